@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "codec/codec.h"
+#include "pack/kind.h"
 
 #define CHUNK 4096
 
@@ -105,8 +106,19 @@ static uint64_t class_count(facts *f, uint32_t field)
     return n;
 }
 
+/* Pixels of an image field; 0: 8-bit images of 1, 3 or 4 channels, or no image field. */
+static leat__image_kind kind_of(facts *f, uint32_t field)
+{
+    leat__image_kind kind = 0;
+    if (leat_pack_field(f->pack, field)->type != LEAT_FIELD_IMAGE ||
+        leat__pack_image_kind(f->pack, field, &kind, NULL) != 0)
+        return 0;
+    return kind;
+}
+
 static void json_fields(facts *f, leat__json *j)
 {
+    static const uint32_t dtypes[LEAT__SAMPLE_COUNT] = {LEAT_DTYPE_U8, LEAT_DTYPE_U16, LEAT_DTYPE_F32};
     leat__json_key(j, "fields");
     leat__json_array(j);
     for (uint32_t i = 0; i < leat_pack_field_count(f->pack); i++) {
@@ -115,6 +127,11 @@ static void json_fields(facts *f, leat__json *j)
         leat__json_kstr(j, "name", field->name);
         leat__json_kstr(j, "type", leat_field_type_name(field->type));
         if (field->dtype) leat__json_kstr(j, "dtype", leat_dtype_name(field->dtype));
+        const leat__image_kind kind = kind_of(f, i);
+        if (kind != 0) {
+            leat__json_kstr(j, "dtype", leat_dtype_name(dtypes[leat__kind_type(kind)]));
+            leat__json_ku64(j, "channels", leat__kind_channels(kind));
+        }
         if (field->type == LEAT_FIELD_RAGGED) leat__json_ku64(j, "ndim", field->ndim);
         if (field->type == LEAT_FIELD_ARRAY) {
             leat__json_key(j, "shape");
@@ -184,7 +201,11 @@ static void print_fields(cli *c, facts *f)
     for (uint32_t i = 0; i < leat_pack_field_count(f->pack); i++) {
         const leat_field *field = leat_pack_field(f->pack, i);
         uint64_t classes = field->type == LEAT_FIELD_INT ? class_count(f, i) : 0;
-        if (classes)
+        const leat__image_kind kind = kind_of(f, i);
+        char text[LEAT__KIND_TEXT];
+        if (kind != 0)
+            cli_row(c, field->name, "image: %s", leat__kind_text(kind, text));
+        else if (classes)
             cli_row(c, field->name, "%s, %llu classes", leat_field_type_name(field->type),
                     (unsigned long long)classes);
         else if (field->dtype)
@@ -270,6 +291,8 @@ const cli_command cli_cmd_info = {
                               {"fields[].name", "name of a field"},
                               {"fields[].type", "image, bytes, text, int, float, array, ragged, json"},
                               {"fields[].classes", "class names of an int field"},
+                              {"fields[].dtype", "element type of arrays, and of images that are not 8-bit"},
+                              {"fields[].channels", "of such images"},
                               {"images", "images by mode: keep, tiled, raw"},
                               {"codecs", "images by format"},
                               {"bytes", "bytes of all files"},

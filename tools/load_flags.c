@@ -26,7 +26,7 @@ const leat__param cli_load_options[] = {
                "random resized crop, resize and centre crop, or resize only"),
     CLI_FLOAT("flip", 0, LEAT__TEXT(LEAT__DEFAULT_FLIP), 0, 1, "P",
               "mirror with this probability (with --crop rrc)"),
-    CLI_CHOICE("dtype", 0, "u8", "u8|f16|bf16|f32", "element type of the images"),
+    CLI_CHOICE("dtype", 0, "u8", "u8|f16|bf16|f32|u16", "element type of the images"),
     CLI_CHOICE("layout", 0, "nchw", "nchw|nhwc", "memory layout of the images"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES,
                "whose pixels a resize gives; fast: near Pillow's, and faster"),
@@ -221,7 +221,8 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
         break;
     default: leat__buf_printf(out, "Resize((%d, %d), like=%s)", side, side, like);
     }
-    leat__buf_printf(out, "; ToDtype(%s); ToLayout(%s)", dtype, layout);
+    if (dtype != NULL) leat__buf_printf(out, "; ToDtype(%s)", dtype);
+    leat__buf_printf(out, "; ToLayout(%s)", layout);
 }
 
 /* --ops replaces these flags, so giving both is an error. On the command line it overrides --config. */
@@ -238,7 +239,7 @@ static int ops_alone(reader *r)
 
 static int make_ops(load_flags *f, reader *r)
 {
-    static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
+    static const char *const dtypes[] = {"u8", "f16", "bf16", "f32", "u16"};
     static const char *const likes[] = {"pillow13", "pillow12", "fast"};
     leat__value ops = get(r, "ops"), size = get(r, "size"), crop = get(r, "crop");
     leat__value like = get(r, "like"), flip = get(r, "flip"), dtype = get(r, "dtype");
@@ -251,7 +252,8 @@ static int make_ops(load_flags *f, reader *r)
     }
     if (cli_given(r->c, "flip") && crop.i != 0)
         return leat__fail(r->err, LEAT_EINVAL, "--flip goes with --crop rrc");
-    load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i], dtypes[dtype.i],
+    load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i],
+                   dtype.set ? dtypes[dtype.i] : NULL, /* images of 16 bits and floats keep their type */
                    layout.i ? "nhwc" : "nchw");
     return leat__buf_status(&f->ops);
 }

@@ -77,7 +77,7 @@ typedef struct leat_pack_image {
     uint32_t width, height; /* as stored, before orientation */
     uint8_t codec;          /* 0 absent, 1 JPEG, 2 PNG, 3 WebP, 4 raw, 5 tiles, 6 GIF, 7 BMP, 8 TIFF,
                                9 AVIF, 10 JPEG XL, 11 HEIF */
-    uint8_t channels;       /* that decode delivers: 1, 3, 4 */
+    uint8_t channels;       /* that decode delivers: 1, 3, 4; 1 to 16 of wide images */
     uint8_t orientation;    /* EXIF 1..8 */
     uint8_t flags;          /* LEAT_PACK_IMAGE_… */
     uint32_t cost;          /* decode cost in units of 1 µs of the reference machine, a pure
@@ -88,7 +88,9 @@ enum {
     LEAT_PACK_IMAGE_RESIZED = 1,   /* not the source's pixels: resized or encoded again */
     LEAT_PACK_IMAGE_UNCHECKED = 2, /* never decoded at pack time */
     LEAT_PACK_IMAGE_RECODED = 4,   /* lossless re-coding: the source file can be restored */
-    LEAT_PACK_IMAGE_ENTRIES = 8    /* entry points follow it: regions decode faster */
+    LEAT_PACK_IMAGE_ENTRIES = 8,   /* entry points follow it: regions decode faster */
+    LEAT_PACK_IMAGE_U16 = 16,      /* samples are uint16, */
+    LEAT_PACK_IMAGE_F32 = 32       /* or float32; neither: uint8 */
 };
 
 /* 1 when the source file can be restored byte for byte, 0 when only pixels are available: raw,

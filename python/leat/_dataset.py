@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 
 from . import _check, _leat
-from ._errors import ArgumentError, MissingKeyError, SampleIndexError, StateError, shown
+from ._errors import ArgumentError, MissingKeyError, SampleIndexError, StateError, UnsupportedError, shown
 from ._follow import Role, roles_text
 from ._made import Maker
 from ._schema import Field
@@ -36,8 +36,18 @@ class Image:
          self.cost_us) = row
         self.codec = CODECS[codec]
 
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the pixels: uint8, uint16 or float32."""
+        return np.dtype("float32" if self.flags & 32 else "uint16" if self.flags & 16 else "uint8")
+
+    @property
+    def wide(self) -> bool:
+        """Whether it is not an 8-bit image of 1, 3 or 4 channels."""
+        return self.dtype != np.uint8 or self.channels not in (1, 3, 4)
+
     def decode(self, orientation: Literal["apply", "ignore"] = "apply", *, rgb: bool | None = None) -> np.ndarray:
-        """Pixels: uint8, height x width x channels; turned as its EXIF orientation says, or as stored
+        """Pixels: height x width x channels, of ``dtype``; turned as its EXIF orientation says, or as stored
         with ``orientation="ignore"``. With ``rgb``, three channels of grey and transparent images too, as
         pipelines have them; None is what ``leat.open(path, rgb=...)`` said."""
         if not isinstance(orientation, str) or orientation not in ("apply", "ignore"):
@@ -47,6 +57,8 @@ class Image:
         pixels = np.asarray(self._pack.decode(self.stored, code, turned))
         if not (self._rgb if rgb is None else rgb) or pixels.shape[2] == 3:
             return pixels
+        if self.wide:
+            raise UnsupportedError(f"rgb: an image of {self.dtype} with {self.channels} channels has no RGB form")
         return np.repeat(pixels, 3, 2) if pixels.shape[2] == 1 else np.ascontiguousarray(pixels[:, :, :3])
 
     def pil(self) -> Any:
@@ -54,19 +66,21 @@ class Image:
         from PIL import Image as pillow
 
         pixels = self.decode()
+        if self.wide and (pixels.shape[2] != 1 or pixels.dtype == np.uint8):
+            raise UnsupportedError(f"Pillow has no mode for {self.dtype} with {self.channels} channels: decode() it")
         return pillow.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
     def tobytes(self) -> bytes:
         """The decoded pixels, row by row."""
         return self.decode().tobytes()
 
-    def _repr_png_(self) -> bytes:
-        return _leat.png(np.ascontiguousarray(self.decode()))
+    def _repr_png_(self) -> bytes | None:
+        return None if self.wide else _leat.png(np.ascontiguousarray(self.decode()))
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         pixels = self.decode()
-        return {"version": 3, "shape": pixels.shape, "typestr": "|u1", "data": pixels.tobytes(),
+        return {"version": 3, "shape": pixels.shape, "typestr": pixels.dtype.str, "data": pixels.tobytes(),
                 "strides": pixels.strides}
 
     @property
@@ -95,7 +109,8 @@ class Image:
         return _copy_image, (info["path"], info["fingerprint"], row, self._rgb)
 
     def __repr__(self) -> str:
-        return f"leat.Image({self.width}x{self.height}, {self.codec}, {len(self.stored)} bytes)"
+        kind = f" {self.dtype} x {self.channels}," if self.wide else ""
+        return f"leat.Image({self.width}x{self.height},{kind} {self.codec}, {len(self.stored)} bytes)"
 
 
 class Sample(dict):

@@ -33,9 +33,9 @@ class SharedEpoch:
         self.cell[0] = epoch
 
 
-def _pipeline(text: str, view: int) -> _leat.Pipeline:
+def _pipeline(text: str, view: int, kind: int, field: str) -> _leat.Pipeline:
     try:
-        return _leat.Pipeline(text, view)
+        return _leat.Pipeline(text, view, kind, field)
     except ArgumentError as error:  # advice that is for loaders only
         said = str(error).partition("; or let batches hold")[0].partition(", or collate pad")[0]
         raise ArgumentError(said) from None
@@ -59,7 +59,7 @@ class Maker:
             if number < 0 or fields[number].type != "image":
                 raise ArgumentError(f"image: {path} has no image field {field!r}")
             view = sum(at == number for at, _ in self.images)
-            self.images.append((number, _pipeline(text, view)))
+            self.images.append((number, _pipeline(text, view, pack.kind(number), field)))
             self.names.append(name)
         self.follow = None if roles is None else pack.follow(
             roles, [(name, *image) for name, image in zip(self.names, self.images)])

@@ -4,7 +4,7 @@
 ============================  =================================================
 written                       field
 ============================  =================================================
-``"image"``                   image: encoded bytes, a path, or uint8 pixels
+``"image"``                   image: encoded bytes, a path, or pixels (uint8, uint16, float32)
 ``int``, ``"int"``            int64, kept in the index
 ``float``, ``"float"``        float64, kept in the index
 ``str``, ``"text"``           UTF-8

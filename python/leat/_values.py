@@ -212,19 +212,19 @@ def _image(f: Field, row: int, value: object) -> object:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return value
     mode = value.mode if is_pil(value) else "RGB"  # type: ignore[attr-defined]
-    if mode not in ("L", "RGB", "RGBA"):  # its numbers are not what a viewer would show
-        _fail(f, row, f"a PIL image of mode {mode}; convert it to L, RGB or RGBA")
+    if mode not in ("L", "RGB", "RGBA", "I;16", "F"):  # its numbers are not what a viewer would show
+        _fail(f, row, f"a PIL image of mode {mode}; convert it to L, RGB, RGBA, I;16 or F")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         _fail(f, row, f"not an image: {error}")
-    if array.dtype != np.uint8:
-        _fail(f, row, f"pixels must be uint8, not {array.dtype}")
-    if array.ndim > 1 and (array.ndim > 3 or (array.ndim == 3 and array.shape[2] not in (1, 3, 4))):
-        hint = ": channels come last" if array.ndim == 3 and array.shape[0] in (1, 3, 4) else ""
-        _fail(f, row, "pixels must be height x width x channels, with 1, 3 or 4 channels, not "
+    if array.dtype.newbyteorder("=") not in (np.uint8, np.uint16, np.float32):
+        _fail(f, row, f"pixels must be uint8, uint16 or float32, not {array.dtype}")
+    if array.ndim > 1 and (array.ndim > 3 or (array.ndim == 3 and not 1 <= array.shape[2] <= 16)):
+        hint = ": channels come last" if array.ndim == 3 and 1 <= array.shape[0] <= 16 else ""
+        _fail(f, row, "pixels must be height x width x channels, with 1 to 16 channels, not "
               f"{array.shape}{hint}")
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
 
 
 def _read(f: Field, row: int, path: str | os.PathLike) -> bytes:

@@ -10,8 +10,11 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "codec/codec.h"
+#include "codec/raw.h"
 #include "codec/tile/tile.h"
+#include "codec/wide.h"
 #include "ingest/image_cost.h"
+#include "pack/kind.h"
 
 #define FILE_MAX ((size_t)1 << 32) /* bytes of a restored file */
 
@@ -71,8 +74,39 @@ static void interleave(const leat__planes *p, const walk *go, uint8_t *out)
     }
 }
 
-static int decode(const py_pack_handle *h, const void *data, size_t size,
-                  const leat_pack_image *image, uint8_t **block, int64_t shape[3], leat_error *err)
+/* Pixels in memory of their own. */
+typedef struct decoded {
+    uint8_t *block;
+    int64_t shape[3];
+    uint32_t dtype;
+} decoded;
+
+static int take_wide(leat__decoder *decoder, const leat__image_info *info, const uint8_t *bytes, size_t size,
+                     uint32_t orientation, decoded *out, leat_error *err)
+{
+    static const uint32_t dtypes[LEAT__SAMPLE_COUNT] = {LEAT_DTYPE_U8, LEAT_DTYPE_U16, LEAT_DTYPE_F32};
+    leat__wide stored = {0}, turned = {0};
+    int rc = 0;
+
+    LEAT_GO(rc, out, leat__codec_decode_wide(decoder, info, bytes, size, NULL, &stored, err));
+    LEAT_GO(rc, out, leat__wide_turn(&stored, orientation, &turned, err));
+    size_t line = turned.width * leat__wide_pixel(&turned), total = line * turned.height;
+    out->block = leat__alloc_aligned(LEAT__MEM_BATCH, total + 1, 256);
+    if (out->block == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, total, "an image"));
+    for (uint32_t y = 0; y < turned.height; y++)
+        memcpy(out->block + y * line, leat__wide_row(&turned, y), line);
+    out->shape[0] = turned.height;
+    out->shape[1] = turned.width;
+    out->shape[2] = turned.channels;
+    out->dtype = dtypes[info->type];
+out:
+    leat__wide_reset(&stored);
+    leat__wide_reset(&turned);
+    return rc;
+}
+
+static int decode(const py_pack_handle *h, const void *data, size_t size, const leat_pack_image *image,
+                  decoded *out, leat_error *err)
 {
     leat__decoder *decoder = NULL;
     leat__planes planes = {0};
@@ -84,15 +118,20 @@ static int decode(const py_pack_handle *h, const void *data, size_t size,
     if (bytes == NULL) return LEAT_ENOMEM;
     LEAT_GO(rc, out, leat__codec_probe((leat__codec_id)image->codec, bytes, size, &info, err));
     LEAT_GO(rc, out, leat__decoder_open(&decoder, err));
+    if (leat__image_wide(&info)) {
+        rc = take_wide(decoder, &info, bytes, size, image->orientation, out, err);
+        goto out;
+    }
     LEAT_GO(rc, out, leat__codec_decode_planes(decoder, &info, bytes, size, &request, &planes, err));
     const walk go = walk_of(&planes, image->orientation);
     size_t total = (size_t)go.height * go.width * planes.channels; /* the limits bound it */
-    *block = leat__alloc_aligned(LEAT__MEM_BATCH, total + 1, 256);
-    if (*block == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, total, "an image"));
-    interleave(&planes, &go, *block);
-    shape[0] = go.height;
-    shape[1] = go.width;
-    shape[2] = planes.channels;
+    out->block = leat__alloc_aligned(LEAT__MEM_BATCH, total + 1, 256);
+    if (out->block == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, total, "an image"));
+    interleave(&planes, &go, out->block);
+    out->shape[0] = go.height;
+    out->shape[1] = go.width;
+    out->shape[2] = planes.channels;
+    out->dtype = LEAT_DTYPE_U8;
 out:
     leat__planes_reset(&planes);
     leat__decoder_close(&decoder);
@@ -104,17 +143,16 @@ PyObject *py_image_decode(const py_pack_handle *h, const void *data, size_t size
                           const leat_pack_image *image)
 {
     leat_error err = {.sample = -1, .offset = -1};
-    uint8_t *block = NULL;
-    int64_t shape[3];
+    decoded pixels = {0};
     int rc;
 
     Py_BEGIN_ALLOW_THREADS
-    rc = decode(h, data, size, image, &block, shape, &err);
+    rc = decode(h, data, size, image, &pixels, &err);
     Py_END_ALLOW_THREADS
     if (rc != 0) return py_raise(&err);
-    py_loan *loan = py_loan_new(NULL, block);
+    py_loan *loan = py_loan_new(NULL, pixels.block);
     if (loan == NULL) return NULL;
-    PyObject *tensor = py_tensor_new(loan, block, LEAT_DTYPE_U8, 3, shape, NULL);
+    PyObject *tensor = py_tensor_new(loan, pixels.block, pixels.dtype, 3, pixels.shape, NULL);
     py_loan_drop(loan);
     return tensor;
 }
@@ -164,7 +202,7 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
                                .codec = (uint8_t)codec,
                                .channels = (uint8_t)info.channels,
                                .orientation = (uint8_t)info.orientation,
-                               .flags = LEAT_PACK_IMAGE_UNCHECKED,
+                               .flags = LEAT_PACK_IMAGE_UNCHECKED | leat__kind_flags(info.type),
                                .cost = leat__image_cost(&info, size)};
     return 0;
 }
@@ -190,14 +228,18 @@ static int encode(leat__codec_id codec, const uint8_t *pixels, uint32_t height, 
     return rc;
 }
 
-int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
+int py_image_raw(const void *pixels, uint32_t height, uint32_t width, uint32_t channels, uint32_t dtype,
                  void **data, size_t *size, leat_error *err)
 {
     leat__buf out;
     int rc = 0;
 
+    const leat__sample_type type = dtype == LEAT_DTYPE_U16   ? LEAT__SAMPLE_U16
+                                   : dtype == LEAT_DTYPE_F32 ? LEAT__SAMPLE_F32
+                                                             : LEAT__SAMPLE_U8;
+
     leat__buf_init(&out, LEAT__MEM_CODEC, SIZE_MAX / 2);
-    LEAT_GO(rc, out, encode(LEAT__CODEC_RAW, pixels, height, width, channels, &out, err));
+    LEAT_GO(rc, out, leat__raw_encode_wide(pixels, width, height, channels, type, 1, &out, err));
     *data = leat__alloc(LEAT__MEM_CODEC, out.len + 1);
     if (*data == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, out.len, "an image"));
     memcpy(*data, out.data, out.len);

@@ -99,7 +99,7 @@ PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size,
 /* Looks at encoded bytes and fills what the index wants to know. */
 int py_image_describe(const void *data, size_t size, leat_pack_image *image, leat_error *err);
 /* Pixels (height x width x channels) as a stored image into a new block of leat__alloc. */
-int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
+int py_image_raw(const void *pixels, uint32_t height, uint32_t width, uint32_t channels, uint32_t dtype,
                  void **data, size_t *size, leat_error *err);
 
 PyObject *py_image_png(PyObject *module, PyObject *args); /* png(pixels): a PNG file */

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "codec/tile/tile.h"
+#include "pack/kind.h"
 
 typedef struct py_pack {
     PyObject_HEAD
@@ -273,6 +274,21 @@ static PyObject *pack_find(PyObject *self, PyObject *args)
     return rc == 0 ? PyLong_FromUnsignedLongLong(sample) : py_raise(&err);
 }
 
+/* Type of samples and channels of an image field, as leat._leat.Pipeline takes them. */
+static PyObject *pack_kind(PyObject *self, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__image_kind kind;
+    unsigned field;
+
+    if (!PyArg_ParseTuple(args, "I", &field)) return NULL;
+    py_pack_handle *h = enter(self);
+    if (h == NULL) return NULL;
+    int rc = leat__pack_image_kind(h->pack, field, &kind, &err);
+    py_pack_drop(h);
+    return rc == 0 ? PyLong_FromUnsignedLong(kind) : py_raise(&err);
+}
+
 /* ---- samples --------------------------------------------------------------------------------- */
 
 static PyObject *image_tuple(const leat_view *v)
@@ -448,6 +464,8 @@ static PyMethodDef pack_methods[] = {
      "(name, type, dtype, shape, ndim) of each field."},
     {"schema", pack_schema, METH_NOARGS, "The schema as JSON."},
     {"provenance", pack_provenance, METH_NOARGS, "Where the pack came from, as JSON."},
+    {"kind", pack_kind, METH_VARARGS,
+     "kind(field): pixels of an image field; 0 = 8-bit of 1, 3 or 4 channels."},
     {"classes", pack_classes, METH_VARARGS, "Class names of an int field."},
     {"keys", pack_keys, METH_VARARGS, "keys(first, count): a list of bytes."},
     {"find", pack_find, METH_VARARGS,

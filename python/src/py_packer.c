@@ -258,13 +258,23 @@ void py_value_drop(py_holding *h)
     *h = (py_holding){0};
 }
 
-/* bytes: an encoded image. An array of bytes with two or three dimensions: pixels. */
+/* Type of pixels, by the format of a buffer: uint8, uint16 or float32; else none. */
+static uint32_t pixel_dtype(const Py_buffer *view)
+{
+    const char *format = view->format != NULL ? view->format : "B";
+    if (*format == '@' || *format == '=' || *format == '<') format++;
+    if (strcmp(format, "B") == 0) return LEAT_DTYPE_U8;
+    if (strcmp(format, "H") == 0) return LEAT_DTYPE_U16;
+    return strcmp(format, "f") == 0 ? LEAT_DTYPE_F32 : LEAT_DTYPE_NONE;
+}
+
+/* bytes: an encoded image. An array with two or three dimensions: pixels. */
 static int image_value(leat_pack_value *v, py_holding *h, PyObject *o)
 {
     leat_error err = {.sample = -1, .offset = -1};
     uint32_t height = 0, width = 0, channels = 1;
 
-    if (PyObject_GetBuffer(o, &h->view, PyBUF_CONTIG_RO | PyBUF_ND) != 0) return -1;
+    if (PyObject_GetBuffer(o, &h->view, PyBUF_CONTIG_RO | PyBUF_ND | PyBUF_FORMAT) != 0) return -1;
     h->viewed = true;
     if (h->view.ndim <= 1) {
         v->data = h->view.buf;
@@ -277,12 +287,13 @@ static int image_value(leat_pack_value *v, py_holding *h, PyObject *o)
     for (int d = 0; d < h->view.ndim; d++) {
         if (shape[d] < 1 || shape[d] > UINT16_MAX) goto refused;
     }
-    if (h->view.ndim > 3 || h->view.itemsize != 1) goto refused;
+    const uint32_t dtype = pixel_dtype(&h->view);
+    if (h->view.ndim > 3 || dtype == LEAT_DTYPE_NONE) goto refused;
     height = (uint32_t)shape[0];
     width = (uint32_t)shape[1];
     if (h->view.ndim == 3) channels = (uint32_t)shape[2];
-    if (channels != 1 && channels != 3 && channels != 4) goto refused;
-    if (py_image_raw(h->view.buf, height, width, channels, &h->block, &v->size, &err) != 0) {
+    if (channels > 16) goto refused;
+    if (py_image_raw(h->view.buf, height, width, channels, dtype, &h->block, &v->size, &err) != 0) {
         py_raise(&err);
         return -1;
     }
@@ -291,10 +302,10 @@ static int image_value(leat_pack_value *v, py_holding *h, PyObject *o)
         py_raise(&err);
         return -1;
     }
-    v->image.flags = 0;
+    v->image.flags &= (uint8_t)~LEAT_PACK_IMAGE_UNCHECKED;
     return 0;
 refused:
-    return wrong("pixels must be uint8, height x width x channels, with 1, 3 or 4 channels");
+    return wrong("pixels must be uint8, uint16 or float32, height x width x channels, with 1 to 16 channels");
 }
 
 static int array_value(leat_pack_value *v, py_holding *h, const leat_field *f, PyObject *o)

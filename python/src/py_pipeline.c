@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "op/pipeline.h"
+#include "pack/kind.h"
 
 #define IMAGES_MAX 64 /* images made of one sample */
 
@@ -27,14 +28,16 @@ static PyTypeObject *pipeline_type;
 
 static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"ops", "view", NULL};
+    static char *names[] = {"ops", "view", "kind", "field", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat__pipeline_opts opts = {0};
     leat__pipeline *pipeline = NULL;
-    unsigned view = 0;
+    unsigned view = 0, kind = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|I", names, &opts.ops, &view)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|IIz", names, &opts.ops, &view, &kind, &opts.field))
+        return NULL;
     opts.view = view;
+    opts.kind = (leat__pixel_kind){leat__kind_type(kind), leat__kind_channels(kind)};
     int rc = leat__pipeline_open(&pipeline, &opts, &err);
     if (rc == 0 && leat__pipeline_batch_ops(pipeline) > 0)
         rc = leat__fail(&err, LEAT_EINVAL, "image: this pipeline mixes the samples of a batch; only a"
@@ -230,7 +233,8 @@ static PyObject *all_samples(making *m, const uint64_t *index, size_t rows,
 static PyObject *tensor_of(made *image, size_t rows)
 {
     const leat__output_spec *o = image->output;
-    static const uint32_t dtypes[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32};
+    static const uint32_t dtypes[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32,
+                                      LEAT_DTYPE_U16};
     bool last = o->layout == LEAT__LAYOUT_NHWC;
     int64_t shape[5] = {(int64_t)rows, o->crops};
     int32_t n = o->crops > 0 ? 2 : 1;
@@ -285,7 +289,7 @@ PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args)
 static PyType_Slot pipeline_slots[] = {
     {Py_tp_new, pipeline_new},
     {Py_tp_dealloc, pipeline_dealloc},
-    {Py_tp_doc, "Pipeline(ops, view=0): ops ready to run on samples of a pack."},
+    {Py_tp_doc, "Pipeline(ops, view=0, kind=0, field=None): ops ready to run on samples of a pack."},
     {0, NULL},
 };
 

@@ -60,10 +60,10 @@ def kept(tmp_path, spec, value):
     (str, 5, "5 is not a str"), (str, b"abc", "b'abc' is not a str"), (str, "\ud800", "not Unicode text"),
     (bytes, "text", "'text' is not bytes"), (bytes, 5, "5 is not bytes"),
     ("json", {1, 2}, "not a JSON value"), ("json", [NAN], "not a JSON value"),
-    ("image", np.zeros((4, 4, 3), np.int8), "pixels must be uint8, not int8"),
-    ("image", np.zeros((4, 4, 3), np.uint16), "pixels must be uint8, not uint16"),
-    ("image", np.zeros((4, 4), bool), "pixels must be uint8, not bool"),
-    ("image", np.zeros((3, 8, 8), np.uint8), "channels come last"),
+    ("image", np.zeros((4, 4, 3), np.int8), "pixels must be uint8, uint16 or float32, not int8"),
+    ("image", np.zeros((4, 4, 3), np.uint32), "pixels must be uint8, uint16 or float32, not uint32"),
+    ("image", np.zeros((4, 4), bool), "pixels must be uint8, uint16 or float32, not bool"),
+    ("image", np.zeros((3, 24, 24), np.uint8), "channels come last"),
     ("image", 7, "pixels must be uint8"),
 ])
 def test_what_does_not_fit_is_refused(tmp_path, spec, value, shown):

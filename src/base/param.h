@@ -26,7 +26,7 @@ typedef enum leat__param_kind {
     LEAT__PARAM_INTS     /* the same with integers, "224,256" */
 } leat__param_kind;
 
-#define LEAT__PARAM_ARITY_MAX 8
+#define LEAT__PARAM_ARITY_MAX 16
 
 typedef struct leat__param {
     const char *name;    /* "max-side" for options, "max_side" for ops */

@@ -63,6 +63,18 @@ static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
 #endif
 };
 
+uint32_t leat__sample_bytes(leat__sample_type type)
+{
+    static const uint8_t bytes[LEAT__SAMPLE_COUNT] = {1, 2, 4};
+    return bytes[type];
+}
+
+const char *leat__sample_name(leat__sample_type type)
+{
+    static const char *const text[LEAT__SAMPLE_COUNT] = {"uint8", "uint16", "float32"};
+    return text[type];
+}
+
 static const leat__codec_ops *ops_of(leat__codec_id id)
 {
     return (unsigned)id < LEAT__CODEC_COUNT ? table[id] : NULL;
@@ -149,14 +161,15 @@ int leat__decode_limits_check(const leat__decode_limits *limits, const leat__ima
 }
 
 static int check_bytes(const leat__decode_limits *limits, uint32_t width, uint32_t height,
-                       uint32_t channels, leat_error *err)
+                       uint32_t channels, leat__sample_type type, leat_error *err)
 {
     uint64_t out = (uint64_t)width * height; /* fits: both are 32 bits */
-    if (channels >= 1 && channels <= 4 && leat__mul_u64(out, channels, &out) &&
+    if (channels >= 1 && channels <= LEAT__CHANNELS_MAX &&
+        leat__mul_u64(out, (uint64_t)channels * leat__sample_bytes(type), &out) &&
         out <= limits->max_out_bytes)
         return 0;
-    return leat__fail(err, LEAT_ELIMIT, "%u x %u x %u bytes are over the limit of %llu", width,
-                      height, channels, (unsigned long long)limits->max_out_bytes);
+    return leat__fail(err, LEAT_ELIMIT, "%u x %u x %u bytes are over the limit of %llu", width, height,
+                      channels * leat__sample_bytes(type), (unsigned long long)limits->max_out_bytes);
 }
 
 int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__image_info *info,
@@ -165,7 +178,7 @@ int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__ima
     leat__decode_limits l = *limits;
     leat__decode_limits_fill(&l);
     LEAT_TRY(leat__decode_limits_check(&l, info, err));
-    LEAT_TRY(check_bytes(&l, info->width, info->height, info->channels, err));
+    LEAT_TRY(check_bytes(&l, info->width, info->height, info->channels, info->type, err));
     bool scans = info->codec == LEAT__CODEC_JPEG || info->codec == LEAT__CODEC_TILE;
     if (scans && (uint64_t)info->width * info->height > l.max_work) /* of one scan at least */
         return leat__fail(err, LEAT_ELIMIT, "a scan of %u x %u pixels is over the limit of %llu on "
@@ -227,7 +240,17 @@ static int check_request(const leat__codec_ops *ops, const leat__image_info *inf
     job->limits = request->limits;
     leat__decode_limits_fill(&job->limits);
     LEAT_TRY(leat__decode_limits_check(&job->limits, info, err));
-    return check_bytes(&job->limits, job->width, job->height, info->channels, err);
+    return check_bytes(&job->limits, job->width, job->height, info->channels, info->type, err);
+}
+
+/* No sample is cut to 8 bits, and no channel left out, without being asked for. */
+static int check_wide(const leat__image_info *info, bool taken, leat_error *err)
+{
+    if (!leat__image_wide(info) || taken) return 0;
+    return leat__fail(err, LEAT_EFORMAT,
+                      "%s samples with %u channel%s: only 8-bit images of 1, 3 or 4 channels are handled "
+                      "here",
+                      leat__sample_name(info->type), info->channels, info->channels == 1 ? "" : "s");
 }
 
 int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
@@ -241,6 +264,7 @@ int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uin
     leat__decode_job job = {
         .info = info, .data = data, .len = len, .tables = request->tables,
         .entries = request->entries, .entries_len = request->entries_len, .sink = sink};
+    LEAT_TRY(check_wide(info, sink->wide != NULL, err));
     LEAT_TRY(check_request(ops, info, request, &job, err));
     if (!d->opened[info->codec] && ops->open) {
         LEAT_TRY(ops->open(&d->state[info->codec], err));
@@ -269,6 +293,7 @@ int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info,
     const leat__codec_ops *ops = ops_of(info->codec);
     if (!ops) return not_built(info->codec, err);
     leat__decode_job job = {.info = info};
+    LEAT_TRY(check_wide(info, false, err));
     LEAT_TRY(check_request(ops, info, request, &job, err));
     LEAT_TRY(leat__planes_resize(out, job.width, job.height, info->channels, err));
     leat__row_sink sink = {collect, out};

@@ -41,12 +41,25 @@ typedef enum leat__codec_id {
     LEAT__CODEC_COUNT
 } leat__codec_id;
 
+/* Type of one sample of a pixel. */
+typedef enum leat__sample_type {
+    LEAT__SAMPLE_U8 = 0,
+    LEAT__SAMPLE_U16 = 1,
+    LEAT__SAMPLE_F32 = 2,
+    LEAT__SAMPLE_COUNT
+} leat__sample_type;
+#define LEAT__CHANNELS_MAX 16
+
+uint32_t leat__sample_bytes(leat__sample_type type);
+const char *leat__sample_name(leat__sample_type type); /* "uint16" */
+
 typedef struct leat__image_info {
     leat__codec_id codec;
     uint32_t width, height;  /* as stored, before orientation */
-    uint32_t channels;       /* planes that decode delivers: 1 grey, 3 RGB, 4 RGBA */
+    uint32_t channels;       /* that decode delivers: 1 grey, 3 RGB, 4 RGBA; wide images: 1 to 16 */
     uint32_t orientation;    /* EXIF 1..8, 1 when there is none */
-    uint32_t bits;           /* per sample in the file: 8 (others are refused by decode) */
+    uint32_t bits;           /* per sample in the file */
+    leat__sample_type type;  /* of the samples that decode delivers */
     bool progressive, cmyk;  /* JPEG; CMYK and YCCK are delivered as RGB, as Pillow converts */
     uint32_t chroma_h, chroma_v; /* pixels per chroma sample (1 when grey) where components can
                                   * be asked for instead of pixels, else 0 */
@@ -63,6 +76,12 @@ static inline void leat__image_as_indices(leat__image_info *info)
     if (!info->palette) return;
     info->indices = true;
     info->channels = 1;
+}
+
+/* An image that does not fit 8-bit planes: other samples, or 2 or 5 to 16 channels. */
+static inline bool leat__image_wide(const leat__image_info *info)
+{
+    return info->type != LEAT__SAMPLE_U8 || info->channels == 2 || info->channels > 4;
 }
 
 /* Zero means the default given. */
@@ -89,7 +108,10 @@ int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__ima
  * its place and a leat__tile_coefs.
  *
  * `blocks`, where it is set, sees the luma coefficients of ordinary JPEGs before their inverse
- * transform: `count` blocks as in leat__idct_plain_fn. Each block of the region comes once. */
+ * transform: `count` blocks as in leat__idct_plain_fn. Each block of the region comes once.
+ *
+ * `wide` receives wide images instead of `rows`: `count` rows of the region, the samples of a pixel
+ * together, in the byte order of the machine, not aligned. A sink without it refuses such images. */
 typedef struct leat__row_sink {
     int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
                 size_t stride);
@@ -98,6 +120,7 @@ typedef struct leat__row_sink {
     int (*tile)(void *ctx, uint32_t tx, uint32_t ty, const void *coefs);
     void (*blocks)(void *ctx, const int16_t *blocks, const uint8_t *last, uint32_t count,
                    const uint16_t quant[64]);
+    int (*wide)(void *ctx, uint32_t y, uint32_t count, const uint8_t *pixels, size_t stride);
 } leat__row_sink;
 
 typedef struct leat__decode_request {
@@ -128,7 +151,7 @@ int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
                       leat__image_info *info, leat_error *err) LEAT_MUST_CHECK;
 
 /* Decodes the region. `info` is what probe said. LEAT_EDATA damaged (err->offset where),
- * LEAT_EFORMAT a kind that is not read (16-bit PNG …), LEAT_ELIMIT over a limit,
+ * LEAT_EFORMAT a kind that the sink does not take (16-bit PNG …), LEAT_ELIMIT over a limit,
  * LEAT_ENOTSUP not in this build, or what the sink returned. A decode of the whole image
  * (not of a region) also proves that the file is whole up to its end marker. */
 int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,

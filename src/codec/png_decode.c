@@ -2,10 +2,10 @@
  *
  * PNG through libspng: 8 bits per sample or fewer; grey, RGB, RGBA, grey + alpha (as RGBA)
  * and palettes (as RGB, or RGBA when entries are transparent; or as numbers of the palette, when
- * those are asked for). 16 bits are refused by name:
- * cutting them to 8 would be a silent loss. A colour key on grey or RGB images is ignored, as
- * Pillow's convert("RGB") does. Checksums are checked. Rows stream; only interlaced files are
- * held whole. A PNG cannot be entered in the middle: a region costs all the rows above it.
+ * those are asked for). 16 bits are wide images with the channels of the file. A colour key on grey
+ * or RGB images is ignored, as Pillow's convert("RGB") does. Checksums are checked. Rows stream; only
+ * interlaced files are held whole. A PNG cannot be entered in the middle: a region costs all the rows
+ * above it.
  *
  * One state per decoder, used by one thread at a time.
  */
@@ -135,6 +135,7 @@ static int read_header(const uint8_t *data, size_t len, png_header *h, leat_erro
 static uint32_t channels_of(const png_header *h)
 {
     if (h->colour == GREY) return 1;
+    if (h->colour == GREY_ALPHA && h->bits == 16) return 2;
     if (h->colour == GREY_ALPHA || h->colour == RGBA) return 4;
     return h->colour == PALETTE && h->transparent ? 4 : 3;
 }
@@ -149,6 +150,7 @@ static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->width = h.width;
     info->height = h.height;
     info->bits = h.bits;
+    info->type = h.bits == 16 ? LEAT__SAMPLE_U16 : LEAT__SAMPLE_U8;
     info->channels = channels_of(&h);
     info->orientation = h.orientation;
     info->palette = h.colour == PALETTE;
@@ -234,6 +236,9 @@ static void unpack_row(uint8_t *row, uint32_t width, uint32_t bits)
 static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, uint8_t *src)
 {
     if (y < job->y || y - job->y >= job->height) return 0;
+    const size_t pixel = (size_t)job->info->channels * leat__sample_bytes(job->info->type);
+    if (leat__image_wide(job->info))
+        return job->sink->wide(job->sink->ctx, y - job->y, 1, src + job->x * pixel, 0);
     if (job->info->indices) unpack_row(src, job->info->width, job->info->bits);
     uint8_t *row[4];
     uint32_t channels = job->info->channels;
@@ -248,7 +253,7 @@ static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, uint8
 static int decode_rows(png_state *s, const leat__decode_job *job, spng_ctx *ctx,
                        const png_source *src, bool interlaced, leat_error *err)
 {
-    size_t stride = (size_t)job->info->width * job->info->channels;
+    size_t stride = (size_t)job->info->width * job->info->channels * leat__sample_bytes(job->info->type);
     uint32_t last = job->whole || interlaced ? UINT32_MAX : job->y + job->height;
     for (;;) {
         struct spng_row_info info;
@@ -279,9 +284,10 @@ static int set_up(spng_ctx *ctx, png_source *src, const leat__decode_job *job, l
     if (!code) code = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
     static const int format[5] = {0, SPNG_FMT_G8, 0, SPNG_FMT_RGB8, SPNG_FMT_RGBA8};
     uint32_t channels = job->info->channels;
-    int wanted = job->info->indices ? SPNG_FMT_PNG : format[channels];
+    const bool wide = leat__image_wide(job->info); /* in the machine's byte order */
+    int wanted = job->info->indices || wide ? SPNG_FMT_PNG : format[channels];
     int flags = SPNG_DECODE_PROGRESSIVE;
-    if (channels == 4) flags |= SPNG_DECODE_TRNS;
+    if (channels == 4 && !wide) flags |= SPNG_DECODE_TRNS;
     if (!code) code = spng_decode_image(ctx, NULL, 0, wanted, flags);
     return code ? spng_failed(src, code, err) : 0;
 }
@@ -295,16 +301,16 @@ static int png_decode(void *state, const leat__decode_job *job, leat_error *err)
     if (h.width != job->info->width || h.height != job->info->height || h.bits != job->info->bits ||
         channels != job->info->channels)
         return bad(err, LEAT_EDATA, 16, "header does not match what was probed");
-    if (h.bits == 16)
-        return bad(err, LEAT_EFORMAT, 24, "16 bits per sample are not supported");
     if (h.width > SIDE_MAX || h.height > SIDE_MAX)
         return bad(err, LEAT_ELIMIT, 16, "more than 1,000,000 pixels wide or high");
     size_t bytes, rows = h.interlace ? h.height : 1;
-    if (!leat__mul_size((size_t)h.width * job->info->channels, rows, &bytes) ||
+    const size_t pixel = (size_t)job->info->channels * leat__sample_bytes(job->info->type);
+    if (!leat__mul_size(h.width * pixel, rows, &bytes) ||
         bytes > job->limits.max_out_bytes)
         return bad(err, LEAT_ELIMIT, 16, "more pixels than the limit allows");
     LEAT_TRY(make_room(s, bytes, err));
-    LEAT_TRY(leat__band_fit(&s->band, job->width, job->info->channels, err));
+    if (!leat__image_wide(job->info))
+        LEAT_TRY(leat__band_fit(&s->band, job->width, job->info->channels, err));
     if (h.interlace) memset(s->pixels, 0, bytes);
 
     struct spng_alloc alloc = {spng_malloc_cb, spng_realloc_cb, spng_calloc_cb, leat__free};

@@ -2,9 +2,10 @@
  *
  * TIFF through libtiff: the first page, in strips or tiles, with any compression that the library
  * has. Grey and palettes of 1, 2, 4 and 8 bits, RGB, RGBA and YCbCr (JPEG inside) of 8 bits. Palettes
- * become RGB, or their numbers when those are asked for. CMYK, Lab, floats and more than 8 bits are
- * refused by name. The library reads from memory, reports into the error of the call, and prints
- * nothing. One state per decoder, used by one thread at a time.
+ * become RGB, or their numbers when those are asked for. Grey and RGB of 16-bit integers or 32-bit floats,
+ * and of more channels, are wide images with all samples as stored. CMYK and Lab are refused by name.
+ * The library reads from memory, reports into the error of the call, and prints nothing.
+ * One state per decoder, used by one thread at a time.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -147,7 +148,9 @@ typedef struct page {
     bool alpha, multiplied; /* a sample beyond the colours is alpha; colours are multiplied by it */
     bool more;      /* further pages follow */
     uint16_t *map[3]; /* of a palette */
-    bool wide;      /* a map of 16 bits per entry */
+    bool wide_map;  /* 16 bits per entry */
+    bool wide;      /* decoded with all samples as stored */
+    leat__sample_type type;
 } page;
 
 static uint32_t colours_of(const page *p)
@@ -168,8 +171,25 @@ static int read_map(TIFF *tif, page *p, leat_error *err)
     if (!lib.TIFFGetField(tif, TIFFTAG_COLORMAP, &p->map[0], &p->map[1], &p->map[2]))
         return leat__fail(err, LEAT_EDATA, "TIFF: a palette image without a palette");
     for (int c = 0; c < 3; c++)
-        for (uint32_t i = 0; i < 1u << p->bits; i++) p->wide |= p->map[c][i] >= 256;
+        for (uint32_t i = 0; i < 1u << p->bits; i++) p->wide_map |= p->map[c][i] >= 256;
     return 0;
+}
+
+/* Finds out whether the page is a wide image. False when it is not one that is read at all. */
+static bool read_kind(page *p)
+{
+    const bool grey = p->photometric == PHOTOMETRIC_MINISBLACK || p->photometric == PHOTOMETRIC_MINISWHITE;
+    const bool rgb = p->photometric == PHOTOMETRIC_RGB;
+    const bool whole = p->format == SAMPLEFORMAT_UINT || p->format == SAMPLEFORMAT_VOID;
+    const bool floats = p->format == SAMPLEFORMAT_IEEEFP && p->bits == 32;
+    if (!whole && !floats) return false;
+    p->type = floats ? LEAT__SAMPLE_F32 : p->bits == 16 ? LEAT__SAMPLE_U16 : LEAT__SAMPLE_U8;
+    p->wide = p->type != LEAT__SAMPLE_U8 ||
+              (p->bits == 8 && ((grey && p->samples > 2) || (rgb && p->samples > 4)));
+    if (!p->wide) return true;
+    p->alpha = p->multiplied = false;
+    if (p->photometric == PHOTOMETRIC_MINISWHITE) return p->samples == 1 && p->type == LEAT__SAMPLE_U16;
+    return grey || rgb;
 }
 
 static int read_page(TIFF *tif, const source *s, page *p, leat_error *err)
@@ -192,9 +212,8 @@ static int read_page(TIFF *tif, const source *s, page *p, leat_error *err)
     const uint32_t colours = colours_of(p);
     p->alpha = p->samples == colours + 1 && (extra == 0 || kinds[0] != EXTRASAMPLE_UNSPECIFIED);
     p->multiplied = p->alpha && extra > 0 && kinds[0] == EXTRASAMPLE_ASSOCALPHA;
-    if (p->samples < colours || p->samples > 16 ||
-        (p->format != SAMPLEFORMAT_UINT && p->format != SAMPLEFORMAT_VOID))
-        return refuse(p, err);
+    if (p->samples < colours || p->samples > LEAT__CHANNELS_MAX || !read_kind(p)) return refuse(p, err);
+    if (p->wide) return 0;
     switch (p->photometric) {
     case PHOTOMETRIC_MINISWHITE:
     case PHOTOMETRIC_MINISBLACK:
@@ -217,12 +236,17 @@ static int describe(const page *p, leat__image_info *info, leat_error *err)
     info->width = p->width;
     info->height = p->height;
     info->palette = p->photometric == PHOTOMETRIC_PALETTE;
-    info->channels = p->alpha ? 4 : info->palette ? 3 : colours_of(p);
+    info->type = p->type;
+    info->bits = p->wide ? p->bits : 8;
+    info->channels = p->wide ? p->samples : p->alpha ? 4 : info->palette ? 3 : colours_of(p);
     info->orientation = p->orientation >= 1 && p->orientation <= 8 ? p->orientation : 1;
     info->animated = p->more;
-    snprintf(info->format, sizeof info->format, "tiff %s%s",
-             info->palette ? "palette" : info->channels == 1 ? "grey" : "rgb",
-             info->channels == 4 ? "a" : "");
+    if (p->wide)
+        snprintf(info->format, sizeof info->format, "tiff %s x %u", leat__sample_name(p->type), p->samples);
+    else
+        snprintf(info->format, sizeof info->format, "tiff %s%s",
+                 info->palette ? "palette" : info->channels == 1 ? "grey" : "rgb",
+                 info->channels == 4 ? "a" : "");
     return leat__whole_sides(info, NAME, err);
 }
 
@@ -261,7 +285,8 @@ static void put_number(const page *p, uint32_t v, bool colour, uint8_t *to)
     const uint32_t most = (1u << p->bits) - 1;
     if (p->photometric == PHOTOMETRIC_PALETTE) {
         to[0] = (uint8_t)v;
-        for (int c = 0; c < 3 && colour; c++) to[c] = (uint8_t)(p->wide ? p->map[c][v] >> 8 : p->map[c][v]);
+        for (int c = 0; c < 3 && colour; c++)
+            to[c] = (uint8_t)(p->wide_map ? p->map[c][v] >> 8 : p->map[c][v]);
         return;
     }
     if (p->photometric == PHOTOMETRIC_MINISWHITE) v = most - v;
@@ -303,8 +328,28 @@ static void divide(uint8_t *pixels, size_t count)
         }
 }
 
+/* Samples as stored: pixels side by side, or one sample of each. Only white at 0 is turned round. */
+static void put_wide(const page *p, const piece *q, const uint8_t *row, uint8_t *to)
+{
+    const size_t size = leat__sample_bytes(p->type);
+    if (p->planar == PLANARCONFIG_CONTIG) memcpy(to, row, q->width * p->samples * size);
+    else
+        for (uint32_t x = 0; x < q->width; x++)
+            memcpy(to + ((size_t)x * p->samples + q->plane) * size, row + x * size, size);
+    for (uint32_t x = 0; p->photometric == PHOTOMETRIC_MINISWHITE && x < q->width; x++) {
+        uint16_t v;
+        memcpy(&v, to + x * size, sizeof v);
+        v = (uint16_t)(UINT16_MAX - v);
+        memcpy(to + x * size, &v, sizeof v);
+    }
+}
+
 static void put_piece(const page *p, const piece *q, uint32_t channels, uint8_t *pixels, size_t stride)
 {
+    const size_t pixel = (size_t)channels * leat__sample_bytes(p->type);
+    for (uint32_t y = 0; p->wide && y < q->height; y++)
+        put_wide(p, q, q->data + y * q->stride, pixels + (q->y + y) * stride + q->x * pixel);
+    if (p->wide) return;
     for (uint32_t y = 0; y < q->height; y++)
         put_row(p, q, q->data + y * q->stride, channels,
                 pixels + (q->y + y) * stride + (size_t)q->x * channels);
@@ -363,10 +408,10 @@ static int read_pixels(leat__whole *w, TIFF *tif, const page *p, const leat__dec
 {
     grid g;
     const uint32_t channels = job->info->channels;
-    const size_t stride = (size_t)p->width * channels;
+    const size_t stride = (size_t)p->width * channels * leat__sample_bytes(p->type);
     const uint16_t planes = p->planar == PLANARCONFIG_CONTIG ? 1 : p->samples;
     LEAT_TRY(read_grid(tif, p, s, &job->limits, &g, err));
-    const size_t total = stride * p->height; /* within the limits that were checked */
+    const size_t total = (stride * p->height + 15) & ~(size_t)15; /* within the limits that were checked */
     LEAT_TRY(leat__whole_fit(w, total + (size_t)g.bytes, 1, err));
     uint8_t *room = w->pixels + total;
     for (uint16_t plane = 0; plane < planes; plane++)

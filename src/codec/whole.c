@@ -41,7 +41,7 @@ int leat__whole_same(const leat__decode_job *job, const leat__image_info *now, c
 {
     uint32_t channels = job->info->indices ? job->info->channels : now->channels;
     if (now->width == job->info->width && now->height == job->info->height &&
-        channels == job->info->channels && now->palette == job->info->palette)
+        channels == job->info->channels && now->palette == job->info->palette && now->type == job->info->type)
         return 0;
     return leat__whole_bad(err, LEAT_EDATA, format, 0, "header does not match what was probed");
 }
@@ -64,6 +64,11 @@ int leat__whole_emit(leat__whole *w, const leat__decode_job *job, const uint8_t 
                      leat_error *err)
 {
     uint32_t channels = job->info->channels;
+    if (leat__image_wide(job->info)) {
+        const size_t pixel = (size_t)channels * leat__sample_bytes(job->info->type);
+        const uint8_t *first = pixels + job->y * stride + job->x * pixel;
+        return job->sink->wide(job->sink->ctx, 0, job->height, first, stride);
+    }
     LEAT_TRY(leat__band_fit(&w->band, job->width, channels, err));
     const uint8_t *src = pixels + job->y * stride + (size_t)job->x * channels;
     for (uint32_t y = 0; y < job->height; y++, src += stride) {

@@ -276,9 +276,16 @@ static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__o
     return rc != 0 || *text == NULL ? leat__fail_nomem(err, strlen(ops), "a pipeline") : 0;
 }
 
+/* Pixels of the images of a set, which are all of one kind. */
+static leat__pixel_kind kind_of(const leat__set *set)
+{
+    const leat__image_info *const info = &set->sample[0].info;
+    return leat__image_wide(info) ? (leat__pixel_kind){info->type, info->channels} : (leat__pixel_kind){0};
+}
+
 /* All images of the options. */
-static int pipes_open(pipes *p, const leat_loader_opts *opts, bool strip, leat__ops_part part,
-                      leat_error *err)
+static int pipes_open(pipes *p, const leat__set *set, const leat_loader_opts *opts, bool strip,
+                      leat__ops_part part, leat_error *err)
 {
     uint32_t n = opts->image_count > 0 ? opts->image_count : 1;
     int rc = 0;
@@ -288,7 +295,8 @@ static int pipes_open(pipes *p, const leat_loader_opts *opts, bool strip, leat__
     if (p->at == NULL || p->text == NULL) rc = leat__fail_nomem(err, n * sizeof *p->at, "pipelines");
     for (uint32_t i = 0; i < n && rc == 0; i++, p->count++) {
         rc = text_of(opts, i, strip, part, &p->text[i], err);
-        leat__pipeline_opts o = {.ops = p->text[i], .view = i, .any_size = opts->collate != 0};
+        leat__pipeline_opts o = {.ops = p->text[i], .view = i, .any_size = opts->collate != 0,
+                                 .kind = kind_of(set)};
         if (rc == 0) rc = leat__pipeline_open(&p->at[i], &o, err);
     }
     if (rc != 0) pipes_close(p);
@@ -536,7 +544,7 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
 {
     pipes crop = {0};
     pace one, all, bare;
-    int rc;
+    int rc = 0;
 
     describe(set, p, f);
     LEAT_TRY(run_crew(set, p->at, p->count, threads, seconds * 0.3, &all, err));
@@ -544,10 +552,11 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
     f->cpu_all = all.per_s;
     f->cpu_one = one.per_s;
     *cpu_s = all.cpu_s;
-    if (pipes_open(&crop, opts, true, LEAT__OPS_CROP_ONLY, NULL) == 0) {
+    if (pipes_open(&crop, set, opts, true, LEAT__OPS_CROP_ONLY, NULL) == 0) {
         LEAT_GO(rc, out, run_crew(set, crop.at, crop.count, 1, seconds * 0.1, &bare, err));
         f->augment_share = leat__augment_share(one.cpu_s, bare.cpu_s);
     }
+    if (kind_of(set).channels > 0) goto out; /* remedies are for 8-bit images */
     leat_loader_opts small = *opts;
     double part = seconds * PRICE_PART, fits = part * threads / (PRICE_BATCHES * LEAT_MAX(one.cpu_s, 1e-9));
     small.batch_size = LEAT_MAX(1u, LEAT_MIN(opts->batch_size, (uint32_t)LEAT_MIN(fits, 1e6)));
@@ -573,7 +582,7 @@ int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
     LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, SET_SAMPLES, SET_BYTES, err));
     if (set.count == 0) goto out; /* no images: nothing to decode */
     set.limit = limit;
-    LEAT_GO(rc, out, pipes_open(&p, opts, false, 0, err));
+    LEAT_GO(rc, out, pipes_open(&p, &set, opts, false, 0, err));
     threads = LEAT_MIN(LEAT_MAX(threads, 1u), THREADS_MAX);
     rc = measure(&set, opts, &p, threads, seconds, f, cpu_s, err);
 out:
@@ -593,7 +602,7 @@ int leat__work_estimate(const char *path, const uint64_t *ids, uint64_t count,
     *cpu_s = -1;
     LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, 1, SET_BYTES, err));
     if (set.count == 0) goto out;
-    LEAT_GO(rc, out, pipes_open(&p, opts, false, 0, err));
+    LEAT_GO(rc, out, pipes_open(&p, &set, opts, false, 0, err));
     LEAT_GO(rc, out, run_crew(&set, p.at, p.count, 1, 0, &one, err));
     *cpu_s = one.cpu_s;
 out:

@@ -2,7 +2,7 @@
  *
  * Extracts a pack into files. The main image of a sample goes to the path that is its key. It is
  * byte for byte the source's file when the pack kept or tiled it, otherwise the closest form (a
- * PNG of raw pixels, the re-encoded JPEG), counted as changed. Samples from tar shards also get
+ * PNG or TIFF of raw pixels, the re-encoded JPEG), counted as changed. Samples from tar shards also get
  * their other members.
  *
  * Keys are untrusted: a key that is absolute, contains "..", or would leave the folder in another
@@ -30,6 +30,7 @@
 #include "base/sized.h"
 #include "base/str.h"
 #include "codec/codec.h"
+#include "codec/tiff_encode.h"
 #include "codec/tile/tile.h"
 #include "ingest/csv.h"
 #include "ingest/image_encode.h"
@@ -56,6 +57,7 @@ typedef struct exporter {
     leat__tile_tables *tables;
     leat__decoder *decoder;
     leat__planes planes;
+    leat__wide wide;
     leat__buf path, bytes, stem;
     int image_field;
     bool members; /* the pack came from tar shards */
@@ -146,11 +148,18 @@ static int write_named(exporter *x, const char *key, size_t stem, const char *ex
     return rc;
 }
 
-/* Encodes the pixels as PNG into x->bytes. */
-static int encode_pixels(exporter *x, const leat_view *v, leat_error *err)
+/* Encodes the pixels into x->bytes: PNG, or TIFF of what a PNG cannot hold. */
+static int encode_pixels(exporter *x, const leat_view *v, const char **ext, leat_error *err)
 {
     leat__image_info info;
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_RAW, v->data, v->size, &info, err));
+    *ext = "png";
+    if (leat__image_wide(&info)) {
+        *ext = "tif";
+        LEAT_TRY(leat__codec_decode_wide(x->decoder, &info, v->data, v->size, NULL, &x->wide, err));
+        leat__buf_clear(&x->bytes);
+        return leat__tiff_encode(&x->wide, info.orientation, &x->bytes, err);
+    }
     LEAT_TRY(leat__codec_decode_planes(x->decoder, &info, v->data, v->size, NULL, &x->planes,
                                        err));
     leat__encode_opts opts = {.orientation = info.orientation};
@@ -160,11 +169,13 @@ static int encode_pixels(exporter *x, const leat_view *v, leat_error *err)
 
 static int write_pixels(exporter *x, const char *key, const leat_view *v, leat_error *err)
 {
-    LEAT_TRY(encode_pixels(x, v, err));
+    const char *ext;
+    LEAT_TRY(encode_pixels(x, v, &ext, err));
     x->stats->changed++;
-    if (leat__str_ends_nocase(key, ".png"))
+    const bool tif = strcmp(ext, "tif") == 0;
+    if (leat__str_ends_nocase(key, tif ? ".tif" : ".png") || (tif && leat__str_ends_nocase(key, ".tiff")))
         return write_file(x, key, x->bytes.data, x->bytes.len, err);
-    return write_named(x, key, strlen(key), "png", x->bytes.data, x->bytes.len, err);
+    return write_named(x, key, strlen(key), ext, x->bytes.data, x->bytes.len, err);
 }
 
 static int write_tiled(exporter *x, const char *key, const leat_view *v, leat_error *err)
@@ -253,7 +264,7 @@ static int add_member(exporter *x, const char *name, const char *ending, const v
     return write_named(x, leat__buf_str(&x->stem), x->stem.len, ext, data, len, err);
 }
 
-/* The file of an image: the source's file, or a PNG of its pixels. */
+/* The file of an image: the source's file, or a PNG or TIFF of its pixels. */
 static int image_file(exporter *x, const leat_view *v, const void **data, size_t *len, const char **ext,
                       leat_error *err)
 {
@@ -266,12 +277,11 @@ static int image_file(exporter *x, const leat_view *v, const void **data, size_t
     if (v->image.codec == LEAT__CODEC_TILE)
         LEAT_TRY(leat__tile_restore(v->data, v->size, x->tables, &x->bytes, err));
     else if (v->image.codec == LEAT__CODEC_RAW)
-        LEAT_TRY(encode_pixels(x, v, err));
+        LEAT_TRY(encode_pixels(x, v, ext, err));
     x->stats->changed += !leat_pack_image_exact(&v->image);
     if (x->bytes.len == 0) return 0;
     *data = x->bytes.data;
     *len = x->bytes.len;
-    if (v->image.codec == LEAT__CODEC_RAW) *ext = "png";
     return 0;
 }
 
@@ -536,6 +546,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat__tile_tables_close(&x.tables);
     leat__decoder_close(&x.decoder);
     leat__planes_reset(&x.planes);
+    leat__wide_reset(&x.wide);
     leat__buf_reset(&x.path);
     leat__buf_reset(&x.bytes);
     leat__buf_reset(&x.stem);

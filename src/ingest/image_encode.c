@@ -15,8 +15,10 @@
 #include "codec/jpeg_scan.h"
 #include "codec/planes.h"
 #include "codec/raw.h"
+#include "codec/wide.h"
 #include "dsp/resizer.h"
 #include "ingest/image_cost.h"
+#include "pack/kind.h"
 
 #define MIX_SEED UINT64_C(0x6d69782d726177) /* "mix-raw": part of the settings' meaning */
 #define DEFAULT_QUALITY 90
@@ -91,6 +93,11 @@ bool leat__encode_is_raw(const leat__encode_plan *plan, const char *key, size_t 
     return draw < plan->mix_raw;
 }
 
+static int ignore_wide(void *ctx, uint32_t y, uint32_t count, const uint8_t *pixels, size_t stride)
+{
+    return 0;
+}
+
 static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
                        size_t stride)
 {
@@ -105,7 +112,7 @@ static int check_whole(leat__encoder *e, const leat__image_info *info, const uin
     if (info->codec == LEAT__CODEC_JPEG
         && leat__jpeg_scan_whole(e->scan, data, len, &e->plan->limits))
         return 0;
-    leat__row_sink sink = {ignore_rows, NULL};
+    leat__row_sink sink = {.rows = ignore_rows, .wide = ignore_wide};
     leat__decode_request request = {.limits = e->plan->limits, .tables = tables};
     return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
 }
@@ -180,7 +187,7 @@ static void describe(leat__item *item, const leat__image_info *info, size_t len,
         .codec = (uint8_t)info->codec,
         .channels = (uint8_t)info->channels,
         .orientation = (uint8_t)info->orientation,
-        .flags = flags,
+        .flags = flags | leat__kind_flags(info->type),
         .cost = leat__image_cost(info, len),
     };
 }
@@ -254,6 +261,7 @@ static int store_jpeg(leat__encoder *e, leat__run *run, leat__item *item, leat_e
 typedef struct raw_rows {
     leat__buf *out;
     uint32_t width, channels;
+    size_t pixel; /* bytes */
 } raw_rows;
 
 static int put_raw_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
@@ -269,6 +277,14 @@ static int put_raw_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *co
     return 0;
 }
 
+static int put_wide_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *pixels, size_t stride)
+{
+    raw_rows *r = ctx;
+    for (uint32_t i = 0; i < count; i++)
+        leat__buf_append(r->out, pixels + i * stride, r->width * r->pixel);
+    return 0; /* reserved by encode_raw */
+}
+
 static int encode_raw(leat__encoder *e, leat__run *run, leat__item *item,
                       const leat__image_info *info, const uint8_t *data, size_t len,
                       const leat__tile_tables *from, leat_error *err)
@@ -280,16 +296,17 @@ static int encode_raw(leat__encoder *e, leat__run *run, leat__item *item,
     if (limits.max_pixels && bytes > limits.max_pixels) /* before allocating anything */
         return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu",
                           info->width, info->height, (unsigned long long)limits.max_pixels);
-    if (!leat__mul_u64(bytes, info->channels, &bytes) ||
+    const size_t pixel = (size_t)info->channels * leat__sample_bytes(info->type);
+    if (!leat__mul_u64(bytes, pixel, &bytes) ||
         !leat__u64_to_size(bytes + LEAT__RAW_HEADER, &size) ||
         leat__buf_reserve(&run->out, size) != 0) {
         run->out.status = 0;
         return leat__fail_nomem(err, bytes, "the pixels of an image");
     }
-    leat__raw_header(header, info->width, info->height, info->channels, info->orientation);
+    leat__raw_header(header, info->width, info->height, info->channels, info->type, info->orientation);
     (void)leat__buf_append(&run->out, header, sizeof header);
-    raw_rows rows = {&run->out, info->width, info->channels};
-    leat__row_sink sink = {put_raw_rows, &rows};
+    raw_rows rows = {&run->out, info->width, info->channels, pixel};
+    leat__row_sink sink = {.rows = put_raw_rows, .ctx = &rows, .wide = put_wide_rows};
     leat__decode_request request = {.limits = limits, .tables = from};
     int rc = leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
     leat__image_info stored;
@@ -312,6 +329,10 @@ static int encode_again(leat__encoder *e, leat__run *run, leat__item *item,
                         const leat__tile_tables *from, bool raw, bool smaller, leat_error *err)
 {
     if (raw && !smaller) return encode_raw(e, run, item, info, data, len, from, err);
+    if (leat__image_wide(info))
+        return leat__fail(err, LEAT_EFORMAT, "%s works on 8-bit images of 1, 3 or 4 channels, and this one "
+                          "has %u of %s", smaller ? "max_side" : "quality", info->channels,
+                          leat__sample_name(info->type));
     LEAT_TRY(decode_pixels(e, info, data, len, from, smaller, err));
     leat__encode_opts opts = {.orientation = info->orientation,
                               .quality = e->plan->quality ? e->plan->quality : DEFAULT_QUALITY};
@@ -447,7 +468,9 @@ static uint64_t decoder_bytes(const leat__image_info *info)
     case LEAT__CODEC_JPEG: return info->progressive ? 6 : 0;
     case LEAT__CODEC_GIF:
     case LEAT__CODEC_BMP: return 5;
-    case LEAT__CODEC_TIFF: return 8;
+    case LEAT__CODEC_TIFF:
+        if (!leat__image_wide(info)) return 8;
+        return 2 * (uint64_t)info->channels * leat__sample_bytes(info->type);
     case LEAT__CODEC_AVIF:
     case LEAT__CODEC_HEIF: return 12;
     case LEAT__CODEC_JXL: return 40;
@@ -475,9 +498,10 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
     bool raw = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX;
+    const uint64_t pixel = (uint64_t)info.channels * leat__sample_bytes(info.type);
     if (plan->quality > 0 || w != info.width || h != info.height)
-        need += (uint64_t)w * h * info.channels * 3; /* planes, the result twice */
+        need += (uint64_t)w * h * pixel * 3; /* planes, the result twice */
     else if (raw)
-        need += (uint64_t)w * h * info.channels;
+        need += (uint64_t)w * h * pixel;
     return need;
 }

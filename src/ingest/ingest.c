@@ -38,6 +38,7 @@
 #include "ingest/stage.h"
 #include "ingest/tile_training.h"
 #include "ingest/where.h"
+#include "pack/kind.h"
 #include "pack/page.h"
 
 #define IO_DEPTH 4
@@ -593,15 +594,8 @@ static int leave_out(ingest *in, const leat__run *run, const leat__record *r, le
     return rc;
 }
 
-static int place(ingest *in, const leat__run *run, const leat__record *r, leat_error *err)
+static void fill_values(ingest *in, const leat__run *run, const leat__record *r)
 {
-    in->consumed++;
-    in->chain = chain_record(in->chain, run, r);
-    if (r->failed) return leave_out(in, run, r, err);
-    if (r->excluded) {
-        in->stats->filtered++;
-        return 0;
-    }
     for (uint32_t f = 0; f < run->fields; f++) {
         const leat__item *item = &r->items[f];
         leat_pack_value *v = &in->values[f];
@@ -616,22 +610,49 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
         memcpy(v->shape, item->shape, sizeof v->shape);
         v->entries_size = item->entries_size;
         if (item->entries_size > 0) v->entries = run->out.data + item->entries_at;
-        if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->image.codec >= 16) continue;
+    }
+}
+
+static void count_images(ingest *in, const leat__run *run, const leat__record *r)
+{
+    for (uint32_t f = 0; f < run->fields; f++) {
+        const leat__item *item = &r->items[f];
+        if (item->absent || item->image.codec >= 16) continue;
+        if (in->source->fields[f].type != LEAT_FIELD_IMAGE) continue;
         if (item->image.codec < 8) in->stats->images[item->image.codec]++;
         else in->stats->images_more[item->image.codec - 8]++;
         in->stats->animated += item->animated;
         in->stats->changed += !leat_pack_image_exact(&item->image);
         in->stats->recoded += in->plan.stored && item->coded;
     }
+}
+
+static int place(ingest *in, const leat__run *run, const leat__record *r, leat_error *err)
+{
+    in->consumed++;
+    in->chain = chain_record(in->chain, run, r);
+    if (r->failed) return leave_out(in, run, r, err);
+    if (r->excluded) {
+        in->stats->filtered++;
+        return 0;
+    }
+    fill_values(in, run, r);
+    leat_pack_sample sample = {.key = leat__run_str(run, r->key), .key_size = r->key_size,
+                               .values = in->values};
+    leat_error why;
+    leat__error_reset(&why);
+    if (leat__packer_check_kinds(in->packer, &sample, &why) != 0) {
+        leat__record other = *r;
+        other.error = &why;
+        return leave_out(in, run, &other, err);
+    }
+    count_images(in, run, r);
     in->stats->bytes_in += r->bytes_in;
     if (in->classes.relabel) leat__append_relabel(&in->classes, in->source, in->values);
-    leat_pack_sample sample = {.key = leat__run_str(run, r->key),
-                               .key_size = r->key_size,
-                               .values = in->values,
-                               .marks = {[MARK_CONSUMED] = in->consumed,
-                                         [MARK_SKIPPED] = in->stats->skipped,
-                                         [MARK_CHAIN] = in->chain,
-                                         [MARK_BYTES] = in->stats->bytes_in}};
+    sample.marks[MARK_CONSUMED] = in->consumed;
+    sample.marks[MARK_SKIPPED] = in->stats->skipped;
+    sample.marks[MARK_CHAIN] = in->chain;
+    sample.marks[MARK_BYTES] = in->stats->bytes_in;
     bool wanted = true;
     if (in->opts->append)
         LEAT_TRY(leat__append_admit(in->packer, in->opts->append, &sample, &wanted,

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "codec/codec.h"
 #include "op/head.h"
+#include "pack/kind.h"
 
 #define BAND_BYTES 256u /* per pixel of width: bands of rows in three planes, and a resizer's */
 #define PROBES 16       /* drawn recipes that are checked */
@@ -75,12 +76,24 @@ static uint64_t bytes_behind(const leat_pack_image *im, const leat__scratch_use 
     return (9 + (uint64_t)use->more) * most; /* the image, its next step, a copy */
 }
 
+/* A wide image is held as decoded and as the next step makes it, both in its type, and as floats for a
+ * resize: before it, between its passes, and the decoder's own copy. */
+static uint64_t wide_bytes(const leat_pack_image *im, uint64_t pixels, const leat__scratch_use *use)
+{
+    const leat__image_kind kind = leat__image_kind_of(im);
+    const uint64_t channels = leat__kind_channels(kind), size = leat__sample_bytes(leat__kind_type(kind));
+    uint64_t bytes;
+    if (use->any_size != NULL) pixels += bytes_behind(im, use) / 9;
+    return leat__mul_u64(pixels, channels * (4 * size + 2 * sizeof(float)), &bytes) ? bytes : UINT64_MAX;
+}
+
 uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use *use)
 {
     uint64_t pixels = (uint64_t)cell->image.width * cell->image.height, bytes;
     uint64_t each = codec_bytes_per_pixel(cell), side;
 
     if (cell->absent || cell->length == 0) return 0;
+    if (leat__image_kind_of(&cell->image) != 0) return wide_bytes(&cell->image, pixels, use);
     if (cell->image.orientation >= 5) each += 6; /* rotated as a whole: three planes twice */
     else if (use->views > 1) each += 3;          /* held for all views */
     if (use->whole) each += 9 + use->more;       /* the image, its next step, a copy */

@@ -24,6 +24,7 @@
 #include "loader/defaults.h"
 #include "loader/sizes.h"
 #include "loader/sources.h"
+#include "pack/kind.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
 
@@ -275,7 +276,8 @@ out:
 
 static uint32_t dtype_of(leat__dtype dtype)
 {
-    static const uint32_t map[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32};
+    static const uint32_t map[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32,
+                                   LEAT_DTYPE_U16};
     return map[dtype];
 }
 
@@ -439,8 +441,11 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
             if (images[i].ops == NULL || (given->image_count == 0 && given->ops == NULL)) continue;
             return leat__fail(err, LEAT_EINVAL, "image '%s' has a pipeline but is not among fields", name);
         }
+        leat__image_kind kind;
+        LEAT_TRY(leat__pack_image_kind(l->pack, field, &kind, err));
         leat__pipeline_opts o = {.ops = images[i].ops != NULL ? images[i].ops : LEAT__DEFAULT_OPS,
-                                 .view = views_of(l, field), .any_size = l->opts.collate != 0};
+                                 .view = views_of(l, field), .any_size = l->opts.collate != 0,
+                                 .kind = {leat__kind_type(kind), leat__kind_channels(kind)}, .field = name};
         LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
         leat__pipeline *p = l->pipelines[l->pipeline_count++];
         LEAT_TRY(join_group(l, field, shape->count, p, err));

@@ -19,6 +19,8 @@ static const char *cpu_only(const leat_loader *l, const char **op)
     if (l->env.follow.count > 0) return "fields that follow an image are made on the host";
     if (l->table_count > 1) return "packs with different tables of the tile codec are decoded on the host";
     for (uint32_t i = 0; i < l->pipeline_count; i++) {
+        if (leat__pipeline_wide(l->pipelines[i]))
+            return "images other than 8-bit ones of 1, 3 or 4 channels are decoded on the host";
         if (!leat__device_takes(l->pipelines[i], op)) return "runs on the host";
     }
     return l->pipeline_count == 0 ? "there are no images" : NULL;

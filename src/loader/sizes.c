@@ -75,9 +75,11 @@ int leat__sizes_check(const leat_loader_opts *o, leat_error *err)
 /* One element of the column's type with this value. */
 static int set_fill(leat__column *c, double fill, leat_error *err)
 {
-    if (c->tensor.dtype == LEAT_DTYPE_U8 && (fill < 0 || fill > 255 || fill != floor(fill)))
-        return leat__fail(err, LEAT_EINVAL, "pad_value %g: '%s' has whole numbers from 0 to 255", fill,
-                          c->tensor.name);
+    const bool whole = c->tensor.dtype == LEAT_DTYPE_U8 || c->tensor.dtype == LEAT_DTYPE_U16;
+    const int most = c->tensor.dtype == LEAT_DTYPE_U16 ? 65535 : 255;
+    if (whole && (fill < 0 || fill > most || fill != floor(fill)))
+        return leat__fail(err, LEAT_EINVAL, "pad_value %g: '%s' has whole numbers from 0 to %d", fill,
+                          c->tensor.name, most);
     leat__column one = {.tensor.dtype = c->tensor.dtype, .row_bytes = leat_dtype_size(c->tensor.dtype)};
     leat__column_fill(&one, (int64_t)fill, fill, c->fill);
     return 0;

@@ -50,6 +50,9 @@ int leat__step_blend(leat__bench *b, const leat__step *s, leat_error *err) LEAT_
 int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_warp(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 
+/* The source of position i (which may be outside) among n pixels; -1 = the fill. */
+int64_t leat__pad_look(int64_t i, int64_t n, leat__edge edge);
+
 /* Shared by steps that blur: torchvision's kernel of `taps` weights, and the index that a place beyond
  * the ends of n elements reflects to, without repeating the last one. */
 void leat__gaussian(float *k, uint32_t taps, double sigma);

@@ -22,7 +22,7 @@ static const leat__param apply_params[] = {
 static const leat__param choice_params[] = {
     OPS_PARAM,
     {.name = "p", .kind = LEAT__PARAM_FLOATS, .def = "", .min = 0, .max = 1e9,
-     .help = "weight of each op, for up to 8 ops; equal when not given"},
+     .help = "weight of each op, for up to 16 ops; equal when not given"},
 };
 static const leat__param order_params[] = {OPS_PARAM};
 

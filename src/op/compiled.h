@@ -10,6 +10,7 @@
 #include "op/op.h"
 #include "op/pipeline.h"
 #include "op/spec.h"
+#include "op/wide.h"
 
 struct leat__pipeline {
     leat__op_spec ops[LEAT__SPEC_OPS_MAX];
@@ -17,6 +18,8 @@ struct leat__pipeline {
     uint32_t count, batch_ops, view;
     leat__output_spec output;
     leat__norm norm[3];
+    leat__pixel_kind kind; /* channels 0: 8-bit planes */
+    leat__wide_norm wide_norm;
 };
 
 #endif

@@ -83,7 +83,7 @@ static const leat__param iou_params[] = {
      .help = "highest width over height of the crop"},
     {.name = "sampler_options", .kind = LEAT__PARAM_FLOATS, .def = "0,0.1,0.3,0.5,0.7,0.9,1", .min = 0,
      .max = 2,
-     .help = "overlaps with a box, up to 8, one of which is drawn; 1 leaves the image as it is"},
+     .help = "overlaps with a box, up to 16, one of which is drawn; 1 leaves the image as it is"},
     {.name = "trials", .kind = LEAT__PARAM_INT, .def = "40", .min = 1, .max = 1000,
      .help = "crops that are tried before another overlap is drawn"},
 };

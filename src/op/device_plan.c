@@ -113,6 +113,7 @@ static uint32_t bits_of(leat__dtype dtype, float v)
     case LEAT__DTYPE_U8: return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
     case LEAT__DTYPE_F16: return leat__f16_of(v);
     case LEAT__DTYPE_BF16: return leat__bf16_of(v);
+    case LEAT__DTYPE_U16: /* wide images stay on the host */
     case LEAT__DTYPE_F32: break;
     }
     memcpy(&bits, &v, sizeof bits);

@@ -22,8 +22,8 @@
     {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1,          \
      .help = "probability"}
 #define FILL_PARAM                                                                         \
-    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,         \
-     .help = "value of new pixels: one number or one per channel"}
+    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 65535,       \
+     .help = "value of new pixels: one number or one per channel, up to 255 for 8-bit images"}
 #define EDGE_PARAM                                                                         \
     {.name = "padding_mode", .kind = LEAT__PARAM_CHOICE, .def = "constant",                \
      .choices = LEAT__EDGE_CHOICES, .min = 1, .help = "what the new border shows"}
@@ -512,7 +512,7 @@ static void scale_reach(const leat__op_spec *op, leat__op_reach *r)
 enum { SHORT_MIN, SHORT_MAX, SHORT_FILTER, SHORT_LIKE };
 static const leat__param short_params[] = {
     {.name = "min_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,
-     .help = "lengths of the shorter side, up to 8: one of them is drawn"},
+     .help = "lengths of the shorter side, up to 16: one of them is drawn"},
     {.name = "max_size", .kind = LEAT__PARAM_INT, .def = "0", .min = 0, .max = 65535,
      .help = "highest length of the longer side, 0 = none"},
     FILTER_PARAM("bilinear"),

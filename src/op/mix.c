@@ -75,6 +75,11 @@ void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_
 
 /* ---- pixels ---- */
 
+static void blend_u16(uint16_t *a, const uint16_t *b, size_t n, float wa, float wb)
+{
+    for (size_t i = 0; i < n; i++) a[i] = (uint16_t)(wa * (float)a[i] + wb * (float)b[i] + 0.5f);
+}
+
 /* torch.roll(x, 1).mul_(1 - lambda).add_(x.mul(lambda)); integers, which torchvision refuses, are
  * rounded to the nearest. */
 static void blend(leat__dtype dtype, void *a, const void *b, size_t bytes, float lambda)
@@ -83,6 +88,7 @@ static void blend(leat__dtype dtype, void *a, const void *b, size_t bytes, float
     const float rest = (float)(1.0 - (double)lambda);
     switch (dtype) {
     case LEAT__DTYPE_U8: dsp->blend_u8(a, b, bytes, lambda, rest); break;
+    case LEAT__DTYPE_U16: blend_u16(a, b, bytes / 2, lambda, rest); break;
     case LEAT__DTYPE_F32: dsp->blend_f32(a, b, bytes / 4, lambda, rest); break;
     case LEAT__DTYPE_F16: dsp->blend_f16(a, b, bytes / 2, lambda, rest); break;
     case LEAT__DTYPE_BF16: dsp->blend_bf16(a, b, bytes / 2, lambda, rest); break;

@@ -62,6 +62,7 @@ typedef struct leat__op_def {
     leat__combine combine;
     uint32_t crops; /* images that it makes of one: an extra dimension; else 0 */
     bool boxes;  /* its draw depends on the boxes of the image */
+    bool bytes_only; /* geometry without a form for wide images */
     bool splits; /* makes several images of one: masks and boxes cannot follow it */
     /* Widens what may come in to what may come out; needed where `size` depends on the image. */
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);

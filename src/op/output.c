@@ -17,9 +17,9 @@ static const leat__param normalize_params[] = {
 
 static int normalize_check(const leat__op_spec *op, leat_error *err)
 {
-    for (int i = 0; i < 2; i++)
-        if (op->value[i].count != 1 && op->value[i].count != 3)
-            return leat__fail(err, LEAT_EINVAL, "Normalize.%s: one number or three",
+    for (int i = 0; i < 2; i++) /* whether they are as many as channels is known with the images */
+        if (op->value[i].count < 1)
+            return leat__fail(err, LEAT_EINVAL, "Normalize.%s: one number or one per channel",
                               op->def->params[i].name);
     return 0;
 }
@@ -49,11 +49,6 @@ const leat__op_def leat__ops_output[] = {
 
 const leat__op_def *const leat__op_layout = &leat__ops_output[2];
 
-static float channel_value(const leat__value *v, int c)
-{
-    return (float)v->list[v->count == 3 ? c : 0];
-}
-
 int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_error *err)
 {
     const leat__op_spec **const said = &draft->said[op->def - leat__ops_output];
@@ -63,10 +58,10 @@ int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_
     *said = op;
     if (op->def == &leat__ops_output[0]) {
         draft->normalized = true;
-        for (int c = 0; c < 3; c++) {
-            draft->mean[c] = channel_value(&op->value[0], c);
-            draft->std[c] = channel_value(&op->value[1], c);
-        }
+        draft->mean_count = (uint32_t)op->value[0].count;
+        draft->std_count = (uint32_t)op->value[1].count;
+        for (uint32_t c = 0; c < draft->mean_count; c++) draft->mean[c] = (float)op->value[0].list[c];
+        for (uint32_t c = 0; c < draft->std_count; c++) draft->std[c] = (float)op->value[1].list[c];
     } else if (op->def == &leat__ops_output[1]) {
         draft->dtype = (leat__dtype)op->value[0].i;
         draft->dtype_given = true;

@@ -12,7 +12,8 @@ typedef struct leat__output_draft {
     leat__dtype dtype;
     leat__layout layout;
     bool dtype_given, scale, normalized;
-    float mean[3], std[3];
+    float mean[LEAT__CHANNELS_MAX], std[LEAT__CHANNELS_MAX];
+    uint32_t mean_count, std_count; /* numbers given: one, or one per channel */
     const leat__op_spec *said[3]; /* by op, in the order of the table */
 } leat__output_draft;
 

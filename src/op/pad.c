@@ -8,8 +8,7 @@
 
 #include "base/rng.h"
 
-/* The source of position i (which may be outside) among n pixels; -1 = the fill. */
-static int64_t look(int64_t i, int64_t n, leat__edge edge)
+int64_t leat__pad_look(int64_t i, int64_t n, leat__edge edge)
 {
     if (i >= 0 && i < n) return i;
     int64_t period;
@@ -58,13 +57,13 @@ int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err)
     LEAT_TRY(leat__planes_resize(out, s->width, s->height, in->channels, err));
     for (uint32_t x = 0; x < side.left + side.right; x++) {
         const int64_t i = x < side.left ? (int64_t)x - side.left : (int64_t)x - side.left + in->width;
-        side.look[x] = (int32_t)look(i, in->width, s->edge);
+        side.look[x] = (int32_t)leat__pad_look(i, in->width, s->edge);
     }
     for (uint32_t c = 0; c < in->channels; c++) {
         const int fill = (uint8_t)s->fill[c < 3 ? c : 0];
         for (uint32_t y = 0; y < s->height; y++) {
             uint8_t *const dst = leat__planes_row(out, c, y);
-            const int64_t at = look((int64_t)y - s->y, in->height, s->edge);
+            const int64_t at = leat__pad_look((int64_t)y - s->y, in->height, s->edge);
             if (at < 0)
                 memset(dst, fill, s->width);
             else

@@ -19,13 +19,13 @@ enum { STREAMS_PER_KIND = 0x1000 };
 
 uint32_t leat__dtype_bytes(leat__dtype dtype)
 {
-    static const uint8_t bytes[] = {1, 2, 2, 4};
+    static const uint8_t bytes[] = {1, 2, 2, 4, 2};
     return bytes[dtype];
 }
 
 const char *leat__dtype_name(leat__dtype dtype)
 {
-    static const char *const names[] = {"u8", "f16", "bf16", "f32"};
+    static const char *const names[] = {"u8", "f16", "bf16", "f32", "u16"};
     return names[dtype];
 }
 
@@ -55,10 +55,20 @@ static int check_order(const leat__op_spec *ops, uint32_t count, leat_error *err
     return 0;
 }
 
+static int check_three(uint32_t count, const char *name, leat_error *err)
+{
+    if (count <= 1 || count == 3) return 0;
+    return leat__fail(err, LEAT_EINVAL, "Normalize.%s: one number or three", name);
+}
+
 /* Settles the element type and makes the conversion tables. */
 static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_error *err)
 {
     leat__output_spec *const o = &p->output;
+    LEAT_TRY(check_three(draft->mean_count, "mean", err));
+    LEAT_TRY(check_three(draft->std_count, "std", err));
+    if (draft->dtype == LEAT__DTYPE_U16)
+        return leat__fail(err, LEAT_EINVAL, "ToDtype(u16) needs images of uint16 samples; these have 8 bits");
     if (draft->normalized && !draft->dtype_given && draft->dtype == LEAT__DTYPE_U8)
         draft->dtype = LEAT__DTYPE_F32;
     if (draft->normalized && draft->dtype == LEAT__DTYPE_U8)
@@ -67,7 +77,8 @@ static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_erro
     o->dtype = draft->dtype;
     o->layout = draft->layout;
     for (int c = 0; c < 3; c++)
-        leat__norm_init(&p->norm[c], draft->scale, draft->mean[c], draft->std[c]);
+        leat__norm_init(&p->norm[c], draft->scale, draft->mean[draft->mean_count == 3 ? c : 0],
+                        draft->std[draft->std_count == 3 ? c : 0]);
     return 0;
 }
 
@@ -129,7 +140,7 @@ static int settle_crops(leat__pipeline *p, bool any_size, leat_error *err)
 static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
 {
     const leat__op_size size = leat__ops_size(p->ops, p->count, (leat__op_size){0});
-    p->output.channels = 3;
+    p->output.channels = p->kind.channels > 0 ? p->kind.channels : 3;
     for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside) {
         const leat__op_def *const d = p->ops[i].def;
         if (strcmp(d->name, "Grayscale") == 0)
@@ -153,7 +164,7 @@ static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
 static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_error *err)
 {
     leat__output_draft draft = {.dtype = opts->default_dtype, .layout = opts->default_layout,
-                                .scale = true, .std = {1, 1, 1}};
+                                .scale = true, .std = {1}};
     LEAT_TRY(leat__spec_parse(opts->ops ? opts->ops : "", p->ops, &p->count, err));
     LEAT_TRY(check_order(p->ops, p->count, err));
     for (uint32_t i = 0; i < p->count; i++) {
@@ -163,7 +174,14 @@ static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_erro
     }
     p->view = opts->view;
     settle_streams(p);
-    LEAT_TRY(settle_output(p, &draft, err));
+    p->kind = opts->kind;
+    if (p->kind.channels > 0) {
+        LEAT_TRY(leat__wide_check(p->ops, p->count, &p->kind, opts->field, err));
+        LEAT_TRY(leat__wide_settle(&draft, &p->kind, opts->field, &p->output, &p->wide_norm, err));
+    } else {
+        LEAT_TRY(leat__bytes_check(p->ops, p->count, err));
+        LEAT_TRY(settle_output(p, &draft, err));
+    }
     LEAT_TRY(settle_crops(p, opts->any_size, err));
     return settle_size(p, opts->any_size, err);
 }
@@ -209,6 +227,11 @@ void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t heig
     leat__ops_reach(p->ops, p->count, &r);
     *most_width = r.width_max;
     *most_height = r.height_max;
+}
+
+bool leat__pipeline_wide(const leat__pipeline *p)
+{
+    return p->kind.channels > 0;
 }
 
 const char *leat__pipeline_splits(const leat__pipeline *p)

@@ -21,9 +21,10 @@ typedef enum leat__dtype {
     LEAT__DTYPE_U8,
     LEAT__DTYPE_F16,
     LEAT__DTYPE_BF16,
-    LEAT__DTYPE_F32
+    LEAT__DTYPE_F32,
+    LEAT__DTYPE_U16 /* of 16-bit images only */
 } leat__dtype;
-#define LEAT__DTYPE_CHOICES "u8|f16|bf16|f32"
+#define LEAT__DTYPE_CHOICES "u8|f16|bf16|f32|u16"
 
 typedef enum leat__layout {
     LEAT__LAYOUT_NCHW,
@@ -44,6 +45,13 @@ typedef struct leat__output_spec {
     uint32_t crops;   /* images of one sample, as FiveCrop makes them; 0 = one, without a dimension */
 } leat__output_spec;
 
+/* What goes in. Zeroed: 8-bit images of 1, 3 or 4 channels, of which three come out. Else wide images
+ * (src/op/wide.h) of exactly this kind, all of whose channels come out. */
+typedef struct leat__pixel_kind {
+    leat__sample_type type;
+    uint32_t channels;
+} leat__pixel_kind;
+
 typedef struct leat__pipeline leat__pipeline;
 typedef struct leat__pipeline_worker leat__pipeline_worker;
 
@@ -57,6 +65,8 @@ typedef struct leat__pipeline_opts {
     leat__layout default_layout; /* nchw */
     uint32_t view;               /* number of the view: views of one sample draw differently */
     bool any_size;               /* images may come out with different sizes */
+    leat__pixel_kind kind;
+    const char *field;           /* for messages about the kind; NULL: "image" */
 } leat__pipeline_opts;
 
 int leat__pipeline_open(leat__pipeline **p, const leat__pipeline_opts *opts, leat_error *err)
@@ -74,6 +84,9 @@ void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t heig
 /* Whether images of one size are cropped, turned and mirrored alike: the same random geometry in
  * the same order, whatever colour ops stand between, or none that is random. */
 bool leat__pipeline_same_geometry(const leat__pipeline *a, const leat__pipeline *b);
+
+/* Whether it takes wide images. */
+bool leat__pipeline_wide(const leat__pipeline *p);
 
 /* The first op that makes several images of one, which masks and boxes cannot follow; NULL = none. */
 const char *leat__pipeline_splits(const leat__pipeline *p);

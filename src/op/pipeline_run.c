@@ -5,6 +5,7 @@
  *
  *   source (codec or pixels) -> head -> [image -> steps -> head …] -> writer -> batch
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -24,6 +25,7 @@ struct leat__pipeline_worker {
     leat__bench bench;
     leat__planes decoded; /* a region held whole: turned images, several views */
     leat__planes turned;
+    leat__wide_bench wide;
     leat__writer writer;
     leat__output_spec spec; /* of the sample that is written */
     leat__recipe recipe;
@@ -53,6 +55,7 @@ void leat__pipeline_worker_close(leat__pipeline_worker **pw)
     leat__resizer_close(&w->resizer);
     leat__ycc_resizer_close(&w->fast);
     leat__bench_reset(&w->bench);
+    leat__wide_bench_reset(&w->wide);
     leat__planes_reset(&w->decoded);
     leat__planes_reset(&w->turned);
     leat__writer_reset(&w->writer);
@@ -325,6 +328,69 @@ static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s
     return 0;
 }
 
+/* ---- wide images ---- */
+
+/* A first crop is the region that is decoded, unless the image is turned first. */
+static int load_wide(leat__pipeline_worker *w, const leat__encoded *e, bool *cropped, leat_error *err)
+{
+    const leat__step *const s = &w->recipe.step[0];
+    const bool turned = e->orientation >= 2 && e->orientation <= 8;
+    region r = {0};
+    *cropped = !turned && w->recipe.count > 0 && s->kind == LEAT__STEP_CROP;
+    if (*cropped) r = (region){(uint32_t)s->x, (uint32_t)s->y, s->width, s->height};
+    const leat__decode_request request = request_for(e, r);
+    leat__wide *const to = turned ? &w->wide.spare : &w->wide.image;
+    LEAT_TRY(leat__codec_decode_wide(w->decoder, e->info, e->data, e->len, &request, to, err));
+    return turned ? leat__wide_turn(&w->wide.spare, e->orientation, &w->wide.image, err) : 0;
+}
+
+static int run_wide(const leat__pipeline *p, leat__pipeline_worker *w, const leat__encoded *e, void *out,
+                    leat_error *err)
+{
+    const leat__recipe *const r = &w->recipe;
+    const uint32_t count = pixel_steps(r);
+    bool cropped;
+    LEAT_TRY(load_wide(w, e, &cropped, err));
+    for (uint32_t i = cropped; i < count; i++) LEAT_TRY(leat__wide_apply(&w->wide, &r->step[i], err));
+    w->spec = leat__pipeline_output_of(p, r->width, r->height);
+    leat__wide_write(&w->wide.image, &p->wide_norm, &w->spec, out);
+    for (uint32_t i = count; i < r->count; i++) leat__wide_erase_out(&w->spec, &r->step[i], out);
+    return 0;
+}
+
+static int run_wide_view(const leat__pipeline *p, leat__pipeline_worker *w, const source *s,
+                         const leat__draw_key *key, uint8_t *out, leat_error *err)
+{
+    const uint32_t crops = LEAT_MAX(p->output.crops, 1u);
+    leat__draw_key k = *key;
+    for (k.crop = 0; k.crop < crops; k.crop++) {
+        LEAT_TRY(leat__pipeline_draw(p, &k, s->width, s->height, &w->recipe, err));
+        LEAT_TRY(run_wide(p, w, s->encoded, out + k.crop * (p->output.bytes / crops), err));
+    }
+    return 0;
+}
+
+/* "uint16 with 5 channels" */
+static const char *kind_text(leat__pixel_kind kind, char text[64])
+{
+    if (kind.channels == 0) return "8-bit images of 1, 3 or 4 channels";
+    snprintf(text, 64, "%s with %u channel%s", leat__sample_name(kind.type), kind.channels,
+             kind.channels == 1 ? "" : "s");
+    return text;
+}
+
+/* A field has pixels of one kind: those of its first image. */
+static int check_kind(const leat__pipeline *p, const leat__image_info *info, leat_error *err)
+{
+    const leat__pixel_kind own = leat__image_wide(info) ? (leat__pixel_kind){info->type, info->channels}
+                                                        : (leat__pixel_kind){0};
+    char text[2][64];
+    if (own.type == p->kind.type && own.channels == p->kind.channels) return 0;
+    return leat__fail(err, LEAT_EDATA, "an image of %s in a field of %s",
+                      kind_text((leat__pixel_kind){info->type, info->channels}, text[0]),
+                      kind_text(p->kind, text[1]));
+}
+
 /* ---- several views ---- */
 
 static region unite(region a, region b)
@@ -372,6 +438,10 @@ int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
     source s = source_of(image);
     region all = {0};
     uint64_t apart = 0;
+    LEAT_TRY(check_kind(p[0], image->info, err));
+    for (uint32_t i = 0; i < count && p[0]->kind.channels > 0; i++)
+        LEAT_TRY(run_wide_view(p[i], w, &s, key, out[i], err));
+    if (p[0]->kind.channels > 0) return 0;
     for (uint32_t i = 0; i < count; i++) LEAT_TRY(plan_view(p[i], w, &s, key, &all, &apart, err));
     if ((count > 1 || p[0]->output.crops) && (uint64_t)all.width * all.height < apart)
         LEAT_TRY(hold(w, &s, all, err));
@@ -385,7 +455,9 @@ int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
 {
     const source s = source_of(image);
     if (p->output.crops) return leat__pipeline_run_views(&p, 1, w, image, key, &out, err);
+    LEAT_TRY(check_kind(p, image->info, err));
     LEAT_TRY(leat__pipeline_draw(p, key, s.width, s.height, &w->recipe, err));
+    if (p->kind.channels > 0) return run_wide(p, w, image, out, err);
     return run_drawn(p, w, s, out, err);
 }
 

@@ -382,6 +382,6 @@ const leat__op_def leat__ops_warp[] = {
     {"RandomPerspective", "moves the corners at random with probability p", LEAT_OP_GEOMETRY,
      view_params, LEAT_COUNT(view_params), view_check, NULL, view_draw},
     {"ElasticTransform", "shifts pixels by a smooth random field", LEAT_OP_GEOMETRY, elastic_params,
-     LEAT_COUNT(elastic_params), elastic_check, NULL, elastic_draw},
+     LEAT_COUNT(elastic_params), elastic_check, NULL, elastic_draw, .bytes_only = true},
     {0},
 };

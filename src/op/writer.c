@@ -57,6 +57,7 @@ static void convert(const leat__writer *w, uint32_t c, const uint8_t *src, void 
     case LEAT__DTYPE_U8: memcpy(dst, src, count); break;
     case LEAT__DTYPE_F16: w->dsp->to_f16(n, src, dst, count); break;
     case LEAT__DTYPE_BF16: w->dsp->to_bf16(n, src, dst, count); break;
+    case LEAT__DTYPE_U16: break; /* of wide images, which do not come here */
     case LEAT__DTYPE_F32: w->dsp->to_f32(n, src, dst, count); break;
     }
 }
@@ -141,6 +142,7 @@ static void put(const leat__writer *w, size_t index, float v)
     case LEAT__DTYPE_U8: w->out[index] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); break;
     case LEAT__DTYPE_F16: ((uint16_t *)w->out)[index] = leat__f16_of(v); break;
     case LEAT__DTYPE_BF16: ((uint16_t *)w->out)[index] = leat__bf16_of(v); break;
+    case LEAT__DTYPE_U16: break;
     case LEAT__DTYPE_F32: ((float *)w->out)[index] = v; break;
     }
 }

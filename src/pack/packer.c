@@ -293,6 +293,7 @@ int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_erro
     if (p->finishing)
         return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
     LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
+    LEAT_TRY(leat__packer_check_kinds(p, sample, err));
     if (p->page == NULL)
         LEAT_TRY(leat__page_open(&p->page, p->schema, p->page_bytes, err));
     if (p->page->sealed || !leat__page_fits(p->page, sample, size))
@@ -417,6 +418,8 @@ static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *e
     if (p->shard_bytes != 0 && p->shard_bytes < SHARD_BYTES_MIN)
         return leat__fail(err, LEAT_EINVAL, "shard size must be 1 MiB at least");
     LEAT_TRY(leat__schema_make(&p->schema, o->fields, o->field_count, err));
+    p->kinds = leat__zalloc_array(LEAT__MEM_PACK, (size_t)o->field_count + 1, sizeof *p->kinds);
+    if (p->kinds == NULL) return leat__fail_nomem(err, o->field_count * sizeof *p->kinds, "fields");
     return leat__packer_provenance(o->provenance, &p->provenance, err);
 }
 
@@ -568,6 +571,7 @@ void leat_packer_close(leat_packer **packer)
     leat__free(p->provenance);
     leat__free(p->done);
     leat__free(p->old_shards);
+    leat__free(p->kinds);
     leat__free(p->path);
     leat__free(p);
     *packer = NULL;

@@ -15,6 +15,7 @@
 #include "pack/blobs.h"
 #include "pack/indexer.h"
 #include "pack/journal.h"
+#include "pack/kind.h"
 #include "pack/page.h"
 #include "pack/schema.h"
 
@@ -55,6 +56,10 @@ struct leat_packer {
     bool finishing; /* FINISH is in the journal: only publishing remains */
     bool finished;
     char damage[400]; /* damage found by resume, or "" */
+    struct {
+        leat__image_kind kind;
+        bool known;
+    } *kinds; /* per field: pixels of its images, from the first one on */
 };
 
 /* New strings (leat__free); NULL: out of memory. A shard's name contains its fingerprint, so the

@@ -20,6 +20,12 @@ static inline uint8_t formula(uint32_t x, uint32_t y, uint32_t c)
     return (uint8_t)(x * 7 + y * 13 + c * 50 + x * y % 11);
 }
 
+/* Samples of the 16-bit files; floats are a sixteenth of them. */
+static inline uint16_t formula16(uint32_t x, uint32_t y, uint32_t c)
+{
+    return (uint16_t)(x * 701 + y * 1301 + c * 5003);
+}
+
 /* Of the palette of 64 colours. */
 static inline uint8_t palette_number(uint32_t x, uint32_t y)
 {

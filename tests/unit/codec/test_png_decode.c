@@ -2,11 +2,12 @@
  *
  * PNG: files written by libspng from known pixels, read back whole and by region.
  */
-#include "codec/make_image.h"
+#include "codec/foreign.h"
 
 #include <spng.h>
 
 #include "base/mem.h"
+#include "codec/wide.h"
 
 typedef struct png_kind {
     const char *name;
@@ -131,26 +132,44 @@ static void orientation_is_read(void **state)
     free(pixels);
 }
 
-static void sixteen_bits_are_refused_by_name(void **state)
+/* Samples are big-endian in the file, and as the machine has them in memory. */
+static void sixteen_bits_are_kept(void **state)
 {
-    const png_kind deep = {"png rgb 16-bit", SPNG_COLOR_TYPE_TRUECOLOR, 16, 3, 3, 0};
-    uint8_t *pixels = make_pixels(8, 8, 6, 2);
-    bytes b = make_png(&deep, 8, 8, pixels, false, 1);
-    leat__image_info info;
+    static const char *const names[] = {"png/deep_grey.png", "png/deep_grey_alpha.png", "png/deep_rgb.png",
+                                        "png/deep_rgba.png"};
     leat__decoder *d = NULL;
-    leat__planes out = {0};
+    leat__wide out = {0};
+    leat__planes planes = {0};
     leat_error err = {0};
+    uint32_t s = 4;
     assert_int_equal(leat__decoder_open(&d, NULL), 0);
-    assert_int_equal(leat__codec_probe(LEAT__CODEC_PNG, b.data, b.len, &info, NULL), 0);
-    assert_int_equal(info.bits, 16);
-    assert_string_equal(info.format, deep.name);
-    assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, &err),
-                     LEAT_EFORMAT);
-    assert_non_null(strstr(err.message, "16 bits"));
-    leat__planes_reset(&out);
+    for (uint32_t n = 1; n <= 4; n++) {
+        bytes b = foreign_file(names[n - 1]);
+        leat__image_info info;
+        assert_int_equal(leat__codec_probe(LEAT__CODEC_PNG, b.data, b.len, &info, NULL), 0);
+        assert_int_equal(info.type, LEAT__SAMPLE_U16);
+        assert_int_equal(info.channels, n);
+        for (int i = 0; i < 10; i++) {
+            leat__decode_request rq = {.width = 1 + dice_below(&s, FOREIGN_W),
+                                       .height = 1 + dice_below(&s, FOREIGN_H)};
+            rq.x = dice_below(&s, FOREIGN_W - rq.width + 1);
+            rq.y = dice_below(&s, FOREIGN_H - rq.height + 1);
+            assert_int_equal(leat__codec_decode_wide(d, &info, b.data, b.len, &rq, &out, &err), 0);
+            for (uint32_t y = 0; y < rq.height; y++)
+                for (uint32_t x = 0; x < rq.width * n; x++)
+                    assert_int_equal(((uint16_t *)leat__wide_row(&out, y))[x],
+                                     formula16(rq.x + x / n, rq.y + y, x % n));
+        }
+        int rc = leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &planes, &err);
+        assert_int_equal(rc, LEAT_EFORMAT);
+        assert_non_null(strstr(err.message, "uint16 samples"));
+        for (size_t len = 60; len < b.len; len += b.len / 9) /* cut */
+            assert_int_equal(leat__codec_decode_wide(d, &info, b.data, len, NULL, &out, &err), LEAT_EDATA);
+        free(b.data);
+    }
+    leat__wide_reset(&out);
     leat__decoder_close(&d);
-    free(b.data);
-    free(pixels);
+    assert_int_equal(leat__mem_blocks(), 0);
 }
 
 /* A PNG is under checksums to the last byte: every cut and every flip of a bit is known. */
@@ -214,7 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pixels_come_back),
         cmocka_unit_test(orientation_is_read),
-        cmocka_unit_test(sixteen_bits_are_refused_by_name),
+        cmocka_unit_test(sixteen_bits_are_kept),
         cmocka_unit_test(sides_are_limited),
         cmocka_unit_test(damage_is_known),
     };

@@ -83,9 +83,37 @@ static void headers_that_lie_are_refused(void **state)
     assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
                      LEAT_EDATA);
     img[6] = 1;
-    img[4] = 2;
+    img[4] = 2; /* three bytes are version 1 */
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
+                     LEAT_EDATA);
+    img[4] = 3;
     assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
                      LEAT_EFORMAT);
+}
+
+static void wide_headers_that_lie_are_refused(void **state)
+{
+    uint8_t img[LEAT__RAW_HEADER + 2 * 2 * 5 * 2] = {'L', 'R', 'A', 'W', 2, 5, 1, 1, 2, 0, 0, 0, 2};
+    static const struct {
+        int at;
+        uint8_t value;
+    } lies[] = {{5, 0}, {5, 4}, {5, 17}, {5, 255}, {6, 0}, {7, 0},
+                {7, 2}, {7, 3}, {7, 255}, {8, 3}, {12, 1}, {4, 1}};
+    leat__image_info info;
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL), 0);
+    assert_string_equal(info.format, "raw uint16 x 5");
+    for (size_t len = 0; len < sizeof img; len++)
+        assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, len, &info, NULL), LEAT_EDATA);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        uint8_t lie[sizeof img];
+        memcpy(lie, img, sizeof img);
+        lie[lies[i].at] = lies[i].value;
+        assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, lie, sizeof lie, &info, NULL), LEAT_EDATA);
+    }
+    leat__buf buf;
+    leat__buf_init(&buf, LEAT__MEM_CODEC, 1 << 20);
+    assert_int_equal(leat__raw_encode_wide(img, 1, 1, 17, LEAT__SAMPLE_U8, 1, &buf, NULL), LEAT_EINVAL);
+    leat__buf_reset(&buf);
 }
 
 int main(void)
@@ -93,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_are_copies),
         cmocka_unit_test(headers_that_lie_are_refused),
+        cmocka_unit_test(wide_headers_that_lie_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,18 +22,22 @@ static void ops_fill_the_draft(void **state)
     assert_true(d.normalized && d.dtype_given && !d.scale);
     assert_int_equal(d.dtype, LEAT__DTYPE_BF16);
     assert_int_equal(d.layout, LEAT__LAYOUT_NHWC);
-    assert_true(d.mean[2] == 3 && d.std[0] == 4 && d.std[2] == 4);
+    assert_true(d.mean[2] == 3 && d.std[0] == 4);
+    assert_true(d.mean_count == 3 && d.std_count == 1);
     d = draft_of("ToDtype(u8)");
     assert_true(d.dtype_given && d.scale && !d.normalized);
     assert_int_equal(d.dtype, LEAT__DTYPE_U8);
 }
 
-static void lists_of_two_are_refused(void **state)
+/* How many channels there are is known when a pipeline is opened. */
+static void wrong_lists_are_refused(void **state)
 {
     static leat__op_spec ops[LEAT__SPEC_OPS_MAX];
     uint32_t n;
-    assert_code(LEAT_EINVAL, leat__spec_parse("Normalize((1,2), 1)", ops, &n, NULL));
-    assert_code(LEAT_EINVAL, leat__spec_parse("Normalize(1, (1,2))", ops, &n, NULL));
+    assert_code(LEAT_EINVAL, leat_pipeline_check("CenterCrop(4); Normalize((1,2), 1)", NULL, NULL));
+    assert_code(LEAT_EINVAL, leat_pipeline_check("CenterCrop(4); Normalize(1, (1,2))", NULL, NULL));
+    assert_code(LEAT_EINVAL, leat__spec_parse("Normalize((1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,7), 1)", ops,
+                                              &n, NULL));
     assert_code(LEAT_EINVAL, leat__spec_parse("Normalize(1, 0)", ops, &n, NULL));
 }
 
@@ -41,7 +45,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_fill_the_draft),
-        cmocka_unit_test(lists_of_two_are_refused),
+        cmocka_unit_test(wrong_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
