@@ -81,10 +81,13 @@ def compare(predicted: dict[str, Any], result: dict[str, Any], trainer: Trainer)
     rate = _deep(predicted, "speed", "samples_per_s", "mid")
     measured = {"images_per_s": result["images_per_s"],
                 "epoch_seconds": trainer.facts.samples / max(result["images_per_s"], 1e-9),
-                "vram_bytes": float(torch.cuda.max_memory_reserved()) if on_gpu else None,
+                "vram_bytes": float(torch.cuda.max_memory_allocated()) if on_gpu else None,
                 "loader_bytes": float(result["loader_bytes"])}
+    vram = _deep(predicted, "vram", "total_bytes")
+    if vram:  # PyTorch does not see the driver's context
+        vram -= _deep(predicted, "vram", "context_bytes") or 0
     guesses = {"images_per_s": rate, "epoch_seconds": trainer.facts.samples / rate if rate else None,
-               "vram_bytes": _deep(predicted, "vram", "total_bytes"),
+               "vram_bytes": vram,
                "loader_bytes": _deep(predicted, "ram", "budget_bytes")}
     for name, guess in guesses.items():
         if guess and measured[name]:
