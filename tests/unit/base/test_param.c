@@ -86,7 +86,7 @@ static void wrong_values_get_clear_messages(void **state)
     wrong(&mean, "1,1", "--it: '1,1' has 2 numbers, 3 are needed");
     wrong(&mean, "1,x,1", "--it: '1,x,1' is not a list of numbers");
     wrong(&mean, "1,2,1", "--it: 2 is out of range (0 to 1)");
-    wrong(&any, "1,2,3,4,5,6,7,8,9", "--it: more than 8 numbers");
+    wrong(&any, "1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,7", "--it: more than 16 numbers");
     wrong(&flag, "perhaps", "--it: 'perhaps' is not yes or no");
     wrong(&text, "", "--it: is empty");
 }

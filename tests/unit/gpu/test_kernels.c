@@ -47,6 +47,7 @@ static int run_empty(leat__gpu *gpu, leat_error *err)
     assert_non_null(leat__gpu_kernels_origin(k));
     LEAT_GO(rc, out, leat__gpu_kernels_decode(k, s, &job, err)); /* no images: no launch */
     static leat_job_output output;
+    image.h = image.v = 1;
     image.ax.filter = image.ay.filter = 2;
     image.ax.in = image.ay.in = 1;
     image.ax.out = image.ay.out = 2;
