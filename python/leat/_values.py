@@ -224,6 +224,9 @@ def _image(f: Field, row: int, value: object) -> object:
         hint = ": channels come last" if array.ndim == 3 and 1 <= array.shape[0] <= 16 else ""
         _fail(f, row, "pixels must be height x width x channels, with 1 to 16 channels, not "
               f"{array.shape}{hint}")
+    if array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[1] > 4 < array.shape[2]:
+        _fail(f, row, f"pixels of shape {array.shape}: channels come last. An image of {array.shape[0]} rows with "
+              f"{array.shape[2]} channels must be given as a TIFF file")
     return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
 
 

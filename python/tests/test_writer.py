@@ -64,6 +64,8 @@ def kept(tmp_path, spec, value):
     ("image", np.zeros((4, 4, 3), np.uint32), "pixels must be uint8, uint16 or float32, not uint32"),
     ("image", np.zeros((4, 4), bool), "pixels must be uint8, uint16 or float32, not bool"),
     ("image", np.zeros((3, 24, 24), np.uint8), "channels come last"),
+    ("image", np.zeros((3, 16, 16), np.uint8), "channels come last"),
+    ("image", np.zeros((1, 8, 5), np.float32), "channels come last"),
     ("image", 7, "pixels must be uint8"),
 ])
 def test_what_does_not_fit_is_refused(tmp_path, spec, value, shown):
