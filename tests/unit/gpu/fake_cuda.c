@@ -160,12 +160,17 @@ int fake_cuda_held(void)
 
 int fake_cuda_calls(void)
 {
-    return calls;
+    pthread_mutex_lock(&lock);
+    int n = calls;
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
 void fake_cuda_fail(int call)
 {
+    pthread_mutex_lock(&lock);
     fail_at = call;
+    pthread_mutex_unlock(&lock);
 }
 
 int fake_cuda_locked(void)
