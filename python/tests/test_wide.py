@@ -518,3 +518,23 @@ def test_threads_do_not_change_pixels(tmp_path):
     chain = [ops.RandomResizedCrop(16), ops.RandomAffine(20, interpolation="bilinear"), ops.ToDtype("f32")]
     made = [loaded(path, chain, seed=1, threads=t, batch_size=30)["image"] for t in (1, 2, 7)]
     assert np.array_equal(made[0], made[1]) and np.array_equal(made[0], made[2])
+
+
+@pytest.mark.parametrize("first, then", [((np.uint16, 6), (np.uint8, 3)), ((np.uint8, 3), (np.uint16, 3)),
+                                         ((np.float32, 2), (np.uint16, 2))])
+def test_a_resumed_writer_knows_the_kind(tmp_path, first, then):
+    """What was written before the interruption decides, as it does without one."""
+    def image(kind):
+        return np.ones((40, 30, kind[1]), kind[0])
+
+    path, fields = tmp_path / "r.leat", {"image": "image"}
+    with pytest.raises(RuntimeError), leat.Writer(path, fields, page_bytes=65536) as w:
+        for _ in range(20):
+            w.append([image(first)])
+        raise RuntimeError
+    with leat.Writer(path, fields, page_bytes=65536, resume=True) as w:
+        assert w.resumed > 0
+        with pytest.raises(leat.FormatError, match="in a field of"):
+            w.append([image(then)])
+        w.append([image(first)])
+    assert np.asarray(leat.open(path)[0]["image"]).dtype == first[0]

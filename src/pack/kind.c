@@ -90,6 +90,26 @@ int leat__pack_image_kind(leat_pack *pack, uint32_t field, leat__image_kind *kin
     return 0;
 }
 
+void leat__packer_learn_kinds(leat_packer *p, const leat__journal_page *page)
+{
+    const size_t row_bytes = LEAT__PACK_SAMPLE_WIDTH + p->schema->row_bytes;
+    for (uint64_t i = 0; i < page->samples && (i + 1) * row_bytes <= page->rows_bytes; i++) {
+        const uint8_t *at = page->rows + i * row_bytes;
+        leat__sample_entry e;
+        bool all = true;
+        leat__sample_entry_load(at, &e);
+        at += LEAT__PACK_SAMPLE_WIDTH;
+        for (uint32_t f = 0; f < p->schema->count; at += leat__field_width(&p->schema->fields[f]), f++) {
+            leat_pack_cell cell;
+            if (p->schema->fields[f].type != LEAT_FIELD_IMAGE || p->kinds[f].known) continue;
+            p->kinds[f].known = leat__cell_load(&p->schema->fields[f], at, e.size, &cell) && !cell.absent;
+            if (p->kinds[f].known) p->kinds[f].kind = leat__image_kind_of(&cell.image);
+            all = all && p->kinds[f].known;
+        }
+        if (all) return;
+    }
+}
+
 int leat__packer_check_kinds(leat_packer *p, const leat_pack_sample *sample, leat_error *err)
 {
     for (uint32_t i = 0; i < p->schema->count; i++) {

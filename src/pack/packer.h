@@ -62,6 +62,9 @@ struct leat_packer {
     } *kinds; /* per field: pixels of its images, from the first one on */
 };
 
+/* Takes the kinds of images from a page of the journal that a resumed run keeps (kind.c). */
+void leat__packer_learn_kinds(leat_packer *p, const leat__journal_page *page);
+
 /* New strings (leat__free); NULL: out of memory. A shard's name contains its fingerprint, so the
  * shards of a new set never collide with those of the set it replaces. */
 char *leat__packer_partial_path(const leat_packer *p, uint32_t shard);

@@ -128,6 +128,7 @@ static int apply_page(leat_packer *p, const leat__record *r, const safe *s, bool
     p->totals.pages++;
     p->totals.payload += g->payload;
     memcpy(p->totals.marks, g->marks, sizeof p->totals.marks);
+    leat__packer_learn_kinds(p, g);
     return 0;
 }
 
