@@ -538,3 +538,13 @@ def test_a_resumed_writer_knows_the_kind(tmp_path, first, then):
             w.append([image(then)])
         w.append([image(first)])
     assert np.asarray(leat.open(path)[0]["image"]).dtype == first[0]
+
+
+@pytest.mark.parametrize("dtype, channels", [(np.uint16, 3), (np.float32, 3), (np.uint16, 1), (np.uint8, 5)])
+def test_the_built_in_embedding_is_for_bytes(tmp_path, dtype, channels):
+    path = tmp_path / "w.leat"
+    with leat.Writer(path, {"image": "image"}) as w:
+        w.extend([[np.ones((40, 30, channels), dtype)] for _ in range(3)])
+    with pytest.raises(leat.ArgumentError, match="model: tiny takes 8-bit images of 1, 3 or 4 channels"):
+        leat.embed(str(path), output=str(tmp_path / "e.leat"), model="tiny")
+    assert not (tmp_path / "e.leat").exists()

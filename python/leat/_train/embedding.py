@@ -44,10 +44,16 @@ class _Work:
         self.identity, self.class_names, self.channels_last = identity, class_names, channels_last
 
 
+def _tiny_rows(image: np.ndarray) -> np.ndarray:
+    if image.dtype != np.uint8 or image.shape[-1] != 3:
+        raise ArgumentError(f"model: tiny takes 8-bit images of 1, 3 or 4 channels, not {image.dtype} with "
+                            f"{image.shape[-1]}: give another model")
+    return np.frombuffer(_leat.tiny(image), np.float32).reshape(len(image), -1)
+
+
 def _tiny() -> _Work:
     pipeline = [ops.Resize((_TINY_SIDE, _TINY_SIDE), like="fast")]
-    return _Work(lambda image: np.frombuffer(_leat.tiny(image), np.float32).reshape(len(image), -1), np.asarray, pipeline,
-                 "cpu", "numpy", "tiny 1", [], True)
+    return _Work(_tiny_rows, np.asarray, pipeline, "cpu", "numpy", "tiny 1", [], True)
 
 
 def _by_model(o: SimpleNamespace) -> _Work:
