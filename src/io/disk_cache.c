@@ -37,8 +37,9 @@ struct leat__disk {
     uint64_t pages, limit;
     _Atomic uint8_t *known; /* per page: 1 = cached */
     atomic_bool full;
-    leat__mutex lock;       /* guards the next two, and the removal of packs */
-    uint64_t used, since;   /* at the last check; written since */
+    leat__mutex lock;       /* guards the next three, and the removal of packs */
+    uint64_t used, since;   /* at the last check; granted since */
+    uint64_t pending;       /* granted and not yet written: the folder does not show them */
     leat__mutex wait_lock;  /* guards the next three */
     leat__cond wait_changed;
     leat__disk_waiter *waiting;
@@ -118,7 +119,7 @@ static bool make_room_locked(leat__disk *d, uint64_t len)
     int64_t after = INT64_MIN;
     d->since = 0;
     for (;;) {
-        d->used = look(d, after, &v);
+        d->used = look(d, after, &v) + d->pending;
         if (d->used + len <= d->limit) return true;
         if (v.used_at == INT64_MAX) return false;
         remove_pack(d, v.name);
@@ -133,8 +134,16 @@ static bool room_for(leat__disk *d, uint64_t len)
     bool fits = d->since + len <= step && d->used + d->since + len <= d->limit;
     if (!fits) fits = make_room_locked(d, len);
     if (fits) d->since += len;
+    if (fits) d->pending += len;
     leat__mutex_unlock(&d->lock);
     return fits;
+}
+
+static void written(leat__disk *d, uint64_t len)
+{
+    leat__mutex_lock(&d->lock);
+    d->pending -= len;
+    leat__mutex_unlock(&d->lock);
 }
 
 /* Every user of a pack holds a read lock on a byte behind the map's last page. */
@@ -232,6 +241,7 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
     if (rc == 0) rc = load_map(d, err);
     if (rc == 0) {
         lock_as_user(d);
+        (void)!fallocate(leat__file_fd(d->map), 0, 0, (off_t)d->pages + 1); /* its blocks count from now on */
         d->used = look(d, INT64_MIN, &v);
         d->limit = opts->limit != 0 ? opts->limit : d->used + half_of_free(opts->folder);
         if (d->used > d->limit) (void)make_room_locked(d, 0);
@@ -294,8 +304,10 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
     if (page >= d->pages || atomic_load(&d->full) || leat__disk_has(d, page)) return;
     bool room = room_for(d, len);
     while (!room && drop_unwanted(d, len)) room = room_for(d, len); /* others may take what was freed */
-    if (!room || leat__file_pwrite(d->data, data, len, offset, NULL) != 0 ||
-        leat__file_pwrite(d->map, &there, 1, page, NULL) != 0) {
+    bool stored = room && leat__file_pwrite(d->data, data, len, offset, NULL) == 0 &&
+                  leat__file_pwrite(d->map, &there, 1, page, NULL) == 0;
+    if (room) written(d, len);
+    if (!stored) {
         atomic_store(&d->full, true);
         return;
     }
