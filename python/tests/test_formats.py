@@ -294,12 +294,16 @@ def test_parquet_lmdb_and_coco_in_a_bucket(tmp_path, bucket):
     assert not [name for name in os.listdir(tmp_path) if name.startswith("tmp")]
 
 
-def test_what_a_bucket_cannot_have_is_one_line(tmp_path, bucket, monkeypatch):
+def test_what_a_bucket_cannot_have_is_one_line(tmp_path, bucket):
     for folder in ("Annotations", "JPEGImages"):
         (bucket / "voc" / folder).mkdir(parents=True)
         (bucket / "voc" / folder / "1").write_bytes(b"x")
     with pytest.raises(leat.UnsupportedError, match="Pascal VOC is read from local disks only"):
         pack("s3://b/voc", tmp_path)
+
+
+def test_a_parquet_file_that_cannot_be_copied_is_one_line(tmp_path, bucket, monkeypatch):
+    pytest.importorskip("pyarrow")
     with pytest.raises(leat.Error, match="nothing.parquet"):
         pack("s3://b/nothing.parquet", tmp_path)
     (bucket / "big.parquet").write_bytes(b"PAR1")
