@@ -17,6 +17,7 @@ dist.init_process_group("gloo")
 pipeline = [leat.ops.RandomResizedCrop(32), leat.ops.ToDtype("float32")]
 train = leat.Loader(sys.argv[1], batch_size=16, image=pipeline, seed=1, drop_last=True)
 test = leat.Loader(sys.argv[1], batch_size=16, image="Resize((32, 32)); ToDtype(f32)", order="sequential")
+torch.manual_seed(0)
 model = DistributedDataParallel(torch.nn.Sequential(
     torch.nn.Conv2d(3, 16, 3, 2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
     torch.nn.Linear(16, 10)))

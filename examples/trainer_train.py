@@ -36,6 +36,7 @@ class LeatTrainer(Trainer):
                            image=[leat.ops.RandomResizedCrop(32), leat.ops.ToDtype("float32")])
 
 
+torch.manual_seed(0)
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(folder, num_train_epochs=3, per_device_train_batch_size=16, use_cpu=True,
                                   learning_rate=0.01, report_to=[], save_strategy="no", disable_tqdm=True,
