@@ -32,7 +32,7 @@ def main() -> int:
     warnings.showwarning = said  # type: ignore[assignment]
     _leat.set_reader(opener, writer)
 
-    # the command has handlers of its own; Python's would only note the signal
+    # the command installs its own handlers; Python's would only note the signal
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdout is not None:  # None when it was closed: the command says so itself
         sys.stdout.flush()

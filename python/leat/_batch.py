@@ -16,8 +16,8 @@ class Batch(tuple):
     """The fields of a batch, as a named tuple that also reads like a dict.
 
     ``image, label, sample_id = batch``, ``batch.label`` and ``batch["label"]`` are the same
-    thing. Each loader has a class of its own with the names of its fields; this is their base.
-    The memory stays what it is for as long as any of its tensors is kept.
+    thing. Each loader has its own class with the names of its fields; this is their base.
+    The memory stays valid and unchanged while any of its tensors is kept.
 
     For a type checker, say what a batch has and which loader yields it:
 
@@ -67,8 +67,8 @@ def _rebuild(names: tuple[str, ...], values: tuple[Any, ...]) -> Batch:
 
 @lru_cache(maxsize=64)
 def batch_class(names: tuple[str, ...]) -> type[Batch]:
-    """The class of batches with these fields. Names that are no identifiers get positional ones
-    as attributes (`_3`); by key they are themselves."""
+    """The class of batches with these fields. Names that are not identifiers get positional
+    attributes (`_3`); as keys they keep their own name."""
     plain = namedtuple("Batch", names, rename=True)  # type: ignore[misc]
     made = type("Batch", (Batch, plain), {"__slots__": (), "names": names, "__module__": "leat",
                                           "__getitem__": Batch.__getitem__})

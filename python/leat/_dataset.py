@@ -150,7 +150,7 @@ class Dataset:
         image: pipeline as of ``leat.Loader``: images are decoded, augmented and delivered as tensors. What
             is drawn depends on the seed, the epoch (``set_epoch``) and the number of the sample, as in a loader
         fields: with image: which fields a sample has, in this order; "sample_id" and "key" may be among them.
-            None: the made images, all fields that are no images, and "sample_id"
+            None: the transformed images, all fields that are not images, and "sample_id"
         as_tuple: with image: samples are plain tuples of the fields, not dicts
         seed, orientation, channels_last, as_: with image: as of ``leat.Loader``
         rgb: without image: pixels have three channels, of grey and transparent images too
@@ -325,7 +325,7 @@ class Dataset:
         return _array(data, f.dtype, shape)
 
     def close(self) -> None:
-        """Lets go of the files. Arrow streams and images taken before stay good."""
+        """Closes the files. Arrow streams and images read before stay valid."""
         self._pack.close()
 
     def __enter__(self) -> Self:

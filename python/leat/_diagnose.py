@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds a training loop back, whatever loads its data.
+"""Finds the bottleneck of a training loop, whatever loads its data.
 
 >>> report = leat.diagnose(torch_loader, step=train_step)
 >>> print(report)            # the sentence, bars, evidence, remedies
@@ -8,7 +8,7 @@
 
 Three questions, asked of any iterable of batches: how long does the loop wait for data (fetch and
 prep), how long does it train (ingest), and how fast would it be with a loader that costs nothing.
-The last one is answered by replaying a few batches, before anybody changes a line.
+The last answer comes from replaying a few batches: no line of the loop needs to change.
 
 The clocks are the trainer's own; what the workers did meanwhile is read from /proc: running is
 preparing, waiting for disks is fetching, and so is sleeping while the trainer waits for them. What
@@ -471,7 +471,7 @@ def _verdict(seen: _Recording, facts: dict[str, float | None], free_s: float | N
 
 def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, *, steps: int = 100,
              seconds: float = 30.0, replay: int = 10, sync: Callable[[], Any] | None = None) -> Diagnosis:
-    """Runs some steps of a training loop and says what holds it back.
+    """Runs some steps of a training loop and names its bottleneck.
 
     iterable: anything that yields batches: a PyTorch DataLoader, a leat.Loader, a generator function's
         result (then it is run once)

@@ -17,7 +17,7 @@ class Error(Exception):
     key: str | None = None  #: key of the sample it is about
     sample_id: int | None = None  #: number of the sample it is about
     offset: int | None = None  #: byte in the file or sample
-    sys_errno: int | None = None  #: errno of the system behind it
+    sys_errno: int | None = None  #: errno of the system call that failed
 
 
 class DataError(Error, ValueError):

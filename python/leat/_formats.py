@@ -467,7 +467,7 @@ def _lmdb_items(file: Staged) -> Iterator[tuple[bytes, bytes]]:
         for node in nodes:
             low, high, more, size = struct.unpack_from("<HHHH", view, at + node)
             begin, length = at + node + 8 + size, low | high << 16
-            if more & 0x01:  # in pages of its own
+            if more & 0x01:  # on separate pages
                 begin = struct.unpack_from("<Q", view, begin)[0] * page + 16
             if begin + length > len(view):
                 raise DataError(f"{path}: damaged or truncated at byte {begin}")

@@ -209,7 +209,7 @@ def _died(making: Sequence[int], children: Iterable[Any]) -> DataError:
 
 
 def _made(dataset: Any, first: int, workers: int) -> Iterator[Any]:
-    """dataset[first:], in order; a few chunks ahead of whoever takes them."""
+    """dataset[first:], in order, made a few chunks ahead of the consumer."""
     total = len(dataset)
     if workers == 0:
         yield from (_sample(dataset, i) for i in range(first, total))

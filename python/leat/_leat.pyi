@@ -15,7 +15,7 @@ def png(pixels: Buffer, /) -> bytes: ...
 
 @final
 class Tensor:
-    """An array over memory on loan: buffer protocol and DLPack, never a copy."""
+    """An array over borrowed memory: buffer protocol and DLPack, never a copy."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]

@@ -153,7 +153,7 @@ class Loader(Generic[B_co]):
             geometry differs are an error: an image and its mask would not fit together. The same
             geometry draws the same for both, whatever colour ops stand between
         as_: "torch", "numpy", "jax" or "dlpack"; "auto" is torch where it is installed
-        device: None or "cpu": batches lie in host memory. "cuda:N": they arrive on that GPU, copied
+        device: None or "cpu": batches are in host memory. "cuda:N": they arrive on that GPU, copied
             there by the loader while the step before runs. "cuda": the GPU of LOCAL_RANK under torchrun,
             else the current one, else the first. Fields of varying length and ``sample_id`` stay on the
             host. A tensor may be dropped while kernels that read it are still queued, on any stream
@@ -295,7 +295,7 @@ class Loader(Generic[B_co]):
         count = json.loads(self._loader.state())["count"]
         self.drop_last = drop is True or self._batches * self.batch_size * self.world_size < count
         self._epoch = 0  # of the next iteration
-        self._resume: tuple[str, int] | None = None  # state that the next iteration goes on from
+        self._resume: tuple[str, int] | None = None  # state that the next iteration resumes
         self._running: weakref.ref[_Epoch] | None = None
         self._closed_at: dict[str, Any] | None = None  # the state when it was closed
         self._untransformed: Any = None  # a batch whose transform raised
@@ -317,17 +317,18 @@ class Loader(Generic[B_co]):
             warnings.warn(line, AdviceWarning, stacklevel=2)
 
     def set(self, *, image: Any = _SAME, batch_size: int | None = None, when: str = "epoch") -> None:
-        """Changes the pipeline or the batch size of this loader, without opening anything anew.
+        """Changes the pipeline or the batch size of this loader without reopening anything.
 
         >>> for epoch in range(16):
         ...     loader.set(image=[leat.ops.RandomResizedCrop(128 + 6 * epoch), leat.ops.RandomHorizontalFlip()])
         ...     for image, label, sample_id in loader: ...
 
         ``when="epoch"``: with the next iteration. ``when="batch"``: with the next batch of the iteration that
-        runs, and so does a change that waits for the next epoch. Batches made ahead are made again, and where the
-        batch size changes the next batch may be smaller, so that those behind it begin where they would in a
-        loader made with that size. A change that cannot be is an error and changes nothing. ``image`` is as in the constructor; the fields stay. A state holds
-        the batch size of its epoch and no pipeline: load it into a loader that has both as they were.
+        runs; a change that waits for the next epoch then takes effect too. Batches made ahead are made again.
+        Where the batch size changes, the next batch may be smaller, so that later ones begin where they would in
+        a loader made with that size. An impossible change is an error and changes nothing. ``image`` is as in the
+        constructor; the fields stay. A state holds the batch size of its epoch but no pipeline: load it into a
+        loader that has the same of both.
         """
         if image is _SAME and batch_size is None:
             raise ArgumentError("set: give image, batch_size or both")
@@ -353,7 +354,7 @@ class Loader(Generic[B_co]):
             self._refresh()
 
     def _change_at(self, position: int) -> None:
-        """The epoch that runs goes on with what was set, from this global position."""
+        """Continues the running epoch with the new settings, from this global position."""
         self._refresh()
         self._base = position
         self._loader.counted(position // (self.batch_size * self.world_size))
@@ -371,7 +372,7 @@ class Loader(Generic[B_co]):
         if made and (name in _FIXED or (own and name not in _SETTABLE and hasattr(self, name))):
             raise AttributeError(
                 f"leat.Loader.{name} is read-only: make a new leat.Loader with the other value, and hand it "
-                "loader.state_dict() or the epoch (set_epoch) to go on")
+                "loader.state_dict() or the epoch (set_epoch) to continue")
         if name == "transform":
             value = _check.called("transform", value)
         elif made and own and name not in _SETTABLE:
@@ -431,7 +432,7 @@ class Loader(Generic[B_co]):
         """The next iteration runs this epoch. Without, each iteration runs the next one."""
         epoch = _check.whole("epoch", epoch, 0, _check.EPOCH_MAX)
         if self._resume is not None and epoch == self._epoch:
-            return  # a framework repeats the epoch it resumes: go on inside it
+            return  # a framework repeats the epoch it resumes: continue inside it
         self._epoch = epoch
         self._resume = None
 
@@ -496,7 +497,7 @@ class Loader(Generic[B_co]):
         """Says once when batches could not be page-locked: copies to the device are slower then."""
         self._check_locked = False
         if not self._loader.stats()["page_locked"]:
-            warnings.warn("leat: batches lie in ordinary memory, which could not be page-locked: copies to "
+            warnings.warn("leat: batches are in ordinary memory, which could not be page-locked: copies to "
                           f"{self.device} are slower", RuntimeWarning, stacklevel=4)
 
     def _value(self, kind: str, item: Any) -> Any:
@@ -535,7 +536,7 @@ class Loader(Generic[B_co]):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state: the next iteration yields what would have come next.
+        """Resumes from a state: the next iteration yields what would have come next.
 
         A state at the end of an epoch continues with the next epoch.
         """
@@ -583,7 +584,7 @@ class Loader(Generic[B_co]):
         return scalars(self._loader)
 
     def doctor(self) -> Diagnosis:
-        """What holds the run back, from the loader's own meters, since it was first asked for (or, with
+        """The bottleneck of the run, from the loader's own meters, since it was first asked for (or, with
         ``doctor=True``, since the loader was made). ``print`` it for the page."""
         from ._diagnose import from_text
 

@@ -19,7 +19,7 @@ _EXTRA = ("sample_id", "key")
 
 class SharedEpoch:
     """The epoch of a dataset. Worker processes of a DataLoader see when it is set, persistent ones too:
-    it lies in shared memory where torch is there to make some."""
+    it is in shared memory where torch is installed."""
 
     def __init__(self) -> None:
         torch = sys.modules.get("torch")

@@ -61,7 +61,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         force: replace a pack of that name; without ``resume``, also discard an unfinished one
         where: only samples that meet this condition on key and numbers: "label < 10 and score in 0.2..0.8";
             `leat help pack` says how conditions are written
-        members: of tar shards: kinds of members to take (``["jpg", "cls", "txt"]``), others are passed over. None = all
+        members: of tar shards: kinds of members to take (``["jpg", "cls", "txt"]``), others are skipped. None = all
             kinds that the first `infer` samples have (0 = 64). Samples may lack some: they are counted as "missing",
             their values are absent
         defaults: of tar shards: numbers of samples that lack the member: ``{"label": -1}``
@@ -128,8 +128,8 @@ def append(source: Path | Sequence[Path], output: Path, *, if_exists: str = "fai
     Parameters
         source: as of ``leat.pack``, with the fields of the pack
         output: the pack
-        if_exists: samples whose key the pack has are an error ("fail"), passed over ("skip"), or take the
-            place of the pack's ("update")
+        if_exists: samples whose key the pack has are an error ("fail"), skipped ("skip"), or replace the
+            pack's ("update")
         images: how images are stored; "auto" is as the pack was packed
         others: as of ``leat.pack``
     """

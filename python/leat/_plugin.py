@@ -2,8 +2,8 @@
 """Augmentations of the user's own that run per sample inside the C workers, without the GIL.
 
 A sample function is C: ``int fn(void *cookie, void *const *rows, uint32_t fields, uint64_t sample,
-uint64_t epoch, uint64_t random)``. rows[i] is where field i of the sample lies in the batch, in
-the order of ``loader.field_names``. Anything but 0 makes the sample a bad one.
+uint64_t epoch, uint64_t random)``. rows[i] points to field i of the sample in the batch, in
+the order of ``loader.field_names``. Any result except 0 marks the sample as bad.
 """
 
 from __future__ import annotations

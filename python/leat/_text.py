@@ -176,7 +176,7 @@ def decontaminate_text(source: Path | Sequence[Path], output: Path, *, evals: Pa
         output: folder for kept documents, matches, bad lines and the report
         evals: JSONL files of the evaluation sets, folders or patterns
         eval_field: keys of their texts
-        ngram: words in a row that must be shared
+        ngram: consecutive words that must be shared
         min_matches: shared n-grams that make a document contaminated
         by: "document" drops contaminated documents, "span" cuts the shared text out of them
         window: span: bytes around it that are cut out too

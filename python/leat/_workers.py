@@ -8,7 +8,7 @@ made once more in this process, as a worker makes them, and watched:
 - CPU time is split by looking at the stack every millisecond: decoding, augmentation, other Python code,
 - then the samples are collated, and the batch is pickled as it would be for the trip to the trainer.
 
-Whether more workers help is tried: the same DataLoader is made again with more of them and run for a moment.
+Whether more workers help is tried: the same DataLoader is made again with more of them and run for a few seconds.
 What cannot be seen is left out, and the verdict then says "worker time".
 """
 

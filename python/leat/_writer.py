@@ -198,7 +198,7 @@ class Writer:
         return count
 
     def extend(self, samples: Iterable[Mapping[str, object] | Sequence[object]]) -> None:
-        """Adds many samples without keys of their own."""
+        """Adds many samples, with generated keys."""
         if isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable):
             raise ArgumentError(f"samples: {type(samples).__name__} is not a list of samples")
         for sample in samples:
@@ -321,7 +321,7 @@ def delete(path: str | os.PathLike, keys: str | bytes | Iterable[str | bytes], *
 
 def compact(path: str | os.PathLike, output: str | os.PathLike | None = None, *, shard_bytes: int | str = 0,
             replace: bool = False, sync: bool = True) -> dict[str, int]:
-    """Writes a pack anew: one generation, without deleted samples, the bytes of packing all samples at once.
+    """Rewrites a pack: one generation, without deleted samples, the bytes of packing all samples at once.
 
     Parameters
         path: of the pack

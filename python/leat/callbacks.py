@@ -15,7 +15,7 @@ Every ``every`` steps each one gets a dict of figures of the steps since the las
     data/memory_bytes       what the loader holds now, and data/memory_share of its budget
     data/bad_samples        damaged samples so far
     data/busy_order, _read, _decode, _collate     mean workers busy with each stage
-    data/verdict            what holds the run back, in a sentence (looked up every few seconds)
+    data/verdict            the bottleneck of the run, in a sentence (updated every few seconds)
 
 Nothing is imported that the caller has not: a logger is any object with the one method named here.
 """
@@ -187,7 +187,7 @@ class Monitor:
             self._call([t for t in self._turns if self.steps - t.steps >= t.callback.every])
 
     def close(self) -> None:
-        """Steps that nobody was told of yet, and the end."""
+        """Reports the steps that were not reported yet, and the end."""
         self._call([t for t in self._turns if self.steps > t.steps])
         for turn in self._turns:
             turn.callback.close()

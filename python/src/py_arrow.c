@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The index of a pack as an Arrow C stream, so that pandas, Polars, DuckDB and pyarrow read its
- * columns. The structures are those of the Arrow C data and stream interfaces, which are meant
- * to be written down by whoever implements them.
+ * columns. The structures are those of the Arrow C data and stream interfaces. Arrow's
+ * specification asks each implementation to declare them itself.
  *
  * One batch holds up to 65,536 rows: sample_id, key, and per field what the index knows of it
  * (numbers themselves; sizes of everything else; width, height … of images). No page is read.
@@ -392,7 +392,7 @@ static void stream_release(struct ArrowArrayStream *self)
 static void capsule_free(PyObject *capsule)
 {
     struct ArrowArrayStream *a = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (a->release != NULL) a->release(a); /* nobody moved it out */
+    if (a->release != NULL) a->release(a); /* no consumer moved it out */
     leat__free(a);
 }
 

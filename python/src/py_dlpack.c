@@ -54,13 +54,13 @@ typedef struct export {
         dl_managed old;
         dl_managed_versioned now;
     };
-    py_loan *loan;
+    py_memory *memory;
     int64_t shape[LEAT_NDIM_MAX], strides[LEAT_NDIM_MAX];
 } export;
 
 static void export_free(export *e)
 {
-    py_loan_drop(e->loan);
+    py_memory_drop(e->memory);
     leat__free(e);
 }
 
@@ -74,7 +74,7 @@ static void delete_now(dl_managed_versioned *self)
     export_free(self->owner);
 }
 
-/* A capsule that nobody consumed still owns its export; consumers rename it. */
+/* A capsule without a consumer still owns its export; consumers rename it. */
 static void capsule_free(PyObject *capsule)
 {
     static const char *const names[] = {"dltensor", "dltensor_versioned"};
@@ -127,7 +127,7 @@ static void fill(const py_tensor *t, export *e, dl_tensor *out)
     out->dtype.lanes = 1;
 }
 
-/* A row-major copy of the elements, in a loan of its own. */
+/* A row-major copy of the elements, in separate memory. */
 static py_tensor *copy_of(const py_tensor *t)
 {
     int64_t count = 1, size = leat_dtype_size(t->dtype), at[LEAT_NDIM_MAX] = {0};
@@ -140,10 +140,10 @@ static py_tensor *copy_of(const py_tensor *t)
         memcpy(block + i * size, (const uint8_t *)t->data + from * size, (size_t)size);
         for (int32_t d = t->ndim - 1; d >= 0 && ++at[d] == t->shape[d]; d--) at[d] = 0;
     }
-    py_loan *loan = py_loan_new(NULL, block);
-    if (loan == NULL) return NULL;
-    PyObject *copy = py_tensor_new(loan, block, t->dtype, t->ndim, t->shape, NULL);
-    py_loan_drop(loan);
+    py_memory *memory = py_memory_new(NULL, block);
+    if (memory == NULL) return NULL;
+    PyObject *copy = py_tensor_new(memory, block, t->dtype, t->ndim, t->shape, NULL);
+    py_memory_drop(memory);
     return (py_tensor *)copy;
 }
 
@@ -151,8 +151,8 @@ static PyObject *make_capsule(const py_tensor *t, bool versioned, uint64_t flags
 {
     export *e = LEAT_NEW(BATCH, export);
     if (e == NULL) return PyErr_NoMemory();
-    py_loan_ref(t->loan);
-    e->loan = t->loan;
+    py_memory_ref(t->memory);
+    e->memory = t->memory;
     if (versioned) {
         e->now.version.major = 1;
         e->now.version.minor = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From leat_error to an exception. The classes are Python's business: leat/_errors.py.
+ * Turns a leat_error into an exception. The classes are defined in leat/_errors.py.
  */
 #include "py_leat.h"
 

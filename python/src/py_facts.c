@@ -94,7 +94,7 @@ static PyObject *facts_parse_bytes(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
-/* "jpeg", "png" …: by magic bytes; None when it is no image that leat reads. */
+/* "jpeg", "png" …: by magic bytes; None when leat does not read this format. */
 static PyObject *facts_image_sniff(PyObject *module, PyObject *args)
 {
     Py_buffer data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Images between Python and the codecs: decoded to arrays, given back as files, described for
- * the index. Works without the GIL, on memory of its own.
+ * Images between Python and the codecs: decode them to arrays, restore them as files, describe them for
+ * the index. Works without the GIL, on private memory.
  */
 #include "py_leat.h"
 
@@ -18,7 +18,7 @@
 
 #define FILE_MAX ((size_t)1 << 32) /* bytes of a restored file */
 
-/* Encoded bytes with the padding that codecs want behind them. */
+/* A copy of encoded bytes, followed by the padding that codecs need. */
 static uint8_t *padded(const void *data, size_t size, leat_error *err)
 {
     uint8_t *copy = leat__alloc(LEAT__MEM_SCRATCH, size + LEAT__CODEC_PADDING);
@@ -31,8 +31,8 @@ static uint8_t *padded(const void *data, size_t size, leat_error *err)
     return copy;
 }
 
-/* Where the pixel (0, 0) of the turned image lies in the stored one, and how far one step down
- * and one step right go. */
+/* The position of pixel (0, 0) of the turned image in the stored one, and the distance of one step
+ * down and one step right. */
 typedef struct walk {
     uint32_t height, width; /* of the turned image */
     ptrdiff_t first, down, right;
@@ -74,7 +74,7 @@ static void interleave(const leat__planes *p, const walk *go, uint8_t *out)
     }
 }
 
-/* Pixels in memory of their own. */
+/* Pixels in a separate block. */
 typedef struct decoded {
     uint8_t *block;
     int64_t shape[3];
@@ -150,10 +150,10 @@ PyObject *py_image_decode(const py_pack_handle *h, const void *data, size_t size
     rc = decode(h, data, size, image, &pixels, &err);
     Py_END_ALLOW_THREADS
     if (rc != 0) return py_raise(&err);
-    py_loan *loan = py_loan_new(NULL, pixels.block);
-    if (loan == NULL) return NULL;
-    PyObject *tensor = py_tensor_new(loan, pixels.block, pixels.dtype, 3, pixels.shape, NULL);
-    py_loan_drop(loan);
+    py_memory *memory = py_memory_new(NULL, pixels.block);
+    if (memory == NULL) return NULL;
+    PyObject *tensor = py_tensor_new(memory, pixels.block, pixels.dtype, 3, pixels.shape, NULL);
+    py_memory_drop(memory);
     return tensor;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the extension share. The extension is on the limited API (CPython 3.11 and
- * later): one file for all of them. It holds no logic of its own; what can be said in Python is
- * said in python/leat.
+ * later): one file for all of them. It has no logic: what can be written in Python is
+ * in python/leat.
  *
- * Threads: every call enters with the GIL; calls that can wait let go of it. Loans and pack
- * handles are counted in C, without the GIL, because consumers of DLPack and Arrow drop them
+ * Threads: every call enters with the GIL; calls that can wait release it. Borrowed memory and
+ * pack handles are counted in C, without the GIL, because consumers of DLPack and Arrow drop them
  * from threads that Python does not know.
  */
 #ifndef LEAT_PY_LEAT_H
@@ -31,27 +31,27 @@ PyObject *py_raise(const leat_error *err);
 /* Looks whether this process is the one that made `what`; raises leat.ForkError when not. */
 bool py_same_process(pid_t made_by, const char *what);
 
-/* ---- memory on loan ----------------------------------------------------------------------- */
+/* ---- borrowed memory ---------------------------------------------------------------------- */
 
-/* Memory that tensors look at: a batch of a loader or a block of our own. Goes back when the
- * last reference is dropped, by whatever thread. */
-typedef struct py_loan {
+/* The memory of tensors: a batch borrowed from a loader, or a block of leat__alloc. Released when
+ * any thread drops the last reference. */
+typedef struct py_memory {
     _Atomic uint64_t refs;
     leat_batch *batch; /* or NULL */
     void *block;       /* or NULL */
-    pid_t made_by;     /* a forked child must not give back what its parent still uses */
-} py_loan;
+    pid_t made_by;     /* a forked child must not release what its parent still uses */
+} py_memory;
 
-/* Takes the batch (or the block of leat__alloc); NULL with MemoryError, and they are given back. */
-py_loan *py_loan_new(leat_batch *batch, void *block);
-void py_loan_ref(py_loan *loan);
-void py_loan_drop(py_loan *loan);
+/* Takes the batch or the block. On failure it releases them and returns NULL with MemoryError. */
+py_memory *py_memory_new(leat_batch *batch, void *block);
+void py_memory_ref(py_memory *memory);
+void py_memory_drop(py_memory *memory);
 
 /* ---- tensors ------------------------------------------------------------------------------ */
 
 typedef struct py_tensor {
     PyObject_HEAD
-    py_loan *loan;
+    py_memory *memory;
     void *data;
     uint32_t dtype; /* leat_dtype */
     int32_t ndim;
@@ -62,9 +62,9 @@ typedef struct py_tensor {
     Py_ssize_t byte_shape[LEAT_NDIM_MAX], byte_strides[LEAT_NDIM_MAX]; /* for the buffer protocol */
 } py_tensor;
 
-/* A tensor over memory of `loan`, which gains a reference. strides NULL = row-major. Of the CPU: set
+/* A tensor over memory of `memory`, which gains a reference. strides NULL = row-major. Of the CPU: set
  * `device` for others. */
-PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
+PyObject *py_tensor_new(py_memory *memory, void *data, uint32_t dtype, int32_t ndim,
                         const int64_t *shape, const int64_t *strides);
 
 /* The name that NumPy and people use ("float32"); NULL when unknown. */
@@ -120,7 +120,7 @@ PyObject *py_decompress(PyObject *module, PyObject *args);
 
 /* Rows (name, type, dtype or None, shape, ndim) as fields; names are owned, as far as *count. */
 int py_fields_parse(leat_field **fields, uint32_t *count, PyObject *list);
-/* A value on its way into a pack, and what it keeps alive meanwhile. */
+/* A value to be packed, and the objects it keeps alive until then. */
 typedef struct py_holding {
     Py_buffer view;
     bool viewed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loader: what leat.Loader (leat/_loader.py) stands on. Options arrive checked and complete;
- * batches leave as tuples of tensors that share one loan.
+ * The loader below leat.Loader (leat/_loader.py). Options arrive checked and complete;
+ * batches leave as tuples of tensors that share one block of memory.
  *
  * Waiting happens in slices without the GIL, and between them Python may handle signals: Ctrl-C
  * ends a blocked next() within a slice.
@@ -24,10 +24,10 @@ typedef struct py_loader {
     leat_loader *loader; /* NULL when closed */
     pid_t made_by;
     bool busy;           /* a thread is inside without the GIL */
-    uint64_t given;      /* batches of this epoch that were handed out or are behind its start */
+    uint64_t given;      /* batches of this epoch that were handed out, or skipped by a resumed start */
     bool hashed;         /* batches came with hashes of their samples */
     uint64_t digest;     /* of the samples handed out in this epoch, as `leat load --digest` folds them */
-    leat_doctor_watch *watch;   /* NULL until somebody wants to look */
+    leat_doctor_watch *watch;   /* NULL until first used */
     leat_doctor_server *server;
 } py_loader;
 
@@ -334,16 +334,16 @@ static int wait_batch(py_loader *self, leat_batch **batch)
     }
 }
 
-static PyObject *ragged_tuple(py_loan *loan, const leat_tensor *t, uint32_t rows)
+static PyObject *ragged_tuple(py_memory *memory, const leat_tensor *t, uint32_t rows)
 {
     int64_t total = t->offsets[rows], ends = rows + 1;
     int64_t shapes[2] = {rows, t->ragged_ndim};
     PyObject *values = NULL, *offsets = NULL, *dims = NULL;
 
-    values = py_tensor_new(loan, t->data, t->dtype, 1, &total, NULL);
-    offsets = py_tensor_new(loan, (void *)t->offsets, LEAT_DTYPE_I64, 1, &ends, NULL);
+    values = py_tensor_new(memory, t->data, t->dtype, 1, &total, NULL);
+    offsets = py_tensor_new(memory, (void *)t->offsets, LEAT_DTYPE_I64, 1, &ends, NULL);
     if (t->ragged_ndim > 0)
-        dims = py_tensor_new(loan, (void *)t->ragged_shapes, LEAT_DTYPE_I64, 2, shapes, NULL);
+        dims = py_tensor_new(memory, (void *)t->ragged_shapes, LEAT_DTYPE_I64, 2, shapes, NULL);
     else
         dims = Py_NewRef(Py_None);
     if (values != NULL && offsets != NULL && dims != NULL)
@@ -354,32 +354,32 @@ static PyObject *ragged_tuple(py_loan *loan, const leat_tensor *t, uint32_t rows
     return NULL;
 }
 
-static PyObject *field_value(py_loan *loan, const leat_tensor *t, uint32_t rows, int32_t device)
+static PyObject *field_value(py_memory *memory, const leat_tensor *t, uint32_t rows, int32_t device)
 {
     int64_t shape[LEAT_NDIM_MAX];
 
-    if (t->offsets != NULL) return ragged_tuple(loan, t, rows);
+    if (t->offsets != NULL) return ragged_tuple(memory, t, rows);
     memcpy(shape, t->shape, sizeof shape);
     shape[0] = rows;
-    PyObject *tensor = py_tensor_new(loan, t->data, t->dtype, (int32_t)t->ndim, shape, t->strides);
+    PyObject *tensor = py_tensor_new(memory, t->data, t->dtype, (int32_t)t->ndim, shape, t->strides);
     if (tensor != NULL) ((py_tensor *)tensor)->device = device;
     return tensor;
 }
 
-/* (fields…, sample_id): tensors of one batch, which the loan keeps alive. */
-static PyObject *batch_tuple(py_loan *loan, uint32_t count, const leat_tensor *const *fields,
+/* (fields…, sample_id): tensors of one batch, which `memory` keeps alive. */
+static PyObject *batch_tuple(py_memory *memory, uint32_t count, const leat_tensor *const *fields,
                              uint32_t rows, const uint64_t *ids, int32_t device)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)count + 1), *item;
     int64_t n = rows;
 
     for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        item = field_value(loan, fields[i], rows, device);
+        item = field_value(memory, fields[i], rows, device);
         if (item == NULL || PyTuple_SetItem(tuple, i, item) != 0) Py_CLEAR(tuple);
     }
     if (tuple == NULL) return NULL;
     /* ids are below 2^48: as int64, because torch can hardly compute with uint64 */
-    item = py_tensor_new(loan, (void *)ids, LEAT_DTYPE_I64, 1, &n, NULL);
+    item = py_tensor_new(memory, (void *)ids, LEAT_DTYPE_I64, 1, &n, NULL);
     if (item == NULL || PyTuple_SetItem(tuple, count, item) != 0) Py_CLEAR(tuple);
     return tuple;
 }
@@ -407,10 +407,10 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     uint32_t rows = batch->samples;
     const uint64_t *ids = batch->sample_ids;
     fold_digest(self, batch);
-    py_loan *loan = py_loan_new(batch, NULL);
-    if (loan != NULL)
-        tuple = batch_tuple(loan, count, fields, rows, ids, leat_loader_device(self->loader));
-    py_loan_drop(loan);
+    py_memory *memory = py_memory_new(batch, NULL);
+    if (memory != NULL)
+        tuple = batch_tuple(memory, count, fields, rows, ids, leat_loader_device(self->loader));
+    py_memory_drop(memory);
     leat__free(fields);
     return tuple;
 }
@@ -759,7 +759,7 @@ static PyMethodDef loader_methods[] = {
     {"counted", loader_counted, METH_VARARGS, NULL},
     {"stop", loader_stop, METH_NOARGS, "Stops the epoch; its state can still be asked for."},
     {"state", loader_state, METH_NOARGS, "Where the loader stands, as JSON."},
-    {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): goes on from a state."},
+    {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): resumes from a state."},
     {"fields", loader_fields, METH_NOARGS, "(name, type, dtype, shape) of each field of a batch."},
     {"set_memory", loader_set_memory, METH_VARARGS, "set_memory(bytes): the budget from now on."},
     {"prepared", loader_prepared, METH_VARARGS,
@@ -770,10 +770,10 @@ static PyMethodDef loader_methods[] = {
     {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},
     {"watch", loader_watch, METH_NOARGS, "Keeps the doctor's figures from now on."},
     {"record", loader_record, METH_VARARGS, "record(path or None): writes the run to a file, or ends it."},
-    {"doctor", loader_doctor, METH_VARARGS, "doctor(format): what holds the run back, as text."},
+    {"doctor", loader_doctor, METH_VARARGS, "doctor(format): the bottleneck of the run, as text."},
     {"report", loader_report, METH_VARARGS, "report(title): an HTML page with plots."},
     {"serve", loader_serve, METH_VARARGS, "serve(port): a live page on 127.0.0.1; its port."},
-    {"close", loader_close, METH_NOARGS, "Stops and frees; batches on loan stay valid."},
+    {"close", loader_close, METH_NOARGS, "Stops and frees; borrowed batches stay valid."},
     {NULL, NULL, 0, NULL},
 };
 

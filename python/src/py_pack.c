@@ -90,8 +90,8 @@ static void pack_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* The open pack with a reference of the caller's; raises when it was closed. Packs are only
- * read, and by pread: a forked child may go on using them. */
+/* The open pack, with a reference for the caller; raises when it was closed. Packs are only
+ * read, and by pread: a forked child may keep using them. */
 static py_pack_handle *enter(PyObject *self)
 {
     py_pack_handle *h = ((py_pack *)self)->handle;
@@ -458,7 +458,7 @@ static PyObject *pack_arrow(PyObject *self, PyObject *unused)
 
 static PyMethodDef pack_methods[] = {
     {"close", pack_close, METH_NOARGS,
-     "Lets go of the pack; readers under way finish first."},
+     "Closes the pack; reads in progress finish first."},
     {"info", pack_info, METH_NOARGS, "Sizes, counts and the fingerprint."},
     {"fields", pack_fields, METH_NOARGS,
      "(name, type, dtype, shape, ndim) of each field."},

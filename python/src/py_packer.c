@@ -146,7 +146,7 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
     if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");
     if (opts->resume && leat__stage_ready(&self->stage)) return count_written(self, err);
     if (!opts->resume) leat__stage_forget(&self->stage);
-    opts->replace = !opts->resume; /* what lies there is an earlier run's of the same path */
+    opts->replace = !opts->resume; /* an existing file is an earlier run's of the same path */
     return leat_packer_open(&self->packer, self->path, opts, err);
 }
 
@@ -522,7 +522,7 @@ static PyMethodDef packer_methods[] = {
     {"classes", packer_classes, METH_VARARGS, "classes(field, names): names of an int field's values."},
     {"drop", packer_drop, METH_VARARGS, "drop(key): leaves samples of the appended pack out; how many."},
     {"finish", packer_finish, METH_NOARGS, "Writes the index; the pack is there when this returns."},
-    {"resumed", packer_resumed, METH_NOARGS, "Samples that were already safe when writing went on."},
+    {"resumed", packer_resumed, METH_NOARGS, "Samples that were already stored when writing resumed."},
     {"close", packer_close, METH_VARARGS,
      "close(discard=False): without finish; what is written can be resumed unless discarded."},
     {NULL, NULL, 0, NULL},

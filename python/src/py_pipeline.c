@@ -82,7 +82,7 @@ typedef struct made {
     py_pipeline *pipeline; /* borrowed from the caller's list */
     const leat__output_spec *output;
     uint8_t *block; /* all rows */
-    py_loan *loan;  /* of the block, once it has one */
+    py_memory *memory;  /* of the block, once it has one */
 } made;
 
 typedef struct making {
@@ -96,7 +96,7 @@ typedef struct making {
     bool as_stored;
     py_follow *follow; /* or NULL */
     leat__follow_scratch scratch;
-    leat__frame *frame; /* what follows the images of the sample at hand */
+    leat__frame *frame; /* what follows the images of the current sample */
 } making;
 
 static int make_image(making *m, made *image, void *out, leat_error *err)
@@ -194,13 +194,13 @@ static void let_go(making *m)
     leat__follow_scratch_reset(&m->scratch);
     if (m->frame != NULL) leat__frame_unref(m->frame);
     for (uint32_t i = 0; i < IMAGES_MAX; i++) {
-        if (m->images[i].loan != NULL) py_loan_drop(m->images[i].loan);
+        if (m->images[i].memory != NULL) py_memory_drop(m->images[i].memory);
         else leat__free(m->images[i].block);
     }
     leat__free(m->skip);
 }
 
-/* What follows the images of the sample at hand, to the end of the list. */
+/* Appends what follows the images of the current sample to the list. */
 static bool add_followers(making *m, PyObject *followers)
 {
     if (m->frame == NULL) return true;
@@ -245,9 +245,9 @@ static PyObject *tensor_of(made *image, size_t rows)
 
     void *block = image->block;
     image->block = NULL; /* taken, also on failure */
-    image->loan = py_loan_new(NULL, block);
-    if (image->loan == NULL) return NULL;
-    return py_tensor_new(image->loan, block, dtypes[o->dtype], n, shape, NULL);
+    image->memory = py_memory_new(NULL, block);
+    if (image->memory == NULL) return NULL;
+    return py_tensor_new(image->memory, block, dtypes[o->dtype], n, shape, NULL);
 }
 
 PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Foreign formats read in Python (leat/_readers.py), as sources of leat.pack and of the command.
- * The flow of the packer calls `next` from a thread of its own, which takes the GIL for one row.
+ * The flow of the packer calls `next` from a separate thread, which takes the GIL for one row.
  */
 #include "py_leat.h"
 
@@ -20,7 +20,7 @@
 #define PIECE ((size_t)8 << 20) /* of a copy */
 
 typedef struct reader {
-    PyObject *object, *iterator, *row; /* row: the one at hand */
+    PyObject *object, *iterator, *row; /* row: the current one */
     leat_field *fields;
     uint32_t field_count;
     leat_pack_value *values;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors: arrays that look at memory on loan. NumPy sees them through the buffer protocol,
- * torch and JAX through DLPack (py_dlpack.c); neither copies. The loan ends when the last
- * array, tensor or capsule over it is gone.
+ * Tensors: arrays over borrowed memory. NumPy sees them through the buffer protocol,
+ * torch and JAX through DLPack (py_dlpack.c); neither copies. The memory is released when the last
+ * array, tensor or capsule over it is dropped.
  */
 #include "py_leat.h"
 
@@ -13,37 +13,37 @@
 
 PyTypeObject *py_tensor_type;
 
-/* ---- loans -------------------------------------------------------------------------------- */
+/* ---- borrowed memory ---------------------------------------------------------------------- */
 
-py_loan *py_loan_new(leat_batch *batch, void *block)
+py_memory *py_memory_new(leat_batch *batch, void *block)
 {
-    py_loan *loan = LEAT_NEW(BATCH, py_loan);
-    if (loan == NULL) {
+    py_memory *memory = LEAT_NEW(BATCH, py_memory);
+    if (memory == NULL) {
         leat_batch_release(&batch);
         leat__free(block);
         PyErr_NoMemory();
         return NULL;
     }
-    atomic_init(&loan->refs, 1);
-    loan->batch = batch;
-    loan->block = block;
-    loan->made_by = getpid();
-    return loan;
+    atomic_init(&memory->refs, 1);
+    memory->batch = batch;
+    memory->block = block;
+    memory->made_by = getpid();
+    return memory;
 }
 
-void py_loan_ref(py_loan *loan)
+void py_memory_ref(py_memory *memory)
 {
-    atomic_fetch_add_explicit(&loan->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&memory->refs, 1, memory_order_relaxed);
 }
 
-void py_loan_drop(py_loan *loan)
+void py_memory_drop(py_memory *memory)
 {
-    if (loan == NULL || atomic_fetch_sub_explicit(&loan->refs, 1, memory_order_acq_rel) != 1) return;
+    if (memory == NULL || atomic_fetch_sub_explicit(&memory->refs, 1, memory_order_acq_rel) != 1) return;
     /* after a fork the locks of the loader may be held by threads that are not there */
-    if (loan->made_by != getpid()) return;
-    leat_batch_release(&loan->batch);
-    leat__free(loan->block);
-    leat__free(loan);
+    if (memory->made_by != getpid()) return;
+    leat_batch_release(&memory->batch);
+    leat__free(memory->block);
+    leat__free(memory);
 }
 
 /* ---- element types ------------------------------------------------------------------------ */
@@ -79,7 +79,7 @@ uint32_t py_dtype_find(const char *name)
 
 /* ---- making and freeing -------------------------------------------------------------------- */
 
-PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
+PyObject *py_tensor_new(py_memory *memory, void *data, uint32_t dtype, int32_t ndim,
                         const int64_t *shape, const int64_t *strides)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(py_tensor_type, Py_tp_alloc);
@@ -87,8 +87,8 @@ PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
     if (t == NULL) return NULL;
 
     int64_t stride = 1, size = leat_dtype_size(dtype);
-    py_loan_ref(loan);
-    t->loan = loan;
+    py_memory_ref(memory);
+    t->memory = memory;
     t->data = data;
     t->dtype = dtype;
     t->ndim = ndim;
@@ -106,7 +106,7 @@ PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
 static void tensor_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    py_loan_drop(((py_tensor *)self)->loan);
+    py_memory_drop(((py_tensor *)self)->memory);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -270,7 +270,7 @@ static PyGetSetDef tensor_getset[] = {
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
     {"data_ptr", get_data_ptr, NULL, "Address of the first element; 0 when there is none.", NULL},
     {"readonly", get_readonly, NULL, "Whether consumers may not write.", NULL},
-    {"device", get_device, NULL, "Where it lies: cpu or cuda:N.", NULL},
+    {"device", get_device, NULL, "The device: cpu or cuda:N.", NULL},
     {"__cuda_array_interface__", get_cuda_array, NULL, "For CuPy, Numba and others, on CUDA devices.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -298,7 +298,7 @@ static PyObject *tensor_as_readonly(PyObject *self, PyObject *unused)
 {
     py_tensor *t = (py_tensor *)self;
     (void)unused;
-    PyObject *view = py_tensor_new(t->loan, t->data, t->dtype, t->ndim, t->shape, t->strides);
+    PyObject *view = py_tensor_new(t->memory, t->data, t->dtype, t->ndim, t->shape, t->strides);
     if (view == NULL) return NULL;
     ((py_tensor *)view)->readonly = true;
     ((py_tensor *)view)->device = t->device;
@@ -322,7 +322,7 @@ static PyObject *tensor_permute(PyObject *self, PyObject *args)
         shape[d] = t->shape[from];
         strides[d] = t->strides[from];
     }
-    PyObject *view = py_tensor_new(t->loan, t->data, t->dtype, t->ndim, shape, strides);
+    PyObject *view = py_tensor_new(t->memory, t->data, t->dtype, t->ndim, shape, strides);
     if (view == NULL) return NULL;
     ((py_tensor *)view)->readonly = t->readonly;
     ((py_tensor *)view)->device = t->device;
@@ -345,7 +345,7 @@ static PyMethodDef tensor_methods[] = {
 static PyType_Slot tensor_slots[] = {
     {Py_tp_dealloc, tensor_dealloc},
     {Py_tp_repr, tensor_repr},
-    {Py_tp_doc, "An array over memory on loan: buffer protocol and DLPack, never a copy."},
+    {Py_tp_doc, "An array over borrowed memory: buffer protocol and DLPack, never a copy."},
     {Py_tp_methods, tensor_methods},
     {Py_tp_getset, tensor_getset},
     {Py_sq_length, tensor_len},

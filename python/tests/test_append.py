@@ -36,7 +36,7 @@ def test_append_update_delete(tmp_path, images: list[bytes]) -> None:
             w.append([images[4], 4, ""], key="k4")
         with pytest.raises(leat.StateError, match="already"):
             w.update([images[4], 4, ""], key="k3")
-        for key in ("k3", "fresh"):  # what it wrote stays: nothing is left in the pack without a word
+        for key in ("k3", "fresh"):  # what it wrote stays: nothing is left in the pack silently
             with pytest.raises(leat.StateError, match=f"'{key}' was written by this writer"):
                 w.delete(key)
             with pytest.raises(leat.ExistsError, match="already"):

@@ -43,7 +43,7 @@ def test_tiles_use_the_tables_of_the_pack(tmp_path, images: list[bytes]) -> None
         tar(name, images, numbers)
     leat.pack("a.tar", "p.leat", images="tiled", sync=False)
     leat.append("b.tar", "p.leat", sync=False)
-    leat.pack("c.tar", "other.leat", images="tiled", sync=False)  # tables of its own
+    leat.pack("c.tar", "other.leat", images="tiled", sync=False)  # its own tables
     leat.append("other.leat", "p.leat", sync=False)
     leat.pack("a.tar", "kept.leat", images="keep", sync=False)
     with pytest.raises(leat.ExistsError, match="s000"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments: what is no number is refused by name, attributes say the truth, faces share their defaults."""
+"""Arguments: values that are not numbers are refused by name, attributes are true, all interfaces share their defaults."""
 
 import inspect
 import json

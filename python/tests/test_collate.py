@@ -288,7 +288,7 @@ def shape_key(kind, picture):
 @pytest.mark.parametrize("kind", ["aspect", "size"])
 @pytest.mark.parametrize("buckets", [3, [0.5, 1, 2], 1])
 def test_buckets(path, pictures, kind, buckets):
-    """Batches of one bucket, but for what is left; every sample once, in another order each epoch."""
+    """Batches of one bucket, except the remainder; every sample once, in another order each epoch."""
     values = np.array([shape_key(kind, p) for p in pictures])
     edges = buckets if isinstance(buckets, list) else None
     if edges and kind == "size":

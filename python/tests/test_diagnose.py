@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.diagnose and loader.doctor().
 
-A verdict is a function of numbers. Most tests therefore run with a clock of their own: sleeping, computing and
-standing in line move it, and the load of the machine cannot. The live runs at the end assert only lower bounds of
+A verdict is a function of numbers. Most tests therefore run with a simulated clock: sleeping, computing and
+waiting for a CPU move it, and the load of the machine cannot. The live runs at the end assert only lower bounds of
 what was slept or computed, and that the verdict is the one for the facts that were measured.
 """
 import sys
@@ -273,7 +273,7 @@ def test_samples_are_split_into_waiting_and_work(clock):
     got = _workers.split(dataloader(clock, item, collate))
     assert got["worker_fetch"] == pytest.approx(24 / 40) and got["worker_collate"] == pytest.approx(8 / 40)
     assert got["fetch_ms"] == pytest.approx(3) and got["worker_transfer"] == 0
-    assert "worker_python" not in got  # too few looks at the stack to say
+    assert "worker_python" not in got  # too few stack samples to say
 
 
 def test_stack_samples_split_the_work(clock, monkeypatch):

@@ -51,7 +51,7 @@ def test_each_crop_as_torchvision_does_it(rows):
         centre = (BOXES[:, :2] + BOXES[:, 2:]) / 2
         if (right - left, bottom - top) == (WIDTH, HEIGHT):
             kept = np.ones(3, bool)
-        else:  # torchvision keeps the boxes whose middle lies inside
+        else:  # torchvision keeps the boxes whose centre is inside
             kept = ((centre > [left, top]) & (centre < [right, bottom])).all(1)
         box = (top, left, bottom - top, right - left)
         cropped = v2.functional.center_crop(v2.functional.crop(whole, *box), [SIDE, SIDE])

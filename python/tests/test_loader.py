@@ -239,7 +239,7 @@ def test_ranks_share_an_epoch(plain, order, world):
     assert sorted(i for rank in batches for b in rank for i in b) == list(range(101))
 
 
-# ---- loans ---------------------------------------------------------------------------------
+# ---- borrowed batches ----------------------------------------------------------------------
 
 
 def test_kept_batches_stay_as_they_are(plain):
@@ -389,7 +389,7 @@ def test_pickling_is_refused(plain):
 
 
 def test_fork_is_refused_and_harmless(plain):
-    """In a process of its own: others have threads here that a fork would harm."""
+    """In a separate process: a fork would harm other tests' threads."""
     code = textwrap.dedent(f"""
         import gc, leat, os
         loader = leat.Loader({plain!r}, 8, "RandomResizedCrop(16)", as_="numpy")
@@ -496,7 +496,7 @@ def test_set_epoch_before_and_after_loading(plain):
         rest = [int(i) for b in run for i in b.sample_id]
     with numpy_loader(plain, order="random") as loader:
         loader.load_state_dict(state)
-        loader.set_epoch(7)  # as Lightning does: go on inside it
+        loader.set_epoch(7)  # as Lightning does: continue inside it
         assert ids(loader) == rest
         loader.load_state_dict(state)
         loader.set_epoch(8)  # another epoch: from its start
@@ -608,7 +608,7 @@ def test_dataset_of_a_loader(plain):
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float64"])
 @pytest.mark.parametrize("dims", [1, 2, 3, 5])
 def test_ragged_arrays_of_any_number_of_dimensions(tmp_path, dtype, dims):
-    """Shapes and elements lie behind each other in a batch: with an odd number of dimensions, or of
+    """Shapes and elements follow each other in a batch: with an odd number of dimensions, or of
     bytes, neither may shift the other."""
     rng = np.random.default_rng(dims)
     arrays = [rng.integers(0, 100, rng.integers(0, 4, dims)).astype(dtype) for _ in range(23)]

@@ -287,7 +287,7 @@ def test_elastic(pack, photos):
 
 
 def test_augmix(pack, photos):
-    """One op per copy and no weight lost: the result lies between the image and what the op makes of it."""
+    """One op per copy and no weight lost: the result is between the image and what the op makes of it."""
     before = images(pack, "CenterCrop(32)").astype(int)
     got = images(pack, "CenterCrop(32); AugMix(10, 1, 1, interpolation=nearest)").astype(int)
     table = strengths(10, False) | {"TranslateX": [SIDE / 3 * i / 9 for i in range(10)]}
@@ -306,7 +306,7 @@ def test_augmix(pack, photos):
 @pytest.mark.parametrize("op", ["RandomRotation((33, 33))", "RandomAffine((20, 20))", "RandAugment(4)", "TrivialAugmentWide()",
                                 "AutoAugment()", "AugMix()", "ElasticTransform()"])
 def test_probability(pack, op):
-    """p=1 draws as if it were not there; otherwise a share of the samples stays as it is."""
+    """p=1 draws what the op without p draws; otherwise a share of the samples stays unchanged."""
     before, always = images(pack, "CenterCrop(32)"), images(pack, f"CenterCrop(32); {op}")
     text = op[:-1] + (", p={})" if op[-2] != "(" else "p={})")
     np.testing.assert_array_equal(images(pack, f"CenterCrop(32); {text.format(1)}"), always)

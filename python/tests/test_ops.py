@@ -33,7 +33,7 @@ def test_defaults_round_trip_through_the_parser():
         suffix = "" if name in ("MixUp", "CutMix", "Mosaic") else f"; {op}"
         full = "" if name in ("MixUp", "CutMix", "Mosaic") else f"; {spelled}"
         head = "RandomResizedCrop(32)"
-        tail = "; CenterCrop(32)" if name in ("RandomZoomOut", "RandomIoUCrop") else ""  # it needs one size behind it
+        tail = "; CenterCrop(32)" if name in ("RandomZoomOut", "RandomIoUCrop") else ""  # it needs a fixed size after it
         assert _leat.pipeline_check(head + suffix + tail) == _leat.pipeline_check(head + full + tail), name
 
 

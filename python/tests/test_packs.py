@@ -17,7 +17,7 @@ STILL = [ops.Resize((24, 24))]
 
 @pytest.fixture(scope="module")
 def packs(tmp_path_factory):
-    """Four packs; each is tiled with tables of its own, and has its number as the field `which`."""
+    """Four packs; each is tiled with its own tables, and has its number as the field `which`."""
     folder = tmp_path_factory.mktemp("packs")
     made = {}
     for number, (name, size) in enumerate(SIZES.items()):

@@ -15,7 +15,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def kept(tmp_path, spec, value):
-    """What a field of this type gives back."""
+    """What a field of this type returns."""
     path = tmp_path / "v.leat"
     with leat.Writer(path, {"x": spec}, sync=False, replace=True) as w:
         w.append({"x": value})
@@ -171,7 +171,7 @@ def test_an_exception_says_what_is_left(tmp_path):
             w.append([1])
             raise RuntimeError("stop")
     assert "e.leat is not finished: resume=True" in caught.value.__notes__[0]
-    # the same again, with other fields: replace starts anew
+    # the same again, with other fields: replace starts from scratch
     with leat.Writer(path, {"y": float}, sync=False, replace=True) as w:
         w.append([2.5])
     assert leat.open(path)[0]["y"] == 2.5 and os.listdir(tmp_path) == ["e.leat"]

@@ -3,11 +3,10 @@
 """Finds phrases that a reader has to read twice, and prints a plain replacement for each.
 
 Checks comments, docstrings, strings with a space (messages and help), docs and names of unit tests.
-Folders in NOT_YET are not covered yet; remove a folder from the list once it is clean.
 
-    python3 tests/lint/english.py            check everything that is covered
-    python3 tests/lint/english.py PATH...    check these files or folders, covered or not
-    python3 tests/lint/english.py --count    count the phrases per folder, covered or not
+    python3 tests/lint/english.py            check everything
+    python3 tests/lint/english.py PATH...    check these files or folders
+    python3 tests/lint/english.py --count    count the phrases per folder
 """
 import collections
 import io
@@ -18,7 +17,6 @@ import sys
 import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NOT_YET = ("meson.build", "include/", "python/")
 # A pattern (upper and lower case are the same), and what to write instead.
 PHRASES = [
     (r"(?:nobody|anybody|everybody|somebody)", "name the thread, caller or user; 'no thread', 'no caller'"),
@@ -182,8 +180,6 @@ def main() -> int:
     files = tracked()
     if asked:
         files = [p for p in files if any(p == a or p.startswith(a + "/") for a in asked)]
-    elif not count:
-        files = [p for p in files if not p.startswith(NOT_YET)]
     total, hits = 0, collections.Counter()
     for path in files:
         for line, phrase, hint in find(path):

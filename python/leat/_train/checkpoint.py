@@ -8,7 +8,7 @@
     OUT/checkpoints/last, best                         links to two of them
 
 A folder is written under a temporary name, synced, and renamed. Files are safetensors and JSON: reading
-one runs no code. Writing happens on a thread of its own, from copies in host memory.
+one runs no code. A separate thread writes, from copies in host memory.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _rows(path: str, text: bytes, room: int) -> dict[str, tuple[torch.dtype, lis
         for n in shape:
             count *= n
         if min(shape, default=0) < 0 or not 0 <= begin <= end <= room or end - begin != count * dtype.itemsize:
-            raise _bad(path, f"tensor '{name}' lies outside the file")
+            raise _bad(path, f"tensor '{name}' is outside the file")
     return rows
 
 
@@ -209,11 +209,11 @@ def load_weights(net: torch.nn.Module, tensors: Mapping[str, Tensor], what: str)
     net.load_state_dict(dict(tensors))
 
 
-# ---- writing while the run goes on ---------------------------------------------------------------
+# ---- writing while the run continues --------------------------------------------------------------
 
 
 class Keeper:
-    """Writes checkpoints on a thread of its own and removes those that the rule does not keep.
+    """Writes checkpoints on a separate thread and removes those that the rule does not keep.
 
     Kept are the last, the best, and those of each N-th epoch. A failed write is reported by ``failure``
     and leaves the earlier ones as they are.
@@ -242,7 +242,7 @@ class Keeper:
 
     def save(self, name: str, model: Mapping[str, Tensor], train: Mapping[str, Tensor],
              state: Mapping[str, Any], *, best: bool = False, kept: bool = False, wait: bool = False) -> None:
-        """Writes a checkpoint of host tensors that nobody changes any more."""
+        """Writes a checkpoint of host tensors. The caller must not change them afterwards."""
         self.wait()
         state = {"leat_checkpoint": VERSION, "kept": kept, **state}
         self._thread = threading.Thread(target=self._write, args=(name, model, train, state, best, kept),

@@ -185,7 +185,7 @@ def _compute(pack: str, o: SimpleNamespace, work: _Work, parts: _Parts, mine: li
     done, at, verdict = 0, 0, ""
     kept: list[np.ndarray] = []
     shown = time.monotonic()
-    writing: Future[None] | None = None  # a part is on its way to the disk while the next one is computed
+    writing: Future[None] | None = None  # a part is written while the next one is computed
     with ThreadPoolExecutor(1) as writer, Loader(
             pack, o.batch_size, {"image": (field, work.pipeline)}, order="sequential", drop_last=False,
             indices=rows, threads=o.threads, memory=o.memory, fields=[], as_=work.as_, device=work.device,

@@ -177,7 +177,7 @@ class Trainer:
         keeper.save(f"step-{self.update:08d}{'' if self.in_epoch else '-end'}", weights, copied, state, best=best, kept=kept, wait=wait)
 
     def restore(self, path: str) -> None:
-        """Goes on where a checkpoint was written."""
+        """Resumes from a checkpoint."""
         state = checkpoint.read_state(path)
         self._same_model(path, state)
         if state["pack"] != self.facts.fingerprint:
@@ -287,7 +287,7 @@ class Trainer:
             torch.cuda.empty_cache()
         self.split *= 2
         self.guarded_until = self.update + _GUARDED
-        self.say(f"GPU memory: a batch of {now} does not fit; going on with {-(-whole // self.split)} and gradients "
+        self.say(f"GPU memory: a batch of {now} does not fit; continuing with {-(-whole // self.split)} and gradients "
                  f"accumulated over {self.split * self.o.accumulate} steps (same update)")
 
     def _step(self, batches: list[Any]) -> Tensor:

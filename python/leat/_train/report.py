@@ -91,7 +91,7 @@ class Meter:
     # ---- while it runs -----------------------------------------------------------------------
 
     def begin(self, epoch: int, done: int, total: int) -> None:
-        """An epoch begins, or goes on after ``done`` updates."""
+        """An epoch begins, or continues after ``done`` updates."""
         self.epoch, self.done, self.begun, self.total = epoch + 1, done, done, total
         self.epoch_begin = self._window_begin = time.perf_counter()
         self.waited = 0.0
