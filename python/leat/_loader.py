@@ -71,61 +71,62 @@ _open_loaders: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    # workers must not run on while the interpreter takes itself apart
+    # workers must stop before the interpreter shuts down
     for loader in list(_open_loaders):
         loader.close()
 
 
 class Loader(Generic[B_co]):
-    """Batches of a pack, decoded and augmented by C threads, in a known order, inside a budget.
+    """Yields batches of a pack, decoded and augmented by C threads, in a reproducible order, within a memory budget.
 
     >>> loader = leat.Loader("train.leat", batch_size=256, seed=1, image=[
     ...     leat.ops.RandomResizedCrop(224), leat.ops.RandomHorizontalFlip(),
     ...     leat.ops.Normalize(mean, std), leat.ops.ToDtype("float16")])
     >>> for image, label, sample_id in loader: ...
 
-    For a type checker, ``loader: leat.Loader[MyBatch] = leat.Loader(...)`` says what it yields: a subclass of ``leat.Batch``
-    with annotated fields, a TypedDict with ``as_dict=True``, or what ``transform`` returns.
+    For a type checker, ``loader: leat.Loader[MyBatch] = leat.Loader(...)`` declares the type of a batch: a subclass of
+    ``leat.Batch`` with annotated fields, a TypedDict with ``as_dict=True``, or what ``transform`` returns.
 
-    Iterating runs one epoch; the next ``for`` runs the next one. What comes out depends on the
-    pack, the options, the seed and the epoch, never on threads, memory or timing. Tensors look at
-    the batch's memory without a copy and keep it; it goes back to the budget when they are gone.
+    Each ``for`` runs one epoch. Batches depend on the pack, the options, the seed and the epoch,
+    never on threads, memory or timing. Tensors share the batch's memory without a copy. The memory
+    returns to the budget when the last of them is dropped.
 
     Parameters
-        path: of the pack. A list of paths: all samples of several packs; a ``leat.Mix``: packs in given
-            proportions. They may lie anywhere; fields are matched by name and must have the same type
+        path: the pack. A list of paths: all samples of several packs; a ``leat.Mix``: packs in given
+            proportions. Packs may be on different disks or in buckets; fields of the same name must have
+            the same type
         batch_size: samples per batch of this rank
         image: pipeline of the first image field: a list of ops, or text. Or a dict of output name
-            to ``(field, pipeline)``: several images, and several views of one. None for none
-        order: "random", "sequential", or "quasi_random" (pages shuffled, and samples inside a
-            window of pages: as mixed as "random", and reads whole pages of packs that do not fit in
-            memory). A warning says once where "quasi_random" would read faster
-        seed: of the order and of every augmentation
-        drop_last: True leaves out the last, smaller global batch. False keeps it: no sample is left out or
-            comes twice, and when it has fewer samples than there are ranks, ranks without one get an
-            empty batch (a mean over it is NaN). None, the default, keeps it unless a rank of a
-            shuffled order would get an empty batch. All ranks get as many batches in every case
+            to ``(field, pipeline)``, for several images or several views of one. None: no images
+        order: "random", "sequential", or "quasi_random", which shuffles pages, and samples inside a
+            window of pages. It mixes as well as "random" but reads whole pages, which is faster for packs
+            larger than memory. The loader warns once where that would help
+        seed: seed of the order and of every augmentation
+        drop_last: True drops the last, smaller global batch. False keeps it: every sample comes exactly once.
+            If that batch has fewer samples than there are ranks, some ranks get an empty batch (its mean
+            is NaN). None, the default, keeps it unless a rank of a shuffled order would get an empty batch.
+            All ranks always get the same number of batches
         orientation: "apply" turns images as their EXIF says, like Pillow's ``exif_transpose``; "ignore"
             delivers them as stored, like torchvision's ``ImageFolder``
         threads: C workers; 0 = as many CPUs as this process may use
-        memory: budget in bytes or text ("2G"); 0 = half of what this process may still take
+        memory: budget in bytes or text ("2G"); 0 = half of the memory available to this process
         cache: "os" (the system's page cache), "process" (pages inside the budget, direct reads) or "device" (tiles
-            stay on the GPU once they were copied there, as far as device_memory goes).
-            "disk:DIR": pages of a remote pack are kept in that folder, for later epochs and runs and all
+            stay on the GPU after their first copy, up to device_memory).
+            "disk:DIR" keeps pages of a remote pack in that folder, for later epochs, later runs and all
             processes of this machine
-        cache_bytes: bytes or text that the folder of "disk:DIR" may hold; 0 = half of what is free there
-        on_error: "fail" raises where the bad sample would have come, "skip" leaves it out,
-            "replace" puts another one in its place, the same one on every run
-        max_bad: more bad samples than this per epoch are an error; 0 = no limit
-        quarantine: file that bad samples are noted in, one JSON object per line
-        rank, world_size: this process's share; left out, found as ``rank_source`` says
-        window_pages, streams: of "quasi_random"; part of the order
-        prefetch: batches made ahead; 0 = decided while running
-        io_depth: reads in flight; 0 = decided while running
+        cache_bytes: size limit of the "disk:DIR" folder, in bytes or text; 0 = half of the free space
+        on_error: what to do with a bad sample. "fail" raises an error, "skip" drops it, "replace" delivers
+            another sample instead, the same one in every run
+        max_bad: largest number of bad samples per epoch before it is an error; 0 = no limit
+        quarantine: file to list bad samples in, one JSON object per line
+        rank, world_size: this process's share. By default they are detected; ``rank_source`` says how
+        window_pages, streams: parameters of "quasi_random"; other values give another order
+        prefetch: batches made ahead; 0 = tuned while running
+        io_depth: reads in flight; 0 = tuned while running
         indices: only these samples (numbers)
         keys: only these samples (keys)
         weights: one per sample (of the subset): draw with replacement
-        balance: int field whose values shall come equally often, with replacement
+        balance: int field whose values are drawn equally often, with replacement
         draws: samples per epoch with weights or balance; 0 = as many as there are
         fields: which fields of the pack to deliver; None = all
         label: int field whose labels MixUp and CutMix mix; None = "label"
@@ -133,25 +134,25 @@ class Loader(Generic[B_co]):
         mix_labels: how MixUp and CutMix deliver labels: "soft" (the default: float32 of shape
             ``(batch, classes)``), or "pairs" (the label, and the fields ``label_partner`` and
             ``label_lambda``: the loss is ``lambda * loss(label) + (1 - lambda) * loss(partner)``)
-        collate: what a batch makes of images. "stack": one array, the pipeline must give all images one size. The
+        collate: how images form a batch. "stack": one array; the pipeline must give all images one size. The
             others take any size (no crop at all, ``Resize(256)`` by the shorter side, ``Pad``,
             ``RandomRotation(expand=True)``): "pad": one array as high and wide as the highest and the widest
             image of the batch, images in its top left corner, and a field ``NAME_size`` with height and width
             of each; "list": a list of arrays, views of the batch's memory; "ragged": a ``leat.Ragged``, all pixels
-            behind each other with offsets and shapes. Masks that follow are collated like their image. Not with
+            in one array, with offsets and shapes. Masks that follow are collated like their image. Not with
             a device, ``sample_fn``, ``on_error="replace"``, MixUp and CutMix
         pad_multiple: of "pad": height and width are multiples of this
-        pad_value: of "pad": what stands beside an image, as the batch has it (after Normalize); masks have the
-            ``fill`` of their role
+        pad_value: of "pad": value of the padding, in the batch's units (after Normalize); masks use the ``fill``
+            of their role
         pad_mask: of "pad": one more field ``NAME_mask``: bool ``(batch, height, width)``, true where the image is
         bucket: "aspect" (width / height) or "size" (width x height): global batches of images of similar shape, which
-            pad little. Every sample comes once per epoch; buckets are shuffled inside, and their batches among
-            each other. What a bucket has beyond whole batches comes with that of its neighbours. Shapes are those
-            of the first image in the pack. With order="random"
+            need little padding. Every sample comes once per epoch. Samples are shuffled inside a bucket, and so is
+            the order of all batches. Samples beyond a bucket's whole batches join those of its neighbours. Shapes
+            are those of the first image field. Needs order="random"
         buckets: how many, of equal size; or the list of values at which one ends and the next begins
-        independent: image fields may be cropped and turned differently. Else two fields whose random
-            geometry differs are an error: an image and its mask would not fit together. The same
-            geometry draws the same for both, whatever colour ops stand between
+        independent: allow image fields with different random geometry. By default that is an error, because
+            an image and its mask would not match. Equal geometry draws equal values for both fields, also
+            with colour ops between
         as_: "torch", "numpy", "jax" or "dlpack"; "auto" is torch where it is installed
         device: None or "cpu": batches are in host memory. "cuda:N": they arrive on that GPU, copied
             there by the loader while the step before runs. "cuda": the GPU of LOCAL_RANK under torchrun,
@@ -160,17 +161,17 @@ class Loader(Generic[B_co]):
         device_memory: bytes or text for batches on the device; 0 = a quarter of what is free there
         decode: with a device: "cpu", "gpu" (the device decodes tiled images, crops, resizes, flips and
             normalises them, with the same bits; ops that it does not know are an error), or "auto" (the
-            CPUs while they keep up, and as much by the device as they do not)
-        channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
+            CPUs while they keep up, and the device for the rest)
+        channels_last: images are NHWC in memory; torch tensors still have the shape NCHW
         as_dict: yield plain dicts
         transform: called with every batch before it is yielded, in this thread; it returns the batch. When it
             raises, the batch is not lost: the next call of ``next`` transforms it again, and a state starts at it
-        sample_fn: C code of your own, run per sample in the workers after the pipelines: a plugin
+        sample_fn: your own C code, run for each sample in the workers after the pipelines: a plugin
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
         digest: hash every sample; ``stats()["digest"]`` is the hash of all that came in the epoch, in order, as
             ``leat load --digest`` prints it
-        doctor: watch the run from its beginning and say at the end what held it back
-        run: file that the run is recorded in, for ``leat top`` and ``leat doctor
+        doctor: watch the run from its start and name the bottleneck at the end
+        run: file to record the run in, for ``leat top`` and ``leat doctor
             --attach``; rank 1 of several writes to ``FILE.1``, and so on
         follow: fields that follow the geometry of an image: a dict of field name to "follow" or to
             ``leat.ops.Mask``, ``Boxes``, ``Labels`` or ``Keypoints`` with their parameters, or the same as
@@ -179,10 +180,10 @@ class Loader(Generic[B_co]):
             labels with them
         **roles: the same by keyword: ``mask="follow", boxes=leat.ops.Boxes("xywh")``. Words of a DataLoader are
             understood (``shuffle`` is the order, ``num_workers`` are the threads) or explained
-        callbacks: called now and then with what the loader measures: ``leat.callbacks``
+        callbacks: objects of ``leat.callbacks``, called at intervals with what the loader measures
     """
 
-    # what code written for a DataLoader looks at
+    # attributes that code written for a DataLoader reads
     batch_sampler = None
     num_workers = 0
     pin_memory = False
