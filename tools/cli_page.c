@@ -24,6 +24,18 @@ static const cli_example exits[] = {
     {NULL, NULL},
 };
 
+/* The overview shows these only: a list of one example per command hides where to begin. */
+static const cli_example first_steps[] = {
+    {"leat demo", "try every step on generated images"},
+    {"leat pack photos -o photos.leat", "pack a folder that has one folder per class"},
+    {"leat load photos.leat", "measure how fast batches arrive"},
+    {"leat doctor photos.leat --step-ms 55", "find the bottleneck of a trainer that takes 55 ms a step"},
+    {"leat plan --dataset photos.leat --model resnet50", "predict memory, rate and hours before the run"},
+    {"leat train photos.leat -o run", "train a ResNet-50"},
+    {"leat help COMMAND", "examples, options and output of one command"},
+    {NULL, NULL},
+};
+
 static const cli_example variables[] = {
     {"NO_COLOR", "disables colour when set and not empty"},
     {"COLUMNS", "width of help pages when the output is not a terminal"},
@@ -191,14 +203,7 @@ void cli_page_overview(cli_writer *w, const cli_command *const *commands)
 {
     w->title(w, "leat", "keep accelerators fed");
     w->section(w, "Examples");
-    w->example(w, "leat help COMMAND", "examples, options and output of one command");
-    for (size_t i = 0; commands[i]; i++) {
-        const cli_example *first = commands[i]->examples;
-        if (commands[i]->hidden || !first || !leat__str_starts(first->command, "leat "))
-            continue;
-        if (leat__str_eq(commands[i]->name, "help")) continue;
-        w->example(w, first->command, first->text);
-    }
+    for (const cli_example *e = first_steps; e->command; e++) w->example(w, e->command, e->text);
     w->section(w, "Usage");
     w->synopsis(w, "leat COMMAND [OPTIONS] [ARGUMENTS]");
     w->section(w, "Commands");
