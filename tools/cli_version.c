@@ -17,16 +17,6 @@
 #else
 #define HAS_URING false
 #endif
-#if defined(LEAT_HAVE_PNG)
-#define HAS_PNG true
-#else
-#define HAS_PNG false
-#endif
-#if defined(LEAT_HAVE_WEBP)
-#define HAS_WEBP true
-#else
-#define HAS_WEBP false
-#endif
 #if defined(LEAT_HAVE_HTTP)
 #define HAS_HTTP true
 #else
@@ -59,12 +49,16 @@ static const struct {
     const char *name;
     bool there;
 } features[] = {
-    {"uring", HAS_URING}, {"png", HAS_PNG},     {"webp", HAS_WEBP},
-    {"http", HAS_HTTP},   {"fault", HAS_FAULT},
+    {"uring", HAS_URING},
+    {"http", HAS_HTTP},
+    {"fault", HAS_FAULT},
 };
 
-static const leat__codec_id loaded[] = {LEAT__CODEC_TIFF, LEAT__CODEC_AVIF, LEAT__CODEC_JXL,
-                                        LEAT__CODEC_HEIF};
+/* Whether files have this format: tiles and raw pixels exist only in packs. */
+static bool is_file_format(int id)
+{
+    return leat__codec_facts_of((leat__codec_id)id)->suffixes[0] != '\0';
+}
 
 static int version_json(cli *c)
 {
@@ -78,8 +72,9 @@ static int version_json(cli *c)
     leat__json_object(&j);
     for (size_t i = 0; i < LEAT_COUNT(features); i++)
         leat__json_kbool(&j, features[i].name, features[i].there);
-    for (size_t i = 0; i < LEAT_COUNT(loaded); i++)
-        leat__json_kbool(&j, leat__codec_name(loaded[i]), leat__codec_built(loaded[i]));
+    for (int id = 1; id < LEAT__CODEC_COUNT; id++)
+        if (is_file_format(id))
+            leat__json_kbool(&j, leat__codec_name((leat__codec_id)id), leat__codec_built((leat__codec_id)id));
     leat__json_end(&j);
     leat__json_kstr(&j, "isa", leat__cpu_level(leat__cpu_flags()));
     leat__json_kstr(&j, "isa_host", leat__cpu_level(leat__cpu_detected()));
@@ -98,8 +93,10 @@ int cli_version(cli *c)
     cli_out(c, "features:");
     for (size_t i = 0; i < LEAT_COUNT(features); i++)
         cli_out(c, " %c%s", features[i].there ? '+' : '-', features[i].name);
-    for (size_t i = 0; i < LEAT_COUNT(loaded); i++)
-        cli_out(c, " %c%s", leat__codec_built(loaded[i]) ? '+' : '-', leat__codec_name(loaded[i]));
+    for (int id = 1; id < LEAT__CODEC_COUNT; id++)
+        if (is_file_format(id))
+            cli_out(c, " %c%s", leat__codec_built((leat__codec_id)id) ? '+' : '-',
+                    leat__codec_name((leat__codec_id)id));
     cli_out(c, "\nisa: %s (this CPU has %s)\n", leat__cpu_level(leat__cpu_flags()),
             leat__cpu_level(leat__cpu_detected()));
     cli_out(c, "compiler: %s, %s build\n", COMPILER, BUILD);

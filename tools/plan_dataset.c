@@ -28,19 +28,9 @@
 /* What the plan's table of costs calls the way this image is stored. */
 static const char *method_of(const leat_pack_image *image, bool fast)
 {
-    switch (image->codec) {
-    case LEAT__CODEC_RAW: return "raw";
-    case LEAT__CODEC_TILE: return fast ? "fast" : "tiled";
-    case LEAT__CODEC_PNG: return "png";
-    case LEAT__CODEC_BMP: return "raw";
-    case LEAT__CODEC_GIF:
-    case LEAT__CODEC_TIFF: return "png";
-    case LEAT__CODEC_AVIF: /* the nearest of the methods that were measured */
-    case LEAT__CODEC_HEIF:
-    case LEAT__CODEC_JXL:
-    case LEAT__CODEC_WEBP: return "webp";
-    default: return image->flags & LEAT_PACK_IMAGE_ENTRIES ? "keep" : "plain";
-    }
+    if (image->codec == LEAT__CODEC_TILE && fast) return "fast";
+    if (image->codec == LEAT__CODEC_JPEG && image->flags & LEAT_PACK_IMAGE_ENTRIES) return "keep";
+    return leat__codec_facts_of(image->codec)->method;
 }
 
 /* `--tiles fast` is told by the settings that the pack was made with. */

@@ -20,7 +20,7 @@ from ._follow import Role, roles_text
 from ._made import Maker
 from ._schema import Field
 
-CODECS = ("", "jpeg", "png", "webp", "raw", "tiled", "gif", "bmp", "tiff", "avif", "jxl", "heif")
+CODECS = ("", *_leat.codecs())
 
 
 class Image:

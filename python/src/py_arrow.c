@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "codec/codec.h"
 
 #define ROWS_PER_BATCH 65536
 
@@ -78,9 +79,6 @@ typedef struct stream {
     column *columns;
     leat_error error;
 } stream;
-
-static const char *const codec_names[] = {"", "jpeg", "png", "webp", "raw",  "tiled",
-                                          "gif", "bmp", "tiff", "avif", "jxl", "heif"};
 
 static bool add(stream *s, part p, uint32_t field, const char *format, bool nullable,
                 const char *name, const char *suffix)
@@ -281,13 +279,17 @@ static int fill_keys(struct ArrowArray *a, stream *s, uint64_t rows)
 static int fill_codecs(struct ArrowArray *a, const leat_pack_cell *cells, uint64_t rows)
 {
     int32_t *offsets = array_buffer(a, 1, (rows + 1) * sizeof *offsets);
-    char *text = array_buffer(a, 2, rows * 5 + 1); /* no name is longer */
+    size_t longest = 0;
+    for (int id = 1; id < LEAT__CODEC_COUNT; id++)
+        longest = LEAT_MAX(longest, strlen(leat__codec_name((leat__codec_id)id)));
+    char *text = array_buffer(a, 2, rows * longest + 1);
     int32_t at = 0;
 
     if (offsets == NULL || text == NULL) return LEAT_ENOMEM;
     for (uint64_t i = 0; i < rows; i++) {
         uint8_t codec = cells[i].image.codec;
-        const char *name = codec < sizeof codec_names / sizeof codec_names[0] ? codec_names[codec] : "";
+        const bool known = codec != LEAT__CODEC_NONE && codec < LEAT__CODEC_COUNT;
+        const char *name = known ? leat__codec_name((leat__codec_id)codec) : "";
         offsets[i] = at;
         memcpy(text + at, name, strlen(name));
         at += (int32_t)strlen(name);

@@ -107,6 +107,19 @@ static PyObject *facts_image_sniff(PyObject *module, PyObject *args)
     return PyUnicode_FromString(leat__codec_name(codec));
 }
 
+/* Names of the image formats; the first has the number 1. */
+static PyObject *facts_codecs(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *names = PyTuple_New(LEAT__CODEC_COUNT - 1);
+    for (int id = 1; names != NULL && id < LEAT__CODEC_COUNT; id++) {
+        PyObject *name = PyUnicode_FromString(leat__codec_name((leat__codec_id)id));
+        if (name == NULL || PyTuple_SetItem(names, id - 1, name) != 0) Py_CLEAR(names);
+    }
+    return names;
+}
+
 /* tiny(images): float32 rows of the built-in embedding, from uint8 images of 32 x 32 x 3, as bytes-like. */
 static PyObject *facts_tiny(PyObject *module, PyObject *args)
 {
@@ -258,6 +271,7 @@ PyMethodDef py_facts_methods[] = {
     {"pipeline_check", facts_pipeline_check, METH_VARARGS,
      "(height, width, channels, dtype, layout, bytes) of what a pipeline makes."},
     {"parse_bytes", facts_parse_bytes, METH_VARARGS, "Bytes of a text like '2G'."},
+    {"codecs", facts_codecs, METH_NOARGS, "Names of the image formats."},
     {"image_sniff", facts_image_sniff, METH_VARARGS, "Kind of an encoded image, or None."},
     {"compact", (PyCFunction)(void (*)(void))py_compact, METH_VARARGS | METH_KEYWORDS,
      "compact(path, output=None, shard_bytes=0, replace=False, sync=True): how much was written."},

@@ -189,9 +189,7 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
     leat__codec_id codec = leat__codec_sniff(data, size);
 
     if (codec == LEAT__CODEC_NONE)
-        return leat__fail(err, LEAT_EFORMAT,
-                          "not an image format that leat reads (JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, "
-                          "JPEG XL, HEIF)");
+        return leat__fail(err, LEAT_EFORMAT, "not an image format that leat reads");
     uint8_t *bytes = padded(data, size, err);
     if (bytes == NULL) return LEAT_ENOMEM;
     int rc = leat__codec_probe(codec, bytes, size, &info, err);

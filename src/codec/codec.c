@@ -7,6 +7,7 @@
 #include "codec/codec.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -30,11 +31,11 @@ struct leat__decoder {
     bool opened[LEAT__CODEC_COUNT];
 };
 
-static const char *const names[LEAT__CODEC_COUNT] = {
-    [LEAT__CODEC_NONE] = "unknown", [LEAT__CODEC_JPEG] = "jpeg", [LEAT__CODEC_PNG] = "png",
-    [LEAT__CODEC_WEBP] = "webp",    [LEAT__CODEC_RAW] = "raw",   [LEAT__CODEC_TILE] = "tiled",
-    [LEAT__CODEC_GIF] = "gif",      [LEAT__CODEC_BMP] = "bmp",   [LEAT__CODEC_TIFF] = "tiff",
-    [LEAT__CODEC_AVIF] = "avif",    [LEAT__CODEC_JXL] = "jxl",   [LEAT__CODEC_HEIF] = "heif",
+static const leat__codec_facts facts[LEAT__CODEC_COUNT] = {
+    [LEAT__CODEC_NONE] = {.name = "unknown", .label = "unknown", .suffixes = "", .method = "plain"},
+#define ROW(id, number, ...) [LEAT__CODEC_##id] = {__VA_ARGS__},
+    LEAT_CODEC_MAP(ROW)
+#undef ROW
 };
 
 static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
@@ -80,9 +81,28 @@ static const leat__codec_ops *ops_of(leat__codec_id id)
     return (unsigned)id < LEAT__CODEC_COUNT ? table[id] : NULL;
 }
 
+const leat__codec_facts *leat__codec_facts_of(leat__codec_id id)
+{
+    return &facts[(unsigned)id < LEAT__CODEC_COUNT ? id : LEAT__CODEC_NONE];
+}
+
 const char *leat__codec_name(leat__codec_id id)
 {
-    return (unsigned)id < LEAT__CODEC_COUNT ? names[id] : names[LEAT__CODEC_NONE];
+    return leat__codec_facts_of(id)->name;
+}
+
+leat__codec_id leat__codec_of_suffix(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    const char *suffix = dot != NULL ? dot + 1 : name;
+    const size_t len = strlen(suffix);
+    for (int id = 1; id < LEAT__CODEC_COUNT && len > 0; id++)
+        for (const char *s = facts[id].suffixes; *s; s += strspn(s, " ")) {
+            size_t n = strcspn(s, " ");
+            if (n == len && strncasecmp(s, suffix, n) == 0) return (leat__codec_id)id;
+            s += n;
+        }
+    return LEAT__CODEC_NONE;
 }
 
 bool leat__codec_built(leat__codec_id id)

@@ -20,26 +20,26 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "codec/codec_map.h"
 #include "dsp/ycc_resizer.h"
 
 #define LEAT__CODEC_PADDING 64
 
-/* How an image is stored in a sample. Values are in the pack format: append only. */
+/* How an image is stored in a sample: LEAT__CODEC_JPEG = 1 … of the table of formats. */
 typedef enum leat__codec_id {
     LEAT__CODEC_NONE = 0,
-    LEAT__CODEC_JPEG = 1,
-    LEAT__CODEC_PNG = 2,
-    LEAT__CODEC_WEBP = 3,
-    LEAT__CODEC_RAW = 4,  /* leat's own header + interleaved 8-bit pixels */
-    LEAT__CODEC_TILE = 5, /* leat's tiles: docs/tile-format.md */
-    LEAT__CODEC_GIF = 6,
-    LEAT__CODEC_BMP = 7,
-    LEAT__CODEC_TIFF = 8,
-    LEAT__CODEC_AVIF = 9,
-    LEAT__CODEC_JXL = 10,
-    LEAT__CODEC_HEIF = 11,
+#define LEAT__CODEC_ROW(id, number, ...) LEAT__CODEC_##id = number,
+    LEAT_CODEC_MAP(LEAT__CODEC_ROW)
+#undef LEAT__CODEC_ROW
     LEAT__CODEC_COUNT
 } leat__codec_id;
+
+/* A row of the table of formats: codec_map.h explains its columns. */
+typedef struct leat__codec_facts {
+    const char *name, *label, *suffixes;
+    uint32_t memory, cost_kilobyte, cost_kilopixel, cost_channel;
+    const char *method;
+} leat__codec_facts;
 
 /* Type of one sample of a pixel. */
 typedef enum leat__sample_type {
@@ -143,6 +143,9 @@ void leat__decoder_close(leat__decoder **d);
 
 /* By magic bytes; LEAT__CODEC_NONE when unknown. */
 leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len);
+/* By the suffix of a file name, with or without what is before its last dot, in any case. */
+leat__codec_id leat__codec_of_suffix(const char *name);
+const leat__codec_facts *leat__codec_facts_of(leat__codec_id id); /* of an unknown id: name "unknown" */
 const char *leat__codec_name(leat__codec_id id);
 bool leat__codec_built(leat__codec_id id); /* part of this build */
 

@@ -103,19 +103,10 @@ static leat__verdict verdict_of(int rc, leat__codec_id codec, const uint8_t *dat
  * count. */
 static bool is_misnamed(const char *key, leat__codec_id codec)
 {
-    static const struct {
-        const char *ending;
-        leat__codec_id codec;
-    } endings[] = {{".jpg", LEAT__CODEC_JPEG},  {".jpeg", LEAT__CODEC_JPEG}, {".jpe", LEAT__CODEC_JPEG},
-                   {".jfif", LEAT__CODEC_JPEG}, {".png", LEAT__CODEC_PNG},   {".webp", LEAT__CODEC_WEBP},
-                   {".gif", LEAT__CODEC_GIF},   {".bmp", LEAT__CODEC_BMP},   {".tif", LEAT__CODEC_TIFF},
-                   {".tiff", LEAT__CODEC_TIFF}, {".avif", LEAT__CODEC_AVIF}, {".jxl", LEAT__CODEC_JXL},
-                   {".heic", LEAT__CODEC_HEIF}, {".heif", LEAT__CODEC_HEIF}};
     if (codec == LEAT__CODEC_NONE || codec == LEAT__CODEC_RAW) return false;
     if (codec == LEAT__CODEC_TILE) codec = LEAT__CODEC_JPEG;
-    for (size_t i = 0; i < LEAT_COUNT(endings); i++)
-        if (leat__str_ends_nocase(key, endings[i].ending)) return endings[i].codec != codec;
-    return false;
+    leat__codec_id named = strchr(key, '.') != NULL ? leat__codec_of_suffix(key) : LEAT__CODEC_NONE;
+    return named != LEAT__CODEC_NONE && named != codec;
 }
 
 int leat__image_facts_make(leat__image_looker *looker, const char *key, const uint8_t *data, size_t len,

@@ -240,12 +240,10 @@ static int write_members(exporter *x, const char *key, leat_error *err)
 /* Turns the key into the name of a sample: the part after the first dot would name a field. */
 static int set_stem(exporter *x, const char *key, leat_error *err)
 {
-    static const char *const endings[] = {".jpg",  ".jpeg", ".png",  ".webp", ".gif",  ".bmp",
-                                          ".tif",  ".tiff", ".avif", ".jxl",  ".heic", ".heif"};
     leat__buf_clear(&x->stem);
-    size_t len = strlen(key);
-    for (size_t i = 0; i < LEAT_COUNT(endings); i++)
-        if (leat__str_ends_nocase(key, endings[i])) len = strlen(key) - strlen(endings[i]);
+    const char *dot = strrchr(key, '.');
+    const bool image = dot != NULL && leat__codec_of_suffix(dot) != LEAT__CODEC_NONE;
+    size_t len = image ? (size_t)(dot - key) : strlen(key);
     if (leat__buf_append(&x->stem, key, len) != 0) return leat__fail_nomem(err, len, "a name");
     for (char *p = (char *)leat__path_base(leat__buf_str(&x->stem)); *p; p++)
         if (*p == '.') *p = '_';

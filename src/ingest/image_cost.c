@@ -27,27 +27,10 @@ static rate jpeg_rate(const leat__image_info *info)
 
 static rate rate_of(const leat__image_info *info)
 {
-    switch (info->codec) {
-    case LEAT__CODEC_JPEG:
-        return jpeg_rate(info);
-    case LEAT__CODEC_PNG:
-        return (rate){6330, 4100 * (uint64_t)info->channels};
-    case LEAT__CODEC_WEBP:
-        return strstr(info->format, "lossless") ? (rate){5900, 7500} : (rate){44100, 2900};
-    case LEAT__CODEC_GIF:
-        return (rate){6000, 3000};
-    case LEAT__CODEC_TIFF:
-        return (rate){5000, 1000 * (uint64_t)info->channels};
-    case LEAT__CODEC_AVIF:
-    case LEAT__CODEC_HEIF:
-        return (rate){60000, 6000};
-    case LEAT__CODEC_JXL:
-        return (rate){60000, 15000};
-    case LEAT__CODEC_TILE:
-        return (rate){1800, 950};
-    default:
-        return (rate){0, 100 * (uint64_t)info->channels};
-    }
+    if (info->codec == LEAT__CODEC_JPEG) return jpeg_rate(info);
+    if (info->codec == LEAT__CODEC_WEBP && strstr(info->format, "lossless")) return (rate){5900, 7500};
+    const leat__codec_facts *f = leat__codec_facts_of(info->codec);
+    return (rate){f->cost_kilobyte, f->cost_kilopixel + (uint64_t)f->cost_channel * info->channels};
 }
 
 uint32_t leat__image_cost(const leat__image_info *info, size_t bytes)

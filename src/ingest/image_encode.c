@@ -466,16 +466,14 @@ static uint64_t decoder_bytes(const leat__image_info *info)
 {
     switch (info->codec) {
     case LEAT__CODEC_JPEG: return info->progressive ? 6 : 0;
-    case LEAT__CODEC_GIF:
-    case LEAT__CODEC_BMP: return 5;
+    case LEAT__CODEC_PNG:
+    case LEAT__CODEC_WEBP: return 0; /* decoded row by row, or inside the result */
     case LEAT__CODEC_TIFF:
-        if (!leat__image_wide(info)) return 8;
-        return 2 * (uint64_t)info->channels * leat__sample_bytes(info->type);
-    case LEAT__CODEC_AVIF:
-    case LEAT__CODEC_HEIF: return 12;
-    case LEAT__CODEC_JXL: return 40;
-    default: return 0;
+        if (leat__image_wide(info)) return 2 * (uint64_t)info->channels * leat__sample_bytes(info->type);
+        break;
+    default: break;
     }
+    return leat__codec_facts_of(info->codec)->memory;
 }
 
 uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len)

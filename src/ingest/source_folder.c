@@ -22,6 +22,7 @@
 #include "base/num.h"
 #include "base/perm.h"
 #include "base/str.h"
+#include "codec/codec.h"
 #include "ingest/name_list.h"
 #include "ingest/source.h"
 #include "io/dir.h"
@@ -105,13 +106,12 @@ static int enter(folder_source *s, leat_error *err)
  * errors when leat cannot read them: skipping them would lose samples. */
 bool leat__source_is_image(const char *name)
 {
-    static const char *const endings[] = {"jpg", "jpeg", "png", "webp", "jpe", "jfif", "pjpeg",
-                                          "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm",
-                                          "avif", "heic", "heif", "jxl", "jp2"};
+    static const char *const others[] = {"ppm", "pgm", "pbm", "jp2"};
     const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot != NULL && i < LEAT_COUNT(endings); i++)
-        if (strcasecmp(dot + 1, endings[i]) == 0) return true;
-    return false;
+    if (dot == NULL) return false;
+    for (size_t i = 0; i < LEAT_COUNT(others); i++)
+        if (strcasecmp(dot + 1, others[i]) == 0) return true;
+    return leat__codec_of_suffix(dot) != LEAT__CODEC_NONE;
 }
 
 static bool is_hidden(const char *name)

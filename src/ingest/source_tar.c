@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "codec/codec.h"
 #include "ingest/source.h"
 #include "ingest/tar.h"
 
@@ -55,14 +56,11 @@ static leat_field_type type_of(const char *ext)
     static const struct {
         const char *ext;
         leat_field_type type;
-    } known[] = {{"jpg", LEAT_FIELD_IMAGE},  {"jpeg", LEAT_FIELD_IMAGE},
-                 {"png", LEAT_FIELD_IMAGE},  {"webp", LEAT_FIELD_IMAGE},
-                 {"gif", LEAT_FIELD_IMAGE},  {"bmp", LEAT_FIELD_IMAGE},
-                 {"tif", LEAT_FIELD_IMAGE},  {"tiff", LEAT_FIELD_IMAGE},
-                 {"avif", LEAT_FIELD_IMAGE}, {"jxl", LEAT_FIELD_IMAGE},
-                 {"heic", LEAT_FIELD_IMAGE}, {"heif", LEAT_FIELD_IMAGE},
-                 {"cls", LEAT_FIELD_INT},    {"json", LEAT_FIELD_JSON},
-                 {"txt", LEAT_FIELD_TEXT},   {"text", LEAT_FIELD_TEXT}};
+    } known[] = {{"cls", LEAT_FIELD_INT},
+                 {"json", LEAT_FIELD_JSON},
+                 {"txt", LEAT_FIELD_TEXT},
+                 {"text", LEAT_FIELD_TEXT}};
+    if (leat__codec_of_suffix(last) != LEAT__CODEC_NONE) return LEAT_FIELD_IMAGE;
     for (size_t i = 0; i < LEAT_COUNT(known); i++)
         if (strcmp(last, known[i].ext) == 0) return known[i].type;
     return LEAT_FIELD_BYTES;

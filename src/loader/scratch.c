@@ -47,18 +47,8 @@ leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, u
 
 static uint64_t codec_bytes_per_pixel(const leat_pack_cell *cell)
 {
-    switch (cell->image.codec) {
-    case LEAT__CODEC_JPEG: return cell->image.flags & LEAT_PACK_IMAGE_ENTRIES ? 0 : 6; /* coefficients */
-    case LEAT__CODEC_PNG: return 4;
-    case LEAT__CODEC_WEBP: return 8; /* the decoder's own picture and the result */
-    case LEAT__CODEC_GIF: return 5; /* colours and numbers of the palette */
-    case LEAT__CODEC_BMP: return 5;
-    case LEAT__CODEC_TIFF: return 8; /* a strip may be the whole image */
-    case LEAT__CODEC_AVIF:
-    case LEAT__CODEC_HEIF: return 12; /* the decoder's own frames of up to 16 bits, and the result */
-    case LEAT__CODEC_JXL: return 40;  /* planes of floats, and the result */
-    default: return 0;
-    }
+    const bool entries = cell->image.codec == LEAT__CODEC_JPEG && cell->image.flags & LEAT_PACK_IMAGE_ENTRIES;
+    return entries ? 0 : leat__codec_facts_of(cell->image.codec)->memory;
 }
 
 /* An image of fixed size is small compared with its batch; one that may be enlarged without limit

@@ -2,7 +2,7 @@
 
 $ leat --version
 leat [0-9]*.[0-9]*.[0-9]* (glob)
-features: [+-]uring [+-]png [+-]webp [+-]http [+-]fault [+-]tiff [+-]avif [+-]jxl [+-]heif (glob)
+features: [+-]uring [+-]http [+-]fault +jpeg [+-]png [+-]webp +gif +bmp [+-]tiff [+-]avif [+-]jxl [+-]heif (glob)
 isa: * (this CPU has *) (glob)
 compiler: * build (glob)
 
@@ -11,7 +11,7 @@ leat [0-9]* (glob)
 
 $ leat --version --json | jget '?' features.?
 build compiler features isa isa_host version
-avif fault heif http jxl png tiff uring webp
+avif bmp fault gif heif http jpeg jxl png tiff uring webp
 
 # no command is no error: it is a question
 $ leat | head -1

@@ -35,6 +35,37 @@ static void sniff_knows_the_formats(void **state)
     assert_false(leat__codec_built(LEAT__CODEC_NONE));
 }
 
+static void suffixes_name_the_format(void **state)
+{
+    static const struct {
+        const char *name;
+        leat__codec_id id;
+    } cases[] = {
+        {"jpg", LEAT__CODEC_JPEG},       {"cat/1.JPeG", LEAT__CODEC_JPEG}, {".jfif", LEAT__CODEC_JPEG},
+        {"a.b.tiff", LEAT__CODEC_TIFF},  {"heic", LEAT__CODEC_HEIF},       {"x.heif", LEAT__CODEC_HEIF},
+        {"jp", LEAT__CODEC_NONE},        {"jpgx", LEAT__CODEC_NONE},       {"", LEAT__CODEC_NONE},
+        {"a.", LEAT__CODEC_NONE},        {"x.jpg/b", LEAT__CODEC_NONE},    {"raw", LEAT__CODEC_NONE},
+        {"jpg jpeg", LEAT__CODEC_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(leat__codec_of_suffix(cases[i].name), cases[i].id);
+}
+
+static void every_format_has_its_facts(void **state)
+{
+    for (int id = 0; id < LEAT__CODEC_COUNT; id++) {
+        const leat__codec_facts *facts = leat__codec_facts_of((leat__codec_id)id);
+        assert_true(facts->name[0] && facts->label[0] && facts->method[0]);
+        for (int other = 0; other < id; other++)
+            assert_string_not_equal(facts->name, leat__codec_name((leat__codec_id)other));
+        char first[16];
+        size_t n = strcspn(facts->suffixes, " ");
+        memcpy(first, facts->suffixes, n);
+        first[n] = 0;
+        if (n > 0) assert_int_equal(leat__codec_of_suffix(first), id);
+    }
+}
+
 static void unknown_is_said_so(void **state)
 {
     leat__image_info info = {0};
@@ -132,6 +163,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(components_may_be_asked_for),
         cmocka_unit_test(sniff_knows_the_formats),
+        cmocka_unit_test(suffixes_name_the_format),
+        cmocka_unit_test(every_format_has_its_facts),
         cmocka_unit_test(unknown_is_said_so),
         cmocka_unit_test(limits_get_defaults),
         cmocka_unit_test(every_allocation_may_fail),
