@@ -18,6 +18,7 @@ static const leat__param options[] = {
                "Hugging Face datasets have it"),
     CLI_BYTES("shard-bytes", 0, "1G", 1024.0 * 1024, 1e18, "end a tar shard or a parquet file at this size"),
     CLI_PATH("keys", 0, NULL, "FILE", "only these keys, one per line"),
+    CLI_PATH("select", 0, NULL, "PACK", "only the samples of this selection: of leat select or leat dedup"),
     CLI_FLAG("force", 'f', "overwrite files that were there before this run"),
     CLI_FLAG("checkpoint", 0,
              "write the model of a run of leat train: .pt TorchScript, .pt2 exported program, .onnx"),
@@ -67,7 +68,7 @@ static int print_json(cli *c, const leat_export_stats *st)
 
 static int model(cli *c)
 {
-    static const char *const of_packs[] = {"to", "shard-bytes", "keys"};
+    static const char *const of_packs[] = {"to", "shard-bytes", "keys", "select"};
     for (size_t i = 0; i < LEAT_COUNT(of_packs); i++)
         if (cli_given(c, of_packs[i]))
             return cli_usage(c, "--%s is for packs: it has no effect with --checkpoint", of_packs[i]);
@@ -85,6 +86,7 @@ static int run(cli *c)
     o.pack = cli_arg(c, 0);
     o.folder = cli_str(c, "output");
     o.keys = cli_str(c, "keys");
+    o.select = cli_str(c, "select");
     o.replace = cli_flag(c, "force");
     o.to = (uint32_t)cli_choice(c, "to");
     o.shard_bytes = cli_bytes(c, "shard-bytes");

@@ -61,6 +61,7 @@ const leat__param cli_load_options[] = {
     CLI_FLAG("drop-last", 0, "drop the last, smaller batch"),
     CLI_FLAG("keep-last", 0, "keep it also when ranks without a sample get an empty batch"),
     CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),
+    CLI_PATH("select", 0, NULL, "PACK", "only the samples of this selection: of leat select or leat dedup"),
     CLI_STRING("balance", 0, NULL, "FIELD", "draw every value of this int field equally often"),
     CLI_INT("window-pages", 0, LEAT__TEXT(LEAT__DEFAULT_WINDOW_PAGES),
             1, 1000000000, "N", "quasi_random: pages open at once"),
@@ -304,6 +305,24 @@ out:
     return rc;
 }
 
+static int read_selection(load_flags *f, cli *c, const char *path, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    uint64_t n = 0;
+    LEAT_TRY(load_open_packs(&pack, c, err));
+    int rc = leat_pack_select(pack, path, NULL, 0, &n, err);
+    if (rc == 0 && n == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: no row is selected", path);
+    if (rc == 0) {
+        f->indices = LEAT_NEW_ARRAY(MISC, uint64_t, n);
+        rc = f->indices != NULL ? leat_pack_select(pack, path, f->indices, n, &n, err)
+                                : leat__fail_nomem(err, n * sizeof *f->indices, "a selection");
+    }
+    f->opts.indices = f->indices;
+    f->opts.index_count = n;
+    leat_pack_close(&pack);
+    return rc;
+}
+
 static int set_cache(leat_loader_opts *o, const char *text, leat_error *err)
 {
     if (text == NULL || strcmp(text, "os") == 0) o->cache = LEAT_CACHE_OS;
@@ -404,8 +423,12 @@ int load_flags_read(load_flags *f, cli *c, leat_error *err)
 
 int load_flags_keys(load_flags *f, cli *c, leat_error *err)
 {
-    leat__value keys = {0};
+    leat__value keys = {0}, select = {0};
     LEAT_TRY(load_flag_value(f, c, "keys", &keys, err));
+    LEAT_TRY(load_flag_value(f, c, "select", &select, err));
+    if (keys.s != NULL && select.s != NULL)
+        return leat__fail(err, LEAT_EINVAL, "give either --keys or --select, not both");
+    if (select.s != NULL) return read_selection(f, c, select.s, err);
     return keys.s != NULL ? read_keys(f, c, keys.s, err) : 0;
 }
 

@@ -57,6 +57,8 @@ static const leat__param order[] = {
                "score in 0.2..0.8'"),
     CLI_PATH("keys", 0, NULL, "FILE",
              "packs: take only these keys, one per line, in this order"),
+    CLI_PATH("select", 0, NULL, "PACK",
+             "packs: take only the samples of this selection: of leat select or leat dedup"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
               "split into files of at most this size, 1 MiB or more; 0 = one file"),
     CLI_BYTES("page-bytes", 0, "512KiB", 65536, 268435456, "size of a page"),
@@ -102,6 +104,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->quality = (uint32_t)cli_int(c, "quality");
     o->trust = cli_flag(c, "trust");
     o->keys = cli_str(c, "keys");
+    o->select = cli_str(c, "select");
     o->where = cli_str(c, "where");
     o->members = cli_str(c, "members");
     o->defaults = cli_str(c, "default");

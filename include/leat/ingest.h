@@ -99,7 +99,7 @@ typedef struct leat_ingest_opts {
     uint32_t merge;      /* leat_merge_keys: the sources are packs, and samples are copied as they are stored,
                             without decoding. Tiles that have other tables than the first pack's are
                             coded again with these, without loss. Not with images, max_side, quality,
-                            shuffle, keys or append */
+                            shuffle, keys, select or append */
     /* Tar shards. */
     const char *members;  /* kinds of members to take, "jpg,cls,txt": the fields, in this
                              order; other members are skipped. NULL = all kinds that
@@ -107,6 +107,8 @@ typedef struct leat_ingest_opts {
     const char *defaults; /* numbers of samples that lack the member: "label=-1,size.cls=0". Without one a
                              sample without its number cannot be packed; other values may be missing */
     uint32_t infer;      /* samples to look at for the fields; 0 = 64 */
+    const char *select;  /* packs: only the rows that this selection names (leat_pack_select); not with keys
+                            or merge */
 } leat_ingest_opts;
 
 LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
@@ -167,6 +169,7 @@ typedef struct leat_export_opts {
     uint32_t to;          /* leat_export_form */
     uint32_t reserved;    /* 0 */
     uint64_t shard_bytes; /* a shard or table ends after the sample that reaches it; 0 = 1 GiB */
+    const char *select;   /* only the rows that this selection names (leat_pack_select); not with keys */
 } leat_export_opts;
 
 typedef struct leat_export_stats {

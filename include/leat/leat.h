@@ -16,6 +16,7 @@
 #include <leat/op.h>
 #include <leat/pack.h>
 #include <leat/plan.h>
+#include <leat/select.h>
 #include <leat/text.h>
 #include <leat/version.h>
 

@@ -212,6 +212,12 @@ LEAT_API int leat_pack_key(leat_pack *pack, uint64_t sample, char *key, size_t c
 LEAT_API int leat_pack_find(leat_pack *pack, const void *key, size_t size, uint64_t *sample,
                             leat_error *err) LEAT_MUST_CHECK;
 
+/* The rows that a selection names, in order. `path` is a pack with the rows and keys of `pack` (leat_select,
+ * leat dedup) and an int field 'selected' or 'keep' that is not 0 for them. rows NULL: only *count is
+ * set. LEAT_EINVAL: not a selection, or of another pack; LEAT_ELIMIT: more rows than `capacity`. */
+LEAT_API int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t capacity,
+                              uint64_t *count, leat_error *err) LEAT_MUST_CHECK;
+
 /* The bytes of one sample into `buf`, which must hold row.size + LEAT_PACK_PADDING bytes
  * (LEAT_ELIMIT when it does not). A field's payload is at buf + cell.start. */
 LEAT_API int leat_pack_read(leat_pack *pack, uint64_t sample, void *buf, size_t capacity,

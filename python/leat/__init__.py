@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._pack import append, export, merge, pack, split
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
+    from ._select import select
     from ._train import embed, export_model, predict, train
     from ._text import decontaminate_text, dedup_text, filter_text, score_text, text_names
     from ._text_arrow import filter_parquet, filter_table
@@ -49,7 +50,7 @@ _LATER = {
     "filter_parquet": "_text_arrow", "filter_table": "_text_arrow", "filter_text": "_text", "dedup_text": "_text", "decontaminate_text": "_text", "score_text": "_text", "text_names": "_text",
     "append": "_pack", "pack": "_pack", "export": "_pack", "merge": "_pack", "split": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
-    "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images",
+    "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images", "select": "_select",
 }
 
 __all__ = [
@@ -59,7 +60,7 @@ __all__ = [
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
     "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_text", "delete", "diagnose", "embed",
     "export", "export_model", "filter_parquet", "filter_table", "filter_text", "from_dataset",
-    "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "split", "text_names",
+    "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "select", "split", "text_names",
     "train", "__version__",
 ]
 

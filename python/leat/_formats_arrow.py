@@ -163,16 +163,20 @@ def _cell(f: Any, value: Any, key: str) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: int) -> tuple[int, int, int]:
+def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: int,
+          select: str | None = None) -> tuple[int, int, int]:
     """The pack as 00000.parquet …; how many samples, files and bytes."""
     pa = _pyarrow()
     from . import open as open_pack
+    from ._select import rows_of
     os.makedirs(folder, exist_ok=True)
     samples = files = total = 0
     with open_pack(path) as pack:
         columns = [("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)]
         schema = pa.schema(columns)
         rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
+        if select is not None:
+            rows = rows_of([path], select).tolist()
         writer, held = None, 0
         try:
             for batch in _groups(rows):

@@ -125,6 +125,7 @@ class Loader(Generic[B_co]):
         io_depth: reads in flight; 0 = tuned while running
         indices: only these samples (numbers)
         keys: only these samples (keys)
+        select: only the samples of this selection: a pack of ``leat.select``, or of a dedup (what it keeps)
         weights: one per sample (of the subset): draw with replacement
         balance: int field whose values are drawn equally often, with replacement
         draws: samples per epoch with weights or balance; 0 = as many as there are
@@ -200,7 +201,7 @@ class Loader(Generic[B_co]):
                  rank: int | None = None, world_size: int | None = None,
                  window_pages: int = 0, streams: int = 0, prefetch: int = 0, io_depth: int = 0,
                  indices: Sequence[int] | np.ndarray | None = None,
-                 keys: Sequence[str | bytes] | None = None,
+                 keys: Sequence[str | bytes] | None = None, select: str | os.PathLike | None = None,
                  weights: Sequence[float] | np.ndarray | None = None, balance: str | None = None,
                  draws: int = 0, fields: Sequence[str] | None = None,
                  label: str | None = None, classes: int = 0, mix_labels: Literal["soft", "pairs"] | None = None,
@@ -239,6 +240,14 @@ class Loader(Generic[B_co]):
             if indices is not None:
                 raise ArgumentError("give either indices or keys, not both")
             indices = self._find(keys)
+        if select is not None:
+            if indices is not None:
+                raise ArgumentError("give either select or indices or keys, not both")
+            from ._select import rows_of
+
+            indices = rows_of(self.packs, select)
+            if len(indices) == 0:
+                raise ArgumentError(f"select: {shown(select)} selects no sample")
         chosen = None if indices is None else _check.indices("indices", indices)
         address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
         self._sample_fn = sample_fn  # its code must outlive the workers

@@ -28,7 +28,7 @@ _DUPLICATES = {"error": 1, "first": 2, "last": 3, "rename": 4}
 
 def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", tiles: str = "small",
          mix_raw: float = 0.5, max_side: int = 0, quality: int = 0, trust: bool = False,
-         shuffle: int | None = None, keys: Path | Sequence[str] | None = None,
+         shuffle: int | None = None, keys: Path | Sequence[str] | None = None, select: Path | None = None,
          shard_bytes: int | str = 0, page_bytes: int | str = 0, threads: int = 0,
          memory: int | str = 0, on_error: str = "fail", strict: bool = False,
          report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
@@ -51,6 +51,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
             images whose files are restored byte for byte
         shuffle: seed to shuffle the samples with
         keys: of packs, only these, in this order: a file with one per line, or a list
+        select: of packs, only the samples of this selection (``leat.select``, or the rows that a dedup keeps)
         shard_bytes, page_bytes, memory: sizes in bytes or text ("10G"); shards are 1 MiB or more
         on_error: "fail", or "skip" to leave out and count samples that cannot be packed
         strict: folders: take every file for a sample, hidden ones too; else hidden files and folders and files
@@ -83,6 +84,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         "trust": _check.flag("trust", trust), "strict": _check.flag("strict", strict),
         "resume": _check.flag("resume", resume),
         "where": None if where is None else _check.text("where", where),
+        "select": None if select is None else _check.utf8_path("select", select),
         "replace": _check.flag("force", force), "sync": _check.flag("sync", sync),
         **_members(members, infer, defaults),
     }
@@ -220,7 +222,7 @@ def split(path: Path, parts: Mapping[str, float], output: Path | None = None, *,
 
 
 def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | str = 0,
-           keys: Path | Sequence[str] | None = None, force: bool = False,
+           keys: Path | Sequence[str] | None = None, select: Path | None = None, force: bool = False,
            progress: Progress | None = None) -> dict[str, int]:
     """Writes a pack below `folder`: its original files under their keys, or for other loaders.
 
@@ -229,6 +231,7 @@ def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | s
             Face datasets have them; needs pyarrow)
         shard_bytes: a tar shard or a table ends at this size ("500M"); 0 = 1 GiB
         keys: only these: a file with one per line, or a list
+        select: only the samples of this selection (``leat.select``, or the rows that a dedup keeps)
         force: overwrite files that were there before
         progress: called now and then with (done, total, bytes, failed)
     """
@@ -237,6 +240,7 @@ def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | s
     pack_path, target = os.fsencode(_check.path("path", path)), os.fsencode(_check.path("folder", folder))
     with _key_file(keys) as key_file:
         return _run(progress, _leat.export, pack_path, target, keys=key_file,
+                    select=None if select is None else _check.utf8_path("select", select),
                     replace=_check.flag("force", force), to=form,
                     shard_bytes=_check.size("shard_bytes", shard_bytes))
 

@@ -75,7 +75,7 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
                             "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
                             "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
                             "fast_tiles", "strict", "where", "append", "merge", "members",
-                            "defaults", "infer", NULL};
+                            "defaults", "infer", "select", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
@@ -88,11 +88,11 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_ingest_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzI", names, &sources, &o.output,
+            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIz", names, &sources, &o.output,
             &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust, &shuffle,
             &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads, &memory, &skip,
             &o.report, &resume, &replace, &sync, &fast, &strict, &o.where, &o.append,
-            &o.merge, &o.members, &o.defaults, &o.infer))
+            &o.merge, &o.members, &o.defaults, &o.infer, &o.select))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;
@@ -125,7 +125,8 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"pack", "folder", "control", "keys", "replace", "to", "shard_bytes", NULL};
+    static char *names[] = {"pack", "folder", "control", "keys", "replace", "to", "shard_bytes", "select",
+                            NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_export_stats stats = {0};
     leat_export_opts o;
@@ -136,8 +137,8 @@ PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_export_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyO|$zpIK", names, &o.pack, &o.folder, &control, &o.keys,
-                                     &replace, &o.to, &shard_bytes))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyO|$zpIKz", names, &o.pack, &o.folder, &control, &o.keys,
+                                     &replace, &o.to, &shard_bytes, &o.select))
         return NULL;
     if (take_control(control, &view) != 0) return NULL;
     o.replace = (uint32_t)replace;

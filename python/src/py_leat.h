@@ -135,6 +135,8 @@ PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwar
 PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_selection(PyObject *module, PyObject *args);
 PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_score_text(PyObject *module, PyObject *args);
 PyObject *py_text_names(PyObject *module, PyObject *unused);

@@ -236,7 +236,7 @@ static int reader_open(leat__reader *to, const char *const *paths, uint32_t coun
     return rc;
 }
 
-/* (samples, files, bytes) of writer(pack, folder, keys, replace, shard_bytes, progress). */
+/* (samples, files, bytes) of writer(pack, folder, keys, replace, shard_bytes, select). */
 static int write_table(const leat_export_opts *o, leat_export_stats *stats, leat_error *err)
 {
     unsigned long long samples = 0, files = 0, bytes = 0;
@@ -245,8 +245,8 @@ static int write_table(const leat_export_opts *o, leat_export_stats *stats, leat
     PyObject *pack = PyUnicode_DecodeFSDefault(o->pack), *folder = PyUnicode_DecodeFSDefault(o->folder);
     PyObject *answer = NULL;
     if (pack != NULL && folder != NULL)
-        answer = PyObject_CallFunction(writer, "OOziK", pack, folder, o->keys, (int)o->replace,
-                                       (unsigned long long)o->shard_bytes);
+        answer = PyObject_CallFunction(writer, "OOziKz", pack, folder, o->keys, (int)o->replace,
+                                       (unsigned long long)o->shard_bytes, o->select);
     if (answer == NULL || !PyArg_ParseTuple(answer, "KKK", &samples, &files, &bytes))
         rc = fail_with_exception(err);
     *stats = (leat_export_stats){.samples = samples, .files = files, .bytes = bytes};

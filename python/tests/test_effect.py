@@ -113,6 +113,8 @@ CASES = {
     "io_depth": lambda p, d, t, c: meters(p, "io_depth", 3),
     "indices": lambda p, d, t, c: differ(p, "batches", "samples", indices=[3, 1]),
     "keys": lambda p, d, t, c: differ(p, "batches", "samples", keys=leat.open(p).keys[:3]),
+    "select": lambda p, d, t, c: (differ(p, "batches", "samples", select=chosen(p, f"{t}/chosen.leat")),
+                                  refused(p, "either select or indices", select=f"{t}/chosen.leat", indices=[1])),
     "weights": lambda p, d, t, c: differ(p, "batches", weights=np.arange(101.0)),
     "balance": lambda p, d, t, c: differ(p, "batches", balance="label"),
     "draws": lambda p, d, t, c: (differ(p, "samples", base={"balance": "label"}, draws=7),
@@ -155,6 +157,11 @@ CASES = {
     "follow": lambda p, d, t, c: (refused(p, "follow", follow=""), refused(p, "label", follow={"label": "follow"})),
     "roles": lambda p, d, t, c: refused(d, "score", score="follow"),
 }
+
+
+def chosen(path, output):
+    leat.select(path, output, "random", count=7, force=True, sync=False)
+    return output
 
 
 def mixes(path):

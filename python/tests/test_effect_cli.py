@@ -146,6 +146,10 @@ class Case:
             w.extend([[jpeg(np.random.default_rng(i), 20, 20), i % 2] for i in range(8)])
         return self.file("classed.leat")
 
+    def chosen(self):
+        leat.select(self.plain, self.file("chosen.leat"), "random", count=5, force=True, sync=False)
+        return self.file("chosen.leat")
+
     def several(self):
         shutil.copy(self.plain, self.file("again.leat"))
         return self.file("again.leat"), "-s", 8, "-b", 16
@@ -274,6 +278,8 @@ LOAD = {
     "drop-last": lambda c: c.differ("--drop-last"),
     "keep-last": lambda c: c.differ("--keep-last", base=("-s", 8, "-b", 10, "--world", 2)),
     "keys": lambda c: c.differ("--keys", c.text("keys", "00000003\n00000001\n")),
+    "select": lambda c: (c.differ("--select", c.chosen()),
+                         c.refused("either --keys or --select", "--select", c.chosen(), "--keys", c.text("k", "00000003\n"))),
     "balance": lambda c: c.differ("--balance", "label"),
     "window-pages": lambda c: (c.refused("window_pages has no effect", "--window-pages", 4),
                                c.differ("--window-pages", 16, base=QUASI, pack=c.rows())),
@@ -339,6 +345,8 @@ PACK = {
     "shuffle": lambda c: c.packs_otherwise("--shuffle", 5),
     "keys": lambda c: (c.packs_otherwise("--keys", c.text("k", "00000002\n"), source=c.plain),
                        c.not_packed("selects samples of packs only", "--keys", c.text("k", "0.jpg\n"), code=2)),
+    "select": lambda c: (c.packs_otherwise("--select", c.chosen(), source=c.plain),
+                         c.not_packed("a selection is of packs only", "--select", c.chosen(), code=2)),
     "where": lambda c: (c.packs_otherwise("--where", "label == 1", source=c.plain),
                         c.not_packed("where: column 1", "--where", "label ==", code=2)),
     "members": lambda c: (c.same(c.numbers("--members", "cls,jpg", "--default", "label=-1"), (["label", "image"], [4, -1, 6])),

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "dsp/color.h"
+#include "dsp/distance.h"
 #include "dsp/idct.h"
 #include "dsp/idct_small.h"
 #include "dsp/pixel.h"
@@ -21,6 +22,11 @@
 static const char *color_isa(uint32_t cpu_flags)
 {
     return leat__color_dsp_for(cpu_flags)->isa;
+}
+
+static const char *distance_isa(uint32_t cpu_flags)
+{
+    return leat__distance_dsp_for(cpu_flags)->isa;
 }
 
 static const char *idct_isa(uint32_t cpu_flags)
@@ -92,6 +98,7 @@ static const struct {
     {"pixel", pixel_isa},
     {"color", color_isa},
     {"warp", warp_isa},
+    {"distance", distance_isa},
 };
 
 bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, const char **isa)

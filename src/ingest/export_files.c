@@ -427,6 +427,21 @@ static int export_all(exporter *x, leat_error *err)
     return 0;
 }
 
+static int export_selected(exporter *x, leat_error *err)
+{
+    uint64_t count = 0;
+    LEAT_TRY(leat_pack_select(x->pack, x->opts->select, NULL, 0, &count, err));
+    uint64_t *rows = LEAT_NEW_ARRAY(INGEST, uint64_t, LEAT_MAX(count, 1));
+    if (!rows) return leat__fail_nomem(err, count * sizeof *rows, "a selection");
+    int rc = leat_pack_select(x->pack, x->opts->select, rows, count, &count, err);
+    for (uint64_t i = 0; i < count && rc == 0; i++) {
+        rc = export_one(x, rows[i], err);
+        if (rc == 0) rc = tell(x, count, err);
+    }
+    leat__free(rows);
+    return rc;
+}
+
 static int export_lines(exporter *x, leat__csv *lines, leat_error *err)
 {
     for (;;) {
@@ -509,6 +524,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
     if (!o.pack || !o.folder || !o.folder[0])
         return leat__fail(err, LEAT_EINVAL, "export needs a pack and a folder");
+    if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
     if (o.to == LEAT_EXPORT_PARQUET) {
         leat__table_writer write = atomic_load(&table_writer);
         LEAT_TRY(refuse_form(&o, err));
@@ -529,7 +545,8 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     int rc = refuse_form(&o, err);
     if (rc == 0 && leat__path_remote(o.folder)) rc = leat__store_open(&x.store, o.folder, err);
     if (rc == 0) rc = set_up(&x, err);
-    if (rc == 0) rc = o.keys ? export_keys(&x, err) : export_all(&x, err);
+    if (rc == 0)
+        rc = o.keys ? export_keys(&x, err) : o.select ? export_selected(&x, err) : export_all(&x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x.tar, err);
     if (rc == 0 && own.failed > 0) {
         rc = x.first.code;

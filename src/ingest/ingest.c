@@ -280,6 +280,7 @@ static uint64_t identity_of(const ingest *in, const leat__buf *provenance)
     for (uint32_t i = 0; i < o->source_count; i++)
         h = leat__hash64(o->sources[i], leat__source_name_len(o->sources[i]), h);
     if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
+    if (o->select) h = leat__hash64(o->select, strlen(o->select), h);
     uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_work,
                           o->max_sample_bytes, o->merge};
     return leat__hash64(numbers, sizeof numbers, h);
@@ -373,6 +374,7 @@ static uint64_t chain_start(const leat_ingest_opts *o)
     uint64_t chain = 0;
     for (uint32_t i = 0; i < o->source_count; i++)
         chain = chain_stamp(chain, leat__path_stamp(o->sources[i]));
+    if (o->select) chain = chain_stamp(chain, leat__path_stamp(o->select));
     return o->keys ? chain_stamp(chain, leat__path_stamp(o->keys)) : chain;
 }
 
@@ -898,11 +900,12 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
     if (o.append && leat__path_remote(o.output))
         return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
     if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side ||
-                                                    o.quality || o.shuffle || o.keys)))
+                                                    o.quality || o.shuffle || o.keys || o.select)))
         return leat__fail(
             err, LEAT_EINVAL,
             "merge: not a rule for keys, or combined with images, max_side, quality, "
-            "shuffle, keys or append");
+            "shuffle, keys, select or append");
+    if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;

@@ -14,6 +14,7 @@
 #include "ingest/merge.h"
 #include "ingest/source.h"
 #include "pack/schema.h"
+#include "pack/selection.h"
 
 typedef struct origin {
     leat_pack *pack;
@@ -34,6 +35,7 @@ typedef struct pack_source {
     leat__stream *keys; /* the list of keys, when there is one */
     leat__csv lines;
     bool reading_keys;
+    uint64_t *chosen; /* rows of the selection among all samples, or NULL */
     leat__buf key;
 } pack_source;
 
@@ -144,18 +146,6 @@ static void locate(const pack_source *s, uint64_t at, uint32_t *which, uint64_t 
     *sample = at - s->origins[*which].first;
 }
 
-static int read_key(pack_source *s, leat_pack *pack, uint64_t sample, leat_error *err)
-{
-    size_t size = 0;
-    leat__buf_clear(&s->key);
-    for (size_t room = 256;; room = size + 1) {
-        if (leat__buf_reserve(&s->key, room) != 0) return leat__fail_nomem(err, room, "a key");
-        int rc = leat_pack_key(pack, sample, s->key.data, room, &size, err);
-        if (rc == 0) s->key.len = size;
-        if (rc != LEAT_ELIMIT || size < room) return rc;
-    }
-}
-
 static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
                      leat_error *err)
 {
@@ -182,12 +172,13 @@ static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *
             return 0;
         }
         uint64_t at = s->given++;
-        locate(s, s->shuffled ? leat__perm_at(&s->perm, at) : at, &which, &sample);
+        if (s->shuffled) at = leat__perm_at(&s->perm, at);
+        locate(s, s->chosen ? s->chosen[at] : at, &which, &sample);
     }
     leat_pack_row row;
     leat_pack *pack = s->origins[which].pack;
     LEAT_TRY(leat_pack_rows(pack, sample, 1, &row, err));
-    LEAT_TRY(read_key(s, pack, sample, err));
+    LEAT_TRY(leat__pack_key_read(pack, sample, &s->key, err));
     if (step) LEAT_TRY(leat__merge_rename(&s->key, step->rename, err));
     r->origin = which;
     r->sample = sample;
@@ -280,6 +271,7 @@ static void pack_close(leat__source *base)
         leat__free(s->origins[i].field);
     }
     leat__merge_close(&s->merge);
+    leat__free(s->chosen);
     leat__free(s->origins);
     leat__buf_reset(&s->key);
 }
@@ -315,6 +307,23 @@ static const leat__source_ops ops = {
     .close = pack_close,
 };
 
+/* Rows of the selection; of several packs, those of all of them in their order. */
+static int read_selection(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
+{
+    leat_pack *all = NULL;
+    uint64_t count = 0;
+    LEAT_TRY(leat_pack_open_many(&all, opts->sources, opts->source_count, NULL, err));
+    int rc = leat_pack_select(all, opts->select, NULL, 0, &count, err);
+    if (rc == 0 && count == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: no row is selected", opts->select);
+    s->chosen = rc == 0 ? LEAT_NEW_ARRAY(INGEST, uint64_t, count) : NULL;
+    if (rc == 0)
+        rc = s->chosen ? leat_pack_select(all, opts->select, s->chosen, count, &count, err)
+                       : leat__fail_nomem(err, count * sizeof *s->chosen, "a selection");
+    leat_pack_close(&all);
+    s->samples = count;
+    return rc;
+}
+
 static int set_up(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
 {
     s->origins = LEAT_NEW_ARRAY(INGEST, origin, opts->source_count);
@@ -326,6 +335,7 @@ static int set_up(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
         LEAT_TRY(match_fields(s, &s->origins[i], err));
         LEAT_TRY(join_classes(s, &s->origins[i], err));
     }
+    if (opts->select) LEAT_TRY(read_selection(s, opts, err));
     s->base.total = s->samples;
     if (opts->keys) {
         LEAT_TRY(leat__stream_open(&s->keys, opts->keys, err));

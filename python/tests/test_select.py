@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.select: the choice against a naive one, what takes a selection, wrong input, killed runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import leat
+
+ROWS, DIM = 300, 24
+
+
+@pytest.fixture(scope="module")
+def vectors() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(12, DIM))[np.arange(ROWS) % 12] + 0.4 * rng.normal(size=(ROWS, DIM))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory, vectors):
+    """rows.leat (label, score), vectors.leat."""
+    path = tmp_path_factory.mktemp("select")
+    with leat.Writer(path / "rows.leat", {"label": int, "score": float}, classes={"label": ["cat", "dog", "owl"]}) as w:
+        for i in range(ROWS):
+            w.append({"label": i % 7 % 3, "score": i * 37 % 101 / 10}, key=f"{'ab'[i % 2]}/{i}.jpg")
+    with leat.Writer(path / "vectors.leat", {"vector": ("float32", (DIM,))}) as w:
+        for i, row in enumerate(vectors):
+            w.append({"vector": row}, key=f"{'ab'[i % 2]}/{i}.jpg")
+    return path
+
+
+def select(box, name, strategies, **options):
+    options = {"embeddings": box / "vectors.leat", "force": True, "sync": False, **options}
+    report = leat.select(box / "rows.leat", box / name, strategies, **options)
+    return report, leat.open(box / name)
+
+
+def test_diversity_is_that_of_a_naive_search(box, vectors):
+    report, made = select(box, "far.leat", "diversity", count=40)
+    chosen, near = [0], np.linalg.norm(vectors - vectors[0], axis=1)
+    while len(chosen) < 40:
+        chosen.append(int(near.argmax()))
+        near = np.minimum(near, np.linalg.norm(vectors - vectors[chosen[-1]], axis=1))
+    order = made.column("order")
+    assert [int(np.flatnonzero(order == i)[0]) for i in range(40)] == chosen
+    assert report["selected"] == made.column("selected").sum() == 40
+    assert list(made.keys) == list(leat.open(box / "rows.leat").keys)
+    spread = np.linalg.norm(vectors[:, None] - vectors[chosen][None], axis=2).min(1).max()
+    some = np.random.default_rng(1).choice(ROWS, 40, replace=False)
+    assert spread < np.linalg.norm(vectors[:, None] - vectors[some][None], axis=2).min(1).max()
+
+
+def test_strategies_combine(box):
+    _, made = select(box, "mix.leat", [{"strategy": "diversity"}, {"strategy": "weights", "column": "score", "strength": 2},
+                                       {"strategy": "balance", "column": "label", "strength": 8,
+                                        "distribution": {"owl": np.float64(0.5)}}],
+                     count=60, where="score > 2")
+    on = made.column("selected") == 1
+    rows = leat.open(box / "rows.leat")
+    assert rows.column("score")[on].min() > 2
+    assert 28 <= (rows.column("label")[on] == 2).sum() <= 32
+    assert made[int(np.flatnonzero(on)[0])]["reason"].startswith("diversity ")
+    _, even = select(box, "folders.leat", {"strategy": "balance", "column": "folder", "distribution": {"b": 0.9}}, count=50)
+    keys = np.array(even.keys)[even.column("selected") == 1]
+    assert sum(key.startswith("b/") for key in keys) == 45
+
+
+def test_a_selection_is_taken_everywhere(box, images, tmp_path):
+    """Loader, pack and export; also the rows that a dedup keeps."""
+    with leat.Writer(tmp_path / "photos.leat", {"image": "image", "label": int}) as w:
+        for i in range(20):
+            w.append({"image": images[i], "label": i}, key=f"{i}.jpg")
+    chosen = tmp_path / "chosen.leat"
+    leat.select(tmp_path / "photos.leat", chosen, where="label in [3, 5, 18]")
+    loader = leat.Loader(tmp_path / "photos.leat", 8, select=chosen, order="sequential", as_="numpy", drop_last=False)
+    assert [int(i) for batch in loader for i in batch.label] == [3, 5, 18]
+    assert leat.pack(tmp_path / "photos.leat", tmp_path / "few.leat", select=chosen, images="keep")["samples"] == 3
+    assert list(leat.open(tmp_path / "few.leat").keys) == ["3.jpg", "5.jpg", "18.jpg"]
+    assert leat.export(tmp_path / "photos.leat", tmp_path / "out", select=chosen)["samples"] == 3
+    assert sorted(os.listdir(tmp_path / "out")) == ["18.jpg", "3.jpg", "5.jpg"]
+    leat.dedup_images(tmp_path / "photos.leat", tmp_path / "dup.leat", sync=False)
+    kept = int(leat.open(tmp_path / "dup.leat").column("keep").sum())
+    assert leat.Loader(tmp_path / "photos.leat", 8, select=tmp_path / "dup.leat", as_="numpy").dataset is not None
+    assert leat.pack(tmp_path / "photos.leat", tmp_path / "kept.leat", select=tmp_path / "dup.leat")["samples"] == kept
+    with pytest.raises(leat.ArgumentError, match="either keys or select"):
+        leat.pack(tmp_path / "photos.leat", tmp_path / "x.leat", select=chosen, keys=["3.jpg"])
+    with pytest.raises(leat.ArgumentError, match="selects no sample"):
+        leat.select(tmp_path / "photos.leat", tmp_path / "none.leat", where="label > 50")
+        leat.Loader(tmp_path / "photos.leat", 8, select=tmp_path / "none.leat")
+    with pytest.raises(leat.ArgumentError, match="it was made from another pack"):
+        leat.Loader(box / "rows.leat", 8, select=chosen, image=None)
+
+
+def test_two_packs_share_a_selection(images, tmp_path):
+    for name in "ab":
+        with leat.Writer(tmp_path / f"{name}.leat", {"image": "image"}) as w:
+            for i in range(4):
+                w.append({"image": images[i]}, key=f"{name}{i}.jpg")
+    both = [tmp_path / "a.leat", tmp_path / "b.leat"]
+    leat.dedup_images(both, tmp_path / "dup.leat", keep="first")
+    assert leat.open(tmp_path / "dup.leat").column("keep").tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+    loader = leat.Loader(both, 8, select=tmp_path / "dup.leat", as_="numpy", drop_last=False)
+    assert sorted(int(i) for batch in loader for i in batch.sample_id) == [0, 1, 2, 3]
+    assert leat.pack(both, tmp_path / "few.leat", select=tmp_path / "dup.leat")["samples"] == 4
+
+
+def test_parquet_takes_a_selection(box, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    leat.select(box / "rows.leat", tmp_path / "s.leat", where="label == 1")
+    done = leat.export(box / "rows.leat", tmp_path / "out", to="parquet", select=tmp_path / "s.leat")
+    table = pq.read_table(tmp_path / "out" / "00000.parquet")
+    assert done["samples"] == table.num_rows > 0 and set(table["label"].to_pylist()) == {1}
+
+
+def test_rounds_continue(box):
+    _, first = select(box, "first.leat", "diversity", count=20)
+    report, second = select(box, "second.leat", "diversity", count=20, previous=box / "first.leat")
+    assert (report["previous"], report["selected"], report["round"]) == (20, 20, 1)
+    on = first.column("selected") == 1
+    assert (second.column("round")[on] == 0).all() and (second.column("round") == 1).sum() == 20
+    _, once = select(box, "once.leat", "diversity", count=40)
+    assert (once.column("order") == second.column("order")).all()
+
+
+@pytest.mark.parametrize("words, strategies, options", [
+    ("nothing to select by", (), {}),
+    ("'divresity' is not a strategy; did you mean 'diversity'", "divresity", {}),
+    ("'column' has no effect on random", {"strategy": "random", "column": "x"}, {}),
+    ("unknown key 'weight'", {"strategy": "random", "weight": 3}, {}),
+    ("neither text nor a number", {"strategy": "random", "seed": None}, {}),
+    ("strategies: 3 is not a list", 3, {}),
+    ("there is no column 'scoer'; did you mean 'score'", {"strategy": "weights", "column": "scoer"}, {"count": 3}),
+    ("either count or share", "random", {"count": 3, "share": 0.5}),
+    ("where: column", "random", {"where": "score >"}),
+    ("needs an end", "diversity", {}),
+])
+def test_wrong_input_is_named(box, words, strategies, options):
+    with pytest.raises(leat.ArgumentError, match=words):
+        select(box, "never.leat", strategies, **options)
+    assert not os.path.exists(box / "never.leat")
+
+
+def test_limits_and_existing_files(box):
+    with pytest.raises(leat.BudgetError, match="bytes of memory"):
+        select(box, "never.leat", "diversity", count=3, memory=1000)
+    select(box, "there.leat", "random", count=3)
+    with pytest.raises(leat.ExistsError):
+        select(box, "there.leat", "random", count=3, force=False)
+    with pytest.raises(leat.FormatError):
+        (box / "junk.leat").write_bytes(b"LEATPACK" + bytes(5000))
+        select(box, "never.leat", "random", count=3, columns=box / "junk.leat")
+
+
+def test_a_killed_run_is_started_again(box, tmp_path):
+    """SIGKILL at any time leaves nothing that stands in the way, and the same bytes in the end."""
+    rng = np.random.default_rng(1)
+    with leat.Writer(tmp_path / "v.leat", {"vector": ("float32", (64,))}) as w:
+        w.extend([[row] for row in rng.normal(size=(6000, 64)).astype(np.float32)])
+    command = [sys.executable, "-m", "leat", "select", str(tmp_path / "v.leat"), "-e", str(tmp_path / "v.leat"), "-s",
+               "diversity", "-n", "900", "-q", "-f", "-o"]
+    subprocess.run([*command, str(tmp_path / "whole.leat")], check=True, stdout=subprocess.DEVNULL)
+    for delay in (0.05, 0.25, 0.4):
+        run = subprocess.Popen([*command, str(tmp_path / "killed.leat")], stdout=subprocess.DEVNULL)
+        time.sleep(delay)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    subprocess.run([*command, str(tmp_path / "killed.leat"), "-t", "3"], check=True, stdout=subprocess.DEVNULL)
+    assert (tmp_path / "killed.leat").read_bytes() == (tmp_path / "whole.leat").read_bytes()
+    assert not [name for name in os.listdir(tmp_path) if name.endswith((".partial", ".journal"))]

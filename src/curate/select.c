@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat_select: options, plan, the run and its results.
+ */
+#include <leat/select.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/sized.h"
+#include "base/str.h"
+#include "curate/neighbours.h"
+#include "curate/select_run.h"
+#include "io/file.h"
+#include "io/url.h"
+
+#define ROW_BYTES                                                                        \
+    (1 + 8 + 16 + 16) /* state, weight, order and round, score and distance */
+#define TELL 64       /* rows chosen between calls of progress */
+
+void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struct_size)
+{
+    (void)!leat__sized_init(opts, struct_size);
+}
+
+/* ---- options ---- */
+
+static int check_strategy(leat__selecting *s, const leat_select_strategy *of,
+                          leat_error *err)
+{
+    const char *name = leat__select_kind_name(of->kind);
+    if (!name) return leat__fail(err, LEAT_EINVAL, "%u is not a strategy", of->kind);
+    const bool changes =
+        of->kind == LEAT_SELECT_DIVERSITY || of->kind == LEAT_SELECT_BALANCE;
+    const bool vectors = of->kind == LEAT_SELECT_DIVERSITY ||
+                         of->kind == LEAT_SELECT_SIMILARITY ||
+                         of->kind == LEAT_SELECT_TYPICALITY;
+    if (!(of->strength >= -16 && of->strength <= 16) || (changes && of->strength < 0))
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: a strength of %g is not between %d and 16", name,
+                          of->strength, changes ? 0 : -16);
+    if (!(of->least >= 0 && of->least <= LEAT__SELECT_FAR))
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: a least distance of %g is not between 0 and 2", name,
+                          of->least);
+    if (vectors && !leat__select_vectors_of(s, of))
+        return leat__fail(err, LEAT_EINVAL, "%s needs embeddings: a pack of leat embed",
+                          name);
+    if (of->kind == LEAT_SELECT_SIMILARITY && !of->query)
+        return leat__fail(err, LEAT_EINVAL,
+                          "similarity needs a query: a pack with vectors");
+    if ((of->kind == LEAT_SELECT_WEIGHTS || of->kind == LEAT_SELECT_BALANCE) &&
+        !of->column)
+        return leat__fail(err, LEAT_EINVAL, "%s needs a column", name);
+    if (of->kind == LEAT_SELECT_THRESHOLD && !of->where)
+        return leat__fail(err, LEAT_EINVAL, "threshold needs a condition: where");
+    if (of->neighbours > LEAT__NEIGHBOURS_MAX)
+        return leat__fail(err, LEAT_EINVAL, "typicality: %u neighbours are more than %d",
+                          of->neighbours, LEAT__NEIGHBOURS_MAX);
+    if (of->shares > LEAT_SHARES_TARGET)
+        return leat__fail(err, LEAT_EINVAL, "balance: %u is not a distribution",
+                          of->shares);
+    if (of->kind != LEAT_SELECT_DIVERSITY) return 0;
+    if (s->diversity)
+        return leat__fail(err, LEAT_EINVAL, "only one strategy may be diversity");
+    s->diversity = of;
+    return 0;
+}
+
+int leat__select_check(leat__selecting *s, leat_error *err)
+{
+    const leat_select_opts *o = &s->opts;
+    bool exists = false;
+    if (!o->pack || !o->pack[0]) return leat__fail(err, LEAT_EINVAL, "no pack was named");
+    if (!o->output || !o->output[0])
+        return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (leat__path_remote(o->output))
+        return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file",
+                          o->output);
+    if (o->count > 0 && o->share > 0)
+        return leat__fail(err, LEAT_EINVAL, "give either count or share, not both");
+    if (!(o->share >= 0 && o->share <= 1))
+        return leat__fail(err, LEAT_EINVAL, "share: %g is not between 0 and 1", o->share);
+    if (o->strategy_count > LEAT__SELECT_STRATEGIES)
+        return leat__fail(err, LEAT_ELIMIT, "more than %d strategies",
+                          LEAT__SELECT_STRATEGIES);
+    if (o->strategy_count == 0 && !o->where)
+        return leat__fail(err, LEAT_EINVAL,
+                          "there is nothing to select by: give strategies or where");
+    for (uint32_t i = 0; i < o->strategy_count; i++)
+        LEAT_TRY(check_strategy(s, &o->strategies[i], err));
+    if (s->diversity && o->count == 0 && o->share <= 0 && s->diversity->least <= 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "diversity needs an end: count, share or a least distance");
+    LEAT_TRY(leat__path_exists(o->output, &exists, err));
+    if (exists && !o->replace)
+        return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
+    return 0;
+}
+
+/* ---- plan ---- */
+
+static int vectors_size(const char *path, uint64_t *rows, size_t *dim, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    uint32_t field = 0;
+    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
+    int rc = leat__vectors_field(pack, &field, err);
+    *dim = rc == 0 ? leat__vectors_dim(pack, field) : 0;
+    *rows = leat_pack_count(pack);
+    leat_pack_close(&pack);
+    return rc;
+}
+
+int leat__select_plan(leat__selecting *s, leat_error *err)
+{
+    const leat_select_opts *o = &s->opts;
+    uint64_t need = s->rows * ROW_BYTES, vectors = 0, rows;
+    size_t dim = 0;
+    for (uint32_t i = 0; i < o->strategy_count; i++) {
+        const leat_select_strategy *of = &o->strategies[i];
+        uint64_t query = 0;
+        need += of->kind == LEAT_SELECT_BALANCE ? s->rows * (8 + 4 + 16) : s->rows * 8;
+        if (of->kind == LEAT_SELECT_SIMILARITY) {
+            LEAT_TRY(vectors_size(of->query, &rows, &dim, err));
+            query = rows * dim * sizeof(float);
+        }
+        if (of->kind != LEAT_SELECT_SIMILARITY && of->kind != LEAT_SELECT_DIVERSITY &&
+            of->kind != LEAT_SELECT_TYPICALITY)
+            continue;
+        LEAT_TRY(vectors_size(leat__select_vectors_of(s, of), &rows, &dim, err));
+        vectors = LEAT_MAX(vectors, rows * dim * sizeof(float) + query);
+    }
+    need += vectors + leat__greedy_bytes(s->rows, s->diversity ? s->count : 0, dim);
+    s->stats.plan_memory = need;
+    if (o->memory == 0 || need <= o->memory) return 0;
+    return leat__fail(err, LEAT_EBUDGET,
+                      "%llu rows need %llu bytes of memory, more than the %llu given",
+                      (unsigned long long)s->rows, (unsigned long long)need,
+                      (unsigned long long)o->memory);
+}
+
+/* ---- run ---- */
+
+static int take(void *cookie, uint64_t row, double score, double distance)
+{
+    leat__selecting *s = cookie;
+    const leat_select_opts *o = &s->opts;
+    s->order[row] = s->next_order++;
+    s->round[row] = s->stats.round;
+    s->score[row] = score;
+    s->distance[row] = s->diversity ? distance : 0;
+    s->stats.last_distance = s->distance[row];
+    if (++s->stats.selected % TELL != 0 && s->stats.selected != s->count) return 0;
+    return o->progress
+               ? o->progress(o->cookie, s->stats.selected, s->count, 0, s->stats.selected)
+               : 0;
+}
+
+static int choose(leat__selecting *s, leat_error *err)
+{
+    const leat_select_strategy *d = s->diversity;
+    leat__greedy g = {.rows = s->rows,
+                      .count = s->count,
+                      .state = s->state,
+                      .weight = s->weight,
+                      .vectors = d ? &s->vectors : NULL,
+                      .diversity = d && d->strength != 0 ? d->strength : 1,
+                      .min_distance = d ? d->least : 0,
+                      .balance = s->balance,
+                      .balances = s->balances,
+                      .crew = s->crew,
+                      .take = take,
+                      .cookie = s};
+    LEAT_TRY(leat__greedy_run(&g, err));
+    s->stats.distances = g.distances;
+    for (uint64_t i = 0; i < s->rows; i++)
+        s->stats.near += s->state[i] == LEAT__ROW_NEAR;
+    return 0;
+}
+
+static int run(leat__selecting *s, leat_error *err)
+{
+    leat_select_opts *o = &s->opts;
+    LEAT_TRY(leat__select_config_open(&s->config, o, err));
+    LEAT_TRY(leat__select_check(s, err));
+    LEAT_TRY(leat__sheets_open(&s->sheets, o->pack, o->columns, o->column_count, err));
+    s->rows = s->stats.samples = s->sheets.rows;
+    s->count = o->count > 0   ? o->count
+               : o->share > 0 ? (uint64_t)(o->share * (double)s->rows + 0.5)
+                              : s->rows;
+    if (o->share > 0) s->count = LEAT_MAX(s->count, 1);
+    s->count = LEAT_MIN(s->count, s->rows);
+    LEAT_TRY(leat__select_plan(s, err));
+    LEAT_TRY(leat__crew_open(&s->crew, o->threads, err));
+    LEAT_TRY(leat__select_prepare(s, err));
+    LEAT_TRY(choose(s, err));
+    return leat__select_write(s, err);
+}
+
+int leat_select(const leat_select_opts *opts, leat_select_stats *stats, leat_error *err)
+{
+    if (!opts || opts->struct_size < sizeof opts->struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    leat__selecting *s = LEAT_NEW(CURATE, leat__selecting);
+    if (!s) return leat__fail_nomem(err, sizeof *s, "a selection");
+    memcpy(&s->opts, opts, LEAT_MIN(opts->struct_size, sizeof s->opts));
+    s->stats.struct_size = sizeof s->stats;
+    const uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
+    int rc = run(s, err);
+    s->stats.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
+    s->stats.cpu_seconds =
+        (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    if (stats) (void)!leat__sized_copy(stats, &s->stats, sizeof s->stats);
+    leat__select_forget(s);
+    leat__free(s);
+    return rc;
+}
+
+void leat__select_json(const leat_select_stats *st, leat__buf *out)
+{
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "samples", st->samples);
+    leat__json_ku64(&j, "selected", st->selected);
+    leat__json_ku64(&j, "previous", st->previous);
+    leat__json_ku64(&j, "round", st->round);
+    leat__json_ku64(&j, "excluded", st->excluded);
+    leat__json_ku64(&j, "near", st->near);
+    leat__json_ku64(&j, "distances", st->distances);
+    leat__json_kdouble(&j, "last_distance", st->last_distance);
+    leat__json_ku64(&j, "plan_memory", st->plan_memory);
+    leat__json_kdouble(&j, "seconds", st->seconds);
+    leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
+    leat__json_end(&j);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See select_greedy.h. Each member of the crew has a range of rows, with one heap per
+ * group, ordered by the bound without the group's factor. A row remembers how many of the
+ * chosen rows it was compared with.
+ */
+#include "curate/select_greedy.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "probe/cpu.h"
+
+#define BLOCK 32    /* chosen rows that a row is compared with at a time */
+#define ALONE 20000 /* below this many distances per choice the caller works alone */
+#define NONE UINT64_MAX
+
+typedef struct heap {
+    uint32_t *row;
+    uint64_t count;
+} heap;
+
+typedef struct best {
+    uint64_t row;
+    uint32_t group;
+    double score;
+    uint64_t distances;
+} best;
+
+typedef struct greedy {
+    leat__greedy *g;
+    void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
+    float *near;    /* squared distance to the nearest chosen row, of those seen */
+    uint32_t *seen; /* chosen rows that it was compared with */
+    double *bound;  /* upper bound of the score, without the factor of the group */
+    float *centres; /* vectors of the chosen rows */
+    uint64_t centre_count, centre_room;
+    uint32_t groups; /* of all balances together */
+    uint32_t *of;    /* group of each row; NULL when there is one */
+    uint32_t *first; /* a row of each group: its groups in the balances */
+    double *factor;  /* of each group, for the current choice */
+    uint32_t *rows;  /* memory of all heaps */
+    heap *heaps;     /* by member, then group */
+    best *found;     /* by member */
+    uint32_t members;
+    _Atomic uint64_t reached; /* bits of the highest exact score of this choice */
+} greedy;
+
+uint64_t leat__greedy_bytes(uint64_t rows, uint64_t centres, size_t dim)
+{
+    return rows * (4 + 4 + 8 + 4 + 4) + centres * dim * 4 * 3 / 2;
+}
+
+/* ---- scores ---- */
+
+static double power(double x, double by)
+{
+    return by == 1 ? x : pow(x, by);
+}
+
+static double value_of(const greedy *s, uint32_t row)
+{
+    const leat__greedy *g = s->g;
+    const double weight = g->weight ? g->weight[row] : 1;
+    return g->vectors ? weight * power(sqrt((double)s->near[row]), g->diversity) : weight;
+}
+
+static double factor_of(const greedy *s, uint32_t group)
+{
+    const leat__greedy *g = s->g;
+    double factor = 1;
+    for (uint32_t b = 0; b < g->balances; b++) {
+        const leat__balance *x = &g->balance[b];
+        const uint32_t at = x->of[s->first[group]];
+        factor *= power(x->want[at] / ((double)x->have[at] + 0.5), x->strength);
+    }
+    return factor;
+}
+
+/* ---- heaps: the highest bound first, the lower row of equal ones ---- */
+
+static bool above(const greedy *s, uint32_t a, uint32_t b)
+{
+    return s->bound[a] != s->bound[b] ? s->bound[a] > s->bound[b] : a < b;
+}
+
+static void sift_down(const greedy *s, heap *h, uint64_t at)
+{
+    const uint32_t row = h->row[at];
+    for (;;) {
+        uint64_t child = 2 * at + 1;
+        if (child >= h->count) break;
+        if (child + 1 < h->count && above(s, h->row[child + 1], h->row[child])) child++;
+        if (above(s, row, h->row[child])) break;
+        h->row[at] = h->row[child];
+        at = child;
+    }
+    h->row[at] = row;
+}
+
+static void pop(const greedy *s, heap *h)
+{
+    h->row[0] = h->row[--h->count];
+    if (h->count > 0) sift_down(s, h, 0);
+}
+
+/* ---- one choice ---- */
+
+/* Compares the row with the chosen rows that it has not seen, until it is not the top of
+ * its heap any more. True when it has seen all. */
+static bool catch_up(const greedy *s, const heap *h, uint32_t row, double limit,
+                     uint64_t *distances)
+{
+    const leat__greedy *g = s->g;
+    float out[BLOCK];
+    if (!g->vectors) return true;
+    while (s->seen[row] < s->centre_count) {
+        const uint64_t n = LEAT_MIN(s->centre_count - s->seen[row], BLOCK);
+        s->compare(leat__vectors_at(g->vectors, row),
+                   s->centres + s->seen[row] * g->vectors->dim, g->vectors->dim,
+                   (size_t)n, out);
+        for (uint64_t i = 0; i < n; i++)
+            if (out[i] < s->near[row]) s->near[row] = out[i];
+        s->seen[row] += (uint32_t)n;
+        *distances += n;
+        s->bound[row] = value_of(s, row);
+        if (s->bound[row] < limit || sqrt((double)s->near[row]) < g->min_distance) break;
+        if (h->count > 1 && above(s, h->row[1], row)) break;
+        if (h->count > 2 && above(s, h->row[2], row)) break;
+    }
+    return s->seen[row] == s->centre_count;
+}
+
+static double reached(const greedy *s)
+{
+    const uint64_t bits = atomic_load_explicit(&s->reached, memory_order_relaxed);
+    double score;
+    memcpy(&score, &bits, sizeof score);
+    return score;
+}
+
+/* Scores are not negative, so their bits have their order. */
+static void reach(greedy *s, double score)
+{
+    uint64_t bits, old = atomic_load_explicit(&s->reached, memory_order_relaxed);
+    memcpy(&bits, &score, sizeof bits);
+    while (old < bits && !atomic_compare_exchange_weak(&s->reached, &old, bits)) {
+    }
+}
+
+/* The best row of a heap; *b is replaced when that is better. */
+static void search_heap(greedy *s, uint32_t member, uint32_t group, best *b)
+{
+    heap *h = &s->heaps[(uint64_t)member * s->groups + group];
+    const double factor = s->factor[group];
+    while (h->count > 0) {
+        const uint32_t row = h->row[0];
+        const double limit = reached(s);
+        if (s->bound[row] * factor < limit) return;
+        const bool whole = catch_up(
+            s, h, row, factor > 0 ? limit / factor * (1 - 1e-12) : 0, &b->distances);
+        if (s->g->vectors && sqrt((double)s->near[row]) < s->g->min_distance) {
+            s->g->state[row] = LEAT__ROW_NEAR;
+            pop(s, h);
+            continue;
+        }
+        s->bound[row] = value_of(s, row);
+        sift_down(s, h, 0);
+        if (!whole || h->row[0] != row) continue;
+        const double score = s->bound[row] * factor;
+        if (b->row == NONE || score > b->score || (score == b->score && row < b->row)) {
+            b->row = row;
+            b->group = group;
+            b->score = score;
+        }
+        reach(s, score);
+        return;
+    }
+}
+
+static void search_member(void *cookie, uint32_t member, uint32_t members)
+{
+    greedy *s = cookie;
+    best *b = &s->found[member];
+    (void)members;
+    if (member >= s->members) return;
+    *b = (best){.row = NONE};
+    for (uint32_t group = 0; group < s->groups; group++)
+        search_heap(s, member, group, b);
+}
+
+static int add_centre(greedy *s, uint64_t row, leat_error *err)
+{
+    const leat__vectors *v = s->g->vectors;
+    if (!v) return 0;
+    if (s->centre_count == s->centre_room) {
+        const uint64_t more = s->centre_room ? s->centre_room + s->centre_room / 2 : 1024;
+        float *grown = leat__realloc(LEAT__MEM_CURATE, s->centres,
+                                     (size_t)more * v->dim * sizeof *grown);
+        if (!grown)
+            return leat__fail_nomem(err, more * v->dim * sizeof *grown, "chosen vectors");
+        s->centres = grown;
+        s->centre_room = more;
+    }
+    memcpy(s->centres + s->centre_count++ * v->dim, leat__vectors_at(v, row),
+           v->dim * sizeof(float));
+    return 0;
+}
+
+static int choose(greedy *s, uint64_t row, leat_error *err)
+{
+    for (uint32_t b = 0; b < s->g->balances; b++)
+        s->g->balance[b].have[s->g->balance[b].of[row]]++;
+    return add_centre(s, row, err);
+}
+
+static int run_choices(greedy *s, leat_error *err)
+{
+    leat__greedy *g = s->g;
+    uint64_t last = NONE; /* distances of the last choice */
+    for (uint64_t n = 0; n < g->count; n++) {
+        best top = {.row = NONE};
+        uint32_t from = 0;
+        for (uint32_t i = 0; i < s->groups; i++)
+            s->factor[i] = factor_of(s, i);
+        atomic_store(&s->reached, 0);
+        if (last >= ALONE) leat__crew_run(g->crew, search_member, s);
+        for (uint32_t m = 0; m < s->members && last < ALONE; m++)
+            search_member(s, m, s->members);
+        last = 0;
+        for (uint32_t m = 0; m < s->members; m++) {
+            const best *b = &s->found[m];
+            last += b->distances;
+            if (b->row == NONE || (top.row != NONE && b->score <= top.score)) continue;
+            top = *b; /* members have ascending rows: the first of equal scores is the
+                         lower row */
+            from = m;
+        }
+        g->distances += last;
+        if (top.row == NONE) return 0;
+        const double distance =
+            g->vectors ? sqrt((double)s->near[top.row]) : LEAT__SELECT_FAR;
+        g->state[top.row] = LEAT__ROW_CHOSEN;
+        pop(s, &s->heaps[(uint64_t)from * s->groups + top.group]);
+        LEAT_TRY(choose(s, top.row, err));
+        if (g->take(g->cookie, top.row, top.score, distance) != 0)
+            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+    }
+    return 0;
+}
+
+/* ---- set-up ---- */
+
+/* Groups of all balances together: of[row] becomes old * count + next, then dense
+ * numbers. */
+typedef struct pair {
+    uint64_t both;
+    uint32_t row;
+} pair;
+
+static int by_pair(const void *x, const void *y)
+{
+    const pair *a = x, *b = y;
+    if (a->both != b->both) return a->both < b->both ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static int join_groups(greedy *s, leat_error *err)
+{
+    const leat__greedy *g = s->g;
+    s->of = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(g->rows, 1));
+    pair *p = LEAT_NEW_ARRAY(CURATE, pair, LEAT_MAX(g->rows, 1));
+    if (!s->of || !p) {
+        leat__free(p);
+        return leat__fail_nomem(err, g->rows * sizeof *p, "groups");
+    }
+    for (uint32_t b = 0; b < g->balances; b++) {
+        for (uint64_t i = 0; i < g->rows; i++)
+            p[i] = (pair){(uint64_t)s->of[i] << 32 | g->balance[b].of[i], (uint32_t)i};
+        qsort(p, (size_t)g->rows, sizeof *p, by_pair);
+        s->groups = g->rows > 0;
+        for (uint64_t i = 0; i < g->rows; i++) {
+            s->groups += i > 0 && p[i].both != p[i - 1].both;
+            s->of[p[i].row] = s->groups - 1;
+        }
+    }
+    leat__free(p);
+    return 0;
+}
+
+static uint32_t group_of(const greedy *s, uint64_t row)
+{
+    return s->of ? s->of[row] : 0;
+}
+
+/* Puts open rows into the heaps of their members and groups. */
+static int fill_heaps(greedy *s, leat_error *err)
+{
+    const leat__greedy *g = s->g;
+    const uint64_t heaps = (uint64_t)s->members * s->groups;
+    s->heaps = LEAT_NEW_ARRAY(CURATE, heap, LEAT_MAX(heaps, 1));
+    s->rows = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(g->rows, 1));
+    if (!s->heaps || !s->rows)
+        return leat__fail_nomem(err, heaps * sizeof *s->heaps, "heaps");
+    const uint64_t step = leat__ceil_div(LEAT_MAX(g->rows, 1), s->members);
+    for (uint64_t i = 0; i < g->rows; i++)
+        s->heaps[i / step * s->groups + group_of(s, i)].count +=
+            g->state[i] == LEAT__ROW_OPEN;
+    uint32_t *at = s->rows;
+    for (uint64_t h = 0; h < heaps; h++) {
+        s->heaps[h].row = at;
+        at += s->heaps[h].count;
+        s->heaps[h].count = 0;
+    }
+    for (uint64_t i = 0; i < g->rows; i++) {
+        heap *h = &s->heaps[i / step * s->groups + group_of(s, i)];
+        if (g->state[i] == LEAT__ROW_OPEN) h->row[h->count++] = (uint32_t)i;
+    }
+    for (uint64_t h = 0; h < heaps; h++)
+        for (uint64_t i = s->heaps[h].count / 2; i-- > 0;)
+            sift_down(s, &s->heaps[h], i);
+    return 0;
+}
+
+static int set_up(greedy *s, leat_error *err)
+{
+    const leat__greedy *g = s->g;
+    const uint64_t n = LEAT_MAX(g->rows, 1);
+    s->compare = leat__distance_dsp_for(leat__cpu_flags())->rows;
+    s->members = (uint32_t)LEAT_MIN(leat__crew_size(g->crew), n);
+    s->groups = 1;
+    if (g->balances > 0) LEAT_TRY(join_groups(s, err));
+    s->bound = LEAT_NEW_ARRAY(CURATE, double, n);
+    s->near = LEAT_NEW_ARRAY(CURATE, float, n);
+    s->seen = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
+    s->first = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(s->groups, 1));
+    s->factor = LEAT_NEW_ARRAY(CURATE, double, LEAT_MAX(s->groups, 1));
+    s->found = LEAT_NEW_ARRAY(CURATE, best, leat__crew_size(g->crew));
+    if (!s->bound || !s->near || !s->seen || !s->first || !s->factor || !s->found)
+        return leat__fail_nomem(err, n * 16, "scores");
+    for (uint64_t i = g->rows; i-- > 0;) {
+        s->near[i] = (float)(LEAT__SELECT_FAR * LEAT__SELECT_FAR);
+        s->bound[i] = value_of(s, (uint32_t)i);
+        s->first[group_of(s, i)] = (uint32_t)i;
+    }
+    for (uint64_t i = 0; i < g->rows; i++)
+        if (g->state[i] == LEAT__ROW_PREVIOUS) LEAT_TRY(choose(s, i, err));
+    return fill_heaps(s, err);
+}
+
+int leat__greedy_run(leat__greedy *g, leat_error *err)
+{
+    greedy s = {.g = g};
+    int rc = set_up(&s, err);
+    if (rc == 0) rc = run_choices(&s, err);
+    leat__free(s.near);
+    leat__free(s.seen);
+    leat__free(s.bound);
+    leat__free(s.centres);
+    leat__free(s.of);
+    leat__free(s.first);
+    leat__free(s.factor);
+    leat__free(s.rows);
+    leat__free(s.heaps);
+    leat__free(s.found);
+    return rc;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A selection in progress: what the parts of leat_select share.
+ */
+#ifndef LEAT_CURATE_SELECT_RUN_H
+#define LEAT_CURATE_SELECT_RUN_H
+
+#include <leat/select.h>
+
+#include "base/buf.h"
+#include "curate/select_config.h"
+#include "curate/select_greedy.h"
+#include "curate/sheets.h"
+
+typedef struct leat__selecting {
+    leat_select_opts opts; /* with the configuration filled in */
+    leat_select_stats stats;
+    leat__select_config *config;
+    leat__sheets sheets;
+    leat__crew *crew;
+    uint64_t rows, count; /* count: to choose */
+    uint8_t *state;
+    double *weight;
+    /* The vectors read last, and their path: strategies may share them. */
+    leat__vectors vectors;
+    const char *vectors_path;
+    const leat_select_strategy *diversity; /* or NULL */
+    leat__balance balance[LEAT__SELECT_STRATEGIES];
+    uint32_t balances;
+    double *
+        shown[LEAT__SELECT_STRATEGIES]; /* per strategy: what the reason names, or NULL */
+    /* results */
+    int64_t *order, *round;
+    double *score, *distance;
+    int64_t next_order;
+} leat__selecting;
+
+/* Checks options and strategies. */
+int leat__select_check(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
+/* Refuses a run that needs more memory than was given. */
+int leat__select_plan(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
+/* Reads the previous selection, applies thresholds, makes weights and balances, reads
+ * vectors. */
+int leat__select_prepare(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
+void leat__select_forget(leat__selecting *s);
+/* Writes the columns. */
+int leat__select_write(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
+
+/* The conditions, in the order of the states LEAT__ROW_OUT + i; NULL past the last. */
+const char *leat__select_where(const leat__selecting *s, uint32_t i);
+/* The pack with the vectors of a strategy. */
+const char *leat__select_vectors_of(const leat__selecting *s,
+                                    const leat_select_strategy *of);
+
+void leat__select_json(const leat_select_stats *stats, leat__buf *out);
+
+#endif

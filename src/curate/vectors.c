@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See vectors.h.
+ */
+#include "curate/vectors.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#define LENGTH_MAX 65536
+
+static bool is_vector(const leat_field *f)
+{
+    return f->type == LEAT_FIELD_ARRAY && f->ndim == 1 && f->shape[0] > 0 &&
+           f->shape[0] <= LENGTH_MAX &&
+           (f->dtype == LEAT_DTYPE_F16 || f->dtype == LEAT_DTYPE_F32 ||
+            f->dtype == LEAT_DTYPE_F64);
+}
+
+int leat__vectors_field(const leat_pack *pack, uint32_t *field, leat_error *err)
+{
+    static const char *const names[] = {"vector", "logits"};
+    uint32_t found = 0;
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        const int at = leat_pack_field_find(pack, names[i]);
+        if (at < 0 || !is_vector(leat_pack_field(pack, (uint32_t)at))) continue;
+        *field = (uint32_t)at;
+        return 0;
+    }
+    for (uint32_t f = 0; f < leat_pack_field_count(pack); f++)
+        if (is_vector(leat_pack_field(pack, f))) {
+            *field = f;
+            found++;
+        }
+    if (found == 1) return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      found ? "%s: has several fields of vectors, none called 'vector'"
+                            : "%s: has no field of vectors (leat embed writes them)",
+                      leat_pack_path(pack));
+}
+
+size_t leat__vectors_dim(const leat_pack *pack, uint32_t field)
+{
+    const size_t length = (size_t)leat_pack_field(pack, field)->shape[0];
+    return (length + LEAT__DISTANCE_LANES - 1) / LEAT__DISTANCE_LANES *
+           LEAT__DISTANCE_LANES;
+}
+
+static double half_to_double(uint16_t h)
+{
+    const int exponent = h >> 10 & 31;
+    const double fraction = h & 1023, sign = h >> 15 ? -1 : 1;
+    if (exponent == 31) return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
+    return sign *
+           (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+static double number_at(const void *data, uint32_t dtype, size_t i)
+{
+    if (dtype == LEAT_DTYPE_F16) {
+        uint16_t h;
+        memcpy(&h, (const char *)data + 2 * i, sizeof h);
+        return half_to_double(h);
+    }
+    if (dtype == LEAT_DTYPE_F32) {
+        float f;
+        memcpy(&f, (const char *)data + 4 * i, sizeof f);
+        return f;
+    }
+    double d;
+    memcpy(&d, (const char *)data + 8 * i, sizeof d);
+    return d;
+}
+
+/* Scales to unit length; zeros stay. The sum of squares is a double, added in order. */
+static bool normalise(const void *data, uint32_t dtype, size_t length, float *to)
+{
+    double sum = 0;
+    for (size_t i = 0; i < length; i++) {
+        const double x = number_at(data, dtype, i);
+        sum += x * x;
+    }
+    if (!isfinite(sum)) return false;
+    const double by = sum > 0 ? 1 / sqrt(sum) : 0;
+    for (size_t i = 0; i < length; i++)
+        to[i] = (float)(number_at(data, dtype, i) * by);
+    return true;
+}
+
+static int read_row(leat__vectors *v, leat_sample *s, uint32_t field, const leat_field *f,
+                    uint64_t row, const char *path, leat_error *err)
+{
+    leat_view view;
+    LEAT_TRY(leat_sample_read(s, row, err));
+    LEAT_TRY(leat_sample_field(s, field, &view, err));
+    if (!view.data || view.size != f->shape[0] * leat_dtype_size(f->dtype))
+        return leat__fail(err, LEAT_EDATA, "%s: row %llu has no vector", path,
+                          (unsigned long long)row);
+    if (!normalise(view.data, f->dtype, (size_t)f->shape[0], v->row + row * v->dim))
+        return leat__fail(err, LEAT_EDATA, "%s: the vector of row %llu is not finite",
+                          path, (unsigned long long)row);
+    return 0;
+}
+
+int leat__vectors_read(leat__vectors *v, leat_pack *pack, leat_error *err)
+{
+    leat_sample *s = NULL;
+    uint32_t field = 0;
+    size_t bytes;
+    int rc = 0;
+    memset(v, 0, sizeof *v);
+    LEAT_TRY(leat__vectors_field(pack, &field, err));
+    v->count = leat_pack_count(pack);
+    v->dim = leat__vectors_dim(pack, field);
+    if (v->count >= UINT32_MAX ||
+        !leat__mul_size((size_t)v->count, v->dim * sizeof *v->row, &bytes))
+        return leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", leat_pack_path(pack),
+                          UINT32_MAX - 1);
+    v->row = leat__zalloc(LEAT__MEM_CURATE, bytes);
+    if (!v->row) return leat__fail_nomem(err, bytes, "vectors");
+    rc = leat_sample_open(&s, pack, err);
+    for (uint64_t i = 0; i < v->count && rc == 0; i++)
+        rc = read_row(v, s, field, leat_pack_field(pack, field), i, leat_pack_path(pack),
+                      err);
+    leat_sample_close(&s);
+    if (rc != 0) leat__vectors_reset(v);
+    return rc;
+}
+
+void leat__vectors_reset(leat__vectors *v)
+{
+    leat__free(v->row);
+    memset(v, 0, sizeof *v);
+}

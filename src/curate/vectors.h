@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The vectors of a pack (leat embed) in memory: floats of unit length, rows padded with
+ * zeros to whole groups of LEAT__DISTANCE_LANES.
+ */
+#ifndef LEAT_CURATE_VECTORS_H
+#define LEAT_CURATE_VECTORS_H
+
+#include <leat/pack.h>
+
+#include "dsp/distance.h"
+
+typedef struct leat__vectors {
+    uint64_t count;
+    size_t dim; /* padded */
+    float *row; /* count * dim */
+} leat__vectors;
+
+/* The field with vectors: 'vector', 'logits', or the only array of floats with one
+ * dimension. */
+int leat__vectors_field(const leat_pack *pack, uint32_t *field,
+                        leat_error *err) LEAT_MUST_CHECK;
+/* Length of a vector of that field, with the padding. */
+size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
+
+/* Reads all rows. A value that is not finite is LEAT_EDATA and names its row. */
+int leat__vectors_read(leat__vectors *v, leat_pack *pack,
+                       leat_error *err) LEAT_MUST_CHECK;
+void leat__vectors_reset(leat__vectors *v);
+
+static inline const float *leat__vectors_at(const leat__vectors *v, uint64_t row)
+{
+    return v->row + row * v->dim;
+}
+
+#endif

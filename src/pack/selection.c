@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See selection.h and leat_pack_select in leat/pack.h.
+ */
+#include "pack/selection.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+
+#define CHUNK 1024
+
+int leat__pack_key_read(leat_pack *pack, uint64_t sample, leat__buf *key, leat_error *err)
+{
+    size_t size = 0;
+    leat__buf_clear(key);
+    for (size_t room = 256;; room = size + 1) {
+        if (leat__buf_reserve(key, room) != 0)
+            return leat__fail_nomem(err, room, "a key");
+        int rc = leat_pack_key(pack, sample, key->data, room, &size, err);
+        if (rc == 0) key->len = size;
+        if (rc != LEAT_ELIMIT || size < room) return rc;
+    }
+}
+
+static int match_keys(leat_pack *columns, leat_pack *pack, leat__buf *a, leat__buf *b,
+                      leat_error *err)
+{
+    for (uint64_t i = 0; i < leat_pack_count(pack); i++) {
+        LEAT_TRY(leat__pack_key_read(columns, i, a, err));
+        LEAT_TRY(leat__pack_key_read(pack, i, b, err));
+        if (a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0))
+            continue;
+        return leat__fail(err, LEAT_EINVAL, "%s: row %llu is \"%s\", but \"%s\" in %s",
+                          leat_pack_path(columns), (unsigned long long)i,
+                          leat__buf_str(a), leat__buf_str(b), leat_pack_path(pack));
+    }
+    return 0;
+}
+
+int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err)
+{
+    leat__buf a, b;
+    if (leat_pack_count(columns) != leat_pack_count(pack))
+        return leat__fail(
+            err, LEAT_EINVAL,
+            "%s has %llu rows, but %s has %llu: it was made from another pack",
+            leat_pack_path(columns), (unsigned long long)leat_pack_count(columns),
+            leat_pack_path(pack), (unsigned long long)leat_pack_count(pack));
+    leat__buf_init(&a, LEAT__MEM_PACK, 2u << 20);
+    leat__buf_init(&b, LEAT__MEM_PACK, 2u << 20);
+    int rc = match_keys(columns, pack, &a, &b, err);
+    leat__buf_reset(&a);
+    leat__buf_reset(&b);
+    return rc;
+}
+
+int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_error *err)
+{
+    static const char *const names[] = {"selected", "keep"};
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        const int at = leat_pack_field_find(selection, names[i]);
+        if (at < 0 || leat_pack_field(selection, (uint32_t)at)->type != LEAT_FIELD_INT)
+            continue;
+        *field = (uint32_t)at;
+        return 0;
+    }
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: not a selection: it has no int field 'selected' or 'keep'",
+                      leat_pack_path(selection));
+}
+
+static int collect(leat_pack *selection, uint32_t field, uint64_t *rows,
+                   uint64_t capacity, uint64_t *count, leat_error *err)
+{
+    int64_t value[CHUNK];
+    const uint64_t total = leat_pack_count(selection);
+    for (uint64_t at = 0; at < total; at += CHUNK) {
+        const size_t n = (size_t)LEAT_MIN(total - at, CHUNK);
+        LEAT_TRY(leat_pack_ints(selection, field, at, n, value, err));
+        for (size_t i = 0; i < n; i++) {
+            if (value[i] == 0) continue;
+            if (rows && *count < capacity) rows[*count] = at + i;
+            ++*count;
+        }
+    }
+    return rows && *count > capacity
+               ? leat__fail(err, LEAT_ELIMIT, "%s: %llu rows are selected",
+                            leat_pack_path(selection), (unsigned long long)*count)
+               : 0;
+}
+
+int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t capacity,
+                     uint64_t *count, leat_error *err)
+{
+    leat_pack *selection = NULL;
+    uint32_t field = 0;
+    LEAT_REQUIRE(pack != NULL && path != NULL && count != NULL, err);
+    *count = 0;
+    LEAT_TRY(leat_pack_open(&selection, path, NULL, err));
+    int rc = leat__selection_field(selection, &field, err);
+    if (rc == 0) rc = leat__pack_match_rows(selection, pack, err);
+    if (rc == 0) rc = collect(selection, field, rows, capacity, count, err);
+    leat_pack_close(&selection);
+    return rc;
+}

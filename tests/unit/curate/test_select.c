@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/select_box.h"
+
+#include <leat/select.h>
+
+#include "base/hash.h"
+#include "curate/select_run.h"
+#include "io/file.h"
+
+enum { ROWS = 400 };
+static const vector_kind kind = {.dim = 24, .clusters = 8, .seed = 2, .spread = 0.4f};
+
+static leat_select_opts opts_for(const char *config)
+{
+    leat_select_opts o;
+    leat_select_opts_init(&o);
+    o.pack = put_rows("p.leat", ROWS);
+    o.vectors = put_vectors("v.leat", ROWS, kind);
+    o.output = in_box("sel.leat");
+    o.config = config;
+    o.replace = o.no_sync = 1;
+    return o;
+}
+
+static leat_select_stats run_ok(const leat_select_opts *o)
+{
+    leat_select_stats st = {.struct_size = sizeof st};
+    leat_error err = {0};
+    if (leat_select(o, &st, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+    return st;
+}
+
+static uint64_t hash_of(const char *path)
+{
+    char *data = NULL;
+    size_t len;
+    assert_ok(leat__file_load(path, 1u << 26, 1, &data, &len, NULL));
+    const uint64_t hash = leat__hash64(data, len, 0);
+    leat__free(data);
+    return hash;
+}
+
+static void read_ints(const char *path, const char *field, int64_t *to)
+{
+    leat_pack *pack = NULL;
+    assert_ok(leat_pack_open(&pack, path, NULL, NULL));
+    assert_int_equal(leat_pack_count(pack), ROWS);
+    assert_ok(leat_pack_ints(pack, (uint32_t)leat_pack_field_find(pack, field), 0, ROWS,
+                             to, NULL));
+    leat_pack_close(&pack);
+}
+
+static void the_result_does_not_depend_on_threads(void **state)
+{
+    static const uint32_t threads[] = {1, 2, 7};
+    uint64_t first = 0;
+    leat_select_opts o = opts_for(
+        "strategies: [{strategy: diversity}, {strategy: typicality}, {strategy: weights, "
+        "column: score, strength: 0.3}, {strategy: balance, column: label}]");
+    o.share = 0.1;
+    for (size_t i = 0; i < 3; i++) {
+        o.threads = threads[i];
+        const leat_select_stats st = run_ok(&o);
+        assert_int_equal(st.selected, ROWS / 10);
+        assert_true(st.distances > 0 && st.plan_memory > 0 && st.last_distance > 0);
+        if (i == 0) first = hash_of(o.output);
+        assert_true(hash_of(o.output) == first);
+    }
+}
+
+static void balance_gives_equal_numbers(void **state)
+{
+    int64_t on[ROWS], count[4] = {0};
+    leat_select_opts o =
+        opts_for("{count: 80, strategies: [{strategy: balance, column: label}]}");
+    run_ok(&o);
+    read_ints(o.output, "selected", on);
+    for (uint32_t i = 0; i < ROWS; i++)
+        if (on[i]) count[label_of(i)]++;
+    for (int c = 0; c < 4; c++)
+        assert_int_equal(count[c], 20);
+    memset(count, 0, sizeof count);
+    o.config = "{count: 100, strategies: [{strategy: balance, column: label, "
+               "distribution: {owl: 0.4, '3': 0.2}}]}";
+    run_ok(&o);
+    read_ints(o.output, "selected", on);
+    for (uint32_t i = 0; i < ROWS; i++)
+        if (on[i]) count[label_of(i)]++;
+    assert_true(count[2] == 40 && count[3] == 20 && count[0] == 20 && count[1] == 20);
+}
+
+static void a_later_round_adds_to_an_earlier_one(void **state)
+{
+    static int64_t first[ROWS], second[ROWS], round[ROWS], order[ROWS];
+    leat_select_opts o = opts_for("{count: 30, strategies: [{strategy: diversity}]}");
+    run_ok(&o);
+    read_ints(o.output, "selected", first);
+    o.previous = o.output;
+    o.output = in_box("more.leat");
+    leat_select_stats st = run_ok(&o);
+    assert_true(st.previous == 30 && st.selected == 30 && st.round == 1);
+    read_ints(o.output, "selected", second);
+    read_ints(o.output, "round", round);
+    read_ints(o.output, "order", order);
+    uint32_t both = 0;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        both += second[i] != 0;
+        if (first[i]) assert_true(second[i] && round[i] == 0 && order[i] < 30);
+        else
+            assert_true(second[i] ? round[i] == 1 && order[i] >= 30
+                                  : round[i] == -1 && order[i] == -1);
+    }
+    assert_int_equal(both, 60);
+    /* choosing 60 at once is the same as 30 and 30: the choice is greedy */
+    static int64_t at_once[ROWS];
+    o.previous = NULL;
+    o.count = 60;
+    run_ok(&o);
+    read_ints(o.output, "order", at_once);
+    assert_memory_equal(order, at_once, sizeof order);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    static const struct {
+        const char *config, *message;
+        int code;
+    } bad[] = {
+        {NULL, "nothing to select by", LEAT_EINVAL},
+        {"{count: 3, share: 0.5, where: score > 1}", "either count or share",
+         LEAT_EINVAL},
+        {"strategies: [{strategy: diversity}]", "diversity needs an end", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: diversity, strength: -1}]}",
+         "not between 0 and 16", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: diversity}, {strategy: diversity}]}",
+         "only one", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: weights}]}", "weights needs a column",
+         LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: weights, column: nothing}]}",
+         "no int or float column", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: balance, column: score}]}",
+         "only int columns", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {bee: "
+         "1}}]}",
+         "'bee'", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {cat: "
+         "1, dog: 0.5}}]}",
+         "add up to 1.5", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {cat: "
+         "0.1, '0': 0.5}}]}",
+         "has two shares", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: similarity}]}", "needs a query",
+         LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: threshold}]}", "needs a condition",
+         LEAT_EINVAL},
+        {"{count: 3, previous: nothing, strategies: [{strategy: random}]}", "nothing",
+         LEAT_ENOENT},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        leat_error err = {0};
+        leat_select_opts o = opts_for(bad[i].config);
+        bool exists = true;
+        o.output = in_box("never.leat");
+        assert_code(bad[i].code, leat_select(&o, NULL, &err));
+        assert_contains(err.message, bad[i].message);
+        assert_ok(leat__path_exists(o.output, &exists, NULL));
+        assert_false(exists);
+        assert_int_equal(leat__mem_blocks(), test_blocks);
+    }
+    leat_error err = {0};
+    leat_select_opts o = opts_for("{count: 3, strategies: [{strategy: diversity}]}");
+    o.memory = 1000;
+    assert_code(LEAT_EBUDGET, leat_select(&o, NULL, &err));
+    o.memory = 0;
+    o.vectors = NULL;
+    assert_code(LEAT_EINVAL, leat_select(&o, NULL, &err));
+    assert_contains(err.message, "diversity needs embeddings");
+    o.vectors = put_vectors("short.leat", 5, kind);
+    assert_code(LEAT_EINVAL, leat_select(&o, NULL, &err));
+    assert_contains(err.message, "has 5 rows");
+    o = opts_for("{count: 3, strategies: [{strategy: random}]}");
+    run_ok(&o);
+    o.replace = 0;
+    assert_code(LEAT_EEXIST, leat_select(&o, NULL, &err));
+    o.output = "s3://bucket/x.leat";
+    assert_code(LEAT_EINVAL, leat_select(&o, NULL, &err));
+}
+
+static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                uint64_t found)
+{
+    return 1;
+}
+
+static void a_stopped_run_leaves_nothing(void **state)
+{
+    bool exists = true;
+    leat_select_opts o = opts_for("{count: 300, strategies: [{strategy: diversity}]}");
+    o.output = in_box("stopped.leat");
+    o.progress = stop;
+    assert_code(LEAT_ECANCELED, leat_select(&o, NULL, NULL));
+    assert_ok(leat__path_exists(o.output, &exists, NULL));
+    assert_false(exists);
+    o.progress = NULL;
+    o.replace = 0;
+    run_ok(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_result_does_not_depend_on_threads),
+        cmocka_unit_test(balance_gives_equal_numbers),
+        cmocka_unit_test(a_later_round_adds_to_an_earlier_one),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(a_stopped_run_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include <leat/pack.h>
+
+#include "pack/selection.h"
+
+static char folder[64];
+static uint32_t keys = UINT32_MAX; /* they begin again after so many rows */
+
+static const char *at(const char *name)
+{
+    static char path[8][160];
+    static int next;
+    char *to = path[next++ % 8];
+    snprintf(to, sizeof path[0], "%s/%s", folder, name);
+    return to;
+}
+
+/* Rows with keys k0, k1 …; field = row % 3 == 0. `renamed`: this row has another key. */
+static const char *put(const char *name, const char *field, uint32_t type, uint32_t rows,
+                       uint32_t renamed)
+{
+    leat_packer *p = NULL;
+    leat_packer_stats st;
+    const leat_field f = {.name = field, .type = type};
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    o.fields = &f;
+    o.field_count = 1;
+    o.no_sync = o.replace = 1;
+    const char *path = at(name);
+    assert_ok(leat_packer_open(&p, path, &o, NULL));
+    for (uint32_t i = 0; i < rows; i++) {
+        char key[16];
+        const leat_pack_value v = {.i = i % 3 == 0, .f = i};
+        snprintf(key, sizeof key, i == renamed ? "other" : "k%u", i % keys);
+        const leat_pack_sample s = {.key = key, .key_size = strlen(key), .values = &v};
+        assert_ok(leat_packer_append(p, &s, NULL));
+    }
+    assert_ok(leat_packer_finish(p, &st, NULL));
+    leat_packer_close(&p);
+    return path;
+}
+
+static void rows_of_a_selection_are_read(void **state)
+{
+    static const char *const fields[] = {"selected", "keep"};
+    leat_pack *pack = NULL;
+    uint64_t rows[1000], count = 0;
+    assert_ok(leat_pack_open(
+        &pack, put("p.leat", "x", LEAT_FIELD_FLOAT, 2500, UINT32_MAX), NULL, NULL));
+    for (int i = 0; i < 2; i++) {
+        const char *path = put("s.leat", fields[i], LEAT_FIELD_INT, 2500, UINT32_MAX);
+        assert_ok(leat_pack_select(pack, path, NULL, 0, &count, NULL));
+        assert_int_equal(count, 834);
+        assert_ok(leat_pack_select(pack, path, rows, 1000, &count, NULL));
+        for (uint64_t k = 0; k < count; k++)
+            assert_int_equal(rows[k], 3 * k);
+        assert_code(LEAT_ELIMIT, leat_pack_select(pack, path, rows, 10, &count, NULL));
+        assert_int_equal(count, 834);
+    }
+    leat_pack_close(&pack);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+static void selections_of_joined_packs_are_read(void **state)
+{
+    leat_pack *pack = NULL;
+    uint64_t rows[8], count = 0;
+    const char *both[] = {put("a.leat", "x", LEAT_FIELD_INT, 4, 99),
+                          put("b.leat", "x", LEAT_FIELD_INT, 4, 99)};
+    keys = 4;
+    const char *path = put("s.leat", "keep", LEAT_FIELD_INT, 8, 99);
+    keys = UINT32_MAX;
+    assert_ok(leat_pack_open_many(&pack, both, 2, NULL, NULL));
+    assert_ok(leat_pack_select(pack, path, rows, 8, &count, NULL));
+    assert_true(count == 3 && rows[0] == 0 && rows[1] == 3 && rows[2] == 6);
+    leat_pack_close(&pack);
+}
+
+static void other_packs_are_refused(void **state)
+{
+    leat_pack *pack = NULL;
+    leat_error err = {0};
+    uint64_t count = 7;
+    assert_ok(leat_pack_open(&pack, put("p.leat", "x", LEAT_FIELD_FLOAT, 9, UINT32_MAX),
+                             NULL, NULL));
+    assert_code(LEAT_EINVAL,
+                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_INT, 8, 99), NULL,
+                                 0, &count, &err));
+    assert_contains(err.message, "has 8 rows");
+    assert_code(LEAT_EINVAL,
+                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_INT, 9, 5), NULL,
+                                 0, &count, &err));
+    assert_contains(err.message, "row 5 is \"other\", but \"k5\" in");
+    assert_code(LEAT_EINVAL,
+                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_FLOAT, 9, 99),
+                                 NULL, 0, &count, &err));
+    assert_contains(err.message, "not a selection");
+    assert_code(LEAT_EINVAL, leat_pack_select(pack, at("p.leat"), NULL, 0, &count, &err));
+    assert_code(LEAT_ENOENT,
+                leat_pack_select(pack, at("nothing"), NULL, 0, &count, &err));
+    assert_code(LEAT_EINVAL, leat_pack_select(NULL, at("p.leat"), NULL, 0, &count, &err));
+    leat_pack_close(&pack);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+static int open_folder(void **state)
+{
+    snprintf(folder, sizeof folder, "/tmp/leat-selection-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int close_folder(void **state)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_a_selection_are_read),
+        cmocka_unit_test(selections_of_joined_packs_are_read),
+        cmocka_unit_test(other_packs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, open_folder, close_folder);
+}

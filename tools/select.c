@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat select`: choose samples of a pack by vectors and columns.
+ */
+#include <leat/select.h>
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+#include "curate/select_run.h"
+#include "io/file.h"
+
+#define CONFIG_MAX ((size_t)1 << 20)
+#define COLUMNS_MAX 256
+
+static const leat__param selecting[] = {
+    CLI_PATH("output", 'o', NULL, "PACK", "write the selection here"),
+    CLI_INT("count", 'n', "0", 0, 4e9, "N", "choose this many samples"),
+    CLI_FLOAT("share", 0, "0", 0, 1, "P", "choose this share of the samples"),
+    CLI_PATH("config", 'c', NULL, "FILE",
+             "read strategies from this YAML file; given options win"),
+    CLI_CHOICE("strategy", 's', NULL,
+               "diversity|weights|balance|typicality|similarity|random",
+               "choose by one strategy, without a file"),
+    CLI_PATH("embeddings", 'e', NULL, "PACK",
+             "vectors of the samples: leat embed writes them"),
+    CLI_STRING("with", 0, NULL, "PACKS",
+               "columns of the samples, separated by commas: leat check writes some"),
+    CLI_STRING("where", 0, NULL, "COND",
+               "choose only samples that meet this condition on their columns; see leat "
+               "help pack"),
+    CLI_PATH("previous", 0, NULL, "PACK",
+             "keep the samples of this selection and choose more"),
+    CLI_END,
+};
+
+static const leat__param one[] = {
+    CLI_FLOAT("min-distance", 0, "0", 0, 2, "D",
+              "diversity: leave out samples nearer than this to a chosen one"),
+    CLI_STRING("column", 0, NULL, "NAME",
+               "weights: prefer high values; balance: int column, or folder"),
+    CLI_FLOAT("strength", 0, "1", -16, 16, "S",
+              "weights, typicality, similarity: exponent; below 0 prefers low values"),
+    CLI_CHOICE("distribution", 0, "uniform", "uniform|input",
+               "balance: shares of the values"),
+    CLI_PATH("query", 0, NULL, "PACK", "similarity: vectors to be similar to"),
+    CLI_INT("neighbours", 0, "20", 1, 1000, "N",
+            "typicality: mean distance to this many others"),
+    CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S",
+            "random: another seed gives other samples"),
+    CLI_END,
+};
+
+static const leat__param running[] = {
+    CLI_FLAG("force", 'f', "replace a pack of that name"),
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15,
+              "refuse to start when more is needed, 0 = no limit"),
+    CLI_END,
+};
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                       uint64_t found)
+{
+    watch *w = cookie;
+    (void)bytes, (void)found;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, 0, 0);
+    return cli_interrupted(w->c);
+}
+
+/* Options of one strategy: CLI_USAGE when the strategy does not have them. */
+static int fill_strategy(cli *c, leat_select_strategy *s)
+{
+    static const uint32_t kinds[] = {LEAT_SELECT_DIVERSITY,  LEAT_SELECT_WEIGHTS,
+                                     LEAT_SELECT_BALANCE,    LEAT_SELECT_TYPICALITY,
+                                     LEAT_SELECT_SIMILARITY, LEAT_SELECT_RANDOM};
+    static const struct {
+        const char *name, *of;
+    } has[] = {{"min-distance", "diversity"},
+               {"column", "weights|balance"},
+               {"strength", "weights|typicality|similarity"},
+               {"distribution", "balance"},
+               {"query", "similarity"},
+               {"seed", "random"},
+               {"neighbours", "typicality"}};
+    const char *given = cli_str(c, "strategy");
+    for (size_t i = 0; i < LEAT_COUNT(has); i++) {
+        if (!cli_given(c, has[i].name)) continue;
+        if (given == NULL)
+            return cli_usage(c, "--%s needs --strategy %s", has[i].name, has[i].of);
+        if (strstr(has[i].of, given) == NULL)
+            return cli_usage(c, "--%s has no effect with --strategy %s", has[i].name,
+                             given);
+    }
+    if (given == NULL) return CLI_OK;
+    s->kind = kinds[cli_choice(c, "strategy")];
+    s->least = cli_float(c, "min-distance");
+    s->column = cli_str(c, "column");
+    s->strength = cli_float(c, "strength");
+    s->shares =
+        cli_choice(c, "distribution") == 1 ? LEAT_SHARES_INPUT : LEAT_SHARES_UNIFORM;
+    s->query = cli_str(c, "query");
+    s->seed = (uint64_t)cli_int(c, "seed");
+    s->neighbours = (uint32_t)cli_int(c, "neighbours");
+    if (s->strength == 0) return cli_usage(c, "--strength must not be 0");
+    return CLI_OK;
+}
+
+/* Splits a list in place. */
+static uint32_t split(char *list, const char **out, uint32_t room)
+{
+    uint32_t n = 0;
+    for (char *at = list; at && n < room; n++) {
+        char *comma = strchr(at, ',');
+        if (comma) *comma = 0;
+        out[n] = at;
+        at = comma ? comma + 1 : NULL;
+    }
+    return n;
+}
+
+static int finish(cli *c, const leat_select_stats *st)
+{
+    char took[24];
+    if (c->json) {
+        leat__buf buf;
+        leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+        leat__select_json(st, &buf);
+        int code = cli_json(c, &buf);
+        leat__buf_reset(&buf);
+        return code;
+    }
+    cli_out(c, "%llu of %llu samples selected", (unsigned long long)st->selected,
+            (unsigned long long)st->samples);
+    if (st->previous)
+        cli_out(c, " besides %llu of the previous selection",
+                (unsigned long long)st->previous);
+    if (st->excluded)
+        cli_out(c, ", %llu left out by conditions", (unsigned long long)st->excluded);
+    if (st->near) cli_out(c, ", %llu too near to others", (unsigned long long)st->near);
+    cli_out(c, "\n%s, %.1f CPU-seconds",
+            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
+    if (st->distances)
+        cli_out(c, "; %llu distances, the last sample at %.4f from the others",
+                (unsigned long long)st->distances, st->last_distance);
+    cli_out(c, "\n");
+    return CLI_OK;
+}
+
+static int select_rows(cli *c, leat_select_opts *o)
+{
+    leat_error err = {0};
+    leat_select_stats st = {.struct_size = sizeof st};
+    watch w = {.c = c};
+    o->progress = on_progress;
+    o->cookie = &w;
+    cli_progress_begin(&w.bar, c, "selecting", "samples", 0);
+    int rc = leat_select(o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc == 0) return finish(c, &st);
+    int code = cli_fail(c, &err);
+    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+    return code;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    leat_select_opts o;
+    leat_select_strategy strategy = {0};
+    const char *columns[COLUMNS_MAX];
+    char *config = NULL, *with = NULL;
+    size_t len;
+    int code = fill_strategy(c, &strategy);
+    if (code != CLI_OK) return code;
+    leat_select_opts_init(&o);
+    o.pack = cli_arg(c, 0);
+    o.output = cli_str(c, "output");
+    o.count = (uint64_t)cli_int(c, "count");
+    o.share = cli_float(c, "share");
+    o.vectors = cli_str(c, "embeddings");
+    o.where = cli_str(c, "where");
+    o.previous = cli_str(c, "previous");
+    o.strategies = &strategy;
+    o.strategy_count = strategy.kind != 0;
+    o.replace = cli_flag(c, "force");
+    o.threads = (uint32_t)cli_int(c, "threads");
+    o.memory = cli_bytes(c, "memory");
+    o.log = c->log;
+    if (cli_str(c, "config")) {
+        if (leat__file_load(cli_str(c, "config"), CONFIG_MAX, 1, &config, &len, &err) !=
+            0)
+            return cli_fail(c, &err);
+        o.config = config;
+        o.config_name = cli_str(c, "config");
+        if (strlen(config) != len)
+            code = cli_usage(c, "%s: has a zero byte in it", o.config_name);
+    }
+    if (cli_str(c, "with")) {
+        with = leat__strdup(LEAT__MEM_MISC, cli_str(c, "with"));
+        o.columns = columns;
+        o.column_count = with ? split(with, columns, COLUMNS_MAX) : 0;
+    }
+    if (code == CLI_OK) code = select_rows(c, &o);
+    leat__free(config);
+    leat__free(with);
+    return code;
+}
+
+const cli_command cli_cmd_select = {
+    .name = "select",
+    .summary = "choose samples of a pack by diversity, scores and balance",
+    .examples =
+        (const cli_example[]){
+            {"leat select photos.leat -e vectors.leat -s diversity -n 1000 -o "
+             "chosen.leat",
+             "a thousand images that are far from each other"},
+            {"leat select photos.leat -e vectors.leat -s diversity --min-distance 0.1 -o "
+             "chosen.leat",
+             "as many as differ by a distance of 0.1"},
+            {"leat select photos.leat --with photos.check.leat --where 'issues == 0 and "
+             "blur > 50' -o good.leat",
+             "all images without issues"},
+            {"leat select photos.leat -s balance --column label -n 5000 -o even.leat",
+             "the same number of each class"},
+            {"leat select photos.leat -e vectors.leat -c select.yaml --previous "
+             "chosen.leat -o more.leat",
+             "strategies of a file, besides what was chosen before"},
+            {"leat pack photos.leat -o few.leat --select chosen.leat",
+             "then: a pack of the chosen ones"},
+            {NULL, NULL}},
+    .description = "Writes columns beside the pack: a small pack with the same rows and "
+                   "keys that has selected (1 or 0), "
+                   "order, round, score, distance and reason. leat.Loader, leat load, "
+                   "leat pack and leat export take it "
+                   "with --select; no image is copied or removed.\n\n"
+                   "Samples are chosen one at a time: the one with the highest product "
+                   "of objective ^ strength over "
+                   "all strategies, the first of equal ones. The result is exact and the "
+                   "same for any number of threads.\n\n"
+                   "Strategies of a file: diversity (distance to the nearest chosen "
+                   "sample; min_distance), weights "
+                   "(column), balance (column; distribution: uniform, input, or shares "
+                   "of values), typicality (neighbours), "
+                   "similarity (query), random (seed), threshold (where). All have a "
+                   "strength. docs/images.md has an example.",
+    .args =
+        (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
+                               {.name = NULL}},
+    .options = {{"Selecting", selecting}, {"One strategy", one}, {"Running", running}},
+    .required = "output",
+    .json =
+        (const cli_key[]){
+            {"samples", "samples of the pack"},
+            {"selected", "samples chosen by this run"},
+            {"previous", "samples of the previous selection"},
+            {"round", "number of this selection, 0 without a previous one"},
+            {"excluded", "samples left out by conditions"},
+            {"near", "samples left out because they are too near to a chosen one"},
+            {"distances", "distances computed"},
+            {"last_distance", "distance of the last chosen sample to the others"},
+            {"plan_memory", "bytes of memory planned"},
+            {"seconds", "time taken"},
+            {"cpu_seconds", "CPU time taken"},
+            {NULL, NULL}},
+    .remote = true,
+    .run = run,
+};
