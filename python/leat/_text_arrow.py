@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text curation of Arrow tables and Parquet files.
 
-The texts go through JSONL files in a temporary folder, one per input, because that is what the
-filter reads. Rows that are kept are then taken from the table or the file by their number, so that other columns
+The texts go through JSONL files in a temporary folder, one per input, because that is what filter and
+deduplication read. Rows that are kept are then taken from the table or the file by their number, so that other columns
 never leave Arrow.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -21,13 +22,14 @@ from . import _check
 from ._errors import ArgumentError, DataError, ExistsError, NotFoundError, shown
 from ._formats_arrow import _pyarrow
 from ._pack import Path, Progress
-from ._text import filter_text
+from ._text import dedup_text, filter_text
 
 _ROWS = 4096  # read at a time
 _ROW = "row"
+_KEEP = "keep"  # the number by which a row of a cluster is kept
 
 
-def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str, id_field: str) -> int:
+def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str, id_field: str, keep_field: str | None = None) -> int:
     """Writes the texts as JSONL. Returns the number of rows. A row without a text becomes a bad line."""
     row = first
     with open(path, "w", encoding="utf-8") as out:
@@ -36,13 +38,16 @@ def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str,
             try:
                 texts = batch.column(names.index(text_field)).to_pylist()
                 ids = batch.column(names.index(id_field)).to_pylist() if id_field in names else [None] * len(texts)
+                keeps = batch.column(names.index(keep_field)).to_pylist() if keep_field is not None else [None] * len(texts)
             except UnicodeDecodeError as error:
                 raise DataError(f"{name}: row {row - first}: {error}") from error
-            for text, key in zip(texts, ids):
+            for text, key, keep in zip(texts, ids, keeps):
                 number = isinstance(key, (int, float)) and not isinstance(key, bool)
                 line: dict[str, Any] = {_ROW: row, "id": key if number else f"{name}:{row - first}" if key is None else str(key)}
                 if isinstance(text, str):
                     line["text"] = text
+                if isinstance(keep, (int, float)) and math.isfinite(keep):
+                    line[_KEEP] = keep
                 out.write(json.dumps(line, ensure_ascii=True) + "\n")
                 row += 1
     return row - first
@@ -87,6 +92,19 @@ def _kept_rows(folder: str) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
+def _table(table: Any, *needed: str) -> Any:
+    """The table as an Arrow table with the first of these columns, the text."""
+    pa = _pyarrow()
+    if not isinstance(table, pa.Table):
+        try:
+            table = pa.table(table)
+        except Exception as error:
+            raise ArgumentError(f"table: {shown(table)} is not an Arrow table") from error
+    if needed[0] not in table.column_names:
+        raise DataError(f"table: has no column {needed[0]!r}")
+    return table
+
+
 def filter_table(table: Any, *, text_field: str = "text", id_field: str = "id", columns: str | Sequence[str] | None = None,
                  profile: str | None = None, rules: dict[str, float | None] | None = None,
                  modify: str | Sequence[str] | None = None, lid: Path | None = None, lang: str | Sequence[str] | None = None,
@@ -100,16 +118,7 @@ def filter_table(table: Any, *, text_field: str = "text", id_field: str = "id", 
         columns: columns of the result; "+words" adds a score, "+lang" the language
         others: as in `filter_text`
     """
-    pa = _pyarrow()
-    _check.text("text_field", text_field)
-    _check.text("id_field", id_field)
-    if not isinstance(table, pa.Table):
-        try:
-            table = pa.table(table)
-        except Exception as error:
-            raise ArgumentError(f"table: {shown(table)} is not an Arrow table") from error
-    if text_field not in table.column_names:
-        raise DataError(f"table: has no column {text_field!r}")
+    table = _table(table, _check.text("text_field", text_field), _check.text("id_field", id_field))
     chosen = _Chosen(columns, modify is not None)
     with tempfile.TemporaryDirectory(prefix="leat-") as folder:
         path = os.path.join(folder, "rows.jsonl")
@@ -171,6 +180,62 @@ def _write_kept(files: list[str], counts: list[int], kept: Iterator[dict[str, An
     return names
 
 
+@contextlib.contextmanager
+def _output(folder: str, replace: bool) -> Iterator[str]:
+    """A work folder inside the output folder, which must not have the output of an earlier run."""
+    if os.path.exists(os.path.join(folder, "report.json")):
+        if not replace:
+            raise ExistsError(f"{folder}: has the output of an earlier run (use force=True to replace it)")
+        os.unlink(os.path.join(folder, "report.json"))  # while it is being replaced, the folder is incomplete
+    os.makedirs(folder, exist_ok=True)
+    work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _check_keep(name: str, keep_field: str | None, columns: list[str]) -> None:
+    if keep_field is not None and _check.text("keep_field", keep_field) not in columns:
+        raise DataError(f"{name}: has no column {keep_field!r}")
+
+
+def _write_inputs(files: list[str], work: str, text_field: str, id_field: str, keep_field: str | None) -> tuple[list[int], dict[str, str]]:
+    """Writes the texts of each file as JSONL. Returns the number of rows of each, and the Parquet file of each JSONL file."""
+    rows: list[int] = []
+    names: dict[str, str] = {}
+    for i, path in enumerate(files):
+        part = os.path.join(work, f"{i:08}.jsonl")
+        names[part] = path
+        with _open(path) as file:
+            columns = file.schema_arrow.names
+            if text_field not in columns:
+                raise DataError(f"{path}: has no column {text_field!r}")
+            _check_keep(path, keep_field, columns)
+            wanted = list(dict.fromkeys(name for name in (text_field, id_field, keep_field) if name in columns))
+            rows.append(_write_rows(file.iter_batches(_ROWS, columns=wanted), path, sum(rows), part, text_field, id_field, keep_field))
+    return rows, names
+
+
+def _publish(folder: str, work: str, lists: Sequence[str], files: list[str], made: list[str], result: dict[str, Any]) -> None:
+    """Moves lists and kept rows to the output folder, the report last."""
+    for name in lists:
+        here, there = os.path.join(work, "out", name), os.path.join(folder, name)
+        if os.path.exists(here):
+            os.replace(here, there)
+        elif os.path.exists(there):  # of an earlier run
+            os.unlink(there)
+    for old in glob.glob(os.path.join(glob.escape(folder), "kept-*.parquet")):
+        os.unlink(old)
+    for name in made:
+        os.replace(os.path.join(work, name), os.path.join(folder, name))
+    result.update(files=len(files), bytes_in=sum(os.path.getsize(path) for path in files), shards=len(made),
+                  bytes_out=sum(os.path.getsize(os.path.join(folder, name)) for name in made))
+    with open(os.path.join(work, "report.json"), "w", encoding="utf-8") as page:
+        json.dump({key: value for key, value in result.items() if key != "looked"}, page)
+    os.replace(os.path.join(work, "report.json"), os.path.join(folder, "report.json"))
+
+
 def _rename_inputs(path: str, names: dict[str, str]) -> None:
     """Lists of dropped rows and of bad rows name the Parquet file and the row, not the temporary file and its line."""
     with open(path, encoding="utf-8") as lines, open(path + ".new", "w", encoding="utf-8") as out:
@@ -211,23 +276,8 @@ def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: s
     replace = _check.flag("force", force)
     chosen = _Chosen(columns, modify is not None)
     files = _parquet_files(source)
-    if os.path.exists(os.path.join(folder, "report.json")):
-        if not replace:
-            raise ExistsError(f"{folder}: has the output of an earlier run (use force=True to replace it)")
-        os.unlink(os.path.join(folder, "report.json"))  # while it is being replaced, the folder is incomplete
-    os.makedirs(folder, exist_ok=True)
-    work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
-    try:
-        rows, names, first = [], {}, 0
-        for i, path in enumerate(files):
-            part = os.path.join(work, f"{i:08}.jsonl")
-            names[part] = path
-            with _open(path) as file:
-                if text_field not in file.schema_arrow.names:
-                    raise DataError(f"{path}: has no column {text_field!r}")
-                wanted = [name for name in (text_field, id_field) if name in file.schema_arrow.names]
-                rows.append(_write_rows(file.iter_batches(_ROWS, columns=wanted), path, first, part, text_field, id_field))
-            first += rows[-1]
+    with _output(folder, replace) as work:
+        rows, names = _write_inputs(files, work, text_field, id_field, None)
         out = os.path.join(work, "out")
         result = filter_text(list(names), out, profile=profile, rules=rules, modify=modify, lid=lid, lang=lang, lang_min=lang_min,
                              columns=chosen.of_filter(), report=report, look=look, seed=seed, on_error=on_error, threads=threads,
@@ -235,16 +285,74 @@ def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: s
         made = _write_kept(files, rows, _kept_rows(out), work, chosen, text_field, compression)
         for name in ("reasons.jsonl", "bad.jsonl"):
             _rename_inputs(os.path.join(out, name), names)
-            os.replace(os.path.join(out, name), os.path.join(folder, name))
-        for old in glob.glob(os.path.join(glob.escape(folder), "kept-*.parquet")):
-            os.unlink(old)
-        for name in made:
-            os.replace(os.path.join(work, name), os.path.join(folder, name))
-        result.update(files=len(files), bytes_in=sum(os.path.getsize(path) for path in files), shards=len(made),
-                      bytes_out=sum(os.path.getsize(os.path.join(folder, name)) for name in made))
-        with open(os.path.join(work, "report.json"), "w", encoding="utf-8") as page:
-            json.dump({key: value for key, value in result.items() if key != "looked"}, page)
-        os.replace(os.path.join(work, "report.json"), os.path.join(folder, "report.json"))
+        _publish(folder, work, ("reasons.jsonl", "bad.jsonl"), files, made, result)
         return result
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+
+
+_DEDUP_FILES = ("clusters.jsonl", "changed.jsonl", "bad.jsonl", "index.leat-dedup")
+
+
+def dedup_table(table: Any, *, text_field: str = "text", id_field: str = "id", kind: str = "fuzzy", normalize: bool = False,
+                words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float = 0, clusters: str = "star",
+                compatible: str = "none", level: str = "document", keep: str = "first", keep_field: str | None = None,
+                against: Path | None = None, threads: int = 0, memory: int | str = 0) -> tuple[Any, dict[str, Any]]:
+    """The rows of an Arrow table that are left when duplicates are removed, and the report; see `dedup_text`.
+
+    >>> unique, report = leat.dedup_table(table, threshold=0.8)
+
+    Parameters
+        table: a pyarrow.Table, or anything that pyarrow.table() takes
+        keep_field: column of numbers: with keep="field" the row with the largest is kept
+        others: as in `dedup_text`
+    """
+    table = _table(table, _check.text("text_field", text_field), _check.text("id_field", id_field))
+    _check_keep("table", keep_field, table.column_names)
+    chosen = _Chosen(None, level != "document")
+    with tempfile.TemporaryDirectory(prefix="leat-") as folder:
+        path = os.path.join(folder, "rows.jsonl")
+        _write_rows(table.to_batches(_ROWS), "table", 0, path, text_field, id_field, keep_field)
+        report = dedup_text(path, os.path.join(folder, "out"), kind=kind, normalize=normalize, words=words, chars=chars, bands=bands,
+                            rows=rows, threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
+                            keep_field=None if keep_field is None else _KEEP, against=against, threads=threads, memory=memory)
+        return chosen.table(table, list(_kept_rows(os.path.join(folder, "out"))), 0, text_field), report
+
+
+def dedup_parquet(source: Path | Sequence[Path], output: Path, *, text_field: str = "text", id_field: str = "id",
+                  kind: str = "fuzzy", normalize: bool = False, words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0,
+                  threshold: float = 0, clusters: str = "star", compatible: str = "none", level: str = "document",
+                  keep: str = "first", keep_field: str | None = None, bands_per_iteration: int = 0, index: bool = False,
+                  against: Path | None = None, report: Path | Sequence[Path] | None = None, compression: str = "zstd",
+                  on_error: str = "skip", threads: int = 0, memory: int | str = 0, force: bool = False,
+                  progress: Progress | None = None) -> dict[str, Any]:
+    """Removes duplicate rows of Parquet files by their text; see `dedup_text`. Needs pyarrow.
+
+    >>> leat.dedup_parquet("crawl", "unique", kind="fuzzy", memory="4G")
+
+    The folder gets kept-00000.parquet and so on (one for each input, rows in order), clusters.jsonl, bad.jsonl and report.json. The
+    texts are written to the folder as JSONL while the run lasts. An interrupted run cannot be resumed.
+
+    Parameters
+        source: Parquet files, folders or patterns
+        output: folder for kept rows, clusters, bad rows and the report
+        keep_field: column of numbers: with keep="field" the row with the largest is kept
+        compression: "none", "snappy", "gzip" or "zstd"
+        others: as in `dedup_text`
+    """
+    _check.text("text_field", text_field)
+    _check.text("id_field", id_field)
+    _check.one_of("compression", compression, {"none": 0, "snappy": 1, "gzip": 2, "zstd": 3})
+    folder = _check.utf8_path("output", output)
+    replace = _check.flag("force", force)
+    chosen = _Chosen(None, level != "document")
+    files = _parquet_files(source)
+    with _output(folder, replace) as work:
+        counts, names = _write_inputs(files, work, text_field, id_field, keep_field)
+        out = os.path.join(work, "out")
+        result = dedup_text(list(names), out, kind=kind, normalize=normalize, words=words, chars=chars, bands=bands, rows=rows,
+                            threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
+                            keep_field=None if keep_field is None else _KEEP, bands_per_iteration=bands_per_iteration, index=index,
+                            against=against, report=report, on_error=on_error, threads=threads, memory=memory, progress=progress)
+        made = _write_kept(files, counts, _kept_rows(out), work, chosen, text_field, compression)
+        _rename_inputs(os.path.join(out, "bad.jsonl"), names)
+        _publish(folder, work, _DEDUP_FILES, files, made, result)
+        return result

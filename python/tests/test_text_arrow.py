@@ -76,3 +76,53 @@ def test_parquet_wrong(tmp_path):
     with pytest.raises(leat.ArgumentError):
         leat.filter_table(7, profile="c4@paper")
     assert not list((tmp_path / "o").iterdir())
+
+
+def similar(n=300, start=0):
+    """Every third row is like the one before it, with a larger score."""
+    texts = []
+    for i in range(start, start + n):
+        seed = i - (i % 3 == 2)
+        words = [f"w{seed}x{k}" for k in range(60)]
+        texts.append(" ".join(words[:-1] + ["changed"] if seed != i else words))
+    return pa.table({"key": list(range(start, start + n)), "body": texts, "score": [float(i) for i in range(n)], "blob": [b"x"] * n})
+
+
+def test_dedup_table():
+    source = similar()
+    kept, report = leat.dedup_table(source, text_field="body", id_field="key")
+    assert (report["documents"], report["kept"], report["removed"]) == (300, 200, 100) and kept.schema == source.schema
+    assert kept["key"].to_pylist() == [i for i in range(300) if i % 3 != 2]
+    last, _ = leat.dedup_table(source, text_field="body", keep="field", keep_field="score")
+    assert last["key"].to_pylist() == [i for i in range(300) if i % 3 != 1]
+    exact, report = leat.dedup_table({"text": ["a b", "a  B", "c"]}, kind="exact", normalize=True)
+    assert exact["text"].to_pylist() == ["a b", "c"]
+    lines, _ = leat.dedup_table({"text": ["one\ntwo", "two\nthree"]}, kind="exact", level="line")
+    assert lines["text"].to_pylist() == ["one\ntwo", "three"]
+    with pytest.raises(leat.DataError, match="'absent'"):
+        leat.dedup_table(source, text_field="body", keep="field", keep_field="absent")
+    with pytest.raises(leat.ArgumentError):
+        leat.dedup_table({"text": ["a"]}, kind="exact", bands=3)
+
+
+def test_dedup_parquet(tmp_path):
+    (tmp_path / "in").mkdir()
+    pq.write_table(similar(3000), tmp_path / "in" / "a.parquet", row_group_size=700)
+    pq.write_table(similar(0), tmp_path / "in" / "b.parquet")
+    pq.write_table(similar(30, 30), tmp_path / "in" / "c.parquet")  # all of them are in the first file
+    out = tmp_path / "out"
+    report = leat.dedup_parquet(tmp_path / "in", out, text_field="body", id_field="key", index=True, report=tmp_path / "r.json")
+    assert (report["documents"], report["kept"], report["shards"]) == (3030, 2000, 3)
+    read = [pq.read_table(out / f"kept-{i:05}.parquet") for i in range(3)]
+    assert [t.num_rows for t in read] == [2000, 0, 0] and read[0].schema == similar(3).schema
+    clusters = [json.loads(line) for line in (out / "clusters.jsonl").read_text().splitlines()]
+    assert len(clusters) == 1030 and clusters[0]["id"] == 2 and clusters[0]["kept"] == 1
+    assert json.loads((out / "report.json").read_text())["kept"] == 2000 and (tmp_path / "r.json").exists()
+    assert sorted(path.name for path in out.iterdir()) == ["bad.jsonl", "clusters.jsonl", "index.leat-dedup", "kept-00000.parquet",
+                                                           "kept-00001.parquet", "kept-00002.parquet", "report.json"]
+    with pytest.raises(leat.ExistsError):
+        leat.dedup_parquet(tmp_path / "in", out, text_field="body")
+    again = leat.dedup_parquet(tmp_path / "in" / "c.parquet", tmp_path / "again", text_field="body", against=out)
+    assert again["kept"] == 0 and again["removed_against"] == 30
+    report = leat.dedup_parquet(tmp_path / "in" / "c.parquet", out, text_field="body", compatible="datasketch", force=True)
+    assert report["kept"] == 20 and not (out / "index.leat-dedup").exists() and not (out / "kept-00001.parquet").exists()
