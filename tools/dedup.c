@@ -23,6 +23,9 @@ static const leat__param finding[] = {
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
     CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
     CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "fuzzy, images: least similarity of duplicates, 0 = 0.7"),
+    CLI_CHOICE("compatible", 0, "none", "none|datasketch|datasketch-legacy|datatrove",
+               "fuzzy: make this tool's signatures; documents that share a band are duplicates, "
+               "unless --threshold is given"),
     CLI_CHOICE("clusters", 0, "star", "star|components",
                "star: every removed document is similar to the kept one; components: chains count"),
     CLI_CHOICE("keep", 0, "first", "first|longest|field|largest|quality|pack",
@@ -90,6 +93,7 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->rows = (uint32_t)cli_int(c, "rows");
     o->threshold = cli_float(c, "threshold");
     o->clusters = (uint32_t)cli_choice(c, "clusters");
+    o->compatible = (uint32_t)cli_choice(c, "compatible");
     o->keep = (uint32_t)cli_choice(c, "keep");
     o->keep_field = cli_str(c, "keep-field");
     o->plan_only = cli_flag(c, "plan");
@@ -199,6 +203,8 @@ static int run(cli *c)
         inputs[i - 1] = cli_arg(c, i);
     if (leat__str_eq(cli_arg(c, 0), "images")) return dedup_images(c, inputs, (uint32_t)(n - 1));
     fill(c, &o);
+    if (o.compatible && o.threshold == 0 && cli_given(c, "clusters") && !o.clusters)
+        return cli_usage(c, "--compatible makes components: --clusters star needs a --threshold");
     watch w = {.c = c};
     o.inputs = inputs;
     o.input_count = (uint32_t)(n - 1);
@@ -225,6 +231,8 @@ const cli_command cli_cmd_dedup = {
                                "shingles of 24 characters"},
                               {"leat dedup fuzzy may -o may-unique --against april-unique --index",
                                "a new batch, without reading the old one"},
+                              {"leat dedup fuzzy crawl -o unique --compatible datatrove",
+                               "the clusters that datatrove finds"},
                               {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
                               {"leat dedup images photos.leat -o dup.leat --csv pairs.csv",
                                "equal and similar images"},

@@ -30,7 +30,8 @@ int dedup_kind_check(cli *c)
                                        "rows",        "clusters",     "keep-field", "plan",
                                        "text-field",  "id-field",     "on-error",   "compress",
                                        "shard-bytes", "max-document", "resume",     "bands-per-iteration",
-                                       "checkpoint",  "report"};
+                                       "checkpoint",  "report",       "index",      "against",
+                                       "level",       "compatible"};
     static const char *const images[] = {"csv", "orientations", "windows", "across", "list-probable"};
     const bool is_images = leat__str_eq(cli_arg(c, 0), "images");
     const char *keep = cli_str(c, "keep");

@@ -175,6 +175,14 @@ typedef enum leat_dedup_level {
     LEAT_LEVEL_PARAGRAPH = 2 /* exact: the same for paragraphs, which blank lines separate */
 } leat_dedup_level;
 
+/* Whose MinHash signatures are made. */
+typedef enum leat_dedup_compatible {
+    LEAT_COMPATIBLE_NONE = 0,              /* leat's own sketches, the fastest */
+    LEAT_COMPATIBLE_DATASKETCH = 1,        /* datasketch 2.0, its default scheme */
+    LEAT_COMPATIBLE_DATASKETCH_LEGACY = 2, /* its scheme "legacy", the only one before 2.0 */
+    LEAT_COMPATIBLE_DATATROVE = 3          /* datatrove 0.10, English */
+} leat_dedup_compatible;
+
 /* 0 and NULL mean the default given. */
 typedef struct leat_dedup_opts {
     uint32_t struct_size;
@@ -213,6 +221,10 @@ typedef struct leat_dedup_opts {
     uint32_t level;      /* leat_dedup_level */
     const char *report;  /* files, with commas: NAME.html (a page), NAME.json (its data): sizes of
                           * clusters, similarities, the largest clusters */
+    uint32_t compatible; /* leat_dedup_compatible, fuzzy: signatures equal to another tool's. Without
+                          * a threshold, documents that share a band are duplicates, and `clusters`
+                          * is always LEAT_CLUSTERS_COMPONENTS */
+    uint32_t reserved2;
 } leat_dedup_opts;
 
 LEAT_API void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size);
@@ -254,6 +266,18 @@ LEAT_API int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stat
 
 /* Chance that two documents of this similarity share one of the bands. */
 LEAT_API double leat_dedup_chance(double similarity, uint32_t bands, uint32_t rows);
+
+/* MinHash signatures of texts in memory, equal to those of another tool. One signer per thread. */
+typedef struct leat_text_signer leat_text_signer;
+/* `compatible` is a leat_dedup_compatible other than NONE. Shingles are of `words` words, or of
+ * `chars` characters if `words` is 0. `values` (at most 1024) is bands times rows. */
+LEAT_API int leat_text_signer_open(leat_text_signer **signer, uint32_t compatible, uint32_t words,
+                                   uint32_t chars, uint32_t values, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_text_signer_close(leat_text_signer **signer);
+/* The signature of a text (UTF-8) into out[values]; *shingles of them, and none without any.
+ * LEAT_EDATA when it is not UTF-8. */
+LEAT_API int leat_text_signer_run(leat_text_signer *signer, const char *text, size_t len, uint64_t *out,
+                                  uint32_t *shingles, leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- Decontamination ----------------------------------------------------------------------- */
 

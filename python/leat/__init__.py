@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ._schema import Field
     from ._select import select
     from ._train import embed, export_model, predict, train
-    from ._text import decontaminate_text, dedup_text, filter_text, score_text, text_names
-    from ._text_arrow import filter_parquet, filter_table
+    from ._text import decontaminate_text, dedup_text, filter_text, score_text, text_names, text_signatures
+    from ._text_arrow import dedup_parquet, dedup_table, filter_parquet, filter_table
     from ._writer import Writer, compact, delete
 
 # What needs NumPy is imported when it is first used: `import leat` is quick.
@@ -47,7 +47,7 @@ _LATER = {
     "compact": "_writer", "delete": "_writer",
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
-    "filter_parquet": "_text_arrow", "filter_table": "_text_arrow", "filter_text": "_text", "dedup_text": "_text", "decontaminate_text": "_text", "score_text": "_text", "text_names": "_text",
+    "dedup_parquet": "_text_arrow", "dedup_table": "_text_arrow", "filter_parquet": "_text_arrow", "filter_table": "_text_arrow", "filter_text": "_text", "dedup_text": "_text", "decontaminate_text": "_text", "score_text": "_text", "text_names": "_text", "text_signatures": "_text",
     "append": "_pack", "pack": "_pack", "export": "_pack", "merge": "_pack", "split": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
     "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images", "select": "_select",
@@ -58,9 +58,10 @@ __all__ = [
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_text", "delete", "diagnose", "embed",
+    "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_parquet", "dedup_table", "dedup_text", "delete", "diagnose", "embed",
     "export", "export_model", "filter_parquet", "filter_table", "filter_text", "from_dataset",
     "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "select", "split", "text_names",
+    "text_signatures",
     "train", "__version__",
 ]
 

@@ -15,6 +15,7 @@ from ._pack import Path, Progress, _run
 _COMPRESS = {"none": 0, "gzip": 1, "zstd": 2}
 _CLUSTERS = {"star": 0, "components": 1}
 _KEEP = {"first": 0, "longest": 1, "field": 2}
+_COMPATIBLE = {"none": 0, "datasketch": 1, "datasketch-legacy": 2, "datatrove": 3}
 _LEVELS = {"document": 0, "line": 1, "paragraph": 2}
 _POLICIES = {"skip": 0, "fail": 1}
 _FLAGS = {"force": "replace", "plan": "plan_only"}  # their names in C
@@ -111,7 +112,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                memory: int | str = 0, bands_per_iteration: int = 0, checkpoint: int | str = 0,
                force: bool = False, resume: bool = False, plan: bool = False,
                index: bool = False, against: Path | None = None, level: str = "document",
-               report: Path | Sequence[Path] | None = None,
+               report: Path | Sequence[Path] | None = None, compatible: str = "none",
                progress: Progress | None = None) -> dict[str, Any]:
     """Removes duplicate documents from JSONL files; what `leat dedup` does.
 
@@ -136,6 +137,8 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         index: save an index of the kept documents, for `against` of later runs
         level: exact: "line" or "paragraph" takes repeated ones out of the texts
         report: file or files for a report: NAME.html is a page with cluster sizes and similarities, NAME.json its data
+        compatible: fuzzy: make signatures of "datasketch", "datasketch-legacy" or "datatrove"; documents that share a band
+            are duplicates, joined by chains, unless `threshold` is given
         against: output folder of an earlier run with `index`: also remove what is like its documents
         others: as in `filter_text`
     """
@@ -149,6 +152,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         threshold=_check.real("threshold", threshold, 0, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
         level=_check.one_of("level", level, _LEVELS), report=_pages(report),
+        compatible=_check.one_of("compatible", compatible, _COMPATIBLE),
         against=None if against is None else _check.utf8_path("against", against),
         keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),
         id_field=_check.text("id_field", id_field),
@@ -212,3 +216,28 @@ def score_text(texts: str | Iterable[str]) -> dict[str, float] | dict[str, list[
 def text_names() -> dict[str, dict[str, str]]:
     """Profiles, scores and modifiers with what they are."""
     return {kind: dict(rows) for kind, rows in zip(("profiles", "scores", "modifiers"), _leat.text_names())}
+
+
+def text_signatures(texts: str | Iterable[str], *, compatible: str = "datatrove", words: int = 0, chars: int = 0,
+                    values: int = 112) -> list[int] | None | list[list[int] | None]:
+    """MinHash signatures, equal bit for bit to those of another tool: of a text, or a list for several texts.
+
+    >>> len(leat.text_signatures("one two three four five six"))
+    112
+
+    Parameters
+        texts: a text, or several
+        compatible: "datatrove" (0.10), "datasketch" (2.0) or "datasketch-legacy" (before 2.0), with their seed 1
+        words, chars: words of a shingle (5), or shingles of characters instead
+        values: values of a signature
+
+    A text without a shingle has the signature None.
+    """
+    family = _check.one_of("compatible", compatible, {name: value for name, value in _COMPATIBLE.items() if value})
+    n, letters = _check.whole("words", words, 0, 64), _check.whole("chars", chars, 0, 1024)
+    if n and letters:
+        raise ArgumentError("words and chars: give one of them")
+    count = _check.whole("values", values, 1, 1024)
+    several = [_check.text("texts", texts)] if isinstance(texts, str) else [_check.text("texts", text) for text in _check.several("texts", texts)]
+    rows = _leat.text_signatures(several, family, n or (0 if letters else 5), letters, count)
+    return rows[0] if isinstance(texts, str) else rows

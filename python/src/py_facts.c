@@ -303,6 +303,7 @@ PyMethodDef py_facts_methods[] = {
     {"select", (PyCFunction)(void (*)(void))py_select, METH_VARARGS | METH_KEYWORDS,
      "Chooses samples; see leat.select."},
     {"selection", py_selection, METH_VARARGS, "selection(packs, path): rows as bytes of uint64 numbers."},
+    {"text_signatures", py_text_signatures, METH_VARARGS, "MinHash signatures of a list of texts."},
     {"score_text", py_score_text, METH_VARARGS, "Scores of a list of texts."},
     {"text_names", py_text_names, METH_NOARGS, "Profiles, scores and modifiers."},
     {"doctor_judge", py_doctor_judge, METH_VARARGS,

@@ -141,7 +141,7 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
                             "threads",    "memory",      "shard_bytes", "max_document",
                             "compress",   "fail_on_bad", "replace",     "resume",
                             "plan_only",  "checkpoint",  "index",       "against",
-                            "level",      "report",      NULL};
+                            "level",      "report",      "compatible",  NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_opts o;
     leat_dedup_stats stats = {0};
@@ -154,11 +154,11 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_dedup_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzIz", names, &inputs, &o.output, &control, &o.kind,
+            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzIzI", names, &inputs, &o.output, &control, &o.kind,
             &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold, &o.clusters,
             &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads,
             &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint,
-            &index, &o.against, &o.level, &o.report))
+            &index, &o.against, &o.level, &o.report, &o.compatible))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
     o.inputs = r.paths;
@@ -261,6 +261,47 @@ PyObject *py_score_text(PyObject *module, PyObject *args)
         if (row == NULL || PyList_SetItem(rows, i, row) != 0) Py_CLEAR(rows);
     }
     leat_text_scorer_close(&scorer);
+    return rows;
+}
+
+/* The signature as a list, None for a text without shingles. */
+static PyObject *sign_one(leat_text_signer *signer, PyObject *text, uint64_t *values, uint32_t n)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    Py_ssize_t len;
+    uint32_t shingles;
+    const char *data = PyUnicode_AsUTF8AndSize(text, &len);
+    if (data == NULL) return NULL;
+    if (leat_text_signer_run(signer, data, (size_t)len, values, &shingles, &err) != 0)
+        return py_raise(&err);
+    if (shingles == 0) Py_RETURN_NONE;
+    PyObject *row = PyList_New(n);
+    for (uint32_t i = 0; row != NULL && i < n; i++) {
+        PyObject *value = PyLong_FromUnsignedLongLong(values[i]);
+        if (value == NULL || PyList_SetItem(row, i, value) != 0) Py_CLEAR(row);
+    }
+    return row;
+}
+
+PyObject *py_text_signatures(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_text_signer *signer = NULL;
+    PyObject *texts, *rows;
+    unsigned int compatible, words, chars, n;
+    uint64_t values[1024];
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OIIII", &texts, &compatible, &words, &chars, &n)) return NULL;
+    Py_ssize_t count = PyList_Size(texts);
+    if (count < 0) return NULL;
+    if (leat_text_signer_open(&signer, compatible, words, chars, n, &err) != 0) return py_raise(&err);
+    rows = PyList_New(count);
+    for (Py_ssize_t i = 0; rows != NULL && i < count; i++) {
+        PyObject *row = sign_one(signer, PyList_GetItem(texts, i), values, n);
+        if (row == NULL || PyList_SetItem(rows, i, row) != 0) Py_CLEAR(rows);
+    }
+    leat_text_signer_close(&signer);
     return rows;
 }
 

@@ -113,14 +113,17 @@ def test_text(inside):
         f.write('{"text": "a text that has at least as many words as thirteen which is what it takes"}\n')
     every_argument(leat.decontaminate_text, {"source": "t.jsonl", "output": "clean", "evals": "e.jsonl", "force": True})
     every_argument(leat.score_text, {})
+    every_argument(leat.text_signatures, {"texts": "one"})
 
 
 def test_text_arrow(inside):
     pq = pytest.importorskip("pyarrow.parquet")
     rows = {"text": ["one line of text"]}
     every_argument(leat.filter_table, {"table": rows})
+    every_argument(leat.dedup_table, {"table": rows})
     pq.write_table(pytest.importorskip("pyarrow").table(rows), "t.parquet")
     every_argument(leat.filter_parquet, {"source": "t.parquet", "output": "rows", "force": True})
+    every_argument(leat.dedup_parquet, {"source": "t.parquet", "output": "unique", "force": True})
 
 
 def test_images(inside, plain):

@@ -154,3 +154,34 @@ def test_decontaminate(tmp_path):
     assert leat.decontaminate_text(tmp_path / "c.jsonl", tmp_path / "m", min_matches=2, **evals)["contaminated"] == 0
     with pytest.raises(leat.Error, match="13 words"):
         leat.decontaminate_text(tmp_path / "c.jsonl", tmp_path / "x", evals=tmp_path / "c.jsonl", eval_field="id")
+
+
+def test_signatures():
+    """Values of datatrove 0.10.1 and datasketch 2.0.0, whose shingles are those of `text_signatures`."""
+    text = "The quick brown fox jumps over the lazy dog."
+    assert leat.text_signatures(text, values=4) == [0x1a10a3766a5db31, 0x7cf7c5470a629, 0x2fb173cb0ecaa96, 0xcb37cf59dcb52fb]
+    assert leat.text_signatures([text, "one"], values=4, compatible="datasketch") == [
+        [0x129709bb, 0x194807b, 0x61dcf577, 0x1fa75b75], leat.text_signatures("one", values=4, compatible="datasketch")]
+    assert leat.text_signatures("one two three four") is None
+    with pytest.raises(leat.ArgumentError):
+        leat.text_signatures(text, chars=3)
+    with pytest.raises(leat.ArgumentError):
+        leat.text_signatures(text, compatible="none")
+
+
+@pytest.mark.parametrize("scheme", ["affine32", "legacy"])
+def test_signatures_of_datasketch(scheme):
+    """Against datasketch itself, where it is installed."""
+    datasketch = pytest.importorskip("datasketch", minversion="2.0")
+    text = "Größe ÉCOLE İstanbul ΟΔΟΣ one two three four five six"
+    words = text.lower().split()
+    theirs = datasketch.MinHash(num_perm=112, scheme=scheme)
+    theirs.update_batch([" ".join(words[i:i + 5]).encode() for i in range(len(words) - 4)])
+    assert leat.text_signatures(text, compatible="datasketch" if scheme == "affine32" else "datasketch-legacy") == theirs.hashvalues.tolist()
+
+
+def test_dedup_compatible(docs, tmp_path):
+    report = leat.dedup_text(docs, tmp_path / "c", compatible="datasketch")
+    assert report["candidates"] == report["verified"] > 0
+    checked = leat.dedup_text(docs, tmp_path / "v", compatible="datasketch", threshold=0.99)
+    assert checked["removed"] < report["removed"]

@@ -28,6 +28,11 @@ leat__hash128 leat__hash128_of(const void *data, size_t len, uint64_t seed)
     return (leat__hash128){.low = h.low64, .high = h.high64};
 }
 
+uint64_t leat__xxh64(const void *data, size_t len)
+{
+    return XXH64(data, len, 0);
+}
+
 leat__hasher *leat__hasher_open(uint64_t seed)
 {
     leat__hasher *h = leat__alloc_aligned(LEAT__MEM_MISC, sizeof *h, 64);

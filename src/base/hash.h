@@ -15,6 +15,9 @@ typedef struct leat__hash128 {
 uint64_t leat__hash64(const void *data, size_t len, uint64_t seed);
 leat__hash128 leat__hash128_of(const void *data, size_t len, uint64_t seed);
 
+/* XXH64, for hashes equal to those of other tools. */
+uint64_t leat__xxh64(const void *data, size_t len);
+
 /* Streaming: the result equals that of one call over all bytes. */
 typedef struct leat__hasher leat__hasher;
 leat__hasher *leat__hasher_open(uint64_t seed); /* NULL when out of memory */

@@ -23,7 +23,7 @@ static leat__index_header header_of(const leat__dedup *d)
 {
     const leat_dedup_opts *o = d->opts;
     leat__index_header h = {.version = VERSION,
-                            .kind = o->kind,
+                            .kind = o->kind | o->compatible << 8,
                             .normalize = o->normalize != 0,
                             .words = o->shingle_words,
                             .chars = o->shingle_chars,
@@ -32,6 +32,15 @@ static leat__index_header header_of(const leat__dedup *d)
                             .sketch_bytes = d->sketch_bytes};
     memcpy(h.magic, MAGIC, sizeof h.magic);
     return h;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const fuzzy[] = {"fuzzy", "fuzzy (datasketch)", "fuzzy (datasketch-legacy)",
+                                        "fuzzy (datatrove)"};
+    uint32_t compatible = kind >> 8;
+    if ((kind & 255) == LEAT_DEDUP_EXACT) return "exact";
+    return compatible < LEAT_COUNT(fuzzy) ? fuzzy[compatible] : "another kind of";
 }
 
 /* The footer: the hash of the records and, after them, of the header. */
@@ -57,7 +66,7 @@ static int check_header(const leat__dedup *d, const char *path, const leat__inde
         return leat__fail(err, LEAT_ESTATE,
                           "%s: was made by %s deduplication with %u words, %u characters, %u bands, %u "
                           "rows, normalize=%u (use the same)",
-                          path, h->kind == LEAT_DEDUP_EXACT ? "exact" : "fuzzy", h->words, h->chars,
+                          path, kind_name(h->kind), h->words, h->chars,
                           h->bands, h->rows, h->normalize);
     if (size < sizeof *h + FOOTER || h->bytes != size - sizeof *h - FOOTER ||
         h->documents >= UINT32_MAX)

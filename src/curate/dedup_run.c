@@ -26,6 +26,16 @@ void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size)
     leat__sized_init(opts, struct_size);
 }
 
+static int check_compatible(leat_dedup_opts *o, leat_error *err)
+{
+    if (o->compatible > LEAT_COMPATIBLE_DATATROVE)
+        return leat__fail(err, LEAT_EINVAL, "compatible: %u is not valid", o->compatible);
+    if (o->compatible == LEAT_COMPATIBLE_DATATROVE && o->shingle_chars > 0)
+        return leat__fail(err, LEAT_EINVAL, "datatrove has shingles of words, not of characters");
+    if (o->compatible && o->threshold == 0) o->clusters = LEAT_CLUSTERS_COMPONENTS;
+    return 0;
+}
+
 static int check_fuzzy(leat_dedup_opts *o, leat_error *err)
 {
     if (o->shingle_words == 0 && o->shingle_chars == 0) o->shingle_words = 5;
@@ -38,8 +48,9 @@ static int check_fuzzy(leat_dedup_opts *o, leat_error *err)
     if (o->bands > LEAT__BANDS_MAX || o->bands * o->rows > LEAT__SKETCH_MAX)
         return leat__fail(err, LEAT_EINVAL, "%u bands of %u rows: at most %d bands and %d values in all",
                           o->bands, o->rows, LEAT__BANDS_MAX, LEAT__SKETCH_MAX);
-    if (o->threshold == 0) o->threshold = 0.7;
-    if (!(o->threshold > 0 && o->threshold <= 1))
+    LEAT_TRY(check_compatible(o, err));
+    if (o->threshold == 0 && !o->compatible) o->threshold = 0.7;
+    if (!(o->threshold >= 0 && o->threshold <= 1))
         return leat__fail(err, LEAT_EINVAL, "threshold: %g is not between 0 and 1", o->threshold);
     return 0;
 }
@@ -75,9 +86,10 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
         LEAT_TRY(check_fuzzy(o, err));
     } else {
         if (o->shingle_words || o->shingle_chars || o->bands || o->rows || o->threshold != 0 ||
-            o->bands_per_iteration)
-            return leat__fail(err, LEAT_EINVAL,
-                              "shingles, bands, rows and threshold go with fuzzy deduplication");
+            o->bands_per_iteration || o->compatible)
+            return leat__fail(
+                err, LEAT_EINVAL,
+                "shingles, bands, rows, threshold and compatible go with fuzzy deduplication");
         o->bands = 1;
     }
     if (o->bands_per_iteration > o->bands)
@@ -112,6 +124,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     /* bytes agree by chance, 1 in 256 */
     d->need_equal =
         d->fuzzy ? (uint32_t)ceil((o->threshold * 255 + 1) / 256 * d->sketch_bytes - 1e-9) : EXACT_BYTES;
+    if (d->fuzzy && o->threshold == 0) d->need_equal = 0; /* sharing a band is enough */
     d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
     uint64_t max_line = leat__text_flow_max_line(&d->pass, d->memory, o->max_document);
     LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, max_line, err));

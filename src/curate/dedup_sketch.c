@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "curate/dedup_index.h"
+#include "text/minhash.h"
 
 #define LARGE (256u << 10)
 #define ID_BYTES 64 /* of an id made from the file and line; ids of the input count as text */
@@ -23,7 +24,9 @@ enum { FLAG_NONE, FLAG_DOCUMENT, FLAG_EMPTY };
 
 typedef struct worker {
     leat__sketcher sketcher;
+    leat__minhasher *minhasher; /* instead, for signatures of other tools */
     uint32_t values[LEAT__SKETCH_MAX];
+    uint64_t signature[LEAT__SKETCH_MAX];
 } worker;
 
 static uint32_t first_band(const leat__dedup *d)
@@ -36,21 +39,41 @@ static uint32_t bands_now(const leat__dedup *d)
     return LEAT_MIN(d->st.bands_at_once, d->bands - first_band(d));
 }
 
+static int open_shingles(const leat__dedup *d, worker *w, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    if (w->minhasher)
+        return leat__minhasher_init(w->minhasher, o->compatible, o->shingle_words, o->shingle_chars,
+                                    d->bands * d->rows, err);
+    return leat__sketcher_init(&w->sketcher, d->fuzzy ? o->shingle_words : 1,
+                               d->fuzzy ? o->shingle_chars : 0, err);
+}
+
+static void close_shingles(worker *w)
+{
+    leat__sketcher_reset(&w->sketcher);
+    if (w->minhasher) leat__minhasher_reset(w->minhasher);
+}
+
 static int setup(void *cookie, void **ctx, leat_error *err)
 {
     leat__dedup *d = cookie;
     worker *w = LEAT_NEW(CURATE, worker);
     if (!w) return leat__fail_nomem(err, sizeof *w, "a worker");
     *ctx = w;
-    uint32_t words = !d->fuzzy ? 1 : d->opts->shingle_words;
-    return leat__sketcher_init(&w->sketcher, words, d->fuzzy ? d->opts->shingle_chars : 0, err);
+    if (d->opts->compatible) {
+        w->minhasher = LEAT_NEW(CURATE, leat__minhasher);
+        if (!w->minhasher) return leat__fail_nomem(err, sizeof *w->minhasher, "a worker");
+    }
+    return open_shingles(d, w, err);
 }
 
 static void teardown(void *cookie, void *ctx)
 {
     worker *w = ctx;
     if (!w) return;
-    leat__sketcher_reset(&w->sketcher);
+    close_shingles(w);
+    leat__free(w->minhasher);
     leat__free(w);
 }
 
@@ -58,7 +81,8 @@ static uint64_t need(void *cookie, uint64_t longest)
 {
     const leat__dedup *d = cookie;
     leat__sketcher s = {.words = d->fuzzy ? d->opts->shingle_words : 1, .chars = d->opts->shingle_chars};
-    return longest > LARGE ? leat__sketcher_need(&s, longest) : 0;
+    if (longest <= LARGE) return 0;
+    return d->opts->compatible ? leat__minhasher_need(longest) : leat__sketcher_need(&s, longest);
 }
 
 /* The 16 bytes shared by equal texts; `empty` when normalising leaves nothing. */
@@ -86,12 +110,34 @@ static bool wants_digests(const leat__dedup *d)
     return d->opts->index && d->st.iteration == 0;
 }
 
+/* Makes the values of a text; `empty` when it has no shingles. */
+static int make_values(const leat__dedup *d, worker *w, size_t len, bool *empty, leat_error *err)
+{
+    uint32_t n = 0;
+    if (w->minhasher) n = leat__minhasher_sign(w->minhasher, len, w->signature);
+    else LEAT_TRY(leat__sketcher_shingles(&w->sketcher, len, &n, err));
+    *empty = n == 0;
+    if (n > 0 && !w->minhasher)
+        leat__sketch_fss(w->sketcher.shingle, n, d->bands * d->rows, w->values);
+    return 0;
+}
+
+static void put_digests(const leat__dedup *d, const worker *w, uint32_t from, uint32_t bands,
+                        leat__buf *out)
+{
+    for (uint32_t b = from; b < from + bands; b++) {
+        uint64_t digest = w->minhasher ? leat__minhash_band(w->signature + b * d->rows, d->rows)
+                                       : leat__sketch_band(w->values + b * d->rows, d->rows);
+        leat__buf_append(out, &digest, 8);
+    }
+}
+
 /* Digests and sketch of the text in the sketcher, appended to `out`. */
 static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, bool *empty,
                       leat_error *err)
 {
     uint8_t bytes[LEAT__SKETCH_MAX];
-    uint32_t from = first_band(d), bands = bands_now(d), n;
+    uint32_t bands = bands_now(d);
     if (!d->fuzzy) {
         LEAT_TRY(exact_sketch(d, w, len, bytes, empty, err));
         leat__buf_append(out, bytes, 8);
@@ -99,23 +145,16 @@ static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, boo
         if (wants_digests(d)) leat__buf_append(out, bytes, 8);
         return 0;
     }
-    LEAT_TRY(leat__sketcher_shingles(&w->sketcher, len, &n, err));
-    *empty = n == 0;
-    if (n == 0) {
+    LEAT_TRY(make_values(d, w, len, empty, err));
+    if (*empty) {
         leat__buf_zeros(out, 8 * bands + d->sketch_bytes + (wants_digests(d) ? 8 * d->bands : 0));
         return 0;
     }
-    leat__sketch_fss(w->sketcher.shingle, n, d->bands * d->rows, w->values);
-    for (uint32_t b = from; b < from + bands; b++) {
-        uint64_t digest = leat__sketch_band(w->values + b * d->rows, d->rows);
-        leat__buf_append(out, &digest, 8);
-    }
-    leat__sketch_bytes(w->values, d->sketch_bytes, bytes);
+    put_digests(d, w, first_band(d), bands, out);
+    if (w->minhasher) leat__minhash_bytes(w->signature, d->sketch_bytes, bytes);
+    else leat__sketch_bytes(w->values, d->sketch_bytes, bytes);
     leat__buf_append(out, bytes, d->sketch_bytes);
-    for (uint32_t b = 0; b < d->bands && wants_digests(d); b++) {
-        uint64_t digest = leat__sketch_band(w->values + b * d->rows, d->rows);
-        leat__buf_append(out, &digest, 8);
-    }
+    if (wants_digests(d)) put_digests(d, w, 0, d->bands, out);
     return 0;
 }
 
@@ -125,8 +164,10 @@ static int put_document(leat__dedup *d, worker *w, leat__chunk *c, const leat__l
     leat__buf *out = &c->out[0];
     size_t flag_at = out->len;
     bool empty = false;
-    LEAT_TRY(leat__sketcher_reserve(&w->sketcher, r->text.raw_len, err));
-    size_t len = leat__jsonl_text(&r->text, w->sketcher.text, &c->count[N_LONE]);
+    LEAT_TRY(w->minhasher ? leat__minhasher_reserve(w->minhasher, r->text.raw_len, err)
+                          : leat__sketcher_reserve(&w->sketcher, r->text.raw_len, err));
+    size_t len = leat__jsonl_text(&r->text, w->minhasher ? w->minhasher->text : w->sketcher.text,
+                                  &c->count[N_LONE]);
     double keep = (double)len;
     if (d->opts->keep == LEAT_KEEP_FIELD)
         keep = r->keep.kind == LEAT__JSONL_NUMBER ? leat__jsonl_number(&r->keep) : -INFINITY;
@@ -191,9 +232,8 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     }
     put_gaps(c, &next, c->document + c->lines);
     if (c->longest > LARGE) {
-        uint32_t words = w->sketcher.words, chars = w->sketcher.chars;
-        leat__sketcher_reset(&w->sketcher);
-        LEAT_TRY(leat__sketcher_init(&w->sketcher, words, chars, err));
+        close_shingles(w);
+        LEAT_TRY(open_shingles(d, w, err));
     }
     return c->out[0].status == 0 && c->out[1].status == 0
                ? 0

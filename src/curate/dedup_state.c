@@ -159,7 +159,8 @@ int leat__dedup_settings(leat__dedup *d, leat_error *err)
     if (!h) return leat__fail_nomem(err, 0, "a hash");
     const uint64_t numbers[] = {o->kind,  o->normalize,   o->shingle_words, o->shingle_chars,
                                 d->bands, d->rows,        d->need_equal,    o->clusters,
-                                o->keep,  o->max_document, o->index,      d->against};
+                                o->keep,  o->max_document, o->index,      d->against,
+                                o->compatible};
     const char *const texts[] = {d->names.text_field, d->names.id_field,
                                  o->keep_field ? o->keep_field : ""};
     leat__hasher_update(h, numbers, sizeof numbers);

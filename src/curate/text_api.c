@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The small parts of include/leat/text.h: lists of names, and scores of texts in memory.
+ * The small parts of include/leat/text.h: lists of names, scores and signatures of texts in memory.
  */
 #include <leat/text.h>
 
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "text/minhash.h"
 #include "text/modify.h"
 #include "text/rule.h"
 #include "text/sketch.h"
@@ -44,6 +45,15 @@ double leat_dedup_chance(double similarity, uint32_t bands, uint32_t rows)
     return leat__sketch_curve(similarity, bands, rows);
 }
 
+static int check_utf8(const char *text, size_t len, leat_error *err)
+{
+    size_t good = leat__utf8_check((const uint8_t *)text, len);
+    if (good == len) return 0;
+    leat__fail(err, LEAT_EDATA, "the text is not valid UTF-8 at byte %zu", good);
+    leat__error_at(err, NULL, -1, (int64_t)good);
+    return LEAT_EDATA;
+}
+
 struct leat_text_scorer {
     leat__scorer s;
 };
@@ -71,16 +81,54 @@ int leat_text_scorer_run(leat_text_scorer *scorer, const char *text, size_t len,
 {
     LEAT_REQUIRE(scorer != NULL && (text != NULL || len == 0) && (out != NULL || count == 0), err);
     leat__scorer *s = &scorer->s;
-    size_t good = leat__utf8_check((const uint8_t *)text, len);
-    if (good < len) {
-        leat__fail(err, LEAT_EDATA, "the text is not valid UTF-8 at byte %zu", good);
-        leat__error_at(err, NULL, -1, (int64_t)good);
-        return LEAT_EDATA;
-    }
+    LEAT_TRY(check_utf8(text, len, err));
     LEAT_TRY(leat__scorer_reserve(s, len, err));
     if (len > 0) memcpy(s->text, text, len);
     LEAT_TRY(leat__scorer_run(s, len, err));
     for (uint32_t i = 0; i < LEAT_MIN(count, leat__score_total); i++)
         out[i] = leat__score_value(i, &s->counts);
+    return 0;
+}
+
+struct leat_text_signer {
+    leat__minhasher m;
+};
+
+int leat_text_signer_open(leat_text_signer **signer, uint32_t compatible, uint32_t words, uint32_t chars,
+                          uint32_t values, leat_error *err)
+{
+    LEAT_REQUIRE(signer != NULL, err);
+    *signer = NULL;
+    if (compatible < LEAT_COMPATIBLE_DATASKETCH || compatible > LEAT_COMPATIBLE_DATATROVE)
+        return leat__fail(err, LEAT_EINVAL, "compatible: %u is not valid", compatible);
+    if (values == 0 || values > LEAT__SKETCH_MAX)
+        return leat__fail(err, LEAT_EINVAL, "%u values: 1 to %d are possible", values, LEAT__SKETCH_MAX);
+    if ((words > 0) == (chars > 0))
+        return leat__fail(err, LEAT_EINVAL, "shingles are of words or of characters: give one of them");
+    if (compatible == LEAT_COMPATIBLE_DATATROVE && chars > 0)
+        return leat__fail(err, LEAT_EINVAL, "datatrove has shingles of words, not of characters");
+    *signer = LEAT_NEW(CURATE, leat_text_signer);
+    if (!*signer) return leat__fail_nomem(err, sizeof **signer, "a signer");
+    int rc = leat__minhasher_init(&(*signer)->m, compatible, words, chars, values, err);
+    if (rc != 0) leat_text_signer_close(signer);
+    return rc;
+}
+
+void leat_text_signer_close(leat_text_signer **signer)
+{
+    if (signer == NULL || *signer == NULL) return;
+    leat__minhasher_reset(&(*signer)->m);
+    leat__free(*signer);
+    *signer = NULL;
+}
+
+int leat_text_signer_run(leat_text_signer *signer, const char *text, size_t len, uint64_t *out,
+                         uint32_t *shingles, leat_error *err)
+{
+    LEAT_REQUIRE(signer != NULL && (text != NULL || len == 0) && out != NULL && shingles != NULL, err);
+    LEAT_TRY(check_utf8(text, len, err));
+    LEAT_TRY(leat__minhasher_reserve(&signer->m, len, err));
+    if (len > 0) memcpy(signer->m.text, text, len);
+    *shingles = leat__minhasher_sign(&signer->m, len, out);
     return 0;
 }

@@ -96,7 +96,7 @@ $ leat filter in.jsonl --config nothing.yaml
 = 4
 
 $ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --config d.yaml
-! leat dedup: shingles, bands, rows and threshold go with fuzzy deduplication
+! leat dedup: shingles, bands, rows, threshold and compatible go with fuzzy deduplication
 = 2
 
 $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
@@ -197,8 +197,23 @@ $ leat dedup exact in.jsonl -o small --level line --report x.html
 ! leat dedup: keep, index, against, resume and report go with whole documents, not lines
 = 2
 
+$ leat dedup fuzzy in.jsonl -o trove --compatible datatrove --words 3 --bands 40 --rows 1 --quiet; cat trove/clusters.jsonl
+! leat dedup: warning: 1 line could not be read: see trove/bad.jsonl
+4 documents: 2 kept, 2 removed in 1 clusters
+...
+{"id":"d2","kept":"d1","similarity":1.0000}
+{"id":"d3","kept":"d1","similarity":1.0000}
+
+$ leat dedup fuzzy in.jsonl -o small --compatible datasketch --clusters star
+! leat dedup: --compatible makes components: --clusters star needs a --threshold (see leat dedup --help)
+= 2
+
+$ leat dedup fuzzy in.jsonl -o small --compatible datatrove --chars 9
+! leat dedup: datatrove has shingles of words, not of characters
+= 2
+
 $ leat dedup exact in.jsonl -o small --bands 3
-! leat dedup: shingles, bands, rows and threshold go with fuzzy deduplication
+! leat dedup: shingles, bands, rows, threshold and compatible go with fuzzy deduplication
 = 2
 
 $ leat dedup similar in.jsonl -o small

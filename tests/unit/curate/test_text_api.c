@@ -33,8 +33,30 @@ static void scores_of_a_text(void **state)
     assert_no_leaks();
 }
 
+static void signatures_of_a_text(void **state)
+{
+    leat_text_signer *s = NULL;
+    uint64_t out[2];
+    uint32_t shingles;
+    leat_error err;
+    assert_ok(leat_text_signer_open(&s, LEAT_COMPATIBLE_DATATROVE, 2, 0, 2, &err));
+    assert_ok(leat_text_signer_run(s, "one two three", 13, out, &shingles, &err));
+    assert_int_equal(shingles, 2);
+    assert_ok(leat_text_signer_run(s, "one", 3, out, &shingles, &err));
+    assert_int_equal(shingles, 0);
+    assert_code(LEAT_EDATA, leat_text_signer_run(s, "one \xff", 5, out, &shingles, &err));
+    leat_text_signer_close(&s);
+    assert_code(LEAT_EINVAL, leat_text_signer_open(&s, LEAT_COMPATIBLE_NONE, 2, 0, 2, &err));
+    assert_code(LEAT_EINVAL, leat_text_signer_open(&s, LEAT_COMPATIBLE_DATATROVE, 0, 2, 2, &err));
+    assert_code(LEAT_EINVAL, leat_text_signer_open(&s, LEAT_COMPATIBLE_DATASKETCH, 2, 2, 2, &err));
+    assert_code(LEAT_EINVAL, leat_text_signer_open(&s, LEAT_COMPATIBLE_DATASKETCH, 2, 0, 2000, &err));
+    assert_null(s);
+    assert_no_leaks();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(scores_of_a_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(scores_of_a_text),
+                                       cmocka_unit_test(signatures_of_a_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
