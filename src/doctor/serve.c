@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The live page: a small HTTP server on the loopback interface, off unless asked for. Answers GET
- * only, for its own host names only (a page elsewhere must not reach it with its own name), and
- * sends nothing that would make a browser fetch anything from anywhere else.
- *
- * libmicrohttpd is loaded when the first page is served: a trainer does not load it and the TLS
- * libraries that it needs. Its header stays in this file; its one thread calls `answer`.
+ * The live page on the loopback interface, off unless asked for. io/httpd.h is its server, whose one
+ * thread calls `answer`. libmicrohttpd is loaded when the first page is served: a trainer does not
+ * load it and the TLS libraries that it needs.
  */
 #include <string.h>
 
@@ -16,14 +13,13 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "base/thread.h"
 #include "doctor/frame.h"
 #include "doctor/judge.h"
 #include "doctor/report.h"
 #include "doctor/serve.h"
+#include "io/httpd.h"
 #include "probe/meter.h"
 
-#define ANSWER_MAX ((size_t)16 << 20)
 #define FRAMES_SHOWN 1200u
 
 /* ---- Answers, without HTTP ---- */
@@ -130,105 +126,19 @@ uint32_t leat__serve_answer(leat_doctor_watch *w, const char *path, leat__buf *o
     return 500;
 }
 
-bool leat__serve_host_ok(const char *host)
-{
-    static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
-    for (size_t i = 0; host != NULL && i < LEAT_COUNT(names); i++) {
-        size_t len = strlen(names[i]);
-        if (strncmp(host, names[i], len) == 0 && (host[len] == '\0' || host[len] == ':')) return true;
-    }
-    return false;
-}
-
 /* ---- The server ---- */
 
-#ifdef LEAT_HAVE_HTTP
-#include <arpa/inet.h>
-#include <dlfcn.h>
-#include <microhttpd.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-static struct {
-    leat__once once;
-    bool ok;
-    struct MHD_Daemon *(*start)(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback accept,
-                                void *accept_cookie, MHD_AccessHandlerCallback handler, void *cookie, ...);
-    void (*stop)(struct MHD_Daemon *daemon);
-    const union MHD_DaemonInfo *(*info)(struct MHD_Daemon *daemon, enum MHD_DaemonInfoType type, ...);
-    struct MHD_Response *(*response)(size_t len, void *data, enum MHD_ResponseMemoryMode mode);
-    enum MHD_Result (*header)(struct MHD_Response *r, const char *name, const char *value);
-    enum MHD_Result (*queue)(struct MHD_Connection *c, unsigned status, struct MHD_Response *r);
-    void (*destroy)(struct MHD_Response *r);
-    const char *(*lookup)(struct MHD_Connection *c, enum MHD_ValueKind kind, const char *key);
-} mhd = {.once = LEAT__ONCE_INIT};
-
-static void load_library(void)
-{
-    const struct {
-        const char *name;
-        void *slot;
-    } symbols[] = {
-        {"MHD_start_daemon", &mhd.start},
-        {"MHD_stop_daemon", &mhd.stop},
-        {"MHD_get_daemon_info", &mhd.info},
-        {"MHD_create_response_from_buffer", &mhd.response},
-        {"MHD_add_response_header", &mhd.header},
-        {"MHD_queue_response", &mhd.queue},
-        {"MHD_destroy_response", &mhd.destroy},
-        {"MHD_lookup_connection_value", &mhd.lookup},
-    };
-    void *lib = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-    mhd.ok = lib != NULL;
-    for (size_t i = 0; i < LEAT_COUNT(symbols) && mhd.ok; i++) {
-        void *found = dlsym(lib, symbols[i].name);
-        memcpy(symbols[i].slot, &found, sizeof found);
-        mhd.ok = found != NULL;
-    }
-}
-
 struct leat_doctor_server {
-    struct MHD_Daemon *daemon;
+    leat__httpd *httpd;
     leat_doctor_watch *watch;
-    uint16_t port;
 };
 
-static enum MHD_Result send_text(struct MHD_Connection *c, uint32_t status, const char *type,
-                                 const leat__buf *text)
+static void answer(void *cookie, const leat__httpd_request *r, leat__httpd_answer *a)
 {
-    struct MHD_Response *r = mhd.response(text->len, (void *)leat__buf_str(text), MHD_RESPMEM_MUST_COPY);
-    if (r == NULL) return MHD_NO;
-    mhd.header(r, "Content-Type", type);
-    mhd.header(r, "Cache-Control", "no-store");
-    mhd.header(r, "X-Content-Type-Options", "nosniff");
-    mhd.header(r, "Content-Security-Policy",
-               "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-               "connect-src 'self'; base-uri 'none'; form-action 'none'");
-    enum MHD_Result rc = mhd.queue(c, status, r);
-    mhd.destroy(r);
-    return rc;
-}
-
-static enum MHD_Result answer(void *cookie, struct MHD_Connection *c, const char *url, const char *method,
-                              const char *version, const char *upload, size_t *upload_size, void **request)
-{
-    leat_doctor_server *s = cookie;
-    const char *type = "text/plain", *host = mhd.lookup(c, MHD_HEADER_KIND, "Host");
-    leat__buf out;
-    uint32_t status = 403;
-
-    (void)version;
-    (void)upload;
-    (void)request;
-    if (*upload_size > 0) return MHD_NO;
-    leat__buf_init(&out, LEAT__MEM_DOCTOR, ANSWER_MAX);
-    if (strcmp(method, "GET") != 0)
-        status = 405;
-    else if (leat__serve_host_ok(host))
-        status = leat__serve_answer(s->watch, url, &out, &type);
-    enum MHD_Result rc = send_text(c, status, type, &out);
-    leat__buf_reset(&out);
-    return rc;
+    const leat_doctor_server *s = cookie;
+    a->policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                "connect-src 'self'; base-uri 'none'; form-action 'none'";
+    a->status = leat__serve_answer(s->watch, r->path, &a->body, &a->type);
 }
 
 int leat_doctor_serve(leat_doctor_server **out, leat_doctor_watch *watch, uint16_t port, leat_error *err)
@@ -236,34 +146,20 @@ int leat_doctor_serve(leat_doctor_server **out, leat_doctor_watch *watch, uint16
     LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
     LEAT_REQUIRE(watch != NULL, err);
-    leat__once_run(&mhd.once, load_library);
-    if (!mhd.ok)
-        return leat__fail(err, LEAT_ENOTSUP,
-                          "the live page needs libmicrohttpd, which is not installed "
-                          "(Debian: libmicrohttpd12)");
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-
     leat_doctor_server *s = LEAT_NEW(DOCTOR, leat_doctor_server);
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a server");
     s->watch = watch;
-    s->daemon = mhd.start(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, port, NULL, NULL, answer, s,
-                          MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_CONNECTION_LIMIT, 16u,
-                          MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
-    if (s->daemon == NULL) {
-        leat__free(s);
-        return leat__fail(err, LEAT_EEXIST, "port %u on 127.0.0.1 cannot be opened: is it taken?", port);
-    }
-    const union MHD_DaemonInfo *info = mhd.info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    s->port = info != NULL ? info->port : port;
-    *out = s;
-    return 0;
+    const leat__httpd_opts o = {
+        .port = port, .cat = LEAT__MEM_DOCTOR, .what = "the live page", .handler = answer, .cookie = s};
+    int rc = leat__httpd_open(&s->httpd, &o, err);
+    if (rc == 0) *out = s;
+    else leat__free(s);
+    return rc;
 }
 
 uint16_t leat_doctor_server_port(const leat_doctor_server *s)
 {
-    if (s == NULL) return 0;
-    return s->port;
+    return s == NULL ? 0 : leat__httpd_port(s->httpd);
 }
 
 void leat_doctor_server_close(leat_doctor_server **out)
@@ -271,29 +167,7 @@ void leat_doctor_server_close(leat_doctor_server **out)
     if (out == NULL) return;
     leat_doctor_server *s = *out;
     if (s == NULL) return;
-    mhd.stop(s->daemon);
+    leat__httpd_close(&s->httpd);
     leat__free(s);
     *out = NULL;
 }
-
-#else
-
-int leat_doctor_serve(leat_doctor_server **out, leat_doctor_watch *watch, uint16_t port, leat_error *err)
-{
-    (void)watch;
-    (void)port;
-    *out = NULL;
-    return leat__fail(err, LEAT_ENOTSUP, "this build has no HTTP server (libmicrohttpd)");
-}
-
-uint16_t leat_doctor_server_port(const leat_doctor_server *s)
-{
-    (void)s;
-    return 0;
-}
-
-void leat_doctor_server_close(leat_doctor_server **out)
-{
-    *out = NULL;
-}
-#endif

@@ -5,15 +5,11 @@
 #ifndef LEAT_DOCTOR_SERVE_H
 #define LEAT_DOCTOR_SERVE_H
 
-#include <stdbool.h>
-
 #include <leat/doctor.h>
 
 #include "base/buf.h"
 
 /* The answer to GET `path` and its type; returns the HTTP status. */
 uint32_t leat__serve_answer(leat_doctor_watch *w, const char *path, leat__buf *out, const char **type);
-/* True when a Host header is this machine's loopback. */
-bool leat__serve_host_ok(const char *host);
 
 #endif
