@@ -203,7 +203,7 @@ int leat__columns_append(leat_packer *packer, const void *key, size_t key_size, 
 
 /* ---- reading ---- */
 
-static bool has_columns(const leat_pack *pack)
+bool leat__columns_are(const leat_pack *pack)
 {
     leat_field fields[F_COUNT];
     make_fields(fields);
@@ -222,7 +222,7 @@ int leat__columns_open(leat__columns *c, const char *path, leat_error *err)
     memset(c, 0, sizeof *c);
     LEAT_TRY(leat_pack_open(&c->pack, path, NULL, err));
     int rc = 0;
-    if (!has_columns(c->pack))
+    if (!leat__columns_are(c->pack))
         rc = leat__fail(err, LEAT_EFORMAT, "%s: not the columns of leat check", path);
     else rc = leat_sample_open(&c->sample, c->pack, err);
     c->count = leat_pack_count(c->pack);

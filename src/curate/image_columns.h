@@ -46,6 +46,8 @@ typedef struct leat__columns {
     uint64_t count;
 } leat__columns;
 
+/* True when a pack has these columns. */
+bool leat__columns_are(const leat_pack *pack);
 /* Refuses packs that do not have these columns (LEAT_EFORMAT). */
 int leat__columns_open(leat__columns *c, const char *path, leat_error *err) LEAT_MUST_CHECK;
 void leat__columns_close(leat__columns *c);

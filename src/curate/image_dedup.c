@@ -5,6 +5,8 @@
  */
 #include "curate/image_dedup.h"
 
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +137,61 @@ static int number_clusters(deduping *d, leat_error *err)
 
 enum { F_CLUSTER, F_KEEP, F_DUPLICATE_OF, F_SIMILARITY, F_ORIENTATION, F_PACK, F_ROW, F_COUNT };
 
+static void describe_pack(leat__json *j, const char *fingerprint, uint64_t samples)
+{
+    leat__json_object(j);
+    leat__json_kstr(j, "fingerprint", fingerprint);
+    leat__json_ku64(j, "samples", samples);
+    leat__json_end(j);
+}
+
+/* Adds the packs whose images an input has: itself, or those that its columns were made from. False when it
+ * is another source. */
+static bool describe_input(leat__json *j, const char *input)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info = {.struct_size = sizeof info};
+    char hex[24];
+    uint64_t sum = 0;
+    if (leat_pack_open(&pack, input, NULL, NULL) != 0) return false;
+    (void)leat_pack_info_read(pack, &info, sizeof info);
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)info.fingerprint);
+    const bool is_columns = leat__columns_are(pack);
+    json_t *root = is_columns ? json_loads(leat_pack_provenance(pack), 0, NULL) : NULL;
+    const json_t *packs = json_object_get(json_object_get(root, "source"), "packs");
+    for (size_t i = 0; i < json_array_size(packs); i++) {
+        const json_t *p = json_array_get(packs, i), *name = json_object_get(p, "fingerprint");
+        const uint64_t samples = (uint64_t)json_integer_value(json_object_get(p, "samples"));
+        describe_pack(j, json_is_string(name) ? json_string_value(name) : "", samples);
+        sum += samples;
+    }
+    if (!is_columns) describe_pack(j, hex, info.samples);
+    json_decref(root);
+    leat_pack_close(&pack);
+    return !is_columns || sum == info.samples;
+}
+
+/* {"kind":"leat dedup images 1","packs":[{"fingerprint":…,"samples":…}]}: the rows of these packs follow each
+ * other. Without "packs" when an input is not a pack. */
+static int make_provenance(const deduping *d, leat__buf *out, leat_error *err)
+{
+    leat__json j;
+    leat__buf packs;
+    bool known = true;
+    leat__buf_init(&packs, LEAT__MEM_CURATE, 16u << 20);
+    leat__json_init(&j, &packs, 0);
+    leat__json_array(&j);
+    for (uint32_t i = 0; i < d->opts->input_count && known; i++)
+        known = describe_input(&j, d->opts->inputs[i]);
+    leat__json_end(&j);
+    leat__buf_puts(out, "{\"kind\":\"leat dedup images 1\"");
+    if (known) leat__buf_printf(out, ",\"packs\":%s", leat__buf_str(&packs));
+    leat__buf_puts(out, "}");
+    int rc = leat__buf_status(&packs) != 0 ? leat__buf_status(&packs) : leat__buf_status(out);
+    leat__buf_reset(&packs);
+    return rc == 0 ? 0 : leat__fail_nomem(err, out->len, "provenance");
+}
+
 static int create_pack(deduping *d, leat_error *err)
 {
     static const leat_field fields[F_COUNT] = {
@@ -146,12 +203,17 @@ static int create_pack(deduping *d, leat_error *err)
         [F_PACK] = {.name = "pack", .type = LEAT_FIELD_INT},
         [F_ROW] = {.name = "row", .type = LEAT_FIELD_INT}};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    leat__buf provenance;
+    leat__buf_init(&provenance, LEAT__MEM_CURATE, 16u << 20);
+    int rc = make_provenance(d, &provenance, err);
     o.fields = fields;
     o.field_count = F_COUNT;
-    o.provenance = "{\"kind\":\"leat dedup images 1\"}";
+    o.provenance = leat__buf_str(&provenance);
     o.replace = d->opts->replace;
     o.no_sync = d->opts->no_sync;
-    return leat_packer_open(&d->packer, d->opts->output, &o, err);
+    if (rc == 0) rc = leat_packer_open(&d->packer, d->opts->output, &o, err);
+    leat__buf_reset(&provenance);
+    return rc;
 }
 
 static int write_row(deduping *d, uint32_t at, const char *key, size_t size, leat_error *err)
