@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The page of `leat view`: looking at the images of a pack and the columns beside it in a browser. A
+ * server on the loopback interface; every path begins with a random token, without which nothing is
+ * answered.
+ *
+ * GET  /TOKEN/                       the page
+ *      /TOKEN/facts                  rows, columns, selection, memory
+ *      /TOKEN/rows?q&from&count      rows of a query (view_query.h)
+ *      /TOKEN/histogram?q&column     distribution of a column among them
+ *      /TOKEN/groups?q&column&from&count   rows with the same value side by side
+ *      /TOKEN/map?q&column           or x and y: points, as bytes
+ *      /TOKEN/similar?row&column&count     nearest rows by cosine
+ *      /TOKEN/sample?row             all values of a row
+ *      /TOKEN/t/ROW?s                thumbnail
+ *      /TOKEN/i/ROW                  image
+ * POST /TOKEN/select                 {"rows":[…],"on":true} or {"q":{…},"on":false}
+ *      /TOKEN/save                   the selection as a new file
+ */
+#ifndef LEAT_VIEW_VIEW_H
+#define LEAT_VIEW_VIEW_H
+
+#include <stdint.h>
+
+#include "io/httpd.h"
+
+typedef struct leat__view leat__view;
+
+/* 0 and NULL mean the default given. */
+typedef struct leat__view_opts {
+    const char *pack;
+    const char *const *with; /* packs of columns made from it */
+    uint32_t with_count;
+    const char *field;     /* images; the first image field */
+    const char *selection; /* a selection: its rows are selected at first; none */
+    const char *save;      /* path of saved selections; PACK.selection.leat, without PACK's ending */
+    uint64_t memory;       /* for columns and results: 1 GiB */
+} leat__view_opts;
+
+/* LEAT_EINVAL: no images, or columns of another pack. */
+int leat__view_open(leat__view **v, const leat__view_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+void leat__view_close(leat__view **v);
+
+uint32_t leat__view_row_count(const leat__view *v);
+uint32_t leat__view_column_count(const leat__view *v);
+const char *leat__view_token(const leat__view *v);
+
+/* Answers one request; any thread. */
+void leat__view_answer(void *view, const leat__httpd_request *request, leat__httpd_answer *answer);
+
+/* Starts the server; port 0 = any free one. stop ends it, and any long work of it, at once. */
+int leat__view_serve(leat__view *v, uint16_t port, leat_error *err) LEAT_MUST_CHECK;
+void leat__view_stop(leat__view *v);
+uint16_t leat__view_port(const leat__view *v);
+
+#endif

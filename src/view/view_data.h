@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rows that a view shows: a pack with images, and packs with columns beside it that were made
+ * from it (their provenance names its fingerprint). Columns are read when they are first needed and
+ * held as numbers or text within a budget; the least recently used ones are dropped.
+ *
+ * The caller serialises all calls, except that the packs themselves may be read by any thread.
+ */
+#ifndef LEAT_VIEW_VIEW_DATA_H
+#define LEAT_VIEW_VIEW_DATA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <leat/pack.h>
+
+#include "base/mem.h"
+
+#define LEAT__VIEW_COLUMNS_MAX 512
+#define LEAT__VIEW_SOURCES_MAX 64
+
+typedef enum leat__view_kind {
+    LEAT__VIEW_NUMBER,
+    LEAT__VIEW_TEXT,
+    LEAT__VIEW_VECTOR, /* floats, the same number in every row */
+} leat__view_kind;
+
+typedef enum leat__view_origin {
+    LEAT__VIEW_FIELD, /* a field of its source */
+    LEAT__VIEW_KEY,
+    LEAT__VIEW_WIDTH, /* facts about the image in the index */
+    LEAT__VIEW_HEIGHT,
+    LEAT__VIEW_BYTES,
+} leat__view_origin;
+
+typedef struct leat__view_column {
+    char *name; /* unique */
+    leat__view_kind kind;
+    leat__view_origin origin;
+    uint32_t source, field;
+    bool whole;         /* integers */
+    bool bits;          /* each bit of the number has a name */
+    char **names;       /* of values (classes) or bits; NULL when there are none */
+    uint32_t name_count;
+    uint32_t dim, dtype; /* VECTOR */
+    /* Held, or NULL: */
+    double *number;   /* NaN = no value */
+    uint64_t *start;  /* TEXT: of each row in `text`, and the end */
+    char *text;
+    uint32_t *rank;   /* TEXT: order among the values, equal for equal ones */
+    uint32_t ranks;   /* number of different values */
+    int8_t *vector;   /* VECTOR: `dim` numbers a row, the largest of a row is 127 or -127 */
+    float *norm;      /* VECTOR: length of such a row; 0 = no value */
+    float *plane;     /* VECTOR: coordinates on the map, two per row (view_vector.h) */
+    uint64_t held, used; /* bytes; when it was last used */
+} leat__view_column;
+
+typedef struct leat__view_source {
+    leat_pack *pack;
+    leat_sample *sample; /* under the caller's lock */
+    char *name;
+    uint64_t first;      /* row of the first sample of the viewed pack */
+} leat__view_source;
+
+typedef struct leat__view_data {
+    leat__view_source source[LEAT__VIEW_SOURCES_MAX]; /* the first: the pack itself */
+    uint32_t source_count;
+    uint32_t rows;
+    uint32_t image; /* field */
+    leat__view_column *column;
+    uint32_t column_count;
+    uint64_t held, budget, clock;
+    atomic_bool stopping; /* long work ends with LEAT_ECANCELED */
+} leat__view_data;
+
+/* `field`: the images, NULL = the first image field. LEAT_EINVAL: no images, or a pack of columns that
+ * was not made from this one. */
+int leat__view_data_open(leat__view_data *d, const char *pack, const char *const *with, uint32_t with_count,
+                         const char *field, uint64_t budget, leat_error *err) LEAT_MUST_CHECK;
+void leat__view_data_close(leat__view_data *d);
+
+/* NULL when there is none of that name. */
+leat__view_column *leat__view_find(const leat__view_data *d, const char *name);
+
+/* Makes a column's values available until the next such call: `number`; or `start` and `text`; or
+ * `vector` and `norm`. LEAT_EBUDGET when it alone is over the budget. */
+int leat__view_load(leat__view_data *d, leat__view_column *c, leat_error *err) LEAT_MUST_CHECK;
+/* The same, and of a text its `rank`. */
+int leat__view_load_order(leat__view_data *d, leat__view_column *c, leat_error *err) LEAT_MUST_CHECK;
+
+/* Counts `bytes` of other memory, dropping columns to make room. release: uncounts them. */
+int leat__view_charge(leat__view_data *d, uint64_t bytes, const leat__view_column *keep,
+                      leat_error *err) LEAT_MUST_CHECK;
+void leat__view_release(leat__view_data *d, uint64_t bytes);
+
+/* The row of `source` that belongs to the image `row`. */
+static inline uint64_t leat__view_row_of(const leat__view_data *d, uint32_t source, uint32_t row)
+{
+    return d->source[source].first + row;
+}
+
+/* From view_bind.c: the row in `columns` at which the rows of `pack` begin. LEAT_EINVAL when the columns
+ * were not made from it. */
+int leat__view_bind(leat_pack *pack, leat_pack *columns, uint64_t *first, leat_error *err) LEAT_MUST_CHECK;
+
+/* From view_load.c: reads the values of a column that is not held. */
+int leat__view_read(leat__view_data *d, leat__view_column *c, leat_error *err) LEAT_MUST_CHECK;
+/* Elements of a float array as floats; false for other types. */
+bool leat__view_floats(uint32_t dtype, const void *data, size_t count, float *out);
+
+#endif

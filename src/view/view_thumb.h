@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pictures of rows: small JPEGs for the grid, made from the low frequencies of tiles and JPEGs, and
+ * the whole image in a format that browsers know. Any thread: each call borrows one set of decoders,
+ * of which there are as many as calls at once.
+ */
+#ifndef LEAT_VIEW_VIEW_THUMB_H
+#define LEAT_VIEW_VIEW_THUMB_H
+
+#include <leat/pack.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define LEAT__THUMB_SIDE_MAX 1024u
+
+typedef struct leat__view_thumbs leat__view_thumbs;
+
+/* `pack` stays the caller's and outlives them. */
+int leat__view_thumbs_open(leat__view_thumbs **t, leat_pack *pack, uint32_t field,
+                           leat_error *err) LEAT_MUST_CHECK;
+void leat__view_thumbs_close(leat__view_thumbs **t);
+
+/* Width and height of an image that fits a square of `side`; never enlarged. */
+void leat__thumb_fit(uint32_t side, uint32_t *width, uint32_t *height);
+
+/* Pixels of the small image, three bytes each, upright; *pixels is the caller's (leat__free). LEAT_ENOENT
+ * when the row has no image; other codes as decoding. */
+int leat__view_thumb_pixels(leat__view_thumbs *t, uint64_t row, uint32_t side, uint8_t **pixels,
+                            uint32_t *width, uint32_t *height, leat_error *err) LEAT_MUST_CHECK;
+
+/* Appends a JPEG with the longer side at most `side`. */
+int leat__view_thumb(leat__view_thumbs *t, uint64_t row, uint32_t side, leat__buf *out,
+                     leat_error *err) LEAT_MUST_CHECK;
+/* Appends the image as a file, and its media type: as it was packed where browsers can show it, else as a
+ * JPEG. */
+int leat__view_image(leat__view_thumbs *t, uint64_t row, leat__buf *out, const char **type,
+                     leat_error *err) LEAT_MUST_CHECK;
+
+#endif
