@@ -6,6 +6,7 @@
 #include "view/view.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/num.h"
@@ -14,7 +15,7 @@
 #define WITH_MAX 64u
 
 static const leat__param options[] = {
-    CLI_FLAG("with", 0, "take the packs behind PACK as columns beside it"),
+    CLI_FLAG("with", 0, "take the packs behind PACK, also with commas between, as columns beside it"),
     CLI_PATH("selection", 0, NULL, "PACK", "begin with this selection"),
     CLI_PATH("save", 0, NULL, "PACK",
              "save selections here, with a number added when it exists; else beside the pack"),
@@ -83,21 +84,31 @@ static int say_where(cli *c, const leat__view *v)
     return code;
 }
 
-static int run(cli *c)
+/* Collects the words behind the first, split at commas; their text is in `words`. Returns how many. */
+static uint32_t list_columns(const cli *c, leat__buf *words, const char *with[WITH_MAX + 1])
+{
+    uint32_t count = 0;
+    for (size_t i = 1; i < cli_arg_count(c); i++)
+        leat__buf_append(words, cli_arg(c, i), strlen(cli_arg(c, i)) + 1);
+    if (leat__buf_status(words) != 0) return 0;
+    for (size_t at = 0; at < words->len && count <= WITH_MAX; at++) {
+        if (words->data[at] == ',') words->data[at] = 0;
+        if (words->data[at] != 0 && (at == 0 || words->data[at - 1] == 0)) with[count++] = words->data + at;
+    }
+    return count;
+}
+
+static int view_pack(cli *c, const char *const *with, uint32_t count)
 {
     leat_error err = {0};
     leat__view *view = NULL;
-    const char *with[WITH_MAX];
-    const size_t count = cli_arg_count(c) - 1;
     if (count > 0 && !cli_flag(c, "with"))
         return cli_usage(c, "'%s': packs of columns come behind --with", cli_arg(c, 1));
     if (count == 0 && cli_flag(c, "with")) return cli_usage(c, "--with: no pack of columns was named");
     if (count > WITH_MAX) return cli_usage(c, "--with: more than %u packs", WITH_MAX);
-    for (size_t i = 0; i < count; i++)
-        with[i] = cli_arg(c, i + 1);
     const leat__view_opts o = {.pack = cli_arg(c, 0),
                                .with = with,
-                               .with_count = (uint32_t)count,
+                               .with_count = count,
                                .field = cli_str(c, "field"),
                                .selection = cli_str(c, "selection"),
                                .save = cli_str(c, "save"),
@@ -108,6 +119,18 @@ static int run(cli *c)
     if (rc == 0 && code == CLI_OK) rc = wait_for_signal(c, &err);
     leat__view_close(&view);
     return rc == 0 ? code : cli_fail(c, &err);
+}
+
+static int run(cli *c)
+{
+    leat__buf words;
+    const char *with[WITH_MAX + 1];
+    leat__buf_init(&words, LEAT__MEM_MISC, 1u << 20);
+    const uint32_t count = list_columns(c, &words, with);
+    int code = leat__buf_status(&words) == 0 ? view_pack(c, with, count)
+                                             : cli_failf(c, CLI_FIT, "the names of columns are too long");
+    leat__buf_reset(&words);
+    return code;
 }
 
 const cli_command cli_cmd_view = {
@@ -124,9 +147,9 @@ const cli_command cli_cmd_view = {
         "Serves a page on 127.0.0.1 until Ctrl-C. It shows the images as a grid of thumbnails that scrolls "
         "through millions; sorts and filters by any column; searches keys; shows histograms, groups of "
         "equal values, a map of vectors, similar images, and all values of a sample. Images can be selected "
-        "and the selection saved as a new pack.\n\n"
-        "Columns are packs that were made from PACK, by leat check, leat dedup images or leat embed: they "
-        "name its fingerprint, and those of other packs are refused.\n\n"
+        "and the selection saved as a new pack, which --select of other commands takes.\n\n"
+        "Columns are packs that were made from PACK, by leat check, leat dedup images, leat embed or leat "
+        "select: they name its fingerprint, and those of other packs are refused.\n\n"
         "The address has a random token: nothing is answered without it. The page loads nothing from the "
         "net.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"},

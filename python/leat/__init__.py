@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._train import embed, export_model, predict, train
     from ._text import decontaminate_text, dedup_text, filter_text, score_text, text_names, text_signatures
     from ._text_arrow import dedup_parquet, dedup_table, filter_parquet, filter_table
+    from ._view import View, view
     from ._writer import Writer, compact, delete
 
 # What needs NumPy is imported when it is first used: `import leat` is quick.
@@ -50,19 +51,19 @@ _LATER = {
     "dedup_parquet": "_text_arrow", "dedup_table": "_text_arrow", "filter_parquet": "_text_arrow", "filter_table": "_text_arrow", "filter_text": "_text", "dedup_text": "_text", "decontaminate_text": "_text", "score_text": "_text", "text_names": "_text", "text_signatures": "_text",
     "append": "_pack", "pack": "_pack", "export": "_pack", "merge": "_pack", "split": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
-    "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images", "select": "_select",
+    "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images", "select": "_select", "View": "_view", "view": "_view",
 }
 
 __all__ = [
     "AdviceWarning", "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
-    "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
+    "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "View", "Writer",
     "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_parquet", "dedup_table", "dedup_text", "delete", "diagnose", "embed",
     "export", "export_model", "filter_parquet", "filter_table", "filter_text", "from_dataset",
     "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "select", "split", "text_names",
     "text_signatures",
-    "train", "__version__",
+    "train", "view", "__version__",
 ]
 
 

@@ -129,6 +129,7 @@ def test_text_arrow(inside):
 def test_images(inside, plain):
     every_argument(leat.check, {"source": plain, "output": "check.leat", "force": True})
     every_argument(leat.dedup_images, {"source": [plain, plain], "output": "dup.leat", "force": True})
+    every_argument(leat.view, {"pack": plain})
     every_argument(leat.select, {"pack": plain, "output": "chosen.leat", "strategies": "random", "force": True})
 
 

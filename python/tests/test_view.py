@@ -7,6 +7,8 @@ import io
 import os
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
@@ -221,6 +223,32 @@ def test_columns_of_several_packs_find_their_rows(plain, images, tmp_path):
     with View(other, "--with", dup) as v:
         got = v.get("rows", show="row")["rows"]
     assert [r["value"] for r in got] == list(range(101, 108))
+
+
+def test_a_saved_selection_is_taken_by_other_commands(pack, columns, tmp_path):
+    with leat.view(pack, columns[0], save=tmp_path / "chosen.leat") as page:
+        assert page.samples == 101 and page.columns > 20 and page.url in repr(page)
+        urllib.request.urlopen(page.url + "select", b'{"rows": [2, 40], "on": true}', timeout=60).read()
+        urllib.request.urlopen(page.url + "save", b"{}", timeout=60).read()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(page.url, timeout=60)
+    with leat.Loader(pack, 2, "Resize((8, 8))", select=tmp_path / "chosen.leat", as_="numpy", as_dict=True,
+                     order="sequential") as loader:
+        assert next(iter(loader))["label"].tolist() == [2, 0]
+    with leat.view(pack, [columns[1], columns[2]], selection=tmp_path / "chosen.leat", port=0, memory="64M") as page:
+        assert page.samples == 101
+        page.close()
+    for wrong, words in (({"columns": plain_text(tmp_path)}, "not a leat pack"), ({"field": "label"}, "has no image field"),
+                         ({"selection": columns[2]}, "not a selection"), ({"memory": 5}, "memory")):
+        with pytest.raises(leat.Error, match=words):
+            leat.view(pack, **wrong)
+    with View(pack, "--with", ",".join(columns)) as v:
+        assert len({c["source"] for c in v.get("facts")["columns"]}) == 4
+
+
+def plain_text(folder):
+    (folder / "a.txt").write_text("no pack " * 2000)
+    return folder / "a.txt"
 
 
 def test_a_signal_ends_the_view(pack):

@@ -170,6 +170,8 @@ def test_groups_and_the_map(page):
     shot(browser, "groups")
     browser.key("m", 77, "m")
     browser.wait("view === 'map' && map.rows && map.rows.length === 3000")
+    assert browser.value("$('map-colour').value") == "label"
+    assert browser.value("new Set(map.tint).size") == 12 and browser.value("map.tint[0] === map.tint[12]")
     shot(browser, "map")
     point = browser.value("(() => { const r = $('map').getBoundingClientRect(), p = at(map.rows.indexOf(7));"
                           "return [r.left + p[0], r.top + p[1]]; })()")

@@ -20,7 +20,7 @@
 
 #define MEMORY (UINT64_C(1) << 30)
 #define BODY_MAX ((size_t)16 << 20)
-#define THREADS 4u
+#define THREADS 8u /* a browser has six connections: a sort must not hold up thumbnails */
 
 /* ---- opening ---- */
 

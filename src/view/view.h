@@ -6,10 +6,10 @@
  *
  * GET  /TOKEN/                       the page
  *      /TOKEN/facts                  rows, columns, selection, memory
- *      /TOKEN/rows?q&from&count      rows of a query (view_query.h)
+ *      /TOKEN/rows?q&from&count&show rows of a query (view_query.h), with the value of a column
  *      /TOKEN/histogram?q&column     distribution of a column among them
  *      /TOKEN/groups?q&column&from&count   rows with the same value side by side
- *      /TOKEN/map?q&column           or x and y: points, as bytes
+ *      /TOKEN/map?q&column&colour    or x and y: points, as bytes
  *      /TOKEN/similar?row&column&count     nearest rows by cosine
  *      /TOKEN/sample?row             all values of a row
  *      /TOKEN/t/ROW?s                thumbnail

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "pack/selection.h"
 #include "view/view_impl.h"
 #include "view/view_vector.h"
 
@@ -19,6 +20,7 @@
 #define SIMILAR_MOST 500u
 #define POINTS_MOST 1000000u
 #define TEXT_SHOWN 65536u
+#define KEY_BYTES_MAX ((size_t)2 << 20)
 
 int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64_t fallback,
                           uint64_t most, uint64_t *value, leat_error *err)
@@ -48,17 +50,10 @@ static int finish(const leat__httpd_answer *a, leat_error *err)
 static int put_key(leat__json *j, leat_pack *pack, uint64_t row, leat_error *err)
 {
     leat__buf key;
-    size_t size = 0;
-    int rc = LEAT_ELIMIT;
-    leat__buf_init(&key, LEAT__MEM_MISC, 2u << 20);
-    for (size_t room = 512; rc == LEAT_ELIMIT; room = size + 1) {
-        if (leat__buf_reserve(&key, room) != 0) rc = leat__fail_nomem(err, room, "a key");
-        else rc = leat_pack_key(pack, row, key.data, room, &size, err);
-        if (rc == LEAT_ELIMIT && size < room) break;
-    }
+    leat__buf_init(&key, LEAT__MEM_MISC, KEY_BYTES_MAX);
+    int rc = leat__pack_key_read(pack, row, &key, err);
     leat__json_key(j, "key");
-    if (rc == 0) leat__json_strn(j, key.data, size);
-    else leat__json_null(j);
+    leat__json_strn(j, leat__buf_str(&key), rc == 0 ? key.len : 0);
     leat__buf_reset(&key);
     return rc;
 }
@@ -144,8 +139,8 @@ int leat__view_answer_histogram(leat__view *v, const leat__httpd_request *r, lea
 
 /* ---- groups ---- */
 
-static int put_group(leat__view *v, leat__json *j, const leat__view_column *c, const uint32_t *row,
-                     uint32_t size, leat_error *err)
+static int put_group(leat__view *v, leat__json *j, const leat__view_column *c,
+                     const leat__view_column *shown, const uint32_t *row, uint32_t size, leat_error *err)
 {
     leat__json_object(j);
     put_value(j, c, row[0]);
@@ -153,24 +148,25 @@ static int put_group(leat__view *v, leat__json *j, const leat__view_column *c, c
     leat__json_key(j, "rows");
     leat__json_array(j);
     for (uint32_t i = 0; i < LEAT_MIN(size, GROUP_SHOWN); i++)
-        LEAT_TRY(put_row(v, j, row[i], NULL, err));
+        LEAT_TRY(put_row(v, j, row[i], shown, err));
     leat__json_end(j);
     leat__json_end(j);
     return 0;
 }
 
-static int put_groups(leat__view *v, const leat__view_column *c, const leat__view_rows *rows,
-                      const leat__view_groups *g, uint64_t from, uint64_t count, leat__buf *out,
-                      leat_error *err)
+static int put_groups(leat__view *v, const leat__view_column *c, const leat__view_column *shown,
+                      const leat__view_rows *rows, const leat__view_groups *g, uint64_t from,
+                      uint64_t count, leat__buf *out, leat_error *err)
 {
     leat__json j;
+    if (shown && shown->held == 0) shown = NULL; /* dropped for the groups */
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_ku64(&j, "groups", g->count);
     leat__json_key(&j, "list");
     leat__json_array(&j);
     for (uint64_t i = from; i < g->count && i - from < count; i++)
-        LEAT_TRY(put_group(v, &j, c, rows->row + g->start[i], g->size[i], err));
+        LEAT_TRY(put_group(v, &j, c, shown, rows->row + g->start[i], g->size[i], err));
     leat__json_end(&j);
     leat__json_end(&j);
     return 0;
@@ -180,12 +176,13 @@ int leat__view_answer_groups(leat__view *v, const leat__httpd_request *r, leat__
                              leat_error *err)
 {
     uint64_t from, count;
-    leat__view_column *c;
+    leat__view_column *c, *shown;
     leat__view_rows *all, rows = {0};
     leat__view_groups groups;
     LEAT_TRY(leat__view_number_arg(r, "from", 0, UINT32_MAX, &from, err));
     LEAT_TRY(leat__view_number_arg(r, "count", 20, GROUPS_MOST, &count, err));
     LEAT_TRY(leat__view_column_arg(v, r, "column", &c, err));
+    LEAT_TRY(load_shown(v, r, &shown, err));
     LEAT_TRY(leat__view_rows_for(v, r->arg(r->from, "q"), &all, err));
     LEAT_TRY(leat__view_charge(&v->data, all->bytes, NULL, err));
     rows = (leat__view_rows){.count = all->count, .bytes = all->bytes};
@@ -194,7 +191,7 @@ int leat__view_answer_groups(leat__view *v, const leat__httpd_request *r, leat__
     if (rc == 0) memcpy(rows.row, all->row, all->count * sizeof *rows.row);
     if (rc == 0) rc = leat__view_group(&v->data, c, &rows, &groups, err);
     if (rc == 0) {
-        rc = put_groups(v, c, &rows, &groups, from, count, &a->body, err);
+        rc = put_groups(v, c, shown, &rows, &groups, from, count, &a->body, err);
         leat__view_groups_reset(&v->data, &groups);
     }
     leat__view_rows_reset(&v->data, &rows);
@@ -205,7 +202,7 @@ int leat__view_answer_groups(leat__view *v, const leat__httpd_request *r, leat__
 
 /* Coordinates of a row on the map, or of two columns. */
 typedef struct axis {
-    const double *number;
+    double *number;     /* owned */
     const float *plane; /* every other number */
     double lo, hi;
 } axis;
@@ -230,85 +227,87 @@ static uint16_t quantise(const axis *x, double v)
     return x->hi > x->lo ? (uint16_t)((v - x->lo) / (x->hi - x->lo) * 65535 + 0.5) : 32768;
 }
 
-/* u32 count, u32 matched, then per point u32 row, u16 x, u16 y: little-endian. */
-static void put_points(const axis at[2], const leat__view_rows *rows, leat__buf *out)
+/* u32 count, u32 matched, then per point u32 row, u16 x, u16 y; then, when there are colours, per point
+ * u16, 0 for no value: little-endian. */
+static void put_points(const axis *x, const axis *y, const axis *colour, const leat__view_rows *rows,
+                       leat__buf *out)
 {
     const uint32_t step = rows->count / POINTS_MOST + 1;
     uint32_t count = 0;
     const size_t head = out->len;
     uint8_t bytes[8] = {0};
     (void)!leat__buf_append(out, bytes, 8);
-    for (uint64_t i = 0; i < rows->count; i += step) {
-        const uint32_t row = rows->row[i];
-        const double x = place(&at[0], row), y = place(&at[1], row);
-        if (!isfinite(x) || !isfinite(y)) continue;
-        leat__store_u32(bytes, row);
-        leat__store_u16(bytes + 4, quantise(&at[0], x));
-        leat__store_u16(bytes + 6, quantise(&at[1], y));
-        (void)!leat__buf_append(out, bytes, 8);
-        count++;
-    }
+    for (int colours = 0; colours < (colour->number ? 2 : 1); colours++)
+        for (uint64_t i = 0; i < rows->count; i += step) {
+            const uint32_t row = rows->row[i];
+            const double left = place(x, row), top = place(y, row);
+            if (!isfinite(left) || !isfinite(top)) continue;
+            if (colours) {
+                const double v = place(colour, row);
+                leat__store_u16(bytes, isfinite(v) ? LEAT_MAX(quantise(colour, v), 1) : 0);
+            } else {
+                leat__store_u32(bytes, row);
+                leat__store_u16(bytes + 4, quantise(x, left));
+                leat__store_u16(bytes + 6, quantise(y, top));
+                count++;
+            }
+            (void)!leat__buf_append(out, bytes, colours ? 2 : 8);
+        }
     if (leat__buf_status(out) != 0) return;
     leat__store_u32((uint8_t *)out->data + head, count);
     leat__store_u32((uint8_t *)out->data + head + 4, rows->count);
 }
 
-/* Copies of one column's values: loading the next may drop it. */
-static int copy_numbers(leat__view *v, const leat__httpd_request *r, const char *name, double **out,
+/* Copies a column's values: loading the next may drop it. */
+static int copy_numbers(leat__view *v, const leat__httpd_request *r, const char *name, axis *to,
                         leat_error *err)
 {
     leat__view_column *c;
-    const size_t bytes = (size_t)v->data.rows * sizeof **out;
+    const size_t bytes = (size_t)v->data.rows * sizeof *c->number;
     LEAT_TRY(leat__view_column_arg(v, r, name, &c, err));
     if (c->kind != LEAT__VIEW_NUMBER)
         return leat__fail(err, LEAT_EINVAL, "%s: not a column of numbers", name);
     LEAT_TRY(leat__view_load(&v->data, c, err));
-    *out = leat__alloc(LEAT__MEM_MISC, bytes);
-    if (!*out) return leat__fail_nomem(err, bytes, "a map");
-    memcpy(*out, c->number, bytes);
+    to->number = leat__alloc(LEAT__MEM_MISC, bytes);
+    if (!to->number) return leat__fail_nomem(err, bytes, "a map");
+    memcpy(to->number, c->number, bytes);
     return 0;
 }
 
-static int map_columns(leat__view *v, const leat__httpd_request *r, const leat__view_rows *rows,
-                       leat__buf *out, leat_error *err)
+static int place_points(leat__view *v, const leat__httpd_request *r, axis at[3], leat_error *err)
 {
-    double *x = NULL, *y = NULL;
-    const uint64_t bytes = 2 * (uint64_t)v->data.rows * sizeof *x;
-    LEAT_TRY(leat__view_charge(&v->data, bytes, NULL, err));
-    int rc = copy_numbers(v, r, "x", &x, err);
-    if (rc == 0) rc = copy_numbers(v, r, "y", &y, err);
-    if (rc == 0) {
-        axis at[2] = {{.number = x}, {.number = y}};
-        measure(&at[0], rows);
-        measure(&at[1], rows);
-        put_points(at, rows, out);
+    leat__view_column *c;
+    if (r->arg(r->from, "colour")) LEAT_TRY(copy_numbers(v, r, "colour", &at[2], err));
+    if (!r->arg(r->from, "column")) {
+        LEAT_TRY(copy_numbers(v, r, "x", &at[0], err));
+        return copy_numbers(v, r, "y", &at[1], err);
     }
-    leat__free(x);
-    leat__free(y);
-    leat__view_release(&v->data, bytes);
-    return rc;
+    LEAT_TRY(leat__view_column_arg(v, r, "column", &c, err));
+    if (c->kind != LEAT__VIEW_VECTOR)
+        return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");
+    LEAT_TRY(leat__view_load_plane(&v->data, c, err));
+    at[0].plane = c->plane;
+    at[1].plane = c->plane + 1;
+    return 0;
 }
 
 int leat__view_answer_map(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
                           leat_error *err)
 {
     leat__view_rows *rows;
-    leat__view_column *c;
+    axis at[3] = {{0}};
+    const uint64_t bytes = 3 * (uint64_t)v->data.rows * sizeof *at[0].number;
     a->type = "application/octet-stream";
     LEAT_TRY(leat__view_rows_for(v, r->arg(r->from, "q"), &rows, err));
-    if (!r->arg(r->from, "column")) {
-        LEAT_TRY(map_columns(v, r, rows, &a->body, err));
-        return finish(a, err);
-    }
-    LEAT_TRY(leat__view_column_arg(v, r, "column", &c, err));
-    if (c->kind != LEAT__VIEW_VECTOR)
-        return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");
-    LEAT_TRY(leat__view_load_plane(&v->data, c, err));
-    axis at[2] = {{.plane = c->plane}, {.plane = c->plane + 1}};
-    measure(&at[0], rows);
-    measure(&at[1], rows);
-    put_points(at, rows, &a->body);
-    return finish(a, err);
+    LEAT_TRY(leat__view_charge(&v->data, bytes, NULL, err));
+    int rc = place_points(v, r, at, err);
+    for (int i = 0; i < 3 && rc == 0; i++)
+        if (at[i].number || at[i].plane) measure(&at[i], rows);
+    if (rc == 0) put_points(&at[0], &at[1], &at[2], rows, &a->body);
+    for (int i = 0; i < 3; i++)
+        leat__free(at[i].number);
+    leat__view_release(&v->data, bytes);
+    return rc == 0 ? finish(a, err) : rc;
 }
 
 int leat__view_answer_similar(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "pack/selection.h"
 
 #define CHUNK 1024u
 #define KEY_BYTES_MAX ((size_t)2 << 20)
@@ -44,14 +45,11 @@ void leat__view_select(leat__view_selection *s, uint32_t row, bool on)
 static int read_bits(leat__view_selection *s, leat_pack *from, uint64_t first, leat_error *err)
 {
     int64_t values[CHUNK];
-    int field = leat_pack_field_find(from, "selected");
-    if (field < 0) field = leat_pack_field_find(from, "keep");
-    if (field < 0 || leat_pack_field(from, (uint32_t)field)->type != LEAT_FIELD_INT)
-        return leat__fail(err, LEAT_EINVAL, "%s: has no int field 'selected' or 'keep'",
-                          leat_pack_path(from));
+    uint32_t field;
+    LEAT_TRY(leat__selection_field(from, &field, err));
     for (uint32_t at = 0; at < s->rows;) {
         const uint32_t n = LEAT_MIN(s->rows - at, CHUNK);
-        LEAT_TRY(leat_pack_ints(from, (uint32_t)field, first + at, n, values, err));
+        LEAT_TRY(leat_pack_ints(from, field, first + at, n, values, err));
         for (uint32_t i = 0; i < n; i++, at++)
             leat__view_select(s, at, values[i] != 0);
     }
@@ -96,16 +94,10 @@ static int write_rows(const leat__view_selection *s, leat_pack *pack, leat_packe
                       leat__buf *key, const atomic_bool *stopping, leat_error *err)
 {
     for (uint32_t row = 0; row < s->rows; row++) {
-        size_t size = 0;
-        int rc = LEAT_ELIMIT;
-        for (size_t room = 512; rc == LEAT_ELIMIT && room <= KEY_BYTES_MAX; room = size + 1) {
-            leat__buf_clear(key);
-            if (leat__buf_reserve(key, room) != 0) return leat__fail_nomem(err, room, "a key");
-            rc = leat_pack_key(pack, row, key->data, room, &size, err);
-        }
-        if (rc != 0) return rc;
+        LEAT_TRY(leat__pack_key_read(pack, row, key, err));
         const leat_pack_value value = {.i = leat__view_selected(s, row)};
-        const leat_pack_sample sample = {.key = key->data, .key_size = size, .values = &value};
+        const leat_pack_sample sample = {
+            .key = leat__buf_str(key), .key_size = key->len, .values = &value};
         LEAT_TRY(leat_packer_append(packer, &sample, err));
         if (row % CHUNK == 0 && atomic_load(stopping))
             return leat__fail(err, LEAT_ECANCELED, "the view was closed");

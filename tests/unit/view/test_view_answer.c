@@ -36,6 +36,7 @@ static void groups_have_their_rows(void **state)
 {
     const char *g = get("groups", "column=label&from=3&count=5");
     assert_contains(g, "{\"groups\":4,\"list\":[{\"value\":3,\"size\":5,\"rows\":[{\"row\":3,");
+    assert_contains(get("groups", "column=label&from=3&show=score"), "\"selected\":false,\"value\":7}");
     assert_contains(get("groups", "column=label&from=9"), "\"list\":[]");
     assert_contains(get("groups", "column=caption&count=1"), "{\"value\":\"An ODD one\",\"size\":10");
 }
@@ -50,6 +51,13 @@ static void points_are_bytes(void **state)
     assert_int_equal(a.body.len, 8 + 18 * 8);
     assert_int_equal(leat__load_u32(a.body.data + 8), 0); /* row 0 has the highest score */
     assert_int_equal(leat__load_u16(a.body.data + 14), 65535);
+    leat__buf_reset(&a.body);
+    assert_int_equal(ask_view(view, "map", "x=width&y=width&colour=score", NULL, &a), 200);
+    assert_int_equal(leat__load_u32(a.body.data), 19); /* without the row that has no image */
+    assert_int_equal(a.body.len, 8 + 19 * 10);
+    assert_int_equal(leat__load_u16(a.body.data + 8 + 19 * 8), 65535);     /* row 0 */
+    assert_int_equal(leat__load_u16(a.body.data + 8 + 19 * 8 + 2 * 6), 0); /* row 7 has no score */
+    assert_int_equal(leat__load_u16(a.body.data + a.body.len - 2), 1);     /* the least */
     leat__buf_reset(&a.body);
     assert_int_equal(ask_view(view, "map", "column=vector", NULL, &a), 200);
     assert_int_equal(leat__load_u32(a.body.data), 19);
