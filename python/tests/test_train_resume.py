@@ -14,6 +14,7 @@ if os.environ.get("TORCH") == "0":
     pytest.skip("TORCH=0", allow_module_level=True)
 
 import train_run  # noqa: E402
+from leat._train import distributed  # noqa: E402
 from test_train import TINY, make_pack  # noqa: E402
 
 KILLS = int(os.environ.get("LEAT_KILLS", "2"))
@@ -77,3 +78,22 @@ def test_two_ranks_see_every_sample_once(packs, tmp_path):
         assert train_run.run(pack, world=world, val=val, output=output, **{**RUN, "max_steps": 1}) == [0] * world
         found.append(json.loads((output / "result.json").read_text())["samples"])
     assert found == [13, 13]
+
+
+def test_slurm_starts_ranks_without_settings(packs, tmp_path):
+    pack, _ = packs
+    few = {**ALONE, "max_steps": 2}
+    assert train_run.run(pack, world=2, output=tmp_path / "torchrun", **few) == [0, 0]
+    assert train_run.run(pack, world=2, slurm=True, output=tmp_path / "slurm", **few) == [0, 0]
+    assert train_run.same(train_run.final(tmp_path / "torchrun"), train_run.final(tmp_path / "slurm"))
+
+
+@pytest.mark.parametrize("nodes, first", [("gpu01", "gpu01"), ("gpu[01-04]", "gpu01"), ("gpu[01-04,07],big1", "gpu01"),
+                                          ("a-b[3,7]", "a-b3"), ("big1,gpu[01-04]", "big1"), ("r[1-2]n[08-09].site", "r1n08.site"), ("node-1,node-2", "node-1")])
+def test_the_first_machine_of_slurm(nodes, first):
+    environ = {"SLURM_STEP_NODELIST": nodes, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.9", "SLURM_JOB_ID": "40007", "SLURM_STEP_ID": "2"}
+    distributed._slurm_environment(environ)
+    assert environ["MASTER_ADDR"] == first and environ["MASTER_PORT"] == "20009"
+    given = {"MASTER_ADDR": "here", "MASTER_PORT": "1"}
+    distributed._slurm_environment(given)
+    assert given == {"MASTER_ADDR": "here", "MASTER_PORT": "1"}

@@ -48,11 +48,19 @@ def _arm(kill_at: int, number: int) -> None:
     loop.Trainer._step = armed  # type: ignore[method-assign]
 
 
+def _rank_variables(rank: int, world: int, port: int, slurm: bool) -> dict[str, str]:
+    """What torchrun sets, or srun."""
+    if not slurm:
+        return {"RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port)}
+    return {"SLURM_PROCID": str(rank), "SLURM_NTASKS": str(world), "SLURM_LOCALID": str(rank), "SLURM_STEP_NODELIST": "localhost",
+            "SLURM_JOB_ID": str(port - 20000), "SLURM_STEP_ID": "0"}
+
+
 def _child(rank: int, world: int, port: int, kill_at: int, number: int, args: tuple, options: dict) -> int:
     try:
         if world > 1:
-            os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
-                              MASTER_PORT=str(port))
+            os.environ.update(_rank_variables(rank, world, port, options.pop("slurm", False)))
         torch.set_num_threads(1)
         if kill_at:
             _arm(kill_at, number)

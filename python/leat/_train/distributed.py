@@ -9,6 +9,7 @@ out of memory can tell the others before any of them waits for it.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -153,15 +154,23 @@ def launch(count: int, words: Sequence[str]) -> int:
     return 128 + asked[0] if asked else code
 
 
+def first_host(nodes: str) -> str:
+    """The first machine of SLURM's list: ``gpu01`` of ``gpu[01-04,07],big1``."""
+    first = re.split(r",(?![^\[]*\])", nodes)[0]
+    return re.sub(r"\[([^\],-]+)[^\]]*\]", r"\1", first)
+
+
 def _slurm_environment(environ: Any = os.environ) -> None:
-    """What ``init_process_group`` wants, from SLURM's variables, where the launcher left it out."""
+    """What ``init_process_group`` wants, from SLURM's variables, where the launcher left it out.
+
+    Rank 0 runs on the first machine of the step. The machine that srun was started on may be another.
+    """
     if "MASTER_ADDR" not in environ:
-        nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_NODELIST", "")
-        first = nodes.split(",")[0].replace("[", "").split("-")
-        name = environ.get("SLURM_LAUNCH_NODE_IPADDR") or "-".join(first[:2] if "[" in nodes else first)
-        environ["MASTER_ADDR"] = name or socket.gethostname()
-    if "MASTER_PORT" not in environ:
-        environ["MASTER_PORT"] = str(20000 + int(environ.get("SLURM_JOB_ID", "0") or 0) % 40000)
+        lists = (environ.get(name) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"))
+        environ["MASTER_ADDR"] = first_host(next(filter(None, lists), "")) or socket.gethostname()
+    if "MASTER_PORT" not in environ:  # steps of one job may run side by side
+        number = sum(int(environ.get(name, "0") or 0) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
+        environ["MASTER_PORT"] = str(20000 + number % 40000)
 
 
 def join(kind: str) -> Ranks:

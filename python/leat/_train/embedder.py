@@ -113,12 +113,18 @@ def _from_onnx(path: str, device: torch.device) -> Embedder:
         session = onnxruntime.InferenceSession(path, providers=[*wanted, "CPUExecutionProvider"])
     except Exception as error:
         raise DataError(f"{path}: not an ONNX model: {str(error).splitlines()[0]}") from None
-    name = session.get_inputs()[0].name
+    first = session.get_inputs()[0]
+    sides = [n for n in first.shape[2:] if isinstance(n, int)]  # a name where any size is taken
 
     def forward(x: Tensor) -> Tensor:
-        return _one(torch.from_numpy(session.run(None, {name: x.float().cpu().numpy()})[0]), path).to(device)
+        try:
+            found = session.run(None, {first.name: x.float().cpu().numpy()})[0]
+        except Exception as error:
+            raise DataError(f"{path}: fails on images of {x.shape[2]} pixels (--image-size gives another size): "
+                            f"{' '.join(str(error).split())}") from None
+        return _one(torch.from_numpy(found), path).to(device)
 
-    return Embedder(forward, 224, identity=f"{os.path.basename(path)} {_digest(path)}")
+    return Embedder(forward, sides[0] if sides else 224, identity=f"{os.path.basename(path)} {_digest(path)}")
 
 
 _FILES = {".pt": _from_torchscript, ".ts": _from_torchscript, ".pt2": _from_exported, ".onnx": _from_onnx}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from typing import Any
@@ -32,10 +33,6 @@ def _write(net: models.Net, example: torch.Tensor, path: str, kind: str) -> None
     elif kind == ".pt2":
         torch.export.save(torch.export.export(net, (example,), dynamic_shapes=batch), path, extra_files=notes)
     else:
-        try:
-            import onnx  # type: ignore[import-not-found]  # noqa: F401
-        except ImportError:
-            raise ArgumentError(f"{path}: writing ONNX needs onnx and onnxscript: pip install onnx onnxscript") from None
         torch.onnx.export(net, (example,), path, dynamo=True, dynamic_shapes=batch, input_names=["image"],
                           output_names=["out"], external_data=False)
 
@@ -47,6 +44,8 @@ def write(path: str, output: str, force: bool) -> dict[str, Any]:
         raise ArgumentError(f"{output}: a name that ends in .pt (TorchScript), .pt2 (exported program) or .onnx is expected")
     if os.path.exists(output) and not force:
         raise ExistsError(f"{output}: already exists (use --force to replace it)")
+    if kind == ".onnx" and not all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript")):
+        raise ArgumentError(f"{output}: writing ONNX needs onnx and onnxscript: pip install onnx onnxscript")
     net, facts = _load(path)
     example = torch.zeros(2, 3, facts["side"], facts["side"])
     temporary = f"{os.path.splitext(output)[0]}.writing{kind}"

@@ -270,7 +270,8 @@ def _from_timm(name: str, pretrained: bool) -> Net | None:
     if not timm.is_model(name):
         return None
     body = timm.create_model(name, pretrained=pretrained, num_classes=0)
-    return Foreign(body, body.num_features)
+    # some models have a layer between the pooled features and the classifier: MobileNetV3, for example
+    return Foreign(body, getattr(body, "head_hidden_size", body.num_features))
 
 
 def _from_torchvision(name: str, pretrained: bool) -> Net | None:

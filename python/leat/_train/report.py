@@ -86,7 +86,7 @@ class Meter:
                 import wandb  # type: ignore[import-not-found]
             except ImportError:
                 raise StorageError("wandb: is not installed: pip install wandb, or leave out --wandb") from None
-            self._loggers.append(wandb.init(project=self.o.wandb, config=self.o.config_values, resume="allow"))
+            self._loggers.append(wandb.init(project=self.o.wandb, dir=self.o.output, config=self.o.config_values))
 
     # ---- while it runs -----------------------------------------------------------------------
 
