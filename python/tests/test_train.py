@@ -18,7 +18,7 @@ if os.environ.get("TORCH") == "0":
     pytest.skip("TORCH=0", allow_module_level=True)
 
 import train_run  # noqa: E402
-from leat._train import checkpoint, data, evaluate, models, optim, options, report  # noqa: E402
+from leat._train import checkpoint, data, evaluate, loop, models, optim, options, report  # noqa: E402
 from leat._train.distributed import Ranks  # noqa: E402
 
 
@@ -244,6 +244,21 @@ def test_options_have_an_effect(packs, tmp_path):
         changed = {"schedule": "constant", "warmup": 1.0} if name == "warmup" else {}
         other = weights(name, **{**changed, name: value})
         assert not train_run.same(plain, other), name
+    assert not train_run.same(weights("all", mixup=0.3), weights("some", mixup=0.3, mix_share=0.3))
+    with pytest.raises(leat.ArgumentError, match="mix_share: has no effect without mixup or cutmix"):
+        weights("none", mix_share=0.3)
+
+
+def test_the_next_epoch_is_loaded_during_the_last_update(packs, tmp_path, monkeypatch):
+    seen, step = [], loop.Trainer._step
+
+    def look(self, batches):
+        seen.append((self.epoch, self.in_epoch, self.loader.epoch))
+        return step(self, batches)
+
+    monkeypatch.setattr(loop.Trainer, "_step", look)
+    leat.train(packs["train"], output=tmp_path, **{**TINY, "epochs": 3}, accumulate=3)
+    assert seen == [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 2), (2, 0, 2), (2, 1, 2)]
 
 
 def test_accumulation_over_equal_parts_is_the_large_batch(packs, tmp_path, monkeypatch):
@@ -261,6 +276,35 @@ def test_accumulation_over_equal_parts_is_the_large_batch(packs, tmp_path, monke
         assert torch.allclose(t, b[name], atol=1e-5), name
 
 
+def test_sgd_is_that_of_torch():
+    made = []
+    for kind in ("mine", "torch"):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+        parts = optim.groups([net], 0.1)
+        used = optim.Sgd(parts, 0.2, 0.9) if kind == "mine" else torch.optim.SGD(parts, 0.2, 0.9, nesterov=True, foreach=True)
+        for i in range(4):
+            if kind == "mine" and i == 2:  # a run that is resumed
+                kept = used.state_dict()
+                used = optim.Sgd(parts, 0.2, 0.9)
+                used.load_state_dict(kept)
+            used.zero_grad(set_to_none=True)
+            net(torch.ones(5, 3) * (i + 1)).square().sum().mul(1e-3).backward()
+            used.step()
+        made.append([p.detach() for p in net.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*made))
+
+
+def test_the_average_has_the_statistics_of_its_weights():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    average = optim.Average(net, 0.9)
+    net(torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
+    average.update(net, 1000)
+    found = average.tensors["1.running_mean"]
+    assert torch.allclose(found, 0.1 * net[1].running_mean, atol=1e-6)
+    assert average.tensors["1.num_batches_tracked"] == 1
+
+
 def test_schedules_and_groups():
     cosine = optim.Schedule("cosine", 100, 10)
     assert cosine.share(0) == pytest.approx(1 / 11) and cosine.share(10) == 1.0 and cosine.share(100) < 1e-9
@@ -271,8 +315,8 @@ def test_schedules_and_groups():
     assert bare["weight_decay"] == 0.0 and all(p.ndim <= 1 for p in bare["params"])
 
 
-@pytest.mark.parametrize("name, millions", [("resnet9", 6.57), ("resnet18", 11.18), ("resnet50", 23.53), ("vit_ti", 5.49),
-                                             ("convnext_t", 27.8)])
+@pytest.mark.parametrize("name, millions", [("resnet9", 6.57), ("resnet11", 9.98), ("resnet18", 11.18), ("resnet50", 23.53),
+                                             ("vit_ti", 5.49), ("convnext_t", 27.8)])
 def test_built_in_models_have_their_size(name, millions):
     with torch.device("meta"):
         net = models.build(name, 224, 10)
@@ -306,6 +350,25 @@ def test_evaluation_sees_every_sample_once(packs):
     assert found["top1"] == 1.0 and np.array_equal(np.diag(found["confusion"]), np.bincount(pack.column("label")))
 
 
+def test_views_of_an_evaluation():
+    image = torch.arange(2 * 3 * 4 * 4.0).view(2, 3, 4, 4)
+    assert [len(list(evaluate.views(image, *on))) for on in ((False, False), (True, False), (True, True))] == [1, 2, 18]
+    seen = list(evaluate.views(image, True, True))
+    assert torch.equal(seen[8], image) and torch.equal(seen[9], image.flip(3))
+    assert torch.equal(seen[0][:, :, 1:, 1:], image[:, :, :3, :3])  # moved down and to the right
+
+
+def test_erased_squares_have_the_mean_colour(tmp_path):
+    with leat.Writer(tmp_path / "white.leat", {"image": "image", "label": int}, sync=False) as w:
+        for i in range(4):
+            w.append({"image": np.full((16, 16, 3), 255, np.uint8), "label": 0}, key=str(i))
+    o = options.resolve("train", {"threads": 1, "erase": 1.0, "batch_size": 4, "crop": "none"})
+    facts = data.Facts(str(tmp_path / "white.leat"), "label")
+    with data.train_loader(o, facts, 16, "32", "cpu", False, 1, 1, None) as loader:
+        image = next(iter(loader))["view0"]
+    assert image.abs().amin((1, 2, 3)).max() < 0.01 and image.min() > -0.01  # 0 is the mean; black is -2
+
+
 def test_knn_and_probe_find_classes_that_are_apart():
     draw = torch.Generator().manual_seed(0)
     label = torch.arange(60) % 3
@@ -336,8 +399,10 @@ def test_distillation_follows_a_teacher(packs, tmp_path):
         leat.train(packs["bare"], output=tmp_path / "b", **TINY, method="distill", teacher=str(tmp_path / "broken.pt"))
 
 
-@pytest.mark.parametrize("kind", [".pt", ".pt2"])
+@pytest.mark.parametrize("kind", [".pt", ".pt2", ".onnx"])
 def test_a_run_is_exported_and_predicts(packs, tmp_path, kind):
+    for name in ("onnx", "onnxscript", "onnxruntime") if kind == ".onnx" else ():
+        pytest.importorskip(name)
     leat.train(packs["train"], output=tmp_path / "run", **TINY)
     out = str(tmp_path / f"model{kind}")
     facts = leat.export_model(tmp_path / "run", out)
@@ -351,8 +416,8 @@ def test_a_run_is_exported_and_predicts(packs, tmp_path, kind):
     leat.embed(packs["val"], output=tmp_path / "theirs.leat", model=out, **plain)  # the file says the side of its images
     mine = np.stack([s["logits"] for s in leat.open(tmp_path / "mine.leat")])
     assert np.allclose(mine, np.stack([s["vector"] for s in leat.open(tmp_path / "theirs.leat")]), atol=1e-5)
-    if kind == ".pt2":
-        with pytest.raises(leat.DataError, match="model.pt2: fails on images of 24 pixels"):
+    if kind != ".pt":
+        with pytest.raises(leat.DataError, match=f"model{kind}: fails on images of 24 pixels"):
             leat.embed(packs["val"], output=tmp_path / "other.leat", model=out, image_size=24, **plain)
         assert not os.path.exists(tmp_path / "other.leat.parts")
 
@@ -376,6 +441,8 @@ def test_recipes_of_the_examples_are_valid():
     examples = os.path.join(os.path.dirname(__file__), "../../examples")
     o = options.resolve("train", {"config": os.path.join(examples, "cifar10/resnet9.yaml")})
     assert (o.model, o.schedule, o.tta) == ("resnet9", "onecycle", True)
+    o = options.resolve("train", {"config": os.path.join(examples, "cifar10/resnet11.yaml")})
+    assert (o.model, o.mix_share, o.tta) == ("resnet11", 0.5, True)
     assert options.resolve("train", {"config": os.path.join(examples, "imagenet/resnet50.yaml")}).size_start == 128
 
 
@@ -383,6 +450,8 @@ def test_progressive_resizing_ends_at_the_full_size():
     o = options.resolve("train", {"size_start": 128, "epochs": 10})
     sides = [data.side_at(o, 224, epoch) for epoch in range(10)]
     assert sides[0] == 128 and sides[-1] == 224 and sides == sorted(sides) and len(set(sides)) > 2
+    small = options.resolve("train", {"size_start": 24, "epochs": 10})
+    assert [data.side_at(small, 32, epoch) for epoch in (0, 9)] == [24, 32]
 
 
 def test_the_progress_line():

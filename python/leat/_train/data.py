@@ -55,11 +55,12 @@ def side_of(o: SimpleNamespace, facts: Facts) -> int:
 
 
 def side_at(o: SimpleNamespace, side: int, epoch: int) -> int:
-    """Side in one epoch: grows in steps of 32 over the first 80 % of the run, then stays."""
+    """Side in one epoch: grows in steps of 32, or 8 of small images, over the first 80 % of the run."""
     if not o.size_start or o.size_start >= side:
         return side
     share = min(epoch / max(0.8 * o.epochs, 1), 1.0)
-    return min(side, (o.size_start + round(share * (side - o.size_start) / 32) * 32))
+    step = 8 if side <= SMALL else 32
+    return min(side, o.size_start + round(share * (side - o.size_start) / step) * step)
 
 
 def _finish(precision: str) -> list[Any]:
@@ -85,11 +86,12 @@ def train_pipeline(o: SimpleNamespace, side: int, small: bool, precision: str) -
         made.append(ops.ColorJitter(o.jitter, o.jitter, o.jitter, min(o.jitter / 4, 0.5)))
     made += _finish(precision)
     if o.erase > 0:
-        made.insert(-2, ops.Cutout(max(side // 4, 1), o.erase))
+        # the mean colour, not black: the running statistics of norms stay those of whole images
+        made.insert(-2, ops.Cutout(max(side // 4, 1), o.erase, value=[round(255 * m) for m in MEAN]))
     mixes = [(ops.MixUp, o.mixup), (ops.CutMix, o.cutmix)]
     given = [(op, alpha) for op, alpha in mixes if alpha > 0]
-    for i, (op, alpha) in enumerate(given):
-        made.append(op(alpha, p=0.5 if len(given) == 2 else 1.0))
+    for op, alpha in given:
+        made.append(op(alpha, p=o.mix_share / len(given)))
     return made
 
 

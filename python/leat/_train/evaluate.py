@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -16,9 +16,23 @@ from .distributed import Ranks
 Forward = Callable[[Tensor], Tensor]
 
 
+def views(image: Tensor, flip: bool, shift: bool) -> Iterator[Tensor]:
+    """The image, its mirror image, and both moved by a pixel in each of eight directions."""
+    places = [(0, 0)]
+    padded = image
+    if shift:
+        padded = F.pad(image, (1, 1, 1, 1), mode="reflect")
+        places = [(y, x) for y in range(3) for x in range(3)]
+    for y, x in places:
+        moved = padded[:, :, y:y + image.shape[2], x:x + image.shape[3]]
+        yield moved
+        if flip:
+            yield moved.flip(3)
+
+
 def classify(forward: Forward, loader: Loader, label: str, classes: int, ranks: Ranks, *,
-             flip: bool = False) -> dict[str, Any]:
-    """Top-1, top-5, mean loss and the confusion matrix (rows: true class)."""
+             flip: bool = False, shift: bool = False) -> dict[str, Any]:
+    """Top-1, top-5, mean loss and the confusion matrix (rows: true class); the mean over the views."""
     device = ranks.device
     confusion = torch.zeros(classes * classes, dtype=torch.int64, device=device)
     counts = torch.zeros(3, dtype=torch.int64, device=device)  # samples, right, among five
@@ -28,10 +42,7 @@ def classify(forward: Forward, loader: Loader, label: str, classes: int, ranks: 
             image, truth = batch["view0"].to(device), batch[label].to(device)
             if not len(truth):
                 continue
-            out = forward(image).float()
-            if flip:
-                out = out + forward(image.flip(3)).float()
-                out /= 2
+            out = torch.stack([forward(view).float() for view in views(image, flip, shift)]).mean(0)
             best = out.topk(min(5, classes), 1).indices
             right = best == truth[:, None]
             counts += torch.stack([torch.tensor(len(truth), device=device), right[:, 0].sum(), right.any(1).sum()])

@@ -158,7 +158,8 @@ class Distill(Task):
 
 
 # options that only these methods use
-_ONLY = {"mixup": ("supervised",), "cutmix": ("supervised",), "label_smoothing": ("supervised",), "tta": ("supervised",),
+_ONLY = {"mixup": ("supervised",), "cutmix": ("supervised",), "mix_share": ("supervised",),
+         "label_smoothing": ("supervised",), "tta": ("supervised",),
          "erase": ("supervised", "distill"), "crop": ("supervised", "distill"), "teacher": ("distill",),
          "dim": ("simclr", "dino"), "temperature": ("simclr", "dino"), "local_crops": ("dino",)}
 
@@ -170,6 +171,8 @@ def check(o: SimpleNamespace) -> None:
             raise ArgumentError(f"{name}: has no effect with method {o.method}; it is for {' and '.join(_ONLY[name])}")
         if o.val is None and name in ("eval_every", "knn", "probe", "tta"):
             raise ArgumentError(f"{name}: needs val, a pack to evaluate the model on")
+        if name == "mix_share" and o.mixup <= 0 and o.cutmix <= 0:
+            raise ArgumentError("mix_share: has no effect without mixup or cutmix")
 
 
 def make(o: SimpleNamespace, side: int, classes: int, device: torch.device) -> Task:

@@ -18,6 +18,53 @@ from torch import Tensor, nn
 _DEFAULTS = {"sgd": (0.5, 5e-5), "adamw": (2.5e-4, 0.05), "lamb": (1e-3, 0.02)}
 
 
+class Sgd:
+    """SGD with Nesterov momentum, as ``torch.optim.SGD`` computes it.
+
+    Optimizers of torch import its compiler, which takes as long as importing torch: seconds of a run
+    that takes a minute.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float, momentum: float) -> None:
+        self.param_groups = [{"lr": lr, **group} for group in groups]
+        self.momentum = momentum
+        self.state: dict[Tensor, Tensor] = {}
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for p in self._all():
+            p.grad = None
+
+    def _all(self) -> list[Tensor]:
+        return [p for group in self.param_groups for p in group["params"]]
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            change: Any = [p.grad for p in params]
+            if not params:
+                continue
+            if group["weight_decay"]:
+                change = torch._foreach_add(change, params, alpha=group["weight_decay"])
+            if self.momentum:
+                for p, c in zip(params, change):
+                    if p not in self.state:
+                        self.state[p] = torch.zeros_like(c)
+                kept = [self.state[p] for p in params]
+                torch._foreach_mul_(kept, self.momentum)
+                torch._foreach_add_(kept, change)
+                change = torch._foreach_add(change, kept, alpha=self.momentum)
+            torch._foreach_add_(params, change, alpha=-group["lr"])
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"state": {i: {"momentum_buffer": self.state[p]} for i, p in enumerate(self._all()) if p in self.state}}
+
+    def load_state_dict(self, given: dict[str, Any]) -> None:
+        every = self._all()
+        self.state = {every[i]: row["momentum_buffer"].to(every[i].device, every[i].dtype)
+                      for i, row in given["state"].items()}
+
+
 class Lamb(torch.optim.Optimizer):
     """Adam whose step is scaled, per tensor, by the norm of the weights over that of the step."""
 
@@ -69,13 +116,13 @@ def name_of(o: SimpleNamespace, model_name: str) -> str:
 
 
 def make(o: SimpleNamespace, name: str, modules: Iterable[nn.Module],
-         on_gpu: bool) -> tuple[torch.optim.Optimizer, float]:
+         on_gpu: bool) -> tuple[Any, float]:
     """The optimizer and its learning rate for 256 samples."""
     lr, decay = _DEFAULTS[name]
     lr = o.lr or lr
     parts = groups(modules, o.weight_decay if o.weight_decay >= 0 else decay)
     if name == "sgd":
-        return torch.optim.SGD(parts, lr, o.momentum, nesterov=o.momentum > 0, foreach=True), lr
+        return Sgd(parts, lr, o.momentum), lr
     if name == "adamw":
         return torch.optim.AdamW(parts, lr, fused=on_gpu, foreach=None if on_gpu else True), lr
     return Lamb(parts, lr), lr
@@ -103,14 +150,16 @@ def schedule(o: SimpleNamespace, updates_per_epoch: int, total: int) -> Schedule
 
 
 class Average:
-    """Exponential moving average of parameters; buffers are copied."""
+    """Exponential moving average of parameters and of the running statistics of norms.
+
+    Statistics of the newest weights do not fit averaged weights. Counters are copied.
+    """
 
     def __init__(self, net: nn.Module, decay: float) -> None:
         self.decay = decay
         self.tensors = {name: t.detach().clone() for name, t in net.state_dict().items()}
-        moving = {name for name, _ in net.named_parameters()}
-        self._mean = [name for name in self.tensors if name in moving]
-        self._copied = [name for name in self.tensors if name not in moving]
+        self._mean = [name for name, t in self.tensors.items() if t.is_floating_point()]
+        self._copied = [name for name, t in self.tensors.items() if not t.is_floating_point()]
 
     @torch.no_grad()
     def update(self, net: nn.Module, updates: int) -> None:
@@ -118,8 +167,8 @@ class Average:
         decay = min(self.decay, (1 + updates) / (10 + updates))  # early weights are forgotten quickly
         mine = [self.tensors[name] for name in self._mean]
         torch._foreach_lerp_(mine, [now[name].detach() for name in self._mean], 1 - decay)
-        for name in self._copied:
-            self.tensors[name].copy_(now[name])
+        if self._copied:
+            torch._foreach_copy_([self.tensors[name] for name in self._copied], [now[name] for name in self._copied])
 
     def swap(self, net: nn.Module) -> None:
         """Exchanges the average with the weights of ``net``; a second call exchanges them back."""

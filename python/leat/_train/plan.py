@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 if TYPE_CHECKING:
     from .loop import Trainer
@@ -36,6 +35,8 @@ def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
 
 def _cost(trainer: Trainer) -> tuple[int, float]:
     """Bytes of activations and multiply-adds of one sample, seen in a forward pass over two."""
+    from torch.utils.flop_counter import FlopCounterMode  # here: imports triton
+
     net, kept = trainer.task.net, [0]
 
     def count(module: Any, inputs: Any, output: Any) -> None:
