@@ -180,6 +180,11 @@ int leat__decode_limits_check(const leat__decode_limits *limits, const leat__ima
     return 0;
 }
 
+bool leat__decode_over(uint32_t width, uint32_t height)
+{
+    return (uint64_t)width * height > MAX_PIXELS;
+}
+
 static int check_bytes(const leat__decode_limits *limits, uint32_t width, uint32_t height,
                        uint32_t channels, leat__sample_type type, leat_error *err)
 {

@@ -96,6 +96,9 @@ typedef struct leat__decode_limits {
 int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__image_info *info,
                               leat_error *err) LEAT_MUST_CHECK;
 
+/* Whether an image of this size has more pixels than the default allows. */
+bool leat__decode_over(uint32_t width, uint32_t height);
+
 /* Receives bands of planar rows: rows y .. y+count-1 of the region, top to bottom, each row
  * once. plane[c] points at row y of channel c, rows `stride` bytes apart, `width` of the
  * region pixels each, readable (not meaningful) up to 64 bytes past the end and 64 before the

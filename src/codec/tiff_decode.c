@@ -158,8 +158,20 @@ static uint32_t colours_of(const page *p)
     return p->photometric == PHOTOMETRIC_RGB || p->photometric == PHOTOMETRIC_YCBCR ? 3 : 1;
 }
 
+/* Names what is not supported: channels and sample format first, as the other numbers say little then. */
 static int refuse(const page *p, leat_error *err)
 {
+    if (p->samples > LEAT__CHANNELS_MAX)
+        return leat__fail(err, LEAT_EFORMAT, "TIFF: %u samples per pixel are not supported: at most %d are",
+                          p->samples, LEAT__CHANNELS_MAX);
+    if (p->format == SAMPLEFORMAT_IEEEFP && p->bits != 32)
+        return leat__fail(err, LEAT_EFORMAT,
+                          "TIFF: float samples of %u bits are not supported: only 32 bits are", p->bits);
+    if (p->format != SAMPLEFORMAT_UINT && p->format != SAMPLEFORMAT_VOID &&
+        p->format != SAMPLEFORMAT_IEEEFP)
+        return leat__fail(err, LEAT_EFORMAT,
+                          "TIFF: %s samples of %u bits are not supported: only unsigned and 32-bit float "
+                          "ones are", p->format == SAMPLEFORMAT_INT ? "signed" : "complex", p->bits);
     return leat__fail(err, LEAT_EFORMAT,
                       "TIFF: %u samples of %u bits, photometric %u, compression %u are not supported",
                       p->samples, p->bits, p->photometric, p->compression);
