@@ -27,6 +27,9 @@ uint8_t leat__kind_flags(leat__sample_type type);
 #define LEAT__KIND_TEXT 48
 const char *leat__kind_text(leat__image_kind kind, char text[LEAT__KIND_TEXT]);
 
+/* Bytes of a sample's key that messages about its kind show. */
+#define LEAT__KIND_KEY 200
+
 /* The kind of an image field: that of the first image in each pack. LEAT_EINVAL names the pack whose
  * images are of another kind than those of the packs before it. */
 int leat__pack_image_kind(leat_pack *pack, uint32_t field, leat__image_kind *kind,

@@ -59,6 +59,7 @@ struct leat_packer {
     struct {
         leat__image_kind kind;
         bool known;
+        char by[LEAT__KIND_KEY]; /* key of the sample that decided, cut */
     } *kinds; /* per field: pixels of its images, from the first one on */
 };
 

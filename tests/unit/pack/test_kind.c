@@ -59,7 +59,7 @@ static void a_field_has_one_kind(void **state)
     assert_int_equal(add(p, "one", 5, LEAT_PACK_IMAGE_U16, &err), 0);
     assert_int_equal(add(p, "other", 5, LEAT_PACK_IMAGE_F32, &err), LEAT_EFORMAT);
     assert_non_null(strstr(err.message, "sample 'other', field 'image': float32 images with 5 channels in "
-                                        "a field of uint16 images with 5 channels"));
+                                        "a field of uint16 images with 5 channels (set by 'one')"));
     assert_int_equal(add(p, "other", 3, 0, &err), LEAT_EFORMAT);
     assert_int_equal(add(p, "two", 5, LEAT_PACK_IMAGE_U16, &err), 0);
     assert_int_equal(leat_packer_finish(p, NULL, &err), 0);
@@ -74,6 +74,7 @@ static void a_field_has_one_kind(void **state)
 
     p = writer(path, true); /* what is appended, too */
     assert_int_equal(add(p, "three", 6, LEAT_PACK_IMAGE_U16, &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "(set by 'one')"));
     assert_int_equal(add(p, "three", 5, LEAT_PACK_IMAGE_U16, &err), 0);
     assert_int_equal(leat_packer_finish(p, NULL, &err), 0);
     leat_packer_close(&p);
