@@ -14,26 +14,26 @@ void leat__bench_reset(leat__bench *b)
     leat__planes_reset(&b->image);
     leat__planes_reset(&b->spare);
     leat__planes_reset(&b->base);
-    leat__free(b->work);
+    leat__free(b->work.block);
     leat__free(b->sum);
     leat__decoder_close(&b->decoder);
     leat__buf_reset(&b->file);
     memset(b, 0, sizeof *b);
 }
 
-void *leat__bench_work(leat__bench *b, size_t bytes, leat_error *err)
+void *leat__work_fit(leat__work *w, size_t bytes, leat_error *err)
 {
-    if (bytes > b->work_cap) {
-        leat__free(b->work);
-        b->work_cap = 0;
-        b->work = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
-        if (!b->work) {
+    if (bytes > w->capacity) {
+        leat__free(w->block);
+        w->capacity = 0;
+        w->block = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
+        if (!w->block) {
             leat__fail_nomem(err, bytes, "the scratch of a step");
             return NULL;
         }
-        b->work_cap = bytes;
+        w->capacity = bytes;
     }
-    return b->work;
+    return w->block;
 }
 
 int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_error *err)

@@ -12,13 +12,21 @@
 #include "op/image.h"
 #include "op/step.h"
 
+/* Scratch of one step. Zeroed is empty. */
+typedef struct leat__work {
+    void *block;
+    size_t capacity;
+} leat__work;
+
+/* At least `bytes`, aligned to 64; NULL when out of memory. Lost at the next call. */
+void *leat__work_fit(leat__work *w, size_t bytes, leat_error *err);
+
 typedef struct leat__bench {
     leat__planes image; /* in flight */
     leat__planes spare; /* where a step that cannot work in place puts its result */
     const leat__color_dsp *color;
     const leat__warp_dsp *warp;
-    void *work; /* of one step: leat__bench_work */
-    size_t work_cap;
+    leat__work work;
     leat__planes base; /* BLEND: the image that all copies start from */
     float *sum;        /* BLEND: of the weighted copies */
     size_t sum_cap;
@@ -28,9 +36,6 @@ typedef struct leat__bench {
 
 /* Zeroed struct = empty. */
 void leat__bench_reset(leat__bench *b);
-
-/* Scratch of at least `bytes`, aligned to 64; NULL when out of memory. Lost at the next call. */
-void *leat__bench_work(leat__bench *b, size_t bytes, leat_error *err);
 
 /* Any step that the head does not take, and not ERASE_OUT. nearest: the image is a mask, so
  * pixels are only moved: filters become nearest, and colour steps do nothing. */
@@ -49,6 +54,19 @@ int leat__step_clahe(leat__bench *b, const leat__step *s, leat_error *err) LEAT_
 int leat__step_blend(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_warp(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+
+/* The pixels of a map, row by row: `row` is called with the spots of each, from the top. Width and height of
+ * the step are those of the output. One arithmetic for all images, so a mask and its image are cut alike. */
+typedef struct leat__warp_walk {
+    const leat__warp_dsp *dsp;
+    const leat__step *step;
+    leat__warp_image in;
+    leat__warp_spots spots; /* of one row */
+    int32_t *columns;       /* room for a row more */
+    void (*row)(void *ctx, uint32_t y);
+    void *ctx;
+} leat__warp_walk;
+void leat__warp_rows(const leat__warp_walk *w);
 
 /* The source of position i (which may be outside) among n pixels; -1 = the fill. */
 int64_t leat__pad_look(int64_t i, int64_t n, leat__edge edge);

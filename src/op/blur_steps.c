@@ -41,7 +41,7 @@ int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err)
     const leat__planes *const in = &b->image;
     const size_t pitch = ((size_t)in->width + 15) & ~(size_t)15;
     smoothing m;
-    float *const work = leat__bench_work(b, 6 * pitch * sizeof(float), err);
+    float *const work = leat__work_fit(&b->work, 6 * pitch * sizeof(float), err);
     if (!work) return LEAT_ENOMEM;
     for (int i = 0; i < 3; i++) {
         m.edge[i] = work + (size_t)(2 * i) * pitch;
@@ -127,7 +127,7 @@ int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err)
     const size_t padded = (g.pitch + g.width + 63) & ~(size_t)63;
     const size_t floats = padded + g.height * g.pitch + g.width + g.height;
     float *const work =
-        leat__bench_work(b, floats * sizeof(float) + g.height * sizeof(float *) + 64, err);
+        leat__work_fit(&b->work, floats * sizeof(float) + g.height * sizeof(float *) + 64, err);
     if (!work) return LEAT_ENOMEM;
     memset(work, 0, floats * sizeof(float)); /* ends of rows are read, never used */
     g.padded = work;

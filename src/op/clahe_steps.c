@@ -97,7 +97,7 @@ int leat__step_clahe(leat__bench *b, const leat__step *s, leat_error *err)
     const axis ax = {s->width, im->width, tile_pixels(im->width, s->width, whole)};
     const axis ay = {s->height, im->height, tile_pixels(im->height, s->height, whole)};
     const size_t pitch = (size_t)ax.tiles * LEVELS;
-    between *const column = leat__bench_work(b, ax.pixels * sizeof *column + ay.tiles * pitch, err);
+    between *const column = leat__work_fit(&b->work, ax.pixels * sizeof *column + ay.tiles * pitch, err);
     if (!column) return LEAT_ENOMEM;
     uint8_t *const tables = (uint8_t *)(column + ax.pixels);
     for (uint32_t x = 0; x < ax.pixels; x++) column[x] = find_between(x, &ax);

@@ -202,30 +202,22 @@ static const leat__param erase_params[] = {
      .help = "put noise there instead"},
 };
 
-static int check_value(const leat__op_spec *op, int i, leat_error *err)
-{
-    if (op->value[i].count == 1 || op->value[i].count == 3) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s.%s: one number or three", op->def->name,
-                      op->def->params[i].name);
-}
-
 static int erase_check(const leat__op_spec *op, leat_error *err)
 {
     bool value = false;
     for (int i = 0; i < op->value[ERASE_VALUE].count; i++) value |= op->value[ERASE_VALUE].list[i] != 0;
     if (value && op->value[ERASE_NOISE].i)
         return leat__fail(err, LEAT_EINVAL, "RandomErasing.value has no effect with random");
-    return check_value(op, ERASE_VALUE, err);
+    return leat__op_check_channels(op, ERASE_VALUE, err);
 }
 
 /* After Normalize the value stands in the output; before it, in 8-bit pixels. */
 static int add_erase(leat__recipe *r, leat__step s, const leat__value *value, leat_error *err)
 {
     s.kind = r->normalized ? LEAT__STEP_ERASE_OUT : LEAT__STEP_ERASE;
-    for (int c = 0; c < 3; c++) {
-        const double v = value->list[value->count == 3 ? c : 0];
-        s.fill[c] = (float)(r->normalized ? v : fmin(fmax(v, 0), 255));
-    }
+    leat__op_fill(value, s.fill);
+    for (int c = 0; c < LEAT__CHANNELS_MAX && !r->normalized; c++)
+        s.fill[c] = fminf(fmaxf(s.fill[c], 0), 255);
     return leat__recipe_add(r, &s, err);
 }
 
@@ -260,7 +252,7 @@ static const leat__param cutout_params[] = {
 
 static int cutout_check(const leat__op_spec *op, leat_error *err)
 {
-    return check_value(op, CUTOUT_VALUE, err);
+    return leat__op_check_channels(op, CUTOUT_VALUE, err);
 }
 
 /* The middle may lie anywhere, so squares at the border are cut off, as in the paper. */

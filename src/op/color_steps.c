@@ -45,7 +45,7 @@ static void contrast(leat__bench *b, double factor)
 
 static int saturation(leat__bench *b, double factor, leat_error *err)
 {
-    uint8_t *const grey = leat__bench_work(b, b->image.width, err);
+    uint8_t *const grey = leat__work_fit(&b->work, b->image.width, err);
     if (!grey) return LEAT_ENOMEM;
     for (uint32_t y = 0; y < b->image.height; y++) {
         uint8_t *row[3];
@@ -59,7 +59,7 @@ static int saturation(leat__bench *b, double factor, leat_error *err)
 
 static int grayscale(leat__bench *b, leat_error *err)
 {
-    uint8_t *const grey = leat__bench_work(b, b->image.width, err);
+    uint8_t *const grey = leat__work_fit(&b->work, b->image.width, err);
     if (!grey) return LEAT_ENOMEM;
     for (uint32_t y = 0; y < b->image.height; y++) {
         uint8_t *row[3];

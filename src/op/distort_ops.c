@@ -197,7 +197,7 @@ static int grid_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
                     .height = (uint32_t)LEAT_MIN(LEAT_MAX(hole, 1), period - 1)};
     s.x = (int32_t)leat__rng_below(rng, period);
     s.y = (int32_t)leat__rng_below(rng, period);
-    for (int c = 0; c < 3; c++) s.fill[c] = (float)fill->list[fill->count == 3 ? c : 0];
+    leat__op_fill(fill, s.fill);
     return leat__recipe_add(r, &s, err);
 }
 

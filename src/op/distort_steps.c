@@ -131,7 +131,7 @@ static int median(leat__bench *b, uint32_t side, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     const uint32_t half = side / 2, n = in->width + 2 * half;
-    const uint8_t **const row = leat__bench_work(b, side * sizeof *row + n * sizeof(uint32_t), err);
+    const uint8_t **const row = leat__work_fit(&b->work, side * sizeof *row + n * sizeof(uint32_t), err);
     if (!row) return LEAT_ENOMEM;
     uint32_t *const column = (uint32_t *)(row + side);
     for (uint32_t x = 0; x < n; x++)

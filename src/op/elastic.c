@@ -174,8 +174,8 @@ int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err)
     if (laid == 0)
         return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be bent", in->width,
                           in->height);
-    double *const work =
-        leat__bench_work(b, 2 * n * sizeof *work + (2 * n + laid + 3 * area + 2 * line) * sizeof(float), err);
+    const size_t floats = 2 * n + laid + 3 * area + 2 * line;
+    double *const work = leat__work_fit(&b->work, 2 * n * sizeof *work + floats * sizeof(float), err);
     if (!work) return LEAT_ENOMEM;
     LEAT_TRY(leat__planes_resize(&b->spare, in->width, in->height, in->channels, err));
     int32_t *const at = (int32_t *)(work + 2 * n);

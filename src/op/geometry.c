@@ -44,17 +44,6 @@ static int check_size(const leat__op_spec *op, leat_error *err)
     return 0;
 }
 
-static int check_fill(const leat__op_spec *op, const leat__value *v, leat_error *err)
-{
-    if (v->count == 1 || v->count == 3) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s.fill: one number or three", op->def->name);
-}
-
-static void set_fill(leat__step *s, const leat__value *v)
-{
-    for (int c = 0; c < 3; c++) s->fill[c] = (float)v->list[v->count == 3 ? c : 0];
-}
-
 static leat__op_size fixed_size(const leat__op_spec *op, leat__op_size in)
 {
     return size_of(&op->value[0]);
@@ -231,7 +220,7 @@ static int add_pad(leat__recipe *r, border b, const leat__value *fill, leat__edg
     leat__step s = {.kind = LEAT__STEP_PAD, .x = (int32_t)b.left, .y = (int32_t)b.top,
                     .width = r->width + b.left + b.right,
                     .height = r->height + b.top + b.bottom, .edge = edge};
-    if (fill) set_fill(&s, fill);
+    if (fill) leat__op_fill(fill, s.fill);
     return leat__recipe_add(r, &s, err);
 }
 
@@ -270,7 +259,7 @@ static int pad_check(const leat__op_spec *op, leat_error *err)
 {
     LEAT_TRY(check_padding(op, &op->value[PAD_PADDING], err));
     LEAT_TRY(check_border(op, &op->value[PAD_FILL], &op->value[PAD_EDGE], err));
-    return check_fill(op, &op->value[PAD_FILL], err);
+    return leat__op_check_channels(op, PAD_FILL, err);
 }
 
 static leat__op_size pad_size(const leat__op_spec *op, leat__op_size in)
@@ -367,7 +356,7 @@ static int crop_check(const leat__op_spec *op, leat_error *err)
             return leat__fail(err, LEAT_EINVAL,
                               "RandomCrop.%s has no effect without padding or pad_if_needed",
                               op->def->params[i].name);
-    return check_fill(op, &op->value[CROP_FILL], err);
+    return leat__op_check_channels(op, CROP_FILL, err);
 }
 
 static int crop_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
@@ -451,7 +440,7 @@ static const leat__param zoom_params[] = {
 static int zoom_check(const leat__op_spec *op, leat_error *err)
 {
     LEAT_TRY(check_ranges(op, ZOOM_RANGE, err));
-    return check_fill(op, &op->value[ZOOM_FILL], err);
+    return leat__op_check_channels(op, ZOOM_FILL, err);
 }
 
 static int zoom_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)

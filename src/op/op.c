@@ -127,3 +127,15 @@ int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param)
                              .help = p->help};
     return 0;
 }
+
+int leat__op_check_channels(const leat__op_spec *op, int param, leat_error *err)
+{
+    if (op->value[param].count >= 1) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s.%s: one number or one per channel", op->def->name,
+                      op->def->params[param].name);
+}
+
+void leat__op_fill(const leat__value *v, float fill[LEAT__CHANNELS_MAX])
+{
+    for (int c = 0; c < LEAT__CHANNELS_MAX; c++) fill[c] = (float)v->list[c < v->count ? c : v->count - 1];
+}

@@ -68,6 +68,11 @@ typedef struct leat__op_def {
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);
 } leat__op_def;
 
+/* Lists that have one number for all channels, or one for each: how many channels there are is known when the
+ * pipeline meets its images (wide_check.c). */
+int leat__op_check_channels(const leat__op_spec *op, int param, leat_error *err) LEAT_MUST_CHECK;
+void leat__op_fill(const leat__value *v, float fill[LEAT__CHANNELS_MAX]);
+
 /* The families; op.c joins them. Each array ends with a NULL name. */
 extern const leat__op_def leat__ops_geometry[];
 extern const leat__op_def leat__ops_crops[];

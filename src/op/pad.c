@@ -52,7 +52,7 @@ int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err)
     leat__planes *const out = &b->spare;
     const bool filled = s->edge == LEAT__EDGE_CONSTANT;
     sides side = {.left = (uint32_t)s->x, .right = s->width - (uint32_t)s->x - in->width};
-    side.look = leat__bench_work(b, ((size_t)side.left + side.right) * sizeof *side.look + 1, err);
+    side.look = leat__work_fit(&b->work, ((size_t)side.left + side.right) * sizeof *side.look + 1, err);
     if (!side.look) return LEAT_ENOMEM;
     LEAT_TRY(leat__planes_resize(out, s->width, s->height, in->channels, err));
     for (uint32_t x = 0; x < side.left + side.right; x++) {

@@ -261,7 +261,8 @@ static int head_to_mask(leat__pipeline_worker *w, source *s, leat__head *h, leat
     leat__head_orient(h, s->width, s->height, s->orientation);
     if (s->encoded) LEAT_TRY(hold(w, s, (region){h->x, h->y, h->width, h->height}, err));
     LEAT_TRY(leat__planes_resize(im, h->ax.count, h->ay.count, 1, err));
-    uint32_t *const at = leat__bench_work(&w->bench, ((size_t)h->ax.count + h->ay.count) * sizeof *at, err);
+    const size_t count = (size_t)h->ax.count + h->ay.count;
+    uint32_t *const at = leat__work_fit(&w->bench.work, count * sizeof *at, err);
     if (!at) return LEAT_ENOMEM;
     nearest_axis(&h->ax, at);
     nearest_axis(&h->ay, at + h->ax.count);

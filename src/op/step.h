@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "codec/codec.h"
 #include "dsp/resizer.h"
 
 typedef enum leat__step_kind {
@@ -67,7 +68,7 @@ typedef struct leat__step {
     bool centers;       /* CROP: boxes whose middle is outside are dropped */
     bool noise;         /* ERASE: per-pixel random values, from noise_seed */
     uint64_t noise_seed;
-    float fill[3];
+    float fill[LEAT__CHANNELS_MAX]; /* per channel */
     double amount;
     double matrix[8];
 } leat__step;

@@ -11,7 +11,7 @@
 /* How new pixels are found and what stands outside: common to all maps. */
 typedef struct leat__warp_style {
     leat__filter filter; /* nearest, bilinear or bicubic */
-    float fill[3];
+    float fill[LEAT__CHANNELS_MAX];
 } leat__warp_style;
 #define LEAT__WARP_CHOICES "nearest|bilinear|bicubic"
 

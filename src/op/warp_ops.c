@@ -18,7 +18,7 @@ leat__warp_style leat__warp_style_of(const leat__value *interpolation, const lea
     static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR,
                                            LEAT__FILTER_BICUBIC};
     leat__warp_style s = {.filter = filters[interpolation->i]};
-    for (int c = 0; c < 3; c++) s.fill[c] = (float)fill->list[fill->count == 3 ? c : 0];
+    leat__op_fill(fill, s.fill);
     return s;
 }
 
@@ -132,8 +132,8 @@ int leat__recipe_affine(leat__recipe *r, const leat__affine *f, const leat__warp
     {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                 \
      .choices = LEAT__WARP_CHOICES, .min = 1, .help = "how new pixels are found"}
 #define FILL_PARAM                                                                         \
-    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,         \
-     .help = "value outside the image: one number or one per channel"}
+    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 65535,       \
+     .help = "value outside the image: one number or one per channel, up to 255 for 8-bit images"}
 #define CENTER_PARAM                                                                       \
     {.name = "center", .kind = LEAT__PARAM_FLOATS, .def = "", .min = -65536, .max = 65536, \
      .help = "(x, y) that stays in place; the middle when not given"}
@@ -172,7 +172,7 @@ static int rotate_check(const leat__op_spec *op, leat_error *err)
 {
     LEAT_TRY(check_counts(op, "degrees", 1, 2, err));
     LEAT_TRY(check_counts(op, "center", 0, 2, err));
-    return check_counts(op, "fill", 1, 3, err);
+    return leat__op_check_channels(op, ROTATE_FILL, err);
 }
 
 static leat__op_size rotate_size(const leat__op_spec *op, leat__op_size in)
@@ -223,7 +223,7 @@ static int affine_check(const leat__op_spec *op, leat_error *err)
     LEAT_TRY(check_counts(op, "center", 0, 2, err));
     if (op->value[AFFINE_SHEAR].count == 3 || op->value[AFFINE_SHEAR].count > 4)
         return leat__fail(err, LEAT_EINVAL, "RandomAffine.shear: 1, 2 or 4 numbers");
-    return check_counts(op, "fill", 1, 3, err);
+    return leat__op_check_channels(op, AFFINE_FILL, err);
 }
 
 static int affine_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
@@ -263,7 +263,7 @@ static const leat__param view_params[] = {
 
 static int view_check(const leat__op_spec *op, leat_error *err)
 {
-    return check_counts(op, "fill", 1, 3, err);
+    return leat__op_check_channels(op, VIEW_FILL, err);
 }
 
 /* Gauss elimination with pivots; false when there is no single solution. */
@@ -355,7 +355,7 @@ static int elastic_check(const leat__op_spec *op, leat_error *err)
     LEAT_TRY(check_counts(op, "sigma", 1, 2, err));
     if ((of_axis(sigma, 0) > 0) != (of_axis(sigma, 1) > 0))
         return leat__fail(err, LEAT_EINVAL, "ElasticTransform.sigma: both are 0, or none");
-    return check_counts(op, "fill", 1, 3, err);
+    return leat__op_check_channels(op, ELASTIC_FILL, err);
 }
 
 static int elastic_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)

@@ -13,6 +13,7 @@
 
 #include "codec/wide.h"
 #include "dsp/resize.h"
+#include "op/apply.h"
 #include "op/output.h"
 #include "op/pipeline.h"
 #include "op/step.h"
@@ -42,8 +43,8 @@ int leat__wide_settle(const leat__output_draft *draft, const leat__pixel_kind *k
 typedef struct leat__wide_bench {
     leat__wide image, spare;
     leat__axis x, y;
-    void *work; /* of one step */
-    size_t work_cap;
+    const leat__warp_dsp *warp;
+    leat__work work;
 } leat__wide_bench;
 
 void leat__wide_bench_reset(leat__wide_bench *b);
@@ -57,9 +58,6 @@ int leat__wide_resample(leat__wide_bench *b, const leat__step *s, leat_error *er
 /* Between samples and floats: `n` of them. To a whole type: rounded to nearest even, and clipped. */
 void leat__wide_to_float(leat__sample_type type, const uint8_t *src, float *dst, size_t n);
 void leat__wide_from_float(leat__sample_type type, const float *src, uint8_t *dst, size_t n);
-
-/* Scratch of at least `bytes`, aligned to 64; NULL when out of memory. Lost at the next call. */
-void *leat__wide_work(leat__wide_bench *b, size_t bytes, leat_error *err);
 
 /* The finished image into the batch, and rectangles of it blanked afterwards (wide_write.c). */
 void leat__wide_write(const leat__wide *im, const leat__wide_norm *norm, const leat__output_spec *spec,

@@ -31,8 +31,12 @@ int leat__bytes_check(const leat__op_spec *ops, uint32_t count, leat_error *err)
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < ops[i].def->param_count; k++) {
             const leat__value *const v = &ops[i].value[k];
-            if (strcmp(ops[i].def->params[k].name, "fill") != 0) continue;
-            for (int c = 0; c < v->count; c++)
+            const char *const name = ops[i].def->params[k].name;
+            const bool fill = strcmp(name, "fill") == 0;
+            if (!fill && strcmp(name, "value") != 0) continue;
+            if (v->count > 1 && v->count != 3)
+                return leat__fail(err, LEAT_EINVAL, "%s.%s: one number or three", ops[i].def->name, name);
+            for (int c = 0; c < v->count && fill; c++)
                 if (v->list[c] > 255)
                     return leat__fail(err, LEAT_EINVAL, "%s.fill: %.15g is out of range (0 to 255)",
                                       ops[i].def->name, v->list[c]);

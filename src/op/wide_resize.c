@@ -11,21 +11,6 @@
 #include "dsp/resizer.h"
 #include "op/wide.h"
 
-void *leat__wide_work(leat__wide_bench *b, size_t bytes, leat_error *err)
-{
-    if (bytes > b->work_cap) {
-        leat__free(b->work);
-        b->work_cap = 0;
-        b->work = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
-        if (!b->work) {
-            leat__fail_nomem(err, bytes, "the scratch of a step");
-            return NULL;
-        }
-        b->work_cap = bytes;
-    }
-    return b->work;
-}
-
 void leat__wide_to_float(leat__sample_type type, const uint8_t *src, float *dst, size_t n)
 {
     switch (type) {
@@ -114,7 +99,7 @@ static int make_room(leat__wide_bench *b, size_t in, size_t middle, size_t row, 
 {
     uint64_t floats = (uint64_t)in + middle + row;
     if (floats > PTRDIFF_MAX / 16) return leat__fail(err, LEAT_ELIMIT, "an image is too large to be resized");
-    r->sum = leat__wide_work(b, row * sizeof *r->sum + floats * sizeof *r->in, err);
+    r->sum = leat__work_fit(&b->work, row * sizeof *r->sum + floats * sizeof *r->in, err);
     if (!r->sum) return LEAT_ENOMEM;
     r->in = (float *)(r->sum + row);
     r->middle = r->in + in;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps on wide images: see wide.h. A crop moves the view; flips, pads and nearest maps copy pixels;
- * bilinear and bicubic maps compute in double with Pillow's formulas. One thread per bench.
+ * Steps on wide images: see wide.h. A crop moves the view; flips, pads and nearest maps copy pixels, the
+ * latter from where 8-bit images and masks take them; bilinear and bicubic maps compute in double with
+ * Pillow's formulas. One thread per bench.
  */
 #include <math.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/num.h"
 #include "op/apply.h"
 #include "op/wide.h"
+#include "probe/cpu.h"
 
 void leat__wide_bench_reset(leat__wide_bench *b)
 {
@@ -17,7 +19,7 @@ void leat__wide_bench_reset(leat__wide_bench *b)
     leat__wide_reset(&b->spare);
     leat__axis_reset(&b->x);
     leat__axis_reset(&b->y);
-    leat__free(b->work);
+    leat__free(b->work.block);
     memset(b, 0, sizeof *b);
 }
 
@@ -38,9 +40,7 @@ static void crop(leat__wide *im, const leat__step *s)
 /* One pixel of the fill, in the type of the image. */
 static void fill_pixel(const leat__wide *im, const leat__step *s, uint8_t *pixel)
 {
-    float v[LEAT__CHANNELS_MAX];
-    for (uint32_t c = 0; c < im->channels; c++) v[c] = s->fill[im->channels == 3 ? c : 0];
-    leat__wide_from_float(im->type, v, pixel, im->channels);
+    leat__wide_from_float(im->type, s->fill, pixel, im->channels);
 }
 
 static int pad(leat__wide_bench *b, const leat__step *s, leat_error *err)
@@ -117,33 +117,84 @@ static float blend(const leat__wide *im, bool bicubic, double u, double v, uint3
     return (float)(down[0] + (down[1] - down[0]) * dy);
 }
 
-static int warp(leat__wide_bench *b, const leat__step *s, leat_error *err)
+/* A nearest map under way. */
+typedef struct nearest {
+    const leat__wide *in, *out;
+    const uint8_t *fill;
+    const int32_t *at; /* the source of each pixel of a row; -1 = the fill */
+} nearest;
+
+static void copy_row(void *ctx, uint32_t y)
+{
+    const nearest *const j = ctx;
+    const uint32_t w = j->in->width;
+    const size_t pixel = leat__wide_pixel(j->in);
+    uint8_t *to = leat__wide_row(j->out, y);
+    for (uint32_t x = 0; x < j->out->width; x++, to += pixel) {
+        const uint32_t at = (uint32_t)j->at[x];
+        memcpy(to, j->at[x] < 0 ? j->fill : leat__wide_row(j->in, at / w) + at % w * pixel, pixel);
+    }
+}
+
+/* With the positions of 8-bit images. */
+static int warp_nearest(leat__wide_bench *b, const leat__step *s, const uint8_t *fill, leat_error *err)
 {
     const leat__wide *const in = &b->image;
-    const bool same = s->kind == LEAT__STEP_PERSPECTIVE;
+    const size_t n = leat__warp_spots_for(s->width);
+    if (leat__warp_pixels(in->width, in->height) == 0)
+        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be turned", in->width,
+                          in->height);
+    if (!b->warp) b->warp = leat__warp_dsp_for(leat__cpu_flags());
+    double *const work = leat__work_fit(&b->work, n * (2 * sizeof(double) + 2 * sizeof(int32_t)), err);
+    if (!work) return LEAT_ENOMEM;
+    int32_t *const at = (int32_t *)(work + 2 * n);
+    nearest j = {.in = in, .out = &b->spare, .fill = fill, .at = at};
+    leat__warp_rows(&(leat__warp_walk){
+        .dsp = b->warp,
+        .step = s,
+        .in = {.stride = (int32_t)in->width, .outside = -1, .width = in->width, .height = in->height},
+        .spots = {.at = at, .dx = work, .dy = work + n},
+        .columns = at + n,
+        .row = copy_row,
+        .ctx = &j});
+    return 0;
+}
+
+static void warp_blended(leat__wide_bench *b, const leat__step *s, const uint8_t *fill)
+{
+    const leat__wide *const in = &b->image;
     const size_t pixel = leat__wide_pixel(in), size = leat__sample_bytes(in->type);
     const double w = in->width, h = in->height;
-    uint8_t fill[LEAT__CHANNELS_MAX * sizeof(float)];
-    fill_pixel(in, s, fill);
-    LEAT_TRY(leat__wide_resize(&b->spare, in->type, in->channels, same ? in->width : s->width,
-                               same ? in->height : s->height, err));
-    for (uint32_t y = 0; y < b->spare.height; y++) {
+    for (uint32_t y = 0; y < s->height; y++) {
         uint8_t *to = leat__wide_row(&b->spare, y);
-        for (uint32_t x = 0; x < b->spare.width; x++, to += pixel) {
+        for (uint32_t x = 0; x < s->width; x++, to += pixel) {
             double u, v;
             move(s, x + 0.5, y + 0.5, &u, &v);
             if (!(u >= 0 && v >= 0 && u < w && v < h)) {
                 memcpy(to, fill, pixel);
-            } else if (s->filter == LEAT__FILTER_NEAREST) {
-                memcpy(to, leat__wide_row(in, (uint32_t)v) + (size_t)u * pixel, pixel);
-            } else {
-                for (uint32_t c = 0; c < in->channels; c++) {
-                    const float f = blend(in, s->filter == LEAT__FILTER_BICUBIC, u, v, c);
-                    leat__wide_from_float(in->type, &f, to + c * size, 1);
-                }
+                continue;
+            }
+            for (uint32_t c = 0; c < in->channels; c++) {
+                const float f = blend(in, s->filter == LEAT__FILTER_BICUBIC, u, v, c);
+                leat__wide_from_float(in->type, &f, to + c * size, 1);
             }
         }
     }
+}
+
+static int warp(leat__wide_bench *b, const leat__step *step, leat_error *err)
+{
+    const leat__wide *const in = &b->image;
+    uint8_t fill[LEAT__CHANNELS_MAX * sizeof(float)];
+    leat__step s = *step;
+    if (s.kind == LEAT__STEP_PERSPECTIVE) {
+        s.width = in->width;
+        s.height = in->height;
+    }
+    fill_pixel(in, &s, fill);
+    LEAT_TRY(leat__wide_resize(&b->spare, in->type, in->channels, s.width, s.height, err));
+    if (s.filter == LEAT__FILTER_NEAREST) LEAT_TRY(warp_nearest(b, &s, fill, err));
+    else warp_blended(b, &s, fill);
     swap(b);
     return 0;
 }

@@ -70,6 +70,6 @@ void leat__wide_erase_out(const leat__output_spec *o, const leat__step *s, void 
             for (uint32_t x = (uint32_t)s->x; x < (uint32_t)s->x + s->width; x++) {
                 const size_t at = (size_t)y * o->width + x;
                 const size_t index = woven ? at * o->channels + c : (size_t)c * o->width * o->height + at;
-                put(o->dtype, out, index, s->noise ? (float)leat__rng_normal(&rng) : s->fill[c % 3]);
+                put(o->dtype, out, index, s->noise ? (float)leat__rng_normal(&rng) : s->fill[c]);
             }
 }

@@ -50,11 +50,11 @@ static void steps_of_others_are_refused(void **state)
 static void work_grows_and_is_kept(void **state)
 {
     leat__bench b = {0};
-    void *p = leat__bench_work(&b, 1000, NULL);
+    void *p = leat__work_fit(&b.work, 1000, NULL);
     assert_non_null(p);
     assert_int_equal((uintptr_t)p % 64, 0);
-    assert_ptr_equal(leat__bench_work(&b, 10, NULL), p);
-    assert_non_null(leat__bench_work(&b, 5000, NULL));
+    assert_ptr_equal(leat__work_fit(&b.work, 10, NULL), p);
+    assert_non_null(leat__work_fit(&b.work, 5000, NULL));
     leat__bench_reset(&b);
     assert_no_leaks();
 }

@@ -100,7 +100,7 @@ static void memory_that_is_missing_is_said(void **state)
 {
     leat__wide_bench b = {0};
     leat_error err = {0};
-    assert_null(leat__wide_work(&b, SIZE_MAX / 2, &err));
+    assert_null(leat__work_fit(&b.work, SIZE_MAX / 2, &err));
     assert_int_equal(err.code, LEAT_ENOMEM);
     leat__wide_bench_reset(&b);
 }

@@ -48,11 +48,12 @@ static void crops_and_flips(void **state)
 static void pads(void **state)
 {
     leat__wide_bench b = {0};
-    leat__step s = {.kind = LEAT__STEP_PAD, .x = 2, .y = 1, .width = W + 3, .height = H + 2, .fill = {60000}};
+    leat__step s = {.kind = LEAT__STEP_PAD, .x = 2, .y = 1, .width = W + 3, .height = H + 2,
+                    .fill = {60000, 1, 2, 3, 4, 50000}};
     start(&b);
     assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
     assert_int_equal(at(&b, 0, 0, 0), 60000);
-    assert_int_equal(at(&b, W + 2, H + 1, 5), 60000);
+    assert_int_equal(at(&b, W + 2, H + 1, 5), 50000);
     assert_int_equal(at(&b, 2, 1, 3), 3);
     s.edge = LEAT__EDGE_REFLECT;
     start(&b);
@@ -68,7 +69,7 @@ static void maps(void **state)
         if (f == LEAT__FILTER_BOX || f == LEAT__FILTER_HAMMING) continue;
         leat__wide_bench b = {0};
         leat__step s = {.kind = LEAT__STEP_AFFINE, .width = W, .height = H, .filter = (leat__filter)f,
-                        .fill = {9}, .matrix = {1, 0, 2, 0, 1, 1}};
+                        .fill = {8, 9, 10}, .matrix = {1, 0, 2, 0, 1, 1}};
         start(&b);
         assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
         assert_int_equal(at(&b, 0, 0, 1), 2101);
