@@ -30,10 +30,10 @@
 #include "base/sized.h"
 #include "base/str.h"
 #include "codec/codec.h"
-#include "codec/tiff_encode.h"
 #include "codec/tile/tile.h"
 #include "ingest/csv.h"
 #include "ingest/image_encode.h"
+#include "ingest/pixel_file.h"
 #include "ingest/table_writer.h"
 #include "ingest/tar_write.h"
 #include "io/below.h"
@@ -55,9 +55,7 @@ typedef struct exporter {
     leat_pack *pack;
     leat_sample *sample;
     leat__tile_tables *tables;
-    leat__decoder *decoder;
-    leat__planes planes;
-    leat__wide wide;
+    leat__pixel_file pixels;
     leat__buf path, bytes, stem;
     int image_field;
     bool members; /* the pack came from tar shards */
@@ -148,29 +146,10 @@ static int write_named(exporter *x, const char *key, size_t stem, const char *ex
     return rc;
 }
 
-/* Encodes the pixels into x->bytes: PNG, or TIFF of what a PNG cannot hold. */
-static int encode_pixels(exporter *x, const leat_view *v, const char **ext, leat_error *err)
-{
-    leat__image_info info;
-    LEAT_TRY(leat__codec_probe(LEAT__CODEC_RAW, v->data, v->size, &info, err));
-    *ext = "png";
-    if (leat__image_wide(&info)) {
-        *ext = "tif";
-        LEAT_TRY(leat__codec_decode_wide(x->decoder, &info, v->data, v->size, NULL, &x->wide, err));
-        leat__buf_clear(&x->bytes);
-        return leat__tiff_encode(&x->wide, info.orientation, &x->bytes, err);
-    }
-    LEAT_TRY(leat__codec_decode_planes(x->decoder, &info, v->data, v->size, NULL, &x->planes,
-                                       err));
-    leat__encode_opts opts = {.orientation = info.orientation};
-    leat__buf_clear(&x->bytes);
-    return leat__codec_encode(LEAT__CODEC_PNG, &x->planes, &opts, &x->bytes, err);
-}
-
 static int write_pixels(exporter *x, const char *key, const leat_view *v, leat_error *err)
 {
     const char *ext;
-    LEAT_TRY(encode_pixels(x, v, &ext, err));
+    LEAT_TRY(leat__pixel_file_write(&x->pixels, v->data, v->size, &x->bytes, &ext, err));
     x->stats->changed++;
     const bool tif = strcmp(ext, "tif") == 0;
     if (leat__str_ends_nocase(key, tif ? ".tif" : ".png") || (tif && leat__str_ends_nocase(key, ".tiff")))
@@ -275,7 +254,7 @@ static int image_file(exporter *x, const leat_view *v, const void **data, size_t
     if (v->image.codec == LEAT__CODEC_TILE)
         LEAT_TRY(leat__tile_restore(v->data, v->size, x->tables, &x->bytes, err));
     else if (v->image.codec == LEAT__CODEC_RAW)
-        LEAT_TRY(encode_pixels(x, v, ext, err));
+        LEAT_TRY(leat__pixel_file_write(&x->pixels, v->data, v->size, &x->bytes, ext, err));
     x->stats->changed += !leat_pack_image_exact(&v->image);
     if (x->bytes.len == 0) return 0;
     *data = x->bytes.data;
@@ -487,7 +466,6 @@ static int set_up(exporter *x, leat_error *err)
     size_t len;
     LEAT_TRY(leat_pack_open(&x->pack, x->opts->pack, NULL, err));
     LEAT_TRY(leat_sample_open(&x->sample, x->pack, err));
-    LEAT_TRY(leat__decoder_open(&x->decoder, err));
     x->image_field = -1;
     for (uint32_t f = 0; f < leat_pack_field_count(x->pack) && x->image_field < 0; f++)
         if (leat_pack_field(x->pack, f)->type == LEAT_FIELD_IMAGE) x->image_field = (int)f;
@@ -559,9 +537,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat_sample_close(&x.sample);
     leat_pack_close(&x.pack);
     leat__tile_tables_close(&x.tables);
-    leat__decoder_close(&x.decoder);
-    leat__planes_reset(&x.planes);
-    leat__wide_reset(&x.wide);
+    leat__pixel_file_reset(&x.pixels);
     leat__buf_reset(&x.path);
     leat__buf_reset(&x.bytes);
     leat__buf_reset(&x.stem);

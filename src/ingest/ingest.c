@@ -34,9 +34,9 @@
 #include "ingest/image_encode.h"
 #include "ingest/left_out.h"
 #include "ingest/merge.h"
+#include "ingest/pack_tables.h"
 #include "ingest/source.h"
 #include "ingest/stage.h"
-#include "ingest/tile_training.h"
 #include "ingest/where.h"
 #include "pack/kind.h"
 #include "pack/page.h"
@@ -53,9 +53,7 @@ typedef struct ingest {
     leat_ingest_stats *stats;
     leat__source *source;
     leat__encode_plan plan;
-    leat__tile_tables *tables;      /* of the new pack */
-    leat__tile_tables **from;       /* of the source packs, by origin */
-    uint32_t from_count;
+    leat__pack_tables tables;
     leat__shelf shelf;
     bool shelf_ready;
     leat__allowance allowance;
@@ -203,7 +201,7 @@ static void teardown_encode(void *cookie, void *ctx)
 static int encode_record(ingest *in, leat__encoder *e, leat__run *run, leat__record *r,
                          leat_error *err)
 {
-    const leat__tile_tables *from = r->origin < in->from_count ? in->from[r->origin] : NULL;
+    const leat__tile_tables *from = leat__pack_tables_of(&in->tables, r->origin);
     for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         leat_error why = {0};
         if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
@@ -445,85 +443,6 @@ static int go_on(ingest *in, leat_error *err)
     return rc;
 }
 
-/* The tables shared by all source packs, when their tiles can be copied; NULL when images are
- * re-encoded or the packs' tables differ. */
-static int shared_tables(const ingest *in, const void **blob, size_t *len, leat_error *err)
-{
-    *blob = NULL;
-    *len = 0;
-    if (in->plan.quality > 0 || in->plan.max_side > 0) return 0;
-    for (uint32_t i = 0; i < in->from_count; i++) {
-        const void *other;
-        size_t other_len;
-        int rc = leat_pack_blob(leat__source_pack_of(in->source, i), LEAT__TILE_TABLES_BLOB,
-                                &other, &other_len, err);
-        if (rc != 0 && rc != LEAT_ENOENT) return rc;
-        if (rc != 0 || (i > 0 && (other_len != *len || memcmp(other, *blob, *len) != 0))) {
-            *blob = NULL;
-            return 0;
-        }
-        *blob = other;
-        *len = other_len;
-    }
-    return 0;
-}
-
-static int make_tables(ingest *in, leat_error *err)
-{
-    const void *shared;
-    size_t len;
-    leat__buf trained;
-    LEAT_TRY(shared_tables(in, &shared, &len, err));
-    if (shared) return leat_packer_blob(in->packer, LEAT__TILE_TABLES_BLOB, shared, len, err);
-    leat__buf_init(&trained, LEAT__MEM_INGEST, 16u << 20);
-    int rc = leat__train_tables(in->opts, &in->plan, in->from, in->from_count, &trained, err);
-    if (rc == 0)
-        rc = leat_packer_blob(in->packer, LEAT__TILE_TABLES_BLOB, trained.data, trained.len, err);
-    leat__buf_reset(&trained);
-    return rc;
-}
-
-/* Tables for tiles: those of the resumed run, those of the copied tiles, or new ones trained on a
- * part of the source. */
-static int prepare_tables(ingest *in, leat_error *err)
-{
-    const void *blob = NULL;
-    size_t len = 0;
-    if (in->plan.images != LEAT_IMAGES_TILED) return 0;
-    if (in->plan.stored && leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {
-        in->plan.images = LEAT_IMAGES_KEEP; /* no pack has tables */
-        return 0;
-    }
-    if (leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {
-        LEAT_TRY(make_tables(in, err));
-        LEAT_TRY(leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len));
-    }
-    LEAT_TRY(leat__tile_tables_open(&in->tables, blob, len, err));
-    in->plan.tables = in->tables;
-    return 0;
-}
-
-/* Opens the tables of source packs that contain tiles. */
-static int open_source_tables(ingest *in, leat_error *err)
-{
-    uint32_t n = 0;
-    while (leat__source_pack_of(in->source, n)) n++;
-    if (n == 0) return 0;
-    in->from = LEAT_NEW_ARRAY(INGEST, leat__tile_tables *, n);
-    if (!in->from) return leat__fail_nomem(err, n * sizeof *in->from, "tables");
-    in->from_count = n;
-    for (uint32_t i = 0; i < n; i++) {
-        const void *blob;
-        size_t len;
-        int rc = leat_pack_blob(leat__source_pack_of(in->source, i), LEAT__TILE_TABLES_BLOB,
-                                &blob, &len, err);
-        if (rc == LEAT_ENOENT) continue;
-        if (rc != 0) return rc;
-        LEAT_TRY(leat__tile_tables_open(&in->from[i], blob, len, err));
-    }
-    return 0;
-}
-
 /* ---- flow ---- */
 
 static int start_flow(ingest *in, leat_error *err)
@@ -761,9 +680,7 @@ static void tear_down(ingest *in)
     leat_packer_close(&in->packer);
     leat__report_close(&in->report);
     if (in->shelf_ready) leat__shelf_reset(&in->shelf);
-    leat__tile_tables_close(&in->tables);
-    for (uint32_t i = 0; i < in->from_count; i++) leat__tile_tables_close(&in->from[i]);
-    leat__free(in->from);
+    leat__pack_tables_close(&in->tables);
     leat__append_classes_reset(&in->classes);
     leat__where_close(&in->where);
     leat__free(in->values);
@@ -813,9 +730,9 @@ static int run(ingest *in, leat_error *err)
     LEAT_TRY(make_plan(in, err));
     LEAT_TRY(open_where(in, err));
     LEAT_TRY(open_merge(in, err));
-    LEAT_TRY(open_source_tables(in, err));
+    LEAT_TRY(leat__pack_tables_open(&in->tables, in->source, err));
     LEAT_TRY(open_packer(in, err));
-    LEAT_TRY(prepare_tables(in, err));
+    LEAT_TRY(leat__pack_tables_prepare(&in->tables, in->opts, in->source, in->packer, &in->plan, err));
     LEAT_TRY(go_on(in, err));
     LEAT_TRY(start_flow(in, err));
     LEAT_TRY(place_all(in, err));
