@@ -14,6 +14,7 @@
 #include "op/mosaic.h"
 #include "op/spec.h"
 #include "op/targets.h"
+#include "pack/kind.h"
 #include "pack/schema.h"
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -86,6 +87,18 @@ static int check_type(const leat_field *field, leat__role role, leat_error *err)
     }
 }
 
+/* Masks are moved as bytes. */
+static int check_mask(leat_pack *pack, uint32_t field, leat_error *err)
+{
+    char text[LEAT__KIND_TEXT];
+    leat__image_kind kind;
+
+    LEAT_TRY(leat__pack_image_kind(pack, field, &kind, err));
+    if (kind == 0) return 0;
+    return leat__fail(err, LEAT_EINVAL, "follow: field '%s' has %s: a Mask is an 8-bit image",
+                      leat_pack_field(pack, field)->name, leat__kind_text(kind, text));
+}
+
 /* Boxes and masks follow a Mosaic; nothing follows what blends samples. */
 static int check_batch_ops(const leat__follower *f, leat_error *err)
 {
@@ -138,7 +151,8 @@ static int open_one(leat__follower *f, const leat__role_spec *spec, leat_pack *p
         set_defaults(&f->spec.op);
     }
     f->role = (leat__role)(f->spec.op.def - leat__ops_roles);
-    return check_type(info, f->role, err);
+    LEAT_TRY(check_type(info, f->role, err));
+    return f->role == LEAT__ROLE_MASK ? check_mask(pack, f->field, err) : 0;
 }
 
 /* Finds the boxes that the labels of follower `at` belong to. */

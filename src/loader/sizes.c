@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sizes: see sizes.h. A row whose recipe cannot be drawn (a crop larger than its image) has size
- * 0 here and is handled where it is decoded.
+ * Sizes: see sizes.h. A row whose recipe cannot be drawn (a crop larger than its image), or whose image
+ * is over the limit on pixels, has size 0 here and is handled where it is decoded.
  */
 #include "loader/sizes.h"
 
@@ -194,6 +194,12 @@ static leat__size largest(const leat__column *c, const leat__size *sizes, uint32
     return most;
 }
 
+/* Whether there is an image that a worker can decode: what it refuses needs no room in a batch. */
+static bool decodable(const leat_pack_cell *cell)
+{
+    return !cell->absent && !leat__decode_over(cell->image.width, cell->image.height);
+}
+
 /* Sizes of one row in all views of a field. */
 static void find_sizes(leat_loader *l, const leat__image_group *g, uint32_t row, uint32_t rows)
 {
@@ -202,7 +208,7 @@ static void find_sizes(leat_loader *l, const leat__image_group *g, uint32_t row,
     leat_pack_cell cell;
     uint32_t width = 0, height = 0;
 
-    bool there = leat_pack_cells(l->pack, g->field, feed->ids[row], 1, &cell, NULL) == 0 && !cell.absent;
+    bool there = leat_pack_cells(l->pack, g->field, feed->ids[row], 1, &cell, NULL) == 0 && decodable(&cell);
     if (there) leat__oriented(&cell.image, l->opts.orientation == LEAT_ORIENTATION_IGNORE, &width, &height);
     for (uint32_t v = 0; v < g->count; v++) {
         leat__size *s = &feed->sizes[(size_t)g->columns[v] * rows + row];
@@ -294,6 +300,7 @@ static uint64_t reach_bytes(void *arg, const leat_pack_cell *cell)
     most *m = arg;
     uint32_t width, height;
 
+    if (!decodable(cell)) return 0;
     leat__oriented(&cell->image, m->as_stored, &width, &height);
     leat__pipeline_reach(m->pipeline, width, height, &width, &height);
     m->side.width = LEAT_MAX(m->side.width, width);
