@@ -187,6 +187,7 @@ static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st
         cli_warn(c, "%llu line%s could not be read%s%s%s", (unsigned long long)st->bad,
                  st->bad == 1 ? "" : "s", o->output ? ": see " : "", o->output ? o->output : "",
                  o->output ? "/bad.jsonl" : "");
+    if (st->columns_missing[0]) cli_warn(c, "--columns: no kept document has %s", st->columns_missing);
     if (o->explain || o->look > 0) {
         print_seen(c, &w->explained);
         if (!o->output && !o->report) return code;
@@ -290,6 +291,7 @@ const cli_command cli_cmd_filter = {
                               {"text_bytes", "bytes of the texts"},
                               {"shards", "output files with documents"},
                               {"bytes_out", "bytes of them"},
+                              {"columns_missing", "columns that no kept document has; absent = none"},
                               {"rules[].rule", "name of a rule"},
                               {"rules[].profile", "profile it comes from"},
                               {"rules[].threshold", "its threshold"},

@@ -130,6 +130,7 @@ typedef struct leat_filter_stats {
     uint64_t budget_peak_bytes;
     double seconds, cpu_seconds;
     leat_filter_rule rules[LEAT_FILTER_RULES_MAX];
+    char columns_missing[512]; /* columns that no kept document has, with commas between; "" = none */
 } leat_filter_stats;
 
 /* Filters. stats may be NULL. LEAT_EEXIST when the folder has the output of an earlier run. */

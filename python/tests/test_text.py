@@ -66,6 +66,12 @@ def test_filter_columns(docs, tmp_path):
         leat.filter_text(docs, tmp_path / "x", columns="+wrds")
 
 
+def test_filter_says_which_columns_are_missing(docs, tmp_path):
+    assert "columns_missing" not in leat.filter_text(docs, tmp_path / "a", columns="id,text,+words")
+    report = leat.filter_text(docs, tmp_path / "b", columns="nosuch,text,none", threads=2)
+    assert report["columns_missing"] == "nosuch,none"
+
+
 def test_filter_languages(tmp_path):
     model = Path(__file__).parents[2] / "tests" / "data" / "lid.ftz"
     docs = write(tmp_path / "l.jsonl", [{"text": "the language of this line is english and it has words"},

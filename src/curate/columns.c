@@ -113,7 +113,7 @@ static void put_whole(const leat__columns *c, const leat__line *line, const leat
     leat__buf_puts(out, "}\n");
 }
 
-void leat__columns_put(const leat__columns *c, const leat__line *line, const leat__record_fields *r,
+void leat__columns_put(leat__columns *c, const leat__line *line, const leat__record_fields *r,
                        const char *now, size_t len, const leat__counts *counts, leat__buf *out)
 {
     const char *before = "{";
@@ -126,6 +126,8 @@ void leat__columns_put(const leat__columns *c, const leat__line *line, const lea
                                      : c->field[i] == FIELD_ID ? &r->id
                                                                : &r->column[c->field[i]];
         if (c->score[i] < 0 && f->kind == LEAT__JSONL_ABSENT) continue;
+        if (!atomic_load_explicit(&c->found[i], memory_order_relaxed)) /* one cache line, written once */
+            atomic_store_explicit(&c->found[i], true, memory_order_relaxed);
         leat__buf_puts(out, before);
         before = ",";
         if (c->score[i] >= 0) {
@@ -138,4 +140,14 @@ void leat__columns_put(const leat__columns *c, const leat__line *line, const lea
         }
     }
     leat__buf_puts(out, before[0] == '{' ? "{}\n" : "}\n");
+}
+
+const char *leat__columns_missing(leat__columns *c, unsigned *i)
+{
+    while (!c->whole && *i < c->count) {
+        const unsigned at = (*i)++;
+        const bool found = atomic_load_explicit(&c->found[at], memory_order_relaxed);
+        if (c->score[at] < 0 && !found) return c->name[at];
+    }
+    return NULL;
 }

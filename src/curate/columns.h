@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The columns of the documents that a filter run writes: keys of the input, and scores. Constant
- * after parsing, shared by all workers.
+ * The columns of the documents that a filter run writes: keys of the input, and scores. Shared by all
+ * workers; constant after parsing except for `found`.
  */
 #ifndef LEAT_CURATE_COLUMNS_H
 #define LEAT_CURATE_COLUMNS_H
+
+#include <stdatomic.h>
 
 #include "curate/text_line.h"
 #include "text/rule.h"
@@ -20,6 +22,7 @@ typedef struct leat__columns {
     int field[LEAT__COLUMNS_MAX];        /* of leat__record_fields: TEXT, ID, or an index */
     leat__jsonl_field wanted[LEAT__COLUMNS_MAX]; /* for leat__line_names */
     unsigned wanted_count;
+    atomic_bool found[LEAT__COLUMNS_MAX]; /* a document has this key */
 } leat__columns;
 
 /* "id,text,+words": keys of the input, and scores after a plus sign. */
@@ -32,7 +35,10 @@ bool leat__columns_lang(const leat__columns *c);
 
 /* Appends the chosen columns of a document as one line. Keys that it does not have are left out.
  * `now` is its new text, NULL = as it came. */
-void leat__columns_put(const leat__columns *c, const leat__line *line, const leat__record_fields *r,
+void leat__columns_put(leat__columns *c, const leat__line *line, const leat__record_fields *r,
                        const char *now, size_t len, const leat__counts *counts, leat__buf *out);
+
+/* The first key, from column *i on, that no document had which was put; NULL = none. *i is then the next one. */
+const char *leat__columns_missing(leat__columns *c, unsigned *i);
 
 #endif

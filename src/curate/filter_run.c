@@ -371,6 +371,7 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
     leat__json_ku64(&j, "text_bytes", st->text_bytes);
     leat__json_ku64(&j, "shards", st->shards);
     leat__json_ku64(&j, "bytes_out", st->bytes_out);
+    if (st->columns_missing[0]) leat__json_kstr(&j, "columns_missing", st->columns_missing);
     leat__json_key(&j, "rules");
     leat__json_array(&j);
     for (uint32_t i = 0; i < st->rule_count; i++) {
@@ -491,6 +492,19 @@ static int check_options(filter *f, leat_error *err)
     return 0;
 }
 
+/* A misspelt column would be left out of every document. */
+static void note_missing(filter *f)
+{
+    char *const to = f->stats->columns_missing;
+    const size_t room = sizeof f->stats->columns_missing;
+    const char *name;
+    if (!f->writing || f->stats->kept == 0) return;
+    for (unsigned i = 0; (name = leat__columns_missing(&f->columns, &i)) != NULL;) {
+        if (to[0]) strncat(to, ",", room - strlen(to) - 1);
+        strncat(to, name, room - strlen(to) - 1);
+    }
+}
+
 static int run(filter *f, leat_error *err)
 {
     const leat_filter_opts *o = f->opts;
@@ -527,6 +541,7 @@ static int run(filter *f, leat_error *err)
     f->stats->bytes_in = f->files.total;
     if (o->output) LEAT_TRY(open_outputs(f, err));
     LEAT_TRY(leat__text_flow_run(&f->files, &pass, f->budget, o->threads, &o->log, err));
+    note_missing(f);
     return commit(f, err);
 }
 

@@ -19,6 +19,7 @@
 #include "curate/image_csv.h"
 #include "curate/image_flow.h"
 #include "io/url.h"
+#include "pack/kind.h"
 
 typedef struct checking {
     const leat_check_opts *opts;
@@ -271,6 +272,24 @@ out:
 
 /* ---- the run ---- */
 
+/* A pack of wide images has nothing that could be scored; its images are not damaged. */
+static int refuse_wide(leat__source *s, leat_error *err)
+{
+    leat_pack *pack;
+    for (uint32_t i = 0; s->image_field >= 0 && (pack = leat__source_pack_of(s, i)) != NULL; i++) {
+        const char *name = s->fields[s->image_field].name;
+        const int field = leat_pack_field_find(pack, name);
+        char text[LEAT__KIND_TEXT];
+        leat__image_kind kind = 0;
+        if (field >= 0) LEAT_TRY(leat__pack_image_kind(pack, (uint32_t)field, &kind, err));
+        if (kind != 0)
+            return leat__fail(err, LEAT_ENOTSUP,
+                              "%s: field '%s' has %s; only 8-bit images of 1, 3 or 4 channels can be checked",
+                              leat_pack_path(pack), name, leat__kind_text(kind, text));
+    }
+    return 0;
+}
+
 static int run(checking *c, leat_error *err)
 {
     const leat_check_opts *o = c->opts;
@@ -284,6 +303,7 @@ static int run(checking *c, leat_error *err)
     c->ingest.max_pixels = o->max_pixels;
     c->ingest.log = o->log;
     LEAT_TRY(leat__source_open(&c->source, &c->ingest, err));
+    LEAT_TRY(refuse_wide(c->source, err));
     LEAT_TRY(make_provenance(c, err));
     LEAT_TRY(leat__columns_create(&c->out, o->output, leat__buf_str(&c->provenance), o->replace != 0,
                                   o->no_sync != 0, err));

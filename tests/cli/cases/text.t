@@ -23,6 +23,11 @@ $ leat filter in.jsonl -o other --set words.min=5 --on-error fail
 ! leat filter: in.jsonl: line 5, offset *: a line must be a JSON object (glob)
 = 4
 
+$ leat filter in.jsonl -o columns --columns idd,text,+words --on-error skip --json | jget columns_missing
+! leat filter: warning: 1 line could not be read: see columns/bad.jsonl
+! leat filter: warning: --columns: no kept document has idd
+idd
+
 $ leat filter in.jsonl -o other --profile gopher@papr
 ! leat filter: there is no profile "gopher@papr" (did you mean gopher@paper?)
 = 2

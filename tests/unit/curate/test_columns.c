@@ -57,6 +57,22 @@ static void scores_are_added(void **state)
                         "{\"text\":\"new\",\"z\":1,\"words\":7}\n");
 }
 
+static void keys_that_no_document_has_are_named(void **state)
+{
+    unsigned i = 0;
+    leat_error err = {0};
+    assert_int_equal(leat__columns_parse(&columns, "nothing,text,+words,none", "text", "id", &err), 0);
+    atomic_store(&columns.found[1], true); /* as a document with a text does */
+    assert_string_equal(leat__columns_missing(&columns, &i), "nothing");
+    assert_string_equal(leat__columns_missing(&columns, &i), "none");
+    assert_null(leat__columns_missing(&columns, &i));
+    leat__columns_reset(&columns);
+    i = 0;
+    assert_int_equal(leat__columns_parse(&columns, "+words", "text", "id", &err), 0);
+    assert_null(leat__columns_missing(&columns, &i));
+    leat__columns_reset(&columns);
+}
+
 static void expect_wrong(const char *names, const char *message)
 {
     leat_error err = {0};
@@ -85,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chosen_members_are_copied),
         cmocka_unit_test(scores_are_added),
+        cmocka_unit_test(keys_that_no_document_has_are_named),
         cmocka_unit_test(wrong_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
