@@ -90,7 +90,7 @@ static const leat__param answer_options[] = {
     CLI_CHOICE("preset", 0, NULL, "conservative|balanced|aggressive",
                "batch, workers, prefetch and compilation of the guide"),
     CLI_CHOICE("dtype", 0, NULL, "u8|f16|f32",
-               "type of the delivered pixels; default: u8 for leat, f32 for worker processes"),
+               "type of the delivered pixels; default: the images' own for leat, f32 for worker processes"),
     CLI_STRING("ops", 0, NULL, "TEXT", "plan this pipeline, as in leat load --ops"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES, "how images are resized, as in leat load"),
     CLI_CHOICE("order", 0, NULL, "sequential|random|quasi_random", "plan this order"),
@@ -132,11 +132,11 @@ static leat_plan_range given_range(const cli *c, const char *name, double unit, 
 }
 
 /* The pack first; what flags say wins over it. */
-static int dataset_facts(cli *c, leat_plan_facts *f, bool *listed)
+static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, bool *listed)
 {
     leat_error err = {0};
     bool pack = cli_given(c, "dataset");
-    if (pack && plan_dataset(cli_str(c, "dataset"), f, listed, &err) != 0) return cli_fail(c, &err);
+    if (pack && plan_dataset(cli_str(c, "dataset"), f, kind, listed, &err) != 0) return cli_fail(c, &err);
     if (cli_given(c, "samples")) f->samples = (uint64_t)cli_int(c, "samples");
     if (cli_given(c, "video-hours")) {
         f->samples = leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
@@ -246,7 +246,22 @@ static int dtype_of(cli *c, bool process)
     return process ? 2 : 0;
 }
 
-static int loading_facts(cli *c, leat_plan_facts *f)
+/* Wide images keep their type and channels unless a type is asked for, as in the loader. */
+static int wide_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
+{
+    const leat__sample_type type = leat__kind_type(kind);
+    char text[LEAT__KIND_TEXT];
+    const bool own = f->loader == LEAT_PLAN_LEAT && !cli_given(c, "dtype");
+    if (f->element_bytes == 1 && !own && type != LEAT__SAMPLE_U8)
+        return cli_usage(c, "--dtype u8 would change the values of %s: use f16 or f32",
+                         leat__kind_text(kind, text));
+    if (own) f->element_bytes = leat__sample_bytes(type);
+    f->wide = own ? 2 : 1;
+    f->out_bytes = (uint64_t)leat__kind_channels(kind) * f->image * f->image * f->element_bytes;
+    return CLI_OK;
+}
+
+static int loading_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
 {
     static const uint32_t element[] = {1, 2, 4};
     bool process = cli_given(c, "loader") ? cli_choice(c, "loader") == 1 : cli_given(c, "workers");
@@ -261,7 +276,7 @@ static int loading_facts(cli *c, leat_plan_facts *f)
     f->cache = cli_given(c, "cache") ? 1 + (uint32_t)cli_choice(c, "cache") : 0;
     f->memory_bytes = given_bytes(c, "memory");
     f->no_validation = cli_flag(c, "single-loader");
-    return CLI_OK;
+    return kind != 0 ? wide_facts(c, f, kind) : CLI_OK;
 }
 
 /* ---- Measuring ---- */
@@ -279,11 +294,11 @@ static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
         leat__buf_puts(ops, cli_str(c, "ops"));
     else
         load_ops_write(ops, cli_choice(c, "crop"), (int)f->image, LEAT__DEFAULT_FLIP, cli_str(c, "like"),
-                       dtypes[f->element_bytes], "nchw");
+                       f->wide == 2 ? NULL : dtypes[f->element_bytes], "nchw");
 }
 
 /* What --ops delivers, and what its ops cost where no pack can tell. */
-static int ops_facts(cli *c, leat_plan_facts *f, bool listed)
+static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool listed)
 {
     static const char *const parts[] = {"image", "crop", "like", "dtype"};
     const char *text = cli_str(c, "ops");
@@ -296,7 +311,8 @@ static int ops_facts(cli *c, leat_plan_facts *f, bool listed)
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
         if (cli_given(c, parts[i]))
             return cli_usage(c, "--ops replaces --%s: give one of them", parts[i]);
-    if (leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = text}, &err) != 0)
+    const leat__pipeline_opts o = {.ops = text, .kind = {leat__kind_type(kind), leat__kind_channels(kind)}};
+    if (leat__pipeline_open(&p, &o, &err) != 0)
         return cli_usage(c, "--ops: %s", err.message);
     const leat__output_spec *out = leat__pipeline_output(p);
     f->out_bytes = out->bytes;
@@ -464,15 +480,16 @@ static int run(cli *c)
     leat_plan_facts f;
     leat_plan plan;
     leat_error err = {0};
+    leat__image_kind kind = 0;
     bool listed = false;
     int rc;
     leat_plan_facts_init(&f);
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
-    if ((rc = dataset_facts(c, &f, &listed)) != CLI_OK) return rc;
-    if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = dataset_facts(c, &f, &kind, &listed)) != CLI_OK) return rc;
+    if ((rc = loading_facts(c, &f, kind)) != CLI_OK) return rc;
     if ((rc = measured_facts(c, &f)) != CLI_OK) return rc;
-    if ((rc = ops_facts(c, &f, listed)) != CLI_OK) return rc;
+    if ((rc = ops_facts(c, &f, kind, listed)) != CLI_OK) return rc;
     if (cli_flag(c, "calibrate") && tables_only(c))
         return cli_usage(c, "--calibrate measures and --no-measure forbids it: give one");
     if (cli_flag(c, "calibrate") && listed)

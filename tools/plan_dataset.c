@@ -17,6 +17,7 @@
 #include "io/object.h"
 #include "io/traffic.h"
 #include "ingest/source.h"
+#include "pack/kind.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
 
@@ -68,12 +69,14 @@ static void add_image(const leat_plan_facts *f, const leat_pack_cell *cell, bool
                                     (double)cell->image.width * cell->image.height);
 }
 
-static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan_facts *f, leat_error *err)
+static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan_facts *f,
+                       leat__image_kind *kind, leat_error *err)
 {
     int field = first_image_field(pack);
     image_sums s = {0};
     bool fast = fast_tiles(pack);
     if (field < 0) return 0;
+    LEAT_TRY(leat__pack_image_kind(pack, (uint32_t)field, kind, err));
     uint64_t run = remote ? CELLS / PLACES : 1, step = LEAT_MAX(samples / (CELLS / run), run);
     for (uint64_t i = 0; i < samples; i += step) {
         for (uint64_t k = i; k < LEAT_MIN(i + run, samples); k++) {
@@ -178,11 +181,13 @@ static bool is_prefix(const char *path)
     return leat__path_kind(path, &kind, NULL) == 0 && kind == LEAT__ENTRY_FOLDER;
 }
 
-int plan_dataset(const char *path, leat_plan_facts *f, bool *listed_only, leat_error *err)
+int plan_dataset(const char *path, leat_plan_facts *f, leat__image_kind *kind, bool *listed_only,
+                 leat_error *err)
 {
     leat_pack *pack = NULL;
     leat_pack_info info;
     bool remote = leat__path_remote(path);
+    *kind = 0;
     *listed_only = remote && is_prefix(path);
     if (*listed_only) return prefix_facts(path, f, err);
     int rc = leat_pack_open(&pack, path, NULL, err);
@@ -192,7 +197,7 @@ int plan_dataset(const char *path, leat_plan_facts *f, bool *listed_only, leat_e
         f->sample_bytes = info.samples > 0 ? info.bytes / info.samples : 0;
         f->page_bytes = info.page_bytes;
         f->max_sample_bytes = info.max_sample_bytes;
-        rc = image_facts(pack, info.samples, remote, f, err);
+        rc = image_facts(pack, info.samples, remote, f, kind, err);
     }
     leat_pack_close(&pack);
     if (rc != 0) return rc;

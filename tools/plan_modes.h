@@ -12,11 +12,13 @@
 #include <leat/plan.h>
 
 #include "cli.h"
+#include "pack/kind.h"
 
-/* Facts of a pack: samples, bytes, pages, how its images are stored, their mean size and work, and
+/* Facts of a pack: samples, bytes, pages, how its images are stored, their mean size, kind and work, and
  * its storage. Crop, output size and ISA have to be there. LEAT_E… as opening a pack gives. A prefix of
  * images in a bucket has number and sizes only: *listed. */
-int plan_dataset(const char *path, leat_plan_facts *facts, bool *listed, leat_error *err) LEAT_MUST_CHECK;
+int plan_dataset(const char *path, leat_plan_facts *facts, leat__image_kind *kind, bool *listed,
+                 leat_error *err) LEAT_MUST_CHECK;
 
 /* Measures storage, the loader cold and warm with one thread and with `threads`, and, when
  * `copies`, the bus to the GPU: some six seconds. `opts` says what is delivered. */

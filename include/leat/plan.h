@@ -142,7 +142,8 @@ typedef struct leat_plan_facts {
     uint32_t order;           /* 1 + leat_order; 0 = the plan chooses */
     uint32_t cache;           /* 1 + leat_cache; 0 = the plan chooses */
     uint32_t ops_unknown;     /* 1 = there are such ops, and their cost is not known */
-    uint32_t reserved;
+    uint32_t wide;            /* 8-bit images of 1, 3 or 4 channels: 0. Others (uint16, float32, up to 16
+                               * channels): 1 = delivered as floats, 2 = in their own type */
     char cpu[96];             /* as leat_machine.cpu_model, for the tables; "" = not known */
     double latency_s;         /* of one request to a bucket; 0 = by the table */
     /* US dollars for 1000 requests, and for a GB (1e9 bytes) read from another region or over the

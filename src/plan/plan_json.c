@@ -292,8 +292,9 @@ void leat__plan_yaml(const leat_plan *p, leat__buf *out)
     if (p->fits == 0) leat__buf_printf(out, "# DOES NOT FIT. Smallest change: %s\n", p->fix);
     leat__buf_printf(out, "batch: %llu\n", (unsigned long long)c->batch);
     leat__buf_printf(out, "size: %u\n", f->image);
-    leat__buf_printf(out, "dtype: %s\n",
-                     f->element_bytes == 1 ? "u8" : f->element_bytes == 2 ? "f16" : "f32");
+    if (f->wide != 2) /* without it images keep their type */
+        leat__buf_printf(out, "dtype: %s\n",
+                         f->element_bytes == 1 ? "u8" : f->element_bytes == 2 ? "f16" : "f32");
     leat__buf_printf(out, "order: %s\n", leat__plan_order_name(p));
     leat__buf_printf(out, "cache: %s\n", c->cache_process ? "process" : "os");
     leat__buf_printf(out, "threads: %u\n", c->workers);

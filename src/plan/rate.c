@@ -303,7 +303,8 @@ static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *
 
 static leat_plan_range h2d_rate(const leat_plan_facts *f)
 {
-    double sample = 3.0 * f->image * f->image * f->element_bytes;
+    double pixels = 3.0 * f->image * f->image * f->element_bytes;
+    double sample = f->out_bytes > 0 ? (double)f->out_bytes : pixels;
     leat_plan_range bytes = f->measured.h2d_bytes_per_s;
     if (f->gpus == 0) return (leat_plan_range){0};
     if (bytes.mid <= 0) {
@@ -555,7 +556,7 @@ void leat__plan_what_ifs(leat_plan *plan)
     f.cpus *= 2;
     f.workers *= 2;
     what_if(plan, "twice the cores", &f);
-    if (base->gpus > 0 && base->element_bytes > 1) {
+    if (base->gpus > 0 && base->element_bytes > 1 && base->wide == 0) {
         f = *base;
         f.element_bytes = 1;
         what_if(plan, "--dtype u8, normalise on the GPU", &f);

@@ -44,11 +44,13 @@ static leat_plan_facts facts_of(void)
 {
     leat_plan_facts f;
     leat_error err = {0};
+    leat__image_kind kind = 1;
     bool listed = true;
     leat_plan_facts_init(&f);
-    int rc = plan_dataset(path, &f, &listed, &err);
+    int rc = plan_dataset(path, &f, &kind, &listed, &err);
     if (rc != 0) fail_msg("%s", err.message);
     assert_false(listed);
+    assert_int_equal(kind, 0);
     return f;
 }
 
@@ -82,10 +84,11 @@ static void a_missing_pack_is_an_error(void **state)
 {
     leat_plan_facts f;
     leat_error err = {0};
+    leat__image_kind kind;
     bool listed;
     (void)state;
     leat_plan_facts_init(&f);
-    assert_code(LEAT_ENOENT, plan_dataset("/nowhere/at.leat", &f, &listed, &err));
+    assert_code(LEAT_ENOENT, plan_dataset("/nowhere/at.leat", &f, &kind, &listed, &err));
     assert_contains(err.message, "/nowhere/at.leat");
     assert_no_leaks();
 }
