@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _leat
 from ._errors import ArgumentError, DataError, ExistsError
 from ._formats import Reader, Sample, Staged, bytes_spec, number
 
@@ -157,7 +158,7 @@ def _cell(f: Any, value: Any, key: str) -> Any:
     if value is None:
         return None
     if f.type == "image":
-        return {"bytes": value.file(), "path": key}
+        return {"bytes": _leat.pixel_file(value.stored) if value.codec == "raw" else value.file(), "path": key}
     if f.type == "json":
         return json.dumps(value, sort_keys=True)
     return value.tolist() if hasattr(value, "tolist") else value

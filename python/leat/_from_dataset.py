@@ -40,7 +40,8 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
     >>> leat.from_dataset(({"x": row, "label": y} for row, y in rows), "rows.leat")
 
     Samples are dicts, or sequences in the order of `fields`; without `fields` a pair of an image and a
-    number has the fields ``image`` and ``label``. The order is the dataset's, for any number of workers.
+    number has the fields ``image`` and ``label``. Arrays of height x width x 1, 3 or 4 are images when they are
+    uint8, or uint16 or float32 in a field called ``image``; all others are arrays of one shape. The order is the dataset's, for any number of workers.
 
     An ImageFolder (``samples``, ``classes`` and ``root``) without transforms is packed from its files: the
     images are the files byte for byte, keys are paths below the root. Images that a dataset hands out as

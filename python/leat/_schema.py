@@ -104,15 +104,16 @@ def _infer(name: str, value: object) -> object:
         return "json"
     if hasattr(value, "shape"):
         array = np.asarray(value)
-        pixels = array.dtype == np.uint8 and array.ndim == 3 and array.shape[-1] in (1, 3, 4)
+        types = ("uint8", "uint16", "float32") if name == "image" else ("uint8",)  # others are often points or flow
+        pixels = array.dtype.name in types and array.ndim == 3 and array.shape[-1] in (1, 3, 4)
         return "image" if pixels else (array.dtype.name, array.shape)
     raise ArgumentError(f"field '{name}': a value of type {type(value).__name__} needs a schema")
 
 
 def is_image(value: object) -> bool:
-    """A picture, by its kind: PIL, encoded bytes, or uint8 pixels."""
+    """A picture, by its kind: PIL, encoded bytes, or pixels."""
     try:
-        return _infer("", value) == "image"
+        return _infer("image", value) == "image"
     except ArgumentError:
         return False
 

@@ -28,6 +28,8 @@ def prepare(f: Field, row: int, value: object) -> object:
         if f.type in ("int", "float"):
             _fail(f, row, f"{f.type} fields have a value in every sample")
         return None
+    if isinstance(value, np.ma.MaskedArray):
+        _fail(f, row, "a masked array: its mask would be lost; give a.filled(value)")
     return _PREPARE[f.type](f, row, value)
 
 
@@ -170,7 +172,9 @@ def _array(f: Field, row: int, value: object) -> np.ndarray:
     array = _to_numpy(f, row, value)
     want = None if f.shape is None else tuple(f.shape)
     if want is not None and (len(want) != array.ndim or any(n not in (None, m) for n, m in zip(want, array.shape))):
-        _fail(f, row, f"the array has the shape {array.shape}, {want} is expected")
+        pixels = array.ndim == 3 and f.dtype in ("uint8", "uint16", "float32") and array.shape[2] <= 16
+        hint = f"; fields={{'{f.name}': 'image'}} takes images of any size" if pixels else ""
+        _fail(f, row, f"the array has the shape {array.shape}, {want} is expected{hint}")
     if array.ndim != f.ndim:
         _fail(f, row, f"the array has the shape {array.shape}, {f.ndim} dimensions are expected")
     return np.ascontiguousarray(_cast(f, row, array)).reshape(array.shape)

@@ -20,7 +20,7 @@ from typing import Any
 from . import _check, _leat
 from ._errors import ArgumentError, shown
 
-_DTYPE_NAMES = {"uint8": "u8", "float16": "f16", "half": "f16", "bfloat16": "bf16",
+_DTYPE_NAMES = {"uint8": "u8", "uint16": "u16", "float16": "f16", "half": "f16", "bfloat16": "bf16",
                 "float32": "f32", "float": "f32"}
 _FORMATS = {"channels_first": "nchw", "channels_last": "nhwc"}
 

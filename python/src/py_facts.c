@@ -276,6 +276,7 @@ PyMethodDef py_facts_methods[] = {
     {"compact", (PyCFunction)(void (*)(void))py_compact, METH_VARARGS | METH_KEYWORDS,
      "compact(path, output=None, shard_bytes=0, replace=False, sync=True): how much was written."},
     {"png", py_image_png, METH_VARARGS, "png(pixels): a PNG file of height x width x channels."},
+    {"pixel_file", py_pixel_file, METH_VARARGS, "pixel_file(stored): the PNG or TIFF file of a raw image."},
     {"memory_used", facts_memory_used, METH_NOARGS, "Heap bytes that leat holds in this process."},
     {"ingest", (PyCFunction)(void (*)(void))py_ingest, METH_VARARGS | METH_KEYWORDS,
      "Packs sources; see leat.pack."},

@@ -14,6 +14,7 @@
 #include "codec/tile/tile.h"
 #include "codec/wide.h"
 #include "ingest/image_cost.h"
+#include "ingest/pixel_file.h"
 #include "pack/kind.h"
 
 #define FILE_MAX ((size_t)1 << 32) /* bytes of a restored file */
@@ -273,5 +274,31 @@ PyObject *py_image_png(PyObject *module, PyObject *args)
     }
     leat__buf_reset(&out);
     PyBuffer_Release(&view);
+    return result;
+}
+
+PyObject *py_pixel_file(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__pixel_file f = {0};
+    Py_buffer stored;
+    leat__buf out;
+    const char *ext;
+    int rc = LEAT_ENOMEM;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*", &stored)) return NULL;
+    leat__buf_init(&out, LEAT__MEM_CODEC, FILE_MAX);
+    Py_BEGIN_ALLOW_THREADS
+    uint8_t *bytes = padded(stored.buf, (size_t)stored.len, &err);
+    if (bytes != NULL) rc = leat__pixel_file_write(&f, bytes, (size_t)stored.len, &out, &ext, &err);
+    leat__free(bytes);
+    leat__pixel_file_reset(&f);
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
+    if (rc == 0) result = PyBytes_FromStringAndSize((const char *)out.data, (Py_ssize_t)out.len);
+    else py_raise(&err);
+    leat__buf_reset(&out);
+    PyBuffer_Release(&stored);
     return result;
 }

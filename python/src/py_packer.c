@@ -29,6 +29,8 @@ typedef struct py_packer {
 } py_packer;
 
 /* Raises leat.ArgumentError; -1. */
+#define SIDE_MAX 1000000 /* as of files */
+
 static int wrong(const char *format, ...)
 {
     leat_error err = {.code = LEAT_EINVAL, .sample = -1, .offset = -1};
@@ -284,15 +286,18 @@ static int image_value(leat_pack_value *v, py_holding *h, PyObject *o)
         return -1;
     }
     const Py_ssize_t *shape = h->view.shape;
-    for (int d = 0; d < h->view.ndim; d++) {
-        if (shape[d] < 1 || shape[d] > UINT16_MAX) goto refused;
+    for (int d = 0; d < h->view.ndim && h->view.ndim <= 3; d++) {
+        if (shape[d] < 1) goto refused;
+        if (d < 2 && shape[d] > SIDE_MAX)
+            return wrong("an image has at most %d pixels in a side: the %s is %zd", SIDE_MAX,
+                         d == 0 ? "height" : "width", shape[d]);
     }
     const uint32_t dtype = pixel_dtype(&h->view);
     if (h->view.ndim > 3 || dtype == LEAT_DTYPE_NONE) goto refused;
     height = (uint32_t)shape[0];
     width = (uint32_t)shape[1];
+    if (h->view.ndim == 3 && shape[2] > 16) goto refused;
     if (h->view.ndim == 3) channels = (uint32_t)shape[2];
-    if (channels > 16) goto refused;
     if (py_image_raw(h->view.buf, height, width, channels, dtype, &h->block, &v->size, &err) != 0) {
         py_raise(&err);
         return -1;
