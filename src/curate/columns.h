@@ -38,7 +38,8 @@ bool leat__columns_lang(const leat__columns *c);
 void leat__columns_put(leat__columns *c, const leat__line *line, const leat__record_fields *r,
                        const char *now, size_t len, const leat__counts *counts, leat__buf *out);
 
-/* The first key, from column *i on, that no document had which was put; NULL = none. *i is then the next one. */
+/* The first key from column *i on that no document had which was put; NULL = none. *i is the next one
+ * then. */
 const char *leat__columns_missing(leat__columns *c, unsigned *i);
 
 #endif

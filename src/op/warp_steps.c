@@ -154,8 +154,8 @@ int leat__step_warp(leat__bench *b, const leat__step *step, leat_error *err)
         fill[c] = (uint8_t)t.fill[c < 3 ? c : 0];
     }
     job j = {.row = (uint32_t *)(at + 2 * n), .out = &b->spare};
-    const leat__warp_image laid = leat__warp_image_lay(b->warp, plane, in->stride, in->width, in->height, fill,
-                                                       (uint32_t *)(at + 3 * n));
+    const leat__warp_image laid = leat__warp_image_lay(
+        b->warp, plane, in->stride, in->width, in->height, fill, (uint32_t *)(at + 3 * n));
     j.walk = (leat__warp_walk){.dsp = b->warp,
                                .step = &t,
                                .in = laid,

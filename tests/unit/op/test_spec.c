@@ -61,7 +61,7 @@ static void mistakes_say_where(void **state)
         {"Resize((1,2,3))", "size"},
         {"Resize(100, max_size=50)", "max_size"},
         {"Pad((1,2,3))", "padding"},
-        {"Pad(1, fill=(1,2))", "fill"},
+        {"Pad(1, fill=70000)", "fill"},
         {"9", "name is expected"},
         {"RandomApply", "needs its parameter 'transforms'"},
         {"RandomApply(p=0.5)", "needs its parameter 'transforms'"},

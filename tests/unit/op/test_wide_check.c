@@ -53,6 +53,7 @@ static void refusals_name_op_field_and_kind(void **state)
     refused((leat__pixel_kind){0}, "Pad(1, fill=256); CenterCrop(8)",
             "Pad.fill: 256 is out of range (0 to 255)");
     refused((leat__pixel_kind){0}, "CenterCrop(8); Normalize((1, 2, 3, 4), 1)", "one number or three");
+    refused((leat__pixel_kind){0}, "Pad(1, fill=(1, 2)); CenterCrop(8)", "Pad.fill: one number or three");
 }
 
 static void output_types(void **state)
