@@ -120,7 +120,7 @@ class Browser:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 60) -> Any:
+    def wait(self, script: str, seconds: float = 120) -> Any:
         """Until the script gives something that is true."""
         deadline = time.monotonic() + seconds
         while True:

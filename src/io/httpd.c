@@ -34,7 +34,7 @@ bool leat__httpd_origin_ok(const char *origin)
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define CONNECTIONS 32u
+#define CONNECTIONS 64u
 #define IDLE_S 30u
 
 static struct {
