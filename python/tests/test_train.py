@@ -18,7 +18,7 @@ if os.environ.get("TORCH") == "0":
     pytest.skip("TORCH=0", allow_module_level=True)
 
 import train_run  # noqa: E402
-from leat._train import checkpoint, data, evaluate, loop, models, optim, options, report  # noqa: E402
+from leat._train import checkpoint, data, evaluate, loop, models, optim, options, plan, report  # noqa: E402
 from leat._train.distributed import Ranks  # noqa: E402
 
 
@@ -434,6 +434,16 @@ def test_the_plan_is_compared_with_the_run(packs, tmp_path, capfd):
     result = leat.train(packs["train"], output=tmp_path, **{**TINY, "quiet": False}, plan=True, max_steps=2)
     assert result["plan"]["images_per_s"]["measured"] == result["images_per_s"]
     assert result["plan"]["loader_bytes"]["predicted"] > 0 and "plan: loader_bytes predicted" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("precision, pixels", [("32", "f32"), ("bf16-mixed", "f16")])
+def test_the_plan_is_for_the_loader_of_the_run(packs, tmp_path, precision, pixels):
+    o = options.resolve("train", {**TINY, "output": str(tmp_path), "precision": precision, "order": "quasi_random"})
+    words = plan.words(packs["train"], o, loop.Trainer(packs["train"], o, Ranks(0, 1, torch.device("cpu"), "")))
+    asked = dict(zip(words, words[1:]))
+    assert (asked["--dtype"], asked["--order"], asked["--threads"]) == (pixels, "quasi_random", "1")
+    parts = {f"{name}_bytes": 10**i for i, name in enumerate(("queue", "assembling", "borrowed", "pages", "workers"))}
+    assert plan._loader_bytes({"ram": {**parts, "budget_bytes": 7}}) == 11111
 
 
 def test_recipes_of_the_examples_are_valid():

@@ -22,7 +22,10 @@ _PRECISIONS = {"32": "fp32", "tf32": "fp32"}
 def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
     """The command line of ``leat plan`` for this run."""
     made = ["plan", "--dataset", pack, "--batch", str(o.batch_size), "--image", str(trainer.side),
-            "--epochs", str(o.epochs), "--precision", _PRECISIONS.get(trainer.precision, trainer.precision)]
+            "--epochs", str(o.epochs), "--precision", _PRECISIONS.get(trainer.precision, trainer.precision),
+            "--dtype", "f16" if "16" in trainer.precision else "f32", "--order", o.order]
+    made += ["--threads", str(o.threads)] if o.threads else []
+    made += ["--memory", str(o.memory)] if o.memory else []
     if trainer.compiles():
         made.append("--compile")
     if o.model in _PLANNED:
@@ -76,6 +79,12 @@ def _deep(values: Any, *names: str) -> float | None:
     return float(values) if isinstance(values, (int, float)) else None
 
 
+def _loader_bytes(predicted: dict[str, Any]) -> float | None:
+    """What the loader is expected to hold. The plan's budget is more: a limit at which no work ever waits."""
+    parts = [_deep(predicted, "ram", f"{name}_bytes") for name in ("queue", "assembling", "borrowed", "pages", "workers")]
+    return None if None in parts else sum(parts)  # type: ignore[arg-type]
+
+
 def compare(predicted: dict[str, Any], result: dict[str, Any], trainer: Trainer) -> dict[str, Any]:
     """Predicted against measured, printed and returned."""
     on_gpu = trainer.device.type == "cuda"
@@ -89,7 +98,7 @@ def compare(predicted: dict[str, Any], result: dict[str, Any], trainer: Trainer)
         vram -= _deep(predicted, "vram", "context_bytes") or 0
     guesses = {"images_per_s": rate, "epoch_seconds": trainer.facts.samples / rate if rate else None,
                "vram_bytes": vram,
-               "loader_bytes": _deep(predicted, "ram", "budget_bytes")}
+               "loader_bytes": _loader_bytes(predicted)}
     for name, guess in guesses.items():
         if guess and measured[name]:
             trainer.say(f"plan: {name} predicted {guess:.4g}, measured {measured[name]:.4g} "
