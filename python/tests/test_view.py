@@ -225,7 +225,7 @@ def test_columns_of_several_packs_find_their_rows(plain, images, tmp_path):
     assert [r["value"] for r in got] == list(range(101, 108))
 
 
-def test_a_saved_selection_is_taken_by_other_commands(pack, columns, tmp_path):
+def test_a_saved_selection_is_taken_by_other_commands(view, pack, columns, tmp_path):
     with leat.view(pack, columns[0], save=tmp_path / "chosen.leat") as page:
         assert page.samples == 101 and page.columns > 20 and page.url in repr(page)
         urllib.request.urlopen(page.url + "select", b'{"rows": [2, 40], "on": true}', timeout=60).read()

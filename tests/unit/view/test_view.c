@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view_ask.h"
 
+#include "base/thread.h"
+
 static void nothing_is_answered_without_the_token(void **state)
 {
     leat__view *v = NULL;
@@ -137,6 +139,36 @@ static void a_small_budget_is_enough_or_refused(void **state)
     assert_no_leaks();
 }
 
+/* One thread of a browser: rows, pictures and changes of the selection, in another order each. */
+static void browse(void *view)
+{
+    static const char *const args[] = {"q={\"sort\":\"score\"}", "q={\"sort\":\"key\",\"desc\":true}",
+                                       "q={\"where\":[{\"selected\":true}]}", "column=label", "s=40"};
+    static const char *const paths[] = {"rows", "rows", "rows", "histogram", "t/2"};
+    leat__httpd_answer a;
+    for (uint32_t i = 0; i < 60; i++) {
+        const uint32_t n = (i * 7 + leat__thread_id()) % 6;
+        const uint32_t status = n < 5 ? ask_view(view, paths[n], args[n], NULL, &a)
+                                      : ask_view(view, "select", "", "{\"rows\":[1,3],\"on\":true}", &a);
+        if (status != 200) abort();
+        leat__buf_reset(&a.body);
+    }
+}
+
+static void threads_may_ask_at_once(void **state)
+{
+    leat__view *v = NULL;
+    leat__thread threads[4] = {0};
+    box_pack(BOX_PACK);
+    assert_ok(leat__view_open(&v, &(leat__view_opts){.pack = BOX_PACK, .memory = 4000}, NULL));
+    for (size_t i = 0; i < LEAT_COUNT(threads); i++)
+        assert_ok(leat__thread_start(&threads[i], "browse", browse, v, NULL));
+    for (size_t i = 0; i < LEAT_COUNT(threads); i++)
+        leat__thread_join(&threads[i]);
+    leat__view_close(&v);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +177,7 @@ int main(void)
         cmocka_unit_test(pictures_of_wrong_rows_are_refused),
         cmocka_unit_test(selections_change_and_are_saved),
         cmocka_unit_test(a_small_budget_is_enough_or_refused),
+        cmocka_unit_test(threads_may_ask_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
