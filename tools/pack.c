@@ -43,6 +43,9 @@ static const leat__param images[] = {
             "make larger images smaller, antialiased, to this many pixels; 0 = never"),
     CLI_INT("quality", 0, "0", 0, 100, "Q",
             "encode every image as JPEG of this quality; 0 = only resized ones (90)"),
+    CLI_CHOICE("frames", 0, "first", "first|all",
+               "animated GIF and WebP: pack the first frame, or every frame as a sample KEY#0000, "
+               "KEY#0001 ..."),
     CLI_FLAG("trust", 0,
              "skip the decoding check; tiled images: compare files, "
              "which are restored byte for byte, but not pixels"),
@@ -102,6 +105,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->mix_raw = cli_float(c, "mix-raw");
     o->max_side = (uint32_t)cli_int(c, "max-side");
     o->quality = (uint32_t)cli_int(c, "quality");
+    o->frames = cli_choice(c, "frames") == 1;
     o->trust = cli_flag(c, "trust");
     o->keys = cli_str(c, "keys");
     o->select = cli_str(c, "select");
@@ -165,6 +169,7 @@ static int print_json(cli *c, const leat_ingest_stats *st)
     }
     leat__json_end(&j);
     leat__json_ku64(&j, "animated", st->animated);
+    leat__json_ku64(&j, "frames", st->frames);
     leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
     leat__json_ku64(&j, "peak_rss_bytes", leat__process_peak_rss());
     leat__json_end(&j);
@@ -187,6 +192,8 @@ static void print_text(cli *c, const leat_ingest_stats *st)
     if (st->changed)
         cli_say(c, "%llu image%s cannot be exported byte for byte: stored as pixels or encoded again",
                 (unsigned long long)st->changed, st->changed == 1 ? "" : "s");
+    if (st->frames)
+        cli_say(c, "%llu samples are frames of animations", (unsigned long long)st->frames);
     if (st->animated)
         cli_say(c, "%llu image%s several frames or pages: the first one is used",
                 (unsigned long long)st->animated, st->animated == 1 ? " has" : "s have");
@@ -284,6 +291,7 @@ const cli_command cli_cmd_pack = {
                               {"source", "folder, tar, manifest or pack"},
                               {"images", "how many images are stored how, by this run"},
                               {"animated", "images with several frames or pages: the first one is used"},
+                              {"frames", "samples that are frames of animations, with --frames all"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"peak_rss_bytes", "peak resident memory of the process"},
                               {NULL, NULL}},

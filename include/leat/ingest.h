@@ -109,6 +109,9 @@ typedef struct leat_ingest_opts {
     uint32_t infer;      /* samples to look at for the fields; 0 = 64 */
     const char *select;  /* packs: only the rows that this selection names (leat_pack_select); not with keys
                             or merge */
+    uint32_t frames;     /* 1 = every frame of an animated GIF or WebP is a sample, "a.gif#0000", "a.gif#0001"
+                            …, as a viewer shows it, without loss unless `quality` or `max_side` are given;
+                            0 = only the first frame. Not with merge */
 } leat_ingest_opts;
 
 LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
@@ -140,6 +143,7 @@ typedef struct leat_ingest_stats {
     uint64_t missing;       /* tar shards: samples that lack a member */
     uint64_t unlabelled;    /* folders: images beside the class folders, with the label -1 */
     char unlabelled_first[64]; /* the first of them, "" when there is none */
+    uint64_t frames;        /* samples of this run that are frames of animations */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as possible also on failure; set its struct_size

@@ -21,13 +21,14 @@ Progress = Callable[[int, int, int, int], object]
 
 _IMAGES = {"auto": 0, "keep": 1, "tiled": 2, "raw": 3, "mix": 4}
 _TILES = {"small": 0, "fast": 1}
+_FRAMES = {"first": 0, "all": 1}
 _POLICIES = {"fail": 0, "skip": 1}
 _IF_EXISTS = {"fail": 0, "skip": 1, "update": 2}
 _DUPLICATES = {"error": 1, "first": 2, "last": 3, "rename": 4}
 
 
 def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", tiles: str = "small",
-         mix_raw: float = 0.5, max_side: int = 0, quality: int = 0, trust: bool = False,
+         mix_raw: float = 0.5, max_side: int = 0, quality: int = 0, frames: str = "first", trust: bool = False,
          shuffle: int | None = None, keys: Path | Sequence[str] | None = None, select: Path | None = None,
          shard_bytes: int | str = 0, page_bytes: int | str = 0, threads: int = 0,
          memory: int | str = 0, on_error: str = "fail", strict: bool = False,
@@ -47,6 +48,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
             (a share of `mix_raw` as pixels), or "auto": the best this build has
         tiles: "small" (the bytes of the JPEGs) or "fast" (a tenth more, faster to decode)
         max_side, quality: make larger images smaller; encode all images again
+        frames: of an animated GIF or WebP "first", or "all": every frame is a sample ("a.gif#0000", "a.gif#0001" …),
+            without loss, counted as "frames"
         trust: do not decode every image to see whether it is whole; tiled: do not compare the pixels of
             images whose files are restored byte for byte
         shuffle: seed to shuffle the samples with
@@ -75,6 +78,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         "mix_raw": _check.real("mix_raw", mix_raw, 0, 1),
         "max_side": _check.whole("max_side", max_side, 0, _check.U32),
         "quality": _check.whole("quality", quality, 0, 100),
+        "frames": _check.one_of("frames", frames, _FRAMES),
         "shuffle": shuffle is not None,
         "shuffle_seed": 0 if shuffle is None else _check.whole("shuffle", shuffle),
         "shard_bytes": _check.size("shard_bytes", shard_bytes),

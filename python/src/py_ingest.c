@@ -40,7 +40,7 @@ static int take_control(PyObject *o, Py_buffer *view)
 static PyObject *stats_dict(const leat_ingest_stats *s)
 {
     typedef unsigned long long u;
-    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK}", "samples",
+    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK sK}", "samples",
                          (u)s->samples, "skipped", (u)s->skipped, "bytes_in",
                          (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
                          (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys",
@@ -48,7 +48,7 @@ static PyObject *stats_dict(const leat_ingest_stats *s)
                          s->seconds, "source_kind", s->source_kind, "changed", (u)s->changed, "ignored",
                          (u)s->ignored, "filtered", (u)s->filtered, "existing", (u)s->existing,
                          "animated", (u)s->animated, "recoded", (u)s->recoded, "missing",
-                         (u)s->missing, "unlabelled", (u)s->unlabelled);
+                         (u)s->missing, "unlabelled", (u)s->unlabelled, "frames", (u)s->frames);
 }
 
 /* The paths of a list of bytes objects, which own them. */
@@ -75,7 +75,7 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
                             "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
                             "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
                             "fast_tiles", "strict", "where", "append", "merge", "members",
-                            "defaults", "infer", "select", NULL};
+                            "defaults", "infer", "select", "frames", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
@@ -88,11 +88,11 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_ingest_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIz", names, &sources, &o.output,
+            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIzI", names, &sources, &o.output,
             &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust, &shuffle,
             &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads, &memory, &skip,
             &o.report, &resume, &replace, &sync, &fast, &strict, &o.where, &o.append,
-            &o.merge, &o.members, &o.defaults, &o.infer, &o.select))
+            &o.merge, &o.members, &o.defaults, &o.infer, &o.select, &o.frames))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;

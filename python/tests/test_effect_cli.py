@@ -203,6 +203,15 @@ class Case:
         run("pack", self.photos(), "-o", self.file("t.leat"), "-f")
         assert "already exists" in run("pack", self.photos(), "-o", self.file("t.leat"), "--resume", code=2).stderr
 
+    def frames(self):
+        folder = self.photos()
+        parts = [Image.fromarray(np.full((8, 8), 60 * i, np.uint8)) for i in range(3)]
+        parts[0].save(f"{folder}/moving.gif", save_all=True, append_images=parts[1:])
+        keys = [[key for key in leat.open(self.file("f.leat")).keys if "moving" in key]
+                for options in ((), ("--frames", "all"))
+                if run("pack", folder, "-o", self.file("f.leat"), "-f", *options)]
+        assert keys == [["moving.gif"], ["moving.gif#0000", "moving.gif#0001", "moving.gif#0002"]]
+
     def trusts(self):
         """A file whose end is missing is found by decoding it only."""
         folder = self.photos()
@@ -341,6 +350,7 @@ PACK = {
     "max-side": lambda c: c.packs_otherwise("--max-side", 40),
     "quality": lambda c: (c.packs_otherwise("--quality", 30),
                           c.not_packed("--quality has no effect", "--quality", 30, "--images", "raw", code=2)),
+    "frames": lambda c: c.frames(),
     "trust": lambda c: (c.trusts(), c.not_packed("--trust has no effect", "--trust", "--images", "raw", code=2)),
     "shuffle": lambda c: c.packs_otherwise("--shuffle", 5),
     "keys": lambda c: (c.packs_otherwise("--keys", c.text("k", "00000002\n"), source=c.plain),

@@ -128,6 +128,11 @@ static int not_built(leat__codec_id id, leat_error *err)
     return leat__fail(err, LEAT_EFORMAT, "not an image format that leat reads");
 }
 
+const leat__codec_ops *leat__codec_ops_for(leat__codec_id id)
+{
+    return ops_of(id);
+}
+
 int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
                       leat__image_info *info, leat_error *err)
 {

@@ -26,6 +26,8 @@ typedef struct leat__decode_job {
     const leat__row_sink *sink;
 } leat__decode_job;
 
+struct leat__anim;
+
 typedef struct leat__codec_ops {
     const char *name;
     bool scales;
@@ -36,7 +38,13 @@ typedef struct leat__codec_ops {
     int (*open)(void **state, leat_error *err);
     void (*close)(void **state);
     int (*decode)(void *state, const leat__decode_job *job, leat_error *err);
+    /* Animations (animation.h); NULL = only the first frame can be read. */
+    uint64_t (*count_frames)(const uint8_t *data, size_t len);
+    int (*next_frame)(struct leat__anim *f, bool *end, leat_error *err);
 } leat__codec_ops;
+
+/* NULL when the format is not part of this build. */
+const leat__codec_ops *leat__codec_ops_for(leat__codec_id id);
 
 extern const leat__codec_ops leat__codec_ops_jpeg, leat__codec_ops_png, leat__codec_ops_webp,
     leat__codec_ops_raw, leat__codec_ops_gif, leat__codec_ops_bmp, leat__codec_ops_tiff,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GIF, without a library: the first frame, on a canvas that holds it, as Pillow shows it. Colours
+ * GIF, without a library: the first frame, on a canvas that holds it, or all, as Pillow shows them. Colours
  * are RGB, or RGBA when one of them is transparent, or the numbers of the palette when those are
  * asked for. Pixels outside of the frame have the transparent number, else 0. A frame whose
  * data end early is an error. One state per decoder, used by one thread at a time.
@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/num.h"
+#include "codec/animation.h"
 #include "codec/whole.h"
 
 #define NAME "GIF"
@@ -21,6 +22,8 @@ typedef struct gif_header {
     uint32_t x, y, frame_width, frame_height;
     bool interlaced, more;  /* more: further frames follow */
     int transparent;        /* number of the palette, or -1 */
+    uint32_t dispose;       /* 2: the frame is replaced by a colour afterwards, above: by what was there */
+    uint8_t background;     /* number of the palette */
     const uint8_t *palette; /* NULL: grey */
     uint32_t colours;
     size_t data; /* the first code's size, then blocks of codes */
@@ -66,24 +69,35 @@ static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header 
             continue;
         }
         if (!leat__range_inside(at, 3, len)) return len;
-        if (data[at + 1] == 0xf9 && data[at + 2] >= 4 && leat__range_inside(at, 8, len) && (data[at + 3] & 1))
-            h->transparent = data[at + 6];
+        if (data[at + 1] == 0xf9 && data[at + 2] >= 4 && leat__range_inside(at, 8, len)) {
+            if (data[at + 3] & 1) h->transparent = data[at + 6];
+            if (data[at + 3] >> 2 & 7) h->dispose = data[at + 3] >> 2 & 7;
+        }
         at = skip_blocks(data, len, at + 2);
     }
     return at < len ? at : len;
 }
 
-static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_error *err)
+/* What stands in front of all frames; *at is the first byte after it. */
+static int read_screen(const uint8_t *data, size_t len, gif_header *h, size_t *at, leat_error *err)
 {
     *h = (gif_header){.transparent = -1};
     if (!gif_sniff(data, len)) return bad(err, LEAT_EDATA, 0, "no signature");
     if (len < 13) return truncated(err, len);
-    size_t at = 13;
+    *at = 13;
     h->width = leat__load_u16(data + 6);
     h->height = leat__load_u16(data + 8);
-    if (data[10] & 0x80) use_palette(h, data, data[10], &at);
-    at = find_frame(data, len, LEAT_MIN(at, len), h);
-    if (at == len) return bad(err, LEAT_EDATA, len, "no image (truncated?)");
+    if (data[10] & 0x80) {
+        h->background = data[11];
+        use_palette(h, data, data[10], at);
+    }
+    *at = LEAT_MIN(*at, len);
+    return 0;
+}
+
+/* The image descriptor at `at`. */
+static int read_frame(const uint8_t *data, size_t len, size_t at, gif_header *h, leat_error *err)
+{
     if (!leat__range_inside(at, 11, len)) return truncated(err, len);
     const uint8_t *p = data + at;
     at += 10;
@@ -97,10 +111,20 @@ static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_erro
     if (at + 1 >= len) return truncated(err, len);
     if (h->frame_width == 0 || h->frame_height == 0)
         return bad(err, LEAT_EDATA, (size_t)(p - data) + 5, "a frame of zero size");
+    return 0;
+}
+
+static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_error *err)
+{
+    size_t at;
+    LEAT_TRY(read_screen(data, len, h, &at, err));
+    at = find_frame(data, len, at, h);
+    if (at == len) return bad(err, LEAT_EDATA, len, "no image (truncated?)");
+    LEAT_TRY(read_frame(data, len, at, h, err));
     h->width = LEAT_MAX(h->width, h->x + h->frame_width);
     h->height = LEAT_MAX(h->height, h->y + h->frame_height);
     gif_header next = *h;
-    h->more = find_frame(data, len, skip_blocks(data, len, at + 1), &next) < len;
+    h->more = find_frame(data, len, skip_blocks(data, len, h->data + 1), &next) < len;
     return 0;
 }
 
@@ -271,6 +295,94 @@ static int gif_decode(void *state, const leat__decode_job *job, leat_error *err)
     return leat__whole_emit(w, job, w->pixels, stride, err);
 }
 
+/* ---- all frames ---- */
+
+static uint64_t gif_count_frames(const uint8_t *data, size_t len)
+{
+    gif_header h;
+    size_t at;
+    uint64_t n = 0;
+    if (read_screen(data, len, &h, &at, NULL) != 0) return 0;
+    for (; (at = find_frame(data, len, at, &h)) < len; n++) {
+        if (read_frame(data, len, at, &h, NULL) != 0) break;
+        at = skip_blocks(data, len, h.data + 1);
+    }
+    return n;
+}
+
+/* Of the palette; numbers beyond its end are its first colour, as in Pillow. */
+static void take_colour(const gif_header *h, uint32_t number, uint8_t alpha, uint8_t to[4])
+{
+    uint8_t v = (uint8_t)(h->palette && number >= h->colours ? 0 : number);
+    put_row(h, &v, 1, 4, to);
+    to[3] = alpha;
+}
+
+/* Copies the place of the last frame from `under` to the canvas, or fills it. */
+static void dispose_last(leat__anim *f)
+{
+    const size_t stride = (size_t)f->info.width * 4;
+    for (uint32_t y = 0; y < f->last.height && f->dispose >= 2; y++) {
+        const size_t at = (f->last.y + y) * stride + (size_t)f->last.x * 4;
+        if (f->dispose > 2) memcpy(f->canvas + at, f->under + at, (size_t)f->last.width * 4);
+        for (uint32_t x = 0; x < f->last.width && f->dispose == 2; x++)
+            memcpy(f->canvas + at + 4 * (size_t)x, f->colour, 4);
+    }
+}
+
+static void draw_frame(const gif_header *h, leat__anim *f)
+{
+    const size_t stride = (size_t)f->info.width * 4;
+    for (uint32_t i = 0; i < h->frame_height; i++) {
+        const uint32_t y = h->interlaced ? interlaced_row(i, h->frame_height) : i;
+        const uint8_t *numbers = f->work + (size_t)i * h->frame_width;
+        uint8_t *to = f->canvas + (h->y + y) * stride + (size_t)h->x * 4;
+        for (uint32_t x = 0; x < h->frame_width; x++, to += 4)
+            if (numbers[x] != h->transparent) put_row(h, numbers + x, 1, 4, to);
+    }
+}
+
+/* Notes what happens to this frame before the next one. The first frame has nothing below it: it is put back
+ * to transparent, or stays. */
+static void note_disposal(const gif_header *h, leat__anim *f)
+{
+    const bool clear = h->transparent >= 0;
+    f->last = (leat__anim_rect){h->x, h->y, h->frame_width, h->frame_height};
+    f->dispose = h->dispose;
+    if (f->index == 0 && f->dispose > 2) f->dispose = clear ? 2 : 0;
+    take_colour(h, clear ? (uint32_t)h->transparent : h->background, clear ? 0 : 255, f->colour);
+}
+
+static int gif_next_frame(leat__anim *f, bool *end, leat_error *err)
+{
+    gif_header h;
+    size_t at;
+    LEAT_TRY(read_screen(f->data, f->len, &h, &at, err));
+    if (f->index > 0) at = f->at;
+    h.dispose = f->said;
+    at = find_frame(f->data, f->len, at, &h);
+    *end = at == f->len;
+    if (*end) return 0;
+    LEAT_TRY(read_frame(f->data, f->len, at, &h, err));
+    h.width = f->info.width;
+    h.height = f->info.height;
+    if (!leat__range_inside(h.x, h.frame_width, h.width) ||
+        !leat__range_inside(h.y, h.frame_height, h.height))
+        return bad(err, LEAT_EDATA, at, "a frame outside of the canvas");
+    LEAT_TRY(unpack(f->data, f->len, h.data, f->work, (size_t)h.frame_width * h.frame_height, err));
+    f->at = skip_blocks(f->data, f->len, h.data + 1);
+    if (f->index == 0) {
+        put_canvas(&h, f->work, 4, f->canvas);
+    } else {
+        dispose_last(f);
+        if (h.dispose > 2) memcpy(f->under, f->canvas, (size_t)h.width * h.height * 4);
+        draw_frame(&h, f);
+    }
+    f->said = h.dispose;
+    note_disposal(&h, f);
+    return 0;
+}
+
 const leat__codec_ops leat__codec_ops_gif = {
     .name = "gif",
     .sniff = gif_sniff,
@@ -278,4 +390,6 @@ const leat__codec_ops leat__codec_ops_gif = {
     .open = leat__whole_open,
     .close = leat__whole_close,
     .decode = gif_decode,
+    .count_frames = gif_count_frames,
+    .next_frame = gif_next_frame,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * WebP through libwebp: lossy and lossless stills, with or without alpha. Of an animation the
- * first frame, on a canvas that is zero (transparent) elsewhere, as in Pillow. libwebp decodes
+ * first frame, on a canvas that is zero (transparent) elsewhere, or all frames, as in Pillow. libwebp decodes
  * a crop into a buffer of its size; the crop's edges are treated as the image's by its
  * upsampler, so MARGIN pixels more are decoded around the region and thrown away, which makes a
  * region bit-identical to the same part of a full decode.
@@ -18,6 +18,7 @@
 #include "base/num.h"
 #include "codec/codec_ops.h"
 #include "codec/exif.h"
+#include "codec/animation.h"
 #include "codec/planes.h"
 
 #define MARGIN 4 /* even: libwebp moves crops to even positions */
@@ -71,24 +72,28 @@ static uint32_t load_u24(const uint8_t *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
 }
 
-/* The first frame of an animation: its position on the canvas, and its own chunks. */
-static int find_frame(const uint8_t *data, size_t len, rect *at, const uint8_t **frame, size_t *frame_len,
-                      leat_error *err)
+/* A frame of an animation: its position on the canvas, and its own chunks. */
+typedef struct anmf {
+    rect at;
+    bool blend, clear; /* drawn over what is there; replaced by nothing before the next one */
+    const uint8_t *data;
+    size_t len, next;
+} anmf;
+
+/* The first frame from *pos on. False when there is none, or not all of it. */
+static bool find_frame(const uint8_t *data, size_t len, size_t pos, anmf *f)
 {
-    for (size_t pos = 12; leat__range_inside(pos, 8, len);) {
+    while (leat__range_inside(pos, 8, len)) {
         size_t n = leat__load_u32(data + pos + 4);
         const uint8_t *p = data + pos + 8;
-        if (memcmp(data + pos, "ANMF", 4) == 0 && n >= 16) {
-            if (!leat__range_inside(pos + 8, n, len)) break;
-            *at = (rect){2 * load_u24(p), 2 * load_u24(p + 3), 1 + load_u24(p + 6), 1 + load_u24(p + 9)};
-            *frame = p + 16;
-            *frame_len = n - 16;
-            return 0;
-        }
-        if (!leat__range_inside(pos + 8, n, len)) break;
+        if (!leat__range_inside(pos + 8, n, len)) return false;
         pos += 8 + n + (n & 1);
+        if (memcmp(p - 8, "ANMF", 4) != 0 || n < 16) continue;
+        *f = (anmf){.at = {2 * load_u24(p), 2 * load_u24(p + 3), 1 + load_u24(p + 6), 1 + load_u24(p + 9)},
+                    .blend = !(p[15] & 2), .clear = p[15] & 1, .data = p + 16, .len = n - 16, .next = pos};
+        return true;
     }
-    return bad(err, LEAT_EDATA, len, "an animation without a whole first frame (truncated?)");
+    return false;
 }
 
 static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
@@ -171,22 +176,32 @@ static int run(const uint8_t *data, size_t len, rect r, uint32_t channels, uint8
     }
 }
 
-/* The canvas with the first frame; s->pixels holds all of it. */
-static int run_frame(webp_state *s, const leat__decode_job *job, leat_error *err)
+/* Decodes a frame to its place on a canvas; the rest of the canvas stays. */
+static int run_frame(const leat__image_info *info, const uint8_t *data, const anmf *f, uint32_t channels,
+                     uint8_t *canvas, bool *alpha, leat_error *err)
 {
-    rect at = {0};
-    const uint8_t *frame = NULL;
-    size_t frame_len = 0, stride = (size_t)job->info->width * job->info->channels;
-    WebPBitstreamFeatures f;
-    LEAT_TRY(find_frame(job->data, job->len, &at, &frame, &frame_len, err));
-    if (!leat__range_inside(at.x, at.width, job->info->width) ||
-        !leat__range_inside(at.y, at.height, job->info->height) ||
-        WebPGetFeatures(frame, frame_len, &f) != VP8_STATUS_OK || f.has_animation ||
-        (uint32_t)f.width != at.width || (uint32_t)f.height != at.height)
-        return bad(err, LEAT_EDATA, (size_t)(frame - job->data), "damaged first frame");
-    memset(s->pixels, 0, stride * job->info->height);
-    return run(frame, frame_len, (rect){0, 0, at.width, at.height}, job->info->channels,
-               s->pixels + at.y * stride + (size_t)at.x * job->info->channels, stride, err);
+    const size_t stride = (size_t)info->width * channels;
+    WebPBitstreamFeatures w;
+    if (!leat__range_inside(f->at.x, f->at.width, info->width) ||
+        !leat__range_inside(f->at.y, f->at.height, info->height) ||
+        WebPGetFeatures(f->data, f->len, &w) != VP8_STATUS_OK || w.has_animation ||
+        (uint32_t)w.width != f->at.width || (uint32_t)w.height != f->at.height)
+        return bad(err, LEAT_EDATA, (size_t)(f->data - data), "damaged frame");
+    *alpha = w.has_alpha;
+    return run(f->data, f->len, (rect){0, 0, f->at.width, f->at.height}, channels,
+               canvas + f->at.y * stride + (size_t)f->at.x * channels, stride, err);
+}
+
+/* The canvas with the first frame; s->pixels holds all of it. */
+static int run_first(webp_state *s, const leat__decode_job *job, leat_error *err)
+{
+    const leat__image_info *const i = job->info;
+    anmf f;
+    bool alpha;
+    if (!find_frame(job->data, job->len, 12, &f))
+        return bad(err, LEAT_EDATA, job->len, "an animation without a whole first frame (truncated?)");
+    memset(s->pixels, 0, (size_t)i->width * i->channels * i->height);
+    return run_frame(i, job->data, &f, i->channels, s->pixels, &alpha, err);
 }
 
 static int webp_decode(void *state, const leat__decode_job *job, leat_error *err)
@@ -213,7 +228,7 @@ static int webp_decode(void *state, const leat__decode_job *job, leat_error *err
         s->capacity = bytes;
     }
     LEAT_TRY(leat__band_fit(&s->band, job->width, channels, err));
-    if (now.animated) LEAT_TRY(run_frame(s, job, err));
+    if (now.animated) LEAT_TRY(run_first(s, job, err));
     else LEAT_TRY(run(job->data, job->len, r, channels, s->pixels, stride, err));
     const uint8_t *src = s->pixels + (job->y - r.y) * stride + (job->x - r.x) * channels;
     for (uint32_t y = 0; y < job->height; y++, src += stride) {
@@ -227,6 +242,75 @@ static int webp_decode(void *state, const leat__decode_job *job, leat_error *err
     return 0;
 }
 
+/* ---- all frames ---- */
+
+static uint64_t webp_count_frames(const uint8_t *data, size_t len)
+{
+    anmf f = {.next = 12};
+    uint64_t n = 0;
+    while (find_frame(data, len, f.next, &f)) n++;
+    return n;
+}
+
+/* `src` over `dst`, colours not multiplied by alpha, in libwebp's whole numbers. */
+static void blend(uint8_t src[4], const uint8_t dst[4])
+{
+    const uint32_t a = src[3];
+    if (a == 255) return;
+    if (a == 0) {
+        memcpy(src, dst, 4);
+        return;
+    }
+    const uint32_t under = dst[3] * (256 - a) >> 8, sum = a + under, scale = (1u << 24) / sum;
+    for (int c = 0; c < 3; c++) src[c] = (uint8_t)((src[c] * a + dst[c] * under) * scale >> 24);
+    src[3] = (uint8_t)sum;
+}
+
+static bool inside(const leat__anim_rect *r, uint32_t x, uint32_t y)
+{
+    return x - r->x < r->width && y - r->y < r->height; /* differences below 0 wrap */
+}
+
+/* Blends the frame with what is under it, except where the last frame was cleared away. */
+static void blend_frame(leat__anim *f, const rect *at)
+{
+    for (uint32_t y = at->y; y < at->y + at->height; y++)
+        for (uint32_t x = at->x; x < at->x + at->width; x++) {
+            const size_t i = ((size_t)y * f->info.width + x) * 4;
+            if (!f->dispose || !inside(&f->last, x, y)) blend(f->canvas + i, f->under + i);
+        }
+}
+
+static bool covers(const leat__image_info *i, uint32_t width, uint32_t height)
+{
+    return width == i->width && height == i->height;
+}
+
+/* As libwebp's animation decoder. A key frame is drawn on an empty canvas. */
+static int webp_next_frame(leat__anim *f, bool *end, leat_error *err)
+{
+    const size_t stride = (size_t)f->info.width * 4, bytes = stride * f->info.height;
+    anmf a;
+    WebPBitstreamFeatures w;
+    bool alpha = true;
+    *end = !find_frame(f->data, f->len, f->index > 0 ? f->at : 12, &a);
+    if (*end) return 0;
+    if (WebPGetFeatures(a.data, a.len, &w) == VP8_STATUS_OK) alpha = w.has_alpha;
+    f->key = f->index == 0 || ((!alpha || !a.blend) && covers(&f->info, a.at.width, a.at.height)) ||
+             (f->dispose && (covers(&f->info, f->last.width, f->last.height) || f->key));
+    if (f->key) memset(f->canvas, 0, bytes);
+    else memcpy(f->canvas, f->under, bytes);
+    LEAT_TRY(run_frame(&f->info, f->data, &a, 4, f->canvas, &alpha, err));
+    if (a.blend && !f->key) blend_frame(f, &a.at);
+    memcpy(f->under, f->canvas, bytes);
+    for (uint32_t y = 0; y < a.at.height && a.clear; y++)
+        memset(f->under + (a.at.y + y) * stride + (size_t)a.at.x * 4, 0, (size_t)a.at.width * 4);
+    f->last = (leat__anim_rect){a.at.x, a.at.y, a.at.width, a.at.height};
+    f->dispose = a.clear;
+    f->at = a.next;
+    return 0;
+}
+
 const leat__codec_ops leat__codec_ops_webp = {
     .name = "webp",
     .sniff = webp_sniff,
@@ -234,4 +318,6 @@ const leat__codec_ops leat__codec_ops_webp = {
     .open = webp_open,
     .close = webp_close,
     .decode = webp_decode,
+    .count_frames = webp_count_frames,
+    .next_frame = webp_next_frame,
 };

@@ -169,11 +169,13 @@ static int write_image(exporter *x, const char *key, const leat_view *v, leat_er
 {
     if (v->image.codec == LEAT__CODEC_TILE) return write_tiled(x, key, v, err);
     if (v->image.codec == LEAT__CODEC_RAW) return write_pixels(x, key, v, err);
-    bool again = v->image.flags & LEAT_PACK_IMAGE_RESIZED;
+    bool again = v->image.flags & LEAT_PACK_IMAGE_RESIZED, jpeg = v->image.codec == LEAT__CODEC_JPEG;
     if (again) x->stats->changed++;
-    bool jpeg_name = leat__str_ends_nocase(key, ".jpg") || leat__str_ends_nocase(key, ".jpeg");
-    if (again && !jpeg_name)
-        return write_named(x, key, strlen(key), "jpg", v->data, v->size, err);
+    const char *ext = jpeg ? "jpg" : leat__codec_name((leat__codec_id)v->image.codec);
+    char ending[16];
+    snprintf(ending, sizeof ending, ".%s", ext);
+    bool named = leat__str_ends_nocase(key, ending) || (jpeg && leat__str_ends_nocase(key, ".jpeg"));
+    if (again && !named) return write_named(x, key, strlen(key), ext, v->data, v->size, err);
     return write_file(x, key, v->data, v->size, err);
 }
 

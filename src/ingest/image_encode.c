@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/animation.h"
 #include "codec/jpeg_coef.h"
 #include "codec/jpeg_entries.h"
 #include "codec/jpeg_scan.h"
@@ -22,6 +23,7 @@
 
 #define MIX_SEED UINT64_C(0x6d69782d726177) /* "mix-raw": part of the settings' meaning */
 #define DEFAULT_QUALITY 90
+#define FRAMES_BYTES (UINT64_C(1) << 30) /* of all frames, where no limit is given */
 #define BYTES_MAX (UINT64_C(1) << 36)
 
 struct leat__encoder {
@@ -31,7 +33,7 @@ struct leat__encoder {
     leat__jpeg_coef_reader *coefs;
     leat__tile_encoder *tiles;
     leat__resizer *resizer;
-    leat__planes planes;
+    leat__planes planes, frame; /* pixels to encode; a frame before it is made smaller */
     leat__tile_density density; /* of the tiles to make */
     leat__buf work, jpeg; /* the encoded image; a restored or newly made JPEG */
 };
@@ -69,6 +71,7 @@ void leat__encoder_close(leat__encoder **encoder)
     leat__tile_encoder_close(&e->tiles);
     leat__resizer_close(&e->resizer);
     leat__planes_reset(&e->planes);
+    leat__planes_reset(&e->frame);
     leat__buf_reset(&e->work);
     leat__buf_reset(&e->jpeg);
     leat__free(e);
@@ -346,6 +349,88 @@ static int encode_again(leat__encoder *e, leat__run *run, leat__item *item,
     return store_jpeg(e, run, item, err);
 }
 
+/* ---- frames ---- */
+
+/* Makes e->planes of e->frame, smaller. */
+static int shrink_frame(leat__encoder *e, uint32_t width, uint32_t height, leat_error *err)
+{
+    const leat__planes *const from = &e->frame;
+    const leat__axis_request x = {.in = from->width, .out = width, .filter = LEAT__FILTER_BICUBIC};
+    const leat__axis_request y = {.in = from->height, .out = height, .filter = LEAT__FILTER_BICUBIC};
+    leat__resize_need need;
+    const leat__resize_out to = {resize_target, resize_done, &e->planes};
+    LEAT_TRY(leat__planes_resize(&e->planes, width, height, from->channels, err));
+    LEAT_TRY(leat__resizer_plan(e->resizer, &x, &y, LEAT__PASS_PILLOW13, &need, err));
+    LEAT_TRY(leat__resizer_begin(e->resizer, from->channels, &to, err));
+    const uint8_t *plane[4] = {NULL};
+    for (uint32_t c = 0; c < from->channels; c++) plane[c] = from->plane[c] + need.y * from->stride + need.x;
+    return leat__resizer_rows(e->resizer, 0, need.height, plane, from->stride);
+}
+
+/* Stores the frame on the canvas: its pixels, a JPEG where that is wanted, else a PNG. */
+static int encode_frame(leat__encoder *e, const leat__anim *f, leat__run *run, bool raw, leat__item *item,
+                        leat_error *err)
+{
+    const leat__encode_plan *plan = e->plan;
+    uint32_t w = f->info.width, h = f->info.height;
+    leat__encode_size(plan->max_side, &w, &h);
+    const bool smaller = w != f->info.width || h != f->info.height;
+    LEAT_TRY(leat__anim_planes(f, smaller ? &e->frame : &e->planes, err));
+    if (smaller) LEAT_TRY(shrink_frame(e, w, h, err));
+    const leat__encode_opts opts = {.orientation = f->info.orientation,
+                                    .quality = plan->quality ? plan->quality : DEFAULT_QUALITY};
+    if (!raw && (smaller || plan->quality > 0)) {
+        leat__buf_clear(&e->jpeg);
+        LEAT_TRY(leat__codec_encode(LEAT__CODEC_JPEG, &e->planes, &opts, &e->jpeg, err));
+        return store_jpeg(e, run, item, err);
+    }
+    const leat__codec_id codec = raw ? LEAT__CODEC_RAW : LEAT__CODEC_PNG;
+    leat__buf_clear(&e->work);
+    LEAT_TRY(leat__codec_encode(codec, &e->planes, &opts, &e->work, err));
+    return store(e, run, item, codec, &e->work, LEAT_PACK_IMAGE_RESIZED, err);
+}
+
+static int check_frames(const leat__encode_plan *plan, const leat__image_info *info, uint64_t count,
+                        leat_error *err)
+{
+    leat__decode_limits limits = plan->limits;
+    uint64_t bytes = (uint64_t)info->width * info->height * info->channels;
+    if (limits.max_out_bytes == 0) limits.max_out_bytes = FRAMES_BYTES;
+    if (count <= UINT32_MAX && leat__mul_u64(bytes, count, &bytes) && bytes <= limits.max_out_bytes) return 0;
+    return leat__fail(err, LEAT_ELIMIT, "%llu frames of %u x %u x %u are over the limit of %llu bytes",
+                      (unsigned long long)count, info->width, info->height, info->channels,
+                      (unsigned long long)limits.max_out_bytes);
+}
+
+/* All frames, to run->frames. The first one stands for the image where only one is asked for. */
+static int encode_frames(leat__encoder *e, leat__run *run, leat__record *r, leat__item *item,
+                         const leat__image_info *info, const uint8_t *data, size_t len, leat_error *err)
+{
+    const bool raw = leat__encode_is_raw(e->plan, leat__run_str(run, r->key), r->key_size);
+    leat__anim f;
+    const leat__item none = *item;
+    int rc = 0;
+    if (r->frame_count > 0)
+        return leat__fail(err, LEAT_EFORMAT, "two animations in one sample: their frames cannot be paired");
+    LEAT_TRY(check_frames(e->plan, info, leat__anim_count(info->codec, data, len), err));
+    r->frame_field = (uint32_t)(item - r->items);
+    r->frames_at = run->frames.len;
+    LEAT_TRY(leat__anim_open(&f, info->codec, data, len, &e->plan->limits, err));
+    for (;;) {
+        leat__item one = none;
+        bool end;
+        LEAT_GO(rc, out, leat__anim_next(&f, &end, err));
+        if (end) break;
+        LEAT_GO(rc, out, encode_frame(e, &f, run, raw, &one, err));
+        if (leat__buf_append(&run->frames, &one, sizeof one) != 0)
+            LEAT_GO(rc, out, leat__fail_nomem(err, sizeof one, "a frame"));
+        if (r->frame_count++ == 0) *item = one;
+    }
+out:
+    leat__anim_close(&f);
+    return rc;
+}
+
 /* An image that is already tiled, with other tables or density than the pack's: restores the
  * JPEG, then continues as usual. */
 static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_t **data,
@@ -427,7 +512,7 @@ static int copy_tiles(leat__encoder *e, leat__item *item, const leat__image_info
     return 0;
 }
 
-int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
+int leat__encoder_image(leat__encoder *e, leat__run *run, leat__record *r,
                         leat__item *item, const leat__tile_tables *from, leat_error *err)
 {
     const leat__encode_plan *plan = e->plan;
@@ -441,6 +526,8 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     if (len == 0) return leat__fail(err, LEAT_EDATA, "an empty file");
     leat__codec_id codec = leat__codec_sniff(data, len);
     LEAT_TRY(leat__codec_probe(codec, data, len, &info, err));
+    if (plan->frames && info.animated && leat__anim_known(codec))
+        return encode_frames(e, run, r, item, &info, data, len, err);
     item->animated = info.animated;
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
@@ -497,6 +584,8 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     leat__encode_size(plan->max_side, &w, &h);
     bool raw = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX;
     const uint64_t pixel = (uint64_t)info.channels * leat__sample_bytes(info.type);
+    if (plan->frames && info.animated && leat__anim_known(codec)) /* three canvases, planes, the results */
+        return need + pixels * 20 + pixels * pixel * leat__anim_count(codec, data, len);
     if (plan->quality > 0 || w != info.width || h != info.height)
         need += (uint64_t)w * h * pixel * 3; /* planes, the result twice */
     else if (raw)

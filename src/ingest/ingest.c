@@ -18,6 +18,7 @@
 #include <leat/pack.h>
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -45,8 +46,10 @@
 #define SHELF 64
 #define MIX_RAW_DEFAULT 0.5
 
-/* The marks stored with a sample. */
+/* The marks stored with a sample. Above FRAMES_SHIFT the first one counts the frames that are stored of the
+ * record after those that were consumed. */
 enum { MARK_CONSUMED, MARK_SKIPPED, MARK_CHAIN, MARK_BYTES };
+#define FRAMES_SHIFT 40
 
 typedef struct ingest {
     const leat_ingest_opts *opts;
@@ -65,6 +68,7 @@ typedef struct ingest {
     leat__where *where;             /* or NULL */
     leat__base_classes classes;     /* append: labels renumbered for the pack */
     uint64_t consumed, chain;
+    uint64_t frames_done;           /* resume: frames of the next record that are in the pack */
     bool stop;                      /* the source has ended */
 } ingest;
 
@@ -234,6 +238,7 @@ static void describe_settings(const ingest *in, leat__json *j)
         leat__json_kstr(j, "tiles", "fast");
     if (o->max_side) leat__json_ku64(j, "max_side", o->max_side);
     if (o->quality) leat__json_ku64(j, "quality", o->quality);
+    if (o->frames) leat__json_kstr(j, "frames", "all");
     leat__json_kbool(j, "checked", !o->trust);
     leat__json_kstr(j, "on_error", o->skip_errors ? "skip" : "fail");
     if (o->shuffle) leat__json_ku64(j, "shuffle", o->shuffle_seed);
@@ -295,6 +300,7 @@ static int make_plan(ingest *in, leat_error *err)
     p->max_side = o->max_side;
     p->quality = o->quality;
     p->trust = o->trust;
+    p->frames = o->frames;
     p->density = o->fast_tiles ? LEAT__TILE_FAST : LEAT__TILE_SMALL;
     p->limits = (leat__decode_limits){.max_pixels = o->max_pixels,
                                       .max_out_bytes = o->max_out_bytes,
@@ -430,10 +436,12 @@ static int go_on(ingest *in, leat_error *err)
     LEAT_TRY(leat__report_open(&in->report, in->opts->report, st->skipped, err));
     in->chain = chain_start(in->opts);
     if (marks[MARK_CONSUMED] == 0) return 0;
+    const uint64_t consumed = marks[MARK_CONSUMED] & ((UINT64_C(1) << FRAMES_SHIFT) - 1);
+    in->frames_done = marks[MARK_CONSUMED] >> FRAMES_SHIFT;
     leat__buf newest;
     leat__buf_init(&newest, LEAT__MEM_INGEST, 1u << 20);
-    int rc = pass_over(in, marks[MARK_CONSUMED], &newest, err);
-    if (rc == 0 && (in->consumed != marks[MARK_CONSUMED] || in->chain != marks[MARK_CHAIN]))
+    int rc = pass_over(in, consumed, &newest, err);
+    if (rc == 0 && (in->consumed != consumed || in->chain != marks[MARK_CHAIN]))
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: the source has changed since the run that is resumed%s%s; start "
                         "again with --force",
@@ -548,15 +556,10 @@ static void count_images(ingest *in, const leat__run *run, const leat__record *r
     }
 }
 
-static int place(ingest *in, const leat__run *run, const leat__record *r, leat_error *err)
+/* Appends one sample of a record, with marks that say what is consumed with it. */
+static int place_sample(ingest *in, const leat__run *run, const leat__record *r, uint64_t consumed,
+                        uint64_t chain, leat_error *err)
 {
-    in->consumed++;
-    in->chain = chain_record(in->chain, run, r);
-    if (r->failed) return leave_out(in, run, r, err);
-    if (r->excluded) {
-        in->stats->filtered++;
-        return 0;
-    }
     fill_values(in, run, r);
     leat_pack_sample sample = {.key = leat__run_str(run, r->key), .key_size = r->key_size,
                                .values = in->values};
@@ -570,9 +573,9 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
     count_images(in, run, r);
     in->stats->bytes_in += r->bytes_in;
     if (in->classes.relabel) leat__append_relabel(&in->classes, in->source, in->values);
-    sample.marks[MARK_CONSUMED] = in->consumed;
+    sample.marks[MARK_CONSUMED] = consumed;
     sample.marks[MARK_SKIPPED] = in->stats->skipped;
-    sample.marks[MARK_CHAIN] = in->chain;
+    sample.marks[MARK_CHAIN] = chain;
     sample.marks[MARK_BYTES] = in->stats->bytes_in;
     bool wanted = true;
     if (in->opts->append)
@@ -582,6 +585,47 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
     LEAT_TRY(leat_packer_append(in->packer, &sample, err));
     in->stats->samples++;
     return 0;
+}
+
+/* The frames of an animation, each under the record's key and its number. The record counts as consumed with
+ * the last one; `chain` is that before it. */
+static int place_frames(ingest *in, leat__run *run, const leat__record *r, uint64_t chain, leat_error *err)
+{
+    leat__record one = *r;
+    char number[16];
+    const uint64_t done = in->frames_done;
+    in->frames_done = 0;
+    for (uint32_t i = 0; i < r->frame_count; i++) {
+        const bool last = i + 1 == r->frame_count;
+        if (i < done) continue;
+        memcpy(&r->items[r->frame_field], run->frames.data + r->frames_at + i * sizeof(leat__item),
+               sizeof(leat__item));
+        one.key = run->text.len;
+        one.key_size = r->key_size + (size_t)snprintf(number, sizeof number, "#%04u", i);
+        leat__buf_append(&run->text, leat__run_str(run, r->key), r->key_size);
+        if (leat__run_text(run, number, strlen(number)) == LEAT__RUN_NOWHERE)
+            return leat__fail_nomem(err, one.key_size, "a key");
+        one.bytes_in = last ? r->bytes_in : 0;
+        LEAT_TRY(place_sample(in, run, &one,
+                              last ? in->consumed : (in->consumed - 1) | (uint64_t)(i + 1) << FRAMES_SHIFT,
+                              last ? in->chain : chain, err));
+        in->stats->frames++;
+    }
+    return 0;
+}
+
+static int place(ingest *in, leat__run *run, const leat__record *r, leat_error *err)
+{
+    const uint64_t chain = in->chain;
+    in->consumed++;
+    in->chain = chain_record(chain, run, r);
+    if (r->failed) return leave_out(in, run, r, err);
+    if (r->excluded) {
+        in->stats->filtered++;
+        return 0;
+    }
+    if (r->frame_count > 0) return place_frames(in, run, r, chain, err);
+    return place_sample(in, run, r, in->consumed, in->chain, err);
 }
 
 static int tell(const ingest *in, leat_error *err)
@@ -816,12 +860,14 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
         return leat__fail(err, LEAT_EINVAL, "append: not a mode, or combined with replace or resume");
     if (o.append && leat__path_remote(o.output))
         return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
+    if (o.frames > 1) return leat__fail(err, LEAT_EINVAL, "frames: %u is not 0 or 1", o.frames);
     if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side ||
-                                                    o.quality || o.shuffle || o.keys || o.select)))
+                                                    o.quality || o.shuffle || o.keys || o.select ||
+                                                    o.frames)))
         return leat__fail(
             err, LEAT_EINVAL,
             "merge: not a rule for keys, or combined with images, max_side, quality, "
-            "shuffle, keys, select or append");
+            "shuffle, keys, select, frames or append");
     if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);

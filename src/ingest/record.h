@@ -45,6 +45,9 @@ typedef struct leat__record {
     bool loaded;          /* its bytes are in run->in */
     bool failed;          /* cannot be packed */
     bool excluded;        /* does not match the condition: skipped */
+    uint32_t frame_count; /* samples that the encoder made of it; 0 = it is one */
+    uint32_t frame_field; /* the field whose image has these frames */
+    size_t frames_at;     /* their items, in run->frames */
     leat_error *error;    /* the reason; NULL when out of memory */
 } leat__record;
 
@@ -53,6 +56,7 @@ typedef struct leat__run {
     leat__record record[LEAT__RUN_RECORDS];
     leat__item *items; /* of all records */
     leat__buf text, in, out;
+    leat__buf frames; /* leat__item of frames */
     uint64_t pending;  /* bytes still to be read */
     uint64_t decode;   /* memory needed to decode and encode its images */
     bool large;        /* an image is too large for the flow: see allowance.h */
