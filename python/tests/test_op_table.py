@@ -478,7 +478,7 @@ OTHERS = {"GaussianNoise": test_noise, "RandomChannelPermutation": test_channel_
 
 
 def test_the_table_is_covered():
-    follow = {"Mask", "Boxes", "Keypoints", "Labels", "RandomIoUCrop", "Mosaic"}  # test_follow.py
+    follow = {"Mask", "Boxes", "Keypoints", "Labels", "RandomIoUCrop", "Mosaic", "CopyPaste"}  # test_follow.py
     assert set(EXACT) | set(OTHERS) | follow == set(leat.ops.names())
 
 

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "loader/oriented.h"
 #include "op/mosaic.h"
+#include "op/paste.h"
 #include "op/spec.h"
 #include "op/targets.h"
 #include "pack/kind.h"
@@ -99,16 +100,18 @@ static int check_mask(leat_pack *pack, uint32_t field, leat_error *err)
                       leat_pack_field(pack, field)->name, leat__kind_text(kind, text));
 }
 
-/* Boxes and masks follow a Mosaic; nothing follows what blends samples. */
+/* Boxes and masks follow a Mosaic and a CopyPaste; nothing follows what blends samples. */
 static int check_batch_ops(const leat__follower *f, leat_error *err)
 {
     for (uint32_t i = 0; i < leat__pipeline_batch_ops(f->pipeline); i++) {
-        if (!leat__mosaic_is(leat__pipeline_batch_op(f->pipeline, i)))
+        const leat__op_spec *const op = leat__pipeline_batch_op(f->pipeline, i);
+        if (!leat__mosaic_is(op) && !leat__paste_is(op))
             return leat__fail(err, LEAT_EINVAL,
                               "follow: '%s' cannot follow an image that MixUp or CutMix changes",
                               f->spec.field);
         if (f->role == LEAT__ROLE_POINTS)
-            return leat__fail(err, LEAT_EINVAL, "follow: '%s': points cannot follow Mosaic", f->spec.field);
+            return leat__fail(err, LEAT_EINVAL, "follow: '%s': points cannot follow %s", f->spec.field,
+                              op->def->name);
     }
     return 0;
 }

@@ -12,9 +12,18 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "loader/moved.h"
+#include "loader/pasting.h"
 #include "op/mosaic.h"
+#include "op/paste.h"
 
 #define CLASSES_MAX (1u << 20)
+
+/* Whole pixels of other samples take the place of own ones, and the label of the image stays. */
+static bool moves_pixels(const leat__op_spec *op)
+{
+    return leat__mosaic_is(op) || leat__paste_is(op);
+}
 
 static bool same_ops(const leat__pipeline *a, const leat__pipeline *b)
 {
@@ -25,7 +34,7 @@ static bool same_ops(const leat__pipeline *a, const leat__pipeline *b)
     for (uint32_t i = 0; i < n; i++) {
         const leat__op_spec *op = leat__pipeline_batch_op(a, i);
         if (!leat__op_spec_equal(op, leat__pipeline_batch_op(b, i))) return false;
-        if (!leat__mix_needs_size(op) && !leat__mosaic_is(op)) continue;
+        if (!leat__mix_needs_size(op) && !moves_pixels(op)) continue;
         if (x->width != y->width || x->height != y->height) return false;
     }
     return true;
@@ -147,7 +156,20 @@ static int pair(leat__mixing *m, const leat_loader_opts *o, leat__shape *shape, 
     return add_column(m, shape, "_lambda", LEAT__COLUMN_LAMBDA, &m->lambda, err);
 }
 
-/* Columns of what follows a Mosaic: four samples may put all their boxes into one. */
+/* Objects are known by their boxes. */
+static int check_pasting(const leat__mixed_image *images, const leat__follow *follow,
+                         const leat__shape *shape, leat_error *err)
+{
+    for (uint32_t k = 0; k < leat__pipeline_batch_ops(images[0].pipeline); k++)
+        if (leat__paste_is(leat__pipeline_batch_op(images[0].pipeline, k)) &&
+            leat__paste_follower(follow, LEAT__ROLE_BOXES) == NULL)
+            return leat__fail(err, LEAT_EINVAL,
+                              "CopyPaste needs boxes: let a field follow image '%s' as Boxes()",
+                              shape->columns[images[0].column].tensor.name);
+    return 0;
+}
+
+/* Columns of what follows a Mosaic or a CopyPaste: four samples may put all their boxes into one. */
 static void make_room(const leat__follow *follow, leat__shape *shape)
 {
     for (uint32_t i = 0; i < follow->count; i++)
@@ -168,7 +190,8 @@ int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
     if (!any) return refuse_options(o, err);
     LEAT_TRY(check_images(shape, images, count, err));
     for (uint32_t k = 0; k < leat__pipeline_batch_ops(images[0].pipeline); k++)
-        m->labels |= !leat__mosaic_is(leat__pipeline_batch_op(images[0].pipeline, k));
+        m->labels |= !moves_pixels(leat__pipeline_batch_op(images[0].pipeline, k));
+    LEAT_TRY(check_pasting(images, follow, shape, err));
     if (m->labels) LEAT_TRY(find_label(m, pack, o, shape, err));
     else LEAT_TRY(refuse_options(o, err));
     make_room(follow, shape);
@@ -187,12 +210,12 @@ void leat__mixing_reset(leat__mixing *m)
     *m = (leat__mixing){0};
 }
 
-bool leat__mixing_has_mosaic(const leat__mixing *m)
+bool leat__mixing_on_host(const leat__mixing *m)
 {
     if (m->images == NULL) return false;
     const leat__pipeline *first = m->images[0].pipeline;
     for (uint32_t k = 0; k < leat__pipeline_batch_ops(first); k++)
-        if (leat__mosaic_is(leat__pipeline_batch_op(first, k))) return true;
+        if (moves_pixels(leat__pipeline_batch_op(first, k))) return true;
     return false;
 }
 
@@ -255,107 +278,34 @@ static int mosaic_rows(const leat__mosaic *drawn, uint32_t n, leat__size size, u
     return 0;
 }
 
-/* The values of a ragged column before a mosaic, and where the new ones go. */
-typedef struct moved {
-    leat_tensor *tensor;
-    uint8_t *before;
-    int64_t *offsets; /* of `before` */
-    int64_t at;       /* elements written */
-    uint64_t size, ndim;
-} moved;
-
-static int keep_before(leat__frame *f, uint32_t column, moved *m, leat_error *err)
-{
-    leat_tensor *t = &f->tensors[column];
-    const uint32_t n = f->batch.samples;
-    const uint64_t size = leat_dtype_size(t->dtype), bytes = (uint64_t)t->offsets[n] * size;
-
-    *m = (moved){.tensor = t, .size = size, .ndim = t->ragged_ndim};
-    m->before = leat__alloc(LEAT__MEM_SCRATCH, bytes + 1);
-    m->offsets = LEAT_NEW_ARRAY(SCRATCH, int64_t, (uint64_t)n + 1);
-    if (m->before == NULL || m->offsets == NULL) return leat__fail_nomem(err, bytes, "boxes of a mosaic");
-    memcpy(m->before, t->data, bytes);
-    memcpy(m->offsets, t->offsets, ((uint64_t)n + 1) * sizeof *m->offsets);
-    return 0;
-}
-
-/* Appends element group `i` (of `width` elements) of row `from`. */
-static void append(moved *m, uint32_t from, int64_t i, int64_t width, const void *instead)
-{
-    const uint8_t *src = m->before + (uint64_t)(m->offsets[from] + i * width) * m->size;
-    memcpy((uint8_t *)m->tensor->data + (uint64_t)m->at * m->size, instead != NULL ? instead : src,
-           (uint64_t)width * m->size);
-    m->at += width;
-}
-
-/* One list of boxes and the labels that follow it in the list of followers. */
-typedef struct boxed {
-    const leat__follower *boxes;
-    moved box, label[8];
-    uint32_t labels;
-} boxed;
-
-static void mosaic_row(boxed *b, const leat__mosaic *drawn, uint32_t row, uint32_t n, leat__size size)
+static void mosaic_row(leat__moved_boxes *b, const leat__mosaic *drawn, uint32_t row, uint32_t n,
+                       leat__size size)
 {
     const leat__box_rule rule = leat__follow_rule(b->boxes);
-    int64_t kept = 0;
     for (uint32_t k = 0; k < (drawn[row].active ? (uint32_t)LEAT__MOSAIC_PARTS : 1u); k++) {
         const uint32_t from = part_row(row, k, n);
-        const int64_t count = (b->box.offsets[from + 1] - b->box.offsets[from]) / 4;
-        for (int64_t i = 0; i < count; i++) {
+        for (int64_t i = 0; i < leat__moved_count(b, from); i++) {
             float box[4];
-            memcpy(box, b->box.before + (uint64_t)(b->box.offsets[from] + 4 * i) * sizeof(float), sizeof box);
-            if (drawn[row].active &&
-                !leat__mosaic_box(&drawn[row], size.width, size.height, (int)k, &rule, box))
-                continue;
-            append(&b->box, from, i, 4, box);
-            for (uint32_t l = 0; l < b->labels; l++) {
-                const moved *m = &b->label[l];
-                append(&b->label[l], from, i, (m->offsets[from + 1] - m->offsets[from]) / count, NULL);
-            }
-            kept++;
+            memcpy(box, leat__moved_box(b, from, i), sizeof box);
+            if (!drawn[row].active ||
+                leat__mosaic_box(&drawn[row], size.width, size.height, (int)k, &rule, box))
+                leat__moved_put(b, from, i, box);
         }
     }
-    ((int64_t *)b->box.tensor->ragged_shapes)[row * b->box.ndim] = kept;
-    for (uint32_t l = 0; l < b->labels; l++)
-        ((int64_t *)b->label[l].tensor->ragged_shapes)[row * b->label[l].ndim] = kept;
 }
 
-static void set_offset(moved *m, uint32_t row)
-{
-    ((int64_t *)m->tensor->offsets)[row] = m->at;
-}
-
-static int mosaic_boxes(boxed *b, leat__frame *f, const leat__follower *list, uint32_t count,
+static int mosaic_boxes(leat__moved_boxes *b, leat__frame *f, const leat__follower *list, uint32_t count,
                         const leat__mosaic *drawn, leat__size size, leat_error *err)
 {
     const uint32_t n = f->batch.samples;
-    b->boxes = list;
-    LEAT_TRY(keep_before(f, list->column, &b->box, err));
-    for (uint32_t i = 1; i < count && list[i].role == LEAT__ROLE_LABELS; i++) {
-        if (b->labels == LEAT_COUNT(b->label))
-            return leat__fail(err, LEAT_ELIMIT, "Mosaic: more than %zu fields of labels",
-                              LEAT_COUNT(b->label));
-        LEAT_TRY(keep_before(f, list[i].column, &b->label[b->labels++], err));
-    }
+    LEAT_TRY(leat__moved_open(b, f, list, count, err));
     for (uint32_t row = 0; row < n; row++) {
-        set_offset(&b->box, row);
-        for (uint32_t l = 0; l < b->labels; l++) set_offset(&b->label[l], row);
+        leat__moved_begin(b, row);
         mosaic_row(b, drawn, row, n, size);
+        leat__moved_end(b, row);
     }
-    set_offset(&b->box, n);
-    b->box.tensor->shape[0] = b->box.at;
-    for (uint32_t l = 0; l < b->labels; l++) {
-        set_offset(&b->label[l], n);
-        b->label[l].tensor->shape[0] = b->label[l].at;
-    }
+    leat__moved_finish(b, n);
     return 0;
-}
-
-static void drop_moved(moved *m)
-{
-    leat__free(m->before);
-    leat__free(m->offsets);
 }
 
 static int mosaic_followers(const leat__mixing *m, leat__frame *f, const leat__mosaic *drawn, leat__size size,
@@ -368,10 +318,9 @@ static int mosaic_followers(const leat__mixing *m, leat__frame *f, const leat__m
         if (one->role == LEAT__ROLE_MASK)
             rc = mosaic_rows(drawn, f->batch.samples, size, 1, 1, f->tensors[one->column].data, err);
         if (one->role != LEAT__ROLE_BOXES) continue;
-        boxed b = {0};
+        leat__moved_boxes b = {0};
         rc = mosaic_boxes(&b, f, one, follow->count - i, drawn, size, err);
-        drop_moved(&b.box);
-        for (uint32_t l = 0; l < b.labels; l++) drop_moved(&b.label[l]);
+        leat__moved_close(&b);
     }
     return rc;
 }
@@ -423,6 +372,10 @@ int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err)
         leat__mix mix;
         if (leat__mosaic_is(op)) {
             LEAT_TRY(mosaic(m, op, f, position, k, err));
+            continue;
+        }
+        if (leat__paste_is(op)) {
+            LEAT_TRY(leat__paste_batch(m, op, f, position, k, err));
             continue;
         }
         leat__mixing_draw(m, f, k, &mix);

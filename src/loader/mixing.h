@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MixUp, CutMix and Mosaic on finished batches, and the labels that go with them: soft targets in place
- * of the label, or the partner's label and the weight beside it. Constant after opening; batches
+ * MixUp, CutMix, Mosaic and CopyPaste on finished batches, and the labels that go with them: soft targets
+ * in place of the label, or the partner's label and the weight beside it. Constant after opening; batches
  * are mixed by the worker that collates them.
  */
 #ifndef LEAT_LOADER_MIXING_H
@@ -25,7 +25,7 @@ typedef struct leat__mixing {
     uint32_t partner, lambda; /* columns of the other form */
     uint32_t classes;
     bool labels;              /* MixUp or CutMix is there: labels are mixed */
-    const leat__follow *follow; /* a view: what follows a Mosaic */
+    const leat__follow *follow; /* a view: what follows a Mosaic or a CopyPaste */
     uint64_t seed;
     uint32_t rank, world;
 } leat__mixing;
@@ -38,12 +38,12 @@ int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
                       const leat__follow *follow, leat_error *err) LEAT_MUST_CHECK;
 void leat__mixing_reset(leat__mixing *m);
 
-/* What batch op `k` draws for this frame; not for Mosaic. */
+/* What batch op `k` draws for this frame; not for Mosaic and CopyPaste. */
 void leat__mixing_draw(const leat__mixing *m, const leat__frame *f, uint32_t k, leat__mix *mix);
 /* With pairs of labels: the partner's label and the weight of each row. */
 void leat__mixing_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame *f);
-/* True for pipelines with a Mosaic. */
-bool leat__mixing_has_mosaic(const leat__mixing *m);
+/* True for pipelines with a Mosaic or a CopyPaste. */
+bool leat__mixing_on_host(const leat__mixing *m);
 
 /* Mixes a frame whose rows are complete. Fails only with LEAT_ENOMEM. */
 int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err) LEAT_MUST_CHECK;

@@ -15,7 +15,7 @@ static const char *cpu_only(const leat_loader *l, const char **op)
     *op = NULL;
     if (l->opts.digest != 0) return "digest hashes pixels on the host";
     if (l->opts.sample_fn != NULL) return "sample_fn changes pixels on the host";
-    if (leat__mixing_has_mosaic(&l->mixing)) return "Mosaic mixes pixels on the host";
+    if (leat__mixing_on_host(&l->mixing)) return "Mosaic and CopyPaste mix pixels on the host";
     if (l->env.follow.count > 0) return "fields that follow an image are made on the host";
     if (l->table_count > 1) return "packs with different tables of the tile codec are decoded on the host";
     for (uint32_t i = 0; i < l->pipeline_count; i++) {

@@ -140,7 +140,8 @@ int leat__sizes_extra(const leat_loader_opts *o, leat__pipeline *const *images, 
     for (uint32_t i = 0; i < count; i++) {
         if (leat__pipeline_batch_ops(images[i]) > 0)
             return leat__fail(err, LEAT_EINVAL,
-                              "MixUp, CutMix and Mosaic need images of one size: collate must be stack");
+                              "%s needs images of one size: collate must be stack",
+                              leat__pipeline_batch_op(images[i], 0)->def->name);
     }
     for (uint32_t i = 0; i < count && o->collate == LEAT_COLLATE_PAD; i++) {
         LEAT_TRY(extra_column(shape, i, "size", err));

@@ -13,6 +13,7 @@
 static const leat__op_def *const families[] = {
     leat__ops_geometry, leat__ops_crops,   leat__ops_warp,   leat__ops_color, leat__ops_distort,
     leat__ops_policy,   leat__ops_combine, leat__ops_output, leat__ops_batch, leat__ops_mosaic,
+    leat__ops_paste,
     leat__ops_roles,
 };
 

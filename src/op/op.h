@@ -84,6 +84,7 @@ extern const leat__op_def leat__ops_combine[];
 extern const leat__op_def leat__ops_output[];
 extern const leat__op_def leat__ops_batch[];
 extern const leat__op_def leat__ops_mosaic[];
+extern const leat__op_def leat__ops_paste[];
 extern const leat__op_def leat__ops_roles[];
 
 uint32_t leat__op_count(void);

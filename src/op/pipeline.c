@@ -130,7 +130,7 @@ static int settle_crops(leat__pipeline *p, bool any_size, leat_error *err)
         if (any_size) return leat__fail(err, LEAT_EINVAL, "%s needs collate stack", d->name);
         if (p->batch_ops)
             return leat__fail(err, LEAT_EINVAL,
-                              "%s cannot be mixed over a batch: leave out MixUp, CutMix and Mosaic",
+                              "%s cannot be mixed over a batch: leave out MixUp, CutMix, Mosaic, CopyPaste",
                               d->name);
         p->output.crops = d->crops;
     }
