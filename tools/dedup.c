@@ -11,6 +11,7 @@
 #include "cli.h"
 #include "curate/dedup.h"
 #include "dedup_images.h"
+#include "dedup_semantic.h"
 
 static const leat__param finding[] = {
     CLI_PATH("output", 'o', NULL, "DIR",
@@ -22,15 +23,15 @@ static const leat__param finding[] = {
     CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
     CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
-    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "fuzzy, images: least similarity of duplicates, 0 = 0.7"),
+    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "least similarity of duplicates, 0 = 0.7; semantic: 0.95"),
     CLI_CHOICE("compatible", 0, "none", "none|datasketch|datasketch-legacy|datatrove",
                "fuzzy: make this tool's signatures; documents that share a band are duplicates, "
                "unless --threshold is given"),
     CLI_CHOICE("clusters", 0, "star", "star|components",
                "star: every removed document is similar to the kept one; components: chains count"),
-    CLI_CHOICE("keep", 0, "first", "first|longest|field|largest|quality|pack",
+    CLI_CHOICE("keep", 0, "first", "first|longest|field|largest|quality|pack|outer|central",
                "which one of a cluster is kept; images: first, largest (their default), quality, or of "
-               "the pack named first"),
+               "the pack named first; vectors: first, farthest from the centre, or nearest to it"),
     CLI_STRING("keep-field", 0, NULL, "NAME", "keep the largest number of this key, with --keep field"),
     CLI_FLAG("index", 0, "save an index of the kept documents, for --against of later runs"),
     CLI_PATH("against", 0, NULL, "DIR", "also remove what is like a document of the index in DIR"),
@@ -56,6 +57,12 @@ static const leat__param files[] = {
     CLI_INT("bands-per-iteration", 0, "0", 0, 256, "N",
             "fuzzy: bands on disk at once; fewer take less disk and more passes, 0 = all"),
     CLI_BYTES("checkpoint", 0, "512MiB", 1, 1e15, "save the state after this much input"),
+    CLI_END,
+};
+
+static const leat__param vectors[] = {
+    CLI_FLOAT("keep-share", 0, "0", 0, 1, "P", "keep this share of the rows, instead of --threshold"),
+    CLI_INT("centres", 0, "0", 0, 1e6, "N", "clusters of k-means, 0 = square root of the number of rows"),
     CLI_END,
 };
 
@@ -202,6 +209,7 @@ static int run(cli *c)
     for (size_t i = 1; i < n; i++)
         inputs[i - 1] = cli_arg(c, i);
     if (leat__str_eq(cli_arg(c, 0), "images")) return dedup_images(c, inputs, (uint32_t)(n - 1));
+    if (leat__str_eq(cli_arg(c, 0), "semantic")) return dedup_semantic(c, (uint32_t)(n - 1));
     fill(c, &o);
     if (o.compatible && o.threshold == 0 && cli_given(c, "clusters") && !o.clusters)
         return cli_usage(c, "--compatible makes components: --clusters star needs a --threshold");
@@ -238,6 +246,8 @@ const cli_command cli_cmd_dedup = {
                                "equal and similar images"},
                               {"leat dedup images train.leat test.leat -o dup.leat --across",
                                "test images that are among the train images"},
+                              {"leat dedup semantic vectors.leat -o dup.leat --keep-share 0.8",
+                               "the fifth of the images that is most like others, by vectors of leat embed"},
                               {NULL, NULL}},
     .description = "Writes the kept documents, byte for byte and in their order, to "
                    "DIR/kept-00000.jsonl and so on; "
@@ -254,20 +264,30 @@ const cli_command cli_cmd_dedup = {
                    "Images: IN are packs, their columns of leat check, or other sources. PACK gets a row per "
                    "image of all inputs with its cluster and whether it is kept; no image is removed. Pairs "
                    "are found by descriptors and compared by their thumbnails: duplicates from a similarity "
-                   "of 0.7 on, probable ones from 0.6 on. docs/images.md says more.",
+                   "of 0.7 on, probable ones from 0.6 on. docs/images.md says more.\n\n"
+                   "Semantic: IN is a pack of leat embed. Its rows are clustered by k-means, and all "
+                   "pairs inside a cluster are compared by cosine. PACK gets a row per vector: its "
+                   "cluster, whether it is kept, the row that is kept for it, and the similarity to the "
+                   "most similar row before it. leat pack --select takes it.",
     .args =
         (const cli_arg_spec[]){
-            {.name = "KIND", .choices = "exact|fuzzy|images", .help = "equal or similar texts, or images"},
+            {.name = "KIND",
+             .choices = "exact|fuzzy|images|semantic",
+             .help = "equal or similar texts, images, or vectors"},
             {.name = "IN",
              .path = true,
              .many = true,
-             .help = "JSONL files (plain, .gz, .zst), folders or patterns; images: packs"},
+             .help = "JSONL files (plain, .gz, .zst), folders or patterns; images, vectors: packs"},
             {.name = NULL}},
-    .options = {{"Finding duplicates", finding}, {"Images", images}, {"Files and resources", files}},
+    .options = {{"Finding duplicates", finding}, {"Images", images}, {"Vectors", vectors},
+                {"Files and resources", files}},
     .required = "output",
     .config = true,
-    .json = (const cli_key[]){{"samples", "images: rows of all inputs"},
-                              {"pairs", "images: pairs of duplicates"},
+    .json = (const cli_key[]){{"samples", "images, vectors: rows of all inputs"},
+                              {"pairs", "images: pairs of duplicates; vectors: pairs compared"},
+                              {"threshold", "vectors: least similarity that was removed"},
+                              {"largest", "vectors: rows of the largest cluster"},
+                              {"in_memory", "vectors: true when all were in memory"},
                               {"exact", "images: of these, pairs with equal pixels"},
                               {"probable", "images: similar pairs that are kept"},
                               {"documents", "lines with a text"},
@@ -290,7 +310,7 @@ const cli_command cli_cmd_dedup = {
                               {"shards", "output files with documents"},
                               {"bytes_out", "bytes of them"},
                               {"plan_documents", "documents, estimated before the run"},
-                              {"plan_memory", "least memory for them"},
+                              {"plan_memory", "least memory for them; vectors: bytes planned"},
                               {"plan_disk", "disk for them besides the output"},
                               {"disk_bytes", "disk used besides the output"},
                               {"budget_peak_bytes", "peak bytes in flight"},

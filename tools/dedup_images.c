@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat dedup images`: find equal and similar images. Its options are in the table of dedup.c.
+ * `leat dedup images`: find equal and similar images. Its options are in the table of
+ * dedup.c.
  */
 #include "dedup_images.h"
 
@@ -15,7 +16,8 @@ typedef struct watch {
     cli_progress bar;
 } watch;
 
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                       uint64_t found)
 {
     watch *w = cookie;
     (void)bytes;
@@ -24,24 +26,29 @@ static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t byt
     return cli_interrupted(w->c);
 }
 
+enum { TEXTS, IMAGES, VECTORS, KINDS };
+
 int dedup_kind_check(cli *c)
 {
-    static const char *const text[] = {"normalize",   "words",        "chars",      "bands",
-                                       "rows",        "clusters",     "keep-field", "plan",
-                                       "text-field",  "id-field",     "on-error",   "compress",
-                                       "shard-bytes", "max-document", "resume",     "bands-per-iteration",
-                                       "checkpoint",  "report",       "index",      "against",
-                                       "level",       "compatible"};
-    static const char *const images[] = {"csv", "orientations", "windows", "across", "list-probable"};
-    const bool is_images = leat__str_eq(cli_arg(c, 0), "images");
-    const char *keep = cli_str(c, "keep");
-    for (size_t i = 0; is_images && i < LEAT_COUNT(text); i++)
-        if (cli_given(c, text[i])) return cli_usage(c, "--%s is for texts, not for images", text[i]);
-    for (size_t i = 0; !is_images && i < LEAT_COUNT(images); i++)
-        if (cli_given(c, images[i])) return cli_usage(c, "--%s is for images, not for texts", images[i]);
-    if (!cli_given(c, "keep") || leat__str_eq(keep, "first")) return CLI_OK;
-    if (is_images == (leat__str_eq(keep, "longest") || leat__str_eq(keep, "field")))
-        return cli_usage(c, "--keep %s is for %s", keep, is_images ? "texts" : "images");
+    static const char *const names[KINDS] = {"texts", "images", "vectors"};
+    static const char *const options[KINDS][24] = {
+        {"normalize", "words", "chars", "bands", "rows", "clusters", "keep-field", "plan", "text-field",
+         "id-field", "on-error", "compress", "shard-bytes", "max-document", "resume", "bands-per-iteration",
+         "checkpoint", "report", "index", "against", "level", "compatible", NULL},
+        {"csv", "orientations", "windows", "across", "list-probable", NULL},
+        {"keep-share", "centres", NULL}};
+    static const char *const rules[KINDS][4] = {
+        {"longest", "field", NULL}, {"largest", "quality", "pack", NULL}, {"outer", "central", NULL}};
+    const char *kind = cli_arg(c, 0), *keep = cli_str(c, "keep");
+    const int own = leat__str_eq(kind, "images") ? IMAGES : leat__str_eq(kind, "semantic") ? VECTORS : TEXTS;
+    for (int k = 0; k < KINDS; k++) {
+        if (k == own) continue;
+        for (size_t i = 0; options[k][i]; i++)
+            if (cli_given(c, options[k][i]))
+                return cli_usage(c, "--%s is for %s, not for %s", options[k][i], names[k], names[own]);
+        for (size_t i = 0; cli_given(c, "keep") && rules[k][i]; i++)
+            if (leat__str_eq(rules[k][i], keep)) return cli_usage(c, "--keep %s is for %s", keep, names[k]);
+    }
     return CLI_OK;
 }
 
@@ -77,13 +84,16 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
         return code;
     }
     cli_out(c,
-            "%llu images: %llu pairs of duplicates (%llu with equal pixels), %llu probable; %llu clusters, "
+            "%llu images: %llu pairs of duplicates (%llu with equal pixels), %llu "
+            "probable; %llu clusters, "
             "%llu "
             "images to keep, %llu to remove\n",
-            (unsigned long long)st->samples, (unsigned long long)st->pairs, (unsigned long long)st->exact,
-            (unsigned long long)st->probable, (unsigned long long)st->clusters,
-            (unsigned long long)st->kept, (unsigned long long)st->removed);
-    cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
+            (unsigned long long)st->samples, (unsigned long long)st->pairs,
+            (unsigned long long)st->exact, (unsigned long long)st->probable,
+            (unsigned long long)st->clusters, (unsigned long long)st->kept,
+            (unsigned long long)st->removed);
+    cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n",
+            (unsigned long long)st->candidates,
             leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
     return CLI_OK;
 }

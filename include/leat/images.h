@@ -137,6 +137,54 @@ typedef struct leat_dedup_images_stats {
 LEAT_API int leat_dedup_images(const leat_dedup_images_opts *opts, leat_dedup_images_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 
+/* ---- Similar vectors ---------------------------------------------------------------------- */
+
+/* Which of similar rows is kept. */
+typedef enum leat_keep_similar {
+    LEAT_KEEP_SIMILAR_FIRST = 0,  /* the first row */
+    LEAT_KEEP_SIMILAR_OUTER = 1,  /* the one farthest from the centre of its cluster */
+    LEAT_KEEP_SIMILAR_CENTRAL = 2 /* the one nearest to it */
+} leat_keep_similar;
+
+/* 0 and NULL mean the default given. */
+typedef struct leat_dedup_semantic_opts {
+    uint32_t struct_size;
+    uint32_t keep;      /* leat_keep_similar */
+    const char *input;  /* pack of leat embed; needed */
+    const char *output; /* pack with the same rows; needed */
+    double threshold;   /* cosine similarity from which on a row is removed: 0.95 */
+    double keep_share;  /* or the share of rows to keep: the most similar ones are removed */
+    uint32_t clusters;  /* of k-means: the square root of the number of rows */
+    uint32_t threads;   /* usable CPUs */
+    uint32_t replace, no_sync; /* as in leat_packer_opts */
+    uint64_t memory;    /* hard limit; half of what is available. Vectors that do not fit are read again */
+    leat_images_progress progress; /* done and total: rows */
+    void *cookie;
+    leat_log log;
+} leat_dedup_semantic_opts;
+
+LEAT_API void leat_dedup_semantic_opts_init_sized(leat_dedup_semantic_opts *opts, uint32_t struct_size);
+#define leat_dedup_semantic_opts_init(o) leat_dedup_semantic_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+typedef struct leat_dedup_semantic_stats {
+    uint32_t struct_size;
+    uint32_t clusters;
+    uint64_t samples, kept, removed;
+    double threshold;     /* that was used; with keep_share: the lowest similarity that was removed */
+    uint64_t largest;     /* rows of the largest cluster */
+    uint64_t pairs;       /* compared */
+    uint64_t plan_memory; /* bytes planned and used */
+    uint32_t in_memory;   /* 1 = all vectors were in memory */
+    uint32_t reserved;
+    double seconds, cpu_seconds;
+} leat_dedup_semantic_stats;
+
+/* Finds rows whose vectors are similar: k-means, then all pairs inside each cluster. The result depends
+ * neither on threads nor on memory. stats may be NULL; set its struct_size first. LEAT_EBUDGET: needs more
+ * memory than was given. */
+LEAT_API int leat_dedup_semantic(const leat_dedup_semantic_opts *opts, leat_dedup_semantic_stats *stats,
+                                 leat_error *err) LEAT_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._dataset import Dataset, Image, Sample
     from ._diagnose import Diagnosis, diagnose, judge
     from ._from_dataset import from_dataset
-    from ._images import check, dedup_images
+    from ._images import check, dedup_images, dedup_semantic
     from ._loader import Loader
     from ._mix import Mix
     from ._pack import append, export, merge, pack, split
@@ -52,6 +52,7 @@ _LATER = {
     "append": "_pack", "pack": "_pack", "export": "_pack", "merge": "_pack", "split": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
     "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images", "select": "_select", "View": "_view", "view": "_view",
+    "dedup_semantic": "_images",
 }
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "View", "Writer",
     "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_parquet", "dedup_table", "dedup_text", "delete", "diagnose", "embed",
+    "dedup_semantic",
     "export", "export_model", "filter_parquet", "filter_table", "filter_text", "from_dataset",
     "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "select", "split", "text_names",
     "text_signatures",

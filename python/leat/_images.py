@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curating images: the commands `leat check` and `leat dedup images` from Python."""
+"""Curating images: the commands `leat check`, `leat dedup images` and `leat dedup semantic` from Python."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from . import _check, _leat
 from ._errors import ArgumentError, shown
 from ._pack import Path, Progress, _run
 
+_KEEP_SIMILAR = {"first": 0, "outer": 1, "central": 2}
 _KEEP = {"largest": 0, "quality": 1, "first": 2, "pack": 3}
 
 
@@ -94,5 +96,37 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
         orientations=turns, windows=_check.flag("windows", windows), across=_check.flag("across", across),
         list_probable=_check.flag("list_probable", list_probable), threshold=_check.real("threshold", threshold, 0, 1),
         probable=_check.real("probable", probable, 0, 1), threads=_check.whole("threads", threads, 0, 4096),
+        memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
+    return json.loads(report)
+
+
+def dedup_semantic(embeddings: Path, output: Path, *, threshold: float = 0, keep_share: float = 0, keep: str = "first",
+                   clusters: int = 0, threads: int = 0, memory: int | str = 0, force: bool = False, sync: bool = True,
+                   progress: Progress | None = None) -> dict[str, Any]:
+    """Finds samples whose vectors are similar; what `leat dedup semantic` does.
+
+    >>> leat.dedup_semantic("vectors.leat", "dup.leat", keep_share=0.8)
+    {'samples': 60000, 'kept': 48000, 'removed': 12000, 'threshold': 0.9127, ...}
+
+    Rows are clustered by k-means, and all pairs inside a cluster are compared by cosine. `output` gets a row per vector:
+    cluster, keep, duplicate_of, similarity. Give it as ``select`` to ``leat.Loader``, ``leat.pack`` and ``leat.export``.
+
+    Parameters
+        embeddings: pack of ``leat.embed``
+        output: the rows
+        threshold: similarity from which on a row is removed; 0 is 0.95
+        keep_share: or the share of rows to keep
+        keep: of similar rows the "first", the one farthest from the centre of its cluster ("outer"), or nearest ("central")
+        clusters: of k-means; 0 is the square root of the number of rows
+        memory: hard limit, in bytes or text ("2G"); 0 is half of what is available. Vectors that do not fit are read again
+        force: replace a pack of that name
+        sync: write through to the disk before the pack takes its name
+        progress: called now and then with (done, total, 0, 0)
+    """
+    report = _run(
+        progress, _leat.dedup_semantic, [os.fsencode(_check.path("embeddings", embeddings))],
+        _check.utf8_path("output", output), threshold=_check.real("threshold", threshold, -1, 1),
+        keep_share=_check.real("keep_share", keep_share, 0, 1), keep=_check.one_of("keep", keep, _KEEP_SIMILAR),
+        clusters=_check.whole("clusters", clusters, 0, _check.U32), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
     return json.loads(report)

@@ -67,7 +67,7 @@ def select(pack: Path, output: Path, strategies: Any = (), *, count: int = 0, sh
         columns: packs with columns of the same rows, as ``leat.check`` writes them
         where: only samples that meet this condition on their columns: "issues == 0 and blur > 50"
         previous: an earlier selection: its samples stay, and others are chosen for what they add
-        memory: refuse to start when more is needed; 0 is no limit
+        memory: refuse to start when more is needed; 0 means no limit
         force: replace a pack of that name
         sync: write through to the disk before the pack takes its name
         progress: called now and then with (done, total, 0, chosen)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Curating images: leat.check and leat.dedup_images (leat/_images.py) call include/leat/images.h. They run
- * in a thread of Python's own, as in py_ingest.c.
+ * Curating images: leat.check, leat.dedup_images and leat.dedup_semantic (leat/_images.py) call
+ * include/leat/images.h. They run in a thread of Python's own, as in py_ingest.c.
  */
 #include "py_leat.h"
 
@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "curate/image_check.h"
 #include "curate/image_dedup.h"
+#include "curate/semantic_dedup.h"
 
 /* The array: Python writes the first element, C the others. */
 enum { CANCEL, DONE, TOTAL, BYTES, FOUND, CONTROLS };
@@ -142,5 +143,37 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
     Py_BEGIN_ALLOW_THREADS rc = leat_dedup_images(&o, &stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     if (rc == 0) leat__dedup_images_json(&stats, &json);
+    return end(&r, &json, rc, &err);
+}
+
+PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"inputs",  "output",  "control", "keep", "threshold", "keep_share", "clusters",
+                            "threads", "memory", "replace", "sync", NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_dedup_semantic_opts o;
+    leat_dedup_semantic_stats stats = {.struct_size = sizeof stats};
+    PyObject *inputs, *control;
+    unsigned long long memory = 0;
+    int replace = 0, sync = 1, rc;
+    run r;
+    leat__buf json;
+
+    (void)module;
+    leat_dedup_semantic_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$IddIIKpp", names, &inputs, &o.output, &control,
+                                     &o.keep, &o.threshold, &o.keep_share, &o.clusters, &o.threads, &memory,
+                                     &replace, &sync))
+        return NULL;
+    if (begin(&r, inputs, control) != 0) return NULL;
+    o.input = r.paths[0];
+    o.memory = memory;
+    o.replace = (uint32_t)replace;
+    o.no_sync = !sync;
+    o.progress = on_progress;
+    o.cookie = &r;
+    Py_BEGIN_ALLOW_THREADS rc = leat_dedup_semantic(&o, &stats, &err);
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    if (rc == 0) leat__dedup_semantic_json(&stats, &json);
     return end(&r, &json, rc, &err);
 }

@@ -138,6 +138,7 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_selection(PyObject *module, PyObject *args);
+PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_score_text(PyObject *module, PyObject *args);
 PyObject *py_text_signatures(PyObject *module, PyObject *args);

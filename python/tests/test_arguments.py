@@ -130,6 +130,9 @@ def test_images(inside, plain):
     every_argument(leat.check, {"source": plain, "output": "check.leat", "force": True})
     every_argument(leat.dedup_images, {"source": [plain, plain], "output": "dup.leat", "force": True})
     every_argument(leat.view, {"pack": plain})
+    with leat.Writer("v.leat", {"vector": ("float32", (4,))}) as w:
+        w.append({"vector": np.ones(4, np.float32)}, key="a")
+    every_argument(leat.dedup_semantic, {"embeddings": "v.leat", "output": "near.leat", "force": True})
     every_argument(leat.select, {"pack": plain, "output": "chosen.leat", "strategies": "random", "force": True})
 
 

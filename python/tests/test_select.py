@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.select: the choice against a naive one, what takes a selection, wrong input, killed runs."""
+"""leat.select and leat.dedup_semantic: against naive ones, what takes a selection, wrong input, killed runs."""
 
 from __future__ import annotations
 
@@ -175,3 +175,32 @@ def test_a_killed_run_is_started_again(box, tmp_path):
     subprocess.run([*command, str(tmp_path / "killed.leat"), "-t", "3"], check=True, stdout=subprocess.DEVNULL)
     assert (tmp_path / "killed.leat").read_bytes() == (tmp_path / "whole.leat").read_bytes()
     assert not [name for name in os.listdir(tmp_path) if name.endswith((".partial", ".journal"))]
+
+
+def test_semantic_duplicates_are_found(tmp_path):
+    rng = np.random.default_rng(5)
+    scenes = rng.normal(size=(200, 48))
+    rows = np.concatenate([scenes, scenes[:150] + 0.05 * rng.normal(size=(150, 48))]).astype(np.float32)
+    with leat.Writer(tmp_path / "v.leat", {"vector": ("float32", (48,))}) as w:
+        for i, row in enumerate(rows):
+            w.append({"vector": row}, key=f"{i}.jpg")
+    report = leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "dup.leat", sync=False)
+    made = leat.open(tmp_path / "dup.leat")
+    assert report["samples"] == 350 and 120 <= report["removed"] <= 150 and report["threshold"] == 0.95
+    gone = np.flatnonzero(made.column("keep") == 0)
+    assert (made.column("duplicate_of")[gone] == gone - 200).all()
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    want = [unit[i] @ unit[i - 200] for i in gone]
+    assert np.allclose(made.column("similarity")[gone], want, atol=1e-5)
+    first = (tmp_path / "dup.leat").read_bytes()
+    leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "dup.leat", threads=3, memory="200K", force=True, sync=False)
+    assert (tmp_path / "dup.leat").read_bytes() == first
+    assert leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "dup.leat", keep_share=0.9, force=True)["kept"] == 315
+    few = leat.pack(tmp_path / "v.leat", tmp_path / "few.leat", select=tmp_path / "dup.leat")
+    assert few["samples"] == 315
+    with pytest.raises(leat.ArgumentError, match="either threshold or keep_share"):
+        leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "x.leat", keep_share=0.9, threshold=0.5)
+    with pytest.raises(leat.ArgumentError, match="no field of vectors"):
+        leat.dedup_semantic(tmp_path / "dup.leat", tmp_path / "x.leat")
+    with pytest.raises(leat.BudgetError):
+        leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "x.leat", memory=5000)

@@ -91,18 +91,20 @@ static bool normalise(const void *data, uint32_t dtype, size_t length, float *to
     return true;
 }
 
-static int read_row(leat__vectors *v, leat_sample *s, uint32_t field, const leat_field *f,
-                    uint64_t row, const char *path, leat_error *err)
+int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack,
+                           uint64_t row, float *to, size_t dim, leat_error *err)
 {
+    const leat_field *f = leat_pack_field(pack, field);
     leat_view view;
     LEAT_TRY(leat_sample_read(s, row, err));
     LEAT_TRY(leat_sample_field(s, field, &view, err));
     if (!view.data || view.size != f->shape[0] * leat_dtype_size(f->dtype))
-        return leat__fail(err, LEAT_EDATA, "%s: row %llu has no vector", path,
-                          (unsigned long long)row);
-    if (!normalise(view.data, f->dtype, (size_t)f->shape[0], v->row + row * v->dim))
+        return leat__fail(err, LEAT_EDATA, "%s: row %llu has no vector",
+                          leat_pack_path(pack), (unsigned long long)row);
+    memset(to, 0, dim * sizeof *to);
+    if (!normalise(view.data, f->dtype, (size_t)f->shape[0], to))
         return leat__fail(err, LEAT_EDATA, "%s: the vector of row %llu is not finite",
-                          path, (unsigned long long)row);
+                          leat_pack_path(pack), (unsigned long long)row);
     return 0;
 }
 
@@ -120,12 +122,11 @@ int leat__vectors_read(leat__vectors *v, leat_pack *pack, leat_error *err)
         !leat__mul_size((size_t)v->count, v->dim * sizeof *v->row, &bytes))
         return leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", leat_pack_path(pack),
                           UINT32_MAX - 1);
-    v->row = leat__zalloc(LEAT__MEM_CURATE, bytes);
+    v->row = leat__alloc(LEAT__MEM_CURATE, bytes);
     if (!v->row) return leat__fail_nomem(err, bytes, "vectors");
     rc = leat_sample_open(&s, pack, err);
     for (uint64_t i = 0; i < v->count && rc == 0; i++)
-        rc = read_row(v, s, field, leat_pack_field(pack, field), i, leat_pack_path(pack),
-                      err);
+        rc = leat__vectors_read_one(s, field, pack, i, v->row + i * v->dim, v->dim, err);
     leat_sample_close(&s);
     if (rc != 0) leat__vectors_reset(v);
     return rc;

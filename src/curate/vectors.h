@@ -23,6 +23,9 @@ int leat__vectors_field(const leat_pack *pack, uint32_t *field,
 /* Length of a vector of that field, with the padding. */
 size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
 
+/* One row to `to`, which has room for `dim` numbers. */
+int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
+                           size_t dim, leat_error *err) LEAT_MUST_CHECK;
 /* Reads all rows. A value that is not finite is LEAT_EDATA and names its row. */
 int leat__vectors_read(leat__vectors *v, leat_pack *pack,
                        leat_error *err) LEAT_MUST_CHECK;

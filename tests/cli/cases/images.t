@@ -60,3 +60,27 @@ $ leat dedup images check.leat -o other.leat --across
 $ leat dedup images check.leat -o other.leat --memory 1K
 ! leat dedup: 12 images need 8661 bytes of memory, more than the 1024 given
 = 3
+
+$ leat dedup semantic check.leat -o near.leat
+! leat dedup: check.leat: has no field of vectors (leat embed writes them)
+= 2
+
+$ leat dedup semantic check.leat -o near.leat --windows
+! leat dedup: --windows is for images, not for vectors (see leat dedup --help)
+= 2
+
+$ leat dedup semantic check.leat -o near.leat --level line
+! leat dedup: --level is for texts, not for vectors (see leat dedup --help)
+= 2
+
+$ leat dedup semantic check.leat -o near.leat --keep largest
+! leat dedup: --keep largest is for images (see leat dedup --help)
+= 2
+
+$ leat dedup images check.leat -o near.leat --keep-share 0.5
+! leat dedup: --keep-share is for vectors, not for images (see leat dedup --help)
+= 2
+
+$ leat dedup semantic check.leat dup.leat -o near.leat
+! leat dedup: semantic: give one pack of vectors (see leat dedup --help)
+= 2

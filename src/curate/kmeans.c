@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See kmeans.h.
+ */
+#include "curate/kmeans.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "probe/cpu.h"
+
+#define ROUNDS 10
+#define TILE 64 /* centres compared at a time */
+
+typedef struct assigning {
+    const leat__kmeans *k;
+    const leat__vectors *v;
+    void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
+    uint32_t *to;
+    float *distance;
+} assigning;
+
+typedef struct moving {
+    leat__kmeans *k;
+    const leat__vectors *v;
+    const uint32_t *to;
+    double *sum; /* count * dim */
+    uint32_t *members;
+} moving;
+
+uint64_t leat__kmeans_bytes(uint64_t rows, uint32_t count, size_t dim)
+{
+    return (uint64_t)count * (dim * (sizeof(float) + sizeof(double)) + 4) + rows * 8;
+}
+
+static void assign_rows(void *cookie, uint32_t member, uint32_t members)
+{
+    const assigning *a = cookie;
+    const leat__kmeans *k = a->k;
+    float out[TILE];
+    const uint64_t end = a->v->count * (member + 1) / members;
+    for (uint64_t i = a->v->count * member / members; i < end; i++) {
+        float best = INFINITY;
+        uint32_t at = 0;
+        for (uint32_t c = 0; c < k->count; c += TILE) {
+            const uint32_t n = LEAT_MIN(k->count - c, TILE);
+            a->compare(leat__vectors_at(a->v, i), k->centre + (size_t)c * k->dim, k->dim,
+                       n, out);
+            for (uint32_t j = 0; j < n; j++)
+                if (out[j] < best) {
+                    best = out[j];
+                    at = c + j;
+                }
+        }
+        a->to[i] = at;
+        a->distance[i] = best;
+    }
+}
+
+void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to,
+                         float *distance, leat__crew *crew)
+{
+    assigning a = {k, v, leat__distance_dsp_for(leat__cpu_flags())->rows, to, distance};
+    leat__crew_run(crew, assign_rows, &a);
+}
+
+/* Each member adds up the rows of its own centres and makes them unit length. */
+static void move_centres(void *cookie, uint32_t member, uint32_t members)
+{
+    const moving *m = cookie;
+    leat__kmeans *k = m->k;
+    const uint32_t first = (uint32_t)((uint64_t)k->count * member / members);
+    const uint32_t end = (uint32_t)((uint64_t)k->count * (member + 1) / members);
+    memset(m->sum + (size_t)first * k->dim, 0,
+           (size_t)(end - first) * k->dim * sizeof *m->sum);
+    memset(m->members + first, 0, (end - first) * sizeof *m->members);
+    for (uint64_t i = 0; i < m->v->count; i++) {
+        const uint32_t c = m->to[i];
+        if (c < first || c >= end) continue;
+        const float *x = leat__vectors_at(m->v, i);
+        double *sum = m->sum + (size_t)c * k->dim;
+        m->members[c]++;
+        for (size_t d = 0; d < k->dim; d++)
+            sum[d] += (double)x[d];
+    }
+    for (uint32_t c = first; c < end; c++) {
+        const double *sum = m->sum + (size_t)c * k->dim;
+        double length = 0;
+        for (size_t d = 0; d < k->dim; d++)
+            length += sum[d] * sum[d];
+        if (length <= 0) continue; /* no rows: the centre stays */
+        length = 1 / sqrt(length);
+        for (size_t d = 0; d < k->dim; d++)
+            k->centre[(size_t)c * k->dim + d] = (float)(sum[d] * length);
+    }
+}
+
+/* A centre without rows moves to the row that is farthest from its own centre. */
+static void fill_empty(leat__kmeans *k, const moving *m, float *distance)
+{
+    for (uint32_t c = 0; c < k->count; c++) {
+        uint64_t far = 0;
+        if (m->members[c] > 0) continue;
+        for (uint64_t i = 1; i < m->v->count; i++)
+            if (distance[i] > distance[far]) far = i;
+        memcpy(k->centre + (size_t)c * k->dim, leat__vectors_at(m->v, far),
+               k->dim * sizeof(float));
+        distance[far] = 0;
+    }
+}
+
+int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
+                       leat__crew *crew, leat_error *err)
+{
+    memset(k, 0, sizeof *k);
+    k->count = (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(count, 1), LEAT_MAX(v->count, 1));
+    k->dim = v->dim;
+    k->centre = leat__zalloc_array(LEAT__MEM_CURATE, k->count, v->dim * sizeof(float));
+    double *sum = leat__zalloc_array(LEAT__MEM_CURATE, k->count, v->dim * sizeof(double));
+    uint32_t *members = LEAT_NEW_ARRAY(CURATE, uint32_t, k->count);
+    uint32_t *to = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(v->count, 1));
+    float *distance = LEAT_NEW_ARRAY(CURATE, float, LEAT_MAX(v->count, 1));
+    int rc = 0;
+    if (!k->centre || !sum || !members || !to || !distance)
+        rc = leat__fail_nomem(err, leat__kmeans_bytes(v->count, k->count, v->dim),
+                              "clusters");
+    for (uint32_t c = 0; rc == 0 && c < k->count && v->count > 0;
+         c++) /* evenly spaced rows */
+        memcpy(k->centre + (size_t)c * k->dim,
+               leat__vectors_at(v, (uint64_t)c * v->count / k->count),
+               k->dim * sizeof(float));
+    moving m = {k, v, to, sum, members};
+    for (int round = 0; rc == 0 && round < ROUNDS && k->count > 1; round++) {
+        leat__kmeans_assign(k, v, to, distance, crew);
+        leat__crew_run(crew, move_centres, &m);
+        fill_empty(k, &m, distance);
+    }
+    leat__free(sum);
+    leat__free(members);
+    leat__free(to);
+    leat__free(distance);
+    if (rc != 0) leat__kmeans_reset(k);
+    return rc;
+}
+
+void leat__kmeans_reset(leat__kmeans *k)
+{
+    leat__free(k->centre);
+    memset(k, 0, sizeof *k);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Spherical k-means: centres of unit length, rows belong to the nearest one. Sums are
+ * added in the order of rows by the member that owns the centre, so the result does not
+ * depend on the number of threads.
+ */
+#ifndef LEAT_CURATE_KMEANS_H
+#define LEAT_CURATE_KMEANS_H
+
+#include "curate/crew.h"
+#include "curate/vectors.h"
+
+typedef struct leat__kmeans {
+    uint32_t count;
+    size_t dim;
+    float *centre; /* count * dim */
+} leat__kmeans;
+
+/* Finds `count` centres (at most as many as rows) of the rows of `v`. */
+int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
+                       leat__crew *crew, leat_error *err) LEAT_MUST_CHECK;
+void leat__kmeans_reset(leat__kmeans *k);
+
+/* The nearest centre of each row, the lower number of equally near ones, and its squared
+ * distance. */
+void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to,
+                         float *distance, leat__crew *crew);
+
+/* Bytes for training on `rows` rows, without the rows themselves. */
+uint64_t leat__kmeans_bytes(uint64_t rows, uint32_t count, size_t dim);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of leat_dedup_semantic: clusters of all rows, and in each cluster the most
+ * similar earlier row of every row.
+ */
+#ifndef LEAT_CURATE_SEMANTIC_DEDUP_H
+#define LEAT_CURATE_SEMANTIC_DEDUP_H
+
+#include <leat/images.h>
+
+#include "base/buf.h"
+#include "curate/vector_store.h"
+
+#define LEAT__SEMANTIC_NONE UINT32_MAX
+
+typedef struct leat__semantic {
+    leat__vector_store *store;
+    leat__crew *crew;
+    uint32_t clusters;
+    uint64_t
+        tile; /* rows of a part of a cluster in memory; two parts are there at a time */
+    uint32_t keep; /* leat_keep_similar: the order inside a cluster */
+    /* Of each row: */
+    uint32_t *cluster;
+    float *distance;   /* squared, to the centre */
+    float *similarity; /* to the most similar earlier row of its cluster; -1: it is the
+                          first */
+    uint32_t *of;      /* that row, or LEAT__SEMANTIC_NONE */
+    uint64_t largest, pairs; /* out: rows of the largest cluster; pairs compared */
+    int (*tell)(void *cookie, uint64_t done, uint64_t total); /* rows; non-zero stops */
+    void *cookie;
+} leat__semantic;
+
+/* Finds clusters on a sample of `sample` rows and assigns all rows, `chunk` at a time. */
+int leat__semantic_cluster(leat__semantic *s, uint64_t sample, uint64_t chunk,
+                           leat_error *err) LEAT_MUST_CHECK;
+/* Fills similarity and of. */
+int leat__semantic_compare(leat__semantic *s, leat_error *err) LEAT_MUST_CHECK;
+
+void leat__dedup_semantic_json(const leat_dedup_semantic_stats *stats, leat__buf *out);
+
+#endif

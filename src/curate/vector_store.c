@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See vector_store.h.
+ */
+#include "curate/vector_store.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+typedef struct fetching {
+    leat__vector_store *s;
+    const uint32_t *row;
+    uint64_t first, n;
+    float *out;
+    _Atomic int rc;
+    leat_error *errs; /* of each member */
+} fetching;
+
+int leat__vector_store_open(leat__vector_store *s, const char *path, bool keep,
+                            leat__crew *crew, leat_error *err)
+{
+    int rc;
+    memset(s, 0, sizeof *s);
+    s->crew = crew;
+    LEAT_GO(rc, out, leat_pack_open(&s->pack, path, NULL, err));
+    LEAT_GO(rc, out, leat__vectors_field(s->pack, &s->field, err));
+    s->count = leat_pack_count(s->pack);
+    s->dim = leat__vectors_dim(s->pack, s->field);
+    if (s->count >= UINT32_MAX)
+        LEAT_GO(
+            rc, out,
+            leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", path, UINT32_MAX - 1));
+    if (keep) {
+        rc = leat__vectors_read(&s->whole, s->pack, err);
+    } else {
+        const uint32_t members = leat__crew_size(crew);
+        s->sample = LEAT_NEW_ARRAY(CURATE, leat_sample *, members);
+        rc =
+            s->sample ? 0 : leat__fail_nomem(err, members * sizeof *s->sample, "readers");
+        for (uint32_t i = 0; i < members && rc == 0; i++)
+            rc = leat_sample_open(&s->sample[i], s->pack, err);
+    }
+out:
+    if (rc != 0) leat__vector_store_close(s);
+    return rc;
+}
+
+void leat__vector_store_close(leat__vector_store *s)
+{
+    for (uint32_t i = 0; s->sample && i < leat__crew_size(s->crew); i++)
+        leat_sample_close(&s->sample[i]);
+    leat__free(s->sample);
+    leat__vectors_reset(&s->whole);
+    leat_pack_close(&s->pack);
+    memset(s, 0, sizeof *s);
+}
+
+static void fetch(void *cookie, uint32_t member, uint32_t members)
+{
+    fetching *f = cookie;
+    leat__vector_store *s = f->s;
+    const uint64_t end = f->n * (member + 1) / members;
+    for (uint64_t i = f->n * member / members; i < end && f->rc == 0; i++) {
+        const uint64_t row = f->row ? f->row[i] : f->first + i;
+        float *to = f->out + i * s->dim;
+        if (s->whole.row) {
+            memcpy(to, leat__vectors_at(&s->whole, row), s->dim * sizeof *to);
+            continue;
+        }
+        int rc = leat__vectors_read_one(s->sample[member], s->field, s->pack, row, to,
+                                        s->dim, &f->errs[member]);
+        if (rc != 0) f->rc = rc;
+    }
+}
+
+int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first,
+                           uint64_t n, float *out, leat_error *err)
+{
+    const uint32_t members = leat__crew_size(s->crew);
+    fetching f = {.s = s, .row = row, .first = first, .n = n, .out = out};
+    f.errs = LEAT_NEW_ARRAY(CURATE, leat_error, members);
+    if (!f.errs) return leat__fail_nomem(err, members * sizeof *f.errs, "readers");
+    leat__crew_run(s->crew, fetch, &f);
+    int rc = f.rc;
+    for (uint32_t i = 0; i < members && rc != 0; i++)
+        if (f.errs[i].code != 0) { /* the lowest row of those that failed */
+            if (err) *err = f.errs[i];
+            rc = f.errs[i].code;
+            break;
+        }
+    leat__free(f.errs);
+    return rc;
+}

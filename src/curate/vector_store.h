@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Vectors of a pack that are read when they are needed: all are kept in memory when they
+ * fit the budget, otherwise rows are read from the pack each time, by all members of a
+ * crew.
+ */
+#ifndef LEAT_CURATE_VECTOR_STORE_H
+#define LEAT_CURATE_VECTOR_STORE_H
+
+#include <stdbool.h>
+
+#include "curate/crew.h"
+#include "curate/vectors.h"
+
+typedef struct leat__vector_store {
+    leat_pack *pack;
+    leat__crew *crew;
+    uint64_t count;
+    size_t dim;
+    leat__vectors whole;  /* row is NULL when the vectors stay on disk */
+    leat_sample **sample; /* of each member */
+    uint32_t field;
+} leat__vector_store;
+
+/* keep: read all rows into memory now. */
+int leat__vector_store_open(leat__vector_store *s, const char *path, bool keep,
+                            leat__crew *crew, leat_error *err) LEAT_MUST_CHECK;
+void leat__vector_store_close(leat__vector_store *s);
+
+/* Rows row[0] … row[n - 1] to `out`, n * dim. row NULL: rows first … first + n - 1. */
+int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first,
+                           uint64_t n, float *out, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

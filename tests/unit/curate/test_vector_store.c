@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/select_box.h"
+
+#include "curate/vector_store.h"
+
+enum { ROWS = 40, DIM = 20 };
+
+static void rows_are_the_same_from_memory_and_disk(void **state)
+{
+    static const uint32_t wanted[] = {3, 39, 0, 3, 17};
+    static float out[2][ROWS * 32], some[2][5 * 32];
+    const char *path = put_vectors("v.leat", ROWS,
+                                   (vector_kind){.dim = DIM, .clusters = 4, .spread = 1});
+    for (uint32_t threads = 1; threads <= 3; threads += 2)
+        for (int keep = 0; keep < 2; keep++) {
+            leat__crew *crew = NULL;
+            leat__vector_store s;
+            assert_ok(leat__crew_open(&crew, threads, NULL));
+            assert_ok(leat__vector_store_open(&s, path, keep, crew, NULL));
+            assert_true(s.count == ROWS && s.dim == 32 && (s.whole.row != NULL) == keep);
+            assert_ok(leat__vector_store_get(&s, NULL, 0, ROWS, out[keep], NULL));
+            assert_ok(leat__vector_store_get(&s, wanted, 0, 5, some[keep], NULL));
+            for (int i = 0; i < 5; i++)
+                assert_memory_equal(some[keep] + i * 32, out[keep] + wanted[i] * 32,
+                                    32 * sizeof(float));
+            leat__vector_store_close(&s);
+            leat__crew_close(&crew);
+        }
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+static void fill_bad(uint32_t row, leat_pack_value *v, void *cookie)
+{
+    static float vector[4];
+    vector[0] = 1;
+    vector[1] = row == 7 || row == 9 ? NAN : 2;
+    v[0].data = vector;
+    v[0].size = sizeof vector;
+}
+
+static void the_first_bad_row_is_named(void **state)
+{
+    const leat_field f = {.name = "vector",
+                          .type = LEAT_FIELD_ARRAY,
+                          .dtype = LEAT_DTYPE_F32,
+                          .ndim = 1,
+                          .shape = {4}};
+    leat__crew *crew = NULL;
+    leat__vector_store s;
+    leat_error err = {0};
+    float out[10 * 16];
+    put_pack(in_box("bad.leat"), &f, 1, 10, fill_bad, NULL);
+    assert_ok(leat__crew_open(&crew, 1, NULL));
+    assert_ok(leat__vector_store_open(&s, in_box("bad.leat"), false, crew, NULL));
+    assert_code(LEAT_EDATA, leat__vector_store_get(&s, NULL, 0, 10, out, &err));
+    assert_contains(err.message, "the vector of row 7 is not finite");
+    leat__vector_store_close(&s);
+    assert_code(LEAT_EDATA,
+                leat__vector_store_open(&s, in_box("bad.leat"), true, crew, &err));
+    assert_code(LEAT_ENOENT,
+                leat__vector_store_open(&s, in_box("nothing"), true, crew, &err));
+    assert_code(LEAT_EINVAL,
+                leat__vector_store_open(&s, put_rows("plain.leat", 3), true, crew, &err));
+    leat__crew_close(&crew);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_the_same_from_memory_and_disk),
+        cmocka_unit_test(the_first_bad_row_is_named),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat dedup semantic`: find rows with similar vectors. Its options are in the table of
+ * dedup.c.
+ */
+#include "dedup_semantic.h"
+
+#include <leat/images.h>
+
+#include "base/str.h"
+#include "curate/semantic_dedup.h"
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                       uint64_t found)
+{
+    watch *w = cookie;
+    (void)bytes, (void)found;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, 0, 0);
+    return cli_interrupted(w->c);
+}
+
+static void fill(cli *c, leat_dedup_semantic_opts *o)
+{
+    const char *keep = cli_str(c, "keep");
+    leat_dedup_semantic_opts_init(o);
+    o->input = cli_arg(c, 1);
+    o->output = cli_str(c, "output");
+    o->threshold = cli_float(c, "threshold");
+    o->keep_share = cli_float(c, "keep-share");
+    o->clusters = (uint32_t)cli_int(c, "centres");
+    o->keep = leat__str_eq(keep, "outer")     ? LEAT_KEEP_SIMILAR_OUTER
+              : leat__str_eq(keep, "central") ? LEAT_KEEP_SIMILAR_CENTRAL
+                                              : LEAT_KEEP_SIMILAR_FIRST;
+    o->replace = cli_flag(c, "force");
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->log = c->log;
+}
+
+static int finish(cli *c, const leat_dedup_semantic_stats *st)
+{
+    char took[24], memory[24];
+    if (c->json) {
+        leat__buf buf;
+        leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+        leat__dedup_semantic_json(st, &buf);
+        int code = cli_json(c, &buf);
+        leat__buf_reset(&buf);
+        return code;
+    }
+    cli_out(
+        c, "%llu rows: %llu to keep, %llu to remove, with a similarity of %.4f or more\n",
+        (unsigned long long)st->samples, (unsigned long long)st->kept,
+        (unsigned long long)st->removed, st->threshold);
+    cli_out(c,
+            "%u clusters, %llu pairs compared, %s, %.1f CPU-seconds, %s of memory "
+            "planned%s\n",
+            st->clusters, (unsigned long long)st->pairs,
+            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds,
+            leat__format_bytes(st->plan_memory, memory, sizeof memory),
+            st->in_memory ? "" : ", vectors read from disk");
+    return CLI_OK;
+}
+
+int dedup_semantic(cli *c, uint32_t inputs)
+{
+    leat_error err = {0};
+    leat_dedup_semantic_opts o;
+    leat_dedup_semantic_stats st = {.struct_size = sizeof st};
+    watch w = {.c = c};
+    if (inputs != 1) return cli_usage(c, "semantic: give one pack of vectors");
+    fill(c, &o);
+    o.progress = on_progress;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "comparing", "rows", 0);
+    int rc = leat_dedup_semantic(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc == 0) return finish(c, &st);
+    int code = cli_fail(c, &err);
+    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+    return code;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat dedup semantic`.
+ */
+#ifndef LEAT_TOOLS_DEDUP_SEMANTIC_H
+#define LEAT_TOOLS_DEDUP_SEMANTIC_H
+
+#include "cli.h"
+
+/* Runs it on the argument after KIND; the exit code. */
+int dedup_semantic(cli *c, uint32_t inputs);
+
+#endif
