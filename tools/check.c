@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "curate/image_check.h"
+#include "curate/label_check.h"
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "write the columns here"),
@@ -21,6 +22,15 @@ static const leat__param options[] = {
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard budget of what is in flight, 0 = half of what is available"),
     CLI_INT("max-pixels", 0, "0", 0, 1e15, "N", "largest image, 0 = 178956970"),
+    CLI_END,
+};
+
+static const leat__param labels[] = {
+    CLI_FLAG("labels", 0, "check the labels of a pack instead of its images"),
+    CLI_PATH("embeddings", 'e', NULL, "PACK", "vectors of the images: leat embed writes them"),
+    CLI_PATH("predictions", 0, NULL, "PACK", "scores of the classes, instead of votes: leat embed --logits"),
+    CLI_STRING("column", 0, "label", "NAME", "int field with the labels"),
+    CLI_INT("neighbours", 0, "20", 1, 1000, "N", "nearest images that vote on a label"),
     CLI_END,
 };
 
@@ -87,9 +97,85 @@ static int finish(cli *c, const char *output, const leat_check_stats *st)
     return st->found ? CLI_FINDING : CLI_OK;
 }
 
+/* ---- labels ---- */
+
+static int finish_labels(cli *c, const char *output, const leat_check_labels_stats *st)
+{
+    char took[24], key[256], shown[256];
+    size_t size;
+    leat_pack *pack = NULL;
+    if (c->json) {
+        leat__buf buf;
+        leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+        leat__check_labels_json(st, output, &buf);
+        int code = cli_json(c, &buf);
+        leat__buf_reset(&buf);
+        if (code != CLI_OK) return code;
+    } else {
+        cli_out(c, "%llu labels of %u classes: %llu probably wrong, %llu images far from their class; %s\n",
+                (unsigned long long)st->labelled, st->classes, (unsigned long long)st->wrong,
+                (unsigned long long)st->outliers, leat__format_seconds(st->seconds, took, sizeof took));
+        if (leat_pack_open(&pack, output, NULL, NULL) != 0) pack = NULL;
+        for (uint32_t i = 0; i < st->examples && pack; i++)
+            if (leat_pack_key(pack, st->example[i], key, sizeof key, &size, NULL) == 0)
+                cli_out(c, "%s%s", i ? ", " : "most suspicious: ", leat__str_shown(key, shown, sizeof shown));
+        if (st->examples) cli_out(c, "\n");
+        leat_pack_close(&pack);
+    }
+    return st->wrong || st->outliers ? CLI_FINDING : CLI_OK;
+}
+
+static int run_labels(cli *c)
+{
+    leat_error err = {0};
+    leat_check_labels_opts o;
+    leat_check_labels_stats st = {.struct_size = sizeof st};
+    watch w = {.c = c};
+    if (cli_arg_count(c) != 1) return cli_usage(c, "--labels: give one pack");
+    leat_check_labels_opts_init(&o);
+    o.pack = cli_arg(c, 0);
+    o.output = cli_str(c, "output");
+    o.csv = cli_str(c, "csv");
+    o.vectors = cli_str(c, "embeddings");
+    o.predictions = cli_str(c, "predictions");
+    o.column = cli_str(c, "column");
+    o.neighbours = (uint32_t)cli_int(c, "neighbours");
+    o.replace = cli_flag(c, "force");
+    o.threads = (uint32_t)cli_int(c, "threads");
+    o.memory = cli_bytes(c, "memory");
+    o.log = c->log;
+    o.progress = on_progress;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "checking", "labels", 0);
+    int rc = leat_check_labels(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc == 0) return finish_labels(c, o.output, &st);
+    int code = cli_fail(c, &err);
+    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+    return code;
+}
+
+/* CLI_USAGE when an option of the other kind of check is given. */
+static int check_kind(cli *c)
+{
+    static const char *const images[] = {"limits", "strict", "max-pixels"};
+    static const char *const of_labels[] = {"embeddings", "predictions", "column", "neighbours"};
+    const bool is_labels = cli_flag(c, "labels");
+    for (size_t i = 0; is_labels && i < LEAT_COUNT(images); i++)
+        if (cli_given(c, images[i])) return cli_usage(c, "--%s has no effect with --labels", images[i]);
+    for (size_t i = 0; !is_labels && i < LEAT_COUNT(of_labels); i++)
+        if (cli_given(c, of_labels[i])) return cli_usage(c, "--%s needs --labels", of_labels[i]);
+    if (is_labels && cli_given(c, "neighbours") && cli_given(c, "predictions"))
+        return cli_usage(c, "--neighbours has no effect with --predictions");
+    return CLI_OK;
+}
+
 static int run(cli *c)
 {
     leat_error err = {0};
+    int kind = check_kind(c);
+    if (kind != CLI_OK) return kind;
+    if (cli_flag(c, "labels")) return run_labels(c);
     leat_check_opts o;
     leat_check_stats st = {.struct_size = sizeof st};
     const char *sources[1024];
@@ -132,6 +218,8 @@ const cli_command cli_cmd_check = {
             {"leat check photos -o photos.check.leat --csv photos.csv", "a folder, and a table to read"},
             {"leat check train-*.tar -o train.check.leat --limits dark=40,grey=off",
              "tar shards, with limits of your own"},
+            {"leat check photos.leat --labels -e vectors.leat -o labels.leat --csv wrong.csv",
+             "labels that the most similar images contradict"},
             {NULL, NULL}},
     .description =
         "Decodes every image once and writes columns: a small pack with the same rows and keys that has a "
@@ -142,7 +230,11 @@ const cli_command cli_cmd_check = {
         "the others, or beyond a fixed value. An issue that more than half of the images have is not "
         "listed.\n\n"
         "Scores: mean, contrast, p1, p5, p50, p95, p99 (brightness), entropy, blur, saturation, cast, "
-        "jpeg_quality, border, aspect, size. docs/images.md explains them.",
+        "jpeg_quality, border, aspect, size. docs/images.md explains them.\n\n"
+        "--labels checks labels, not images: by the labels of the nearest vectors, or by predictions, a "
+        "label is probably wrong when another class is likelier, and as likely as that class is for its "
+        "own images. The columns are label, suggested, issues (1: wrong label, 2: far from its class), rank, "
+        "suspicion, confidence and outlier.",
     .args =
         (const cli_arg_spec[]){{.name = "SRC",
                                 .path = true,
@@ -150,7 +242,7 @@ const cli_command cli_cmd_check = {
                                 .help = "packs, tar shards, or one image folder, manifest or other source "
                                         "of leat pack"},
                                {.name = NULL}},
-    .options = {{"Checking", options}},
+    .options = {{"Checking", options}, {"Labels", labels}},
     .required = "output",
     .json = (const cli_key[]){{"samples", "images looked at"},
                               {"ok", "images that could be decoded"},
@@ -160,6 +252,11 @@ const cli_command cli_cmd_check = {
                               {"bytes_in", "bytes of the images"},
                               {"bytes_out", "bytes of the columns"},
                               {"budget_peak_bytes", "peak bytes in flight"},
+                              {"labelled", "labels: images with a label"},
+                              {"classes", "labels: how many"},
+                              {"wrong", "labels: probably wrong ones"},
+                              {"outliers", "labels: images far from their class"},
+                              {"examples", "labels: keys of the most suspicious ones"},
                               {"seconds", "time taken"},
                               {"cpu_seconds", "CPU time taken"},
                               {"images_per_cpu_s", "images per second of CPU time"},

@@ -85,6 +85,50 @@ typedef struct leat_check_stats {
 LEAT_API int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 
+/* ---- Labels ------------------------------------------------------------------------------- */
+
+/* 0 and NULL mean the default given. */
+typedef struct leat_check_labels_opts {
+    uint32_t struct_size;
+    uint32_t neighbours;     /* 20; up to 1000 */
+    const char *pack;        /* needed */
+    const char *output;      /* pack with the columns; needed */
+    const char *csv;         /* suspicious labels, the most suspicious first */
+    const char *vectors;     /* pack of leat embed with the same rows; this or `predictions` is needed */
+    const char *predictions; /* pack of leat embed --logits with the same rows: instead of neighbours */
+    const char *column;      /* int column with the labels, of the pack or of `columns`: "label" */
+    const char *const *columns;
+    uint32_t column_count;
+    uint32_t threads;          /* usable CPUs */
+    uint32_t replace, no_sync; /* as in leat_packer_opts */
+    uint64_t memory;           /* refuse to start when more is needed; no limit */
+    leat_images_progress progress;
+    void *cookie;
+    leat_log log;
+} leat_check_labels_opts;
+
+LEAT_API void leat_check_labels_opts_init_sized(leat_check_labels_opts *opts, uint32_t struct_size);
+#define leat_check_labels_opts_init(o) leat_check_labels_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+typedef struct leat_check_labels_stats {
+    uint32_t struct_size;
+    uint32_t classes;
+    uint64_t samples, labelled; /* labels below 0 are none */
+    uint64_t wrong;             /* rows whose label is probably wrong */
+    uint64_t outliers;          /* rows far from the others of their class */
+    uint32_t examples;          /* how many follow: the most suspicious rows */
+    uint32_t reserved;
+    uint64_t example[LEAT_CHECK_EXAMPLES];
+    double seconds, cpu_seconds;
+} leat_check_labels_stats;
+
+/* Finds labels that the nearest images, or predictions, contradict, and images far from the others of
+ * their class. Writes the columns label, suggested, issues (1: wrong label, 2: outlier), rank, suspicion,
+ * confidence and outlier. stats may be NULL; set its struct_size first. LEAT_EBUDGET: needs more memory
+ * than was given. */
+LEAT_API int leat_check_labels(const leat_check_labels_opts *opts, leat_check_labels_stats *stats,
+                               leat_error *err) LEAT_MUST_CHECK;
+
 /* ---- Duplicates --------------------------------------------------------------------------- */
 
 typedef enum leat_keep_image {

@@ -29,11 +29,33 @@ def _limits(limits: Any) -> str | None:
     return ",".join(parts) or None
 
 
+def _refuse(when: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value:
+            raise ArgumentError(f"{name}: has no effect {when}")
+
+
+def _check_labels(source: Any, output: Path, csv: Path | None, threads: int, memory: int | str, force: bool, sync: bool,
+                  progress: Progress | None, options: dict[str, Any]) -> dict[str, Any]:
+    packs = _check.paths("source", source)
+    if len(packs) != 1:
+        raise ArgumentError("source: labels are checked in one pack")
+    if options["predictions"] is not None:
+        _refuse("with predictions", neighbours=options["neighbours"])
+    report = _run(
+        progress, _leat.check_labels, packs, _check.utf8_path("output", output),
+        csv=None if csv is None else _check.utf8_path("csv", csv),
+        threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory),
+        replace=_check.flag("force", force), sync=_check.flag("sync", sync), **options)
+    return json.loads(report)
+
+
 def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = None,
           limits: dict[str, float | None] | None = None, strict: bool = False, threads: int = 0,
           memory: int | str = 0, max_pixels: int = 0, force: bool = False, sync: bool = True,
-          progress: Progress | None = None) -> dict[str, Any]:
-    """Finds broken, odd and poor images; what `leat check` does.
+          labels: bool = False, embeddings: Path | None = None, predictions: Path | None = None, column: str = "label",
+          neighbours: int = 0, progress: Progress | None = None) -> dict[str, Any]:
+    """Finds broken, odd and poor images, or wrong labels; what `leat check` does.
 
     >>> leat.check("photos.leat", "photos.check.leat")
     {'samples': 1000, 'ok': 998, 'found': 41, 'issues': {'dark': {'count': 3, 'limit': 87.0, ...}, ...}, ...}
@@ -50,8 +72,23 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
         max_pixels: largest image; 0 is 178956970
         force: replace a pack of that name
         sync: write through to the disk before the pack takes its name
+        labels: check the labels of one pack instead of its images. The columns are label, suggested, issues (1: wrong
+            label, 2: far from its class), rank (0: the most suspicious), suspicion, confidence and outlier
+        embeddings: labels: pack of ``leat.embed``: similar images vote on a label
+        predictions: labels: pack of ``leat.embed(logits=True)``, instead of votes
+        column: labels: int field with the labels
+        neighbours: labels: how many images vote; 0 is 20
         progress: called now and then with (done, total, bytes, found); total 0 is unknown
     """
+    of_labels = {"vectors": None if embeddings is None else _check.utf8_path("embeddings", embeddings),
+                 "predictions": None if predictions is None else _check.utf8_path("predictions", predictions),
+                 "neighbours": _check.whole("neighbours", neighbours, 0, 1000), "column": _check.text("column", column)}
+    if _check.flag("labels", labels):
+        _refuse("with labels", limits=_limits(limits), strict=_check.flag("strict", strict),
+                max_pixels=_check.whole("max_pixels", max_pixels))
+        return _check_labels(source, output, csv, threads, memory, force, sync, progress, of_labels)
+    _refuse("without labels", embeddings=of_labels["vectors"], predictions=of_labels["predictions"], neighbours=neighbours,
+            column=None if column == "label" else column)
     report = _run(
         progress, _leat.check_images, _check.paths("source", source), _check.utf8_path("output", output),
         csv=None if csv is None else _check.utf8_path("csv", csv), limits=_limits(limits),

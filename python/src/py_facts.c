@@ -301,6 +301,8 @@ PyMethodDef py_facts_methods[] = {
      "Checks images; see leat.check."},
     {"dedup_images", (PyCFunction)(void (*)(void))py_dedup_images, METH_VARARGS | METH_KEYWORDS,
      "Finds duplicate images; see leat.dedup_images."},
+    {"check_labels", (PyCFunction)(void (*)(void))py_check_labels, METH_VARARGS | METH_KEYWORDS,
+     "Checks labels; see leat.check."},
     {"dedup_semantic", (PyCFunction)(void (*)(void))py_dedup_semantic, METH_VARARGS | METH_KEYWORDS,
      "Finds similar vectors; see leat.dedup_semantic."},
     {"select", (PyCFunction)(void (*)(void))py_select, METH_VARARGS | METH_KEYWORDS,

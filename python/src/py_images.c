@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "curate/image_check.h"
 #include "curate/image_dedup.h"
+#include "curate/label_check.h"
 #include "curate/semantic_dedup.h"
 
 /* The array: Python writes the first element, C the others. */
@@ -175,5 +176,38 @@ PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
     Py_BEGIN_ALLOW_THREADS rc = leat_dedup_semantic(&o, &stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     if (rc == 0) leat__dedup_semantic_json(&stats, &json);
+    return end(&r, &json, rc, &err);
+}
+
+PyObject *py_check_labels(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"inputs", "output",     "control", "csv",    "vectors", "predictions",
+                            "column", "neighbours", "threads", "memory", "replace", "sync",
+                            NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_check_labels_opts o;
+    leat_check_labels_stats stats = {.struct_size = sizeof stats};
+    PyObject *inputs, *control;
+    unsigned long long memory = 0;
+    int replace = 0, sync = 1, rc;
+    run r;
+    leat__buf json;
+
+    (void)module;
+    leat_check_labels_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzIIKpp", names, &inputs, &o.output, &control,
+                                     &o.csv, &o.vectors, &o.predictions, &o.column, &o.neighbours, &o.threads,
+                                     &memory, &replace, &sync))
+        return NULL;
+    if (begin(&r, inputs, control) != 0) return NULL;
+    o.pack = r.paths[0];
+    o.memory = memory;
+    o.replace = (uint32_t)replace;
+    o.no_sync = !sync;
+    o.progress = on_progress;
+    o.cookie = &r;
+    Py_BEGIN_ALLOW_THREADS rc = leat_check_labels(&o, &stats, &err);
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    if (rc == 0) leat__check_labels_json(&stats, o.output, &json);
     return end(&r, &json, rc, &err);
 }

@@ -139,6 +139,7 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_selection(PyObject *module, PyObject *args);
 PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_check_labels(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_score_text(PyObject *module, PyObject *args);
 PyObject *py_text_signatures(PyObject *module, PyObject *args);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.select and leat.dedup_semantic: against naive ones, what takes a selection, wrong input, killed runs."""
+"""leat.select, leat.dedup_semantic and leat.check(labels=True): against naive ones, what takes a selection, wrong input, killed runs."""
 
 from __future__ import annotations
 
@@ -204,3 +204,58 @@ def test_semantic_duplicates_are_found(tmp_path):
         leat.dedup_semantic(tmp_path / "dup.leat", tmp_path / "x.leat")
     with pytest.raises(leat.BudgetError):
         leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "x.leat", memory=5000)
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """Three classes of 100 rows; the labels of rows 7, 107 and 207 are wrong, row 50 is far from its class."""
+    path = tmp_path_factory.mktemp("labels")
+    rng = np.random.default_rng(2)
+    truth = np.repeat(np.arange(3), 100)
+    rows = np.eye(3)[truth] @ rng.normal(size=(3, 16)) * 3 + 0.3 * rng.normal(size=(300, 16))
+    rows[50] = -rows[50]
+    given = truth.copy()
+    given[[7, 107, 207]] = [1, 2, 0]
+    with leat.Writer(path / "rows.leat", {"label": int}, classes={"label": ["cat", "dog", "owl"]}) as w, \
+            leat.Writer(path / "v.leat", {"vector": ("float32", (16,))}) as v, \
+            leat.Writer(path / "p.leat", {"logits": ("float32", (3,))}) as p:
+        for i in range(300):
+            w.append({"label": int(given[i])}, key=f"{i}.jpg")
+            v.append({"vector": rows[i].astype(np.float32)}, key=f"{i}.jpg")
+            p.append({"logits": 4 * np.eye(3, dtype=np.float32)[truth[i]]}, key=f"{i}.jpg")
+    return path, given, truth
+
+
+@pytest.mark.parametrize("by", ["embeddings", "predictions"])
+def test_wrong_labels_are_ranked_first(labelled, tmp_path, by):
+    path, given, truth = labelled
+    file = {"embeddings": "v.leat", "predictions": "p.leat"}[by]
+    report = leat.check(path / "rows.leat", tmp_path / "l.leat", labels=True, csv=tmp_path / "l.csv", **{by: path / file})
+    made = leat.open(tmp_path / "l.leat")
+    rank = made.column("rank")
+    assert report["labelled"] == 300 and report["classes"] == 3
+    assert {7, 107, 207} <= set(np.flatnonzero((rank >= 0) & (rank < 4)))  # row 50 is as suspicious
+    assert (made.column("suggested")[[7, 107, 207]] == truth[[7, 107, 207]]).all()
+    assert report["wrong"] == (made.column("issues") & 1).sum() <= 5
+    assert {"7.jpg", "107.jpg", "207.jpg"} <= set(report["examples"])
+    assert (tmp_path / "l.csv").read_text().splitlines()[0] == "key,label,suggested,suspicion"
+    if by == "embeddings":
+        assert made.column("issues")[50] & 2 and report["outliers"] <= 10
+        again = leat.check(path / "rows.leat", tmp_path / "m.leat", labels=True, embeddings=path / file, threads=3, sync=False)
+        assert again["wrong"] == report["wrong"]
+        assert (tmp_path / "m.leat").read_bytes() == (tmp_path / "l.leat").read_bytes()
+        leat.select(path / "rows.leat", tmp_path / "good.leat", columns=tmp_path / "l.leat", where="issues == 0")
+
+
+def test_wrong_options_of_labels_are_refused(labelled, tmp_path):
+    path, *_ = labelled
+    for words, options in (("need embeddings", {}), ("limits: has no effect with labels", {"limits": {"dark": 3}}),
+                           ("no int or float column", {"embeddings": path / "v.leat", "column": "nothing"}),
+                           ("neighbours: has no effect with predictions", {"predictions": path / "p.leat", "neighbours": 3}),
+                           ("no float32 field 'logits'", {"predictions": path / "v.leat"})):
+        with pytest.raises(leat.ArgumentError, match=words):
+            leat.check(path / "rows.leat", tmp_path / "x.leat", labels=True, **options)
+    with pytest.raises(leat.ArgumentError, match="has no effect without labels"):
+        leat.check(path / "rows.leat", tmp_path / "x.leat", embeddings=path / "v.leat")
+    with pytest.raises(leat.BudgetError):
+        leat.check(path / "rows.leat", tmp_path / "x.leat", labels=True, embeddings=path / "v.leat", memory=100)

@@ -183,6 +183,18 @@ int leat__sheets_code_of(leat__sheets *s, const char *name, const char *text,
                       name);
 }
 
+int leat__sheets_classes(leat__sheets *s, const char *name, const char *const **names, uint64_t *count,
+                         leat_error *err)
+{
+    place at = {0};
+    *names = NULL;
+    *count = 0;
+    int rc = find(s, name, &at, err);
+    if (rc == LEAT_ENOENT && strcmp(name, "folder") == 0) return 0;
+    if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
+    return leat_pack_classes(at.pack, at.field, names, count, err);
+}
+
 /* ---- conditions ---- */
 
 typedef struct testing {

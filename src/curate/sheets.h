@@ -36,6 +36,10 @@ int leat__sheets_codes(leat__sheets *s, const char *name, int64_t *out,
 int leat__sheets_code_of(leat__sheets *s, const char *name, const char *text,
                          int64_t *code, leat_error *err) LEAT_MUST_CHECK;
 
+/* Class names of an int column; *count 0 when it has none. Views that live as long as the sheets. */
+int leat__sheets_classes(leat__sheets *s, const char *name, const char *const **names, uint64_t *count,
+                         leat_error *err) LEAT_MUST_CHECK;
+
 /* Sets out[row] to false for each row that does not meet the condition (ingest/where.h).
  */
 int leat__sheets_where(leat__sheets *s, const char *where, bool *out,

@@ -61,6 +61,22 @@ $ leat dedup images check.leat -o other.leat --memory 1K
 ! leat dedup: 12 images need 8661 bytes of memory, more than the 1024 given
 = 3
 
+$ leat check $LEAT_TEST_DATA/images-1.1.leat --labels -o labels.leat
+! leat check: labels need embeddings: a pack of leat embed, or predictions
+= 2
+
+$ leat check $LEAT_TEST_DATA/images-1.1.leat --labels -e check.leat -o labels.leat
+! leat check: check.leat: has no field of vectors (leat embed writes them)
+= 2
+
+$ leat check $LEAT_TEST_DATA/images-1.1.leat --labels -e check.leat -o labels.leat --limits dark=4
+! leat check: --limits has no effect with --labels (see leat check --help)
+= 2
+
+$ leat check $LEAT_TEST_DATA/images-1.1.leat --neighbours 4 -o labels.leat
+! leat check: --neighbours needs --labels (see leat check --help)
+= 2
+
 $ leat dedup semantic check.leat -o near.leat
 ! leat dedup: check.leat: has no field of vectors (leat embed writes them)
 = 2

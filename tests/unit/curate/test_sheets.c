@@ -61,6 +61,12 @@ static void codes_are_numbers_or_folders(void **state)
     assert_int_equal(x[10], label_of(10));
     assert_ok(leat__sheets_code_of(&s, "label", "owl", &code, NULL));
     assert_int_equal(code, 2);
+    const char *const *names;
+    uint64_t count;
+    assert_ok(leat__sheets_classes(&s, "label", &names, &count, NULL));
+    assert_true(count == 4 && strcmp(names[1], "dog") == 0);
+    assert_ok(leat__sheets_classes(&s, "minus", &names, &count, NULL));
+    assert_int_equal(count, 0);
     assert_ok(leat__sheets_code_of(&s, "label", "-7", &code, NULL));
     assert_int_equal(code, -7);
     assert_code(LEAT_EINVAL, leat__sheets_code_of(&s, "label", "bee", &code, &err));

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/label_box.h"
+
+static void read_floats(const char *path, const char *name, double *to)
+{
+    leat_pack *pack = NULL;
+    assert_ok(leat_pack_open(&pack, path, NULL, NULL));
+    assert_ok(leat_pack_floats(pack, (uint32_t)leat_pack_field_find(pack, name), 0,
+                               LABEL_ROWS, to, NULL));
+    leat_pack_close(&pack);
+}
+
+/* Votes against a naive count: all pairs, sorted. */
+static void votes_are_those_of_the_nearest_rows(void **state)
+{
+    static double confidence[LABEL_ROWS];
+    leat_check_labels_opts o = label_opts("votes.leat");
+    leat_pack *pack = NULL;
+    leat__vectors v;
+    o.neighbours = 6;
+    (void)labels_ok(&o);
+    read_floats(o.output, "confidence", confidence);
+    assert_ok(leat_pack_open(&pack, o.vectors, NULL, NULL));
+    assert_ok(leat__vectors_read(&v, pack, NULL));
+    for (uint32_t i = 0; i < LABEL_ROWS; i++) {
+        float d[LABEL_ROWS];
+        uint32_t near[6];
+        double own = 0, sum = 0;
+        bool used[LABEL_ROWS] = {false};
+        leat_pack_value mine[2], other[2];
+        leat__distance_dsp_for(0)->rows(leat__vectors_at(&v, i), v.row, v.dim, LABEL_ROWS,
+                                        d);
+        for (int k = 0; k < 6; k++) {
+            near[k] = LABEL_ROWS;
+            for (uint32_t j = 0; j < LABEL_ROWS; j++)
+                if (j != i && !used[j] && (near[k] == LABEL_ROWS || d[j] < d[near[k]]))
+                    near[k] = j;
+            used[near[k]] = true;
+        }
+        fill_label(i, mine, NULL);
+        for (int k = 0; k < 6; k++) {
+            fill_label(near[k], other, NULL);
+            const double weight = exp(-2 * (double)d[near[k]] / (double)d[near[5]]);
+            if (other[0].i < 0) continue;
+            sum += weight;
+            if (other[0].i == mine[0].i) own += weight;
+        }
+        if (mine[0].i >= 0) assert_true(fabs(confidence[i] - own / sum) < 1e-5);
+    }
+    leat__vectors_reset(&v);
+    leat_pack_close(&pack);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+static void predictions_take_the_place_of_votes(void **state)
+{
+    static double confidence[LABEL_ROWS];
+    leat_error err = {0};
+    leat_check_labels_opts o = label_opts("predicted.leat");
+    put_logits("p.leat", NULL);
+    o.predictions = in_box("p.leat");
+    o.vectors = NULL;
+    const leat_check_labels_stats st = labels_ok(&o);
+    assert_true(st.wrong == 5 && st.outliers == 0);
+    read_floats(o.output, "confidence", confidence);
+    const double sum = exp(3) + 3;
+    for (uint32_t i = 0; i < LABEL_ROWS; i++)
+        if (i != 5)
+            assert_true(fabs(confidence[i] - (is_wrong(i) ? 1 / sum : exp(3) / sum)) <
+                        1e-5);
+    put_logits("bad.leat", &err);
+    o.predictions = in_box("bad.leat");
+    assert_code(LEAT_EDATA, leat_check_labels(&o, NULL, &err));
+    assert_contains(err.message, "the scores of row 9 are not finite");
+    o.predictions = in_box("v.leat");
+    assert_code(LEAT_EINVAL, leat_check_labels(&o, NULL, &err));
+    assert_contains(err.message, "no float32 field 'logits'");
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+static void outliers_are_far_from_their_class(void **state)
+{
+    static double outlier[LABEL_ROWS];
+    leat_check_labels_opts o = label_opts("far.leat");
+    const leat_check_labels_stats st = labels_ok(&o);
+    read_floats(o.output, "outlier", outlier);
+    assert_true(st.outliers >= 5); /* rows with a wrong label are far from its class */
+    for (uint32_t i = 0; i < LABEL_ROWS; i++)
+        if (i != 5) assert_true(is_wrong(i) ? outlier[i] > 0.3 : outlier[i] < 0.3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(votes_are_those_of_the_nearest_rows),
+        cmocka_unit_test(predictions_take_the_place_of_votes),
+        cmocka_unit_test(outliers_are_far_from_their_class),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}
