@@ -119,8 +119,8 @@ static int vectors_size(const char *path, uint64_t *rows, size_t *dim, leat_erro
 int leat__select_plan(leat__selecting *s, leat_error *err)
 {
     const leat_select_opts *o = &s->opts;
-    uint64_t need = s->rows * ROW_BYTES, vectors = 0, rows;
-    size_t dim = 0;
+    uint64_t need = s->rows * ROW_BYTES, vectors = 0, rows, previous = 0;
+    size_t dim = 0, own = 0; /* own: of diversity */
     for (uint32_t i = 0; i < o->strategy_count; i++) {
         const leat_select_strategy *of = &o->strategies[i];
         uint64_t query = 0;
@@ -134,8 +134,10 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
             continue;
         LEAT_TRY(vectors_size(leat__select_vectors_of(s, of), &rows, &dim, err));
         vectors = LEAT_MAX(vectors, rows * dim * sizeof(float) + query);
+        if (of == s->diversity) own = dim;
     }
-    need += vectors + leat__greedy_bytes(s->rows, s->diversity ? s->count : 0, dim);
+    if (o->previous) LEAT_TRY(leat_pack_select(s->sheets.pack[0], o->previous, NULL, 0, &previous, err));
+    need += vectors + leat__greedy_bytes(s->rows, s->diversity ? s->count + previous : 0, own);
     s->stats.plan_memory = need;
     if (o->memory == 0 || need <= o->memory) return 0;
     return leat__fail(err, LEAT_EBUDGET,

@@ -94,12 +94,13 @@ static void a_later_round_adds_to_an_earlier_one(void **state)
 {
     static int64_t first[ROWS], second[ROWS], round[ROWS], order[ROWS];
     leat_select_opts o = opts_for("{count: 30, strategies: [{strategy: diversity}]}");
-    run_ok(&o);
+    const uint64_t first_plan = run_ok(&o).plan_memory;
     read_ints(o.output, "selected", first);
     o.previous = o.output;
     o.output = in_box("more.leat");
     leat_select_stats st = run_ok(&o);
     assert_true(st.previous == 30 && st.selected == 30 && st.round == 1);
+    assert_true(st.plan_memory > first_plan); /* the vectors of the previous rows are kept, too */
     read_ints(o.output, "selected", second);
     read_ints(o.output, "round", round);
     read_ints(o.output, "order", order);
