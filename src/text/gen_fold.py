@@ -51,7 +51,7 @@ def ranges(text: str) -> set[str]:
 
 
 def cased(c: str) -> int:
-    """1: a cased letter; 2: passed over when looking for one. Seen by what str.lower makes of a final sigma."""
+    """1: a cased letter; 2: skipped when looking for one. Seen by what str.lower makes of a final sigma."""
     if ("A\u03a3" + c).lower()[1] == "\u03c3":
         return 1
     return 2 if ("A\u03a3" + c + "A").lower()[1] == "\u03c3" else 0
