@@ -25,6 +25,7 @@
 
 #define STEP_MAX (UINT64_C(16) << 20) /* bytes written between two checks of the folder's size */
 #define STEP_SHARE 32                 /* of the limit */
+#define BLOCK 4096                    /* unit in which file systems allocate */
 #define OPEN_TRIES 16
 #define WAIT_NS (5 * LEAT_NS_PER_S)        /* for another process; after that the page is
                                             * fetched twice */
@@ -35,6 +36,7 @@ struct leat__disk {
     char name[32]; /* of the pack's files, without ".data" */
     leat__file *data, *map;
     uint64_t pages, limit;
+    uint64_t room; /* the limit less a reserve */
     _Atomic uint8_t *known; /* per page: 1 = cached */
     atomic_bool full;
     leat__mutex lock;       /* guards the next three, and the removal of packs */
@@ -120,7 +122,7 @@ static bool make_room_locked(leat__disk *d, uint64_t len)
     d->since = 0;
     for (;;) {
         d->used = look(d, after, &v) + d->pending;
-        if (d->used + len <= d->limit) return true;
+        if (d->used + len <= d->room) return true;
         if (v.used_at == INT64_MAX) return false;
         remove_pack(d, v.name);
         after = v.used_at;
@@ -131,7 +133,7 @@ static bool room_for(leat__disk *d, uint64_t len)
 {
     uint64_t step = LEAT_MIN(STEP_MAX, d->limit / STEP_SHARE);
     leat__mutex_lock(&d->lock);
-    bool fits = d->since + len <= step && d->used + d->since + len <= d->limit;
+    bool fits = d->since + len <= step && d->used + d->since + len <= d->room;
     if (!fits) fits = make_room_locked(d, len);
     if (fits) d->since += len;
     if (fits) d->pending += len;
@@ -213,6 +215,19 @@ static int load_map(leat__disk *d, leat_error *err)
     return rc;
 }
 
+/* Left free below the limit. File systems add blocks for their own lists of extents, often only when
+ * they write the data to the disk: they were not in the folder's size when a page was granted. */
+static uint64_t reserve_of(uint64_t limit)
+{
+    return LEAT_MIN(limit / 4, 4 * BLOCK + limit / 1024);
+}
+
+/* Bytes of all blocks that a page touches. */
+static uint64_t blocks_of(uint64_t offset, uint64_t len)
+{
+    return (offset + len + BLOCK - 1) / BLOCK * BLOCK - offset / BLOCK * BLOCK;
+}
+
 static uint64_t half_of_free(const char *folder)
 {
     struct statvfs v;
@@ -244,7 +259,8 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
         (void)!fallocate(leat__file_fd(d->map), 0, 0, (off_t)d->pages + 1); /* its blocks count from now on */
         d->used = look(d, INT64_MIN, &v);
         d->limit = opts->limit != 0 ? opts->limit : d->used + half_of_free(opts->folder);
-        if (d->used > d->limit) (void)make_room_locked(d, 0);
+        d->room = d->limit - reserve_of(d->limit);
+        if (d->used > d->room) (void)make_room_locked(d, 0);
         *out = d;
     } else {
         leat__disk_close(&d);
@@ -302,11 +318,12 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
 {
     static const uint8_t there = 1;
     if (page >= d->pages || atomic_load(&d->full) || leat__disk_has(d, page)) return;
-    bool room = room_for(d, len);
-    while (!room && drop_unwanted(d, len)) room = room_for(d, len); /* others may take what was freed */
+    const uint64_t bytes = blocks_of(offset, len);
+    bool room = room_for(d, bytes);
+    while (!room && drop_unwanted(d, bytes)) room = room_for(d, bytes); /* others may take what was freed */
     bool stored = room && leat__file_pwrite(d->data, data, len, offset, NULL) == 0 &&
                   leat__file_pwrite(d->map, &there, 1, page, NULL) == 0;
-    if (room) written(d, len);
+    if (room) written(d, bytes);
     if (!stored) {
         atomic_store(&d->full, true);
         return;

@@ -96,6 +96,25 @@ static void the_limit_holds(void **state)
     assert_no_leaks();
 }
 
+/* Pages that begin inside a block take more blocks than bytes, and the file system's own blocks may come
+ * only when the data is written to the disk. */
+static void the_limit_holds_in_blocks(void **state)
+{
+    static uint8_t bytes[10000];
+    (void)state;
+    for (uint64_t limit = 150000; limit < 160000; limit += 1000) {
+        dir = it_dir();
+        leat__disk *a = open_cache(1, limit);
+        for (uint64_t i = 0; i < PAGES; i++) leat__disk_put(a, i, i * PAGE + 4000, bytes, sizeof bytes);
+        assert_true(leat__disk_full(a));
+        assert_int_equal(fsync(leat__file_fd(leat__disk_file(a))), 0);
+        assert_true(leat__disk_used(a) <= limit && leat__disk_used(a) > limit / 2);
+        leat__disk_close(&a);
+        it_rmdir(dir);
+    }
+    assert_no_leaks();
+}
+
 /* ---- eviction ---- */
 
 /* A different order of all pages in each epoch. */
@@ -315,6 +334,7 @@ int main(void)
         cmocka_unit_test(pages_outlive_the_process),
         cmocka_unit_test(one_process_fetches_a_page),
         cmocka_unit_test(the_limit_holds),
+        cmocka_unit_test(the_limit_holds_in_blocks),
         cmocka_unit_test(half_a_pack_saves_more_than_lru),
         cmocka_unit_test(pages_that_are_not_read_again_go_first),
         cmocka_unit_test(killed_writers),
