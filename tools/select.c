@@ -235,8 +235,6 @@ const cli_command cli_cmd_select = {
             {"leat select photos.leat -e vectors.leat -c select.yaml --previous "
              "chosen.leat -o more.leat",
              "strategies of a file, besides what was chosen before"},
-            {"leat pack photos.leat -o few.leat --select chosen.leat",
-             "then: a pack of the chosen ones"},
             {NULL, NULL}},
     .description = "Writes columns beside the pack: a small pack with the same rows and "
                    "keys that has selected (1 or 0), "
