@@ -91,6 +91,23 @@ def test_scrolling_shows_the_rows_below(page):
     shot(browser, "scrolled")
 
 
+def test_the_scroll_bar_is_a_scale_where_a_page_cannot_be_so_tall(page):
+    browser, _ = page
+    browser.value("list.most = 5000; layout()")  # a low limit in place of the browser's
+    assert browser.value("$('spacer').clientHeight") == 5000
+    x, y = place(browser, "#scroller")[:2]
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=500)
+    browser.wait("list.offset === 500")  # the wheel moves by pixels, not by the scale
+    browser.value("$('scroller').scrollTop = 1e9")
+    browser.wait(f"{KEYS}.includes('dir/{ROWS - 1:06d}.jpg') && {LOADED}")
+    browser.key("Home", 36)
+    browser.wait(f"{KEYS}[0] === 'dir/000000.jpg' && list.offset === 0 && {LOADED}")
+    browser.key("End", 35)
+    browser.wait(f"{KEYS}.includes('dir/{ROWS - 1:06d}.jpg') && cursor === {ROWS - 1} && {LOADED}")
+    browser.value("$('scroller').scrollTop = 2500")
+    browser.wait(f"{KEYS}.some(k => k > 'dir/001400.jpg' && k < 'dir/001900.jpg') && {LOADED}")
+
+
 def test_sorting_searching_and_histograms_filter(page):
     browser, _ = page
     choose(browser, "sort", "score")
