@@ -17,6 +17,7 @@
 #include "curate/select_run.h"
 #include "io/file.h"
 #include "io/url.h"
+#include "pack/selection.h"
 
 #define ROW_BYTES                                                                        \
     (1 + 8 + 16 + 16) /* state, weight, order and round, score and distance */
@@ -96,6 +97,14 @@ int leat__select_check(leat__selecting *s, leat_error *err)
     if (s->diversity && o->count == 0 && o->share <= 0 && s->diversity->least <= 0)
         return leat__fail(err, LEAT_EINVAL,
                           "diversity needs an end: count, share or a least distance");
+    LEAT_TRY(leat__pack_spare_input(o->output, o->pack, err));
+    LEAT_TRY(leat__pack_spare_input(o->output, o->vectors, err));
+    for (uint32_t i = 0; i < o->column_count; i++)
+        LEAT_TRY(leat__pack_spare_input(o->output, o->columns[i], err));
+    for (uint32_t i = 0; i < o->strategy_count; i++) {
+        LEAT_TRY(leat__pack_spare_input(o->output, o->strategies[i].vectors, err));
+        LEAT_TRY(leat__pack_spare_input(o->output, o->strategies[i].query, err));
+    }
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
     if (exists && !o->replace)
         return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);

@@ -67,6 +67,7 @@ static int check_opts(const leat_dedup_semantic_opts *o, leat_error *err)
     if (o->keep_share > 0 && o->threshold != 0)
         return leat__fail(err, LEAT_EINVAL,
                           "give either threshold or keep_share, not both");
+    LEAT_TRY(leat__pack_spare_input(o->output, o->input, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
     if (exists && !o->replace)
         return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);

@@ -5,6 +5,7 @@
 #include "pack/selection.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/num.h"
@@ -54,6 +55,14 @@ int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err)
     leat__buf_reset(&a);
     leat__buf_reset(&b);
     return rc;
+}
+
+int leat__pack_spare_input(const char *output, const char *input, leat_error *err)
+{
+    struct stat a, b;
+    if (!input || stat(output, &a) != 0 || stat(input, &b) != 0) return 0;
+    if (a.st_dev != b.st_dev || a.st_ino != b.st_ino) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: is also an input: give the result another name", output);
 }
 
 int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_error *err)

@@ -59,3 +59,19 @@ $ printf 'where: key != "nothing"\nstrategies:\n- strategy: random\n' > good.yam
 $ leat select few.leat -o y.leat -s random -n 3 --memory 1
 ! leat select: 5 rows need * bytes of memory, more than the 1 given (glob)
 = 3
+
+$ leat select few.leat -o few.leat -s random -n 3 --force
+! leat select: few.leat: is also an input: give the result another name
+= 2
+
+$ leat select few.leat -o ./some.leat -s random -n 3 --force --with some.leat
+! leat select: ./some.leat: is also an input: give the result another name
+= 2
+
+$ leat dedup semantic few.leat -o ./few.leat --force
+! leat dedup: ./few.leat: is also an input: give the result another name
+= 2
+
+$ leat check few.leat --labels -e some.leat -o few.leat --force
+! leat check: few.leat: is also an input: give the result another name
+= 2
