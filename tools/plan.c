@@ -95,14 +95,17 @@ static const leat__param answer_options[] = {
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES, "how images are resized, as in leat load"),
     CLI_CHOICE("order", 0, NULL, "sequential|random|quasi_random", "plan this order"),
     CLI_CHOICE("cache", 0, NULL, "os|process", "plan this cache"),
-    CLI_BYTES("memory", 'm', NULL, 1, 1e16, "leat's budget; for --documents the limit"),
+    CLI_BYTES("memory", 'm', NULL, 1, 1e16, "leat's budget; for --documents and --text the limit"),
     CLI_FLAG("single-loader", 0, "no validation loader is ever alive beside this one"),
     CLI_CHOICE("solve", 0, NULL, "batch|ram|gpus|cpus", "print the value that fits"),
     CLI_CHOICE("recommend", 0, NULL, "images|text|video", "name a machine for the dataset"),
     CLI_INT("videos", 0, NULL, 1, 1e14, "N", "videos, for --recommend video"),
     CLI_STRING("stage", 0, NULL, "NAME",
                "plan a stage of a curation pipeline for --samples documents or clips on --gpus GPUs"),
-    CLI_INT("documents", 0, NULL, 1, 1e12, "N", "plan fuzzy deduplication of this many texts"),
+    CLI_BYTES10("text", 0, NULL, 1, 1e18,
+                "plan leat filter and leat dedup fuzzy of this much text; 500G is 500 GB"),
+    CLI_INT("documents", 0, NULL, 1, 1e12, "N",
+            "plan fuzzy deduplication of this many texts; with --text, their number"),
     CLI_INT("hashes", 0, "260", 1, 65536, "N", "values per MinHash signature"),
     CLI_INT("bands", 0, "20", 1, 65536, "N", "bands they are split into"),
     CLI_INT("bands-per-iteration", 0, NULL, 1, 65536, "N", "bands held at once"),
@@ -448,6 +451,35 @@ static int documents(cli *c, const leat_plan_facts *f)
     return plan_minhash(c, &m);
 }
 
+/* Bytes per second of the disk: measured, or the middle of its class; 0 = the default. */
+static double disk_rate(const leat_plan_facts *f)
+{
+    if (f->measured.io_bytes_per_s.mid > 0) return f->measured.io_bytes_per_s.mid;
+    for (size_t i = 0; i < LEAT_COUNT(plan_storage_rows); i++)
+        if (leat__str_eq(plan_storage_rows[i].name, f->storage)) return plan_storage_rows[i].mid_mbs * 1e6;
+    return 0;
+}
+
+static int text(cli *c, const leat_plan_facts *f)
+{
+    bool own = cli_given(c, "bands") || cli_given(c, "hashes");
+    uint32_t bands = (uint32_t)cli_int(c, "bands"), hashes = (uint32_t)cli_int(c, "hashes");
+    if (own && hashes % bands != 0)
+        return cli_usage(c, "--hashes %u is not a multiple of --bands %u", hashes, bands);
+    leat_plan_text_facts t = {
+        .text_bytes = cli_bytes(c, "text"),
+        .documents = (uint64_t)given_int(c, "documents"),
+        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : f->ram_bytes,
+        .disk_bytes_per_s = disk_rate(f),
+        .cpus = f->cpus,
+        .nodes = f->nodes,
+        .bands = own ? bands : 0,
+        .rows = own ? hashes / bands : 0,
+        .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
+    };
+    return plan_text(c, &t);
+}
+
 static int recommend(cli *c, const leat_plan_facts *f)
 {
     int kind = cli_choice(c, "recommend");
@@ -495,6 +527,7 @@ static int run(cli *c)
     if (cli_flag(c, "calibrate") && listed)
         return cli_usage(c, "--calibrate needs a pack: %s is a prefix of images", cli_str(c, "dataset"));
     if (!listed && (rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;
+    if (cli_given(c, "text")) return text(c, &f);
     if (cli_given(c, "documents")) return documents(c, &f);
     if (cli_given(c, "recommend")) return recommend(c, &f);
     if (cli_given(c, "stage")) return plan_stage(c, &f, cli_str(c, "stage"), f.samples);
@@ -523,6 +556,7 @@ const cli_command cli_cmd_plan = {
          "settings for leat load --config"},
         {"leat plan --recommend images --video-hours 16.7 --fps 30", "a machine for a dataset"},
         {"leat plan --documents 1000000000 --memory 64G", "memory and passes of deduplication"},
+        {"leat plan --text 500G --memory 64G --cpus 32", "hours, memory and disk of text curation"},
         {NULL, NULL}},
     .description =
         "Predicts host memory, GPU memory, the rate and what limits it, the time of an epoch, and "

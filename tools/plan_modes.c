@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat plan --solve`, `--recommend`, `--documents` and `--compare`: see plan_modes.h.
+ * `leat plan --solve`, `--recommend`, `--documents`, `--text` and `--compare`: see plan_modes.h.
  */
 #include "plan_modes.h"
 
@@ -230,6 +230,103 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
         return cli_failf(c, CLI_FIT, "joining the clusters needs more than %s",
                          bytes(p.union_bytes, a));
     return CLI_OK;
+}
+
+/* ---- --text ---- */
+
+static void stage_json(leat__json *j, const char *name, const leat_plan_text_stage *s)
+{
+    leat__json_key(j, name);
+    leat__json_object(j);
+    leat__json_kdouble(j, "seconds", s->seconds);
+    leat__json_kdouble(j, "cpu_seconds", s->cpu_seconds);
+    leat__json_kdouble(j, "disk_seconds", s->disk_seconds);
+    leat__json_kdouble(j, "serial_seconds", s->serial_seconds);
+    leat__json_kstr(j, "limit", leat_plan_resource_name(s->limit));
+    leat__json_ku64(j, "ram_bytes", s->ram_bytes);
+    leat__json_ku64(j, "work_bytes", s->work_bytes);
+    leat__json_ku64(j, "output_bytes", s->output_bytes);
+    leat__json_ku64(j, "passes", s->passes);
+    leat__json_ku64(j, "nodes", s->nodes);
+    leat__json_kbool(j, "fits", s->fits != 0);
+    leat__json_end(j);
+}
+
+static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_text_stage *s)
+{
+    char a[TEXT], b[TEXT];
+    cli_row(c, "time", "%s on %u machine%s of %u CPUs, limited by %s",
+            leat__format_seconds(s->seconds, a, TEXT), s->nodes, s->nodes > 1 ? "s" : "",
+            f->cpus > 0 ? f->cpus : 1,
+            s->serial_seconds > s->seconds / 2 ? "the part that uses one thread"
+            : s->limit == LEAT_PLAN_IO         ? "the disk"
+                                               : "the CPUs");
+    cli_row(c, "memory", "%s%s%s", gigabytes(s->ram_bytes, a), f->memory_bytes ? " of " : "",
+            f->memory_bytes ? gigabytes(f->memory_bytes, b) : "");
+    if (s->work_bytes > 0)
+        cli_row(c, "disk", "%s for work files, %u passes over the text", gigabytes(s->work_bytes, a),
+                s->passes);
+    cli_row(c, "output", "about %s", gigabytes(s->output_bytes, a));
+}
+
+/* What the guide says for its GPU pipeline. */
+static void guide_rows(cli *c, const leat_plan_minhash *g, const leat_plan_machine *m)
+{
+    char a[TEXT];
+    cli_heading(c, "The guide, for its pipeline on GPUs");
+    cli_row(c, "bands_per_iteration", "%u to %u of 20 for this size", g->guide_bands_low,
+            g->guide_bands_high);
+    cli_row(c, "memory", "%s for all 20 bands at once, by its formula", gigabytes(g->guide_all_bytes, a));
+    cli_row(c, "by its formula", "%u of 20 bands at once fit the limit: %u pass%s%s", g->bands_per_iteration,
+            g->passes, g->passes > 1 ? "es" : "", g->guide_fits ? "" : "; not even one does");
+    span(c, "nodes", m->nodes_low, m->nodes_high, m->open_ended);
+    span(c, "GPUs", m->gpus_low, m->gpus_high, m->open_ended);
+    cli_row(c, "source", "%s", m->source);
+}
+
+int plan_text(cli *c, const leat_plan_text_facts *facts)
+{
+    leat_plan_text p;
+    leat_plan_minhash g;
+    leat_plan_machine m;
+    leat_error err = {0};
+    char a[TEXT], b[TEXT];
+    if (leat_plan_text_make(facts, &p, &err) != 0) return cli_usage(c, "%s", err.message);
+    leat_plan_minhash_facts guide = {
+        .documents = p.documents, .dataset_bytes = facts->text_bytes, .memory_bytes = facts->memory_bytes};
+    if (leat_plan_minhash_make(&guide, &g, &err) != 0 ||
+        leat_plan_recommend(LEAT_PLAN_KIND_TEXT, facts->text_bytes, NULL, &m, &err) != 0)
+        return cli_usage(c, "%s", err.message);
+    bool fits = p.filter.fits && p.dedup.fits;
+    if (c->json) {
+        leat__buf out;
+        leat__json j;
+        begin_json(&j, &out);
+        leat__json_kbool(&j, "fits", fits);
+        leat__json_ku64(&j, "documents", p.documents);
+        stage_json(&j, "filter", &p.filter);
+        stage_json(&j, "dedup", &p.dedup);
+        leat__json_ku64(&j, "guide_bands_low", g.guide_bands_low);
+        leat__json_ku64(&j, "guide_bands_high", g.guide_bands_high);
+        leat__json_ku64(&j, "guide_all_bytes", g.guide_all_bytes);
+        leat__json_ku64(&j, "guide_bands_per_iteration", g.bands_per_iteration);
+        leat__json_ku64(&j, "guide_nodes_low", m.nodes_low);
+        leat__json_ku64(&j, "guide_nodes_high", m.nodes_high);
+        leat__json_kstr(&j, "source", p.source);
+        return finish_json(c, &j, fits ? CLI_OK : CLI_FIT);
+    }
+    cli_out(c, "%s of text, %s%s documents\n", gigabytes(facts->text_bytes, a),
+            facts->documents ? "" : "about ", leat__format_count((double)p.documents, b, TEXT));
+    cli_heading(c, "leat filter, all scores");
+    stage_rows(c, facts, &p.filter);
+    cli_heading(c, "leat dedup fuzzy");
+    stage_rows(c, facts, &p.dedup);
+    guide_rows(c, &g, &m);
+    if (fits) return CLI_OK;
+    if (p.documents > UINT32_MAX - 1)
+        return cli_failf(c, CLI_FIT, "a run takes at most %u documents: deduplicate in batches, with --index",
+                         UINT32_MAX - 1);
+    return cli_failf(c, CLI_FIT, "deduplication needs %s of memory", gigabytes(p.dedup.ram_bytes, a));
 }
 
 /* ---- --compare ---- */

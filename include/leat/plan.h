@@ -380,6 +380,40 @@ typedef struct leat_plan_stage {
 LEAT_API int leat_plan_stage_make(const char *name, uint64_t amount, const leat_plan_facts *facts,
                                   leat_plan_stage *stage, leat_error *err) LEAT_MUST_CHECK;
 
+/* Text curation with `leat filter` and `leat dedup fuzzy`. 0 means the default given. */
+typedef struct leat_plan_text_facts {
+    uint64_t text_bytes;          /* needed */
+    uint64_t documents;           /* text_bytes / 4000 */
+    uint64_t memory_bytes;        /* limit of a machine; no limit */
+    double disk_bytes_per_s;      /* that a machine's disk reads or writes; NVMe: 2.5e9 */
+    uint32_t cpus;                /* of a machine: 1 */
+    uint32_t nodes;               /* machines: 1. Deduplication uses one of them */
+    uint32_t bands, rows;         /* 14 of 8 */
+    uint32_t bands_per_iteration; /* all */
+} leat_plan_text_facts;
+
+typedef struct leat_plan_text_stage {
+    double seconds;
+    double cpu_seconds, disk_seconds; /* of a machine; the longer one limits */
+    double serial_seconds;            /* one thread, after them */
+    uint64_t ram_bytes;               /* least memory of a machine */
+    uint64_t work_bytes;              /* disk of a machine besides the output, while it runs */
+    uint64_t output_bytes;            /* of all machines */
+    uint32_t limit;                   /* leat_plan_resource: LEAT_PLAN_IO or LEAT_PLAN_CPU */
+    uint32_t passes;                  /* over the text */
+    uint32_t nodes;                   /* that share the work */
+    uint32_t fits;                    /* the memory, and the number of documents */
+} leat_plan_text_stage;
+
+typedef struct leat_plan_text {
+    uint64_t documents;
+    leat_plan_text_stage filter, dedup;
+    char source[512]; /* of the rates */
+} leat_plan_text;
+
+LEAT_API int leat_plan_text_make(const leat_plan_text_facts *facts, leat_plan_text *plan,
+                                 leat_error *err) LEAT_MUST_CHECK;
+
 typedef struct leat_plan_minhash_facts {
     uint64_t documents;
     uint64_t dataset_bytes;     /* 0 = not known: the guide's band table is not used */

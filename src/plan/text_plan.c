@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hours, memory and disk of text curation: rates of data/plan/costs.txt, and what the phases of
+ * src/curate hold and write for each document. docs/text-scale.md explains the model.
+ */
+#include "plan/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+
+#define DOCUMENT_BYTES 4000
+#define DISK_BYTES_PER_S 2.5e9
+#define FLOOR_BYTES (UINT64_C(48) << 20) /* chunks, workers, buffers of spilled files */
+#define RAM_PER_DOCUMENT 12              /* while clusters are made */
+#define RECORD_BYTES 12                  /* of a document in a band */
+#define SIDE_BYTES 48                    /* its id (24), where that ends, its decision, its edges */
+#define DOCUMENTS_MAX (UINT64_C(4294967294))
+/* 32 CPUs do the work of 25. Assumed: only two were measured. */
+#define CPU_SHARE (24.0 / 31)
+/* A further pass makes sketches again: measured share of a run's CPU time. */
+#define SKETCH_SHARE 0.6
+
+static const plan_text_cost *cost_of(const char *stage)
+{
+    for (size_t i = 0; i < LEAT_COUNT(plan_text_cost_rows); i++)
+        if (strcmp(plan_text_cost_rows[i].stage, stage) == 0) return &plan_text_cost_rows[i];
+    return NULL;
+}
+
+static void finish(const leat_plan_text_facts *f, leat_plan_text_stage *s)
+{
+    double both = LEAT_MAX(s->cpu_seconds, s->disk_seconds);
+    s->limit = s->disk_seconds > s->cpu_seconds ? LEAT_PLAN_IO : LEAT_PLAN_CPU;
+    if (s->serial_seconds > both) s->limit = LEAT_PLAN_CPU;
+    s->seconds = both + s->serial_seconds;
+    s->fits = f->memory_bytes == 0 || s->ram_bytes <= f->memory_bytes;
+}
+
+/* Files are independent: machines share them. */
+static void plan_filter(const leat_plan_text_facts *f, double cores, leat_plan_text_stage *s)
+{
+    const plan_text_cost *cost = cost_of("filter");
+    double text = (double)f->text_bytes;
+    *s = (leat_plan_text_stage){.ram_bytes = FLOOR_BYTES, .passes = 1, .nodes = f->nodes};
+    s->cpu_seconds = text / (cost->mb_per_cpu_s * 1e6) / cores / f->nodes;
+    s->disk_seconds = text * (1 + cost->kept) / f->disk_bytes_per_s / f->nodes;
+    s->output_bytes = (uint64_t)(text * cost->kept);
+    finish(f, s);
+}
+
+/* The text is read once for each group of bands and once to write; work files are written once and
+ * read twice. */
+static void plan_dedup(const leat_plan_text_facts *f, uint64_t documents, double cores,
+                       leat_plan_text_stage *s)
+{
+    const plan_text_cost *cost = cost_of("dedup");
+    double text = (double)f->text_bytes, n = (double)documents;
+    uint32_t groups = (uint32_t)leat__ceil_div(f->bands, f->bands_per_iteration);
+    double all = (double)f->bands * RECORD_BYTES + f->bands * f->rows + SIDE_BYTES;
+    *s = (leat_plan_text_stage){.passes = groups + 1, .nodes = 1};
+    s->cpu_seconds = text / (cost->mb_per_cpu_s * 1e6) / cores * (1 + SKETCH_SHARE * (groups - 1));
+    s->disk_seconds = (text * (groups + 1 + cost->kept) + 3 * all * n) / f->disk_bytes_per_s;
+    s->serial_seconds = n * cost->serial_us * 1e-6;
+    s->ram_bytes = FLOOR_BYTES + documents * RAM_PER_DOCUMENT;
+    s->work_bytes =
+        documents * ((uint64_t)f->bands_per_iteration * RECORD_BYTES + f->bands * f->rows + SIDE_BYTES);
+    s->output_bytes = (uint64_t)(text * cost->kept);
+    finish(f, s);
+    if (documents > DOCUMENTS_MAX) s->fits = 0;
+}
+
+int leat_plan_text_make(const leat_plan_text_facts *facts, leat_plan_text *plan, leat_error *err)
+{
+    LEAT_REQUIRE(facts != NULL && plan != NULL, err);
+    leat_plan_text_facts f = *facts;
+    *plan = (leat_plan_text){0};
+    if (f.text_bytes == 0) return leat__fail(err, LEAT_EINVAL, "the bytes of text are not given");
+    if (!(f.disk_bytes_per_s >= 0))
+        return leat__fail(err, LEAT_EINVAL, "disk: %g bytes per second", f.disk_bytes_per_s);
+    if (f.disk_bytes_per_s == 0) f.disk_bytes_per_s = DISK_BYTES_PER_S;
+    if (f.cpus == 0) f.cpus = 1;
+    if (f.nodes == 0) f.nodes = 1;
+    if (f.bands == 0) f.bands = 14;
+    if (f.rows == 0) f.rows = 8;
+    if (f.bands_per_iteration == 0) f.bands_per_iteration = f.bands;
+    if (f.bands_per_iteration > f.bands || f.bands > 256 || f.rows > 1024 || f.bands * f.rows > 1024)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%u of %u bands of %u at once: leat has at most 256 bands and 1024 values",
+                          f.bands_per_iteration, f.bands, f.rows);
+    uint64_t documents = f.documents ? f.documents : leat__ceil_div(f.text_bytes, DOCUMENT_BYTES);
+    double cores = 1 + CPU_SHARE * (f.cpus - 1);
+    plan->documents = documents;
+    plan_filter(&f, cores, &plan->filter);
+    plan_dedup(&f, documents, cores, &plan->dedup);
+    snprintf(plan->source, sizeof plan->source, "%s", PLAN_TEXT_COST_SOURCE);
+    return 0;
+}
