@@ -19,7 +19,8 @@ static const leat__param finding[] = {
     CLI_FLAG("normalize", 0, "exact: compare words only, without case, punctuation and white space"),
     CLI_CHOICE("level", 0, "document", "document|line|paragraph",
                "exact: take repeated lines or paragraphs out of the texts instead of whole documents"),
-    CLI_INT("words", 0, "0", 0, 64, "N", "fuzzy: words of a shingle, 0 = 5"),
+    CLI_INT("words", 0, "0", 0, 4096, "N",
+            "fuzzy: words of a shingle, 0 = 5; substring: words that must be equal, 0 = 50"),
     CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
     CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
@@ -91,7 +92,7 @@ static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t doc
 static void fill(cli *c, leat_dedup_opts *o)
 {
     leat_dedup_opts_init(o);
-    o->kind = leat__str_eq(cli_arg(c, 0), "exact") ? LEAT_DEDUP_EXACT : LEAT_DEDUP_FUZZY;
+    o->kind = leat__str_eq(cli_arg(c, 0), "fuzzy") ? LEAT_DEDUP_FUZZY : LEAT_DEDUP_EXACT;
     o->output = cli_str(c, "output");
     o->normalize = cli_flag(c, "normalize");
     o->shingle_words = (uint32_t)cli_int(c, "words");
@@ -105,7 +106,8 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->keep_field = cli_str(c, "keep-field");
     o->plan_only = cli_flag(c, "plan");
     o->index = cli_flag(c, "index");
-    o->level = (uint32_t)cli_choice(c, "level");
+    o->level = leat__str_eq(cli_arg(c, 0), "substring") ? LEAT_LEVEL_SUBSTRING
+                                                         : (uint32_t)cli_choice(c, "level");
     o->report = cli_str(c, "report");
     o->against = cli_str(c, "against");
     o->text_field = cli_str(c, "text-field");
@@ -142,7 +144,7 @@ static void print_plan(cli *c, const leat_dedup_stats *st)
 
 static void print_text(cli *c, const leat_dedup_stats *st)
 {
-    char in[24], took[24], disk[24];
+    char in[24], took[24], disk[24], words[160];
     cli_out(c, "%llu documents: %llu kept, %llu removed in %llu clusters",
             (unsigned long long)st->documents, (unsigned long long)st->kept,
             (unsigned long long)st->removed, (unsigned long long)st->clusters);
@@ -159,14 +161,20 @@ static void print_text(cli *c, const leat_dedup_stats *st)
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0,
             (unsigned long long)st->candidates, (unsigned long long)st->verified,
             leat__format_bytes(st->disk_bytes, disk, sizeof disk));
+    if (st->load.limit) cli_out(c, "%s\n", leat__text_load_words(&st->load, words));
 }
 
 static void print_pieces(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
 {
     char in[24], out[24], took[24];
-    cli_out(c, "%llu %s: %llu removed (%s) from %llu of %llu documents; nothing is left of %llu\n",
-            (unsigned long long)st->pieces, o->level == LEAT_LEVEL_LINE ? "lines" : "paragraphs",
-            (unsigned long long)st->pieces_removed,
+    if (o->level == LEAT_LEVEL_SUBSTRING)
+        cli_out(c, "%llu sequences of words: %llu spans removed", (unsigned long long)st->pieces,
+                (unsigned long long)st->pieces_removed);
+    else
+        cli_out(c, "%llu %s: %llu removed", (unsigned long long)st->pieces,
+                o->level == LEAT_LEVEL_LINE ? "lines" : "paragraphs",
+                (unsigned long long)st->pieces_removed);
+    cli_out(c, " (%s) from %llu of %llu documents; nothing is left of %llu\n",
             leat__format_bytes(st->bytes_removed, out, sizeof out), (unsigned long long)st->changed,
             (unsigned long long)st->documents, (unsigned long long)st->removed);
     cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n",
@@ -211,6 +219,8 @@ static int run(cli *c)
     if (leat__str_eq(cli_arg(c, 0), "images")) return dedup_images(c, inputs, (uint32_t)(n - 1));
     if (leat__str_eq(cli_arg(c, 0), "semantic")) return dedup_semantic(c, (uint32_t)(n - 1));
     fill(c, &o);
+    if (leat__str_eq(cli_arg(c, 0), "substring") && cli_given(c, "level"))
+        return cli_usage(c, "--level is for exact, not for substring");
     if (o.compatible && o.threshold == 0 && cli_given(c, "clusters") && !o.clusters)
         return cli_usage(c, "--compatible makes components: --clusters star needs a --threshold");
     watch w = {.c = c};
@@ -233,6 +243,8 @@ const cli_command cli_cmd_dedup = {
         (const cli_example[]){{"leat dedup exact crawl -o unique", "equal texts"},
                               {"leat dedup exact crawl -o unique --level paragraph",
                                "take repeated paragraphs out of the texts"},
+                              {"leat dedup substring crawl -o unique --words 50",
+                               "take out 50 and more words that occurred before"},
                               {"leat dedup fuzzy crawl/*.jsonl.zst -o unique --memory 4G",
                                "similar texts, within 4 GiB of memory"},
                               {"leat dedup fuzzy crawl -o unique --chars 24 --bands 20 --rows 13",
@@ -261,6 +273,9 @@ const cli_command cli_cmd_dedup = {
                    "not fit the memory limit is on disk, in DIR/.leat-work; an interrupted run is "
                    "continued from there with "
                    "--resume. The output is the same for any number of threads and any memory limit.\n\n"
+                   "Substring: sequences of words that occurred before, in the same or an earlier "
+                   "document, are taken out of the texts, without regard to case, punctuation and "
+                   "white space; DIR/changed.jsonl has a line for each changed document.\n\n"
                    "Images: IN are packs, their columns of leat check, or other sources. PACK gets a row per "
                    "image of all inputs with its cluster and whether it is kept; no image is removed. Pairs "
                    "are found by descriptors and compared by their thumbnails: duplicates from a similarity "
@@ -272,8 +287,8 @@ const cli_command cli_cmd_dedup = {
     .args =
         (const cli_arg_spec[]){
             {.name = "KIND",
-             .choices = "exact|fuzzy|images|semantic",
-             .help = "equal or similar texts, images, or vectors"},
+             .choices = "exact|fuzzy|substring|images|semantic",
+             .help = "equal or similar texts, equal parts of texts, images, or vectors"},
             {.name = "IN",
              .path = true,
              .many = true,
@@ -313,13 +328,18 @@ const cli_command cli_cmd_dedup = {
                               {"plan_memory", "least memory for them; vectors: bytes planned"},
                               {"plan_disk", "disk for them besides the output"},
                               {"disk_bytes", "disk used besides the output"},
+                              {"limit", "of the passes over the text: reading, cpus, writing or memory"},
+                              {"read_share", "share of their time in which the reading thread was busy"},
+                              {"work_share", "in which the worker threads were busy"},
+                              {"write_share", "in which results were merged or written"},
+                              {"memory_share", "in which work waited only for memory"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"resumed", "1 when an interrupted run was continued"},
                               {"against", "documents of the index of --against"},
                               {"removed_against", "documents removed for one of these"},
                               {"index_bytes", "bytes of the index that was saved"},
-                              {"pieces", "lines or paragraphs that are not blank (--level)"},
-                              {"pieces_removed", "of these, repeated ones that were taken out"},
+                              {"pieces", "lines or paragraphs (--level), or sequences of words"},
+                              {"pieces_removed", "repeated ones that were taken out; spans of words"},
                               {"bytes_removed", "bytes of text that were taken out"},
                               {"changed", "documents that lost a line or paragraph"},
                               {"seconds", "time taken by this run"},

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "curate/filter_run.h"
+#include "curate/text_flow.h"
 
 static const leat__param filtering[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write kept documents, reasons, bad lines and the report here"),
@@ -143,7 +144,7 @@ static void fill(cli *c, leat_filter_opts *o)
 
 static void print_text(cli *c, const leat_filter_stats *st)
 {
-    char in[24], took[24];
+    char in[24], took[24], words[160];
     cli_out(c, "%llu documents: %llu kept, %llu dropped", (unsigned long long)st->documents,
             (unsigned long long)st->kept, (unsigned long long)st->dropped);
     if (st->bad) cli_out(c, "; %llu bad lines", (unsigned long long)st->bad);
@@ -151,6 +152,7 @@ static void print_text(cli *c, const leat_filter_stats *st)
             leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
+    if (st->load.limit) cli_out(c, "%s\n", leat__text_load_words(&st->load, words));
     bool heading = false;
     for (uint32_t i = 0; i < st->rule_count; i++) {
         const leat_filter_rule *r = &st->rules[i];
@@ -299,6 +301,11 @@ const cli_command cli_cmd_filter = {
                               {"rules[].first", "documents for which it is the first violated rule"},
                               {"kind", "with --look, one line per document: kept, dropped or borderline"},
                               {"id", "with --look: its id; and kept, rules and text"},
+                              {"limit", "largest of the shares: reading, cpus, writing, memory"},
+                              {"read_share", "share of the time in which the reading thread was busy"},
+                              {"work_share", "in which the worker threads were busy"},
+                              {"write_share", "in which results were written"},
+                              {"memory_share", "in which work waited only for memory"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"seconds", "time taken"},
                               {"cpu_seconds", "CPU time taken"},

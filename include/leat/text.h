@@ -108,6 +108,23 @@ LEAT_API void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struc
 
 #define LEAT_FILTER_RULES_MAX 192
 
+typedef enum leat_text_limit {
+    LEAT_TEXT_LIMIT_NONE = 0, /* nothing was read */
+    LEAT_TEXT_LIMIT_READING = 1,
+    LEAT_TEXT_LIMIT_CPUS = 2,
+    LEAT_TEXT_LIMIT_WRITING = 3,
+    LEAT_TEXT_LIMIT_MEMORY = 4
+} leat_text_limit;
+
+/* What limited the passes over the text. Shares of their time in which the reading thread was busy,
+ * the worker threads were (their mean), results were written or merged, and work waited only for
+ * memory. */
+typedef struct leat_text_load {
+    double read, work, write, memory;
+    uint32_t limit; /* leat_text_limit: the largest share */
+    uint32_t reserved;
+} leat_text_load;
+
 typedef struct leat_filter_rule {
     char name[48];    /* "words.min" */
     char profile[32]; /* "" = of `set` */
@@ -131,6 +148,7 @@ typedef struct leat_filter_stats {
     double seconds, cpu_seconds;
     leat_filter_rule rules[LEAT_FILTER_RULES_MAX];
     char columns_missing[512]; /* columns that no kept document has, with commas between; "" = none */
+    leat_text_load load;
 } leat_filter_stats;
 
 /* Filters. stats may be NULL. LEAT_EEXIST when the folder has the output of an earlier run. */
@@ -173,7 +191,8 @@ typedef enum leat_dedup_keep {
 typedef enum leat_dedup_level {
     LEAT_LEVEL_DOCUMENT = 0,
     LEAT_LEVEL_LINE = 1,     /* exact: removes repeated lines from the texts */
-    LEAT_LEVEL_PARAGRAPH = 2 /* exact: the same for paragraphs, which blank lines separate */
+    LEAT_LEVEL_PARAGRAPH = 2, /* exact: the same for paragraphs, which blank lines separate */
+    LEAT_LEVEL_SUBSTRING = 3  /* exact: removes sequences of shingle_words words that occurred before */
 } leat_dedup_level;
 
 /* Whose MinHash signatures are made. */
@@ -196,7 +215,7 @@ typedef struct leat_dedup_opts {
     const char *keep_field; /* with LEAT_KEEP_FIELD */
     uint32_t kind;          /* leat_dedup_kind; needed */
     uint32_t normalize;     /* exact: 1 = letters, digits and words only, small letters */
-    uint32_t shingle_words; /* fuzzy: 5; 0 with shingle_chars */
+    uint32_t shingle_words; /* fuzzy: 5; 0 with shingle_chars. LEAT_LEVEL_SUBSTRING: 50 */
     uint32_t shingle_chars; /* fuzzy: shingles of characters instead */
     uint32_t bands, rows;   /* fuzzy: 14 of 8 */
     double threshold;       /* fuzzy: least similarity of duplicates, 0.7 */
@@ -253,10 +272,12 @@ typedef struct leat_dedup_stats {
     uint64_t resumable; /* 1 = the run failed and can be resumed */
     uint64_t against, removed_against; /* documents of the index; removed for one of these */
     uint64_t index_bytes;              /* of the index that was saved */
-    /* With lines or paragraphs. `removed` then counts documents without any text left. */
-    uint64_t pieces, pieces_removed; /* lines or paragraphs that are not blank; repeated ones */
+    /* With lines, paragraphs or substrings. `removed` then counts documents without any text left. */
+    uint64_t pieces, pieces_removed; /* lines or paragraphs that are not blank; repeated ones.
+                                      * Substrings: sequences of so many words; spans cut out */
     uint64_t bytes_removed;          /* of the texts */
     uint64_t changed;                /* documents that lost a piece */
+    leat_text_load load;
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does

@@ -17,6 +17,7 @@ _CLUSTERS = {"star": 0, "components": 1}
 _KEEP = {"first": 0, "longest": 1, "field": 2}
 _COMPATIBLE = {"none": 0, "datasketch": 1, "datasketch-legacy": 2, "datatrove": 3}
 _LEVELS = {"document": 0, "line": 1, "paragraph": 2}
+_SUBSTRING = 3
 _POLICIES = {"skip": 0, "fail": 1}
 _FLAGS = {"force": "replace", "plan": "plan_only"}  # their names in C
 
@@ -122,9 +123,9 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
     Parameters
         source: JSONL files (plain, .gz, .zst), folders or patterns
         output: folder for kept documents, clusters, bad lines and the report
-        kind: "exact" (equal texts) or "fuzzy" (similar shingles)
+        kind: "exact" (equal texts), "fuzzy" (similar shingles) or "substring" (sequences of words that occurred before are cut out)
         normalize: exact: compare words only, without case, punctuation and white space
-        words, chars: fuzzy: words of a shingle (5), or shingles of characters instead
+        words, chars: fuzzy: words of a shingle (5), or shingles of characters instead; substring: words of a sequence (50)
         bands, rows: fuzzy: bands of a sketch (14) and values of a band (8)
         threshold: fuzzy: least estimated Jaccard similarity (0.7)
         clusters: "star": every removed document is similar to the kept one; "components": chains count
@@ -142,16 +143,20 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         against: output folder of an earlier run with `index`: also remove what is like its documents
         others: as in `filter_text`
     """
+    _check.one_of("kind", kind, {"exact": 0, "fuzzy": 1, "substring": 2})
+    depth = _check.one_of("level", level, _LEVELS)
+    if kind == "substring" and depth:
+        raise ArgumentError("level: goes with kind=\"exact\", not with substring")
     numbers = dict(words=words, chars=chars, bands=bands, rows=rows, threads=threads,
                    bands_per_iteration=bands_per_iteration)
     sizes = dict(memory=memory, shard_bytes=shard_bytes, max_document=max_document, checkpoint=checkpoint)
     flags = dict(normalize=normalize, force=force, resume=resume, plan=plan, index=index)
     answer, _ = _run(
         progress, _leat.dedup_text, _check.paths("source", source), _check.utf8_path("output", output),
-        kind=_check.one_of("kind", kind, {"exact": 1, "fuzzy": 2}),
+        kind=2 if kind == "fuzzy" else 1,
         threshold=_check.real("threshold", threshold, 0, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
-        level=_check.one_of("level", level, _LEVELS), report=_pages(report),
+        level=_SUBSTRING if kind == "substring" else depth, report=_pages(report),
         compatible=_check.one_of("compatible", compatible, _COMPATIBLE),
         against=None if against is None else _check.utf8_path("against", against),
         keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),

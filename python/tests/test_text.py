@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -191,3 +193,42 @@ def test_dedup_compatible(docs, tmp_path):
     assert report["candidates"] == report["verified"] > 0
     checked = leat.dedup_text(docs, tmp_path / "v", compatible="datasketch", threshold=0.99)
     assert checked["removed"] < report["removed"]
+
+
+def _without_repeats(texts, n):
+    """What `leat dedup substring` leaves, in plain Python."""
+    first, number, out = {}, 0, []
+    for text in texts:
+        words = list(re.finditer("[A-Za-z0-9]+", text))
+        names = [word.group().lower() for word in words]
+        gone = [False] * len(words)
+        for i in range(len(words) - n + 1):
+            if number + i - first.setdefault(tuple(names[i:i + n]), number + i) >= n:
+                gone[i:i + n] = [True] * n
+        number += max(0, len(words) - n + 1) + n
+        parts, start, i = [], 0, 0
+        while i < len(words):
+            if not gone[i]:
+                i += 1
+                continue
+            parts.append(text[start:words[i].start()])
+            while i < len(words) and gone[i]:
+                i += 1
+            start = words[i].start() if i < len(words) else len(text)
+        parts.append(text[start:])
+        rest = "\n".join(part for part in parts if part)
+        out.append(None if words and all(gone) else rest.rstrip() if words and gone[-1] else rest)
+    return out
+
+
+def test_dedup_substring(tmp_path):
+    rng = random.Random(4)
+    texts = ["".join(rng.choice("aabc") + rng.choice([" ", ", ", "\n", "  "]) for _ in range(rng.randint(0, 60))) for _ in range(300)]
+    rows = [{"id": i, "text": text} for i, text in enumerate(texts)]
+    for n in (3, 6, 10):
+        report = leat.dedup_text(write(tmp_path / "in.jsonl", rows), tmp_path / f"n{n}", kind="substring", words=n, threads=n % 3 + 1)
+        want = [{"id": i, "text": text} for i, text in enumerate(_without_repeats(texts, n)) if text is not None]
+        assert read(tmp_path / f"n{n}" / "kept-00000.jsonl") == want and report["kept"] == len(want) and report["pieces_removed"] > 0
+    with pytest.raises(leat.ArgumentError, match="level"):
+        leat.dedup_text(tmp_path / "in.jsonl", tmp_path / "x", kind="substring", level="line")
+    assert leat.dedup_text(tmp_path / "in.jsonl", tmp_path / "p", kind="substring", plan=True)["plan_disk"] > 0

@@ -65,6 +65,7 @@ typedef struct leat__dedup {
     leat__text_files files;
     leat__line_names names;
     leat__text_pass pass;
+    leat__text_meter meter; /* of all passes */
     uint64_t memory;
     bool fuzzy;
     uint32_t bands, rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deduplication of lines and paragraphs in three steps:
+ * Deduplication of lines, paragraphs and substrings in three steps:
  *
  *   hash    one pass over the text: the 128-bit hash of every piece and its number, in the order
  *           of the text, to files by hash
@@ -11,12 +11,17 @@
  *
  * Bits form a set and numbers follow the text, so the output does not depend on threads or
  * memory.
+ *
+ * The pieces of substrings are the sequences of N words that begin at each word of a text. A
+ * sequence that overlaps the first equal one is not a repetition: of a text that repeats one word,
+ * N words stay. Numbers of different documents differ by N at least, so that they never overlap.
  */
 #include "curate/dedup_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -25,9 +30,11 @@
 
 #define BLOCK 4096u /* records */
 #define SLICES_MAX (1u << 20)
+#define LARGE (256u << 10)
 #define REPORT_BYTES 256 /* of what is reported about a line */
 
 enum { OUT_KEPT, OUT_CHANGED, OUT_BAD };
+enum { OUT_COUNTS = 1 }; /* of the first pass: sequences of each document */
 enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_PIECES, N_KEPT, N_CHANGED, N_REMOVED, N_BYTES };
 
 typedef struct record {
@@ -42,7 +49,9 @@ typedef struct start {
 typedef struct lines {
     leat__dedup *d;
     leat__spill part;
-    uint64_t pieces;
+    uint64_t pieces; /* numbers given */
+    uint64_t gaps;   /* of these, numbers between documents */
+    uint32_t window; /* words of a sequence, 0 = lines or paragraphs */
     start *starts;
     size_t chunks, capacity;
     uint8_t *removed; /* bit per piece */
@@ -118,9 +127,17 @@ static void teardown(void *cookie, void *ctx)
     leat__free(w);
 }
 
+/* A hash takes 16 bytes, a word 2 at least; a buffer doubles when it grows. */
+uint64_t leat__dedup_lines_need(void *cookie, uint64_t longest)
+{
+    return 32 * longest + 16 * LEAT__CHUNK_BYTES;
+}
+
 /* A hash takes 16 bytes, the shortest line of a text 3. */
 static uint64_t need(void *cookie, uint64_t longest)
 {
+    const lines *l = cookie;
+    if (l->window) return leat__dedup_lines_need(NULL, longest);
     return 16 * longest + 16 / 3 * LEAT__CHUNK_BYTES + LEAT__CHUNK_BYTES;
 }
 
@@ -155,11 +172,34 @@ static int hash_piece(const lines *l, worker *w, const leat__piece *p, leat__has
     return 0;
 }
 
-static int hash_document(lines *l, worker *w, leat__chunk *c, const leat__record_fields *r,
-                         leat_error *err)
+/* The words of w->text, in the sketcher; *count sequences begin in it. */
+static int find_windows(const lines *l, worker *w, uint32_t *count, leat_error *err)
 {
-    uint64_t before = c->count[N_PIECES];
-    LEAT_TRY(take_text(w, c, r, err));
+    uint32_t n;
+    LEAT_TRY(leat__sketcher_reserve(&w->sketcher, w->text.len, err));
+    memcpy(w->sketcher.text, w->text.data, w->text.len);
+    LEAT_TRY(leat__sketcher_shingles(&w->sketcher, w->text.len, &n, err));
+    n = w->sketcher.word_count;
+    *count = n < l->window ? 0 : n - l->window + 1;
+    return 0;
+}
+
+static int hash_windows(const lines *l, worker *w, leat__chunk *c, leat_error *err)
+{
+    uint32_t count;
+    LEAT_TRY(find_windows(l, w, &count, err));
+    for (uint32_t i = 0; i < count; i++) {
+        leat__hash128 h = leat__hash128_of(w->sketcher.word_hash + i, l->window * sizeof(uint64_t), 0);
+        leat__buf_append(&c->out[0], &h.low, 8);
+        leat__buf_append(&c->out[0], &h.high, 8);
+    }
+    leat__buf_append(&c->out[OUT_COUNTS], &count, sizeof count);
+    c->count[N_PIECES] += count;
+    return 0;
+}
+
+static int hash_pieces(const lines *l, worker *w, leat__chunk *c, leat_error *err)
+{
     for (size_t at = 0; at < w->text.len;) {
         leat__hash128 h;
         bool any;
@@ -173,6 +213,15 @@ static int hash_document(lines *l, worker *w, leat__chunk *c, const leat__record
         }
         at = p.next;
     }
+    return 0;
+}
+
+static int hash_document(lines *l, worker *w, leat__chunk *c, const leat__record_fields *r,
+                         leat_error *err)
+{
+    uint64_t before = c->count[N_PIECES];
+    LEAT_TRY(take_text(w, c, r, err));
+    LEAT_TRY(l->window ? hash_windows(l, w, c, err) : hash_pieces(l, w, c, err));
     c->count[N_DOCUMENTS]++;
     c->count[N_TEXT] += w->text.len;
     c->count[N_EMPTY] += c->count[N_PIECES] == before;
@@ -194,6 +243,14 @@ static int check_long(const lines *l, const leat__chunk *c, uint64_t number, uin
                       leat__format_bytes(d->memory, limit, sizeof limit));
 }
 
+/* Memory for the words of a large document is not kept. */
+static int shrink(const lines *l, worker *w, const leat__chunk *c, leat_error *err)
+{
+    if (!l->window || c->longest <= LARGE) return 0;
+    leat__sketcher_reset(&w->sketcher);
+    return leat__sketcher_init(&w->sketcher, 1, 0, err);
+}
+
 static int hash_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
 {
     lines *l = cookie;
@@ -213,7 +270,10 @@ static int hash_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
                               l->d->files.path[c->file], (unsigned long long)line.number,
                               (unsigned long long)(line.offset + where), wrong);
     }
-    return c->out[0].status == 0 ? 0 : leat__fail_nomem(err, c->out[0].len, "results");
+    LEAT_TRY(shrink(l, ctx, c, err));
+    return c->out[0].status == 0 && c->out[OUT_COUNTS].status == 0
+               ? 0
+               : leat__fail_nomem(err, c->out[0].len, "results");
 }
 
 static int note_start(lines *l, const leat__chunk *c, leat_error *err)
@@ -229,17 +289,32 @@ static int note_start(lines *l, const leat__chunk *c, leat_error *err)
     return 0;
 }
 
+/* The hashes of a document (of a chunk of documents, for lines) to the files. */
+static int put_records(lines *l, const char *hashes, uint64_t n, leat_error *err)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        record r = {.piece = l->pieces++};
+        memcpy(&r, hashes + 16 * i, 16);
+        if (r.low == 0 && r.high == 0) r.low = 1; /* zero marks an empty slot of the table */
+        LEAT_TRY(leat__spill_put(&l->part, (uint32_t)((r.high >> 32) * l->part.count >> 32), &r,
+                                 sizeof r, err));
+    }
+    l->pieces += l->window;
+    l->gaps += l->window;
+    return 0;
+}
+
 static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
 {
     lines *l = cookie;
     leat__dedup_state *st = &l->d->st;
+    uint64_t documents = l->window ? c->count[N_DOCUMENTS] : 1, at = 0;
     LEAT_TRY(note_start(l, c, err));
-    for (uint64_t i = 0; i < c->count[N_PIECES]; i++) {
-        record r = {.piece = l->pieces++};
-        memcpy(&r, c->out[0].data + 16 * i, 16);
-        if (r.low == 0 && r.high == 0) r.low = 1; /* zero marks an empty slot of the table */
-        LEAT_TRY(leat__spill_put(&l->part, (uint32_t)((r.high >> 32) * l->part.count >> 32), &r,
-                                 sizeof r, err));
+    for (uint64_t i = 0; i < documents; i++) {
+        uint64_t n = l->window ? leat__load_u32(c->out[OUT_COUNTS].data + 4 * i)
+                                : c->count[N_PIECES];
+        LEAT_TRY(put_records(l, c->out[0].data + 16 * at, n, err));
+        at += n;
     }
     st->documents += c->count[N_DOCUMENTS];
     st->text_bytes += c->count[N_TEXT];
@@ -267,8 +342,10 @@ static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error
     pass->teardown = teardown;
     pass->ram = 2u << 20;
     pass->need = need;
+    if (l->window) pass->bytes_out = leat__dedup_lines_need(NULL, 0) + 3 * LEAT__CHUNK_BYTES;
     pass->per_line = REPORT_BYTES;
     pass->tell = tell;
+    pass->meter = &d->meter;
     leat__text_files_rewind(&d->files);
     int rc = leat_budget_open(&budget, memory, err);
     if (rc == 0)
@@ -299,14 +376,17 @@ static int hash_all(lines *l, leat_error *err)
 
 /* ---- mark ---- */
 
-/* Adds the hash; false when the table is full. *seen when it was known. */
+/* Adds the hash; false when the table is full. *seen when it was known, and is not overlapped. */
 static bool enter(lines *l, const record *r, bool *seen)
 {
     uint64_t mask = l->slots - 1;
     for (uint64_t i = leat__mix64(r->low) & mask;; i = (i + 1) & mask) {
         record *slot = &l->table[i];
         *seen = slot->low == r->low && slot->high == r->high;
-        if (*seen) return true;
+        if (*seen) {
+            *seen = r->piece - slot->piece >= l->window;
+            return true;
+        }
         if (slot->low != 0 || slot->high != 0) continue;
         if (l->used >= l->slots - l->slots / 4) return false;
         *slot = *r;
@@ -361,7 +441,7 @@ static int mark_all(lines *l, leat_error *err)
     leat__dedup *d = l->d;
     uint64_t bits = l->pieces / 8 + 1, most = 0;
     if (bits > d->memory / 2)
-        return leat__fail(err, LEAT_EBUDGET, "%llu lines need at least %llu MiB of memory",
+        return leat__fail(err, LEAT_EBUDGET, "%llu lines or words need at least %llu MiB of memory",
                           (unsigned long long)l->pieces, (unsigned long long)(bits >> 19) + 1);
     for (uint32_t i = 0; i < l->part.count; i++)
         most = LEAT_MAX(most, l->part.length[i] / sizeof(record));
@@ -393,6 +473,49 @@ static uint64_t first_piece(const lines *l, uint64_t document)
     return l->starts[low].piece;
 }
 
+static bool is_removed(const lines *l, uint64_t piece)
+{
+    return l->removed[piece / 8] >> piece % 8 & 1;
+}
+
+/* Adds a part of the text, after a line feed if it is not the first. */
+static void keep_text(worker *w, size_t from, size_t to)
+{
+    if (from == to) return;
+    if (w->now.len > 0) leat__buf_putc(&w->now, '\n');
+    leat__buf_append(&w->now, w->text.data + from, to - from);
+}
+
+/* As cut_text, for substrings. A line feed takes the place of a span between two parts. */
+static int cut_windows(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, uint64_t *words,
+                       uint64_t *removed, uint64_t *spans, leat_error *err)
+{
+    uint32_t count, end = 0; /* the word after the sequences so far */
+    size_t from = 0;
+    LEAT_TRY(find_windows(l, w, &count, err));
+    const uint32_t *bounds = w->sketcher.bounds;
+    *words = w->sketcher.word_count;
+    *removed = *spans = 0;
+    leat__buf_clear(&w->now);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_removed(l, *piece + i)) continue;
+        uint32_t first = LEAT_MAX(i, end);
+        if (i > end || *spans == 0) {
+            keep_text(w, from, bounds[2 * i]);
+            ++*spans;
+        }
+        end = i + l->window;
+        *removed += end - first;
+        from = end < *words ? bounds[2 * end] : w->text.len;
+    }
+    keep_text(w, from, w->text.len);
+    while (from == w->text.len && w->now.len > 0 && is_blank((uint8_t)w->now.data[w->now.len - 1]))
+        w->now.len--;
+    c->count[N_BYTES] += w->text.len - LEAT_MIN(w->now.len, w->text.len);
+    *piece += count + l->window;
+    return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");
+}
+
 /* Writes the remaining text to w->now; counts its pieces. */
 static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, uint64_t *pieces,
                     uint64_t *removed, leat_error *err)
@@ -407,7 +530,7 @@ static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, 
         bool any;
         leat__piece p = leat__piece_at(text, len, at, l->d->opts->level);
         LEAT_TRY(hash_piece(l, w, &p, &h, &any, err));
-        last = any && l->removed[*piece / 8] >> *piece % 8 & 1;
+        last = any && is_removed(l, *piece);
         if (!last) leat__buf_append(&w->now, text + at, p.next - at);
         else c->count[N_BYTES] += p.next - at;
         *piece += any;
@@ -424,12 +547,13 @@ static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, 
 static int write_document(const lines *l, worker *w, leat__chunk *c, const leat__line *line,
                           const leat__record_fields *r, uint64_t *piece, leat_error *err)
 {
-    uint64_t pieces, removed;
+    uint64_t pieces, removed, spans = 0; /* pieces: words, for substrings */
     LEAT_TRY(take_text(w, c, r, err));
-    LEAT_TRY(cut_text(l, w, c, piece, &pieces, &removed, err));
+    LEAT_TRY(l->window ? cut_windows(l, w, c, piece, &pieces, &removed, &spans, err)
+                       : cut_text(l, w, c, piece, &pieces, &removed, err));
     bool keep = removed < pieces || pieces == 0;
     c->count[N_KEPT] += keep;
-    c->count[N_REMOVED] += removed;
+    c->count[N_REMOVED] += l->window ? spans : removed;
     if (removed == 0) {
         leat__buf_append(&c->out[OUT_KEPT], line->text, line->len);
         leat__buf_putc(&c->out[OUT_KEPT], '\n');
@@ -440,8 +564,9 @@ static int write_document(const lines *l, worker *w, leat__chunk *c, const leat_
     c->count[N_CHANGED]++;
     leat__buf_puts(out, "{\"id\":");
     leat__line_id_json(&l->d->names, c, line, r, out);
-    leat__buf_printf(out, ",\"pieces\":%llu,\"removed\":%llu,\"kept\":%s}\n",
-                     (unsigned long long)pieces, (unsigned long long)removed, keep ? "true" : "false");
+    leat__buf_printf(out, ",\"%s\":%llu,\"removed\":%llu,\"kept\":%s}\n",
+                     l->window ? "words" : "pieces", (unsigned long long)pieces,
+                     (unsigned long long)removed, keep ? "true" : "false");
     return 0;
 }
 
@@ -467,6 +592,7 @@ static int write_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
         leat__line_bad_json(&l->d->names, c->file, line.number, line.offset + where, wrong,
                             &c->out[OUT_BAD]);
     }
+    LEAT_TRY(shrink(l, ctx, c, err));
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
         if (c->out[i].status != 0) return leat__fail_nomem(err, c->out[i].len, "results");
     return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)l->d->opts->compress, err);
@@ -504,7 +630,7 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__shards_commit(&l->changed, err));
     LEAT_TRY(leat__shards_commit(&l->bad, err));
     d->stats->removed = d->st.documents - d->stats->kept;
-    d->stats->pieces = l->pieces;
+    d->stats->pieces = l->pieces - l->gaps;
     d->stats->shards = l->kept.count;
     d->stats->bytes_out = l->kept.bytes;
     return 0;
@@ -512,7 +638,7 @@ static int write_all(lines *l, leat_error *err)
 
 int leat__dedup_lines(leat__dedup *d, leat_error *err)
 {
-    lines l = {.d = d};
+    lines l = {.d = d, .window = d->opts->level == LEAT_LEVEL_SUBSTRING ? d->opts->shingle_words : 0};
     d->bytes_done = 0;
     int rc = hash_all(&l, err);
     if (rc == 0) rc = mark_all(&l, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exact deduplication of lines or paragraphs instead of documents. Each line (paragraph) that
- * occurred before, in the same or an earlier document, is removed from its text.
+ * Exact deduplication of lines, paragraphs or substrings instead of documents. Each line
+ * (paragraph, sequence of so many words) that occurred before, in the same or an earlier document,
+ * is removed from its text.
  */
 #ifndef LEAT_CURATE_DEDUP_LINES_H
 #define LEAT_CURATE_DEDUP_LINES_H
@@ -16,6 +17,9 @@ typedef struct leat__piece {
 
 /* The piece that begins at `at` < len. */
 leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t level);
+
+/* Memory for a line of this length, when its substrings are compared; the cookie is not used. */
+uint64_t leat__dedup_lines_need(void *cookie, uint64_t longest);
 
 /* All passes of a run with opts->level. */
 int leat__dedup_lines(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;

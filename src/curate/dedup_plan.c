@@ -16,7 +16,9 @@
 #define COMPRESSED 4 /* text bytes per byte of a compressed file, assumed */
 #define ID_BYTES 24  /* of an id, assumed */
 #define FLOOR (48u << 20)
+#define WORDS_FLOOR (80u << 20) /* of substrings: hashes take more than their text */
 #define PIECE_BYTES 40 /* of a line, assumed */
+#define WORD_BYTES 6   /* with what separates words, assumed */
 
 static bool is_compressed(const char *path)
 {
@@ -70,9 +72,12 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
     st->plan_documents = documents;
     st->plan_disk = documents * per_document;
     st->plan_memory = FLOOR + documents * (d->opts->keep != LEAT_KEEP_FIRST ? 20 : 12);
-    if (d->opts->level != LEAT_LEVEL_DOCUMENT) { /* 24 bytes and one bit for each line */
-        st->plan_disk = text / PIECE_BYTES * 24;
-        st->plan_memory = FLOOR + text / PIECE_BYTES / 8;
+    if (d->opts->level != LEAT_LEVEL_DOCUMENT) { /* 24 bytes and one bit for each line, or word */
+        bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
+        uint64_t pieces = text / (words ? WORD_BYTES : PIECE_BYTES);
+        st->plan_disk = pieces * 24;
+        st->plan_memory = (words ? WORDS_FLOOR : FLOOR) +
+                          (pieces + (words ? documents * d->opts->shingle_words : 0)) / 8;
     }
     if (st->plan_memory > d->memory)
         return leat__fail(err, LEAT_EBUDGET, "about %llu documents need %s of memory, the limit is %s",

@@ -20,6 +20,8 @@
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
 #define CHECKPOINT (UINT64_C(512) << 20)
 #define EXACT_BYTES 16
+#define SUBSTRING_WORDS 50
+#define SUBSTRING_MAX 4096
 
 void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size)
 {
@@ -58,13 +60,31 @@ static int check_fuzzy(leat_dedup_opts *o, leat_error *err)
 static int check_level(const leat_dedup_opts *o, leat_error *err)
 {
     if (o->level == LEAT_LEVEL_DOCUMENT) return 0;
-    if (o->level > LEAT_LEVEL_PARAGRAPH)
+    if (o->level > LEAT_LEVEL_SUBSTRING)
         return leat__fail(err, LEAT_EINVAL, "level: %u is not valid", o->level);
     if (o->kind != LEAT_DEDUP_EXACT)
-        return leat__fail(err, LEAT_EINVAL, "lines and paragraphs go with exact deduplication");
+        return leat__fail(err, LEAT_EINVAL,
+                          "lines, paragraphs and substrings go with exact deduplication");
     if (o->keep != LEAT_KEEP_FIRST || o->index || o->against || o->resume || o->report)
         return leat__fail(err, LEAT_EINVAL,
                           "keep, index, against, resume and report go with whole documents, not lines");
+    if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
+        return leat__fail(err, LEAT_EINVAL, "substrings are always of words only: leave normalize out");
+    return 0;
+}
+
+static int check_exact(leat_dedup_opts *o, leat_error *err)
+{
+    bool substring = o->level == LEAT_LEVEL_SUBSTRING;
+    if ((o->shingle_words && !substring) || o->shingle_chars || o->bands || o->rows ||
+        o->threshold != 0 || o->bands_per_iteration || o->compatible)
+        return leat__fail(err, LEAT_EINVAL,
+                          "shingles, bands, rows, threshold and compatible go with fuzzy deduplication");
+    o->bands = 1;
+    if (substring && o->shingle_words == 0) o->shingle_words = SUBSTRING_WORDS;
+    if (o->shingle_words > SUBSTRING_MAX)
+        return leat__fail(err, LEAT_EINVAL, "%u words: substrings have at most %d", o->shingle_words,
+                          SUBSTRING_MAX);
     return 0;
 }
 
@@ -85,12 +105,7 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
         if (o->normalize) return leat__fail(err, LEAT_EINVAL, "normalize goes with exact deduplication");
         LEAT_TRY(check_fuzzy(o, err));
     } else {
-        if (o->shingle_words || o->shingle_chars || o->bands || o->rows || o->threshold != 0 ||
-            o->bands_per_iteration || o->compatible)
-            return leat__fail(
-                err, LEAT_EINVAL,
-                "shingles, bands, rows, threshold and compatible go with fuzzy deduplication");
-        o->bands = 1;
+        LEAT_TRY(check_exact(o, err));
     }
     if (o->bands_per_iteration > o->bands)
         return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration", o->bands_per_iteration,
@@ -112,7 +127,8 @@ static int prepare(leat__dedup *d, leat_error *err)
     const leat_dedup_opts *o = d->opts;
     leat_budget *budget = NULL;
     leat_budget_stats bs;
-    d->pass = (leat__text_pass){.need = line_need};
+    d->pass = (leat__text_pass){
+        .need = o->level == LEAT_LEVEL_SUBSTRING ? leat__dedup_lines_need : line_need};
     LEAT_TRY(leat_budget_open(&budget, o->memory, err));
     leat_budget_read(budget, &bs);
     leat_budget_close(&budget);
@@ -282,6 +298,7 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
 #undef PUT
                     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
+    leat__text_load_json(&st->load, &j);
     leat__json_end(&j);
 }
 
@@ -309,6 +326,7 @@ static void copy_state(leat__dedup *d)
     st->candidates = d->st.candidates;
     st->verified = d->st.verified;
     st->disk_bytes = d->st.disk_peak;
+    leat__text_meter_load(&d->meter, &st->load);
 }
 
 /* After a failure: true when there is a saved state; otherwise removes the work files. */

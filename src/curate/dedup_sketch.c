@@ -371,7 +371,8 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
                                 .per_line = record_bytes(d),
                                 .work = work,
                                 .take = take,
-                                .tell = tell};
+                                .tell = tell,
+                                .meter = &d->meter};
     LEAT_GO(rc, out, open_spills(d, resumed, err));
     buffers = (uint64_t)d->band.count * d->band.buffer_bytes + LEAT__SIDES * d->side.buffer_bytes;
     if (d->against > 0 && !resumed) LEAT_GO(rc, out, leat__dedup_index_add(d, err));

@@ -188,7 +188,8 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
                             .per_line = CLUSTER_BYTES,
                             .work = work,
                             .take = take,
-                            .tell = tell};
+                            .tell = tell,
+                            .meter = &d->meter};
     int rc;
     LEAT_GO(rc, out, open_all(&w, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - d->memory / 8, err));

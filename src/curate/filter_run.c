@@ -385,6 +385,7 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
         leat__json_end(&j);
     }
     leat__json_end(&j);
+    leat__text_load_json(&st->load, &j);
     leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
@@ -540,8 +541,11 @@ static int run(filter *f, leat_error *err)
     f->stats->files = f->files.count;
     f->stats->bytes_in = f->files.total;
     if (o->output) LEAT_TRY(open_outputs(f, err));
+    leat__text_meter meter = {0};
+    pass.meter = &meter;
     LEAT_TRY(leat__text_flow_run(&f->files, &pass, f->budget, o->threads, &o->log, err));
     note_missing(f);
+    leat__text_meter_load(&meter, &f->stats->load);
     return commit(f, err);
 }
 

@@ -4,6 +4,8 @@
  */
 #include "curate/text_flow.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
@@ -115,7 +117,7 @@ static int add_stages(leat_flow *flow, pass_run *r, leat_error *err)
     work.kind = LEAT_STAGE_MAP;
     work.name = r->pass->name;
     work.ram = r->pass->ram + SHELF_BYTES; /* one free chunk per worker */
-    work.bytes_out = 2 * LEAT__CHUNK_BYTES;
+    work.bytes_out = LEAT_MAX(r->pass->bytes_out, 2 * LEAT__CHUNK_BYTES);
     work.cookie = r;
     work.setup = stage_setup;
     work.teardown = stage_teardown;
@@ -141,6 +143,59 @@ static int take_all(leat_flow *flow, pass_run *r, leat_error *err)
             rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
         if (rc != 0) return rc;
     }
+}
+
+static void add_meters(leat_flow *flow, leat__text_meter *m)
+{
+    leat_flow_stats fs = {0};
+    leat_stage_stats read, work;
+    if (leat_flow_read(flow, &fs, sizeof fs) != 0 || leat_flow_read_stage(flow, 0, &read) != 0 ||
+        leat_flow_read_stage(flow, 1, &work) != 0)
+        return;
+    m->elapsed_ns += fs.elapsed_ns;
+    m->take_ns += fs.elapsed_ns - LEAT_MIN(fs.consumer_wait_ns, fs.elapsed_ns);
+    m->blocked_ns += fs.blocked_ns;
+    m->read_ns += read.busy_ns;
+    m->work_ns += work.busy_ns / LEAT_MAX(fs.threads, 1u);
+}
+
+void leat__text_meter_load(const leat__text_meter *m, leat_text_load *out)
+{
+    double all = (double)m->elapsed_ns;
+    *out = (leat_text_load){0};
+    if (m->elapsed_ns == 0) return;
+    out->read = (double)m->read_ns / all;
+    out->work = (double)m->work_ns / all;
+    out->write = (double)m->take_ns / all;
+    out->memory = (double)m->blocked_ns / all;
+    const double share[] = {out->read, out->work, out->write, out->memory};
+    out->limit = LEAT_TEXT_LIMIT_READING;
+    for (uint32_t i = 1; i < LEAT_COUNT(share); i++)
+        if (share[i] > share[out->limit - 1]) out->limit = i + 1;
+}
+
+const char *leat__text_limit_name(uint32_t limit)
+{
+    static const char *const names[] = {"none", "reading", "cpus", "writing", "memory"};
+    return limit < LEAT_COUNT(names) ? names[limit] : "none";
+}
+
+const char *leat__text_load_words(const leat_text_load *load, char out[160])
+{
+    static const char *const names[] = {"nothing", "reading", "the CPUs", "writing", "memory"};
+    snprintf(out, 160,
+             "limited by %s: reading %.2f, CPUs %.2f, writing %.2f, waiting for memory %.2f of the time",
+             names[LEAT_MIN(load->limit, 4u)], load->read, load->work, load->write, load->memory);
+    return out;
+}
+
+void leat__text_load_json(const leat_text_load *load, leat__json *j)
+{
+    leat__json_kstr(j, "limit", leat__text_limit_name(load->limit));
+    leat__json_kdouble(j, "read_share", load->read);
+    leat__json_kdouble(j, "work_share", load->work);
+    leat__json_kdouble(j, "write_share", load->write);
+    leat__json_kdouble(j, "memory_share", load->memory);
 }
 
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
@@ -170,6 +225,7 @@ int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, le
     LEAT_GO(rc, out, add_stages(flow, &r, err));
     LEAT_GO(rc, out, leat_flow_start(flow, err));
     LEAT_GO(rc, out, take_all(flow, &r, err));
+    if (pass->meter) add_meters(flow, pass->meter);
 out:
     leat_flow_close(&flow);
     leat_pool_close(&pool);

@@ -8,8 +8,16 @@
 #define LEAT_CURATE_TEXT_FLOW_H
 
 #include <leat/flow.h>
+#include <leat/text.h>
 
+#include "base/json.h"
 #include "curate/text_files.h"
+
+/* Sums over passes. */
+typedef struct leat__text_meter {
+    uint64_t elapsed_ns, read_ns, take_ns, blocked_ns;
+    uint64_t work_ns; /* of all workers, divided by their number */
+} leat__text_meter;
 
 typedef struct leat__text_pass {
     const char *name; /* of the stage, for meters */
@@ -20,6 +28,8 @@ typedef struct leat__text_pass {
     uint64_t ram;
     /* Extra bytes needed while a chunk is processed; `longest` is its longest line. */
     uint64_t (*need)(void *cookie, uint64_t longest);
+    /* Bytes that a task of short lines needs, if more than two chunks: the least memory of a pass. */
+    uint64_t bytes_out;
     /* Largest result of a line, beyond one and a half times its length. */
     uint64_t per_line;
     int (*work)(void *cookie, void *worker, leat__chunk *c, leat_error *err);
@@ -27,11 +37,21 @@ typedef struct leat__text_pass {
     int (*take)(void *cookie, leat__chunk *c, leat_error *err);
     /* Progress in bytes of files; non-zero stops the pass with LEAT_ECANCELED. May be NULL. */
     int (*tell)(void *cookie, uint64_t bytes, uint64_t total);
+    leat__text_meter *meter; /* the pass is added to it; may be NULL */
 } leat__text_pass;
 
 /* Runs the pass over the remaining files. */
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
                         uint32_t threads, const leat_log *log, leat_error *err) LEAT_MUST_CHECK;
+
+/* What limited the metered passes. */
+void leat__text_meter_load(const leat__text_meter *m, leat_text_load *out);
+/* Its name for reports: "reading", "cpus", "writing", "memory", "none". */
+const char *leat__text_limit_name(uint32_t limit);
+/* A sentence about it, for people. */
+const char *leat__text_load_words(const leat_text_load *load, char out[160]);
+/* Adds the shares and the limit to a report. */
+void leat__text_load_json(const leat_text_load *load, leat__json *j);
 
 /* Longest line allowed by this budget when a line of n bytes needs need(n). */
 uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted);

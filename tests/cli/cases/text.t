@@ -217,6 +217,31 @@ $ leat dedup fuzzy in.jsonl -o small --compatible datatrove --chars 9
 ! leat dedup: datatrove has shingles of words, not of characters
 = 2
 
+$ leat dedup substring in.jsonl -o sub --words 8 --quiet; cat sub/changed.jsonl
+! leat dedup: warning: 1 line could not be read: see sub/bad.jsonl
+6 sequences of words: 2 spans removed (*) from 2 of 4 documents; nothing is left of 1 (glob)
+...
+{"id":"d2","words":9,"removed":9,"kept":false}
+{"id":"d3","words":9,"removed":8,"kept":true}
+
+$ leat dedup substring in.jsonl -o small --level line
+! leat dedup: --level is for exact, not for substring (see leat dedup --help)
+= 2
+
+$ leat plan --text 500G --memory 64G --cpus 32 --io-mbs 2000 --json | jget fits documents filter.limit dedup.limit dedup.ram_bytes dedup.work_bytes guide_bands_low guide_bands_high
+true
+125000000
+io
+io
+1550331648
+41000000000
+2
+3
+
+$ leat plan --text 500G --memory 1G --cpus 32 > /dev/null
+! leat plan: deduplication needs 1.55 GB of memory
+= 3
+
 $ leat dedup exact in.jsonl -o small --bands 3
 ! leat dedup: shingles, bands, rows, threshold and compatible go with fuzzy deduplication
 = 2

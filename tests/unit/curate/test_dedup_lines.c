@@ -114,7 +114,7 @@ static void options_are_checked(void **state)
     leat_dedup_opts o = fuzzy_opts("l.jsonl", "x");
     o.level = LEAT_LEVEL_LINE;
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
-    o = lines_opts("l.jsonl", "x", 3);
+    o = lines_opts("l.jsonl", "x", 4);
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
     o = lines_opts("l.jsonl", "x", LEAT_LEVEL_LINE);
     o.resume = 1;
@@ -154,6 +154,72 @@ static void long_lines_are_refused(void **state)
     assert_int_equal(st.kept, 2);
 }
 
+/* Of four words each. Case, punctuation and white space do not matter; the first one stays. */
+static void repeated_substrings_are_removed(void **state)
+{
+    put_text("s.jsonl", "{\"id\":1,\"text\":\"one two three four five\"}\n"
+                        "{\"id\":2,\"text\":\"new: One, TWO three\\nfour! end here\"}\n"
+                        "{\"id\":3,\"text\":\"two three four five\"}\n"
+                        "{\"id\":4,\"text\":\"one two three\"}\n"
+                        "{\"id\":5,\"text\":\"a a a a a a a a a\"}\n"
+                        "{\"id\":6,\"text\":\"x a a a a, then one two three four five.\"}\n"
+                        "{\"id\":7,\"text\":\"\"}\n{}\n");
+    leat_dedup_opts o = lines_opts("s.jsonl", "s", LEAT_LEVEL_SUBSTRING);
+    o.shingle_words = 4;
+    dedup_ok(&o, &st);
+    is_file("s/kept-00000.jsonl", "{\"id\":1,\"text\":\"one two three four five\"}\n"
+                                  "{\"id\":2,\"text\":\"new: \\nend here\"}\n"
+                                  "{\"id\":4,\"text\":\"one two three\"}\n"
+                                  "{\"id\":5,\"text\":\"a a a a\"}\n"
+                                  "{\"id\":6,\"text\":\"x \\nthen\"}\n"
+                                  "{\"id\":7,\"text\":\"\"}\n");
+    is_file("s/changed.jsonl", "{\"id\":2,\"words\":7,\"removed\":4,\"kept\":true}\n"
+                               "{\"id\":3,\"words\":4,\"removed\":4,\"kept\":false}\n"
+                               "{\"id\":5,\"words\":9,\"removed\":5,\"kept\":true}\n"
+                               "{\"id\":6,\"words\":11,\"removed\":9,\"kept\":true}\n");
+    assert_int_equal(st.pieces, 2 + 4 + 1 + 0 + 6 + 8);
+    assert_int_equal(st.pieces_removed, 5);
+    assert_int_equal(st.removed, 1);
+    assert_int_equal(st.changed, 4);
+    assert_int_equal(st.bad, 1);
+    o.shingle_words = 0; /* 50: nothing is so long */
+    o.replace = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.changed, 0);
+    o.normalize = 1;
+    assert_int_equal(leat_dedup_text(&o, &st, NULL), LEAT_EINVAL);
+    o.normalize = 0;
+    o.kind = LEAT_DEDUP_FUZZY;
+    assert_int_equal(leat_dedup_text(&o, &st, NULL), LEAT_EINVAL);
+}
+
+/* The same bytes for any threads and memory; a large document among small ones. */
+static void substrings_are_the_same(void **state)
+{
+    FILE *f = fopen(in_box("sub.jsonl"), "wb");
+    assert_non_null(f);
+    for (int i = 0; i < 6000; i++)
+        put_doc(f, "d", i % 1000 / 2, 40 + i % 60, 20 + i % 50, i);
+    put_doc(f, "large", 3, 60000, 50, 7);
+    fclose(f);
+    leat_dedup_opts o = lines_opts("sub.jsonl", "s1", LEAT_LEVEL_SUBSTRING);
+    o.shingle_words = 20;
+    o.threads = 1;
+    dedup_ok(&o, &st);
+    assert_true(st.changed > 3000 && st.kept > 100);
+    o = lines_opts("sub.jsonl", "s2", LEAT_LEVEL_SUBSTRING);
+    o.shingle_words = 20;
+    o.threads = 5;
+    o.memory = 96u << 20;
+    dedup_ok(&o, &st);
+    same_files("s1/kept-00000.jsonl", "s2/kept-00000.jsonl");
+    same_files("s1/changed.jsonl", "s2/changed.jsonl");
+    o = lines_opts("s1/kept-00000.jsonl", "s3", LEAT_LEVEL_SUBSTRING);
+    o.shingle_words = 20;
+    dedup_ok(&o, &st);
+    assert_true(st.bytes_removed < 1000); /* only across places where a span was cut out */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +228,8 @@ int main(void)
         cmocka_unit_test(output_is_the_same),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(long_lines_are_refused),
+        cmocka_unit_test(repeated_substrings_are_removed),
+        cmocka_unit_test(substrings_are_the_same),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -101,12 +101,38 @@ static void too_little_memory_is_refused(void **state)
     assert_int_equal(leat__text_flow_max_line(&pass, UINT64_C(1) << 40, 128u << 20), 128u << 20);
 }
 
+static void the_largest_share_limits(void **state)
+{
+    leat_text_load load;
+    char words[160];
+    leat__text_meter m = {0};
+    leat__text_meter_load(&m, &load);
+    assert_int_equal(load.limit, LEAT_TEXT_LIMIT_NONE);
+    m = (leat__text_meter){.elapsed_ns = 100, .read_ns = 20, .work_ns = 90, .take_ns = 30, .blocked_ns = 5};
+    leat__text_meter_load(&m, &load);
+    assert_int_equal(load.limit, LEAT_TEXT_LIMIT_CPUS);
+    assert_true(load.read == 0.2 && load.work == 0.9 && load.write == 0.3 && load.memory == 0.05);
+    assert_string_equal(leat__text_load_words(&load, words),
+                        "limited by the CPUs: reading 0.20, CPUs 0.90, writing 0.30, waiting for memory "
+                        "0.05 of the time");
+    m.take_ns = 95;
+    leat__text_meter_load(&m, &load);
+    assert_string_equal(leat__text_limit_name(load.limit), "writing");
+    m.blocked_ns = 99;
+    leat__text_meter_load(&m, &load);
+    assert_string_equal(leat__text_limit_name(load.limit), "memory");
+    m.read_ns = 100;
+    leat__text_meter_load(&m, &load);
+    assert_string_equal(leat__text_limit_name(load.limit), "reading");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_come_in_order),
         cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(too_little_memory_is_refused),
+        cmocka_unit_test(the_largest_share_limits),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
