@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lines of any bytes as documents: parsed, scored by every variant of the kernels, modified,
- * sketched. Variants must agree, and the modifiers must write UTF-8.
+ * sketched, signed. Variants must agree, and the modifiers must write UTF-8.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "probe/cpu.h"
+#include "text/english_words.h"
+#include "text/fold.h"
+#include "text/minhash.h"
 #include "text/modify.h"
 #include "text/rule.h"
 #include "text/text_dsp.h"
@@ -43,6 +46,36 @@ static void sketch(const uint8_t *text, size_t len, uint32_t words, uint32_t cha
     leat__sketcher_reset(&s);
 }
 
+/* Buffers of the sizes that minhash.c gives them, so that a tool sees what goes beyond. */
+static void fold(const uint8_t *text, size_t len)
+{
+    uint8_t *folded = leat__alloc(LEAT__MEM_MISC, LEAT__FOLD_GROWTH * len + 1);
+    uint8_t *joined = leat__alloc(LEAT__MEM_MISC, (LEAT__FOLD_GROWTH + 1) * len + 1);
+    uint32_t *start = leat__alloc(LEAT__MEM_MISC, (len + 1) * sizeof *start);
+    if (!folded || !joined || !start) abort();
+    size_t n = leat__fold_lower(text, len, folded);
+    if (leat__utf8_check(folded, n) != n) abort();
+    n = leat__fold_simplify(text, len, folded);
+    if (leat__utf8_check(folded, n) != n) abort();
+    uint32_t words = leat__english_words(folded, n, joined, start);
+    for (uint32_t i = 0; i < words; i++)
+        if (start[i] >= start[i + 1]) abort();
+    leat__free(folded);
+    leat__free(joined);
+    leat__free(start);
+}
+
+static void sign(const uint8_t *text, size_t len, uint32_t family, uint32_t words, uint32_t chars)
+{
+    leat__minhasher m;
+    uint64_t values[8];
+    if (leat__minhasher_init(&m, family, words, chars, 8, NULL) != 0) abort();
+    if (leat__minhasher_reserve(&m, len, NULL) != 0) abort();
+    memcpy(m.text, text, len);
+    leat__minhasher_sign(&m, len, values);
+    leat__minhasher_reset(&m);
+}
+
 static void modify(const uint8_t *text, size_t len)
 {
     leat__modifiers m;
@@ -64,6 +97,9 @@ static void document(const uint8_t *text, size_t len)
     score_both(text, len);
     sketch(text, len, 5, 0);
     sketch(text, len, 0, 7);
+    fold(text, len);
+    sign(text, len, LEAT__MINHASH_DATATROVE, 2, 0);
+    sign(text, len, LEAT__MINHASH_DATASKETCH, 0, 3);
     modify(text, len);
 }
 
