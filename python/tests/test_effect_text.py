@@ -14,7 +14,8 @@ import pytest
 MODEL = Path(__file__).parents[2] / "tests" / "data" / "lid.ftz"
 NOISE = {"seconds", "cpu_seconds", "budget_peak_bytes", "limit", "read_share", "work_share", "write_share", "memory_share"}
 COMMON = {"json", "quiet", "verbose", "color", "help"}
-IMAGES = {"csv", "orientations", "windows", "across", "list-probable"}  # tests/cli/cases/images.t
+OTHERS = {"csv", "orientations", "windows", "across", "list-probable",  # of images: tests/cli/cases/images.t
+          "keep-share", "centres"}  # of vectors
 
 
 def run(*args, code=0):
@@ -215,7 +216,7 @@ def table(name):
 
 def test_the_tables_have_every_option():
     assert set(FILTER) | COMMON == table("filter")
-    assert set(DEDUP) | IMAGES | COMMON == table("dedup")
+    assert set(DEDUP) | OTHERS | COMMON == table("dedup")
 
 
 @pytest.fixture
