@@ -11,11 +11,14 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "op/mosaic.h"
+#include "op/paste.h"
 #include "op/pipeline.h"
 #include "probe/cpu.h"
 
@@ -23,6 +26,7 @@ enum { SIDE = 224, RUNS = 40, REPEATS_MAX = 33 };
 
 static const struct op {
     const char *name, *text;
+    bool boxes; /* its draw looks at boxes */
 } ops[] = {
     {"none", ""},
     {"flip_h", "RandomHorizontalFlip(1)"},
@@ -59,6 +63,7 @@ static const struct op {
     {"elastic", "ElasticTransform()"},
     {"augmix", "AugMix()"},
     {"five_crop_128", "FiveCrop(128)"},
+    {"iou_crop", "RandomIoUCrop(); RandomCrop(224, pad_if_needed=true)", true},
     {"zoom_out", "RandomZoomOut(side_range=(2, 2), p=1); CenterCrop(224)"},
     {"scale_jitter", "ScaleJitter(224, (0.5, 0.5)); CenterCrop(112)"},
     {"shortest_size_112", "RandomShortestSize(112); CenterCrop(112)"},
@@ -119,15 +124,57 @@ static int open_lanes(leat_error *err)
     return 0;
 }
 
-static int time_lane(lane *l, const leat__planes *im, void *out, double *us, leat_error *err)
+static int time_lane(lane *l, bool boxed, const leat__planes *im, void *out, double *us, leat_error *err)
 {
+    static const float boxes[] = {20, 30, 90, 120, 100, 60, 200, 210};
+    float moved[LEAT_COUNT(boxes)];
     const uint64_t start = leat__clock_thread_ns();
     for (uint64_t k = 0; k < RUNS; k++) {
-        const leat__draw_key key = {7, 0, k};
+        leat__draw_key key = {7, 0, k};
+        if (boxed) {
+            key.box_count = LEAT_COUNT(boxes) / 4;
+            key.boxes = boxes;
+            key.moved = moved;
+        }
         LEAT_TRY(leat__pipeline_run_pixels(l->pipeline, l->worker, im, &key, out, err));
     }
     *us = (double)(leat__clock_thread_ns() - start) / 1e3 / RUNS;
     return 0;
+}
+
+/* Batch ops: three planes of one image out of those of others. They copy, so the ISA does not matter. */
+static double time_batch_op(bool paste, uint8_t *planes)
+{
+    enum { AREA = SIDE * SIDE };
+    const leat__mosaic m = {true, 100, 90};
+    const leat__paste_rect r = {40, 50, 100, 90};
+    uint8_t *const out = planes + 12 * AREA, *const map = planes + 15 * AREA;
+    const uint64_t start = leat__clock_thread_ns();
+    for (int k = 0; k < RUNS; k++) {
+        if (paste) {
+            memset(map, 0, AREA);
+            leat__paste_mark(map, SIDE, &r, NULL);
+        }
+        for (int c = 0; c < 3; c++) {
+            const uint8_t *const part[] = {planes + c * AREA, planes + (3 + c) * AREA,
+                                           planes + (6 + c) * AREA, planes + (9 + c) * AREA};
+            if (paste) leat__paste_copy(map, AREA, 1, part[0], out + c * AREA);
+            else leat__mosaic_plane(&m, SIDE, SIDE, 1, part, out + c * AREA);
+        }
+    }
+    return (double)(leat__clock_thread_ns() - start) / 1e3 / RUNS;
+}
+
+static void print_batch_ops(int repeats, uint8_t *planes)
+{
+    static const char *const names[] = {"mosaic", "copy_paste"};
+    for (int op = 0; op < 2; op++)
+        for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
+            double least = INFINITY;
+            for (int r = 0; r < repeats; r++) least = fmin(least, time_batch_op(op == 1, planes));
+            printf("{\"bench\":\"ops\",\"isa\":\"%s\",\"op\":\"%s\",\"us\":%.1f,"
+                   "\"us_with_copy\":%.1f}\n", isas[i].name, names[op], least, least);
+        }
 }
 
 int main(int argc, char **argv)
@@ -143,7 +190,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
             leat__cpu_mask(isas[i].keep);
             for (size_t k = 0; rc == 0 && k < LEAT_COUNT(ops); k++)
-                rc = time_lane(&lanes[i][k], &im, out, &lanes[i][k].us[r], &err);
+                rc = time_lane(&lanes[i][k], ops[k].boxes, &im, out, &lanes[i][k].us[r], &err);
         }
     if (rc != 0) fprintf(stderr, "kernel_ops: %s\n", err.message);
     for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
@@ -159,6 +206,9 @@ int main(int argc, char **argv)
                    isas[i].name, ops[k].name, lanes[i][k].us[0] - (k ? base : 0),
                    lanes[i][k].us[0]);
     }
+    uint8_t *const planes = leat__zalloc(LEAT__MEM_MISC, 16 * SIDE * SIDE);
+    if (rc == 0 && planes) print_batch_ops(repeats, planes);
+    leat__free(planes);
     leat__planes_reset(&im);
     leat__free(out);
     return rc != 0;

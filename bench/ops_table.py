@@ -88,6 +88,7 @@ def torchvision():
         KEEP.append(torch.library.Library("torchvision", "DEF"))
         for name in ("nms", "qnms"):
             KEEP[0].define(name + "(Tensor a, Tensor b, float c) -> Tensor")
+    from torchvision import tv_tensors
     from torchvision.transforms import v2
     from torchvision.transforms.v2 import InterpolationMode as M
     from torchvision.transforms.v2 import functional as F
@@ -96,7 +97,9 @@ def torchvision():
         t = F.normalize(F.to_dtype(t, torch.float32, scale=True), MEAN, STD).to(dtype)
         return t.permute(1, 2, 0).contiguous() if last else t
     augment, photometric, elastic, augmix = v2.RandAugment(), v2.RandomPhotometricDistort(p=1), v2.ElasticTransform(), v2.AugMix()
-    noise = v2.GaussianNoise()
+    noise, iou = v2.GaussianNoise(), v2.RandomIoUCrop()
+    boxes = tv_tensors.BoundingBoxes([[20, 30, 90, 120], [100, 60, 200, 210]], format="XYXY", canvas_size=(224, 224))
+    classes = torch.tensor([1, 2])
     return {
         "flip_h": F.horizontal_flip, "flip_v": F.vertical_flip,
         "pad_reflect": lambda t: F.crop(F.pad(t, [4, 4, 4, 4], padding_mode="reflect"), 4, 4, 224, 224),
@@ -117,6 +120,7 @@ def torchvision():
         "normalize_f32_nhwc": lambda t: normalize(t, last=True), "randaugment": augment, "noise": noise,
         "jpeg_75": lambda t: F.jpeg(t, 75), "photometric": photometric, "permute": lambda t: F.permute_channels(t, [2, 0, 1]),
         "elastic": elastic, "augmix": augmix, "five_crop_128": lambda t: torch.stack(F.five_crop(t, [128, 128])),
+        "iou_crop": lambda t: iou({"image": tv_tensors.Image(t), "boxes": boxes, "labels": classes}),
         "zoom_out": lambda t: F.center_crop(F.pad(t, [112, 112, 112, 112]), [224, 224]),
         "scale_jitter": lambda t: F.resize(t, [112, 112], antialias=True),
         "shortest_size_112": lambda t: F.resize(t, [112, 112], antialias=True),
