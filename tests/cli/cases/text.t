@@ -23,8 +23,8 @@ $ leat filter in.jsonl -o other --set words.min=5 --on-error fail
 ! leat filter: in.jsonl: line 5, offset *: a line must be a JSON object (glob)
 = 4
 
-$ leat filter in.jsonl -o columns --columns idd,text,+words --on-error skip --json | jget columns_missing
-! leat filter: warning: 1 line could not be read: see columns/bad.jsonl
+$ leat filter in.jsonl -o missing --columns idd,text,+words --on-error skip --json | jget columns_missing
+! leat filter: warning: 1 line could not be read: see missing/bad.jsonl
 ! leat filter: warning: --columns: no kept document has idd
 idd
 
