@@ -75,3 +75,11 @@ $ leat dedup semantic few.leat -o ./few.leat --force
 $ leat check few.leat --labels -e some.leat -o few.leat --force
 ! leat check: few.leat: is also an input: give the result another name
 = 2
+
+$ leat check few.leat -o few.leat --force
+! leat check: few.leat: is also an input: give the result another name
+= 2
+
+$ leat dedup images few.leat -o ./few.leat --force
+! leat dedup: ./few.leat: is also an input: give the result another name
+= 2
