@@ -44,8 +44,8 @@ static const leat__param images[] = {
     CLI_INT("quality", 0, "0", 0, 100, "Q",
             "encode every image as JPEG of this quality; 0 = only resized ones (90)"),
     CLI_CHOICE("frames", 0, "first", "first|all",
-               "animated GIF and WebP: pack the first frame, or every frame as a sample KEY#0000, "
-               "KEY#0001 ..."),
+               "animated GIF and WebP: pack the first frame, or every frame as a sample with the key "
+               "KEY#0000, KEY#0001 and so on"),
     CLI_FLAG("trust", 0,
              "skip the decoding check; tiled images: compare files, "
              "which are restored byte for byte, but not pixels"),

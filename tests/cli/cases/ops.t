@@ -1,7 +1,7 @@
 # Help on augmentations, out of the table.
 
 $ leat help ops | grep -c "^  [A-Z][A-Za-z]*("
-53
+54
 
 $ leat help ops | grep -A1 "^  CutMix"
   CutMix(alpha=1, p=1)        pastes a rectangle of the sample before it into

@@ -93,7 +93,7 @@ static void mosaic_stays_on_the_host(void **state)
     o.device = "cuda";
     o.decode = LEAT_DECODE_GPU;
     assert_int_equal(leat_loader_open(&l, tiled, &o, &err), LEAT_EINVAL);
-    assert_string_equal(err.message, "decode gpu: Mosaic mixes pixels on the host");
+    assert_string_equal(err.message, "decode gpu: Mosaic and CopyPaste mix pixels on the host");
 }
 
 int main(void)
