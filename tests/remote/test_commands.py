@@ -101,7 +101,8 @@ class Flags(unittest.TestCase):
                 "plan": ["--dataset", pack], "export": [pack, "-o", path("flag-out")],
                 "merge": [pack, "-o", path("flag-merge")], "split": [pack, "-o", path("flag-split")],
                 "check": [pack, "-o", path("flag-check")], "pack": [folder, "-o", path("flag-pack")],
-                "append": [folder, "-o", path("one.leat")], "uploads": [folder]}
+                "append": [folder, "-o", path("one.leat")], "uploads": [folder], "view": [pack],
+                "select": [pack, "-o", path("flag-select"), "--count", "1", "--strategy", "random"]}
 
     def test_anonymous_requests_are_not_signed(self) -> None:
         table = json.loads(leat("help", "--json"))["commands"]
