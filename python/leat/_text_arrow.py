@@ -289,6 +289,11 @@ def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: s
         return result
 
 
+def _cuts(kind: str, level: str) -> bool:
+    """Whether texts are changed. Wrong values are refused by `dedup_text`."""
+    return isinstance(kind, str) and isinstance(level, str) and (kind == "substring" or level != "document")
+
+
 _DEDUP_FILES = ("clusters.jsonl", "changed.jsonl", "bad.jsonl", "index.leat-dedup")
 
 
@@ -307,7 +312,7 @@ def dedup_table(table: Any, *, text_field: str = "text", id_field: str = "id", k
     """
     table = _table(table, _check.text("text_field", text_field), _check.text("id_field", id_field))
     _check_keep("table", keep_field, table.column_names)
-    chosen = _Chosen(None, level != "document" or kind == "substring")
+    chosen = _Chosen(None, _cuts(kind, level))
     with tempfile.TemporaryDirectory(prefix="leat-") as folder:
         path = os.path.join(folder, "rows.jsonl")
         _write_rows(table.to_batches(_ROWS), "table", 0, path, text_field, id_field, keep_field)
@@ -343,7 +348,7 @@ def dedup_parquet(source: Path | Sequence[Path], output: Path, *, text_field: st
     _check.one_of("compression", compression, {"none": 0, "snappy": 1, "gzip": 2, "zstd": 3})
     folder = _check.utf8_path("output", output)
     replace = _check.flag("force", force)
-    chosen = _Chosen(None, level != "document" or kind == "substring")
+    chosen = _Chosen(None, _cuts(kind, level))
     files = _parquet_files(source)
     with _output(folder, replace) as work:
         counts, names = _write_inputs(files, work, text_field, id_field, keep_field)
