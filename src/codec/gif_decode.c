@@ -116,7 +116,7 @@ static int read_frame(const uint8_t *data, size_t len, size_t at, gif_header *h,
 
 static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_error *err)
 {
-    size_t at;
+    size_t at = 0;
     LEAT_TRY(read_screen(data, len, h, &at, err));
     at = find_frame(data, len, at, h);
     if (at == len) return bad(err, LEAT_EDATA, len, "no image (truncated?)");
