@@ -344,8 +344,10 @@ int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat
     if (leat__path_remote(o.output))
         return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", o.output);
     if (o.source_count == 0) return leat__fail(err, LEAT_EINVAL, "no source was named");
-    for (uint32_t i = 0; i < o.source_count; i++)
+    for (uint32_t i = 0; i < o.source_count; i++) {
         LEAT_TRY(leat__pack_spare_input(o.output, o.sources[i], err));
+        LEAT_TRY(leat__pack_spare_input(o.csv, o.sources[i], err));
+    }
     const uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     checking *c = LEAT_NEW(CURATE, checking);
     if (!c) return leat__fail_nomem(err, sizeof *c, "a check");

@@ -362,8 +362,10 @@ static int check_opts(leat_dedup_images_opts *o, leat_error *err)
     if (leat__path_remote(o->output))
         return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
     if (o->input_count == 0) return leat__fail(err, LEAT_EINVAL, "no input was named");
-    for (uint32_t i = 0; i < o->input_count; i++)
+    for (uint32_t i = 0; i < o->input_count; i++) {
         LEAT_TRY(leat__pack_spare_input(o->output, o->inputs[i], err));
+        LEAT_TRY(leat__pack_spare_input(o->csv, o->inputs[i], err));
+    }
     if (o->orientations == 0) o->orientations = 2;
     if (o->orientations != 1 && o->orientations != 2 && o->orientations != 8)
         return leat__fail(err, LEAT_EINVAL, "orientations: %u is not 1, 2 or 8", o->orientations);

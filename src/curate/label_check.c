@@ -42,11 +42,14 @@ static int check_opts(leat_check_labels_opts *o, leat_error *err)
                           o->neighbours, LEAT__NEIGHBOURS_MAX);
     if (o->neighbours == 0) o->neighbours = NEIGHBOURS;
     if (!o->column) o->column = "label";
-    LEAT_TRY(leat__pack_spare_input(o->output, o->pack, err));
-    LEAT_TRY(leat__pack_spare_input(o->output, o->vectors, err));
-    LEAT_TRY(leat__pack_spare_input(o->output, o->predictions, err));
-    for (uint32_t i = 0; i < o->column_count; i++)
-        LEAT_TRY(leat__pack_spare_input(o->output, o->columns[i], err));
+    const char *const results[] = {o->output, o->csv};
+    for (size_t r = 0; r < LEAT_COUNT(results); r++) {
+        LEAT_TRY(leat__pack_spare_input(results[r], o->pack, err));
+        LEAT_TRY(leat__pack_spare_input(results[r], o->vectors, err));
+        LEAT_TRY(leat__pack_spare_input(results[r], o->predictions, err));
+        for (uint32_t i = 0; i < o->column_count; i++)
+            LEAT_TRY(leat__pack_spare_input(results[r], o->columns[i], err));
+    }
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
     if (exists && !o->replace)
         return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);

@@ -184,7 +184,7 @@ static int add_similarity(leat__selecting *s, const leat_select_strategy *of,
     leat_pack_close(&pack);
     if (rc == 0 && query.count == 0)
         rc = leat__fail(err, LEAT_EINVAL, "%s: has no rows", of->query);
-    if (rc == 0 && query.dim != s->vectors.dim)
+    if (rc == 0 && query.length != s->vectors.length)
         rc = leat__fail(err, LEAT_EINVAL, "%s: has vectors of another length than %s",
                         of->query, s->vectors_path);
     if (rc == 0) {

@@ -117,6 +117,7 @@ int leat__vectors_read(leat__vectors *v, leat_pack *pack, leat_error *err)
     memset(v, 0, sizeof *v);
     LEAT_TRY(leat__vectors_field(pack, &field, err));
     v->count = leat_pack_count(pack);
+    v->length = (size_t)leat_pack_field(pack, field)->shape[0];
     v->dim = leat__vectors_dim(pack, field);
     if (v->count >= UINT32_MAX ||
         !leat__mul_size((size_t)v->count, v->dim * sizeof *v->row, &bytes))

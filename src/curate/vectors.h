@@ -12,7 +12,8 @@
 
 typedef struct leat__vectors {
     uint64_t count;
-    size_t dim; /* padded */
+    size_t length; /* of a vector */
+    size_t dim;    /* the same, padded */
     float *row; /* count * dim */
 } leat__vectors;
 

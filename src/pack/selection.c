@@ -60,7 +60,7 @@ int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err)
 int leat__pack_spare_input(const char *output, const char *input, leat_error *err)
 {
     struct stat a, b;
-    if (!input || stat(output, &a) != 0 || stat(input, &b) != 0) return 0;
+    if (!output || !input || stat(output, &a) != 0 || stat(input, &b) != 0) return 0;
     if (a.st_dev != b.st_dev || a.st_ino != b.st_ino) return 0;
     return leat__fail(err, LEAT_EINVAL, "%s: is also an input: give the result another name", output);
 }

@@ -18,8 +18,8 @@ int leat__pack_key_read(leat_pack *pack, uint64_t sample, leat__buf *key,
 int leat__pack_match_rows(leat_pack *columns, leat_pack *pack,
                           leat_error *err) LEAT_MUST_CHECK;
 
-/* LEAT_EINVAL when `output` is the file of `input` (which may be NULL): a result must not replace what it is
- * made from. */
+/* LEAT_EINVAL when `output` is the file of `input`: a result must not replace what it is made from. Either
+ * may be NULL. */
 int leat__pack_spare_input(const char *output, const char *input, leat_error *err) LEAT_MUST_CHECK;
 
 /* The field that says which rows are selected: the int field 'selected', or 'keep'. */

@@ -83,3 +83,15 @@ $ leat check few.leat -o few.leat --force
 $ leat dedup images few.leat -o ./few.leat --force
 ! leat dedup: ./few.leat: is also an input: give the result another name
 = 2
+
+$ leat check few.leat -o new.leat --csv ./few.leat
+! leat check: ./few.leat: is also an input: give the result another name
+= 2
+
+$ leat check few.leat --labels -e some.leat -o new.leat --csv some.leat
+! leat check: some.leat: is also an input: give the result another name
+= 2
+
+$ leat dedup images few.leat -o new.leat --csv few.leat
+! leat dedup: few.leat: is also an input: give the result another name
+= 2

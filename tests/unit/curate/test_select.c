@@ -188,6 +188,22 @@ static void wrong_options_are_refused(void **state)
     assert_code(LEAT_EINVAL, leat_select(&o, NULL, &err));
 }
 
+static void a_query_has_vectors_of_the_same_length(void **state)
+{
+    for (uint32_t dim = 1; dim <= kind.dim + 20; dim++) { /* some of them are padded to the same length */
+        char config[800];
+        leat_error err = {0};
+        vector_kind other = kind;
+        other.dim = dim;
+        snprintf(config, sizeof config, "{count: 3, strategies: [{strategy: similarity, query: %s}]}",
+                 put_vectors("query.leat", 2, other));
+        leat_select_opts o = opts_for(config);
+        o.output = in_box("similar.leat");
+        assert_code(dim == kind.dim ? LEAT_OK : LEAT_EINVAL, leat_select(&o, NULL, &err));
+        if (dim != kind.dim) assert_contains(err.message, "another length");
+    }
+}
+
 static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                 uint64_t found)
 {
@@ -215,6 +231,7 @@ int main(void)
         cmocka_unit_test(balance_gives_equal_numbers),
         cmocka_unit_test(a_later_round_adds_to_an_earlier_one),
         cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(a_query_has_vectors_of_the_same_length),
         cmocka_unit_test(a_stopped_run_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
