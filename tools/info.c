@@ -18,6 +18,9 @@
 #include "pack/kind.h"
 
 #define CHUNK 4096
+#define NAMES_SHOWN 10   /* classes that are named in the text */
+#define NAME_BYTES 48     /* longer names are cut */
+#define NAMES_BYTES 1024
 
 typedef struct facts {
     leat_pack *pack;
@@ -116,6 +119,18 @@ static leat__image_kind kind_of(facts *f, uint32_t field)
     return kind;
 }
 
+static void json_classes(facts *f, uint32_t field, leat__json *j)
+{
+    const char *const *names;
+    uint64_t n = 0;
+    if (leat_pack_classes(f->pack, field, &names, &n, NULL) != 0 || n == 0) return;
+    leat__json_ku64(j, "classes", n);
+    leat__json_key(j, "class_names");
+    leat__json_array(j);
+    for (uint64_t i = 0; i < n; i++) leat__json_str(j, names[i]);
+    leat__json_end(j);
+}
+
 static void json_fields(facts *f, leat__json *j)
 {
     static const uint32_t dtypes[LEAT__SAMPLE_COUNT] = {LEAT_DTYPE_U8, LEAT_DTYPE_U16, LEAT_DTYPE_F32};
@@ -139,8 +154,7 @@ static void json_fields(facts *f, leat__json *j)
             for (uint32_t d = 0; d < field->ndim; d++) leat__json_u64(j, field->shape[d]);
             leat__json_end(j);
         }
-        if (field->type == LEAT_FIELD_INT && class_count(f, i))
-            leat__json_ku64(j, "classes", class_count(f, i));
+        if (field->type == LEAT_FIELD_INT) json_classes(f, i, j);
         leat__json_end(j);
     }
     leat__json_end(j);
@@ -195,6 +209,24 @@ static int print_json(cli *c, facts *f)
     return rc;
 }
 
+/* The number of classes, and the first names. */
+static void print_classes(cli *c, facts *f, uint32_t field)
+{
+    const char *const *names;
+    uint64_t n = 0;
+    leat__buf text;
+    if (leat_pack_classes(f->pack, field, &names, &n, NULL) != 0) return;
+    leat__buf_init(&text, LEAT__MEM_MISC, NAMES_BYTES);
+    for (uint64_t i = 0; i < n && i < NAMES_SHOWN; i++) {
+        char name[NAME_BYTES];
+        leat__buf_printf(&text, "%s%s", i > 0 ? ", " : "", leat__str_shown(names[i], name, sizeof name));
+    }
+    if (n > NAMES_SHOWN) leat__buf_puts(&text, ", ...");
+    cli_row(c, leat_pack_field(f->pack, field)->name, "int, %llu class%s: %s", (unsigned long long)n,
+            n == 1 ? "" : "es", leat__buf_str(&text));
+    leat__buf_reset(&text);
+}
+
 static void print_fields(cli *c, facts *f)
 {
     cli_heading(c, "Fields");
@@ -206,8 +238,7 @@ static void print_fields(cli *c, facts *f)
         if (kind != 0)
             cli_row(c, field->name, "image: %s", leat__kind_text(kind, text));
         else if (classes)
-            cli_row(c, field->name, "%s, %llu classes", leat_field_type_name(field->type),
-                    (unsigned long long)classes);
+            print_classes(c, f, i);
         else if (field->dtype)
             cli_row(c, field->name, "%s of %s, %u dimensions", leat_field_type_name(field->type),
                     leat_dtype_name(field->dtype), field->ndim);
@@ -290,7 +321,8 @@ const cli_command cli_cmd_info = {
     .json = (const cli_key[]){{"samples", "samples"},
                               {"fields[].name", "name of a field"},
                               {"fields[].type", "image, bytes, text, int, float, array, ragged, json"},
-                              {"fields[].classes", "class names of an int field"},
+                              {"fields[].classes", "number of classes of an int field"},
+                              {"fields[].class_names", "their names, by value"},
                               {"fields[].dtype", "element type of arrays, and of images that are not 8-bit"},
                               {"fields[].channels", "of such images"},
                               {"images", "images by mode: keep, tiled, raw"},

@@ -507,6 +507,15 @@ static int show(cli *c, const leat_plan *plan)
     return CLI_OK;
 }
 
+/* Data or a model: without either, a plan would be made of defaults only. */
+static bool has_subject(cli *c)
+{
+    static const char *const names[] = {"dataset", "samples", "video-hours", "sample-bytes", "model"};
+    for (size_t i = 0; i < LEAT_COUNT(names); i++)
+        if (cli_given(c, names[i])) return true;
+    return false;
+}
+
 static int run(cli *c)
 {
     leat_plan_facts f;
@@ -532,6 +541,9 @@ static int run(cli *c)
     if (cli_given(c, "recommend")) return recommend(c, &f);
     if (cli_given(c, "stage")) return plan_stage(c, &f, cli_str(c, "stage"), f.samples);
     if (cli_given(c, "solve")) return plan_solve(c, &f, cli_choice(c, "solve"));
+    if (!has_subject(c))
+        return cli_usage(c, "what shall be planned? Give the data (--dataset PACK, or --samples N), "
+                            "the model (--model NAME), or both");
     if (leat_plan_make(&f, &plan, sizeof plan, &err) != 0)
         return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
     if (cli_given(c, "compare")) return plan_compare(c, &plan, cli_str(c, "compare"));

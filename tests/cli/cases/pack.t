@@ -22,6 +22,12 @@ label
 3
 leat 0.1.0
 
+$ leat info photos.leat | grep classes
+> leat info photos.leat --json | jget fields.1.class_names.0 fields.1.class_names.1
+  label                  int, 2 classes: cat, dog
+cat
+dog
+
 $ leat verify photos.leat
 photos.leat: whole, 3 samples, 1 pages, 10[0-9][0-9][0-9] bytes (glob)
 

@@ -245,6 +245,10 @@ $ leat plan --dtype f32 --model generic --gpu A10G
 ! leat plan: model 'generic' needs its parameters and its activation bytes per sample (see leat plan --help)
 = 2
 
+$ leat plan
+! leat plan: what shall be planned? Give the data (--dataset PACK, or --samples N), the model (--model NAME), or both (see leat plan --help)
+= 2
+
 $ leat plan --threads 4 --workers 4
 ! leat plan: --threads is leat's, --workers a process-based loader's: give one (see leat plan --help)
 = 2
