@@ -17,14 +17,7 @@ static const leat__param model[] = {
 
 static const leat__param run_options[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "write the vectors here"),
-    CLI_INT("batch-size", 'b', "256", 1, 1 << 20, "N", "images per step; part of the result's last bits"),
-    CLI_CHOICE("accelerator", 0, "auto", "auto|cpu|cuda", "where the model runs"),
-    CLI_INT("devices", 0, "0", 0, 1024, "N", "processes on this machine; 0 = one per GPU"),
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads of the loader, 0 = all usable CPUs"),
-    CLI_BYTES("memory", 0, "0", 1, 0, "budget of the loader, 0 = half of what is free"),
-    CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where images are decoded"),
-    CLI_FLAG("resume", 0, "continue an interrupted run"),
-    CLI_FLAG("force", 'f', "replace a pack of that name"),
+    CLI_MODEL_RUNNING,
     CLI_FLAG("npy", 0, "also write the vectors as a NumPy file beside the pack, to map without a copy"),
     CLI_END,
 };
@@ -62,6 +55,7 @@ const cli_command cli_cmd_embed = {
                               {"seconds", "time of the run"},
                               {"images_per_s", "rate of this run, all ranks"},
                               {"verdict", "of the doctor"},
+                              {"limit", "what limited the rate, such as io or cpu"},
                               {NULL, NULL}},
     .remote = true,
     .run = run,

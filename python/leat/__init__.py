@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
     from ._select import select
-    from ._train import embed, export_model, predict, train
+    from ._train import embed, export_model, predict, tag, train
     from ._text import decontaminate_text, dedup_text, filter_text, score_text, text_names, text_signatures
     from ._text_arrow import dedup_parquet, dedup_table, filter_parquet, filter_table
     from ._view import View, view
@@ -51,7 +51,7 @@ _LATER = {
     "dedup_parquet": "_text_arrow", "dedup_table": "_text_arrow", "filter_parquet": "_text_arrow", "filter_table": "_text_arrow", "filter_text": "_text", "dedup_text": "_text", "decontaminate_text": "_text", "score_text": "_text", "text_names": "_text", "text_signatures": "_text",
     "append": "_pack", "pack": "_pack", "export": "_pack", "merge": "_pack", "split": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
-    "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images", "select": "_select", "View": "_view", "view": "_view",
+    "export_model": "_train", "predict": "_train", "tag": "_train", "check": "_images", "dedup_images": "_images", "select": "_select", "View": "_view", "view": "_view",
     "dedup_semantic": "_images",
 }
 
@@ -63,7 +63,7 @@ __all__ = [
     "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_parquet", "dedup_table", "dedup_text", "delete", "diagnose", "embed",
     "dedup_semantic",
     "export", "export_model", "filter_parquet", "filter_table", "filter_text", "from_dataset",
-    "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "select", "split", "text_names",
+    "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "select", "split", "tag", "text_names",
     "text_signatures",
     "train", "view", "__version__",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training and embedding on packs: ``leat.train`` and ``leat.embed``.
+"""Training, embedding and tagging on packs: ``leat.train``, ``leat.embed`` and ``leat.tag``.
 
 Models are PyTorch's; everything that touches data is leat's loader. Nothing here is imported before it
 is used: ``import leat`` needs no PyTorch.
@@ -12,6 +12,7 @@ import json
 import os
 from typing import Any
 
+from .. import _check
 from .._errors import ArgumentError, ExistsError, StorageError
 from . import options as _options
 
@@ -20,7 +21,7 @@ def _need_torch() -> None:
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise ImportError("leat.train and leat.embed need PyTorch: pip install torch") from None
+        raise ImportError("leat.train, leat.embed and leat.tag need PyTorch: pip install torch") from None
 
 
 def _folder(path: str | None) -> str:
@@ -141,14 +142,54 @@ def embed(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
     >>> leat.open("vectors.leat")[0]["vector"]
 
     The result is a pack with the same keys in the same order. ``model="tiny"`` needs no PyTorch. Returns a
-    dict: samples, dim, model, seconds, images_per_s, verdict.
+    dict: samples, dim, model, seconds, images_per_s, verdict, limit.
 
     Parameters
+        progress: called after each batch with (done, total, 0, 0)
     """
     from . import embedding
 
+    return _over_pack("embed", pack, given, embedding.run)
+
+
+embed.__doc__ = f"{(embed.__doc__ or '').rstrip()}\n{_options.document('embed')}\n"
+embed.__signature__ = _options.signature("embed", "pack")  # type: ignore[attr-defined]
+
+
+def tag(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
+    """Predicts classes or boxes of the images of a pack; what ``leat tag`` does.
+
+    >>> leat.tag("photos.leat", output="tags.leat", model="run")["counts"]
+    >>> leat.select("photos.leat", "unsure.leat", where="tag_score < 0.5", columns="tags.leat")
+
+    The result is a pack with the same keys in the same order: tag (the best class), tag_score, tag_margin, tag_entropy,
+    tags and tag_scores (the best ones); or, by a TorchScript detector, tag, tag_score, box_count, boxes, box_tags and
+    box_scores. Returns a dict: samples, counts (images by tag), not_finite or boxes, model, seconds, images_per_s,
+    verdict, limit.
+
+    Parameters
+        progress: called after each batch with (done, total, 0, 0)
+    """
+    def run(path: str, o: Any, **rest: Any) -> dict[str, Any]:
+        from . import embedding, tagging
+
+        if not o.model:
+            raise ArgumentError("model: is missing: a run of leat train, a TorchScript, exported or ONNX file")
+        o.dtype, o.npy = "float32", False  # of the parts
+        return embedding.run(path, o, tagging.prepare, **rest)
+
+    return _over_pack("tag", pack, given, run)
+
+
+tag.__doc__ = f"{(tag.__doc__ or '').rstrip()}\n{_options.document('tag')}\n"
+tag.__signature__ = _options.signature("tag", "pack")  # type: ignore[attr-defined]
+
+
+def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run: Any) -> dict[str, Any]:
+    """Runs a model over a pack, here or as one process per GPU."""
+    progress = _check.called("progress", given.pop("progress", None))
     given = {name: os.fspath(v) if isinstance(v, os.PathLike) else v for name, v in given.items() if v is not None}
-    o = _options.resolve("embed", given)
+    o = _options.resolve(command, given)
     if not o.output:
         raise ArgumentError("output: is missing: the pack to write")
     count = 0
@@ -158,16 +199,12 @@ def embed(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
 
         count = distributed.to_launch(o.devices, 0, distributed.accelerator(o.accelerator))
     if count:
-        code = distributed.launch(count, ["-m", "leat._train", "embed",
+        code = distributed.launch(count, ["-m", "leat._train", command,
                                           json.dumps({**given, "args": [os.fspath(pack)]})])
         if code != 0:
             raise SystemExit(code)
         return {}
-    return embedding.run(os.fspath(pack), o)
-
-
-embed.__doc__ = f"{(embed.__doc__ or '').rstrip()}\n{_options.document('embed')}\n"
-embed.__signature__ = _options.signature("embed", "pack")  # type: ignore[attr-defined]
+    return run(os.fspath(pack), o, progress=progress)
 
 
 def predict(pack: str | os.PathLike, output: str | os.PathLike, model: str | os.PathLike, **given: Any) -> dict[str, Any]:

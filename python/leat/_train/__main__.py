@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``leat train`` and ``leat embed`` after C has read their command lines."""
+"""``leat train``, ``leat embed`` and ``leat tag`` after C has read their command lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _count(number: int, noun: str) -> str:
 def _flagged(message: str, command: str) -> str:
     """The message with an option as the command line spells it: ``model: …`` becomes ``--model: …``."""
     name, colon, rest = message.partition(": ")
-    known = command in ("train", "embed") and name in options.table(command)
+    known = command in ("train", "embed", "tag") and name in options.table(command)
     return f"--{name.replace('_', '-')}{colon}{rest}" if colon and known else message
 
 
@@ -40,6 +40,13 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
     if command == "embed":
         print(f"{result['samples']} vectors of {result['dim']} numbers by {result['model']} in {result['seconds']:.1f} s, "
               f"{result['images_per_s']:.0f} images/s\n{result['verdict']}", file=sys.stderr)
+        return
+    if command == "tag":
+        common = ", ".join(f"{name!r} {count}" for name, count in list(result["counts"].items())[:5])
+        boxes = f" with {result['boxes']} boxes" if "boxes" in result else ""
+        bad = f"\n{result['not_finite']} of them have no score: the model gave NaN or infinity" if result.get("not_finite") else ""
+        print(f"{_count(result['samples'], 'image')}{boxes} by {result['model']} in {result['seconds']:.1f} s, "
+              f"{result['images_per_s']:.0f} images/s; most frequent: {common}{bad}\n{result['verdict']}", file=sys.stderr)
         return
     shares = ", ".join(f"{k} {100 * result[k]:.2f} %" for k in ("top1", "top5", "knn", "probe") if k in result)
     print(f"{_count(result['epochs'], 'epoch')}, {_count(result['steps'], 'update')} in {result['seconds']:.1f} s, "

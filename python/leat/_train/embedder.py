@@ -17,14 +17,20 @@ from .._errors import ArgumentError, DataError
 from . import checkpoint, export, models
 
 Forward = Callable[[Tensor], Tensor]
+Detect = Callable[[list[Tensor]], list[dict[str, Tensor]]]
 
 
 class Embedder:
-    """``vectors`` and, where the model has a classifier, ``logits``; the side of its images."""
+    """``vectors`` and, where the model has a classifier, ``logits``; the side of its images.
+
+    ``scores`` is what a model from a file returns: it may be logits. ``boxes`` is there instead when the model takes a
+    list of images, as detectors of torchvision do.
+    """
 
     def __init__(self, vectors: Forward, side: int, logits: Forward | None = None,
-                 class_names: list[str] | None = None, identity: str = "") -> None:
-        self.vectors, self.side, self.logits = vectors, side, logits
+                 class_names: list[str] | None = None, identity: str = "", scores: Forward | None = None,
+                 boxes: Detect | None = None) -> None:
+        self.vectors, self.side, self.logits, self.scores, self.boxes = vectors, side, logits, scores, boxes
         self.class_names = class_names or []
         self.identity = identity
 
@@ -66,21 +72,52 @@ def from_checkpoint(path: str, device: torch.device) -> Embedder:
 def _foreign(module: Any, path: str, notes: dict[str, Any]) -> Embedder:
     """A model from a file. Those of ``leat export --checkpoint`` say the side of their images."""
     try:
-        side = int(json.loads(notes[export.NOTES])["image_size"]) if notes[export.NOTES] else 224
-    except (ValueError, KeyError, TypeError):
+        said = json.loads(notes[export.NOTES]) if notes[export.NOTES] else {"image_size": 224}
+        side, names = int(said["image_size"]), [str(name) for name in said.get("class_names", [])]
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path}: the note {export.NOTES} in it is damaged") from None
 
     def forward(x: Tensor) -> Tensor:
         try:
             return _one(module(x), path)
         except (AssertionError, RuntimeError) as error:
-            if isinstance(error, torch.OutOfMemoryError):
-                raise
-            why = [line for line in str(error).splitlines() if line.strip()]
-            raise DataError(f"{path}: fails on images of {x.shape[2]} pixels (--image-size gives another size): "
-                            f"{why[-1] if why else type(error).__name__}") from None
+            raise _failed(error, f"{path}: fails on images of {x.shape[2]} pixels (--image-size gives another "
+                                 "size)") from None
 
-    return Embedder(forward, side, identity=f"{os.path.basename(path)} {_digest(path)}")
+    return Embedder(forward, side, None, names, f"{os.path.basename(path)} {_digest(path)}", forward)
+
+
+def _failed(error: Exception, what: str) -> Exception:
+    """The error of a foreign model as one line."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return error
+    why = [line for line in str(error).splitlines() if line.strip()]
+    return DataError(f"{what}: {why[-1] if why else type(error).__name__}")
+
+
+def _takes_list(module: Any) -> bool:
+    """Whether a TorchScript model takes a list of images, each in its own size."""
+    arguments = module.forward.schema.arguments
+    return len(arguments) > 1 and str(arguments[1].type) == "List[Tensor]"
+
+
+def _detector(module: Any, path: str) -> Detect:
+    """A model of boxes: dicts of boxes, labels and scores, one per image."""
+
+    def detect(images: list[Tensor]) -> list[dict[str, Tensor]]:
+        try:
+            found = module(images)
+        except (AssertionError, RuntimeError) as error:
+            raise _failed(error, f"{path}: fails on a list of images") from None
+        found = found[-1] if isinstance(found, tuple) else found  # scripted models of torchvision: losses, detections
+        known = isinstance(found, list) and len(found) == len(images) and all(
+            isinstance(one, dict) and one.keys() >= {"boxes", "labels", "scores"} for one in found)
+        if not known:
+            raise DataError(f"{path}: boxes, labels and scores are expected for each image, as models of "
+                            "torchvision.models.detection give them")
+        return found
+
+    return detect
 
 
 def _from_torchscript(path: str, device: torch.device) -> Embedder:
@@ -89,7 +126,10 @@ def _from_torchscript(path: str, device: torch.device) -> Embedder:
         module = torch.jit.load(path, map_location=device, _extra_files=notes).eval()
     except (RuntimeError, ValueError) as error:
         raise DataError(f"{path}: not a TorchScript file: {str(error).splitlines()[0]}") from None
-    return _foreign(module, path, notes)
+    made = _foreign(module, path, notes)
+    if _takes_list(module):
+        made.boxes, made.scores = _detector(module, path), None
+    return made
 
 
 def _from_exported(path: str, device: torch.device) -> Embedder:
@@ -124,7 +164,7 @@ def _from_onnx(path: str, device: torch.device) -> Embedder:
                             f"{' '.join(str(error).split())}") from None
         return _one(torch.from_numpy(found), path).to(device)
 
-    return Embedder(forward, sides[0] if sides else 224, identity=f"{os.path.basename(path)} {_digest(path)}")
+    return Embedder(forward, sides[0] if sides else 224, identity=f"{os.path.basename(path)} {_digest(path)}", scores=forward)
 
 
 _FILES = {".pt": _from_torchscript, ".ts": _from_torchscript, ".pt2": _from_exported, ".onnx": _from_onnx}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``leat.embed``: a vector for each image of a pack.
+"""``leat.embed`` and the base of ``leat.tag``: what a model says of each image of a pack, as columns.
 
 The pack is cut into parts of whole batches. A part is computed by one rank, always in the same batches,
 and appears under its name when it is whole. So the rows depend neither on the number of ranks nor on
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .. import _leat, _rank, ops
 from .._dataset import Dataset
 from .._errors import ArgumentError, ExistsError, StateError, StorageError
 from .._loader import Loader
+from .._pack import Progress
 from .._writer import Writer
 
 _PART = 32  # batches of a part
@@ -35,13 +36,45 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 Compute = Callable[[Any], Any]
 
 
-class _Work:
-    """The model as a function of a batch, and how its images are made."""
+class Columns(Protocol):
+    """What is written of each row."""
+
+    kind: str  # runs of different kinds do not share parts
+
+    def fields(self, dim: int) -> dict[str, Any]: ...
+    def classes(self, dim: int) -> dict[str, list[str]] | None: ...
+    def sample(self, row: np.ndarray) -> dict[str, Any]: ...
+    def facts(self, dim: int) -> dict[str, Any]: ...
+
+
+class Vectors:
+    """A vector per row; or logits and the best class."""
+
+    def __init__(self, o: SimpleNamespace, class_names: list[str]) -> None:
+        self.kind = "logits" if o.logits else "vector"
+        self.dtype, self.names = o.dtype, class_names
+
+    def fields(self, dim: int) -> dict[str, Any]:
+        made: dict[str, Any] = {self.kind: (self.dtype, (dim,))}
+        return {**made, "label": int} if self.kind == "logits" else made
+
+    def classes(self, dim: int) -> dict[str, list[str]] | None:
+        return {"label": self.names} if self.kind == "logits" and len(self.names) == dim else None
+
+    def sample(self, row: np.ndarray) -> dict[str, Any]:
+        return {"logits": row, "label": int(row.argmax())} if self.kind == "logits" else {"vector": row}
+
+    def facts(self, dim: int) -> dict[str, Any]:
+        return {"dim": dim}
+
+
+class Work:
+    """The model as a function of a batch, how its images are made, and what is written."""
 
     def __init__(self, compute: Compute, fetch: Callable[[Any], np.ndarray], pipeline: list[Any], device: str,
-                 as_: str, identity: str, class_names: list[str], channels_last: bool) -> None:
+                 as_: str, identity: str, columns: Columns, channels_last: bool = False, collate: Any = "stack") -> None:
         self.compute, self.fetch, self.pipeline, self.device, self.as_ = compute, fetch, pipeline, device, as_
-        self.identity, self.class_names, self.channels_last = identity, class_names, channels_last
+        self.identity, self.columns, self.channels_last, self.collate = identity, columns, channels_last, collate
 
 
 def _tiny_rows(image: np.ndarray) -> np.ndarray:
@@ -51,29 +84,35 @@ def _tiny_rows(image: np.ndarray) -> np.ndarray:
     return np.frombuffer(_leat.tiny(image), np.float32).reshape(len(image), -1)
 
 
-def _tiny() -> _Work:
+def _tiny(o: SimpleNamespace) -> Work:
+    if o.logits:
+        raise ArgumentError("logits: tiny has no classifier: give a run of leat train --method supervised")
     pipeline = [ops.Resize((_TINY_SIDE, _TINY_SIDE), like="fast")]
-    return _Work(_tiny_rows, np.asarray, pipeline, "cpu", "numpy", "tiny 1", [], True)
+    return Work(_tiny_rows, np.asarray, pipeline, "cpu", "numpy", "tiny 1", Vectors(o, []), True)
 
 
-def _by_model(o: SimpleNamespace) -> _Work:
-    """A model of PyTorch or onnxruntime."""
+def load_model(o: SimpleNamespace) -> tuple[Any, Any]:
+    """A model of PyTorch or onnxruntime, and the device it is on."""
     try:
         import torch
     except ImportError:
         raise ArgumentError(f"model: {o.model} needs PyTorch: pip install torch; or use --model tiny") from None
-    from . import distributed, embedder, models
+    from . import distributed, embedder
 
-    kind = distributed.accelerator(o.accelerator)
     device = torch.device("cpu")
-    if kind == "cuda":
+    if distributed.accelerator(o.accelerator) == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0") or 0) % torch.cuda.device_count())
         torch.cuda.set_device(device)
-    made = embedder.load(o.model, o.image_size, device)
-    if o.logits and made.logits is None:
-        raise ArgumentError(f"logits: {o.model} has no classifier: give a run of leat train --method supervised")
-    forward = torch.inference_mode()(made.logits) if o.logits else made.vectors
-    cast = torch.autocast(kind, {"16-mixed": torch.float16}.get(o.precision, torch.bfloat16),
+    return embedder.load(o.model, o.image_size, device), device
+
+
+def model_work(o: SimpleNamespace, made: Any, device: Any, forward: Compute, columns: Columns) -> Work:
+    """The work of a model that takes batches of images of one size."""
+    import torch
+
+    from . import models
+
+    cast = torch.autocast(device.type, {"16-mixed": torch.float16}.get(o.precision, torch.bfloat16),
                           enabled=o.precision != "32")
     before = made.side if made.side <= models.SMALL else round(made.side * 256 / 224)
     pipeline = [ops.Resize(before), ops.CenterCrop(made.side), ops.Normalize(MEAN, STD),
@@ -83,13 +122,25 @@ def _by_model(o: SimpleNamespace) -> _Work:
         with cast:
             return forward(image).float()
 
-    return _Work(compute, lambda made: made.cpu().numpy(), pipeline, str(device), "torch", made.identity, made.class_names, False)
+    return Work(torch.inference_mode()(compute), lambda found: found.cpu().numpy(), pipeline, str(device), "torch",
+                made.identity, columns)
 
 
-def _identity(o: SimpleNamespace, work: _Work, pack: Dataset) -> dict[str, Any]:
+def _prepare(o: SimpleNamespace) -> Work:
+    if o.model == "tiny":
+        return _tiny(o)
+    made, device = load_model(o)
+    if made.boxes is not None:
+        raise ArgumentError(f"model: {o.model} gives boxes, not vectors: leat tag takes it")
+    if o.logits and made.logits is None:
+        raise ArgumentError(f"logits: {o.model} has no classifier: give a run of leat train --method supervised")
+    return model_work(o, made, device, made.logits if o.logits else made.vectors, Vectors(o, made.class_names))
+
+
+def _identity(o: SimpleNamespace, work: Work, pack: Dataset) -> dict[str, Any]:
     """What the parts of an interrupted run must share."""
     return {"pack": pack.fingerprint, "model": work.identity, "batch_size": o.batch_size, "dtype": o.dtype,
-            "precision": o.precision, "logits": o.logits, "ops": ops.text(work.pipeline)}
+            "precision": o.precision, "columns": work.columns.kind, "ops": ops.text(work.pipeline)}
 
 
 class _Parts:
@@ -162,7 +213,7 @@ def _replace(path: str, data: bytes) -> None:
     os.rename(path + ".new", path)
 
 
-def _results(batches: Loader, work: _Work) -> Iterator[np.ndarray]:
+def _results(batches: Loader, work: Work) -> Iterator[np.ndarray]:
     """Results of all batches, in order. A device has the next batch to work on while a result is fetched."""
     running: Any = None
     for batch in batches:
@@ -175,21 +226,22 @@ def _results(batches: Loader, work: _Work) -> Iterator[np.ndarray]:
         yield work.fetch(running)
 
 
-def _compute(pack: str, o: SimpleNamespace, work: _Work, parts: _Parts, mine: list[int]) -> tuple[int, str]:
-    """Computes parts of this rank; how many images, and the doctor's verdict."""
+def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: list[int],
+             progress: Progress | None) -> tuple[int, dict[str, str]]:
+    """Computes parts of this rank; how many images, and what the doctor says."""
     if not mine:
-        return 0, ""
+        return 0, {"verdict": "", "limit": ""}
     with Dataset(pack) as opened:
         field = next((f.name for f in opened.fields if f.type == "image"), None)
     rows = np.concatenate([np.arange(*parts.bounds(part)) for part in mine])
-    done, at, verdict = 0, 0, ""
+    done, at = 0, 0
     kept: list[np.ndarray] = []
     shown = time.monotonic()
     writing: Future[None] | None = None  # a part is written while the next one is computed
     with ThreadPoolExecutor(1) as writer, Loader(
             pack, o.batch_size, {"image": (field, work.pipeline)}, order="sequential", drop_last=False,
             indices=rows, threads=o.threads, memory=o.memory, fields=[], as_=work.as_, device=work.device,
-            decode=o.decode, rank=0, world_size=1, channels_last=work.channels_last) as loader:
+            decode=o.decode, rank=0, world_size=1, channels_last=work.channels_last, collate=work.collate) as loader:
         loader.doctor()
         for made in _results(loader, work):
             kept.append(made)
@@ -200,34 +252,32 @@ def _compute(pack: str, o: SimpleNamespace, work: _Work, parts: _Parts, mine: li
                     writing.result()
                 writing = writer.submit(parts.write, mine[at], np.concatenate(kept))
                 kept, at = [], at + 1
-            if not o.quiet and time.monotonic() - shown > 2:
+            if progress is not None:
+                progress(done, len(rows), 0, 0)
+            elif not o.quiet and time.monotonic() - shown > 2:
                 shown = time.monotonic()
                 print(f"{done}/{len(rows)} images", file=sys.stderr, flush=True)
-        verdict = loader.doctor().verdict
+        said = loader.doctor()
         if writing is not None:
             writing.result()
     if at != len(mine):
         raise StateError(f"{pack}: {len(rows)} images were expected, {done} came")
-    return done, verdict
+    return done, {"verdict": said.verdict, "limit": said.limit}
 
 
-def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: _Work) -> int:
+def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
     """Writes the pack of all rows; the length of a row."""
-    first = np.load(parts.path(0), mmap_mode="r")
-    dim = first.shape[1]
-    name = "logits" if o.logits else "vector"
-    fields: dict[str, Any] = {name: (o.dtype, (dim,))}
-    if o.logits:
-        fields["label"] = int
-    classes = {"label": work.class_names} if o.logits and len(work.class_names) == dim else None
-    with Dataset(pack) as source, Writer(o.output, fields, replace=o.force, classes=classes, provenance={
-            "embedded": os.path.basename(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity}) as out:
+    dim = np.load(parts.path(0), mmap_mode="r").shape[1]
+    columns = work.columns
+    with Dataset(pack) as source, Writer(
+            o.output, columns.fields(dim), replace=o.force, classes=columns.classes(dim), provenance={
+                "embedded": os.path.basename(pack), "fingerprint": f"{source.fingerprint:x}", "model": work.identity}) as out:
         at = 0
         for rows in parts.read():
             if rows.shape[1] != dim:
                 raise StateError(f"{parts.folder}: parts of different length; start again with --force")
             for key, row in zip(source.keys[at:at + len(rows)], rows):
-                out.append({name: row, "label": int(row.argmax())} if o.logits else {name: row}, key=key)
+                out.append(columns.sample(row), key=key)
             at += len(rows)
     if o.npy:
         _write_npy(o.output, parts, dim)
@@ -271,18 +321,17 @@ def _wait_for(parts: _Parts) -> None:
         time.sleep(0.05)
 
 
-def run(pack: str, o: SimpleNamespace) -> dict[str, Any]:
-    """Embeds as one rank of those that the launcher started."""
+def run(pack: str, o: SimpleNamespace, prepare: Callable[[SimpleNamespace], Work] = _prepare,
+        progress: Progress | None = None) -> dict[str, Any]:
+    """Computes the columns as one rank of those that the launcher started."""
     rank, world, _ = _rank.detect(None, None)
     begin = time.perf_counter()
     if os.path.exists(o.output) and os.path.exists(pack) and os.path.samefile(o.output, pack):
-        raise ArgumentError(f"{o.output}: is the pack that is read; write the vectors to another one")
+        raise ArgumentError(f"{o.output}: is the pack that is read; give another output")
     _check_free(o.output, o, b"\x89LEAT\r\n\x1a", "pack")
     if o.npy:
         _check_free(_npy_path(o.output), o, b"\x93NUMPY", "NumPy file")
-    if o.model == "tiny" and o.logits:
-        raise ArgumentError("logits: tiny has no classifier: give a run of leat train --method supervised")
-    work = _tiny() if o.model == "tiny" else _by_model(o)
+    work = prepare(o)
     with Dataset(pack) as opened:
         if not len(opened):
             raise ArgumentError(f"{pack}: has no samples")
@@ -300,7 +349,7 @@ def run(pack: str, o: SimpleNamespace) -> dict[str, Any]:
         _replace(note, json.dumps(token).encode())
     mine = [part for part in range(parts.count()) if part % world == rank and part in gone]
     try:
-        done, verdict = _compute(pack, o, work, parts, mine)
+        done, said = _compute(pack, o, work, parts, mine, progress)
     except BaseException:
         if world == 1 and len(parts.missing()) == parts.count():
             shutil.rmtree(parts.folder)  # nothing to resume
@@ -310,5 +359,5 @@ def run(pack: str, o: SimpleNamespace) -> dict[str, Any]:
     _wait_for(parts)
     dim = _assemble(pack, o, parts, work)
     seconds = time.perf_counter() - begin
-    return {"samples": rows, "dim": dim, "model": work.identity, "seconds": seconds, "output": o.output,
-            "images_per_s": done / seconds * world, "verdict": verdict, "resumed": rows - done if world == 1 else None}
+    return {"samples": rows, **work.columns.facts(dim), "model": work.identity, "seconds": seconds, "output": o.output,
+            "images_per_s": done / seconds * world, **said, "resumed": rows - done if world == 1 else None}

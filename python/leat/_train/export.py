@@ -14,7 +14,7 @@ from .._errors import ArgumentError, ExistsError, StorageError
 from . import checkpoint, models
 
 _KINDS = (".pt", ".pt2", ".onnx")
-NOTES = "leat.json"  # in TorchScript files and exported programs: the side of the images
+NOTES = "leat.json"  # in TorchScript files and exported programs: the side of the images, the names of the classes
 
 
 def _load(path: str) -> tuple[models.Net, dict[str, Any]]:
@@ -25,9 +25,9 @@ def _load(path: str) -> tuple[models.Net, dict[str, Any]]:
     return net.eval(), facts
 
 
-def _write(net: models.Net, example: torch.Tensor, path: str, kind: str) -> None:
+def _write(net: models.Net, example: torch.Tensor, names: list[str], path: str, kind: str) -> None:
     batch = ({0: torch.export.Dim.DYNAMIC},)
-    notes = {NOTES: json.dumps({"image_size": example.shape[2]})}
+    notes = {NOTES: json.dumps({"image_size": example.shape[2], "class_names": names})}
     if kind == ".pt":
         torch.jit.save(torch.jit.trace(net, example), path, _extra_files=notes)
     elif kind == ".pt2":
@@ -51,7 +51,7 @@ def write(path: str, output: str, force: bool) -> dict[str, Any]:
     temporary = f"{os.path.splitext(output)[0]}.writing{kind}"
     try:
         with torch.no_grad():
-            _write(net, example, temporary, kind)
+            _write(net, example, facts["class_names"], temporary, kind)
             width = net(example).shape[1]
         os.replace(temporary, output)
     except OSError as error:

@@ -31,6 +31,18 @@ $ leat embed a.leat
 $ LEAT_PYTHON=/nowhere/python leat embed a.leat -o b.leat 2>&1 | grep -c 'not found; embed runs on PyTorch'
 1
 
+# tag: the same hand-over
+$ leat tag a.leat -o b.leat
+! leat tag: --model is missing: a run of leat train, * (glob)
+= 2
+
+$ leat tag a.leat -o b.leat -m run --activation tanh
+! leat tag: --activation: 'tanh' is not one of * (glob)
+= 2
+
+$ LEAT_PYTHON=/nowhere/python leat tag a.leat -o b.leat -m run 2>&1 | grep -c 'not found; tag runs on PyTorch'
+1
+
 # the model of a run: options of packs are refused
 $ leat export run -o m.pt --checkpoint --to parquet
 ! leat export: --to is for packs: it has no effect with --checkpoint (see leat export --help)
