@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpu_damage PACK COUNT [SEED]: COUNT damaged packs of a few tiled images of PACK, each loaded twice:
- * decoded by the CPUs and by the device. Both must deliver the same batches, or the same error. A third of
- * the packs has changed bytes in tiles and a third in headers of images, under checksums that are right, so
- * that only a decoder can find it; a third has bytes of the file changed. The policies for bad samples take
- * turns.
+ * gpu_damage PACK COUNT [SEED [valid]]: COUNT damaged packs of a few tiled images of PACK, each loaded
+ * twice: decoded by the CPUs and by the device. Both must deliver the same batches, or the same error. A
+ * third of the packs has changed bytes in tiles and a third in headers of images, under checksums that are
+ * right, so that only a decoder can find it; a third has bytes of the file changed. The policies for bad
+ * samples and the pipelines, two of which mix the batch, take turns. With `valid` nothing is damaged.
  *
  *     build/bench/gpu_damage tiled.leat 10000
  *     compute-sanitizer --tool memcheck build/bench/gpu_damage tiled.leat 200
@@ -189,7 +189,9 @@ int main(int argc, char **argv)
     static const char *const pipelines[] = {"RandomResizedCrop(64)",
                                             "Resize((40, 50)); ToDtype(f32); ToLayout(nhwc)",
                                             "RandomResizedCrop(48); ColorJitter(0.4, 0.4, 0.4, 0.1)",
-                                            "RandomResizedCrop(64); Normalize(0.5, 0.25); ToDtype(f16)"};
+                                            "RandomResizedCrop(64); Normalize(0.5, 0.25); ToDtype(f16)",
+                                            "RandomResizedCrop(64); MixUp(0.4)",
+                                            "RandomResizedCrop(48); ToDtype(f32); CutMix(); MixUp(p=0.5)"};
     static const leat_on_error policies[] = {LEAT_ON_ERROR_FAIL, LEAT_ON_ERROR_SKIP, LEAT_ON_ERROR_REPLACE};
     leat_error err = {0};
     leat_pack *pack = NULL;
@@ -198,6 +200,7 @@ int main(int argc, char **argv)
     uint64_t bad = 0, failed = 0, there = 0, wrong = 0;
     if (argc < 3) return 2;
     const uint64_t count = strtoull(argv[2], NULL, 10), seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    const bool valid = argc > 4 && strcmp(argv[4], "valid") == 0;
     const char *folder = getenv("TMPDIR");
     snprintf(path, sizeof path, "%s/gpu-damage-%d.leat", folder != NULL ? folder : "/tmp", (int)getpid());
     if (leat_pack_open(&pack, argv[1], NULL, &err) != 0) die(argv[1], &err);
@@ -207,14 +210,16 @@ int main(int argc, char **argv)
     if (leat__gpu_stream_open(&stream, gpu, &err) != 0) die("device", &err);
     for (uint64_t i = 0; i < count; i++) {
         leat__rng_init(&rng, seed, i, 3, 4);
-        write_pack(i % KINDS, &rng);
-        if (i % KINDS == 2) change_file(&rng);
+        const uint32_t kind = valid ? KINDS : (uint32_t)(i % KINDS);
+        write_pack(kind, &rng);
+        if (kind == 2) change_file(&rng);
         leat_loader_opts_init(&o);
         o.batch_size = IMAGES - 2;
         o.ops = pipelines[i / 9 % LEAT_COUNT(pipelines)];
         o.on_error = policies[i / KINDS % LEAT_COUNT(policies)];
         o.seed = i;
         o.threads = 2;
+        if (strstr(o.ops, "Mix") != NULL) o.classes = IMAGES;
         o.memory = 64 << 20;
         outcome host = load(o);
         o.device = "cuda";

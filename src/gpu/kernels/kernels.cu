@@ -38,15 +38,19 @@ extern "C" __global__ void __launch_bounds__(PIXEL_THREADS, PIXEL_BLOCKS) leat_p
 {
     __shared__ __align__(16) uint32_t pool[LEAT_JOB_POOL];
     const leat_job_image *const im = &job.images[blockIdx.y];
-    for (uint32_t i = blockIdx.x; i < im->windows; i += gridDim.x)
-        make_window(&job, im, i, pool, threadIdx.x, PIXEL_THREADS);
+    const bool damaged = is_damaged(&job, blockIdx.y);
+    for (uint32_t i = blockIdx.x; i < im->windows; i += gridDim.x) {
+        if (damaged) clear_window(&job, im, i, threadIdx.x, PIXEL_THREADS);
+        else make_window(&job, im, i, pool, threadIdx.x, PIXEL_THREADS);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(COLOUR_THREADS) leat_colour(leat_job job)
 {
     __shared__ colour_scratch scratch;
     const leat_job_image *const im = &job.images[blockIdx.y];
-    if (im->steps > 0) colour_image_steps(&job, im, &scratch, threadIdx.x, COLOUR_THREADS);
+    if (im->steps > 0 && !is_damaged(&job, blockIdx.y))
+        colour_image_steps(&job, im, &scratch, threadIdx.x, COLOUR_THREADS);
 }
 
 extern "C" __global__ void leat_mix(leat_job job)

@@ -561,6 +561,29 @@ DEVICE void second_pass(const pixel_window *w, const leat_job_axis *a, const pix
     }
 }
 
+/* True when a tile of the image could not be decoded. Nothing may read the image then: parts of its planes
+ * were never written. The host decides about the sample. */
+DEVICE bool is_damaged(const leat_job *job, uint32_t image)
+{
+    return job->status[image] != LEAT_JOB_NO_DAMAGE;
+}
+
+/* Makes window `number` of a damaged image black, so that copies of the batch read defined memory. */
+DEVICE void clear_window(const leat_job *job, const leat_job_image *im, uint32_t number, uint32_t tid,
+                         uint32_t threads)
+{
+    const uint32_t across = (im->ax.count + im->window_x - 1) / im->window_x;
+    const uint32_t x0 = number % across * im->window_x, y0 = number / across * im->window_y;
+    const uint32_t wide = least(im->window_x, im->ax.count - x0);
+    const uint32_t high = least(im->window_y, im->ay.count - y0);
+    pixel_sink sink = find_sink(im, &job->outputs[im->column]);
+    if (im->turned) turn_sink(&sink);
+    for (uint32_t i = tid; i < wide * high; i += threads) {
+        const uint32_t at = (x0 + i % wide) * sink.x_step + (y0 + i / wide) * sink.y_step;
+        for (uint32_t c = 0; c < sink.channels; c++) put_bits(&sink, at + c * sink.c_step, 0);
+    }
+}
+
 /* Window `number` of an image, by `threads` threads that share `pool`. */
 DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t number, uint32_t *pool,
                         uint32_t tid, uint32_t threads)

@@ -44,7 +44,11 @@ static inline void host_pixels(const leat_job *job)
     static _Thread_local uint32_t pool[LEAT_JOB_POOL];
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
-        for (uint32_t w = 0; w < im->windows; w++) make_window(job, im, w, pool, 0, 1);
+        const bool damaged = is_damaged(job, i);
+        for (uint32_t w = 0; w < im->windows; w++) {
+            if (damaged) clear_window(job, im, w, 0, 1);
+            else make_window(job, im, w, pool, 0, 1);
+        }
     }
 }
 
@@ -52,7 +56,8 @@ static inline void host_colour(const leat_job *job)
 {
     static _Thread_local colour_scratch scratch;
     for (uint32_t i = 0; i < job->image_count; i++)
-        if (job->images[i].steps > 0) colour_image_steps(job, &job->images[i], &scratch, 0, 1);
+        if (job->images[i].steps > 0 && !is_damaged(job, i))
+            colour_image_steps(job, &job->images[i], &scratch, 0, 1);
 }
 
 static inline void host_mix(const leat_job *job)
