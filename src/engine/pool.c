@@ -52,10 +52,12 @@ static void wake_locked(leat_pool *p)
     for (int i = 0; i < LEAT_LANES; i++) {
         leat__lane *l = &p->lanes[i];
         if (l->idle <= l->waking) continue;
-        /* Waking one is enough: when it takes a task it comes through here and wakes the next. */
+        /* Waking one is enough if it can run every stage: when it takes a task it comes through here
+         * and wakes the next. */
         if (!leat__sched_has_work(p, (leat_lane)i, leat__pool_now(p))) continue;
-        l->waking = l->scarce ? l->idle : l->waking + 1;
-        if (l->scarce)
+        const bool all = leat__sched_scarce(p, (leat_lane)i);
+        l->waking = all ? l->idle : l->waking + 1;
+        if (all)
             leat__cond_broadcast(&l->wake);
         else
             leat__cond_signal(&l->wake);
@@ -335,7 +337,6 @@ static int start_lanes_locked(leat_pool *p, const leat_flow *f, leat_error *err)
         leat__lane *l = &p->lanes[s->decl.lane];
         uint32_t want = s->decl.lane == LEAT_LANE_IO ? leat__io_threads(s) : l->max;
         LEAT_TRY(leat__lane_start(l, want, err));
-        if (s->decl.ram > 0 || s->decl.gpus > 0 || s->decl.gpu_memory > 0) l->scarce = true;
     }
     return 0;
 }

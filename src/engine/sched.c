@@ -406,6 +406,19 @@ bool leat__sched_has_work(leat_pool *p, leat_lane lane, uint64_t now)
     return false;
 }
 
+bool leat__sched_scarce(const leat_pool *p, leat_lane lane)
+{
+    for (const leat_flow *f = p->flows; f; f = f->next) {
+        if (f->state != LEAT__FLOW_RUNNING) continue;
+        for (uint32_t i = 0; i < f->stage_count; i++) {
+            const leat__stage *s = &f->stages[i];
+            bool needs = s->decl.ram > 0 || s->decl.gpus > 0 || s->decl.gpu_memory > 0;
+            if (s->decl.lane == lane && needs && s->ctx_count < p->lanes[lane].started) return true;
+        }
+    }
+    return false;
+}
+
 uint64_t leat__sched_next_timer(leat_pool *p, leat_lane lane)
 {
     uint64_t at = UINT64_MAX;

@@ -270,8 +270,6 @@ typedef struct leat__lane {
     leat__cond wake;
     leat__cond parked; /* CPU workers beyond the active ones; separate so that they take no
                         * wake-ups */
-    bool scarce;       /* a worker's context needs bytes or a GPU, so not every thread can run
-                        * the stage */
 } leat__lane;
 
 struct leat_pool {
@@ -311,6 +309,9 @@ uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now);
 void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t ended, uint64_t now);
 void leat__sched_settle_pending(leat__node *n, uint64_t now);
 bool leat__sched_has_work(leat_pool *p, leat_lane lane, uint64_t now);
+/* True when a stage of the lane needs bytes or a GPU for each worker, and not every thread has them:
+ * one that is woken may be unable to run the stage. */
+bool leat__sched_scarce(const leat_pool *p, leat_lane lane);
 uint64_t leat__sched_next_timer(leat_pool *p, leat_lane lane); /* UINT64_MAX = none */
 void leat__sched_run(leat__worker *w); /* the only one called WITHOUT the lock */
 uint64_t leat__sched_floor(const leat_flow *f);

@@ -134,6 +134,31 @@ static void only_the_senior_uses_the_floor(void **state)
     rig_close(&r);
 }
 
+/* Once every thread has its share of memory for a stage, one of them is woken for a task, not all. */
+static void contexts_are_scarce_until_all_have_one(void **state)
+{
+    numbers n = {.end = 100};
+    rig r = {0};
+    leat_flow_opts fo;
+    leat_flow_opts_init(&fo);
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_SINK, "b", pass, NULL)};
+    s[1].ram = 10;
+    still_flow(&r, s, 2, &fo, 1000);
+    leat__lane *cpu = &r.pool->lanes[LEAT_LANE_CPU];
+    cpu->started = 3; /* this pool has none */
+    assert_false(leat__sched_scarce(r.pool, LEAT_LANE_IO));
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(leat__sched_scarce(r.pool, LEAT_LANE_CPU));
+        assert_string_equal(take(&r, 3), "numbers");
+        finish(&r, 3);
+        assert_string_equal(take(&r, i), "b");
+        finish(&r, i);
+    }
+    assert_false(leat__sched_scarce(r.pool, LEAT_LANE_CPU));
+    cpu->started = 0;
+    rig_close(&r);
+}
+
 static void short_tasks_are_taken_together(void **state)
 {
     numbers n = {.end = 1000};
@@ -181,6 +206,7 @@ int main(void)
         cmocka_unit_test(the_most_downstream_goes_first),
         cmocka_unit_test(threads_of_a_flow_are_bounded),
         cmocka_unit_test(only_the_senior_uses_the_floor),
+        cmocka_unit_test(contexts_are_scarce_until_all_have_one),
         cmocka_unit_test(short_tasks_are_taken_together),
         cmocka_unit_test(the_floor_adds_up),
     };
