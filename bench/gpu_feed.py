@@ -9,19 +9,22 @@ stress  small batches dropped while kernels on side streams, and a CUDA graph, s
 rate    images/s to the device by threads, decoded there or by the CPUs, from the host or from tiles that
         stay on the device, compared with the bus and nvJPEG
 models  one, two and four models trained at once in one process, each with its loader of the same pack
-locked  resident memory of the process beside what the loader's budget says
+locked  peak of the resident memory of the process beside the peaks of the loader's budget
 graphs  a network compiled with mode="reduce-overhead" (CUDA graphs) fed by leat, beside the same without graphs
 jax     batches handed to JAX by DLPack, beside the same on the host
 train   compiled ResNets fed by 1, 2, 4 threads, decoded by the CPUs, the device, or as `auto` finds best,
-        beside one batch that is on the device already and a DataLoader of 16 processes (Pillow); --plot draws it
+        beside one batch that is on the device already and a DataLoader of 16 processes (Pillow); --plot draws it;
+        --ways leaves some out
 
 Each part prints a table. The pack is repeated, so that an epoch has many batches.
 """
 import argparse
+import ctypes
 import gc
 import json
 import pathlib
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -194,6 +197,12 @@ def bus_rate():
     return host.numel() / statistics.median(times)
 
 
+def switches():
+    """Context switches of all threads so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_nvcsw + used.ru_nivcsw
+
+
 def pull_rate(o, **options):
     """Images/s of a consumer that only takes batches, its CPU seconds per 1000 images, and the stats."""
     with loader(o, device="cuda", **options) as loads:
@@ -201,15 +210,17 @@ def pull_rate(o, **options):
         for _ in range(3 * o.images // (2 * o.batch) if options.get("cache") == "device" else o.warm):
             next(run)
         torch.cuda.synchronize()
-        before, cpu, begin, n = loads.stats(), time.process_time(), time.monotonic(), 0
+        before, cpu, begin, n, switched = loads.stats(), time.process_time(), time.monotonic(), 0, switches()
         while time.monotonic() - begin < o.seconds:
             n += len(next(run).label)
         spent, cpu, after = time.monotonic() - begin, time.process_time() - cpu, loads.stats()
+        switched = switches() - switched
         del run
     moved = after["copied_bytes"] - before["copied_bytes"]
     images = after["device_images"] - before["device_images"]
     busy = after["device_decode_seconds"] - before["device_decode_seconds"]
-    return n / spent, cpu / n * 1000, moved / spent, (images / busy if busy else 0), after["page_locked"]
+    kernels = images / busy if busy else 0
+    return n / spent, cpu / n * 1000, moved / spent, kernels, switched / spent, after["page_locked"]
 
 
 def nvjpeg_rate(o):
@@ -231,33 +242,36 @@ def nvjpeg_rate(o):
     return best
 
 
+RATE_WAYS = {"cpu": {}, "gpu": {}, "gpu-process": {"cache": "process"},
+             "gpu-device": {"cache": "device", "device_memory": "16G"}}
+
+
 def rate(o):
     bus = bus_rate()
     print(f"rate: bus {bus / 1e9:.1f} GB/s page-locked")
     try:
-        nv = nvjpeg_rate(o)
+        nv = nvjpeg_rate(o) if o.nvjpeg else 0
     except Exception as e:  # noqa: BLE001: the rest is worth having
         nv = 0
         print(f"rate: nvJPEG could not be measured ({e})")
     if nv:
         print(f"rate: nvJPEG (torchvision, whole images, no resize) {nv:.0f} images/s")
     print("| decoded by | threads | images/s | CPU s per 1000 | moved GB/s | of the bus | images/s while the device "
-          "decodes | of nvJPEG |\n|---|---|---|---|---|---|---|---|")
-    ways = (("cpu", {}), ("gpu", {}), ("gpu, cache=process", {"cache": "process"}),
-            ("gpu, cache=device", {"cache": "device", "device_memory": "16G"}))
-    for decode, more in ways:
+          "decodes | switches/s | of nvJPEG |\n|---|---|---|---|---|---|---|---|---|")
+    for way in o.decoders:
         for threads in o.rate_threads:
-            r, cpu, moved, kernels, locked = pull_rate(o, decode=decode[:3], threads=threads, **more)
-            print(f"| {decode} | {threads} | {r:.0f} | {cpu:.3f} | {moved / 1e9:.2f} | {moved / bus:.2f} | {kernels:.0f} | "
+            r, cpu, moved, kernels, switched, locked = pull_rate(o, decode=way[:3], threads=threads, **RATE_WAYS[way])
+            print(f"| {way} | {threads} | {r:.0f} | {cpu:.3f} | {moved / 1e9:.2f} | {moved / bus:.2f} | {kernels:.0f} | "
+                  f"{switched:.0f} | "
                   f"{r / nv if nv else 0:.1f}× |" + ("" if locked else " not page-locked"), flush=True)
 
 
 # ---- models and memory ----------------------------------------------------------------------------------
 
 
-def resident():
+def resident(name="VmRSS"):
     with open("/proc/self/status") as f:
-        return int(next(line for line in f if line.startswith("VmRSS")).split()[1]) << 10
+        return int(next(line for line in f if line.startswith(name)).split()[1]) << 10
 
 
 def models(o):
@@ -310,24 +324,24 @@ def locked_one(o, decode, memory):
     with loader(tiny, device="cuda", decode=decode, threads=4, memory="1G") as loads:  # code and the driver's own
         next(iter(loads))
     gc.collect()
-    before, most = resident(), (0, 0)
+    ctypes.CDLL(None).malloc_trim(0)  # what that loader freed would be used again without a trace in the RSS
+    before = resident()
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     with loader(o, device="cuda", decode=decode, threads=4, memory=memory) as loads:
         run = forever(loads)
-        for _ in range(200):
+        for _ in range(400):
             next(run)
-        for _ in range(20):
-            next(run)
-            most = max(most, (resident() - before, loads.stats()["budget_used_bytes"]))
-        peak = loads.stats()["budget_peak_bytes"]
+        stats, rss = loads.stats(), resident("VmHWM") - before
         del run
-    print(f"| {decode} | {memory} | {most[0] >> 20} | {most[1] >> 20} | {peak >> 20} | {most[0] / most[1]:.2f} | "
-          f"{most[0] / peak:.2f} |", flush=True)
+    peak, there, charged = rss, stats["budget_memory_peak_bytes"], stats["budget_peak_bytes"]
+    print(f"| {decode} | {memory} | {peak >> 20} | {there >> 20} | {peak / there:.3f} | {charged >> 20} | "
+          f"{peak / charged:.3f} |", flush=True)
 
 
 def locked(o):
-    """Growth of the resident memory by a loader, and the bytes that its budget says are in use."""
-    print("| decoded by | budget | RSS grew by MiB | in use MiB | peak MiB | of in use | of peak |\n|---|---|---|---|---|---|---|",
-          flush=True)
+    """Peak growth of the resident memory by a loader, beside the peaks of its budget: allocated and charged."""
+    print("| decoded by | budget | RSS grew by MiB | allocated MiB | RSS of it | charged MiB | RSS of it |\n"
+          "|---|---|---|---|---|---|---|", flush=True)
     for decode in ("cpu", "gpu"):
         for memory in ("2G", "4G"):
             subprocess.run([sys.executable, __file__, "--pack", o.pack, "--locked-one", f"{decode},{memory}"], check=False)
@@ -397,25 +411,54 @@ class Trainer:
         self.optimizer.step()
 
 
+class Idle:
+    """Time for which the device had nothing to do because a batch was missing.
+
+    The host runs ahead and may wait while the device still computes. So each wait counts at most the time
+    between two events on the stream: the end of a step, and the start of the next.
+    """
+
+    def __init__(self):
+        self.gaps, self.ended = [], None
+
+    def stepped(self):
+        self.ended = torch.cuda.Event(enable_timing=True)
+        self.ended.record()
+
+    def got(self, wait):
+        began = torch.cuda.Event(enable_timing=True)
+        began.record()
+        if self.ended is not None:
+            self.gaps.append((self.ended, began, wait))
+
+    def seconds(self):
+        torch.cuda.synchronize()
+        return sum(min(wait, ended.elapsed_time(began) / 1e3) for ended, began, wait in self.gaps)
+
+
 def feed(trainer, batches, o):
-    """Images per second, and the share of the time spent waiting for a batch."""
+    """Images per second, the share of the time for which the device lacked a batch, that for which the host
+    waited for one, and the CPUs used."""
     n, cpu = 0, 0.0
     for i in range(o.warm + o.steps):
         if i == o.warm:
             torch.cuda.synchronize()
-            begin, waited, n, cpu = time.monotonic(), 0.0, 0, time.process_time()
+            begin, waited, n, cpu, idle = time.monotonic(), 0.0, 0, time.process_time(), Idle()
         before = time.monotonic()
         image, label = next(batches)
         if i >= o.warm:
             waited += time.monotonic() - before
+            idle.got(time.monotonic() - before)
         trainer.step(image, label)
+        if i >= o.warm:
+            idle.stepped()
         n += len(label)
         del image, label
         if i % 8 == 7:
             torch.cuda.synchronize()  # like a loop that reads its loss from time to time
     torch.cuda.synchronize()
     spent = time.monotonic() - begin
-    return n / spent, waited / spent, (time.process_time() - cpu) / spent
+    return n / spent, idle.seconds() / spent, waited / spent, (time.process_time() - cpu) / spent
 
 
 class Files(torch.utils.data.Dataset):
@@ -461,7 +504,7 @@ def ways(o):
     if o.workers:
         yield "PyTorch DataLoader", o.workers, lambda: (None, stock_batches(o))
     for threads in o.threads:
-        for decode in ("cpu", "gpu", "auto"):
+        for decode in o.ways:
             yield f"leat {decode}", threads, lambda d=decode, t=threads: make(d, t)
         yield ceiling
 
@@ -508,16 +551,17 @@ def train(o):
         ceiling = statistics.median(r[0] for r in results["a batch on the device", 0])
         print(f"train: {torch.cuda.get_device_name()}, {name}, {'compiled, ' if o.compile else ''}bf16, channels last, "
               f"batch {o.batch}, {o.steps} steps, {o.rounds} rounds, torch {torch.__version__}")
-        print("| fed by | threads | images/s (low–high) | of the ceiling | waiting | CPUs used | share of the device |\n"
-              "|---|---|---|---|---|---|---|")
+        print("| fed by | threads | images/s (low–high) | of the ceiling | device idle | host waits | CPUs used | "
+              "share of the device |\n|---|---|---|---|---|---|---|---|")
         for (way, threads), got in results.items():
             rates = [r[0] for r in got]
             print(f"| {way} | {threads or ''} | {statistics.median(rates):.0f} ({min(rates):.0f}–{max(rates):.0f}) | "
-                  f"{statistics.median(rates) / ceiling:.3f} | {statistics.median(r[1] for r in got):.1%} | "
-                  f"{statistics.median(r[2] for r in got):.2f} | {got[-1][3]:.2f} |", flush=True)
+                  f"{statistics.median(rates) / ceiling:.3f} | {statistics.median(r[1] for r in got):.2%} | "
+                  f"{statistics.median(r[2] for r in got):.1%} | {statistics.median(r[3] for r in got):.2f} | "
+                  f"{got[-1][4]:.2f} |", flush=True)
         if o.plot:
             draw(f"{torch.cuda.get_device_name()}, {name}", results, f"{o.plot}/gpu_{name}.svg")
-        print(json.dumps({f"{name} {w} {t}": [[round(r[0]), round(r[1], 4)] for r in g]
+        print(json.dumps({f"{name} {w} {t}": [[round(r[0]), round(r[1], 4), round(r[2], 4)] for r in g]
                           for (w, t), g in results.items()}))
         del trainer
         torch.cuda.empty_cache()
@@ -543,6 +587,9 @@ def main():
     p.add_argument("--threads", type=int, nargs="*", default=[1, 2, 4])
     p.add_argument("--rate-threads", type=int, nargs="*", default=[1, 2, 4, 8, 16])
     p.add_argument("--models", nargs="*", default=["resnet50", "resnet18"], choices=MODELS)
+    p.add_argument("--ways", nargs="*", default=["cpu", "gpu", "auto"], help="decode= of the loaders in train")
+    p.add_argument("--decoders", nargs="*", default=list(RATE_WAYS), choices=RATE_WAYS, help="rows of rate")
+    p.add_argument("--no-nvjpeg", dest="nvjpeg", action="store_false", help="leave nvJPEG out of rate")
     p.add_argument("--no-compile", dest="compile", action="store_false")
     o = p.parse_args()
     torch.backends.cudnn.benchmark = True

@@ -440,6 +440,10 @@ typedef struct leat_loader_stats {
     uint64_t device_overlap_ns; /* of copy_ns and device_decode_ns: beside those of the batch before */
     uint64_t device_list_ns; /* of the time in decode: workers listed tiles for the device, all epochs */
     uint64_t device_cached_images, device_cached_bytes; /* with LEAT_CACHE_DEVICE: that stay there */
+    uint64_t budget_kept; /* beside budget_used: memory kept for reuse, charged too, given up when needed */
+    /* Memory that was allocated under the budget, and its peak. What is charged is more: the bytes of
+     * samples are reserved before they are read, so that no task waits for memory halfway. */
+    uint64_t budget_memory, budget_memory_peak;
 } leat_loader_stats;
 /* Statistics: `read` covers the current epoch, `read_all` everything since the loader was opened. Any
  * thread may call, also while another one is in next(). */

@@ -562,7 +562,8 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     double busy[LEAT_LOADER_STAGES];
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) busy[i] = (double)s.stages[i].busy_ns / 1e9;
     PyObject *stats = Py_BuildValue(
-        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd sK sK sK sK sK s(dddd)}",
+        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sK sK sK sd sd sd sK sK sK sK sK "
+        "s(dddd)}",
         "threads", (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch",
         (unsigned)s.prefetch, "epoch", (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples,
         "bad_samples", (u)s.bad_samples, "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits",
@@ -570,10 +571,12 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         "read_seconds", (double)s.read_ns / 1e9, "decode_seconds", (double)s.decode_ns / 1e9,
         "wait_seconds", (double)s.wait_ns / 1e9, "seconds", (double)s.elapsed_ns / 1e9,
         "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes", (u)s.budget_used,
-        "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms, "batch_ms",
-        s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests", (u)s.remote_requests, "remote_retries",
-        (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes, "disk_cache_hits", (u)s.disk_cache_hits,
-        "remote_hedged", (u)s.remote_hedged, "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
+        "budget_kept_bytes", (u)s.budget_kept, "budget_peak_bytes", (u)s.budget_peak, "budget_memory_bytes",
+        (u)s.budget_memory, "budget_memory_peak_bytes", (u)s.budget_memory_peak, "steps", (u)s.steps,
+        "data_ms", s.data_ms, "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests",
+        (u)s.remote_requests, "remote_retries", (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes,
+        "disk_cache_hits", (u)s.disk_cache_hits, "remote_hedged", (u)s.remote_hedged,
+        "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
     if (stats != NULL && self->hashed) {
         char hex[20];
         snprintf(hex, sizeof hex, "%016" PRIx64, self->digest);

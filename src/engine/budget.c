@@ -28,6 +28,7 @@ struct leat_budget {
     uint64_t used, peak, floors, refused;
     uint64_t kept; /* the part of `used` that belongs to no flow */
     uint64_t twice; /* the part that is briefly charged twice: see leat__budget_try_twice */
+    uint64_t memory, memory_peak; /* bytes that were allocated, for flows and keepers */
     uint64_t cat_used[LEAT_BUDGET_CATS], cat_peak[LEAT_BUDGET_CATS];
     bool starved; /* a flow was refused bytes since the last notification */
     leat__mutex listening;
@@ -294,6 +295,28 @@ int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
     return rc;
 }
 
+static void change_memory_locked(leat_budget *b, int64_t bytes)
+{
+    b->memory += (uint64_t)bytes;
+    b->memory_peak = LEAT_MAX(b->memory_peak, b->memory);
+}
+
+void leat__budget_allocated(leat_budget *b, int64_t bytes)
+{
+    leat__mutex_lock(&b->lock);
+    change_memory_locked(b, bytes);
+    leat__mutex_unlock(&b->lock);
+}
+
+uint64_t leat__budget_memory(leat_budget *b, uint64_t *peak)
+{
+    leat__mutex_lock(&b->lock);
+    uint64_t memory = b->memory;
+    *peak = b->memory_peak;
+    leat__mutex_unlock(&b->lock);
+    return memory;
+}
+
 static int try_locked(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 {
     uint64_t room = below_floors_locked(b);
@@ -313,6 +336,7 @@ int leat_budget_try(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
     LEAT_REQUIRE((unsigned)cat < LEAT_BUDGET_CATS, NULL);
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
+    if (rc == 0) change_memory_locked(b, (int64_t)bytes);
     leat__mutex_unlock(&b->lock);
     return rc;
 }
@@ -364,19 +388,31 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
                    (unsigned long long)bytes,
                    (unsigned long long)(bytes - below_floors_locked(b)),
                    (unsigned long long)b->limit);
+    if (rc == 0) change_memory_locked(b, (int64_t)bytes);
     leat__mutex_unlock(&b->lock);
     return rc;
 }
 
-void leat_budget_release(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+static void release(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool freed)
 {
     if (check(b, NULL) != 0 || (unsigned)cat >= LEAT_BUDGET_CATS) return;
     leat__mutex_lock(&b->lock);
     b->kept -= LEAT_MIN(bytes, b->kept);
+    if (freed) change_memory_locked(b, -(int64_t)LEAT_MIN(bytes, b->memory));
     leat__mutex_unlock(&b->lock);
     int64_t delta[LEAT_BUDGET_CATS] = {0};
     delta[cat] = -(int64_t)bytes;
     if (leat__budget_apply(b, delta)) leat__budget_notify(b);
+}
+
+void leat_budget_release(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+{
+    release(b, cat, bytes, true);
+}
+
+void leat__budget_reuse(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+{
+    release(b, cat, bytes, false);
 }
 
 uint64_t leat__budget_limit(leat_budget *b)

@@ -63,6 +63,15 @@ bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, boo
  * bytes are charged twice, so that no other flow gets them in between; the peak counts them once. */
 int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
 
+/* Memory that exists, and its peak. Flows are charged before they allocate, so that they never have to wait
+ * in the middle of a task: `used` is more than this by what is only reserved. leat_budget_try and _charge
+ * count as an allocation, leat_budget_release as freeing; other owners call leat__budget_allocated with the
+ * bytes that they allocated, or less than 0 when they freed them. */
+void leat__budget_allocated(leat_budget *b, int64_t bytes);
+uint64_t leat__budget_memory(leat_budget *b, uint64_t *peak);
+/* As leat_budget_release, for memory that a task takes over, which has it charged already. */
+void leat__budget_reuse(leat_budget *b, leat_budget_cat cat, uint64_t bytes);
+
 /* Moves charges between categories and releases bytes; the sum must not be positive. Does not
  * call listeners. Returns true when the caller must call leat__budget_notify once it holds no
  * lock. */

@@ -124,6 +124,7 @@ static bool ctx_grant(leat_pool *p, leat_flow *f, leat__stage *s, leat__ctx *ctx
                                                s->ctx_count == 0))
         return false;
     atomic_fetch_add(&f->charged, s->decl.ram);
+    if (s->decl.ram > 0) leat__budget_allocated(f->budget, (int64_t)s->decl.ram);
     if (gpu >= 0) {
         p->gpu_milli_free[gpu] -= (uint32_t)(s->decl.gpus * 1000 + 0.5);
         p->gpu_memory_free[gpu] -= s->decl.gpu_memory;
@@ -144,6 +145,7 @@ void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx)
     int64_t delta[LEAT_BUDGET_CATS] = {0};
     delta[LEAT_BUDGET_SCRATCH] = -(int64_t)s->decl.ram;
     atomic_fetch_sub(&f->charged, s->decl.ram);
+    if (s->decl.ram > 0) leat__budget_allocated(f->budget, -(int64_t)s->decl.ram);
     leat__budget_apply(f->budget, delta);
     s->ctx_count--;
     *ctx = (leat__ctx){.gpu = -1};

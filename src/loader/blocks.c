@@ -42,6 +42,7 @@ int leat__blocks_open(leat__blocks **out, leat_budget *budget, leat_budget_cat c
     *out = b;
     if (b == NULL) return leat__fail_nomem(err, sizeof *b, "blocks");
     b->budget = budget;
+    leat__budget_ref(budget); /* blocks may come back after it was closed */
     b->cat = cat;
     b->mem = mem;
     b->refs = 1;
@@ -55,6 +56,7 @@ static void unref(leat__blocks *b)
     if (atomic_fetch_sub(&b->refs, 1) != 1) return;
     leat__gpu_close(&b->gpu);
     leat__mutex_destroy(&b->lock);
+    leat_budget_close(&b->budget);
     leat__free(b);
 }
 
@@ -162,7 +164,7 @@ static leat__block find(leat__blocks *b, uint64_t bytes)
         if (serves(&b->kept[i], bytes)) found = remove_locked(b, i);
     }
     leat__mutex_unlock(&b->lock);
-    if (found.data != NULL) leat_budget_release(b->budget, b->cat, found.bytes);
+    if (found.data != NULL) leat__budget_reuse(b->budget, b->cat, found.bytes);
     return found;
 }
 
@@ -175,6 +177,7 @@ leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes)
     if (block.data == NULL) {
         drop_smallest(b, rounded);
         block = (leat__block){leat__alloc_aligned(b->mem, rounded, 4096), rounded, false};
+        if (block.data != NULL) leat__budget_allocated(b->budget, (int64_t)rounded);
         lock_pages(b, &block);
     }
     if (block.data != NULL) atomic_fetch_add(&b->refs, 1);
@@ -193,6 +196,9 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
         kept = true;
     }
     leat__mutex_unlock(&b->lock);
-    if (!kept) free_block(b, block);
+    if (!kept) {
+        leat__budget_allocated(b->budget, -(int64_t)block.bytes);
+        free_block(b, block);
+    }
     unref(b);
 }

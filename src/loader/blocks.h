@@ -27,7 +27,7 @@ typedef struct leat__block {
 
 typedef struct leat__blocks leat__blocks;
 
-/* The budget must outlive close; after close returned blocks are freed. */
+/* After close returned blocks are freed. */
 int leat__blocks_open(leat__blocks **b, leat_budget *budget, leat_budget_cat cat, leat__mem_cat mem,
                       leat_error *err) LEAT_MUST_CHECK;
 /* From now on new blocks are page-locked for the device, which is kept open. The first failure is

@@ -177,6 +177,14 @@ static uint32_t run_length(const leat_loader *l)
     return LEAT_MIN(most, f->rows - l->feed.filled);
 }
 
+/* Bytes of the batch that a run is charged for: those of its rows. Page-locked memory is resident at once, so
+ * the first run is charged for all of it. */
+static uint64_t share_of(const leat__frame *f, uint32_t first, uint32_t count)
+{
+    if (f->memory.locked) return first == 0 ? f->bytes : 0;
+    return f->bytes * (first + count) / f->rows - f->bytes * first / f->rows;
+}
+
 /* Samples for one run: up to run_samples, fewer when they are large. */
 static int plan_run(leat_loader *l, leat_error *err)
 {
@@ -204,8 +212,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     r->first = feed->filled;
     r->last = count == left;
     r->frame = feed->frame;
-    uint64_t whole = feed->frame->bytes, rows = feed->frame->rows;
-    r->share_bytes = whole * (r->first + count) / rows - whole * r->first / rows;
+    r->share_bytes = share_of(feed->frame, r->first, count);
     feed->filled += count;
     feed->at += count;
     if (r->last)
@@ -313,9 +320,12 @@ static int decode_process(void *cookie, void *ctx, leat_task *task, leat_error *
 {
     leat__run *r = task->data;
 
+    leat_budget *const budget = ((leat_loader *)cookie)->budget;
     uint64_t begin = leat__trace_begin();
-    (void)cookie;
-    LEAT_TRY(leat__run_decode(r, ctx, err));
+    if (r->scratch_bytes > 0) leat__budget_allocated(budget, (int64_t)r->scratch_bytes);
+    int rc = leat__run_decode(r, ctx, err);
+    if (r->scratch_bytes > 0) leat__budget_allocated(budget, -(int64_t)r->scratch_bytes);
+    LEAT_TRY(rc);
     leat__trace_end("decode", begin, (int64_t)(r->frame->batch.position + r->first));
     task->bytes = r->share_bytes + r->tile_bytes;
     return 0;

@@ -120,7 +120,8 @@ struct leat__run {
     leat__frame *frame; /* a reference */
     uint32_t first, count; /* rows of the frame */
     bool last;             /* of its batch */
-    uint64_t encoded_bytes, share_bytes; /* charged while reading; kept with the batch */
+    uint64_t encoded_bytes; /* charged while reading */
+    uint64_t share_bytes;   /* of the batch; kept with it */
     uint64_t scratch_bytes; /* charged until it is decoded: the needs of its largest image
                              * beyond the worker's own */
     leat__block buf;       /* cache=os: the prefetched samples */

@@ -198,9 +198,12 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     leat_budget_read(l->budget, &b);
     s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
     s.budget_limit = b.limit;
-    s.budget_used = b.used - leat__frames_kept(l->frames) - leat__blocks_kept(l->env.blocks);
-    if (l->env.tile_blocks != NULL) s.budget_used -= leat__blocks_kept(l->env.tile_blocks);
+    s.budget_kept = leat__frames_kept(l->frames) + leat__blocks_kept(l->env.blocks);
+    if (l->env.tile_blocks != NULL) s.budget_kept += leat__blocks_kept(l->env.tile_blocks);
+    s.budget_kept = LEAT_MIN(s.budget_kept, b.used); /* read at different times */
+    s.budget_used = b.used - s.budget_kept;
     s.budget_peak = b.peak;
+    s.budget_memory = leat__budget_memory(l->budget, &s.budget_memory_peak);
     read_device(l, &s);
     memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));
     return 0;

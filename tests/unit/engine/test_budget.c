@@ -62,6 +62,34 @@ static void the_peak_counts_moved_bytes_once(void **state)
     leat_budget_close(&b);
 }
 
+/* Reserved bytes are charged, but not counted as memory before their owner has allocated it. */
+static void memory_is_counted_apart_from_reservations(void **state)
+{
+    leat_budget *b = with_limit(200);
+    uint64_t peak;
+    const int64_t released[LEAT_BUDGET_CATS] = {[LEAT_BUDGET_BATCH] = -60};
+    (void)state;
+    assert_true(leat__budget_grant(b, LEAT_BUDGET_BATCH, 60, false));
+    assert_int_equal(leat__budget_memory(b, &peak), 0);
+    leat__budget_allocated(b, 50);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 30), 0); /* a cache: memory at once */
+    assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_OTHER, 5, 0, NULL), 0);
+    assert_int_equal(leat__budget_memory(b, &peak), 85);
+    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_BATCH, 50), 0); /* moves to a cache … */
+    leat__budget_apply(b, released);
+    assert_int_equal(leat__budget_memory(b, &peak), 85);
+    leat__budget_reuse(b, LEAT_BUDGET_BATCH, 50); /* … and back to a task */
+    assert_int_equal(leat__budget_memory(b, &peak), 85);
+    assert_int_equal(leat__budget_used(b), 35);
+    leat__budget_allocated(b, -50);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 30);
+    leat_budget_release(b, LEAT_BUDGET_OTHER, 5);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 201), LEAT_EBUDGET);
+    assert_int_equal(leat__budget_memory(b, &peak), 0);
+    assert_int_equal(peak, 85);
+    leat_budget_close(&b);
+}
+
 static void no_number_overflows_the_budget(void **state)
 {
     (void)state;
@@ -261,6 +289,7 @@ int main(void)
         cmocka_unit_test(floors_outlast_bytes_that_are_kept_again),
         cmocka_unit_test(charges_up_to_the_limit),
         cmocka_unit_test(the_peak_counts_moved_bytes_once),
+        cmocka_unit_test(memory_is_counted_apart_from_reservations),
         cmocka_unit_test(no_number_overflows_the_budget),
         cmocka_unit_test(default_is_a_share_of_free_memory),
         cmocka_unit_test(floors_are_reserved_for_senior_tasks),

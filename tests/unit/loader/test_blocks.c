@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
+#include "engine/budget.h"
 #include "loader/blocks.h"
 
 static leat_budget *budget;
@@ -16,15 +17,26 @@ static uint64_t charged(void)
 static int set_up(void **state)
 {
     (void)state;
+    leat__mem_peak_reset();
     assert_ok(leat_budget_open(&budget, 1 << 20, NULL));
     assert_ok(leat__blocks_open(&blocks, budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, NULL));
     return 0;
 }
 
+/* What the budget takes for allocated is what was allocated. */
+static void assert_memory(void)
+{
+    uint64_t peak;
+    assert_int_equal(leat__budget_memory(budget, &peak), leat__mem_used(LEAT__MEM_PAGE));
+    assert_int_equal(peak, leat__mem_peak(LEAT__MEM_PAGE));
+}
+
 static int tear_down(void **state)
 {
     (void)state;
+    assert_memory();
     leat__blocks_close(&blocks);
+    assert_memory();
     leat_budget_close(&budget);
     assert_no_leaks();
     return 0;
@@ -71,6 +83,7 @@ static void a_block_that_is_too_small_makes_room(void **state)
     for (uint64_t bytes = 50000; bytes < 200000; bytes += 10000) {
         leat__block a = leat__blocks_take(blocks, bytes);
         assert_int_equal(leat__mem_used(LEAT__MEM_PAGE), charged() + a.bytes);
+        assert_memory();
         leat__blocks_give(blocks, a);
     }
     leat__block largest = leat__blocks_take(blocks, 190000), other = leat__blocks_take(blocks, 180000);

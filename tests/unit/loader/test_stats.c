@@ -3,7 +3,9 @@
 
 #include <leat/loader.h>
 
+#include "base/mem.h"
 #include "io/inject.h"
+#include "loader/footprint.h"
 
 #define PACK "loader-stats.leat"
 
@@ -51,6 +53,11 @@ static void the_epoch_and_all_epochs(void **state)
     assert_int_equal(all.samples, 100);
     assert_int_equal(one.stages[3].items, 10); /* collate: one per batch */
     assert_string_equal(one.stages[2].name, "decode");
+    /* memory for batches and samples, and what workers are charged */
+    const uint64_t blocks = leat__mem_used(LEAT__MEM_BATCH) + leat__mem_used(LEAT__MEM_PAGE);
+    assert_in_range(one.budget_kept, 1, blocks);
+    assert_in_range(one.budget_memory, blocks, blocks + 2 * LEAT__WORKER_RAM);
+    assert_true(one.budget_memory_peak >= one.budget_memory && one.budget_memory_peak <= one.budget_peak);
 
     take(l, 1, 3);
     assert_ok(leat_loader_read(l, &one, sizeof one));

@@ -81,6 +81,7 @@ static void assert_same_epoch(const char *path, leat_loader_opts o)
     assert_null(b);
     assert_ok(leat_loader_read(device, &s, sizeof s));
     assert_int_equal(s.page_locked, 1);
+    assert_true(s.budget_kept > 0 && s.budget_used + s.budget_kept <= s.budget_limit);
     assert_true(fake_cuda.locked() > 0);
     assert_true(s.copied_bytes > 0 && s.device_used > 0 && s.device_used <= s.device_limit);
     leat_loader_close(&host);
@@ -224,6 +225,38 @@ static void state_resumes_in_the_middle(void **state)
     assert_int_equal(fake_cuda.held(), 0);
 }
 
+/* Page-locked batches are charged whole with their first run; the floor has room for that. */
+static void the_floor_is_enough_for_page_locked_batches(void **state)
+{
+    leat_loader_opts o = device_opts();
+    leat_loader *l;
+    leat_loader_stats s = {0};
+    outcome got = {0};
+    o.ops = "RandomResizedCrop(100); ToDtype(f32)"; /* 2 MB each */
+    o.on_error = LEAT_ON_ERROR_SKIP;
+    const outcome whole = run_with(plain, &o, 0);
+    assert_int_equal(whole.rc, 0);
+    for (o.threads = 1; o.threads < 4; o.threads += 2) {
+        o.memory = 64 << 20;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_begin(l, 0, NULL));
+        assert_ok(leat_loader_read(l, &s, sizeof s));
+        leat_loader_close(&l);
+        o.memory = s.floor_bytes;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_begin(l, 0, NULL));
+        drain(l, (got = (outcome){0}, &got));
+        assert_int_equal(got.rc, 0);
+        assert_true(got.digest == whole.digest && got.samples == whole.samples);
+        assert_ok(leat_loader_read(l, &s, sizeof s));
+        assert_true(s.page_locked && s.budget_peak <= s.budget_limit);
+        assert_true(s.budget_memory_peak <= s.budget_limit);
+        leat_loader_close(&l);
+    }
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 static atomic_int lines;
 static char last_line[256];
 
@@ -312,6 +345,7 @@ int main(void)
         cmocka_unit_test(borrowed_device_memory_is_reported),
         cmocka_unit_test(epochs_can_be_stopped_anywhere),
         cmocka_unit_test(state_resumes_in_the_middle),
+        cmocka_unit_test(the_floor_is_enough_for_page_locked_batches),
         cmocka_unit_test(without_page_locking_it_continues_and_warns_once),
         cmocka_unit_test(no_device_is_one_clear_line),
         cmocka_unit_test(each_failing_call_ends_in_an_error),
