@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands that need PyTorch are parsed here, against their tables, and run in Python. The process is
+ * Commands that need PyTorch or Ray are parsed here, against their tables, and run in Python. The process is
  * replaced (exec), so that its number, its signals and its exit code are the caller's own: launchers such
  * as torchrun and SLURM see one process.
  */
@@ -18,16 +18,15 @@
 
 #define NAME_MAX_BYTES 64
 
-/* Says what to install where the package or PyTorch is missing. */
+/* Says what to install where the package, or what it needs, is missing. */
 static const char start[] =
-    "import sys\n"
+    "import importlib, sys\n"
     "try:\n"
-    "    from leat._train.__main__ import main\n"
-    "    sys.exit(main(sys.argv[1], sys.argv[2]))\n"
+    "    sys.exit(importlib.import_module(sys.argv[3]).main(sys.argv[1], sys.argv[2]))\n"
     "except ModuleNotFoundError as e:\n"
     "    if (e.name or '').split('.')[0] not in ('leat', 'torch', 'numpy'):\n"
     "        raise\n"
-    "    what = 'leat torch' if e.name.startswith('leat') else e.name.split('.')[0]\n"
+    "    what = sys.argv[4] if e.name.startswith('leat') else e.name.split('.')[0]\n"
     "    sys.exit(print(f'leat {sys.argv[1]}: {sys.executable} has no module {e.name!r}: '\n"
     "                   f'install it with: {sys.executable} -m pip install {what}', file=sys.stderr) or 4)\n";
 
@@ -74,7 +73,7 @@ void cli_python_json(const cli *c, leat__buf *out)
     leat__json_end(&j);
 }
 
-int cli_python(cli *c)
+int cli_python_run(cli *c, const char *module, const char *platform, const char *needs)
 {
     leat__buf json;
     const char *from_env = getenv("LEAT_PYTHON");
@@ -86,14 +85,27 @@ int cli_python(cli *c)
         return cli_failf(c, CLI_FIT, "out of memory");
     }
     char *const argv[] = {(char *)python, (char *)"-P", (char *)"-c", (char *)start, (char *)c->command->name,
-                          (char *)leat__buf_str(&json), NULL};
+                          (char *)leat__buf_str(&json), (char *)module, (char *)needs, NULL};
     execvp(python, argv);
     const int failed = errno;
     leat__buf_reset(&json);
     if (failed == ENOENT)
         return cli_failf(c, CLI_DATA,
-                         "%s: not found; %s runs on PyTorch: install Python 3.11 or later and "
-                         "'pip install leat torch', or name a Python with LEAT_PYTHON",
-                         python, c->command->name);
+                         "%s: not found; %s runs on %s: install Python 3.11 or later and "
+                         "'pip install %s', or name a Python with LEAT_PYTHON",
+                         python, c->command->name, platform, needs);
     return cli_failf(c, CLI_DATA, "cannot start %s: %s", python, strerror(failed));
+}
+
+int cli_python(cli *c)
+{
+    return cli_python_run(c, "leat._train.__main__", "PyTorch", "leat torch");
+}
+
+int cli_python_ray(cli *c)
+{
+    const char *on = cli_str(c, "on");
+    if (!leat__str_eq(on, "ray") && !(leat__str_starts(on, "ray://") && on[strlen("ray://")]))
+        return cli_usage(c, "--on: %s is not ray or ray://HOST:PORT", on);
+    return cli_python_run(c, "leat._ray_main", "Ray", "leat[ray]");
 }

@@ -22,8 +22,14 @@
  * have '_' for '-'. Options that the user did not give are left out. */
 void cli_python_json(const cli *c, leat__buf *out);
 
-/* Replaces this process by Python running `leat._train.__main__.main(command, values)`. Python is the one
- * that leat runs inside, else $LEAT_PYTHON, else python3. Returns only when it fails: an exit code. */
+/* Replaces this process by Python running `main(command, values)` of a module. Python is the one that leat
+ * runs inside, else $LEAT_PYTHON, else python3. Returns only when it fails: an exit code. For messages:
+ * `platform` is what the command runs on ("Ray"), `needs` what must be installed ("leat[ray]"). */
+int cli_python_run(cli *c, const char *module, const char *platform, const char *needs);
+/* The same with leat._train.__main__, which needs PyTorch. */
 int cli_python(cli *c);
+
+/* `leat filter` and `leat dedup` with --on: checks its value and continues in Python. */
+int cli_python_ray(cli *c);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
+#include "cli_python.h"
 #include "curate/dedup.h"
 #include "dedup_images.h"
 #include "dedup_semantic.h"
@@ -58,6 +59,8 @@ static const leat__param files[] = {
     CLI_INT("bands-per-iteration", 0, "0", 0, 256, "N",
             "fuzzy: bands on disk at once; fewer take less disk and more passes, 0 = all"),
     CLI_BYTES("checkpoint", 0, "512MiB", 1, 1e15, "save the state after this much input"),
+    CLI_STRING("on", 0, NULL, "CLUSTER", "run on the nodes of a cluster: ray, ray://HOST:PORT"),
+    CLI_BYTES("task-bytes", 0, "0", 0, 1e15, "input of a task with --on, 0 = by its size and the nodes"),
     CLI_END,
 };
 
@@ -216,6 +219,7 @@ static int run(cli *c)
         return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
     for (size_t i = 1; i < n; i++)
         inputs[i - 1] = cli_arg(c, i);
+    if (cli_given(c, "on")) return cli_python_ray(c);
     if (leat__str_eq(cli_arg(c, 0), "images")) return dedup_images(c, inputs, (uint32_t)(n - 1));
     if (leat__str_eq(cli_arg(c, 0), "semantic")) return dedup_semantic(c, (uint32_t)(n - 1));
     fill(c, &o);
@@ -223,6 +227,7 @@ static int run(cli *c)
         return cli_usage(c, "--level is for exact, not for substring");
     if (o.compatible && o.threshold == 0 && cli_given(c, "clusters") && !o.clusters)
         return cli_usage(c, "--compatible makes components: --clusters star needs a --threshold");
+    if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes is for --on");
     watch w = {.c = c};
     o.inputs = inputs;
     o.input_count = (uint32_t)(n - 1);
@@ -253,6 +258,8 @@ const cli_command cli_cmd_dedup = {
                                "a new batch, without reading the old one"},
                               {"leat dedup fuzzy crawl -o unique --compatible datatrove",
                                "the clusters that datatrove finds"},
+                              {"leat dedup fuzzy /data/crawl -o /data/unique --on ray",
+                               "on a Ray cluster whose nodes share /data"},
                               {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
                               {"leat dedup images photos.leat -o dup.leat --csv pairs.csv",
                                "equal and similar images"},

@@ -31,10 +31,10 @@ enum { TEXTS, IMAGES, VECTORS, KINDS };
 int dedup_kind_check(cli *c)
 {
     static const char *const names[KINDS] = {"texts", "images", "vectors"};
-    static const char *const options[KINDS][24] = {
+    static const char *const options[KINDS][28] = {
         {"normalize", "words", "chars", "bands", "rows", "clusters", "keep-field", "plan", "text-field",
          "id-field", "on-error", "compress", "shard-bytes", "max-document", "resume", "bands-per-iteration",
-         "checkpoint", "report", "index", "against", "level", "compatible", NULL},
+         "checkpoint", "report", "index", "against", "level", "compatible", "on", "task-bytes", NULL},
         {"csv", "orientations", "windows", "across", "list-probable", NULL},
         {"keep-share", "centres", NULL}};
     static const char *const rules[KINDS][4] = {

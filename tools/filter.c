@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
+#include "cli_python.h"
 #include "curate/filter_run.h"
 #include "curate/text_flow.h"
 
@@ -47,6 +48,8 @@ static const leat__param files[] = {
     CLI_FLAG("force", 'f', "replace the output of an earlier run"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory budget, 0 = half of what is available"),
+    CLI_STRING("on", 0, NULL, "CLUSTER", "run on the nodes of a cluster: ray, ray://HOST:PORT"),
+    CLI_BYTES("task-bytes", 0, "0", 0, 1e15, "input of a task with --on, 0 = by its size and the nodes"),
     CLI_END,
 };
 
@@ -221,6 +224,8 @@ static int run(cli *c)
         inputs[i] = cli_arg(c, i);
     fill(c, &o);
     if (!o.output && !o.explain && !o.look && !o.report) return cli_usage(c, "--output is needed");
+    if (cli_given(c, "on")) return cli_python_ray(c);
+    if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes is for --on");
     leat_filter_stats *st = LEAT_NEW(MISC, leat_filter_stats);
     if (!st) return cli_usage(c, "out of memory");
     watch w = {.c = c};
@@ -255,6 +260,7 @@ const cli_command cli_cmd_filter = {
             {"leat filter docs.jsonl -o kept --lid lid.176.ftz --lang en --lang-min 0.65",
              "documents in English"},
             {"leat filter docs.jsonl -o kept --config rules.yaml", "options from a file"},
+            {"leat filter /data/crawl -o /data/kept -p gopher@paper --on ray", "on a Ray cluster"},
             {"leat filter docs.jsonl -o kept --set words.min=20 --columns id,text,+words",
              "chosen columns, with a score"},
             {NULL, NULL}},

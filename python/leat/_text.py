@@ -47,6 +47,17 @@ def _pages(report: Any) -> str | None:
     return ",".join(pages) or None
 
 
+def _task_bytes(on: object, task_bytes: object) -> int:
+    """Checks the options of a cluster."""
+    size = _check.size("task_bytes", task_bytes)
+    if on is None and size:
+        raise ArgumentError("task_bytes: has no effect without on")
+    if on is not None:
+        from . import _ray
+        _ray.check(on)
+    return size
+
+
 def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | None = None,
                 rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
                 text_field: str = "text", id_field: str = "id", score_only: bool = False,
@@ -54,7 +65,8 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
                 lang: str | Sequence[str] | None = None, lang_min: float = 0,
                 report: Path | Sequence[Path] | None = None, look: int = 0, seed: int = 0, explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
                 max_document: int | str = 0, on_error: str = "skip", threads: int = 0, memory: int | str = 0,
-                force: bool = False, progress: Progress | None = None) -> dict[str, Any]:
+                force: bool = False, on: str | None = None, task_bytes: int | str = 0,
+                progress: Progress | None = None) -> dict[str, Any]:
     """Keeps the documents of JSONL files that pass named rules; what `leat filter` does.
 
     >>> leat.filter_text("crawl", "kept", profile="gopher@paper", rules={"words.min": 20})
@@ -80,14 +92,14 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         on_error: "skip" lists lines that cannot be read, "fail" stops at the first
         shard_bytes, max_document, memory: sizes in bytes or text ("10G"); 0 is the default
         force: replace the output of an earlier run
+        on: "ray" or "ray://HOST:PORT": run on the nodes of a Ray cluster, which share the folders (see docs/text.md)
+        task_bytes: with `on`: input of a task; 0 is chosen by the input and the nodes
         progress: called now and then with (bytes, total bytes, documents, dropped)
     """
     names = modify if modify is None or isinstance(modify, str) else ",".join(_check.several("modify", modify))
     chosen = columns if columns is None or isinstance(columns, str) else ",".join(_check.several("columns", columns))
     labels = lang if lang is None or isinstance(lang, str) else ",".join(_check.several("lang", lang))
-    answer, explained = _run(
-        progress, _leat.filter_text, _check.paths("source", source),
-        None if output is None else _check.utf8_path("output", output),
+    options = dict(
         report=_pages(report), look=_check.whole("look", look, 0, 100), seed=_check.whole("seed", seed, 0, 2**32 - 1),
         lid=None if lid is None else _check.utf8_path("lid", lid), lang=_text("lang", labels),
         lang_min=_check.real("lang_min", lang_min, 0, 1), columns=_text("columns", chosen), profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
@@ -96,6 +108,12 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         max_document=_check.size("max_document", max_document), threads=_check.whole("threads", threads, 0, 4096),
         compress=_check.one_of("compress", compress, _COMPRESS), score_only=_check.flag("score_only", score_only),
         fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1, replace=_check.flag("force", force))
+    sources, target = _check.paths("source", source), None if output is None else _check.utf8_path("output", output)
+    size = _task_bytes(on, task_bytes)
+    if on is not None:
+        from . import _ray
+        return _ray.filter_text(on, sources, target, options, size, progress)
+    answer, explained = _run(progress, _leat.filter_text, sources, target, **options)
     result = json.loads(answer)
     rows = [json.loads(line) for line in explained.split("\n") if line]
     if explain is not None:
@@ -114,6 +132,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                force: bool = False, resume: bool = False, plan: bool = False,
                index: bool = False, against: Path | None = None, level: str = "document",
                report: Path | Sequence[Path] | None = None, compatible: str = "none",
+               on: str | None = None, task_bytes: int | str = 0,
                progress: Progress | None = None) -> dict[str, Any]:
     """Removes duplicate documents from JSONL files; what `leat dedup` does.
 
@@ -151,8 +170,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                    bands_per_iteration=bands_per_iteration)
     sizes = dict(memory=memory, shard_bytes=shard_bytes, max_document=max_document, checkpoint=checkpoint)
     flags = dict(normalize=normalize, force=force, resume=resume, plan=plan, index=index)
-    answer, _ = _run(
-        progress, _leat.dedup_text, _check.paths("source", source), _check.utf8_path("output", output),
+    options = dict(
         kind=2 if kind == "fuzzy" else 1,
         threshold=_check.real("threshold", threshold, 0, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
@@ -166,6 +184,12 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         **{_FLAGS.get(name, name): _check.flag(name, value) for name, value in flags.items()},
         **{name: _check.whole(name, value, 0, 4096) for name, value in numbers.items()},
         **{name: _check.size(name, value) for name, value in sizes.items()})
+    source_paths, target = _check.paths("source", source), _check.utf8_path("output", output)
+    size = _task_bytes(on, task_bytes)
+    if on is not None:
+        from . import _ray
+        return _ray.dedup_text(on, source_paths, target, options, size, progress)
+    answer, _ = _run(progress, _leat.dedup_text, source_paths, target, **options)
     return json.loads(answer)
 
 

@@ -309,6 +309,8 @@ PyMethodDef py_facts_methods[] = {
      "Chooses samples; see leat.select."},
     {"selection", py_selection, METH_VARARGS, "selection(packs, path): rows as bytes of uint64 numbers."},
     {"text_signatures", py_text_signatures, METH_VARARGS, "MinHash signatures of a list of texts."},
+    {"text_cuts", py_text_cuts, METH_VARARGS, "Positions where a JSONL file can be cut."},
+    {"text_copy", py_text_copy, METH_VARARGS, "An output file of a run in parts."},
     {"score_text", py_score_text, METH_VARARGS, "Scores of a list of texts."},
     {"text_names", py_text_names, METH_NOARGS, "Profiles, scores and modifiers."},
     {"doctor_judge", py_doctor_judge, METH_VARARGS,

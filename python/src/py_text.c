@@ -67,6 +67,24 @@ static int begin(run *r, PyObject *inputs, PyObject *control)
     return -1;
 }
 
+/* A step of a run in parts, from a tuple of python/leat/_ray.py; its strings belong to the tuple. */
+static int take_part(PyObject *tuple, leat__part *p)
+{
+    int step;
+    unsigned long long offset, end_offset, line;
+    memset(p, 0, sizeof *p);
+    if (!PyArg_ParseTuple(tuple, "isssIIIIIIIKIKKdd;a part of a run", &step, &p->work, &p->token,
+                          &p->settings, &p->number, &p->parts, &p->groups, &p->partitions, &p->from, &p->to,
+                          &p->range.file, &offset, &p->range.end_file, &end_offset, &line, &p->seconds,
+                          &p->cpu_seconds))
+        return -1;
+    p->step = (leat__part_step)step;
+    p->range.offset = offset;
+    p->range.end_offset = end_offset;
+    p->range.line = line;
+    return 0;
+}
+
 /* The answer is JSON text: a report, or lines. */
 static PyObject *end(run *r, leat__buf *json, int rc, const leat_error *err)
 {
@@ -90,10 +108,11 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
                             "shard_bytes", "max_document", "threads",  "compress", "score_only",
                             "fail_on_bad", "replace",      "columns",  "lid",
                             "lang",        "lang_min",     "report",   "look",     "seed",
-                            NULL};
+                            "part",        NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_filter_opts o;
-    PyObject *inputs, *control;
+    leat__part part;
+    PyObject *inputs, *control, *step = NULL;
     unsigned long long memory = 0, shard = 0, most = 0;
     int score_only = 0, fail = 0, replace = 0, rc;
     run r;
@@ -101,11 +120,12 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_filter_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppzzzdzII", names, &inputs, &o.output,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppzzzdzIIO", names, &inputs, &o.output,
                                      &control, &o.profile, &o.set, &o.modify, &o.text_field, &o.id_field,
                                      &o.explain, &memory, &shard, &most, &o.threads, &o.compress,
                                      &score_only, &fail, &replace, &o.columns, &o.lid,
-                                     &o.lang, &o.lang_min, &o.report, &o.look, &o.seed))
+                                     &o.lang, &o.lang_min, &o.report, &o.look, &o.seed, &step) ||
+        (step != NULL && take_part(step, &part) != 0))
         return NULL;
     leat_filter_stats *stats = LEAT_NEW(MISC, leat_filter_stats);
     if (stats == NULL) return PyErr_NoMemory();
@@ -125,9 +145,10 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
     o.explained = on_explained;
     o.looked = on_looked;
     o.cookie = &r;
-    Py_BEGIN_ALLOW_THREADS rc = leat_filter_text(&o, stats, &err);
-    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
-    leat__filter_json(stats, &json);
+    leat__buf_init(&json, LEAT__MEM_MISC, (size_t)1 << 32);
+    Py_BEGIN_ALLOW_THREADS rc = step != NULL ? leat__filter_part(&o, &part, &json, &err)
+                                             : leat_filter_text(&o, stats, &err);
+    Py_END_ALLOW_THREADS if (step == NULL) leat__filter_json(stats, &json);
     leat__free(stats);
     return end(&r, &json, rc, &err);
 }
@@ -141,11 +162,13 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
                             "threads",    "memory",      "shard_bytes", "max_document",
                             "compress",   "fail_on_bad", "replace",     "resume",
                             "plan_only",  "checkpoint",  "index",       "against",
-                            "level",      "report",      "compatible",  NULL};
+                            "level",      "report",      "compatible",  "part",
+                            NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_opts o;
     leat_dedup_stats stats = {0};
-    PyObject *inputs, *control;
+    leat__part part;
+    PyObject *inputs, *control, *step = NULL;
     unsigned long long memory = 0, shard = 0, most = 0, checkpoint = 0;
     int normalize = 0, fail = 0, replace = 0, resume = 0, plan = 0, index = 0, rc;
     run r;
@@ -154,11 +177,12 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_dedup_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzIzI", names, &inputs, &o.output, &control, &o.kind,
+            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzIzIO", names, &inputs, &o.output, &control, &o.kind,
             &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold, &o.clusters,
             &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads,
             &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint,
-            &index, &o.against, &o.level, &o.report, &o.compatible))
+            &index, &o.against, &o.level, &o.report, &o.compatible, &step) ||
+        (step != NULL && take_part(step, &part) != 0))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
     o.inputs = r.paths;
@@ -175,10 +199,70 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     o.index = (uint32_t)index;
     o.progress = on_progress;
     o.cookie = &r;
-    Py_BEGIN_ALLOW_THREADS rc = leat_dedup_text(&o, &stats, &err);
-    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
-    leat__dedup_json(&stats, &json);
+    leat__buf_init(&json, LEAT__MEM_MISC, (size_t)1 << 32);
+    Py_BEGIN_ALLOW_THREADS rc = step != NULL ? leat__dedup_part(&o, &part, &json, &err)
+                                             : leat_dedup_text(&o, &stats, &err);
+    Py_END_ALLOW_THREADS if (step == NULL) leat__dedup_json(&stats, &json);
     return end(&r, &json, rc, &err);
+}
+
+/* text_cuts(path, max_line, step): [(offset, line), …], positions where a file can be cut. */
+PyObject *py_text_cuts(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long max_line, step;
+    leat__text_cut *cuts = NULL;
+    leat__text_files files;
+    const char *path;
+    size_t count = 0;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "yKK", &path, &max_line, &step)) return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = leat__text_files_open(&files, &path, 1, max_line, &err);
+    if (rc == 0) {
+        rc = leat__text_files_cut(&files, step, &cuts, &count, &err);
+        leat__text_files_reset(&files);
+    }
+    Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)cuts[i].offset,
+                                      (unsigned long long)cuts[i].line);
+        if (row == NULL || PyList_SetItem(list, (Py_ssize_t)i, row) != 0) Py_CLEAR(list);
+    }
+    leat__free(cuts);
+    return list;
+}
+
+/* text_copy(part, name, [(path, from, length), …]): an output file of a run in parts. */
+PyObject *py_text_copy(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    PyObject *tuple, *list;
+    const char *name;
+    leat__part part;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OsO", &tuple, &name, &list) || take_part(tuple, &part) != 0) return NULL;
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0) return NULL;
+    leat__part_piece *piece = leat__zalloc_array(LEAT__MEM_MISC, (size_t)n + 1, sizeof *piece);
+    if (piece == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
+        unsigned long long from, len;
+        if (PyArg_ParseTuple(PyList_GetItem(list, i), "sKK", &piece[i].path, &from, &len))
+            piece[i].from = from, piece[i].len = len;
+    }
+    if (PyErr_Occurred()) {
+        leat__free(piece);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS rc = leat__part_copy_output(&part, name, piece, (size_t)n, &err);
+    Py_END_ALLOW_THREADS leat__free(piece);
+    if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
 }
 
 PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwargs)

@@ -23,9 +23,8 @@
 #include <leat/text.h>
 
 #include "base/buf.h"
+#include "curate/parts.h"
 #include "curate/spill.h"
-#include "curate/text_files.h"
-#include "curate/text_flow.h"
 #include "curate/text_line.h"
 #include "text/sketch.h"
 
@@ -85,6 +84,9 @@ typedef struct leat__dedup {
     leat__file *sketch_file;
     uint8_t *sketches;      /* all of them, when they fit */
     uint32_t *order, *rank; /* of documents, if documents other than the first are kept */
+    /* A run in parts (parts.h); NULL = the whole run. */
+    const leat__part *part;
+    uint64_t base, end; /* WRITE: numbers of the part's documents */
 } leat__dedup;
 
 /* A record of a band. */
@@ -103,12 +105,30 @@ typedef struct leat__decision {
     uint32_t equal;    /* equal bytes of their sketches */
 } leat__decision;
 
+/* Records of a band in a file. */
+typedef struct leat__band_segment {
+    const char *path;
+    uint64_t offset, bytes;
+    uint32_t base; /* added to their lines */
+} leat__band_segment;
+
 int leat__dedup_plan(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 int leat__dedup_sketch(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_group(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_resolve(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+
+/* Groups units instead of all bands: `fill` sets `n` segments of a unit. The edges are in files
+ * FOLDER/edge-0 and so on, their lengths in d->st.edge_length. */
+int leat__dedup_group_units(leat__dedup *d, const char *folder, leat__band_segment *segments, uint32_t n,
+                            void (*fill)(void *cookie, uint32_t unit, leat__band_segment *segments),
+                            void *cookie, leat_error *err) LEAT_MUST_CHECK;
+/* Sets d->order and d->rank if documents other than the first are kept. */
+int leat__dedup_rank(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+/* Copies counts of the state to the stats; writes report.json. */
+void leat__dedup_copy_state(leat__dedup *d);
+int leat__dedup_write_report(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 /* Ids of documents, as JSON, and where each ends. */
 typedef struct leat__dedup_ids {
@@ -125,6 +145,10 @@ int leat__dedup_report(leat__dedup *d, leat__file *decisions, const leat__dedup_
  * to other inputs or options. */
 int leat__dedup_save(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err) LEAT_MUST_CHECK;
+/* The state as JSON; reads one of this run from another file. */
+void leat__dedup_state_json(const leat__dedup *d, leat__buf *out);
+int leat__dedup_state_read(leat__dedup *d, const char *path, leat__dedup_state *s,
+                           leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_state_reset(leat__dedup_state *s);
 /* Computes d->settings, a hash of the options and the inputs. */
 int leat__dedup_settings(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
@@ -139,5 +163,13 @@ int leat__dedup_sketch_of(leat__dedup *d, uint32_t document, uint8_t *out,
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out);
 
 void leat__dedup_json(const leat_dedup_stats *stats, leat__buf *out);
+
+/* A step of a run in parts; `json` gets its answer. BEGIN: {"memory":…,"max_line":…,"settings":…,
+ * "bands":…,"partitions":…,"against":…,"files":[…]}; JOIN: the copies; END: the report; others: nothing.
+ * All steps have the options that BEGIN had, and `memory` as answered. SKETCH and WRITE have the
+ * files of their range as inputs, others the first file. */
+int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__buf *json,
+                     leat_error *err) LEAT_MUST_CHECK;
+int leat__dedup_step(leat__dedup *d, leat__buf *json, leat_error *err) LEAT_MUST_CHECK; /* dedup_parts.c */
 
 #endif

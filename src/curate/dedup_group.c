@@ -6,6 +6,7 @@
  * with the leaders: if it is similar to one, it gets an edge to it; otherwise it becomes a leader
  * too. So a bucket of m similar documents takes m comparisons, not m^2.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,46 +135,56 @@ static int buckets(grouping *g, uint64_t n, leat_error *err)
     return 0;
 }
 
-/* Loads the records of a part whose digests are in slice `slice` of `slices`. */
-static int load_slice(grouping *g, leat__file *f, uint64_t records, uint32_t slice, uint32_t slices,
+/* Adds the records of a segment whose digests are in slice `slice` of `slices`. */
+static int load_slice(grouping *g, const leat__band_segment *seg, uint32_t slice, uint32_t slices,
                       uint64_t *n, leat_error *err)
 {
     uint8_t *block = leat__alloc(LEAT__MEM_CURATE, BLOCK);
     const uint64_t per_block = BLOCK / sizeof(leat__band_record);
-    int rc = block ? 0 : leat__fail_nomem(err, BLOCK, "records");
-    *n = 0;
+    uint64_t records = seg->bytes / sizeof(leat__band_record);
+    leat__file *f = NULL;
+    int rc = block ? leat__file_open(&f, seg->path, LEAT__FILE_READ, err)
+                   : leat__fail_nomem(err, BLOCK, "records");
     for (uint64_t at = 0; at < records && rc == 0; at += per_block) {
         uint64_t take = LEAT_MIN(per_block, records - at);
-        rc = leat__file_pread(f, block, take * sizeof(leat__band_record), at * sizeof(leat__band_record),
-                              err);
+        rc = leat__file_pread(f, block, take * sizeof(leat__band_record),
+                              seg->offset + at * sizeof(leat__band_record), err);
         const leat__band_record *r = (const leat__band_record *)block;
         for (uint64_t i = 0; i < take && rc == 0; i++) {
             if ((r[i].digest & UINT32_MAX) * slices >> 32 != slice) continue;
             if (*n == g->room)
                 rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit");
-            else g->a[(*n)++] = r[i];
+            else g->a[(*n)++] = (leat__band_record){r[i].digest, r[i].line + seg->base};
         }
     }
+    leat__file_close(&f);
     leat__free(block);
     return rc;
 }
 
-static int group_part(grouping *g, uint32_t file, leat_error *err)
+/* Groups the records of a unit, which are in one or more segments in the order of their lines. */
+static int group_unit(grouping *g, const leat__band_segment *seg, uint32_t segments, leat_error *err)
 {
-    leat__file *f = NULL;
-    uint64_t bytes, n;
-    LEAT_TRY(leat__spill_file(&g->d->band, file, &f, err));
-    bytes = leat__file_size_at_open(f);
+    uint64_t bytes = 0, n;
+    for (uint32_t i = 0; i < segments; i++) bytes += seg[i].bytes;
     uint64_t records = bytes / sizeof(leat__band_record);
     /* slices differ in size: leave an eighth of the space free */
     uint32_t slices = (uint32_t)leat__ceil_div(records, LEAT_MAX(g->room - g->room / 8, 1));
-    int rc = 0;
-    for (uint32_t s = 0; s < slices && rc == 0; s++) {
-        rc = load_slice(g, f, records, s, slices, &n, err);
-        if (rc == 0) rc = buckets(g, n, err);
+    for (uint32_t s = 0; s < slices; s++) {
+        n = 0;
+        for (uint32_t i = 0; i < segments; i++)
+            if (seg[i].bytes > 0) LEAT_TRY(load_slice(g, &seg[i], s, slices, &n, err));
+        LEAT_TRY(buckets(g, n, err));
     }
-    leat__file_close(&f);
-    return rc;
+    return 0;
+}
+
+static int group_part(grouping *g, uint32_t file, leat_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s-%u", g->d->band.base, file);
+    leat__band_segment seg = {.path = path, .bytes = g->d->band.length[file]};
+    return group_unit(g, &seg, 1, err);
 }
 
 static int save_part(leat__dedup *d, leat_error *err)
@@ -231,6 +242,33 @@ static int group_all(grouping *g, leat_error *err)
     return 0;
 }
 
+/* Opens the files of edges. */
+static int open_edges(leat__dedup *d, const char *folder, leat_error *err)
+{
+    leat__dedup_state *st = &d->st;
+    if (!st->edge_length) { /* worst case: an edge per document and band, half of the memory */
+        st->edge_parts =
+            (uint32_t)LEAT_MIN(st->document * 8 * d->bands / (d->memory / 4) + 1, LEAT__EDGE_PARTS_MAX);
+        st->edge_files = st->edge_parts;
+        st->edge_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->edge_files);
+        if (!st->edge_length) return leat__fail_nomem(err, st->edge_files * 8, "lengths");
+    }
+    return leat__spill_open(&d->edge, folder, "edge", st->edge_files,
+                            LEAT_MIN(64u << 10, LEAT_MAX(d->memory / 16 / st->edge_files, 512)),
+                            st->edge_length, err);
+}
+
+static void close_grouping(grouping *g)
+{
+    leat__dedup_sketches_close(g->d);
+    leat__spill_reset(&g->d->band);
+    leat__spill_reset(&g->d->edge);
+    leat__free(g->a);
+    leat__free(g->b);
+    leat__free(g->last);
+    leat__free(g);
+}
+
 int leat__dedup_group(leat__dedup *d, leat_error *err)
 {
     grouping *g = LEAT_NEW(CURATE, grouping);
@@ -238,17 +276,7 @@ int leat__dedup_group(leat__dedup *d, leat_error *err)
     int rc;
     if (!g) return leat__fail_nomem(err, sizeof *g, "grouping");
     g->d = d;
-    if (!st->edge_length) { /* worst case: an edge per document and band, half of the memory */
-        st->edge_parts =
-            (uint32_t)LEAT_MIN(st->document * 8 * d->bands / (d->memory / 4) + 1, LEAT__EDGE_PARTS_MAX);
-        st->edge_files = st->edge_parts;
-        st->edge_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->edge_files);
-        if (!st->edge_length) LEAT_GO(rc, out, leat__fail_nomem(err, st->edge_files * 8, "lengths"));
-    }
-    LEAT_GO(rc, out,
-            leat__spill_open(&d->edge, d->work, "edge", st->edge_files,
-                             LEAT_MIN(64u << 10, LEAT_MAX(d->memory / 16 / st->edge_files, 512)),
-                             st->edge_length, err));
+    LEAT_GO(rc, out, open_edges(d, d->work, err));
     LEAT_GO(rc, out,
             leat__spill_open(&d->band, d->work, "band", st->band_files, 1, st->band_length, err));
     LEAT_GO(rc, out, group_all(g, err));
@@ -260,12 +288,27 @@ int leat__dedup_group(leat__dedup *d, leat_error *err)
     LEAT_GO(rc, out, save_part(d, err));
     LEAT_GO(rc, out, leat__spill_remove(&d->band, err));
 out:
-    leat__dedup_sketches_close(d);
-    leat__spill_reset(&d->band);
-    leat__spill_reset(&d->edge);
-    leat__free(g->a);
-    leat__free(g->b);
-    leat__free(g->last);
-    leat__free(g);
+    close_grouping(g);
+    return rc;
+}
+
+int leat__dedup_group_units(leat__dedup *d, const char *folder, leat__band_segment *segments, uint32_t n,
+                            void (*fill)(void *cookie, uint32_t unit, leat__band_segment *segments),
+                            void *cookie, leat_error *err)
+{
+    grouping *g = LEAT_NEW(CURATE, grouping);
+    int rc;
+    if (!g) return leat__fail_nomem(err, sizeof *g, "grouping");
+    g->d = d;
+    LEAT_GO(rc, out, open_edges(d, folder, err));
+    LEAT_GO(rc, out, open_grouping(g, err));
+    for (uint32_t u = d->part->from; u < d->part->to; u++) {
+        fill(cookie, u, segments);
+        LEAT_GO(rc, out, group_unit(g, segments, n, err));
+    }
+    LEAT_GO(rc, out, leat__spill_flush(&d->edge, false, err));
+    memcpy(d->st.edge_length, d->edge.length, d->edge.count * sizeof(uint64_t));
+out:
+    close_grouping(g);
     return rc;
 }

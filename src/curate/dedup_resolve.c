@@ -8,6 +8,7 @@
  * tried, and then the kept documents that had an edge to the same leader. Components: all
  * documents connected by edges are one cluster; its first is kept.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,10 +158,11 @@ static int decide(resolving *r, uint32_t line, leat__decision *out, leat_error *
 static int write_decisions(resolving *r, leat_error *err)
 {
     leat__dedup *d = r->d;
-    char path[4096];
+    char path[4096], temp[4096], name[128];
     leat__decision block[BLOCK];
     leat__file *f = NULL;
-    int rc = leat__file_open(&f, leat__dedup_path(d, "decisions", path),
+    snprintf(name, sizeof name, "decisions.%.100s", d->part ? d->part->token : "partial");
+    int rc = leat__file_open(&f, leat__dedup_path(d, name, temp),
                              LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err);
     for (uint32_t at = 0; at < r->n && rc == 0; at += BLOCK) {
         uint32_t n = LEAT_MIN(BLOCK, r->n - at);
@@ -171,7 +173,7 @@ static int write_decisions(resolving *r, leat_error *err)
     }
     if (rc == 0) rc = leat__file_sync(f, err);
     leat__file_close(&f);
-    return rc;
+    return rc == 0 ? leat__path_rename(temp, leat__dedup_path(d, "decisions", path), err) : rc;
 }
 
 static int resolve_all(resolving *r, leat_error *err)

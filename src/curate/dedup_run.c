@@ -15,7 +15,6 @@
 #include "curate/dedup_index.h"
 #include "curate/dedup_lines.h"
 #include "curate/report_page.h"
-#include "io/dir.h"
 
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
 #define CHECKPOINT (UINT64_C(512) << 20)
@@ -154,31 +153,25 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->bytes_total = d->files.total * (d->stats->passes + 1);
     leat__buf work;
     leat__buf_init(&work, LEAT__MEM_CURATE, 4000);
-    leat__buf_printf(&work, "%s/.leat-work", o->output);
+    leat__buf_printf(&work, "%s%s", d->part ? d->part->work : o->output, d->part ? "" : "/.leat-work");
     d->work = leat__buf_take(&work, NULL);
     if (!d->work) return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", o->output);
     if (o->against) LEAT_TRY(leat__dedup_index_open(d, o->against, err));
-    return leat__dedup_settings(d, err);
+    if (!d->part || d->part->step == LEAT__PART_BEGIN) return leat__dedup_settings(d, err);
+    snprintf(d->settings, sizeof d->settings, "%s", d->part->settings);
+    return 0;
 }
 
 /* Removes the files of the work folder, and the folder. The state goes first: without it no run
  * resumes from incomplete files. */
 static int remove_work(leat__dedup *d, leat_error *err)
 {
-    leat__dir dir = {0};
     char path[4096];
     bool there;
-    int rc;
     LEAT_TRY(leat__path_exists(d->work, &there, err));
     if (!there) return 0;
-    LEAT_GO(rc, out, leat__path_unlink(leat__dedup_path(d, "state.json", path), err));
-    LEAT_GO(rc, out, leat__dir_read(&dir, d->work, true, err));
-    for (size_t i = 0; i < dir.count; i++)
-        LEAT_GO(rc, out, leat__path_unlink(leat__dedup_path(d, leat__dir_name(&dir, i), path), err));
-    rc = leat__path_rmdir(d->work, err);
-out:
-    leat__dir_reset(&dir);
-    return rc;
+    LEAT_TRY(leat__path_unlink(leat__dedup_path(d, "state.json", path), err));
+    return leat__part_remove(d->work, err);
 }
 
 static int begin(leat__dedup *d, leat_error *err)
@@ -227,7 +220,7 @@ static int by_keep(const void *x, const void *y)
 }
 
 /* The order in which documents are kept: d->order[rank] is the line, d->rank[line] the rank. */
-static int rank_documents(leat__dedup *d, leat_error *err)
+int leat__dedup_rank(leat__dedup *d, leat_error *err)
 {
     uint64_t n = d->st.document;
     char path[4096];
@@ -270,11 +263,11 @@ static int run_phases(leat__dedup *d, leat_error *err)
         switch (d->st.phase) {
         case LEAT__PHASE_SKETCH: LEAT_TRY(leat__dedup_sketch(d, err)); break;
         case LEAT__PHASE_GROUP:
-            LEAT_TRY(rank_documents(d, err));
+            LEAT_TRY(leat__dedup_rank(d, err));
             LEAT_TRY(leat__dedup_group(d, err));
             break;
         case LEAT__PHASE_RESOLVE:
-            LEAT_TRY(rank_documents(d, err));
+            LEAT_TRY(leat__dedup_rank(d, err));
             LEAT_TRY(leat__dedup_resolve(d, err));
             break;
         default: return leat__dedup_write(d, err);
@@ -302,7 +295,7 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
     leat__json_end(&j);
 }
 
-static int write_report(const leat__dedup *d, leat_error *err)
+int leat__dedup_write_report(const leat__dedup *d, leat_error *err)
 {
     char path[4200];
     leat__buf json;
@@ -316,7 +309,7 @@ static int write_report(const leat__dedup *d, leat_error *err)
     return rc;
 }
 
-static void copy_state(leat__dedup *d)
+void leat__dedup_copy_state(leat__dedup *d)
 {
     leat_dedup_stats *st = d->stats;
     st->documents = d->st.documents;
@@ -344,32 +337,30 @@ static int run(leat__dedup *d, leat_error *err)
     LEAT_TRY(begin(d, err));
     if (d->opts->plan_only) return 0;
     int rc = run_phases(d, err);
-    copy_state(d);
+    leat__dedup_copy_state(d);
     if (rc != 0) d->stats->resumable = drop_unsaved(d);
     return rc;
 }
 
-int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats, leat_error *err)
+/* Copies and checks the options; *out is a run with them. */
+static int open_run(leat__dedup **out, const leat_dedup_opts *opts, leat_dedup_opts *o,
+                    leat_dedup_stats *stats, leat_error *err)
 {
-    leat_dedup_opts o;
-    leat_dedup_stats own = {.struct_size = sizeof own};
-    leat_error local = {0};
-    if (!err) err = &local;
-    if (!opts || opts->struct_size < sizeof o.struct_size)
+    if (!opts || opts->struct_size < sizeof o->struct_size)
         return leat__fail(err, LEAT_EINVAL, "options were not initialised");
-    memset(&o, 0, sizeof o);
-    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
-    LEAT_TRY(check_options(&o, err));
+    memset(o, 0, sizeof *o);
+    memcpy(o, opts, LEAT_MIN(opts->struct_size, sizeof *o));
+    LEAT_TRY(check_options(o, err));
     leat__dedup *d = LEAT_NEW(CURATE, leat__dedup);
     if (!d) return leat__fail_nomem(err, sizeof *d, "a run");
-    uint64_t start = leat__clock_ns(), cpu = leat__clock_process_ns();
-    d->opts = &o;
-    d->stats = &own;
-    int rc = run(d, err);
-    own.seconds = (double)(leat__clock_ns() - start) / (double)LEAT_NS_PER_S;
-    own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
-    if (rc == 0 && !o.plan_only) rc = write_report(d, err);
-    if (rc == 0 && !o.plan_only) rc = remove_work(d, err);
+    d->opts = o;
+    d->stats = stats;
+    *out = d;
+    return 0;
+}
+
+static void close_run(leat__dedup *d)
+{
     leat__dedup_state_reset(&d->st);
     leat__text_files_reset(&d->files);
     leat__dedup_index_close(d);
@@ -377,6 +368,40 @@ int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats, leat_e
     leat__free(d->order);
     leat__free(d->rank);
     leat__free(d);
+}
+
+int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats, leat_error *err)
+{
+    leat_dedup_opts o;
+    leat_dedup_stats own = {.struct_size = sizeof own};
+    leat_error local = {0};
+    leat__dedup *d = NULL;
+    if (!err) err = &local;
+    LEAT_TRY(open_run(&d, opts, &o, &own, err));
+    uint64_t start = leat__clock_ns(), cpu = leat__clock_process_ns();
+    int rc = run(d, err);
+    own.seconds = (double)(leat__clock_ns() - start) / (double)LEAT_NS_PER_S;
+    own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    if (rc == 0 && !o.plan_only) rc = leat__dedup_write_report(d, err);
+    if (rc == 0 && !o.plan_only) rc = remove_work(d, err);
+    close_run(d);
     if (stats) *stats = own;
+    return rc;
+}
+
+int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__buf *json, leat_error *err)
+{
+    leat_dedup_opts o;
+    leat_dedup_stats own = {.struct_size = sizeof own};
+    leat__dedup *d = NULL;
+    LEAT_TRY(open_run(&d, opts, &o, &own, err));
+    d->part = part;
+    o.checkpoint_bytes = UINT64_MAX; /* a task that is killed starts over */
+    int rc = o.level || o.plan_only || o.bands_per_iteration
+                 ? leat__fail(err, LEAT_EINVAL,
+                              "level, plan_only and bands_per_iteration: not for a run in parts")
+                 : prepare(d, err);
+    if (rc == 0) rc = leat__dedup_step(d, json, err);
+    close_run(d);
     return rc;
 }

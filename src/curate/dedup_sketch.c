@@ -283,7 +283,7 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
 
 static int save_state(leat__dedup *d, leat_error *err)
 {
-    LEAT_TRY(leat__spill_flush(&d->band, true, err));
+    LEAT_TRY(leat__spill_flush(&d->band, !d->part, err)); /* a part's are joined, then synced */
     LEAT_TRY(leat__spill_flush(&d->side, true, err));
     for (uint32_t i = 0; i < d->band.count; i++)
         d->st.band_length[i] = d->band.length[i];
@@ -356,6 +356,25 @@ static int open_spills(leat__dedup *d, bool resumed, leat_error *err)
                             again || st->iteration > 0 ? st->side_length : NULL, err);
 }
 
+/* Of a run in parts, the first part has the documents of the index, and only these. */
+static bool takes_index(const leat__dedup *d)
+{
+    return d->against > 0 && (!d->part || d->part->number == 0);
+}
+
+static bool takes_text(const leat__dedup *d)
+{
+    return !d->part || !takes_index(d);
+}
+
+static int seek(leat__dedup *d, leat_error *err)
+{
+    const leat__dedup_state *st = &d->st;
+    if (!takes_text(d)) return 0;
+    if (d->part) return leat__part_seek(&d->part->range, &d->files, 0, err);
+    return leat__text_files_seek(&d->files, st->file, st->offset, st->line, st->document, err);
+}
+
 int leat__dedup_sketch(leat__dedup *d, leat_error *err)
 {
     leat_budget *budget = NULL;
@@ -375,12 +394,12 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
                                 .meter = &d->meter};
     LEAT_GO(rc, out, open_spills(d, resumed, err));
     buffers = (uint64_t)d->band.count * d->band.buffer_bytes + LEAT__SIDES * d->side.buffer_bytes;
-    if (d->against > 0 && !resumed) LEAT_GO(rc, out, leat__dedup_index_add(d, err));
+    if (takes_index(d) && !resumed) LEAT_GO(rc, out, leat__dedup_index_add(d, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - LEAT_MIN(buffers, d->memory / 2), err));
-    LEAT_GO(rc, out,
-            leat__text_files_seek(&d->files, d->st.file, d->st.offset, d->st.line, d->st.document, err));
-    LEAT_GO(rc, out,
-            leat__text_flow_run(&d->files, &d->pass, budget, d->opts->threads, &d->opts->log, err));
+    LEAT_GO(rc, out, seek(d, err));
+    if (takes_text(d))
+        LEAT_GO(rc, out,
+                leat__text_flow_run(&d->files, &d->pass, budget, d->opts->threads, &d->opts->log, err));
     d->st.disk_peak =
         LEAT_MAX(d->st.disk_peak, leat__spill_bytes(&d->band) + leat__spill_bytes(&d->side) +
                                       leat__spill_bytes(&d->edge));

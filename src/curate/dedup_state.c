@@ -48,14 +48,11 @@ static void put_list(leat__json *j, const char *key, const uint64_t *values, uin
     leat__json_end(j);
 }
 
-int leat__dedup_save(leat__dedup *d, leat_error *err)
+void leat__dedup_state_json(const leat__dedup *d, leat__buf *out)
 {
     const leat__dedup_state *s = &d->st;
-    char path[4096];
-    leat__buf buf;
     leat__json j;
-    leat__buf_init(&buf, LEAT__MEM_CURATE, 64u << 20);
-    leat__json_init(&j, &buf, 0);
+    leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_ku64(&j, "version", STATE_VERSION);
     leat__json_kstr(&j, "settings", d->settings);
@@ -66,6 +63,14 @@ int leat__dedup_save(leat__dedup *d, leat_error *err)
     put_list(&j, "edge_length", s->edge_length, s->edge_files);
     put_list(&j, "side_length", s->side_length, LEAT__SIDES);
     leat__json_end(&j);
+}
+
+int leat__dedup_save(leat__dedup *d, leat_error *err)
+{
+    char path[4096];
+    leat__buf buf;
+    leat__buf_init(&buf, LEAT__MEM_CURATE, 64u << 20);
+    leat__dedup_state_json(d, &buf);
     int rc = buf.status == 0
                  ? leat__file_store(leat__dedup_path(d, "state.json", path), buf.data, buf.len, err)
                  : leat__fail_nomem(err, buf.len, "the state");
@@ -88,9 +93,14 @@ static int take_list(const json_t *root, const char *key, uint64_t **values, uin
     return 0;
 }
 
-static int take_state(leat__dedup *d, const json_t *root, const char *path, leat_error *err)
+static int damaged(const char *path, leat_error *err)
 {
-    leat__dedup_state *s = &d->st;
+    return leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use --force to start over)", path);
+}
+
+static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, const char *path,
+                      leat_error *err)
+{
     uint64_t *side = NULL;
     uint32_t n = 0;
     const char *settings = json_string_value(json_object_get(root, "settings"));
@@ -111,26 +121,31 @@ static int take_state(leat__dedup *d, const json_t *root, const char *path, leat
     bool sound = n == LEAT__SIDES && s->phase <= LEAT__PHASE_WRITE && s->parts > 0 &&
                  s->bands_at_once > 0 && s->band_files % s->parts == 0 &&
                  s->edge_files <= LEAT__EDGE_PARTS_MAX && s->document < UINT32_MAX &&
-                 s->file < d->files.count && s->iteration <= d->bands;
-    return sound ? 0
-                 : leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use --force to start over)",
-                              path);
+                 s->iteration <= d->bands;
+    return sound ? 0 : damaged(path, err);
 }
 
-int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
+int leat__dedup_state_read(leat__dedup *d, const char *path, leat__dedup_state *s, leat_error *err)
 {
-    char path[4096], *data = NULL;
+    char *data = NULL;
     size_t len;
-    leat__dedup_path(d, "state.json", path);
-    LEAT_TRY(leat__path_exists(path, found, err));
-    if (!*found) return 0;
     LEAT_TRY(leat__file_load(path, 64u << 20, 1, &data, &len, err));
     json_t *root = json_loadb(data, len, 0, NULL);
-    int rc = root ? take_state(d, root, path, err)
+    int rc = root ? take_state(d, s, root, path, err)
                   : leat__fail(err, LEAT_EDATA, "%s: not valid JSON (use --force to start over)", path);
     json_decref(root);
     leat__free(data);
     return rc;
+}
+
+int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
+{
+    char path[4096];
+    leat__dedup_path(d, "state.json", path);
+    LEAT_TRY(leat__path_exists(path, found, err));
+    if (!*found) return 0;
+    LEAT_TRY(leat__dedup_state_read(d, path, &d->st, err));
+    return d->st.file < d->files.count ? 0 : damaged(path, err);
 }
 
 /* Path, size and first bytes of every input. */

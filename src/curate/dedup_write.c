@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "curate/dedup_index.h"
-#include "curate/shards.h"
 
 #define CLUSTER_BYTES 192 /* of a line of clusters.jsonl without its ids */
 
@@ -20,8 +20,8 @@ typedef struct writing {
     leat__dedup *d;
     leat__file *decisions;
     leat__dedup_ids ids;
-    leat__shards kept, clusters, bad;
-    uint8_t *has_duplicates; /* bit per line: counted as a cluster */
+    leat__shards out[LEAT__OUTS]; /* the second: clusters */
+    uint8_t *has_duplicates;      /* bit per line: counted as a cluster; NULL in a run in parts */
 } writing;
 
 static int setup(void *cookie, void **ctx, leat_error *err)
@@ -128,12 +128,15 @@ static int take(void *cookie, leat__chunk *c, leat_error *err)
     for (uint64_t i = 0; i < c->count[N_REMOVED]; i++) {
         uint32_t k = removed_for[i];
         st->removed_against += k < w->d->against;
+        if (!w->has_duplicates) continue;
         st->clusters += !(w->has_duplicates[k / 8] >> k % 8 & 1);
         w->has_duplicates[k / 8] |= (uint8_t)(1u << k % 8);
     }
-    LEAT_TRY(leat__shards_put(&w->kept, c->out[OUT_KEPT].data, c->out[OUT_KEPT].len, err));
-    LEAT_TRY(leat__shards_put(&w->clusters, c->out[OUT_CLUSTERS].data, c->out[OUT_CLUSTERS].len, err));
-    return leat__shards_put(&w->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err);
+    const leat__buf *out = c->out;
+    LEAT_TRY(leat__shards_put(&w->out[LEAT__OUT_KEPT], out[OUT_KEPT].data, out[OUT_KEPT].len, err));
+    LEAT_TRY(
+        leat__shards_put(&w->out[LEAT__OUT_SECOND], out[OUT_CLUSTERS].data, out[OUT_CLUSTERS].len, err));
+    return leat__shards_put(&w->out[LEAT__OUT_BAD], out[OUT_BAD].data, out[OUT_BAD].len, err);
 }
 
 static int tell(void *cookie, uint64_t bytes, uint64_t total)
@@ -150,29 +153,51 @@ static int open_all(writing *w, leat_error *err)
     leat__dedup *d = w->d;
     const leat_dedup_opts *o = d->opts;
     char path[4096];
+    leat__compress how = (leat__compress)o->compress;
     uint64_t shard = o->shard_bytes ? o->shard_bytes : UINT64_C(1) << 30;
-    w->has_duplicates = leat__zalloc(LEAT__MEM_CURATE, d->st.document / 8 + 1);
-    if (!w->has_duplicates) return leat__fail_nomem(err, d->st.document / 8, "clusters");
     LEAT_TRY(
         leat__file_open(&w->decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
     LEAT_TRY(leat__file_open(&w->ids.ids, leat__dedup_path(d, "side-1", path), LEAT__FILE_READ, err));
     LEAT_TRY(leat__file_open(&w->ids.ends, leat__dedup_path(d, "side-2", path), LEAT__FILE_READ, err));
-    LEAT_TRY(leat__shards_open(&w->kept, o->output, "kept", shard, (leat__compress)o->compress, err));
-    LEAT_TRY(leat__shards_open(&w->clusters, o->output, "clusters", 0, LEAT__COMPRESS_NONE, err));
-    return leat__shards_open(&w->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err);
+    if (d->part) return leat__part_open(d->part, w->out, how, err);
+    w->has_duplicates = leat__zalloc(LEAT__MEM_CURATE, d->st.document / 8 + 1);
+    if (!w->has_duplicates) return leat__fail_nomem(err, d->st.document / 8, "clusters");
+    LEAT_TRY(leat__shards_open(&w->out[LEAT__OUT_KEPT], o->output, "kept", shard, how, err));
+    LEAT_TRY(
+        leat__shards_open(&w->out[LEAT__OUT_SECOND], o->output, "clusters", 0, LEAT__COMPRESS_NONE, err));
+    return leat__shards_open(&w->out[LEAT__OUT_BAD], o->output, "bad", 0, LEAT__COMPRESS_NONE, err);
+}
+
+static int finish_part(writing *w, leat_error *err)
+{
+    leat__buf json;
+    leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
+    leat__text_meter_load(&w->d->meter, &w->d->stats->load);
+    w->d->stats->seconds = (double)w->d->meter.elapsed_ns / (double)LEAT_NS_PER_S;
+    leat__dedup_json(w->d->stats, &json);
+    int rc = leat__part_finish(w->d->part, w->out, leat__buf_str(&json), err);
+    leat__buf_reset(&json);
+    return rc;
 }
 
 static int commit(writing *w, leat_error *err)
 {
     leat_dedup_stats *st = w->d->stats;
-    LEAT_TRY(leat__shards_commit(&w->kept, err));
-    LEAT_TRY(leat__shards_commit(&w->clusters, err));
-    LEAT_TRY(leat__shards_commit(&w->bad, err));
+    if (w->d->part) return finish_part(w, err);
+    for (int i = 0; i < LEAT__OUTS; i++) LEAT_TRY(leat__shards_commit(&w->out[i], err));
     LEAT_TRY(w->d->opts->index ? leat__dedup_index_write(w->d, err)
                                : leat__dedup_index_remove(w->d, err));
-    st->shards = w->kept.count;
-    st->bytes_out = w->kept.bytes;
+    st->shards = w->out[LEAT__OUT_KEPT].count;
+    st->bytes_out = w->out[LEAT__OUT_KEPT].bytes;
     return 0;
+}
+
+static int seek(leat__dedup *d, leat_error *err)
+{
+    if (d->part) return leat__part_seek(&d->part->range, &d->files, d->base, err);
+    d->base = d->against;
+    d->end = d->st.document;
+    return leat__text_files_seek(&d->files, 0, 0, 1, d->base, err);
 }
 
 int leat__dedup_write(leat__dedup *d, leat_error *err)
@@ -193,24 +218,22 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
     int rc;
     LEAT_GO(rc, out, open_all(&w, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - d->memory / 8, err));
-    LEAT_GO(rc, out, leat__text_files_seek(&d->files, 0, 0, 1, d->against, err));
+    LEAT_GO(rc, out, seek(d, err));
     LEAT_GO(rc, out,
             leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
-    if (d->files.document != d->st.document)
+    if (d->files.document != d->end)
         LEAT_GO(rc, out,
                 leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",
-                           (unsigned long long)(d->files.document - d->against),
-                           (unsigned long long)(d->st.document - d->against)));
+                           (unsigned long long)(d->files.document - d->base),
+                           (unsigned long long)(d->end - d->base)));
     LEAT_GO(rc, out, commit(&w, err));
-    if (d->opts->report) rc = leat__dedup_report(d, w.decisions, &w.ids, err);
+    if (d->opts->report && !d->part) rc = leat__dedup_report(d, w.decisions, &w.ids, err);
 out:
     leat_budget_close(&budget);
     leat__file_close(&w.decisions);
     leat__file_close(&w.ids.ids);
     leat__file_close(&w.ids.ends);
-    leat__shards_reset(&w.kept);
-    leat__shards_reset(&w.clusters);
-    leat__shards_reset(&w.bad);
+    for (int i = 0; i < LEAT__OUTS; i++) leat__shards_reset(&w.out[i]);
     leat__free(w.has_duplicates);
     return rc;
 }

@@ -19,8 +19,7 @@
 #include "curate/filter_report.h"
 #include "curate/lang.h"
 #include "curate/report_page.h"
-#include "curate/shards.h"
-#include "curate/text_flow.h"
+#include "io/file.h"
 #include "curate/text_line.h"
 #include "text/lid.h"
 #include "text/modify.h"
@@ -48,8 +47,10 @@ typedef struct filter {
     leat__mutex lock; /* guards report while workers end */
     leat_budget *budget;
     uint64_t max_line;
-    leat__shards kept, reasons, bad;
+    leat__shards out[LEAT__OUTS]; /* the second: reasons */
     bool writing;
+    const leat__part *part; /* NULL = the whole run */
+    bool any_kept;          /* join: a part has kept documents */
 } filter;
 
 /* One worker. */
@@ -339,10 +340,11 @@ static int take(void *cookie, leat__chunk *c, leat_error *err)
     if (c->out[OUT_EXPLAIN].len > 0 && f->opts->explained)
         f->opts->explained(f->opts->cookie, leat__buf_str(&c->out[OUT_EXPLAIN]));
     if (!f->writing) return 0;
-    LEAT_TRY(leat__shards_put(&f->kept, c->out[OUT_KEPT].data, c->out[OUT_KEPT].len, err));
-    LEAT_TRY(leat__shards_put(&f->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err));
+    const leat__buf *out = c->out;
+    LEAT_TRY(leat__shards_put(&f->out[LEAT__OUT_KEPT], out[OUT_KEPT].data, out[OUT_KEPT].len, err));
+    LEAT_TRY(leat__shards_put(&f->out[LEAT__OUT_BAD], out[OUT_BAD].data, out[OUT_BAD].len, err));
     if (f->opts->score_only) return 0;
-    return leat__shards_put(&f->reasons, c->out[OUT_REASONS].data, c->out[OUT_REASONS].len, err);
+    return leat__shards_put(&f->out[LEAT__OUT_SECOND], out[OUT_REASONS].data, out[OUT_REASONS].len, err);
 }
 
 static int tell(void *cookie, uint64_t bytes, uint64_t total)
@@ -392,11 +394,9 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
     leat__json_end(&j);
 }
 
-static int open_outputs(filter *f, leat_error *err)
+/* LEAT_EEXIST when the folder has the output of an earlier run that must not be replaced. */
+static int check_output(const leat_filter_opts *o, leat_error *err)
 {
-    const leat_filter_opts *o = f->opts;
-    const char *name = o->score_only ? "scores" : "kept";
-    uint64_t shard = o->shard_bytes ? o->shard_bytes : SHARD_DEFAULT;
     leat__buf report;
     bool there = false;
     leat__buf_init(&report, LEAT__MEM_CURATE, 1u << 20);
@@ -409,23 +409,38 @@ static int open_outputs(filter *f, leat_error *err)
     if (there && !o->replace)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has the output of an earlier run (use --force to replace it)", o->output);
-    LEAT_TRY(leat__path_mkdir(o->output, err));
+    return leat__path_mkdir(o->output, err);
+}
+
+static uint64_t shard_bytes(const leat_filter_opts *o)
+{
+    return o->shard_bytes ? o->shard_bytes : SHARD_DEFAULT;
+}
+
+static int open_outputs(filter *f, leat_error *err)
+{
+    const leat_filter_opts *o = f->opts;
+    leat__compress how = (leat__compress)o->compress;
     f->writing = true;
-    LEAT_TRY(leat__shards_open(&f->kept, o->output, name, shard, (leat__compress)o->compress, err));
-    LEAT_TRY(leat__shards_open(&f->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err));
-    return leat__shards_open(&f->reasons, o->output, "reasons", 0, LEAT__COMPRESS_NONE, err);
+    if (f->part) return leat__part_open(f->part, f->out, how, err);
+    LEAT_TRY(check_output(o, err));
+    LEAT_TRY(leat__shards_open(&f->out[LEAT__OUT_KEPT], o->output, o->score_only ? "scores" : "kept",
+                               shard_bytes(o), how, err));
+    LEAT_TRY(leat__shards_open(&f->out[LEAT__OUT_BAD], o->output, "bad", 0, LEAT__COMPRESS_NONE, err));
+    return leat__shards_open(&f->out[LEAT__OUT_SECOND], o->output, "reasons", 0, LEAT__COMPRESS_NONE,
+                             err);
 }
 
 static int commit(filter *f, leat_error *err)
 {
     if (!f->writing) return 0;
-    LEAT_TRY(leat__shards_commit(&f->kept, err));
-    LEAT_TRY(leat__shards_commit(&f->bad, err));
-    if (!f->opts->score_only) LEAT_TRY(leat__shards_commit(&f->reasons, err));
+    LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_KEPT], err));
+    LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_BAD], err));
+    if (!f->opts->score_only) LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_SECOND], err));
     /* of an earlier run of the other kind */
     LEAT_TRY(leat__shards_remove(f->opts->output, f->opts->score_only ? "kept" : "scores", err));
-    f->stats->shards = f->kept.count;
-    f->stats->bytes_out = f->kept.bytes;
+    f->stats->shards = f->out[LEAT__OUT_KEPT].count;
+    f->stats->bytes_out = f->out[LEAT__OUT_KEPT].bytes;
     return 0;
 }
 
@@ -506,33 +521,34 @@ static void note_missing(filter *f)
     }
 }
 
-static int run(filter *f, leat_error *err)
+/* Options, memory and files; fills in the pass. */
+static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
 {
     const leat_filter_opts *o = f->opts;
-    leat__text_pass pass = {.name = "score",
-                            .cookie = f,
-                            .setup = setup,
-                            .teardown = teardown,
-                            .ram = leat__scorer_need(LARGE),
-                            .need = need,
-                            .per_line = o->score_only ? SCORES_BYTES : REASON_BYTES,
-                            .work = work,
-                            .take = take,
-                            .tell = tell};
     leat_budget_stats bs;
+    *pass = (leat__text_pass){.name = "score",
+                              .cookie = f,
+                              .setup = setup,
+                              .teardown = teardown,
+                              .ram = leat__scorer_need(LARGE),
+                              .need = need,
+                              .per_line = o->score_only ? SCORES_BYTES : REASON_BYTES,
+                              .work = work,
+                              .take = take,
+                              .tell = tell};
     LEAT_TRY(check_options(f, err));
-    if (leat__columns_scored(&f->columns)) pass.per_line = SCORES_BYTES;
+    if (leat__columns_scored(&f->columns)) pass->per_line = SCORES_BYTES;
     LEAT_TRY(leat_budget_open(&f->budget, o->memory, err));
     leat_budget_read(f->budget, &bs);
     if (o->lid) {
         LEAT_TRY(leat__lang_open(&f->lang, o, f->budget, err));
-        pass.ram += leat__lid_work_bytes(f->lang.lid);
+        pass->ram += leat__lid_work_bytes(f->lang.lid);
     }
     if (f->reporting) {
         LEAT_TRY(init_report(f, &f->report, err));
-        pass.ram += f->report.bytes;
+        pass->ram += f->report.bytes;
     }
-    f->max_line = leat__text_flow_max_line(&pass, bs.limit - f->lang.charged,
+    f->max_line = leat__text_flow_max_line(pass, bs.limit - f->lang.charged,
                                            o->max_document ? o->max_document : MAX_DOCUMENT);
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",
@@ -540,57 +556,223 @@ static int run(filter *f, leat_error *err)
                                   f->max_line, f->columns.wanted, f->columns.wanted_count};
     f->stats->files = f->files.count;
     f->stats->bytes_in = f->files.total;
-    if (o->output) LEAT_TRY(open_outputs(f, err));
-    leat__text_meter meter = {0};
-    pass.meter = &meter;
-    LEAT_TRY(leat__text_flow_run(&f->files, &pass, f->budget, o->threads, &o->log, err));
-    note_missing(f);
-    leat__text_meter_load(&meter, &f->stats->load);
-    return commit(f, err);
+    return 0;
 }
 
-int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, leat_error *err)
+static int run(filter *f, leat_error *err)
 {
-    leat_filter_opts o;
-    if (!opts || opts->struct_size < sizeof o.struct_size)
+    leat__text_pass pass;
+    leat__text_meter meter = {0};
+    LEAT_TRY(prepare(f, &pass, err));
+    if (f->opts->output) LEAT_TRY(open_outputs(f, err));
+    if (f->part) LEAT_TRY(leat__part_seek(&f->part->range, &f->files, 0, err));
+    pass.meter = &meter;
+    LEAT_TRY(leat__text_flow_run(&f->files, &pass, f->budget, f->opts->threads, &f->opts->log, err));
+    note_missing(f);
+    leat__text_meter_load(&meter, &f->stats->load);
+    return f->part ? 0 : commit(f, err);
+}
+
+static int open_filter(filter **out, const leat_filter_opts *opts, leat_filter_opts *o, leat_error *err)
+{
+    if (!opts || opts->struct_size < sizeof o->struct_size)
         return leat__fail(err, LEAT_EINVAL, "options were not initialised");
-    memset(&o, 0, sizeof o);
-    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    memset(o, 0, sizeof *o);
+    memcpy(o, opts, LEAT_MIN(opts->struct_size, sizeof *o));
     filter *f = LEAT_NEW(CURATE, filter);
     leat_filter_stats *own = LEAT_NEW(CURATE, leat_filter_stats);
-    int rc = LEAT_ENOMEM;
     if (!f || !own) {
-        leat__fail_nomem(err, sizeof *f, "a filter run");
-        goto out;
+        leat__free(f);
+        leat__free(own);
+        return leat__fail_nomem(err, sizeof *f, "a filter run");
     }
-    uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     own->struct_size = sizeof *own;
-    f->opts = &o;
+    f->opts = o;
     f->stats = own;
     leat__mutex_init(&f->lock);
-    rc = run(f, err);
-    if (f->budget) {
-        leat_budget_stats bs;
-        leat_budget_read(f->budget, &bs);
-        own->budget_peak_bytes = bs.peak;
-    }
-    own->seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
-    own->cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
-    if (rc == 0 && o.report) rc = store_report(f, err);
-    if (rc == 0 && o.look > 0 && o.looked) leat__filter_report_look(&f->report, o.looked, o.cookie);
-    if (rc == 0 && f->writing) rc = write_report(f, err);
-    leat__shards_reset(&f->kept);
-    leat__shards_reset(&f->reasons);
-    leat__shards_reset(&f->bad);
+    *out = f;
+    return 0;
+}
+
+static void close_filter(filter *f)
+{
+    for (int i = 0; i < LEAT__OUTS; i++) leat__shards_reset(&f->out[i]);
     leat__text_files_reset(&f->files);
     leat__columns_reset(&f->columns);
     leat__filter_report_reset(&f->report);
     leat__lang_close(&f->lang, f->budget);
     leat__mutex_destroy(&f->lock);
     leat_budget_close(&f->budget);
-    if (stats) *stats = *own;
-out:
+    leat__free(f->stats);
     leat__free(f);
-    leat__free(own);
+}
+
+/* Runs and fills in what it took. */
+static int measured(filter *f, leat_error *err)
+{
+    leat_filter_stats *st = f->stats;
+    uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
+    int rc = run(f, err);
+    if (f->budget) {
+        leat_budget_stats bs;
+        leat_budget_read(f->budget, &bs);
+        st->budget_peak_bytes = bs.peak;
+    }
+    st->seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
+    st->cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    return rc;
+}
+
+int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, leat_error *err)
+{
+    leat_filter_opts o;
+    filter *f = NULL;
+    LEAT_TRY(open_filter(&f, opts, &o, err));
+    int rc = measured(f, err);
+    if (rc == 0 && o.report) rc = store_report(f, err);
+    if (rc == 0 && o.look > 0 && o.looked) leat__filter_report_look(&f->report, o.looked, o.cookie);
+    if (rc == 0 && f->writing) rc = write_report(f, err);
+    if (stats) *stats = *f->stats;
+    close_filter(f);
+    return rc;
+}
+
+/* ---- in parts ---- */
+
+static int begin_parts(filter *f, leat__buf *json, leat_error *err)
+{
+    leat__text_pass pass;
+    leat_budget_stats bs;
+    leat__json j;
+    LEAT_TRY(prepare(f, &pass, err));
+    LEAT_TRY(check_output(f->opts, err));
+    LEAT_TRY(leat__part_remove(f->part->work, err)); /* of a run that was killed */
+    LEAT_TRY(leat__path_mkdir(f->part->work, err));
+    leat_budget_read(f->budget, &bs);
+    leat__json_init(&j, json, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "memory", bs.limit);
+    leat__json_ku64(&j, "max_line", f->max_line);
+    leat__json_key(&j, "files");
+    leat__part_files(&f->files, &j);
+    leat__json_end(&j);
+    return json->status == 0 ? 0 : leat__fail_nomem(err, json->len, "the list of files");
+}
+
+static int write_part(filter *f, leat_error *err)
+{
+    leat__buf json;
+    bool done;
+    LEAT_TRY(leat__part_done(f->part, "part", &done, err));
+    if (done) return 0;
+    LEAT_TRY(measured(f, err));
+    leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
+    leat__filter_json(f->stats, &json);
+    int rc = leat__part_finish(f->part, f->out, leat__buf_str(&json), err);
+    leat__buf_reset(&json);
+    return rc;
+}
+
+/* Keeps the names in `all` that are also in `mine`; both have commas between. */
+static void common_names(char *all, const char *mine)
+{
+    char left[sizeof((leat_filter_stats *)0)->columns_missing] = "";
+    char *rest = NULL;
+    for (char *name = strtok_r(all, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        size_t len = strlen(name);
+        for (const char *at = mine; (at = strstr(at, name)) != NULL; at += len) {
+            if ((at > mine && at[-1] != ',') || (at[len] && at[len] != ',')) continue;
+            if (left[0]) strncat(left, ",", sizeof left - strlen(left) - 1);
+            strncat(left, name, sizeof left - strlen(left) - 1);
+            break;
+        }
+    }
+    memcpy(all, left, sizeof left);
+}
+
+static uint64_t number(const json_t *stats, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(stats, key));
+}
+
+static void add_part(void *cookie, const json_t *stats)
+{
+    filter *f = cookie;
+    leat_filter_stats *st = f->stats;
+    const json_t *rules = json_object_get(stats, "rules");
+    const char *missing = json_string_value(json_object_get(stats, "columns_missing"));
+    st->documents += number(stats, "documents");
+    st->kept += number(stats, "kept");
+    st->dropped += number(stats, "dropped");
+    st->bad += number(stats, "bad");
+    st->modified += number(stats, "modified");
+    st->lone_surrogates += number(stats, "lone_surrogates");
+    st->text_bytes += number(stats, "text_bytes");
+    st->budget_peak_bytes = LEAT_MAX(st->budget_peak_bytes, number(stats, "budget_peak_bytes"));
+    for (uint32_t i = 0; i < st->rule_count; i++) {
+        st->rules[i].failed += number(json_array_get(rules, i), "failed");
+        st->rules[i].first += number(json_array_get(rules, i), "first");
+    }
+    if (number(stats, "kept") == 0) return;
+    if (f->any_kept) common_names(st->columns_missing, missing ? missing : "");
+    else strncpy(st->columns_missing, missing ? missing : "", sizeof st->columns_missing - 1);
+    f->any_kept = true;
+}
+
+static int end_parts(filter *f, leat__join *j, leat_error *err)
+{
+    leat_filter_stats *st = f->stats;
+    const leat_filter_opts *o = f->opts;
+    leat__text_pass pass;
+    LEAT_TRY(prepare(f, &pass, err));
+    LEAT_TRY(leat__join_open(j, add_part, f, err));
+    LEAT_TRY(leat__join_end(j, err));
+    LEAT_TRY(leat__shards_remove(o->output, o->score_only ? "kept" : "scores", err));
+    st->shards = j->shards;
+    st->bytes_out = j->bytes;
+    st->seconds = f->part->seconds;
+    st->cpu_seconds = f->part->cpu_seconds;
+    leat__text_meter_load(&j->meter, &st->load);
+    LEAT_TRY(write_report(f, err));
+    return leat__part_remove(f->part->work, err);
+}
+
+static int run_step(filter *f, leat__buf *json, leat_error *err)
+{
+    const leat_filter_opts *o = f->opts;
+    leat__join j = {.part = f->part,
+                    .output = o->output,
+                    .names = {o->score_only ? "scores" : "kept", o->score_only ? NULL : "reasons", "bad"},
+                    .shard_bytes = shard_bytes(o),
+                    .compress = (leat__compress)o->compress};
+    int rc;
+    if (!o->output || o->report || o->look || o->explain)
+        return leat__fail(err, LEAT_EINVAL,
+                          "a run in parts needs output, and has no report, look or explain");
+    switch (f->part->step) {
+    case LEAT__PART_BEGIN: return begin_parts(f, json, err);
+    case LEAT__PART_WRITE: return write_part(f, err);
+    case LEAT__PART_JOIN:
+        rc = leat__join_open(&j, add_part, f, err);
+        if (rc == 0) rc = leat__join_list(&j, json, err);
+        break;
+    case LEAT__PART_END:
+        rc = end_parts(f, &j, err);
+        if (rc == 0) leat__filter_json(f->stats, json);
+        break;
+    default: return leat__fail(err, LEAT_EINVAL, "filters do not have step %d", (int)f->part->step);
+    }
+    leat__join_close(&j);
+    return rc;
+}
+
+int leat__filter_part(const leat_filter_opts *opts, const leat__part *part, leat__buf *json, leat_error *err)
+{
+    leat_filter_opts o;
+    filter *f = NULL;
+    LEAT_TRY(open_filter(&f, opts, &o, err));
+    f->part = part;
+    int rc = run_step(f, json, err);
+    close_filter(f);
     return rc;
 }

@@ -7,10 +7,17 @@
 
 #include <leat/text.h>
 
-#include "base/buf.h"
+#include "curate/parts.h"
 
 /* One JSON object. */
 void leat__filter_json(const leat_filter_stats *stats, leat__buf *out);
+
+/* A step of a run in parts (parts.h); `json` gets its answer. BEGIN: {"memory":…,"max_line":…,
+ * "files":[…]}; JOIN: the copies; END: the report; WRITE: nothing. All steps have the options that
+ * BEGIN had, `memory` as answered, and, after it, the files of the answer as inputs; WRITE only
+ * those of its range. */
+int leat__filter_part(const leat_filter_opts *opts, const leat__part *part, leat__buf *json,
+                      leat_error *err) LEAT_MUST_CHECK;
 
 /* A document of `look`: one JSON object and a line feed. */
 void leat__filter_seen_json(const leat_filter_seen *doc, leat__buf *out);

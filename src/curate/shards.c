@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-static const char *extension(leat__compress how)
+const char *leat__compress_extension(leat__compress how)
 {
     return how == LEAT__COMPRESS_GZIP ? ".gz" : how == LEAT__COMPRESS_ZSTD ? ".zst" : "";
 }
@@ -32,13 +32,27 @@ int leat__shards_open(leat__shards *s, const char *folder, const char *name, uin
     return leat__fail_nomem(err, strlen(folder), "a path");
 }
 
+int leat__shards_open_part(leat__shards *s, const char *folder, const char *name, const char *token,
+                           leat__compress compress, leat_error *err)
+{
+    int rc = leat__shards_open(s, folder, name, 0, compress, err);
+    s->token = token;
+    leat__buf_init(&s->frames, LEAT__MEM_CURATE, 1u << 30);
+    return rc;
+}
+
 /* Sets s->path to the name of shard i, or to its temporary name. */
 static int set_path(leat__shards *s, uint32_t i, bool partial, leat_error *err)
 {
     leat__buf_clear(&s->path);
     leat__buf_printf(&s->path, "%s/%s", s->folder, s->name);
-    if (!s->single) leat__buf_printf(&s->path, "-%05u", i);
-    leat__buf_printf(&s->path, ".jsonl%s%s", extension(s->compress), partial ? ".partial" : "");
+    if (s->token) {
+        if (partial) leat__buf_printf(&s->path, ".%s.tmp", s->token);
+    } else {
+        if (!s->single) leat__buf_printf(&s->path, "-%05u", i);
+        leat__buf_printf(&s->path, ".jsonl%s%s", leat__compress_extension(s->compress),
+                         partial ? ".partial" : "");
+    }
     return s->path.status == 0 ? 0 : leat__fail_nomem(err, s->path.len, "a path");
 }
 
@@ -85,6 +99,10 @@ static int put_some(leat__shards *s, const char *data, size_t len, leat_error *e
 int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err)
 {
     const char *p = data;
+    uint64_t frame = len;
+    if (s->token && s->compress != LEAT__COMPRESS_NONE && len > 0 &&
+        leat__buf_append(&s->frames, &frame, sizeof frame) != 0)
+        return leat__fail_nomem(err, s->frames.len, "lengths");
     while (len > 0) {
         if (!s->file) LEAT_TRY(begin_file(s, err));
         size_t n = fitting(s, p, len);
@@ -108,16 +126,22 @@ static int remove_from(leat__shards *s, uint32_t i, leat_error *err)
     }
 }
 
-int leat__shards_remove(const char *folder, const char *name, leat_error *err)
+int leat__shards_trim(const char *folder, const char *name, leat__compress compress, uint32_t count,
+                      leat_error *err)
 {
     leat__shards s;
     int rc = leat__shards_open(&s, folder, name, 1, LEAT__COMPRESS_NONE, err);
     for (int how = LEAT__COMPRESS_NONE; how <= LEAT__COMPRESS_ZSTD && rc == 0; how++) {
         s.compress = (leat__compress)how;
-        rc = remove_from(&s, 0, err);
+        rc = remove_from(&s, s.compress == compress ? count : 0, err);
     }
     leat__shards_reset(&s);
     return rc;
+}
+
+int leat__shards_remove(const char *folder, const char *name, leat_error *err)
+{
+    return leat__shards_trim(folder, name, LEAT__COMPRESS_NONE, 0, err);
 }
 
 int leat__shards_commit(leat__shards *s, leat_error *err)
@@ -134,15 +158,7 @@ int leat__shards_commit(leat__shards *s, leat_error *err)
         if (rc != 0) return rc;
     }
     s->committed = true;
-    if (s->single) return 0;
-    leat__compress mine = s->compress;
-    int rc = 0;
-    for (int how = LEAT__COMPRESS_NONE; how <= LEAT__COMPRESS_ZSTD && rc == 0; how++) {
-        s->compress = (leat__compress)how;
-        rc = remove_from(s, s->compress == mine ? s->count : 0, err);
-    }
-    s->compress = mine;
-    return rc;
+    return s->single ? 0 : leat__shards_trim(s->folder, s->name, s->compress, s->count, err);
 }
 
 void leat__shards_reset(leat__shards *s)
@@ -152,6 +168,7 @@ void leat__shards_reset(leat__shards *s)
         if (set_path(s, i, true, NULL) != 0 || leat__path_unlink(leat__buf_str(&s->path), NULL) != 0)
             break;
     leat__buf_reset(&s->path);
+    if (s->token) leat__buf_reset(&s->frames);
     leat__free(s->folder);
     leat__free(s->name);
     memset(s, 0, sizeof *s);

@@ -30,11 +30,17 @@ typedef struct leat__shards {
     uint32_t count;  /* files started */
     uint64_t bytes;  /* written to all */
     bool committed;
+    const char *token; /* of a part: one file of this name, under a temporary name with the token */
+    leat__buf frames;  /* of a part: length of each compressed piece, 8 bytes each */
 } leat__shards;
 
 /* shard_bytes 0: one file, NAME.jsonl. */
 int leat__shards_open(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
                       leat__compress compress, leat_error *err) LEAT_MUST_CHECK;
+/* The output of a part of a run: one file, FOLDER/NAME. Its temporary name has the token (which
+ * must outlive it), so that a task that was taken for dead cannot disturb the one that replaced it. */
+int leat__shards_open_part(leat__shards *s, const char *folder, const char *name, const char *token,
+                           leat__compress compress, leat_error *err) LEAT_MUST_CHECK;
 /* Appends whole lines, already compressed if requested. A file ends before the line that would
  * exceed shard_bytes; compressed data is not split. */
 int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
@@ -43,9 +49,14 @@ int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *
 int leat__shards_commit(leat__shards *s, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the numbered files of this name, whatever their compression. */
 int leat__shards_remove(const char *folder, const char *name, leat_error *err) LEAT_MUST_CHECK;
+/* Removes the numbered files from `count` on, and all of other compressions. */
+int leat__shards_trim(const char *folder, const char *name, leat__compress compress, uint32_t count,
+                      leat_error *err) LEAT_MUST_CHECK;
 /* Removes the files unless they were committed. */
 void leat__shards_reset(leat__shards *s);
 
+/* "", ".gz" or ".zst". */
+const char *leat__compress_extension(leat__compress how);
 /* Compresses the content of a buffer in place: one gzip member or zstd frame. */
 int leat__compress_buf(leat__buf *b, leat__compress how, leat_error *err) LEAT_MUST_CHECK;
 

@@ -203,6 +203,7 @@ int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32
     for (uint32_t i = 0; i < count && rc == 0; i++)
         rc = add_input(f, inputs[i], err);
     leat__text_files_rewind(f);
+    f->end_file = f->count;
     if (rc != 0) leat__text_files_reset(f);
     return rc;
 }
@@ -352,16 +353,56 @@ int leat__text_files_read(leat__text_files *f, leat__chunk *c, bool *end, leat_e
 {
     *end = false;
     for (;;) {
-        if (!f->stream) {
-            if (f->next == f->count) {
-                *end = true;
-                return 0;
-            }
-            LEAT_TRY(open_next(f, err));
+        bool last = f->stream ? f->next == f->end_file + 1 && f->offset >= f->end_offset
+                              : f->next > f->end_file || (f->next == f->end_file && f->end_offset == 0);
+        if (last || (!f->stream && f->next == f->count)) {
+            *end = true;
+            return 0;
         }
+        if (!f->stream) LEAT_TRY(open_next(f, err));
         LEAT_TRY(read_chunk(f, c, err));
         if (c->lines > 0) return 0;
         f->bytes_read += f->size[f->next - 1];
         leat__stream_close(&f->stream);
     }
+}
+
+/* What was read beyond a cut must not change the chunks after it. A chunk is longer than usual when
+ * more than that was read. */
+static bool may_cut(const leat__text_files *f)
+{
+    return f->rest.len < LEAT__CHUNK_BYTES && (f->rest.len > 0 || !f->at_end);
+}
+
+int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cuts, size_t *count,
+                         leat_error *err)
+{
+    leat__buf found;
+    uint64_t last = 0;
+    int rc;
+    leat__chunk *c = leat__chunk_new();
+    leat__buf_init(&found, LEAT__MEM_CURATE, 1u << 30);
+    *cuts = NULL;
+    *count = 0;
+    if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk");
+    leat__text_files_rewind(f);
+    LEAT_GO(rc, out, open_next(f, err));
+    if (leat__stream_compressed(f->stream)) goto out;
+    for (;;) {
+        leat__chunk_clear(c);
+        LEAT_GO(rc, out, read_chunk(f, c, err));
+        if (c->lines == 0) break;
+        if (f->offset - last < step || !may_cut(f)) continue;
+        leat__text_cut cut = {f->offset, f->line};
+        last = f->offset;
+        if (leat__buf_append(&found, &cut, sizeof cut) != 0)
+            LEAT_GO(rc, out, leat__fail_nomem(err, found.len, "positions in a file"));
+    }
+    *count = found.len / sizeof(leat__text_cut);
+    if (found.len > 0) *cuts = (leat__text_cut *)(void *)leat__buf_take(&found, NULL);
+out:
+    leat__buf_reset(&found);
+    leat__chunk_free(c);
+    leat__text_files_rewind(f);
+    return rc;
 }

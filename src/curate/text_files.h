@@ -67,6 +67,8 @@ typedef struct leat__text_files {
     leat__buf rest; /* what was read after the last line of the last chunk */
     uint64_t line, offset, document;
     bool at_end; /* of this file */
+    uint32_t end_file;   /* reading ends at this file, `count` = after the last */
+    uint64_t end_offset; /* … at this offset in it, which is the end of a chunk; 0 = before it */
     uint64_t max_line;
     uint64_t bytes_read; /* of files that are read to their end */
 } leat__text_files;
@@ -86,5 +88,16 @@ int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, u
 /* Fills an empty chunk; *end when there is none left. */
 int leat__text_files_read(leat__text_files *f, leat__chunk *c, bool *end,
                           leat_error *err) LEAT_MUST_CHECK;
+
+/* A position between two chunks of a file. */
+typedef struct leat__text_cut {
+    uint64_t offset, line; /* of the first line after it, from 1 */
+} leat__text_cut;
+
+/* Reads the first file and finds positions in it that are at least `step` bytes apart. Reading that
+ * begins there gives the same chunks as reading that continues there. A compressed file has no
+ * such positions and is not read. *cuts is a new array (leat__free). */
+int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cuts, size_t *count,
+                         leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -249,3 +249,20 @@ $ leat dedup exact in.jsonl -o small --bands 3
 $ leat dedup similar in.jsonl -o small
 ! leat dedup: * (glob)
 = 2
+
+# on a cluster: handed over to Python
+$ leat filter absent.jsonl -o out --set words.min=1 --on slurm
+! leat filter: --on: slurm is not ray or ray://HOST:PORT (see leat filter --help)
+= 2
+
+$ LEAT_PYTHON=/nowhere/python leat dedup fuzzy absent.jsonl -o out --on ray
+! leat dedup: /nowhere/python: not found; dedup runs on Ray: install Python 3.11 or later and 'pip install leat[ray]', or name a Python with LEAT_PYTHON
+= 4
+
+$ leat dedup images a.leat -o b.leat --on ray
+! leat dedup: --on is for texts, not for images (see leat dedup --help)
+= 2
+
+$ leat dedup exact a.jsonl -o b --task-bytes 1M
+! leat dedup: --task-bytes is for --on (see leat dedup --help)
+= 2

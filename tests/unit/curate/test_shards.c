@@ -98,6 +98,30 @@ static void compressed_chunks_follow_each_other(void **state)
     }
 }
 
+/* Two tasks that write the same part do not disturb each other. */
+static void parts_have_their_own_names(void **state)
+{
+    leat__shards a, b;
+    uint64_t frame;
+    assert_int_equal(leat__shards_open_part(&a, in_box("p"), "part-1", "x", LEAT__COMPRESS_ZSTD, NULL), 0);
+    put_text("p/other", "");
+    assert_int_equal(leat__shards_open_part(&b, in_box("p"), "part-1", "y", LEAT__COMPRESS_ZSTD, NULL), 0);
+    assert_int_equal(leat__shards_put(&a, "123", 3, NULL), 0);
+    assert_int_equal(leat__shards_put(&b, "123", 3, NULL), 0);
+    assert_int_equal(leat__shards_put(&a, "4567", 4, NULL), 0);
+    assert_int_equal(leat__shards_commit(&a, NULL), 0);
+    assert_int_equal(a.frames.len, 16);
+    memcpy(&frame, a.frames.data + 8, 8);
+    assert_int_equal(frame, 4);
+    leat__shards_reset(&b); /* killed */
+    leat__shards_reset(&a);
+    struct stat at;
+    assert_int_equal(stat(in_box("p/part-1"), &at), 0);
+    assert_int_equal(at.st_size, 7);
+    assert_false(there("p/part-1.x.tmp"));
+    assert_false(there("p/part-1.y.tmp"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +129,7 @@ int main(void)
         cmocka_unit_test(files_are_split_at_lines),
         cmocka_unit_test(nothing_is_left_without_commit),
         cmocka_unit_test(compressed_chunks_follow_each_other),
+        cmocka_unit_test(parts_have_their_own_names),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

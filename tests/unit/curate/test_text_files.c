@@ -205,6 +205,60 @@ static void damaged_gzip_is_an_error(void **state)
     leat__text_files_reset(&f);
 }
 
+/* Reading that begins at a cut gives the chunks of reading from the start. */
+static void cuts_keep_chunks(void **state)
+{
+    leat__buf data;
+    leat__text_files f;
+    leat__text_cut *cuts;
+    size_t n;
+    leat__buf_init(&data, LEAT__MEM_MISC, 1u << 26);
+    for (int i = 0; i < 30000; i++) {
+        int len = i == 9000 ? 3 << 20 : i == 12000 ? 6 << 20 : i % 100 == 0 ? 9000 : 20 + i % 90;
+        for (int k = 0; k < len; k++) leat__buf_putc(&data, (char)('a' + i % 26));
+        if (i < 29999) leat__buf_putc(&data, '\n');
+    }
+    put_file("cuts.jsonl", data.data, data.len);
+    leat__buf_reset(&data);
+    assert_int_equal(open_files(&f, "cuts.jsonl", NULL, 4 << 20, NULL), 0);
+    assert_int_equal(leat__text_files_cut(&f, 1, &cuts, &n, NULL), 0);
+    assert_true(n > 8);
+    leat__text_files part;
+    assert_int_equal(open_files(&part, "cuts.jsonl", NULL, 4 << 20, NULL), 0);
+    leat__chunk *a = leat__chunk_new(), *b = leat__chunk_new();
+    bool end = false, part_end;
+    for (size_t i = 0; i <= n; i++) {
+        assert_int_equal(leat__text_files_seek(&part, 0, i ? cuts[i - 1].offset : 0, i ? cuts[i - 1].line : 1,
+                                               i ? cuts[i - 1].line - 1 : 0, NULL),
+                         0);
+        part.end_file = i < n ? 0 : 1;
+        part.end_offset = i < n ? cuts[i].offset : 0;
+        for (;;) {
+            leat__chunk_clear(b);
+            assert_int_equal(leat__text_files_read(&part, b, &part_end, NULL), 0);
+            if (part_end) break;
+            leat__chunk_clear(a);
+            assert_int_equal(leat__text_files_read(&f, a, &end, NULL), 0);
+            assert_false(end);
+            assert_int_equal(a->offset, b->offset);
+            assert_int_equal(a->line, b->line);
+            assert_int_equal(a->document, b->document);
+            assert_int_equal(a->lines, b->lines);
+            assert_int_equal(a->too_long, b->too_long);
+            assert_int_equal(a->len, b->len);
+            assert_memory_equal(a->data, b->data, a->len);
+        }
+    }
+    leat__chunk_clear(a);
+    assert_int_equal(leat__text_files_read(&f, a, &end, NULL), 0);
+    assert_true(end);
+    leat__chunk_free(a);
+    leat__chunk_free(b);
+    leat__free(cuts);
+    leat__text_files_reset(&part);
+    leat__text_files_reset(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +269,7 @@ int main(void)
         cmocka_unit_test(output_of_a_run),
         cmocka_unit_test(byte_order_mark),
         cmocka_unit_test(damaged_gzip_is_an_error),
+        cmocka_unit_test(cuts_keep_chunks),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters and deduplication of text on a Ray cluster: what `--on ray` does.
+
+The steps of a run are those of C (src/curate/parts.h); this module only sends them. Each node has one actor, which
+runs one task at a time on that node's CPUs. A task gets paths, positions and options, and writes its results to the
+work folder, which all nodes share. Its files appear under their names when they are complete, and a task that is done
+is not repeated. So a task whose actor or node is lost is sent again, and the output stays the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import __version__, _leat
+from ._errors import ArgumentError, Error, StateError, StorageError, UnsupportedError, shown
+from ._pack import Progress, _run
+
+BEGIN, SKETCH, GATHER, GROUP, RESOLVE, WRITE, JOIN, END = range(8)
+_TRIES = 20  # times that a task is sent when its actors are lost
+_STARTS = 5  # times that an actor is started on a node where it never answers
+_PARTS_MAX = 20000
+_SMALL, _LARGE = 16 << 20, 1 << 30  # bytes of a task, unless given
+_PARTITIONS_MAX = 256
+
+Options = dict[str, Any]
+
+
+def check(on: object) -> str:
+    """The address for `ray.init`, "" for its default."""
+    if on == "ray":
+        return ""
+    if isinstance(on, str) and on.startswith("ray://") and len(on) > len("ray://"):
+        return on
+    raise ArgumentError(f'on: {shown(on)} is not "ray" or "ray://HOST:PORT"')
+
+
+def refuse(given: dict[str, Any]) -> None:
+    """Names the first option that has no effect, or no meaning, on a cluster."""
+    for name, value in given.items():
+        if value:
+            raise ArgumentError(f"{name}: does not work with on=\"ray\"")
+
+
+def _last(error: BaseException) -> str:
+    """The last line of a message: Ray's begin with a traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+# ---- one node ----
+
+
+class Engine:
+    """The leat of one node. Failures that leat reports are results: only a lost actor is an exception."""
+
+    def hello(self, folder: str | None) -> tuple[str, str]:
+        """Goes to the folder that relative paths begin in; the version of leat, and what failed."""
+        try:
+            if folder is not None:
+                os.chdir(folder)
+        except OSError as error:
+            return __version__, f"{folder}: {error.strerror} (share this folder, or give absolute paths)"
+        return __version__, ""
+
+    def run(self, name: str, *args: Any) -> tuple[Any, Error | None, float]:
+        """The result of a task, or what leat reported, and CPU seconds."""
+        begin = time.process_time()
+        try:
+            return getattr(self, name)(*args), None, time.process_time() - begin
+        except Error as error:
+            return None, error, 0.0
+
+    def cuts(self, path: str, most: int, step: int) -> list[tuple[int, int]]:
+        return _leat.text_cuts(os.fsencode(path), most, step)
+
+    def copy(self, part: tuple[Any, ...], name: str, pieces: list[tuple[str, int, int]]) -> None:
+        _leat.text_copy(part, name, pieces)
+
+    def step(self, kind: str, inputs: list[str], output: str, options: Options, part: tuple[Any, ...]) -> None:
+        call = _leat.filter_text if kind == "filter" else _leat.dedup_text
+        _run(None, call, [os.fsencode(path) for path in inputs], output, part=part, **options)
+
+
+# ---- the cluster ----
+
+
+class Cluster:
+    """Actors on the nodes of a cluster, and the tasks that they run."""
+
+    def __init__(self, on: str, threads: int, folder: str | None) -> None:
+        address = check(on)
+        try:
+            import ray
+        except ImportError:
+            raise UnsupportedError(f"on: Ray is not installed for {sys.executable}: pip install 'leat[ray]'") from None
+        for name, value in (("agent_register_timeout_ms", 250000), ("raylet_start_wait_time_s", 250),
+                            ("worker_register_timeout_seconds", 200)):
+            os.environ.setdefault(f"RAY_{name}", str(value))  # a busy machine takes long to start a cluster
+        self.ray = ray
+        self.own = not ray.is_initialized()
+        if self.own:
+            try:
+                ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
+            except Exception as error:  # of many kinds
+                raise StorageError(f"on: cannot connect to Ray: {_last(error)}") from None
+        self.folder, self.threads = folder, threads
+        self.actor = ray.remote(Engine)
+        self.engines: dict[str, Any] = {}  # by node
+        self.starting: dict[Any, str] = {}  # answers to come of new actors
+        self.failed: dict[str, int] = {}  # starts, by node
+        self.cpu_seconds = 0.0
+        self.looked = 0.0
+        self.refresh()
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [node for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+
+    def memory(self) -> int:
+        """Half of the memory that the smallest node gives to tasks."""
+        return int(min(node["Resources"].get("memory", 0) for node in self.nodes()) // 2)
+
+    def refresh(self) -> None:
+        """Starts actors on nodes that have none."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        self.looked = time.monotonic()
+        for node in self.nodes():
+            name = node["NodeID"]
+            if name in self.engines or name in self.starting.values():
+                continue
+            cpus = min(self.threads or int(node["Resources"]["CPU"]), int(node["Resources"]["CPU"]))
+            engine = self.actor.options(num_cpus=cpus, max_restarts=0, max_concurrency=1,
+                                        scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False)).remote()
+            self.starting[engine.hello.remote(self.folder)] = name
+            self.engines[name] = engine
+
+    def lost(self, name: str) -> None:
+        engine = self.engines.pop(name, None)
+        if engine is not None:
+            self.ray.kill(engine)
+
+    def started(self, answer: Any) -> None:
+        """Takes the first answer of an actor."""
+        name = self.starting.pop(answer)
+        try:
+            version, wrong = self.ray.get(answer)
+        except self.ray.exceptions.RayError as error:
+            self.lost(name)
+            self.failed[name] = self.failed.get(name, 0) + 1
+            if self.failed[name] >= _STARTS:
+                raise StorageError(f"node {name[:12]}: leat does not start there: {_last(error)}") from None
+            return
+        if wrong:
+            raise StorageError(f"node {name[:12]}: {wrong}")
+        if version != __version__:
+            raise StateError(f"node {name[:12]}: has leat {version}, this is {__version__}: install the same version")
+
+    def run(self, tasks: Sequence[Callable[[], tuple[Any, ...]]], done: Callable[[int], None] | None = None) -> list[Any]:
+        """The results of all tasks. A task returns the name of a method and its arguments; it is called for each attempt."""
+        results: list[Any] = [None] * len(tasks)
+        tries = [0] * len(tasks)
+        todo = deque(range(len(tasks)))
+        running: dict[Any, tuple[int, str]] = {}
+        while todo or running:
+            busy = {name for _, name in running.values()} | set(self.starting.values())
+            for name in [name for name in self.engines if name not in busy]:
+                if todo:
+                    number = todo.popleft()
+                    running[self.engines[name].run.remote(*tasks[number]())] = (number, name)
+            ready, _ = self.ray.wait([*running, *self.starting], num_returns=1, timeout=1.0)
+            for answer in ready:
+                if answer in self.starting:
+                    self.started(answer)
+                    continue
+                number, name = running.pop(answer)
+                try:
+                    result, error, seconds = self.ray.get(answer)
+                except self.ray.exceptions.RayError as why:
+                    tries[number] += 1
+                    if tries[number] >= _TRIES:
+                        raise StorageError(f"a task was lost {_TRIES} times, the last time on node {name[:12]}: "
+                                           f"{_last(why)}") from None
+                    self.lost(name)
+                    todo.appendleft(number)
+                    self.looked = 0.0
+                    continue
+                if error is not None:
+                    raise error
+                results[number] = result
+                self.cpu_seconds += seconds
+                if done is not None:
+                    done(number)
+            if not ready and not running and not self.starting and not self.nodes():
+                time.sleep(1.0)  # all nodes are lost: another may come
+            if time.monotonic() - self.looked > 2.0:
+                self.refresh()
+        return results
+
+    def stop(self) -> None:
+        for name in list(self.engines):
+            self.lost(name)
+        self.starting.clear()
+
+    def close(self) -> None:
+        self.stop()
+        if self.own:
+            self.ray.shutdown()
+
+
+# ---- runs ----
+
+
+class Job:
+    """A run in parts: its options, its files and the folder that its tasks share."""
+
+    def __init__(self, kind: str, on: str, inputs: list[bytes], output: str, options: Options, task_bytes: int,
+                 progress: Progress | None) -> None:
+        self.kind, self.inputs, self.output, self.options = kind, inputs, output, dict(options)
+        self.task_bytes, self.progress = task_bytes, progress
+        self.work = os.path.join(output, ".leat-work")
+        self.begun = time.monotonic()
+        self.numbers: Options = {}  # of all tasks: settings, parts, groups, partitions
+        self.files: list[str] = []
+        self.parts: list[list[int]] = []  # file, offset, end file, end offset, line
+        self.done = self.total = 0
+        paths = [os.fsdecode(path) for path in inputs]
+        paths += [path for path in (output, options.get("lid"), options.get("against")) if path]
+        folder = None if all(os.path.isabs(path) for path in paths) else os.getcwd()
+        self.cluster = Cluster(on, options["threads"], folder)
+        self.options["memory"] = options["memory"] or self.cluster.memory()
+
+    def part(self, step: int, number: int = 0, units: Sequence[int] = (0, 0), where: Sequence[int] = (0, 0, 0, 0, 1),
+             seconds: float = 0.0) -> tuple[Any, ...]:
+        """A step as C takes it, with a new token."""
+        n = self.numbers
+        return (step, self.work, uuid.uuid4().hex, n.get("settings", ""), number, n.get("parts", 0), n.get("groups", 0),
+                n.get("partitions", 0), *units, *where, seconds, self.cluster.cpu_seconds)
+
+    def here(self, step: int, inputs: Sequence[str], seconds: float = 0.0) -> Any:
+        """Runs a step in this process; its answer."""
+        call = _leat.filter_text if self.kind == "filter" else _leat.dedup_text
+        paths = [os.fsencode(path) for path in inputs] or self.inputs
+        answer, _ = _run(None, call, paths, self.output, part=self.part(step, seconds=seconds), **self.options)
+        return json.loads(answer)
+
+    def task(self, step: int, number: int = 0, units: Sequence[int] = (0, 0),
+             part: Sequence[int] | None = None) -> Callable[[], tuple[Any, ...]]:
+        """A step as a task; `part` is a part of the input."""
+        inputs, where = self.files[:1], (0, 0, 0, 0, 1)
+        if part is not None:
+            file, offset, end_file, end_offset, line = part
+            inputs = self.files[file:end_file + (end_offset > 0)]
+            where = (0, offset, end_file - file, end_offset, line)
+        return lambda: ("step", self.kind, inputs, self.output, self.options, self.part(step, number, units, where))
+
+    def cut(self, answer: Options) -> None:
+        """Divides the input into parts."""
+        sizes = [size for _, size in answer["files"]]
+        nodes = max(len(self.cluster.nodes()), 1)
+        step = self.task_bytes or min(max(sum(sizes) // (8 * nodes), _SMALL), _LARGE)
+        step = max(step, sum(sizes) // _PARTS_MAX, 1)
+        large = [i for i, size in enumerate(sizes) if size > step]
+        scans = [lambda i=i: ("cuts", self.files[i], answer["max_line"], max(step // 4, 1)) for i in large]
+        found = dict(zip(large, self.cluster.run(scans)))
+        before, start, position = 0, (0, 0, 1), 0
+        for i, size in enumerate(sizes):
+            for offset, line in [(0, 1), *found.get(i, [])]:
+                if before + offset - position >= step:
+                    self.parts.append([start[0], start[1], i, offset, start[2]])
+                    start, position = (i, offset, line), before + offset
+            before += size
+        self.parts.append([start[0], start[1], len(sizes), 0, start[2]])
+
+    def pass_over(self, step: int, first: int = 0) -> None:
+        """A task for each part of the input."""
+        def told(_: int) -> None:
+            self.done += 1
+            if self.progress is not None:
+                passes = 1 if self.kind == "filter" else 2
+                self.progress(self.total * self.done // (passes * len(self.parts)), self.total, 0, 0)
+
+        self.cluster.run([self.task(step, i + first, part=part) for i, part in enumerate(self.parts)], told)
+
+    def join(self) -> Options:
+        """Makes the output files from those of the parts."""
+        copies = self.here(JOIN, self.files[:1])["copies"]
+        self.cluster.run([lambda c=c: ("copy", self.part(JOIN), c["to"], [(os.path.join(self.work, name), at, n) for name, at, n in c["pieces"]])
+                          for c in copies])
+        self.cluster.stop()
+        return self.here(END, self.files if self.kind == "filter" else self.files[:1], time.monotonic() - self.begun)
+
+
+def filter_text(on: str, inputs: list[bytes], output: str | None, options: Options, task_bytes: int,
+                progress: Progress | None) -> Options:
+    """Runs a filter; the options are those of `_leat.filter_text`."""
+    if output is None:
+        raise ArgumentError('output: is needed with on="ray"')
+    refuse({name: options.pop(name) for name in ("report", "look", "explain", "seed")})
+    job = Job("filter", on, inputs, output, options, task_bytes, progress)
+    try:
+        answer = job.here(BEGIN, [])
+        job.files = [path for path, _ in answer["files"]]
+        job.total = sum(size for _, size in answer["files"])
+        job.cut(answer)
+        job.numbers["parts"] = len(job.parts)
+        job.pass_over(WRITE)
+        return job.join()
+    finally:
+        job.cluster.close()
+
+
+def _plan(job: Job, answer: Options) -> None:
+    """Takes the plan of an interrupted run, or makes one."""
+    path = os.path.join(job.work, "plan.json")
+    if job.options["resume"] and os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            plan = json.load(file)
+        if plan["settings"] != answer["settings"]:
+            raise StateError(f"{path}: the interrupted run had other inputs or options (use --force to start over)")
+        job.files, job.parts, job.numbers = plan["files"], plan["input"], plan["numbers"]
+        job.options["memory"] = plan["memory"]  # the number of files of edges follows from it
+        return
+    job.cut(answer)
+    nodes = max(len(job.cluster.nodes()), 1)
+    partitions = min(max(answer["partitions"], -(-3 * nodes // answer["bands"])), _PARTITIONS_MAX)
+    units = answer["bands"] * partitions
+    job.numbers = {"settings": answer["settings"], "parts": len(job.parts) + (answer["against"] > 0), "partitions": partitions,
+                   "groups": min(units, 3 * nodes)}
+    plan = {"settings": answer["settings"], "memory": job.options["memory"], "files": job.files, "input": job.parts,
+            "numbers": job.numbers}
+    with open(path + ".tmp", "w", encoding="utf-8") as file:
+        json.dump(plan, file)
+    os.replace(path + ".tmp", path)
+
+
+def dedup_text(on: str, inputs: list[bytes], output: str, options: Options, task_bytes: int,
+               progress: Progress | None) -> Options:
+    """Runs a deduplication; the options are those of `_leat.dedup_text`."""
+    refuse({"plan": options.pop("plan_only"), "checkpoint": options.pop("checkpoint"),
+            "bands_per_iteration": options.pop("bands_per_iteration")})
+    if options.pop("level"):
+        raise ArgumentError("kind, level: lines, paragraphs and substrings do not work with on=\"ray\"")
+    job = Job("dedup", on, inputs, output, options, task_bytes, progress)
+    run = job.cluster.run
+    try:
+        answer = job.here(BEGIN, [])
+        job.files = [path for path, _ in answer["files"]]
+        job.total = 2 * sum(size for _, size in answer["files"])
+        _plan(job, answer)
+        first = 1 if answer["against"] else 0
+        if first:
+            run([job.task(SKETCH, 0)])
+        job.pass_over(SKETCH, first)
+        sides = [0, 1, 2] + [3] * (options["keep"] != 0) + [4] * bool(options["index"])
+        run([job.task(GATHER, side) for side in sides])
+        units, groups = answer["bands"] * job.numbers["partitions"], job.numbers["groups"]
+        run([job.task(GROUP, g, (units * g // groups, units * (g + 1) // groups)) for g in range(groups)])
+        run([job.task(RESOLVE)])
+        job.pass_over(WRITE, first)
+        return job.join()
+    finally:
+        job.cluster.close()

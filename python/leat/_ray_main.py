@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``leat filter --on ray`` and ``leat dedup --on ray`` after C has read their command lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from . import _text
+from ._errors import ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
+
+_CODES = ((ExistsError, 2), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
+_COMMON = ("color", "verbose", "config", "json", "quiet")  # C obeyed them, or main does
+
+
+def _rules(text: str) -> dict[str, float | None]:
+    """--set as a dict."""
+    rules: dict[str, float | None] = {}
+    for rule in filter(None, text.split(",")):
+        name, equals, value = rule.partition("=")
+        try:
+            rules[name] = None if value == "off" else float(value)
+        except ValueError:
+            raise ArgumentError(f"set: {rule}: a rule is NAME=NUMBER or NAME=off") from None
+    return rules
+
+
+def _run(command: str, values: dict[str, Any]) -> dict[str, Any]:
+    args = values.pop("args")
+    if "report" in values:
+        values["report"] = values["report"].split(",")
+    if command == "dedup":
+        return _text.dedup_text(args[1:], values.pop("output"), kind=args[0], **values)
+    if "set" in values:
+        values["rules"] = _rules(values.pop("set"))
+    if values.pop("list", False):
+        raise ArgumentError("list: goes without --on")
+    return _text.filter_text(args, values.pop("output", None), **values)
+
+
+def _show(command: str, done: dict[str, Any], output: str) -> None:
+    dropped = f"{done['dropped']} dropped" if command == "filter" else f"{done['removed']} removed in {done['clusters']} clusters"
+    print(f"{done['documents']} documents: {done['kept']} kept, {dropped}")
+    print(f"{done['text_bytes'] / 2**20:.1f} MiB of text, {done['seconds']:.1f} s, "
+          f"{done['text_bytes'] / 1e6 / max(done['cpu_seconds'], 1e-9):.0f} MB per CPU-second of all nodes")
+    if done["limit"] != "none":
+        print(f"the tasks were limited by {done['limit']}")
+
+
+def _flagged(message: str, values: dict[str, Any]) -> str:
+    """The message with an option as the command line spells it."""
+    name, colon, rest = message.partition(": ")
+    flag = {"on_error": "on-error"}.get(name, name.replace("_", "-"))
+    return f"--{flag}{colon}{rest}".replace('on="ray"', "--on ray") if colon and name in values else message
+
+
+def main(command: str, text: str) -> int:
+    """Runs a command on values that C parsed; its exit code."""
+    values = json.loads(text)
+    as_json, quiet, given = values.get("json", False), values.get("quiet", False), dict(values)
+    for name in _COMMON:
+        values.pop(name, None)
+    output = values.get("output", "")
+    try:
+        done = _run(command, values)
+    except Error as error:
+        print(f"leat {command}: {_flagged(str(error), given)}", file=sys.stderr)
+        return next((code for kind, code in _CODES if isinstance(error, kind)), 4)
+    except KeyboardInterrupt:
+        return 130
+    if done["bad"] and not quiet:
+        print(f"leat {command}: warning: {done['bad']} line{'' if done['bad'] == 1 else 's'} could not be read: see {output}/bad.jsonl",
+              file=sys.stderr)
+    if as_json:
+        print(json.dumps(done))
+    else:
+        _show(command, done, output)
+    return 4 if done["documents"] == 0 and done["bad"] > 0 else 0

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on a cluster have the output of runs on one machine, whatever is lost meanwhile.
+
+The first tests have a cluster in this process that loses actors and nodes; the last ones need Ray."""
+
+import gzip
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import types
+
+import pytest
+
+import leat
+from leat import _ray
+
+NOISE = {"seconds", "cpu_seconds", "budget_peak_bytes", "limit", "read_share", "work_share", "write_share", "memory_share"}
+
+
+def write(path, n, seed):
+    draw = random.Random(seed)
+    rows = []
+    for i in range(n):
+        k = draw.randrange(60) if draw.random() < 0.3 else i + seed * 100000
+        rows.append(json.dumps({"id": f"{seed}-{i}", "n": i % 7, "text": " ".join(f"a{k}x{j}" for j in range(8 + k % 9))})
+                    if i % 501 != 7 else "broken")
+    data = ("\n".join(rows) + "\n").encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    write(folder / "a.jsonl", 7000, 1)
+    write(folder / "b.jsonl.gz", 900, 2)
+    write(folder / "c.jsonl", 5000, 3)
+    return folder
+
+
+def content(folder):
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.name != "report.json"}
+    report = json.loads((folder / "report.json").read_text())
+    return files, {key: value for key, value in report.items() if key not in NOISE}
+
+
+# ---- a cluster in this process ----
+
+
+class Fake:
+    """As much of Ray as leat uses. A call is lost before or after it is done, with the given probability."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+        class RayTaskError(RayError):
+            pass
+
+    def __init__(self, loss=0.0, nodes=3, seed=0):
+        self.draw = random.Random(seed)
+        self.loss, self.lost, self.calls = loss, 0, 0
+        self.names = [f"node{i:020}" for i in range(nodes)]
+        self.gone = set()
+
+    def is_initialized(self):
+        return True
+
+    def nodes(self):
+        return [{"Alive": name not in self.gone, "NodeID": name, "Resources": {"CPU": 2.0, "memory": 2.0 * 2**30}}
+                for name in self.names]
+
+    def remote(self, kind):
+        return types.SimpleNamespace(options=lambda scheduling_strategy, **_: types.SimpleNamespace(
+            remote=lambda: Actor(self, kind(), scheduling_strategy)))
+
+    def wait(self, refs, num_returns, timeout):
+        refs = list(refs)
+        return ([self.draw.choice(refs)] if refs else []), []
+
+    def get(self, ref):
+        actor, method, args = ref.call
+        self.calls += 1
+        if actor.dead or actor.node in self.gone:
+            raise self.exceptions.RayError("the node is gone")
+        luck = self.draw.random()
+        if luck < self.loss:
+            self.lost += 1
+            if luck < self.loss / 10 and len(self.gone) < len(self.names) - 1:
+                self.gone.add(actor.node)
+                self.names.append(f"node{len(self.names):020}")  # another one comes
+            if luck < self.loss / 2:
+                getattr(actor.engine, method)(*args)  # it was done, but the answer is lost
+            raise self.exceptions.RayError("traceback\nthe actor died")
+        return getattr(actor.engine, method)(*args)
+
+    def kill(self, actor):
+        actor.dead = True
+
+
+class Actor:
+    def __init__(self, ray, engine, node):
+        self.ray, self.engine, self.node, self.dead = ray, engine, node, False
+
+    def __getattr__(self, name):
+        return types.SimpleNamespace(remote=lambda *args: Ref((self, name, args)))
+
+
+class Ref:
+    def __init__(self, call):
+        self.call = call
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    def install(**options):
+        ray = Fake(**options)
+        strategies = types.ModuleType("ray.util.scheduling_strategies")
+        strategies.NodeAffinitySchedulingStrategy = lambda name, soft: name
+        for name, module in (("ray", ray), ("ray.util", types.ModuleType("ray.util")), ("ray.util.scheduling_strategies", strategies)):
+            monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.setattr(_ray.Engine, "hello", lambda self, folder: (leat.__version__, ""))
+        return ray
+    return install
+
+
+FILTERS = [dict(rules={"words.min": 10}), dict(rules={"words.min": 10}, compress="zstd", shard_bytes=20000),
+           dict(profile="gopher@paper", columns="id,absent,+words", shard_bytes=70000), dict(score_only=True)]
+DEDUPS = [dict(kind="fuzzy"), dict(kind="exact", compress="gzip", shard_bytes=30000),
+          dict(kind="fuzzy", keep="longest", clusters="components", words=3, index=True)]
+
+
+@pytest.mark.parametrize("options", FILTERS, ids=range(len(FILTERS)))
+def test_filter_has_the_same_bytes(options, corpus, tmp_path, fake):
+    ray = fake(loss=0.2, seed=len(str(options)))
+    expected = leat.filter_text(corpus, tmp_path / "one", memory="256M", **options)
+    told = []
+    got = leat.filter_text(corpus, tmp_path / "many", memory="256M", on="ray", task_bytes=40000, progress=lambda *at: told.append(at[:2]), **options)
+    assert content(tmp_path / "many") == content(tmp_path / "one")
+    assert {k: v for k, v in got.items() if k not in NOISE} == {k: v for k, v in expected.items() if k not in NOISE}
+    assert ray.calls > 8 and told[-1][0] == told[-1][1] > 0
+
+
+@pytest.mark.parametrize("options", DEDUPS, ids=range(len(DEDUPS)))
+def test_dedup_has_the_same_bytes(options, corpus, tmp_path, fake):
+    fake(loss=0.2, seed=len(str(options)))
+    leat.dedup_text(corpus, tmp_path / "one", memory="256M", **options)
+    leat.dedup_text(corpus, tmp_path / "many", memory="256M", on="ray", task_bytes=40000, **options)
+    assert content(tmp_path / "many") == content(tmp_path / "one")
+
+
+def test_dedup_against_an_index(corpus, tmp_path, fake):
+    fake(loss=0.1)
+    leat.dedup_text(corpus / "a.jsonl", tmp_path / "old", memory="256M", index=True)
+    for name, where in (("one", {}), ("many", dict(on="ray", task_bytes=50000))):
+        leat.dedup_text([corpus / "b.jsonl.gz", corpus / "c.jsonl"], tmp_path / name, memory="256M", against=tmp_path / "old",
+                        report=tmp_path / f"{name}.json", **where)
+    assert content(tmp_path / "many") == content(tmp_path / "one")
+    assert (tmp_path / "many.json").read_bytes() == (tmp_path / "one.json").read_bytes()
+    assert content(tmp_path / "many")[1]["removed_against"] > 100
+
+
+def test_relative_paths_and_a_single_part(corpus, tmp_path, fake, monkeypatch):
+    fake()
+    monkeypatch.chdir(corpus)
+    for name, where in (("one", {}), ("many", dict(on="ray"))):
+        leat.filter_text("c.jsonl", os.path.relpath(tmp_path / name), rules={"words.min": 12}, memory="256M", **where)
+    assert content(tmp_path / "many") == content(tmp_path / "one")
+
+
+@pytest.mark.parametrize("at", [_ray.SKETCH, _ray.GATHER, _ray.GROUP, _ray.RESOLVE, _ray.WRITE, _ray.JOIN, _ray.END])
+def test_an_interrupted_run_is_resumed(at, corpus, tmp_path, fake, monkeypatch):
+    fake()
+    options = dict(kind="fuzzy", memory="256M")
+    leat.dedup_text(corpus, tmp_path / "one", **options)
+    plain = _ray.Job.part
+    calls = []
+
+    def stop(self, step, *args, **kwargs):
+        calls.append(step)
+        if calls.count(at) == 2 or (at in (_ray.RESOLVE, _ray.END) and at in calls):
+            raise KeyboardInterrupt
+        return plain(self, step, *args, **kwargs)
+
+    monkeypatch.setattr(_ray.Job, "part", stop)
+    with pytest.raises(KeyboardInterrupt):
+        leat.dedup_text(corpus, tmp_path / "many", on="ray", task_bytes=40000, **options)
+    monkeypatch.setattr(_ray.Job, "part", plain)
+    with pytest.raises(leat.ExistsError, match="--resume"):
+        leat.dedup_text(corpus, tmp_path / "many", on="ray", **options)
+    with pytest.raises(leat.StateError, match="other inputs or options"):
+        leat.dedup_text(corpus, tmp_path / "many", on="ray", resume=True, kind="fuzzy", threshold=0.9, memory="256M")
+    leat.dedup_text(corpus, tmp_path / "many", on="ray", resume=True, kind="fuzzy", memory="300M")
+    assert content(tmp_path / "many") == content(tmp_path / "one")
+    assert not (tmp_path / "many" / ".leat-work").exists()
+
+
+def test_failures_are_named(corpus, tmp_path, fake):
+    ray = fake()
+    with pytest.raises(leat.DataError, match="line 8, offset"):
+        leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray", on_error="fail")
+    ray.loss = 1.0
+    with pytest.raises(leat.StorageError, match="the actor died"):
+        leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray")
+    with pytest.raises(leat.NotFoundError):
+        leat.filter_text(corpus / "absent", tmp_path / "y", rules={"words.min": 1}, on="ray")
+
+
+def test_versions_must_agree(corpus, tmp_path, fake, monkeypatch):
+    fake()
+    monkeypatch.setattr(_ray.Engine, "hello", lambda self, folder: ("0.0", ""))
+    with pytest.raises(leat.StateError, match="has leat 0.0"):
+        leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray")
+    monkeypatch.setattr(_ray.Engine, "hello", lambda self, folder: (leat.__version__, "/here: absent"))
+    with pytest.raises(leat.StorageError, match="node node0+: /here: absent"):
+        leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray")
+
+
+def test_wrong_arguments(corpus, tmp_path, monkeypatch):
+    for on in ("slurm", "ray://", 7, b"ray"):
+        with pytest.raises(leat.ArgumentError, match="^on: "):
+            leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on=on)
+    for options in (dict(look=3), dict(explain="7"), dict(report=tmp_path / "p.html"), dict(seed=3)):
+        with pytest.raises(leat.ArgumentError, match=f"^{next(iter(options))}: does not work"):
+            leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray", **options)
+    for options in (dict(plan=True), dict(checkpoint="1M"), dict(bands_per_iteration=2)):
+        with pytest.raises(leat.ArgumentError, match=f"^{next(iter(options))}: does not work"):
+            leat.dedup_text(corpus, tmp_path / "x", on="ray", **options)
+    for options in (dict(kind="substring"), dict(kind="exact", level="line")):
+        with pytest.raises(leat.ArgumentError, match="lines, paragraphs and substrings"):
+            leat.dedup_text(corpus, tmp_path / "x", on="ray", **options)
+    with pytest.raises(leat.ArgumentError, match="task_bytes: has no effect"):
+        leat.dedup_text(corpus, tmp_path / "x", task_bytes="1M")
+    with pytest.raises(leat.ArgumentError, match="output: is needed"):
+        leat.filter_text(corpus, None, rules={"words.min": 1}, on="ray")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(leat.UnsupportedError, match=r"pip install 'leat\[ray\]'"):
+        leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray")
+
+
+# ---- Ray ----
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
+    for name, value in (("agent_register_timeout_ms", 250000), ("raylet_start_wait_time_s", 250), ("worker_register_timeout_seconds", 200),
+                        ("health_check_failure_threshold", 20)):
+        os.environ.setdefault(f"RAY_{name}", str(value))
+    import ray
+    from ray.cluster_utils import Cluster
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    for _ in range(3):
+        nodes.add_node(num_cpus=1)
+    ray.init(address=nodes.address, log_to_driver=False)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def actors(cluster):
+    """Processes of engines, whose parents are the nodes of this cluster."""
+    parents = {info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes.get("raylet", [])}
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as command, open(f"/proc/{pid}/stat") as stat:
+                if command.read().startswith("ray::Engine") and int(stat.read().rsplit(")", 1)[1].split()[1]) in parents:
+                    found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("kind", ["filter", "fuzzy", "exact"])
+def test_actors_and_nodes_are_killed(kind, cluster, corpus, tmp_path):
+    def run(name, **where):
+        if kind == "filter":
+            return leat.filter_text(corpus, tmp_path / name, rules={"words.min": 10}, memory="256M", **where)
+        return leat.dedup_text(corpus, tmp_path / name, kind=kind, memory="256M", **where)
+
+    run("one")
+    stop = threading.Event()
+    killed = []
+
+    def kill():
+        draw = random.Random(kind)
+        while not stop.wait(draw.uniform(1, 6)):
+            victims = actors(cluster)
+            if victims and len(killed) < 6:
+                killed.append(draw.choice(victims))
+                os.kill(killed[-1], signal.SIGKILL)
+            if len(killed) == 3 and kind == "fuzzy":
+                killed.append(0)
+                cluster.remove_node(sorted(cluster.worker_nodes, key=str)[0], allow_graceful=False)
+                cluster.add_node(num_cpus=1)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        run("many", on="ray", task_bytes=15000)
+    finally:
+        stop.set()
+        thread.join()
+    assert content(tmp_path / "many") == content(tmp_path / "one")
+    assert not (tmp_path / "many" / ".leat-work").exists()

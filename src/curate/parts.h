@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run over text in parts. Tasks of other processes or machines, which share a work folder, each do
+ * a part of it; python/leat/_ray.py sends them to the nodes of a cluster. Every task writes its
+ * results under temporary names and renames them, its marker (a JSON file) last. A task whose
+ * marker exists is done, so that it may be repeated at any time. The output has the same bytes as
+ * that of one process, for any parts.
+ *
+ * Files of the work folder:
+ *   part-00003.kept, .second, .bad   output of a part of the input; .json: its marker
+ *   out.kept-00000.jsonl             an output file, joined from these
+ *   plan.json                        of the process that sends the tasks; exists from its begin on
+ */
+#ifndef LEAT_CURATE_PARTS_H
+#define LEAT_CURATE_PARTS_H
+
+#include <jansson.h>
+
+#include "curate/shards.h"
+#include "curate/text_files.h"
+#include "curate/text_flow.h"
+
+#define LEAT__PART_PLAN "plan.json"
+
+typedef enum leat__part_step {
+    LEAT__PART_BEGIN,   /* once: checks the options, lists the files */
+    LEAT__PART_SKETCH,  /* dedup: digests, sketches and ids of a part of the input */
+    LEAT__PART_GATHER,  /* dedup: joins side file `number` of all parts */
+    LEAT__PART_GROUP,   /* dedup: edges from buckets of the units [from, to) */
+    LEAT__PART_RESOLVE, /* dedup, once: decisions */
+    LEAT__PART_WRITE,   /* the documents of a part of the input */
+    LEAT__PART_JOIN,    /* once: lists the copies that make the output files */
+    LEAT__PART_END      /* once: renames them, writes the report, removes the work folder */
+} leat__part_step;
+
+/* Chunks of consecutive files. */
+typedef struct leat__text_range {
+    uint32_t file, end_file;     /* from `offset` in `file` to `end_offset` in `end_file` */
+    uint64_t offset, end_offset; /* see leat__text_files */
+    uint64_t line;               /* number of the first line in its file, from 1 */
+} leat__text_range;
+
+typedef struct leat__part {
+    leat__part_step step;
+    const char *work;     /* folder */
+    const char *token;    /* makes temporary names unique among all tasks ever started */
+    const char *settings; /* dedup: of the answer to BEGIN */
+    uint32_t number;      /* of the part; GATHER: of the side file; GROUP: of the task */
+    uint32_t parts;       /* of the input; dedup against an index: its part is the first */
+    uint32_t groups;      /* GROUP tasks */
+    uint32_t partitions;  /* of the digests of a band */
+    uint32_t from, to;    /* GROUP: units; a unit is a partition of a band */
+    leat__text_range range;
+    double seconds, cpu_seconds; /* END: of the run */
+} leat__part;
+
+/* "WORK/KIND-00003EXT" into `out` (4096 bytes). */
+const char *leat__part_path(const leat__part *p, const char *kind, uint32_t number, const char *ext,
+                            char *out);
+/* Writes a file of the work folder atomically. */
+int leat__part_store(const leat__part *p, const char *path, const leat__buf *data,
+                     leat_error *err) LEAT_MUST_CHECK;
+/* Restricts reading to the range. `document`: lines before it in all files. */
+int leat__part_seek(const leat__text_range *r, leat__text_files *files, uint64_t document,
+                    leat_error *err) LEAT_MUST_CHECK;
+/* Appends the files as JSON: [["path", bytes], …]. */
+void leat__part_files(const leat__text_files *files, leat__json *j);
+
+/* One file from pieces of others. */
+typedef struct leat__part_piece {
+    const char *path;
+    uint64_t from, len;
+    uint64_t add; /* to each number of 8 bytes */
+} leat__part_piece;
+int leat__part_copy(const leat__part *p, const char *to, const leat__part_piece *pieces, size_t count,
+                    leat_error *err) LEAT_MUST_CHECK;
+/* The same for an output file: WORK/out.NAME, from files of the work folder. */
+int leat__part_copy_output(const leat__part *p, const char *name, const leat__part_piece *pieces,
+                           size_t count, leat_error *err) LEAT_MUST_CHECK;
+
+enum { LEAT__OUT_KEPT, LEAT__OUT_SECOND, LEAT__OUT_BAD, LEAT__OUTS };
+
+/* Opens the outputs of a part. */
+int leat__part_open(const leat__part *p, leat__shards out[LEAT__OUTS], leat__compress compress,
+                    leat_error *err) LEAT_MUST_CHECK;
+/* Commits them and writes the marker. `stats` is a JSON object. */
+int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const char *stats,
+                      leat_error *err) LEAT_MUST_CHECK;
+int leat__part_done(const leat__part *p, const char *kind, bool *done, leat_error *err) LEAT_MUST_CHECK;
+
+/* The outputs of all parts. */
+typedef struct leat__join {
+    const leat__part *part;
+    const char *output;            /* folder */
+    const char *names[LEAT__OUTS]; /* of the output files, NULL = none */
+    uint64_t shard_bytes;
+    leat__compress compress;
+    uint32_t first; /* part with outputs */
+    uint64_t shards, bytes; /* of the kept documents; set by leat__join_list and _end */
+    leat__text_meter meter; /* of all parts */
+    uint64_t *length[LEAT__OUTS];
+    leat__buf *frames;
+} leat__join;
+
+/* Reads the markers; `add` is called with the stats of each part. */
+int leat__join_open(leat__join *j, void (*add)(void *cookie, const json_t *stats), void *cookie,
+                    leat_error *err) LEAT_MUST_CHECK;
+void leat__join_close(leat__join *j);
+/* Appends {"copies":[{"to":"kept-00000.jsonl","pieces":[["part-00000.kept",0,17],…]},…]}. */
+int leat__join_list(leat__join *j, leat__buf *json, leat_error *err) LEAT_MUST_CHECK;
+/* Renames the copies and removes files of an earlier run. */
+int leat__join_end(leat__join *j, leat_error *err) LEAT_MUST_CHECK;
+/* Adds what a task said about its load, in JSON, to a meter. */
+void leat__part_load(const json_t *stats, leat__text_meter *meter);
+
+/* Removes the folder: its files, and folders with only files. */
+int leat__part_remove(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
