@@ -156,6 +156,21 @@ static int pair(leat__mixing *m, const leat_loader_opts *o, leat__shape *shape, 
     return add_column(m, shape, "_lambda", LEAT__COLUMN_LAMBDA, &m->lambda, err);
 }
 
+/* An op that waits for others to leave a batch alone needs one before it. */
+static int check_unmixed(const leat__pipeline *p, leat_error *err)
+{
+    bool before = false;
+    for (uint32_t k = 0; k < leat__pipeline_batch_ops(p); k++) {
+        const leat__op_spec *op = leat__pipeline_batch_op(p, k);
+        if (moves_pixels(op)) continue;
+        if (leat__mix_unmixed(op) && !before)
+            return leat__fail(err, LEAT_EINVAL, "%s: unmixed has no effect without a MixUp or CutMix before it",
+                              op->def->name);
+        before = true;
+    }
+    return 0;
+}
+
 /* Objects are known by their boxes. */
 static int check_pasting(const leat__mixed_image *images, const leat__follow *follow,
                          const leat__shape *shape, leat_error *err)
@@ -191,6 +206,7 @@ int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
     LEAT_TRY(check_images(shape, images, count, err));
     for (uint32_t k = 0; k < leat__pipeline_batch_ops(images[0].pipeline); k++)
         m->labels |= !moves_pixels(leat__pipeline_batch_op(images[0].pipeline, k));
+    LEAT_TRY(check_unmixed(images[0].pipeline, err));
     LEAT_TRY(check_pasting(images, follow, shape, err));
     if (m->labels) LEAT_TRY(find_label(m, pack, o, shape, err));
     else LEAT_TRY(refuse_options(o, err));
@@ -222,8 +238,17 @@ bool leat__mixing_on_host(const leat__mixing *m)
 void leat__mixing_draw(const leat__mixing *m, const leat__frame *f, uint32_t k, leat__mix *mix)
 {
     const leat__pipeline *first = m->images[0].pipeline;
-    leat__mix_draw(mix, leat__pipeline_batch_op(first, k), leat__pipeline_output(first), m->seed,
-                   f->batch.epoch, f->batch.position * m->world + m->rank, k);
+    const uint64_t position = f->batch.position * m->world + m->rank;
+    bool mixed = false;
+
+    /* draws are pure: those of the ops before tell whether the batch is mixed already */
+    for (uint32_t i = leat__mix_unmixed(leat__pipeline_batch_op(first, k)) ? 0 : k; i <= k; i++) {
+        const leat__op_spec *op = leat__pipeline_batch_op(first, i);
+        *mix = (leat__mix){.lambda = 1};
+        if (moves_pixels(op) || (mixed && leat__mix_unmixed(op))) continue;
+        leat__mix_draw(mix, op, leat__pipeline_output(first), m->seed, f->batch.epoch, position, i);
+        mixed |= mix->active;
+    }
 }
 
 /* Each sample's partner is the one before it. */

@@ -13,12 +13,14 @@
 #include "dsp/pixel.h"
 #include "probe/cpu.h"
 
-enum { MIX_ALPHA, MIX_P };
+enum { MIX_ALPHA, MIX_P, MIX_UNMIXED };
 static const leat__param mix_params[] = {
     {.name = "alpha", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 1e-3, .max = 1e3,
      .help = "both parameters of the beta distribution of the weight"},
     {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1,
      .help = "probability per batch"},
+    {.name = "unmixed", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
+     .help = "only batches that no MixUp or CutMix before it has mixed"},
 };
 
 const leat__op_def leat__ops_batch[] = {
@@ -53,6 +55,11 @@ static void draw_box(leat__mix *mix, leat__rng *rng, const leat__output_spec *sp
 bool leat__mix_needs_size(const leat__op_spec *op)
 {
     return op->def == &leat__ops_batch[1];
+}
+
+bool leat__mix_unmixed(const leat__op_spec *op)
+{
+    return op->value[MIX_UNMIXED].i != 0;
 }
 
 void leat__mix_rng(leat__rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index)

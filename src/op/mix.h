@@ -21,6 +21,9 @@ typedef struct leat__mix {
 /* Whether what the op draws depends on the size of the images. */
 bool leat__mix_needs_size(const leat__op_spec *op);
 
+/* True when it leaves batches alone that an op before it has mixed: of the draws, the first one counts. */
+bool leat__mix_unmixed(const leat__op_spec *op);
+
 /* The stream of random numbers of a batch op: see leat__mix_draw. */
 void leat__mix_rng(leat__rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index);
 

@@ -51,12 +51,15 @@ class Facts:
 
 def side_of(o: SimpleNamespace, facts: Facts) -> int:
     """Side of the training images."""
-    return o.image_size or (facts.side if 0 < facts.side <= SMALL else 224)
+    side = o.image_size or (facts.side if 0 < facts.side <= SMALL else 224)
+    if o.size_start >= side:
+        raise ArgumentError(f"size_start: {o.size_start} is not smaller than the images of {side} pixels at the end")
+    return side
 
 
 def side_at(o: SimpleNamespace, side: int, epoch: int) -> int:
     """Side in one epoch: grows in steps of 32, or 8 of small images, over the first 80 % of the run."""
-    if not o.size_start or o.size_start >= side:
+    if not o.size_start:
         return side
     share = min(epoch / max(0.8 * o.epochs, 1), 1.0)
     step = 8 if side <= SMALL else 32
@@ -88,11 +91,15 @@ def train_pipeline(o: SimpleNamespace, side: int, small: bool, precision: str) -
     if o.erase > 0:
         # the mean colour, not black: the running statistics of norms stay those of whole images
         made.insert(-2, ops.Cutout(max(side // 4, 1), o.erase, value=[round(255 * m) for m in MEAN]))
-    mixes = [(ops.MixUp, o.mixup), (ops.CutMix, o.cutmix)]
-    given = [(op, alpha) for op, alpha in mixes if alpha > 0]
-    for op, alpha in given:
-        made.append(op(alpha, p=o.mix_share / len(given)))
-    return made
+    return made + _mixes(o)
+
+
+def _mixes(o: SimpleNamespace) -> list[Any]:
+    """MixUp or CutMix in a share of the batches; with both, each in half of that share and never together."""
+    share = o.mix_share
+    if o.mixup > 0 and o.cutmix > 0:
+        return [ops.MixUp(o.mixup, p=share / 2), ops.CutMix(o.cutmix, p=share / (2 - share), unmixed=True)]
+    return ([ops.MixUp(o.mixup, p=share)] if o.mixup > 0 else []) + ([ops.CutMix(o.cutmix, p=share)] if o.cutmix > 0 else [])
 
 
 def view_pipeline(o: SimpleNamespace, side: int, small: bool, precision: str, *,

@@ -136,6 +136,28 @@ static void mixed_batches_equal_their_reference(void **state)
     leat__free(plain);
 }
 
+/* Batches of two: the pixels of each are blended, or all are of one of the two, or as they were. */
+static void one_op_of_two_mixes_a_batch(void **state)
+{
+    leat_loader_opts o = mix_opts(CROP "; MixUp(1, p=0.5); CutMix(1, unmixed=true)"), plain_opts = base_opts();
+    plain_opts.ops = CROP;
+    o.batch_size = plain_opts.batch_size = 2;
+    rows *plain = load(&plain_opts), *mixed = load(&o);
+    uint32_t blended = 0, pasted = 0;
+
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        const uint8_t *a = plain->pixels[i], *b = plain->pixels[i ^ 1], *got = mixed->pixels[i];
+        bool whole = true;
+        for (uint32_t k = 0; k < PIXELS; k++) whole &= got[k] == a[k] || got[k] == b[k];
+        const float own = mixed->soft[i][plain->label[i]];
+        if (plain->label[i] != plain->label[i ^ 1]) assert_true(own < 1 && own >= 0);
+        *(whole ? &pasted : &blended) += 1;
+    }
+    assert_true(blended > SAMPLES / 4 && pasted > SAMPLES / 4);
+    leat__free(plain);
+    leat__free(mixed);
+}
+
 static void threads_do_not_matter_and_the_digest_covers_it(void **state)
 {
     leat_loader_opts o = mix_opts(CROP "; MixUp()");
@@ -264,6 +286,8 @@ static void what_cannot_be_mixed_is_refused(void **state)
     refused(o, "classes has no effect");
     o.classes = 0;
     refused(o, "one partner");
+    o = mix_opts(CROP "; MixUp(unmixed=true); CutMix()");
+    refused(o, "MixUp: unmixed has no effect");
     o = mix_opts(CROP);
     refused(o, "classes has no effect");
     o.classes = 0;
@@ -317,6 +341,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mixed_batches_equal_their_reference),
+        cmocka_unit_test(one_op_of_two_mixes_a_batch),
+        cmocka_unit_test(one_op_of_two_mixes_a_batch),
         cmocka_unit_test(threads_do_not_matter_and_the_digest_covers_it),
         cmocka_unit_test(resumes_in_the_middle_of_a_batch),
         cmocka_unit_test(skipped_samples_are_left_out_before_mixing),
