@@ -168,6 +168,46 @@ def test_damage_and_limits_are_one_line(folder, tmp_path):
     assert done.returncode == 0 and json.loads(done.stdout)["frames"] == 6
 
 
+def pillow_counts(data: bytes) -> int:
+    """Frames that Pillow reads; 0 when it refuses the file."""
+    try:
+        return sum(frame.load() is not None for frame in ImageSequence.Iterator(Image.open(io.BytesIO(data))))
+    except (OSError, IndexError, SyntaxError, ValueError):
+        return 0
+
+
+def cut_files(folder) -> dict[str, bytes]:
+    made = {}
+    for name in ("plain1.gif", "clear2.gif", "lossless1.webp", "small0.webp"):
+        if not (folder / name).exists():
+            continue
+        whole = (folder / name).read_bytes()
+        for i in range(1, 24):
+            made[f"{i:02d}-{name}"] = whole[:len(whole) * i // 24]
+        if name.endswith("webp"):
+            first, size = whole.index(b"ANMF"), 40
+            made[f"none-{name}"] = b"RIFF" + (first - 8).to_bytes(4, "little") + whole[8:first]
+            made[f"bad-{name}"] = whole[:first + 4] + size.to_bytes(4, "little") + whole[first + 8:]
+    return made
+
+
+def test_a_cut_animation_is_not_a_shorter_one(folder, tmp_path):
+    """All frames that Pillow reads, or none: the file is listed as bad."""
+    one = tmp_path / "in"
+    one.mkdir()
+    for name, data in cut_files(folder).items():
+        (one / name).write_bytes(data)
+    (one / "good.gif").write_bytes((folder / "plain1.gif").read_bytes())
+    stats = leat.pack(one, tmp_path / "a.leat", frames="all", on_error="skip")
+    keys, whole = list(leat.open(tmp_path / "a.leat").keys), 0
+    for name, data in cut_files(folder).items():
+        count = sum(key.split("#")[0] == name for key in keys)
+        assert count in (0, pillow_counts(data)), name
+        whole += count > 0
+    assert stats["skipped"] == len(cut_files(folder)) - whole and whole < 5
+    assert sum(key.startswith("good.gif") for key in keys) == 6
+
+
 def test_labels_and_conditions_are_the_files(tmp_path):
     for label in ("cat", "dog"):
         (tmp_path / "in" / label).mkdir(parents=True)

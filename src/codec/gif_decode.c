@@ -44,11 +44,11 @@ static int truncated(leat_error *err, size_t len)
     return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
 }
 
-/* Behind the blocks that start at `at`, or `len` when the file ends before. */
+/* Behind the blocks that start at `at`; `len` when the file ends with them, len + 1 when it ends inside one. */
 static size_t skip_blocks(const uint8_t *data, size_t len, size_t at)
 {
     while (at < len && data[at] != 0) at += (size_t)data[at] + 1;
-    return at < len ? at + 1 : len;
+    return at < len ? at + 1 : LEAT_MIN(at, len + 1);
 }
 
 static void use_palette(gif_header *h, const uint8_t *data, uint8_t flags, size_t *at)
@@ -59,7 +59,7 @@ static void use_palette(gif_header *h, const uint8_t *data, uint8_t flags, size_
 }
 
 /* Walks to the next image descriptor; what extensions say on the way goes to h. `len` where there
- * is none. */
+ * is none, len + 1 where the file ends inside a block. */
 static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header *h)
 {
     while (at < len && data[at] != ',') {
@@ -68,14 +68,14 @@ static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header 
             at++;
             continue;
         }
-        if (!leat__range_inside(at, 3, len)) return len;
+        if (!leat__range_inside(at, 3, len)) return len + 1;
         if (data[at + 1] == 0xf9 && data[at + 2] >= 4 && leat__range_inside(at, 8, len)) {
             if (data[at + 3] & 1) h->transparent = data[at + 6];
             if (data[at + 3] >> 2 & 7) h->dispose = data[at + 3] >> 2 & 7;
         }
         at = skip_blocks(data, len, at + 2);
     }
-    return at < len ? at : len;
+    return at;
 }
 
 /* What stands in front of all frames; *at is the first byte after it. */
@@ -119,7 +119,7 @@ static int read_header(const uint8_t *data, size_t len, gif_header *h, leat_erro
     size_t at = 0;
     LEAT_TRY(read_screen(data, len, h, &at, err));
     at = find_frame(data, len, at, h);
-    if (at == len) return bad(err, LEAT_EDATA, len, "no image (truncated?)");
+    if (at >= len) return bad(err, LEAT_EDATA, len, "no image (truncated?)");
     LEAT_TRY(read_frame(data, len, at, h, err));
     h->width = LEAT_MAX(h->width, h->x + h->frame_width);
     h->height = LEAT_MAX(h->height, h->y + h->frame_height);
@@ -361,7 +361,8 @@ static int gif_next_frame(leat__anim *f, bool *end, leat_error *err)
     if (f->index > 0) at = f->at;
     h.dispose = f->said;
     at = find_frame(f->data, f->len, at, &h);
-    *end = at == f->len;
+    *end = at >= f->len;
+    if (at > f->len) return truncated(err, f->len);
     if (*end) return 0;
     LEAT_TRY(read_frame(f->data, f->len, at, &h, err));
     h.width = f->info.width;

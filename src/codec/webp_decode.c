@@ -80,19 +80,21 @@ typedef struct anmf {
     size_t len, next;
 } anmf;
 
-/* The first frame from *pos on. False when there is none, or not all of it. */
+/* The first frame from `pos` on. False when there is none, or not all of it; f->next is where the search ended. */
 static bool find_frame(const uint8_t *data, size_t len, size_t pos, anmf *f)
 {
     while (leat__range_inside(pos, 8, len)) {
-        size_t n = leat__load_u32(data + pos + 4);
+        const size_t n = leat__load_u32(data + pos + 4);
         const uint8_t *p = data + pos + 8;
-        if (!leat__range_inside(pos + 8, n, len)) return false;
+        const bool frame = memcmp(p - 8, "ANMF", 4) == 0;
+        if (!leat__range_inside(pos + 8, n, len) || (frame && n < 16)) break;
         pos += 8 + n + (n & 1);
-        if (memcmp(p - 8, "ANMF", 4) != 0 || n < 16) continue;
+        if (!frame) continue;
         *f = (anmf){.at = {2 * load_u24(p), 2 * load_u24(p + 3), 1 + load_u24(p + 6), 1 + load_u24(p + 9)},
                     .blend = !(p[15] & 2), .clear = p[15] & 1, .data = p + 16, .len = n - 16, .next = pos};
         return true;
     }
+    f->next = pos;
     return false;
 }
 
@@ -286,6 +288,16 @@ static bool covers(const leat__image_info *i, uint32_t width, uint32_t height)
     return width == i->width && height == i->height;
 }
 
+/* No frame follows byte `at`: the file is over, and it is whole. */
+static int check_end(const leat__anim *f, size_t at, leat_error *err)
+{
+    if ((uint64_t)leat__load_u32(f->data + 4) + 8 > f->len)
+        return bad(err, LEAT_EDATA, f->len, "premature end of file (truncated)");
+    if (leat__range_inside(at, 8, f->len)) return bad(err, LEAT_EDATA, at, "damaged chunk");
+    if (f->index == 0) return bad(err, LEAT_EDATA, f->len, "an animation without frames");
+    return 0;
+}
+
 /* As libwebp's animation decoder. A key frame is drawn on an empty canvas. */
 static int webp_next_frame(leat__anim *f, bool *end, leat_error *err)
 {
@@ -294,7 +306,7 @@ static int webp_next_frame(leat__anim *f, bool *end, leat_error *err)
     WebPBitstreamFeatures w;
     bool alpha = true;
     *end = !find_frame(f->data, f->len, f->index > 0 ? f->at : 12, &a);
-    if (*end) return 0;
+    if (*end) return check_end(f, a.next, err);
     if (WebPGetFeatures(a.data, a.len, &w) == VP8_STATUS_OK) alpha = w.has_alpha;
     f->key = f->index == 0 || ((!alpha || !a.blend) && covers(&f->info, a.at.width, a.at.height)) ||
              (f->dispose && (covers(&f->info, f->last.width, f->last.height) || f->key));

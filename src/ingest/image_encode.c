@@ -584,8 +584,10 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     leat__encode_size(plan->max_side, &w, &h);
     bool raw = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX;
     const uint64_t pixel = (uint64_t)info.channels * leat__sample_bytes(info.type);
-    if (plan->frames && info.animated && leat__anim_known(codec)) /* three canvases, planes, the results */
-        return need + pixels * 20 + pixels * pixel * leat__anim_count(codec, data, len);
+    if (plan->frames && info.animated && leat__anim_known(codec)) { /* three canvases, planes, the results */
+        const uint64_t count = leat__anim_count(codec, data, len);
+        return check_frames(plan, &info, count, NULL) != 0 ? 0 : need + pixels * 20 + pixels * pixel * count;
+    }
     if (plan->quality > 0 || w != info.width || h != info.height)
         need += (uint64_t)w * h * pixel * 3; /* planes, the result twice */
     else if (raw)
