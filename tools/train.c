@@ -69,7 +69,7 @@ static const leat__param machine[] = {
                "auto: bf16-mixed on a GPU that has it, else 16-mixed; 32 on a CPU"),
     CLI_CHOICE("compile", 0, "auto", "auto|on|off", "torch.compile; auto: long runs on a GPU"),
     CLI_CHOICE("channels-last", 0, "auto", "auto|on|off", "auto: convolutional models on a GPU"),
-    CLI_FLAG("checkpointing", 0, "keep fewer activations and compute them again"),
+    CLI_FLAG("checkpointing", 0, "keep fewer activations, compute them again; built-in models"),
     CLI_CHOICE("accelerator", 0, "auto", "auto|cpu|cuda", "where the model runs"),
     CLI_INT("devices", 0, "0", 0, 1024, "N", "processes on this machine; 0 = one per GPU"),
     CLI_INT("nodes", 0, "0", 0, 65536, "N", "machines that are expected; 0 = as the launcher says"),

@@ -329,14 +329,44 @@ def test_small_images_get_a_stem_that_keeps_their_size():
     assert small.stem(x).shape[2:] == (32, 32) and large.stem(x).shape[2:] == (8, 8)
 
 
-def test_activation_checkpointing_gives_the_same_gradients():
-    gradients = []
+def test_activation_checkpointing_changes_nothing_but_memory():
+    gradients, statistics = [], []
     for on in (False, True):
         torch.manual_seed(0)
         net = models.build("resnet18", 32, 4, checkpointing=on)
-        net(torch.ones(2, 3, 8, 8)).sum().backward()
+        for _ in range(2):
+            net(torch.rand(2, 3, 8, 8)).sum().backward()
         gradients.append([p.grad for p in net.parameters()])
+        statistics.append(list(net.buffers()))
     assert all(torch.allclose(a, b) for a, b in zip(*gradients))
+    assert len(statistics[0]) > 0 and all(torch.equal(a, b) for a, b in zip(*statistics))
+
+
+def test_mixup_and_cutmix_share_the_batches(packs):
+    """Each in half of the batches that are mixed."""
+    facts = data.Facts(packs["train"], "label")
+    for share in (1.0, 0.5):
+        o = options.resolve("train", {"mixup": 1.0, "cutmix": 1.0, "mix_share": share, "batch_size": 2, "seed": 1,
+                                      "threads": 1, "crop": "none", "flip": 0.0})
+        plain = options.resolve("train", {"batch_size": 2, "seed": 1, "threads": 1, "crop": "none", "flip": 0.0})
+        counts = {"none": 0, "mixup": 0, "cutmix": 0}
+        with data.train_loader(o, facts, 8, "32", "cpu", False, 3, 1, None) as mixed, \
+                data.train_loader(plain, facts, 8, "32", "cpu", False, 3, 1, None) as as_is:
+            for _ in range(4):
+                for a, b in zip(mixed, as_is):
+                    counts[_kind_of_mix(a["view0"], b["view0"])] += 1
+        batches = sum(counts.values())
+        assert abs(counts["none"] / batches - (1 - share)) < 0.15, counts  # a box of CutMix may have no pixel
+        for kind in ("mixup", "cutmix"):
+            assert 0.3 * share < counts[kind] / batches < 0.7 * share, counts
+
+
+def _kind_of_mix(mixed, plain):
+    """What became of a batch of two: pixels pasted (each is one of the two), or blended."""
+    if torch.equal(mixed, plain):
+        return "none"
+    other = plain.flip(0)
+    return "cutmix" if bool(((mixed == plain) | (mixed == other)).all()) else "mixup"
 
 
 def test_evaluation_sees_every_sample_once(packs):
@@ -442,6 +472,7 @@ def test_the_plan_is_for_the_loader_of_the_run(packs, tmp_path, precision, pixel
     words = plan.words(packs["train"], o, loop.Trainer(packs["train"], o, Ranks(0, 1, torch.device("cpu"), "")))
     asked = dict(zip(words, words[1:]))
     assert (asked["--dtype"], asked["--order"], asked["--threads"]) == (pixels, "quasi_random", "1")
+    assert (asked["--optimizer"], asked["--gpus"], asked["--lr"]) == ("momentum", "0", f"{TINY['lr']:g}")
     parts = {f"{name}_bytes": 10**i for i, name in enumerate(("queue", "assembling", "borrowed", "pages", "workers"))}
     assert plan._loader_bytes({"ram": {**parts, "budget_bytes": 7}}) == 11111
 
@@ -454,6 +485,11 @@ def test_recipes_of_the_examples_are_valid():
     o = options.resolve("train", {"config": os.path.join(examples, "cifar10/resnet11.yaml")})
     assert (o.model, o.mix_share, o.tta) == ("resnet11", 0.5, True)
     assert options.resolve("train", {"config": os.path.join(examples, "imagenet/resnet50.yaml")}).size_start == 128
+
+
+def test_sizes_that_do_not_grow_are_refused(packs, tmp_path):
+    with pytest.raises(leat.ArgumentError, match="size_start: 32 is not smaller than the images of 16 pixels"):
+        leat.train(packs["train"], output=tmp_path / "x", **{**TINY, "image_size": 16, "size_start": 32})
 
 
 def test_progressive_resizing_ends_at_the_full_size():

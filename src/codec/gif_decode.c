@@ -44,7 +44,7 @@ static int truncated(leat_error *err, size_t len)
     return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
 }
 
-/* Behind the blocks that start at `at`; `len` when the file ends with them, len + 1 when it ends inside one. */
+/* Behind the blocks that start at `at`; `len` when the file ends with them, len + 1 when inside one. */
 static size_t skip_blocks(const uint8_t *data, size_t len, size_t at)
 {
     while (at < len && data[at] != 0) at += (size_t)data[at] + 1;

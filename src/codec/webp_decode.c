@@ -80,7 +80,7 @@ typedef struct anmf {
     size_t len, next;
 } anmf;
 
-/* The first frame from `pos` on. False when there is none, or not all of it; f->next is where the search ended. */
+/* The first frame from `pos` on. False when there is none, or not all of it; f->next is where that was. */
 static bool find_frame(const uint8_t *data, size_t len, size_t pos, anmf *f)
 {
     while (leat__range_inside(pos, 8, len)) {

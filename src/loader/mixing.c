@@ -164,8 +164,8 @@ static int check_unmixed(const leat__pipeline *p, leat_error *err)
         const leat__op_spec *op = leat__pipeline_batch_op(p, k);
         if (moves_pixels(op)) continue;
         if (leat__mix_unmixed(op) && !before)
-            return leat__fail(err, LEAT_EINVAL, "%s: unmixed has no effect without a MixUp or CutMix before it",
-                              op->def->name);
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s: unmixed has no effect without a MixUp or CutMix before it", op->def->name);
         before = true;
     }
     return 0;

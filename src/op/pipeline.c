@@ -106,8 +106,9 @@ static int refuse_size(const leat__pipeline *p, leat_error *err)
                               p->ops[i].def->name);
     return leat__fail(err, LEAT_EINVAL,
                       "the pipeline does not give all images one size: add "
-                      "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w)); or let batches hold "
-                      "images of different size (collate pad, list or ragged)");
+                      "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))%s",
+                      leat__ops_without_reach(p->ops, p->count) ? ""
+                      : "; or let batches hold images of different size (collate pad, list or ragged)");
 }
 
 /* What depends on the image needs a bound, or it cannot be planned for. */

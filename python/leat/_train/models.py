@@ -7,9 +7,10 @@ up to 96 pixels get a stem that does not shrink them.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -19,6 +20,22 @@ from torch.utils.checkpoint import checkpoint
 from .._errors import ArgumentError
 
 SMALL = 96  #: images up to this side get the small stem
+
+
+@contextlib.contextmanager
+def _without_statistics(block: nn.Module) -> Iterator[None]:
+    """Norms update copies of their running statistics: a second pass over a batch must not count."""
+    norms = [m for m in block.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
+    kept = [dict(norm.named_buffers(recurse=False)) for norm in norms]
+    for norm, buffers in zip(norms, kept):
+        for name, values in buffers.items():
+            setattr(norm, name, values.clone())
+    try:
+        yield
+    finally:
+        for norm, buffers in zip(norms, kept):
+            for name, values in buffers.items():
+                setattr(norm, name, values)
 
 
 class Net(nn.Module):
@@ -33,9 +50,12 @@ class Net(nn.Module):
 
     def run(self, block: nn.Module, x: Tensor) -> Tensor:
         """A block, whose activations are computed again where that is asked for."""
-        if self.checkpointing and self.training and torch.is_grad_enabled():
+        if not (self.checkpointing and self.training and torch.is_grad_enabled()):
+            return block(x)
+        if torch.compiler.is_compiling():  # the compiler recomputes without side effects
             return checkpoint(block, x, use_reentrant=False)  # type: ignore[no-any-return]
-        return block(x)
+        contexts = lambda: (contextlib.nullcontext(), _without_statistics(block))  # noqa: E731
+        return checkpoint(block, x, use_reentrant=False, context_fn=contexts)  # type: ignore[no-any-return]
 
     def features(self, x: Tensor) -> Tensor:
         raise NotImplementedError
@@ -353,6 +373,8 @@ def backbone(name: str, side: int, *, pretrained: bool = False) -> Net:
 def build(name: str, side: int, classes: int, *, checkpointing: bool = False) -> Net:
     """A model with a linear head for ``classes``; without a head when that is 0."""
     net = backbone(name, side)
+    if checkpointing and isinstance(net, Foreign):
+        raise ArgumentError(f"checkpointing: works with built-in models only, and {name} comes from torchvision or timm")
     net.checkpointing = checkpointing
     if classes > 0:
         net.head = _Scaled(net.width, classes) if isinstance(net, (ResNet9, ResNet11)) else nn.Linear(net.width, classes)

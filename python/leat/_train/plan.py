@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -26,6 +27,10 @@ def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
             "--dtype", "f16" if "16" in trainer.precision else "f32", "--order", o.order]
     made += ["--threads", str(o.threads)] if o.threads else []
     made += ["--memory", str(o.memory)] if o.memory else []
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", trainer.ranks.world))
+    made += ["--optimizer", _optimizer(o, trainer), "--gpus", str(local if _on_gpu(trainer) else 0),
+             "--nodes", str(max(trainer.ranks.world // max(local, 1), 1))]
+    made += ["--lr", f"{trainer.base_lr:g}"] if o.scale_lr else []
     if trainer.compiles():
         made.append("--compile")
     if o.model in _PLANNED:
@@ -34,6 +39,17 @@ def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
     kept, macs = _cost(trainer)
     return [*made, "--model", "generic", "--params", str(count), "--activation-bytes", str(max(kept, 1)),
             "--gmacs", f"{macs / 1e9:.6g}"]
+
+
+def _on_gpu(trainer: Trainer) -> bool:
+    return trainer.device.type == "cuda"
+
+
+def _optimizer(o: SimpleNamespace, trainer: Trainer) -> str:
+    """In the words of the plan, which counts its state."""
+    if trainer.optimizer_name == "sgd":
+        return "momentum" if o.momentum > 0 else "sgd"
+    return "adamw"  # LAMB keeps as much
 
 
 def _cost(trainer: Trainer) -> tuple[int, float]:
@@ -62,10 +78,11 @@ def _cost(trainer: Trainer) -> tuple[int, float]:
 
 
 def make(pack: str, o: SimpleNamespace, trainer: Trainer) -> dict[str, Any] | None:
-    """Prints the plan on stderr; its figures, or None when it could not be made."""
+    """Prints the plan on stderr, unless quiet; its figures, or None when it could not be made."""
     command = [sys.executable, "-P", "-m", "leat", *words(pack, o, trainer)]
     page = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(page.stdout or page.stderr, file=sys.stderr, flush=True)
+    if not o.quiet:
+        print(page.stdout or page.stderr, file=sys.stderr, flush=True)
     found = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     try:
         return json.loads(found.stdout)
@@ -87,8 +104,10 @@ def _loader_bytes(predicted: dict[str, Any]) -> float | None:
 
 def compare(predicted: dict[str, Any], result: dict[str, Any], trainer: Trainer) -> dict[str, Any]:
     """Predicted against measured, printed and returned."""
-    on_gpu = trainer.device.type == "cuda"
-    rate = _deep(predicted, "speed", "samples_per_s", "mid")
+    on_gpu = _on_gpu(trainer)
+    rate = _deep(predicted, "speed", "samples_per_s", "mid") if on_gpu else None
+    if not on_gpu:
+        trainer.say("plan: how fast a CPU trains a model is not predicted")
     measured = {"images_per_s": result["images_per_s"],
                 "epoch_seconds": trainer.facts.samples / max(result["images_per_s"], 1e-9),
                 "vram_bytes": float(torch.cuda.max_memory_allocated()) if on_gpu else None,

@@ -139,7 +139,8 @@ static void mixed_batches_equal_their_reference(void **state)
 /* Batches of two: the pixels of each are blended, or all are of one of the two, or as they were. */
 static void one_op_of_two_mixes_a_batch(void **state)
 {
-    leat_loader_opts o = mix_opts(CROP "; MixUp(1, p=0.5); CutMix(1, unmixed=true)"), plain_opts = base_opts();
+    leat_loader_opts o = mix_opts(CROP "; MixUp(1, p=0.5); CutMix(1, unmixed=true)");
+    leat_loader_opts plain_opts = base_opts();
     plain_opts.ops = CROP;
     o.batch_size = plain_opts.batch_size = 2;
     rows *plain = load(&plain_opts), *mixed = load(&o);
