@@ -487,6 +487,43 @@ def test_recipes_of_the_examples_are_valid():
     assert options.resolve("train", {"config": os.path.join(examples, "imagenet/resnet50.yaml")}).size_start == 128
 
 
+def test_models_that_need_more_pixels_or_samples(packs, tmp_path):
+    for name, words, changed in (("a", "image_size: images of 1 pixels are too small for resnet9", {"image_size": 1}),
+                                 ("b", "batch_size: the norms of resnet9 need more than one value",
+                                  {"image_size": 8, "batch_size": 1})):
+        with pytest.raises(leat.ArgumentError, match=words):
+            leat.train(packs["train"], output=tmp_path / name, **{**TINY, "model": "resnet9", **changed})
+
+
+def test_a_record_that_cannot_be_written_does_not_end_the_run(packs, tmp_path, monkeypatch, capsys):
+    close = leat.Loader.close
+
+    def fail(self):
+        close(self)
+        raise leat.StorageError("run.jsonl: cannot write: No space left on device")
+
+    monkeypatch.setattr(leat.Loader, "close", fail)
+    result = leat.train(packs["train"], output=tmp_path / "x", **TINY)
+    assert result["epochs"] == 2 and "warning: run.jsonl: cannot write" in capsys.readouterr().err
+
+
+def test_a_loss_that_rises_is_said(packs, tmp_path, monkeypatch, capsys):
+    end = report.Meter.end
+
+    def look(self, trainer):
+        end(self, trainer)
+        self.first_loss = self.epoch_loss / 11
+
+    monkeypatch.setattr(report.Meter, "end", look)
+    leat.train(packs["train"], output=tmp_path / "x", **TINY)
+    assert "warning: the loss rose from" in capsys.readouterr().err
+
+
+def test_resume_and_force_exclude_each_other(packs, tmp_path):
+    with pytest.raises(leat.ArgumentError, match="resume: continues a run, and force starts again"):
+        leat.train(packs["train"], output=tmp_path / "x", **TINY, resume=True, force=True)
+
+
 def test_sizes_that_do_not_grow_are_refused(packs, tmp_path):
     with pytest.raises(leat.ArgumentError, match="size_start: 32 is not smaller than the images of 16 pixels"):
         leat.train(packs["train"], output=tmp_path / "x", **{**TINY, "image_size": 16, "size_start": 32})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 import warnings
 from typing import Any
 
@@ -78,6 +79,9 @@ def main(command: str, text: str) -> int:
         return _code(error)
     except KeyboardInterrupt:
         return 130
+    except Exception:  # not foreseen: never the exit code 1, which means "done, with findings"
+        traceback.print_exc()
+        return 4
     if not result:  # a rank other than the first
         return 0
     if launched:

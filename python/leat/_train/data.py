@@ -44,8 +44,10 @@ class Facts:
                                 "dino, or name the field with --label")
         count = wanted or len(self.class_names) or self.largest + 1
         if self.largest >= count or self.smallest < 0:
-            bad = self.largest if self.largest >= count else self.smallest
-            raise ArgumentError(f"{self.path}: has the label {bad}, but there are {count} classes (0 to {count - 1})")
+            if self.smallest < 0:
+                raise ArgumentError(f"{self.path}: has the label {self.smallest}, and classes are numbered from 0: leave such "
+                                    "samples out, for example with leat pack --where 'label >= 0'")
+            raise ArgumentError(f"{self.path}: has the label {self.largest}, but there are {count} classes (0 to {count - 1})")
         return count
 
 

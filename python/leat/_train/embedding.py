@@ -87,6 +87,9 @@ def _tiny_rows(image: np.ndarray) -> np.ndarray:
 def _tiny(o: SimpleNamespace) -> Work:
     if o.logits:
         raise ArgumentError("logits: tiny has no classifier: give a run of leat train --method supervised")
+    unused = sorted(o.given & {"image_size", "precision"})
+    if unused:
+        raise ArgumentError(f"{unused[0]}: has no effect with tiny, whose size and precision are fixed")
     pipeline = [ops.Resize((_TINY_SIDE, _TINY_SIDE), like="fast")]
     return Work(_tiny_rows, np.asarray, pipeline, "cpu", "numpy", "tiny 1", Vectors(o, []), True)
 
@@ -133,7 +136,8 @@ def _prepare(o: SimpleNamespace) -> Work:
     if made.boxes is not None:
         raise ArgumentError(f"model: {o.model} gives boxes, not vectors: leat tag takes it")
     if o.logits and made.logits is None:
-        raise ArgumentError(f"logits: {o.model} has no classifier: give a run of leat train --method supervised")
+        raise ArgumentError(f"logits: {o.model} has no classifier: give a run of leat train --method supervised; what an "
+                            "exported file gives, logits or vectors, comes without --logits")
     return model_work(o, made, device, made.logits if o.logits else made.vectors, Vectors(o, made.class_names))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import warnings
 from typing import Any
 
 import torch
@@ -29,7 +30,11 @@ def _write(net: models.Net, example: torch.Tensor, names: list[str], path: str, 
     batch = ({0: torch.export.Dim.DYNAMIC},)
     notes = {NOTES: json.dumps({"image_size": example.shape[2], "class_names": names})}
     if kind == ".pt":
-        torch.jit.save(torch.jit.trace(net, example), path, _extra_files=notes)
+        with warnings.catch_warnings():  # sizes are fixed on purpose: the notes name them
+            warnings.simplefilter("ignore", torch.jit.TracerWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            traced = torch.jit.trace(net, example)
+            torch.jit.save(traced, path, _extra_files=notes)
     elif kind == ".pt2":
         torch.export.save(torch.export.export(net, (example,), dynamic_shapes=batch), path, extra_files=notes)
     else:

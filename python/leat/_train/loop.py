@@ -231,6 +231,8 @@ class Trainer:
             raise ArgumentError(f"{folder}: is of another model: it has no '{missing[0]}'")
         head = {n: t for n, t in tensors.items() if n.startswith("head.") and n in mine and mine[n].shape == t.shape}
         self.task.net.load_state_dict({**mine, **body, **head})
+        if any(n.startswith("head.") and n not in head for n in mine):
+            self.say(f"{folder}: its classifier does not fit: the new one begins at random")
         if self.average is not None:
             self.average = optim.Average(self.task.net, self.o.ema)
 
@@ -267,12 +269,24 @@ class Trainer:
                 loss = self._backward(batches)
             except torch.OutOfMemoryError as error:
                 short = error
+            except (RuntimeError, ValueError) as error:
+                raise self._too_small(error) from None
             asked = self.ranks.world == 1 or self.update < self.guarded_until
             if short is None and not (asked and self.ranks.world > 1 and self.ranks.any(False)):
                 return loss
             if short is not None and asked and self.ranks.world > 1:
                 self.ranks.any(True)
             self._make_room(short, asked)
+
+    def _too_small(self, error: Exception) -> Exception:
+        """An error that says what to change, where a model cannot take so few pixels or samples."""
+        text = str(error)
+        if "Expected more than 1 value per channel" in text:
+            return ArgumentError(f"batch_size: the norms of {self.o.model} need more than one value per channel: "
+                                 "use larger batches or images")
+        if "Output size is too small" in text or "Kernel size can't be greater" in text:
+            return ArgumentError(f"image_size: images of {self._loader_side} pixels are too small for {self.o.model}")
+        return error
 
     def _make_room(self, short: BaseException | None, asked: bool) -> None:
         whole = self.o.batch_size
@@ -328,7 +342,7 @@ class Trainer:
         if self.loader is not None and self._loader_side == side:
             return self.loader
         if self.loader is not None:
-            self.loader.close()
+            self._close_loader()
             self.say(f"images of {side} pixels from epoch {epoch + 1} on")
         self._loader_side = side
         self.guarded_until = self.update + _GUARDED
@@ -560,6 +574,8 @@ class Trainer:
     def _begin(self) -> bool:
         """Resumes, begins with other weights, or begins; whether it resumed."""
         o = self.o
+        if o.resume and o.force:
+            raise ArgumentError("resume: continues a run, and force starts again: use one of them")
         there = checkpoint.newest(self.folder)
         if there is not None and not o.resume:
             if not o.force:
@@ -583,13 +599,20 @@ class Trainer:
                   "loader_bytes": self.loader.stats()["budget_peak_bytes"],
                   "batch_size": o_batch(self), "stopped": self.stop or (0 if finished else signal.SIGTERM)}
         self.meter.close(result)
-        self.loader.close()
+        self._close_loader()
         return result
 
     def _warn_final(self, keeper: checkpoint.Keeper) -> None:
         if keeper.failure is not None:
-            self.loader.close()  # type: ignore[union-attr]
+            self._close_loader()
             raise keeper.failure
+
+    def _close_loader(self) -> None:
+        """Ends the loader. Its record of the run is for looking: a full disk must not end the training."""
+        try:
+            self.loader.close()  # type: ignore[union-attr]
+        except StorageError as error:
+            print(f"leat train: warning: {error}", file=sys.stderr, flush=True)
 
 
 def restore_signals(old: dict[int, Any]) -> None:

@@ -187,7 +187,10 @@ def make(o: SimpleNamespace, side: int, classes: int, device: torch.device) -> T
         return Dino(net, o.dim, o.temperature, o.local_crops)
     if o.teacher is None:
         raise ArgumentError("teacher: distill needs one: a model name, a checkpoint, or a TorchScript or exported file")
-    teacher = embedder.load(o.teacher, side, device).vectors
+    try:
+        teacher = embedder.load(o.teacher, side, device).vectors
+    except ArgumentError as error:
+        raise ArgumentError(f"teacher: {str(error).removeprefix('model: ')}") from None
     with torch.no_grad():
         width = teacher(torch.zeros(2, 3, side, side, device=device)).shape[1]
     return Distill(net, teacher, width)

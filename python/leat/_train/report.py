@@ -55,7 +55,7 @@ class Meter:
         self._windows = 0
         self.images = self.total_images = 0
         self.total_seconds = self.total_waited = 0.0
-        self.epoch_loss = math.nan
+        self.epoch_loss = self.first_loss = math.nan
         self.confusion: list[list[int]] | None = None
         self._tty = sys.stderr.isatty() and not o.quiet
         self._shown = False
@@ -145,6 +145,8 @@ class Meter:
         if not math.isfinite(loss) and trainer.precision != "16-mixed":
             raise DataError(f"the loss is {loss} in update {trainer.update}: lower --lr, or use --clip 1; the last "
                             "checkpoint is from before")
+        if math.isnan(self.first_loss):
+            self.first_loss = loss
         row = {"kind": "train", "epoch": self.epoch, "step": trainer.update, "loss": loss,
                "lr": trainer.optimizer.param_groups[0]["lr"], "data_ms": 1e3 * self.waited / self._count,
                "step_ms": 1e3 * seconds / self._count, "images_per_s": self.images / max(seconds, 1e-9),
@@ -212,6 +214,9 @@ class Meter:
     def close(self, result: dict[str, Any]) -> None:
         if not self.ranks.first:
             return
+        if self.epoch_loss > 10 * self.first_loss > 0:
+            print(f"leat train: warning: the loss rose from {self.first_loss:.4g} to {self.epoch_loss:.4g}: lower --lr, or use "
+                  "--clip 1", file=sys.stderr)
         if self._file is not None:
             self._file.close()
             self._file = None
