@@ -10,6 +10,7 @@ is not repeated. So a task whose actor or node is lost is sent again, and the ou
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
@@ -60,8 +61,11 @@ def _last(error: BaseException) -> str:
 class Engine:
     """The leat of one node. Failures that leat reports are results: only a lost actor is an exception."""
 
-    def hello(self, folder: str | None) -> tuple[str, str]:
+    threads = 1
+
+    def hello(self, folder: str | None, threads: int) -> tuple[str, str]:
         """Goes to the folder that relative paths begin in; the version of leat, and what failed."""
+        self.threads = threads
         try:
             if folder is not None:
                 os.chdir(folder)
@@ -85,7 +89,7 @@ class Engine:
 
     def step(self, kind: str, inputs: list[str], output: str, options: Options, part: tuple[Any, ...]) -> None:
         call = _leat.filter_text if kind == "filter" else _leat.dedup_text
-        _run(None, call, [os.fsencode(path) for path in inputs], output, part=part, **options)
+        _run(None, call, [os.fsencode(path) for path in inputs], output, part=part, **{**options, "threads": self.threads})
 
 
 # ---- the cluster ----
@@ -107,7 +111,7 @@ class Cluster:
         self.own = not ray.is_initialized()
         if self.own:
             try:
-                ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
+                ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # of many kinds
                 raise StorageError(f"on: cannot connect to Ray: {_last(error)}") from None
         self.folder, self.threads = folder, threads
@@ -137,7 +141,7 @@ class Cluster:
             cpus = min(self.threads or int(node["Resources"]["CPU"]), int(node["Resources"]["CPU"]))
             engine = self.actor.options(num_cpus=cpus, max_restarts=0, max_concurrency=1,
                                         scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False)).remote()
-            self.starting[engine.hello.remote(self.folder)] = name
+            self.starting[engine.hello.remote(self.folder, cpus)] = name
             self.engines[name] = engine
 
     def lost(self, name: str) -> None:
@@ -173,7 +177,10 @@ class Cluster:
                 if todo:
                     number = todo.popleft()
                     running[self.engines[name].run.remote(*tasks[number]())] = (number, name)
-            ready, _ = self.ray.wait([*running, *self.starting], num_returns=1, timeout=1.0)
+            waiting = [*running, *self.starting]
+            if not waiting:
+                time.sleep(1.0)  # all nodes are lost: another one may come
+            ready = self.ray.wait(waiting, num_returns=1, timeout=1.0)[0] if waiting else []
             for answer in ready:
                 if answer in self.starting:
                     self.started(answer)
@@ -196,8 +203,6 @@ class Cluster:
                 self.cpu_seconds += seconds
                 if done is not None:
                     done(number)
-            if not ready and not running and not self.starting and not self.nodes():
-                time.sleep(1.0)  # all nodes are lost: another may come
             if time.monotonic() - self.looked > 2.0:
                 self.refresh()
         return results
