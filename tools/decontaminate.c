@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "curate/decontaminate.h"
+#include "curate/text_flow.h"
 
 static const leat__param matching[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write kept documents, matches, bad lines and the report here"),
@@ -76,7 +77,7 @@ static void fill(cli *c, leat_decontaminate_opts *o)
 
 static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
 {
-    char in[24], cut[24], took[24];
+    char in[24], cut[24], took[24], words[160];
     cli_out(c, "%llu documents: %llu contaminated, %llu dropped, %llu kept\n",
             (unsigned long long)st->documents, (unsigned long long)st->contaminated,
             (unsigned long long)st->dropped, (unsigned long long)st->kept);
@@ -90,6 +91,7 @@ static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_deco
             leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
+    if (st->load.limit) cli_out(c, "%s\n", leat__text_load_words(&st->load, words));
 }
 
 static int finish(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
@@ -188,6 +190,11 @@ const cli_command cli_cmd_decontaminate = {
                               {"text_bytes", "bytes of the texts"},
                               {"shards", "output files with documents"},
                               {"bytes_out", "bytes of them"},
+                              {"limit", "largest of the shares: reading, cpus, writing, memory"},
+                              {"read_share", "share of the time in which the reading thread was busy"},
+                              {"work_share", "in which the worker threads were busy"},
+                              {"write_share", "in which results were written"},
+                              {"memory_share", "in which work waited only for memory"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"seconds", "time taken"},
                               {"cpu_seconds", "CPU time taken"},

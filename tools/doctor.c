@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "doctor/doctor_flags.h"
+#include "doctor_text.h"
 #include "io/file.h"
 #include "live.h"
 #include "load_flags.h"
@@ -263,11 +264,13 @@ static int run(cli *c)
 {
     static job j; /* large */
     leat_error err = {0};
+    char report[4096];
     j.c = c;
     int rc = 0;
 
     if (cli_arg_count(c) == 0 && cli_str(c, "attach") == NULL)
         return cli_usage(c, "give a PACK, or a run with --attach");
+    if (cli_arg_count(c) > 0 && doctor_text_finds(cli_arg(c, 0), report)) return doctor_text(c, report);
     if (cli_str(c, "attach") != NULL && cli_flag(c, "verify"))
         return cli_usage(c, "--verify needs a pack: a run that is over cannot be run again");
     if (cli_arg_count(c) > 0) rc = load_flags_read(&j.flags, c, &err);
@@ -289,6 +292,7 @@ const cli_command cli_cmd_doctor = {
              "write the flags that help, then test them"},
             {"leat doctor train.leat --step-ms 55 --report doctor.html", "a page with plots"},
             {"leat doctor --attach run.jsonl", "diagnose a run from the file it writes"},
+            {"leat doctor kept", "what limited leat filter -o kept, or leat dedup, and what would help"},
             {NULL, NULL}},
     .description =
         "Measures on the pack itself what reading (cold and from memory), decoding with augmentation "
@@ -303,7 +307,10 @@ const cli_command cli_cmd_doctor = {
         "measurements that do not fit are shortened or left out, and it says so. Ctrl-C and SIGTERM end it "
         "within a second with a verdict on what was measured until then.",
     .args = (const cli_arg_spec[]){
-        {.name = "PACK", .path = true, .optional = true, .help = "a pack or a set of shards"},
+        {.name = "PACK",
+         .path = true,
+         .optional = true,
+         .help = "a pack or a set of shards; or the output of leat filter, dedup or decontaminate"},
         {.name = NULL}},
     .options = {{"What is delivered", cli_load_options},
                 {"How", cli_load_machine},
@@ -311,7 +318,8 @@ const cli_command cli_cmd_doctor = {
     .json =
         (const cli_key[]){
             {"verdict", "one sentence"},
-            {"limit", "io, cpu, delivery, trainer, memory, python or none"},
+            {"limit", "io, cpu, delivery, trainer, memory, python or none; of a run over text also reading, "
+                      "cpus or writing"},
             {"cause", "what exactly about it"},
             {"grade", "fine, warning, critical or unknown"},
             {"confidence", "0 to 1"},

@@ -354,6 +354,7 @@ typedef struct leat_decontaminate_stats {
     uint64_t shards, bytes_out;
     uint64_t budget_peak_bytes;
     double seconds, cpu_seconds;
+    leat_text_load load; /* of the pass over the inputs, without reading the evaluation sets */
 } leat_decontaminate_stats;
 
 /* Removes text that the inputs share with evaluation sets: n-grams of words, ignoring case,

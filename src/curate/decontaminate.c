@@ -286,6 +286,7 @@ void leat__decontaminate_json(const leat_decontaminate_stats *st, leat__buf *out
 #undef PUT
                 leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
+    leat__text_load_json(&st->load, &j);
     leat__json_end(&j);
 }
 
@@ -390,7 +391,9 @@ static int run(cleaning *t, leat_error *err)
                             .work = work,
                             .take = take,
                             .tell = tell};
+    leat__text_meter meter = {0};
     leat_budget_stats bs;
+    pass.meter = &meter;
     LEAT_TRY(leat_budget_open(&t->budget, o->memory, err));
     leat_budget_read(t->budget, &bs);
     leat_budget_close(&t->budget);
@@ -405,6 +408,7 @@ static int run(cleaning *t, leat_error *err)
     LEAT_TRY(leat__text_flow_run(&t->files, &pass, t->budget, o->threads, &o->log, err));
     leat_budget_read(t->budget, &bs);
     t->stats->budget_peak_bytes = bs.peak + leat__eval_table_bytes(&t->evals);
+    leat__text_meter_load(&meter, &t->stats->load);
     return commit(t, err);
 }
 
