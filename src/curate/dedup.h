@@ -52,6 +52,7 @@ typedef struct leat__dedup_state {
     uint64_t ids_bytes;
     uint64_t documents, text_bytes, lone_surrogates, empty;
     uint64_t candidates, verified, disk_peak;
+    uint64_t pieces, gaps; /* lines and substrings: numbers given; of these, between documents */
     uint64_t *band_length; /* of the files of the spill sets */
     uint64_t *edge_length;
     uint64_t side_length[LEAT__SIDES];

@@ -10,7 +10,7 @@
  *   write   a second pass over the text: pieces with a bit are left out
  *
  * Bits form a set and numbers follow the text, so the output does not depend on threads or
- * memory.
+ * memory. The state is saved in the first two steps; the third starts over when it is interrupted.
  *
  * The pieces of substrings are the sequences of N words that begin at each word of a text. A
  * sequence that overlaps the first equal one is not a repetition: of a text that repeats one word,
@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "curate/pieces_report.h"
 #include "curate/shards.h"
 
 #define BLOCK 4096u /* records */
@@ -33,7 +34,7 @@
 #define LARGE (256u << 10)
 #define REPORT_BYTES 256 /* of what is reported about a line */
 
-enum { OUT_KEPT, OUT_CHANGED, OUT_BAD };
+enum { OUT_KEPT, OUT_CHANGED, OUT_BAD, OUT_REPORT };
 enum { OUT_COUNTS = 1 }; /* of the first pass: sequences of each document */
 enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_PIECES, N_KEPT, N_CHANGED, N_REMOVED, N_BYTES };
 
@@ -48,10 +49,9 @@ typedef struct start {
 
 typedef struct lines {
     leat__dedup *d;
-    leat__spill part;
-    uint64_t pieces; /* numbers given */
-    uint64_t gaps;   /* of these, numbers between documents */
-    uint32_t window; /* words of a sequence, 0 = lines or paragraphs */
+    leat__spill part, noted; /* records by hash; the starts, for resuming */
+    uint32_t window;         /* words of a sequence, 0 = lines or paragraphs */
+    leat__pieces_report *report;
     start *starts;
     size_t chunks, capacity;
     uint8_t *removed; /* bit per piece */
@@ -285,23 +285,36 @@ static int note_start(lines *l, const leat__chunk *c, leat_error *err)
         l->starts = p;
         l->capacity = n;
     }
-    l->starts[l->chunks++] = (start){c->document, l->pieces};
-    return 0;
+    start now = {c->document, l->d->st.pieces};
+    l->starts[l->chunks++] = now;
+    return leat__spill_put(&l->noted, 0, &now, sizeof now, err);
 }
 
 /* The hashes of a document (of a chunk of documents, for lines) to the files. */
 static int put_records(lines *l, const char *hashes, uint64_t n, leat_error *err)
 {
     for (uint64_t i = 0; i < n; i++) {
-        record r = {.piece = l->pieces++};
+        record r = {.piece = l->d->st.pieces++};
         memcpy(&r, hashes + 16 * i, 16);
         if (r.low == 0 && r.high == 0) r.low = 1; /* zero marks an empty slot of the table */
         LEAT_TRY(leat__spill_put(&l->part, (uint32_t)((r.high >> 32) * l->part.count >> 32), &r,
                                  sizeof r, err));
     }
-    l->pieces += l->window;
-    l->gaps += l->window;
+    l->d->st.pieces += l->window;
+    l->d->st.gaps += l->window;
     return 0;
+}
+
+/* Saves the state of the first step: what follows is not in it. */
+static int save_hashes(lines *l, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    LEAT_TRY(leat__spill_flush(&l->part, true, err));
+    LEAT_TRY(leat__spill_flush(&l->noted, true, err));
+    memcpy(d->st.band_length, l->part.length, l->part.count * sizeof(uint64_t));
+    d->st.side_length[0] = l->noted.length[0];
+    d->since_save = 0;
+    return leat__dedup_save(d, err);
 }
 
 static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
@@ -320,8 +333,14 @@ static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
     st->text_bytes += c->count[N_TEXT];
     st->lone_surrogates += c->count[N_LONE];
     st->empty += c->count[N_EMPTY];
+    uint64_t bytes = c->len + c->too_long;
+    st->file = c->file;
+    st->offset = c->offset + bytes;
+    st->line = c->line + c->lines;
     st->document = c->document + c->lines;
-    return 0;
+    l->d->since_save += bytes;
+    /* the last step must find the same chunks */
+    return c->may_cut && l->d->since_save >= l->d->opts->checkpoint_bytes ? save_hashes(l, err) : 0;
 }
 
 static int tell(void *cookie, uint64_t bytes, uint64_t total)
@@ -346,7 +365,6 @@ static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error
     pass->per_line = REPORT_BYTES;
     pass->tell = tell;
     pass->meter = &d->meter;
-    leat__text_files_rewind(&d->files);
     int rc = leat_budget_open(&budget, memory, err);
     if (rc == 0)
         rc = leat__text_flow_run(&d->files, pass, budget, d->opts->threads, &d->opts->log, err);
@@ -359,19 +377,53 @@ static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error
     return rc;
 }
 
+/* The starts of the chunks that a saved state has. */
+static int load_starts(lines *l, leat_error *err)
+{
+    leat__file *f = NULL;
+    uint64_t bytes = l->d->st.side_length[0];
+    l->chunks = l->capacity = (size_t)(bytes / sizeof(start));
+    if (l->chunks == 0) return 0;
+    l->starts = leat__alloc_array(LEAT__MEM_CURATE, l->chunks, sizeof *l->starts);
+    if (!l->starts) return leat__fail_nomem(err, bytes, "the list of chunks");
+    LEAT_TRY(leat__spill_file(&l->noted, 0, &f, err));
+    int rc = leat__file_pread(f, l->starts, l->chunks * sizeof(start), 0, err);
+    leat__file_close(&f);
+    return rc;
+}
+
+/* Opens the files of a new run, or those of the saved state. */
+static int open_parts(lines *l, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    leat__dedup_state *st = &d->st;
+    bool resumed = st->band_length != NULL;
+    if (!resumed) {
+        st->parts = (uint32_t)LEAT_MIN(d->stats->plan_disk / LEAT_MAX(d->memory / 8, 1) + 1, 256);
+        st->band_files = st->parts;
+        st->band_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->band_files);
+        if (!st->band_length) return leat__fail_nomem(err, st->band_files * 8, "lengths");
+        st->line = 1;
+    }
+    size_t buffer = (size_t)LEAT_MIN(LEAT_MAX(d->memory / 16 / st->band_files, 4096), 256u << 10);
+    LEAT_TRY(leat__spill_open(&l->part, d->work, "part", st->band_files, buffer,
+                              resumed ? st->band_length : NULL, err));
+    LEAT_TRY(leat__spill_open(&l->noted, d->work, "starts", 1, 64u << 10, resumed ? st->side_length : NULL,
+                              err));
+    return load_starts(l, err);
+}
+
 static int hash_all(lines *l, leat_error *err)
 {
     leat__dedup *d = l->d;
-    uint64_t guess = d->stats->plan_disk / LEAT_MAX(d->memory / 8, 1) + 1;
-    uint32_t parts = (uint32_t)LEAT_MIN(guess, 256);
-    size_t buffer = (size_t)LEAT_MIN(LEAT_MAX(d->memory / 16 / parts, 4096), 256u << 10);
+    leat__dedup_state *st = &d->st;
     leat__text_pass pass = {.name = "hash", .work = hash_chunk, .take = take_hashes};
-    LEAT_TRY(leat__spill_open(&l->part, d->work, "part", parts, buffer, NULL, err));
+    LEAT_TRY(leat__text_files_seek(&d->files, st->file, st->offset, st->line, st->document, err));
     LEAT_TRY(run_pass(l, &pass, d->memory - d->memory / 8, err));
-    LEAT_TRY(leat__spill_flush(&l->part, false, err));
-    d->st.disk_peak = leat__spill_bytes(&l->part);
-    d->bytes_done = d->files.total;
-    return 0;
+    st->disk_peak = leat__spill_bytes(&l->part);
+    st->phase = LEAT__PHASE_GROUP;
+    st->part = 0;
+    return save_hashes(l, err);
 }
 
 /* ---- mark ---- */
@@ -436,13 +488,59 @@ static int mark_part(lines *l, uint32_t part, record *block, leat_error *err)
     return rc;
 }
 
+/* Writes the bits of the removed pieces, and the next part to mark. */
+static int save_marks(lines *l, uint64_t bits, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    char path[4096], temp[4096];
+    leat__file *f = NULL;
+    int rc;
+    leat__dedup_path(d, "removed.partial", temp);
+    LEAT_GO(rc, out,
+            leat__file_open(&f, temp, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+    LEAT_GO(rc, out, leat__file_pwrite(f, l->removed, bits, 0, err));
+    LEAT_GO(rc, out, leat__file_sync(f, err));
+    LEAT_GO(rc, out, leat__path_rename(temp, leat__dedup_path(d, "removed", path), err));
+    rc = leat__dedup_save(d, err);
+out:
+    leat__file_close(&f);
+    return rc;
+}
+
+static int load_marks(lines *l, uint64_t bits, leat_error *err)
+{
+    char path[4096];
+    leat__file *f = NULL;
+    if (l->d->st.phase == LEAT__PHASE_GROUP && l->d->st.part == 0) return 0;
+    LEAT_TRY(leat__file_open(&f, leat__dedup_path(l->d, "removed", path), LEAT__FILE_READ, err));
+    int rc = leat__file_pread(f, l->removed, bits, 0, err);
+    leat__file_close(&f);
+    return rc;
+}
+
+/* Marks the parts from st.part on, and saves the bits now and then. */
+static int mark_parts(lines *l, record *block, uint64_t bits, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    uint64_t since = 0;
+    while (d->st.part < l->part.count) {
+        LEAT_TRY(mark_part(l, d->st.part, block, err));
+        since += l->part.length[d->st.part++];
+        if (since < d->opts->checkpoint_bytes || d->st.part == l->part.count) continue;
+        LEAT_TRY(save_marks(l, bits, err));
+        since = 0;
+    }
+    d->st.phase = LEAT__PHASE_WRITE;
+    return save_marks(l, bits, err);
+}
+
 static int mark_all(lines *l, leat_error *err)
 {
     leat__dedup *d = l->d;
-    uint64_t bits = l->pieces / 8 + 1, most = 0;
+    uint64_t bits = d->st.pieces / 8 + 1, most = 0;
     if (bits > d->memory / 2)
         return leat__fail(err, LEAT_EBUDGET, "%llu lines or words need at least %llu MiB of memory",
-                          (unsigned long long)l->pieces, (unsigned long long)(bits >> 19) + 1);
+                          (unsigned long long)d->st.pieces, (unsigned long long)(bits >> 19) + 1);
     for (uint32_t i = 0; i < l->part.count; i++)
         most = LEAT_MAX(most, l->part.length[i] / sizeof(record));
     l->slots = 1024;
@@ -451,9 +549,9 @@ static int mark_all(lines *l, leat_error *err)
     record *block = leat__alloc_array(LEAT__MEM_CURATE, BLOCK, sizeof *block);
     l->removed = leat__zalloc(LEAT__MEM_CURATE, bits);
     l->table = leat__alloc_array(LEAT__MEM_CURATE, l->slots, sizeof *l->table);
-    int rc = block && l->removed && l->table ? 0 : leat__fail_nomem(err, bits, "the table of lines");
-    for (uint32_t i = 0; i < l->part.count && rc == 0; i++)
-        rc = mark_part(l, i, block, err);
+    int rc = block && l->removed && l->table ? load_marks(l, bits, err)
+                                             : leat__fail_nomem(err, bits, "the table of lines");
+    if (rc == 0 && d->st.phase == LEAT__PHASE_GROUP) rc = mark_parts(l, block, bits, err);
     leat__free(block);
     leat__free(l->table);
     l->table = NULL;
@@ -548,6 +646,7 @@ static int write_document(const lines *l, worker *w, leat__chunk *c, const leat_
                           const leat__record_fields *r, uint64_t *piece, leat_error *err)
 {
     uint64_t pieces, removed, spans = 0; /* pieces: words, for substrings */
+    const uint64_t before = c->count[N_BYTES];
     LEAT_TRY(take_text(w, c, r, err));
     LEAT_TRY(l->window ? cut_windows(l, w, c, piece, &pieces, &removed, &spans, err)
                        : cut_text(l, w, c, piece, &pieces, &removed, err));
@@ -560,6 +659,14 @@ static int write_document(const lines *l, worker *w, leat__chunk *c, const leat_
         return 0;
     }
     if (keep) leat__line_put(&c->out[OUT_KEPT], line, &r->text, leat__buf_str(&w->now), w->now.len);
+    if (l->report) {
+        leat__buf id;
+        leat__buf_init(&id, LEAT__MEM_CURATE, 1u << 20);
+        leat__line_id_json(&l->d->names, c, line, r, &id);
+        leat__pieces_note(&c->out[OUT_REPORT], pieces, removed, c->count[N_BYTES] - before,
+                          leat__buf_str(&id));
+        leat__buf_reset(&id);
+    }
     leat__buf *out = &c->out[OUT_CHANGED];
     c->count[N_CHANGED]++;
     leat__buf_puts(out, "{\"id\":");
@@ -608,6 +715,7 @@ static int take_chunk(void *cookie, leat__chunk *c, leat_error *err)
     st->pieces_removed += c->count[N_REMOVED];
     st->bytes_removed += c->count[N_BYTES];
     st->removed = l->d->st.documents - st->kept;
+    if (l->report) leat__pieces_add(l->report, &c->out[OUT_REPORT]);
     LEAT_TRY(leat__shards_put(&l->kept, c->out[OUT_KEPT].data, c->out[OUT_KEPT].len, err));
     LEAT_TRY(leat__shards_put(&l->changed, c->out[OUT_CHANGED].data, c->out[OUT_CHANGED].len, err));
     return leat__shards_put(&l->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err);
@@ -618,10 +726,12 @@ static int write_all(lines *l, leat_error *err)
     leat__dedup *d = l->d;
     const leat_dedup_opts *o = d->opts;
     leat__text_pass pass = {.name = "write", .work = write_chunk, .take = take_chunk};
-    uint64_t shard = o->shard_bytes ? o->shard_bytes : UINT64_C(1) << 30, bits = l->pieces / 8;
+    uint64_t shard = o->shard_bytes ? o->shard_bytes : UINT64_C(1) << 30, bits = d->st.pieces / 8;
     LEAT_TRY(leat__shards_open(&l->kept, o->output, "kept", shard, (leat__compress)o->compress, err));
     LEAT_TRY(leat__shards_open(&l->changed, o->output, "changed", 0, LEAT__COMPRESS_NONE, err));
     LEAT_TRY(leat__shards_open(&l->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err));
+    d->bytes_done = d->files.total;
+    leat__text_files_rewind(&d->files);
     LEAT_TRY(run_pass(l, &pass, d->memory - bits, err));
     if (d->files.document != d->st.document)
         return leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",
@@ -630,24 +740,43 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__shards_commit(&l->changed, err));
     LEAT_TRY(leat__shards_commit(&l->bad, err));
     d->stats->removed = d->st.documents - d->stats->kept;
-    d->stats->pieces = l->pieces - l->gaps;
+    d->stats->pieces = d->st.pieces - d->st.gaps;
     d->stats->shards = l->kept.count;
     d->stats->bytes_out = l->kept.bytes;
     return 0;
 }
 
+/* The page and its data. */
+static int store_report(const lines *l, leat_error *err)
+{
+    const char *unit = l->window                                         ? "words"
+                       : l->d->opts->level == LEAT_LEVEL_PARAGRAPH ? "paragraphs"
+                                                                    : "lines";
+    return leat__pieces_store(l->report, l->d, unit, err);
+}
+
 int leat__dedup_lines(leat__dedup *d, leat_error *err)
 {
     lines l = {.d = d, .window = d->opts->level == LEAT_LEVEL_SUBSTRING ? d->opts->shingle_words : 0};
+    int rc;
     d->bytes_done = 0;
-    int rc = hash_all(&l, err);
-    if (rc == 0) rc = mark_all(&l, err);
-    if (rc == 0) rc = write_all(&l, err);
+    if (d->opts->report) {
+        l.report = LEAT_NEW(CURATE, leat__pieces_report);
+        if (!l.report) return leat__fail_nomem(err, sizeof *l.report, "the report");
+    }
+    LEAT_GO(rc, out, open_parts(&l, err));
+    if (d->st.phase == LEAT__PHASE_SKETCH) LEAT_GO(rc, out, hash_all(&l, err));
+    LEAT_GO(rc, out, mark_all(&l, err));
+    LEAT_GO(rc, out, write_all(&l, err));
+    if (l.report) rc = store_report(&l, err);
+out:
     leat__spill_reset(&l.part);
+    leat__spill_reset(&l.noted);
     leat__shards_reset(&l.kept);
     leat__shards_reset(&l.changed);
     leat__shards_reset(&l.bad);
     leat__free(l.starts);
     leat__free(l.removed);
+    leat__free(l.report);
     return rc;
 }

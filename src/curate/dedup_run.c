@@ -64,9 +64,8 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
     if (o->kind != LEAT_DEDUP_EXACT)
         return leat__fail(err, LEAT_EINVAL,
                           "lines, paragraphs and substrings go with exact deduplication");
-    if (o->keep != LEAT_KEEP_FIRST || o->index || o->against || o->resume || o->report)
-        return leat__fail(err, LEAT_EINVAL,
-                          "keep, index, against, resume and report go with whole documents, not lines");
+    if (o->keep != LEAT_KEEP_FIRST || o->index || o->against)
+        return leat__fail(err, LEAT_EINVAL, "keep, index and against go with whole documents, not lines");
     if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
         return leat__fail(err, LEAT_EINVAL, "substrings are always of words only: leave normalize out");
     return 0;

@@ -24,7 +24,7 @@
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
         X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(candidates)   \
-            X(verified) X(disk_peak)
+            X(verified) X(disk_peak) X(pieces) X(gaps)
 
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)
 {
@@ -175,7 +175,7 @@ int leat__dedup_settings(leat__dedup *d, leat_error *err)
     const uint64_t numbers[] = {o->kind,  o->normalize,   o->shingle_words, o->shingle_chars,
                                 d->bands, d->rows,        d->need_equal,    o->clusters,
                                 o->keep,  o->max_document, o->index,      d->against,
-                                o->compatible};
+                                o->compatible, o->level};
     const char *const texts[] = {d->names.text_field, d->names.id_field,
                                  o->keep_field ? o->keep_field : ""};
     leat__hasher_update(h, numbers, sizeof numbers);

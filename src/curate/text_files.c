@@ -312,6 +312,13 @@ static int cut(leat__text_files *f, leat__chunk *c, bool *whole, leat_error *err
     return 0;
 }
 
+/* What was read beyond a cut must not change the chunks after it. A chunk is longer than usual when
+ * more than that was read. */
+static bool may_cut(const leat__text_files *f)
+{
+    return f->rest.len < LEAT__CHUNK_BYTES && (f->rest.len > 0 || !f->at_end);
+}
+
 /* Reads one chunk of the open file; c->lines is 0 at its end. */
 static int read_chunk(leat__text_files *f, leat__chunk *c, leat_error *err)
 {
@@ -344,6 +351,7 @@ static int read_chunk(leat__text_files *f, leat__chunk *c, leat_error *err)
         LEAT_TRY(grow(c, room, err));
     }
     memset(c->data + c->len, 0, LEAT__TEXT_PAD);
+    c->may_cut = may_cut(f);
     f->line += c->lines;
     f->document += c->lines;
     return 0;
@@ -367,13 +375,6 @@ int leat__text_files_read(leat__text_files *f, leat__chunk *c, bool *end, leat_e
     }
 }
 
-/* What was read beyond a cut must not change the chunks after it. A chunk is longer than usual when
- * more than that was read. */
-static bool may_cut(const leat__text_files *f)
-{
-    return f->rest.len < LEAT__CHUNK_BYTES && (f->rest.len > 0 || !f->at_end);
-}
-
 int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cuts, size_t *count,
                          leat_error *err)
 {
@@ -392,7 +393,7 @@ int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cu
         leat__chunk_clear(c);
         LEAT_GO(rc, out, read_chunk(f, c, err));
         if (c->lines == 0) break;
-        if (f->offset - last < step || !may_cut(f)) continue;
+        if (f->offset - last < step || !c->may_cut) continue;
         leat__text_cut cut = {f->offset, f->line};
         last = f->offset;
         if (leat__buf_append(&found, &cut, sizeof cut) != 0)

@@ -31,6 +31,7 @@ typedef struct leat__chunk {
     uint8_t *data;    /* whole lines, LEAT__TEXT_PAD zeros after them */
     size_t len, capacity;
     uint64_t too_long; /* bytes of a line that was skipped; 0 = none */
+    bool may_cut;      /* reading that begins after it gives the same chunks */
     /* Results of a stage, used by the consumer. */
     leat__buf out[LEAT__CHUNK_OUTS];
     uint64_t count[LEAT__CHUNK_COUNTS];

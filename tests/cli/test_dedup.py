@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills `leat dedup fuzzy` with SIGKILL at random times and resumes it: the same bytes in the end."""
+"""Kills `leat dedup fuzzy` and `leat dedup substring` with SIGKILL at random times and resumes it: the same bytes in the end."""
 import hashlib
 import json
 import os
@@ -34,7 +34,7 @@ def corpus(path, n):
 def digest(folder):
     h = hashlib.sha256()
     for name in sorted(os.listdir(folder)):
-        if name.startswith(("kept", "clusters", "bad")):
+        if name.startswith(("kept", "clusters", "bad", "changed")):
             h.update(name.encode())
             with open(os.path.join(folder, name), "rb") as f:
                 h.update(f.read())
@@ -42,17 +42,22 @@ def digest(folder):
 
 
 def main():
+    kill_runs("fuzzy", ROUNDS, "--bands-per-iteration", "7")
+    kill_runs("substring", max(ROUNDS // 3, 1), "--words", "8", "--memory", "100M")
+
+
+def kill_runs(kind, rounds, *options):
     with tempfile.TemporaryDirectory() as box:
         src = os.path.join(box, "in.jsonl")
         corpus(src, 6000)
-        command = [LEAT, "dedup", "fuzzy", src, "--checkpoint", "1", "--bands-per-iteration", "7", "--quiet", "-o"]
+        command = [LEAT, "dedup", kind, src, "--checkpoint", "1", *options, "--quiet", "-o"]
         whole = os.path.join(box, "whole")
         begin = time.monotonic()
         subprocess.run([*command, whole], check=True, stdout=subprocess.DEVNULL)
         took = time.monotonic() - begin
         want = digest(whole)
         r = random.Random(int.from_bytes(os.urandom(4), "little"))
-        for i in range(ROUNDS):
+        for i in range(rounds):
             out, kills, resumed = os.path.join(box, f"killed{i}"), 0, 0
             while True:
                 process = subprocess.Popen([*command, out, "--resume", "--json", "--threads", str(r.randint(1, 3))],
@@ -74,7 +79,7 @@ def main():
                     break
             assert digest(out) == want, f"round {i} differs"
             assert not os.path.exists(os.path.join(out, ".leat-work"))
-            print(f"round {i}: {kills - 1} kills, resumed {resumed}, same bytes")
+            print(f"{kind}, round {i}: {kills - 1} kills, resumed {resumed}, same bytes")
 
 
 if __name__ == "__main__":

@@ -198,9 +198,14 @@ d1
 3
 3
 
-$ leat dedup exact in.jsonl -o small --level line --report x.html
-! leat dedup: keep, index, against, resume and report go with whole documents, not lines
+$ leat dedup exact in.jsonl -o small --level line --keep longest
+! leat dedup: keep, index and against go with whole documents, not lines
 = 2
+
+$ leat dedup substring in.jsonl -o small --words 8 --report s.json --force > /dev/null; jget unit most.0.removed < s.json
+! leat dedup: warning: 1 line could not be read: see small/bad.jsonl
+words
+9
 
 $ leat dedup fuzzy in.jsonl -o trove --compatible datatrove --words 3 --bands 40 --rows 1 --quiet; cat trove/clusters.jsonl
 ! leat dedup: warning: 1 line could not be read: see trove/bad.jsonl
@@ -266,3 +271,27 @@ $ leat dedup images a.leat -o b.leat --on ray
 $ leat dedup exact a.jsonl -o b --task-bytes 1M
 ! leat dedup: --task-bytes is for --on (see leat dedup --help)
 = 2
+
+# the doctor on the report of a run
+$ mkdir doc; echo '{"limit":"reading","read_share":0.9,"work_share":0.5,"write_share":0.1,"memory_share":0,"seconds":10,"cpu_seconds":9,"text_bytes":100000000,"bytes_in":20000000}' > doc/report.json
+> leat doctor doc
+Reading limits this run: the reading thread was busy 90 % of the time.
+  reading 0.90, CPUs 0.50, writing 0.10, waiting for memory 0.00 of the time
+  10.0 s, 10 MB of text per second, 11 per CPU-second
+What would help
+  1. use inputs that are not compressed, or zstd: one thread reads and decompresses
+  2. run on several nodes (--on ray): each has its own reading thread
+= 1
+
+$ leat doctor doc/report.json --json | jget limit grade remedies.1.action
+reading
+warning
+run on several nodes (--on ray): each has its own reading thread
+
+$ leat doctor doc --step-ms 5
+! leat doctor: --step-ms has no effect on doc/report.json: it is the report of a run that is over (see leat doctor --help)
+= 2
+
+$ echo '{}' > doc/report.json; leat doctor doc
+! leat doctor: doc/report.json: not the report of leat filter, leat dedup or leat decontaminate
+= 4

@@ -117,7 +117,7 @@ static void options_are_checked(void **state)
     o = lines_opts("l.jsonl", "x", 4);
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
     o = lines_opts("l.jsonl", "x", LEAT_LEVEL_LINE);
-    o.resume = 1;
+    o.keep = LEAT_KEEP_LONGEST;
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
     o = lines_opts("l.jsonl", "x", LEAT_LEVEL_LINE);
     o.fail_on_bad = 1;
@@ -220,6 +220,67 @@ static void substrings_are_the_same(void **state)
     assert_true(st.bytes_removed < 1000); /* only across places where a span was cut out */
 }
 
+typedef struct stopper {
+    int calls, stop_at;
+} stopper;
+
+static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    stopper *s = cookie;
+    assert_true(done <= total);
+    return s->calls++ == s->stop_at;
+}
+
+/* Stopped in every step, and resumed with other threads and memory until it is done. */
+static void stopped_runs_continue(void **state)
+{
+    static const uint32_t levels[] = {LEAT_LEVEL_LINE, LEAT_LEVEL_SUBSTRING};
+    FILE *f = fopen(in_box("stop.jsonl"), "wb");
+    for (int i = 0; i < 9000; i++) {
+        fprintf(f, "{\"text\":\"");
+        for (int k = 0; k < 12; k++)
+            fprintf(f, "w%d%s", i % 3 ? i * 12 + k : k * 7 + i % 50, k == 5 ? "\\n" : " ");
+        fprintf(f, "\"}\n");
+    }
+    fclose(f);
+    for (int l = 0; l < 2; l++) {
+        leat_dedup_opts o = lines_opts("stop.jsonl", l ? "whole1" : "whole0", levels[l]);
+        leat_error err = {0};
+        int rc = LEAT_ECANCELED, runs = 0, resumed = 0;
+        if (l) o.shingle_words = 6;
+        o.memory = 128u << 20;
+        o.report = in_box(l ? "whole1.json" : "whole0.json");
+        dedup_ok(&o, &st);
+        leat_dedup_stats want = st;
+        o.output = in_box(l ? "stopped1" : "stopped0");
+        o.report = in_box(l ? "stopped1.json" : "stopped0.json");
+        o.checkpoint_bytes = 1;
+        o.resume = 1;
+        for (; rc == LEAT_ECANCELED; runs++) {
+            stopper s = {.stop_at = runs % 3};
+            o.progress = stop;
+            o.cookie = &s;
+            o.threads = 1 + (uint32_t)runs % 3;
+            o.memory = (100u + 30u * (uint32_t)(runs % 2)) << 20;
+            if (runs > 30) o.progress = NULL;
+            rc = leat_dedup_text(&o, &st, &err);
+            resumed += st.resumed != 0;
+        }
+        if (rc != 0) fail_msg("%s", err.message);
+        assert_true(resumed > 3);
+        assert_int_equal(st.pieces, want.pieces);
+        assert_int_equal(st.pieces_removed, want.pieces_removed);
+        assert_int_equal(st.documents, want.documents);
+        assert_int_equal(st.disk_bytes, want.disk_bytes);
+        same_files(l ? "whole1/kept-00000.jsonl" : "whole0/kept-00000.jsonl",
+                   l ? "stopped1/kept-00000.jsonl" : "stopped0/kept-00000.jsonl");
+        same_files(l ? "whole1/changed.jsonl" : "whole0/changed.jsonl",
+                   l ? "stopped1/changed.jsonl" : "stopped0/changed.jsonl");
+        same_files(l ? "whole1.json" : "whole0.json", l ? "stopped1.json" : "stopped0.json");
+        assert_int_not_equal(access(in_box(l ? "stopped1/.leat-work" : "stopped0/.leat-work"), F_OK), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +291,7 @@ int main(void)
         cmocka_unit_test(long_lines_are_refused),
         cmocka_unit_test(repeated_substrings_are_removed),
         cmocka_unit_test(substrings_are_the_same),
+        cmocka_unit_test(stopped_runs_continue),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
