@@ -35,7 +35,7 @@ Options = dict[str, Any]
 
 def check(on: object) -> str:
     """The address for `ray.init`, "" for its default."""
-    if on == "ray":
+    if isinstance(on, str) and on == "ray":
         return ""
     if isinstance(on, str) and on.startswith("ray://") and len(on) > len("ray://"):
         return on
