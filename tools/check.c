@@ -28,6 +28,7 @@ static const leat__param options[] = {
 static const leat__param labels[] = {
     CLI_FLAG("labels", 0, "check the labels of a pack instead of its images"),
     CLI_PATH("embeddings", 'e', NULL, "PACK", "vectors of the images: leat embed writes them"),
+    CLI_STRING("field", 0, NULL, "NAME", "field of the vectors, when their pack has several"),
     CLI_PATH("predictions", 0, NULL, "PACK", "scores of the classes, instead of votes: leat embed --logits"),
     CLI_STRING("column", 0, "label", "NAME", "int field with the labels"),
     CLI_INT("neighbours", 0, "20", 1, 1000, "N", "nearest images that vote on a label"),
@@ -137,6 +138,7 @@ static int run_labels(cli *c)
     o.output = cli_str(c, "output");
     o.csv = cli_str(c, "csv");
     o.vectors = cli_str(c, "embeddings");
+    o.field = cli_str(c, "field");
     o.predictions = cli_str(c, "predictions");
     o.column = cli_str(c, "column");
     o.neighbours = (uint32_t)cli_int(c, "neighbours");
@@ -159,7 +161,7 @@ static int run_labels(cli *c)
 static int check_kind(cli *c)
 {
     static const char *const images[] = {"limits", "strict", "max-pixels"};
-    static const char *const of_labels[] = {"embeddings", "predictions", "column", "neighbours"};
+    static const char *const of_labels[] = {"embeddings", "field", "predictions", "column", "neighbours"};
     const bool is_labels = cli_flag(c, "labels");
     for (size_t i = 0; is_labels && i < LEAT_COUNT(images); i++)
         if (cli_given(c, images[i])) return cli_usage(c, "--%s has no effect with --labels", images[i]);

@@ -193,6 +193,8 @@ struct cli {
  * does not have, or a wrong kind, is a bug of the subcommand and aborts with its name. */
 const leat__value *cli_value(const cli *c, const char *name);
 bool cli_given(const cli *c, const char *name); /* by the user */
+/* CLI_USAGE when the user gave 0 for a number whose 0 is the default of the library. */
+int cli_refuse_zero(cli *c, const char *name);
 bool cli_flag(const cli *c, const char *name);
 int64_t cli_int(const cli *c, const char *name);
 double cli_float(const cli *c, const char *name);     /* also of seconds */

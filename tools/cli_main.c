@@ -43,6 +43,14 @@ bool cli_given(const cli *c, const char *name)
     return cli_value(c, name)->set;
 }
 
+int cli_refuse_zero(cli *c, const char *name)
+{
+    const leat__value *v = value_of(c, name, KIND(INT) | KIND(FLOAT));
+    const bool whole = c->line->params[cli_line_find(c->line, name)]->kind == LEAT__PARAM_INT;
+    if (!v->set || (whole ? v->i != 0 : v->f != 0)) return CLI_OK;
+    return cli_usage(c, "--%s: 0 is not allowed; leave it out for the default", name);
+}
+
 bool cli_flag(const cli *c, const char *name)
 {
     return value_of(c, name, KIND(FLAG))->i != 0;

@@ -25,7 +25,7 @@ static const leat__param finding[] = {
     CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
     CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
-    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "least similarity of duplicates, 0 = 0.7; semantic: 0.95"),
+    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "least similarity of duplicates; else 0.7, semantic: 0.95"),
     CLI_CHOICE("compatible", 0, "none", "none|datasketch|datasketch-legacy|datatrove",
                "fuzzy: make this tool's signatures; documents that share a band are duplicates, "
                "unless --threshold is given"),
@@ -66,6 +66,7 @@ static const leat__param files[] = {
 
 static const leat__param vectors[] = {
     CLI_FLOAT("keep-share", 0, "0", 0, 1, "P", "keep this share of the rows, instead of --threshold"),
+    CLI_STRING("field", 0, NULL, "NAME", "field of the vectors, when the pack has several"),
     CLI_INT("centres", 0, "0", 0, 1e6, "N", "clusters of k-means, 0 = square root of the number of rows"),
     CLI_END,
 };
@@ -214,6 +215,7 @@ static int run(cli *c)
     const char *inputs[1024];
     size_t n = cli_arg_count(c);
     int code = dedup_kind_check(c);
+    if (code == CLI_OK) code = cli_refuse_zero(c, "threshold");
     if (code != CLI_OK) return code;
     if (n - 1 > LEAT_COUNT(inputs))
         return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
@@ -308,6 +310,7 @@ const cli_command cli_cmd_dedup = {
     .json = (const cli_key[]){{"samples", "images, vectors: rows of all inputs"},
                               {"pairs", "images: pairs of duplicates; vectors: pairs compared"},
                               {"threshold", "vectors: least similarity that was removed"},
+                              {"asked", "vectors: rows to keep by --keep-share"},
                               {"largest", "vectors: rows of the largest cluster"},
                               {"in_memory", "vectors: true when all were in memory"},
                               {"exact", "images: of these, pairs with equal pixels"},

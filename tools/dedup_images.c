@@ -36,7 +36,7 @@ int dedup_kind_check(cli *c)
          "id-field", "on-error", "compress", "shard-bytes", "max-document", "resume", "bands-per-iteration",
          "checkpoint", "report", "index", "against", "level", "compatible", "on", "task-bytes", NULL},
         {"csv", "orientations", "windows", "across", "list-probable", NULL},
-        {"keep-share", "centres", NULL}};
+        {"keep-share", "centres", "field", NULL}};
     static const char *const rules[KINDS][4] = {
         {"longest", "field", NULL}, {"largest", "quality", "pack", NULL}, {"outer", "central", NULL}};
     const char *kind = cli_arg(c, 0), *keep = cli_str(c, "keep");

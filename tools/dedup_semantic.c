@@ -34,6 +34,7 @@ static void fill(cli *c, leat_dedup_semantic_opts *o)
     o->threshold = cli_float(c, "threshold");
     o->keep_share = cli_float(c, "keep-share");
     o->clusters = (uint32_t)cli_int(c, "centres");
+    o->field = cli_str(c, "field");
     o->keep = leat__str_eq(keep, "outer")     ? LEAT_KEEP_SIMILAR_OUTER
               : leat__str_eq(keep, "central") ? LEAT_KEEP_SIMILAR_CENTRAL
                                               : LEAT_KEEP_SIMILAR_FIRST;
@@ -75,6 +76,8 @@ int dedup_semantic(cli *c, uint32_t inputs)
     leat_dedup_semantic_stats st = {.struct_size = sizeof st};
     watch w = {.c = c};
     if (inputs != 1) return cli_usage(c, "semantic: give one pack of vectors");
+    const int zero = cli_refuse_zero(c, "keep-share");
+    if (zero != CLI_OK) return zero;
     fill(c, &o);
     o.progress = on_progress;
     o.cookie = &w;

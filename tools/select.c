@@ -18,7 +18,7 @@
 
 static const leat__param selecting[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "write the selection here"),
-    CLI_INT("count", 'n', "0", 0, 4e9, "N", "choose this many samples"),
+    CLI_INT("count", 'n', "0", 0, 4e9, "N", "choose this many samples; else all that the strategies allow"),
     CLI_FLOAT("share", 0, "0", 0, 1, "P", "choose this share of the samples"),
     CLI_PATH("config", 'c', NULL, "FILE",
              "read strategies from this YAML file; given options win"),
@@ -27,6 +27,7 @@ static const leat__param selecting[] = {
                "choose by one strategy, without a file"),
     CLI_PATH("embeddings", 'e', NULL, "PACK",
              "vectors of the samples: leat embed writes them"),
+    CLI_STRING("field", 0, NULL, "NAME", "field of the vectors, when their pack has several"),
     CLI_STRING("with", 0, NULL, "PACKS",
                "columns of the samples, separated by commas: leat check writes some"),
     CLI_STRING("where", 0, NULL, "COND",
@@ -116,16 +117,17 @@ static int fill_strategy(cli *c, leat_select_strategy *s)
 }
 
 /* Splits a list in place. */
-static uint32_t split(char *list, const char **out, uint32_t room)
+static int split(cli *c, char *list, const char *out[COLUMNS_MAX], uint32_t *n)
 {
-    uint32_t n = 0;
-    for (char *at = list; at && n < room; n++) {
+    for (char *at = list; at; ++*n) {
         char *comma = strchr(at, ',');
         if (comma) *comma = 0;
-        out[n] = at;
+        if (!at[0]) return cli_usage(c, "--with: a name in the list is empty");
+        if (*n == COLUMNS_MAX) return cli_usage(c, "--with: more than %d packs", COLUMNS_MAX);
+        out[*n] = at;
         at = comma ? comma + 1 : NULL;
     }
-    return n;
+    return CLI_OK;
 }
 
 static int finish(cli *c, const leat_select_stats *st)
@@ -146,6 +148,9 @@ static int finish(cli *c, const leat_select_stats *st)
                 (unsigned long long)st->previous);
     if (st->excluded)
         cli_out(c, ", %llu left out by conditions", (unsigned long long)st->excluded);
+    if (st->unknown)
+        cli_out(c, ", %llu left out without a finite number in a column",
+                (unsigned long long)st->unknown);
     if (st->near) cli_out(c, ", %llu too near to others", (unsigned long long)st->near);
     cli_out(c, "\n%s, %.1f CPU-seconds",
             leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
@@ -181,6 +186,8 @@ static int run(cli *c)
     char *config = NULL, *with = NULL;
     size_t len;
     int code = fill_strategy(c, &strategy);
+    if (code == CLI_OK) code = cli_refuse_zero(c, "count");
+    if (code == CLI_OK) code = cli_refuse_zero(c, "share");
     if (code != CLI_OK) return code;
     leat_select_opts_init(&o);
     o.pack = cli_arg(c, 0);
@@ -188,6 +195,7 @@ static int run(cli *c)
     o.count = (uint64_t)cli_int(c, "count");
     o.share = cli_float(c, "share");
     o.vectors = cli_str(c, "embeddings");
+    o.field = cli_str(c, "field");
     o.where = cli_str(c, "where");
     o.previous = cli_str(c, "previous");
     o.strategies = &strategy;
@@ -208,7 +216,7 @@ static int run(cli *c)
     if (cli_str(c, "with")) {
         with = leat__strdup(LEAT__MEM_MISC, cli_str(c, "with"));
         o.columns = columns;
-        o.column_count = with ? split(with, columns, COLUMNS_MAX) : 0;
+        if (code == CLI_OK) code = split(c, with, columns, &o.column_count);
     }
     if (code == CLI_OK) code = select_rows(c, &o);
     leat__free(config);
@@ -250,7 +258,8 @@ const cli_command cli_cmd_select = {
                    "(column), balance (column; distribution: uniform, input, or shares "
                    "of values), typicality (neighbours), "
                    "similarity (query), random (seed), threshold (where). All have a "
-                   "strength. docs/images.md has an example.",
+                   "strength. docs/images.md has an example.\n\n"
+                   "Distances are those of vectors scaled to unit length: sqrt(2 - 2 x cosine), 0 to 2.",
     .args =
         (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
                                {.name = NULL}},
@@ -263,6 +272,7 @@ const cli_command cli_cmd_select = {
             {"previous", "samples of the previous selection"},
             {"round", "number of this selection, 0 without a previous one"},
             {"excluded", "samples left out by conditions"},
+            {"unknown", "samples left out because a column of weights has no finite number for them"},
             {"near", "samples left out because they are too near to a chosen one"},
             {"distances", "distances computed"},
             {"last_distance", "distance of the last chosen sample to the others"},

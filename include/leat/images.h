@@ -105,6 +105,7 @@ typedef struct leat_check_labels_opts {
     leat_images_progress progress;
     void *cookie;
     leat_log log;
+    const char *field; /* of the vectors: needed when their pack has several */
 } leat_check_labels_opts;
 
 LEAT_API void leat_check_labels_opts_init_sized(leat_check_labels_opts *opts, uint32_t struct_size);
@@ -205,6 +206,7 @@ typedef struct leat_dedup_semantic_opts {
     leat_images_progress progress; /* done and total: rows */
     void *cookie;
     leat_log log;
+    const char *field; /* of the vectors: needed when the pack has several */
 } leat_dedup_semantic_opts;
 
 LEAT_API void leat_dedup_semantic_opts_init_sized(leat_dedup_semantic_opts *opts, uint32_t struct_size);
@@ -221,6 +223,7 @@ typedef struct leat_dedup_semantic_stats {
     uint32_t in_memory;   /* 1 = all vectors were in memory */
     uint32_t reserved;
     double seconds, cpu_seconds;
+    uint64_t asked; /* keep_share: rows to keep; more are kept when there are more clusters */
 } leat_dedup_semantic_stats;
 
 /* Finds rows whose vectors are similar: k-means, then all pairs inside each cluster. The result depends

@@ -73,7 +73,8 @@ typedef struct leat_select_strategy {
     uint32_t target_count;
     uint32_t neighbours; /* TYPICALITY: 20; up to 1000 */
     uint64_t seed;       /* RANDOM */
-    uint64_t reserved[2];
+    const char *field; /* of `vectors` and `query`; that of the options */
+    uint64_t reserved;
 } leat_select_strategy;
 
 typedef struct leat_select_opts {
@@ -100,6 +101,7 @@ typedef struct leat_select_opts {
     leat_images_progress progress; /* done and total: chosen rows */
     void *cookie;
     leat_log log;
+    const char *field; /* of the vectors: needed when a pack has several */
 } leat_select_opts;
 
 LEAT_API void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struct_size);
@@ -119,6 +121,7 @@ typedef struct leat_select_stats {
                              diversity */
     uint64_t plan_memory; /* bytes planned before the run */
     double seconds, cpu_seconds;
+    uint64_t unknown; /* rows left out because a column of WEIGHTS is not a finite number */
 } leat_select_stats;
 
 /* Chooses rows and writes the columns selected, order, round, score, distance and reason.

@@ -42,6 +42,8 @@ def _check_labels(source: Any, output: Path, csv: Path | None, threads: int, mem
         raise ArgumentError("source: labels are checked in one pack")
     if options["predictions"] is not None:
         _refuse("with predictions", neighbours=options["neighbours"])
+    if options["vectors"] is None:
+        _refuse("without embeddings", field=options["field"])
     report = _run(
         progress, _leat.check_labels, packs, _check.utf8_path("output", output),
         csv=None if csv is None else _check.utf8_path("csv", csv),
@@ -54,7 +56,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
           limits: dict[str, float | None] | None = None, strict: bool = False, threads: int = 0,
           memory: int | str = 0, max_pixels: int = 0, force: bool = False, sync: bool = True,
           labels: bool = False, embeddings: Path | None = None, predictions: Path | None = None, column: str = "label",
-          neighbours: int = 0, progress: Progress | None = None) -> dict[str, Any]:
+          neighbours: int = 0, field: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
     """Finds broken, odd and poor images, or wrong labels; what `leat check` does.
 
     >>> leat.check("photos.leat", "photos.check.leat")
@@ -78,17 +80,19 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
         predictions: labels: pack of ``leat.embed(logits=True)``, instead of votes
         column: labels: int field with the labels
         neighbours: labels: how many images vote; 0 is 20
+        field: labels: field of the vectors, when the pack of embeddings has several
         progress: called now and then with (done, total, bytes, found); total 0 is unknown
     """
     of_labels = {"vectors": None if embeddings is None else _check.utf8_path("embeddings", embeddings),
                  "predictions": None if predictions is None else _check.utf8_path("predictions", predictions),
-                 "neighbours": _check.whole("neighbours", neighbours, 0, 1000), "column": _check.text("column", column)}
+                 "neighbours": _check.whole("neighbours", neighbours, 0, 1000), "column": _check.text("column", column),
+                 "field": None if field is None else _check.text("field", field)}
     if _check.flag("labels", labels):
         _refuse("with labels", limits=_limits(limits), strict=_check.flag("strict", strict),
                 max_pixels=_check.whole("max_pixels", max_pixels))
         return _check_labels(source, output, csv, threads, memory, force, sync, progress, of_labels)
     _refuse("without labels", embeddings=of_labels["vectors"], predictions=of_labels["predictions"], neighbours=neighbours,
-            column=None if column == "label" else column)
+            column=None if column == "label" else column, field=field)
     report = _run(
         progress, _leat.check_images, _check.paths("source", source), _check.utf8_path("output", output),
         csv=None if csv is None else _check.utf8_path("csv", csv), limits=_limits(limits),
@@ -100,7 +104,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
 
 def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | None = None, keep: str = "largest",
                  orientations: int = 2, windows: bool = False, across: bool = False, list_probable: bool = False,
-                 threshold: float = 0, probable: float = 0, threads: int = 0, memory: int | str = 0, force: bool = False,
+                 threshold: float | None = None, probable: float | None = None, threads: int = 0, memory: int | str = 0, force: bool = False,
                  sync: bool = True, progress: Progress | None = None) -> dict[str, Any]:
     """Finds exact and near duplicates inside packs of images and across them; what `leat dedup images` does.
 
@@ -131,14 +135,14 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
         progress, _leat.dedup_images, _check.paths("source", source), _check.utf8_path("output", output),
         csv=None if csv is None else _check.utf8_path("csv", csv), keep=_check.one_of("keep", keep, _KEEP),
         orientations=turns, windows=_check.flag("windows", windows), across=_check.flag("across", across),
-        list_probable=_check.flag("list_probable", list_probable), threshold=_check.real("threshold", threshold, 0, 1),
-        probable=_check.real("probable", probable, 0, 1), threads=_check.whole("threads", threads, 0, 4096),
+        list_probable=_check.flag("list_probable", list_probable), threshold=_check.above("threshold", threshold, 1),
+        probable=_check.above("probable", probable, 1), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
     return json.loads(report)
 
 
-def dedup_semantic(embeddings: Path, output: Path, *, threshold: float = 0, keep_share: float = 0, keep: str = "first",
-                   clusters: int = 0, threads: int = 0, memory: int | str = 0, force: bool = False, sync: bool = True,
+def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = None, keep_share: float | None = None,
+                   keep: str = "first", clusters: int = 0, field: str | None = None, threads: int = 0, memory: int | str = 0, force: bool = False, sync: bool = True,
                    progress: Progress | None = None) -> dict[str, Any]:
     """Finds samples whose vectors are similar; what `leat dedup semantic` does.
 
@@ -151,9 +155,11 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float = 0, keep
     Parameters
         embeddings: pack of ``leat.embed``
         output: the rows
-        threshold: similarity from which on a row is removed; 0 is 0.95
-        keep_share: or the share of rows to keep
-        keep: of similar rows the "first", the one farthest from the centre of its cluster ("outer"), or nearest ("central")
+        threshold: similarity from which on a row is removed; None is 0.95
+        keep_share: or the share of rows to keep. Each cluster keeps one row: ``asked`` in the report is below ``kept`` when
+            there are more clusters than that
+        keep: of similar rows the "first", the one farthest from the mean of its cluster ("outer"), or nearest ("central")
+        field: field of the vectors, when the pack has several
         clusters: of k-means; 0 is the square root of the number of rows
         memory: hard limit, in bytes or text ("2G"); 0 is half of what is available. Vectors that do not fit are read again
         force: replace a pack of that name
@@ -162,8 +168,9 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float = 0, keep
     """
     report = _run(
         progress, _leat.dedup_semantic, [os.fsencode(_check.path("embeddings", embeddings))],
-        _check.utf8_path("output", output), threshold=_check.real("threshold", threshold, -1, 1),
-        keep_share=_check.real("keep_share", keep_share, 0, 1), keep=_check.one_of("keep", keep, _KEEP_SIMILAR),
-        clusters=_check.whole("clusters", clusters, 0, _check.U32), threads=_check.whole("threads", threads, 0, 4096),
+        _check.utf8_path("output", output), threshold=_check.above("threshold", threshold, 1, -1),
+        keep_share=_check.above("keep_share", keep_share, 1), keep=_check.one_of("keep", keep, _KEEP_SIMILAR),
+        clusters=_check.whole("clusters", clusters, 0, _check.U32),
+        field=None if field is None else _check.text("field", field), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
     return json.loads(report)

@@ -42,10 +42,10 @@ def _strategies(given: Any) -> list[dict[str, Any]]:
     return made
 
 
-def select(pack: Path, output: Path, strategies: Any = (), *, count: int = 0, share: float = 0,
-           embeddings: Path | None = None, columns: Path | Sequence[Path] = (), where: str | None = None,
-           previous: Path | None = None, threads: int = 0, memory: int | str = 0, force: bool = False,
-           sync: bool = True, progress: Progress | None = None) -> dict[str, Any]:
+def select(pack: Path, output: Path, strategies: Any = (), *, count: int | None = None, share: float | None = None,
+           embeddings: Path | None = None, field: str | None = None, columns: Path | Sequence[Path] = (),
+           where: str | None = None, previous: Path | None = None, threads: int = 0, memory: int | str = 0,
+           force: bool = False, sync: bool = True, progress: Progress | None = None) -> dict[str, Any]:
     """Chooses samples of a pack by vectors and columns; what `leat select` does.
 
     >>> leat.select("photos.leat", "chosen.leat", "diversity", count=1000, embeddings="vectors.leat")
@@ -64,6 +64,7 @@ def select(pack: Path, output: Path, strategies: Any = (), *, count: int = 0, sh
         count, share: how many samples to choose besides those of `previous`, or which share of all; neither: all that
             the strategies allow
         embeddings: pack of ``leat.embed``
+        field: field of the vectors, when their pack has several
         columns: packs with columns of the same rows, as ``leat.check`` writes them
         where: only samples that meet this condition on their columns: "issues == 0 and blur > 50"
         previous: an earlier selection: its samples stay, and others are chosen for what they add
@@ -73,8 +74,12 @@ def select(pack: Path, output: Path, strategies: Any = (), *, count: int = 0, sh
         progress: called now and then with (done, total, 0, chosen)
     """
     config: dict[str, Any] = {"strategies": _strategies(strategies)}
-    limits = {"count": _check.whole("count", count), "share": _check.real("share", share, 0, 1)}
-    config.update((name, value) for name, value in limits.items() if value)
+    if count is not None:
+        config["count"] = _check.whole("count", count, 1)
+    if share is not None:
+        config["share"] = _check.above("share", share, 1)
+    if field is not None:
+        config["field"] = _check.text("field", field)
     if embeddings is not None:
         config["embeddings"] = _check.utf8_path("embeddings", embeddings)
     if previous is not None:

@@ -124,7 +124,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
 
 
 def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzzy", normalize: bool = False,
-               words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float = 0,
+               words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float | None = None,
                clusters: str = "star", keep: str = "first", keep_field: str | None = None,
                text_field: str = "text", id_field: str = "id", compress: str = "none",
                shard_bytes: int | str = 0, max_document: int | str = 0, on_error: str = "skip", threads: int = 0,
@@ -172,7 +172,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
     flags = dict(normalize=normalize, force=force, resume=resume, plan=plan, index=index)
     options = dict(
         kind=2 if kind == "fuzzy" else 1,
-        threshold=_check.real("threshold", threshold, 0, 1),
+        threshold=_check.above("threshold", threshold, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
         level=_SUBSTRING if kind == "substring" else depth, report=_pages(report),
         compatible=_check.one_of("compatible", compatible, _COMPATIBLE),

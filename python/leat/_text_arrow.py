@@ -298,7 +298,7 @@ _DEDUP_FILES = ("clusters.jsonl", "changed.jsonl", "bad.jsonl", "index.leat-dedu
 
 
 def dedup_table(table: Any, *, text_field: str = "text", id_field: str = "id", kind: str = "fuzzy", normalize: bool = False,
-                words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float = 0, clusters: str = "star",
+                words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float | None = None, clusters: str = "star",
                 compatible: str = "none", level: str = "document", keep: str = "first", keep_field: str | None = None,
                 against: Path | None = None, threads: int = 0, memory: int | str = 0) -> tuple[Any, dict[str, Any]]:
     """The rows of an Arrow table that are left when duplicates are removed, and the report; see `dedup_text`.
@@ -324,7 +324,7 @@ def dedup_table(table: Any, *, text_field: str = "text", id_field: str = "id", k
 
 def dedup_parquet(source: Path | Sequence[Path], output: Path, *, text_field: str = "text", id_field: str = "id",
                   kind: str = "fuzzy", normalize: bool = False, words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0,
-                  threshold: float = 0, clusters: str = "star", compatible: str = "none", level: str = "document",
+                  threshold: float | None = None, clusters: str = "star", compatible: str = "none", level: str = "document",
                   keep: str = "first", keep_field: str | None = None, bands_per_iteration: int = 0, index: bool = False,
                   against: Path | None = None, report: Path | Sequence[Path] | None = None, compression: str = "zstd",
                   on_error: str = "skip", threads: int = 0, memory: int | str = 0, force: bool = False,

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from . import _check
+from . import _check, _leat
 from ._errors import ArgumentError, Error
 from ._pack import Path
+
+_LEAST_MEMORY = 1 << 20
 
 
 class View:
@@ -51,6 +54,12 @@ class View:
         return f"<leat.view {self.url}>"
 
 
+def _why(printed: str) -> str:
+    """What the command printed, in words of Python: its options are keywords here."""
+    text = re.sub(r" \(see leat view --help\)", "", printed.strip().removeprefix("leat view: "))
+    return re.sub(r"--([a-z]+)", lambda found: {"with": "columns"}.get(found[1], found[1]), text)
+
+
 def view(pack: Path, columns: Path | Sequence[Path] = (), *, selection: Path | None = None, save: Path | None = None,
          field: str | None = None, port: int = 0, memory: int | str = "1G") -> View:
     """Shows images and their columns in a browser; what `leat view` does.
@@ -68,8 +77,9 @@ def view(pack: Path, columns: Path | Sequence[Path] = (), *, selection: Path | N
         port: port on 127.0.0.1; 0 is any free one
         memory: budget of columns and results that are held
     """
+    budget = _check.whole("memory", _check.size("memory", memory), _LEAST_MEMORY)
     words = [sys.executable, "-m", "leat", "view", "--json", f"--port={_check.whole('port', port, 0, 65535)}",
-             f"--memory={_check.size('memory', memory)}"]
+             f"--memory={budget}"]
     for name, value in (("selection", selection), ("save", save)):
         if value is not None:
             words.append(f"--{name}={_check.utf8_path(name, value)}")
@@ -77,11 +87,13 @@ def view(pack: Path, columns: Path | Sequence[Path] = (), *, selection: Path | N
         words.append(f"--field={_check.text('field', field)}")
     beside = [] if isinstance(columns, (list, tuple)) and not columns else _check.paths("columns", columns)
     words += ["--with"] if beside else []
-    words += ["--", _check.utf8_path("pack", pack), *beside]
+    shown = _check.utf8_path("pack", pack)
+    words += ["--", shown, *beside]
+    for path in (shown, *beside, *([] if selection is None else [_check.utf8_path("selection", selection)])):
+        _leat.Pack(path)  # what cannot be opened is the error that it is everywhere else
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                errors="replace")
     line = process.stdout.readline() if process.stdout else ""
     if line:
         return View(process, json.loads(line))
-    why = process.communicate()[1].strip().removeprefix("leat view: ")
-    raise (ArgumentError if process.returncode == 2 else Error)(why or "the page was not served")
+    raise (ArgumentError if process.wait() == 2 else Error)(_why(process.communicate()[1]) or "the page was not served")

@@ -150,7 +150,7 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
 PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"inputs",  "output",  "control", "keep", "threshold", "keep_share", "clusters",
-                            "threads", "memory", "replace", "sync", NULL};
+                            "field",   "threads", "memory", "replace", "sync", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_semantic_opts o;
     leat_dedup_semantic_stats stats = {.struct_size = sizeof stats};
@@ -162,9 +162,9 @@ PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_dedup_semantic_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$IddIIKpp", names, &inputs, &o.output, &control,
-                                     &o.keep, &o.threshold, &o.keep_share, &o.clusters, &o.threads, &memory,
-                                     &replace, &sync))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$IddIzIKpp", names, &inputs, &o.output, &control,
+                                     &o.keep, &o.threshold, &o.keep_share, &o.clusters, &o.field, &o.threads,
+                                     &memory, &replace, &sync))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
     o.input = r.paths[0];
@@ -182,8 +182,8 @@ PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
 PyObject *py_check_labels(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"inputs", "output",     "control", "csv",    "vectors", "predictions",
-                            "column", "neighbours", "threads", "memory", "replace", "sync",
-                            NULL};
+                            "column", "neighbours", "field",   "threads", "memory", "replace",
+                            "sync",   NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_check_labels_opts o;
     leat_check_labels_stats stats = {.struct_size = sizeof stats};
@@ -195,9 +195,9 @@ PyObject *py_check_labels(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_check_labels_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzIIKpp", names, &inputs, &o.output, &control,
-                                     &o.csv, &o.vectors, &o.predictions, &o.column, &o.neighbours, &o.threads,
-                                     &memory, &replace, &sync))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzIzIKpp", names, &inputs, &o.output, &control,
+                                     &o.csv, &o.vectors, &o.predictions, &o.column, &o.neighbours, &o.field,
+                                     &o.threads, &memory, &replace, &sync))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
     o.pack = r.paths[0];

@@ -38,7 +38,10 @@ def box(tmp_path_factory, vectors):
 
 
 def select(box, name, strategies, **options):
-    options = {"embeddings": box / "vectors.leat", "force": True, "sync": False, **options}
+    used = {"diversity", "typicality", "similarity"} & {s if isinstance(s, str) else s.get("strategy") for s in
+                                                        ([strategies] if isinstance(strategies, (str, dict)) else strategies
+                                                         if isinstance(strategies, (list, tuple)) else [])}
+    options = {**({"embeddings": box / "vectors.leat"} if used else {}), "force": True, "sync": False, **options}
     report = leat.select(box / "rows.leat", box / name, strategies, **options)
     return report, leat.open(box / name)
 
@@ -141,6 +144,12 @@ def test_rounds_continue(box):
     ("either count or share", "random", {"count": 3, "share": 0.5}),
     ("where: column", "random", {"where": "score >"}),
     ("needs an end", "diversity", {}),
+    ("count: 0 is below 1", "random", {"count": 0}),
+    ("share: 0 is not allowed", "random", {"share": 0}),
+    ("no strategy uses these embeddings", "random", {"embeddings": "vectors.leat", "count": 3}),
+    ("no strategy and no condition uses columns", "random", {"columns": "other.leat", "count": 3}),
+    ("field: no strategy uses it", "random", {"field": "vector", "count": 3}),
+    ("'vecto' is not a field of vectors; there is vector", "diversity", {"field": "vecto", "count": 3}),
 ])
 def test_wrong_input_is_named(box, words, strategies, options):
     with pytest.raises(leat.ArgumentError, match=words):
@@ -156,7 +165,115 @@ def test_limits_and_existing_files(box):
         select(box, "there.leat", "random", count=3, force=False)
     with pytest.raises(leat.FormatError):
         (box / "junk.leat").write_bytes(b"LEATPACK" + bytes(5000))
-        select(box, "never.leat", "random", count=3, columns=box / "junk.leat")
+        select(box, "never.leat", "random", count=3, where="score > 1", columns=box / "junk.leat")
+
+
+def columns_of(box, name, **columns):
+    """A pack with these columns and the keys of rows.leat."""
+    fields = {key: float for key in columns}
+    with leat.Writer(box / name, fields, sync=False) as w:
+        for i, key in enumerate(leat.open(box / "rows.leat").keys):
+            w.append({field: float(values[i]) for field, values in columns.items()}, key=key)
+    return box / name
+
+
+def order_of(made):
+    order = made.column("order")
+    return [int(np.flatnonzero(order == i)[0]) for i in range(order.max() + 1)]
+
+
+@pytest.mark.parametrize("strength", [1, -1, 16, -16])
+def test_values_that_are_not_finite_are_left_out(box, tmp_path, strength):
+    values = np.arange(ROWS, dtype=float)
+    values[[3, 100, 200]] = [np.nan, np.inf, -np.inf]
+    with_odd = columns_of(box, f"odd{strength}.leat", w=values)
+    report, made = select(box, "w.leat", {"strategy": "weights", "column": "w", "strength": strength}, columns=with_odd)
+    rows = [i for i in range(ROWS) if i not in (3, 100, 200)]
+    assert order_of(made) == (rows[::-1] if strength > 0 else rows)
+    assert (report["unknown"], report["selected"]) == (3, ROWS - 3)
+    assert [made[i]["reason"] for i in (3, 100, 200)] == ["w is not a number", "w is infinite", "w is infinite"]
+
+
+def test_ranges_and_products_beyond_a_double_keep_their_order(box):
+    wide = columns_of(box, "wide.leat", w=np.linspace(-1, 1, ROWS) * 1e308, v=np.arange(ROWS) * 7 % ROWS)
+    _, made = select(box, "w.leat", {"strategy": "weights", "column": "w"}, columns=wide)
+    assert order_of(made) == list(range(ROWS))[::-1]
+    for strength in (-16, 16):
+        strategies = [{"strategy": "weights", "column": "v", "strength": strength}] * 64
+        _, made = select(box, "w.leat", strategies, columns=wide)
+        rows = sorted(range(ROWS), key=lambda i: i * 7 % ROWS, reverse=strength > 0)
+        assert order_of(made) == rows
+        assert np.isfinite(made.column("score")).all() and (made.column("score") > 0).all()
+
+
+def test_untypical_rows_are_in_order(tmp_path):
+    """Equal rows make the most typical one far more typical than others, which must not tie."""
+    rows = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+    rows[5:30] = rows[5]
+    with leat.Writer(tmp_path / "v.leat", {"vector": ("float32", (8,))}) as w:
+        w.extend([[row] for row in rows])
+    leat.select(tmp_path / "v.leat", tmp_path / "s.leat", {"strategy": "typicality", "strength": -1}, count=15,
+                embeddings=tmp_path / "v.leat")
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    far = np.linalg.norm(unit[:, None].astype(float) - unit[None], axis=2)
+    mean = np.sort(far, axis=1)[:, 1:21].mean(1)
+    assert order_of(leat.open(tmp_path / "s.leat")) == list(np.argsort(-mean)[:15])
+
+
+def test_one_of_several_vectors_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    with leat.Writer(tmp_path / "v.leat", {"a": ("float32", (8,)), "vector": ("float32", (8,)), "label": int}) as w:
+        w.extend([[*row, i % 2] for i, row in enumerate(rng.normal(size=(40, 2, 8)).astype(np.float32))])
+    path = tmp_path / "v.leat"
+    calls = {
+        "select": lambda **o: leat.select(path, tmp_path / "s.leat", "diversity", count=9, embeddings=path, force=True, **o),
+        "strategy": lambda **o: leat.select(path, tmp_path / "s.leat", {"strategy": "diversity", **o}, count=9,
+                                            embeddings=path, force=True),
+        "semantic": lambda **o: leat.dedup_semantic(path, tmp_path / "s.leat", keep_share=0.5, force=True, **o),
+        "labels": lambda **o: leat.check(path, tmp_path / "s.leat", labels=True, embeddings=path, force=True, **o)}
+    for name, call in calls.items():
+        with pytest.raises(leat.ArgumentError, match=r"several fields of vectors \(a, vector\): name the field"):
+            call()
+        made = []
+        for field in ("a", "vector"):
+            call(field=field)
+            made.append((tmp_path / "s.leat").read_bytes())
+        assert made[0] != made[1], name
+
+
+def test_columns_of_another_pack_are_refused_everywhere(tmp_path):
+    """Two packs with the same keys: the fingerprint tells them apart."""
+    from io import BytesIO
+
+    from PIL import Image
+    for name, shade in (("a", 20), ("b", 200)):
+        with leat.Writer(tmp_path / f"{name}.leat", {"image": "image", "label": int}) as w:
+            for i in range(10):
+                data = BytesIO()
+                Image.new("RGB", (64, 64), (shade, 25 * i, 9)).save(data, "JPEG")
+                w.append({"image": data.getvalue(), "label": i % 2}, key=f"k{i}")
+    a, b = tmp_path / "a.leat", tmp_path / "b.leat"
+    leat.check(a, tmp_path / "check.leat")
+    leat.embed(a, output=tmp_path / "v.leat", model="tiny")
+    leat.select(a, tmp_path / "chosen.leat", "random", count=4)
+    leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "dup.leat", keep_share=0.5)
+    leat.check(a, tmp_path / "labels.leat", labels=True, embeddings=tmp_path / "v.leat")
+    out = tmp_path / "out.leat"
+    takers = [lambda pack: leat.select(pack, out, "diversity", count=3, embeddings=tmp_path / "v.leat", force=True),
+              lambda pack: leat.check(pack, out, labels=True, embeddings=tmp_path / "v.leat", force=True)]
+    takers += [lambda pack, c=c: leat.select(pack, out, where="key != 'x'", columns=tmp_path / c, force=True)
+               for c in ("check.leat", "labels.leat", "dup.leat", "chosen.leat")]
+    for c in ("chosen.leat", "dup.leat"):
+        takers += [lambda pack, c=c: leat.select(pack, out, "random", count=1, previous=tmp_path / c, force=True),
+                   lambda pack, c=c: leat.pack(pack, out, select=tmp_path / c, force=True),
+                   lambda pack, c=c: leat.export(pack, tmp_path / "files", select=tmp_path / c, force=True),
+                   lambda pack, c=c: leat.Loader(pack, 2, select=tmp_path / c).close(),
+                   lambda pack, c=c: leat.view(pack, selection=tmp_path / c).close()]
+    takers += [lambda pack, c=c: leat.view(pack, tmp_path / c).close() for c in ("check.leat", "labels.leat", "dup.leat")]
+    for take in takers:
+        take(a)
+        with pytest.raises(leat.ArgumentError, match="were not made from .*b.leat as it is now"):
+            take(b)
 
 
 def test_a_killed_run_is_started_again(box, tmp_path):
@@ -165,13 +282,14 @@ def test_a_killed_run_is_started_again(box, tmp_path):
     with leat.Writer(tmp_path / "v.leat", {"vector": ("float32", (64,))}) as w:
         w.extend([[row] for row in rng.normal(size=(6000, 64)).astype(np.float32)])
     command = [sys.executable, "-m", "leat", "select", str(tmp_path / "v.leat"), "-e", str(tmp_path / "v.leat"), "-s",
-               "diversity", "-n", "900", "-q", "-f", "-o"]
+               "diversity", "-n", "900", "-q", "-o"]
     subprocess.run([*command, str(tmp_path / "whole.leat")], check=True, stdout=subprocess.DEVNULL)
     for delay in (0.05, 0.25, 0.4):
         run = subprocess.Popen([*command, str(tmp_path / "killed.leat")], stdout=subprocess.DEVNULL)
         time.sleep(delay)
         run.send_signal(signal.SIGKILL)
         run.wait()
+        (tmp_path / "killed.leat").unlink(missing_ok=True)
     subprocess.run([*command, str(tmp_path / "killed.leat"), "-t", "3"], check=True, stdout=subprocess.DEVNULL)
     assert (tmp_path / "killed.leat").read_bytes() == (tmp_path / "whole.leat").read_bytes()
     assert not [name for name in os.listdir(tmp_path) if name.endswith((".partial", ".journal"))]
@@ -204,6 +322,40 @@ def test_semantic_duplicates_are_found(tmp_path):
         leat.dedup_semantic(tmp_path / "dup.leat", tmp_path / "x.leat")
     with pytest.raises(leat.BudgetError):
         leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "x.leat", memory=5000)
+
+
+@pytest.mark.parametrize("clusters", [1, 7])
+@pytest.mark.parametrize("keep", ["outer", "central"])
+def test_similar_rows_are_kept_by_the_mean_of_the_cluster(tmp_path, keep, clusters):
+    rows = np.random.default_rng(4).normal(size=(400, 16)).astype(np.float32) + 0.3
+    with leat.Writer(tmp_path / "v.leat", {"vector": ("float32", (16,))}) as w:
+        w.extend([[row] for row in rows])
+    made = {}
+    for memory in ("0", "80K"):
+        leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "d.leat", threshold=0.9, keep=keep, clusters=clusters,
+                            memory=memory, force=True, sync=False)
+        made[memory] = (tmp_path / "d.leat").read_bytes()
+    assert made["0"] == made["80K"]
+    got = leat.open(tmp_path / "d.leat")
+    unit = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(float)
+    for cluster in range(clusters):
+        own = np.flatnonzero(got.column("cluster") == cluster)
+        far = -unit[own] @ unit[own].mean(0)
+        order = own[np.argsort(far if keep == "central" else -far, kind="stable")]
+        for at, row in enumerate(order):
+            want = (unit[order[:at]] @ unit[row]).max() if at else -1
+            assert abs(got.column("similarity")[row] - want) < 1e-5, (cluster, at)
+
+
+def test_a_share_below_one_row_of_each_cluster_is_said(box):
+    report = leat.dedup_semantic(box / "vectors.leat", box / "d.leat", keep_share=0.01, force=True)
+    assert report["asked"] == 3 and report["kept"] == report["clusters"] == 17
+    run = subprocess.run([sys.executable, "-m", "leat", "dedup", "semantic", str(box / "vectors.leat"), "--keep-share", "0.01",
+                          "-f", "-o", str(box / "d.leat")], capture_output=True, text=True, check=True)
+    assert "keep share 0.01 asks for 3 rows, but each of the 17 clusters keeps one" in run.stderr
+    for wrong in ({"keep_share": 0}, {"threshold": 0}):
+        with pytest.raises(leat.ArgumentError, match="0 is not allowed"):
+            leat.dedup_semantic(box / "vectors.leat", box / "d.leat", force=True, **wrong)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -154,9 +155,24 @@ def test_requests_without_the_right_address_are_refused(view):
     assert view.raw("facts", headers={"Host": f"127.0.0.1.evil.example:{host.split(':')[1]}"})[0] == 403
     assert view.raw("facts", headers={"Host": f"localhost:{host.split(':')[1]}"})[0] == 200
     assert view.raw("select", body={"rows": [1], "on": True}, headers={"Origin": "http://evil.example"})[0] == 403
+    assert view.raw("select", body={"rows": [1], "on": True}, headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert view.raw("facts", headers={"Host": f"{host}.evil.example"})[0] == 403
     assert view.raw("select", body={"rows": [1], "on": True}, base=f"http://{host}/")[0] == 403
     assert view.raw("select")[0] == 404  # only by POST
     assert view.get("facts")["selected"] == 0
+
+
+def test_idle_connections_neither_block_nor_hold_up_the_end(pack):
+    with View(pack) as v:
+        host, port = v.url.split("/")[2].split(":")
+        idle = [socket.create_connection((host, int(port))) for _ in range(200)]
+        assert v.get("facts")["rows"] == 101
+        request = urllib.request.Request(v.url + "facts", method="HEAD")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200 and int(answer.headers["Content-Length"]) > 100 and not answer.read()
+        assert v.close() == 143  # by one signal
+        for one in idle:
+            one.close()
 
 
 @pytest.mark.parametrize(("path", "args", "status"), [
@@ -240,8 +256,16 @@ def test_a_saved_selection_is_taken_by_other_commands(view, pack, columns, tmp_p
         page.close()
     for wrong, words in (({"columns": plain_text(tmp_path)}, "not a leat pack"), ({"field": "label"}, "has no image field"),
                          ({"selection": columns[2]}, "not a selection"), ({"memory": 5}, "memory")):
-        with pytest.raises(leat.Error, match=words):
+        with pytest.raises(leat.Error, match=words) as raised:
             leat.view(pack, **wrong)
+        assert "--" not in str(raised.value)
+    for wrong in ({"selection": "nope.leat"}, {"columns": "nope.leat"}):
+        with pytest.raises(leat.NotFoundError):
+            leat.view(pack, **wrong)
+    with pytest.raises(leat.NotFoundError):
+        leat.view("nope.leat")
+    with pytest.raises(leat.Error, match="there is no folder"):
+        leat.view(pack, save=tmp_path / "nowhere" / "s.leat")
     with View(pack, "--with", ",".join(columns)) as v:
         assert len({c["source"] for c in v.get("facts")["columns"]}) == 4
 

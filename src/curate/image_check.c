@@ -344,6 +344,7 @@ int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat
     if (leat__path_remote(o.output))
         return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", o.output);
     if (o.source_count == 0) return leat__fail(err, LEAT_EINVAL, "no source was named");
+    LEAT_TRY(leat__pack_spare_result(o.output, o.csv, err));
     for (uint32_t i = 0; i < o.source_count; i++) {
         LEAT_TRY(leat__pack_spare_input(o.output, o.sources[i], err));
         LEAT_TRY(leat__pack_spare_input(o.csv, o.sources[i], err));

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "pack/selection.h"
 
 /* Indices of the fields. */
 enum {
@@ -162,7 +163,7 @@ int leat__columns_create(leat_packer **packer, const char *path, const char *pro
     o.provenance = provenance;
     o.replace = replace;
     o.no_sync = no_sync;
-    LEAT_TRY(leat_packer_open(packer, path, &o, err));
+    LEAT_TRY(leat__packer_open_once(packer, path, &o, err));
     int rc = name_classes(*packer, err);
     if (rc != 0) leat_packer_close(packer);
     return rc;

@@ -212,7 +212,7 @@ static int create_pack(deduping *d, leat_error *err)
     o.provenance = leat__buf_str(&provenance);
     o.replace = d->opts->replace;
     o.no_sync = d->opts->no_sync;
-    if (rc == 0) rc = leat_packer_open(&d->packer, d->opts->output, &o, err);
+    if (rc == 0) rc = leat__packer_open_once(&d->packer, d->opts->output, &o, err);
     leat__buf_reset(&provenance);
     return rc;
 }
@@ -362,6 +362,7 @@ static int check_opts(leat_dedup_images_opts *o, leat_error *err)
     if (leat__path_remote(o->output))
         return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
     if (o->input_count == 0) return leat__fail(err, LEAT_EINVAL, "no input was named");
+    LEAT_TRY(leat__pack_spare_result(o->output, o->csv, err));
     for (uint32_t i = 0; i < o->input_count; i++) {
         LEAT_TRY(leat__pack_spare_input(o->output, o->inputs[i], err));
         LEAT_TRY(leat__pack_spare_input(o->csv, o->inputs[i], err));

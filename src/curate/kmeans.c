@@ -66,16 +66,13 @@ void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t
     leat__crew_run(crew, assign_rows, &a);
 }
 
-/* Each member adds up the rows of its own centres and makes them unit length. */
-static void move_centres(void *cookie, uint32_t member, uint32_t members)
+/* Each member adds up the rows of its own centres. */
+static void add_rows(void *cookie, uint32_t member, uint32_t members)
 {
     const moving *m = cookie;
-    leat__kmeans *k = m->k;
+    const leat__kmeans *k = m->k;
     const uint32_t first = (uint32_t)((uint64_t)k->count * member / members);
     const uint32_t end = (uint32_t)((uint64_t)k->count * (member + 1) / members);
-    memset(m->sum + (size_t)first * k->dim, 0,
-           (size_t)(end - first) * k->dim * sizeof *m->sum);
-    memset(m->members + first, 0, (end - first) * sizeof *m->members);
     for (uint64_t i = 0; i < m->v->count; i++) {
         const uint32_t c = m->to[i];
         if (c < first || c >= end) continue;
@@ -85,8 +82,19 @@ static void move_centres(void *cookie, uint32_t member, uint32_t members)
         for (size_t d = 0; d < k->dim; d++)
             sum[d] += (double)x[d];
     }
-    for (uint32_t c = first; c < end; c++) {
-        const double *sum = m->sum + (size_t)c * k->dim;
+}
+
+void leat__kmeans_add(leat__kmeans *k, const leat__vectors *v, const uint32_t *to, double *sum,
+                      uint32_t *members, leat__crew *crew)
+{
+    moving m = {k, v, to, sum, members};
+    leat__crew_run(crew, add_rows, &m);
+}
+
+void leat__kmeans_move(leat__kmeans *k, const double *sums)
+{
+    for (uint32_t c = 0; c < k->count; c++) {
+        const double *sum = sums + (size_t)c * k->dim;
         double length = 0;
         for (size_t d = 0; d < k->dim; d++)
             length += sum[d] * sum[d];
@@ -95,6 +103,22 @@ static void move_centres(void *cookie, uint32_t member, uint32_t members)
         for (size_t d = 0; d < k->dim; d++)
             k->centre[(size_t)c * k->dim + d] = (float)(sum[d] * length);
     }
+}
+
+static void measure_rows(void *cookie, uint32_t member, uint32_t members)
+{
+    const assigning *a = cookie;
+    const uint64_t end = a->v->count * (member + 1) / members;
+    for (uint64_t i = a->v->count * member / members; i < end; i++)
+        a->compare(leat__vectors_at(a->v, i), a->k->centre + (size_t)a->to[i] * a->k->dim, a->k->dim, 1,
+                   &a->distance[i]);
+}
+
+void leat__kmeans_measure(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
+                          leat__crew *crew)
+{
+    assigning a = {k, v, leat__distance_dsp_for(leat__cpu_flags())->rows, to, distance};
+    leat__crew_run(crew, measure_rows, &a);
 }
 
 /* A centre without rows moves to the row that is farthest from its own centre. */
@@ -134,7 +158,10 @@ int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
     moving m = {k, v, to, sum, members};
     for (int round = 0; rc == 0 && round < ROUNDS && k->count > 1; round++) {
         leat__kmeans_assign(k, v, to, distance, crew);
-        leat__crew_run(crew, move_centres, &m);
+        memset(sum, 0, (size_t)k->count * k->dim * sizeof *sum);
+        memset(members, 0, k->count * sizeof *members);
+        leat__kmeans_add(k, v, to, sum, members, crew);
+        leat__kmeans_move(k, sum);
         fill_empty(k, &m, distance);
     }
     leat__free(sum);

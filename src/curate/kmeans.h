@@ -26,6 +26,16 @@ void leat__kmeans_reset(leat__kmeans *k);
 void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to,
                          float *distance, leat__crew *crew);
 
+/* Adds rows to the sums (count * dim) and numbers of rows of the centres that they belong to, in the order
+ * of rows. */
+void leat__kmeans_add(leat__kmeans *k, const leat__vectors *v, const uint32_t *to, double *sum,
+                      uint32_t *members, leat__crew *crew);
+/* Moves each centre to the mean of its rows, at unit length. */
+void leat__kmeans_move(leat__kmeans *k, const double *sum);
+/* Squared distance of each row to the centre that it belongs to. */
+void leat__kmeans_measure(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
+                          leat__crew *crew);
+
 /* Bytes for training on `rows` rows, without the rows themselves. */
 uint64_t leat__kmeans_bytes(uint64_t rows, uint32_t count, size_t dim);
 

@@ -42,6 +42,9 @@ static int check_opts(leat_check_labels_opts *o, leat_error *err)
                           o->neighbours, LEAT__NEIGHBOURS_MAX);
     if (o->neighbours == 0) o->neighbours = NEIGHBOURS;
     if (!o->column) o->column = "label";
+    LEAT_TRY(leat__pack_spare_result(o->output, o->csv, err));
+    if (o->field && !o->vectors)
+        return leat__fail(err, LEAT_EINVAL, "field: there are no embeddings that have it");
     const char *const results[] = {o->output, o->csv};
     for (size_t r = 0; r < LEAT_COUNT(results); r++) {
         LEAT_TRY(leat__pack_spare_input(results[r], o->pack, err));
@@ -98,7 +101,7 @@ static int read_vectors(leat__labels *l, leat_error *err)
     if (!l->opts.vectors) return 0;
     LEAT_TRY(leat_pack_open(&pack, l->opts.vectors, NULL, err));
     int rc = leat__pack_match_rows(pack, l->sheets.pack[0], err);
-    if (rc == 0) rc = leat__vectors_field(pack, &field, err);
+    if (rc == 0) rc = leat__vectors_field(pack, l->opts.field, &field, err);
     const uint64_t need =
         rc == 0 ? l->rows * (ROW_BYTES + leat__vectors_dim(pack, field) * sizeof(float))
                 : 0;
@@ -107,7 +110,7 @@ static int read_vectors(leat__labels *l, leat_error *err)
                         "%llu rows need %llu bytes of memory, more than the %llu given",
                         (unsigned long long)l->rows, (unsigned long long)need,
                         (unsigned long long)l->opts.memory);
-    if (rc == 0) rc = leat__vectors_read(&l->vectors, pack, err);
+    if (rc == 0) rc = leat__vectors_read(&l->vectors, pack, l->opts.field, err);
     leat_pack_close(&pack);
     return rc;
 }

@@ -34,12 +34,23 @@ static int create(const leat__labels *l, leat_packer **packer, leat_error *err)
         [F_CONFIDENCE] = {.name = "confidence", .type = LEAT_FIELD_FLOAT},
         [F_OUTLIER] = {.name = "outlier", .type = LEAT_FIELD_FLOAT}};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    leat__buf provenance;
+    leat__json j;
+    leat__buf_init(&provenance, LEAT__MEM_CURATE, 1u << 16);
+    leat__json_init(&j, &provenance, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "kind", "leat check labels 1");
+    leat__pack_describe(l->sheets.pack[0], &j);
+    leat__json_end(&j);
     o.fields = fields;
     o.field_count = F_COUNT;
-    o.provenance = "{\"kind\":\"leat check labels 1\"}";
+    o.provenance = leat__buf_str(&provenance);
     o.replace = l->opts.replace;
     o.no_sync = l->opts.no_sync;
-    return leat_packer_open(packer, l->opts.output, &o, err);
+    int rc = leat__buf_status(&provenance) == 0 ? leat__packer_open_once(packer, l->opts.output, &o, err)
+                                                : leat__fail_nomem(err, provenance.len, "provenance");
+    leat__buf_reset(&provenance);
+    return rc;
 }
 
 static int64_t suggested(const leat__labels *l, uint64_t row)

@@ -30,6 +30,40 @@ void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struct_size)
 
 /* ---- options ---- */
 
+static bool takes_vectors(const leat_select_strategy *of)
+{
+    return of->kind == LEAT_SELECT_DIVERSITY || of->kind == LEAT_SELECT_SIMILARITY ||
+           of->kind == LEAT_SELECT_TYPICALITY;
+}
+
+static bool takes_columns(const leat_select_strategy *of)
+{
+    return of->kind == LEAT_SELECT_WEIGHTS || of->kind == LEAT_SELECT_BALANCE ||
+           of->kind == LEAT_SELECT_THRESHOLD;
+}
+
+/* Files that no strategy uses are a mistake. */
+static int check_use(const leat_select_opts *o, leat_error *err)
+{
+    bool vectors = false, field = false, columns = o->where != NULL;
+    for (uint32_t i = 0; i < o->strategy_count; i++) {
+        const leat_select_strategy *of = &o->strategies[i];
+        vectors = vectors || (takes_vectors(of) && !of->vectors);
+        field = field || (takes_vectors(of) && !of->field);
+        columns = columns || takes_columns(of);
+    }
+    if (o->vectors && !vectors)
+        return leat__fail(err, LEAT_EINVAL, "%s: no strategy uses these embeddings", o->vectors);
+    if (o->field && !field) return leat__fail(err, LEAT_EINVAL, "field: no strategy uses it");
+    if (o->column_count > 0 && !columns)
+        return leat__fail(err, LEAT_EINVAL, "%s: no strategy and no condition uses columns", o->columns[0]);
+    for (uint32_t i = 0; i < o->column_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (leat__pack_spare_input(o->columns[i], o->columns[k], NULL) != 0)
+                return leat__fail(err, LEAT_EINVAL, "%s: these columns are named twice", o->columns[i]);
+    return 0;
+}
+
 static int check_strategy(leat__selecting *s, const leat_select_strategy *of,
                           leat_error *err)
 {
@@ -37,9 +71,6 @@ static int check_strategy(leat__selecting *s, const leat_select_strategy *of,
     if (!name) return leat__fail(err, LEAT_EINVAL, "%u is not a strategy", of->kind);
     const bool changes =
         of->kind == LEAT_SELECT_DIVERSITY || of->kind == LEAT_SELECT_BALANCE;
-    const bool vectors = of->kind == LEAT_SELECT_DIVERSITY ||
-                         of->kind == LEAT_SELECT_SIMILARITY ||
-                         of->kind == LEAT_SELECT_TYPICALITY;
     if (!(of->strength >= -16 && of->strength <= 16) || (changes && of->strength < 0))
         return leat__fail(err, LEAT_EINVAL,
                           "%s: a strength of %g is not between %d and 16", name,
@@ -48,7 +79,7 @@ static int check_strategy(leat__selecting *s, const leat_select_strategy *of,
         return leat__fail(err, LEAT_EINVAL,
                           "%s: a least distance of %g is not between 0 and 2", name,
                           of->least);
-    if (vectors && !leat__select_vectors_of(s, of))
+    if (takes_vectors(of) && !leat__select_vectors_of(s, of))
         return leat__fail(err, LEAT_EINVAL, "%s needs embeddings: a pack of leat embed",
                           name);
     if (of->kind == LEAT_SELECT_SIMILARITY && !of->query)
@@ -98,6 +129,7 @@ int leat__select_check(leat__selecting *s, leat_error *err)
         return leat__fail(err, LEAT_EINVAL,
                           "diversity needs an end: count, share or a least distance");
     LEAT_TRY(leat__pack_spare_input(o->output, o->pack, err));
+    LEAT_TRY(leat__pack_spare_input(o->output, o->previous, err));
     LEAT_TRY(leat__pack_spare_input(o->output, o->vectors, err));
     for (uint32_t i = 0; i < o->column_count; i++)
         LEAT_TRY(leat__pack_spare_input(o->output, o->columns[i], err));
@@ -105,6 +137,7 @@ int leat__select_check(leat__selecting *s, leat_error *err)
         LEAT_TRY(leat__pack_spare_input(o->output, o->strategies[i].vectors, err));
         LEAT_TRY(leat__pack_spare_input(o->output, o->strategies[i].query, err));
     }
+    LEAT_TRY(check_use(o, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
     if (exists && !o->replace)
         return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
@@ -113,12 +146,12 @@ int leat__select_check(leat__selecting *s, leat_error *err)
 
 /* ---- plan ---- */
 
-static int vectors_size(const char *path, uint64_t *rows, size_t *dim, leat_error *err)
+static int vectors_size(const char *path, const char *name, uint64_t *rows, size_t *dim, leat_error *err)
 {
     leat_pack *pack = NULL;
     uint32_t field = 0;
     LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
-    int rc = leat__vectors_field(pack, &field, err);
+    int rc = leat__vectors_field(pack, name, &field, err);
     *dim = rc == 0 ? leat__vectors_dim(pack, field) : 0;
     *rows = leat_pack_count(pack);
     leat_pack_close(&pack);
@@ -135,13 +168,12 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
         uint64_t query = 0;
         need += of->kind == LEAT_SELECT_BALANCE ? s->rows * (8 + 4 + 16) : s->rows * 8;
         if (of->kind == LEAT_SELECT_SIMILARITY) {
-            LEAT_TRY(vectors_size(of->query, &rows, &dim, err));
+            LEAT_TRY(vectors_size(of->query, leat__select_field_of(s, of), &rows, &dim, err));
             query = rows * dim * sizeof(float);
         }
-        if (of->kind != LEAT_SELECT_SIMILARITY && of->kind != LEAT_SELECT_DIVERSITY &&
-            of->kind != LEAT_SELECT_TYPICALITY)
-            continue;
-        LEAT_TRY(vectors_size(leat__select_vectors_of(s, of), &rows, &dim, err));
+        if (!takes_vectors(of)) continue;
+        LEAT_TRY(vectors_size(leat__select_vectors_of(s, of), leat__select_field_of(s, of), &rows, &dim,
+                              err));
         vectors = LEAT_MAX(vectors, rows * dim * sizeof(float) + query);
         if (of == s->diversity) own = dim;
     }
@@ -243,6 +275,7 @@ void leat__select_json(const leat_select_stats *st, leat__buf *out)
     leat__json_ku64(&j, "round", st->round);
     leat__json_ku64(&j, "excluded", st->excluded);
     leat__json_ku64(&j, "near", st->near);
+    leat__json_ku64(&j, "unknown", st->unknown);
     leat__json_ku64(&j, "distances", st->distances);
     leat__json_kdouble(&j, "last_distance", st->last_distance);
     leat__json_ku64(&j, "plan_memory", st->plan_memory);

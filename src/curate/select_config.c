@@ -131,11 +131,13 @@ enum {
     K_DISTRIBUTION,
     K_NEIGHBOURS,
     K_SEED,
+    K_FIELD,
     K_COUNT
 };
 static const char *const strategy_keys[K_COUNT] = {
     "strategy", "embeddings",   "query",        "column",     "where",
-    "strength", "min_distance", "distribution", "neighbours", "seed"};
+    "strength", "min_distance", "distribution", "neighbours", "seed",
+    "field"};
 /* The kinds that have a key, one bit each. */
 #define OF(kind) (1u << LEAT_SELECT_##kind)
 static const uint32_t key_kinds[K_COUNT] = {
@@ -149,6 +151,7 @@ static const uint32_t key_kinds[K_COUNT] = {
     [K_DISTRIBUTION] = OF(BALANCE),
     [K_NEIGHBOURS] = OF(TYPICALITY),
     [K_SEED] = OF(RANDOM),
+    [K_FIELD] = OF(DIVERSITY) | OF(SIMILARITY) | OF(TYPICALITY),
 };
 
 static int find_key(leat__select_config *c, const yaml_node_t *key,
@@ -194,6 +197,7 @@ static int get_value(leat__select_config *c, leat_select_strategy *s, size_t key
     case K_QUERY: return get_text(c, name, value, &s->query, err);
     case K_COLUMN: return get_text(c, name, value, &s->column, err);
     case K_WHERE: return get_text(c, name, value, &s->where, err);
+    case K_FIELD: return get_text(c, name, value, &s->field, err);
     case K_STRENGTH:
         LEAT_TRY(get_number(c, name, value, -16, 16, &s->strength, err));
         return s->strength != 0 ? 0 : wrong(c, value, err, "must not be 0", name);
@@ -311,6 +315,7 @@ static int take_pair(leat__select_config *c, leat_select_opts *o,
     case 3: return get_columns(c, o, value, err);
     case 4: return fill_text(c, name, value, &o->previous, err);
     case 5: return fill_text(c, name, value, &o->where, err);
+    case 6: return fill_text(c, name, value, &o->field, err);
     default: return get_strategies(c, o, value, err);
     }
 }
@@ -318,7 +323,7 @@ static int take_pair(leat__select_config *c, leat_select_opts *o,
 static int take_document(leat__select_config *c, leat_select_opts *o, leat_error *err)
 {
     static const char *const keys[] = {"count",    "share", "embeddings", "with",
-                                       "previous", "where", "strategies"};
+                                       "previous", "where", "field",      "strategies"};
     const leat_select_opts given = *o;
     bool seen[LEAT_COUNT(keys)] = {false};
     const yaml_node_t *root = yaml_document_get_root_node(&c->doc);
@@ -337,6 +342,20 @@ static int take_document(leat__select_config *c, leat_select_opts *o, leat_error
     return 0;
 }
 
+/* Only one document is read: a second one would be ignored. */
+static int refuse_more(const leat__select_config *c, yaml_parser_t *parser, leat_error *err)
+{
+    yaml_document_t next;
+    if (!yaml_parser_load(parser, &next))
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: %s", c->name, parser->problem_mark.line + 1,
+                          parser->problem ? parser->problem : "not YAML");
+    const bool more = yaml_document_get_root_node(&next) != NULL;
+    const size_t line = next.start_mark.line + 1;
+    yaml_document_delete(&next);
+    if (!more) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s:%zu: a second document begins here: give one", c->name, line);
+}
+
 static int parse(leat__select_config *c, const char *text, leat_error *err)
 {
     yaml_parser_t parser;
@@ -353,6 +372,7 @@ static int parse(leat__select_config *c, const char *text, leat_error *err)
         rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: %s", c->name,
                         parser.problem_mark.line + 1,
                         parser.problem ? parser.problem : "not YAML");
+    else rc = refuse_more(c, &parser, err);
     yaml_parser_delete(&parser);
     return rc;
 }

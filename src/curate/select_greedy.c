@@ -6,6 +6,7 @@
  */
 #include "curate/select_greedy.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ typedef struct heap {
 typedef struct best {
     uint64_t row;
     uint32_t group;
-    double score;
+    double score; /* a logarithm, as below */
     uint64_t distances;
 } best;
 
@@ -36,18 +37,18 @@ typedef struct greedy {
     void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
     float *near;    /* squared distance to the nearest chosen row, of those seen */
     uint32_t *seen; /* chosen rows that it was compared with */
-    double *bound;  /* upper bound of the score, without the factor of the group */
+    double *bound;  /* logarithm of the upper bound of the score, without the factor of the group */
     float *centres; /* vectors of the chosen rows */
     uint64_t centre_count, centre_room;
     uint32_t groups; /* of all balances together */
     uint32_t *of;    /* group of each row; NULL when there is one */
     uint32_t *first; /* a row of each group: its groups in the balances */
-    double *factor;  /* of each group, for the current choice */
+    double *factor;  /* logarithm, of each group, for the current choice */
     uint32_t *rows;  /* memory of all heaps */
     heap *heaps;     /* by member, then group */
     best *found;     /* by member */
     uint32_t members;
-    _Atomic uint64_t reached; /* bits of the highest exact score of this choice */
+    _Atomic uint64_t reached; /* the highest exact score of this choice, as bits in its order */
 } greedy;
 
 uint64_t leat__greedy_bytes(uint64_t rows, uint64_t centres, size_t dim)
@@ -57,26 +58,21 @@ uint64_t leat__greedy_bytes(uint64_t rows, uint64_t centres, size_t dim)
 
 /* ---- scores ---- */
 
-static double power(double x, double by)
-{
-    return by == 1 ? x : pow(x, by);
-}
-
 static double value_of(const greedy *s, uint32_t row)
 {
     const leat__greedy *g = s->g;
-    const double weight = g->weight ? g->weight[row] : 1;
-    return g->vectors ? weight * power(sqrt((double)s->near[row]), g->diversity) : weight;
+    const double weight = g->weight ? g->weight[row] : 0;
+    return g->vectors ? weight + g->diversity * 0.5 * log2((double)s->near[row]) : weight;
 }
 
 static double factor_of(const greedy *s, uint32_t group)
 {
     const leat__greedy *g = s->g;
-    double factor = 1;
+    double factor = 0;
     for (uint32_t b = 0; b < g->balances; b++) {
         const leat__balance *x = &g->balance[b];
         const uint32_t at = x->of[s->first[group]];
-        factor *= power(x->want[at] / ((double)x->have[at] + 0.5), x->strength);
+        factor += x->strength * log2(x->want[at] / ((double)x->have[at] + 0.5));
     }
     return factor;
 }
@@ -135,19 +131,33 @@ static bool catch_up(const greedy *s, const heap *h, uint32_t row, double limit,
     return s->seen[row] == s->centre_count;
 }
 
-static double reached(const greedy *s)
+#define SIGN (UINT64_C(1) << 63)
+
+/* Whole numbers in the order of the doubles. */
+static uint64_t ordered(double score)
 {
-    const uint64_t bits = atomic_load_explicit(&s->reached, memory_order_relaxed);
+    uint64_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    return bits & SIGN ? ~bits : bits | SIGN;
+}
+
+static double unordered(uint64_t order)
+{
+    const uint64_t bits = order & SIGN ? order & ~SIGN : ~order;
     double score;
     memcpy(&score, &bits, sizeof score);
     return score;
 }
 
-/* Scores are not negative, so their bits have their order. */
+static double reached(const greedy *s)
+{
+    return unordered(atomic_load_explicit(&s->reached, memory_order_relaxed));
+}
+
 static void reach(greedy *s, double score)
 {
-    uint64_t bits, old = atomic_load_explicit(&s->reached, memory_order_relaxed);
-    memcpy(&bits, &score, sizeof bits);
+    const uint64_t bits = ordered(score);
+    uint64_t old = atomic_load_explicit(&s->reached, memory_order_relaxed);
     while (old < bits && !atomic_compare_exchange_weak(&s->reached, &old, bits)) {
     }
 }
@@ -160,9 +170,10 @@ static void search_heap(greedy *s, uint32_t member, uint32_t group, best *b)
     while (h->count > 0) {
         const uint32_t row = h->row[0];
         const double limit = reached(s);
-        if (s->bound[row] * factor < limit) return;
-        const bool whole = catch_up(
-            s, h, row, factor > 0 ? limit / factor * (1 - 1e-12) : 0, &b->distances);
+        if (s->bound[row] + factor < limit) return;
+        /* a little less, for rounding; NaN, which no bound is below, when both are -infinity */
+        const double least = limit - factor - 1e-12 * (fabs(limit) + fabs(factor));
+        const bool whole = catch_up(s, h, row, least, &b->distances);
         if (s->g->vectors && sqrt((double)s->near[row]) < s->g->min_distance) {
             s->g->state[row] = LEAT__ROW_NEAR;
             pop(s, h);
@@ -171,7 +182,7 @@ static void search_heap(greedy *s, uint32_t member, uint32_t group, best *b)
         s->bound[row] = value_of(s, row);
         sift_down(s, h, 0);
         if (!whole || h->row[0] != row) continue;
-        const double score = s->bound[row] * factor;
+        const double score = s->bound[row] + factor;
         if (b->row == NONE || score > b->score || (score == b->score && row < b->row)) {
             b->row = row;
             b->group = group;
@@ -218,6 +229,13 @@ static int choose(greedy *s, uint64_t row, leat_error *err)
     return add_centre(s, row, err);
 }
 
+/* The score itself. 0 stays 0: the row is equal to a chosen one, or its group has no share. */
+static double product(double logarithm)
+{
+    if (logarithm == -INFINITY) return 0;
+    return LEAT_MAX(LEAT_MIN(exp2(logarithm), DBL_MAX), DBL_MIN);
+}
+
 static int run_choices(greedy *s, leat_error *err)
 {
     leat__greedy *g = s->g;
@@ -227,7 +245,7 @@ static int run_choices(greedy *s, leat_error *err)
         uint32_t from = 0;
         for (uint32_t i = 0; i < s->groups; i++)
             s->factor[i] = factor_of(s, i);
-        atomic_store(&s->reached, 0);
+        atomic_store(&s->reached, ordered(-INFINITY));
         if (last >= ALONE) leat__crew_run(g->crew, search_member, s);
         for (uint32_t m = 0; m < s->members && last < ALONE; m++)
             search_member(s, m, s->members);
@@ -247,7 +265,7 @@ static int run_choices(greedy *s, leat_error *err)
         g->state[top.row] = LEAT__ROW_CHOSEN;
         pop(s, &s->heaps[(uint64_t)from * s->groups + top.group]);
         LEAT_TRY(choose(s, top.row, err));
-        if (g->take(g->cookie, top.row, top.score, distance) != 0)
+        if (g->take(g->cookie, top.row, product(top.score), distance) != 0)
             return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     }
     return 0;

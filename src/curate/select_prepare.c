@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "curate/neighbours.h"
 #include "curate/select_run.h"
 #include "pack/selection.h"
@@ -16,7 +17,8 @@
 
 #define NEIGHBOURS 20
 #define FLOOR                                                                            \
-    0.001 /* the lowest objective: a product must not become 0 for one bad number */
+    0.001 /* the lowest objective of a column: a product must not become 0 for one number */
+#define LEAST 1e-7 /* the lowest similarity: below what floats tell apart */
 
 const char *leat__select_where(const leat__selecting *s, uint32_t i)
 {
@@ -31,6 +33,11 @@ const char *leat__select_vectors_of(const leat__selecting *s,
                                     const leat_select_strategy *of)
 {
     return of->vectors ? of->vectors : s->opts.vectors;
+}
+
+const char *leat__select_field_of(const leat__selecting *s, const leat_select_strategy *of)
+{
+    return of->field ? of->field : s->opts.field;
 }
 
 /* ---- previous selection and thresholds ---- */
@@ -94,12 +101,11 @@ static int apply_thresholds(leat__selecting *s, leat_error *err)
 
 /* ---- objectives that do not change ---- */
 
+/* objective: above 0. Weights are logarithms. */
 static void weigh(leat__selecting *s, const leat_select_strategy *of, uint64_t row,
                   double objective)
 {
-    const double strength = of->strength != 0 ? of->strength : 1;
-    objective = LEAT_MAX(objective, FLOOR);
-    s->weight[row] *= strength == 1 ? objective : pow(objective, strength);
+    s->weight[row] += (of->strength != 0 ? of->strength : 1) * log2(objective);
 }
 
 static int add_weights(leat__selecting *s, const leat_select_strategy *of, double *value,
@@ -112,13 +118,16 @@ static int add_weights(leat__selecting *s, const leat_select_strategy *of, doubl
         low = LEAT_MIN(low, value[i]);
         high = LEAT_MAX(high, value[i]);
     }
-    const double range = high - low;
+    const double by = isfinite(high - low) ? 1 : 0.5; /* the range itself may be too large for a double */
+    const double range = high * by - low * by;
     for (uint64_t i = 0; i < s->rows; i++) {
         if (s->state[i] != LEAT__ROW_OPEN) continue;
-        if (!isfinite(value[i])) weigh(s, of, i, FLOOR);
-        else
-            weigh(s, of, i,
-                  range > 0 && isfinite(range) ? FLOOR + (value[i] - low) / range : 1);
+        if (isfinite(value[i])) {
+            weigh(s, of, i, range > 0 ? FLOOR + (value[i] * by - low * by) / range : 1);
+            continue;
+        }
+        s->state[i] = LEAT__ROW_UNKNOWN;
+        s->stats.unknown++;
     }
     return 0;
 }
@@ -133,17 +142,21 @@ static void add_random(leat__selecting *s, const leat_select_strategy *of, doubl
     }
 }
 
-/* Reads the vectors at `path`, unless they are those read last. */
-static int want_vectors(leat__selecting *s, const char *path, leat_error *err)
+/* Reads the vectors of a strategy, unless they are those read last. */
+static int want_vectors(leat__selecting *s, const leat_select_strategy *of, leat_error *err)
 {
     leat_pack *pack = NULL;
-    if (s->vectors_path && strcmp(s->vectors_path, path) == 0) return 0;
+    const char *path = leat__select_vectors_of(s, of), *field = leat__select_field_of(s, of);
+    if (leat__str_eq(s->vectors_path, path) && leat__str_eq(s->vectors_field, field)) return 0;
     leat__vectors_reset(&s->vectors);
     s->vectors_path = NULL;
     LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
     int rc = leat__pack_match_rows(pack, s->sheets.pack[0], err);
-    if (rc == 0) rc = leat__vectors_read(&s->vectors, pack, err);
-    if (rc == 0) s->vectors_path = path;
+    if (rc == 0) rc = leat__vectors_read(&s->vectors, pack, field, err);
+    if (rc == 0) {
+        s->vectors_path = path;
+        s->vectors_field = field;
+    }
     leat_pack_close(&pack);
     return rc;
 }
@@ -178,9 +191,9 @@ static int add_similarity(leat__selecting *s, const leat_select_strategy *of,
 {
     leat_pack *pack = NULL;
     leat__vectors query = {0};
-    LEAT_TRY(want_vectors(s, leat__select_vectors_of(s, of), err));
+    LEAT_TRY(want_vectors(s, of, err));
     LEAT_TRY(leat_pack_open(&pack, of->query, NULL, err));
-    int rc = leat__vectors_read(&query, pack, err);
+    int rc = leat__vectors_read(&query, pack, leat__select_field_of(s, of), err);
     leat_pack_close(&pack);
     if (rc == 0 && query.count == 0)
         rc = leat__fail(err, LEAT_EINVAL, "%s: has no rows", of->query);
@@ -191,7 +204,7 @@ static int add_similarity(leat__selecting *s, const leat_select_strategy *of,
         comparing c = {s, &query, value};
         leat__crew_run(s->crew, compare_rows, &c);
         for (uint64_t i = 0; i < s->rows; i++)
-            weigh(s, of, i, value[i]);
+            weigh(s, of, i, LEAT_MAX(value[i], LEAST));
     }
     leat__vectors_reset(&query);
     return rc;
@@ -219,7 +232,7 @@ static int add_typicality(leat__selecting *s, const leat_select_strategy *of,
                           double *value, leat_error *err)
 {
     double nearest = LEAT__SELECT_FAR;
-    LEAT_TRY(want_vectors(s, leat__select_vectors_of(s, of), err));
+    LEAT_TRY(want_vectors(s, of, err));
     comparing c = {s, NULL, value};
     const leat__neighbours n = {.vectors = &s->vectors,
                                 .k = of->neighbours ? of->neighbours : NEIGHBOURS,
@@ -366,15 +379,17 @@ int leat__select_prepare(leat__selecting *s, leat_error *err)
     if (!s->state || !s->weight || !s->order || !s->round || !s->score || !s->distance)
         return leat__fail_nomem(err, n * 41, "rows");
     for (uint64_t i = 0; i < s->rows; i++) {
-        s->weight[i] = 1;
+        s->weight[i] = 0;
         s->order[i] = s->round[i] = -1;
     }
     LEAT_TRY(open_previous(s, err));
     LEAT_TRY(apply_thresholds(s, err));
-    for (uint32_t k = 0; k < s->opts.strategy_count; k++)
-        LEAT_TRY(add_strategy(s, k, err));
-    return s->diversity ? want_vectors(s, leat__select_vectors_of(s, s->diversity), err)
-                        : 0;
+    /* Weights first: they leave rows out, which balance does not count. */
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t k = 0; k < s->opts.strategy_count; k++)
+            if ((s->opts.strategies[k].kind == LEAT_SELECT_WEIGHTS) == (pass == 0))
+                LEAT_TRY(add_strategy(s, k, err));
+    return s->diversity ? want_vectors(s, s->diversity, err) : 0;
 }
 
 void leat__select_forget(leat__selecting *s)

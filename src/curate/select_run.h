@@ -23,7 +23,7 @@ typedef struct leat__selecting {
     double *weight;
     /* The vectors read last, and their path: strategies may share them. */
     leat__vectors vectors;
-    const char *vectors_path;
+    const char *vectors_path, *vectors_field;
     const leat_select_strategy *diversity; /* or NULL */
     leat__balance balance[LEAT__SELECT_STRATEGIES];
     uint32_t balances;
@@ -51,6 +51,8 @@ const char *leat__select_where(const leat__selecting *s, uint32_t i);
 /* The pack with the vectors of a strategy. */
 const char *leat__select_vectors_of(const leat__selecting *s,
                                     const leat_select_strategy *of);
+/* Their field; NULL: the only one. */
+const char *leat__select_field_of(const leat__selecting *s, const leat_select_strategy *of);
 
 void leat__select_json(const leat_select_stats *stats, leat__buf *out);
 

@@ -2,7 +2,7 @@
  *
  * The columns of a selection: a pack with the rows and keys of the one selected from.
  */
-#include <stdio.h>
+#include <math.h>
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -17,15 +17,11 @@ enum { F_SELECTED, F_ORDER, F_ROUND, F_SCORE, F_DISTANCE, F_REASON, F_COUNT };
 static void describe(const leat__selecting *s, leat__buf *out)
 {
     leat__json j;
-    char hex[24];
-    leat_pack_info info = {.struct_size = sizeof info};
-    (void)leat_pack_info_read(s->sheets.pack[0], &info, sizeof info);
-    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)info.fingerprint);
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_kstr(&j, "kind", "leat select 1");
     leat__json_kstr(&j, "pack", leat__path_base(s->opts.pack));
-    leat__json_kstr(&j, "fingerprint", hex);
+    leat__pack_describe(s->sheets.pack[0], &j);
     leat__json_key(&j, "strategies");
     leat__json_array(&j);
     for (uint32_t i = 0; i < s->opts.strategy_count; i++)
@@ -53,7 +49,7 @@ static int create(const leat__selecting *s, leat_packer **packer, leat_error *er
     o.replace = s->opts.replace;
     o.no_sync = s->opts.no_sync;
     int rc = leat__buf_status(&provenance) == 0
-                 ? leat_packer_open(packer, s->opts.output, &o, err)
+                 ? leat__packer_open_once(packer, s->opts.output, &o, err)
                  : leat__fail_nomem(err, provenance.len, "provenance");
     leat__buf_reset(&provenance);
     return rc;
@@ -74,6 +70,16 @@ static void explain_chosen(const leat__selecting *s, uint64_t row, leat__buf *ou
     if (out->len == 0) leat__buf_puts(out, "meets all conditions");
 }
 
+static void explain_unknown(const leat__selecting *s, uint64_t row, leat__buf *out)
+{
+    for (uint32_t k = 0; k < s->opts.strategy_count; k++)
+        if (s->opts.strategies[k].kind == LEAT_SELECT_WEIGHTS && s->shown[k] && !isfinite(s->shown[k][row])) {
+            leat__buf_printf(out, "%s is %s", s->opts.strategies[k].column,
+                             isnan(s->shown[k][row]) ? "not a number" : "infinite");
+            return;
+        }
+}
+
 static void explain(const leat__selecting *s, uint64_t row, leat__buf *out)
 {
     leat__buf_clear(out);
@@ -84,6 +90,7 @@ static void explain(const leat__selecting *s, uint64_t row, leat__buf *out)
     case LEAT__ROW_NEAR:
         leat__buf_printf(out, "nearer than %g to a selected row", s->diversity->least);
         break;
+    case LEAT__ROW_UNKNOWN: explain_unknown(s, row, out); break;
     default:
         leat__buf_printf(out, "does not meet %s",
                          leat__select_where(s, s->state[row] - LEAT__ROW_OUT));

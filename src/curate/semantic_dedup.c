@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
@@ -134,7 +135,8 @@ static int by_similarity(const void *x, const void *y)
 static int remove_share(deduping *d, leat_error *err)
 {
     const uint64_t n = d->store.count;
-    const uint64_t most = n - (uint64_t)(d->opts.keep_share * (double)n + 0.5);
+    d->stats.asked = (uint64_t)(d->opts.keep_share * (double)n + 0.5);
+    const uint64_t most = n - d->stats.asked;
     scored *all = LEAT_NEW_ARRAY(CURATE, scored, LEAT_MAX(n, 1));
     if (!all) return leat__fail_nomem(err, n * sizeof *all, "similarities");
     for (uint64_t i = 0; i < n; i++)
@@ -164,6 +166,11 @@ static int decide(deduping *d, leat_error *err)
     for (uint64_t i = 0; i < n; i++)
         d->stats.removed += d->removed[i];
     d->stats.kept = n - d->stats.removed;
+    if (d->opts.keep_share > 0 && d->stats.kept > d->stats.asked)
+        leat__log(&d->opts.log, LEAT_LOG_WARN,
+                  "keep share %g asks for %llu rows, but each of the %u clusters keeps one: fewer clusters "
+                  "remove more",
+                  d->opts.keep_share, (unsigned long long)d->stats.asked, d->s.clusters);
     return 0;
 }
 
@@ -188,12 +195,23 @@ static int create(const deduping *d, leat_packer **packer, leat_error *err)
         [F_DUPLICATE_OF] = {.name = "duplicate_of", .type = LEAT_FIELD_INT},
         [F_SIMILARITY] = {.name = "similarity", .type = LEAT_FIELD_FLOAT}};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    leat__buf provenance;
+    leat__json j;
+    leat__buf_init(&provenance, LEAT__MEM_CURATE, 16u << 20);
+    leat__json_init(&j, &provenance, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "kind", "leat dedup semantic 1");
+    leat__pack_pass_on(d->store.pack, &j);
+    leat__json_end(&j);
     o.fields = fields;
     o.field_count = F_COUNT;
-    o.provenance = "{\"kind\":\"leat dedup semantic 1\"}";
+    o.provenance = leat__buf_str(&provenance);
     o.replace = d->opts.replace;
     o.no_sync = d->opts.no_sync;
-    return leat_packer_open(packer, d->opts.output, &o, err);
+    int rc = leat__buf_status(&provenance) == 0 ? leat__packer_open_once(packer, d->opts.output, &o, err)
+                                                : leat__fail_nomem(err, provenance.len, "provenance");
+    leat__buf_reset(&provenance);
+    return rc;
 }
 
 static int write_rows(deduping *d, leat_packer *packer, leat__buf *key, leat_error *err)
@@ -240,7 +258,7 @@ static int size_of(deduping *d, uint64_t *rows, size_t *dim, leat_error *err)
     leat_pack *pack = NULL;
     uint32_t field = 0;
     LEAT_TRY(leat_pack_open(&pack, d->opts.input, NULL, err));
-    int rc = leat__vectors_field(pack, &field, err);
+    int rc = leat__vectors_field(pack, d->opts.field, &field, err);
     *rows = leat_pack_count(pack);
     *dim = rc == 0 ? leat__vectors_dim(pack, field) : 0;
     leat_pack_close(&pack);
@@ -260,7 +278,7 @@ static int run(deduping *d, leat_error *err)
         (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(s->clusters, 1), LEAT_MAX(rows, 1));
     LEAT_TRY(plan(d, rows, dim, err));
     LEAT_TRY(leat__crew_open(&d->crew, d->opts.threads, err));
-    LEAT_TRY(leat__vector_store_open(&d->store, d->opts.input, d->whole, d->crew, err));
+    LEAT_TRY(leat__vector_store_open(&d->store, d->opts.input, d->opts.field, d->whole, d->crew, err));
     s->store = &d->store;
     s->crew = d->crew;
     s->keep = d->opts.keep;
@@ -324,6 +342,7 @@ void leat__dedup_semantic_json(const leat_dedup_semantic_stats *st, leat__buf *o
     leat__json_ku64(&j, "samples", st->samples);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "removed", st->removed);
+    leat__json_ku64(&j, "asked", st->asked);
     leat__json_kdouble(&j, "threshold", st->threshold);
     leat__json_ku64(&j, "clusters", st->clusters);
     leat__json_ku64(&j, "largest", st->largest);

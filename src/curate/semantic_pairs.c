@@ -34,30 +34,68 @@ static int sample_rows(leat__semantic *s, uint64_t sample, leat__vectors *v,
     return rc;
 }
 
+typedef struct clustering {
+    leat__semantic *s;
+    leat__kmeans k;
+    double *sum; /* of the rows of each centre */
+    uint32_t *members;
+} clustering;
+
+enum { ASSIGN, MEASURE, PASSES };
+
+/* Assigns a chunk of rows to clusters and adds them up; or measures their distance to the mean. */
+static void take_chunk(clustering *c, int pass, const leat__vectors *v, uint64_t at)
+{
+    leat__semantic *s = c->s;
+    if (pass == MEASURE) {
+        leat__kmeans_measure(&c->k, v, s->cluster + at, s->distance + at, s->crew);
+        return;
+    }
+    leat__kmeans_assign(&c->k, v, s->cluster + at, s->distance + at, s->crew);
+    if (s->keep != LEAT_KEEP_SIMILAR_FIRST)
+        leat__kmeans_add(&c->k, v, s->cluster + at, c->sum, c->members, s->crew);
+}
+
+/* The clusters are found on a sample; distances are those to the mean of all rows of a cluster, which only
+ * some orders need. */
+static int pass_rows(clustering *c, uint64_t chunk, leat_error *err)
+{
+    leat__semantic *s = c->s;
+    const int passes = s->keep == LEAT_KEEP_SIMILAR_FIRST ? MEASURE : PASSES;
+    leat__vectors v = {.dim = s->store->dim};
+    v.row = leat__alloc_array(LEAT__MEM_CURATE, chunk, v.dim * sizeof(float));
+    c->sum = leat__zalloc_array(LEAT__MEM_CURATE, c->k.count, v.dim * sizeof *c->sum);
+    c->members = LEAT_NEW_ARRAY(CURATE, uint32_t, c->k.count);
+    int rc = v.row && c->sum && c->members
+                 ? 0
+                 : leat__fail_nomem(err, chunk * v.dim * sizeof(float), "rows");
+    for (int pass = 0; rc == 0 && pass < passes; pass++) {
+        for (uint64_t at = 0; rc == 0 && at < s->store->count; at += v.count) {
+            v.count = LEAT_MIN(chunk, s->store->count - at);
+            rc = leat__vector_store_get(s->store, NULL, at, v.count, v.row, err);
+            if (rc == 0) take_chunk(c, pass, &v, at);
+            if (rc == 0 && s->tell(s->cookie, (at + v.count) / 2, s->store->count) != 0)
+                rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        }
+        if (pass == ASSIGN) leat__kmeans_move(&c->k, c->sum);
+    }
+    leat__vectors_reset(&v);
+    leat__free(c->sum);
+    leat__free(c->members);
+    return rc;
+}
+
 int leat__semantic_cluster(leat__semantic *s, uint64_t sample, uint64_t chunk,
                            leat_error *err)
 {
     leat__vectors v = {0};
-    leat__kmeans k = {0};
+    clustering c = {.s = s};
     int rc = sample_rows(s, LEAT_MIN(sample, s->store->count), &v, err);
-    if (rc == 0) rc = leat__kmeans_train(&k, &v, s->clusters, s->crew, err);
+    if (rc == 0) rc = leat__kmeans_train(&c.k, &v, s->clusters, s->crew, err);
     leat__vectors_reset(&v);
-    if (rc == 0) {
-        s->clusters = k.count;
-        v.dim = s->store->dim;
-        v.row = leat__alloc_array(LEAT__MEM_CURATE, chunk, v.dim * sizeof(float));
-        if (!v.row) rc = leat__fail_nomem(err, chunk * v.dim * sizeof(float), "rows");
-    }
-    for (uint64_t at = 0; rc == 0 && at < s->store->count; at += v.count) {
-        v.count = LEAT_MIN(chunk, s->store->count - at);
-        rc = leat__vector_store_get(s->store, NULL, at, v.count, v.row, err);
-        if (rc == 0)
-            leat__kmeans_assign(&k, &v, s->cluster + at, s->distance + at, s->crew);
-        if (rc == 0 && s->tell(s->cookie, (at + v.count) / 2, s->store->count) != 0)
-            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
-    }
-    leat__vectors_reset(&v);
-    leat__kmeans_reset(&k);
+    if (rc == 0) s->clusters = c.k.count;
+    if (rc == 0) rc = pass_rows(&c, chunk, err);
+    leat__kmeans_reset(&c.k);
     return rc;
 }
 

@@ -19,14 +19,14 @@ typedef struct fetching {
     leat_error *errs; /* of each member */
 } fetching;
 
-int leat__vector_store_open(leat__vector_store *s, const char *path, bool keep,
+int leat__vector_store_open(leat__vector_store *s, const char *path, const char *field, bool keep,
                             leat__crew *crew, leat_error *err)
 {
     int rc;
     memset(s, 0, sizeof *s);
     s->crew = crew;
     LEAT_GO(rc, out, leat_pack_open(&s->pack, path, NULL, err));
-    LEAT_GO(rc, out, leat__vectors_field(s->pack, &s->field, err));
+    LEAT_GO(rc, out, leat__vectors_field(s->pack, field, &s->field, err));
     s->count = leat_pack_count(s->pack);
     s->dim = leat__vectors_dim(s->pack, s->field);
     if (s->count >= UINT32_MAX)
@@ -34,7 +34,7 @@ int leat__vector_store_open(leat__vector_store *s, const char *path, bool keep,
             rc, out,
             leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", path, UINT32_MAX - 1));
     if (keep) {
-        rc = leat__vectors_read(&s->whole, s->pack, err);
+        rc = leat__vectors_read(&s->whole, s->pack, field, err);
     } else {
         const uint32_t members = leat__crew_size(crew);
         s->sample = LEAT_NEW_ARRAY(CURATE, leat_sample *, members);

@@ -22,8 +22,8 @@ typedef struct leat__vector_store {
     uint32_t field;
 } leat__vector_store;
 
-/* keep: read all rows into memory now. */
-int leat__vector_store_open(leat__vector_store *s, const char *path, bool keep,
+/* field: as in leat__vectors_field; keep: read all rows into memory now. */
+int leat__vector_store_open(leat__vector_store *s, const char *path, const char *field, bool keep,
                             leat__crew *crew, leat_error *err) LEAT_MUST_CHECK;
 void leat__vector_store_close(leat__vector_store *s);
 

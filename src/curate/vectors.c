@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -21,26 +22,38 @@ static bool is_vector(const leat_field *f)
             f->dtype == LEAT_DTYPE_F64);
 }
 
-int leat__vectors_field(const leat_pack *pack, uint32_t *field, leat_error *err)
+static int wrong_field(const leat_pack *pack, const char *name, leat_error *err)
 {
-    static const char *const names[] = {"vector", "logits"};
+    leat__buf list;
     uint32_t found = 0;
-    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
-        const int at = leat_pack_field_find(pack, names[i]);
-        if (at < 0 || !is_vector(leat_pack_field(pack, (uint32_t)at))) continue;
-        *field = (uint32_t)at;
-        return 0;
-    }
+    int rc;
+    leat__buf_init(&list, LEAT__MEM_CURATE, 1u << 16);
     for (uint32_t f = 0; f < leat_pack_field_count(pack); f++)
-        if (is_vector(leat_pack_field(pack, f))) {
-            *field = f;
-            found++;
-        }
-    if (found == 1) return 0;
-    return leat__fail(err, LEAT_EINVAL,
-                      found ? "%s: has several fields of vectors, none called 'vector'"
-                            : "%s: has no field of vectors (leat embed writes them)",
-                      leat_pack_path(pack));
+        if (is_vector(leat_pack_field(pack, f)))
+            leat__buf_printf(&list, "%s%s", found++ ? ", " : "", leat_pack_field(pack, f)->name);
+    if (found == 0)
+        rc = leat__fail(err, LEAT_EINVAL, "%s: has no field of vectors (leat embed writes them)",
+                        leat_pack_path(pack));
+    else if (name)
+        rc = leat__fail(err, LEAT_EINVAL, "%s: '%s' is not a field of vectors; there is %s",
+                        leat_pack_path(pack), name, leat__buf_str(&list));
+    else
+        rc = leat__fail(err, LEAT_EINVAL, "%s: has several fields of vectors (%s): name the field",
+                        leat_pack_path(pack), leat__buf_str(&list));
+    leat__buf_reset(&list);
+    return rc;
+}
+
+int leat__vectors_field(const leat_pack *pack, const char *name, uint32_t *field, leat_error *err)
+{
+    uint32_t found = 0;
+    for (uint32_t f = 0; f < leat_pack_field_count(pack); f++) {
+        const leat_field *is = leat_pack_field(pack, f);
+        if (!is_vector(is) || (name && strcmp(name, is->name) != 0)) continue;
+        *field = f;
+        found++;
+    }
+    return found == 1 ? 0 : wrong_field(pack, name, err);
 }
 
 size_t leat__vectors_dim(const leat_pack *pack, uint32_t field)
@@ -108,14 +121,14 @@ int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack
     return 0;
 }
 
-int leat__vectors_read(leat__vectors *v, leat_pack *pack, leat_error *err)
+int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat_error *err)
 {
     leat_sample *s = NULL;
     uint32_t field = 0;
     size_t bytes;
     int rc = 0;
     memset(v, 0, sizeof *v);
-    LEAT_TRY(leat__vectors_field(pack, &field, err));
+    LEAT_TRY(leat__vectors_field(pack, name, &field, err));
     v->count = leat_pack_count(pack);
     v->length = (size_t)leat_pack_field(pack, field)->shape[0];
     v->dim = leat__vectors_dim(pack, field);

@@ -17,9 +17,9 @@ typedef struct leat__vectors {
     float *row; /* count * dim */
 } leat__vectors;
 
-/* The field with vectors: 'vector', 'logits', or the only array of floats with one
- * dimension. */
-int leat__vectors_field(const leat_pack *pack, uint32_t *field,
+/* The field with vectors (arrays of floats with one dimension): the one called `name`, or for NULL the only
+ * one. */
+int leat__vectors_field(const leat_pack *pack, const char *name, uint32_t *field,
                         leat_error *err) LEAT_MUST_CHECK;
 /* Length of a vector of that field, with the padding. */
 size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
@@ -27,8 +27,8 @@ size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
 /* One row to `to`, which has room for `dim` numbers. */
 int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
                            size_t dim, leat_error *err) LEAT_MUST_CHECK;
-/* Reads all rows. A value that is not finite is LEAT_EDATA and names its row. */
-int leat__vectors_read(leat__vectors *v, leat_pack *pack,
+/* Reads all rows of a field. A value that is not finite is LEAT_EDATA and names its row. */
+int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__vectors_reset(leat__vectors *v);
 

@@ -23,7 +23,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -36,6 +35,7 @@
 #include "ingest/left_out.h"
 #include "ingest/merge.h"
 #include "ingest/pack_tables.h"
+#include "ingest/settings.h"
 #include "ingest/source.h"
 #include "ingest/stage.h"
 #include "ingest/where.h"
@@ -228,67 +228,6 @@ static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *er
 
 /* ---- settings ---- */
 
-static void describe_settings(const ingest *in, leat__json *j)
-{
-    const leat_ingest_opts *o = in->opts;
-    static const char *const modes[] = {"auto", "keep", "tiled", "raw", "mix"};
-    leat__json_kstr(j, "images", modes[in->plan.images]);
-    if (in->plan.images == LEAT_IMAGES_MIX) leat__json_kdouble(j, "mix_raw", in->plan.mix_raw);
-    if (in->plan.images == LEAT_IMAGES_TILED && o->fast_tiles)
-        leat__json_kstr(j, "tiles", "fast");
-    if (o->max_side) leat__json_ku64(j, "max_side", o->max_side);
-    if (o->quality) leat__json_ku64(j, "quality", o->quality);
-    if (o->frames) leat__json_kstr(j, "frames", "all");
-    leat__json_kbool(j, "checked", !o->trust);
-    leat__json_kstr(j, "on_error", o->skip_errors ? "skip" : "fail");
-    if (o->shuffle) leat__json_ku64(j, "shuffle", o->shuffle_seed);
-    if (o->where) leat__json_kstr(j, "where", o->where);
-    if (o->members) leat__json_kstr(j, "members", o->members);
-    if (o->defaults) leat__json_kstr(j, "defaults", o->defaults);
-    if (o->infer) leat__json_ku64(j, "infer", o->infer);
-}
-
-/* {"kind":…,"names":[…],"settings":{…}}: names without folders, so that a copy of the same data
- * elsewhere gives the same pack. */
-static int make_provenance(const ingest *in, leat__buf *out, leat_error *err)
-{
-    leat__json j;
-    leat__json_init(&j, out, 0);
-    leat__json_object(&j);
-    leat__json_kstr(&j, "kind", in->source->ops->kind);
-    leat__json_key(&j, "names");
-    leat__json_array(&j);
-    for (uint32_t i = 0; i < in->opts->source_count; i++) {
-        const char *path = in->opts->sources[i];
-        size_t len = leat__source_name_len(path);
-        while (len > 1 && path[len - 1] == '/') len--;
-        size_t at = len;
-        while (at > 0 && path[at - 1] != '/') at--;
-        leat__json_strn(&j, path + at, len - at);
-    }
-    leat__json_end(&j);
-    leat__json_key(&j, "settings");
-    leat__json_object(&j);
-    describe_settings(in, &j);
-    leat__json_end(&j);
-    leat__json_end(&j);
-    return leat__buf_status(out) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");
-}
-
-/* Resume requires the same sources and settings. */
-static uint64_t identity_of(const ingest *in, const leat__buf *provenance)
-{
-    const leat_ingest_opts *o = in->opts;
-    uint64_t h = leat__hash64(provenance->data, provenance->len, 0);
-    for (uint32_t i = 0; i < o->source_count; i++)
-        h = leat__hash64(o->sources[i], leat__source_name_len(o->sources[i]), h);
-    if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
-    if (o->select) h = leat__hash64(o->select, strlen(o->select), h);
-    uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_work,
-                          o->max_sample_bytes, o->merge};
-    return leat__hash64(numbers, sizeof numbers, h);
-}
-
 static int make_plan(ingest *in, leat_error *err)
 {
     const leat_ingest_opts *o = in->opts;
@@ -330,14 +269,14 @@ static int open_packer(ingest *in, leat_error *err)
     int rc;
     leat__buf_init(&provenance, LEAT__MEM_INGEST, 1u << 20);
     LEAT_GO(rc, out, o->merge ? leat__merge_provenance(in->source, o->where, &provenance, err)
-                              : make_provenance(in, &provenance, err));
+                              : leat__ingest_provenance(o, &in->plan, in->source, &provenance, err));
     leat_packer_opts p = LEAT_PACKER_OPTS_INIT;
     p.fields = in->source->fields;
     p.field_count = in->source->field_count;
     p.page_bytes = o->page_bytes ? o->page_bytes : merged_page_bytes(in);
     p.shard_bytes = o->shard_bytes;
     p.provenance = leat__buf_str(&provenance);
-    p.identity = identity_of(in, &provenance);
+    p.identity = leat__ingest_identity(o, &provenance);
     p.resume = o->resume;
     p.replace = o->replace;
     p.no_sync = o->no_sync;
@@ -869,6 +808,7 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
             "merge: not a rule for keys, or combined with images, max_side, quality, "
             "shuffle, keys, select, frames or append");
     if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
+    LEAT_TRY(leat__ingest_spare(&o, err));
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;

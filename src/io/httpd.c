@@ -11,20 +11,32 @@
 #include "base/str.h"
 #include "base/thread.h"
 
+/* Nothing, or a colon and a port. It may be another one than ours: ports are forwarded. */
+static bool is_port(const char *text)
+{
+    size_t digits = 0;
+    if (text[0] == '\0') return true;
+    if (text[0] != ':') return false;
+    while (text[1 + digits] >= '0' && text[1 + digits] <= '9')
+        digits++;
+    return digits >= 1 && digits <= 5 && text[1 + digits] == '\0';
+}
+
 bool leat__httpd_host_ok(const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
     for (size_t i = 0; host != NULL && i < LEAT_COUNT(names); i++) {
         size_t len = strlen(names[i]);
-        if (strncmp(host, names[i], len) == 0 && (host[len] == '\0' || host[len] == ':')) return true;
+        if (strncmp(host, names[i], len) == 0 && is_port(host + len)) return true;
     }
     return false;
 }
 
-bool leat__httpd_origin_ok(const char *origin)
+bool leat__httpd_origin_ok(const char *origin, const char *host, const char *site)
 {
+    if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) return false;
     if (origin == NULL) return true;
-    return leat__str_starts(origin, "http://") && leat__httpd_host_ok(origin + strlen("http://"));
+    return leat__str_starts(origin, "http://") && leat__str_eq(origin + strlen("http://"), host);
 }
 
 #ifdef LEAT_HAVE_HTTP
@@ -34,8 +46,9 @@ bool leat__httpd_origin_ok(const char *origin)
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define CONNECTIONS 64u
-#define IDLE_S 30u
+#define CONNECTIONS 64u /* open at a time: one more takes the place of the oldest idle one */
+#define LIMIT 4096u     /* of the library, never reached: at it, nothing is accepted */
+#define IDLE_S 5u
 
 static struct {
     leat__once once;
@@ -50,6 +63,8 @@ static struct {
     enum MHD_Result (*queue)(struct MHD_Connection *c, unsigned status, struct MHD_Response *r);
     void (*destroy)(struct MHD_Response *r);
     const char *(*lookup)(struct MHD_Connection *c, enum MHD_ValueKind kind, const char *key);
+    const union MHD_ConnectionInfo *(*connection)(struct MHD_Connection *c, enum MHD_ConnectionInfoType type,
+                                                  ...);
 } mhd = {.once = LEAT__ONCE_INIT};
 
 static void load_library(void)
@@ -62,6 +77,7 @@ static void load_library(void)
         {"MHD_get_daemon_info", &mhd.info},       {"MHD_create_response_from_buffer", &mhd.response},
         {"MHD_add_response_header", &mhd.header}, {"MHD_queue_response", &mhd.queue},
         {"MHD_destroy_response", &mhd.destroy},   {"MHD_lookup_connection_value", &mhd.lookup},
+        {"MHD_get_connection_info", &mhd.connection},
     };
     void *lib = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
     mhd.ok = lib != NULL;
@@ -72,11 +88,76 @@ static void load_library(void)
     }
 }
 
+/* An open connection. */
+typedef struct peer {
+    int fd;
+    bool busy;       /* the handler runs for it */
+    bool dropped;    /* it was shut down and will be closed */
+    uint64_t active; /* number of its last event: the lowest is the oldest */
+    struct peer *next;
+} peer;
+
 struct leat__httpd {
     struct MHD_Daemon *daemon;
     leat__httpd_opts opts;
     uint16_t port;
+    leat__mutex lock; /* guards what follows */
+    peer *peers;
+    uint32_t peer_count; /* that were not dropped */
+    uint64_t events;
 };
+
+/* Shuts the oldest connection down that has no request in work. Its thread closes it; while it is in the
+ * list its descriptor is open. */
+static void drop_oldest(leat__httpd *h)
+{
+    peer *oldest = NULL;
+    for (peer *p = h->peers; p != NULL; p = p->next)
+        if (!p->busy && !p->dropped && (oldest == NULL || p->active < oldest->active)) oldest = p;
+    if (oldest == NULL) return;
+    oldest->dropped = true;
+    h->peer_count--;
+    (void)!shutdown(oldest->fd, SHUT_RDWR);
+}
+
+static void on_connection(void *cookie, struct MHD_Connection *c, void **state,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    leat__httpd *h = cookie;
+    leat__mutex_lock(&h->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info = mhd.connection(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        peer *p = info != NULL ? LEAT_NEW(IO, peer) : NULL;
+        if (p != NULL) {
+            if (h->peer_count >= CONNECTIONS) drop_oldest(h);
+            *p = (peer){.fd = info->connect_fd, .active = h->events++, .next = h->peers};
+            h->peers = p;
+            h->peer_count++;
+            *state = p;
+        }
+    } else if (*state != NULL) {
+        peer *p = *state, **at = &h->peers;
+        while (*at != p)
+            at = &(*at)->next;
+        *at = p->next;
+        if (!p->dropped) h->peer_count--;
+        leat__free(p);
+        *state = NULL;
+    }
+    leat__mutex_unlock(&h->lock);
+}
+
+/* Notes that the connection is used; busy: it must not be dropped now. */
+static void touch(leat__httpd *h, struct MHD_Connection *c, bool busy)
+{
+    const union MHD_ConnectionInfo *info = mhd.connection(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    peer *p = info != NULL ? info->socket_context : NULL;
+    if (p == NULL) return;
+    leat__mutex_lock(&h->lock);
+    p->busy = busy;
+    p->active = h->events++;
+    leat__mutex_unlock(&h->lock);
+}
 
 /* The body of a POST while it comes in. */
 typedef struct incoming {
@@ -110,8 +191,12 @@ static uint32_t refusal(const leat__httpd *h, struct MHD_Connection *c, const ch
 {
     *post = strcmp(method, "POST") == 0;
     if (!leat__httpd_host_ok(mhd.lookup(c, MHD_HEADER_KIND, "Host"))) return 403;
-    if (*post ? h->opts.body_max == 0 : strcmp(method, "GET") != 0) return 405;
-    return *post && !leat__httpd_origin_ok(mhd.lookup(c, MHD_HEADER_KIND, "Origin")) ? 403 : 0;
+    if (*post ? h->opts.body_max == 0 : strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) return 405;
+    if (!*post) return 0; /* the server drops the body of an answer to HEAD */
+    const bool ok = leat__httpd_origin_ok(mhd.lookup(c, MHD_HEADER_KIND, "Origin"),
+                                          mhd.lookup(c, MHD_HEADER_KIND, "Host"),
+                                          mhd.lookup(c, MHD_HEADER_KIND, "Sec-Fetch-Site"));
+    return ok ? 0 : 403;
 }
 
 /* Collects the body of a POST. True when it is complete, or too long. */
@@ -133,7 +218,7 @@ static enum MHD_Result on_request(void *cookie, struct MHD_Connection *c, const 
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **state)
 {
-    const leat__httpd *h = cookie;
+    leat__httpd *h = cookie;
     incoming *in = *state;
     bool post;
     (void)version;
@@ -154,7 +239,9 @@ static enum MHD_Result on_request(void *cookie, struct MHD_Connection *c, const 
                                        .arg = find_arg,
                                        .from = c};
         a.status = 200;
+        touch(h, c, true);
         h->opts.handler(h->opts.cookie, &r, &a);
+        touch(h, c, false);
         if (leat__buf_status(&a.body) != 0) {
             leat__buf_reset(&a.body);
             a.status = 500;
@@ -189,12 +276,16 @@ int leat__httpd_open(leat__httpd **out, const leat__httpd_opts *opts, leat_error
     leat__httpd *h = LEAT_NEW(IO, leat__httpd);
     if (h == NULL) return leat__fail_nomem(err, sizeof *h, "a server");
     h->opts = *opts;
+    leat__mutex_init(&h->lock);
+    /* ITC also wakes threads that do not listen, so that they stop */
     h->daemon = mhd.start(
-        MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, opts->port, NULL, NULL, on_request, h,
-        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+        MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, opts->port, NULL, NULL, on_request, h,
+        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_CONNECTION_LIMIT, LIMIT,
         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
         opts->threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, opts->threads, MHD_OPTION_END);
     if (h->daemon == NULL) {
+        leat__mutex_destroy(&h->lock);
         leat__free(h);
         return leat__fail(err, LEAT_EEXIST, "port %u on 127.0.0.1 cannot be opened: is it taken?",
                           opts->port);
@@ -210,6 +301,7 @@ void leat__httpd_close(leat__httpd **out)
     leat__httpd *h = *out;
     if (h == NULL) return;
     mhd.stop(h->daemon);
+    leat__mutex_destroy(&h->lock);
     leat__free(h);
     *out = NULL;
 }

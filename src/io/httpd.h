@@ -17,7 +17,7 @@
 #include "base/error.h"
 
 typedef struct leat__httpd_request {
-    bool post;        /* else GET */
+    bool post;        /* else GET or HEAD */
     const char *path; /* decoded, begins with '/' */
     const char *body; /* POST; ends with a NUL that is not counted */
     size_t body_len;
@@ -55,9 +55,10 @@ int leat__httpd_open(leat__httpd **h, const leat__httpd_opts *opts, leat_error *
 void leat__httpd_close(leat__httpd **h);
 uint16_t leat__httpd_port(const leat__httpd *h);
 
-/* True when a Host header is this machine's loopback. */
+/* True when a Host header is this machine's loopback, with any port. */
 bool leat__httpd_host_ok(const char *host);
-/* True when an Origin header is absent, or a page of this machine's loopback. */
-bool leat__httpd_origin_ok(const char *origin);
+/* True when a POST may come from a page of this server, or from no page at all: by its headers Origin,
+ * Host and Sec-Fetch-Site, each of which may be NULL. */
+bool leat__httpd_origin_ok(const char *origin, const char *host, const char *site);
 
 #endif

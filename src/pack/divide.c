@@ -16,6 +16,7 @@
 #include "pack/compact.h"
 #include "pack/layout.h"
 #include "pack/reader_impl.h"
+#include "pack/selection.h"
 
 #define ROUNDING 1e-9
 
@@ -202,6 +203,7 @@ static int check_outputs(const division *d, leat_error *err)
 {
     for (uint32_t i = 0; i < d->opts.part_count; i++) {
         bool exists;
+        LEAT_TRY(leat__pack_spare_input(d->opts.parts[i].output, leat_pack_path(d->pack), err));
         LEAT_TRY(leat__path_exists(d->opts.parts[i].output, &exists, err));
         if (exists && !d->opts.replace)
             return leat__fail(err, LEAT_EEXIST, "%s: already exists",

@@ -18,6 +18,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "pack/append.h"
+#include "pack/selection.h"
 
 #define PAGE_BYTES_DEFAULT (512u << 10)
 #define SHARD_BYTES_MIN (1u << 20)
@@ -504,6 +505,14 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     if (rc == 0) rc = start(p, &o, err);
     if (rc == 0) *out = p;
     else leat_packer_close(&p);
+    return rc;
+}
+
+int leat__packer_open_once(leat_packer **out, const char *path, const leat_packer_opts *opts, leat_error *err)
+{
+    LEAT_TRY(leat_packer_open(out, path, opts, err));
+    int rc = leat__journal_put_mark(&(*out)->journal, LEAT__RECORD_ONCE, err);
+    if (rc != 0) leat_packer_close(out);
     return rc;
 }
 

@@ -4,8 +4,6 @@
  */
 #include "pack/selection.h"
 
-#include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/num.h"
@@ -23,46 +21,6 @@ int leat__pack_key_read(leat_pack *pack, uint64_t sample, leat__buf *key, leat_e
         if (rc == 0) key->len = size;
         if (rc != LEAT_ELIMIT || size < room) return rc;
     }
-}
-
-static int match_keys(leat_pack *columns, leat_pack *pack, leat__buf *a, leat__buf *b,
-                      leat_error *err)
-{
-    for (uint64_t i = 0; i < leat_pack_count(pack); i++) {
-        LEAT_TRY(leat__pack_key_read(columns, i, a, err));
-        LEAT_TRY(leat__pack_key_read(pack, i, b, err));
-        if (a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0))
-            continue;
-        return leat__fail(err, LEAT_EINVAL, "%s: row %llu is \"%s\", but \"%s\" in %s",
-                          leat_pack_path(columns), (unsigned long long)i,
-                          leat__buf_str(a), leat__buf_str(b), leat_pack_path(pack));
-    }
-    return 0;
-}
-
-int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err)
-{
-    leat__buf a, b;
-    if (leat_pack_count(columns) != leat_pack_count(pack))
-        return leat__fail(
-            err, LEAT_EINVAL,
-            "%s has %llu rows, but %s has %llu: it was made from another pack",
-            leat_pack_path(columns), (unsigned long long)leat_pack_count(columns),
-            leat_pack_path(pack), (unsigned long long)leat_pack_count(pack));
-    leat__buf_init(&a, LEAT__MEM_PACK, 2u << 20);
-    leat__buf_init(&b, LEAT__MEM_PACK, 2u << 20);
-    int rc = match_keys(columns, pack, &a, &b, err);
-    leat__buf_reset(&a);
-    leat__buf_reset(&b);
-    return rc;
-}
-
-int leat__pack_spare_input(const char *output, const char *input, leat_error *err)
-{
-    struct stat a, b;
-    if (!output || !input || stat(output, &a) != 0 || stat(input, &b) != 0) return 0;
-    if (a.st_dev != b.st_dev || a.st_ino != b.st_ino) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s: is also an input: give the result another name", output);
 }
 
 int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_error *err)

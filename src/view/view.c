@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -36,6 +38,27 @@ static int make_secret(char out[33], leat_error *err)
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(out + 2 * i, 3, "%02x", bytes[i]);
     return 0;
+}
+
+/* A name that was given is checked at once: saving comes after the work of selecting. */
+static int check_save(const char *save, leat_error *err)
+{
+    const char *name = leat__path_base(save);
+    struct stat st;
+    if (leat__path_remote(save))
+        return leat__fail(err, LEAT_EINVAL, "%s: selections are saved to a local file", save);
+    if (!name[0] || (stat(save, &st) == 0 && S_ISDIR(st.st_mode)))
+        return leat__fail(err, LEAT_EINVAL, "%s: is a folder: name a file in it", save);
+    char *folder = name == save ? leat__strdup(LEAT__MEM_MISC, ".")
+                                : leat__strndup(LEAT__MEM_MISC, save, (size_t)(name - save));
+    if (!folder) return leat__fail_nomem(err, strlen(save), "a path");
+    int rc = 0;
+    if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+        rc = leat__fail(err, LEAT_ENOENT, "%s: there is no folder %s to save into", save, folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        rc = leat__fail(err, LEAT_EINVAL, "%s: the folder %s cannot be written to", save, folder);
+    leat__free(folder);
+    return rc;
 }
 
 /* Where selections are saved: beside a local pack, else in the working directory. */
@@ -71,6 +94,7 @@ int leat__view_open(leat__view **out, const leat__view_opts *o, leat_error *err)
     LEAT_GO(rc, out,
             leat__view_data_open(&v->data, o->pack, o->with, o->with_count, o->field,
                                  o->memory ? o->memory : MEMORY, err));
+    if (o->save) LEAT_GO(rc, out, check_save(o->save, err));
     LEAT_GO(rc, out, set_save(v, o, err));
     LEAT_GO(rc, out, leat__view_selection_init(&v->selection, v->data.rows, err));
     leat_pack *pack = v->data.source[0].pack;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "pack/selection.h"
 
 #define NAMES_MAX 4096u
 #define BITS_MAX 53u /* that a double holds */
@@ -185,7 +186,7 @@ int leat__view_data_open(leat__view_data *d, const char *pack, const char *const
     for (uint32_t i = 0; i < with_count; i++) {
         LEAT_GO(rc, out, open_source(d, with[i], err));
         leat__view_source *s = &d->source[d->source_count - 1];
-        LEAT_GO(rc, out, leat__view_bind(d->source[0].pack, s->pack, &s->first, err));
+        LEAT_GO(rc, out, leat__pack_bind(s->pack, d->source[0].pack, &s->first, err));
     }
     rc = list_columns(d, err);
 out:

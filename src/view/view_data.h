@@ -99,10 +99,6 @@ static inline uint64_t leat__view_row_of(const leat__view_data *d, uint32_t sour
     return d->source[source].first + row;
 }
 
-/* From view_bind.c: the row in `columns` at which the rows of `pack` begin. LEAT_EINVAL when the columns
- * were not made from it. */
-int leat__view_bind(leat_pack *pack, leat_pack *columns, uint64_t *first, leat_error *err) LEAT_MUST_CHECK;
-
 /* From view_load.c: reads the values of a column that is not held. */
 int leat__view_read(leat__view_data *d, leat__view_column *c, leat_error *err) LEAT_MUST_CHECK;
 /* Elements of a float array as floats; false for other types. */

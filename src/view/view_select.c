@@ -4,7 +4,6 @@
  */
 #include "view/view_select.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -62,7 +61,7 @@ int leat__view_selection_load(leat__view_selection *s, leat_pack *pack, const ch
     leat_pack *from = NULL;
     uint64_t first;
     LEAT_TRY(leat_pack_open(&from, path, NULL, err));
-    int rc = leat__view_bind(pack, from, &first, err);
+    int rc = leat__pack_bind(from, pack, &first, err);
     if (rc == 0) rc = read_bits(s, from, first, err);
     leat_pack_close(&from);
     return rc;
@@ -85,7 +84,7 @@ static int create(const char *base, const char *provenance, leat_packer **packer
         if (n == 1) leat__buf_printf(name, "%s.leat", base);
         else leat__buf_printf(name, "%s-%u.leat", base, n);
         if (leat__buf_status(name) != 0) return leat__fail_nomem(err, strlen(base), "a path");
-        rc = leat_packer_open(packer, leat__buf_str(name), &o, err);
+        rc = leat__packer_open_once(packer, leat__buf_str(name), &o, err);
     }
     return rc;
 }
@@ -108,15 +107,11 @@ static int write_rows(const leat__view_selection *s, leat_pack *pack, leat_packe
 static int describe(leat_pack *pack, leat__buf *out, leat_error *err)
 {
     leat__json j;
-    char hex[24];
-    leat_pack_info info = {.struct_size = sizeof info};
-    (void)leat_pack_info_read(pack, &info, sizeof info);
-    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)info.fingerprint);
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_kstr(&j, "kind", "leat view 1");
     leat__json_kstr(&j, "pack", leat__path_base(leat_pack_path(pack)));
-    leat__json_kstr(&j, "fingerprint", hex);
+    leat__pack_describe(pack, &j);
     leat__json_end(&j);
     return leat__buf_status(out) == 0 ? 0 : leat__fail_nomem(err, out->len, "provenance");
 }

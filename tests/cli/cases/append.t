@@ -167,7 +167,7 @@ $ leat doctor p.leat --seconds 1 --report p.leat
 = 2
 
 $ leat pack p.leat -o q.leat --report p.leat
-! leat pack: p.leat: is a pack; give another name to write to
+! leat pack: p.leat: is also an input: give the result another name
 = 2
 
 $ leat verify -q p.leat > /dev/null && echo whole

@@ -95,3 +95,79 @@ $ leat check few.leat --labels -e some.leat -o new.leat --csv some.leat
 $ leat dedup images few.leat -o new.leat --csv few.leat
 ! leat dedup: few.leat: is also an input: give the result another name
 = 2
+
+$ leat pack few.leat -o few.leat --select some.leat -f
+! leat pack: few.leat: is also an input: give the result another name
+= 2
+
+$ leat pack few.leat -o ./some.leat --select some.leat -f
+! leat pack: ./some.leat: is also an input: give the result another name
+= 2
+
+$ leat pack few.leat -o few.leat --where 'label < 1' --resume
+! leat pack: few.leat: is also an input: give the result another name
+= 2
+
+$ leat merge few.leat few.leat -o m.leat --duplicates first --report ./few.leat
+! leat merge: ./few.leat: is also an input: give the result another name
+= 2
+
+$ leat append few.leat -o ./few.leat --if-exists update
+! leat append: ./few.leat: is also an input: give the result another name
+= 2
+
+$ printf 'path\na.jpg\n' > list.csv; leat pack list.csv -o l.leat --on-error skip --report list.csv
+! leat pack: list.csv: is also an input: give the result another name
+= 2
+
+$ leat pack few.leat -o l.leat --report ./l.leat
+! leat pack: ./l.leat: is the name of two results: give one another name
+= 2
+
+$ leat check few.leat -o c.leat --csv ./c.leat
+! leat check: ./c.leat: is the name of two results: give one another name
+= 2
+
+$ leat dedup images few.leat -o c.leat --csv c.leat
+! leat dedup: c.leat: is the name of two results: give one another name
+= 2
+
+$ leat select few.leat -s random -n 2 -o p.leat > /dev/null; leat select few.leat -s random -n 2 -o p.leat --previous p.leat -f
+! leat select: p.leat: is also an input: give the result another name
+= 2
+
+$ leat select few.leat -s random -n 0 -o x.leat
+! leat select: --count: 0 is not allowed; leave it out for the default (see leat select --help)
+= 2
+
+$ leat select few.leat -s random --share 0 -o x.leat
+! leat select: --share: 0 is not allowed; leave it out for the default (see leat select --help)
+= 2
+
+$ leat dedup semantic few.leat --keep-share 0 -o x.leat
+! leat dedup: --keep-share: 0 is not allowed; leave it out for the default (see leat dedup --help)
+= 2
+
+$ leat dedup images few.leat --threshold 0 -o x.leat
+! leat dedup: --threshold: 0 is not allowed; leave it out for the default (see leat dedup --help)
+= 2
+
+$ leat select few.leat --where 'label >= 0' --with , -o x.leat
+! leat select: --with: a name in the list is empty (see leat select --help)
+= 2
+
+$ leat select few.leat --where 'label >= 0' --with p.leat,./p.leat -o x.leat
+! leat select: ./p.leat: these columns are named twice
+= 2
+
+$ leat select few.leat -s random -n 2 -e p.leat -o x.leat
+! leat select: p.leat: no strategy uses these embeddings
+= 2
+
+$ leat select few.leat -s random -n 2 --with p.leat -o x.leat
+! leat select: p.leat: no strategy and no condition uses columns
+= 2
+
+$ leat pack few.leat -o again.leat --quiet > /dev/null; leat pack again.leat --select p.leat -o x.leat
+! leat pack: p.leat: its columns were not made from again.leat as it is now (its fingerprint is not in them)
+= 2

@@ -69,6 +69,13 @@ static inline void fill_row(uint32_t row, leat_pack_value *v, void *cookie)
     v[1].f = score_of(row);
 }
 
+/* True when a strategy of the configuration takes vectors: others refuse them. */
+static inline bool uses_vectors(const char *config)
+{
+    return config && (strstr(config, "diversity") || strstr(config, "similarity") ||
+                      strstr(config, "typicality"));
+}
+
 /* "label" (int, four classes) and "score" (float). */
 static inline const char *put_rows(const char *name, uint32_t rows)
 {

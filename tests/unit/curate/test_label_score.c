@@ -21,7 +21,7 @@ static void votes_are_those_of_the_nearest_rows(void **state)
     (void)labels_ok(&o);
     read_floats(o.output, "confidence", confidence);
     assert_ok(leat_pack_open(&pack, o.vectors, NULL, NULL));
-    assert_ok(leat__vectors_read(&v, pack, NULL));
+    assert_ok(leat__vectors_read(&v, pack, NULL, NULL));
     for (uint32_t i = 0; i < LABEL_ROWS; i++) {
         float d[LABEL_ROWS];
         uint32_t near[6];

@@ -15,7 +15,8 @@ static leat_select_opts opts_for(const char *config)
     leat_select_opts o;
     leat_select_opts_init(&o);
     o.pack = put_rows("p.leat", ROWS);
-    o.vectors = put_vectors("v.leat", ROWS, kind);
+    const char *vectors = put_vectors("v.leat", ROWS, kind);
+    if (uses_vectors(config)) o.vectors = vectors;
     o.output = in_box("sel.leat");
     o.config = config;
     o.replace = o.no_sync = 1;

@@ -125,6 +125,9 @@ static void wrong_documents_are_named_by_line(void **state)
         {"strategies: &a [*a]", "strategies must be a list"},
         {"where: \"a\\0b\"", "'where' needs a text"},
         {"? [a]\n: b", "a key must be a word"},
+        {"count: 4\n---\ncount: 3", "s.yaml:2: a second document begins here"},
+        {"count: 4\n---\nbogus: [", "s.yaml:"},
+        {"strategies: [{strategy: random, field: x}]", "'field' has no effect on random"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         leat__select_config *c = NULL;

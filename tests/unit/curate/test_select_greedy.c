@@ -59,7 +59,7 @@ static double naive_distance(const leat__greedy *g, const uint8_t *state, uint32
 static double naive_score(const leat__greedy *g, const uint8_t *state, uint32_t row,
                           double *distance)
 {
-    double score = g->weight ? g->weight[row] : 1, factor = 1;
+    double score = g->weight ? exp2(g->weight[row]) : 1, factor = 1;
     *distance = LEAT__SELECT_FAR;
     if (g->vectors) {
         *distance = naive_distance(g, state, row);
@@ -124,7 +124,8 @@ static void compare(leat__greedy g, const uint8_t *state)
         leat__crew_close(&g.crew);
         assert_int_equal(got.count, want.count);
         assert_memory_equal(got.row, want.row, sizeof got.row);
-        assert_memory_equal(got.score, want.score, sizeof got.score);
+        for (uint32_t i = 0; i < got.count; i++)
+            assert_true(fabs(got.score[i] - want.score[i]) <= 1e-12 * want.score[i]);
         assert_memory_equal(got.distance, want.distance, sizeof got.distance);
         if (g.vectors)
             assert_true(g.distances > 0 &&
@@ -193,7 +194,7 @@ static void weights_and_balances_are_exact(void **state)
                           {5, of[1], want[1], have[1], 1.5}};
     make_vectors(0.5f);
     for (uint32_t i = 0; i < ROWS; i++) {
-        weight[i] = 0.01 + score_of(i);
+        weight[i] = log2(0.01 + score_of(i));
         of[0][i] = (uint32_t)label_of(i);
         of[1][i] = i % 11 % 5;
     }
@@ -223,6 +224,30 @@ static void weights_and_balances_are_exact(void **state)
                            .diversity = 0.5,
                            .min_distance = 0.2},
             open);
+}
+
+/* Products far outside of the range of double are in order, in front of those that are 0. */
+static void products_out_of_range_are_in_order(void **state)
+{
+    uint8_t open[ROWS] = {0};
+    static double weight[ROWS];
+    taken t = {0};
+    leat__greedy g = {.rows = ROWS,
+                      .count = ROWS,
+                      .state = open,
+                      .weight = weight,
+                      .take = take,
+                      .cookie = &t};
+    for (uint32_t i = 0; i < ROWS; i++)
+        weight[i] = ((double)(i * 7 % ROWS) - ROWS / 2) * 30;
+    assert_ok(leat__crew_open(&g.crew, 2, NULL));
+    assert_ok(leat__greedy_run(&g, NULL));
+    leat__crew_close(&g.crew);
+    assert_int_equal(t.count, ROWS);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        assert_int_equal(t.row[i] * 7 % ROWS, ROWS - 1 - i);
+        assert_true(t.score[i] > 0 && isfinite(t.score[i]));
+    }
 }
 
 static void a_run_can_be_stopped(void **state)
@@ -255,6 +280,7 @@ int main(void)
         cmocka_unit_test(all_rows_are_ordered),
         cmocka_unit_test(the_least_distance_is_kept),
         cmocka_unit_test(weights_and_balances_are_exact),
+        cmocka_unit_test(products_out_of_range_are_in_order),
         cmocka_unit_test(a_run_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

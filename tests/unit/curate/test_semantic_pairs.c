@@ -65,7 +65,7 @@ static void pairs_are_exact_for_any_tile_and_threads(void **state)
             leat__crew *crew = NULL;
             leat__vector_store store;
             assert_ok(leat__crew_open(&crew, threads[t], NULL));
-            assert_ok(leat__vector_store_open(&store, path, t == 1, crew, NULL));
+            assert_ok(leat__vector_store_open(&store, path, NULL, t == 1, crew, NULL));
             leat__semantic s = start(&store, crew, 9, tiles[t]);
             s.keep = keep;
             assert_ok(leat__semantic_cluster(&s, 100 * 3, 50, NULL));

@@ -16,7 +16,7 @@ static void rows_are_the_same_from_memory_and_disk(void **state)
             leat__crew *crew = NULL;
             leat__vector_store s;
             assert_ok(leat__crew_open(&crew, threads, NULL));
-            assert_ok(leat__vector_store_open(&s, path, keep, crew, NULL));
+            assert_ok(leat__vector_store_open(&s, path, NULL, keep, crew, NULL));
             assert_true(s.count == ROWS && s.dim == 32 && (s.whole.row != NULL) == keep);
             assert_ok(leat__vector_store_get(&s, NULL, 0, ROWS, out[keep], NULL));
             assert_ok(leat__vector_store_get(&s, wanted, 0, 5, some[keep], NULL));
@@ -52,16 +52,16 @@ static void the_first_bad_row_is_named(void **state)
     float out[10 * 16];
     put_pack(in_box("bad.leat"), &f, 1, 10, fill_bad, NULL);
     assert_ok(leat__crew_open(&crew, 1, NULL));
-    assert_ok(leat__vector_store_open(&s, in_box("bad.leat"), false, crew, NULL));
+    assert_ok(leat__vector_store_open(&s, in_box("bad.leat"), NULL, false, crew, NULL));
     assert_code(LEAT_EDATA, leat__vector_store_get(&s, NULL, 0, 10, out, &err));
     assert_contains(err.message, "the vector of row 7 is not finite");
     leat__vector_store_close(&s);
     assert_code(LEAT_EDATA,
-                leat__vector_store_open(&s, in_box("bad.leat"), true, crew, &err));
+                leat__vector_store_open(&s, in_box("bad.leat"), NULL, true, crew, &err));
     assert_code(LEAT_ENOENT,
-                leat__vector_store_open(&s, in_box("nothing"), true, crew, &err));
+                leat__vector_store_open(&s, in_box("nothing"), NULL, true, crew, &err));
     assert_code(LEAT_EINVAL,
-                leat__vector_store_open(&s, put_rows("plain.leat", 3), true, crew, &err));
+                leat__vector_store_open(&s, put_rows("plain.leat", 3), NULL, true, crew, &err));
     leat__crew_close(&crew);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }

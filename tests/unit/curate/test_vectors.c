@@ -9,7 +9,7 @@ static leat__vectors read_ok(const char *path)
     leat__vectors v;
     leat_error err = {0};
     assert_ok(leat_pack_open(&pack, path, NULL, NULL));
-    if (leat__vectors_read(&v, pack, &err) != 0) fail_msg("%s", err.message);
+    if (leat__vectors_read(&v, pack, NULL, &err) != 0) fail_msg("%s", err.message);
     leat_pack_close(&pack);
     return v;
 }
@@ -19,7 +19,7 @@ static int read_bad(const char *path, leat_error *err)
     leat_pack *pack = NULL;
     leat__vectors v;
     assert_ok(leat_pack_open(&pack, path, NULL, NULL));
-    int rc = leat__vectors_read(&v, pack, err);
+    int rc = leat__vectors_read(&v, pack, NULL, err);
     assert_null(v.row);
     leat_pack_close(&pack);
     return rc;

@@ -16,11 +16,24 @@ static void only_this_machine_by_its_own_name(void **state)
     assert_false(leat__httpd_host_ok("localhost.evil.example"));
     assert_false(leat__httpd_host_ok("127.0.0.1.evil.example:80"));
     assert_false(leat__httpd_host_ok(NULL));
-    assert_true(leat__httpd_origin_ok(NULL));
-    assert_true(leat__httpd_origin_ok("http://127.0.0.1:80"));
-    assert_false(leat__httpd_origin_ok("null"));
-    assert_false(leat__httpd_origin_ok("https://evil.example"));
-    assert_false(leat__httpd_origin_ok("http://127.0.0.1.evil.example"));
+    assert_false(leat__httpd_host_ok("127.0.0.1:80.evil.example"));
+    assert_false(leat__httpd_host_ok("localhost:"));
+    assert_false(leat__httpd_host_ok("localhost:123456"));
+}
+
+static void posts_come_from_own_pages(void **state)
+{
+    static const char host[] = "127.0.0.1:80";
+    (void)state;
+    assert_true(leat__httpd_origin_ok(NULL, host, NULL));
+    assert_true(leat__httpd_origin_ok("http://127.0.0.1:80", host, "same-origin"));
+    assert_true(leat__httpd_origin_ok(NULL, host, "none"));
+    assert_false(leat__httpd_origin_ok(NULL, host, "cross-site"));
+    assert_false(leat__httpd_origin_ok(NULL, host, "same-site"));
+    assert_false(leat__httpd_origin_ok("http://127.0.0.1:81", host, NULL));
+    assert_false(leat__httpd_origin_ok("null", host, NULL));
+    assert_false(leat__httpd_origin_ok("https://evil.example", host, NULL));
+    assert_false(leat__httpd_origin_ok("http://127.0.0.1.evil.example", host, NULL));
 }
 
 /* Returns the method, the path, the argument a, and the body. */
@@ -33,15 +46,21 @@ static void echo(void *cookie, const leat__httpd_request *r, leat__httpd_answer 
                      (int)r->body_len, r->body);
 }
 
-static void ask(uint16_t port, const char *request, char *reply, size_t size)
+static int connect_to(uint16_t port)
 {
     struct sockaddr_in where = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    size_t len = 0;
-    ssize_t got;
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&where, sizeof where), 0);
+    return fd;
+}
+
+static void ask(uint16_t port, const char *request, char *reply, size_t size)
+{
+    const int fd = connect_to(port);
+    size_t len = 0;
+    ssize_t got;
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     while (len + 1 < size && (got = recv(fd, reply + len, size - 1 - len, 0)) > 0)
         len += (size_t)got;
@@ -79,7 +98,10 @@ static void requests_reach_the_handler_decoded(void **state)
     ask(port, "POST /p HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n" END "hello", reply,
         sizeof reply);
     assert_contains(reply, "post|/p|-|hello");
-    assert_int_equal(calls, 3);
+    ask(port, "HEAD /p HTTP/1.1\r\nHost: localhost\r\n" END, reply, sizeof reply);
+    assert_contains(reply, "200 OK");
+    assert_null(strstr(reply, "get|"));
+    assert_int_equal(calls, 4);
     leat__httpd_close(&h);
     assert_no_leaks();
 }
@@ -96,6 +118,11 @@ static void others_are_refused(void **state)
         "POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n" END,
         reply, sizeof reply);
     assert_memory_equal(reply, "HTTP/1.1 403", 12);
+    ask(port,
+        "POST / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n"
+        "Content-Length: 0\r\n" END,
+        reply, sizeof reply);
+    assert_memory_equal(reply, "HTTP/1.1 403", 12);
     ask(port, "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n" END, reply, sizeof reply);
     assert_memory_equal(reply, "HTTP/1.1 405", 12);
     ask(port, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n" END "hello", reply,
@@ -109,6 +136,29 @@ static void others_are_refused(void **state)
     assert_memory_equal(reply, "HTTP/1.1 405", 12);
     leat__httpd_close(&h);
     leat__httpd_close(&h);
+    assert_no_leaks();
+}
+
+/* More idle connections than the server holds: it still answers, and closing it does not wait for them. */
+static void idle_connections_do_not_block_others(void **state)
+{
+    enum { IDLE = 200 };
+    static int fds[IDLE];
+    char reply[65536];
+    int calls = 0;
+    for (uint32_t threads = 1; threads <= 4; threads += 3) {
+        leat__httpd *h = serve(threads, 0, &calls);
+        for (int i = 0; i < IDLE; i++)
+            fds[i] = connect_to(leat__httpd_port(h));
+        for (int i = 0; i < 20; i++) {
+            ask(leat__httpd_port(h), "GET / HTTP/1.1\r\nHost: localhost\r\n" END, reply, sizeof reply);
+            assert_contains(reply, "200 OK");
+        }
+        leat__httpd_close(&h);
+        for (int i = 0; i < IDLE; i++)
+            close(fds[i]);
+    }
+    assert_int_equal(calls, 40);
     assert_no_leaks();
 }
 
@@ -128,8 +178,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_this_machine_by_its_own_name),
+        cmocka_unit_test(posts_come_from_own_pages),
         cmocka_unit_test(requests_reach_the_handler_decoded),
         cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(idle_connections_do_not_block_others),
         cmocka_unit_test(a_taken_port_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "packtest.h"
 
 #include "pack/page.h"
+#include "pack/selection.h"
 
 static void test_round_trip(void **state)
 {
@@ -168,6 +169,28 @@ static void test_refusals(void **state)
     pt_rmdir(dir);
 }
 
+/* Columns are made again: the next run discards the files of one that was killed. Files of other unfinished
+ * packs stay. */
+static void test_columns_start_again(void **state)
+{
+    char *dir = pt_dir();
+    char *path = pt_path(dir, "a.leat");
+    leat_packer_opts o = pt_opts();
+    leat_packer *p = NULL;
+    leat_error err;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(leat__packer_open_once(&p, path, &o, &err), 0);
+        assert_int_equal(pt_append(p, 0, 50, 4000, &err), 0);
+        leat_packer_close(&p); /* leaves the files that a killed run leaves */
+        assert_int_equal(access(pt_path(dir, "a.leat.journal"), F_OK), 0);
+    }
+    assert_int_equal(leat_packer_open(&p, path, &o, &err), 0);
+    assert_int_equal(pt_append(p, 0, 50, 4000, &err), 0);
+    leat_packer_close(&p);
+    assert_int_equal(leat__packer_open_once(&p, path, &o, &err), LEAT_EEXIST);
+    pt_rmdir(dir);
+}
+
 static void test_duplicate_keys_are_counted(void **state)
 {
     char *dir = pt_dir();
@@ -216,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_pages_by_hand),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_columns_start_again),
         cmocka_unit_test(test_duplicate_keys_are_counted),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,7 +77,8 @@ static inline uint64_t box_fingerprint(const char *path)
     return info.fingerprint;
 }
 
-/* `rows` rows of one int column, 1000 + row; `provenance` may have one %llx for the fingerprint. */
+/* `rows` rows of one int column, 1000 + row, the last with the keys of the box; `provenance` may have one
+ * %llx for the fingerprint. */
 static inline void box_columns(const char *path, const char *name, uint32_t rows, const char *provenance)
 {
     const leat_field field = {.name = name, .type = LEAT_FIELD_INT};
@@ -97,7 +98,9 @@ static inline void box_columns(const char *path, const char *name, uint32_t rows
     assert_int_equal(leat_packer_open(&packer, path, &o, NULL), 0);
     for (uint32_t i = 0; i < rows; i++) {
         const leat_pack_value v = {.i = 1000 + i};
-        const leat_pack_sample sample = {.key = "x", .key_size = 1, .values = &v};
+        char key[32];
+        snprintf(key, sizeof key, "k%02u", rows - 1 - i);
+        const leat_pack_sample sample = {.key = key, .key_size = strlen(key), .values = &v};
         assert_int_equal(leat_packer_append(packer, &sample, NULL), 0);
     }
     assert_int_equal(leat_packer_finish(packer, &stats, NULL), 0);

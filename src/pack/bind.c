@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which rows of a pack of columns belong to a pack. The provenance of the columns says what they were made
+ * from: {"source":{"packs":[{"fingerprint":"…","samples":N},…]}}, whose rows follow each other, or
+ * {"source":{"fingerprint":"…"}} for a single one. Columns that name no fingerprint, or the one that the pack
+ * itself was made from (it has columns, too), are taken by their number of rows. Keys must be equal in all
+ * cases.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "io/url.h"
+#include "pack/selection.h"
+
+static uint64_t fingerprint_of(const leat_pack *pack)
+{
+    leat_pack_info info = {.struct_size = sizeof info};
+    (void)leat_pack_info_read(pack, &info, sizeof info);
+    return info.fingerprint;
+}
+
+static bool is_fingerprint(const json_t *value, uint64_t fingerprint)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    if (!text || !text[0]) return false;
+    const unsigned long long n = strtoull(text, &end, 16);
+    return *end == 0 && n == fingerprint;
+}
+
+/* True when the parts of `pack` are the packs from number `at` on. */
+static bool are_parts(const json_t *packs, size_t at, leat_pack *pack)
+{
+    const uint32_t parts = leat_pack_part_count(pack);
+    for (uint32_t i = 0; i < parts; i++) {
+        const json_t *p = json_array_get(packs, at + i);
+        if (!is_fingerprint(json_object_get(p, "fingerprint"),
+                            fingerprint_of(leat_pack_part(pack, i, NULL))))
+            return false;
+    }
+    return true;
+}
+
+/* True when found: *first is its first row, *total the rows of all. */
+static bool find_pack(const json_t *packs, leat_pack *pack, uint64_t *first, uint64_t *total)
+{
+    bool found = false;
+    *total = 0;
+    for (size_t i = 0; i < json_array_size(packs); i++) {
+        const json_int_t samples =
+            json_integer_value(json_object_get(json_array_get(packs, i), "samples"));
+        if (samples < 0) return false;
+        if (!found && are_parts(packs, i, pack)) {
+            found = true;
+            *first = *total;
+        }
+        if (!leat__add_u64(*total, (uint64_t)samples, total)) return false;
+    }
+    return found;
+}
+
+static int match_keys(leat_pack *columns, uint64_t first, leat_pack *pack, leat__buf *a, leat__buf *b,
+                      leat_error *err)
+{
+    for (uint64_t i = 0; i < leat_pack_count(pack); i++) {
+        LEAT_TRY(leat__pack_key_read(columns, first + i, a, err));
+        LEAT_TRY(leat__pack_key_read(pack, i, b, err));
+        if (a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0)) continue;
+        return leat__fail(err, LEAT_EINVAL, "%s: row %llu is \"%s\", but \"%s\" in %s",
+                          leat_pack_path(columns), (unsigned long long)(first + i), leat__buf_str(a),
+                          leat__buf_str(b), leat_pack_path(pack));
+    }
+    return 0;
+}
+
+/* What the provenance names: nothing, one pack, or a list of packs. */
+enum { NAMES_NOTHING, NAMES_ONE, NAMES_SEVERAL };
+
+/* Columns made from the same pack as this pack of columns. */
+static bool are_siblings(const json_t *source, const leat_pack *pack)
+{
+    const char *text = leat_pack_provenance(pack);
+    json_t *root = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *own = json_object_get(root, "source"), *one = json_object_get(source, "fingerprint"),
+                 *packs = json_object_get(source, "packs");
+    const bool same = one ? json_equal(one, json_object_get(own, "fingerprint")) != 0
+                          : json_equal(packs, json_object_get(own, "packs")) != 0;
+    json_decref(root);
+    return same;
+}
+
+/* True unless other packs are named. *total: rows of all packs that are named. */
+static bool find_rows(leat_pack *columns, leat_pack *pack, uint64_t *first, uint64_t *total, int *names)
+{
+    const char *text = leat_pack_provenance(columns);
+    json_t *root = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *source = json_object_get(root, "source"), *packs = json_object_get(source, "packs"),
+                 *one = json_object_get(source, "fingerprint");
+    bool ok = true;
+    *names = json_array_size(packs) > 0 ? NAMES_SEVERAL : one ? NAMES_ONE : NAMES_NOTHING;
+    if (*names != NAMES_NOTHING &&
+        (fingerprint_of(columns) == fingerprint_of(pack) || are_siblings(source, pack)))
+        *names = NAMES_NOTHING; /* the same rows */
+    else if (*names == NAMES_SEVERAL) ok = find_pack(packs, pack, first, total);
+    else if (*names == NAMES_ONE) ok = is_fingerprint(one, fingerprint_of(pack));
+    json_decref(root);
+    return ok;
+}
+
+int leat__pack_bind(leat_pack *columns, leat_pack *pack, uint64_t *first, leat_error *err)
+{
+    leat__buf a, b;
+    const uint64_t rows = leat_pack_count(columns), samples = leat_pack_count(pack);
+    uint64_t total = rows;
+    int names;
+    *first = 0;
+    bool ok = find_rows(columns, pack, first, &total, &names);
+    if (names != NAMES_SEVERAL && rows != samples)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s has %llu rows, but %s has %llu: it was made from another pack",
+                          leat_pack_path(columns), (unsigned long long)rows, leat_pack_path(pack),
+                          (unsigned long long)samples);
+    if (names == NAMES_SEVERAL) ok = ok && total == rows && leat__range_inside(*first, samples, rows);
+    if (!ok)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: its columns were not made from %s as it is now (its fingerprint is not in "
+                          "them)",
+                          leat_pack_path(columns), leat_pack_path(pack));
+    leat__buf_init(&a, LEAT__MEM_PACK, 2u << 20);
+    leat__buf_init(&b, LEAT__MEM_PACK, 2u << 20);
+    int rc = match_keys(columns, *first, pack, &a, &b, err);
+    leat__buf_reset(&a);
+    leat__buf_reset(&b);
+    return rc;
+}
+
+int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err)
+{
+    uint64_t first;
+    LEAT_TRY(leat__pack_bind(columns, pack, &first, err));
+    if (leat_pack_count(columns) == leat_pack_count(pack)) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s has %llu rows, but %s has %llu: it was made from several packs",
+                      leat_pack_path(columns), (unsigned long long)leat_pack_count(columns),
+                      leat_pack_path(pack), (unsigned long long)leat_pack_count(pack));
+}
+
+void leat__pack_describe(const leat_pack *pack, leat__json *j)
+{
+    char hex[24];
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)fingerprint_of(pack));
+    leat__json_kstr(j, "fingerprint", hex);
+}
+
+void leat__pack_pass_on(const leat_pack *columns, leat__json *j)
+{
+    static const char *const names[] = {"fingerprint", "packs"};
+    const char *text = leat_pack_provenance(columns);
+    json_t *root = text ? json_loads(text, 0, NULL) : NULL;
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        const json_t *value = json_object_get(json_object_get(root, "source"), names[i]);
+        const size_t size = value ? json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) : 0;
+        char *raw = size > 0 ? leat__zalloc(LEAT__MEM_PACK, size + 1) : NULL;
+        if (!raw) continue;
+        (void)json_dumpb(value, raw, size, JSON_COMPACT | JSON_ENCODE_ANY);
+        leat__json_key(j, names[i]);
+        leat__json_raw(j, raw);
+        leat__free(raw);
+    }
+    json_decref(root);
+}
+
+/* ---- results and inputs ---- */
+
+/* The folder and the name of a path that need not exist. */
+static bool split_path(const char *path, struct stat *folder, const char **name)
+{
+    char *copy = leat__strdup(LEAT__MEM_PACK, path);
+    *name = leat__path_base(path);
+    if (!copy) return false;
+    copy[*name - path] = 0;
+    const bool ok = stat(copy[0] ? copy : ".", folder) == 0;
+    leat__free(copy);
+    return ok;
+}
+
+static bool same_file(const char *x, const char *y)
+{
+    struct stat a, b;
+    const char *of_x, *of_y;
+    if (strcmp(x, y) == 0) return true;
+    if (leat__path_remote(x) || leat__path_remote(y)) return false;
+    if (stat(x, &a) == 0 && stat(y, &b) == 0) return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (!split_path(x, &a, &of_x) || !split_path(y, &b, &of_y)) return false;
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino && strcmp(of_x, of_y) == 0;
+}
+
+int leat__pack_spare_input(const char *output, const char *input, leat_error *err)
+{
+    if (!output || !input || !same_file(output, input)) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: is also an input: give the result another name", output);
+}
+
+int leat__pack_spare_result(const char *output, const char *other, leat_error *err)
+{
+    if (!output || !other || !same_file(output, other)) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: is the name of two results: give one another name", other);
+}
