@@ -81,7 +81,7 @@ static int run(cli *c)
     leat_ingest_opts o;
     leat_ingest_stats st = {.struct_size = sizeof st};
     fill(c, &o);
-    if (cli_packing_run(c, &o, "appending", &st, &err) != 0) return cli_fail(c, &err);
+    if (cli_packing_run(c, &o, NULL, "appending", &st, NULL, &err) != 0) return cli_fail(c, &err);
     int code = cli_packing_end(c, &o, &st);
     if (st.existing)
         cli_say(c, "%llu sample%s there already: %s", (unsigned long long)st.existing,

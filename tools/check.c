@@ -12,6 +12,7 @@
 #include "cli.h"
 #include "curate/image_check.h"
 #include "curate/label_check.h"
+#include "packing.h"
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "write the columns here"),
@@ -62,22 +63,27 @@ static void print_issue(cli *c, const leat_check_issue *s, leat_pack *pack)
     cli_out(c, "\n");
 }
 
+void cli_check_issues(cli *c, const char *output, const leat_check_stats *st, bool limits)
+{
+    leat_pack *pack = NULL;
+    if (leat_pack_open(&pack, output, NULL, NULL) != 0) pack = NULL;
+    for (uint32_t i = 0; i < st->issue_count; i++)
+        if (st->issues[i].count > 0) print_issue(c, &st->issues[i], pack);
+    for (uint32_t i = 0; i < st->issue_count; i++)
+        if (st->issues[i].off && !limits)
+            cli_say(c, "%s is true of more than half of the images: not listed", st->issues[i].name);
+    leat_pack_close(&pack);
+}
+
 static void print_text(cli *c, const char *output, const leat_check_stats *st)
 {
     char in[24], took[24];
-    leat_pack *pack = NULL;
-    if (leat_pack_open(&pack, output, NULL, NULL) != 0) pack = NULL;
     cli_out(c, "%llu images, %llu decoded, %llu with issues; %s, %s, %.0f images per CPU-second\n",
             (unsigned long long)st->samples, (unsigned long long)st->ok, (unsigned long long)st->found,
             leat__format_bytes(st->bytes_in, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->samples / st->cpu_seconds : 0.0);
-    for (uint32_t i = 0; i < st->issue_count; i++)
-        if (st->issues[i].count > 0) print_issue(c, &st->issues[i], pack);
-    for (uint32_t i = 0; i < st->issue_count; i++)
-        if (st->issues[i].off && !cli_given(c, "limits"))
-            cli_say(c, "%s is true of more than half of the images: not listed", st->issues[i].name);
-    leat_pack_close(&pack);
+    cli_check_issues(c, output, st, cli_given(c, "limits"));
 }
 
 static int finish(cli *c, const char *output, const leat_check_stats *st)

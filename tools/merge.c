@@ -86,7 +86,7 @@ static int run(cli *c)
     o.report = cli_str(c, "report");
     o.shard_bytes = cli_bytes(c, "shard-bytes");
     o.threads = (uint32_t)cli_int(c, "threads");
-    if (cli_packing_run(c, &o, "merging", &st, &err) != 0) return cli_fail(c, &err);
+    if (cli_packing_run(c, &o, NULL, "merging", &st, NULL, &err) != 0) return cli_fail(c, &err);
     int code = cli_packing_end(c, &o, &st);
     if (!c->json) print_text(c, &o, &st);
     else if (print_json(c, &st) != 0) code = CLI_DATA;

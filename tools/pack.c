@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "codec/codec.h"
+#include "curate/image_check.h"
 #include "packing.h"
 #include "probe/machine.h"
 
@@ -25,6 +26,7 @@ static const leat__param packing[] = {
              "counted"),
     CLI_PATH("report", 0, NULL, "FILE",
              "write skipped samples here: one JSON object per line with key, offset, reason"),
+    CLI_PATH("check", 0, NULL, "PACK", "also check the images: write the columns of leat check here"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 0, "0", 0, 1e15,
               "hard budget for images in flight; 0 = 128 MiB a thread, 256 MiB at least, and larger "
@@ -137,7 +139,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     return 0;
 }
 
-static int print_json(cli *c, const leat_ingest_stats *st)
+static int print_json(cli *c, const leat_ingest_stats *st, const char *check, const leat_check_stats *found)
 {
     leat__buf buf;
     leat__json j;
@@ -170,6 +172,14 @@ static int print_json(cli *c, const leat_ingest_stats *st)
     leat__json_end(&j);
     leat__json_ku64(&j, "animated", st->animated);
     leat__json_ku64(&j, "frames", st->frames);
+    if (check) {
+        leat__buf checked;
+        leat__buf_init(&checked, LEAT__MEM_MISC, 1u << 20);
+        leat__check_json(found, check, &checked);
+        leat__json_key(&j, "check");
+        leat__json_raw(&j, leat__buf_str(&checked));
+        leat__buf_reset(&checked);
+    }
     leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
     leat__json_ku64(&j, "peak_rss_bytes", leat__process_peak_rss());
     leat__json_end(&j);
@@ -210,8 +220,12 @@ static int run(cli *c)
     leat_error err = {0};
     leat_ingest_opts o;
     leat_ingest_stats st = {.struct_size = sizeof st};
+    leat_check_opts check;
+    leat_check_stats found = {.struct_size = sizeof found};
     if (fill(c, &o, &err) != 0) return cli_usage(c, "%s", err.message);
-    int rc = cli_packing_run(c, &o, "packing", &st, &err);
+    leat_check_opts_init(&check);
+    check.output = cli_str(c, "check");
+    int rc = cli_packing_run(c, &o, check.output ? &check : NULL, "packing", &st, &found, &err);
     if (rc != 0) {
         int code = cli_fail(c, &err);
         if (rc == LEAT_EEXIST)
@@ -226,9 +240,13 @@ static int run(cli *c)
                  "takes every file",
                  (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were",
                  st.ignored_first, st.ignored == 1 ? "" : ", ...");
-    if (c->json) print_json(c, &st);
+    if (c->json) print_json(c, &st, check.output, &found);
     else print_text(c, &st);
-    return code;
+    if (check.output && !c->json) {
+        cli_out(c, "%llu images with issues\n", (unsigned long long)found.found);
+        cli_check_issues(c, check.output, &found, false);
+    }
+    return found.found > 0 ? CLI_FINDING : code;
 }
 
 const cli_command cli_cmd_pack = {
@@ -244,6 +262,7 @@ const cli_command cli_cmd_pack = {
              "a manifest with paths and labels"},
             {"leat pack big.leat -o few.leat --where 'label < 10 and score in 0.2..0.8'",
              "samples that meet a condition"},
+            {"leat pack photos -o photos.leat --check check.leat", "also find poor images"},
             {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",
              "a part of a pack, made smaller"},
             {NULL, NULL}},
@@ -252,7 +271,8 @@ const cli_command cli_cmd_pack = {
         "--trust), and writes a pack: one file, or shards, with an index and checksums. The "
         "same source and settings give the same bytes, whatever the number of threads. The "
         "pack appears under its name only when it is whole; an interrupted run is continued "
-        "with --resume. Exit code 1 means that samples were left out (--on-error skip).\n\n"
+        "with --resume. Exit code 1 means that samples were left out (--on-error skip), or that --check "
+        "found issues.\n\n"
         "Class folders are numbered by the bytes of their names, as torchvision's ImageFolder "
         "does. In a manifest, paths are relative to it; the columns path (or image, file, "
         "file_name, filename, image_path) and label (or class, class_name, target, category) "
@@ -290,6 +310,7 @@ const cli_command cli_cmd_pack = {
                               {"shards", "files with samples"},
                               {"source", "folder, tar, manifest or pack"},
                               {"images", "how many images are stored how, by this run"},
+                              {"check", "with --check: what leat check --json prints"},
                               {"animated", "images with several frames or pages: the first one is used"},
                               {"frames", "samples that are frames of animations, with --frames all"},
                               {"budget_peak_bytes", "peak bytes in flight"},

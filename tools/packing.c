@@ -20,7 +20,8 @@ static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t byt
     return cli_interrupted(w->c);
 }
 
-int cli_packing_run(cli *c, leat_ingest_opts *o, const char *doing, leat_ingest_stats *st, leat_error *err)
+int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, const char *doing,
+                    leat_ingest_stats *st, leat_check_stats *found, leat_error *err)
 {
     const char *sources[1024];
     watch w = {.c = c};
@@ -34,7 +35,7 @@ int cli_packing_run(cli *c, leat_ingest_opts *o, const char *doing, leat_ingest_
     o->cookie = &w;
     o->log = c->log;
     cli_progress_begin(&w.bar, c, doing, "samples", 0);
-    int rc = leat_ingest(o, st, err);
+    int rc = check ? leat_ingest_checked(o, check, st, found, err) : leat_ingest(o, st, err);
     cli_progress_end(&w.bar);
     o->sources = NULL; /* lay here */
     return rc;

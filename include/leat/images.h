@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include <leat/error.h>
+#include <leat/ingest.h>
 #include <leat/log.h>
 
 #ifdef __cplusplus
@@ -84,6 +85,15 @@ typedef struct leat_check_stats {
  * may be NULL; set its struct_size first. LEAT_EINVAL: no images, or wrong limits. */
 LEAT_API int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
+
+/* leat_ingest and leat_check_images in one run: every image is looked at as it is stored, so that the source
+ * is read once. `check`: output, csv and limits; its sources are the pack, all else is as in `opts`. The
+ * columns are those that leat_check_images makes of the pack. A resumed run reads the whole pack for them.
+ * Not for appending and merging. stats and found may be NULL; set their struct_size first. LEAT_ENOTSUP:
+ * images of more than 8 bits. */
+LEAT_API int leat_ingest_checked(const leat_ingest_opts *opts, const leat_check_opts *check,
+                                 leat_ingest_stats *stats, leat_check_stats *found,
+                                 leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- Labels ------------------------------------------------------------------------------- */
 

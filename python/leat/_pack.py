@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import threading
@@ -32,7 +33,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
          shuffle: int | None = None, keys: Path | Sequence[str] | None = None, select: Path | None = None,
          shard_bytes: int | str = 0, page_bytes: int | str = 0, threads: int = 0,
          memory: int | str = 0, on_error: str = "fail", strict: bool = False,
-         report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
+         report: Path | None = None, check: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
          where: str | None = None, members: Sequence[str] | None = None, infer: int = 0,
          defaults: Mapping[str, int] | None = None, progress: Progress | None = None) -> dict[str, Any]:
     """Packs folders of images, tar shards, TFRecord files, manifests, packs and the formats of docs/formats.md (FFCV,
@@ -61,6 +62,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
             whose names do not end as images do (.jpg, .png …) are skipped and counted as "ignored". Images beside
             class folders have the label -1 and are counted as "unlabelled"
         report: file for what was left out, one JSON object per line
+        check: also check the images, as ``leat.check`` does with the pack, and write its columns here; what it found is
+            "check" in the result
         resume: resume an interrupted run; add ``force`` when it is to replace a pack
         force: replace a pack of that name; without ``resume``, also discard an unfinished one
         where: only samples that meet this condition on key and numbers: "label < 10 and score in 0.2..0.8";
@@ -101,7 +104,10 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     noted = None if report is None else _check.utf8_path("report", report)
     _leat.set_reader(_open_foreign, _write_table)
     with _key_file(keys) as key_file:
-        done = _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted, **options)
+        done = _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted,
+                    check=None if check is None else _check.utf8_path("check", check), **options)
+    if check is not None:
+        done["check"] = json.loads(done["check"])
     if done["unlabelled"]:
         warnings.warn(f"{done['unlabelled']} images of {shown(source)} are in no class folder: their label is -1", AdviceWarning,
                       stacklevel=2)

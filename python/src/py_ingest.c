@@ -9,11 +9,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <leat/images.h>
 #include <leat/ingest.h>
 #include <leat/pack.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "curate/image_check.h"
 
 /* The array: Python writes the first element, C the others. */
 enum { CANCEL, DONE, TOTAL, BYTES, SKIPPED, CONTROLS };
@@ -69,16 +72,32 @@ static const char **path_list(PyObject *list, uint32_t *count)
     return paths;
 }
 
+/* Adds "check", the JSON of leat check, to the dict. */
+static PyObject *add_check(PyObject *done, const leat_check_stats *found, const char *output)
+{
+    leat__buf json;
+    leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    leat__check_json(found, output, &json);
+    PyObject *text = json.status == 0 ? PyUnicode_FromStringAndSize(json.data, (Py_ssize_t)json.len)
+                                      : PyErr_NoMemory();
+    leat__buf_reset(&json);
+    if (text == NULL || PyDict_SetItemString(done, "check", text) != 0) Py_CLEAR(done);
+    Py_XDECREF(text);
+    return done;
+}
+
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"sources", "output", "control", "images", "mix_raw", "max_side", "quality",
                             "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
                             "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
                             "fast_tiles", "strict", "where", "append", "merge", "members",
-                            "defaults", "infer", "select", "frames", NULL};
+                            "defaults", "infer", "select", "frames", "check", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
+    leat_check_opts check;
+    leat_check_stats found = {.struct_size = sizeof found};
     unsigned long long seed = 0, shard_bytes = 0, page_bytes = 0, memory = 0;
     int trust = 0, shuffle = 0, skip = 0, resume = 0, replace = 0, sync = 1, fast = 0,
         strict = 0, rc = 0;
@@ -87,12 +106,13 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_ingest_opts_init(&o);
+    leat_check_opts_init(&check);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIzI", names, &sources, &o.output,
+            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIzIz", names, &sources, &o.output,
             &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust, &shuffle,
             &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads, &memory, &skip,
             &o.report, &resume, &replace, &sync, &fast, &strict, &o.where, &o.append,
-            &o.merge, &o.members, &o.defaults, &o.infer, &o.select, &o.frames))
+            &o.merge, &o.members, &o.defaults, &o.infer, &o.select, &o.frames, &check.output))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;
@@ -116,11 +136,13 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     o.sources = paths;
     o.cookie = view.buf;
     Py_BEGIN_ALLOW_THREADS
-    rc = leat_ingest(&o, &stats, &err);
+    rc = check.output ? leat_ingest_checked(&o, &check, &stats, &found, &err) : leat_ingest(&o, &stats, &err);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     leat__free(paths);
-    return rc == 0 ? stats_dict(&stats) : py_raise(&err);
+    if (rc != 0) return py_raise(&err);
+    PyObject *done = stats_dict(&stats);
+    return check.output && done ? add_check(done, &found, check.output) : done;
 }
 
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)

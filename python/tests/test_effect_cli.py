@@ -56,6 +56,13 @@ class Case:
     def file(self, name):
         return os.path.join(self.folder, name)
 
+    def checks(self):
+        """The columns of leat check."""
+        args = ["pack", self.photos(), "-o", self.file("x.leat"), "--check", self.file("c.leat")]
+        done = subprocess.run([sys.executable, "-m", "leat", *args], capture_output=True, text=True, timeout=300)
+        assert done.returncode in (0, 1) and "images with issues" in done.stdout, done
+        assert list(leat.open(self.file("c.leat")).keys) == list(leat.open(self.file("x.leat")).keys)
+
     def tar(self):
         """Three samples: one without a text, one without a class."""
         rng = np.random.default_rng(1)
@@ -340,6 +347,7 @@ PACK = {
     "strict": lambda c: (c.stray(), os.remove(c.file("photos/bad.jpg")), c.not_packed("README.txt", "--strict", code=4)),
     "report": lambda c: (run("pack", c.stray(), "-o", c.file("x"), "--on-error", "skip", "--report", c.file("r"), code=1),
                          open(c.file("r")).read().index("bad.jpg")),
+    "check": lambda c: c.checks(),
     "threads": lambda c: run("pack", c.photos(), "-o", c.file("x"), "-t", 5000, code=2),
     "memory": lambda c: c.not_packed("more than the budget of 1048576", "--memory", "1M"),
     "images": lambda c: c.packs_otherwise("--images", "keep"),

@@ -32,8 +32,8 @@ typedef struct checking {
     leat__buf work_path, provenance, key;
     leat__csv_out csv;
     double worst[LEAT__ISSUES][LEAT_CHECK_EXAMPLES]; /* scores of the examples */
-    uint64_t early;                                  /* rows with issues known in the first
-                                                      * pass */
+    leat__check_counts counts;
+    bool scored; /* the first pass was made elsewhere */
 } checking;
 
 void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size)
@@ -43,14 +43,19 @@ void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size)
 
 /* ---- first pass ---- */
 
+void leat__check_count(leat__check_counts *counts, const leat__image_facts *facts)
+{
+    counts->samples++;
+    counts->ok += facts->verdict == LEAT__VERDICT_OK;
+    counts->bytes += facts->bytes;
+    counts->early += facts->issues != 0;
+}
+
 static int take_facts(void *cookie, const char *key, size_t key_size, const leat__image_facts *facts,
                       leat_error *err)
 {
     checking *c = cookie;
-    c->stats->samples++;
-    c->stats->ok += facts->verdict == LEAT__VERDICT_OK;
-    c->stats->bytes_in += facts->bytes;
-    c->early += facts->issues != 0;
+    leat__check_count(&c->counts, facts);
     return leat__columns_append(c->work, key, key_size, facts, err);
 }
 
@@ -58,8 +63,8 @@ static int tell(void *cookie, uint64_t done, uint64_t total)
 {
     const checking *c = cookie;
     if (!c->opts->progress) return 0;
-    return c->opts->progress(c->opts->cookie, done, c->source->total ? total : 0, c->stats->bytes_in,
-                             c->early);
+    return c->opts->progress(c->opts->cookie, done, c->source->total ? total : 0, c->counts.bytes,
+                             c->counts.early);
 }
 
 static void describe_pack(leat__json *j, leat_pack *pack)
@@ -114,7 +119,7 @@ static int first_pass(checking *c, leat_error *err)
     c->stats->budget_peak_bytes = pass.budget_peak;
     c->stats->ignored = c->source->ignored;
     if (rc != 0) return rc;
-    if (c->stats->samples == 0)
+    if (c->counts.samples == 0)
         return leat__fail(err, LEAT_EDATA, "%s: there are no images to check", c->opts->sources[0]);
     LEAT_TRY(leat_packer_finish(c->work, &ps, err));
     leat_packer_close(&c->work);
@@ -311,8 +316,17 @@ static int run(checking *c, leat_error *err)
     LEAT_TRY(begin_csv(c, err));
     if (leat__buf_printf(&c->work_path, "%s.scores", o->output) != 0)
         return leat__fail_nomem(err, 0, "a path");
-    LEAT_TRY(first_pass(c, err));
+    if (!c->scored) LEAT_TRY(first_pass(c, err));
+    c->stats->samples = c->counts.samples;
+    c->stats->ok = c->counts.ok;
+    c->stats->bytes_in = c->counts.bytes;
     return second_pass(c, err);
+}
+
+void leat__check_forget(const char *scores)
+{
+    (void)!leat_packer_discard(scores, NULL);
+    (void)!leat__path_unlink(scores, NULL);
 }
 
 static void tear_down(checking *c, bool done)
@@ -321,10 +335,7 @@ static void tear_down(checking *c, bool done)
     leat_packer_close(&c->work);
     leat_packer_close(&c->out);
     leat__csv_out_close(&c->csv);
-    if (c->work_path.len > 0) {
-        (void)!leat_packer_discard(leat__buf_str(&c->work_path), NULL);
-        (void)!leat__path_unlink(leat__buf_str(&c->work_path), NULL);
-    }
+    if (c->work_path.len > 0) leat__check_forget(leat__buf_str(&c->work_path));
     if (!done && mine) (void)!leat_packer_discard(c->opts->output, NULL);
     leat__source_close(&c->source);
     leat__buf_reset(&c->work_path);
@@ -332,7 +343,8 @@ static void tear_down(checking *c, bool done)
     leat__buf_reset(&c->key);
 }
 
-int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat_error *err)
+static int check(const leat_check_opts *opts, const leat__check_counts *scored, leat_check_stats *stats,
+                 leat_error *err)
 {
     leat_check_opts o;
     leat_check_stats own = {.struct_size = sizeof own};
@@ -354,6 +366,8 @@ int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat
     if (!c) return leat__fail_nomem(err, sizeof *c, "a check");
     c->opts = &o;
     c->stats = &own;
+    c->scored = scored != NULL;
+    if (scored) c->counts = *scored;
     leat__buf_init(&c->work_path, LEAT__MEM_CURATE, 1u << 20);
     leat__buf_init(&c->provenance, LEAT__MEM_CURATE, 16u << 20);
     leat__buf_init(&c->key, LEAT__MEM_CURATE, 2u << 20);
@@ -364,6 +378,17 @@ int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat
     own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
     if (stats) (void)!leat__sized_copy(stats, &own, sizeof own);
     return rc;
+}
+
+int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat_error *err)
+{
+    return check(opts, NULL, stats, err);
+}
+
+int leat__check_scored(const leat_check_opts *opts, const leat__check_counts *counts, leat_check_stats *stats,
+                       leat_error *err)
+{
+    return check(opts, counts, stats, err);
 }
 
 /* ---- JSON ---- */

@@ -9,10 +9,24 @@
 #include <leat/images.h>
 
 #include "base/buf.h"
+#include "curate/image_columns.h"
 
 /* The statistics as JSON. Keys of the examples are read from the columns at `output`; NULL omits
  * them.
  */
 void leat__check_json(const leat_check_stats *stats, const char *output, leat__buf *out);
+
+/* Counted while images are looked at. */
+typedef struct leat__check_counts {
+    uint64_t samples, ok, bytes, early; /* early: with issues that do not need limits */
+} leat__check_counts;
+
+void leat__check_count(leat__check_counts *counts, const leat__image_facts *facts);
+
+/* The second half of leat_check_images: the facts of all rows are in OUTPUT.scores, which is removed. */
+int leat__check_scored(const leat_check_opts *opts, const leat__check_counts *counts, leat_check_stats *stats,
+                       leat_error *err) LEAT_MUST_CHECK;
+/* Removes OUTPUT.scores, finished or not. */
+void leat__check_forget(const char *scores);
 
 #endif

@@ -32,6 +32,7 @@
 #include "ingest/append_to.h"
 #include "ingest/fetch.h"
 #include "ingest/image_encode.h"
+#include "ingest/inspect.h"
 #include "ingest/left_out.h"
 #include "ingest/merge.h"
 #include "ingest/pack_tables.h"
@@ -55,6 +56,8 @@ typedef struct ingest {
     const leat_ingest_opts *opts;
     leat_ingest_stats *stats;
     leat__source *source;
+    const leat__inspector *inspector; /* or NULL */
+    uint32_t inspected;               /* its field */
     leat__encode_plan plan;
     leat__pack_tables tables;
     leat__shelf shelf;
@@ -187,32 +190,46 @@ static uint64_t need_encode(void *cookie, const leat_task *task)
     return run->large ? 0 : run->decode + run->in.len;
 }
 
-static int setup_encode(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
-{
-    ingest *in = cookie;
-    leat__encoder *e = NULL;
-    LEAT_TRY(leat__encoder_open(&e, &in->plan, err));
-    *ctx = e;
-    return 0;
-}
+/* What a thread needs that encodes. */
+typedef struct encoding {
+    leat__encoder *encoder;
+    void *looker; /* of the inspector */
+} encoding;
 
 static void teardown_encode(void *cookie, void *ctx)
 {
-    leat__encoder *e = ctx;
-    leat__encoder_close(&e);
+    ingest *in = cookie;
+    encoding *e = ctx;
+    if (!e) return;
+    leat__encoder_close(&e->encoder);
+    if (e->looker) in->inspector->close(in->inspector->cookie, e->looker);
+    leat__free(e);
 }
 
-static int encode_record(ingest *in, leat__encoder *e, leat__run *run, leat__record *r,
-                         leat_error *err)
+static int setup_encode(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
+{
+    ingest *in = cookie;
+    const leat__inspector *x = in->inspector;
+    encoding *e = LEAT_NEW(INGEST, encoding);
+    if (!e) return leat__fail_nomem(err, sizeof *e, "an encoder");
+    int rc = leat__encoder_open(&e->encoder, &in->plan, err);
+    if (rc == 0 && x) rc = x->open(x->cookie, &e->looker, err);
+    if (rc == 0) *ctx = e;
+    else teardown_encode(in, e);
+    return rc;
+}
+
+static int encode_record(ingest *in, encoding *e, leat__run *run, leat__record *r, leat_error *err)
 {
     const leat__tile_tables *from = leat__pack_tables_of(&in->tables, r->origin);
     for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         leat_error why = {0};
         if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
-        int rc = leat__encoder_image(e, run, r, &r->items[f], from, &why);
+        int rc = leat__encoder_image(e->encoder, run, r, &r->items[f], from, &why);
         LEAT_TRY(settle(run, r, rc, &why, err));
     }
-    return 0;
+    if (!in->inspector) return 0;
+    return leat__inspect_record(in->inspector, e->looker, run, r, in->inspected, in->plan.tables, err);
 }
 
 static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -431,7 +448,7 @@ static int start_flow(ingest *in, leat_error *err)
     leat_stage_init(&encode);
     encode.kind = LEAT_STAGE_MAP;
     encode.name = "encode";
-    encode.scratch = 8u << 20;
+    encode.scratch = in->inspector ? 10u << 20 : 8u << 20;
     encode.bytes_out = 4u << 20;
     encode.cookie = in;
     encode.setup = setup_encode;
@@ -523,7 +540,9 @@ static int place_sample(ingest *in, const leat__run *run, const leat__record *r,
     if (!wanted) return 0;
     LEAT_TRY(leat_packer_append(in->packer, &sample, err));
     in->stats->samples++;
-    return 0;
+    if (!in->inspector) return 0;
+    return in->inspector->take(in->inspector->cookie, sample.key, sample.key_size,
+                               run->found.data + r->items[in->inspected].found, err);
 }
 
 /* The frames of an animation, each under the record's key and its number. The record counts as consumed with
@@ -531,7 +550,7 @@ static int place_sample(ingest *in, const leat__run *run, const leat__record *r,
 static int place_frames(ingest *in, leat__run *run, const leat__record *r, uint64_t chain, leat_error *err)
 {
     leat__record one = *r;
-    char number[16];
+    char number[LEAT__FRAME_SUFFIX];
     const uint64_t done = in->frames_done;
     in->frames_done = 0;
     for (uint32_t i = 0; i < r->frame_count; i++) {
@@ -540,7 +559,8 @@ static int place_frames(ingest *in, leat__run *run, const leat__record *r, uint6
         memcpy(&r->items[r->frame_field], run->frames.data + r->frames_at + i * sizeof(leat__item),
                sizeof(leat__item));
         one.key = run->text.len;
-        one.key_size = r->key_size + (size_t)snprintf(number, sizeof number, "#%04u", i);
+        leat__frame_suffix(number, i);
+        one.key_size = r->key_size + strlen(number);
         leat__buf_append(&run->text, leat__run_str(run, r->key), r->key_size);
         if (leat__run_text(run, number, strlen(number)) == LEAT__RUN_NOWHERE)
             return leat__fail_nomem(err, one.key_size, "a key");
@@ -582,16 +602,16 @@ static int tell(const ingest *in, leat_error *err)
  * afterwards), places it, and frees its results before the next. */
 static int place_large(ingest *in, leat__run *run, leat__record *r, leat_error *err)
 {
-    leat__encoder *e = NULL;
+    void *e = NULL;
     leat_error why = {0};
     int rc = 0;
     if (!r->failed && !r->loaded) LEAT_TRY(load_record(in, run, r, err));
     filter_record(in, run, r);
     LEAT_TRY(settle(run, r, leat__allowance_ask(&in->allowance, record_need(in, run, r), &why),
                     &why, err));
-    if (!r->failed) rc = leat__encoder_open(&e, &in->plan, err);
+    if (!r->failed) rc = setup_encode(in, NULL, &e, err);
     if (rc == 0 && e) rc = encode_record(in, e, run, r, err);
-    leat__encoder_close(&e);
+    teardown_encode(in, e);
     if (rc == 0) rc = place(in, run, r, err);
     leat__buf_reset(&run->out);
     return rc;
@@ -696,6 +716,16 @@ static int open_merge(ingest *in, leat_error *err)
     return 0;
 }
 
+/* The first image field: the one that leat check takes of the pack. */
+static int find_inspected(ingest *in, leat_error *err)
+{
+    const leat__source *s = in->source;
+    while (in->inspected < s->field_count && s->fields[in->inspected].type != LEAT_FIELD_IMAGE)
+        in->inspected++;
+    if (in->inspected < s->field_count) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: has no images", in->opts->sources[0]);
+}
+
 static int run(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
@@ -711,6 +741,7 @@ static int run(ingest *in, leat_error *err)
     in->values = LEAT_NEW_ARRAY(INGEST, leat_pack_value, in->source->field_count);
     if (!in->values) return leat__fail_nomem(err, 0, "values");
     LEAT_TRY(make_plan(in, err));
+    if (in->inspector) LEAT_TRY(find_inspected(in, err));
     LEAT_TRY(open_where(in, err));
     LEAT_TRY(open_merge(in, err));
     LEAT_TRY(leat__pack_tables_open(&in->tables, in->source, err));
@@ -729,9 +760,10 @@ static void give_stats(leat_ingest_stats *to, const leat_ingest_stats *own)
     to->struct_size = size;
 }
 
-static int pack_here(const leat_ingest_opts *o, leat_ingest_stats *own, leat_error *err)
+static int pack_here(const leat_ingest_opts *o, const leat__inspector *inspector, leat_ingest_stats *own,
+                     leat_error *err)
 {
-    ingest in = {.opts = o, .stats = own};
+    ingest in = {.opts = o, .stats = own, .inspector = inspector};
     int rc = run(&in, err);
     bool empty = rc != 0 && in.packer && ((in.stop && own->samples == 0) || o->append);
     tear_down(&in);
@@ -769,7 +801,8 @@ static int count_finished(const char *path, leat_ingest_stats *own, leat_error *
 }
 
 /* Packs into a local folder, then uploads the files. */
-static int pack_into_bucket(const leat_ingest_opts *o, leat_ingest_stats *own, leat_error *err)
+static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *inspector,
+                            leat_ingest_stats *own, leat_error *err)
 {
     leat__stage stage;
     leat_ingest_opts here = *o;
@@ -779,13 +812,19 @@ static int pack_into_bucket(const leat_ingest_opts *o, leat_ingest_stats *own, l
     if (!o->resume) leat__stage_forget(&stage);
     here.replace = !o->resume; /* files left by an earlier run belong to this path only */
     int rc = o->resume && leat__stage_ready(&stage) ? count_finished(stage.path, own, err)
-                                                     : pack_here(&here, own, err);
+                                                     : pack_here(&here, inspector, own, err);
     if (rc == 0) rc = leat__stage_publish(&stage, on_sent, &s, err);
     leat__stage_close(&stage);
     return rc;
 }
 
 int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_error *err)
+{
+    return leat__ingest_inspected(opts, NULL, stats, err);
+}
+
+int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *inspector,
+                           leat_ingest_stats *stats, leat_error *err)
 {
     leat_ingest_opts o;
     leat_ingest_stats own = {0};
@@ -810,7 +849,8 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
     if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
     LEAT_TRY(leat__ingest_spare(&o, err));
     uint64_t begin = leat__clock_ns();
-    int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);
+    int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, inspector, &own, err)
+                                         : pack_here(&o, inspector, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
     if (stats) give_stats(stats, &own);
     return rc;

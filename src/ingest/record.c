@@ -30,6 +30,7 @@ static void run_close(leat__run *run)
     leat__buf_reset(&run->in);
     leat__buf_reset(&run->out);
     leat__buf_reset(&run->frames);
+    leat__buf_reset(&run->found);
     leat__free(run->items);
     leat__free(run);
 }
@@ -42,6 +43,7 @@ static leat__run *run_open(uint32_t fields)
     leat__buf_init(&run->in, LEAT__MEM_INGEST, BYTES_MAX);
     leat__buf_init(&run->out, LEAT__MEM_INGEST, BYTES_MAX);
     leat__buf_init(&run->frames, LEAT__MEM_INGEST, BYTES_MAX);
+    leat__buf_init(&run->found, LEAT__MEM_INGEST, BYTES_MAX);
     run->fields = fields;
     run->items = LEAT_NEW_ARRAY(INGEST, leat__item, (size_t)fields * LEAT__RUN_RECORDS);
     if (!run->items) {
@@ -69,6 +71,7 @@ static void run_clear(leat__run *run)
     forget(&run->in);
     forget(&run->out);
     forget(&run->frames);
+    forget(&run->found);
 }
 
 void leat__shelf_init(leat__shelf *shelf, uint32_t fields, uint32_t keep)
@@ -191,5 +194,6 @@ static uint64_t held(const leat__buf *b)
 uint64_t leat__run_held(const leat__run *run)
 {
     return sizeof *run + held(&run->text) + held(&run->in) + held(&run->out) + held(&run->frames) +
+           held(&run->found) +
            (uint64_t)run->fields * LEAT__RUN_RECORDS * sizeof(leat__item);
 }

@@ -25,6 +25,7 @@ typedef struct leat__item {
     bool coded; /* the bytes are in run->out, made by the encoder; else in run->in */
     size_t at, size;
     size_t entries_at, entries_size; /* entry points of an image, in run->out */
+    size_t found; /* what an inspector found, in run->found */
     int64_t i;
     double f;
     uint64_t shape[LEAT_NDIM_MAX];
@@ -57,6 +58,7 @@ typedef struct leat__run {
     leat__item *items; /* of all records */
     leat__buf text, in, out;
     leat__buf frames; /* leat__item of frames */
+    leat__buf found;  /* of inspectors, see inspect.h */
     uint64_t pending;  /* bytes still to be read */
     uint64_t decode;   /* memory needed to decode and encode its images */
     bool large;        /* an image is too large for the flow: see allowance.h */

@@ -100,3 +100,15 @@ $ leat dedup images check.leat -o near.leat --keep-share 0.5
 $ leat dedup semantic check.leat dup.leat -o near.leat
 ! leat dedup: semantic: give one pack of vectors (see leat dedup --help)
 = 2
+
+$ leat pack $LEAT_TEST_DATA/images-1.1.leat -o packed.leat --check packed.check.leat > /dev/null; leat check packed.leat -o again.leat > /dev/null; cmp packed.check.leat again.leat && echo equal
+equal
+
+$ leat pack $LEAT_TEST_DATA/images-1.1.leat -o packed.leat --check ./packed.leat -f
+! leat pack: ./packed.leat: is the name of two results: give one another name
+= 2
+
+$ leat pack $LEAT_TEST_DATA/images-1.1.leat -o new.leat --check again.leat
+! leat pack: again.leat: already exists
+! --resume continues an unfinished pack; --force replaces what is there
+= 2

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat_ingest_checked: packs images and looks at each one as it is stored. The rows go to CHECK.scores in the
+ * order of the pack; when the pack is whole, limits are adapted and the columns are written as
+ * leat_check_images does.
+ *
+ * Facts depend on the stored bytes alone. So a resumed run, which does not see the images that were packed
+ * before, checks the whole pack again and gives the same columns. A run that was killed after the pack had
+ * its name is recognised by the files that it left beside the columns.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/sized.h"
+#include "curate/image_check.h"
+#include "curate/image_columns.h"
+#include "ingest/inspect.h"
+#include "io/file.h"
+#include "io/url.h"
+#include "pack/kind.h"
+#include "pack/selection.h"
+
+typedef struct packing {
+    const leat_ingest_opts *opts;
+    leat_check_opts check;
+    const char *pack; /* as the source of the check */
+    leat_packer *work;
+    char *scores;
+    bool begun; /* there are files at `scores` */
+    leat__check_counts counts;
+} packing;
+
+/* ---- the inspector ---- */
+
+static int open_looker(void *cookie, void **looker, leat_error *err)
+{
+    const packing *p = cookie;
+    leat__image_looker *l = NULL;
+    const leat__decode_limits limits = {.max_pixels = p->opts->max_pixels};
+    LEAT_TRY(leat__image_looker_open(&l, &limits, err));
+    *looker = l;
+    return 0;
+}
+
+static void close_looker(void *cookie, void *looker)
+{
+    leat__image_looker *l = looker;
+    (void)cookie;
+    leat__image_looker_close(&l);
+}
+
+static int look(void *cookie, void *looker, const char *key, const leat_pack_image *image,
+                const uint8_t *data, size_t len, const leat__tile_tables *tables, leat__buf *found,
+                leat_error *err)
+{
+    leat__image_facts facts;
+    char text[LEAT__KIND_TEXT];
+    (void)cookie;
+    memset(&facts, 0, sizeof facts);
+    if (!data) leat__image_facts_fail(&facts, LEAT__VERDICT_ABSENT, "no image");
+    else if (leat__image_kind_of(image) != 0)
+        return leat__fail(err, LEAT_ENOTSUP,
+                          "%s: %s; only 8-bit images of 1, 3 or 4 channels can be checked",
+                          key, leat__kind_text(leat__image_kind_of(image), text));
+    else LEAT_TRY(leat__image_facts_make(looker, key, data, len, tables, &facts, err));
+    return leat__buf_append(found, &facts, sizeof facts) == 0
+               ? 0
+               : leat__fail_nomem(err, sizeof facts, "facts about an image");
+}
+
+static int take(void *cookie, const char *key, size_t key_size, const void *found, leat_error *err)
+{
+    packing *p = cookie;
+    leat__image_facts facts;
+    memcpy(&facts, found, sizeof facts); /* not aligned */
+    leat__check_count(&p->counts, &facts);
+    return leat__columns_append(p->work, key, key_size, &facts, err);
+}
+
+/* ---- the run ---- */
+
+static char *scores_of(const char *output)
+{
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    if (output) leat__buf_printf(&path, "%s.scores", output);
+    char *made = output && leat__buf_status(&path) == 0 ? leat__buf_take(&path, NULL) : NULL;
+    leat__buf_reset(&path);
+    return made;
+}
+
+
+static int check_opts(const packing *p, leat_error *err)
+{
+    const leat_ingest_opts *o = p->opts;
+    const leat_check_opts *c = &p->check;
+    bool exists = false;
+    if (!c->output || !c->output[0]) return leat__fail(err, LEAT_EINVAL, "no output of the check was named");
+    if (leat__path_remote(c->output))
+        return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", c->output);
+    if (o->append || o->merge)
+        return leat__fail(err, LEAT_EINVAL, "check: has no effect on a pack that is appended to or merged");
+    LEAT_TRY(leat__pack_spare_result(o->output, c->output, err));
+    LEAT_TRY(leat__pack_spare_result(o->report, c->output, err));
+    for (uint32_t i = 0; i < o->source_count; i++)
+        LEAT_TRY(leat__pack_spare_input(c->output, o->sources[i], err));
+    LEAT_TRY(leat__pack_spare_input(c->output, o->select, err));
+    LEAT_TRY(leat__pack_spare_input(c->output, o->keys, err));
+    LEAT_TRY(leat__path_exists(c->output, &exists, err));
+    return exists && !o->replace ? leat__fail(err, LEAT_EEXIST, "%s: already exists", c->output) : 0;
+}
+
+static int with_suffix(const char *path, const char *suffix, bool *exists, leat_error *err)
+{
+    leat__buf name;
+    leat__buf_init(&name, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&name, "%s%s", path, suffix);
+    int rc = leat__buf_status(&name) == 0 ? leat__path_exists(leat__buf_str(&name), exists, err)
+                                          : leat__fail_nomem(err, strlen(path), "a path");
+    leat__buf_reset(&name);
+    return rc;
+}
+
+/* A killed run had finished the pack, not its columns. */
+static int is_packed(const packing *p, bool *packed, leat_error *err)
+{
+    static const char *const left[] = {".scores", ".scores.journal", ".journal"};
+    bool exists = false;
+    *packed = false;
+    if (!p->opts->resume || leat__path_remote(p->opts->output)) return 0;
+    LEAT_TRY(leat__path_exists(p->opts->output, &exists, err));
+    if (!exists) return 0;
+    LEAT_TRY(with_suffix(p->opts->output, ".journal", &exists, err));
+    if (exists) return 0; /* that pack is to be replaced by the one that is resumed */
+    for (size_t i = 0; i < LEAT_COUNT(left) && !*packed; i++)
+        LEAT_TRY(with_suffix(p->check.output, left[i], packed, err));
+    return 0;
+}
+
+static int count_packed(const packing *p, leat_ingest_stats *st, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info = {.struct_size = sizeof info};
+    LEAT_TRY(leat_pack_open(&pack, p->opts->output, NULL, err));
+    (void)leat_pack_info_read(pack, &info, sizeof info);
+    st->samples = st->resumed = info.samples;
+    st->bytes_out = info.bytes;
+    st->pages = info.pages;
+    st->shards = info.shards;
+    leat_pack_close(&pack);
+    return 0;
+}
+
+static int pack_images(packing *p, leat_ingest_stats *st, leat_error *err)
+{
+    const leat__inspector x = {
+        .cookie = p, .open = open_looker, .close = close_looker, .look = look, .take = take};
+    leat_packer_stats ps;
+    LEAT_TRY(leat__columns_create(&p->work, p->scores, "{}", true, true, err));
+    p->begun = true;
+    LEAT_TRY(leat__ingest_inspected(p->opts, &x, st, err));
+    return leat_packer_finish(p->work, &ps, err);
+}
+
+static int run(packing *p, leat_ingest_stats *st, leat_check_stats *found, leat_error *err)
+{
+    bool packed = false;
+    LEAT_TRY(check_opts(p, err));
+    LEAT_TRY(is_packed(p, &packed, err));
+    LEAT_TRY(packed ? count_packed(p, st, err) : pack_images(p, st, err));
+    leat_packer_close(&p->work);
+    if (st->resumed > 0) return leat_check_images(&p->check, found, err);
+    return leat__check_scored(&p->check, &p->counts, found, err);
+}
+
+int leat_ingest_checked(const leat_ingest_opts *opts, const leat_check_opts *check, leat_ingest_stats *stats,
+                        leat_check_stats *found, leat_error *err)
+{
+    leat_ingest_stats own = {.struct_size = sizeof own};
+    leat_ingest_opts o;
+    packing p = {.opts = &o};
+    if (!opts || opts->struct_size < sizeof o.struct_size || !check ||
+        check->struct_size < sizeof check->struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    memset(&o, 0, sizeof o);
+    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    memcpy(&p.check, check, LEAT_MIN(check->struct_size, sizeof p.check));
+    if (p.check.source_count > 0)
+        return leat__fail(err, LEAT_EINVAL, "check: its source is the pack that is made");
+    p.pack = o.output;
+    p.check.struct_size = sizeof p.check;
+    p.check.sources = &p.pack;
+    p.check.source_count = 1;
+    p.check.threads = o.threads;
+    p.check.memory = o.memory;
+    p.check.max_pixels = o.max_pixels;
+    p.check.replace = o.replace;
+    p.check.no_sync = o.no_sync;
+    p.check.log = o.log;
+    p.check.progress = NULL;
+    p.scores = scores_of(p.check.output);
+    if (p.check.output && !p.scores) return leat__fail_nomem(err, strlen(p.check.output), "a path");
+    int rc = run(&p, &own, found, err);
+    leat_packer_close(&p.work);
+    if (p.begun) leat__check_forget(p.scores);
+    leat__free(p.scores);
+    if (stats) (void)!leat__sized_copy(stats, &own, sizeof own);
+    return rc;
+}
