@@ -25,6 +25,7 @@ from ._leat import version as __version__
 if TYPE_CHECKING:
     from . import callbacks, ops
     from ._batch import Batch, Ragged
+    from ._curate import curate
     from ._dataset import Dataset, Image, Sample
     from ._diagnose import Diagnosis, diagnose, judge
     from ._from_dataset import from_dataset
@@ -52,7 +53,7 @@ _LATER = {
     "append": "_pack", "pack": "_pack", "export": "_pack", "merge": "_pack", "split": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
     "export_model": "_train", "predict": "_train", "tag": "_train", "check": "_images", "dedup_images": "_images", "select": "_select", "View": "_view", "view": "_view",
-    "dedup_semantic": "_images",
+    "dedup_semantic": "_images", "curate": "_curate",
 }
 
 __all__ = [
@@ -60,7 +61,7 @@ __all__ = [
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "View", "Writer",
-    "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_parquet", "dedup_table", "dedup_text", "delete", "diagnose", "embed",
+    "append", "callbacks", "check", "compact", "curate", "decontaminate_text", "dedup_images", "dedup_parquet", "dedup_table", "dedup_text", "delete", "diagnose", "embed",
     "dedup_semantic",
     "export", "export_model", "filter_parquet", "filter_table", "filter_text", "from_dataset",
     "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "select", "split", "tag", "text_names",

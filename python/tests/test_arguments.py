@@ -133,6 +133,7 @@ def test_images(inside, plain):
     with leat.Writer("v.leat", {"vector": ("float32", (4,))}) as w:
         w.append({"vector": np.ones(4, np.float32)}, key="a")
     every_argument(leat.dedup_semantic, {"embeddings": "v.leat", "output": "near.leat", "force": True})
+    every_argument(leat.curate, {"source": plain, "output": "curated", "plan": True})
     every_argument(leat.select, {"pack": plain, "output": "chosen.leat", "strategies": "random", "force": True})
 
 

@@ -108,7 +108,7 @@ class Flags(unittest.TestCase):
         table = json.loads(leat("help", "--json"))["commands"]
         flagged = {c["name"] for c in table if any(o["name"] == "anonymous" for o in c["options"])}
         commands = self.commands("s3://b/folder/none.leat")
-        self.assertEqual(flagged, set(commands) | {"train", "embed", "tag"})  # these run in Python
+        self.assertEqual(flagged, set(commands) | {"train", "embed", "tag", "curate"})  # these run in Python
         web = servers.Web(path("one.leat"))
         for name, args in commands.items():
             for flag, signed in (("--no-anonymous", True), ("--anonymous", False)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``leat train``, ``leat embed`` and ``leat tag`` after C has read their command lines."""
+"""``leat train``, ``leat embed``, ``leat tag`` and ``leat curate`` after C has read their command lines."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ def _count(number: int, noun: str) -> str:
 def _flagged(message: str, command: str) -> str:
     """The message with an option as the command line spells it: ``model: …`` becomes ``--model: …``."""
     name, colon, rest = message.partition(": ")
-    known = command in ("train", "embed", "tag") and name in options.table(command)
+    known = command in ("train", "embed", "tag", "curate") and name in options.table(command)
     return f"--{name.replace('_', '-')}{colon}{rest}" if colon and known else message
 
 
 def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
     if quiet:
+        return
+    if command == "curate":
+        from .. import _curate_text
+
+        print(_curate_text.result(result) if "selected" in result else _curate_text.plan(result))
         return
     if command == "export":
         print(f"{result['output']}: {result['model']}, images of {result['image_size']} pixels, {result['width']} outputs",
@@ -56,7 +61,18 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
     print(result["verdict"], file=sys.stderr)
 
 
+def _curate(args: list[str], values: dict[str, Any]) -> dict[str, Any]:
+    from .._curate import curate
+
+    values = {"quiet": False, **values}
+    if "from" in values:
+        values["from_"] = values.pop("from")
+    return curate(args, **values)
+
+
 def _run(command: str, args: list[str], values: dict[str, Any]) -> dict[str, Any]:
+    if command == "curate":
+        return _curate(args, values)
     if command == "export":
         return _train.export_model(args[0], values["output"], force=values.get("force", False))
     return getattr(_train, command)(*args, **values)
@@ -64,7 +80,7 @@ def _run(command: str, args: list[str], values: dict[str, Any]) -> dict[str, Any
 
 def main(command: str, text: str) -> int:
     """Runs a command on values that C parsed; its exit code."""
-    if command != "embed":
+    if command not in ("embed", "curate"):
         import torch  # noqa: F401  # the caller says what to install when it is missing
     values = json.loads(text)
     args = values.pop("args")
@@ -91,6 +107,8 @@ def main(command: str, text: str) -> int:
     else:
         _show(result, command, values.get("quiet", False))
     stopped = result.get("stopped", 0)
+    if command == "curate":
+        return 3 if result.get("short") else 1 if result.get("unreadable") else 0
     return 128 + stopped if stopped else 0
 
 

@@ -43,6 +43,19 @@ $ leat tag a.leat -o b.leat -m run --activation tanh
 $ LEAT_PYTHON=/nowhere/python leat tag a.leat -o b.leat -m run 2>&1 | grep -c 'not found; tag runs on PyTorch'
 1
 
+# curate: needs Python, not PyTorch
+$ leat curate photos
+! leat curate: --output is missing: * (glob)
+= 2
+
+$ leat curate photos -o run --from tagging
+! leat curate: --from: 'tagging' is not one of * (glob)
+= 2
+
+$ LEAT_PYTHON=/nowhere/python leat curate photos -o run
+! leat curate: /nowhere/python: not found; curate runs on Python: install Python 3.11 or later and 'pip install leat', or name a Python with LEAT_PYTHON
+= 4
+
 # the model of a run: options of packs are refused
 $ leat export run -o m.pt --checkpoint --to parquet
 ! leat export: --to is for packs: it has no effect with --checkpoint (see leat export --help)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`leat.curate`: a run over images, step by step, resumable. RUN/run.json says what was done and from what."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from . import _check, _curate_config, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
+from ._curate_config import NAMES, Options
+from ._curate_steps import Run
+from ._errors import ArgumentError, BudgetError, ExistsError, NotFoundError, StorageError, shown
+from ._pack import Path
+from ._train import _hold
+
+_VERSION = 1
+
+
+def _load(folder: str) -> dict[str, Any]:
+    """The run file; {} when there is none or it is not one."""
+    try:
+        with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    known = isinstance(found, dict) and found.get("version") == _VERSION and isinstance(found.get("steps"), dict)
+    return found if known else {}
+
+
+def _save(folder: str, state: dict[str, Any]) -> None:
+    path = os.path.join(folder, "run.json")
+    try:
+        with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
+            json.dump(state, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(path + ".new", path)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from None
+
+
+def _folder(path: str) -> None:
+    """Makes the folder of the run. One with other files in it is refused."""
+    try:
+        os.makedirs(path, exist_ok=True)
+        there = [name for name in os.listdir(path) if name != ".lock"]
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from None
+    if there and not _load(path):
+        raise ExistsError(f"{path}: is not empty and has no run of leat curate; give another folder")
+
+
+def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -> dict[str, Any]:
+    """The state of the run that is there; with `force` its files are removed."""
+    steps = {} if force else _load(folder).get("steps", {})
+    if force:
+        for names in _curate_steps.FILES.values():
+            for name in (*names, *(f"{file}.parts" for file in names)):
+                _curate_steps.remove(os.path.join(folder, name))
+    return {"version": _VERSION, "source": sources, "plan": plan, "steps": steps}
+
+
+def _key(run: Run, step: str, found: dict[str, str]) -> str:
+    """What a step depends on: its options and inputs. How many threads and how much memory do not change results."""
+    options = {name: value for name, value in (run.steps[step] or {}).items() if name not in ("threads", "memory")}
+    if step == "embed":
+        options["model"] = run.model()
+    text = json.dumps([step, _leat.version, options, found], sort_keys=True, default=os.fspath)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _made(run: Run, step: str) -> dict[str, str]:
+    """Fingerprints of what a step has written."""
+    made = {}
+    for name in _curate_steps.FILES[step]:
+        path = run.path(name)
+        if os.path.lexists(path) and not (step == "pack" and run.in_place):
+            is_pack = name.endswith(".leat") and _curate_steps.is_pack(path)
+            made[name] = _curate_steps.mark(path) if is_pack else _curate_steps.stamp(path)
+    target = _curate_steps.dump_target(run) if step == "dump" else None
+    if target is not None and "://" not in target and os.path.dirname(target) != run.folder:
+        made[target] = _curate_steps.stamp(target)
+    return made
+
+
+class _Line:
+    """One line of progress on a terminal; a line per step elsewhere; nothing when quiet."""
+
+    def __init__(self, quiet: bool, total: int) -> None:
+        self.quiet, self.total, self.number, self.shown = quiet, total, 0, 0.0
+        self.live = not quiet and sys.stderr is not None and sys.stderr.isatty()
+
+    def begin(self, step: str) -> None:
+        self.number += 1
+        self.step, self.started = step, time.monotonic()
+        if self.live:
+            self._show("")
+
+    def _show(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K[{self.number}/{self.total}] {self.step} {text}")
+        sys.stderr.flush()
+
+    def at(self, done: int, total: int, size: int, found: int) -> None:
+        if self.live and time.monotonic() - self.shown > 0.2:
+            self.shown = time.monotonic()
+            of = f" of {total}, {100 * done / total:.0f} %" if total else ""
+            self._show(f"{done}{of}, {self.shown - self.started:.0f} s")
+
+    def end(self, text: str) -> None:
+        if not self.quiet:
+            clear = "\r\x1b[K" if self.live else ""
+            print(f"{clear}[{self.number}/{self.total}] {self.step}: {text}", file=sys.stderr, flush=True)
+
+
+def _is_done(run: Run, step: str, record: Any, key: str) -> bool:
+    return isinstance(record, dict) and record.get("state") == "done" and record.get("key") == key and \
+        record.get("made") == _made(run, step)
+
+
+def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) -> None:
+    """Runs a step, or takes what it made before. Its record is in `state` afterwards."""
+    line.begin(step)
+    found = _curate_steps.inputs(run, step)
+    key, old = _key(run, step, found), state["steps"].get(step)
+    if not again and _is_done(run, step, old, key):
+        state["steps"][step]["reused"] = True
+        line.end(f"{old['rows']} rows, as before")
+        return
+    resume = isinstance(old, dict) and old.get("state") == "running" and old.get("key") == key
+    options = run.steps[step] or {}
+    record: dict[str, Any] = {"state": "running", "key": key, "inputs": found, "options": options}
+    state["steps"][step] = record
+    _save(run.folder, state)
+    meter = _curate_measure.Meter()
+    outcome = _curate_steps.RUN[step](run, options, resume, line.at)
+    seen = meter.stop()
+    cpus = min(options.get("threads") or _curate_measure.usable_cpus(), _curate_measure.usable_cpus())
+    judged = _curate_measure.limit(step, seen, outcome, cpus, _curate_plan.gpus() > 0)
+    record.update({"dropped": {}, **outcome, **seen, **judged, "state": "done", "made": _made(run, step)})
+    _save(run.folder, state)
+    line.end(f"{record['rows']} rows in {seen['seconds']:.1f} s, limit: {judged['limit']}")
+
+
+def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
+    steps = []
+    for name in NAMES:
+        record = state["steps"].get(name, {})
+        if record.get("state") != "done":
+            continue
+        steps.append({"step": name, **{key: record[key] for key in (
+            "rows", "dropped", "seconds", "cpu_seconds", "bytes_read", "limit", "why", "advice")},
+            "reused": bool(record.get("reused"))})
+    records = state["steps"]
+    broken = sum((records.get("check") or {}).get("dropped", {}).values()) if run.on("check") else 0
+    return {"output": run.folder, "samples": records["pack"]["rows"], "selected": records["select"]["rows"],
+            "unreadable": records["pack"]["dropped"].get("unreadable", 0) + broken, "steps": steps,
+            "list": run.path("selected.txt"), "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
+            "seconds": seconds}
+
+
+def _given(count: int, share: float, model: Any) -> dict[str, Options]:
+    """Arguments that are options of a step."""
+    select: Options = {}
+    if _check.whole("count", count):
+        select = {"count": count, "share": None}
+    if _check.real("share", share, 0, 1):
+        if select:
+            raise ArgumentError("share: give either count or share, not both")
+        select = {"share": share, "count": None}
+    given = {"select": select}
+    if model is not None:
+        given["embed"] = {"model": _check.path("model", model)}
+    return given
+
+
+def _steps_from(start: str | None, run: Run) -> frozenset[str]:
+    if start is None:
+        return frozenset()
+    if not isinstance(start, str) or start not in NAMES or not run.on(start):
+        raise ArgumentError(f"from: {shown(start)} is none of the steps of this run: {', '.join(n for n in NAMES if run.on(n))}")
+    return frozenset(NAMES[NAMES.index(start):])
+
+
+def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, count: int = 0, share: float = 0,
+           model: Path | None = None, threads: int = 0, memory: int | str = 0, from_: str | None = None,
+           force: bool = False, plan: bool = False, quiet: bool = True) -> dict[str, Any]:
+    """Packs, checks, embeds, deduplicates and selects images; what `leat curate` does.
+
+    >>> leat.curate("photos", "run", share=0.1)
+    {'samples': 50000, 'selected': 5000, 'unreadable': 3, 'steps': [{'step': 'pack', ...}, ...], ...}
+
+    Each step writes columns into the folder `output`: pack.leat, check.leat, embed.leat, duplicates.leat, select.leat,
+    selected.txt, and report.html, a page to look at. Called again it continues with the first step that is not finished
+    or whose options or inputs have changed.
+
+    Parameters
+        source: a folder, tar shards, a pack, a place in a bucket: as of ``leat.pack``. A local pack is read where it is
+        output: the folder of the run
+        config: path of a YAML file, or a dict: a key per step (pack, check, train, embed, tag, dedup, semantic,
+            select, dump) with the options of its function; false switches a step off. train, tag and semantic are off
+            without one
+        count, share: how many samples to select, or which share; those of the config otherwise
+        model: what embeds; "tiny" otherwise, or what the step train has trained
+        threads, memory: of all steps; 0 is as each step says
+        from_: run this step and those after it again
+        force: start from scratch: what an earlier run wrote into `output` is deleted
+        plan: only return the plan: hours, memory and bytes of each step
+        quiet: show no progress on stderr
+    """
+    begin = time.monotonic()
+    common = {name: value for name, value in (("threads", _check.whole("threads", threads, 0, 4096)),
+                                              ("memory", _check.size("memory", memory))) if value}
+    steps = _curate_config.read(config, _given(count, share, model), common)
+    sources = [os.fsdecode(path) for path in _check.paths("source", source)]
+    gone = next((path for path in sources if "://" not in path and not os.path.lexists(path)), None)
+    if gone is not None:
+        raise NotFoundError(f"{gone}: no such file or folder")
+    folder = os.path.abspath(_check.utf8_path("output", output))
+    run = Run(folder, sources, steps)
+    redo = _steps_from(from_, run)
+    planned = _curate_plan.make(run)
+    if _check.flag("plan", plan):
+        return planned
+    if planned["short"]:
+        raise BudgetError(planned["short"])
+    _folder(folder)
+    held = _hold(folder)
+    try:
+        state = _state(folder, sources, planned, _check.flag("force", force))
+        run.written = (state["steps"].get("dump") or {}).get("output")
+        line = _Line(_check.flag("quiet", quiet), sum(run.on(name) for name in NAMES))
+        for name in NAMES:
+            if run.on(name):
+                _do(run, name, state, line, name in redo)
+            else:
+                state["steps"][name] = {"state": "off"}
+        result = _result(run, state, time.monotonic() - begin)
+        _curate_report.write(run, state, result)
+        _save(folder, state)
+    finally:
+        if held is not None:
+            held.close()
+    return result

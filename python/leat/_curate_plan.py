@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of `leat curate`: hours, memory, disk and traffic of each step before it runs, and whether they fit."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+from ._curate_steps import Run, dump_target
+from ._dataset import Dataset
+
+GB = 10**9
+_RULE_RAM, _RULE_VRAM = 4 * GB, 2 * GB  # per vCPU, the guide's line
+_TINY = 224
+_VECTOR = 512  # numbers of a vector where the model does not say
+# CPU time of a step: milliseconds per MB of encoded images, microseconds per image. bench/RESULTS.md, AMD EPYC
+_COST = {"pack": (13.5, 40.0), "keep": (4.1, 30.0), "check": (3.1, 42.0), "embed": (1.0, 30.0), "dedup": (0.0, 250.0),
+         "dump": (0.5, 15.0)}
+_COLUMNS = {"check": 2100, "dedup": 90, "semantic": 120, "select": 120}  # bytes of a row
+
+
+@functools.lru_cache(maxsize=64)
+def _leat(*words: str) -> dict[str, Any]:
+    """What a command prints with --json; {} when it fails."""
+    done = subprocess.run([sys.executable, "-P", "-m", "leat", *words, "--json"], capture_output=True, text=True, check=False)
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def machine() -> dict[str, Any]:
+    return _leat("machine")
+
+
+def gpus() -> int:
+    found = machine().get("gpus")
+    return len(found) if isinstance(found, list) else 0
+
+
+def _sizes(sources: list[str]) -> tuple[int, int]:
+    """How many images, and how many bytes. Of tar shards and other files the number is a guess."""
+    count = size = 0
+    for source in sources:
+        for folder, _, files in os.walk(source):
+            count += len(files)
+            for name in files:
+                try:
+                    size += os.stat(os.path.join(folder, name)).st_size
+                except OSError:
+                    pass
+        if os.path.isfile(source):
+            size += os.path.getsize(source)
+            count += max(os.path.getsize(source) // 100_000, 1)
+    return count, size
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """Images, bytes, and whether they come over the net."""
+    remote = any("://" in source for source in run.sources)
+    if run.in_place:
+        with Dataset(run.pack) as opened:
+            return {"samples": len(opened), "bytes": opened.info.get("bytes", 0) or _sizes([run.pack])[1], "remote": False}
+    if remote and len(run.sources) == 1:
+        found = _leat("plan", "--dataset", run.sources[0], "--no-measure").get("facts", {})
+        samples = int(found.get("samples") or 0)
+        return {"samples": samples, "bytes": int(samples * (found.get("sample_bytes") or 0)), "remote": True}
+    samples, size = _sizes(run.sources)
+    return {"samples": samples, "bytes": size, "remote": remote}
+
+
+def _dim(run: Run) -> int:
+    return _TINY if run.model() == "tiny" else _VECTOR
+
+
+def _wanted(run: Run, samples: int) -> int:
+    options = run.steps["select"] or {}
+    return min(int(options.get("count") or samples * (options.get("share") or 1)), samples)
+
+
+def _cpu_seconds(run: Run, step: str, samples: int, size: int) -> float | None:
+    """CPU time of a step; None where it depends on the model."""
+    options = run.steps[step] or {}
+    if step == "pack" and run.in_place or samples == 0:
+        return 0.0
+    if step in ("train", "tag") or step == "embed" and run.model() != "tiny":
+        return None
+    if step == "semantic":
+        return 11e-6 * samples * math.sqrt(samples / 2e5) * _dim(run) / 128
+    if step == "select":
+        return 20e-6 * samples + ("diversity" in json.dumps(options.get("strategies", ""), default=str)) * (
+            4e-9 * samples * _wanted(run, samples) * _dim(run) / 128)
+    kept = step == "pack" and options.get("images") == "keep"
+    per_mb, per_image = _COST["keep" if kept else step]
+    cost = size / 1e6 * per_mb / 1e3 + samples * per_image / 1e6
+    part = _wanted(run, samples) / samples if step == "dump" and dump_target(run) else 0 if step == "dump" else 1
+    return cost * part
+
+
+def _train_seconds(run: Run, samples: int, size: int) -> float | None:
+    """The hours of `leat plan` for the step train, where it knows the model."""
+    options = run.steps["train"] or {}
+    words = ["plan", "--no-measure", "--model", str(options.get("model")), "--samples", str(max(samples, 1)), "--sample-bytes",
+             str(max(size // max(samples, 1), 1)), "--epochs", str(options.get("epochs", 90)), "--batch",
+             str(options.get("batch_size", 256))]
+    rate = ((_leat(*words).get("speed") or {}).get("samples_per_s") or {}).get("mid")
+    return samples * options.get("epochs", 90) / rate if rate else None
+
+
+def _memory(run: Run, step: str, samples: int) -> int:
+    """Bytes beside what is in flight: what grows with the number of images."""
+    dim = _dim(run)
+    per_row = {"dedup": 230, "semantic": 36, "select": 65 + 4 * dim * run.on("embed")}.get(step, 0)
+    centres = int(math.sqrt(samples)) * dim * 4 * 33 if step == "semantic" else 0
+    return samples * per_row + centres + 64 * 10**6
+
+
+def _disk(run: Run, step: str, samples: int, size: int) -> int:
+    if step == "pack":
+        return 0 if run.in_place else int(size * 1.02)
+    if step == "embed":
+        return samples * (4 * _dim(run) + 60) * 2  # the parts and the pack
+    if step == "tag":
+        return samples * 200
+    if step == "dump":
+        target = dump_target(run)
+        return int(size * _wanted(run, samples) / max(samples, 1)) if target and "://" not in target else samples * 50
+    return samples * _COLUMNS.get(step, 0)
+
+
+def _row(run: Run, step: str, found: dict[str, Any], cpus: int) -> dict[str, Any]:
+    samples, size = found["samples"], found["bytes"]
+    cpu = _cpu_seconds(run, step, samples, size)
+    seconds = _train_seconds(run, samples, size) if step == "train" else None if cpu is None else cpu / cpus
+    reads = {"pack": size * (not run.in_place), "check": size, "embed": size, "tag": size, "train": size * (
+        (run.steps["train"] or {}).get("epochs", 90))}.get(step, 0)
+    target = dump_target(run) if step == "dump" else None
+    sends = int(size * _wanted(run, samples) / max(samples, 1)) if target and "://" in target else 0
+    traffic = (size if step == "pack" and found["remote"] else 0) + sends
+    return {"step": step, "hours": None if seconds is None else seconds / 3600, "memory_bytes": _memory(run, step, samples),
+            "disk_bytes": _disk(run, step, samples, size), "read_bytes": int(reads), "traffic_bytes": traffic}
+
+
+def _short(run: Run, rows: list[dict[str, Any]], available: int) -> str:
+    """What does not fit, or nothing."""
+    need = max(rows, key=lambda row: row["memory_bytes"])
+    if available and need["memory_bytes"] > available:
+        return (f"{need['step']} needs {need['memory_bytes'] / GB:.1f} GB of memory, {available / GB:.1f} GB are "
+                "available; divide the images into several runs")
+    place = run.folder
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    there = 0
+    for folder, _, files in os.walk(run.folder):
+        there += sum(os.path.getsize(os.path.join(folder, name)) for name in files if os.path.isfile(os.path.join(folder, name)))
+    wanted, free = sum(row["disk_bytes"] for row in rows) - there, shutil.disk_usage(place).free
+    return f"{run.folder}: {wanted / GB:.1f} GB are needed, {free / GB:.1f} GB are free there" if wanted > free else ""
+
+
+def make(run: Run) -> dict[str, Any]:
+    """The plan: a row per step, sums, the machine against the guide's line."""
+    found, here = facts(run), machine()
+    cpus = max(int(here.get("cpus_usable") or 1), 1)
+    rows = [_row(run, step, found, cpus) for step in run.steps if run.on(step)]
+    guide = _leat("plan", "--recommend", "images", "--samples", str(max(found["samples"], 1)))
+    memory = int(here.get("memory_limit_bytes") or 0)
+    sanity = (f"{memory / GB:.0f} GB of memory for {cpus} vCPU{'s' * (cpus > 1)}; the guide's line is "
+              f"{_RULE_RAM * cpus / GB:.0f} GB, and {_RULE_VRAM * cpus / GB:.0f} GB of GPU memory where a model runs")
+    known = [row["hours"] for row in rows if row["hours"] is not None]
+    return {"samples": found["samples"], "bytes": found["bytes"], "steps": rows, "hours": sum(known),
+            "incomplete": len(known) < len(rows), "memory_bytes": max(row["memory_bytes"] for row in rows),
+            "disk_bytes": sum(row["disk_bytes"] for row in rows), "traffic_bytes": sum(row["traffic_bytes"] for row in rows),
+            "cpus": cpus, "gpus": gpus(), "machine": guide.get("machine"), "sanity": sanity,
+            "short": _short(run, rows, int(here.get("memory_available_bytes") or 0))}

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of `leat curate`: each calls the function of its command. What they need and what they write."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _images, _pack, _select, _train
+from ._curate_config import Options
+from ._dataset import Dataset
+from ._errors import AdviceWarning, ArgumentError, Error
+
+Progress = Callable[[int, int, int, int], object]
+Outcome = dict[str, Any]
+
+FILES = {"pack": ("pack.leat", "bad.jsonl"), "check": ("check.leat", "check.csv"), "train": ("train",),
+         "embed": ("embed.leat",), "tag": ("tags.leat",), "dedup": ("duplicates.leat", "duplicates.csv"),
+         "semantic": ("similar.leat", "distinct.leat"), "select": ("select.leat",),
+         "dump": ("selected.txt", "selected.leat", "selected")}
+_BROKEN = ("truncated", "damaged", "not_an_image", "unreadable", "absent")
+_TAKEN = {"check": "verdict", "dedup": "keep", "semantic": "selected"}  # columns that the conditions of select name
+
+
+class Run:
+    """The folder of a run, its sources, and the options of the steps that are on."""
+
+    def __init__(self, folder: str, sources: list[str], steps: Mapping[str, Options | None]) -> None:
+        self.folder, self.sources, self.steps = folder, sources, steps
+        self.written: str | None = None  # where an earlier dump of this run went
+        self.in_place = len(sources) == 1 and "://" not in sources[0] and is_pack(sources[0]) and \
+            not set(steps["pack"] or {}) - {"on_error", "threads", "memory"}
+
+    def on(self, step: str) -> bool:
+        return self.steps[step] is not None
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    @property
+    def pack(self) -> str:
+        """A local pack is read where it is; other sources are packed."""
+        return self.sources[0] if self.in_place else self.path("pack.leat")
+
+    def model(self) -> str:
+        """What embeds: the model of the config, else the one that was trained, else the built-in one."""
+        return (self.steps["embed"] or {}).get("model") or (self.path("train") if self.on("train") else "tiny")
+
+    def columns(self) -> list[str]:
+        """What select reads beside the pack."""
+        made = [("check", "check.leat"), ("dedup", "duplicates.leat"), ("semantic", "distinct.leat"), ("tag", "tags.leat")]
+        return [self.path(name) for step, name in made if self.on(step)]
+
+
+def is_pack(path: str) -> bool:
+    try:
+        with Dataset(path):
+            return True
+    except (Error, OSError):
+        return False
+
+
+# ---- fingerprints of inputs ----
+
+
+def mark(path: str) -> str:
+    """The fingerprint of a pack."""
+    with Dataset(path) as opened:
+        return f"{opened.fingerprint:016x}"
+
+
+def stamp(path: str) -> str:
+    """Of files: a hash of names, sizes and times of change. Of a place in a bucket: its name."""
+    if "://" in path:
+        return path
+    made = hashlib.sha256()
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            _add(made, os.path.join(folder, name), os.path.relpath(os.path.join(folder, name), path))
+    _add(made, path, "")
+    return made.hexdigest()[:16]
+
+
+def _add(made: Any, path: str, name: str) -> None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    size = 0 if os.path.isdir(path) else found.st_size
+    made.update(f"{name}\0{size}\0{found.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+
+
+def inputs(run: Run, step: str) -> dict[str, str]:
+    """What a step reads, as fingerprints."""
+    options = run.steps[step] or {}
+    if step == "pack":
+        return {path: mark(path) if run.in_place else stamp(path) for path in run.sources}
+    made = {"pack": mark(run.pack)}
+    if step == "embed" and run.model() != "tiny" and os.path.exists(run.model()):
+        made["model"] = stamp(run.model())
+    if step == "tag":
+        made.update((name, stamp(options[name])) for name in ("model", "classes") if options.get(name))
+    if step == "dedup" and run.on("check"):
+        made = {"check": mark(run.path("check.leat"))}
+    if step == "semantic":
+        made["embed"] = mark(run.path("embed.leat"))
+    if step == "select":
+        made.update((os.path.basename(path), mark(path)) for path in run.columns())
+        made.update((path, stamp(path)) for path in _named(options))
+        if run.on("embed"):
+            made["embed"] = mark(run.path("embed.leat"))
+    if step == "dump":
+        made["select"] = mark(run.path("select.leat"))
+    return made
+
+
+def _named(options: Options) -> list[str]:
+    """Packs that the options of select name."""
+    listed = options.get("columns") or []
+    found = [listed] if isinstance(listed, str) else list(listed)
+    found += [options["previous"]] if options.get("previous") else []
+    strategies = options.get("strategies") or []
+    for one in [strategies] if isinstance(strategies, (str, Mapping)) else strategies:
+        if isinstance(one, Mapping):
+            found += [one[name] for name in ("query", "embeddings") if isinstance(one.get(name), str)]
+    return found
+
+
+# ---- steps ----
+
+
+def _run_pack(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    if run.in_place:
+        with Dataset(run.pack) as opened:
+            return {"rows": len(opened), "note": "the pack is read where it is"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdviceWarning)
+        done = _pack.pack(run.sources, run.pack, **options, report=run.path("bad.jsonl"), resume=resume, force=True,
+                          progress=progress)
+    return {"rows": done["samples"], "dropped": _counts(unreadable=done["skipped"], condition=done.get("filtered", 0)),
+            "bytes_in": done["bytes_in"], "bytes_out": done["bytes_out"]}
+
+
+def _counts(**found: int) -> dict[str, int]:
+    return {name.replace("_", " "): count for name, count in found.items() if count}
+
+
+def _run_check(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    done = _images.check(run.pack, run.path("check.leat"), **options, csv=run.path("check.csv"), force=True,
+                         progress=progress)
+    broken = {name: done["issues"][name]["count"] for name in _BROKEN if name in done["issues"]}
+    return {"rows": done["samples"], "dropped": _counts(**broken), "found": done["found"], "issues": done["issues"]}
+
+
+def _run_train(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    done = _train.train(run.pack, **options, output=run.path("train"), resume=resume, force=not resume, quiet=True)
+    if done.get("stopped"):
+        raise KeyboardInterrupt
+    share = done["data_share"]
+    return {"rows": done["steps"], "verdict": f"waiting for data {100 * share:.1f} %", "limit": "" if share > 0.1 else "model",
+            **{name: done[name] for name in ("loss", "epochs", "images_per_s", "checkpoint") if name in done}}
+
+
+def _run_embed(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    done = _train.embed(run.pack, **{**options, "model": run.model()}, output=run.path("embed.leat"), resume=resume,
+                        force=True, quiet=True, progress=progress)
+    return _of_model(run, "embed.leat", done)
+
+
+def _of_model(run: Run, name: str, done: dict[str, Any]) -> Outcome:
+    """Of ranks that were started for the step only the pack is known."""
+    with Dataset(run.path(name)) as opened:
+        rows = len(opened)
+    return {"rows": rows, **{key: done[key] for key in ("dim", "model", "verdict", "limit", "counts") if key in done}}
+
+
+def _run_tag(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    done = _train.tag(run.pack, **options, output=run.path("tags.leat"), resume=resume, force=True, quiet=True,
+                      progress=progress)
+    return _of_model(run, "tags.leat", done)
+
+
+def _run_dedup(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    source = run.path("check.leat") if run.on("check") else run.pack
+    done = _images.dedup_images(source, run.path("duplicates.leat"), **options, csv=run.path("duplicates.csv"),
+                                force=True, progress=progress)
+    return {"rows": done["samples"], "dropped": _counts(duplicate=done["removed"]), "pairs": done["pairs"],
+            "clusters": done["clusters"]}
+
+
+def _run_semantic(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    done = _images.dedup_semantic(run.path("embed.leat"), run.path("similar.leat"), **options, force=True,
+                                  progress=progress)
+    # the results of both dedups have a column `keep`: this one gets another name
+    _select.select(run.pack, run.path("distinct.leat"), columns=run.path("similar.leat"), where="keep == 1", force=True)
+    return {"rows": done["samples"], "dropped": _counts(similar=done["removed"]), "threshold": done["threshold"]}
+
+
+def condition(run: Run, options: Options) -> str | None:
+    """What a row must meet to be chosen: readable, not a duplicate, and what the config says."""
+    made = ["verdict == 0"] * run.on("check") + ["keep == 1"] * run.on("dedup") + ["selected == 1"] * run.on("semantic")
+    return " and ".join([*made, *([f"({options['where']})"] if options.get("where") else [])]) or None
+
+
+def _run_select(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    with Dataset(run.pack) as opened:
+        names = {field.name for field in opened.fields}
+    clash = next((name for step, name in _TAKEN.items() if run.on(step) and name in names), None)
+    if clash:
+        raise ArgumentError(f"{run.pack}: has a field {clash!r}, which would be taken for the result of a step; rename it")
+    where, given = condition(run, options), dict(options)
+    more = given.pop("columns", ())
+    given.pop("where", None)
+    strategies = given.pop("strategies", ()) or ([] if where else ["random"])
+    done = _select.select(run.pack, run.path("select.leat"), strategies, **given, where=where, force=True,
+                          embeddings=run.path("embed.leat") if run.on("embed") else None, progress=progress,
+                          columns=[*run.columns(), *([more] if isinstance(more, (str, os.PathLike)) else more)])
+    left = done["samples"] - done["selected"] - done["previous"] - done["excluded"] - done["near"]
+    return {"rows": done["selected"] + done["previous"], "memory": done["plan_memory"], "last_distance": done["last_distance"],
+            "dropped": _counts(left_out_by_conditions=done["excluded"], too_near=done["near"], not_chosen=max(left, 0))}
+
+
+def chosen(run: Run) -> np.ndarray:
+    """The chosen rows, in the order of the choice."""
+    with Dataset(run.path("select.leat")) as opened:
+        rows = np.flatnonzero(opened.column("selected"))
+        return rows[np.argsort(opened.column("order")[rows], kind="stable")]
+
+
+def _write_list(run: Run) -> int:
+    """selected.txt: the keys, one per line. How many have a line break, which such a list cannot hold."""
+    path, odd = run.path("selected.txt"), 0
+    with Dataset(run.pack) as opened, open(path + ".new", "wb") as file:
+        keys = opened.keys
+        for row in chosen(run):
+            key = keys[int(row)].encode("utf-8", "surrogateescape")
+            if b"\n" in key or b"\r" in key:
+                odd += 1
+                continue
+            file.write(key + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(path + ".new", path)
+    return odd
+
+
+def dump_target(run: Run) -> str | None:
+    """Where samples are written; None when only the list is."""
+    options = run.steps["dump"] or {}
+    to = options.get("to", "list")
+    if to == "list":
+        return None
+    return options.get("output") or run.path("selected.leat" if to == "pack" else "selected")
+
+
+def remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def _clean(run: Run, target: str | None, resume: bool) -> None:
+    """Removes what an earlier selection left in the folder of the run."""
+    for path in (run.path("selected.leat"), run.path("selected")):
+        if path != target or not resume and not path.endswith(".leat"):
+            remove(path)
+
+
+def _run_dump(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    odd = _write_list(run)
+    _clean(run, dump_target(run), resume)
+    to, target = options.get("to", "list"), dump_target(run)
+    outcome: Outcome = {"rows": len(chosen(run)), "dropped": _counts(line_break_in_the_key=odd)}
+    if target is None:
+        return outcome
+    again = resume or os.path.dirname(target) == run.folder or target == run.written
+    more = {"shard_bytes": options.get("shard_bytes", 0), "select": run.path("select.leat"), "progress": progress}
+    if to == "pack":
+        done: dict[str, Any] = _pack.pack(run.pack, target, resume=resume, force=again, **more)
+        return {**outcome, "bytes_out": done["bytes_out"], "output": target}
+    _pack.export(run.pack, target, to=to, force=again, **more)
+    return {**outcome, "output": target}
+
+
+RUN: dict[str, Callable[[Run, Options, bool, Progress], Outcome]] = {
+    "pack": _run_pack, "check": _run_check, "train": _run_train, "embed": _run_embed, "tag": _run_tag,
+    "dedup": _run_dedup, "semantic": _run_semantic, "select": _run_select, "dump": _run_dump}

@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.curate: the same as its steps by hand, resumed after kills, configs, limits, the page, the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+
+import leat
+from conftest import jpeg
+from leat import _curate, _curate_config, _curate_measure, _curate_plan, _curate_steps
+
+COLUMNS = ("check.leat", "embed.leat", "duplicates.leat", "select.leat")
+FILES = ("pack.leat", "bad.jsonl", "check.csv", "duplicates.csv", "selected.txt", *COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """40 pictures in three folders, the last five of them recoded copies of the first five, and one that is cut."""
+    folder = tmp_path_factory.mktemp("curate") / "photos"
+    for i in range(40):
+        place = folder / ("cat", "dog", "owl")[i % 3]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{i:03d}.jpg").write_bytes(jpeg(np.random.default_rng(i % 35), 64, 48, 85 if i < 35 else 60))
+    (folder / "cat" / "cut.jpg").write_bytes((folder / "cat" / "000.jpg").read_bytes()[:-300])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(photos, tmp_path_factory):
+    """A run that was not interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    return folder, leat.curate(photos, folder, share=0.2)
+
+
+def data(folder, name):
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def ran(result):
+    return [step["step"] for step in result["steps"] if not step["reused"]]
+
+
+def test_steps_are_those_of_the_commands(photos, whole, tmp_path):
+    folder, result = whole
+    assert result["samples"] == 40 and result["selected"] == 8 and result["unreadable"] == 1
+    leat.pack(photos, tmp_path / "pack.leat", on_error="skip", report=tmp_path / "bad.jsonl")
+    leat.check(tmp_path / "pack.leat", tmp_path / "check.leat", csv=tmp_path / "check.csv")
+    leat.embed(tmp_path / "pack.leat", output=tmp_path / "embed.leat", quiet=True)
+    leat.dedup_images(tmp_path / "check.leat", tmp_path / "duplicates.leat", csv=tmp_path / "duplicates.csv")
+    leat.select(tmp_path / "pack.leat", tmp_path / "select.leat", "diversity", share=0.2, embeddings=tmp_path / "embed.leat",
+                columns=[tmp_path / "check.leat", tmp_path / "duplicates.leat"], where="verdict == 0 and keep == 1")
+    for name in FILES:
+        if name != "selected.txt" and not name.startswith("duplicates"):  # these name the place of the columns
+            assert data(folder, name) == data(tmp_path, name), name
+    found = [leat.open(place / "duplicates.leat") for place in (folder, tmp_path)]
+    assert list(map(dict, found[0])) == list(map(dict, found[1]))
+    assert data(folder, "duplicates.csv").replace(os.fsencode(folder), b"") == \
+        data(tmp_path, "duplicates.csv").replace(os.fsencode(tmp_path), b"")
+    made = leat.open(tmp_path / "select.leat")
+    order = made.column("order")
+    rows = sorted(np.flatnonzero(order >= 0), key=lambda row: order[row])
+    assert data(folder, "selected.txt").decode().split() == [made.keys[int(row)] for row in rows]
+    dropped = {step["step"]: step["dropped"] for step in result["steps"]}
+    assert dropped["pack"] == {"unreadable": 1} and dropped["dedup"] == {"duplicate": 5}
+    assert dropped["select"] == {"left out by conditions": 5, "not chosen": 27}
+    with leat.Loader(folder / "pack.leat", 4, select=folder / "select.leat") as loader:
+        assert sum(len(batch.label) for batch in loader) == 8
+
+
+def in_child(work):
+    """The wait status of a forked child that runs `work`."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:
+            os._exit(99)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+
+def test_killed_at_every_step_and_resumed(photos, tmp_path):
+    folder, saved = tmp_path / "run", tmp_path / "saved"
+    leat.curate(photos, folder, share=0.2)
+    os.rename(folder, saved)
+
+    def killed(step, before):
+        real = _curate_steps.RUN[step]
+
+        def run(*args):
+            if before:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(*args)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        _curate_steps.RUN[step] = run
+        leat.curate(photos, folder, share=0.2)
+
+    for i, step in enumerate(("pack", "check", "embed", "dedup", "select", "dump")):
+        status = in_child(lambda: killed(step, before=i % 2 == 1))
+        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, step
+        assert json.loads(data(folder, "run.json"))["steps"][step]["state"] == "running"
+    result = leat.curate(photos, folder, share=0.2)
+    assert ran(result) == ["dump"]
+    for name in FILES:
+        assert data(folder, name) == data(saved, name), name
+    assert not os.path.exists(folder / "embed.leat.parts")
+
+
+def test_killed_inside_embed(photos, whole, tmp_path, monkeypatch):
+    from leat._train import embedding
+
+    config = {"embed": {"batch_size": 4}}
+    monkeypatch.setattr(embedding, "_PART", 2)
+    real, count = embedding._Parts.write, []
+
+    def killed():
+        def write(self, part, rows):
+            count.append(part)
+            if len(count) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(self, part, rows)
+
+        embedding._Parts.write = write
+        leat.curate(photos, tmp_path / "run", config=config, share=0.2)
+
+    assert os.WTERMSIG(in_child(killed)) == signal.SIGKILL
+    assert len(os.listdir(tmp_path / "run" / "embed.leat.parts")) >= 2
+    assert ran(leat.curate(photos, tmp_path / "run", config=config, share=0.2)) == ["embed", "dedup", "select", "dump"]
+    vectors = [np.stack([s["vector"] for s in leat.open(folder / "embed.leat")]) for folder in (tmp_path / "run", whole[0])]
+    assert np.array_equal(*vectors)
+
+
+def test_what_changed_is_run_again(photos, whole, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole[0], folder)
+    assert ran(leat.curate(photos, folder, share=0.2)) == []
+    assert ran(leat.curate(photos, folder, share=0.2, threads=1, memory="1G")) == []  # the results are the same
+    assert ran(leat.curate(photos, folder, count=5)) == ["select", "dump"]
+    assert len(data(folder, "selected.txt").split()) == 5
+    few = {"dedup": {"keep": "first"}}
+    assert ran(leat.curate(photos, folder, count=5, config=few))[0] == "dedup"
+    assert ran(leat.curate(photos, folder, count=5, config=few, from_="embed")) == ["embed", "dedup", "select", "dump"]
+    off = {"dedup": False}
+    assert ran(leat.curate(photos, folder, count=5, config=off)) == ["select", "dump"]
+    assert json.loads(data(folder, "run.json"))["steps"]["dedup"] == {"state": "off"}
+    os.unlink(folder / "check.leat")
+    assert "check" in ran(leat.curate(photos, folder, count=5, config=off))
+    assert ran(leat.curate(photos, folder, count=5, config=off, force=True)) == ["pack", "check", "embed", "select", "dump"]
+    assert not os.path.exists(folder / "duplicates.leat")
+
+
+def test_a_changed_source_is_noticed(tmp_path):
+    (tmp_path / "photos").mkdir()
+    for i in range(6):
+        (tmp_path / "photos" / f"{i}.jpg").write_bytes(jpeg(np.random.default_rng(i), 40, 40))
+    assert leat.curate(tmp_path / "photos", tmp_path / "run")["samples"] == 6
+    (tmp_path / "photos" / "6.jpg").write_bytes(jpeg(np.random.default_rng(6), 40, 40))
+    result = leat.curate(tmp_path / "photos", tmp_path / "run")
+    assert result["samples"] == result["selected"] == 7 and ran(result)[0] == "pack"
+    # as tar, and as a pack, which is read where it is
+    with tarfile.open(tmp_path / "photos.tar", "w") as tar:
+        for i in range(7):
+            tar.add(tmp_path / "photos" / f"{i}.jpg", f"{i}.jpg")
+    assert leat.curate(tmp_path / "photos.tar", tmp_path / "by-tar")["selected"] == 7
+    leat.curate(tmp_path / "run" / "pack.leat", tmp_path / "in-place", count=3)
+    assert not os.path.exists(tmp_path / "in-place" / "pack.leat")
+    assert len(data(tmp_path / "in-place", "selected.txt").split()) == 3
+    leat.curate(tmp_path / "run" / "pack.leat", tmp_path / "again", config={"pack": {"images": "raw"}})
+    assert leat.open(tmp_path / "again" / "pack.leat")[0]["image"].codec == "raw"
+
+
+@pytest.mark.parametrize("to, made", [("pack", "selected.leat"), ("folder", "selected"), ("webdataset", "selected")])
+def test_dumps(whole, to, made, tmp_path):
+    source, config = whole[0] / "pack.leat", {"dump": {"to": to}}
+    result = leat.curate(source, tmp_path / "run", config=config, count=6)
+    assert result["dump"] == str(tmp_path / "run" / made)
+    keys = sorted(data(tmp_path / "run", "selected.txt").decode().split())
+
+    def found():
+        if to == "pack":
+            return sorted(leat.open(result["dump"]).keys)
+        if to == "folder":
+            return sorted(os.path.relpath(os.path.join(folder, name), result["dump"])
+                          for folder, _, files in os.walk(result["dump"]) for name in files)
+        shards = [os.path.join(result["dump"], name) for name in os.listdir(result["dump"])]
+        return [name for shard in shards for name in tarfile.open(shard).getnames() if name.endswith("jpg")]
+
+    assert found() == keys or to == "webdataset" and len(found()) == len(keys)
+    assert ran(leat.curate(source, tmp_path / "run", config=config, count=6)) == []
+    leat.curate(source, tmp_path / "run", config=config, count=3)  # nothing of the larger selection stays
+    assert len(found()) == 3
+    leat.curate(source, tmp_path / "run", count=3)
+    assert not os.path.exists(result["dump"])
+    # elsewhere: what is there is replaced only when this run wrote it
+    elsewhere = str(tmp_path / f"out-{to}{'.leat' * (to == 'pack')}")
+    config["dump"]["output"] = elsewhere
+    assert leat.curate(source, tmp_path / "run", config=config, count=3)["dump"] == elsewhere
+    leat.curate(source, tmp_path / "run", config=config, count=4)
+    with pytest.raises(leat.Error, match="exists"):
+        leat.curate(source, tmp_path / "other", config=config, count=4)
+
+
+def test_semantic_and_conditions(whole, tmp_path):
+    source = whole[0] / "pack.leat"
+    config = {"semantic": {"keep_share": 0.5}, "select": {"where": "blur > 0", "strategies": [
+        {"strategy": "balance", "column": "folder"}, {"strategy": "weights", "column": "blur"}]}}
+    result = leat.curate(source, tmp_path / "run", config=config)
+    similar, dup = (leat.open(tmp_path / "run" / name).column("keep") for name in ("similar.leat", "duplicates.leat"))
+    assert {step["step"]: step["dropped"] for step in result["steps"]}["semantic"] == {"similar": 20}
+    chosen = leat.open(tmp_path / "run" / "select.leat").column("selected")
+    assert np.array_equal(chosen == 1, (similar == 1) & (dup == 1))
+    with leat.Writer(tmp_path / "odd.leat", {"image": "image", "keep": int}) as w:
+        w.append({"image": jpeg(np.random.default_rng(0), 40, 40), "keep": 1})
+    with pytest.raises(leat.ArgumentError, match="has a field 'keep'"):
+        leat.curate(tmp_path / "odd.leat", tmp_path / "odd")
+
+
+class Seen(Exception):
+    pass
+
+
+@pytest.mark.parametrize("step", [s for s in _curate_config.STEPS if s.name not in ("dump", "select")], ids=lambda s: s.name)
+def test_every_key_reaches_its_function(step, whole, tmp_path, monkeypatch):
+    run = _curate_steps.Run(str(tmp_path), ["nothing"], {name: {} for name in _curate_config.NAMES})
+    seen = {}
+
+    def record(*args, **kwargs):
+        seen.update(kwargs)
+        raise Seen
+
+    for module in (_curate_steps._images, _curate_steps._pack, _curate_steps._select, _curate_steps._train):
+        for name in ("pack", "check", "train", "embed", "tag", "dedup_images", "dedup_semantic"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, record)
+    keys = _curate_config._keys(step)
+    assert len(keys) >= 4
+    given = {key: object() for key in keys}
+    if step.name == "embed":
+        given["model"] = "some"
+        run.steps["embed"].update(model="some")
+    with pytest.raises(Seen):
+        _curate_steps.RUN[step.name](run, given, False, lambda *_: None)
+    assert all(seen[key] is given[key] for key in keys)
+
+
+def test_keys_of_select(whole, tmp_path):
+    """What the others say of the sources; these are named in a file."""
+    source = whole[0] / "pack.leat"
+    (tmp_path / "c.yaml").write_text(f"""
+select:
+  previous: {whole[0]}/select.leat
+  columns: [{whole[0]}/check.leat]
+  count: 4
+  strategies: [random]
+  where: contrast > 0
+""")
+    result = leat.curate(source, tmp_path / "run", config=tmp_path / "c.yaml")
+    assert result["selected"] == 12
+    assert leat.open(tmp_path / "run" / "select.leat").column("round").max() == 1
+    with pytest.raises(leat.ArgumentError, match="either count or share"):
+        leat.curate(source, tmp_path / "run", config=tmp_path / "c.yaml", count=3, share=0.5)
+    assert leat.curate(source, tmp_path / "run", config=tmp_path / "c.yaml", share=0.5)["selected"] == 28
+
+
+BAD = [({"dedupe": {}}, "there is no 'dedupe'; did you mean 'dedup'"), ({"embed": {"modle": "x"}}, "did you mean 'model'"),
+       ({"check": {"limits": {"darkk": 3}}}, "check: .*darkk"), ({"check": {"limits": {"dark": "x"}}}, "is not a number"),
+       ({"select": {"strategies": ["divversity"], "count": 3}}, "did you mean 'diversity'"), ({"pack": False}, "cannot be switched off"),
+       ({"select": {"count": 3, "share": 0.5}}, "either count or share"), ({"dump": {"to": "zip"}}, "dump: to: 'zip'"),
+       ({"dump": {"output": "x"}}, "has no effect with to: list"), ({"dedup": {"threshold": 7}}, "not between 0 and 1"),
+       ({"semantic": {"keep": "none"}}, "none of first, outer, central"), ({"tag": True}, "tag: model is missing"),
+       ({"semantic": True, "embed": False}, "needs embed"), ({"embed": 3}, "is not a list of options"), ([1], "neither a path"),
+       ({"train": {"epochs": 0}}, "train: epochs: 0 is out of range"), ({"check": {"labels": True}}, "there is no 'labels'"),
+       ({"embed": False, "select": {"strategies": ["diversity"], "count": 3}}, "diversity needs embeddings"),
+       ({"pack": {"output": "x"}}, "there is no 'output'"), ({"threads": -1}, "threads"), ({"pack": {1: 2}}, "there is no '1'")]
+
+
+@pytest.mark.parametrize("config, message", BAD, ids=[str(i) for i in range(len(BAD))])
+def test_bad_configs(config, message, photos, tmp_path):
+    with pytest.raises(leat.Error, match=message) as caught:
+        leat.curate(photos, tmp_path / "run", config=config)
+    assert "\n" not in str(caught.value) and not os.path.exists(tmp_path / "run")
+
+
+def test_bad_files_and_folders(photos, tmp_path):
+    for text in ("pack: [", "- a\n- b\n", "pack: {a: {b: {c: }}}}", "!!python/object/apply:os.system ['echo']", "\0", "3"):
+        (tmp_path / "c.yaml").write_text(text)
+        with pytest.raises(leat.Error, match="c.yaml"):
+            leat.curate(photos, tmp_path / "run", config=tmp_path / "c.yaml")
+    with pytest.raises(leat.NotFoundError, match="nowhere"):
+        leat.curate(tmp_path / "nowhere", tmp_path / "run")
+    with pytest.raises(leat.StorageError, match="nowhere.yaml"):
+        leat.curate(photos, tmp_path / "run", config=tmp_path / "nowhere.yaml")
+    with pytest.raises(leat.ArgumentError, match="from: 'tag' is none of the steps"):
+        leat.curate(photos, tmp_path / "run", from_="tag")
+    assert not os.path.exists(tmp_path / "run")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("words")
+    for force in (False, True):
+        with pytest.raises(leat.ExistsError, match="is not empty and has no run"):
+            leat.curate(photos, tmp_path / "mine", force=force)
+    assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+
+
+def test_hostile_names_do_not_reach_the_page(tmp_path):
+    names = ["<script>alert(1)</script>.jpg", '"><img src=x onerror=alert(2)>.jpg', "a\nb.jpg", "\x1b[31mred.jpg", "é\udcff.jpg",
+             "&lt;b&gt;.jpg", "' onload='x.jpg"]
+    with leat.Writer(tmp_path / "odd.leat", {"image": "image"}) as w:
+        for i in range(4):
+            for name in names:  # dark ones, and copies: names in all parts of the page
+                picture = np.full((40, 40, 3), 3, np.uint8) if i == 3 else np.asarray(
+                    np.random.default_rng(i % 2).integers(0, 255, (40, 40, 3), np.uint8))
+                w.append({"image": picture}, key=f"{i}{name}")
+    result = leat.curate(tmp_path / "odd.leat", tmp_path / "run", config={"dedup": False})
+    leat.curate(tmp_path / "odd.leat", tmp_path / "run2")
+    for folder in ("run", "run2"):
+        page = data(tmp_path / folder, "report.html").decode("utf-8")
+        body = page.split("</style>")[1]
+        for bad in ("<script", "<img src=x", "\x1b", "' onload", '"><img src'):
+            assert bad not in body, bad
+        assert "&lt;script&gt;alert(1)" in page and "default-src 'none'" in page
+        assert "http://" not in page and "https://" not in page and "data:image/png;base64," in page
+    listed = data(tmp_path / "run", "selected.txt").split(b"\n")
+    assert len(listed) - 1 == 24 and result["selected"] == 28
+    assert {s["step"]: s["dropped"] for s in result["steps"]}["dump"] == {"line break in the key": 4}
+
+
+def test_limits_are_told_apart():
+    seen = {"seconds": 10.0, "cpu_seconds": 19.0, "bytes_read": 0, "machine_busy": 1.0}
+    assert _curate_measure.limit("check", seen, {}, 2)["limit"] == "CPU"
+    assert _curate_measure.limit("check", {**seen, "cpu_seconds": 2.0}, {}, 2)["limit"] == "CPU, other processes"
+    assert _curate_measure.limit("select", {**seen, "cpu_seconds": 9.8, "machine_busy": 0.5}, {}, 2)["limit"] == "CPU, one thread"
+    io = _curate_measure.limit("pack", {**seen, "cpu_seconds": 1.0, "machine_busy": 0.1}, {}, 2)
+    assert io["limit"] == "I/O" and "SSD" in io["advice"]
+    assert _curate_measure.limit("pack", {**seen, "seconds": 0.1}, {}, 2)["limit"] == "none"
+    said = {"limit": "io", "verdict": "I/O-bound: storage gives 100 samples/s"}
+    assert _curate_measure.limit("embed", seen, said, 2)["limit"] == "I/O"
+    assert _curate_measure.limit("embed", seen, {**said, "verdict": "INCOMPLETE: few steps"}, 2)["limit"] == "CPU"
+    assert _curate_measure.limit("train", seen, {"limit": "model", "verdict": "x"}, 2, gpu=True)["limit"] == "GPU"
+    for step in _curate_config.NAMES:
+        for limit in ("CPU", "I/O", "GPU", "memory"):
+            assert _curate_measure.advice(step, limit)
+
+
+def test_the_plan(photos, whole, tmp_path, monkeypatch):
+    plan = leat.curate(photos, tmp_path / "run", share=0.5, config={"semantic": True, "dump": {"to": "folder"}}, plan=True)
+    assert not os.path.exists(tmp_path / "run")
+    size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, files in os.walk(photos) for name in files)
+    assert plan["samples"] == 41 and plan["bytes"] == size and not plan["short"] and not plan["incomplete"]
+    rows = {row["step"]: row for row in plan["steps"]}
+    assert list(rows) == ["pack", "check", "embed", "dedup", "semantic", "select", "dump"]
+    assert rows["pack"]["read_bytes"] == size and all(row["traffic_bytes"] == 0 for row in rows.values())
+    assert abs(plan["hours"] - sum(row["hours"] for row in plan["steps"])) < 1e-12
+    assert "4 GB" in plan["sanity"] or str(4 * plan["cpus"]) in plan["sanity"]
+    more = _curate_plan.make(_curate_steps.Run(str(tmp_path), ["s3://b/x", "s3://b/y"], _curate_config.read(
+        {"dump": {"to": "pack", "output": "s3://b/z.leat"}}, {"select": {}}, {})))
+    assert more["samples"] == 0 and more["traffic_bytes"] == 0
+    monkeypatch.setattr(_curate_plan.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
+    with pytest.raises(leat.BudgetError, match="GB are needed, 0.0 GB are free"):
+        leat.curate(photos, tmp_path / "run")
+    assert leat.curate(photos, tmp_path / "run", plan=True)["short"]
+
+
+def command(*words, code):
+    done = subprocess.run([sys.executable, "-m", "leat", "curate", *map(str, words)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_the_command(photos, whole, tmp_path):
+    done = command(photos, "-o", tmp_path / "run", "--share", "0.2", "--json", code=1)  # a file was cut
+    result = json.loads(done.stdout)
+    assert result["selected"] == 8 and [step["step"] for step in result["steps"]] == ["pack", "check", "embed", "dedup", "select",
+                                                                                     "dump"]
+    assert data(tmp_path / "run", "select.leat") == data(whole[0], "select.leat")
+    text = command(whole[0] / "pack.leat", "-o", tmp_path / "clean", "-n", "3", code=0)
+    assert "3 of 40 images selected, 0 unreadable" in text.stdout and "what would help" in text.stdout
+    assert "[2/6] check: 40 rows in" in text.stderr
+    (tmp_path / "bad.yaml").write_text("selekt: {}\n")
+    wrong = command(photos, "-o", tmp_path / "x", "-c", tmp_path / "bad.yaml", code=2)
+    assert wrong.stderr.startswith("leat curate: ") and "did you mean 'select'" in wrong.stderr
+    assert "nowhere" in command(tmp_path / "nowhere", "-o", tmp_path / "x", code=4).stderr
+    assert "the guide's line" in command(photos, "-o", tmp_path / "x", "--plan", code=0).stdout
+    assert not os.path.exists(tmp_path / "x")
+
+
+def test_without_torch(whole, tmp_path):
+    code = (f"import sys; sys.modules['torch'] = None; import leat; "
+            f"print(leat.curate({str(whole[0] / 'pack.leat')!r}, {str(tmp_path / 'run')!r}, share=0.2)['selected'])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "8", done.stderr
+    assert data(tmp_path / "run", "select.leat") == data(whole[0], "select.leat")
+
+
+def test_two_runs_at_once_are_refused(photos, tmp_path):
+    (tmp_path / "run").mkdir()
+    held = _curate._hold(str(tmp_path / "run"))
+    with pytest.raises(leat.ExistsError, match="another run is writing there"):
+        leat.curate(photos, tmp_path / "run")
+    held.close()
+
+
+@pytest.mark.torch
+def test_train_and_tag(whole, tmp_path):
+    torch = pytest.importorskip("torch")
+    import train_run  # noqa: F401  # the model "tiny_resnet"
+
+    net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 2))
+    torch.jit.trace(net.eval(), torch.zeros(2, 3, 16, 16)).save(str(tmp_path / "m.pt"))
+    config = {"train": {"model": "tiny_resnet", "epochs": 1, "batch_size": 8, "image_size": 16, "tensorboard": False},
+              "tag": {"model": str(tmp_path / "m.pt"), "image_size": 16}, "threads": 1,
+              "select": {"where": "tag_score > 0", "strategies": [{"strategy": "balance", "column": "tag"}]}}
+    result = leat.curate(whole[0] / "pack.leat", tmp_path / "run", config=config, count=4)
+    assert [step["step"] for step in result["steps"]] == ["pack", "check", "train", "embed", "tag", "dedup", "select", "dump"]
+    assert len(leat.open(tmp_path / "run" / "embed.leat")[0]["vector"]) == 8  # by the trained model
+    again = leat.curate(whole[0] / "pack.leat", tmp_path / "run", config=config, count=4)
+    assert ran(again) == []
+    config["tag"]["top"] = 1
+    assert ran(leat.curate(whole[0] / "pack.leat", tmp_path / "run", config=config, count=4))[:2] == ["tag", "select"]
