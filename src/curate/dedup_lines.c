@@ -326,7 +326,7 @@ static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
     for (uint64_t i = 0; i < documents; i++) {
         uint64_t n = l->window ? leat__load_u32(c->out[OUT_COUNTS].data + 4 * i)
                                 : c->count[N_PIECES];
-        LEAT_TRY(put_records(l, c->out[0].data + 16 * at, n, err));
+        if (n > 0) LEAT_TRY(put_records(l, c->out[0].data + 16 * at, n, err)); /* no record, no buffer */
         at += n;
     }
     st->documents += c->count[N_DOCUMENTS];
