@@ -297,7 +297,6 @@ def test_actors_and_nodes_are_killed(kind, cluster, corpus, tmp_path):
             if len(killed) == 3 and kind == "fuzzy":
                 killed.append(0)
                 cluster.remove_node(sorted(cluster.worker_nodes, key=str)[0], allow_graceful=False)
-                cluster.add_node(num_cpus=1)
 
     thread = threading.Thread(target=kill)
     thread.start()
