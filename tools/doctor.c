@@ -255,7 +255,7 @@ static int work(job *j, leat_error *err)
     if (rc == 0 && apply != NULL) rc = write_yaml(j, apply, err);
     if (rc == 0 && cli_flag(c, "verify")) rc = verify(j, err);
     if (rc == 0 && cli_str(c, "report") != NULL)
-        rc = live_report(c, cli_str(c, "report"), &j->d, j->frames, j->frame_count, "leat doctor", err);
+        rc = live_report(c, cli_str(c, "report"), &j->d, j->frames, j->frame_count, "leat doctor: ", err);
     if (trace != NULL && rc == 0) rc = live_trace_write(c, trace, err);
     return rc;
 }

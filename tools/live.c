@@ -4,6 +4,7 @@
  */
 #include "live.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -131,7 +132,11 @@ int live_report(cli *c, const char *path, const leat_doctor_diagnosis *d, const 
 {
     leat__buf text;
     leat__buf_init(&text, LEAT__MEM_MISC, TEXT_MAX);
-    int rc = leat_doctor_report(d, frames, count, title, append, &text, err);
+    char heading[512];
+    snprintf(heading, sizeof heading, "%s%s", title, cli_arg_count(c) > 0 ? cli_arg(c, 0) : "the run");
+    if (cli_arg_count(c) > 1)
+        snprintf(heading, sizeof heading, "%s%s and %zu more", title, cli_arg(c, 0), cli_arg_count(c) - 1);
+    int rc = leat_doctor_report(d, frames, count, heading, append, &text, err);
     if (rc == 0) rc = store(c, path, &text, err);
     leat__buf_reset(&text);
     return rc;
@@ -217,7 +222,7 @@ static int finish(live *l, leat_error *err)
     if (rc == 0) rc = end_run(l, err);
     if (rc == 0 && cli_str(c, "report") != NULL)
         rc = live_report(c, cli_str(c, "report"), d, frames,
-                         leat_doctor_watch_frames(l->watch, frames, FRAMES), "leat: the run", err);
+                         leat_doctor_watch_frames(l->watch, frames, FRAMES), "leat: ", err);
     if (rc == 0 && cli_flag(c, "doctor")) {
         cli_say(c, "%s", d->sentence);
         for (uint32_t i = 0; i < d->remedy_count && i < 3; i++)

@@ -600,10 +600,10 @@ class Loader(Generic[B_co]):
 
         return from_text(self._loader.doctor(2))
 
-    def report(self, path: str | os.PathLike | None = None, *, title: str = "leat: the run") -> str:
-        """The same with plots, as one HTML page; also written to ``path``."""
+    def report(self, path: str | os.PathLike | None = None, *, title: str | None = None) -> str:
+        """The same with plots, as one HTML page; also written to ``path``. ``title``: its heading, else the pack."""
         written = None if path is None else _check.path("path", path)
-        page = self._loader.report(_check.text("title", title))
+        page = self._loader.report(_check.text("title", f"leat: {self.path}" if title is None else title))
         if written is not None:
             with open(written, "w", encoding="utf-8") as f:
                 f.write(page)

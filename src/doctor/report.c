@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "doctor/bars.h"
 #include "doctor/judge.h"
+#include "doctor/origin.h"
 #include "doctor/style.h"
 
 #define PAGE_MAX ((size_t)16 << 20)
@@ -51,7 +52,8 @@ static void bars(leat__buf *out, const leat_doctor_diagnosis *d)
 {
     leat__bar rates[LEAT__RATE_BARS], shares[LEAT__SHARE_BARS];
     leat__buf_puts(out, "<div class=\"pair\">\n");
-    bar_table(out, "Samples per second each part could deliver", rates, leat__rate_bars(d, rates));
+    bar_table(out, "Samples per second each part could deliver (logarithmic scale)", rates,
+              leat__rate_bars(d, rates));
     bar_table(out, "Share of the time", shares, leat__share_bars(d, shares));
     leat__buf_puts(out, "</div>\n");
 }
@@ -74,7 +76,6 @@ CURVE(read_ready, f->ready[1])
 CURVE(decode_ready, f->ready[2])
 CURVE(collate_ready, f->ready[3])
 CURVE(used_of, f->budget_used)
-CURVE(limit_of, f->budget_limit)
 CURVE(bytes_of, f->read_bytes_per_s)
 CURVE(threads_of, f->threads)
 CURVE(depth_of, f->io_depth)
@@ -88,10 +89,11 @@ static void plots(leat__buf *out, const leat_doctor_frame *frames, size_t count)
                   {"collate", "c2", collate_busy}},
         ready[] = {{"read", "c1", read_ready}, {"decode", "c0", decode_ready},
                    {"collate", "c2", collate_ready}},
-        memory[] = {{"used", "c0", used_of}, {"budget", "bad", limit_of}},
+        memory[] = {{"used", "c0", used_of}},
         disk[] = {{"read", "c1", bytes_of}},
-        knobs[] = {{"threads", "c0", threads_of}, {"reads in flight", "c1", depth_of},
-                   {"prefetch", "c2", prefetch_of}};
+        threads[] = {{"threads", "c0", threads_of}},
+        knobs[] = {{"reads in flight", "c1", depth_of}, {"batches ahead", "c2", prefetch_of}};
+    char title[64], text[TEXT];
 
     if (count < 2) return;
     leat__buf_puts(out, "<section class=\"plots\"><h2>The run</h2><div>\n");
@@ -100,9 +102,13 @@ static void plots(leat__buf *out, const leat_doctor_frame *frames, size_t count)
     leat__svg_plot(out, "Workers busy, CPUs used", "", busy, LEAT_COUNT(busy), 0, frames, count);
     leat__svg_plot(out, "Queues: share of the time with something waiting at", "%", ready,
                    LEAT_COUNT(ready), 1, frames, count);
-    leat__svg_plot(out, "Memory against its budget", "B", memory, LEAT_COUNT(memory), 0, frames, count);
+    /* the axis follows the use, which may be far below the budget */
+    snprintf(title, sizeof title, "Memory used, of a budget of %s",
+             leat__format_bytes(frames[count - 1].budget_limit, text, TEXT));
+    leat__svg_plot(out, title, "B", memory, LEAT_COUNT(memory), 0, frames, count);
     leat__svg_plot(out, "Bytes read per second", "B", disk, LEAT_COUNT(disk), 0, frames, count);
-    leat__svg_plot(out, "Decided by the controller", "", knobs, LEAT_COUNT(knobs), 0, frames, count);
+    leat__svg_plot(out, "Threads", "", threads, LEAT_COUNT(threads), 0, frames, count);
+    leat__svg_plot(out, "Decided by the controller:", "", knobs, LEAT_COUNT(knobs), 0, frames, count);
     leat__buf_puts(out, "</div></section>\n");
 }
 
@@ -190,6 +196,15 @@ void leat__report_body(const leat_doctor_diagnosis *d, const leat_doctor_frame *
     list(out, "Also found", d->findings[0], sizeof d->findings[0], d->finding_count);
 }
 
+static void put_origin(leat__buf *out)
+{
+    leat__buf text;
+    leat__buf_init(&text, LEAT__MEM_DOCTOR, 4096);
+    leat__origin_text(&text);
+    leat__html_text(out, leat__buf_str(&text));
+    leat__buf_reset(&text);
+}
+
 void leat__report_page(const char *title, const char *body, bool live, leat__buf *out)
 {
     leat__buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -199,7 +214,9 @@ void leat__report_page(const char *title, const char *body, bool live, leat__buf
     leat__html_text(out, title);
     leat__buf_puts(out, "</h1>");
     if (live) leat__buf_puts(out, "<span id=\"state\">live</span>");
-    leat__buf_puts(out, "</header><main id=\"main\">\n");
+    leat__buf_puts(out, "</header><p class=\"origin\">");
+    put_origin(out);
+    leat__buf_puts(out, "</p><main id=\"main\">\n");
     leat__buf_puts(out, body);
     leat__buf_puts(out, "</main>");
     if (live) leat__buf_printf(out, "<script>%s</script>", leat__report_script);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTML of a diagnosis and its frames: the body alone (the live page fetches it repeatedly) and
- * whole pages. Pure functions.
+ * HTML of a diagnosis and its frames: the body alone (the live page fetches it repeatedly) and whole pages,
+ * which also name command, machine, date and version (origin.h). Any thread.
  */
 #ifndef LEAT_DOCTOR_REPORT_H
 #define LEAT_DOCTOR_REPORT_H

@@ -14,6 +14,8 @@ static const char leat__report_style[] =
     "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--fg);"
     "font:15px/1.45 system-ui,sans-serif}header,main{max-width:1200px;margin:auto;padding:0 20px}"
     "header{display:flex;align-items:baseline;gap:14px;padding-top:18px}h1{font-size:20px;margin:0}"
+    ".origin{max-width:1200px;margin:4px auto 0;padding:0 20px;color:var(--dim);font-size:13px;"
+    "overflow-wrap:anywhere}"
     "h2{font-size:14px;margin:0 0 8px;color:var(--dim);font-weight:600}#state{color:var(--fine);"
     "font-size:13px}#state.gone{color:var(--bad)}section{background:var(--card);border:1px solid "
     "var(--line);border-radius:8px;padding:14px 16px;margin:14px 0}.verdict{border-left:6px solid "

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doctor_test.h"
 
+#include <leat/version.h>
+
 #include "doctor/report.h"
 
 static int collect(void *cookie, const char *text, size_t len)
@@ -43,6 +45,10 @@ static void report_is_self_contained(void **state)
     assert_contains(out.data, "<!doctype html>");
     assert_contains(out.data, "a run of &lt;mine&gt;");
     assert_contains(out.data, "CPU-bound: ");
+    assert_contains(out.data, "(logarithmic scale)");
+    assert_contains(out.data, "test_doctor_report"); /* the command, */
+    assert_contains(out.data, leat_version());       /* the version */
+    assert_contains(out.data, "of a budget of 1.00 GiB");
     assert_contains(out.data, "verdict critical");
     assert_contains(out.data, "<polyline");
     assert_contains(out.data, "Remedies, by predicted gain");
