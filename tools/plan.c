@@ -516,6 +516,43 @@ static bool has_subject(cli *c)
     return false;
 }
 
+/* Options that need another one to have an effect. */
+static int check_effects(cli *c)
+{
+    static const struct {
+        const char *option, *needs, *value; /* any value: NULL */
+    } rows[] = {
+        {"params", "model", "generic"},
+        {"activation-bytes", "model", "generic"},
+        {"gmacs", "model", "generic"},
+        {"unfused-attention", "model", "vit"},
+        {"mix-raw", "images", "mix"},
+        {"fps", "video-hours", NULL},
+        {"videos", "recommend", "video"},
+        {"width", "height", NULL},
+        {"height", "width", NULL},
+        {"like", "dataset", NULL},
+    };
+    static const char *const minhash[] = {"hashes", "bands", "bands-per-iteration"};
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        const char *const value = rows[i].value;
+        if (!cli_given(c, rows[i].option)) continue;
+        const bool met = cli_given(c, rows[i].needs) &&
+                         (value == NULL || leat__str_starts(cli_str(c, rows[i].needs), value));
+        if (!met)
+            return cli_usage(c, "--%s has an effect only with --%s%s%s", rows[i].option, rows[i].needs,
+                             value != NULL ? " " : "", value != NULL ? value : "");
+    }
+    for (size_t i = 0; i < LEAT_COUNT(minhash); i++)
+        if (cli_given(c, minhash[i]) && !cli_given(c, "documents") && !cli_given(c, "text"))
+            return cli_usage(c, "--%s has an effect only with --documents or --text", minhash[i]);
+    if (cli_given(c, "dataset-bytes") && !cli_given(c, "documents") && !cli_given(c, "recommend"))
+        return cli_usage(c, "--dataset-bytes has an effect only with --documents or --recommend");
+    if (cli_given(c, "like") && tables_only(c))
+        return cli_usage(c, "--like is measured on the pack, and --no-measure forbids it: give one");
+    return CLI_OK;
+}
+
 static int run(cli *c)
 {
     leat_plan_facts f;
@@ -525,6 +562,7 @@ static int run(cli *c)
     bool listed = false;
     int rc;
     leat_plan_facts_init(&f);
+    if ((rc = check_effects(c)) != CLI_OK) return rc;
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = dataset_facts(c, &f, &kind, &listed)) != CLI_OK) return rc;

@@ -253,6 +253,19 @@ $ leat plan --threads 4 --workers 4
 ! leat plan: --threads is leat's, --workers a process-based loader's: give one (see leat plan --help)
 = 2
 
+$ for o in "--params 9" "--gmacs 3" "--unfused-attention" "--mix-raw 0.3" "--fps 10" "--videos 9" "--width 9" "--like fast" "--bands 5" "--dataset-bytes 1G"; do
+>   leat plan --samples 9 --model resnet50 $o || true; done
+! leat plan: --params has an effect only with --model generic (see leat plan --help)
+! leat plan: --gmacs has an effect only with --model generic (see leat plan --help)
+! leat plan: --unfused-attention has an effect only with --model vit (see leat plan --help)
+! leat plan: --mix-raw has an effect only with --images mix (see leat plan --help)
+! leat plan: --fps has an effect only with --video-hours (see leat plan --help)
+! leat plan: --videos has an effect only with --recommend video (see leat plan --help)
+! leat plan: --width has an effect only with --height (see leat plan --help)
+! leat plan: --like has an effect only with --dataset (see leat plan --help)
+! leat plan: --bands has an effect only with --documents or --text (see leat plan --help)
+! leat plan: --dataset-bytes has an effect only with --documents or --recommend (see leat plan --help)
+
 $ leat plan --recommend text
 ! leat plan: --recommend text needs --dataset-bytes (see leat plan --help)
 = 2
