@@ -49,6 +49,8 @@ int dedup_kind_check(cli *c)
         for (size_t i = 0; cli_given(c, "keep") && rules[k][i]; i++)
             if (leat__str_eq(rules[k][i], keep)) return cli_usage(c, "--keep %s is for %s", keep, names[k]);
     }
+    if (cli_given(c, "list-probable") && !cli_given(c, "csv"))
+        return cli_usage(c, "--list-probable has an effect only with --csv");
     return CLI_OK;
 }
 
