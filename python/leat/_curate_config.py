@@ -57,6 +57,7 @@ STEPS = (
 )
 NAMES = tuple(step.name for step in STEPS)
 _ALWAYS = ("pack", "select", "dump")
+_BY_VECTORS = ("diversity", "typicality", "similarity")
 
 
 def _keys(step: Step) -> list[str]:
@@ -155,6 +156,14 @@ def _rehearse(steps: Mapping[str, Options | None], where: str) -> None:
                 raise type(error)(f"{where}{step.name}: {error}") from None
 
 
+def needs_vectors(options: Options) -> bool:
+    """Whether a strategy of select takes the vectors of the step embed."""
+    strategies = options.get("strategies") or []
+    listed = [strategies] if isinstance(strategies, (str, Mapping)) else strategies
+    plain = [{"strategy": one} if isinstance(one, str) else one for one in listed]
+    return any(isinstance(one, Mapping) and one.get("strategy") in _BY_VECTORS and not one.get("embeddings") for one in plain)
+
+
 def _try_step(step: Step, options: Options, folder: str, embedded: bool) -> None:
     nothing, output = os.path.join(folder, "nothing.leat"), os.path.join(folder, "output.leat")
     if step.call is None:
@@ -162,7 +171,7 @@ def _try_step(step: Step, options: Options, folder: str, embedded: bool) -> None
     elif step.name == "dump":
         step.call(**options)
     elif step.name == "select":
-        more = {"embeddings": nothing} if embedded else {}
+        more = {"embeddings": nothing} if embedded and needs_vectors(options) else {}
         every = {} if options.get("strategies") or options.get("where") else {"strategies": "random"}
         step.call(nothing, output, **{**every, **options, **more})
     else:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _images, _pack, _select, _train
-from ._curate_config import Options
+from ._curate_config import Options, needs_vectors
 from ._dataset import Dataset
 from ._errors import AdviceWarning, ArgumentError, Error
 
@@ -114,7 +114,7 @@ def inputs(run: Run, step: str) -> dict[str, str]:
     if step == "select":
         made.update((os.path.basename(path), mark(path)) for path in run.columns())
         made.update((path, stamp(path)) for path in _named(options))
-        if run.on("embed"):
+        if run.on("embed") and needs_vectors(options):
             made["embed"] = mark(run.path("embed.leat"))
     if step == "dump":
         made["select"] = mark(run.path("select.leat"))
@@ -215,12 +215,12 @@ def _run_select(run: Run, options: Options, resume: bool, progress: Progress) ->
     clash = next((name for step, name in _TAKEN.items() if run.on(step) and name in names), None)
     if clash:
         raise ArgumentError(f"{run.pack}: has a field {clash!r}, which would be taken for the result of a step; rename it")
-    where, given = condition(run, options), dict(options)
+    where, given, takes = condition(run, options), dict(options), run.on("embed") and needs_vectors(options)
     more = given.pop("columns", ())
     given.pop("where", None)
     strategies = given.pop("strategies", ()) or ([] if where else ["random"])
     done = _select.select(run.pack, run.path("select.leat"), strategies, **given, where=where, force=True,
-                          embeddings=run.path("embed.leat") if run.on("embed") else None, progress=progress,
+                          embeddings=run.path("embed.leat") if takes else None, progress=progress,
                           columns=[*run.columns(), *([more] if isinstance(more, (str, os.PathLike)) else more)])
     left = done["samples"] - done["selected"] - done["previous"] - done["excluded"] - done["near"]
     return {"rows": done["selected"] + done["previous"], "memory": done["plan_memory"], "last_distance": done["last_distance"],
