@@ -291,9 +291,9 @@ static int note_start(lines *l, const leat__chunk *c, leat_error *err)
 }
 
 /* The hashes of a document (of a chunk of documents, for lines) to the files. */
-static int put_records(lines *l, const char *hashes, uint64_t n, leat_error *err)
+static int put_records(lines *l, const char *hashes, uint64_t from, uint64_t n, leat_error *err)
 {
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = from; i < from + n; i++) {
         record r = {.piece = l->d->st.pieces++};
         memcpy(&r, hashes + 16 * i, 16);
         if (r.low == 0 && r.high == 0) r.low = 1; /* zero marks an empty slot of the table */
@@ -326,7 +326,7 @@ static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
     for (uint64_t i = 0; i < documents; i++) {
         uint64_t n = l->window ? leat__load_u32(c->out[OUT_COUNTS].data + 4 * i)
                                 : c->count[N_PIECES];
-        if (n > 0) LEAT_TRY(put_records(l, c->out[0].data + 16 * at, n, err)); /* no record, no buffer */
+        LEAT_TRY(put_records(l, c->out[0].data, at, n, err));
         at += n;
     }
     st->documents += c->count[N_DOCUMENTS];
