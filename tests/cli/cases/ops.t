@@ -3,8 +3,9 @@
 $ leat help ops | grep -c "^  [A-Z][A-Za-z]*("
 54
 
-$ leat help ops | grep -A1 "^  CutMix"
-  CutMix(alpha=1, p=1)        pastes a rectangle of the sample before it into
+$ leat help ops | grep -A2 "^  CutMix"
+  CutMix(alpha=1, p=1, unmixed=false)
+                              pastes a rectangle of the sample before it into
                               each, and mixes the labels
 
 $ leat help randomsolarize
