@@ -133,7 +133,6 @@ static void json_classes(facts *f, uint32_t field, leat__json *j)
 
 static void json_fields(facts *f, leat__json *j)
 {
-    static const uint32_t dtypes[LEAT__SAMPLE_COUNT] = {LEAT_DTYPE_U8, LEAT_DTYPE_U16, LEAT_DTYPE_F32};
     leat__json_key(j, "fields");
     leat__json_array(j);
     for (uint32_t i = 0; i < leat_pack_field_count(f->pack); i++) {
@@ -144,7 +143,7 @@ static void json_fields(facts *f, leat__json *j)
         if (field->dtype) leat__json_kstr(j, "dtype", leat_dtype_name(field->dtype));
         const leat__image_kind kind = kind_of(f, i);
         if (kind != 0) {
-            leat__json_kstr(j, "dtype", leat_dtype_name(dtypes[leat__kind_type(kind)]));
+            leat__json_kstr(j, "dtype", leat_dtype_name(leat__sample_dtype(leat__kind_type(kind))));
             leat__json_ku64(j, "channels", leat__kind_channels(kind));
         }
         if (field->type == LEAT_FIELD_RAGGED) leat__json_ku64(j, "ndim", field->ndim);

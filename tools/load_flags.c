@@ -15,6 +15,7 @@
 #include "dsp/resizer.h"
 #include "io/file.h"
 #include "loader/defaults.h"
+#include "op/pipeline.h"
 
 #define CONFIG_MAX ((size_t)1 << 20)
 #define KEYS_MAX ((size_t)1 << 32)
@@ -26,8 +27,8 @@ const leat__param cli_load_options[] = {
                "random resized crop, resize and centre crop, or resize only"),
     CLI_FLOAT("flip", 0, LEAT__TEXT(LEAT__DEFAULT_FLIP), 0, 1, "P",
               "mirror with this probability (with --crop rrc)"),
-    CLI_CHOICE("dtype", 0, "u8", "u8|f16|bf16|f32|u16", "element type of the images"),
-    CLI_CHOICE("layout", 0, "nchw", "nchw|nhwc", "memory layout of the images"),
+    CLI_CHOICE("dtype", 0, "u8", LEAT__OUTPUT_DTYPE_CHOICES, "element type of the images"),
+    CLI_CHOICE("layout", 0, "nchw", LEAT__LAYOUT_CHOICES, "memory layout of the images"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES,
                "whose pixels a resize gives; fast: near Pillow's, and faster"),
     CLI_CHOICE("orientation", 0, "apply", "apply|ignore",
@@ -54,7 +55,7 @@ const leat__param cli_load_options[] = {
     CLI_STRING("label", 0, NULL, "FIELD", "int field of the labels for MixUp and CutMix (default label)"),
     CLI_INT("classes", 0, "0", 0, 1048576, "N",
             "number of classes for MixUp and CutMix, 0 = as many as the field has class names"),
-    CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, "sequential|random|quasi_random",
+    CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, LEAT__ORDER_CHOICES,
                "order of the samples"),
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
     CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "number of epochs"),
@@ -240,7 +241,6 @@ static int ops_alone(reader *r)
 
 static int make_ops(load_flags *f, reader *r)
 {
-    static const char *const dtypes[] = {"u8", "f16", "bf16", "f32", "u16"};
     static const char *const likes[] = {"pillow13", "pillow12", "fast"};
     leat__value ops = get(r, "ops"), size = get(r, "size"), crop = get(r, "crop");
     leat__value like = get(r, "like"), flip = get(r, "flip"), dtype = get(r, "dtype");
@@ -254,8 +254,8 @@ static int make_ops(load_flags *f, reader *r)
     if (cli_given(r->c, "flip") && crop.i != 0)
         return leat__fail(r->err, LEAT_EINVAL, "--flip goes with --crop rrc");
     load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i],
-                   dtype.set ? dtypes[dtype.i] : NULL, /* images of 16 bits and floats keep their type */
-                   layout.i ? "nhwc" : "nchw");
+                   dtype.set ? leat_dtype_name(leat__output_dtype((uint32_t)dtype.i)) : NULL, /* images of 16 bits and floats keep their type */
+                   leat__layout_name((leat__layout)layout.i));
     return leat__buf_status(&f->ops);
 }
 

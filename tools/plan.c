@@ -93,7 +93,7 @@ static const leat__param answer_options[] = {
                "type of the delivered pixels; default: the images' own for leat, f32 for worker processes"),
     CLI_STRING("ops", 0, NULL, "TEXT", "plan this pipeline, as in leat load --ops"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES, "how images are resized, as in leat load"),
-    CLI_CHOICE("order", 0, NULL, "sequential|random|quasi_random", "plan this order"),
+    CLI_CHOICE("order", 0, NULL, LEAT__ORDER_CHOICES, "plan this order"),
     CLI_CHOICE("cache", 0, NULL, "os|process", "plan this cache"),
     CLI_BYTES("memory", 'm', NULL, 1, 1e16, "leat's budget; for --documents and --text the limit"),
     CLI_FLAG("single-loader", 0, "no validation loader is ever alive beside this one"),

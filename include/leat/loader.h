@@ -44,11 +44,21 @@
 extern "C" {
 #endif
 
+/* Orders of the samples: identifier, value, name, version. Append rows, never renumber. The version is
+ * part of a loader's state: it is raised when the order gives other positions.
+ *   sequential    as packed
+ *   random        a keyed shuffle of everything
+ *   quasi_random  pages shuffled, samples shuffled inside windows of pages; the random order itself when
+ *                 one window holds the whole pack */
+#define LEAT_ORDER_MAP(X)                                                                  \
+    X(SEQUENTIAL, 0, "sequential", 1)                                                      \
+    X(RANDOM, 1, "random", 1)                                                              \
+    X(QUASI, 2, "quasi_random", 2)
+
 typedef enum leat_order {
-    LEAT_ORDER_SEQUENTIAL, /* as packed */
-    LEAT_ORDER_RANDOM,     /* a keyed shuffle of everything */
-    LEAT_ORDER_QUASI       /* pages shuffled, samples shuffled inside windows of pages; the random
-                              order itself when one window holds the whole pack */
+#define LEAT_ORDER_ENUM(id, value, name, version) LEAT_ORDER_##id = value,
+    LEAT_ORDER_MAP(LEAT_ORDER_ENUM)
+#undef LEAT_ORDER_ENUM
 } leat_order;
 
 /* What to do with a smaller last global batch (batch_size x world samples). All ranks get

@@ -40,21 +40,27 @@ typedef enum leat_field_type {
     LEAT_FIELD_JSON = 8    /* one JSON value as UTF-8 text */
 } leat_field_type;
 
+/* Element types: identifier, value, name, bytes. Append rows, never renumber. */
+#define LEAT_DTYPE_MAP(X)                                                                  \
+    X(BOOL, 1, "bool", 1)                                                                  \
+    X(U8, 2, "u8", 1)                                                                      \
+    X(I8, 3, "i8", 1)                                                                      \
+    X(U16, 4, "u16", 2)                                                                    \
+    X(I16, 5, "i16", 2)                                                                    \
+    X(U32, 6, "u32", 4)                                                                    \
+    X(I32, 7, "i32", 4)                                                                    \
+    X(U64, 8, "u64", 8)                                                                    \
+    X(I64, 9, "i64", 8)                                                                    \
+    X(F16, 10, "f16", 2)                                                                   \
+    X(BF16, 11, "bf16", 2)                                                                 \
+    X(F32, 12, "f32", 4)                                                                   \
+    X(F64, 13, "f64", 8)
+
 typedef enum leat_dtype {
     LEAT_DTYPE_NONE = 0,
-    LEAT_DTYPE_BOOL = 1,
-    LEAT_DTYPE_U8 = 2,
-    LEAT_DTYPE_I8 = 3,
-    LEAT_DTYPE_U16 = 4,
-    LEAT_DTYPE_I16 = 5,
-    LEAT_DTYPE_U32 = 6,
-    LEAT_DTYPE_I32 = 7,
-    LEAT_DTYPE_U64 = 8,
-    LEAT_DTYPE_I64 = 9,
-    LEAT_DTYPE_F16 = 10,
-    LEAT_DTYPE_BF16 = 11,
-    LEAT_DTYPE_F32 = 12,
-    LEAT_DTYPE_F64 = 13
+#define LEAT_DTYPE_ENUM(id, value, name, bytes) LEAT_DTYPE_##id = value,
+    LEAT_DTYPE_MAP(LEAT_DTYPE_ENUM)
+#undef LEAT_DTYPE_ENUM
 } leat_dtype;
 
 #define LEAT_NDIM_MAX 8

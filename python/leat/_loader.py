@@ -41,7 +41,7 @@ else:
 
 Pipeline = str | ops.Op | Sequence[str | ops.Op]
 
-_ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
+_ORDERS = {name: value for value, name in enumerate(_leat.orders())}
 _CACHES = {"os": 0, "process": 1, "device": 2}
 _DECODES = {"auto": 0, "cpu": 1, "gpu": 2}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}

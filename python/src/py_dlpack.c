@@ -88,22 +88,12 @@ static void capsule_free(PyObject *capsule)
 
 static uint8_t type_code(uint32_t dtype)
 {
-    switch (dtype) {
-    case LEAT_DTYPE_BOOL:
-        return DL_BOOL;
-    case LEAT_DTYPE_I8:
-    case LEAT_DTYPE_I16:
-    case LEAT_DTYPE_I32:
-    case LEAT_DTYPE_I64:
-        return DL_INT;
-    case LEAT_DTYPE_BF16:
-        return DL_BFLOAT;
-    case LEAT_DTYPE_F16:
-    case LEAT_DTYPE_F32:
-    case LEAT_DTYPE_F64:
-        return DL_FLOAT;
-    default:
-        return DL_UINT;
+    switch (py_dtype_kind(dtype)) {
+    case 'b': return DL_BOOL;
+    case 'i': return DL_INT;
+    case 'u': return DL_UINT;
+    case 'f': return DL_FLOAT;
+    default: return DL_BFLOAT;
     }
 }
 

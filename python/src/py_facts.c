@@ -65,6 +65,18 @@ static PyObject *facts_defaults(PyObject *module, PyObject *unused)
                          LEAT__DEFAULT_CACHE_NAME, "ops", LEAT__DEFAULT_OPS);
 }
 
+/* The names of the orders; their places are the values. */
+static PyObject *facts_orders(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+#define ORDER_NAME(id, value, name, version) , name
+#define ORDER_FORMAT(id, value, name, version) "s"
+    return Py_BuildValue("(" LEAT_ORDER_MAP(ORDER_FORMAT) ")" LEAT_ORDER_MAP(ORDER_NAME));
+#undef ORDER_NAME
+#undef ORDER_FORMAT
+}
+
 static PyObject *facts_pipeline_check(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -268,6 +280,7 @@ static PyObject *facts_main(PyObject *module, PyObject *args)
 PyMethodDef py_facts_methods[] = {
     {"ops", facts_ops, METH_NOARGS, "The table of ops."},
     {"defaults", facts_defaults, METH_NOARGS, "Defaults of a loader's options."},
+    {"orders", facts_orders, METH_NOARGS, "Names of the orders, in the order of their values."},
     {"pipeline_check", facts_pipeline_check, METH_VARARGS,
      "(height, width, channels, dtype, layout, bytes) of what a pipeline makes."},
     {"parse_bytes", facts_parse_bytes, METH_VARARGS, "Bytes of a text like '2G'."},

@@ -85,7 +85,6 @@ typedef struct decoded {
 static int take_wide(leat__decoder *decoder, const leat__image_info *info, const uint8_t *bytes, size_t size,
                      uint32_t orientation, decoded *out, leat_error *err)
 {
-    static const uint32_t dtypes[LEAT__SAMPLE_COUNT] = {LEAT_DTYPE_U8, LEAT_DTYPE_U16, LEAT_DTYPE_F32};
     leat__wide stored = {0}, turned = {0};
     int rc = 0;
 
@@ -99,7 +98,7 @@ static int take_wide(leat__decoder *decoder, const leat__image_info *info, const
     out->shape[0] = turned.height;
     out->shape[1] = turned.width;
     out->shape[2] = turned.channels;
-    out->dtype = dtypes[info->type];
+    out->dtype = leat__sample_dtype(info->type);
 out:
     leat__wide_reset(&stored);
     leat__wide_reset(&turned);

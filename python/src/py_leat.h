@@ -69,6 +69,7 @@ PyObject *py_tensor_new(py_memory *memory, void *data, uint32_t dtype, int32_t n
 
 /* The name that NumPy and people use ("float32"); NULL when unknown. */
 const char *py_dtype_name(uint32_t dtype);
+char py_dtype_kind(uint32_t dtype); /* NumPy's letter: b, i, u, f; 0 of bfloat16 */
 uint32_t py_dtype_find(const char *name); /* also "f32"; 0 when unknown */
 
 PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -233,8 +233,6 @@ static PyObject *all_samples(making *m, const uint64_t *index, size_t rows,
 static PyObject *tensor_of(made *image, size_t rows)
 {
     const leat__output_spec *o = image->output;
-    static const uint32_t dtypes[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32,
-                                      LEAT_DTYPE_U16};
     bool last = o->layout == LEAT__LAYOUT_NHWC;
     int64_t shape[5] = {(int64_t)rows, o->crops};
     int32_t n = o->crops > 0 ? 2 : 1;
@@ -247,7 +245,7 @@ static PyObject *tensor_of(made *image, size_t rows)
     image->block = NULL; /* taken, also on failure */
     image->memory = py_memory_new(NULL, block);
     if (image->memory == NULL) return NULL;
-    return py_tensor_new(image->memory, block, dtypes[o->dtype], n, shape, NULL);
+    return py_tensor_new(image->memory, block, o->dtype, n, shape, NULL);
 }
 
 PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args)

@@ -6,6 +6,7 @@
  */
 #include "py_leat.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,23 +51,35 @@ void py_memory_drop(py_memory *memory)
 
 typedef struct dtype_row {
     const char *name, *format; /* NumPy's name; struct's letter for the buffer protocol */
+    char kind;                 /* NumPy's letter: b, i, u, f; 0 = NumPy has none */
 } dtype_row;
 
 static const dtype_row dtypes[] = {
-    [LEAT_DTYPE_BOOL] = {"bool", "?"},    [LEAT_DTYPE_U8] = {"uint8", "B"},
-    [LEAT_DTYPE_I8] = {"int8", "b"},      [LEAT_DTYPE_U16] = {"uint16", "H"},
-    [LEAT_DTYPE_I16] = {"int16", "h"},    [LEAT_DTYPE_U32] = {"uint32", "I"},
-    [LEAT_DTYPE_I32] = {"int32", "i"},    [LEAT_DTYPE_U64] = {"uint64", "L"},
-    [LEAT_DTYPE_I64] = {"int64", "l"},    [LEAT_DTYPE_F16] = {"float16", "e"},
+    [LEAT_DTYPE_BOOL] = {"bool", "?", 'b'},
+    [LEAT_DTYPE_U8] = {"uint8", "B", 'u'},
+    [LEAT_DTYPE_I8] = {"int8", "b", 'i'},
+    [LEAT_DTYPE_U16] = {"uint16", "H", 'u'},
+    [LEAT_DTYPE_I16] = {"int16", "h", 'i'},
+    [LEAT_DTYPE_U32] = {"uint32", "I", 'u'},
+    [LEAT_DTYPE_I32] = {"int32", "i", 'i'},
+    [LEAT_DTYPE_U64] = {"uint64", "L", 'u'},
+    [LEAT_DTYPE_I64] = {"int64", "l", 'i'},
+    [LEAT_DTYPE_F16] = {"float16", "e", 'f'},
     /* struct has no letter for it: the bits, which NumPy users view as they like */
-    [LEAT_DTYPE_BF16] = {"bfloat16", "H"}, [LEAT_DTYPE_F32] = {"float32", "f"},
-    [LEAT_DTYPE_F64] = {"float64", "d"},
+    [LEAT_DTYPE_BF16] = {"bfloat16", "H", 0},
+    [LEAT_DTYPE_F32] = {"float32", "f", 'f'},
+    [LEAT_DTYPE_F64] = {"float64", "d", 'f'},
 };
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
 const char *py_dtype_name(uint32_t dtype)
 {
     return dtype < DTYPES ? dtypes[dtype].name : NULL;
+}
+
+char py_dtype_kind(uint32_t dtype)
+{
+    return dtype < DTYPES ? dtypes[dtype].kind : 0;
 }
 
 uint32_t py_dtype_find(const char *name)
@@ -236,19 +249,17 @@ static PyObject *get_device(PyObject *self, void *unused)
 /* CuPy, Numba and others: version 3. The data is complete, so there is no stream to wait for. */
 static PyObject *get_cuda_array(PyObject *self, void *unused)
 {
-    static const char *const letters[DTYPES] = {
-        [LEAT_DTYPE_BOOL] = "|b1", [LEAT_DTYPE_U8] = "|u1",  [LEAT_DTYPE_I8] = "|i1",
-        [LEAT_DTYPE_U16] = "<u2",  [LEAT_DTYPE_I16] = "<i2", [LEAT_DTYPE_U32] = "<u4",
-        [LEAT_DTYPE_I32] = "<i4",  [LEAT_DTYPE_U64] = "<u8", [LEAT_DTYPE_I64] = "<i8",
-        [LEAT_DTYPE_F16] = "<f2",  [LEAT_DTYPE_F32] = "<f4", [LEAT_DTYPE_F64] = "<f8"};
     py_tensor *t = (py_tensor *)self;
     int64_t bytes[LEAT_NDIM_MAX];
+    char letters[8]; /* "<f4" */
+    const uint32_t size = leat_dtype_size(t->dtype);
     (void)unused;
-    if (t->device < 0 || letters[t->dtype] == NULL) {
+    if (t->device < 0 || dtypes[t->dtype].kind == 0) {
         PyErr_SetString(PyExc_AttributeError, t->device < 0 ? "this tensor is not on a CUDA device"
                                                             : "bfloat16 has no name in this interface");
         return NULL;
     }
+    snprintf(letters, sizeof letters, "%c%c%u", size == 1 ? '|' : '<', dtypes[t->dtype].kind, size);
     for (int32_t d = 0; d < t->ndim; d++) bytes[d] = t->byte_strides[d];
     PyObject *shape = int_tuple(t->shape, t->ndim), *strides = int_tuple(bytes, t->ndim);
     if (shape == NULL || strides == NULL) {
@@ -258,7 +269,7 @@ static PyObject *get_cuda_array(PyObject *self, void *unused)
     }
     unsigned long long address = elements(t) > 0 ? (unsigned long long)(uintptr_t)t->data : 0;
     return Py_BuildValue("{sN sN ss s(KO) si sO}", "shape", shape, "strides", strides, "typestr",
-                         letters[t->dtype], "data", address, t->readonly ? Py_True : Py_False, "version", 3,
+                         letters, "data", address, t->readonly ? Py_True : Py_False, "version", 3,
                          "stream", Py_None);
 }
 

@@ -5,12 +5,14 @@ layer, never a value that is taken for another."""
 import inspect
 import math
 import os
+import re
 import signal
 
 import numpy as np
 import pytest
 
 import leat
+from leat import _leat
 
 WRONG = [None, True, -1, 0, 3, 1.5, math.nan, math.inf, 2**70, "", "nonsense", "a\0b", "\ud800", b"\xff", [], [3], ["x"],
          {}, {"a": object()}, {3: 4}, object(), print, np.zeros((2, 2)), np.array([np.nan])]
@@ -29,6 +31,13 @@ def trouble(call, *names):
     if callable(close):
         close()
     return None
+
+
+def test_the_orders_are_those_of_the_library():
+    """A static type cannot be read from the table at run time: it is compared with it."""
+    written = inspect.signature(leat.Loader).parameters["order"].annotation
+    assert sorted(re.findall(r'"(\w+)"', str(written))) == sorted(_leat.orders())
+    assert _leat.orders().index("random") == 1  # values are in the ABI
 
 
 def check(calls):

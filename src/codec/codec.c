@@ -70,6 +70,12 @@ uint32_t leat__sample_bytes(leat__sample_type type)
     return bytes[type];
 }
 
+leat_dtype leat__sample_dtype(leat__sample_type type)
+{
+    static const leat_dtype dtypes[LEAT__SAMPLE_COUNT] = {LEAT_DTYPE_U8, LEAT_DTYPE_U16, LEAT_DTYPE_F32};
+    return dtypes[type];
+}
+
 const char *leat__sample_name(leat__sample_type type)
 {
     static const char *const text[LEAT__SAMPLE_COUNT] = {"uint8", "uint16", "float32"};

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <leat/pack.h>
+
 #include "base/error.h"
 #include "codec/codec_map.h"
 #include "dsp/ycc_resizer.h"
@@ -51,6 +53,7 @@ typedef enum leat__sample_type {
 #define LEAT__CHANNELS_MAX 16
 
 uint32_t leat__sample_bytes(leat__sample_type type);
+leat_dtype leat__sample_dtype(leat__sample_type type);
 const char *leat__sample_name(leat__sample_type type); /* "uint16" */
 
 typedef struct leat__image_info {

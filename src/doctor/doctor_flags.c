@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "loader/state.h"
 
 static void set_flag(leat_loader_opts *o, const char *key, const char *value)
 {
@@ -23,7 +24,7 @@ static void set_flag(leat_loader_opts *o, const char *key, const char *value)
     if (strcmp(key, "io-depth") == 0 && counts) o->io_depth = (uint32_t)number;
     if (strcmp(key, "cache") == 0)
         o->cache = strcmp(value, "process") == 0 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
-    if (strcmp(key, "order") == 0 && strcmp(value, "quasi_random") == 0) o->order = LEAT_ORDER_QUASI;
+    if (strcmp(key, "order") == 0) (void)leat__order_find(value, &o->order);
 }
 
 leat_loader_opts leat__doctor_apply(const leat_loader_opts *from, const char *set)

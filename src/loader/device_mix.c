@@ -4,6 +4,8 @@
  */
 #include "loader/device_mix.h"
 
+#include "op/device_plan.h"
+
 uint32_t leat__device_mix_room(const leat__mixing *m)
 {
     if (m->images == NULL) return 0;
@@ -18,23 +20,13 @@ bool leat__device_mix_takes(const leat__frame *f)
     return true;
 }
 
-static uint32_t dtype_of(leat__dtype dtype)
-{
-    switch (dtype) {
-    case LEAT__DTYPE_F16: return LEAT_JOB_F16;
-    case LEAT__DTYPE_BF16: return LEAT_JOB_BF16;
-    case LEAT__DTYPE_F32: return LEAT_JOB_F32;
-    default: return LEAT_JOB_U8;
-    }
-}
-
 static leat_job_mix mix_image(const leat__mix *mix, const leat__output_spec *o)
 {
     const uint32_t all = o->width * o->height * o->channels;
     return (leat_job_mix){
         .row_elements = all,
         .elements = mix->paste ? mix->width * mix->height * o->channels : all,
-        .dtype = dtype_of(o->dtype),
+        .dtype = leat__device_dtype(o->dtype),
         .paste = mix->paste,
         .width = o->width,
         .height = o->height,

@@ -368,7 +368,7 @@ static int mosaic(const leat__mixing *m, const leat__op_spec *op, leat__frame *f
         const leat__output_spec *o = leat__pipeline_output(m->images[i].pipeline);
         const bool woven = o->layout == LEAT__LAYOUT_NHWC;
         rc = mosaic_rows(drawn, n, size, woven ? 1 : o->channels,
-                         leat__dtype_bytes(o->dtype) * (woven ? o->channels : 1),
+                         leat_dtype_size(o->dtype) * (woven ? o->channels : 1),
                          f->tensors[m->images[i].column].data, err);
     }
     if (rc == 0) rc = mosaic_followers(m, f, drawn, size, err);

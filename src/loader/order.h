@@ -27,9 +27,6 @@
 #include "loader/defaults.h"
 #include "loader/shares.h"
 
-/* Version of the positions that each leat_order gives; part of a state. Raise it when they change. */
-#define LEAT__ORDER_VERSIONS {1, 1, 2}
-
 #define LEAT__ORDER_STREAMS LEAT__DEFAULT_STREAMS
 #define LEAT__ORDER_WINDOW_PAGES LEAT__DEFAULT_WINDOW_PAGES
 

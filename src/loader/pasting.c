@@ -107,7 +107,7 @@ static int paste_all(const leat__mixing *m, pasting *p, leat_error *err)
     for (uint32_t i = 0; i < m->image_count; i++) {
         const leat__output_spec *o = leat__pipeline_output(m->images[i].pipeline);
         const bool woven = o->layout == LEAT__LAYOUT_NHWC;
-        const size_t pixel = leat__dtype_bytes(o->dtype) * (woven ? o->channels : 1);
+        const size_t pixel = leat_dtype_size(o->dtype) * (woven ? o->channels : 1);
         LEAT_TRY(paste_rows(p, woven ? 1 : o->channels, pixel, p->frame->tensors[m->images[i].column].data,
                             err));
     }

@@ -68,7 +68,7 @@ static int check_opts(leat_loader *l, leat_error *err)
     if (o->rank >= o->world)
         return leat__fail(err, LEAT_EINVAL, "rank %u is not below the world size %u", o->rank, o->world);
     const struct { const char *name; unsigned value, most; } choices[] = {
-        {"order", o->order, LEAT_ORDER_QUASI}, {"cache", o->cache, LEAT_CACHE_DEVICE},
+        {"order", o->order, LEAT__ORDER_COUNT - 1}, {"cache", o->cache, LEAT_CACHE_DEVICE},
         {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
         {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}, {"decode", o->decode, LEAT_DECODE_GPU},
         {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE}, {"collate", o->collate, LEAT_COLLATE_RAGGED},
@@ -274,13 +274,6 @@ out:
 
 /* ---- shape ------------------------------------------------------------------------------- */
 
-static uint32_t dtype_of(leat__dtype dtype)
-{
-    static const uint32_t map[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32,
-                                   LEAT_DTYPE_U16};
-    return map[dtype];
-}
-
 static int name_column(leat__column *c, const char *name, leat_error *err)
 {
     c->tensor.name = leat__strdup(LEAT__MEM_LOADER, name);
@@ -306,7 +299,7 @@ static int image_column(leat__column *c, const leat_loader *l, uint32_t field,
     c->field = field;
     c->row_bytes = out->bytes;
     t->type = LEAT_FIELD_IMAGE;
-    t->dtype = dtype_of(out->dtype);
+    t->dtype = out->dtype;
     t->shape[0] = l->opts.batch_size;
     if (l->opts.collate != LEAT_COLLATE_STACK)
         return leat__sizes_column(c, &l->opts, l->pipeline_count - 1, out->channels,

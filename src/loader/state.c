@@ -16,17 +16,33 @@
 #include "base/str.h"
 #include "loader/order.h"
 
-static const uint32_t order_versions[] = LEAT__ORDER_VERSIONS;
-static const char *const order_names[] = {"sequential", "random", "quasi_random"};
+static const struct {
+    const char *name;
+    uint32_t version;
+} orders[] = {
+#define ORDER_ROW(id, value, name, version) [value] = {name, version},
+    LEAT_ORDER_MAP(ORDER_ROW)
+#undef ORDER_ROW
+};
 
 const char *leat__order_name(leat_order order)
 {
-    return (unsigned)order < 3 ? order_names[order] : "?";
+    return (unsigned)order < LEAT_COUNT(orders) ? orders[order].name : "?";
+}
+
+bool leat__order_find(const char *name, leat_order *order)
+{
+    for (unsigned i = 0; i < LEAT_COUNT(orders); i++) {
+        if (!leat__str_eq(name, orders[i].name)) continue;
+        *order = (leat_order)i;
+        return true;
+    }
+    return false;
 }
 
 uint32_t leat__order_version(leat_order order)
 {
-    return (unsigned)order < 3 ? order_versions[order] : 0;
+    return (unsigned)order < LEAT_COUNT(orders) ? orders[order].version : 0;
 }
 
 static void put_hex(leat__json *j, const char *key, uint64_t value)
@@ -132,12 +148,8 @@ static int read_root(const json_t *root, leat__state *s, leat_error *err)
     LEAT_TRY(read_packs(root, s, err));
     LEAT_TRY(get_hex(root, "subset", &s->subset, err));
     LEAT_TRY(get_hex(root, "seed", &s->seed, err));
-    const char *order = json_string_value(json_object_get(root, "order"));
-    s->order = (leat_order)3;
-    for (int i = 0; i < 3; i++) {
-        if (leat__str_eq(order, order_names[i])) s->order = (leat_order)i;
-    }
-    if ((int)s->order == 3) return bad_state("order", err);
+    if (!leat__order_find(json_string_value(json_object_get(root, "order")), &s->order))
+        return bad_state("order", err);
     s->order_version = 1;
     if (json_object_get(root, "order_version") != NULL)
         LEAT_TRY(get_u32(root, "order_version", &s->order_version, err));

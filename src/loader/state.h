@@ -6,6 +6,8 @@
 #ifndef LEAT_LOADER_STATE_H
 #define LEAT_LOADER_STATE_H
 
+#include <stdbool.h>
+
 #include <leat/loader.h>
 
 #include "base/buf.h"
@@ -17,7 +19,7 @@ typedef struct leat__state {
     uint64_t fingerprint; /* of the pack */
     uint64_t subset;      /* hash of the indices and weights, 0 = all samples */
     leat_order order;
-    uint32_t order_version; /* see LEAT__ORDER_VERSIONS; a state without one has version 1 */
+    uint32_t order_version; /* see LEAT_ORDER_MAP; a state without one has version 1 */
     uint64_t seed, epoch;
     uint64_t count;        /* positions of an epoch */
     uint64_t global_batch; /* samples of all ranks per step */
@@ -39,6 +41,7 @@ int leat__state_check(const leat__state *mine, const leat__state *other, leat_er
     LEAT_MUST_CHECK;
 
 const char *leat__order_name(leat_order order);
+bool leat__order_find(const char *name, leat_order *order); /* false: there is none, or name is NULL */
 uint32_t leat__order_version(leat_order order); /* of this build */
 
 #endif

@@ -106,32 +106,40 @@ bool leat__device_takes(const leat__pipeline *p, const char **why)
     return true;
 }
 
-static uint32_t bits_of(leat__dtype dtype, float v)
+static uint32_t bits_of(leat_dtype dtype, float v)
 {
     uint32_t bits;
     switch (dtype) {
-    case LEAT__DTYPE_U8: return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
-    case LEAT__DTYPE_F16: return leat__f16_of(v);
-    case LEAT__DTYPE_BF16: return leat__bf16_of(v);
-    case LEAT__DTYPE_U16: /* wide images stay on the host */
-    case LEAT__DTYPE_F32: break;
+    case LEAT_DTYPE_U8: return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+    case LEAT_DTYPE_F16: return leat__f16_of(v);
+    case LEAT_DTYPE_BF16: return leat__bf16_of(v);
+    default: break; /* F32; wide images, the only ones of U16, stay on the host */
     }
     memcpy(&bits, &v, sizeof bits);
     return bits;
 }
 
+uint32_t leat__device_dtype(leat_dtype dtype)
+{
+    switch (dtype) {
+    case LEAT_DTYPE_F16: return LEAT_JOB_F16;
+    case LEAT_DTYPE_BF16: return LEAT_JOB_BF16;
+    case LEAT_DTYPE_F32: return LEAT_JOB_F32;
+    default: return LEAT_JOB_U8;
+    }
+}
+
 void leat__device_output(const leat__pipeline *p, leat_job_output *out)
 {
-    static const uint32_t dtypes[] = {LEAT_JOB_U8, LEAT_JOB_F16, LEAT_JOB_BF16, LEAT_JOB_F32};
     const leat__output_spec *const spec = &p->output;
     *out = (leat_job_output){.width = spec->width,
                              .height = spec->height,
                              .channels = spec->channels,
-                             .dtype = dtypes[spec->dtype],
+                             .dtype = leat__device_dtype(spec->dtype),
                              .nhwc = spec->layout == LEAT__LAYOUT_NHWC};
     for (uint32_t c = 0; c < 3; c++) {
         memcpy(out->f32[c], p->norm[c].f32, sizeof out->f32[c]);
-        memcpy(out->f16[c], spec->dtype == LEAT__DTYPE_BF16 ? p->norm[c].bf16 : p->norm[c].f16,
+        memcpy(out->f16[c], spec->dtype == LEAT_DTYPE_BF16 ? p->norm[c].bf16 : p->norm[c].f16,
                sizeof out->f16[c]);
     }
 }

@@ -59,6 +59,8 @@ void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);
  * whole batches are not looked at (loader/device_mix.h). */
 bool leat__device_takes(const leat__pipeline *p, const char **why);
 
+uint32_t leat__device_dtype(leat_dtype dtype); /* LEAT_JOB_… */
+
 /* What the kernels need to know of the output; `data` is set by the caller. */
 void leat__device_output(const leat__pipeline *p, leat_job_output *out);
 

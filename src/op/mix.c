@@ -89,23 +89,24 @@ static void blend_u16(uint16_t *a, const uint16_t *b, size_t n, float wa, float 
 
 /* torch.roll(x, 1).mul_(1 - lambda).add_(x.mul(lambda)); integers, which torchvision refuses, are
  * rounded to the nearest. */
-static void blend(leat__dtype dtype, void *a, const void *b, size_t bytes, float lambda)
+static void blend(leat_dtype dtype, void *a, const void *b, size_t bytes, float lambda)
 {
     const leat__pixel_dsp *const dsp = leat__pixel_dsp_for(leat__cpu_flags());
     const float rest = (float)(1.0 - (double)lambda);
     switch (dtype) {
-    case LEAT__DTYPE_U8: dsp->blend_u8(a, b, bytes, lambda, rest); break;
-    case LEAT__DTYPE_U16: blend_u16(a, b, bytes / 2, lambda, rest); break;
-    case LEAT__DTYPE_F32: dsp->blend_f32(a, b, bytes / 4, lambda, rest); break;
-    case LEAT__DTYPE_F16: dsp->blend_f16(a, b, bytes / 2, lambda, rest); break;
-    case LEAT__DTYPE_BF16: dsp->blend_bf16(a, b, bytes / 2, lambda, rest); break;
+    case LEAT_DTYPE_U8: dsp->blend_u8(a, b, bytes, lambda, rest); break;
+    case LEAT_DTYPE_U16: blend_u16(a, b, bytes / 2, lambda, rest); break;
+    case LEAT_DTYPE_F32: dsp->blend_f32(a, b, bytes / 4, lambda, rest); break;
+    case LEAT_DTYPE_F16: dsp->blend_f16(a, b, bytes / 2, lambda, rest); break;
+    case LEAT_DTYPE_BF16: dsp->blend_bf16(a, b, bytes / 2, lambda, rest); break;
+    default: break;
     }
 }
 
 enum { PIECE = 4096 };
 
 /* Bytes [at, at + bytes) of all samples: blended, or taken from the partner. */
-static void mix_piece(const leat__mix *mix, leat__dtype dtype, uint8_t *base, size_t n,
+static void mix_piece(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n,
                       size_t stride, size_t at, size_t bytes)
 {
     _Alignas(16) uint8_t last[PIECE];
@@ -120,7 +121,7 @@ static void mix_piece(const leat__mix *mix, leat__dtype dtype, uint8_t *base, si
     }
 }
 
-static void mix_range(const leat__mix *mix, leat__dtype dtype, uint8_t *base, size_t n,
+static void mix_range(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n,
                       size_t stride, size_t at, size_t bytes)
 {
     for (size_t done = 0; done < bytes; done += PIECE)
@@ -135,7 +136,7 @@ void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void 
         mix_range(mix, spec->dtype, batch, n, stride, 0, spec->bytes);
         return;
     }
-    const size_t element = leat__dtype_bytes(spec->dtype);
+    const size_t element = leat_dtype_size(spec->dtype);
     const bool woven = spec->layout == LEAT__LAYOUT_NHWC;
     const size_t pixel = woven ? element * spec->channels : element;
     for (uint32_t c = 0; c < (woven ? 1 : spec->channels); c++)
@@ -152,5 +153,5 @@ void leat__mix_targets(const leat__mix *mix, float *rows, size_t n, uint32_t cla
     const size_t bytes = classes * sizeof *rows;
     const leat__mix blended = {.active = true, .lambda = mix->lambda};
     if (!mix->active || n == 0) return;
-    mix_range(&blended, LEAT__DTYPE_F32, (uint8_t *)rows, n, bytes, 0, bytes);
+    mix_range(&blended, LEAT_DTYPE_F32, (uint8_t *)rows, n, bytes, 0, bytes);
 }

@@ -25,7 +25,7 @@ static int normalize_check(const leat__op_spec *op, leat_error *err)
 }
 
 static const leat__param dtype_params[] = {
-    {.name = "dtype", .kind = LEAT__PARAM_CHOICE, .choices = LEAT__DTYPE_CHOICES,
+    {.name = "dtype", .kind = LEAT__PARAM_CHOICE, .choices = LEAT__OUTPUT_DTYPE_CHOICES,
      .min = 1, .help = "element type of the batch"},
     {.name = "scale", .kind = LEAT__PARAM_FLAG, .def = "true", .min = 1,
      .help = "float types hold 0 to 1 instead of 0 to 255"},
@@ -63,10 +63,10 @@ int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_
         for (uint32_t c = 0; c < draft->mean_count; c++) draft->mean[c] = (float)op->value[0].list[c];
         for (uint32_t c = 0; c < draft->std_count; c++) draft->std[c] = (float)op->value[1].list[c];
     } else if (op->def == &leat__ops_output[1]) {
-        draft->dtype = (leat__dtype)op->value[0].i;
+        draft->dtype = leat__output_dtype((uint32_t)op->value[0].i);
         draft->dtype_given = true;
         draft->scale = op->value[1].i != 0;
-        if (draft->dtype == LEAT__DTYPE_U8 && !draft->scale)
+        if (draft->dtype == LEAT_DTYPE_U8 && !draft->scale)
             return leat__fail(err, LEAT_EINVAL, "ToDtype.scale has no effect on u8");
     } else {
         draft->layout = (leat__layout)op->value[0].i;

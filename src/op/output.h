@@ -9,7 +9,7 @@
 #include "op/pipeline.h"
 
 typedef struct leat__output_draft {
-    leat__dtype dtype;
+    leat_dtype dtype;
     leat__layout layout;
     bool dtype_given, scale, normalized;
     float mean[LEAT__CHANNELS_MAX], std[LEAT__CHANNELS_MAX];

@@ -17,16 +17,12 @@
 
 enum { STREAMS_PER_KIND = 0x1000 };
 
-uint32_t leat__dtype_bytes(leat__dtype dtype)
+leat_dtype leat__output_dtype(uint32_t choice)
 {
-    static const uint8_t bytes[] = {1, 2, 2, 4, 2};
-    return bytes[dtype];
-}
-
-const char *leat__dtype_name(leat__dtype dtype)
-{
-    static const char *const names[] = {"u8", "f16", "bf16", "f32", "u16"};
-    return names[dtype];
+#define DTYPE_OF(id, name) LEAT_DTYPE_##id,
+    static const leat_dtype dtypes[] = {LEAT__OUTPUT_DTYPE_MAP(DTYPE_OF)};
+#undef DTYPE_OF
+    return choice < LEAT_COUNT(dtypes) ? dtypes[choice] : LEAT_DTYPE_NONE;
 }
 
 const char *leat__layout_name(leat__layout layout)
@@ -67,11 +63,11 @@ static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_erro
     leat__output_spec *const o = &p->output;
     LEAT_TRY(check_three(draft->mean_count, "mean", err));
     LEAT_TRY(check_three(draft->std_count, "std", err));
-    if (draft->dtype == LEAT__DTYPE_U16)
+    if (draft->dtype == LEAT_DTYPE_U16)
         return leat__fail(err, LEAT_EINVAL, "ToDtype(u16) needs images of uint16 samples; these have 8 bits");
-    if (draft->normalized && !draft->dtype_given && draft->dtype == LEAT__DTYPE_U8)
-        draft->dtype = LEAT__DTYPE_F32;
-    if (draft->normalized && draft->dtype == LEAT__DTYPE_U8)
+    if (draft->normalized && !draft->dtype_given && draft->dtype == LEAT_DTYPE_U8)
+        draft->dtype = LEAT_DTYPE_F32;
+    if (draft->normalized && draft->dtype == LEAT_DTYPE_U8)
         return leat__fail(err, LEAT_EINVAL,
                           "Normalize needs a float type: ToDtype(f32), f16 or bf16");
     o->dtype = draft->dtype;
@@ -151,7 +147,7 @@ static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
     if (!size.width || !size.height) return any_size ? check_reach(p, err) : refuse_size(p, err);
     uint64_t bytes;
     if (!leat__mul_u64((uint64_t)size.width * size.height,
-                       p->output.channels * leat__dtype_bytes(p->output.dtype), &bytes) ||
+                       p->output.channels * leat_dtype_size(p->output.dtype), &bytes) ||
         !leat__mul_u64(bytes, LEAT_MAX(p->output.crops, 1u), &bytes) ||
         bytes > PTRDIFF_MAX)
         return leat__fail(err, LEAT_EOVERFLOW, "an output of %ux%u is too large", size.width,
@@ -164,7 +160,7 @@ static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
 
 static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_error *err)
 {
-    leat__output_draft draft = {.dtype = opts->default_dtype, .layout = opts->default_layout,
+    leat__output_draft draft = {.dtype = LEAT_DTYPE_U8, .layout = LEAT__LAYOUT_NCHW,
                                 .scale = true, .std = {1}};
     LEAT_TRY(leat__spec_parse(opts->ops ? opts->ops : "", p->ops, &p->count, err));
     LEAT_TRY(check_order(p->ops, p->count, err));
@@ -217,7 +213,7 @@ leat__output_spec leat__pipeline_output_of(const leat__pipeline *p, uint32_t wid
     leat__output_spec spec = p->output;
     spec.width = width;
     spec.height = height;
-    spec.bytes = (size_t)width * height * spec.channels * leat__dtype_bytes(spec.dtype);
+    spec.bytes = (size_t)width * height * spec.channels * leat_dtype_size(spec.dtype);
     return spec;
 }
 
@@ -307,7 +303,7 @@ int leat_pipeline_check(const char *ops, leat_pipeline_output *output, leat_erro
     if (output) {
         *output = (leat_pipeline_output){.width = o->width, .height = o->height,
                                          .channels = o->channels, .bytes = o->bytes};
-        snprintf(output->dtype, sizeof output->dtype, "%s", leat__dtype_name(o->dtype));
+        snprintf(output->dtype, sizeof output->dtype, "%s", leat_dtype_name(o->dtype));
         snprintf(output->layout, sizeof output->layout, "%s", leat__layout_name(o->layout));
     }
     leat__pipeline_close(&p);

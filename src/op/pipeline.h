@@ -17,14 +17,16 @@
 #include "op/image.h"
 #include "op/step.h"
 
-typedef enum leat__dtype {
-    LEAT__DTYPE_U8,
-    LEAT__DTYPE_F16,
-    LEAT__DTYPE_BF16,
-    LEAT__DTYPE_F32,
-    LEAT__DTYPE_U16 /* of 16-bit images only */
-} leat__dtype;
-#define LEAT__DTYPE_CHOICES "u8|f16|bf16|f32|u16"
+/* Element types that an image can be delivered with, in the order of ToDtype's choices and of
+ * `leat load --dtype`: identifier of LEAT_DTYPE_MAP, name. u16: of 16-bit images only. */
+#define LEAT__OUTPUT_DTYPE_MAP(X) \
+    X(U8, "u8")                   \
+    X(F16, "f16")                 \
+    X(BF16, "bf16")               \
+    X(F32, "f32")                 \
+    X(U16, "u16")
+#define LEAT__OUTPUT_DTYPE_CHOICE(id, name) "|" name
+#define LEAT__OUTPUT_DTYPE_CHOICES (&(LEAT__OUTPUT_DTYPE_MAP(LEAT__OUTPUT_DTYPE_CHOICE))[1])
 
 typedef enum leat__layout {
     LEAT__LAYOUT_NCHW,
@@ -32,14 +34,14 @@ typedef enum leat__layout {
 } leat__layout;
 #define LEAT__LAYOUT_CHOICES "nchw|nhwc"
 
-uint32_t leat__dtype_bytes(leat__dtype dtype);
-const char *leat__dtype_name(leat__dtype dtype);
+/* The choice of this number in LEAT__OUTPUT_DTYPE_CHOICES. */
+leat_dtype leat__output_dtype(uint32_t choice);
 const char *leat__layout_name(leat__layout layout);
 
 /* What one sample looks like in the batch. Width, height and bytes are 0 where they depend on the image. */
 typedef struct leat__output_spec {
     uint32_t width, height, channels;
-    leat__dtype dtype;
+    leat_dtype dtype;
     leat__layout layout;
     size_t bytes;     /* of all crops */
     uint32_t crops;   /* images of one sample, as FiveCrop makes them; 0 = one, without a dimension */
@@ -55,14 +57,12 @@ typedef struct leat__pixel_kind {
 typedef struct leat__pipeline leat__pipeline;
 typedef struct leat__pipeline_worker leat__pipeline_worker;
 
-/* `ops` is the text form (include/leat/op.h). The defaults hold where the text says nothing.
+/* `ops` is the text form (include/leat/op.h). Without ToDtype and ToLayout: u8, nchw.
  * Unless any_size is set, the output size must follow from the ops alone (a Resize to one number does
  * not give it).
  * LEAT_EINVAL names the op and parameter that is wrong. */
 typedef struct leat__pipeline_opts {
     const char *ops;
-    leat__dtype default_dtype;   /* u8 */
-    leat__layout default_layout; /* nchw */
     uint32_t view;               /* number of the view: views of one sample draw differently */
     bool any_size;               /* images may come out with different sizes */
     leat__pixel_kind kind;

@@ -73,28 +73,22 @@ int leat__wide_check(const leat__op_spec *ops, uint32_t count, const leat__pixel
     return 0;
 }
 
-static leat__dtype own_dtype(leat__sample_type type)
-{
-    static const leat__dtype own[LEAT__SAMPLE_COUNT] = {LEAT__DTYPE_U8, LEAT__DTYPE_U16, LEAT__DTYPE_F32};
-    return own[type];
-}
-
 int leat__wide_settle(const leat__output_draft *draft, const leat__pixel_kind *kind, const char *field,
                       leat__output_spec *output, leat__wide_norm *norm, leat_error *err)
 {
     static const float full[LEAT__SAMPLE_COUNT] = {255, 65535, 1};
-    const leat__dtype own = own_dtype(kind->type);
-    leat__dtype dtype = draft->dtype_given ? draft->dtype : own;
+    const leat_dtype own = leat__sample_dtype(kind->type);
+    leat_dtype dtype = draft->dtype_given ? draft->dtype : own;
     char text[160];
-    if (draft->normalized && !draft->dtype_given) dtype = LEAT__DTYPE_F32;
-    const bool whole = dtype == LEAT__DTYPE_U8 || dtype == LEAT__DTYPE_U16;
+    if (draft->normalized && !draft->dtype_given) dtype = LEAT_DTYPE_F32;
+    const bool whole = dtype == LEAT_DTYPE_U8 || dtype == LEAT_DTYPE_U16;
     if (draft->normalized && whole)
         return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type: ToDtype(f32), f16 or bf16");
     if (whole && dtype != own)
         return leat__fail(err, LEAT_EINVAL, "ToDtype(%s) would change the values of %s: use %s%s",
-                          leat__dtype_name(dtype), name_of(kind, field, text),
-                          own == LEAT__DTYPE_F32 ? "" : leat__dtype_name(own),
-                          own == LEAT__DTYPE_F32 ? "f32, f16 or bf16" : ", f32, f16 or bf16");
+                          leat_dtype_name(dtype), name_of(kind, field, text),
+                          own == LEAT_DTYPE_F32 ? "" : leat_dtype_name(own),
+                          own == LEAT_DTYPE_F32 ? "f32, f16 or bf16" : ", f32, f16 or bf16");
     output->dtype = dtype;
     output->layout = draft->layout;
     norm->div = draft->scale ? full[kind->type] : 1;

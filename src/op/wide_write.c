@@ -19,27 +19,28 @@ static float value_of(leat__sample_type type, const uint8_t *src)
     }
 }
 
-static void put(leat__dtype dtype, void *out, size_t index, float v)
+static void put(leat_dtype dtype, void *out, size_t index, float v)
 {
     switch (dtype) {
-    case LEAT__DTYPE_U8: ((uint8_t *)out)[index] = (uint8_t)(v > 0 ? v < 255 ? v : 255 : 0); break;
-    case LEAT__DTYPE_U16: ((uint16_t *)out)[index] = (uint16_t)(v > 0 ? v < 65535 ? v : 65535 : 0); break;
-    case LEAT__DTYPE_F16: ((uint16_t *)out)[index] = leat__f16_of(v); break;
-    case LEAT__DTYPE_BF16: ((uint16_t *)out)[index] = leat__bf16_of(v); break;
-    case LEAT__DTYPE_F32: ((float *)out)[index] = v; break;
+    case LEAT_DTYPE_U8: ((uint8_t *)out)[index] = (uint8_t)(v > 0 ? v < 255 ? v : 255 : 0); break;
+    case LEAT_DTYPE_U16: ((uint16_t *)out)[index] = (uint16_t)(v > 0 ? v < 65535 ? v : 65535 : 0); break;
+    case LEAT_DTYPE_F16: ((uint16_t *)out)[index] = leat__f16_of(v); break;
+    case LEAT_DTYPE_BF16: ((uint16_t *)out)[index] = leat__bf16_of(v); break;
+    case LEAT_DTYPE_F32: ((float *)out)[index] = v; break;
+    default: break;
     }
 }
 
 /* One channel of a row. Values are copied where the type stays and nothing is normalised: NaNs keep
  * their bits. */
-static void write_row(const leat__wide *im, const leat__wide_norm *norm, leat__dtype dtype, uint32_t y,
+static void write_row(const leat__wide *im, const leat__wide_norm *norm, leat_dtype dtype, uint32_t y,
                       uint32_t c, uint8_t *out, size_t step)
 {
     const size_t size = leat__sample_bytes(im->type), pixel = leat__wide_pixel(im);
     const uint8_t *src = leat__wide_row(im, y) + c * size;
     const float div = norm->div, mean = norm->mean[c], std = norm->std[c];
-    const bool whole = dtype == LEAT__DTYPE_U8 || dtype == LEAT__DTYPE_U16;
-    const bool same = whole || (dtype == LEAT__DTYPE_F32 && im->type == LEAT__SAMPLE_F32 && div == 1 &&
+    const bool whole = dtype == LEAT_DTYPE_U8 || dtype == LEAT_DTYPE_U16;
+    const bool same = whole || (dtype == LEAT_DTYPE_F32 && im->type == LEAT__SAMPLE_F32 && div == 1 &&
                                 mean == 0 && std == 1);
     for (uint32_t x = 0; x < im->width; x++, src += pixel) {
         if (same) memcpy(out + x * step * size, src, size);
@@ -50,7 +51,7 @@ static void write_row(const leat__wide *im, const leat__wide_norm *norm, leat__d
 void leat__wide_write(const leat__wide *im, const leat__wide_norm *norm, const leat__output_spec *spec,
                       void *out)
 {
-    const size_t size = leat__dtype_bytes(spec->dtype), row = (size_t)im->width * size;
+    const size_t size = leat_dtype_size(spec->dtype), row = (size_t)im->width * size;
     const bool woven = spec->layout == LEAT__LAYOUT_NHWC;
     for (uint32_t y = 0; y < im->height; y++)
         for (uint32_t c = 0; c < im->channels; c++) {

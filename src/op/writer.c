@@ -30,9 +30,9 @@ int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const lea
     w->planes = 3;
     w->out = out;
     w->pitch = pitch;
-    w->row = spec->width * (size_t)leat__dtype_bytes(spec->dtype);
+    w->row = spec->width * (size_t)leat_dtype_size(spec->dtype);
     w->plane = spec->height * w->row;
-    w->direct = spec->dtype == LEAT__DTYPE_U8 &&
+    w->direct = spec->dtype == LEAT_DTYPE_U8 &&
                 (spec->layout == LEAT__LAYOUT_NCHW || spec->channels == 1);
     return 0;
 }
@@ -54,18 +54,18 @@ static void convert(const leat__writer *w, uint32_t c, const uint8_t *src, void 
     const leat__norm *const n = &w->norm[c];
     const size_t count = w->spec->width;
     switch (w->spec->dtype) {
-    case LEAT__DTYPE_U8: memcpy(dst, src, count); break;
-    case LEAT__DTYPE_F16: w->dsp->to_f16(n, src, dst, count); break;
-    case LEAT__DTYPE_BF16: w->dsp->to_bf16(n, src, dst, count); break;
-    case LEAT__DTYPE_U16: break; /* of wide images, which do not come here */
-    case LEAT__DTYPE_F32: w->dsp->to_f32(n, src, dst, count); break;
+    case LEAT_DTYPE_U8: memcpy(dst, src, count); break;
+    case LEAT_DTYPE_F16: w->dsp->to_f16(n, src, dst, count); break;
+    case LEAT_DTYPE_BF16: w->dsp->to_bf16(n, src, dst, count); break;
+    case LEAT_DTYPE_F32: w->dsp->to_f32(n, src, dst, count); break;
+    default: break; /* U16: of wide images, which do not come here */
     }
 }
 
 /* Channels last: convert the three rows, then weave them. */
 static void write_woven(const leat__writer *w, uint32_t y, const uint8_t *const row[3])
 {
-    const size_t n = w->spec->width, size = leat__dtype_bytes(w->spec->dtype);
+    const size_t n = w->spec->width, size = leat_dtype_size(w->spec->dtype);
     uint8_t *const dst = w->out + (size_t)y * n * 3 * size;
     if (size == 1) {
         w->dsp->interleave8(row, dst, n);
@@ -139,11 +139,11 @@ void leat__writer_image(leat__writer *w, const leat__planes *im)
 static void put(const leat__writer *w, size_t index, float v)
 {
     switch (w->spec->dtype) {
-    case LEAT__DTYPE_U8: w->out[index] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); break;
-    case LEAT__DTYPE_F16: ((uint16_t *)w->out)[index] = leat__f16_of(v); break;
-    case LEAT__DTYPE_BF16: ((uint16_t *)w->out)[index] = leat__bf16_of(v); break;
-    case LEAT__DTYPE_U16: break;
-    case LEAT__DTYPE_F32: ((float *)w->out)[index] = v; break;
+    case LEAT_DTYPE_U8: w->out[index] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); break;
+    case LEAT_DTYPE_F16: ((uint16_t *)w->out)[index] = leat__f16_of(v); break;
+    case LEAT_DTYPE_BF16: ((uint16_t *)w->out)[index] = leat__bf16_of(v); break;
+    case LEAT_DTYPE_F32: ((float *)w->out)[index] = v; break;
+    default: break;
     }
 }
 

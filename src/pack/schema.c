@@ -26,13 +26,9 @@ static const struct {
     const char *name;
     uint32_t size;
 } dtypes[] = {
-    [LEAT_DTYPE_BOOL] = {"bool", 1}, [LEAT_DTYPE_U8] = {"u8", 1},
-    [LEAT_DTYPE_I8] = {"i8", 1},     [LEAT_DTYPE_U16] = {"u16", 2},
-    [LEAT_DTYPE_I16] = {"i16", 2},   [LEAT_DTYPE_U32] = {"u32", 4},
-    [LEAT_DTYPE_I32] = {"i32", 4},   [LEAT_DTYPE_U64] = {"u64", 8},
-    [LEAT_DTYPE_I64] = {"i64", 8},   [LEAT_DTYPE_F16] = {"f16", 2},
-    [LEAT_DTYPE_BF16] = {"bf16", 2}, [LEAT_DTYPE_F32] = {"f32", 4},
-    [LEAT_DTYPE_F64] = {"f64", 8},
+#define DTYPE_ROW(id, value, name, bytes) [value] = {name, bytes},
+    LEAT_DTYPE_MAP(DTYPE_ROW)
+#undef DTYPE_ROW
 };
 
 uint32_t leat_dtype_size(uint32_t dtype)

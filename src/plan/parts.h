@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include <leat/loader.h>
 #include <leat/plan.h>
 
 #include "base/buf.h"
@@ -22,10 +23,11 @@
 
 /* This share of a pack in the page cache counts as all of it. */
 #define PLAN_CACHED 0.95
-#define PLAN_CACHE_PROCESS 2u /* facts.cache: 1 + LEAT_CACHE_PROCESS */
-#define PLAN_ORDER_RANDOM 2u     /* facts.order: 1 + LEAT_ORDER_RANDOM */
-#define PLAN_ORDER_SEQUENTIAL 1u /* facts.order: 1 + LEAT_ORDER_SEQUENTIAL */
-#define PLAN_ORDER_QUASI 3u   /* facts.order: 1 + LEAT_ORDER_QUASI */
+/* Values of facts.cache and facts.order. */
+#define PLAN_CACHE_PROCESS (1u + LEAT_CACHE_PROCESS)
+#define PLAN_ORDER_RANDOM (1u + LEAT_ORDER_RANDOM)
+#define PLAN_ORDER_SEQUENTIAL (1u + LEAT_ORDER_SEQUENTIAL)
+#define PLAN_ORDER_QUASI (1u + LEAT_ORDER_QUASI)
 
 #define PLAN_GB UINT64_C(1000000000)
 

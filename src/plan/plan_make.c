@@ -12,16 +12,16 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "loader/defaults.h"
+#include "loader/state.h"
+
+#define STREAMS ((uint64_t)LEAT__DEFAULT_STREAMS)
 
 void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
 {
     if (leat__sized_init(facts, (uint32_t)size) && LEAT__SIZED_HAS(leat_plan_facts, mix_raw, size))
         facts->mix_raw = 0.5;
 }
-
-/* The loader's defaults: canonical streams, and pages open at once over all of them. */
-#define STREAMS UINT64_C(64)
-#define WINDOW_PAGES UINT64_C(4096)
 
 /* Order and cache are as requested, else the loader's defaults: a plan does not change the output
  * of a run. The effect of quasi_random is shown as a what-if. */
@@ -44,7 +44,7 @@ static void choose_order(leat_plan *plan)
     double left = f->memory_bytes > 0 ? LEAT_MIN((double)f->memory_bytes, safe) : safe;
     if (left <= 0) return;
     uint64_t pages = (uint64_t)(left / 4 / LEAT_MAX(f->gpus, 1u)) / f->page_bytes;
-    c->page_window = (uint32_t)LEAT_MIN(pages / STREAMS * STREAMS, WINDOW_PAGES);
+    c->page_window = (uint32_t)LEAT_MIN(pages / STREAMS * STREAMS, (uint64_t)LEAT__DEFAULT_WINDOW_PAGES);
 }
 
 static void note_rules(leat_plan *plan)
@@ -134,8 +134,8 @@ const char *leat_plan_verdict_name(uint32_t verdict)
 
 const char *leat__plan_order_name(const leat_plan *plan)
 {
-    if (plan->config.quasi_random) return "quasi_random";
-    return plan->facts.order == PLAN_ORDER_SEQUENTIAL ? "sequential" : "random";
+    const uint32_t order = plan->facts.order;
+    return leat__order_name(order > 0 && order <= LEAT__ORDER_COUNT ? (leat_order)(order - 1) : LEAT__DEFAULT_ORDER);
 }
 
 const char *leat_plan_resource_name(uint32_t resource)

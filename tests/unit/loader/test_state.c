@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
+#include "base/num.h"
+#include "loader/defaults.h"
 #include "loader/state.h"
 
 static const leat__state sample = {.fingerprint = UINT64_C(0xfedcba9876543210), .subset = 5,
@@ -102,6 +104,29 @@ static void malformed_states_are_refused(void **state)
     assert_string_equal(leat__order_name((leat_order)9), "?");
 }
 
+/* States, flags of remedies and the command use the names; the values are in the ABI. */
+static void orders_are_found_by_their_names(void **state)
+{
+    static const struct {
+        const char *name;
+        leat_order order;
+    } rows[] = {{"sequential", LEAT_ORDER_SEQUENTIAL}, {"random", LEAT_ORDER_RANDOM},
+                {"quasi_random", LEAT_ORDER_QUASI}};
+    leat_order order = LEAT_ORDER_QUASI;
+    (void)state;
+    assert_int_equal(LEAT__ORDER_COUNT, LEAT_COUNT(rows));
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        assert_true(leat__order_find(rows[i].name, &order));
+        assert_int_equal(order, rows[i].order);
+        assert_int_equal(order, i);
+        assert_string_equal(leat__order_name(order), rows[i].name);
+    }
+    assert_false(leat__order_find("", &order) || leat__order_find(NULL, &order) ||
+                 leat__order_find("Random", &order));
+    assert_int_equal(order, LEAT_ORDER_QUASI); /* unchanged */
+    assert_string_equal(LEAT__ORDER_CHOICES, "sequential|random|quasi_random");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +134,7 @@ int main(void)
         cmocka_unit_test(what_differs_is_named),
         cmocka_unit_test(states_without_an_order_version_are_of_the_first),
         cmocka_unit_test(malformed_states_are_refused),
+        cmocka_unit_test(orders_are_found_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,13 +20,13 @@ static void ops_fill_the_draft(void **state)
     leat__output_draft d =
         draft_of("Normalize((1,2,3), 4); ToDtype(bf16, scale=false); ToLayout(nhwc)");
     assert_true(d.normalized && d.dtype_given && !d.scale);
-    assert_int_equal(d.dtype, LEAT__DTYPE_BF16);
+    assert_int_equal(d.dtype, LEAT_DTYPE_BF16);
     assert_int_equal(d.layout, LEAT__LAYOUT_NHWC);
     assert_true(d.mean[2] == 3 && d.std[0] == 4);
     assert_true(d.mean_count == 3 && d.std_count == 1);
     d = draft_of("ToDtype(u8)");
     assert_true(d.dtype_given && d.scale && !d.normalized);
-    assert_int_equal(d.dtype, LEAT__DTYPE_U8);
+    assert_int_equal(d.dtype, LEAT_DTYPE_U8);
 }
 
 /* How many channels there are is known when a pipeline is opened. */
@@ -41,9 +41,22 @@ static void wrong_lists_are_refused(void **state)
     assert_code(LEAT_EINVAL, leat__spec_parse("Normalize(1, 0)", ops, &n, NULL));
 }
 
+/* The choices of ToDtype and --dtype are of one table, with the values of leat_dtype. */
+static void every_choice_has_its_element_type(void **state)
+{
+    char joined[64] = "";
+    (void)state;
+    for (uint32_t i = 0; leat__output_dtype(i) != LEAT_DTYPE_NONE; i++)
+        snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "%s%s", i > 0 ? "|" : "",
+                 leat_dtype_name(leat__output_dtype(i)));
+    assert_string_equal(joined, LEAT__OUTPUT_DTYPE_CHOICES);
+    assert_string_equal(joined, "u8|f16|bf16|f32|u16");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_choice_has_its_element_type),
         cmocka_unit_test(ops_fill_the_draft),
         cmocka_unit_test(wrong_lists_are_refused),
     };

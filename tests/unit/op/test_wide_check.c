@@ -59,18 +59,18 @@ static void refusals_name_op_field_and_kind(void **state)
 static void output_types(void **state)
 {
     leat__output_spec s = taken(five, "CenterCrop((4, 6))");
-    assert_int_equal(s.dtype, LEAT__DTYPE_U16);
+    assert_int_equal(s.dtype, LEAT_DTYPE_U16);
     assert_int_equal(s.channels, 5);
     assert_int_equal(s.bytes, 4 * 6 * 5 * 2);
     s = taken(five, "CenterCrop(4); Normalize((1, 2, 3, 4, 5), 1)");
-    assert_int_equal(s.dtype, LEAT__DTYPE_F32);
+    assert_int_equal(s.dtype, LEAT_DTYPE_F32);
     s = taken(five, "CenterCrop(4); Normalize(0, 1); ToDtype(f16); ToLayout(nhwc); RandomErasing");
-    assert_int_equal(s.dtype, LEAT__DTYPE_F16);
+    assert_int_equal(s.dtype, LEAT_DTYPE_F16);
     assert_int_equal(s.layout, LEAT__LAYOUT_NHWC);
     s = taken((leat__pixel_kind){LEAT__SAMPLE_F32, 16}, "CenterCrop(4); Pad(1, fill=60000)");
-    assert_int_equal(s.dtype, LEAT__DTYPE_F32);
+    assert_int_equal(s.dtype, LEAT_DTYPE_F32);
     s = taken((leat__pixel_kind){LEAT__SAMPLE_U8, 2}, "CenterCrop(4)");
-    assert_int_equal(s.dtype, LEAT__DTYPE_U8);
+    assert_int_equal(s.dtype, LEAT_DTYPE_U8);
     s = taken((leat__pixel_kind){0}, "CenterCrop(4); Normalize((1, 2, 3), 2)");
     assert_int_equal(s.channels, 3);
     assert_int_equal(leat__mem_blocks(), 0);

@@ -14,7 +14,7 @@
 
 enum { W = 3, H = 2, C = 5 };
 
-static leat__output_spec spec_of(leat__dtype dtype, leat__layout layout)
+static leat__output_spec spec_of(leat_dtype dtype, leat__layout layout)
 {
     return (leat__output_spec){.width = W, .height = H, .channels = C, .dtype = dtype, .layout = layout};
 }
@@ -33,10 +33,10 @@ static void layouts_and_types(void **state)
             for (uint32_t x = 0; x < W; x++)
                 ((uint16_t *)leat__wide_row(&im, y))[x * C + c] = (uint16_t)(10000 * c + 100 * y + x);
     }
-    const leat__output_spec own = spec_of(LEAT__DTYPE_U16, LEAT__LAYOUT_NCHW);
-    const leat__output_spec last = spec_of(LEAT__DTYPE_U16, LEAT__LAYOUT_NHWC);
-    const leat__output_spec f32 = spec_of(LEAT__DTYPE_F32, LEAT__LAYOUT_NCHW);
-    const leat__output_spec f16 = spec_of(LEAT__DTYPE_F16, LEAT__LAYOUT_NCHW);
+    const leat__output_spec own = spec_of(LEAT_DTYPE_U16, LEAT__LAYOUT_NCHW);
+    const leat__output_spec last = spec_of(LEAT_DTYPE_U16, LEAT__LAYOUT_NHWC);
+    const leat__output_spec f32 = spec_of(LEAT_DTYPE_F32, LEAT__LAYOUT_NCHW);
+    const leat__output_spec f16 = spec_of(LEAT_DTYPE_F16, LEAT__LAYOUT_NCHW);
     leat__wide_write(&im, &norm, &own, planar);
     leat__wide_write(&im, &norm, &last, woven);
     leat__wide_write(&im, &norm, &f32, numbers);
@@ -60,7 +60,7 @@ static void floats_keep_their_bits(void **state)
     leat__wide im = {0};
     leat__wide_norm norm = {.div = 1, .std = {1, 1, 1, 1, 1}};
     uint32_t out[C * H * W], odd = 0x7fa00001; /* a signalling NaN */
-    const leat__output_spec s = spec_of(LEAT__DTYPE_F32, LEAT__LAYOUT_NHWC);
+    const leat__output_spec s = spec_of(LEAT_DTYPE_F32, LEAT__LAYOUT_NHWC);
     assert_int_equal(leat__wide_resize(&im, LEAT__SAMPLE_F32, C, W, H, NULL), 0);
     for (uint32_t y = 0; y < H; y++)
         for (uint32_t i = 0; i < W * C; i++) memcpy(leat__wide_row(&im, y) + 4 * i, &odd, 4);
@@ -72,7 +72,7 @@ static void floats_keep_their_bits(void **state)
 static void rectangles_are_blanked(void **state)
 {
     float out[C][H][W] = {{{0}}};
-    const leat__output_spec s = spec_of(LEAT__DTYPE_F32, LEAT__LAYOUT_NCHW);
+    const leat__output_spec s = spec_of(LEAT_DTYPE_F32, LEAT__LAYOUT_NCHW);
     const leat__step e = {.kind = LEAT__STEP_ERASE_OUT, .x = 1, .y = 1, .width = 2, .height = 1,
                           .fill = {-2, -2, -2, -2, -2}};
     leat__wide_erase_out(&s, &e, out);

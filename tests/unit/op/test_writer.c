@@ -18,9 +18,9 @@ static void rows_and_images_agree(void **state)
                 leat__output_spec o = {.width = 33,
                                        .height = 20,
                                        .channels = channels,
-                                       .dtype = (leat__dtype)(k / 2),
+                                       .dtype = leat__output_dtype((uint32_t)k / 2),
                                        .layout = (leat__layout)(k % 2)};
-                o.bytes = (size_t)33 * 20 * channels * leat__dtype_bytes(o.dtype);
+                o.bytes = (size_t)33 * 20 * channels * leat_dtype_size(o.dtype);
                 fixture_picture(&im, 33, 20, planes);
                 memset(by_rows, 0xcc, sizeof by_rows);
                 memset(whole, 0xcc, sizeof whole);
