@@ -23,10 +23,10 @@ typedef struct slot {
     leat__file *file;
     uint64_t offset;
     size_t len;
-    leat__block block;
+    leat__write_block block;
 } slot;
 
-struct leat__writer {
+struct leat__write_behind {
     leat__mutex lock; /* guards all below except `threads` */
     leat__cond work, done;
     slot slots[SLOTS];
@@ -36,7 +36,7 @@ struct leat__writer {
     leat__thread threads[THREADS];
 };
 
-static slot *next_full(leat__writer *w)
+static slot *next_full(leat__write_behind *w)
 {
     slot *first = NULL;
     for (int i = 0; i < SLOTS; i++) {
@@ -46,7 +46,7 @@ static slot *next_full(leat__writer *w)
     return first;
 }
 
-static slot *next_free(leat__writer *w)
+static slot *next_free(leat__write_behind *w)
 {
     for (int i = 0; i < SLOTS; i++)
         if (w->slots[i].state == FREE) return &w->slots[i];
@@ -55,7 +55,7 @@ static slot *next_free(leat__writer *w)
 
 static void write_blocks(void *arg)
 {
-    leat__writer *w = arg;
+    leat__write_behind *w = arg;
     leat__mutex_lock(&w->lock);
     for (;;) {
         slot *s = next_full(w);
@@ -74,7 +74,7 @@ static void write_blocks(void *arg)
             leat__file_flush_hint(s->file, s->offset, s->len);
         if (s->block.capacity > w->keep) {
             leat__free(s->block.data);
-            s->block = (leat__block){0};
+            s->block = (leat__write_block){0};
         }
         leat__mutex_lock(&w->lock);
         if (why.code != 0 && w->error.code == 0) w->error = why;
@@ -84,10 +84,10 @@ static void write_blocks(void *arg)
     leat__mutex_unlock(&w->lock);
 }
 
-int leat__writer_open(leat__writer **out, uint64_t keep, leat_error *err)
+int leat__write_behind_open(leat__write_behind **out, uint64_t keep, leat_error *err)
 {
     *out = NULL;
-    leat__writer *w = LEAT_NEW(IO, leat__writer);
+    leat__write_behind *w = LEAT_NEW(IO, leat__write_behind);
     if (!w) return leat__fail_nomem(err, sizeof *w, "a writer");
     leat__mutex_init(&w->lock);
     leat__cond_init(&w->work);
@@ -97,13 +97,13 @@ int leat__writer_open(leat__writer **out, uint64_t keep, leat_error *err)
     for (int i = 0; i < THREADS && rc == 0; i++)
         rc = leat__thread_start(&w->threads[i], "leat-write", write_blocks, w, err);
     if (rc == 0) *out = w;
-    else leat__writer_close(&w);
+    else leat__write_behind_close(&w);
     return rc;
 }
 
-void leat__writer_close(leat__writer **writer)
+void leat__write_behind_close(leat__write_behind **writer)
 {
-    leat__writer *w = *writer;
+    leat__write_behind *w = *writer;
     if (!w) return;
     leat__mutex_lock(&w->lock);
     w->closing = true;
@@ -118,21 +118,21 @@ void leat__writer_close(leat__writer **writer)
     *writer = NULL;
 }
 
-static int tell_locked(const leat__writer *w, leat_error *err)
+static int tell_locked(const leat__write_behind *w, leat_error *err)
 {
     if (w->error.code != 0 && err) *err = w->error;
     return w->error.code;
 }
 
-int leat__writer_put(leat__writer *w, leat__file *f, uint64_t offset, size_t len,
-                     leat__block *block, leat_error *err)
+int leat__write_behind_put(leat__write_behind *w, leat__file *f, uint64_t offset, size_t len,
+                           leat__write_block *block, leat_error *err)
 {
     leat__mutex_lock(&w->lock);
     slot *s;
     while (!(s = next_free(w))) leat__cond_wait(&w->done, &w->lock);
     int rc = tell_locked(w, err);
     if (rc == 0) {
-        leat__block written = s->block;
+        leat__write_block written = s->block;
         *s = (slot){.state = FULL, .number = w->puts++, .file = f, .offset = offset,
                     .len = len, .block = *block};
         *block = written;
@@ -142,14 +142,14 @@ int leat__writer_put(leat__writer *w, leat__file *f, uint64_t offset, size_t len
     return rc;
 }
 
-static bool idle_locked(const leat__writer *w)
+static bool idle_locked(const leat__write_behind *w)
 {
     for (int i = 0; i < SLOTS; i++)
         if (w->slots[i].state != FREE) return false;
     return true;
 }
 
-int leat__writer_drain(leat__writer *w, leat_error *err)
+int leat__write_behind_drain(leat__write_behind *w, leat_error *err)
 {
     leat__mutex_lock(&w->lock);
     while (!idle_locked(w)) leat__cond_wait(&w->done, &w->lock);

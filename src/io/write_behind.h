@@ -13,24 +13,24 @@
 
 #include "io/file.h"
 
-typedef struct leat__writer leat__writer;
+typedef struct leat__write_behind leat__write_behind;
 
 /* Memory of leat__alloc or leat__alloc_aligned, or none. */
-typedef struct leat__block {
+typedef struct leat__write_block {
     uint8_t *data;
     uint64_t capacity;
-} leat__block;
+} leat__write_block;
 
 /* Blocks of more than `keep` bytes are freed after writing, others reused. */
-int leat__writer_open(leat__writer **w, uint64_t keep, leat_error *err) LEAT_MUST_CHECK;
+int leat__write_behind_open(leat__write_behind **w, uint64_t keep, leat_error *err) LEAT_MUST_CHECK;
 /* Waits for writes in flight; frees the blocks. The files must still be open. */
-void leat__writer_close(leat__writer **w);
+void leat__write_behind_close(leat__write_behind **w);
 
 /* Writes the first `len` bytes of *block at `offset` of `f`. *block becomes another block, of any
  * size or none. Waits while all blocks are in flight. On failure *block is unchanged. */
-int leat__writer_put(leat__writer *w, leat__file *f, uint64_t offset, size_t len,
-                     leat__block *block, leat_error *err) LEAT_MUST_CHECK;
+int leat__write_behind_put(leat__write_behind *w, leat__file *f, uint64_t offset, size_t len,
+                           leat__write_block *block, leat_error *err) LEAT_MUST_CHECK;
 /* When it returns 0, all blocks put so far are written (not synced). */
-int leat__writer_drain(leat__writer *w, leat_error *err) LEAT_MUST_CHECK;
+int leat__write_behind_drain(leat__write_behind *w, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -140,7 +140,7 @@ int leat__packer_close_shard(leat_packer *p, leat_error *err)
     leat__indexer x;
     leat__footer footer;
     uint64_t duplicates;
-    LEAT_TRY(leat__writer_drain(p->writer, err));
+    LEAT_TRY(leat__write_behind_drain(p->writer, err));
     leat__packer_indexer(p, &x);
     LEAT_TRY(leat__indexer_write(&x, p->file, &footer, &duplicates, err));
     if (p->sync) LEAT_TRY(leat__file_sync(p->file, err));
@@ -186,7 +186,7 @@ static int sync_now_and_then(leat_packer *p, uint64_t bytes, leat_error *err)
 {
     p->unsynced += bytes;
     if (!p->sync || p->unsynced < SYNC_EVERY) return 0;
-    LEAT_TRY(leat__writer_drain(p->writer, err));
+    LEAT_TRY(leat__write_behind_drain(p->writer, err));
     LEAT_TRY(leat__file_sync(p->file, err));
     LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_SYNC, err));
     LEAT_TRY(leat__journal_sync(&p->journal, err));
@@ -202,8 +202,8 @@ static int write_page(leat_packer *p, leat__page *page, leat_error *err)
         p->reserved = end + LEAT_MIN(p->data_end, RESERVE);
         leat__file_reserve(p->file, p->data_end, p->reserved - p->data_end);
     }
-    leat__block block = {page->data, page->capacity};
-    int rc = leat__writer_put(p->writer, p->file, p->data_end, (size_t)page->bytes, &block, err);
+    leat__write_block block = {page->data, page->capacity};
+    int rc = leat__write_behind_put(p->writer, p->file, p->data_end, (size_t)page->bytes, &block, err);
     page->data = block.data;
     page->capacity = block.capacity;
     return rc;
@@ -501,7 +501,7 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     leat__buf_init(&p->drops, LEAT__MEM_PACK, LEAT__PACK_DROPS_MAX);
     if (rc == 0 && o.append) rc = leat__append_options(p, &o, err);
     if (rc == 0) rc = take_options(p, &o, err);
-    if (rc == 0) rc = leat__writer_open(&p->writer, p->page_bytes, err);
+    if (rc == 0) rc = leat__write_behind_open(&p->writer, p->page_bytes, err);
     if (rc == 0) rc = start(p, &o, err);
     if (rc == 0) *out = p;
     else leat_packer_close(&p);
@@ -568,7 +568,7 @@ void leat_packer_close(leat_packer **packer)
     if (packer == NULL) return;
     leat_packer *p = *packer;
     if (p == NULL) return;
-    leat__writer_close(&p->writer); /* before the file it writes to */
+    leat__write_behind_close(&p->writer); /* before the file it writes to */
     leat__file_close(&p->file);
     leat__journal_reset(&p->journal);
     leat__blobs_reset(&p->blobs);

@@ -38,7 +38,7 @@ struct leat_packer {
     leat__journal journal;
     leat__blobs blobs;
     leat__page *page; /* filled by append */
-    leat__writer *writer; /* writes pages; drained before any other change to a file */
+    leat__write_behind *writer; /* writes pages; drained before any other change to a file */
 
     /* the file being written */
     leat__file *file;

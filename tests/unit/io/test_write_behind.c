@@ -9,7 +9,7 @@
 
 #define BLOCK 65536u
 
-static void fill(leat__block *b, uint64_t at, size_t len)
+static void fill(leat__write_block *b, uint64_t at, size_t len)
 {
     if (b->capacity < len) {
         leat__free(b->data);
@@ -36,28 +36,28 @@ static void write_all(bool reserve)
 {
     char *dir = it_dir(), *path = it_path(dir, "a");
     leat__file *f;
-    leat__writer *w;
-    leat__block block = {0};
+    leat__write_behind *w;
+    leat__write_block block = {0};
     leat_error err;
     uint64_t at = 0;
     assert_int_equal(leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, &err), 0);
-    assert_int_equal(leat__writer_open(&w, BLOCK, &err), 0);
+    assert_int_equal(leat__write_behind_open(&w, BLOCK, &err), 0);
     if (reserve) leat__file_reserve(f, 0, 200 * BLOCK);
     for (int i = 0; i < 100; i++) {
         size_t len = i % 10 == 9 ? 3 * BLOCK : BLOCK; /* occasionally a large one */
         if (i == 99) len = 1234;                      /* an unaligned end */
         else if (i >= 50) len -= 16u * (uint32_t)i;   /* neighbours in a block */
         fill(&block, at, len);
-        assert_int_equal(leat__writer_put(w, f, at, len, &block, &err), 0);
+        assert_int_equal(leat__write_behind_put(w, f, at, len, &block, &err), 0);
         at += len;
     }
-    assert_int_equal(leat__writer_drain(w, &err), 0);
+    assert_int_equal(leat__write_behind_drain(w, &err), 0);
     assert_int_equal(leat__file_truncate(f, at, &err), 0);
     assert_int_equal(leat__file_sync(f, &err), 0);
     assert_file(path, at);
     /* Four slots, each within its limit, and ours. */
     assert_true(leat__mem_used(LEAT__MEM_IO) < 5 * BLOCK + block.capacity + 8192);
-    leat__writer_close(&w);
+    leat__write_behind_close(&w);
     leat__file_close(&f);
     leat__free(block.data);
     it_rmdir(dir);
@@ -79,16 +79,16 @@ static void test_close_waits(void **state)
 {
     char *dir = it_dir(), *path = it_path(dir, "a");
     leat__file *f;
-    leat__writer *w;
-    leat__block block = {0};
+    leat__write_behind *w;
+    leat__write_block block = {0};
     leat_error err;
     assert_int_equal(leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, &err), 0);
-    assert_int_equal(leat__writer_open(&w, BLOCK, &err), 0);
+    assert_int_equal(leat__write_behind_open(&w, BLOCK, &err), 0);
     for (uint64_t i = 0; i < 20; i++) {
         fill(&block, i * BLOCK, BLOCK);
-        assert_int_equal(leat__writer_put(w, f, i * BLOCK, BLOCK, &block, &err), 0);
+        assert_int_equal(leat__write_behind_put(w, f, i * BLOCK, BLOCK, &block, &err), 0);
     }
-    leat__writer_close(&w);
+    leat__write_behind_close(&w);
     assert_file(path, 20 * BLOCK);
     leat__file_close(&f);
     leat__free(block.data);
@@ -100,23 +100,23 @@ static void test_failure_stays(void **state)
 {
     char *dir = it_dir(), *path = it_path(dir, "a");
     leat__file *f;
-    leat__writer *w;
-    leat__block block = {0};
+    leat__write_behind *w;
+    leat__write_block block = {0};
     leat_error err;
     it_make(path, 4096);
     assert_int_equal(leat__file_open(&f, path, LEAT__FILE_READ, &err), 0);
-    assert_int_equal(leat__writer_open(&w, BLOCK, &err), 0);
+    assert_int_equal(leat__write_behind_open(&w, BLOCK, &err), 0);
     fill(&block, 0, BLOCK);
-    assert_int_equal(leat__writer_put(w, f, 0, BLOCK, &block, &err), 0);
-    assert_int_equal(leat__writer_drain(w, &err), LEAT_EIO);
+    assert_int_equal(leat__write_behind_put(w, f, 0, BLOCK, &block, &err), 0);
+    assert_int_equal(leat__write_behind_drain(w, &err), LEAT_EIO);
     assert_non_null(strstr(err.message, path));
     assert_non_null(strstr(err.message, "at byte 0"));
     fill(&block, 0, BLOCK);
     uint8_t *mine = block.data;
-    assert_int_equal(leat__writer_put(w, f, 0, BLOCK, &block, &err), LEAT_EIO);
+    assert_int_equal(leat__write_behind_put(w, f, 0, BLOCK, &block, &err), LEAT_EIO);
     assert_ptr_equal(block.data, mine);
-    assert_int_equal(leat__writer_drain(w, NULL), LEAT_EIO);
-    leat__writer_close(&w);
+    assert_int_equal(leat__write_behind_drain(w, NULL), LEAT_EIO);
+    leat__write_behind_close(&w);
     leat__file_close(&f);
     leat__free(block.data);
     assert_file(path, 4096);
@@ -125,12 +125,12 @@ static void test_failure_stays(void **state)
 
 static void test_no_thread(void **state)
 {
-    leat__writer *w = (leat__writer *)state;
+    leat__write_behind *w = (leat__write_behind *)state;
     leat_error err;
     if (!leat__fault_available()) skip();
     for (uint64_t n = 1; n <= 2; n++) {
         leat__fault_arm(LEAT__FAULT_THREAD, n, false);
-        assert_int_equal(leat__writer_open(&w, BLOCK, &err), LEAT_ETHREAD);
+        assert_int_equal(leat__write_behind_open(&w, BLOCK, &err), LEAT_ETHREAD);
         leat__fault_disarm();
         assert_null(w);
     }
