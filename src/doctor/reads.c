@@ -17,7 +17,7 @@
 #include "doctor/judge.h"
 #include "io/aio.h"
 #include "io/http.h"
-#include "io/map.h"
+#include "io/resident.h"
 #include "pack/reader.h"
 
 #define RANGES_MAX 4096u
@@ -190,15 +190,11 @@ out:
 
 static int shard_resident(const char *path, uint64_t *in, uint64_t *all, leat_error *err)
 {
-    leat__map *map;
-    uint64_t bytes = 0;
-    LEAT_TRY(leat__map_open(&map, path, err));
-    uint64_t size = leat__map_size(map);
-    int rc = size > 0 ? leat__map_resident(map, 0, size, &bytes, err) : 0;
-    leat__map_close(&map);
+    uint64_t bytes, size;
+    LEAT_TRY(leat__file_resident(path, &bytes, &size, err));
     *in += bytes;
     *all += size;
-    return rc;
+    return 0;
 }
 
 int leat__reads_resident(const char *path, double *cached, leat_error *err)

@@ -5,8 +5,8 @@
 #include "iotest.h"
 
 #include "base/clock.h"
-#include "io/map.h"
 #include "io/readahead.h"
+#include "io/resident.h"
 
 static void wait_for_advised(leat__readahead *r, uint64_t n)
 {
@@ -55,27 +55,24 @@ static void test_dropped_pages_are_read_again(void **state)
 {
     char *dir = it_dir();
     leat__file *f;
-    leat__map *m;
     leat__readahead *r;
     leat_error err;
-    uint64_t before, after = 0;
+    uint64_t before, after = 0, size;
     it_make(it_path(dir, "a"), 1 << 20);
     assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_WRITE, &err), 0);
     assert_int_equal(leat__file_sync(f, &err), 0);
-    assert_int_equal(leat__map_open(&m, it_path(dir, "a"), &err), 0);
     leat__file_advise(f, 0, 0, LEAT__ADVICE_DONTNEED);
-    assert_int_equal(leat__map_resident(m, 0, 0, &before, &err), 0);
+    assert_int_equal(leat__file_resident(it_path(dir, "a"), &before, &size, &err), 0);
     assert_int_equal(leat__readahead_open(&r, 0, 0, &err), 0);
     assert_int_equal(leat__readahead_push(r, f, 0, 1 << 20), 0);
     uint64_t end = leat__clock_ns() + 5 * LEAT_NS_PER_S;
     while (after < 1 << 20 && leat__clock_ns() < end) {
         leat__sleep_ns(LEAT_NS_PER_MS);
-        assert_int_equal(leat__map_resident(m, 0, 0, &after, &err), 0);
+        assert_int_equal(leat__file_resident(it_path(dir, "a"), &after, &size, &err), 0);
     }
     assert_int_equal(after, 1 << 20);
     assert_true(before <= after);
     leat__readahead_close(&r);
-    leat__map_close(&m);
     leat__file_close(&f);
     it_rmdir(dir);
 }
