@@ -6,19 +6,19 @@
 #include "plan/arch.h"
 #include "plan/layers.h"
 
-static leat__map conv_bn(leat__tape *t, leat__map x, uint64_t channels, uint32_t kernel,
-                         uint32_t stride)
+static leat__feature_map conv_bn(leat__tape *t, leat__feature_map x, uint64_t channels, uint32_t kernel,
+                                 uint32_t stride)
 {
     x = leat__layer_conv(t, x, (leat__conv){.channels = channels, .kernel = kernel,
                                             .stride = stride, .pad = kernel / 2});
     return leat__layer_batch_norm(t, x);
 }
 
-static leat__map block(leat__tape *t, leat__map x, uint64_t width, uint32_t stride,
-                       bool bottleneck)
+static leat__feature_map block(leat__tape *t, leat__feature_map x, uint64_t width, uint32_t stride,
+                               bool bottleneck)
 {
     uint64_t channels = bottleneck ? 4 * width : width;
-    leat__map y = x;
+    leat__feature_map y = x;
     if (bottleneck) y = leat__layer_relu(t, conv_bn(t, y, width, 1, 1));
     y = leat__layer_relu(t, conv_bn(t, y, width, 3, stride));
     y = bottleneck ? conv_bn(t, y, channels, 1, 1) : conv_bn(t, y, width, 3, 1);
@@ -28,7 +28,7 @@ static leat__map block(leat__tape *t, leat__map x, uint64_t width, uint32_t stri
 
 void leat__arch_resnet(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape)
 {
-    leat__map x = leat__layer_input(t, 3, shape->image, shape->image);
+    leat__feature_map x = leat__layer_input(t, 3, shape->image, shape->image);
     x = leat__layer_conv(t, x, (leat__conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
     x = leat__layer_relu(t, leat__layer_batch_norm(t, x));
     x = leat__layer_max_pool(t, x, 3, 2, 1);

@@ -6,10 +6,10 @@
 #include "plan/arch.h"
 #include "plan/layers.h"
 
-static leat__map block(leat__tape *t, leat__map x, uint64_t heads, bool fused)
+static leat__feature_map block(leat__tape *t, leat__feature_map x, uint64_t heads, bool fused)
 {
     uint64_t dim = x.channels;
-    leat__map y = leat__layer_linear(t, leat__layer_layer_norm(t, x), 3 * dim);
+    leat__feature_map y = leat__layer_linear(t, leat__layer_layer_norm(t, x), 3 * dim);
     y = leat__layer_linear(t, leat__layer_attention(t, y, heads, fused), dim);
     x = leat__layer_add(t, x, y);
     y = leat__layer_linear(t, leat__layer_layer_norm(t, x), 4 * dim);
@@ -20,7 +20,7 @@ static leat__map block(leat__tape *t, leat__map x, uint64_t heads, bool fused)
 void leat__arch_vit(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape)
 {
     uint32_t dim = arch->dims[0], heads = arch->dims[1], patch = arch->dims[2];
-    leat__map x = leat__layer_input(t, 3, shape->image, shape->image);
+    leat__feature_map x = leat__layer_input(t, 3, shape->image, shape->image);
     x = leat__layer_conv(t, x, (leat__conv){.channels = dim, .kernel = patch, .stride = patch,
                                             .bias = true});
     x = leat__layer_tokens(t, x);

@@ -11,11 +11,11 @@
 #include "plan/tape.h"
 
 /* A feature map of one sample or, with height = tokens and width = 1, a sequence of tokens. */
-typedef struct leat__map {
+typedef struct leat__feature_map {
     uint32_t storage;
     uint32_t size; /* bytes per element */
     uint64_t channels, height, width;
-} leat__map;
+} leat__feature_map;
 
 typedef struct leat__conv {
     uint64_t channels; /* out */
@@ -24,24 +24,24 @@ typedef struct leat__conv {
     bool bias;
 } leat__conv;
 
-leat__map leat__layer_input(leat__tape *t, uint64_t channels, uint64_t height, uint64_t width);
-leat__map leat__layer_conv(leat__tape *t, leat__map in, leat__conv conv);
-leat__map leat__layer_linear(leat__tape *t, leat__map in, uint64_t out);
-leat__map leat__layer_batch_norm(leat__tape *t, leat__map in);
-leat__map leat__layer_layer_norm(leat__tape *t, leat__map in);
-leat__map leat__layer_relu(leat__tape *t, leat__map in);              /* in place */
-leat__map leat__layer_gelu(leat__tape *t, leat__map in);
-leat__map leat__layer_add_into(leat__tape *t, leat__map a, leat__map b); /* a += b */
-leat__map leat__layer_add(leat__tape *t, leat__map a, leat__map b);   /* the wider type */
-leat__map leat__layer_scale(leat__tape *t, leat__map in);             /* × a vector of fp32 */
-leat__map leat__layer_max_pool(leat__tape *t, leat__map in, uint32_t kernel, uint32_t stride,
-                               uint32_t pad);
-leat__map leat__layer_mean(leat__tape *t, leat__map in);              /* over height, width */
-leat__map leat__layer_tokens(leat__tape *t, leat__map in);            /* + class token, + position */
-leat__map leat__layer_first_token(leat__tape *t, leat__map in);
+leat__feature_map leat__layer_input(leat__tape *t, uint64_t channels, uint64_t height, uint64_t width);
+leat__feature_map leat__layer_conv(leat__tape *t, leat__feature_map in, leat__conv conv);
+leat__feature_map leat__layer_linear(leat__tape *t, leat__feature_map in, uint64_t out);
+leat__feature_map leat__layer_batch_norm(leat__tape *t, leat__feature_map in);
+leat__feature_map leat__layer_layer_norm(leat__tape *t, leat__feature_map in);
+leat__feature_map leat__layer_relu(leat__tape *t, leat__feature_map in);              /* in place */
+leat__feature_map leat__layer_gelu(leat__tape *t, leat__feature_map in);
+leat__feature_map leat__layer_add_into(leat__tape *t, leat__feature_map a, leat__feature_map b); /* a += b */
+leat__feature_map leat__layer_add(leat__tape *t, leat__feature_map a, leat__feature_map b);   /* the wider type */
+leat__feature_map leat__layer_scale(leat__tape *t, leat__feature_map in);             /* × a vector of fp32 */
+leat__feature_map leat__layer_max_pool(leat__tape *t, leat__feature_map in, uint32_t kernel, uint32_t stride,
+                                       uint32_t pad);
+leat__feature_map leat__layer_mean(leat__tape *t, leat__feature_map in);              /* over height, width */
+leat__feature_map leat__layer_tokens(leat__tape *t, leat__feature_map in);            /* + class token, + position */
+leat__feature_map leat__layer_first_token(leat__tape *t, leat__feature_map in);
 
 /* q, k, v in one storage of 3 × dim. `fused`: scores are never stored. */
-leat__map leat__layer_attention(leat__tape *t, leat__map qkv, uint64_t heads, bool fused);
-void leat__layer_cross_entropy(leat__tape *t, leat__map logits);
+leat__feature_map leat__layer_attention(leat__tape *t, leat__feature_map qkv, uint64_t heads, bool fused);
+void leat__layer_cross_entropy(leat__tape *t, leat__feature_map logits);
 
 #endif

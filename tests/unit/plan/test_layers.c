@@ -17,9 +17,9 @@ static void convolution_counts_shape_weights_and_work(void **state)
     leat__tape t;
     (void)state;
     leat__tape_init(&t, 2, 4, false);
-    leat__map x = leat__layer_input(&t, 3, 224, 224);
-    leat__map y = leat__layer_conv(&t, x, (leat__conv){.channels = 64, .kernel = 7, .stride = 2,
-                                                       .pad = 3});
+    leat__feature_map x = leat__layer_input(&t, 3, 224, 224);
+    leat__feature_map y = leat__layer_conv(&t, x, (leat__conv){.channels = 64, .kernel = 7, .stride = 2,
+                                                               .pad = 3});
     assert_int_equal(y.height, 112);
     assert_int_equal(y.channels, 64);
     leat__tape_sum sum = run(&t);
@@ -33,7 +33,7 @@ static void autocast_keeps_narrow_copies(void **state)
     leat__tape t;
     (void)state;
     leat__tape_init(&t, 2, 2, true);
-    leat__map x = leat__layer_input(&t, 8, 1, 1);
+    leat__feature_map x = leat__layer_input(&t, 8, 1, 1);
     leat__layer_conv(&t, x, (leat__conv){.channels = 4, .kernel = 1, .stride = 1});
     leat__tape_sum sum = run(&t);
     /* the batch in 16 bits and the weights in 16 bits */
@@ -45,7 +45,7 @@ static void depthwise_divides_by_groups(void **state)
     leat__tape t;
     (void)state;
     leat__tape_init(&t, 1, 4, false);
-    leat__map x = leat__layer_input(&t, 96, 56, 56);
+    leat__feature_map x = leat__layer_input(&t, 96, 56, 56);
     leat__layer_conv(&t, x, (leat__conv){.channels = 96, .kernel = 7, .stride = 1, .pad = 3,
                                          .groups = 96, .bias = true});
     assert_int_equal(run(&t).params, 96 * 49 + 96);
@@ -56,7 +56,7 @@ static void norms_keep_input_and_statistics(void **state)
     leat__tape t;
     (void)state;
     leat__tape_init(&t, 4, 4, false);
-    leat__map x = leat__layer_input(&t, 16, 8, 8);
+    leat__feature_map x = leat__layer_input(&t, 16, 8, 8);
     x = leat__layer_conv(&t, x, (leat__conv){.channels = 16, .kernel = 1, .stride = 1});
     leat__layer_relu(&t, leat__layer_batch_norm(&t, x));
     /* conv's result for the norm, the norm's result for ReLU, mean and deviation per channel */
@@ -77,8 +77,8 @@ static void pooling_keeps_int64_indices(void **state)
     leat__tape t;
     (void)state;
     leat__tape_init(&t, 1, 2, false);
-    leat__map x = leat__layer_input(&t, 64, 112, 112);
-    leat__map y = leat__layer_max_pool(&t, x, 3, 2, 1);
+    leat__feature_map x = leat__layer_input(&t, 64, 112, 112);
+    leat__feature_map y = leat__layer_max_pool(&t, x, 3, 2, 1);
     assert_int_equal(y.height, 56);
     assert_int_equal(run(&t).saved_bytes, 64 * 56 * 56 * 8);
 }
@@ -90,8 +90,8 @@ static void fused_attention_never_stores_scores(void **state)
     for (int fused = 0; fused < 2; fused++) {
         leat__tape t;
         leat__tape_init(&t, 1, 4, false);
-        leat__map x = leat__layer_input(&t, 64, 197, 1);
-        leat__map qkv = leat__layer_linear(&t, x, 192);
+        leat__feature_map x = leat__layer_input(&t, 64, 197, 1);
+        leat__feature_map qkv = leat__layer_linear(&t, x, 192);
         leat__layer_attention(&t, qkv, 4, fused != 0);
         leat__tape_sum sum = run(&t);
         saved[fused] = sum.saved_bytes;
