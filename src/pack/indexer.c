@@ -271,7 +271,7 @@ static int scatter_page(scatter *s, const leat__journal_page *g, leat_error *err
 
 static int scatter_all(scatter *s, leat_error *err)
 {
-    leat__record r;
+    leat__journal_record r;
     uint64_t at = s->x->journal_from;
     while (s->page < s->x->pages) {
         int rc = leat__journal_read(s->x->journal, at, &r, err);

@@ -190,7 +190,7 @@ int leat__journal_sync(leat__journal *j, leat_error *err)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static bool parse_page(leat__record *r, const uint8_t *p, uint64_t len)
+static bool parse_page(leat__journal_record *r, const uint8_t *p, uint64_t len)
 {
     if (len < PAGE_FIXED) return false;
     leat__journal_page *g = &r->page;
@@ -212,7 +212,7 @@ static bool parse_page(leat__record *r, const uint8_t *p, uint64_t len)
     return true;
 }
 
-static bool parse_shard(leat__record *r, const uint8_t *p, uint64_t len)
+static bool parse_shard(leat__journal_record *r, const uint8_t *p, uint64_t len)
 {
     if (len != SHARD_FIXED) return false;
     r->shard = (leat__journal_shard){
@@ -228,7 +228,7 @@ static bool parse_shard(leat__record *r, const uint8_t *p, uint64_t len)
     return true;
 }
 
-static bool parse_blob(leat__record *r, const uint8_t *p, uint64_t len)
+static bool parse_blob(leat__journal_record *r, const uint8_t *p, uint64_t len)
 {
     if (len < 8) return false;
     uint64_t name = leat__load_u64(p);
@@ -239,13 +239,13 @@ static bool parse_blob(leat__record *r, const uint8_t *p, uint64_t len)
     return true;
 }
 
-static bool parse_old(leat__record *r, const uint8_t *p, uint64_t len)
+static bool parse_old(leat__journal_record *r, const uint8_t *p, uint64_t len)
 {
     r->old_shards = (const char *)p;
     return len > 0 && p[len - 1] == '\0';
 }
 
-static bool parse(leat__record *r, const uint8_t *p, uint64_t len)
+static bool parse(leat__journal_record *r, const uint8_t *p, uint64_t len)
 {
     switch (r->kind) {
     case LEAT__RECORD_PAGE: return parse_page(r, p, len);
@@ -259,7 +259,7 @@ static bool parse(leat__record *r, const uint8_t *p, uint64_t len)
     return false;
 }
 
-int leat__journal_read(leat__journal *j, uint64_t at, leat__record *r, leat_error *err)
+int leat__journal_read(leat__journal *j, uint64_t at, leat__journal_record *r, leat_error *err)
 {
     uint8_t head[RECORD_HEAD];
     size_t got;
@@ -296,7 +296,7 @@ int leat__journal_known(const leat__journal *held, const char *path, leat_error 
 
 int leat__journal_once(leat__journal *held, bool *once, leat_error *err)
 {
-    leat__record r;
+    leat__journal_record r;
     uint64_t size;
     LEAT_TRY(leat__file_size(held->file, &size, err));
     int rc = leat__journal_read(held, HEAD_BYTES, &r, err);

@@ -46,7 +46,7 @@ typedef struct leat__journal {
     leat__buf buf; /* of the record being read or written */
 } leat__journal;
 
-typedef struct leat__record {
+typedef struct leat__journal_record {
     leat__record_kind kind;
     uint64_t at, next;      /* in the journal */
     leat__journal_page page;
@@ -55,7 +55,7 @@ typedef struct leat__record {
     const uint8_t *blob;
     uint64_t blob_bytes;
     const char *old_shards; /* NUL-terminated view: the JSON list of a set */
-} leat__record;
+} leat__journal_record;
 
 /* Creates an empty journal, or opens one for resume: LEAT_ESTATE when its identity differs or
  * another process holds it, LEAT_EDATA when its head is damaged. */
@@ -72,7 +72,7 @@ void leat__journal_reset(leat__journal *j);
 uint64_t leat__journal_first(void); /* position of the first record */
 /* Reads the record at `at`; LEAT_ENOENT at the end or at a torn tail. Views live until the next
  * call on the journal. */
-int leat__journal_read(leat__journal *j, uint64_t at, leat__record *r,
+int leat__journal_read(leat__journal *j, uint64_t at, leat__journal_record *r,
                        leat_error *err) LEAT_MUST_CHECK;
 /* LEAT_EINVAL when the held file is not empty and not a journal: it belongs to the user. */
 int leat__journal_known(const leat__journal *held, const char *path, leat_error *err) LEAT_MUST_CHECK;

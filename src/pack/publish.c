@@ -293,7 +293,7 @@ static int discard_shards(leat_packer *p, const json_t *kept, leat_error *err)
 {
     uint32_t last = (uint32_t)json_object_size(kept); /* an append starts after the shards of
                                                        * the set */
-    leat__record r;
+    leat__journal_record r;
     bool exists;
     LEAT_TRY(leat__path_exists(p->path, &exists, err));
     for (uint64_t at = leat__journal_first();; at = r.next) {

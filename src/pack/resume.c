@@ -29,7 +29,7 @@ typedef struct safe {
  * publishing remains. */
 static int survey(leat_packer *p, uint64_t *end, safe *s, leat_error *err)
 {
-    leat__record r;
+    leat__journal_record r;
     uint64_t at = leat__journal_first(), pages_end = LEAT__PACK_BLOCK;
     uint32_t shard = 0;
     *s = (safe){.at = at};
@@ -86,7 +86,7 @@ static int page_is_there(leat_packer *p, const leat__journal_page *g, bool *ther
     return p->file != NULL ? page_matches(p->file, g, there, err) : 0;
 }
 
-static bool is_safe(const leat__record *r, const safe *s)
+static bool is_safe(const leat__journal_record *r, const safe *s)
 {
     if (r->at >= s->at) return false;
     return r->page.shard != s->shard || r->page.offset + r->page.bytes <= s->whole;
@@ -108,7 +108,7 @@ const char *leat__packer_damage(const leat_packer *p)
     return p->damage;
 }
 
-static int apply_page(leat_packer *p, const leat__record *r, const safe *s, bool *keep,
+static int apply_page(leat_packer *p, const leat__journal_record *r, const safe *s, bool *keep,
                       leat_error *err)
 {
     const leat__journal_page *g = &r->page;
@@ -132,7 +132,7 @@ static int apply_page(leat_packer *p, const leat__record *r, const safe *s, bool
     return 0;
 }
 
-static int apply(leat_packer *p, const leat__record *r, const safe *s, bool *keep,
+static int apply(leat_packer *p, const leat__journal_record *r, const safe *s, bool *keep,
                  leat_error *err)
 {
     *keep = true;
@@ -208,7 +208,7 @@ static int open_done(const leat_packer *p, const leat__journal_shard *s, leat__f
 /* Verifies the pages of a run that is partly published: they cannot be written again. */
 static int check_finished(leat_packer *p, leat_error *err)
 {
-    leat__record r;
+    leat__journal_record r;
     leat__file *file = NULL;
     uint32_t shard = UINT32_MAX;
     uint64_t pages = 0;
@@ -281,7 +281,7 @@ static int take_back_finish(leat_packer *p, leat_error *err)
 int leat__packer_replay(leat_packer *p, leat_error *err)
 {
     uint64_t end, at = leat__journal_first();
-    leat__record r;
+    leat__journal_record r;
     safe s;
     p->journal.end = at;
     leat__packer_forget_shard(p);

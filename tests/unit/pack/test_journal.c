@@ -31,7 +31,7 @@ static void write_journal(const char *path)
 static int count(const char *path)
 {
     leat__journal j;
-    leat__record r;
+    leat__journal_record r;
     leat_error err;
     int n = 0;
     if (leat__journal_resume(&j, path, 5, &err) == 0)
@@ -46,7 +46,7 @@ static void test_records(void **state)
     char *dir = pt_dir();
     char *path = pt_path(dir, "j");
     leat__journal j;
-    leat__record r;
+    leat__journal_record r;
     leat_error err;
     write_journal(path);
     assert_int_equal(leat__journal_resume(&j, path, 6, &err), LEAT_ESTATE);

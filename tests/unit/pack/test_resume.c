@@ -248,7 +248,7 @@ static void test_lost_pages(void **state)
 static uint64_t mark_synced(file_set *w)
 {
     leat__journal j;
-    leat__record r;
+    leat__journal_record r;
     leat_error err;
     uint64_t at = leat__journal_first(), end = 0;
     assert_int_equal(leat__journal_hold(&j, pt_path(w->dir, "x.leat.journal"), &err), 0);
