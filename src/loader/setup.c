@@ -222,7 +222,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
 {
     int rc = 0;
     double *weights = NULL;
-    leat__source *sources = NULL;
+    leat__share_source *sources = NULL;
     uint64_t *ends = NULL;
     leat__shares_opts shares;
     leat__order_opts o = {.kind = l->opts.order,

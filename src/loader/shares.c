@@ -25,7 +25,7 @@ enum { TWEAK_STRETCH = 0x73, TWEAK_PASS = 0x74, OP_DRAW = 0x7765 };
 typedef unsigned __int128 u128;
 
 typedef struct source {
-    leat__source is;
+    leat__share_source is;
     uint64_t seed;
     uint64_t unit_count; /* its units: draws, or batches of them */
     uint64_t first_pass; /* of this epoch */

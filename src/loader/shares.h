@@ -27,17 +27,17 @@
 
 #include "base/error.h"
 
-typedef struct leat__source {
+typedef struct leat__share_source {
     uint64_t first, size; /* its samples: places of the whole */
     uint64_t draws;       /* per epoch */
     uint64_t pages;       /* quasi: of this source */
     const uint32_t *page_samples;
-} leat__source;
+} leat__share_source;
 
 typedef struct leat__shares_opts {
     leat_order order;
     uint64_t seed;
-    const leat__source *sources; /* copied; page_samples must outlive the shares */
+    const leat__share_source *sources; /* copied; page_samples must outlive the shares */
     uint32_t count;
     leat_mix_batches batches;
     bool replacement;

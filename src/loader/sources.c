@@ -120,7 +120,7 @@ static int group_indices(leat_loader *l, uint64_t *size, uint32_t parts, leat_er
 }
 
 /* Pages are in the order of the packs, and none has samples of two. */
-static void share_pages(const leat_loader *l, leat__source *list, uint32_t parts, uint64_t pages)
+static void share_pages(const leat_loader *l, leat__share_source *list, uint32_t parts, uint64_t pages)
 {
     uint64_t page = 0;
     for (uint32_t i = 0; i < parts; i++) {
@@ -131,7 +131,7 @@ static void share_pages(const leat_loader *l, leat__source *list, uint32_t parts
 }
 
 int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t pages,
-                         leat__source **list, leat__shares_opts *o, leat_error *err)
+                         leat__share_source **list, leat__shares_opts *o, leat_error *err)
 {
     uint32_t parts = leat_pack_part_count(l->pack);
     uint64_t *size = LEAT_NEW_ARRAY(LOADER, uint64_t, parts), *draws = LEAT_NEW_ARRAY(LOADER, uint64_t,
@@ -139,7 +139,7 @@ int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t
     leat_loader_source alone = {.path = leat_pack_path(l->pack)};
     int rc = 0;
 
-    *list = LEAT_NEW_ARRAY(LOADER, leat__source, parts);
+    *list = LEAT_NEW_ARRAY(LOADER, leat__share_source, parts);
     if (*list == NULL || size == NULL || draws == NULL)
         LEAT_GO(rc, out, leat__fail_nomem(err, parts * sizeof **list, "packs"));
     for (uint32_t i = 0; i < parts; i++) size[i] = leat_pack_count(leat_pack_part(l->pack, i, NULL));
@@ -148,7 +148,7 @@ int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t
                                         given->epoch_size, draws, err));
     uint64_t first = 0;
     for (uint32_t i = 0; i < parts; i++) {
-        (*list)[i] = (leat__source){.first = first, .size = size[i], .draws = draws[i]};
+        (*list)[i] = (leat__share_source){.first = first, .size = size[i], .draws = draws[i]};
         first += size[i];
     }
     if (l->page_samples != NULL) share_pages(l, *list, parts, pages);

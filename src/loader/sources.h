@@ -21,7 +21,7 @@ bool leat__sources_mixed(const leat_loader_opts *given);
  * stored in *list, to be freed by the caller, even on failure. Adds everything the order depends
  * on to l->subset. */
 int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t pages,
-                         leat__source **list, leat__shares_opts *o, leat_error *err) LEAT_MUST_CHECK;
+                         leat__share_source **list, leat__shares_opts *o, leat_error *err) LEAT_MUST_CHECK;
 
 /* LEAT_EINVAL when a delivered field is missing in a pack, or has another type there, and has no
  * default; or when a default has no effect. */

@@ -14,7 +14,7 @@
 #define MOST 8
 
 typedef struct mixed {
-    leat__source sources[MOST];
+    leat__share_source sources[MOST];
     leat__shares_opts opts;
     uint64_t total;
 } mixed;
@@ -26,7 +26,7 @@ static mixed make(uint32_t n, const uint64_t *size, const uint64_t *draws, leat_
                         .global_batch = global_batch, .streams = 4, .window_pages = 16}};
     uint64_t first = 0;
     for (uint32_t i = 0; i < n; i++) {
-        m.sources[i] = (leat__source){.first = first, .size = size[i], .draws = draws[i]};
+        m.sources[i] = (leat__share_source){.first = first, .size = size[i], .draws = draws[i]};
         first += size[i];
         m.total += draws[i];
     }
