@@ -59,7 +59,7 @@ void leat__flow_meters_settled(leat_flow *f, const leat__stage *s)
     leat__flow_meters *m = f->meters;
     if (!m) return;
     stage_meters *to = &m->stage[s - f->stages];
-    leat__counts *told = &f->stages[s - f->stages].told;
+    leat__task_counts *told = &f->stages[s - f->stages].told;
     leat__counter_add(to->items, s->items - told->items);
     leat__counter_add(to->failed, s->failed - told->failed);
     leat__counter_add(to->bytes, s->bytes - told->bytes);
@@ -67,5 +67,5 @@ void leat__flow_meters_settled(leat_flow *f, const leat__stage *s)
     leat__counter_add(to->wait, s->wait_ns - told->wait_ns);
     leat__gauge_set(to->ready, s->ready.count);
     leat__gauge_set(m->charged, (int64_t)atomic_load(&f->charged));
-    *told = (leat__counts){s->items, s->failed, s->bytes, s->busy_ns, s->wait_ns};
+    *told = (leat__task_counts){s->items, s->failed, s->bytes, s->busy_ns, s->wait_ns};
 }

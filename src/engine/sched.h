@@ -83,9 +83,9 @@ typedef struct leat__ctx {
     int16_t gpu;
 } leat__ctx;
 
-typedef struct leat__counts {
+typedef struct leat__task_counts {
     uint64_t items, failed, bytes, busy_ns, wait_ns;
-} leat__counts;
+} leat__task_counts;
 
 typedef struct leat__flow_meters leat__flow_meters;
 
@@ -110,7 +110,7 @@ typedef struct leat__stage {
     /* totals */
     uint64_t items, failed, dropped, bytes, bytes_max, busy_ns, wait_ns;
     uint64_t ready_since_ns, ready_ns; /* time with a non-empty queue */
-    leat__counts told;                 /* already reported to the meters */
+    leat__task_counts told;                 /* already reported to the meters */
 } leat__stage;
 
 typedef enum leat__end { LEAT__END_EXIT, LEAT__END_SINK, LEAT__END_GATHER, LEAT__END_EXPAND } leat__end;
