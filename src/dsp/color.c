@@ -5,7 +5,7 @@
 #include "dsp/color.h"
 
 #include "dsp/color_tmpl.h"
-#include "dsp/x86/color.h"
+#include "dsp/x86/color_x86.h"
 
 static const leat__color_dsp color_c = {
     .isa = "scalar",

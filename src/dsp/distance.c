@@ -5,7 +5,7 @@
 #include "dsp/distance.h"
 
 #include "dsp/distance_tmpl.h"
-#include "dsp/x86/distance.h"
+#include "dsp/x86/distance_x86.h"
 
 static const leat__distance_dsp distance_c = {.isa = "scalar", .rows = tmpl_rows};
 

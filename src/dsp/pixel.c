@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "dsp/x86/pixel.h"
+#include "dsp/x86/pixel_x86.h"
 
 static uint32_t bits_of(float v)
 {

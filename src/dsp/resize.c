@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "dsp/x86/resize.h"
+#include "dsp/x86/resize_x86.h"
 
 #define ONE (1 << LEAT__RESIZE_BITS)
 #define HALF (1 << (LEAT__RESIZE_BITS - 1))

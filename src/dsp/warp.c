@@ -5,7 +5,7 @@
 #include "dsp/warp.h"
 
 #include "dsp/warp_tmpl.h"
-#include "dsp/x86/warp.h"
+#include "dsp/x86/warp_x86.h"
 
 static const leat__warp_dsp warp_c = {
     .isa = "scalar",

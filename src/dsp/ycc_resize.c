@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "dsp/x86/ycc_resize.h"
+#include "dsp/x86/ycc_resize_x86.h"
 
 /* ---- axes ---- */
 

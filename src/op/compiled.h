@@ -10,7 +10,7 @@
 #include "op/op.h"
 #include "op/pipeline.h"
 #include "op/spec.h"
-#include "op/wide.h"
+#include "op/wide_ops.h"
 
 struct leat__pipeline {
     leat__op_spec ops[LEAT__SPEC_OPS_MAX];

@@ -48,7 +48,7 @@ typedef struct leat__output_spec {
 } leat__output_spec;
 
 /* What goes in. Zeroed: 8-bit images of 1, 3 or 4 channels, of which three come out. Else wide images
- * (src/op/wide.h) of exactly this kind, all of whose channels come out. */
+ * (src/op/wide_ops.h) of exactly this kind, all of whose channels come out. */
 typedef struct leat__pixel_kind {
     leat__sample_type type;
     uint32_t channels;

@@ -9,7 +9,7 @@
 
 #include "base/num.h"
 #include "op/op.h"
-#include "op/warp.h"
+#include "op/warp_recipe.h"
 
 typedef enum action {
     IDENTITY,

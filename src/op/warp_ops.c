@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "op/op.h"
 #include "op/elastic.h"
-#include "op/warp.h"
+#include "op/warp_recipe.h"
 
 leat__warp_style leat__warp_style_of(const leat__value *interpolation, const leat__value *fill)
 {

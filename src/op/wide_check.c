@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which pipelines wide images can go through, and what comes out: see wide.h. Pure functions.
+ * Which pipelines wide images can go through, and what comes out: see wide_ops.h. Pure functions.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "op/wide.h"
+#include "op/wide_ops.h"
 
 /* "field 'image' (uint16, 5 channels)" */
 static const char *name_of(const leat__pixel_kind *kind, const char *field, char text[160])

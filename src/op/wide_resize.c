@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "dsp/resizer.h"
-#include "op/wide.h"
+#include "op/wide_ops.h"
 
 void leat__wide_to_float(leat__sample_type type, const uint8_t *src, float *dst, size_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps on wide images: see wide.h. A crop moves the view; flips, pads and nearest maps copy pixels, the
+ * Steps on wide images: see wide_ops.h. A crop moves the view; flips, pads and nearest maps copy pixels, the
  * latter from where 8-bit images and masks take them; bilinear and bicubic maps compute in double with
  * Pillow's formulas. One thread per bench.
  */
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "op/apply.h"
-#include "op/wide.h"
+#include "op/wide_ops.h"
 #include "probe/cpu.h"
 
 void leat__wide_bench_reset(leat__wide_bench *b)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The last stage of wide images: see wide.h. Pure functions.
+ * The last stage of wide images: see wide_ops.h. Pure functions.
  */
 #include <string.h>
 
 #include "base/rng.h"
 #include "dsp/pixel.h"
-#include "op/wide.h"
+#include "op/wide_ops.h"
 
 static float value_of(leat__sample_type type, const uint8_t *src)
 {

@@ -188,7 +188,8 @@ leat__feature_map leat__layer_first_token(leat__tape *t, leat__feature_map in)
 }
 
 /* Scores, softmax and the weighted sum as three operations, as in textbooks. */
-static leat__feature_map attention_plain(leat__tape *t, leat__feature_map qkv, leat__feature_map out, uint64_t heads)
+static leat__feature_map attention_plain(leat__tape *t, leat__feature_map qkv, leat__feature_map out,
+                                         uint64_t heads)
 {
     uint64_t tokens = qkv.height;
     double macs = (double)t->batch * (double)tokens * (double)tokens * (double)out.channels;

@@ -31,13 +31,18 @@ leat__feature_map leat__layer_batch_norm(leat__tape *t, leat__feature_map in);
 leat__feature_map leat__layer_layer_norm(leat__tape *t, leat__feature_map in);
 leat__feature_map leat__layer_relu(leat__tape *t, leat__feature_map in);              /* in place */
 leat__feature_map leat__layer_gelu(leat__tape *t, leat__feature_map in);
-leat__feature_map leat__layer_add_into(leat__tape *t, leat__feature_map a, leat__feature_map b); /* a += b */
-leat__feature_map leat__layer_add(leat__tape *t, leat__feature_map a, leat__feature_map b);   /* the wider type */
-leat__feature_map leat__layer_scale(leat__tape *t, leat__feature_map in);             /* × a vector of fp32 */
+/* a += b */
+leat__feature_map leat__layer_add_into(leat__tape *t, leat__feature_map a, leat__feature_map b);
+/* the wider type */
+leat__feature_map leat__layer_add(leat__tape *t, leat__feature_map a, leat__feature_map b);
+/* × a vector of fp32 */
+leat__feature_map leat__layer_scale(leat__tape *t, leat__feature_map in);
 leat__feature_map leat__layer_max_pool(leat__tape *t, leat__feature_map in, uint32_t kernel, uint32_t stride,
                                        uint32_t pad);
-leat__feature_map leat__layer_mean(leat__tape *t, leat__feature_map in);              /* over height, width */
-leat__feature_map leat__layer_tokens(leat__tape *t, leat__feature_map in);            /* + class token, + position */
+/* over height, width */
+leat__feature_map leat__layer_mean(leat__tape *t, leat__feature_map in);
+/* + class token, + position */
+leat__feature_map leat__layer_tokens(leat__tape *t, leat__feature_map in);
 leat__feature_map leat__layer_first_token(leat__tape *t, leat__feature_map in);
 
 /* q, k, v in one storage of 3 × dim. `fused`: scores are never stored. */

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #include "dsp/color_tmpl.h"
-#include "dsp/x86/color.h"
+#include "dsp/x86/color_x86.h"
 
 static void lut(const uint8_t *src, uint8_t *dst, size_t n, const uint8_t table[256])
 {

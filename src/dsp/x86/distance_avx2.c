@@ -2,7 +2,7 @@
  *
  * The distance kernel compiled for AVX2.
  */
-#include "dsp/x86/distance.h"
+#include "dsp/x86/distance_x86.h"
 
 #include "dsp/distance_tmpl.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "dsp/x86/blend.h"
-#include "dsp/x86/pixel.h"
+#include "dsp/x86/pixel_x86.h"
 #include "dsp/x86/weave.h"
 
 /* Eight values: v / 255, minus mean, divided by std, as leat__norm_init checked it. */

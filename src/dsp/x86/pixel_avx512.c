@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #include "dsp/x86/blend.h"
-#include "dsp/x86/pixel.h"
+#include "dsp/x86/pixel_x86.h"
 #include "dsp/x86/weave.h"
 
 /* v / 255, minus mean, divided by std, as leat__norm_init checked it. */

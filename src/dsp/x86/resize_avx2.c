@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "dsp/x86/resize.h"
+#include "dsp/x86/resize_x86.h"
 #include "dsp/x86/weights_x86.h"
 
 #define HALF (1 << (LEAT__RESIZE_BITS - 1))

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "dsp/x86/resize.h"
+#include "dsp/x86/resize_x86.h"
 #include "dsp/x86/weights_x86.h"
 
 #define HALF_TOP (1 << (LEAT__RESIZE_BITS - 1 - 16)) /* one half, in units of the top byte */

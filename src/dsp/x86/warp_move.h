@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #include "dsp/warp_tmpl.h"
-#include "dsp/x86/warp.h"
+#include "dsp/x86/warp_x86.h"
 
 static void pack(const uint8_t *const plane[4], uint32_t *px, size_t n)
 {

@@ -5,7 +5,7 @@
  */
 #include <immintrin.h>
 
-#include "dsp/x86/ycc_resize.h"
+#include "dsp/x86/ycc_resize_x86.h"
 
 #define V __m256i
 #define V_BYTES 32

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "op/warp.h"
+#include "op/warp_recipe.h"
 
 static leat__recipe r;
 static const leat__warp_style plain = {.filter = LEAT__FILTER_NEAREST};

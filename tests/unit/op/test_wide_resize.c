@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "op/wide.h"
+#include "op/wide_ops.h"
 
 static void fill(leat__wide *im, uint32_t seed)
 {

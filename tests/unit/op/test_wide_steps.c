@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "op/wide.h"
+#include "op/wide_ops.h"
 
 enum { W = 7, H = 5, C = 6 };
 

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "dsp/pixel.h"
-#include "op/wide.h"
+#include "op/wide_ops.h"
 
 enum { W = 3, H = 2, C = 5 };
 

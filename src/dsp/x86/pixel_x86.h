@@ -2,8 +2,8 @@
  *
  * The row writers of x86, for the ladder in pixel.c.
  */
-#ifndef LEAT_DSP_X86_PIXEL_H
-#define LEAT_DSP_X86_PIXEL_H
+#ifndef LEAT_DSP_X86_PIXEL_X86_H
+#define LEAT_DSP_X86_PIXEL_X86_H
 
 #include "dsp/pixel.h"
 #include "probe/cpu.h"

@@ -2,8 +2,8 @@
  *
  * Rotations and affine maps as steps, for the warp ops and the policies. Pure functions.
  */
-#ifndef LEAT_OP_WARP_H
-#define LEAT_OP_WARP_H
+#ifndef LEAT_OP_WARP_RECIPE_H
+#define LEAT_OP_WARP_RECIPE_H
 
 #include "base/param.h"
 #include "op/step.h"

@@ -8,8 +8,8 @@
  * Pixels keep their type between steps, as torchvision's do: crops, flips and pads move them, resizes and
  * maps compute in float and round once, to the nearest even. All channels are treated alike.
  */
-#ifndef LEAT_OP_WIDE_H
-#define LEAT_OP_WIDE_H
+#ifndef LEAT_OP_WIDE_OPS_H
+#define LEAT_OP_WIDE_OPS_H
 
 #include "codec/wide.h"
 #include "dsp/resize.h"

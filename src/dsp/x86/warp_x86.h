@@ -2,8 +2,8 @@
  *
  * The warp kernels of x86, for the ladder in warp.c.
  */
-#ifndef LEAT_DSP_X86_WARP_H
-#define LEAT_DSP_X86_WARP_H
+#ifndef LEAT_DSP_X86_WARP_X86_H
+#define LEAT_DSP_X86_WARP_X86_H
 
 #include "dsp/warp.h"
 #include "probe/cpu.h"

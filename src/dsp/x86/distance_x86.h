@@ -2,8 +2,8 @@
  *
  * The distance kernels of x86, for the choice in distance.c.
  */
-#ifndef LEAT_DSP_X86_DISTANCE_H
-#define LEAT_DSP_X86_DISTANCE_H
+#ifndef LEAT_DSP_X86_DISTANCE_X86_H
+#define LEAT_DSP_X86_DISTANCE_X86_H
 
 #include "dsp/distance.h"
 #include "probe/cpu.h"

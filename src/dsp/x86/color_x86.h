@@ -2,8 +2,8 @@
  *
  * The colour kernels of x86, for the ladder in color.c.
  */
-#ifndef LEAT_DSP_X86_COLOR_H
-#define LEAT_DSP_X86_COLOR_H
+#ifndef LEAT_DSP_X86_COLOR_X86_H
+#define LEAT_DSP_X86_COLOR_X86_H
 
 #include "dsp/color.h"
 #include "probe/cpu.h"
