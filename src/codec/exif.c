@@ -103,7 +103,7 @@ uint32_t leat__profile_orientation(const uint8_t *text, size_t len)
     return leat__exif_orientation(block, n);
 }
 
-uint32_t leat__orientation_of(const leat__orientation *seen)
+uint32_t leat__orientation_of(const leat__exif_seen *seen)
 {
     uint32_t value = seen->has_exif ? seen->exif : seen->profile;
     if (value == LEAT__EXIF_NONE) value = seen->xmp;

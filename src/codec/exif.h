@@ -12,11 +12,11 @@
 /* What a file says, gathered while its segments or chunks are walked. As in Pillow's
  * exif_transpose, EXIF counts before ImageMagick's raw profile, and XMP only where neither has
  * the tag. Zeroed: nothing seen. */
-typedef struct leat__orientation {
+typedef struct leat__exif_seen {
     uint32_t exif, profile; /* LEAT__EXIF_NONE: a block without the tag */
     uint32_t xmp;
     bool has_exif;
-} leat__orientation;
+} leat__exif_seen;
 
 /* The tag is missing. */
 #define LEAT__EXIF_NONE 0
@@ -33,7 +33,7 @@ uint32_t leat__xmp_orientation(const uint8_t *data, size_t len);
 uint32_t leat__profile_orientation(const uint8_t *text, size_t len);
 
 /* Which of them counts: 1..8. */
-uint32_t leat__orientation_of(const leat__orientation *seen);
+uint32_t leat__orientation_of(const leat__exif_seen *seen);
 
 /* Writes a minimal EXIF block ("Exif\0\0" + TIFF) with this orientation; returns its length. */
 #define LEAT__EXIF_MINIMAL 32

@@ -34,7 +34,7 @@ enum {
 typedef struct walk {
     leat__jpeg_header *header;
     bool frame, jfif, adobe;
-    leat__orientation orientation;
+    leat__exif_seen orientation;
     uint8_t adobe_transform;
 } walk;
 
@@ -92,7 +92,7 @@ static void read_app(walk *w, uint8_t marker, const uint8_t *seg, size_t n)
         w->adobe = true;
         w->adobe_transform = seg[11];
     }
-    leat__orientation *o = &w->orientation;
+    leat__exif_seen *o = &w->orientation;
     if (marker == APP1 && !o->has_exif && n >= 6 && memcmp(seg, "Exif\0", 5) == 0) {
         o->has_exif = true;
         o->exif = leat__exif_orientation(seg, n);

@@ -78,7 +78,7 @@ static uint32_t find_in_text(const uint8_t *at, size_t n, bool packed,
 }
 
 /* tEXt, zTXt, iTXt: keyword, zero, and what the kind puts before the value. */
-static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__orientation *seen)
+static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__exif_seen *seen)
 {
     static const char profile[] = "Raw profile type exif", xmp[] = "XML:com.adobe.xmp";
     bool plain = memcmp(type, "tEXt", 4) == 0, packed = memcmp(type, "zTXt", 4) == 0;
@@ -102,7 +102,7 @@ static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__ori
  * decode will say so. */
 static int read_header(const uint8_t *data, size_t len, png_header *h, leat_error *err)
 {
-    leat__orientation seen = {0};
+    leat__exif_seen seen = {0};
     *h = (png_header){.orientation = 1};
     if (!png_sniff(data, len)) return bad(err, LEAT_EDATA, 0, "no signature");
     if (len < 33 || be32(data + 8) != 13 || memcmp(data + 12, "IHDR", 4) != 0)

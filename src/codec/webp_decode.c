@@ -52,7 +52,7 @@ static uint32_t find_orientation(const uint8_t *data, size_t len)
 {
     if (len < 30 || memcmp(data + 12, "VP8X", 4) != 0 || !(data[20] & (EXIF_FLAG | XMP_FLAG)))
         return 1;
-    leat__orientation seen = {0};
+    leat__exif_seen seen = {0};
     for (size_t at = 12; leat__range_inside(at, 8, len);) {
         size_t n = leat__load_u32(data + at + 4);
         if (!leat__range_inside(at + 8, n, len)) break;

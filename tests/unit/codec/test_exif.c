@@ -97,10 +97,10 @@ static void raw_profiles_are_read(void **state)
 
 static void exif_counts_before_profile_and_xmp(void **state)
 {
-    assert_int_equal(leat__orientation_of(&(leat__orientation){0}), 1);
-    assert_int_equal(leat__orientation_of(&(leat__orientation){.xmp = 4}), 4);
-    assert_int_equal(leat__orientation_of(&(leat__orientation){.profile = 3, .xmp = 4}), 3);
-    leat__orientation all = {.has_exif = true, .exif = 2, .profile = 3, .xmp = 4};
+    assert_int_equal(leat__orientation_of(&(leat__exif_seen){0}), 1);
+    assert_int_equal(leat__orientation_of(&(leat__exif_seen){.xmp = 4}), 4);
+    assert_int_equal(leat__orientation_of(&(leat__exif_seen){.profile = 3, .xmp = 4}), 3);
+    leat__exif_seen all = {.has_exif = true, .exif = 2, .profile = 3, .xmp = 4};
     assert_int_equal(leat__orientation_of(&all), 2);
     all.exif = LEAT__EXIF_NONE; /* EXIF without the tag: XMP, not the profile */
     assert_int_equal(leat__orientation_of(&all), 4);
