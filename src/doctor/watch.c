@@ -17,7 +17,7 @@
 #include "base/thread.h"
 #include "doctor/frame.h"
 #include "doctor/judge.h"
-#include "doctor/sense.h"
+#include "doctor/kernel_counters.h"
 #include "loader/loader_run.h"
 
 #define INTERVAL_MS 250u
@@ -51,7 +51,7 @@ struct leat_doctor_watch {
     bool stop;
     leat_loader_stats last; /* at the last tick; steps and settings */
     sums total, before;     /* before: at the last frame */
-    leat__sense begin, sense;
+    leat__kernel_counters begin, sense;
     uint64_t begin_ns, frame_ns, frame_cpu_ns;
     double begin_siblings;  /* decode time of other loaders before the watch, ns */
     uint32_t threads;       /* maximum seen */
@@ -237,7 +237,7 @@ int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_
     w->begin_siblings = (double)leat__run_decode_ns_all() - w->total.decode;
     w->begin_ns = w->frame_ns = leat__clock_ns();
     w->frame_cpu_ns = leat__clock_process_ns();
-    leat__sense_look(&w->begin);
+    leat__kernel_counters_read(&w->begin);
     w->sense = w->begin;
     LEAT_GO(rc, out, leat__thread_start(&w->thread, "leat-watch", watch_main, w, err));
     *out = w;
@@ -389,14 +389,14 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
     leat_doctor_facts_init(f);
     leat__mutex_lock(&w->lock);
     look_locked(w);
-    leat__sense_look(&w->sense); /* reads a dozen small files: only on request */
+    leat__kernel_counters_read(&w->sense); /* reads a dozen small files: only on request */
     double batch = w->total.batches > 0 ? w->total.samples / w->total.batches : -1;
     f->batch = batch;
     step_facts(&w->last, batch, f);
     flow_facts(w, f);
     device_facts(w, f);
     decision_facts(w, f);
-    leat__sense_facts(&w->begin, &w->sense, f);
+    leat__kernel_counters_facts(&w->begin, &w->sense, f);
     sibling_facts(w, f);
     take_over(f, &w->known);
     leat__mutex_unlock(&w->lock);

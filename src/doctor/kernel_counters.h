@@ -4,24 +4,24 @@
  * waited for a CPU, throttled quota periods, page faults, pressure. Two samples make a window.
  * Any thread.
  */
-#ifndef LEAT_DOCTOR_SENSE_H
-#define LEAT_DOCTOR_SENSE_H
+#ifndef LEAT_DOCTOR_KERNEL_COUNTERS_H
+#define LEAT_DOCTOR_KERNEL_COUNTERS_H
 
 #include <leat/doctor.h>
 
-typedef struct leat__sense {
+typedef struct leat__kernel_counters {
     uint64_t wall_ns;
     uint64_t cpu_ns;       /* of the process */
     uint64_t wait_ns;      /* its threads were runnable but not running; 0 = unknown */
     uint64_t host_busy_ns; /* of the CPUs this process may use; 0 = unknown */
     uint64_t faults;       /* major */
     uint64_t periods, throttled;
-} leat__sense;
+} leat__kernel_counters;
 
-void leat__sense_look(leat__sense *s);
+void leat__kernel_counters_read(leat__kernel_counters *s);
 
 /* Fills CPU, fault, throttling and pressure facts of the window; unavailable ones stay
  * unknown. */
-void leat__sense_facts(const leat__sense *from, const leat__sense *to, leat_doctor_facts *f);
+void leat__kernel_counters_facts(const leat__kernel_counters *from, const leat__kernel_counters *to, leat_doctor_facts *f);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Observes the process and the machine.
  */
-#include "doctor/sense.h"
+#include "doctor/kernel_counters.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -74,7 +74,7 @@ static uint64_t host_busy_ns(void)
     return hz > 0 ? ticks * (LEAT_NS_PER_S / hz) : 0;
 }
 
-void leat__sense_look(leat__sense *s)
+void leat__kernel_counters_read(leat__kernel_counters *s)
 {
     struct rusage use;
     leat__cgroup group;
@@ -99,7 +99,7 @@ static double pressure(double percent)
     return percent < 0 ? -1 : LEAT_MIN(1.0, percent / 100);
 }
 
-void leat__sense_facts(const leat__sense *from, const leat__sense *to, leat_doctor_facts *f)
+void leat__kernel_counters_facts(const leat__kernel_counters *from, const leat__kernel_counters *to, leat_doctor_facts *f)
 {
     leat_machine m;
     double wall = (double)(to->wall_ns - from->wall_ns), cpu = (double)(to->cpu_ns - from->cpu_ns);
