@@ -18,7 +18,7 @@
 #include "base/thread.h"
 #include "codec/tile/tile.h"
 #include "doctor/judge.h"
-#include "doctor/mini.h"
+#include "doctor/sample_pack.h"
 #include "doctor/variant.h"
 #include "loader/defaults.h"
 #include "op/pipeline.h"
@@ -323,7 +323,7 @@ typedef struct pricing {
     uint32_t threads;
     double seconds; /* of each measurement */
     double sample_s; /* CPU seconds of one sample */
-    const leat__mini *now;
+    const leat__sample_pack *now;
     leat_doctor_facts *f;
 } pricing;
 
@@ -367,31 +367,31 @@ static bool settled(comparison *c)
     return n == PRICE_ROUNDS_MAX || (n >= PRICE_ROUNDS && spread < PRICE_SPREAD * c->ratio);
 }
 
-static int compare(const pricing *p, const leat__mini *then, const leat_loader_opts *opts,
+static int compare(const pricing *p, const leat__sample_pack *then, const leat_loader_opts *opts,
                    const char *const *ops, comparison *c, leat_error *err)
 {
-    leat__mini_run *a = NULL, *b = NULL;
+    leat__sample_load *a = NULL, *b = NULL;
     double was, is;
     int rc;
 
     *c = (comparison){0};
-    LEAT_GO(rc, out, leat__mini_run_open(&a, p->now, p->opts, NULL, p->threads, err));
-    LEAT_GO(rc, out, leat__mini_run_open(&b, then, opts, ops, p->threads, err));
-    LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &was, err)); /* warm-up */
-    LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &is, err));
+    LEAT_GO(rc, out, leat__sample_load_open(&a, p->now, p->opts, NULL, p->threads, err));
+    LEAT_GO(rc, out, leat__sample_load_open(&b, then, opts, ops, p->threads, err));
+    LEAT_GO(rc, out, leat__sample_load_cost(a, p->seconds, &was, err)); /* warm-up */
+    LEAT_GO(rc, out, leat__sample_load_cost(b, p->seconds, &is, err));
     do {
-        LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &was, err));
-        LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &is, err));
+        LEAT_GO(rc, out, leat__sample_load_cost(a, p->seconds, &was, err));
+        LEAT_GO(rc, out, leat__sample_load_cost(b, p->seconds, &is, err));
         c->is = c->rounds == 0 ? is : LEAT_MIN(c->is, is);
         c->ratios[c->rounds++] = was / is;
     } while (!settled(c));
 out:
-    leat__mini_run_close(&b);
-    leat__mini_run_close(&a);
+    leat__sample_load_close(&b);
+    leat__sample_load_close(&a);
     return rc;
 }
 
-static int price(const pricing *p, const leat__mini *then, const char *const *ops, const char *action,
+static int price(const pricing *p, const leat__sample_pack *then, const char *const *ops, const char *action,
                  const char *set, double sample_bytes, double out_bytes, leat_error *err)
 {
     comparison c;
@@ -426,15 +426,15 @@ static int price_variants(const pricing *p, const leat__set *set, leat_error *er
     for (uint32_t i = 0; i < LEAT__VARIANTS; i++) {
         uint32_t v = turns[i];
         leat__set other = {0};
-        leat__mini *then = NULL;
+        leat__sample_pack *then = NULL;
         char action[128];
         int rc = leat__variant_make(v, set, or_else(p->f->out_pixels, 0), &other, action, sizeof action, err);
         if (rc == 0 && other.count > 0) {
             double after = or_else(p->f->sample_bytes, before) * leat__set_bytes(&other) / before;
-            rc = leat__mini_open(&then, &other, bytes_read(p), err);
+            rc = leat__sample_pack_open(&then, &other, bytes_read(p), err);
             if (rc == 0) rc = price(p, then, NULL, action, "", after, -1, err);
         }
-        leat__mini_close(&then);
+        leat__sample_pack_close(&then);
         leat__set_reset(&other);
         LEAT_TRY(or_skipped(p, rc));
     }
@@ -499,19 +499,19 @@ static int price_crop(const pricing *p, const pipes *crop, leat_error *err)
 /* Uses a leading part of the samples. */
 static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_error *err)
 {
-    leat__mini *now = NULL;
+    leat__sample_pack *now = NULL;
     leat__set part = *set;
     int rc;
 
     part.count = leat__variant_part(set);
-    LEAT_GO(rc, out, leat__mini_open(&now, &part, bytes_read(p), err));
+    LEAT_GO(rc, out, leat__sample_pack_open(&now, &part, bytes_read(p), err));
     p->now = now;
     LEAT_GO(rc, out, or_skipped(p, price_batch(p, err)));
     LEAT_GO(rc, out, or_skipped(p, price_crop(p, crop, err)));
     LEAT_GO(rc, out, or_skipped(p, price_bytes_out(p, err)));
     rc = price_variants(p, &part, err);
 out:
-    leat__mini_close(&now);
+    leat__sample_pack_close(&now);
     return rc;
 }
 

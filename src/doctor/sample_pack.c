@@ -4,7 +4,7 @@
  * long as the measurement. CPU time is measured, not wall time, because other processes may use
  * the machine.
  */
-#include "doctor/mini.h"
+#include "doctor/sample_pack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@
 #define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0
 
-struct leat__mini {
+struct leat__sample_pack {
     char path[NAME_BYTES];
     bool there;
     uint32_t count;
@@ -66,7 +66,7 @@ static int put_sample(leat_packer *p, const leat__set_sample *s, uint32_t number
     return leat_packer_append(p, &sample, err);
 }
 
-static int store(leat__mini *m, const leat__set *set, leat_error *err)
+static int store(leat__sample_pack *m, const leat__set *set, leat_error *err)
 {
     static const leat_field field = {.name = "image", .type = LEAT_FIELD_IMAGE};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
@@ -94,7 +94,7 @@ out:
 /* Drops the written pages from the page cache and reads them again, not in sequence. The page
  * cache keeps written data in large folios and randomly read data in single pages; copying from
  * the latter takes a third longer. */
-static int read_again(const leat__mini *m, leat_error *err)
+static int read_again(const leat__sample_pack *m, leat_error *err)
 {
     leat__file *f = NULL;
     uint8_t *buf = leat__alloc_aligned(LEAT__MEM_DOCTOR, READ_BYTES, LEAT__IO_ALIGN);
@@ -125,11 +125,11 @@ static uint32_t samples_beyond_caches(const leat__set *set, double most_bytes)
     return LEAT_MAX(set->count, (uint32_t)LEAT_MIN(fill, SAMPLES_MAX));
 }
 
-int leat__mini_open(leat__mini **out, const leat__set *set, double most_bytes, leat_error *err)
+int leat__sample_pack_open(leat__sample_pack **out, const leat__set *set, double most_bytes, leat_error *err)
 {
     const char *folder = getenv("TMPDIR");
     *out = NULL;
-    leat__mini *m = LEAT_NEW(DOCTOR, leat__mini);
+    leat__sample_pack *m = LEAT_NEW(DOCTOR, leat__sample_pack);
     if (m == NULL) return leat__fail_nomem(err, sizeof *m, "a small pack");
     m->limit = set->limit;
     m->count = samples_beyond_caches(set, most_bytes);
@@ -139,15 +139,15 @@ int leat__mini_open(leat__mini **out, const leat__set *set, double most_bytes, l
     int rc = store(m, set, err);
     if (rc == 0 && copy_shows(set)) rc = read_again(m, err);
     if (rc != 0)
-        leat__mini_close(&m);
+        leat__sample_pack_close(&m);
     else
         *out = m;
     return rc;
 }
 
-void leat__mini_close(leat__mini **out)
+void leat__sample_pack_close(leat__sample_pack **out)
 {
-    leat__mini *m = *out;
+    leat__sample_pack *m = *out;
     if (m == NULL) return;
     if (m->there) { /* finished or not */
         int gone = leat__path_unlink(m->path, NULL), partial = leat_packer_discard(m->path, NULL);
@@ -159,7 +159,7 @@ void leat__mini_close(leat__mini **out)
 
 /* ---- Loading it ---- */
 
-struct leat__mini_run {
+struct leat__sample_load {
     leat_loader *loader;
     double *weights;
     uint64_t epoch;
@@ -183,7 +183,7 @@ static bool stirred(leat_loader *l, uint64_t *items)
 }
 
 /* Waits until the loader has prefetched all batches it may and its threads sleep. */
-static int settle(const leat__mini_run *run, leat_error *err)
+static int settle(const leat__sample_load *run, leat_error *err)
 {
     uint64_t until = leat__clock_ns() + SETTLED_NS, items = 0;
     for (uint32_t still = 0; still < STILL_LOOKS && leat__clock_ns() < until;) {
@@ -195,7 +195,7 @@ static int settle(const leat__mini_run *run, leat_error *err)
 }
 
 /* Takes the next batch; gives up at the time limit. */
-static int next_batch(const leat__mini_run *run, leat_batch **b, leat_error *err)
+static int next_batch(const leat__sample_load *run, leat_batch **b, leat_error *err)
 {
     for (;;) {
         LEAT_TRY(leat__time_check(run->limit, err));
@@ -206,7 +206,7 @@ static int next_batch(const leat__mini_run *run, leat_batch **b, leat_error *err
 
 /* As many batches are prefetched before as after, so the CPU time spent is that of the samples
  * taken, on any thread and at any time. Wall time is unreliable on a busy machine. */
-int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s, leat_error *err)
+int leat__sample_load_cost(leat__sample_load *run, double seconds, double *cpu_s, leat_error *err)
 {
     uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), samples = 0, batches = 0;
     double want_ns = seconds * 1e9 * run->threads;
@@ -257,15 +257,15 @@ static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], c
     o->draws = (uint64_t)o->batch_size * EPOCH_BATCHES;
 }
 
-int leat__mini_run_open(leat__mini_run **out, const leat__mini *m, const leat_loader_opts *opts,
-                        const char *const *ops, uint32_t threads, leat_error *err)
+int leat__sample_load_open(leat__sample_load **out, const leat__sample_pack *m, const leat_loader_opts *opts,
+                           const char *const *ops, uint32_t threads, leat_error *err)
 {
     leat_loader_image images[IMAGES_MAX];
     leat_loader_opts o = *opts;
     int rc;
 
     *out = NULL;
-    leat__mini_run *run = LEAT_NEW(DOCTOR, leat__mini_run);
+    leat__sample_load *run = LEAT_NEW(DOCTOR, leat__sample_load);
     if (run == NULL) return leat__fail_nomem(err, sizeof *run, "a small loader");
     run->threads = LEAT_MAX(threads, 1u);
     run->limit = m->limit;
@@ -281,15 +281,15 @@ int leat__mini_run_open(leat__mini_run **out, const leat__mini *m, const leat_lo
     rc = leat_loader_begin(run->loader, run->epoch, err);
 out:
     if (rc != 0)
-        leat__mini_run_close(&run);
+        leat__sample_load_close(&run);
     else
         *out = run;
     return rc;
 }
 
-void leat__mini_run_close(leat__mini_run **out)
+void leat__sample_load_close(leat__sample_load **out)
 {
-    leat__mini_run *run = *out;
+    leat__sample_load *run = *out;
     if (run == NULL) return;
     leat_loader_close(&run->loader);
     leat__free(run->weights);

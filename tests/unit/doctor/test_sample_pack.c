@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "doctor/mini.h"
+#include "doctor/sample_pack.h"
 #include "doctor/reads.h"
 #include "loader/tiny_pack.h"
 
@@ -48,19 +48,19 @@ static leat__set loaded(void)
 
 static double cost(const leat__set *set, const char *ops)
 {
-    leat__mini *m;
-    leat__mini_run *run;
+    leat__sample_pack *m;
+    leat__sample_load *run;
     leat_loader_opts o;
     double cpu_s = -1;
     leat_loader_opts_init(&o);
     o.batch_size = 8;
     o.ops = "RandomResizedCrop(64)";
-    assert_ok(leat__mini_open(&m, set, 64e6, NULL));
+    assert_ok(leat__sample_pack_open(&m, set, 64e6, NULL));
     assert_int_equal(files_left(), 1);
-    assert_ok(leat__mini_run_open(&run, m, &o, ops != NULL ? &ops : NULL, 2, NULL));
-    for (int i = 0; i < 2; i++) assert_ok(leat__mini_run_cost(run, 0.1, &cpu_s, NULL));
-    leat__mini_run_close(&run);
-    leat__mini_close(&m);
+    assert_ok(leat__sample_load_open(&run, m, &o, ops != NULL ? &ops : NULL, 2, NULL));
+    for (int i = 0; i < 2; i++) assert_ok(leat__sample_load_cost(run, 0.1, &cpu_s, NULL));
+    leat__sample_load_close(&run);
+    leat__sample_pack_close(&m);
     assert_int_equal(files_left(), 0);
     return cpu_s;
 }
@@ -107,18 +107,18 @@ static void entry_points_are_copied(void **state)
 {
     (void)state;
     leat__set set = loaded(), back;
-    leat__mini *m;
+    leat__sample_pack *m;
     char path[300] = "";
     uint64_t first = 0;
     set.sample[0].entries = (const uint8_t *)"a few of";
     set.sample[0].entries_len = 8;
-    assert_ok(leat__mini_open(&m, &set, 64e6, NULL));
+    assert_ok(leat__sample_pack_open(&m, &set, 64e6, NULL));
     the_path(path);
     assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL));
     assert_int_equal(back.sample[0].entries_len, 8);
     assert_memory_equal(back.sample[0].entries, "a few of", 8);
     leat__set_reset(&back);
-    leat__mini_close(&m);
+    leat__sample_pack_close(&m);
     leat__set_reset(&set);
     assert_no_leaks();
 }
@@ -129,7 +129,7 @@ static void large_samples_are_read_again(void **state)
 {
     static uint8_t large[300000];
     leat__set set = loaded(), back;
-    leat__mini *m;
+    leat__sample_pack *m;
     char path[300] = "";
     uint64_t first = 0;
     double cached = -1;
@@ -142,7 +142,7 @@ static void large_samples_are_read_again(void **state)
     set.sample[0].data = large;
     set.sample[0].len = sizeof large;
     set.count = 1;
-    assert_ok(leat__mini_open(&m, &set, 4e6, NULL));
+    assert_ok(leat__sample_pack_open(&m, &set, 4e6, NULL));
     the_path(path);
     assert_ok(leat__reads_resident(path, &cached, NULL));
     assert_true(cached > 0.8);
@@ -154,7 +154,7 @@ static void large_samples_are_read_again(void **state)
     assert_int_equal(back.sample[0].len, sizeof large);
     assert_memory_equal(back.sample[0].data, large, sizeof large);
     leat__set_reset(&back);
-    leat__mini_close(&m);
+    leat__sample_pack_close(&m);
     set.count = count;
     leat__set_reset(&set);
     assert_no_leaks();
@@ -163,10 +163,10 @@ static void large_samples_are_read_again(void **state)
 static void missing_folder_is_an_error_without_leftovers(void **state)
 {
     leat__set set = loaded();
-    leat__mini *m;
+    leat__sample_pack *m;
     (void)state;
     setenv("TMPDIR", "no-such-folder", 1);
-    assert_code(leat__mini_open(&m, &set, 64e6, NULL), LEAT_ENOENT);
+    assert_code(leat__sample_pack_open(&m, &set, 64e6, NULL), LEAT_ENOENT);
     assert_null(m);
     setenv("TMPDIR", FOLDER, 1);
     leat__set_reset(&set);
