@@ -28,7 +28,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "engine/lean.h"
+#include "engine/flow_window.h"
 #include "engine/tuner.h"
 
 static const double fed = 0.02, starving = 0.05; /* share of the time the consumer waits */

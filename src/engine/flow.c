@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
-#include "engine/lean.h"
+#include "engine/flow_window.h"
 #include "engine/controller.h"
 #include "engine/flow_meter.h"
 #include "engine/replay.h"

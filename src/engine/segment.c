@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "engine/lean.h"
+#include "engine/flow_window.h"
 #include "engine/sched.h"
 
 leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq)
@@ -348,7 +348,7 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
 /* Sets the windows of a lean flow's segments from its knobs. */
 static void window_lean(leat_flow *f)
 {
-    uint64_t most = leat__lean_window(f->knobs[LEAT_KNOB_THREADS].value,
+    uint64_t most = leat__flow_window(f->knobs[LEAT_KNOB_THREADS].value,
                                       f->knobs[LEAT_KNOB_IO_DEPTH].value);
     for (uint32_t i = 0; i + 1 < f->segment_count; i++) {
         f->segments[i].lean = true;

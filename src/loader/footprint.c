@@ -8,7 +8,7 @@
 #include "loader/footprint.h"
 
 #include "base/num.h"
-#include "engine/lean.h"
+#include "engine/flow_window.h"
 
 #define PROCESS_BYTES (UINT64_C(8700) << 10)
 #define THREAD_BYTES (UINT64_C(1000) << 10) /* stack, tables and decoder of one worker */
@@ -80,7 +80,7 @@ uint64_t leat__footprint_floor(uint64_t run_bytes, uint64_t frame_bytes)
 void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
 {
     uint64_t run = samples_of_run(f), frame = f->frame_bytes;
-    *out = (leat__footprint){.window = leat__lean_window(f->threads, f->io_depth)};
+    *out = (leat__footprint){.window = leat__flow_window(f->threads, f->io_depth)};
     /* where sizes differ much, runs of small samples have more of them */
     uint64_t most = leat__run_samples(f->batch, f->threads, f->max_sample_bytes);
     uint64_t many = f->max_sample_bytes >= VARIED * f->sample_bytes ? LEAT_MIN(most, run + run / 2) : run;
@@ -99,7 +99,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     leat__footprint_facts wide = *f;
     wide.in_memory = false;
     wide.busy = 1;
-    uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
+    uint32_t window = leat__flow_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
     uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes + frame / LEAT_MAX(f->batch, 1u) * most;
     out->floor = leat__footprint_floor(largest_run, frame);
     /* blocks kept for reuse must fit below the floor */

@@ -18,7 +18,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "engine/lean.h"
+#include "engine/flow_window.h"
 #include "io/file.h"
 #include "loader/bounds.h"
 #include "loader/change.h"

@@ -11,7 +11,7 @@
 #include "plan/parts.h"
 
 #include "base/num.h"
-#include "engine/lean.h"
+#include "engine/flow_window.h"
 #include "loader/footprint.h"
 
 /* Single-GPU guide, "Memory budget": OS + base ~3 GB, PyTorch ~2 GB (per training process). */

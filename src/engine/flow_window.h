@@ -2,8 +2,8 @@
  *
  * How many tasks a lean flow admits. Shared with the planner.
  */
-#ifndef LEAT_ENGINE_LEAN_H
-#define LEAT_ENGINE_LEAN_H
+#ifndef LEAT_ENGINE_FLOW_WINDOW_H
+#define LEAT_ENGINE_FLOW_WINDOW_H
 
 #include <stdint.h>
 
@@ -11,7 +11,7 @@
 #define LEAT__PREFETCH_FIRST 4 /* initial results prefetched */
 
 /* Twice the tasks that run at once, so that no thread waits. */
-static inline uint32_t leat__lean_window(uint32_t threads, uint32_t io_depth)
+static inline uint32_t leat__flow_window(uint32_t threads, uint32_t io_depth)
 {
     return 2 + 2 * (threads + io_depth);
 }
