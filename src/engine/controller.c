@@ -37,8 +37,8 @@ static const double worth_it = 0.03; /* minimum gain to keep a change */
 static const double clear = 0.1;     /* a gain above noise */
 static const double another = 1.3;   /* ratio of times that counts as changed conditions; */
 static const double another_io = 2;  /* storage times vary more */
-static const uint32_t calm_looks = 4, judge_items = 16, judge_looks = 8, doubt_looks = 4,
-                      regret_looks = 12, known_looks = 2, pace_looks = 8;
+static const uint32_t calm_ticks = 4, judge_items = 16, judge_ticks = 8, doubt_ticks = 4,
+                      regret_ticks = 12, known_ticks = 2, rate_ticks = 8;
 
 static const char *const knob_names[] = {"threads", "io_depth", "prefetch"};
 
@@ -121,17 +121,17 @@ static bool costs_differ(const leat_flow *f, uint32_t stage, double a, double b)
     return differs(a, b, f->stages[stage].decl.lane == LEAT_LANE_IO ? another_io : another);
 }
 
-static void pace_add(leat__pace *p, double rate)
+static void rate_add(leat__rate_mean *p, double rate)
 {
-    p->looks = LEAT_MIN(p->looks + 1, pace_looks);
+    p->ticks = LEAT_MIN(p->ticks + 1, rate_ticks);
     double off = rate - p->mean;
-    p->mean += off / p->looks;
-    p->var = (p->var + off * off / p->looks) * (p->looks - 1) / p->looks;
+    p->mean += off / p->ticks;
+    p->var = (p->var + off * off / p->ticks) * (p->ticks - 1) / p->ticks;
 }
 
 static void observe_stage(leat_flow *f, uint32_t i, uint64_t now, double ns, look *l)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     const leat__stage *st = &f->stages[i];
     uint64_t ready = st->ready_ns + (st->ready.count ? now - st->ready_since_ns : 0);
     double busy = since(&s->busy_ns[i], st->busy_ns);
@@ -142,8 +142,8 @@ static void observe_stage(leat_flow *f, uint32_t i, uint64_t now, double ns, loo
     l->cost_ns[i] = l->items[i] ? busy / (double)l->items[i] : 0;
     if (st->decl.lane == LEAT_LANE_CPU) l->cpus += l->busy[i];
     bool other = costs_differ(f, i, l->cost_ns[i], s->cost_ns[i]);
-    if (other) s->pace[i] = (leat__pace){0};
-    pace_add(&s->pace[i], l->rate[i]);
+    if (other) s->rate[i] = (leat__rate_mean){0};
+    rate_add(&s->rate[i], l->rate[i]);
     if (st->decl.lane == LEAT_LANE_IO && other) s->narrow = l->cost_ns[i] < s->cost_ns[i];
     if (l->cost_ns[i] > 0) s->cost_ns[i] = l->cost_ns[i];
     l->changing |= other && l->busy[i] >= 0.1; /* only stages that matter */
@@ -151,7 +151,7 @@ static void observe_stage(leat_flow *f, uint32_t i, uint64_t now, double ns, loo
 
 static void observe(leat_flow *f, uint64_t now, look *l)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     double ns = (double)(now - s->at_ns);
     uint64_t blocked = f->blocked_ns + (f->blocked_since_ns ? now - f->blocked_since_ns : 0);
     bool pulled = f->stages[f->stage_count - 1].decl.kind != LEAT_STAGE_SINK;
@@ -167,21 +167,21 @@ static void observe(leat_flow *f, uint64_t now, look *l)
     s->at_ns = now;
 }
 
-/* A hold ends after its number of ticks, or once conditions have differed for two consecutive
+/* A wait ends after its number of ticks, or once conditions have differed for two consecutive
  * ticks from those in which the change was useless. Very short steps are ignored as noise. */
 static void forget(leat_flow *f, const look *l)
 {
     static const double least_step_ns = 1e6;
-    leat__sight *s = &f->sight;
-    for (int i = 0; i < LEAT__DOINGS; i++) {
-        leat__hold *h = &s->hold[i];
-        if (h->looks > 0) h->looks--;
+    leat__control_state *s = &f->control;
+    for (int i = 0; i < LEAT__ACTIONS; i++) {
+        leat__retry_wait *h = &s->wait[i];
+        if (h->ticks > 0) h->ticks--;
         if (h->futile == 0) continue;
         bool steps = LEAT_MAX(l->step_ns, h->step_ns) >= least_step_ns &&
                      differs(l->step_ns, h->step_ns, another);
         bool costs = costs_differ(f, h->stage, l->cost_ns[h->stage], h->cost_ns);
         h->changed = steps || costs ? h->changed + 1 : 0;
-        if (h->changed >= 2) *h = (leat__hold){0};
+        if (h->changed >= 2) *h = (leat__retry_wait){0};
     }
 }
 
@@ -195,7 +195,7 @@ static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
     leat__knobs_apply(f);
     if (f->knobs[knob].value == from) return;
     f->decisions++;
-    memset(f->sight.pace, 0, sizeof f->sight.pace); /* measured with the old settings */
+    memset(f->control.rate, 0, sizeof f->control.rate); /* measured with the old settings */
     leat_decision d = {.at_ns = now, .knob = knob, .from = from, .to = f->knobs[knob].value};
     snprintf(d.reason, sizeof d.reason, "%s%s (%.0f %%)", stage, reason, 100 * share);
     if (f->tuner) leat__tuner_decided(f->tuner, &d);
@@ -203,11 +203,11 @@ static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
                     d.reason);
 }
 
-static void hold(leat__sight *s, int what, uint32_t stage, double cost_ns, double step_ns)
+static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, double cost_ns, double step_ns)
 {
-    leat__hold *h = &s->hold[what];
+    leat__retry_wait *h = &s->wait[what];
     h->futile = LEAT_MIN(h->futile + 1, 5u);
-    h->looks = 4u << h->futile;
+    h->ticks = 4u << h->futile;
     h->stage = stage;
     h->cost_ns = cost_ns;
     h->step_ns = step_ns;
@@ -218,19 +218,19 @@ static void hold(leat__sight *s, int what, uint32_t stage, double cost_ns, doubl
 static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t stage,
                     const look *l, const char *reason, double share)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     uint32_t from = f->knobs[knob].value;
-    leat__pace pace = s->pace[stage];
-    if (pace.looks < known_looks) return; /* nothing to compare with yet */
+    leat__rate_mean rate = s->rate[stage];
+    if (rate.ticks < known_ticks) return; /* nothing to compare with yet */
     set(f, knob, value, s->at_ns, f->stages[stage].name, reason, share);
     if (f->knobs[knob].value == from) {
-        s->hold[knob].looks = calm_looks;
+        s->wait[knob].ticks = calm_ticks;
         return;
     }
     s->tried = (int32_t)knob + 1;
     s->tried_from = from;
     s->tried_stage = stage;
-    s->tried_pace = pace;
+    s->tried_rate = rate;
     s->tried_cost_ns = l->cost_ns[stage];
     s->tried_step_ns = l->step_ns;
     s->judging = 0;
@@ -246,14 +246,14 @@ typedef struct outcome {
 
 static outcome compare(const leat_flow *f, const look *l, leat_flow_knob knob)
 {
-    const leat__sight *s = &f->sight;
-    const leat__pace *before = &s->tried_pace, *now = &s->pace[s->tried_stage];
+    const leat__control_state *s = &f->control;
+    const leat__rate_mean *before = &s->tried_rate, *now = &s->rate[s->tried_stage];
     double cost_ns = l->cost_ns[s->tried_stage];
     outcome o = {.gain = 1};
     if (before->mean > 0) {
         double var = LEAT_MAX(before->var, now->var);
         o.gain = now->mean / before->mean - 1;
-        o.noise = sqrt(var * (1.0 / before->looks + 1.0 / now->looks)) / before->mean;
+        o.noise = sqrt(var * (1.0 / before->ticks + 1.0 / now->ticks)) / before->mean;
     }
     o.little = o.gain;
     if (knob == LEAT_KNOB_IO_DEPTH && cost_ns > 0 && s->tried_cost_ns > 0)
@@ -263,10 +263,10 @@ static outcome compare(const leat_flow *f, const look *l, leat_flow_knob knob)
 
 static void take_back(leat_flow *f, leat_flow_knob knob, const char *reason, double gain)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     if (f->knobs[knob].pinned) return;
     set(f, knob, s->tried_from, s->at_ns, f->stages[s->tried_stage].name, reason, gain);
-    s->pace[s->tried_stage] = s->tried_pace;
+    s->rate[s->tried_stage] = s->tried_rate;
     s->cost_ns[s->tried_stage] = s->tried_cost_ns; /* otherwise the drop in latency would look
                                                     * like a faster disk */
 }
@@ -274,39 +274,39 @@ static void take_back(leat_flow *f, leat_flow_knob knob, const char *reason, dou
 /* Judges a lower I/O depth: good when the rate did not drop. True while undecided. */
 static bool judge_narrow(leat_flow *f, const look *l, const outcome *o)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     bool lost = o->gain <= -clear && o->gain <= -2 * o->noise && o->little < -worth_it;
-    if (!lost && l->consumer >= fed && s->judging < doubt_looks) return true;
+    if (!lost && l->consumer >= fed && s->judging < doubt_ticks) return true;
     s->tried = 0;
     s->elastic = false;
     if (lost || (o->gain < -worth_it && l->consumer >= fed)) {
         s->narrow = false;
         take_back(f, LEAT_KNOB_IO_DEPTH, " lost with fewer in flight", o->gain);
     }
-    hold(s, LEAT_KNOB_IO_DEPTH, s->tried_stage, l->cost_ns[s->tried_stage], l->step_ns);
+    wait_before_retry(s, LEAT_KNOB_IO_DEPTH, s->tried_stage, l->cost_ns[s->tried_stage], l->step_ns);
     return false;
 }
 
 /* Judges an increase: good when the rate rose. True while undecided. */
 static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_knob knob)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     bool io = knob == LEAT_KNOB_IO_DEPTH, needless = l->consumer < fed;
     bool yes = o->gain >= clear && o->gain >= 2 * o->noise && o->little >= worth_it;
     bool saturated = io && o->little < worth_it && o->gain < clear;
     /* The end of an epoch can hide a gain, and noise can look like one: measure longer. */
-    bool open = o->gain >= 0 && o->gain < o->noise && s->judging < judge_looks;
-    if (!yes && !saturated && !needless && (s->judging < doubt_looks || open)) return true;
+    bool open = o->gain >= 0 && o->gain < o->noise && s->judging < judge_ticks;
+    if (!yes && !saturated && !needless && (s->judging < doubt_ticks || open)) return true;
     s->tried = 0;
     s->elastic = io && yes && o->little > 0.6 * (f->knobs[knob].value / s->tried_from - 1);
     bool large = o->gain >= clear, told = o->gain >= worth_it && o->gain >= o->noise;
     if (yes || needless || (!saturated && (large || (told && o->little >= worth_it)))) {
-        s->hold[knob] = (leat__hold){0};
+        s->wait[knob] = (leat__retry_wait){0};
         return false;
     }
-    hold(s, (int)knob, s->tried_stage, s->tried_cost_ns, s->tried_step_ns);
+    wait_before_retry(s, (int)knob, s->tried_stage, s->tried_cost_ns, s->tried_step_ns);
     if (saturated) { /* certain: wait long before retrying */
-        s->hold[knob].looks = LEAT_MAX(s->hold[knob].looks, 32u);
+        s->wait[knob].ticks = LEAT_MAX(s->wait[knob].ticks, 32u);
         s->narrow = true;
     }
     take_back(f, knob, saturated ? ": more in flight only add latency; gained"
@@ -317,13 +317,13 @@ static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_
 /* True while the last change is still being judged. */
 static bool judge(leat_flow *f, const look *l)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     if (s->tried == 0) return false;
     leat_flow_knob knob = (leat_flow_knob)(s->tried - 1);
     uint32_t stage = s->tried_stage;
     bool few = knob == LEAT_KNOB_PREFETCH || l->items[stage] < 4u * f->knobs[knob].value;
     if (++s->judging == 1 && few) { /* mostly tasks started before the change */
-        s->pace[stage] = (leat__pace){0};
+        s->rate[stage] = (leat__rate_mean){0};
         return true;
     }
     /* More threads do not make a task cheaper, so conditions have changed and the baseline is
@@ -333,7 +333,7 @@ static bool judge(leat_flow *f, const look *l)
         return false;
     }
     s->judged_items += l->items[stage];
-    if (s->judged_items < judge_items && s->judging < judge_looks) return true;
+    if (s->judged_items < judge_items && s->judging < judge_ticks) return true;
     outcome o = compare(f, l, knob);
     return f->knobs[knob].value < s->tried_from ? judge_narrow(f, l, &o)
                                                 : judge_more(f, l, &o, knob);
@@ -341,7 +341,7 @@ static bool judge(leat_flow *f, const look *l)
 
 static bool free_to_move(const leat_flow *f, leat_flow_knob knob)
 {
-    return !f->knobs[knob].pinned && f->sight.hold[knob].looks == 0;
+    return !f->knobs[knob].pinned && f->control.wait[knob].ticks == 0;
 }
 
 /* The most expensive CPU stage. Its cost shows whether idling workers is still right. */
@@ -355,13 +355,13 @@ static uint32_t costly_stage(const leat_flow *f, const look *l)
 
 static void relax(leat_flow *f, const look *l)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     uint32_t threads = f->knobs[LEAT_KNOB_THREADS].value;
-    if (++s->calm < calm_looks || threads < 2 || f->knobs[LEAT_KNOB_THREADS].pinned) return;
-    if (s->hold[LEAT__DO_REST].looks > 0 || l->cpus >= (threads - 1) * busy_enough) return;
+    if (++s->calm < calm_ticks || threads < 2 || f->knobs[LEAT_KNOB_THREADS].pinned) return;
+    if (s->wait[LEAT__ACTION_FEWER_THREADS].ticks > 0 || l->cpus >= (threads - 1) * busy_enough) return;
     uint32_t enough = (uint32_t)(l->cpus / busy_enough) + 1;
     s->calm = 0;
-    s->rested = regret_looks;
+    s->rested = regret_ticks;
     set(f, LEAT_KNOB_THREADS, LEAT_MAX(enough, threads / 2), s->at_ns, "",
         "the consumer does not wait; CPU workers busy", l->cpus / threads);
 }
@@ -370,11 +370,11 @@ static void relax(leat_flow *f, const look *l)
  * while, longer each time. */
 static void add_workers(leat_flow *f, uint32_t stage, const look *l)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     uint32_t threads = f->knobs[LEAT_KNOB_THREADS].value;
     if (s->rested > 0) {
         uint32_t costly = costly_stage(f, l);
-        hold(s, LEAT__DO_REST, costly, l->cost_ns[costly], l->step_ns);
+        wait_before_retry(s, LEAT__ACTION_FEWER_THREADS, costly, l->cost_ns[costly], l->step_ns);
         s->rested = 0;
     }
     try_out(f, LEAT_KNOB_THREADS, LEAT_MIN(2 * threads, f->pool->active), stage, l,
@@ -384,7 +384,7 @@ static void add_workers(leat_flow *f, uint32_t stage, const look *l)
 /* Raises the I/O depth, or lowers it if a raise was found useless. */
 static void size_depth(leat_flow *f, uint32_t stage, const look *l)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value, most = depth_max(f, &f->stages[stage]);
     if (f->knobs[LEAT_KNOB_IO_DEPTH].pinned) return;
     if (s->narrow && depth >= 2 * LEAT__DEPTH_FIRST) {
@@ -424,7 +424,7 @@ static void fit_budget(leat_flow *f, const look *l)
 {
     uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value;
     uint32_t prefetch = f->knobs[LEAT_KNOB_PREFETCH].value;
-    uint64_t now = f->sight.at_ns;
+    uint64_t now = f->control.at_ns;
     for (uint32_t i = 1; i < f->stage_count; i++) {
         const leat__stage *s = &f->stages[i];
         if (s->decl.lane != LEAT_LANE_IO || s->decl.parallel > 0) continue;
@@ -443,7 +443,7 @@ static void fit_budget(leat_flow *f, const look *l)
 
 void leat__controller_step(leat_flow *f, uint64_t now)
 {
-    leat__sight *s = &f->sight;
+    leat__control_state *s = &f->control;
     if (f->state != LEAT__FLOW_RUNNING || f->opts.fixed) return;
     if (now < s->at_ns + LEAT__CONTROLLER_NS / 2) return; /* interval too short to judge; wait
                                                            * for the next tick */

@@ -355,8 +355,8 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
         f->state = LEAT__FLOW_RUNNING;
         f->started_ns = leat__pool_now(p);
         /* What was observed of the previous flow counts as observed just now. */
-        f->sight.at_ns = f->started_ns - f->sight.at_ns;
-        if (f->started_ns - f->sight.at_ns >= LEAT__CONTROLLER_NS)
+        f->control.at_ns = f->started_ns - f->control.at_ns;
+        if (f->started_ns - f->control.at_ns >= LEAT__CONTROLLER_NS)
             leat__controller_step(f, f->started_ns);
     }
     leat__pool_unlock(p);

@@ -147,44 +147,44 @@ typedef struct leat__knob {
 } leat__knob;
 
 /* Actions of the controller; the first three raise the knobs. */
-enum { LEAT__DO_REST = 3, LEAT__DOINGS };
+enum { LEAT__ACTION_FEWER_THREADS = 3, LEAT__ACTIONS };
 
 /* A rate over ticks with the same settings, weighted towards recent ticks; the last eight at
  * most. */
-typedef struct leat__pace {
+typedef struct leat__rate_mean {
     double mean, var;
-    uint32_t looks;
-} leat__pace;
+    uint32_t ticks;
+} leat__rate_mean;
 
 /* Why an action is not retried for a while, and the conditions at that time. */
-typedef struct leat__hold {
-    uint32_t looks;   /* ticks left */
+typedef struct leat__retry_wait {
+    uint32_t ticks;   /* ticks left */
     uint32_t futile;  /* consecutive useless attempts */
     uint32_t stage;
     uint32_t changed; /* consecutive ticks with changed conditions */
     double cost_ns, step_ns;
-} leat__hold;
+} leat__retry_wait;
 
 /* The counters at the controller's last tick, to compute differences, and its memory. */
-typedef struct leat__sight {
+typedef struct leat__control_state {
     uint64_t at_ns, results, consumer_wait_ns, blocked_ns, filled;
     uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
-    leat__pace pace[LEAT__STAGES_MAX]; /* items/s with the current settings */
+    leat__rate_mean rate[LEAT__STAGES_MAX]; /* items/s with the current settings */
     double cost_ns[LEAT__STAGES_MAX];  /* per task */
     bool changing;       /* the last tick was skipped */
     int32_t tried;       /* knob + 1 of the change being judged, 0 = none */
     uint32_t tried_from, tried_stage;
-    leat__pace tried_pace;
+    leat__rate_mean tried_rate;
     double tried_cost_ns, tried_step_ns; /* before the change */
     uint32_t judging;    /* ticks since the change */
     uint64_t judged_items;
     bool elastic;        /* the last increase made no read slower: the next may be larger */
     bool narrow;         /* more reads in flight only increased latency: fewer may be enough */
-    leat__hold hold[LEAT__DOINGS];
+    leat__retry_wait wait[LEAT__ACTIONS];
     uint32_t calm;       /* consecutive ticks in which the consumer did not wait */
     uint32_t rested;     /* ticks left in which needing workers again means idling them was a
                           * mistake */
-} leat__sight;
+} leat__control_state;
 
 struct leat_flow {
     leat_flow *next; /* in the pool's list */
@@ -240,7 +240,7 @@ struct leat_flow {
     uint64_t started_ns, ended_ns;
     uint64_t results, failed, dropped, overruns, consumer_wait_ns, decisions;
     uint64_t blocked_since_ns, blocked_ns;
-    leat__sight sight;
+    leat__control_state control;
     leat_tuner *tuner; /* the caller's, or NULL */
     leat__flow_meters *meters;
 };

@@ -22,7 +22,7 @@ struct leat_tuner {
     uint32_t stage_count;
     uint32_t values[3];
     uint64_t later; /* bit per stage: it answers asynchronously */
-    leat__sight sight;
+    leat__control_state control;
     leat__mutex mutex;
     uint64_t count;
     leat_decision last[KEPT];
@@ -75,18 +75,18 @@ void leat__tuner_recall(leat_flow *f)
     for (int k = 0; k < 3; k++)
         if (!f->knobs[k].pinned) f->knobs[k].value = t->values[k];
     for (uint32_t i = 0; i < f->stage_count; i++) f->stages[i].answers_later = t->later >> i & 1;
-    f->sight = t->sight;
+    f->control = t->control;
 }
 
 void leat__tuner_remember(leat_flow *f, uint64_t now)
 {
     leat_tuner *t = f->tuner;
-    leat__sight *s = &t->sight;
+    leat__control_state *s = &t->control;
     t->used = true;
     t->stage_count = f->stage_count;
     t->later = 0;
     for (int k = 0; k < 3; k++) t->values[k] = f->knobs[k].value;
-    *s = f->sight;
+    *s = f->control;
     uint64_t blocked = f->blocked_ns + (f->blocked_since_ns ? now - f->blocked_since_ns : 0);
     /* After its end a flow had no work: do not count that time. */
     uint64_t until = f->ended_ns ? f->ended_ns : now;
