@@ -99,7 +99,8 @@ static double pressure(double percent)
     return percent < 0 ? -1 : LEAT_MIN(1.0, percent / 100);
 }
 
-void leat__kernel_counters_facts(const leat__kernel_counters *from, const leat__kernel_counters *to, leat_doctor_facts *f)
+void leat__kernel_counters_facts(const leat__kernel_counters *from, const leat__kernel_counters *to,
+                                 leat_doctor_facts *f)
 {
     leat_machine m;
     double wall = (double)(to->wall_ns - from->wall_ns), cpu = (double)(to->cpu_ns - from->cpu_ns);

@@ -22,6 +22,7 @@ void leat__kernel_counters_read(leat__kernel_counters *s);
 
 /* Fills CPU, fault, throttling and pressure facts of the window; unavailable ones stay
  * unknown. */
-void leat__kernel_counters_facts(const leat__kernel_counters *from, const leat__kernel_counters *to, leat_doctor_facts *f);
+void leat__kernel_counters_facts(const leat__kernel_counters *from, const leat__kernel_counters *to,
+                                 leat_doctor_facts *f);
 
 #endif

@@ -38,7 +38,8 @@ static void an_empty_window_says_nothing(void **state)
 /* Ended threads drop out of the sums: never negative. */
 static void threads_may_end(void **state)
 {
-    leat__kernel_counters a = {.wall_ns = S, .wait_ns = 9 * S}, b = {.wall_ns = 2 * S, .cpu_ns = S, .wait_ns = 3 * S};
+    leat__kernel_counters a = {.wall_ns = S, .wait_ns = 9 * S};
+    leat__kernel_counters b = {.wall_ns = 2 * S, .cpu_ns = S, .wait_ns = 3 * S};
     leat_doctor_facts f;
     (void)state;
     leat_doctor_facts_init(&f);
