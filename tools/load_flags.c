@@ -253,8 +253,9 @@ static int make_ops(load_flags *f, reader *r)
     }
     if (cli_given(r->c, "flip") && crop.i != 0)
         return leat__fail(r->err, LEAT_EINVAL, "--flip goes with --crop rrc");
+    /* Without --dtype, images of 16 bits and floats keep their type. */
     load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i],
-                   dtype.set ? leat_dtype_name(leat__output_dtype((uint32_t)dtype.i)) : NULL, /* images of 16 bits and floats keep their type */
+                   dtype.set ? leat_dtype_name(leat__output_dtype((uint32_t)dtype.i)) : NULL,
                    leat__layout_name((leat__layout)layout.i));
     return leat__buf_status(&f->ops);
 }

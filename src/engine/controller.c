@@ -203,7 +203,8 @@ static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
                     d.reason);
 }
 
-static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, double cost_ns, double step_ns)
+static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, double cost_ns,
+                              double step_ns)
 {
     leat__retry_wait *h = &s->wait[what];
     h->futile = LEAT_MIN(h->futile + 1, 5u);

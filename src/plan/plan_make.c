@@ -135,7 +135,8 @@ const char *leat_plan_verdict_name(uint32_t verdict)
 const char *leat__plan_order_name(const leat_plan *plan)
 {
     const uint32_t order = plan->facts.order;
-    return leat__order_name(order > 0 && order <= LEAT__ORDER_COUNT ? (leat_order)(order - 1) : LEAT__DEFAULT_ORDER);
+    const bool given = order > 0 && order <= LEAT__ORDER_COUNT;
+    return leat__order_name(given ? (leat_order)(order - 1) : LEAT__DEFAULT_ORDER);
 }
 
 const char *leat_plan_resource_name(uint32_t resource)
