@@ -82,7 +82,7 @@ int leat__buf_puts(leat__buf *b, const char *s)
     return leat__buf_append(b, s, strlen(s));
 }
 
-int leat__buf_vprintf(leat__buf *b, const char *fmt, va_list ap)
+static int print_args(leat__buf *b, const char *fmt, va_list ap)
 {
     va_list again;
 
@@ -102,7 +102,7 @@ int leat__buf_printf(leat__buf *b, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    int rc = leat__buf_vprintf(b, fmt, ap);
+    int rc = print_args(b, fmt, ap);
     va_end(ap);
     return rc;
 }

@@ -33,7 +33,6 @@ int leat__buf_append(leat__buf *b, const void *data, size_t len);
 int leat__buf_putc(leat__buf *b, char c);
 int leat__buf_puts(leat__buf *b, const char *s);
 int leat__buf_printf(leat__buf *b, const char *fmt, ...) LEAT_PRINTF(2, 3);
-int leat__buf_vprintf(leat__buf *b, const char *fmt, va_list ap);
 int leat__buf_zeros(leat__buf *b, size_t n);
 
 static inline int leat__buf_status(const leat__buf *b)

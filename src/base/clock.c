@@ -43,13 +43,3 @@ void leat__sleep_ns(uint64_t ns)
     }
 }
 
-char *leat__clock_iso8601(uint64_t wall_ns, char *out, size_t size)
-{
-    time_t seconds = (time_t)(wall_ns / LEAT_NS_PER_S);
-    struct tm parts;
-
-    if (gmtime_r(&seconds, &parts) == NULL ||
-        strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
-        snprintf(out, size, "?");
-    return out;
-}

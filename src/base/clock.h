@@ -25,7 +25,4 @@ static inline uint64_t leat__clock_deadline(uint64_t begin_ns, int64_t timeout_m
     return begin_ns + (uint64_t)timeout_ms * LEAT_NS_PER_MS;
 }
 
-/* "2026-11-15T04:57:23Z" into out (at least 24 bytes); returns out. */
-char *leat__clock_iso8601(uint64_t wall_ns, char *out, size_t size);
-
 #endif

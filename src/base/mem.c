@@ -57,12 +57,6 @@ static _Atomic uint64_t peak[LEAT__MEM_CATS + 1];
 static _Atomic uint64_t blocks;
 static _Atomic uint64_t limit;
 
-static const char *const names[LEAT__MEM_CATS] = {
-#define NAME(name, text) text,
-    LEAT_MEM_MAP(NAME)
-#undef NAME
-};
-
 static header *header_of(void *ptr)
 {
     return (header *)ptr - 1;
@@ -282,17 +276,8 @@ void leat__mem_peak_reset(void)
     }
 }
 
-const char *leat__mem_name(leat__mem_cat cat)
-{
-    return (unsigned)cat < LEAT__MEM_CATS ? names[cat] : "all";
-}
-
 void leat__mem_limit_set(uint64_t bytes)
 {
     atomic_store_explicit(&limit, bytes, memory_order_relaxed);
 }
 
-uint64_t leat__mem_limit(void)
-{
-    return atomic_load_explicit(&limit, memory_order_relaxed);
-}

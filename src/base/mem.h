@@ -14,24 +14,24 @@
 #include <leat/export.h>
 
 #define LEAT_MEM_MAP(X)                                                                    \
-    X(MISC, "misc")                                                                        \
-    X(PROBE, "probe")                                                                      \
-    X(IO, "io")                                                                            \
-    X(ENGINE, "engine")                                                                    \
-    X(PACK, "pack")                                                                        \
-    X(PAGE, "page")                                                                        \
-    X(CODEC, "codec")                                                                      \
-    X(SCRATCH, "scratch")                                                                  \
-    X(OP, "op")                                                                            \
-    X(BATCH, "batch")                                                                      \
-    X(LOADER, "loader")                                                                    \
-    X(INGEST, "ingest")                                                                    \
-    X(PLAN, "plan")                                                                        \
-    X(DOCTOR, "doctor")                                                                    \
-    X(CURATE, "curate")
+    X(MISC)                                                                                \
+    X(PROBE)                                                                               \
+    X(IO)                                                                                  \
+    X(ENGINE)                                                                              \
+    X(PACK)                                                                                \
+    X(PAGE)                                                                                \
+    X(CODEC)                                                                               \
+    X(SCRATCH)                                                                             \
+    X(OP)                                                                                  \
+    X(BATCH)                                                                               \
+    X(LOADER)                                                                              \
+    X(INGEST)                                                                              \
+    X(PLAN)                                                                                \
+    X(DOCTOR)                                                                              \
+    X(CURATE)
 
 typedef enum leat__mem_cat {
-#define LEAT_MEM_ENUM(name, text) LEAT__MEM_##name,
+#define LEAT_MEM_ENUM(name) LEAT__MEM_##name,
     LEAT_MEM_MAP(LEAT_MEM_ENUM)
 #undef LEAT_MEM_ENUM
         LEAT__MEM_CATS
@@ -66,10 +66,8 @@ uint64_t leat__mem_used(leat__mem_cat cat);
 uint64_t leat__mem_peak(leat__mem_cat cat);
 uint64_t leat__mem_blocks(void); /* live blocks: 0 once everything is closed */
 void leat__mem_peak_reset(void);
-const char *leat__mem_name(leat__mem_cat cat);
 
 /* Process-wide hard limit in bytes, 0 = none. Allocations that would exceed it fail. */
 void leat__mem_limit_set(uint64_t bytes);
-uint64_t leat__mem_limit(void);
 
 #endif

@@ -380,13 +380,6 @@ const char *leat__path_base(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-const char *leat__path_ext(const char *path)
-{
-    const char *base = leat__path_base(path);
-    const char *dot = strrchr(base, '.');
-    return dot != NULL && dot != base ? dot + 1 : "";
-}
-
 bool leat__path_relative_safe(const char *path, size_t len)
 {
     if (len == 0 || path[0] == '/') return false;

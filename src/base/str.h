@@ -53,7 +53,6 @@ bool leat__utf8_valid(const char *s, size_t len, size_t *good);
  * empty, no NUL, and no "..", "." or empty part. */
 int leat__path_join(leat__buf *out, const char *dir, const char *name);
 const char *leat__path_base(const char *path);
-const char *leat__path_ext(const char *path);
 bool leat__path_relative_safe(const char *path, size_t len);
 
 #endif

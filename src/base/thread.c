@@ -148,11 +148,6 @@ void leat__mutex_lock(leat__mutex *m)
     MUST(pthread_mutex_lock(&m->m));
 }
 
-bool leat__mutex_trylock(leat__mutex *m)
-{
-    return pthread_mutex_trylock(&m->m) == 0;
-}
-
 void leat__mutex_unlock(leat__mutex *m)
 {
     MUST(pthread_mutex_unlock(&m->m));

@@ -44,7 +44,6 @@ typedef struct leat__cond {
 void leat__mutex_init(leat__mutex *m);
 void leat__mutex_destroy(leat__mutex *m);
 void leat__mutex_lock(leat__mutex *m);
-bool leat__mutex_trylock(leat__mutex *m);
 void leat__mutex_unlock(leat__mutex *m);
 
 void leat__cond_init(leat__cond *c);

@@ -125,7 +125,7 @@ void leat__doctor_json(const leat_doctor_diagnosis *d, leat__buf *out)
     leat__json_end(&j);
 }
 
-void leat__doctor_yaml(const leat_doctor_diagnosis *d, leat__buf *out)
+static void write_yaml(const leat_doctor_diagnosis *d, leat__buf *out)
 {
     const char *at = d->apply;
     leat__buf_puts(out, "# Written by `leat doctor`; read by `leat load --config`.\n");
@@ -165,7 +165,7 @@ int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
     if (format == LEAT_DOCTOR_JSON)
         leat__doctor_json(d, &out);
     else if (format == LEAT_DOCTOR_YAML)
-        leat__doctor_yaml(d, &out);
+        write_yaml(d, &out);
     else
         leat__doctor_page(d, &out, format == LEAT_DOCTOR_PAGE_ASCII);
     return hand_over(&out, write, cookie, err);

@@ -87,6 +87,5 @@ void leat__doctor_line(char lines[][160], uint32_t *count, const char *fmt, ...)
 void leat__doctor_json(const leat_doctor_diagnosis *d, leat__buf *out);
 void leat__doctor_json_fields(const leat_doctor_diagnosis *d, leat__json *j);
 void leat__doctor_page(const leat_doctor_diagnosis *d, leat__buf *out, bool ascii);
-void leat__doctor_yaml(const leat_doctor_diagnosis *d, leat__buf *out);
 
 #endif

@@ -17,11 +17,6 @@ int leat__time_check(const leat__time_limit *limit, leat_error *err)
     return 0;
 }
 
-uint64_t leat__time_until(const leat__time_limit *limit, uint64_t at_ns)
-{
-    return limit == NULL ? at_ns : LEAT_MIN(at_ns, limit->until_ns);
-}
-
 double leat__time_left(const leat__time_limit *limit)
 {
     if (limit == NULL || limit->until_ns == UINT64_MAX) return NO_DEADLINE_S;

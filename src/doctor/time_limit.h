@@ -20,9 +20,6 @@ typedef struct leat__time_limit {
  * deadline. A NULL limit never ends. */
 int leat__time_check(const leat__time_limit *limit, leat_error *err) LEAT_MUST_CHECK;
 
-/* `at_ns`, or the deadline if that is earlier. */
-uint64_t leat__time_until(const leat__time_limit *limit, uint64_t at_ns);
-
 /* Seconds left; a large number when there is no deadline. */
 double leat__time_left(const leat__time_limit *limit);
 

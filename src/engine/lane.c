@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "engine/sched.h"
 
-const char *leat__lane_name(leat_lane lane)
+static const char *lane_name(leat_lane lane)
 {
     static const char *const names[LEAT_LANES] = {"cpu", "io", "gpu", "python"};
     return names[lane];
@@ -87,7 +87,7 @@ int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err)
     while (l->started < count) {
         leat__worker *w = &l->workers[l->started];
         char name[16];
-        snprintf(name, sizeof name, "leat-%s-%u", leat__lane_name(w->lane), w->index);
+        snprintf(name, sizeof name, "leat-%s-%u", lane_name(w->lane), w->index);
         int rc = leat__thread_start(&w->thread, name, work, w, l->started == 0 ? err : NULL);
         if (rc != 0 && l->started == 0) return rc;
         if (rc != 0) break;

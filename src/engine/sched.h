@@ -337,7 +337,6 @@ leat__node *leat__node_new(leat_flow *f);
 void leat__node_bury(leat_flow *f, leat__node *n); /* moves it to the pool's dead list */
 void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err);
 void leat__node_spare(leat_flow *f, leat__node *n);
-void leat__nodes_free(leat_flow *f); /* frees the spare ones */
 void leat__flow_unref(leat_flow *f);
 /* Processes `dead`: release() and the bytes without the lock; the nodes with it. */
 void leat__nodes_release(leat__list *dead);
@@ -370,7 +369,6 @@ int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err) LEAT_MUST_C
 void leat__lane_join(leat__lane *l);  /* for all lanes before any is closed: threads read all
                                        * lanes */
 void leat__lane_close(leat__lane *l);
-const char *leat__lane_name(leat_lane lane);
 
 /* contain.c: runs process() with faults caught. Returns its result, or LEAT_EINTERNAL with the
  * signal in err and *crashed set. */

@@ -58,7 +58,7 @@ void leat__node_spare(leat_flow *f, leat__node *n)
         leat__free(n);
 }
 
-void leat__nodes_free(leat_flow *f)
+static void free_spare_nodes(leat_flow *f)
 {
     for (leat__node *n; (n = leat__list_pop(&f->spare));) leat__free(n);
 }
@@ -228,7 +228,7 @@ void leat_task_done(leat_task *task, int rc, const leat_error *err)
 void leat__flow_unref(leat_flow *f)
 {
     if (atomic_fetch_sub(&f->refs, 1) != 1) return;
-    leat__nodes_free(f);
+    free_spare_nodes(f);
     leat__mutex_destroy(&f->lending);
     leat_budget_close(&f->budget);
     leat__free(f);

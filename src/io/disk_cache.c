@@ -424,7 +424,3 @@ uint64_t leat__disk_used(leat__disk *d)
     return look(d, INT64_MIN, &v);
 }
 
-uint64_t leat__disk_limit(const leat__disk *d)
-{
-    return d->limit;
-}

@@ -67,7 +67,7 @@ static void read_limits(void)
     limits.hedge = hedge == NULL || strcmp(hedge, "0") != 0;
 }
 
-const leat__http_limits *leat__http_get_limits(void)
+static const leat__http_limits *get_limits(void)
 {
     leat__once_run(&limits_once, read_limits);
     return &limits;
@@ -291,7 +291,7 @@ static void set_trust(const leat__curl *curl, CURL *easy)
 static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
 {
     const leat__curl *curl = h->curl;
-    const leat__http_limits *l = leat__http_get_limits();
+    const leat__http_limits *l = get_limits();
     curl->easy_setopt(easy, CURLOPT_URL, leat__buf_str(&r->url));
     curl->easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
@@ -378,7 +378,7 @@ static uint64_t backoff(leat__http *h, const leat__http_req *r)
 static void try_again(leat__http *h, leat__http_req *r)
 {
     r->barren = r->progressed ? 0 : r->barren + 1;
-    if (r->once || r->barren >= leat__http_get_limits()->tries || r->attempts >= ATTEMPTS_MAX) {
+    if (r->once || r->barren >= get_limits()->tries || r->attempts >= ATTEMPTS_MAX) {
         if (r->attempts > 1) leat__error_context(&r->err, "gave up after %u attempts", r->attempts);
         finish(r, r->rc != 0 ? r->rc : LEAT_EIO);
         return;
@@ -622,7 +622,7 @@ static int open_loop(leat__http **out, leat_error *err)
     if (h == NULL) return leat__fail_nomem(err, sizeof *h, "the HTTP loop");
     h->curl = curl;
     h->generation = leat__fork_generation();
-    h->limit = leat__http_get_limits()->connections;
+    h->limit = get_limits()->connections;
     h->jitter = leat__clock_wall_ns();
     leat__mutex_init(&h->lock);
     h->multi = curl->multi_init();

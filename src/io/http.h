@@ -120,6 +120,5 @@ typedef struct leat__http_limits {
     uint32_t connect_s;   /* LEAT_REMOTE_CONNECT_S, 10 */
     bool hedge;           /* LEAT_REMOTE_HEDGE, on unless it is "0" */
 } leat__http_limits;
-const leat__http_limits *leat__http_get_limits(void);
 
 #endif

@@ -62,15 +62,6 @@ int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_er
     return rc;
 }
 
-int leat__object_delete(leat__store *s, const char *path, leat_error *err)
-{
-    LEAT_TRY(refuse_web(s, "written", err));
-    leat__call c = leat__object_call(s, path, "DELETE");
-    int rc = leat__call_run(&c, err);
-    leat__http_req_reset(&c.http);
-    return rc == LEAT_ENOENT ? 0 : rc;
-}
-
 /* ---- list -------------------------------------------------------------------------------- */
 
 typedef struct lister {

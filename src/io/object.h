@@ -48,8 +48,6 @@ void leat__object_get_all(leat__object_get *gets, size_t count);
  * decides in the same request. */
 int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
                      leat_error *err) LEAT_MUST_CHECK;
-/* Succeeds for a missing object. */
-int leat__object_delete(leat__store *s, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 /* Uploads a local file in parts of at least `part_bytes` (0 = 16 MiB, more when there would be
  * over 10,000), several in parallel; failed parts are retried. The object becomes visible when it

@@ -134,14 +134,6 @@ void leat__readahead_consume(leat__readahead *r, size_t ranges)
     leat__mutex_unlock(&r->lock);
 }
 
-void leat__readahead_window_set(leat__readahead *r, uint64_t window)
-{
-    leat__mutex_lock(&r->lock);
-    r->window = window ? window : WINDOW_DEFAULT;
-    leat__cond_signal(&r->work);
-    leat__mutex_unlock(&r->lock);
-}
-
 void leat__readahead_read(leat__readahead *r, leat__readahead_stats *stats)
 {
     leat__mutex_lock(&r->lock);

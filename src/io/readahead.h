@@ -24,7 +24,6 @@ void leat__readahead_close(leat__readahead **r);
 int leat__readahead_push(leat__readahead *r, const leat__file *file, uint64_t offset,
                          uint64_t len) LEAT_MUST_CHECK;
 void leat__readahead_consume(leat__readahead *r, size_t ranges); /* the oldest ones */
-void leat__readahead_window_set(leat__readahead *r, uint64_t window);
 
 typedef struct leat__readahead_stats {
     uint64_t pushed, advised, consumed; /* ranges */

@@ -297,11 +297,6 @@ leat__http *leat__store_http(const leat__store *s)
     return s->http;
 }
 
-const char *leat__store_region(const leat__store *s)
-{
-    return s->region;
-}
-
 /* ---- requests ---------------------------------------------------------------------------- */
 
 void leat__call_query(leat__call *c, const char *name, const char *value)

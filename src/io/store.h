@@ -20,7 +20,6 @@ int leat__store_open(leat__store **s, const char *path, leat_error *err) LEAT_MU
 void leat__store_close(leat__store **s);
 leat__scheme leat__store_scheme(const leat__store *s);
 leat__http *leat__store_http(const leat__store *s);
-const char *leat__store_region(const leat__store *s); /* "" where there is none */
 
 #define LEAT__CALL_QUERY 6
 #define LEAT__CALL_HEADERS 8

@@ -297,11 +297,6 @@ const leat__shares *leat__order_shares(const leat__order *o)
     return o->shares;
 }
 
-uint64_t leat__order_window_samples(const leat__order *o)
-{
-    return o->window;
-}
-
 uint64_t leat__order_memory(const leat__order *o)
 {
     uint64_t bytes = sizeof *o;

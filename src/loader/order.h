@@ -66,9 +66,6 @@ void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint3
 uint64_t leat__order_count(const leat__order *o); /* positions of an epoch */
 const leat__shares *leat__order_shares(const leat__order *o); /* view, or NULL */
 
-/* Samples that are shuffled together in one window of one stream (quasi); 0 = the whole epoch. */
-uint64_t leat__order_window_samples(const leat__order *o);
-
 uint64_t leat__order_memory(const leat__order *o); /* bytes it holds */
 
 /* This rank's share: rank r of world w has the positions p = j * w + r. */

@@ -665,8 +665,9 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     return leat__loader_keep(l, err);
 }
 
-/* Above the floor the cache gets what the flow does not need to run well, at most half. */
-void leat__loader_cap_cache(leat_loader *l)
+/* Sets the limit of the page cache: above the floor it gets what the flow does not need to run well, at
+ * most half. */
+static void cap_cache(leat_loader *l)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
@@ -698,7 +699,7 @@ void leat__loader_obey_budget(leat_loader *l)
         leat__blocks_trim(l->env.blocks);
     }
     if (l->env.cache != NULL) {
-        leat__loader_cap_cache(l);
+        cap_cache(l);
         leat__cache_trim(l->env.cache, &l->cache_user);
     }
 }
@@ -731,7 +732,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
         LEAT_TRY(leat__cache_open(&l->env.cache, l->pack, err));
         l->cache_user.budget = l->budget;
         l->cache_user.keep = l->opts.order == LEAT_ORDER_RANDOM;
-        leat__loader_cap_cache(l);
+        cap_cache(l);
         l->env.cache_user = &l->cache_user;
     } else if (l->opts.order != LEAT_ORDER_RANDOM) {
         LEAT_TRY(leat__readahead_open(&l->env.ahead, 0, 0, err));

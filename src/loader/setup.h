@@ -140,7 +140,4 @@ void leat__loader_remember_locked(leat_loader *l);
 /* After the budget was lowered: drops cached pages and blocks. Any thread. */
 void leat__loader_obey_budget(leat_loader *l);
 
-/* Sets the limit of the page cache: the budget minus what the flow needs to run well. */
-void leat__loader_cap_cache(leat_loader *l);
-
 #endif

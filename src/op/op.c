@@ -27,7 +27,7 @@ const leat__op_def *leat__op_at(uint32_t index)
     return NULL;
 }
 
-uint32_t leat__op_count(void)
+static uint32_t count_ops(void)
 {
     uint32_t n = 0;
     while (leat__op_at(n)) n++;
@@ -85,7 +85,7 @@ uint32_t leat__op_param_index(const leat__op_def *def, const char *name)
 
 uint32_t leat_op_count(void)
 {
-    return leat__op_count();
+    return count_ops();
 }
 
 int leat_op_info_at(uint32_t index, leat_op_info *info)

@@ -87,7 +87,6 @@ extern const leat__op_def leat__ops_mosaic[];
 extern const leat__op_def leat__ops_paste[];
 extern const leat__op_def leat__ops_roles[];
 
-uint32_t leat__op_count(void);
 const leat__op_def *leat__op_at(uint32_t index); /* NULL past the end */
 const leat__op_def *leat__op_find(const char *name);
 const char *leat__op_nearest(const char *name); /* for a hint; NULL when none is near */

@@ -80,7 +80,8 @@ void leat__packer_forget_shard(leat_packer *p)
     p->at_start = p->totals;
 }
 
-int leat__packer_start_shard(leat_packer *p, leat_error *err)
+/* Opens the next file, empty, under its partial name. */
+static int start_shard(leat_packer *p, leat_error *err)
 {
     uint8_t block[LEAT__PACK_BLOCK];
     char *partial = leat__packer_partial_path(p, p->shard);
@@ -99,7 +100,7 @@ out:
     return rc;
 }
 
-void leat__packer_indexer(const leat_packer *p, leat__indexer *x)
+static void fill_indexer(const leat_packer *p, leat__indexer *x)
 {
     *x = (leat__indexer){
         .kind = LEAT__PACK_FILE,
@@ -135,13 +136,14 @@ int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_err
     return 0;
 }
 
-int leat__packer_close_shard(leat_packer *p, leat_error *err)
+/* Writes index and footer, syncs, records SHARD, closes the file. */
+static int close_shard(leat_packer *p, leat_error *err)
 {
     leat__indexer x;
     leat__footer footer;
     uint64_t duplicates;
     LEAT_TRY(leat__write_behind_drain(p->writer, err));
-    leat__packer_indexer(p, &x);
+    fill_indexer(p, &x);
     LEAT_TRY(leat__indexer_write(&x, p->file, &footer, &duplicates, err));
     if (p->sync) LEAT_TRY(leat__file_sync(p->file, err));
     leat__journal_shard s = {p->shard, footer.file_bytes, p->samples, p->pages, footer.check,
@@ -172,7 +174,7 @@ static int page_fits_file(const leat_packer *p, const leat__page *page, bool *fi
     }
     if (p->shard_bytes == 0) return 0;
     leat__indexer x;
-    leat__packer_indexer(p, &x);
+    fill_indexer(p, &x);
     x.samples = samples;
     x.pages++;
     x.keys_bytes += page->keys.len;
@@ -240,8 +242,8 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     leat__page_seal(page);
     bool fits;
     LEAT_TRY(page_fits_file(p, page, &fits, err));
-    if (!fits) LEAT_TRY(leat__packer_close_shard(p, err));
-    if (p->file == NULL) LEAT_TRY(leat__packer_start_shard(p, err));
+    if (!fits) LEAT_TRY(close_shard(p, err));
+    if (p->file == NULL) LEAT_TRY(start_shard(p, err));
 
     leat__journal_page record = {
         .shard = p->shard,
@@ -275,16 +277,6 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     memcpy(p->totals.marks, page->marks, sizeof p->totals.marks);
     leat__page_clear(page); /* the page is stored: a failing sync below must not add it twice */
     return sync_now_and_then(p, record.bytes, err);
-}
-
-const leat__schema *leat__packer_schema(const leat_packer *p)
-{
-    return p->schema;
-}
-
-uint64_t leat__packer_page_bytes(const leat_packer *p)
-{
-    return p->page_bytes;
 }
 
 int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_error *err)
@@ -479,7 +471,7 @@ static int start(leat_packer *p, const leat_packer_opts *o, leat_error *err)
         if (rc != 0) (void)!leat__path_unlink(journal, NULL); /* nothing was done */
         if (rc != 0) goto out;
     }
-    if (p->file == NULL && p->done_count == 0) rc = leat__packer_start_shard(p, err);
+    if (p->file == NULL && p->done_count == 0) rc = start_shard(p, err);
 out:
     leat__free(journal);
     return rc;
@@ -528,7 +520,7 @@ uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MA
 static int close_last(leat_packer *p, leat_error *err)
 {
     if (p->file == NULL) return 0;
-    if (p->pages > 0 || (p->done_count == 0 && p->base == NULL)) return leat__packer_close_shard(p, err);
+    if (p->pages > 0 || (p->done_count == 0 && p->base == NULL)) return close_shard(p, err);
     leat__file_close(&p->file);
     char *partial = leat__packer_partial_path(p, p->shard);
     if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");

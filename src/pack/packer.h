@@ -72,14 +72,9 @@ char *leat__packer_partial_path(const leat_packer *p, uint32_t shard);
 char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s);
 char *leat__path_with(const char *path, const char *suffix);
 
-/* Opens the next file, empty, under its partial name. */
-int leat__packer_start_shard(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
-/* Writes index and footer, syncs, records SHARD, closes the file. */
-int leat__packer_close_shard(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
 void leat__packer_forget_shard(leat_packer *p); /* resets the counters of the current file */
 int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s,
                           leat_error *err) LEAT_MUST_CHECK;
-void leat__packer_indexer(const leat_packer *p, leat__indexer *x);
 
 /* The whole provenance of a file around the caller's text; free with leat__free. */
 int leat__packer_provenance(const char *source, char **whole, leat_error *err) LEAT_MUST_CHECK;

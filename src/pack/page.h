@@ -64,8 +64,6 @@ void leat__page_seal(leat__page *p);
 
 /* Called on the packer's thread, in order; the page may be cleared and reused afterwards. */
 int leat__packer_put(leat_packer *packer, leat__page *page, leat_error *err) LEAT_MUST_CHECK;
-const leat__schema *leat__packer_schema(const leat_packer *packer);
-uint64_t leat__packer_page_bytes(const leat_packer *packer);
 /* The pack appended to, or NULL. */
 leat_pack *leat__packer_base(const leat_packer *packer);
 /* One line about a synced page that resume found damaged, or "". */

@@ -182,6 +182,38 @@ static int complete_model(leat_plan *plan, leat_error *err)
     return 0;
 }
 
+/* Workers, prefetch and batch: as given, else from the preset. */
+static void configure(leat_plan *plan)
+{
+    leat_plan_facts *f = &plan->facts;
+    const struct preset *p = &presets[f->preset];
+    uint32_t devices = f->gpus;
+    default_u64(&f->batch, p->batch);
+    default_u32(&f->prefetch, p->prefetch);
+    if (p->compile) f->compile = 1;
+    if (f->cpus == 0) leat__plan_note(plan, "number of CPUs not known: give --cpus");
+    if (f->workers == -1) {
+        f->workers = (int32_t)LEAT_MAX(f->cpus / LEAT_MAX(devices, 1u), 1u);
+    } else if (f->workers == 0 && p->workers_share > 0) {
+        double share = p->workers_share * f->cpus / LEAT_MAX(devices, 1u);
+        f->workers = (int32_t)LEAT_MAX(share, 1.0);
+    } else if (f->workers == 0) {
+        f->workers = (int32_t)leat__plan_default_workers(f->cpus, devices);
+    }
+    uint64_t total_workers = (uint64_t)f->workers * LEAT_MAX(devices, 1u);
+    if (f->cpus > 0 && total_workers > f->cpus)
+        leat__plan_note(plan, "%llu workers on %u usable CPUs: they will contend",
+                        (unsigned long long)total_workers, f->cpus);
+    leat_plan_config *c = &plan->config;
+    c->workers = (uint32_t)f->workers;
+    c->prefetch = f->prefetch;
+    c->batch = f->batch;
+    c->total_batch = f->batch * LEAT_MAX(f->gpus, 1u) * f->nodes;
+    c->precision = f->precision;
+    c->compile = f->compile;
+    c->lr = leat__plan_lr(f, c->total_batch);
+}
+
 int leat__plan_complete(leat_plan *plan, leat_error *err)
 {
     leat_plan_facts *f = &plan->facts;
@@ -212,38 +244,6 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     }
     default_u64(&f->max_sample_bytes, 4 * f->sample_bytes);
     if (f->gpus > 0) LEAT_TRY(complete_model(plan, err));
-    leat__plan_configure(plan);
+    configure(plan);
     return check_products(f, err);
-}
-
-/* Workers, prefetch and batch: as given, else from the preset. */
-void leat__plan_configure(leat_plan *plan)
-{
-    leat_plan_facts *f = &plan->facts;
-    const struct preset *p = &presets[f->preset];
-    uint32_t devices = f->gpus;
-    default_u64(&f->batch, p->batch);
-    default_u32(&f->prefetch, p->prefetch);
-    if (p->compile) f->compile = 1;
-    if (f->cpus == 0) leat__plan_note(plan, "number of CPUs not known: give --cpus");
-    if (f->workers == -1) {
-        f->workers = (int32_t)LEAT_MAX(f->cpus / LEAT_MAX(devices, 1u), 1u);
-    } else if (f->workers == 0 && p->workers_share > 0) {
-        double share = p->workers_share * f->cpus / LEAT_MAX(devices, 1u);
-        f->workers = (int32_t)LEAT_MAX(share, 1.0);
-    } else if (f->workers == 0) {
-        f->workers = (int32_t)leat__plan_default_workers(f->cpus, devices);
-    }
-    uint64_t total_workers = (uint64_t)f->workers * LEAT_MAX(devices, 1u);
-    if (f->cpus > 0 && total_workers > f->cpus)
-        leat__plan_note(plan, "%llu workers on %u usable CPUs: they will contend",
-                        (unsigned long long)total_workers, f->cpus);
-    leat_plan_config *c = &plan->config;
-    c->workers = (uint32_t)f->workers;
-    c->prefetch = f->prefetch;
-    c->batch = f->batch;
-    c->total_batch = f->batch * LEAT_MAX(f->gpus, 1u) * f->nodes;
-    c->precision = f->precision;
-    c->compile = f->compile;
-    c->lr = leat__plan_lr(f, c->total_batch);
 }

@@ -39,7 +39,6 @@ const char *leat__plan_order_name(const leat_plan *plan);
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
-void leat__plan_configure(leat_plan *plan);
 double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch);
 uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices);
 
@@ -51,8 +50,6 @@ uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
 
 /* vram.c */
 int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err)
-    LEAT_MUST_CHECK;
-int leat__plan_largest_batch(const leat_plan_facts *f, uint64_t *batch, leat_error *err)
     LEAT_MUST_CHECK;
 
 /* gpus.c: a row by its exact name or alias; NULL when unknown. */

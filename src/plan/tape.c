@@ -69,7 +69,7 @@ void leat__tape_add(leat__tape *t, const leat__tape_op *op)
     if (rc != 0) t->status = rc;
 }
 
-uint64_t leat__tape_bytes(const leat__tape *t, uint32_t storage)
+static uint64_t bytes_of(const leat__tape *t, uint32_t storage)
 {
     const uint64_t *all = (const uint64_t *)(const void *)t->storages.data;
     return storage < t->storages.len / sizeof *all ? all[storage] : 0;
@@ -88,7 +88,7 @@ static void free_if_dead(walk *w, uint32_t s, uint32_t op_index)
     cell *c = &w->cells[s];
     if (!c->alive || c->refs > 0 || c->last_use > op_index) return;
     c->alive = false;
-    w->live -= leat__tape_bytes(w->t, s);
+    w->live -= bytes_of(w->t, s);
 }
 
 static void forward_one(walk *w, uint32_t i)
@@ -97,7 +97,7 @@ static void forward_one(walk *w, uint32_t i)
     cell *out = &w->cells[op->out];
     if (!out->alive) {
         out->alive = true;
-        w->live += leat__tape_bytes(w->t, op->out);
+        w->live += bytes_of(w->t, op->out);
     }
     if (op->weights > 0) out->needs_grad = true;
     for (int k = 0; k < 2; k++)
@@ -107,15 +107,15 @@ static void forward_one(walk *w, uint32_t i)
     w->saved += op->kept_bytes;
     for (uint32_t k = 0; k < op->saves_count; k++) {
         cell *c = &w->cells[op->saves[k]];
-        if (c->refs++ == 0 && c->alive) w->saved += leat__tape_bytes(w->t, op->saves[k]);
+        if (c->refs++ == 0 && c->alive) w->saved += bytes_of(w->t, op->saves[k]);
     }
     note_peak(w, op->forward_workspace);
     for (int k = 0; k < 2; k++) {
         if (op->in[k] == LEAT__TAPE_NONE) continue;
-        w->sum->traffic_bytes += op->passes * (double)leat__tape_bytes(w->t, op->in[k]);
+        w->sum->traffic_bytes += op->passes * (double)bytes_of(w->t, op->in[k]);
         free_if_dead(w, op->in[k], i);
     }
-    w->sum->traffic_bytes += (double)leat__tape_bytes(w->t, op->out);
+    w->sum->traffic_bytes += (double)bytes_of(w->t, op->out);
     free_if_dead(w, op->out, i);
     w->sum->macs += op->macs;
     w->sum->params += op->weights;
@@ -134,7 +134,7 @@ static uint32_t grad_make(walk *w, uint32_t s)
      * (in-place operations), the next free one. */
     uint32_t block = s;
     while (w->cells[block].grad_refs > 0) block = (block + 1) % w->cell_count;
-    w->cells[block].grad_bytes = leat__tape_bytes(w->t, s);
+    w->cells[block].grad_bytes = bytes_of(w->t, s);
     w->cells[block].grad_refs = 1;
     w->live += w->cells[block].grad_bytes;
     return block;
@@ -159,7 +159,7 @@ static void backward_one(walk *w, uint32_t i)
         return;
     }
     w->cells[op->out].grad = LEAT__TAPE_NONE;
-    double out_bytes = (double)leat__tape_bytes(w->t, op->out);
+    double out_bytes = (double)bytes_of(w->t, op->out);
     uint64_t temporary = op->grad_temp ? op->weights * w->t->size : 0;
     uint32_t made[2] = {LEAT__TAPE_NONE, LEAT__TAPE_NONE};
 
@@ -171,7 +171,7 @@ static void backward_one(walk *w, uint32_t i)
             w->cells[incoming].grad_refs++;
         } else {
             made[k] = grad_make(w, op->in[k]);
-            w->sum->traffic_bytes += (double)leat__tape_bytes(w->t, op->in[k]);
+            w->sum->traffic_bytes += (double)bytes_of(w->t, op->in[k]);
         }
     }
     note_peak(w, op->backward_workspace + temporary);
@@ -186,7 +186,7 @@ static void backward_one(walk *w, uint32_t i)
     }
     grad_drop(w, incoming);
     for (uint32_t k = 0; k < op->saves_count; k++)
-        w->sum->traffic_bytes += op->passes * (double)leat__tape_bytes(w->t, op->saves[k]);
+        w->sum->traffic_bytes += op->passes * (double)bytes_of(w->t, op->saves[k]);
     drop_saved(w, op);
 }
 

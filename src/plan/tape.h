@@ -68,7 +68,6 @@ void leat__tape_reset(leat__tape *t);
  * for sizes past 2^63. */
 uint32_t leat__tape_storage(leat__tape *t, uint64_t elements, uint32_t element_bytes);
 void leat__tape_add(leat__tape *t, const leat__tape_op *op);
-uint64_t leat__tape_bytes(const leat__tape *t, uint32_t storage);
 
 int leat__tape_run(const leat__tape *t, leat__tape_sum *sum) LEAT_MUST_CHECK;
 

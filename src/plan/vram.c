@@ -77,7 +77,7 @@ static uint32_t verdict_of(const leat_plan_vram *v)
     return (double)v->total > USABLE_SHARE * (double)v->limit ? LEAT_PLAN_RISKY : LEAT_PLAN_SAFE;
 }
 
-int leat__plan_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat_error *err)
+static int find_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat_error *err)
 {
     leat_plan_facts f = *facts;
     leat_plan_vram v;
@@ -107,5 +107,5 @@ int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *
 {
     LEAT_TRY(measure(f, vram, err));
     vram->verdict = verdict_of(vram);
-    return leat__plan_largest_batch(f, &vram->largest_batch, err);
+    return find_largest_batch(f, &vram->largest_batch, err);
 }

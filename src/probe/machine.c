@@ -336,12 +336,3 @@ void leat__machine_json_fields(const leat_machine *m, leat__json *j)
     leat__json_end(j);
 }
 
-int leat__machine_json(const leat_machine *m, leat__buf *out)
-{
-    leat__json j;
-    leat__json_init(&j, out, 2);
-    leat__json_object(&j);
-    leat__machine_json_fields(m, &j);
-    leat__json_end(&j);
-    return leat__buf_status(out);
-}

@@ -10,9 +10,8 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-/* One object, keys named like the fields; unlimited or unknown values are null. */
-int leat__machine_json(const leat_machine *m, leat__buf *out);
-/* Writes the same keys into an object that the caller opened and may extend. */
+/* Writes keys named like the fields into an object that the caller opened and may extend; unlimited or
+ * unknown values are null. */
 void leat__machine_json_fields(const leat_machine *m, leat__json *j);
 
 /* Peak resident memory of this process (VmHWM); 0 when unknown. Not from getrusage: its maximum

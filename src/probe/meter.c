@@ -120,11 +120,6 @@ int leat__meters_open(leat__meters **set, const char *name, leat_error *err)
     return 0;
 }
 
-const char *leat__meters_name(const leat__meters *set)
-{
-    return set->name;
-}
-
 static void free_meter(leat__meter *m)
 {
     if (m->kind == LEAT__METER_COUNTER) {
@@ -401,11 +396,6 @@ uint64_t leat__counter_value(const leat__counter *c)
 void leat__gauge_set(leat__gauge *g, int64_t v)
 {
     if (g) atomic_store_explicit(&g->value, v, memory_order_relaxed);
-}
-
-void leat__gauge_add(leat__gauge *g, int64_t delta)
-{
-    if (g) atomic_fetch_add_explicit(&g->value, delta, memory_order_relaxed);
 }
 
 int64_t leat__gauge_value(const leat__gauge *g)

@@ -30,7 +30,6 @@ typedef struct leat__timer leat__timer;
  * by name. Writers must have stopped before close. */
 int leat__meters_open(leat__meters **set, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__meters_close(leat__meters **set);
-const char *leat__meters_name(const leat__meters *set);
 
 /* Turns meters off, to measure their cost (bench/meters_cost): meters created while off are NULL
  * and leat__meters_now returns 0. On by default. */
@@ -58,7 +57,6 @@ bool leat__meter_name_ok(const char *name);
 void leat__counter_add(leat__counter *c, uint64_t n);
 uint64_t leat__counter_value(const leat__counter *c);
 void leat__gauge_set(leat__gauge *g, int64_t v);
-void leat__gauge_add(leat__gauge *g, int64_t delta);
 int64_t leat__gauge_value(const leat__gauge *g);
 void leat__timer_record(leat__timer *t, uint64_t ns);
 
@@ -70,7 +68,6 @@ void leat__timer_read(const leat__timer *t, leat__timer_stats *stats);
 
 /* Exports the set, or every open set of the process when set is NULL. OpenMetrics text has
  * durations in seconds ("decode_ns" is leat_decode_seconds) and ends with "# EOF". */
-int leat__meters_json(leat__meters *set, leat__buf *out);
 int leat__meters_openmetrics(leat__meters *set, leat__buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Meters as text: JSON for leat's own commands, OpenMetrics for scrapers. Reads while others
+ * Meters as OpenMetrics text, for scrapers. Reads while others
  * write: each number is correct, but the numbers of one page may be from slightly different
  * times. Any thread.
  */
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "probe/meter.h"
@@ -38,83 +37,6 @@ static bool next_pair(const char **at, const char **key, size_t *key_len, const 
     *at = *value + *value_len;
     if (**at == ',') (*at)++;
     return true;
-}
-
-/* ---- JSON ------------------------------------------------------------------------------ */
-
-static void json_labels(leat__json *j, const char *label)
-{
-    const char *key, *value;
-    size_t key_len, value_len;
-    if (!label) return;
-    leat__json_key(j, "labels");
-    leat__json_object(j);
-    while (next_pair(&label, &key, &key_len, &value, &value_len)) {
-        char name[96];
-        size_t n = LEAT_MIN(key_len, sizeof name - 1);
-        memcpy(name, key, n);
-        name[n] = '\0';
-        leat__json_key(j, name);
-        leat__json_strn(j, value, value_len);
-    }
-    leat__json_end(j);
-}
-
-static void json_timer(leat__json *j, const leat__timer *t)
-{
-    leat__timer_stats stats;
-    leat__timer_read(t, &stats);
-    leat__json_ku64(j, "count", stats.count);
-    leat__json_ku64(j, "sum_ns", stats.sum_ns);
-    leat__json_ku64(j, "min_ns", stats.min_ns);
-    leat__json_ku64(j, "max_ns", stats.max_ns);
-    leat__json_kdouble(j, "p50_ns", stats.p50_ns);
-    leat__json_kdouble(j, "p95_ns", stats.p95_ns);
-    leat__json_kdouble(j, "p99_ns", stats.p99_ns);
-}
-
-static void json_set(leat__json *j, const leat__meters *set)
-{
-    static const char *const kinds[] = {"counter", "gauge", "timer"};
-    leat__json_object(j);
-    leat__json_kstr(j, "set", set->name);
-    leat__json_key(j, "meters");
-    leat__json_array(j);
-    for (const leat__meter *m = set->first; m; m = m->next) {
-        leat__json_object(j);
-        leat__json_kstr(j, "name", m->name);
-        json_labels(j, m->label);
-        leat__json_kstr(j, "kind", kinds[m->kind]);
-        if (m->kind == LEAT__METER_COUNTER) {
-            leat__json_ku64(j, "value", leat__counter_value((const leat__counter *)m));
-        } else if (m->kind == LEAT__METER_GAUGE) {
-            leat__json_ki64(j, "value", leat__gauge_value((const leat__gauge *)m));
-        } else {
-            json_timer(j, (const leat__timer *)m);
-        }
-        leat__json_end(j);
-    }
-    leat__json_end(j);
-    leat__json_end(j);
-}
-
-int leat__meters_json(leat__meters *set, leat__buf *out)
-{
-    leat__json j;
-    leat__json_init(&j, out, 0);
-    leat__mutex_lock(&leat__meters_lock);
-    if (set) {
-        json_set(&j, set);
-    } else {
-        leat__json_object(&j);
-        leat__json_key(&j, "sets");
-        leat__json_array(&j);
-        for (const leat__meters *s = first_set(NULL); s; s = s->next) json_set(&j, s);
-        leat__json_end(&j);
-        leat__json_end(&j);
-    }
-    leat__mutex_unlock(&leat__meters_lock);
-    return leat__buf_status(out);
 }
 
 /* ---- OpenMetrics ----------------------------------------------------------------------- */

@@ -39,13 +39,11 @@
 #define ROWS_MAX 512u   /* that are not threads' */
 #define ROW_TID (UINT64_C(1) << 30) /* above the ids of threads */
 
-enum kind { KIND_SPAN, KIND_INSTANT, KIND_COUNTER };
-
 typedef struct event {
     _Atomic uint64_t seq;
     _Atomic(const char *) name;
     _Atomic uint64_t begin_ns;
-    _Atomic uint64_t length; /* of a span, ns << 2 | kind */
+    _Atomic uint64_t length; /* ns */
     _Atomic int64_t arg;
     _Atomic uint32_t row; /* 0 = the thread's */
 } event;
@@ -164,8 +162,7 @@ static void write_event(ring *r, uint32_t row, const char *name, uint64_t begin_
     atomic_store_explicit(&r->head, p + 1, memory_order_release);
 }
 
-static void record(enum kind kind, uint32_t row, const char *name, uint64_t begin_ns, uint64_t ns,
-                   int64_t arg)
+static void record(uint32_t row, const char *name, uint64_t begin_ns, uint64_t ns, int64_t arg)
 {
     _Atomic uint32_t *inside = &writing[leat__slot()].count;
     atomic_fetch_add(inside, 1);
@@ -176,7 +173,7 @@ static void record(enum kind kind, uint32_t row, const char *name, uint64_t begi
             mine.generation = now;
         }
         if (mine.ring) {
-            write_event(mine.ring, row, name, begin_ns, ns << 2 | kind, arg);
+            write_event(mine.ring, row, name, begin_ns, ns, arg);
         } else {
             atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
         }
@@ -203,17 +200,7 @@ uint32_t leat__trace_row(const char *name)
 void leat__trace_span_on(uint32_t row, const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg)
 {
     if (!leat__trace_on()) return;
-    record(KIND_SPAN, row, name, begin_ns, end_ns > begin_ns ? end_ns - begin_ns : 0, arg);
-}
-
-void leat__trace_instant(const char *name, int64_t arg)
-{
-    if (leat__trace_on()) record(KIND_INSTANT, 0, name, leat__clock_ns(), 0, arg);
-}
-
-void leat__trace_counter(const char *name, int64_t value)
-{
-    if (leat__trace_on()) record(KIND_COUNTER, 0, name, leat__clock_ns(), 0, value);
+    record(row, name, begin_ns, end_ns > begin_ns ? end_ns - begin_ns : 0, arg);
 }
 
 uint64_t leat__trace_dropped(void)
@@ -277,20 +264,17 @@ static void put_meta(leat__json *j, const char *what, uint64_t pid, uint64_t tid
 
 static void put_event(leat__json *j, const copy *c, uint64_t pid, uint64_t tid)
 {
-    static const char *const phases[] = {"X", "i", "C"};
-    enum kind kind = (enum kind)(c->length & 3);
     leat__json_object(j);
-    leat__json_kstr(j, "ph", phases[kind]);
+    leat__json_kstr(j, "ph", "X");
     leat__json_kstr(j, "name", c->name);
     leat__json_kstr(j, "cat", "leat");
     put_us(j, "ts", c->begin_ns);
-    if (kind == KIND_SPAN) put_us(j, "dur", c->length >> 2);
-    if (kind == KIND_INSTANT) leat__json_kstr(j, "s", "t");
+    put_us(j, "dur", c->length);
     leat__json_ku64(j, "pid", pid);
     leat__json_ku64(j, "tid", tid);
     leat__json_key(j, "args");
     leat__json_object(j);
-    leat__json_ki64(j, kind == KIND_COUNTER ? "value" : "arg", c->arg);
+    leat__json_ki64(j, "arg", c->arg);
     leat__json_end(j);
     leat__json_end(j);
 }

@@ -40,8 +40,6 @@ void leat__trace_span(const char *name, uint64_t begin_ns, uint64_t end_ns, int6
 uint32_t leat__trace_row(const char *name);
 /* A span on that row; 0: on the row of this thread. */
 void leat__trace_span_on(uint32_t row, const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg);
-void leat__trace_instant(const char *name, int64_t arg);
-void leat__trace_counter(const char *name, int64_t value);
 uint64_t leat__trace_dropped(void); /* events overwritten or lost so far */
 
 /* A span that reads the clock only while tracing is on. */

@@ -155,12 +155,7 @@ typedef struct leat__tile_restorer leat__tile_restorer;
 int leat__tile_restorer_open(leat__tile_restorer **r, leat_error *err) LEAT_MUST_CHECK;
 void leat__tile_restorer_close(leat__tile_restorer **r);
 
-/* Restores without checking the length of the result. */
-int leat__tile_rebuild(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
-                       const leat__tile_tables *tables, leat__buf *out,
-                       leat_error *err) LEAT_MUST_CHECK;
-
-/* Whether that gives this file: stops at the first difference. LEAT_EDATA when it gives none.
+/* Whether restoring gives this file: stops at the first difference. LEAT_EDATA when it gives none.
  * `usual`, or NULL: coefficients of the file that the tiles are known to hold, of a scan that
  * is `usual`. Which bytes are then restored for the scan is known as well (tile_restore.c says
  * why), and they are not made. */

@@ -684,7 +684,8 @@ static int rebuild(writer *w, const leat__tile_header *h, const uint8_t *data,
     return write_file(w, (const uint8_t *)w->skeleton.data, h->skeleton_bytes, err);
 }
 
-int leat__tile_rebuild(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
+/* Restores without checking the length of the result. */
+static int rebuild_file(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
                        const leat__tile_tables *tables, leat__buf *out, leat_error *err)
 {
     r->to = (target){.out = out};
@@ -712,7 +713,7 @@ int leat__tile_restore(const uint8_t *data, size_t len, const leat__tile_tables 
     size_t before = out->len;
     LEAT_TRY(leat__tile_header_parse(&h, data, len, err));
     LEAT_TRY(leat__tile_restorer_open(&r, err));
-    int rc = leat__tile_rebuild(r, &h, data, tables, out, err);
+    int rc = rebuild_file(r, &h, data, tables, out, err);
     leat__tile_restorer_close(&r);
     if (rc == 0 && out->len - before != h.file_bytes)
         return bad_skeleton(err, "the restored file has another length");

@@ -68,7 +68,6 @@ static void the_limit_is_hard(void **state)
 {
     (void)state;
     leat__mem_limit_set(1 << 20);
-    assert_int_equal(leat__mem_limit(), 1 << 20);
     void *a = leat__alloc(LEAT__MEM_PAGE, 700 << 10);
     assert_non_null(a);
     assert_null(leat__alloc(LEAT__MEM_BATCH, 400 << 10));
@@ -116,11 +115,9 @@ static void large_blocks_cross_the_threshold(void **state)
     assert_no_leaks();
 }
 
-static void names_and_strings(void **state)
+static void strings_are_copied(void **state)
 {
     (void)state;
-    assert_string_equal(leat__mem_name(LEAT__MEM_PAGE), "page");
-    assert_string_equal(leat__mem_name(LEAT__MEM_CATS), "all");
     char *s = leat__strdup(LEAT__MEM_MISC, "mill"),
          *t = leat__strndup(LEAT__MEM_MISC, "wheel", 2);
     assert_string_equal(s, "mill");
@@ -140,7 +137,7 @@ int main(void)
         cmocka_unit_test(the_limit_is_hard),
         cmocka_unit_test(realloc_keeps_content_and_moves_the_charge),
         cmocka_unit_test(large_blocks_cross_the_threshold),
-        cmocka_unit_test(names_and_strings),
+        cmocka_unit_test(strings_are_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

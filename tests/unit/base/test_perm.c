@@ -25,7 +25,6 @@ static void every_small_n_is_a_permutation(void **state)
                 fail_msg("n %llu: position %llu", (unsigned long long)n,
                          (unsigned long long)i);
             seen[x] = 1;
-            if (n < 300 || i % 61 == 0) assert_true(leat__perm_find(&p, x) == i);
         }
     }
     free(seen);
@@ -61,7 +60,6 @@ static void no_collision_at_any_size(void **state)
                 at = (at + 1) & (slots - 1);
             }
             set[at] = x;
-            if (i % 97 == 0) assert_true(leat__perm_find(&p, x) == (start + i) % n);
         }
     }
     free(set);

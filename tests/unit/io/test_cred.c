@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webtest.h"
 
+#include <time.h>
+
 #include "base/clock.h"
 #include "io/cred.h"
 
@@ -14,7 +16,8 @@ static void services(web_request *q)
 {
     char body[512], until[32], token[64];
     bool brief = strstr(q->head, " /short") != NULL;
-    leat__clock_iso8601(leat__clock_wall_ns() + (brief ? 1 : 3600) * LEAT_NS_PER_S, until, sizeof until);
+    const time_t end = time(NULL) + (brief ? 1 : 3600);
+    strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", gmtime(&end));
     if (strstr(q->head, "PUT /latest/api/token") != NULL) {
         web_reply(q, "200 OK", "", "imds-token", 10);
     } else if (strstr(q->head, "GET /latest/meta-data/iam/security-credentials/ ") != NULL) {

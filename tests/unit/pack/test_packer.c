@@ -5,6 +5,7 @@
  */
 #include "packtest.h"
 
+#include "pack/packer.h"
 #include "pack/page.h"
 #include "pack/selection.h"
 
@@ -69,13 +70,12 @@ static void test_pages_by_hand(void **state)
     assert_int_equal(leat_packer_open(&p, pt_path(dir, "b.leat"), &o, &err), 0);
     assert_int_equal(pt_blobs(p, &err), 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(leat__page_open(&pages[i], leat__packer_schema(p),
-                                         leat__packer_page_bytes(p), &err), 0);
+        assert_int_equal(leat__page_open(&pages[i], p->schema, p->page_bytes, &err), 0);
     for (uint64_t i = 0; i < 300; i++) {
         pt_sample s;
         uint64_t size;
         pt_make(&s, i, 3000);
-        assert_int_equal(leat__sample_measure(leat__packer_schema(p), &s.sample, &size, &err), 0);
+        assert_int_equal(leat__sample_measure(p->schema, &s.sample, &size, &err), 0);
         if (!leat__page_fits(pages[at], &s.sample, size)) {
             leat__page_seal(pages[at]);
             assert_int_equal(leat__packer_put(p, pages[at], &err), 0);

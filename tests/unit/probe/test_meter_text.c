@@ -26,50 +26,6 @@ static leat__meters *open_set(const char *name)
     return set;
 }
 
-static void test_json(void **state)
-{
-    leat__meters *a = open_set("a"), *b = open_set("b");
-    leat__counter_add(leat__counter_make(a, "read_bytes", "stage=read,op=x\"y", "h"), 7);
-    leat__gauge_set(leat__gauge_make(a, "level", NULL, NULL), -3);
-    leat__timer_record(leat__timer_make(b, "work_ns", NULL, NULL), 1500);
-
-    leat__buf out;
-    leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
-    assert_int_equal(leat__meters_json(NULL, &out), 0);
-    json_t *root = json_loads(leat__buf_str(&out), 0, NULL);
-    assert_non_null(root);
-    json_t *sets = json_object_get(root, "sets");
-    assert_int_equal(json_array_size(sets), 2);
-    json_t *sa = json_array_get(sets, 0), *sb = json_array_get(sets, 1);
-    assert_string_equal(json_string_value(json_object_get(sa, "set")), "a");
-    json_t *m = json_array_get(json_object_get(sa, "meters"), 0);
-    assert_string_equal(json_string_value(json_object_get(m, "name")), "read_bytes");
-    assert_string_equal(json_string_value(json_object_get(m, "kind")), "counter");
-    assert_int_equal(json_integer_value(json_object_get(m, "value")), 7);
-    json_t *labels = json_object_get(m, "labels");
-    assert_string_equal(json_string_value(json_object_get(labels, "stage")), "read");
-    assert_string_equal(json_string_value(json_object_get(labels, "op")), "x\"y");
-    m = json_array_get(json_object_get(sa, "meters"), 1);
-    assert_int_equal(json_integer_value(json_object_get(m, "value")), -3);
-    assert_null(json_object_get(m, "labels"));
-    m = json_array_get(json_object_get(sb, "meters"), 0);
-    assert_string_equal(json_string_value(json_object_get(m, "kind")), "timer");
-    assert_int_equal(json_integer_value(json_object_get(m, "count")), 1);
-    assert_int_equal(json_integer_value(json_object_get(m, "sum_ns")), 1500);
-    assert_true(json_number_value(json_object_get(m, "p99_ns")) == 1500);
-    json_decref(root);
-
-    leat__buf_clear(&out);
-    assert_int_equal(leat__meters_json(b, &out), 0);
-    root = json_loads(leat__buf_str(&out), 0, NULL);
-    assert_string_equal(json_string_value(json_object_get(root, "set")), "b");
-    json_decref(root);
-    leat__buf_reset(&out);
-    leat__meters_close(&a);
-    leat__meters_close(&b);
-    assert_int_equal(leat__mem_blocks(), 0);
-}
-
 static void test_openmetrics_exact(void **state)
 {
     leat__meters *a = open_set("train"), *b = open_set("val\"1");
@@ -172,16 +128,12 @@ static void test_buffer_too_small(void **state)
     leat__buf_init(&out, LEAT__MEM_MISC, 16);
     assert_int_equal(leat__meters_openmetrics(set, &out), LEAT_ELIMIT);
     leat__buf_reset(&out);
-    leat__buf_init(&out, LEAT__MEM_MISC, 16);
-    assert_int_equal(leat__meters_json(set, &out), LEAT_ELIMIT);
-    leat__buf_reset(&out);
     leat__meters_close(&set);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),
         cmocka_unit_test(test_openmetrics_exact),
         cmocka_unit_test(test_openmetrics_empty),
         cmocka_unit_test(test_openmetrics_histogram),
