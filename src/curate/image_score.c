@@ -44,7 +44,8 @@ static int32_t compare_tables(const uint8_t standard[64], int32_t quality, const
     return sum;
 }
 
-int leat__jpeg_quality(const uint16_t quant[64])
+/* The quality setting of an encoder with IJG's tables, 1 to 100; the nearest for other tables. */
+static int jpeg_quality(const uint16_t quant[64])
 {
     static const uint8_t standard[64] = {
         16, 11,  10,  16, 24, 40, 51, 61, 12,  12,  14,  19,  26, 58, 60, 55,  14,  13,  16,  24, 40, 57,
@@ -148,7 +149,7 @@ void leat__image_score(const leat__image_small *s, double score[LEAT__LOOKS])
     if (s->coefficients) {
         const uint32_t per = LEAT_MAX(1, (uint32_t)lrintf(8 * s->plane[0].across / (float)s->info.width));
         spread = LEAT_MAX(spread, 0) + score_energy(s, per, score);
-        score[LEAT__LOOK_QUALITY] = leat__jpeg_quality(s->quant);
+        score[LEAT__LOOK_QUALITY] = jpeg_quality(s->quant);
     } else {
         spread = variance(s->sum, s->squares, width * height);
         score[LEAT__LOOK_MEAN] = 128 + s->sum / (width * height);

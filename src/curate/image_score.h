@@ -37,7 +37,4 @@ extern const char *const leat__look_names[LEAT__LOOKS];
 /* All scores except BORDER, which comes from the signature. */
 void leat__image_score(const leat__image_small *small, double score[LEAT__LOOKS]);
 
-/* The quality setting of an encoder with IJG's tables, 1 to 100; the nearest for other tables. */
-int leat__jpeg_quality(const uint16_t quant[64]);
-
 #endif

@@ -132,7 +132,7 @@ static int by_suspicion(const void *x, const void *y)
 /* A label is suspicious when another class is likelier, and at least as likely as that
  * class is on average for its own rows: a model that is never sure of a class does not
  * accuse others with it. */
-int leat__labels_rank(leat__labels *l, leat_error *err)
+static int rank_labels(leat__labels *l, leat_error *err)
 {
     double *usual = LEAT_NEW_ARRAY(CURATE, double, LEAT_MAX(l->classes, 1));
     uint64_t *members = LEAT_NEW_ARRAY(CURATE, uint64_t, LEAT_MAX(l->classes, 1));
@@ -205,7 +205,7 @@ static int run(leat__labels *l, leat_error *err)
     LEAT_TRY(o->predictions ? leat__labels_by_predictions(l, err)
                             : leat__labels_by_neighbours(l, err));
     if (o->vectors) LEAT_TRY(leat__labels_outliers(l, err));
-    LEAT_TRY(leat__labels_rank(l, err));
+    LEAT_TRY(rank_labels(l, err));
     return leat__labels_write(l, err);
 }
 

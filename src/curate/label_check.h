@@ -48,8 +48,6 @@ int leat__labels_by_neighbours(leat__labels *l, leat_error *err) LEAT_MUST_CHECK
 int leat__labels_by_predictions(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
 /* Distances to class centres, and which are outliers. */
 int leat__labels_outliers(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
-/* Suspicious labels and their ranks. */
-int leat__labels_rank(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
 /* The columns, and the CSV file when one was asked for. */
 int leat__labels_write(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
 

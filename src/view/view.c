@@ -115,11 +115,18 @@ static void drop_result(leat__view *v, leat__view_result *r)
     memset(r, 0, sizeof *r);
 }
 
+/* Ends the server, and any long work of it, at once. */
+static void stop(leat__view *v)
+{
+    atomic_store(&v->data.stopping, true);
+    leat__httpd_close(&v->httpd);
+}
+
 void leat__view_close(leat__view **view)
 {
     leat__view *v = *view;
     if (!v) return;
-    leat__view_stop(v);
+    stop(v);
     for (uint32_t i = 0; i < LEAT__VIEW_RESULTS; i++)
         drop_result(v, &v->result[i]);
     leat__view_thumbs_close(&v->thumbs);
@@ -395,12 +402,6 @@ int leat__view_serve(leat__view *v, uint16_t port, leat_error *err)
                                 .handler = leat__view_answer,
                                 .cookie = v};
     return leat__httpd_open(&v->httpd, &o, err);
-}
-
-void leat__view_stop(leat__view *v)
-{
-    atomic_store(&v->data.stopping, true);
-    leat__httpd_close(&v->httpd);
 }
 
 uint16_t leat__view_port(const leat__view *v)

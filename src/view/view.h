@@ -48,9 +48,8 @@ const char *leat__view_token(const leat__view *v);
 /* Answers one request; any thread. */
 void leat__view_answer(void *view, const leat__httpd_request *request, leat__httpd_answer *answer);
 
-/* Starts the server; port 0 = any free one. stop ends it, and any long work of it, at once. */
+/* Starts the server; port 0 = any free one. */
 int leat__view_serve(leat__view *v, uint16_t port, leat_error *err) LEAT_MUST_CHECK;
-void leat__view_stop(leat__view *v);
 uint16_t leat__view_port(const leat__view *v);
 
 #endif

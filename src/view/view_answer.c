@@ -34,8 +34,9 @@ int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64
     return 0;
 }
 
-int leat__view_column_arg(leat__view *v, const leat__httpd_request *r, const char *name,
-                          leat__view_column **column, leat_error *err)
+/* The column that an argument names. */
+static int column_arg(leat__view *v, const leat__httpd_request *r, const char *name,
+                      leat__view_column **column, leat_error *err)
 {
     const char *text = r->arg(r->from, name);
     *column = leat__view_find(&v->data, text);
@@ -94,7 +95,7 @@ static int load_shown(leat__view *v, const leat__httpd_request *r, leat__view_co
 {
     *c = NULL;
     if (!r->arg(r->from, "show") || !r->arg(r->from, "show")[0]) return 0;
-    LEAT_TRY(leat__view_column_arg(v, r, "show", c, err));
+    LEAT_TRY(column_arg(v, r, "show", c, err));
     return (*c)->kind == LEAT__VIEW_VECTOR ? 0 : leat__view_load(&v->data, *c, err);
 }
 
@@ -130,7 +131,7 @@ int leat__view_answer_histogram(leat__view *v, const leat__httpd_request *r, lea
     leat__view_column *c;
     leat__view_rows *rows;
     leat__json j;
-    LEAT_TRY(leat__view_column_arg(v, r, "column", &c, err));
+    LEAT_TRY(column_arg(v, r, "column", &c, err));
     LEAT_TRY(leat__view_rows_for(v, r->arg(r->from, "q"), &rows, err));
     leat__json_init(&j, &a->body, 0);
     LEAT_TRY(leat__view_histogram(&v->data, c, rows, &j, err));
@@ -181,7 +182,7 @@ int leat__view_answer_groups(leat__view *v, const leat__httpd_request *r, leat__
     leat__view_groups groups;
     LEAT_TRY(leat__view_number_arg(r, "from", 0, UINT32_MAX, &from, err));
     LEAT_TRY(leat__view_number_arg(r, "count", 20, GROUPS_MOST, &count, err));
-    LEAT_TRY(leat__view_column_arg(v, r, "column", &c, err));
+    LEAT_TRY(column_arg(v, r, "column", &c, err));
     LEAT_TRY(load_shown(v, r, &shown, err));
     LEAT_TRY(leat__view_rows_for(v, r->arg(r->from, "q"), &all, err));
     LEAT_TRY(leat__view_charge(&v->data, all->bytes, NULL, err));
@@ -264,7 +265,7 @@ static int copy_numbers(leat__view *v, const leat__httpd_request *r, const char 
 {
     leat__view_column *c;
     const size_t bytes = (size_t)v->data.rows * sizeof *c->number;
-    LEAT_TRY(leat__view_column_arg(v, r, name, &c, err));
+    LEAT_TRY(column_arg(v, r, name, &c, err));
     if (c->kind != LEAT__VIEW_NUMBER)
         return leat__fail(err, LEAT_EINVAL, "%s: not a column of numbers", name);
     LEAT_TRY(leat__view_load(&v->data, c, err));
@@ -282,7 +283,7 @@ static int place_points(leat__view *v, const leat__httpd_request *r, axis at[3],
         LEAT_TRY(copy_numbers(v, r, "x", &at[0], err));
         return copy_numbers(v, r, "y", &at[1], err);
     }
-    LEAT_TRY(leat__view_column_arg(v, r, "column", &c, err));
+    LEAT_TRY(column_arg(v, r, "column", &c, err));
     if (c->kind != LEAT__VIEW_VECTOR)
         return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");
     LEAT_TRY(leat__view_load_plane(&v->data, c, err));
@@ -320,7 +321,7 @@ int leat__view_answer_similar(leat__view *v, const leat__httpd_request *r, leat_
     leat__json j;
     LEAT_TRY(leat__view_number_arg(r, "row", UINT64_MAX, v->data.rows - 1, &row, err));
     LEAT_TRY(leat__view_number_arg(r, "count", 40, SIMILAR_MOST, &most, err));
-    LEAT_TRY(leat__view_column_arg(v, r, "column", &c, err));
+    LEAT_TRY(column_arg(v, r, "column", &c, err));
     if (row == UINT64_MAX) return leat__fail(err, LEAT_EINVAL, "row: missing");
     if (c->kind != LEAT__VIEW_VECTOR)
         return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");

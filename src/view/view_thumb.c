@@ -102,7 +102,8 @@ static void give_back(leat__view_thumbs *t, maker *m)
 
 /* ---- small images ---- */
 
-void leat__thumb_fit(uint32_t side, uint32_t *width, uint32_t *height)
+/* Width and height of an image that fits a square of `side`; never enlarged. */
+static void fit(uint32_t side, uint32_t *width, uint32_t *height)
 {
     const double scale = LEAT_MIN(1.0, (double)side / LEAT_MAX(*width, *height));
     *width = LEAT_MAX((uint32_t)lround(*width * scale), 1u);
@@ -163,7 +164,7 @@ static int make_pixels(const leat__view_thumbs *t, maker *m, const leat_view *v,
     const bool turned = v->image.orientation >= 5, wide = leat__image_wide(&info);
     *width = turned ? info.height : info.width;
     *height = turned ? info.width : info.height;
-    leat__thumb_fit(side, width, height);
+    fit(side, width, height);
     const size_t count = (size_t)*width * *height;
     uint8_t *rgb = leat__alloc_array(LEAT__MEM_MISC, count, 3);
     if (wide && rgb) floats = leat__alloc_array(LEAT__MEM_MISC, count * info.channels, sizeof *floats);

@@ -21,9 +21,6 @@ int leat__view_thumbs_open(leat__view_thumbs **t, leat_pack *pack, uint32_t fiel
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__view_thumbs_close(leat__view_thumbs **t);
 
-/* Width and height of an image that fits a square of `side`; never enlarged. */
-void leat__thumb_fit(uint32_t side, uint32_t *width, uint32_t *height);
-
 /* Pixels of the small image, three bytes each, upright; *pixels is the caller's (leat__free). LEAT_ENOENT
  * when the row has no image; other codes as decoding. */
 int leat__view_thumb_pixels(leat__view_thumbs *t, uint64_t row, uint32_t side, uint8_t **pixels,
