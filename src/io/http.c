@@ -46,33 +46,6 @@ void leat__http_read(leat__http_stats *s)
                             atomic_load(&total_throttled), atomic_load(&total_hedged)};
 }
 
-static leat__http_limits limits;
-static leat__once limits_once = LEAT__ONCE_INIT;
-
-static uint32_t number_from(const char *name, uint32_t standard, uint32_t most)
-{
-    const char *text = getenv(name);
-    uint64_t value;
-    if (text == NULL || !leat__str_to_u64(text, &value) || value == 0) return standard;
-    return (uint32_t)LEAT_MIN(value, most);
-}
-
-static void read_limits(void)
-{
-    limits.connections = number_from("LEAT_REMOTE_CONNECTIONS", 64, 1024);
-    limits.tries = number_from("LEAT_REMOTE_TRIES", 8, 1000);
-    limits.stall_s = number_from("LEAT_REMOTE_STALL_S", 20, 3600);
-    limits.connect_s = number_from("LEAT_REMOTE_CONNECT_S", 10, 3600);
-    const char *hedge = getenv("LEAT_REMOTE_HEDGE");
-    limits.hedge = hedge == NULL || strcmp(hedge, "0") != 0;
-}
-
-static const leat__http_limits *get_limits(void)
-{
-    leat__once_run(&limits_once, read_limits);
-    return &limits;
-}
-
 bool leat__http_transient(const leat__http_req *r)
 {
     return r->status == 0 || r->status == 408 || r->status == 429 || r->status >= 500;
@@ -109,6 +82,33 @@ int leat__http_explain(leat__http_req *r)
 }
 
 #ifdef LEAT_HAVE_CURL
+
+static leat__http_limits limits;
+static leat__once limits_once = LEAT__ONCE_INIT;
+
+static uint32_t number_from(const char *name, uint32_t standard, uint32_t most)
+{
+    const char *text = getenv(name);
+    uint64_t value;
+    if (text == NULL || !leat__str_to_u64(text, &value) || value == 0) return standard;
+    return (uint32_t)LEAT_MIN(value, most);
+}
+
+static void read_limits(void)
+{
+    limits.connections = number_from("LEAT_REMOTE_CONNECTIONS", 64, 1024);
+    limits.tries = number_from("LEAT_REMOTE_TRIES", 8, 1000);
+    limits.stall_s = number_from("LEAT_REMOTE_STALL_S", 20, 3600);
+    limits.connect_s = number_from("LEAT_REMOTE_CONNECT_S", 10, 3600);
+    const char *hedge = getenv("LEAT_REMOTE_HEDGE");
+    limits.hedge = hedge == NULL || strcmp(hedge, "0") != 0;
+}
+
+static const leat__http_limits *get_limits(void)
+{
+    leat__once_run(&limits_once, read_limits);
+    return &limits;
+}
 
 struct leat__http {
     const leat__curl *curl;
