@@ -36,7 +36,7 @@ def trouble(call, *names):
 def test_the_orders_are_those_of_the_library():
     """A static type cannot be read from the table at run time: it is compared with it."""
     written = inspect.signature(leat.Loader).parameters["order"].annotation
-    assert sorted(re.findall(r'"(\w+)"', str(written))) == sorted(_leat.orders())
+    assert sorted(re.findall(r"""["'](\w+)["']""", str(written))) == sorted(_leat.orders())
     assert _leat.orders().index("random") == 1  # values are in the ABI
 
 
