@@ -31,14 +31,15 @@ def packs(tmp_path_factory):
 @pytest.mark.parametrize("world, number", [(1, signal.SIGKILL), (2, signal.SIGKILL), (1, signal.SIGTERM)])
 def test_a_killed_run_ends_with_the_same_bits(packs, tmp_path, world, number):
     pack, val = packs
-    assert train_run.run(pack, world=world, val=val, output=tmp_path / "whole", **RUN) == [0] * world
+    settings = {**RUN, "epochs": 3 * world}  # as many updates for each world
+    assert train_run.run(pack, world=world, val=val, output=tmp_path / "whole", **settings) == [0] * world
     whole = train_run.final(tmp_path / "whole")
-    updates = 3 * (8 // world)
+    updates = settings["epochs"] * (8 // world)
     draw = random.Random(world)
     kills = KILLS if number == signal.SIGKILL else 1
     output = tmp_path / "killed"
     for kill_at in sorted(draw.sample(range(1, updates), min(kills, updates - 1))):
-        codes = train_run.run(pack, world=world, kill_at=kill_at, number=number, val=val, output=output, **RUN, resume=True)
+        codes = train_run.run(pack, world=world, kill_at=kill_at, number=number, val=val, output=output, **settings, resume=True)
         assert codes == [-9 if number == signal.SIGKILL else 143] * world
     # what is not given is taken from the run that is resumed
     rest = {"quiet": True, "threads": 1}
