@@ -26,7 +26,7 @@ typedef struct flow_run {
     leat__encode_plan plan; /* only to estimate the memory of an image */
     leat__tile_tables **tables;
     uint32_t table_count;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     leat__allowance allowance;
     leat_pool *pool;
     leat_flow *flow;
@@ -35,22 +35,22 @@ typedef struct flow_run {
 
 /* A task: records and the facts about them. */
 typedef struct portion {
-    leat__run *run;
-    leat__shelf *shelf;
-    leat__image_facts facts[LEAT__RUN_RECORDS];
+    leat__records *run;
+    leat__records_pool *shelf;
+    leat__image_facts facts[LEAT__RECORDS_MOST];
 } portion;
 
 static void release_portion(void *cookie, void *data)
 {
     portion *p = data;
     (void)cookie;
-    leat__shelf_give(p->shelf, p->run);
+    leat__records_pool_give(p->shelf, p->run);
     leat__free(p);
 }
 
 static uint64_t held(const portion *p)
 {
-    return sizeof *p + leat__run_held(p->run);
+    return sizeof *p + leat__records_held(p->run);
 }
 
 static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -60,20 +60,20 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     portion *p = LEAT_NEW(CURATE, portion);
     if (!p) return leat__fail_nomem(err, sizeof *p, "samples");
     p->shelf = &f->shelf;
-    p->run = leat__shelf_take(&f->shelf);
+    p->run = leat__records_pool_take(&f->shelf);
     if (!p->run) {
         leat__free(p);
         return leat__fail_nomem(err, sizeof *p->run, "samples");
     }
     task->data = p;
     task->release = release_portion;
-    leat__run *run = p->run;
-    while (!leat__run_full(run)) {
-        leat__record *r = leat__run_add(run);
+    leat__records *run = p->run;
+    while (!leat__records_full(run)) {
+        leat__record *r = leat__records_add(run);
         bool end = false;
         LEAT_TRY(f->source->ops->next(f->source, run, r, &end, err));
         if (end) {
-            leat__run_drop_last(run);
+            leat__records_drop_last(run);
             f->stop = true;
             break;
         }
@@ -95,11 +95,11 @@ static int settle(leat__record *r, int rc, const leat_error *why, leat_error *er
 {
     if (rc == LEAT_ENOMEM && err) *err = *why;
     if (rc == 0 || rc == LEAT_ENOMEM) return rc;
-    leat__run_fail(r, why);
+    leat__records_fail(r, why);
     return 0;
 }
 
-static int load_record(flow_run *f, leat__run *run, leat__record *r, leat_error *err)
+static int load_record(flow_run *f, leat__records *run, leat__record *r, leat_error *err)
 {
     leat_error why = {0};
     if (!f->source->ops->load || r->failed || r->loaded) return 0;
@@ -108,16 +108,16 @@ static int load_record(flow_run *f, leat__run *run, leat__record *r, leat_error 
     return 0;
 }
 
-static uint64_t record_need(const flow_run *f, const leat__run *run, const leat__record *r)
+static uint64_t record_need(const flow_run *f, const leat__records *run, const leat__record *r)
 {
     const leat__item *item = &r->items[f->field];
     if (r->failed || item->absent) return 0;
-    return leat__encode_need(&f->plan, leat__run_data(run, item), item->size);
+    return leat__encode_need(&f->plan, leat__records_data(run, item), item->size);
 }
 
 static uint64_t need_read(void *cookie, const leat_task *task)
 {
-    const leat__run *run = ((const portion *)task->data)->run;
+    const leat__records *run = ((const portion *)task->data)->run;
     return run->large ? 0 : run->pending + (64u << 10);
 }
 
@@ -125,7 +125,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     flow_run *f = cookie;
     portion *p = task->data;
-    leat__run *run = p->run;
+    leat__records *run = p->run;
     if (run->large) return 0;
     LEAT_TRY(leat__fetch_run(f->source, run, err));
     for (uint32_t i = 0; i < run->count; i++) {
@@ -140,7 +140,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 
 static uint64_t need_look(void *cookie, const leat_task *task)
 {
-    const leat__run *run = ((const portion *)task->data)->run;
+    const leat__records *run = ((const portion *)task->data)->run;
     return run->large ? 0 : run->decode;
 }
 
@@ -159,7 +159,7 @@ static void teardown_look(void *cookie, void *ctx)
     leat__image_looker_close(&l);
 }
 
-static int look_at(flow_run *f, leat__image_looker *l, leat__run *run, leat__record *r,
+static int look_at(flow_run *f, leat__image_looker *l, leat__records *run, leat__record *r,
                    leat__image_facts *facts, leat_error *err)
 {
     const leat__item *item = &r->items[f->field];
@@ -174,7 +174,7 @@ static int look_at(flow_run *f, leat__image_looker *l, leat__run *run, leat__rec
         return 0;
     }
     const leat__tile_tables *tables = r->origin < f->table_count ? f->tables[r->origin] : NULL;
-    return leat__image_facts_make(l, leat__run_str(run, r->key), leat__run_data(run, item), item->size,
+    return leat__image_facts_make(l, leat__records_str(run, r->key), leat__records_data(run, item), item->size,
                                   tables, facts, err);
 }
 
@@ -189,7 +189,7 @@ static int stage_look(void *cookie, void *ctx, leat_task *task, leat_error *err)
 }
 
 /* Handles a record with a large image, alone. */
-static int look_alone(flow_run *f, leat__run *run, leat__record *r, leat__image_facts *facts,
+static int look_alone(flow_run *f, leat__records *run, leat__record *r, leat__image_facts *facts,
                       leat_error *err)
 {
     leat__image_looker *l = NULL;
@@ -217,7 +217,7 @@ static int take_all(flow_run *f, leat_error *err)
             if (p->run->large) rc = look_alone(f, p->run, r, &p->facts[i], err);
             if (rc == 0)
                 rc =
-                    pass->take(pass->cookie, leat__run_str(p->run, r->key), r->key_size, &p->facts[i], err);
+                    pass->take(pass->cookie, leat__records_str(p->run, r->key), r->key_size, &p->facts[i], err);
         }
         leat_task_release(task);
         if (rc == 0 && pass->tell && pass->tell(pass->cookie, done, LEAT_MAX(f->source->total, done)) != 0)
@@ -314,7 +314,7 @@ static void tear_down(flow_run *f)
     }
     leat__allowance_close(&f->allowance);
     leat_pool_close(&f->pool);
-    leat__shelf_reset(&f->shelf);
+    leat__records_pool_reset(&f->shelf);
     for (uint32_t i = 0; i < f->table_count; i++)
         leat__tile_tables_close(&f->tables[i]);
     leat__free(f->tables);
@@ -328,7 +328,7 @@ int leat__image_flow_run(leat__image_pass *pass, leat_error *err)
     f.field = (uint32_t)pass->source->image_field;
     f.limits.max_pixels = pass->opts->max_pixels;
     f.plan = (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = f.limits};
-    leat__shelf_init(&f.shelf, pass->source->field_count, SHELF);
+    leat__records_pool_init(&f.shelf, pass->source->field_count, SHELF);
     int rc = open_tables(&f, err);
     if (rc == 0) rc = start(&f, err);
     if (rc == 0) rc = take_all(&f, err);

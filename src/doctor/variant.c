@@ -194,25 +194,25 @@ out:
 
 /* ---- Re-encoding a set ---- */
 
-static int encode_one(leat__encoder *e, leat__shelf *shelf, const leat__set_sample *s,
+static int encode_one(leat__encoder *e, leat__records_pool *shelf, const leat__set_sample *s,
                       const leat__tile_tables *from, leat__set *to, leat_error *err)
 {
-    leat__run *run = leat__shelf_take(shelf);
+    leat__records *run = leat__records_pool_take(shelf);
     leat__image_info info;
     char key[32];
     int rc;
 
     if (run == NULL) return leat__fail_nomem(err, sizeof *run, "a sample");
-    leat__record *r = leat__run_add(run);
+    leat__record *r = leat__records_add(run);
     leat__item *item = &r->items[0];
     int len = snprintf(key, sizeof key, "%llu", (unsigned long long)s->id);
-    LEAT_GO(rc, out, leat__run_key(run, r, key, (size_t)len, err));
+    LEAT_GO(rc, out, leat__records_key(run, r, key, (size_t)len, err));
     item->absent = false;
-    if (leat__run_bytes(run, item, s->data, s->len) == NULL)
+    if (leat__records_bytes(run, item, s->data, s->len) == NULL)
         LEAT_GO(rc, out, leat__fail_nomem(err, s->len, "a sample"));
     rc = leat__encoder_image(e, run, r, item, from, err);
     if (rc == 0) {
-        const uint8_t *data = leat__run_data(run, item);
+        const uint8_t *data = leat__records_data(run, item);
         rc = leat__codec_probe(item->image.codec, data, item->size, &info, err);
         info.orientation = item->image.orientation;
         leat__set_sample made = {.id = s->id, .info = info, .data = data, .len = item->size,
@@ -224,7 +224,7 @@ static int encode_one(leat__encoder *e, leat__shelf *shelf, const leat__set_samp
         rc = 0; /* a damaged image: skipped */
     }
 out:
-    leat__shelf_give(shelf, run);
+    leat__records_pool_give(shelf, run);
     return rc;
 }
 
@@ -232,12 +232,12 @@ static int encode_set(const leat__set *from, uint32_t count, const leat__encode_
                       leat__set *to, leat_error *err)
 {
     leat__encoder *e = NULL;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     int rc;
 
     LEAT_TRY(set_open(to, count, err));
     to->limit = from->limit;
-    leat__shelf_init(&shelf, 1, 1);
+    leat__records_pool_init(&shelf, 1, 1);
     LEAT_GO(rc, out, leat__encoder_open(&e, plan, err));
     for (uint32_t i = 0; i < count; i++) {
         LEAT_GO(rc, out, leat__time_check(from->limit, err));
@@ -246,7 +246,7 @@ static int encode_set(const leat__set *from, uint32_t count, const leat__encode_
     set_close(to);
 out:
     leat__encoder_close(&e);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     return rc;
 }
 

@@ -11,13 +11,13 @@
 
 #define FETCH_MAX (UINT64_C(32) << 20)
 
-bool leat__fetchable(const leat__run *run, const leat__record *r)
+bool leat__fetchable(const leat__records *run, const leat__record *r)
 {
-    return r->path != LEAT__RUN_NOWHERE && leat__path_remote(leat__run_str(run, r->path)) &&
+    return r->path != LEAT__RECORDS_NOWHERE && leat__path_remote(leat__records_str(run, r->path)) &&
            r->size_hint <= FETCH_MAX;
 }
 
-static int put_into(leat__source *s, leat__run *run, leat__record *r, leat__object_get *g, leat_error *err)
+static int put_into(leat__source *s, leat__records *run, leat__record *r, leat__object_get *g, leat_error *err)
 {
     if (g->rc != 0) {
         if (err) *err = g->err;
@@ -26,25 +26,25 @@ static int put_into(leat__source *s, leat__run *run, leat__record *r, leat__obje
     /* a stamp means that the size came from the listing */
     if (r->stamp.bytes != 0 && r->stamp.bytes != g->body.len)
         return leat__fail(err, LEAT_EDATA, "%s: is %zu bytes, the list of the bucket said %llu",
-                          leat__run_str(run, r->path), g->body.len, (unsigned long long)r->stamp.bytes);
-    if (!leat__run_bytes(run, &r->items[r->path_field], g->body.data, g->body.len))
+                          leat__records_str(run, r->path), g->body.len, (unsigned long long)r->stamp.bytes);
+    if (!leat__records_bytes(run, &r->items[r->path_field], g->body.data, g->body.len))
         return leat__fail_nomem(err, g->body.len, "a file");
     r->bytes_in += g->body.len;
     return 0;
 }
 
-int leat__fetch_record(leat__source *s, leat__run *run, leat__record *r, leat_error *err)
+int leat__fetch_record(leat__source *s, leat__records *run, leat__record *r, leat_error *err)
 {
-    leat__object_get g = {.path = leat__run_str(run, r->path), .max = s->max_sample};
+    leat__object_get g = {.path = leat__records_str(run, r->path), .max = s->max_sample};
     leat__object_get_all(&g, 1);
     int rc = put_into(s, run, r, &g, err);
     leat__buf_reset(&g.body);
     return rc;
 }
 
-int leat__fetch_run(leat__source *s, leat__run *run, leat_error *err)
+int leat__fetch_run(leat__source *s, leat__records *run, leat_error *err)
 {
-    leat__record *of[LEAT__RUN_RECORDS];
+    leat__record *of[LEAT__RECORDS_MOST];
     size_t count = 0;
     int rc = 0;
     for (uint32_t i = 0; i < run->count; i++) {
@@ -55,7 +55,7 @@ int leat__fetch_run(leat__source *s, leat__run *run, leat_error *err)
     leat__object_get *gets = LEAT_NEW_ARRAY(INGEST, leat__object_get, count);
     if (!gets) return leat__fail_nomem(err, count * sizeof *gets, "requests");
     for (size_t i = 0; i < count; i++) {
-        gets[i].path = leat__run_str(run, of[i]->path);
+        gets[i].path = leat__records_str(run, of[i]->path);
         gets[i].max = s->max_sample;
     }
     leat__object_get_all(gets, count);
@@ -68,7 +68,7 @@ int leat__fetch_run(leat__source *s, leat__run *run, leat_error *err)
             rc = one;
             if (err) *err = why;
         } else if (one != 0) {
-            leat__run_fail(of[i], &why);
+            leat__records_fail(of[i], &why);
         }
     }
     leat__free(gets);

@@ -10,11 +10,11 @@
 
 /* True when the record's file is remote and small enough for one request; larger ones are read by
  * ranges. */
-bool leat__fetchable(const leat__run *run, const leat__record *r);
+bool leat__fetchable(const leat__records *run, const leat__record *r);
 /* Reads one and returns its error. */
-int leat__fetch_record(leat__source *s, leat__run *run, leat__record *r, leat_error *err) LEAT_MUST_CHECK;
+int leat__fetch_record(leat__source *s, leat__records *run, leat__record *r, leat_error *err) LEAT_MUST_CHECK;
 /* Reads all files of the run that are not read yet. A record whose file cannot be read is marked
  * as failed; only LEAT_ENOMEM is returned. */
-int leat__fetch_run(leat__source *s, leat__run *run, leat_error *err) LEAT_MUST_CHECK;
+int leat__fetch_run(leat__source *s, leat__records *run, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

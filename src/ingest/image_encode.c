@@ -122,7 +122,7 @@ static int check_whole(leat__encoder *e, const leat__image_info *info, const uin
 
 /* Finds entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
  * false when only decoding can tell. */
-static int index_jpeg(leat__encoder *e, leat__run *run, leat__item *item, const uint8_t *data,
+static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data,
                       size_t len, bool *whole, leat_error *err)
 {
     item->entries_at = run->out.len;
@@ -196,7 +196,7 @@ static void describe(leat__item *item, const leat__image_info *info, size_t len,
 }
 
 /* Moves an encoded image to the run's output. */
-static int put(leat__run *run, leat__item *item, const leat__buf *from, leat_error *err)
+static int put(leat__records *run, leat__item *item, const leat__buf *from, leat_error *err)
 {
     size_t at = run->out.len;
     if (leat__buf_append(&run->out, from->data, from->len) != 0)
@@ -207,7 +207,7 @@ static int put(leat__run *run, leat__item *item, const leat__buf *from, leat_err
     return 0;
 }
 
-static int store(leat__encoder *e, leat__run *run, leat__item *item, leat__codec_id codec,
+static int store(leat__encoder *e, leat__records *run, leat__item *item, leat__codec_id codec,
                  const leat__buf *bytes, uint8_t flags, leat_error *err)
 {
     leat__image_info info;
@@ -218,7 +218,7 @@ static int store(leat__encoder *e, leat__run *run, leat__item *item, leat__codec
 }
 
 /* Tiles the JPEG in `data`. *done is false when it is better kept unchanged. */
-static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_t *data,
+static int tile(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data,
                 size_t len, uint8_t flags, bool *done, leat_error *err)
 {
     leat__jpeg_coefs coefs;
@@ -238,7 +238,7 @@ static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_
 }
 
 /* Stores a JPEG that the encoder just made, unchanged or tiled. */
-static int store_jpeg(leat__encoder *e, leat__run *run, leat__item *item, leat_error *err)
+static int store_jpeg(leat__encoder *e, leat__records *run, leat__item *item, leat_error *err)
 {
     bool tiled = false;
     if (e->plan->images == LEAT_IMAGES_TILED) {
@@ -288,7 +288,7 @@ static int put_wide_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *p
     return 0; /* reserved by encode_raw */
 }
 
-static int encode_raw(leat__encoder *e, leat__run *run, leat__item *item,
+static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item,
                       const leat__image_info *info, const uint8_t *data, size_t len,
                       const leat__tile_tables *from, leat_error *err)
 {
@@ -327,7 +327,7 @@ static int encode_raw(leat__encoder *e, leat__run *run, leat__item *item,
     return 0;
 }
 
-static int encode_again(leat__encoder *e, leat__run *run, leat__item *item,
+static int encode_again(leat__encoder *e, leat__records *run, leat__item *item,
                         const leat__image_info *info, const uint8_t *data, size_t len,
                         const leat__tile_tables *from, bool raw, bool smaller, leat_error *err)
 {
@@ -368,7 +368,7 @@ static int shrink_frame(leat__encoder *e, uint32_t width, uint32_t height, leat_
 }
 
 /* Stores the frame on the canvas: its pixels, a JPEG where that is wanted, else a PNG. */
-static int encode_frame(leat__encoder *e, const leat__anim *f, leat__run *run, bool raw, leat__item *item,
+static int encode_frame(leat__encoder *e, const leat__anim *f, leat__records *run, bool raw, leat__item *item,
                         leat_error *err)
 {
     const leat__encode_plan *plan = e->plan;
@@ -403,10 +403,10 @@ static int check_frames(const leat__encode_plan *plan, const leat__image_info *i
 }
 
 /* All frames, to run->frames. The first one stands for the image where only one is asked for. */
-static int encode_frames(leat__encoder *e, leat__run *run, leat__record *r, leat__item *item,
+static int encode_frames(leat__encoder *e, leat__records *run, leat__record *r, leat__item *item,
                          const leat__image_info *info, const uint8_t *data, size_t len, leat_error *err)
 {
-    const bool raw = leat__encode_is_raw(e->plan, leat__run_str(run, r->key), r->key_size);
+    const bool raw = leat__encode_is_raw(e->plan, leat__records_str(run, r->key), r->key_size);
     leat__anim f;
     const leat__item none = *item;
     int rc = 0;
@@ -448,7 +448,7 @@ static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_
 
 /* Stores the image at `data` without re-encoding: verifies it, then tiles or keeps it.
  * `restored`: it is in e->jpeg. `entries`: bytes of its existing entry points. */
-static int keep(leat__encoder *e, leat__run *run, leat__item *item, leat__image_info *info,
+static int keep(leat__encoder *e, leat__records *run, leat__item *item, leat__image_info *info,
                 const uint8_t *data, size_t len, bool restored, size_t entries, uint8_t flags,
                 leat_error *err)
 {
@@ -484,10 +484,10 @@ static bool can_copy(const leat__encode_plan *plan, const leat__tile_facts *fact
 }
 
 /* Merging: tiles with other tables are coded again at their density; everything else stays. */
-static int keep_stored(leat__encoder *e, leat__run *run, leat__item *item, const leat__tile_tables *from,
+static int keep_stored(leat__encoder *e, leat__records *run, leat__item *item, const leat__tile_tables *from,
                        leat_error *err)
 {
-    const uint8_t *data = leat__run_data(run, item);
+    const uint8_t *data = leat__records_data(run, item);
     size_t len = item->size;
     leat__image_info info;
     leat__tile_facts facts;
@@ -512,11 +512,11 @@ static int copy_tiles(leat__encoder *e, leat__item *item, const leat__image_info
     return 0;
 }
 
-int leat__encoder_image(leat__encoder *e, leat__run *run, leat__record *r,
+int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r,
                         leat__item *item, const leat__tile_tables *from, leat_error *err)
 {
     const leat__encode_plan *plan = e->plan;
-    const uint8_t *data = leat__run_data(run, item);
+    const uint8_t *data = leat__records_data(run, item);
     size_t len = item->size;
     if (plan->stored) return keep_stored(e, run, item, from, err);
     uint8_t flags = item->image.flags & (LEAT_PACK_IMAGE_RESIZED); /* history stays */
@@ -533,7 +533,7 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, leat__record *r,
     leat__encode_size(plan->max_side, &w, &h);
     bool smaller = w != info.width || h != info.height; /* may be decoded at less than full size */
     if (!smaller) LEAT_TRY(leat__decode_limits_whole(&plan->limits, &info, err));
-    bool raw = leat__encode_is_raw(plan, leat__run_str(run, r->key), r->key_size);
+    bool raw = leat__encode_is_raw(plan, leat__records_str(run, r->key), r->key_size);
     bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
     if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);
     if (codec == LEAT__CODEC_TILE && !leat_pack_image_exact(&item->image))

@@ -38,7 +38,7 @@ void leat__encoder_close(leat__encoder **e);
  * bytes are. An animation whose frames are all wanted leaves them in the record, and the first in the
  * item. `from`: the tables of the pack it comes from, when it is already tiled. LEAT_EDATA,
  * LEAT_EFORMAT and LEAT_ELIMIT concern only this image; LEAT_ENOMEM does not. */
-int leat__encoder_image(leat__encoder *e, leat__run *run, leat__record *r,
+int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r,
                         leat__item *item, const leat__tile_tables *from,
                         leat_error *err) LEAT_MUST_CHECK;
 

@@ -60,7 +60,7 @@ typedef struct ingest {
     uint32_t inspected;               /* its field */
     leat__encode_plan plan;
     leat__pack_tables tables;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     bool shelf_ready;
     leat__allowance allowance;
     leat_pool *pool;
@@ -85,24 +85,24 @@ void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
 
 static void release_run(void *cookie, void *data)
 {
-    leat__shelf_give(cookie, data);
+    leat__records_pool_give(cookie, data);
 }
 
 static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     ingest *in = cookie;
     if (in->stop) return LEAT_FLOW_END;
-    leat__run *run = leat__shelf_take(&in->shelf);
+    leat__records *run = leat__records_pool_take(&in->shelf);
     if (!run) return leat__fail_nomem(err, sizeof *run, "a run of samples");
     task->data = run;
     task->release = release_run;
     task->release_cookie = &in->shelf;
-    while (!leat__run_full(run)) {
-        leat__record *r = leat__run_add(run);
+    while (!leat__records_full(run)) {
+        leat__record *r = leat__records_add(run);
         bool end = false;
         LEAT_TRY(in->source->ops->next(in->source, run, r, &end, err));
         if (end) {
-            leat__run_drop_last(run);
+            leat__records_drop_last(run);
             in->stop = true;
             break;
         }
@@ -112,32 +112,32 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     if (run->count == 0) {
         task->data = NULL;
         task->release = NULL;
-        leat__shelf_give(&in->shelf, run);
+        leat__records_pool_give(&in->shelf, run);
         return LEAT_FLOW_END;
     }
-    task->bytes = leat__run_held(run);
+    task->bytes = leat__records_held(run);
     return 0;
 }
 
 /* Any failure except out of memory concerns only the record. */
-static int settle(leat__run *run, leat__record *r, int rc, leat_error *why, leat_error *err)
+static int settle(leat__records *run, leat__record *r, int rc, leat_error *why, leat_error *err)
 {
     if (rc == 0) return 0;
     if (rc == LEAT_ENOMEM) {
         if (err) *err = *why;
         return rc;
     }
-    leat__run_fail(r, why);
+    leat__records_fail(r, why);
     return 0;
 }
 
 static uint64_t need_read(void *cookie, const leat_task *task)
 {
-    const leat__run *run = task->data;
+    const leat__records *run = task->data;
     return run->large ? 0 : run->pending + (64u << 10);
 }
 
-static int load_record(ingest *in, leat__run *run, leat__record *r, leat_error *err)
+static int load_record(ingest *in, leat__records *run, leat__record *r, leat_error *err)
 {
     leat_error why = {0};
     if (!in->source->ops->load) return 0;
@@ -145,20 +145,20 @@ static int load_record(ingest *in, leat__run *run, leat__record *r, leat_error *
 }
 
 /* Skips a record whose values are known and do not match the condition. */
-static void filter_record(const ingest *in, const leat__run *run, leat__record *r)
+static void filter_record(const ingest *in, const leat__records *run, leat__record *r)
 {
     if (in->where && !r->failed)
-        r->excluded = !leat__where_match(in->where, leat__run_str(run, r->key), r->key_size, r->items);
+        r->excluded = !leat__where_match(in->where, leat__records_str(run, r->key), r->key_size, r->items);
 }
 
 /* The most memory that one image of the record needs. */
-static uint64_t record_need(const ingest *in, const leat__run *run, const leat__record *r)
+static uint64_t record_need(const ingest *in, const leat__records *run, const leat__record *r)
 {
     uint64_t most = 0;
     for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         const leat__item *item = &r->items[f];
         if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
-        uint64_t need = leat__encode_need(&in->plan, leat__run_data(run, item), item->size);
+        uint64_t need = leat__encode_need(&in->plan, leat__records_data(run, item), item->size);
         most = LEAT_MAX(most, need);
     }
     return most;
@@ -167,7 +167,7 @@ static uint64_t record_need(const ingest *in, const leat__run *run, const leat__
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     ingest *in = cookie;
-    leat__run *run = task->data;
+    leat__records *run = task->data;
     if (run->large) return 0;
     LEAT_TRY(leat__fetch_run(in->source, run, err));
     for (uint32_t i = 0; i < run->count; i++) {
@@ -180,13 +180,13 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     }
     run->pending = 0;
     if (run->decode > in->allowance.large) run->large = true;
-    task->bytes = leat__run_held(run);
+    task->bytes = leat__records_held(run);
     return 0;
 }
 
 static uint64_t need_encode(void *cookie, const leat_task *task)
 {
-    const leat__run *run = task->data;
+    const leat__records *run = task->data;
     return run->large ? 0 : run->decode + run->in.len;
 }
 
@@ -219,7 +219,7 @@ static int setup_encode(void *cookie, const leat_worker *worker, void **ctx, lea
     return rc;
 }
 
-static int encode_record(ingest *in, encoding *e, leat__run *run, leat__record *r, leat_error *err)
+static int encode_record(ingest *in, encoding *e, leat__records *run, leat__record *r, leat_error *err)
 {
     const leat__tile_tables *from = leat__pack_tables_of(&in->tables, r->origin);
     for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
@@ -235,11 +235,11 @@ static int encode_record(ingest *in, encoding *e, leat__run *run, leat__record *
 static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     ingest *in = cookie;
-    leat__run *run = task->data;
+    leat__records *run = task->data;
     if (run->large) return 0;
     for (uint32_t i = 0; i < run->count; i++)
         LEAT_TRY(encode_record(in, ctx, run, &run->record[i], err));
-    task->bytes = leat__run_held(run);
+    task->bytes = leat__records_held(run);
     return 0;
 }
 
@@ -323,9 +323,9 @@ static uint64_t chain_stamp(uint64_t chain, leat__stamp stamp)
     return leat__hash64(words, sizeof words, chain);
 }
 
-static uint64_t chain_record(uint64_t chain, const leat__run *run, const leat__record *r)
+static uint64_t chain_record(uint64_t chain, const leat__records *run, const leat__record *r)
 {
-    return chain_stamp(leat__hash64(leat__run_str(run, r->key), r->key_size, chain), r->stamp);
+    return chain_stamp(leat__hash64(leat__records_str(run, r->key), r->key_size, chain), r->stamp);
 }
 
 /* Hash of sources that are files themselves: tar shards, manifests, packs, the list of keys. */
@@ -353,22 +353,22 @@ static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error
 {
     in->source->skim = true;
     int64_t mtime_ns = 0;
-    leat__run *run = NULL;
+    leat__records *run = NULL;
     int rc = 0;
     for (uint64_t i = 0; i < records; i++) {
         bool end = false;
-        if (!run || leat__run_full(run)) {
-            leat__shelf_give(&in->shelf, run);
-            run = leat__shelf_take(&in->shelf);
+        if (!run || leat__records_full(run)) {
+            leat__records_pool_give(&in->shelf, run);
+            run = leat__records_pool_take(&in->shelf);
             if (!run) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *run, "a run of samples"));
         }
-        leat__record *r = leat__run_add(run);
+        leat__record *r = leat__records_add(run);
         LEAT_GO(rc, out, in->source->ops->next(in->source, run, r, &end, err));
         if (end) break;
         /* remote files have the stamp of the listing, if any */
-        if (!r->failed && r->path != LEAT__RUN_NOWHERE &&
-            !leat__path_remote(leat__run_str(run, r->path))) {
-            const char *path = leat__run_str(run, r->path);
+        if (!r->failed && r->path != LEAT__RECORDS_NOWHERE &&
+            !leat__path_remote(leat__records_str(run, r->path))) {
+            const char *path = leat__records_str(run, r->path);
             r->stamp = leat__path_stamp(path);
             LEAT_GO(rc, out, note_newest(newest, &mtime_ns, path, r->stamp, err));
         }
@@ -376,7 +376,7 @@ static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error
         in->consumed++;
     }
 out:
-    leat__shelf_give(&in->shelf, run);
+    leat__records_pool_give(&in->shelf, run);
     in->source->skim = false;
     return rc;
 }
@@ -463,9 +463,9 @@ static int start_flow(ingest *in, leat_error *err)
 
 /* ---- placing, on the caller's thread ---- */
 
-static int leave_out(ingest *in, const leat__run *run, const leat__record *r, leat_error *err)
+static int leave_out(ingest *in, const leat__records *run, const leat__record *r, leat_error *err)
 {
-    const char *key = leat__run_str(run, r->key);
+    const char *key = leat__records_str(run, r->key);
     LEAT_TRY(leat__report_add(&in->report, key, r->key_size, r->error, err));
     if (in->opts->skip_errors) {
         in->stats->skipped++;
@@ -479,7 +479,7 @@ static int leave_out(ingest *in, const leat__run *run, const leat__record *r, le
     return rc;
 }
 
-static void fill_values(ingest *in, const leat__run *run, const leat__record *r)
+static void fill_values(ingest *in, const leat__records *run, const leat__record *r)
 {
     for (uint32_t f = 0; f < run->fields; f++) {
         const leat__item *item = &r->items[f];
@@ -489,7 +489,7 @@ static void fill_values(ingest *in, const leat__run *run, const leat__record *r)
         v->i = item->i;
         v->f = item->f;
         if (item->absent) continue;
-        v->data = leat__run_data(run, item);
+        v->data = leat__records_data(run, item);
         v->size = item->size;
         v->image = item->image;
         memcpy(v->shape, item->shape, sizeof v->shape);
@@ -498,7 +498,7 @@ static void fill_values(ingest *in, const leat__run *run, const leat__record *r)
     }
 }
 
-static void count_images(ingest *in, const leat__run *run, const leat__record *r)
+static void count_images(ingest *in, const leat__records *run, const leat__record *r)
 {
     for (uint32_t f = 0; f < run->fields; f++) {
         const leat__item *item = &r->items[f];
@@ -513,11 +513,11 @@ static void count_images(ingest *in, const leat__run *run, const leat__record *r
 }
 
 /* Appends one sample of a record, with marks that say what is consumed with it. */
-static int place_sample(ingest *in, const leat__run *run, const leat__record *r, uint64_t consumed,
+static int place_sample(ingest *in, const leat__records *run, const leat__record *r, uint64_t consumed,
                         uint64_t chain, leat_error *err)
 {
     fill_values(in, run, r);
-    leat_pack_sample sample = {.key = leat__run_str(run, r->key), .key_size = r->key_size,
+    leat_pack_sample sample = {.key = leat__records_str(run, r->key), .key_size = r->key_size,
                                .values = in->values};
     leat_error why;
     leat__error_reset(&why);
@@ -547,7 +547,7 @@ static int place_sample(ingest *in, const leat__run *run, const leat__record *r,
 
 /* The frames of an animation, each under the record's key and its number. The record counts as consumed with
  * the last one; `chain` is that before it. */
-static int place_frames(ingest *in, leat__run *run, const leat__record *r, uint64_t chain, leat_error *err)
+static int place_frames(ingest *in, leat__records *run, const leat__record *r, uint64_t chain, leat_error *err)
 {
     leat__record one = *r;
     char number[LEAT__FRAME_SUFFIX];
@@ -561,8 +561,8 @@ static int place_frames(ingest *in, leat__run *run, const leat__record *r, uint6
         one.key = run->text.len;
         leat__frame_suffix(number, i);
         one.key_size = r->key_size + strlen(number);
-        leat__buf_append(&run->text, leat__run_str(run, r->key), r->key_size);
-        if (leat__run_text(run, number, strlen(number)) == LEAT__RUN_NOWHERE)
+        leat__buf_append(&run->text, leat__records_str(run, r->key), r->key_size);
+        if (leat__records_text(run, number, strlen(number)) == LEAT__RECORDS_NOWHERE)
             return leat__fail_nomem(err, one.key_size, "a key");
         one.bytes_in = last ? r->bytes_in : 0;
         LEAT_TRY(place_sample(in, run, &one,
@@ -573,7 +573,7 @@ static int place_frames(ingest *in, leat__run *run, const leat__record *r, uint6
     return 0;
 }
 
-static int place(ingest *in, leat__run *run, const leat__record *r, leat_error *err)
+static int place(ingest *in, leat__records *run, const leat__record *r, leat_error *err)
 {
     const uint64_t chain = in->chain;
     in->consumed++;
@@ -600,7 +600,7 @@ static int tell(const ingest *in, leat_error *err)
 
 /* Processes a record of a large run: reads it, encodes it with its own encoder (freed
  * afterwards), places it, and frees its results before the next. */
-static int place_large(ingest *in, leat__run *run, leat__record *r, leat_error *err)
+static int place_large(ingest *in, leat__records *run, leat__record *r, leat_error *err)
 {
     void *e = NULL;
     leat_error why = {0};
@@ -623,7 +623,7 @@ static int place_all(ingest *in, leat_error *err)
         leat_task *task = NULL;
         LEAT_TRY(leat_flow_next(in->flow, &task, -1, err));
         if (!task) return 0;
-        leat__run *run = task->data;
+        leat__records *run = task->data;
         int rc = 0;
         for (uint32_t i = 0; i < run->count && rc == 0; i++)
             rc = run->large ? place_large(in, run, &run->record[i], err)
@@ -682,7 +682,7 @@ static void tear_down(ingest *in)
     leat_pool_close(&in->pool);
     leat_packer_close(&in->packer);
     leat__report_close(&in->report);
-    if (in->shelf_ready) leat__shelf_reset(&in->shelf);
+    if (in->shelf_ready) leat__records_pool_reset(&in->shelf);
     leat__pack_tables_close(&in->tables);
     leat__append_classes_reset(&in->classes);
     leat__where_close(&in->where);
@@ -736,7 +736,7 @@ static int run(ingest *in, leat_error *err)
                           in->opts->sources[0]);
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
-    leat__shelf_init(&in->shelf, in->source->field_count, SHELF);
+    leat__records_pool_init(&in->shelf, in->source->field_count, SHELF);
     in->shelf_ready = true;
     in->values = LEAT_NEW_ARRAY(INGEST, leat_pack_value, in->source->field_count);
     if (!in->values) return leat__fail_nomem(err, 0, "values");

@@ -16,7 +16,7 @@ void leat__frame_suffix(char text[LEAT__FRAME_SUFFIX], uint32_t frame)
 }
 
 /* Decoders read a little past the end of an image: the last one in run->out needs padding. */
-static int pad(leat__run *run, leat_error *err)
+static int pad(leat__records *run, leat_error *err)
 {
     const size_t len = run->out.len;
     if (leat__buf_zeros(&run->out, LEAT__CODEC_PADDING) != 0)
@@ -25,25 +25,25 @@ static int pad(leat__run *run, leat_error *err)
     return 0;
 }
 
-static int look(const leat__inspector *x, void *looker, leat__run *run, const char *key, leat__item *item,
+static int look(const leat__inspector *x, void *looker, leat__records *run, const char *key, leat__item *item,
                 const leat__tile_tables *tables, leat_error *err)
 {
     item->found = run->found.len;
-    return x->look(x->cookie, looker, key, &item->image, item->absent ? NULL : leat__run_data(run, item),
+    return x->look(x->cookie, looker, key, &item->image, item->absent ? NULL : leat__records_data(run, item),
                    item->absent ? 0 : item->size, tables, &run->found, err);
 }
 
-static int frame_key(const leat__run *run, const leat__record *r, uint32_t frame, leat__buf *key,
+static int frame_key(const leat__records *run, const leat__record *r, uint32_t frame, leat__buf *key,
                      leat_error *err)
 {
     char suffix[LEAT__FRAME_SUFFIX];
     leat__frame_suffix(suffix, frame);
     leat__buf_clear(key);
-    leat__buf_append(key, leat__run_str(run, r->key), r->key_size);
+    leat__buf_append(key, leat__records_str(run, r->key), r->key_size);
     return leat__buf_puts(key, suffix) == 0 ? 0 : leat__fail_nomem(err, r->key_size, "a key");
 }
 
-static int look_at_frames(const leat__inspector *x, void *looker, leat__run *run, leat__record *r,
+static int look_at_frames(const leat__inspector *x, void *looker, leat__records *run, leat__record *r,
                           const leat__tile_tables *tables, leat__buf *key, leat_error *err)
 {
     for (uint32_t i = 0; i < r->frame_count; i++) {
@@ -57,7 +57,7 @@ static int look_at_frames(const leat__inspector *x, void *looker, leat__run *run
     return 0;
 }
 
-int leat__inspect_record(const leat__inspector *x, void *looker, leat__run *run, leat__record *r,
+int leat__inspect_record(const leat__inspector *x, void *looker, leat__records *run, leat__record *r,
                          uint32_t field, const leat__tile_tables *tables, leat_error *err)
 {
     leat__buf key;
@@ -65,7 +65,7 @@ int leat__inspect_record(const leat__inspector *x, void *looker, leat__run *run,
     if (r->failed || r->excluded) return 0;
     LEAT_TRY(pad(run, err));
     if (r->frame_count == 0)
-        return look(x, looker, run, leat__run_str(run, r->key), &r->items[field], tables, err);
+        return look(x, looker, run, leat__records_str(run, r->key), &r->items[field], tables, err);
     leat__buf_init(&key, LEAT__MEM_INGEST, 4u << 20);
     if (r->frame_field == field) {
         rc = look_at_frames(x, looker, run, r, tables, &key, err);

@@ -34,7 +34,7 @@ int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *
                            leat_ingest_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 
 /* Calls the inspector for a record that was encoded, or for each of its frames. `tables`: of the new pack. */
-int leat__inspect_record(const leat__inspector *inspector, void *looker, leat__run *run, leat__record *r,
+int leat__inspect_record(const leat__inspector *inspector, void *looker, leat__records *run, leat__record *r,
                          uint32_t field, const leat__tile_tables *tables, leat_error *err) LEAT_MUST_CHECK;
 
 /* The key of a frame: KEY#0012. */

@@ -15,7 +15,7 @@
 #define BYTES_MAX (UINT64_C(1) << 36)
 #define KEEP_BYTES (4u << 20) /* a buffer larger than this is not worth keeping */
 
-static void release_errors(leat__run *run)
+static void release_errors(leat__records *run)
 {
     for (uint32_t i = 0; i < run->count; i++) {
         leat__free(run->record[i].error);
@@ -23,7 +23,7 @@ static void release_errors(leat__run *run)
     }
 }
 
-static void run_close(leat__run *run)
+static void run_close(leat__records *run)
 {
     release_errors(run);
     leat__buf_reset(&run->text);
@@ -35,9 +35,9 @@ static void run_close(leat__run *run)
     leat__free(run);
 }
 
-static leat__run *run_open(uint32_t fields)
+static leat__records *run_open(uint32_t fields)
 {
-    leat__run *run = LEAT_NEW(INGEST, leat__run);
+    leat__records *run = LEAT_NEW(INGEST, leat__records);
     if (!run) return NULL;
     leat__buf_init(&run->text, LEAT__MEM_INGEST, TEXT_MAX);
     leat__buf_init(&run->in, LEAT__MEM_INGEST, BYTES_MAX);
@@ -45,7 +45,7 @@ static leat__run *run_open(uint32_t fields)
     leat__buf_init(&run->frames, LEAT__MEM_INGEST, BYTES_MAX);
     leat__buf_init(&run->found, LEAT__MEM_INGEST, BYTES_MAX);
     run->fields = fields;
-    run->items = LEAT_NEW_ARRAY(INGEST, leat__item, (size_t)fields * LEAT__RUN_RECORDS);
+    run->items = LEAT_NEW_ARRAY(INGEST, leat__item, (size_t)fields * LEAT__RECORDS_MOST);
     if (!run->items) {
         run_close(run);
         return NULL;
@@ -61,7 +61,7 @@ static void forget(leat__buf *b)
         leat__buf_clear(b);
 }
 
-static void run_clear(leat__run *run)
+static void run_clear(leat__records *run)
 {
     release_errors(run);
     run->count = 0;
@@ -74,7 +74,7 @@ static void run_clear(leat__run *run)
     forget(&run->found);
 }
 
-void leat__shelf_init(leat__shelf *shelf, uint32_t fields, uint32_t keep)
+void leat__records_pool_init(leat__records_pool *shelf, uint32_t fields, uint32_t keep)
 {
     memset(shelf, 0, sizeof *shelf);
     leat__mutex_init(&shelf->lock);
@@ -82,20 +82,20 @@ void leat__shelf_init(leat__shelf *shelf, uint32_t fields, uint32_t keep)
     shelf->keep = keep;
 }
 
-void leat__shelf_reset(leat__shelf *shelf)
+void leat__records_pool_reset(leat__records_pool *shelf)
 {
     while (shelf->first) {
-        leat__run *run = shelf->first;
+        leat__records *run = shelf->first;
         shelf->first = run->next;
         run_close(run);
     }
     leat__mutex_destroy(&shelf->lock);
 }
 
-leat__run *leat__shelf_take(leat__shelf *shelf)
+leat__records *leat__records_pool_take(leat__records_pool *shelf)
 {
     leat__mutex_lock(&shelf->lock);
-    leat__run *run = shelf->first;
+    leat__records *run = shelf->first;
     if (run) {
         shelf->first = run->next;
         shelf->kept--;
@@ -104,7 +104,7 @@ leat__run *leat__shelf_take(leat__shelf *shelf)
     return run ? run : run_open(shelf->fields);
 }
 
-void leat__shelf_give(leat__shelf *shelf, leat__run *run)
+void leat__records_pool_give(leat__records_pool *shelf, leat__records *run)
 {
     if (!run) return;
     run_clear(run);
@@ -119,17 +119,17 @@ void leat__shelf_give(leat__shelf *shelf, leat__run *run)
     if (!keep) run_close(run);
 }
 
-bool leat__run_full(const leat__run *run)
+bool leat__records_full(const leat__records *run)
 {
-    return run->count == LEAT__RUN_RECORDS || run->in.len + run->pending >= LEAT__RUN_BYTES;
+    return run->count == LEAT__RECORDS_MOST || run->in.len + run->pending >= LEAT__RECORDS_BYTES;
 }
 
-leat__record *leat__run_add(leat__run *run)
+leat__record *leat__records_add(leat__records *run)
 {
-    if (run->count == LEAT__RUN_RECORDS) return NULL;
+    if (run->count == LEAT__RECORDS_MOST) return NULL;
     leat__record *r = &run->record[run->count];
     memset(r, 0, sizeof *r);
-    r->path = LEAT__RUN_NOWHERE;
+    r->path = LEAT__RECORDS_NOWHERE;
     r->items = run->items + (size_t)run->count * run->fields;
     memset(r->items, 0, run->fields * sizeof *r->items);
     for (uint32_t f = 0; f < run->fields; f++) r->items[f].absent = true;
@@ -137,29 +137,29 @@ leat__record *leat__run_add(leat__run *run)
     return r;
 }
 
-void leat__run_drop_last(leat__run *run)
+void leat__records_drop_last(leat__records *run)
 {
     run->count--;
     leat__free(run->record[run->count].error);
     run->record[run->count].error = NULL;
 }
 
-size_t leat__run_text(leat__run *run, const char *text, size_t len)
+size_t leat__records_text(leat__records *run, const char *text, size_t len)
 {
     size_t at = run->text.len;
     leat__buf_append(&run->text, text, len);
     leat__buf_putc(&run->text, 0);
-    return leat__buf_status(&run->text) == 0 ? at : LEAT__RUN_NOWHERE;
+    return leat__buf_status(&run->text) == 0 ? at : LEAT__RECORDS_NOWHERE;
 }
 
-int leat__run_key(leat__run *run, leat__record *r, const char *key, size_t len, leat_error *err)
+int leat__records_key(leat__records *run, leat__record *r, const char *key, size_t len, leat_error *err)
 {
-    r->key = leat__run_text(run, key, len);
+    r->key = leat__records_text(run, key, len);
     r->key_size = len;
-    return r->key == LEAT__RUN_NOWHERE ? leat__fail_nomem(err, len, "a key") : 0;
+    return r->key == LEAT__RECORDS_NOWHERE ? leat__fail_nomem(err, len, "a key") : 0;
 }
 
-uint8_t *leat__run_bytes(leat__run *run, leat__item *item, const void *data, size_t len)
+uint8_t *leat__records_bytes(leat__records *run, leat__item *item, const void *data, size_t len)
 {
     size_t pad = (ALIGN - run->in.len % ALIGN) % ALIGN, total;
     if (!leat__add_size(len, pad + PADDING, &total)) return NULL;
@@ -176,7 +176,7 @@ uint8_t *leat__run_bytes(leat__run *run, leat__item *item, const void *data, siz
     return base;
 }
 
-void leat__run_fail(leat__record *r, const leat_error *err)
+void leat__records_fail(leat__record *r, const leat_error *err)
 {
     if (r->failed) return;
     r->failed = true;
@@ -191,9 +191,9 @@ static uint64_t held(const leat__buf *b)
     return LEAT_MAX(b->len, LEAT_MIN(b->cap, KEEP_BYTES));
 }
 
-uint64_t leat__run_held(const leat__run *run)
+uint64_t leat__records_held(const leat__records *run)
 {
     return sizeof *run + held(&run->text) + held(&run->in) + held(&run->out) + held(&run->frames) +
            held(&run->found) +
-           (uint64_t)run->fields * LEAT__RUN_RECORDS * sizeof(leat__item);
+           (uint64_t)run->fields * LEAT__RECORDS_MOST * sizeof(leat__item);
 }

@@ -14,9 +14,9 @@
 #include "base/thread.h"
 #include "io/dir.h"
 
-#define LEAT__RUN_RECORDS 16         /* maximum */
-#define LEAT__RUN_BYTES (512u << 10) /* a run is full when its inputs reach this */
-#define LEAT__RUN_NOWHERE SIZE_MAX
+#define LEAT__RECORDS_MOST 16         /* maximum */
+#define LEAT__RECORDS_BYTES (512u << 10) /* a run is full when its inputs reach this */
+#define LEAT__RECORDS_NOWHERE SIZE_MAX
 
 /* The value of one field. */
 typedef struct leat__item {
@@ -34,7 +34,7 @@ typedef struct leat__item {
 
 typedef struct leat__record {
     size_t key, key_size; /* in run->text */
-    size_t path;          /* in run->text: a file still to be read, or LEAT__RUN_NOWHERE */
+    size_t path;          /* in run->text: a file still to be read, or LEAT__RECORDS_NOWHERE */
     uint64_t sample;      /* in a pack still to be read */
     uint32_t origin;      /* which of several packs */
     uint32_t path_field;  /* the field for the file's bytes */
@@ -52,9 +52,9 @@ typedef struct leat__record {
     leat_error *error;    /* the reason; NULL when out of memory */
 } leat__record;
 
-typedef struct leat__run {
+typedef struct leat__records {
     uint32_t fields, count;
-    leat__record record[LEAT__RUN_RECORDS];
+    leat__record record[LEAT__RECORDS_MOST];
     leat__item *items; /* of all records */
     leat__buf text, in, out;
     leat__buf frames; /* leat__item of frames */
@@ -62,46 +62,46 @@ typedef struct leat__run {
     uint64_t pending;  /* bytes still to be read */
     uint64_t decode;   /* memory needed to decode and encode its images */
     bool large;        /* an image is too large for the flow: see allowance.h */
-    struct leat__run *next;
-} leat__run;
+    struct leat__records *next;
+} leat__records;
 
-typedef struct leat__shelf {
+typedef struct leat__records_pool {
     leat__mutex lock;
-    leat__run *first;
+    leat__records *first;
     uint32_t fields, kept, keep; /* number of fields; runs kept; maximum kept */
-} leat__shelf;
+} leat__records_pool;
 
-void leat__shelf_init(leat__shelf *shelf, uint32_t fields, uint32_t keep);
-void leat__shelf_reset(leat__shelf *shelf);
-leat__run *leat__shelf_take(leat__shelf *shelf); /* empty; NULL when out of memory */
-void leat__shelf_give(leat__shelf *shelf, leat__run *run);
+void leat__records_pool_init(leat__records_pool *shelf, uint32_t fields, uint32_t keep);
+void leat__records_pool_reset(leat__records_pool *shelf);
+leat__records *leat__records_pool_take(leat__records_pool *shelf); /* empty; NULL when out of memory */
+void leat__records_pool_give(leat__records_pool *shelf, leat__records *run);
 
 /* A new record with every value absent; NULL when the run is full. */
-leat__record *leat__run_add(leat__run *run);
-bool leat__run_full(const leat__run *run);
-void leat__run_drop_last(leat__run *run);
+leat__record *leat__records_add(leat__records *run);
+bool leat__records_full(const leat__records *run);
+void leat__records_drop_last(leat__records *run);
 
-/* Stores text with a NUL; returns its offset, or LEAT__RUN_NOWHERE when out of memory. */
-size_t leat__run_text(leat__run *run, const char *text, size_t len);
-int leat__run_key(leat__run *run, leat__record *r, const char *key, size_t len,
-                  leat_error *err) LEAT_MUST_CHECK;
+/* Stores text with a NUL; returns its offset, or LEAT__RECORDS_NOWHERE when out of memory. */
+size_t leat__records_text(leat__records *run, const char *text, size_t len);
+int leat__records_key(leat__records *run, leat__record *r, const char *key, size_t len,
+                      leat_error *err) LEAT_MUST_CHECK;
 /* Space for `len` payload bytes, followed by readable padding; copies `data` if given. NULL when
  * out of memory. The pointer is valid until the next call. */
-uint8_t *leat__run_bytes(leat__run *run, leat__item *item, const void *data, size_t len);
+uint8_t *leat__records_bytes(leat__records *run, leat__item *item, const void *data, size_t len);
 
-static inline const char *leat__run_str(const leat__run *run, size_t at)
+static inline const char *leat__records_str(const leat__records *run, size_t at)
 {
     return run->text.data + at;
 }
-static inline const uint8_t *leat__run_data(const leat__run *run, const leat__item *item)
+static inline const uint8_t *leat__records_data(const leat__records *run, const leat__item *item)
 {
     const leat__buf *b = item->coded ? &run->out : &run->in;
     return (const uint8_t *)b->data + item->at;
 }
 
 /* Marks the record as failed with a copy of *err. The first reason is kept. */
-void leat__run_fail(leat__record *r, const leat_error *err);
+void leat__records_fail(leat__record *r, const leat_error *err);
 
-uint64_t leat__run_held(const leat__run *run); /* bytes of memory it keeps */
+uint64_t leat__records_held(const leat__records *run); /* bytes of memory it keeps */
 
 #endif

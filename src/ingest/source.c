@@ -114,9 +114,9 @@ int64_t leat__source_class_find(const leat__source *s, const char *name)
     return found ? found - s->classes : -1;
 }
 
-int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r, leat_error *err)
+int leat__source_load_file(leat__source *s, leat__records *run, leat__record *r, leat_error *err)
 {
-    const char *path = leat__run_str(run, r->path);
+    const char *path = leat__records_str(run, r->path);
     leat__item *item = &r->items[r->path_field];
     leat__file *file = NULL;
     uint64_t size;
@@ -132,7 +132,7 @@ int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r, lea
         LEAT_GO(rc, out,
                 leat__fail(err, LEAT_ELIMIT, "%s: %llu bytes are over the limit of %llu", path,
                            (unsigned long long)size, (unsigned long long)s->max_sample));
-    uint8_t *to = leat__run_bytes(run, item, NULL, (size_t)size);
+    uint8_t *to = leat__records_bytes(run, item, NULL, (size_t)size);
     if (!to) LEAT_GO(rc, out, leat__fail_nomem(err, size, "a file"));
     LEAT_GO(rc, out, leat__file_pread(file, to, (size_t)size, 0, err));
     r->bytes_in += size;

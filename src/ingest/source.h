@@ -17,11 +17,11 @@ typedef struct leat__source leat__source;
 typedef struct leat__source_ops {
     const char *kind; /* "folder", "tar", "manifest", "pack" */
     /* Fills a new record: key, small values, location of its bytes. *end: there are no more. A
-     * record that cannot be packed is marked as failed (leat__run_fail), so that it is counted;
+     * record that cannot be packed is marked as failed (leat__records_fail), so that it is counted;
      * an error ends the whole run. With source->skim, bytes need not be read. */
-    int (*next)(leat__source *s, leat__run *run, leat__record *r, bool *end, leat_error *err);
+    int (*next)(leat__source *s, leat__records *run, leat__record *r, bool *end, leat_error *err);
     /* Reads the missing bytes; NULL when `next` has read everything. */
-    int (*load)(leat__source *s, leat__run *run, leat__record *r, leat_error *err);
+    int (*load)(leat__source *s, leat__records *run, leat__record *r, leat_error *err);
     void (*close)(leat__source *s);
 } leat__source_ops;
 
@@ -85,7 +85,7 @@ int64_t leat__source_class(leat__source *s, const char *name, leat_error *err) L
 void leat__source_classes_sort(leat__source *s);
 int64_t leat__source_class_find(const leat__source *s, const char *name); /* sorted; -1 */
 /* Reads the file at r->path into field r->path_field. */
-int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r,
+int leat__source_load_file(leat__source *s, leat__records *run, leat__record *r,
                            leat_error *err) LEAT_MUST_CHECK;
 
 /* The length of a path without the query of a signed URL, which is secret. */

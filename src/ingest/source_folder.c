@@ -197,12 +197,12 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
     return 0;
 }
 
-static int fill(folder_source *s, leat__run *run, leat__record *r, const char *key, size_t len,
+static int fill(folder_source *s, leat__records *run, leat__record *r, const char *key, size_t len,
                 int64_t label, leat_error *err)
 {
-    LEAT_TRY(leat__run_key(run, r, key, len, err));
-    r->path = leat__run_text(run, s->path.data, s->path.len);
-    if (r->path == LEAT__RUN_NOWHERE) return no_memory(err);
+    LEAT_TRY(leat__records_key(run, r, key, len, err));
+    r->path = leat__records_text(run, s->path.data, s->path.len);
+    if (r->path == LEAT__RECORDS_NOWHERE) return no_memory(err);
     r->path_field = (uint32_t)s->base.image_field;
     if (s->base.label_field >= 0) {
         r->items[s->base.label_field].absent = false;
@@ -218,7 +218,7 @@ static leat__stamp stamp_of(uint64_t size, uint64_t tag)
     return (leat__stamp){.bytes = size, .mtime_ns = (int64_t)tag};
 }
 
-static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool *end,
+static int next_shuffled(folder_source *s, leat__records *run, leat__record *r, bool *end,
                          leat_error *err)
 {
     if (s->given == s->names.count) {
@@ -246,7 +246,7 @@ static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool
     return fill(s, run, r, key, s->key.len, label, err);
 }
 
-static int folder_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+static int folder_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
                        leat_error *err)
 {
     folder_source *s = (folder_source *)base;
@@ -263,14 +263,14 @@ static int folder_next(leat__source *base, leat__run *run, leat__record *r, bool
         r->size_hint = e->size;
         if (s->ahead) r->stamp = stamp_of(e->size, e->tag);
     } else if (e->kind == LEAT__ENTRY_FOLDER) {
-        leat__run_fail(r, &s->why);
+        leat__records_fail(r, &s->why);
     } else {
         leat_error why = {0};
         leat__fail(&why, e->kind == LEAT__ENTRY_BROKEN ? LEAT_ENOENT : LEAT_EFORMAT,
                    e->kind == LEAT__ENTRY_BROKEN ? "%s: a link to nothing, or not readable"
                                                  : "%s: not a regular file",
                    leat__buf_str(&s->path));
-        leat__run_fail(r, &why);
+        leat__records_fail(r, &why);
     }
     return 0;
 }

@@ -359,11 +359,11 @@ static int set_label(manifest_source *s, leat__item *item, const char *text, lea
                                             : row_error(s, "label is not a whole number", err);
 }
 
-static int set_text(manifest_source *s, leat__run *run, leat__item *item, const char *text,
+static int set_text(manifest_source *s, leat__records *run, leat__item *item, const char *text,
                     size_t len, leat_error *err)
 {
     if (!leat__utf8_valid(text, len, NULL)) return row_error(s, "text that is not UTF-8", err);
-    return leat__run_bytes(run, item, text, len) ? 0 : no_memory(err);
+    return leat__records_bytes(run, item, text, len) ? 0 : no_memory(err);
 }
 
 /* True when a float represents the number exactly: for whole numbers in a column with fractions
@@ -386,7 +386,7 @@ static int set_float(manifest_source *s, leat__item *item, const char *text, lea
     return 0;
 }
 
-static int set_cell(manifest_source *s, leat__run *run, leat__record *r, uint32_t i,
+static int set_cell(manifest_source *s, leat__records *run, leat__record *r, uint32_t i,
                     const char *text, leat_error *err)
 {
     int field = s->columns[i].field;
@@ -408,18 +408,18 @@ static int append_text(const char *text, size_t len, void *buf)
     return leat__buf_append(buf, text, len) == 0 ? 0 : -1;
 }
 
-static int set_value(leat__run *run, leat__item *item, const json_t *value, leat_error *err)
+static int set_value(leat__records *run, leat__item *item, const json_t *value, leat_error *err)
 {
     leat__buf text;
     leat__buf_init(&text, LEAT__MEM_INGEST, LEAT__CSV_ROW_MAX * 2);
     bool fits = json_dump_callback(value, append_text, &text,
                                    JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) == 0 &&
-                leat__run_bytes(run, item, text.data, text.len) != NULL;
+                leat__records_bytes(run, item, text.data, text.len) != NULL;
     leat__buf_reset(&text);
     return fits ? 0 : no_memory(err);
 }
 
-static int set_json(manifest_source *s, leat__run *run, leat__record *r, uint32_t i,
+static int set_json(manifest_source *s, leat__records *run, leat__record *r, uint32_t i,
                     const json_t *value, leat_error *err)
 {
     int field = s->columns[i].field;
@@ -452,26 +452,26 @@ static int set_json(manifest_source *s, leat__run *run, leat__record *r, uint32_
     }
 }
 
-static int set_path(manifest_source *s, leat__run *run, leat__record *r, const char *path,
+static int set_path(manifest_source *s, leat__records *run, leat__record *r, const char *path,
                     leat_error *err)
 {
     const char *key = path ? path : "";
     while (key[0] == '.' && key[1] == '/') key += 2;
     if (key[0] == 0) return row_error(s, "no path", err);
-    LEAT_TRY(leat__run_key(run, r, key, leat__source_name_len(key), err));
+    LEAT_TRY(leat__records_key(run, r, key, leat__source_name_len(key), err));
     leat__buf full;
     leat__buf_init(&full, LEAT__MEM_INGEST, 1u << 20);
     if (path[0] != '/' && !leat__path_remote(path)) leat__buf_append(&full, s->folder.data, s->folder.len);
     leat__buf_puts(&full, path);
     int rc = leat__buf_status(&full);
-    r->path = rc == 0 ? leat__run_text(run, full.data, full.len) : LEAT__RUN_NOWHERE;
+    r->path = rc == 0 ? leat__records_text(run, full.data, full.len) : LEAT__RECORDS_NOWHERE;
     leat__buf_reset(&full);
     r->path_field = (uint32_t)s->base.image_field;
     r->size_hint = 128u << 10; /* unknown before it is opened */
-    return r->path == LEAT__RUN_NOWHERE ? no_memory(err) : 0;
+    return r->path == LEAT__RECORDS_NOWHERE ? no_memory(err) : 0;
 }
 
-static int fill_from_object(manifest_source *s, leat__run *run, leat__record *r,
+static int fill_from_object(manifest_source *s, leat__records *run, leat__record *r,
                             const json_t *object, leat_error *err)
 {
     const char *path =
@@ -483,7 +483,7 @@ static int fill_from_object(manifest_source *s, leat__run *run, leat__record *r,
     return 0;
 }
 
-static int fill(manifest_source *s, leat__run *run, leat__record *r, leat_error *err)
+static int fill(manifest_source *s, leat__records *run, leat__record *r, leat_error *err)
 {
     r->place = s->csv.line;
     if (s->json) {
@@ -521,7 +521,7 @@ static int recall_row(manifest_source *s, bool *end, leat_error *err)
     return 0;
 }
 
-static int manifest_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+static int manifest_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
                          leat_error *err)
 {
     manifest_source *s = (manifest_source *)base;
@@ -530,7 +530,7 @@ static int manifest_next(leat__source *base, leat__run *run, leat__record *r, bo
     if (rc == 0 && *end) return 0;
     if (rc == 0) rc = fill(s, run, r, &why);
     if (rc == LEAT_EDATA) {
-        leat__run_fail(r, &why);
+        leat__records_fail(r, &why);
         if (r->key_size > 0) return 0;
         char line[32];
         leat__buf key;
@@ -538,7 +538,7 @@ static int manifest_next(leat__source *base, leat__run *run, leat__record *r, bo
         leat__buf_init(&key, LEAT__MEM_INGEST, 1u << 20);
         leat__buf_puts(&key, s->shown);
         leat__buf_puts(&key, line);
-        rc = leat__run_key(run, r, leat__buf_str(&key), key.len, err);
+        rc = leat__records_key(run, r, leat__buf_str(&key), key.len, err);
         leat__buf_reset(&key);
         return rc;
     }

@@ -146,7 +146,7 @@ static void locate(const pack_source *s, uint64_t at, uint32_t *which, uint64_t 
     *sample = at - s->origins[*which].first;
 }
 
-static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+static int pack_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
                      leat_error *err)
 {
     pack_source *s = (pack_source *)base;
@@ -160,8 +160,8 @@ static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *
             leat_error why = {0};
             leat__fail(&why, LEAT_ENOENT, "no sample with the key \"%s\"",
                        leat__buf_str(&s->lines.row));
-            leat__run_fail(r, &why);
-            return leat__run_key(run, r, s->lines.row.data, s->lines.row.len, err);
+            leat__records_fail(r, &why);
+            return leat__records_key(run, r, s->lines.row.data, s->lines.row.len, err);
         }
         if (rc != 0) return rc;
     } else {
@@ -184,23 +184,23 @@ static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *
     r->sample = sample;
     r->size_hint = row.size;
     r->place = sample;
-    return leat__run_key(run, r, s->key.data, s->key.len, err);
+    return leat__records_key(run, r, s->key.data, s->key.len, err);
 }
 
 /* In the pack a ragged array is its shape followed by its elements. */
-static int split_ragged(const leat_field *f, leat__run *run, leat__item *item, leat_error *err)
+static int split_ragged(const leat_field *f, leat__records *run, leat__item *item, leat_error *err)
 {
     uint32_t front = leat__field_shape_bytes(f);
     if (item->size < front || f->ndim > LEAT_NDIM_MAX)
         return leat__fail(err, LEAT_EDATA, "field %s: array without its shape", f->name);
-    memcpy(item->shape, leat__run_data(run, item), f->ndim * sizeof(uint64_t));
+    memcpy(item->shape, leat__records_data(run, item), f->ndim * sizeof(uint64_t));
     item->at += front;
     item->size -= front;
     return 0;
 }
 
 /* Entry points of an image: the encoder keeps them if it does not parse the file. */
-static int copy_entries(leat__run *run, leat__item *item, const leat_pack_cell *cell,
+static int copy_entries(leat__records *run, leat__item *item, const leat_pack_cell *cell,
                         size_t base_at, uint64_t size, leat_error *err)
 {
     const uint8_t *sample = (const uint8_t *)run->in.data + base_at;
@@ -221,7 +221,7 @@ static void set_number(const pack_source *s, const origin *o, uint32_t field, co
         item->i = o->relabel[item->i];
 }
 
-static int set_item(const pack_source *s, const origin *o, leat__run *run, leat__item *item,
+static int set_item(const pack_source *s, const origin *o, leat__records *run, leat__item *item,
                     uint32_t field, const leat_pack_cell *cell, size_t base_at, uint64_t size,
                     leat_error *err)
 {
@@ -238,7 +238,7 @@ static int set_item(const pack_source *s, const origin *o, leat__run *run, leat_
     return f->type == LEAT_FIELD_IMAGE ? copy_entries(run, item, cell, base_at, size, err) : 0;
 }
 
-static int pack_load(leat__source *base, leat__run *run, leat__record *r, leat_error *err)
+static int pack_load(leat__source *base, leat__records *run, leat__record *r, leat_error *err)
 {
     pack_source *s = (pack_source *)base;
     origin *o = &s->origins[r->origin];
@@ -248,7 +248,7 @@ static int pack_load(leat__source *base, leat__run *run, leat__record *r, leat_e
     if (row.size > base->max_sample)
         return leat__fail(err, LEAT_ELIMIT, "%llu bytes are over the limit of %llu",
                           (unsigned long long)row.size, (unsigned long long)base->max_sample);
-    uint8_t *to = leat__run_bytes(run, &whole, NULL, (size_t)row.size);
+    uint8_t *to = leat__records_bytes(run, &whole, NULL, (size_t)row.size);
     if (!to) return leat__fail_nomem(err, row.size, "a sample");
     LEAT_TRY(leat_pack_read(o->pack, r->sample, to, (size_t)row.size + LEAT_PACK_PADDING, err));
     r->bytes_in += row.size;

@@ -28,7 +28,7 @@ bool leat__reader_registered(void)
     return atomic_load(&opener) != NULL;
 }
 
-static int put_value(leat__source *s, leat__run *run, leat__record *r, uint32_t f, const leat_pack_value *v,
+static int put_value(leat__source *s, leat__records *run, leat__record *r, uint32_t f, const leat_pack_value *v,
                      leat_error *err)
 {
     leat__item *item = &r->items[f];
@@ -39,37 +39,37 @@ static int put_value(leat__source *s, leat__run *run, leat__record *r, uint32_t 
     item->f = v->f;
     if (type == LEAT_FIELD_INT || type == LEAT_FIELD_FLOAT || s->skim) return 0;
     memcpy(item->shape, v->shape, sizeof item->shape);
-    if (leat__run_bytes(run, item, v->data, v->size) == NULL)
+    if (leat__records_bytes(run, item, v->data, v->size) == NULL)
         return leat__fail_nomem(err, v->size, "a value");
     r->bytes_in += v->size;
     return 0;
 }
 
-static int reader_next(leat__source *base, leat__run *run, leat__record *r, bool *end, leat_error *err)
+static int reader_next(leat__source *base, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     reader_source *s = (reader_source *)base;
     leat__row row = {0};
     LEAT_TRY(s->reader.next(s->reader.cookie, &row, end, err));
     if (*end) return 0;
-    LEAT_TRY(leat__run_key(run, r, row.key, row.key_size, err));
+    LEAT_TRY(leat__records_key(run, r, row.key, row.key_size, err));
     if (row.wrong != NULL) {
         leat_error why = {0};
         leat__fail(&why, LEAT_EDATA, "%s", row.wrong);
-        leat__run_fail(r, &why);
+        leat__records_fail(r, &why);
         return 0;
     }
     for (uint32_t f = 0; f < base->field_count; f++)
         LEAT_TRY(put_value(base, run, r, f, &row.values[f], err));
     if (row.path == NULL) return 0;
-    r->path = leat__run_text(run, row.path, strlen(row.path));
+    r->path = leat__records_text(run, row.path, strlen(row.path));
     r->path_field = (uint32_t)base->image_field;
     r->size_hint = 128u << 10;
-    return r->path == LEAT__RUN_NOWHERE ? leat__fail_nomem(err, strlen(row.path), "a path") : 0;
+    return r->path == LEAT__RECORDS_NOWHERE ? leat__fail_nomem(err, strlen(row.path), "a path") : 0;
 }
 
-static int reader_load(leat__source *base, leat__run *run, leat__record *r, leat_error *err)
+static int reader_load(leat__source *base, leat__records *run, leat__record *r, leat_error *err)
 {
-    return r->path == LEAT__RUN_NOWHERE ? 0 : leat__source_load_file(base, run, r, err);
+    return r->path == LEAT__RECORDS_NOWHERE ? 0 : leat__source_load_file(base, run, r, err);
 }
 
 static void reader_close(leat__source *base)

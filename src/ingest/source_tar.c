@@ -119,15 +119,15 @@ static int fail_member(const tar_source *s, leat__record *r, int code, const cha
     leat__fail(&why, code, "%s: member %s: %s", leat__stream_name(s->stream), s->member.name,
                what);
     leat__error_at(&why, NULL, -1, (int64_t)s->member.offset);
-    leat__run_fail(r, &why);
+    leat__records_fail(r, &why);
     return 0;
 }
 
-static int parse_label(const tar_source *s, leat__run *run, leat__record *r, leat__item *item)
+static int parse_label(const tar_source *s, leat__records *run, leat__record *r, leat__item *item)
 {
     char text[32];
     size_t n = 0;
-    const char *p = (const char *)leat__run_data(run, item);
+    const char *p = (const char *)leat__records_data(run, item);
     for (size_t i = 0; i < item->size; i++) {
         bool blank = p[i] == ' ' || p[i] == '\n' || p[i] == '\r' || p[i] == '\t';
         if (blank) continue;
@@ -143,7 +143,7 @@ static int parse_label(const tar_source *s, leat__run *run, leat__record *r, lea
 
 /* Turns the current member into a value of the record. Errors of the archive are returned; those
  * of the member fail the record. */
-static int take_member(tar_source *s, leat__run *run, leat__record *r, leat_error *err)
+static int take_member(tar_source *s, leat__records *run, leat__record *r, leat_error *err)
 {
     const leat__tar_member *m = &s->member;
     char ext[256];
@@ -164,12 +164,12 @@ static int take_member(tar_source *s, leat__run *run, leat__record *r, leat_erro
     if (m->size > s->base.max_sample)
         return fail_member(s, r, LEAT_ELIMIT, "more bytes than the limit allows");
     if (field == s->base.image_field)
-        LEAT_TRY(leat__run_key(run, r, m->name, m->name_len, err));
+        LEAT_TRY(leat__records_key(run, r, m->name, m->name_len, err));
     if (s->base.skim) {
         item->absent = false;
         return 0;
     }
-    uint8_t *to = leat__run_bytes(run, item, NULL, (size_t)m->size);
+    uint8_t *to = leat__records_bytes(run, item, NULL, (size_t)m->size);
     if (!to) return leat__fail_nomem(err, m->size, "a tar member");
     LEAT_TRY(leat__tar_read(&s->tar, to, (size_t)m->size, err));
     r->bytes_in += m->size;
@@ -208,12 +208,12 @@ static void fill_missing(tar_source *s, leat__record *r)
         leat_error why = {0};
         leat__fail(&why, LEAT_EDATA, "sample %s has no \"%s\" (a default says what it has then)",
                    leat__buf_str(&s->stem), s->base.fields[f].name);
-        leat__run_fail(r, &why);
+        leat__records_fail(r, &why);
     }
     if (missing && !r->failed) s->base.missing++;
 }
 
-static int read_group(tar_source *s, leat__run *run, leat__record *r, bool *end, leat_error *err)
+static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     LEAT_TRY(advance(s, end, err));
     if (*end) return 0;
@@ -226,12 +226,12 @@ static int read_group(tar_source *s, leat__run *run, leat__record *r, bool *end,
         LEAT_TRY(advance(s, &over, err));
     }
     if (r->key_size == 0)
-        LEAT_TRY(leat__run_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
+        LEAT_TRY(leat__records_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
     fill_missing(s, r);
     return 0;
 }
 
-static int tar_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+static int tar_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
                     leat_error *err)
 {
     tar_source *s = (tar_source *)base;
@@ -240,10 +240,10 @@ static int tar_next(leat__source *base, leat__run *run, leat__record *r, bool *e
     if (rc == LEAT_EDATA || rc == LEAT_EFORMAT) {
         /* the rest of the shard cannot be read: one skipped item, named after the shard */
         const char *path = s->paths[s->path_at - 1];
-        leat__run_fail(r, &why);
+        leat__records_fail(r, &why);
         r->key_size = 0;
         close_shard(s);
-        return leat__run_key(run, r, path, leat__source_name_len(path), err);
+        return leat__records_key(run, r, path, leat__source_name_len(path), err);
     }
     if (rc != 0 && err) *err = why;
     return rc;

@@ -53,7 +53,7 @@ typedef struct tf_source {
     column *columns;
     uint32_t column_count, learned;
     /* while a record is filled */
-    leat__run *run;
+    leat__records *run;
     leat__record *to;
 } tf_source;
 
@@ -270,7 +270,7 @@ static int no_memory(leat_error *err)
 static int put_numbers(tf_source *s, const leat__tf_feature *f, leat__item *item, leat_error *err)
 {
     size_t size = f->kind == LEAT__TF_INTS ? 8 : 4;
-    uint8_t *to = leat__run_bytes(s->run, item, NULL, f->count * size);
+    uint8_t *to = leat__records_bytes(s->run, item, NULL, f->count * size);
     if (!to) return no_memory(err);
     void *values = leat__alloc(LEAT__MEM_INGEST, f->count * size + 1); /* aligned */
     if (!values) return no_memory(err);
@@ -297,7 +297,7 @@ static int put_texts(tf_source *s, const leat__tf_feature *f, leat__item *item, 
         else leat__json_strn(&j, data, len);
     }
     leat__json_end(&j);
-    if (rc == 0 && (leat__buf_status(&text) != 0 || !leat__run_bytes(s->run, item, text.data, text.len)))
+    if (rc == 0 && (leat__buf_status(&text) != 0 || !leat__records_bytes(s->run, item, text.data, text.len)))
         rc = no_memory(err);
     leat__buf_reset(&text);
     return rc;
@@ -325,7 +325,7 @@ static int put_feature(void *cookie, const leat__tf_feature *f, leat_error *err)
     const uint8_t *data = leat__tf_bytes(f, 0, &len);
     if (type == LEAT_FIELD_TEXT && !leat__utf8_valid((const char *)data, len, NULL))
         return bad(s, "bytes where the first records have UTF-8 text", err);
-    return leat__run_bytes(s->run, item, data, len) ? 0 : no_memory(err);
+    return leat__records_bytes(s->run, item, data, len) ? 0 : no_memory(err);
 }
 
 /* Numbers missing in the record: a float becomes NaN, an int is an error. */
@@ -342,14 +342,14 @@ static int fill_missing(tf_source *s, leat__record *r, leat_error *err)
     return 0;
 }
 
-static int set_key(leat__run *run, leat__record *r, uint64_t number, leat_error *err)
+static int set_key(leat__records *run, leat__record *r, uint64_t number, leat_error *err)
 {
     char key[24];
     int len = snprintf(key, sizeof key, "%08llu", (unsigned long long)number);
-    return leat__run_key(run, r, key, (size_t)len, err);
+    return leat__records_key(run, r, key, (size_t)len, err);
 }
 
-static int tf_next(leat__source *base, leat__run *run, leat__record *r, bool *end, leat_error *err)
+static int tf_next(leat__source *base, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     tf_source *s = (tf_source *)base;
     leat_error why = {0};
@@ -358,9 +358,9 @@ static int tf_next(leat__source *base, leat__run *run, leat__record *r, bool *en
     if (rc == LEAT_EDATA) { /* the rest of the file cannot be read: one skipped item, with its
                              * name */
         const char *path = s->paths[s->path_at - 1];
-        leat__run_fail(r, &why);
+        leat__records_fail(r, &why);
         leat__stream_close(&s->stream);
-        return leat__run_key(run, r, path, leat__source_name_len(path), err);
+        return leat__records_key(run, r, path, leat__source_name_len(path), err);
     }
     if (rc != 0 && err) *err = why;
     if (rc != 0 || *end) return rc;
@@ -377,7 +377,7 @@ static int tf_next(leat__source *base, leat__run *run, leat__record *r, bool *en
         if (err) *err = why;
         return rc;
     }
-    if (rc != 0) leat__run_fail(r, &why);
+    if (rc != 0) leat__records_fail(r, &why);
     return 0;
 }
 

@@ -28,7 +28,7 @@
 
 typedef struct training {
     leat__source *source;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     leat__tile_trainer *trainer;
     const leat__encode_plan *pack_plan;
     leat__encode_plan plan; /* when images are re-encoded first */
@@ -43,7 +43,7 @@ typedef struct training {
 
 /* One image in flight. */
 typedef struct lesson {
-    leat__run *run;
+    leat__records *run;
     leat__record *record;
     leat__tile_trainer *counts; /* NULL: nothing to learn */
     uint64_t decode;            /* memory needed to read its coefficients */
@@ -60,7 +60,7 @@ static void release_lesson(void *cookie, void *data)
 {
     training *t = cookie;
     lesson *l = data;
-    leat__shelf_give(&t->shelf, l->run);
+    leat__records_pool_give(&t->shelf, l->run);
     leat__tile_trainer_close(&l->counts);
     leat__free(l);
 }
@@ -70,10 +70,10 @@ static void release_lesson(void *cookie, void *data)
 /* Reads the next record of the source; *wanted: use this one. */
 static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
 {
-    leat__shelf_give(&t->shelf, l->run);
-    l->run = leat__shelf_take(&t->shelf);
+    leat__records_pool_give(&t->shelf, l->run);
+    l->run = leat__records_pool_take(&t->shelf);
     if (!l->run) return leat__fail_nomem(err, sizeof *l->run, "training");
-    l->record = leat__run_add(l->run);
+    l->record = leat__records_add(l->run);
     *wanted = t->seen++ % t->step == 0;
     t->source->skim = !*wanted;
     LEAT_TRY(t->source->ops->next(t->source, l->run, l->record, &t->end, err));
@@ -97,7 +97,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     task->data = l;
     task->release = release_lesson;
     task->release_cookie = t;
-    task->bytes = leat__run_held(l->run);
+    task->bytes = leat__records_held(l->run);
     return 0;
 }
 
@@ -119,8 +119,8 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
         return LEAT_FLOW_DROP;
     if (item->absent || item->size == 0) return LEAT_FLOW_DROP;
     l->decode =
-        leat__encode_need(t->pack_plan, leat__run_data(l->run, item), item->size);
-    task->bytes = leat__run_held(l->run);
+        leat__encode_need(t->pack_plan, leat__records_data(l->run, item), item->size);
+    task->bytes = leat__records_held(l->run);
     return 0;
 }
 
@@ -190,7 +190,7 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
     training *t = cookie;
     pupil *p = ctx;
     lesson *l = task->data;
-    leat__run *run = l->run;
+    leat__records *run = l->run;
     leat__item *item = &l->record->items[t->source->image_field];
     const leat__tile_tables *from =
         l->record->origin < t->from_count ? t->from[l->record->origin] : NULL;
@@ -203,7 +203,7 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
             return leat__fail_nomem(err, LEAT__CODEC_PADDING, "training");
         run->out.len = len;
     }
-    const uint8_t *data = leat__run_data(run, item);
+    const uint8_t *data = leat__records_data(run, item);
     size_t size = item->size;
     LEAT_TRY(restore(p, from, &data, &size, err));
     LEAT_TRY(learn_from(t, p, l, data, size, err));
@@ -211,7 +211,7 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
         leat__jpeg_coef_reader_close(&p->reader);
         LEAT_TRY(leat__jpeg_coef_reader_open(&p->reader, err));
     }
-    task->bytes = leat__run_held(run) + (l->counts ? COUNTS_BYTES : 0);
+    task->bytes = leat__records_held(run) + (l->counts ? COUNTS_BYTES : 0);
     return 0;
 }
 
@@ -299,7 +299,7 @@ int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *pl
     int rc;
     bool shelf = false;
     LEAT_GO(rc, out, leat__source_open(&t.source, opts, err));
-    leat__shelf_init(&t.shelf, t.source->field_count, 2 * IO_DEPTH);
+    leat__records_pool_init(&t.shelf, t.source->field_count, 2 * IO_DEPTH);
     shelf = true;
     LEAT_GO(rc, out, leat__tile_trainer_open(&t.trainer, err));
     if (t.source->image_field >= 0) LEAT_GO(rc, out, learn_all(&t, opts, err));
@@ -308,7 +308,7 @@ out:
     leat_flow_close(&t.flow); /* also drops what was read ahead */
     leat__allowance_close(&t.allowance);
     leat_pool_close(&t.pool);
-    if (shelf) leat__shelf_reset(&t.shelf);
+    if (shelf) leat__records_pool_reset(&t.shelf);
     leat__tile_trainer_close(&t.trainer);
     leat__source_close(&t.source);
     return rc;

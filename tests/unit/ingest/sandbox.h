@@ -168,21 +168,21 @@ static inline leat__source *open_source(const char *const *paths, uint32_t n,
 }
 
 /* The next record in its own run, loaded; false at the end. Return the run to `shelf`. */
-static inline bool next_record(leat__source *s, leat__shelf *shelf, leat__run **run,
+static inline bool next_record(leat__source *s, leat__records_pool *shelf, leat__records **run,
                                leat__record **r)
 {
     leat_error err = {0};
     bool end = false;
-    *run = leat__shelf_take(shelf);
+    *run = leat__records_pool_take(shelf);
     assert_non_null(*run);
-    *r = leat__run_add(*run);
+    *r = leat__records_add(*run);
     if (s->ops->next(s, *run, *r, &end, &err) != 0) fail_msg("%s", err.message);
     if (end) {
-        leat__shelf_give(shelf, *run);
+        leat__records_pool_give(shelf, *run);
         return false;
     }
     if (!(*r)->failed && s->ops->load && s->ops->load(s, *run, *r, &err) != 0)
-        leat__run_fail(*r, &err);
+        leat__records_fail(*r, &err);
     return true;
 }
 

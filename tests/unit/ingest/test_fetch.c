@@ -7,7 +7,7 @@
 
 static web server;
 static bucket store_data;
-static leat__shelf shelf;
+static leat__records_pool shelf;
 
 static int begin(void **state)
 {
@@ -33,24 +33,24 @@ static leat__source *open_source(const char *path)
     o.sources = sources;
     o.source_count = 1;
     assert_ok(leat__source_open(&s, &o, NULL));
-    leat__shelf_init(&shelf, s->field_count, 4);
+    leat__records_pool_init(&shelf, s->field_count, 4);
     return s;
 }
 
-static void close_source(leat__source *s, leat__run *run)
+static void close_source(leat__source *s, leat__records *run)
 {
-    leat__shelf_give(&shelf, run);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_give(&shelf, run);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
 }
 
-static leat__run *list_all(leat__source *s)
+static leat__records *list_all(leat__source *s)
 {
-    leat__run *run = leat__shelf_take(&shelf);
+    leat__records *run = leat__records_pool_take(&shelf);
     for (bool over = false; !over;) {
-        leat__record *r = leat__run_add(run);
+        leat__record *r = leat__records_add(run);
         assert_ok(s->ops->next(s, run, r, &over, NULL));
-        if (over) leat__run_drop_last(run);
+        if (over) leat__records_drop_last(run);
     }
     return run;
 }
@@ -75,7 +75,7 @@ static void a_prefix_is_a_folder_of_images(void **state)
     leat__source *s = open_source("s3://b/r");
     assert_int_equal(s->total, 4);
     assert_int_equal(s->class_count, 2);
-    leat__run *run = list_all(s);
+    leat__records *run = list_all(s);
     assert_int_equal(run->count, 4);
     int before = server.requests;
     assert_ok(leat__fetch_run(s, run, NULL));
@@ -83,9 +83,9 @@ static void a_prefix_is_a_folder_of_images(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         leat__record *r = &run->record[i];
         assert_true(r->loaded);
-        assert_string_equal(leat__run_str(run, r->key), order[i]);
+        assert_string_equal(leat__records_str(run, r->key), order[i]);
         assert_int_equal(r->items[s->label_field].i, labels[i]);
-        assert_memory_equal(leat__run_data(run, &r->items[0]), order[i], strlen(order[i]));
+        assert_memory_equal(leat__records_data(run, &r->items[0]), order[i], strlen(order[i]));
         assert_int_equal(r->bytes_in, strlen(order[i]));
         assert_int_not_equal(r->stamp.mtime_ns, 0);
     }
@@ -100,7 +100,7 @@ static void files_changed_since_the_listing_fail(void **state)
     store("r/b.jpg", "12345");
     store("r/c.jpg", "12345");
     leat__source *s = open_source("s3://b/r/");
-    leat__run *run = list_all(s);
+    leat__records *run = list_all(s);
     bucket_drop(bucket_find(&store_data, "r/a.jpg", false));
     store("r/b.jpg", "1234567");
     assert_ok(leat__fetch_run(s, run, NULL));
@@ -121,11 +121,11 @@ static void paths_of_a_manifest_are_beside_it(void **state)
     store("m/x/1.jpg", "one");
     store("other/2.jpg", "two");
     leat__source *s = open_source("s3://b/m/list.csv");
-    leat__run *run = list_all(s);
+    leat__records *run = list_all(s);
     assert_int_equal(run->count, 2);
     assert_ok(leat__fetch_run(s, run, NULL));
-    assert_memory_equal(leat__run_data(run, &run->record[0].items[0]), "one", 3);
-    assert_memory_equal(leat__run_data(run, &run->record[1].items[0]), "two", 3);
+    assert_memory_equal(leat__records_data(run, &run->record[0].items[0]), "one", 3);
+    assert_memory_equal(leat__records_data(run, &run->record[1].items[0]), "two", 3);
     close_source(s, run);
 }
 

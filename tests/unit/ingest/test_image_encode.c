@@ -4,8 +4,8 @@
 #include "ingest/image_encode.h"
 
 typedef struct bench {
-    leat__shelf shelf;
-    leat__run *run;
+    leat__records_pool shelf;
+    leat__records *run;
     leat__record *r;
     leat__encoder *e;
     leat__encode_plan plan;
@@ -15,23 +15,23 @@ static void begin(bench *b, leat__encode_plan plan)
 {
     b->plan = plan;
     b->e = NULL;
-    leat__shelf_init(&b->shelf, 1, 1);
+    leat__records_pool_init(&b->shelf, 1, 1);
     assert_int_equal(leat__encoder_open(&b->e, &b->plan, NULL), 0);
-    b->run = leat__shelf_take(&b->shelf);
+    b->run = leat__records_pool_take(&b->shelf);
 }
 
 static void end(bench *b)
 {
-    leat__shelf_give(&b->shelf, b->run);
-    leat__shelf_reset(&b->shelf);
+    leat__records_pool_give(&b->shelf, b->run);
+    leat__records_pool_reset(&b->shelf);
     leat__encoder_close(&b->e);
 }
 
 static leat__item *put(bench *b, const char *key, const leat__buf *image)
 {
-    b->r = leat__run_add(b->run);
-    assert_int_equal(leat__run_key(b->run, b->r, key, strlen(key), NULL), 0);
-    assert_non_null(leat__run_bytes(b->run, &b->r->items[0], image->data, image->len));
+    b->r = leat__records_add(b->run);
+    assert_int_equal(leat__records_key(b->run, b->r, key, strlen(key), NULL), 0);
+    assert_non_null(leat__records_bytes(b->run, &b->r->items[0], image->data, image->len));
     return &b->r->items[0];
 }
 
@@ -51,7 +51,7 @@ static void kept_images_keep_their_bytes(void **state)
             leat__item *item = put(&b, "k", &image);
             assert_int_equal(handle(&b, item, NULL), 0);
             assert_int_equal(item->size, image.len);
-            assert_memory_equal(leat__run_data(b.run, item), image.data, image.len);
+            assert_memory_equal(leat__records_data(b.run, item), image.data, image.len);
             assert_int_equal(item->image.codec, codecs[i]);
             assert_int_equal(item->image.width, 90);
             assert_int_equal(item->image.flags, trust ? LEAT_PACK_IMAGE_UNCHECKED : 0);
@@ -94,7 +94,7 @@ static void raw_holds_the_pixels(void **state)
     assert_int_equal(handle(&b, item, NULL), 0);
     assert_int_equal(item->image.codec, LEAT__CODEC_RAW);
     assert_int_equal(item->size, want.len);
-    assert_memory_equal(leat__run_data(b.run, item), want.data, want.len);
+    assert_memory_equal(leat__records_data(b.run, item), want.data, want.len);
     leat__buf_reset(&image);
     leat__buf_reset(&want);
     end(&b);
@@ -133,7 +133,7 @@ static void max_side_makes_smaller_never_larger(void **state)
     item = put(&b, "small", &small);
     assert_int_equal(handle(&b, item, NULL), 0);
     assert_int_equal(item->image.codec, LEAT__CODEC_PNG);
-    assert_memory_equal(leat__run_data(b.run, item), small.data, small.len);
+    assert_memory_equal(leat__records_data(b.run, item), small.data, small.len);
     leat__buf_reset(&large);
     leat__buf_reset(&small);
     end(&b);
@@ -218,12 +218,12 @@ static void tiles_restore(leat__tile_density density)
     assert_int_equal(handle(&b, item, NULL), 0);
     assert_int_equal(item->image.codec, LEAT__CODEC_TILE);
     assert_int_equal(item->image.flags, LEAT_PACK_IMAGE_RECODED);
-    assert_int_equal(leat__tile_describe(leat__run_data(b.run, item), item->size, &facts, NULL),
+    assert_int_equal(leat__tile_describe(leat__records_data(b.run, item), item->size, &facts, NULL),
                      0);
     assert_int_equal(facts.density, density);
     leat__buf_init(&back, LEAT__MEM_INGEST, 1u << 24);
     assert_int_equal(
-        leat__tile_restore(leat__run_data(b.run, item), item->size, tables, &back, NULL), 0);
+        leat__tile_restore(leat__records_data(b.run, item), item->size, tables, &back, NULL), 0);
     assert_int_equal(back.len, image.len);
     assert_memory_equal(back.data, image.data, image.len);
     item = put(&b, "png", &png); /* only JPEGs are tiled */

@@ -5,80 +5,80 @@
 
 static void values_stay_where_they_are_put(void **state)
 {
-    leat__shelf shelf;
-    leat__shelf_init(&shelf, 3, 4);
-    leat__run *run = leat__shelf_take(&shelf);
-    char block[100 * (LEAT__RUN_RECORDS + 1)];
-    for (int i = 0; i < LEAT__RUN_RECORDS; i++) {
-        leat__record *r = leat__run_add(run);
+    leat__records_pool shelf;
+    leat__records_pool_init(&shelf, 3, 4);
+    leat__records *run = leat__records_pool_take(&shelf);
+    char block[100 * (LEAT__RECORDS_MOST + 1)];
+    for (int i = 0; i < LEAT__RECORDS_MOST; i++) {
+        leat__record *r = leat__records_add(run);
         char key[16];
         int n = snprintf(key, sizeof key, "key %d", i);
-        assert_int_equal(leat__run_key(run, r, key, (size_t)n, NULL), 0);
+        assert_int_equal(leat__records_key(run, r, key, (size_t)n, NULL), 0);
         memset(block, i, sizeof block);
         for (int f = 0; f < 2; f++)
-            assert_non_null(leat__run_bytes(run, &r->items[f], block, 100 * (size_t)(i + f)));
+            assert_non_null(leat__records_bytes(run, &r->items[f], block, 100 * (size_t)(i + f)));
     }
-    assert_null(leat__run_add(run));
-    assert_true(leat__run_full(run));
-    for (int i = 0; i < LEAT__RUN_RECORDS; i++) {
+    assert_null(leat__records_add(run));
+    assert_true(leat__records_full(run));
+    for (int i = 0; i < LEAT__RECORDS_MOST; i++) {
         const leat__record *r = &run->record[i];
         char key[16];
         snprintf(key, sizeof key, "key %d", i);
-        assert_string_equal(leat__run_str(run, r->key), key);
+        assert_string_equal(leat__records_str(run, r->key), key);
         assert_true(r->items[2].absent);
         for (int f = 0; f < 2; f++) {
             const leat__item *item = &r->items[f];
-            assert_int_equal((uintptr_t)leat__run_data(run, item) % 16, 0);
+            assert_int_equal((uintptr_t)leat__records_data(run, item) % 16, 0);
             assert_int_equal(item->size, 100 * (i + f));
             memset(block, i, sizeof block);
-            assert_memory_equal(leat__run_data(run, item), block, LEAT_MIN(item->size, 1000));
+            assert_memory_equal(leat__records_data(run, item), block, LEAT_MIN(item->size, 1000));
         }
     }
-    assert_true(leat__run_held(run) > run->in.len);
-    leat__shelf_give(&shelf, run);
-    assert_ptr_equal(leat__shelf_take(&shelf), run); /* reused, and empty */
+    assert_true(leat__records_held(run) > run->in.len);
+    leat__records_pool_give(&shelf, run);
+    assert_ptr_equal(leat__records_pool_take(&shelf), run); /* reused, and empty */
     assert_int_equal(run->count, 0);
     assert_int_equal(run->in.len, 0);
-    leat__shelf_give(&shelf, run);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_give(&shelf, run);
+    leat__records_pool_reset(&shelf);
 }
 
 static void a_run_is_full_by_bytes_too(void **state)
 {
-    leat__shelf shelf;
-    leat__shelf_init(&shelf, 1, 0); /* keeps none */
-    leat__run *run = leat__shelf_take(&shelf);
-    leat__run_add(run);
-    assert_false(leat__run_full(run));
-    run->pending = LEAT__RUN_BYTES;
-    assert_true(leat__run_full(run));
-    leat__run_drop_last(run);
+    leat__records_pool shelf;
+    leat__records_pool_init(&shelf, 1, 0); /* keeps none */
+    leat__records *run = leat__records_pool_take(&shelf);
+    leat__records_add(run);
+    assert_false(leat__records_full(run));
+    run->pending = LEAT__RECORDS_BYTES;
+    assert_true(leat__records_full(run));
+    leat__records_drop_last(run);
     assert_int_equal(run->count, 0);
-    leat__shelf_give(&shelf, run);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_give(&shelf, run);
+    leat__records_pool_reset(&shelf);
 }
 
 static void the_first_reason_stays(void **state)
 {
-    leat__shelf shelf;
-    leat__shelf_init(&shelf, 1, 1);
-    leat__run *run = leat__shelf_take(&shelf);
-    leat__record *r = leat__run_add(run);
+    leat__records_pool shelf;
+    leat__records_pool_init(&shelf, 1, 1);
+    leat__records *run = leat__records_pool_take(&shelf);
+    leat__record *r = leat__records_add(run);
     leat_error a = {.code = LEAT_EDATA, .message = "first"};
     leat_error b = {.code = LEAT_EIO, .message = "second"};
-    leat__run_fail(r, &a);
-    leat__run_fail(r, &b);
+    leat__records_fail(r, &a);
+    leat__records_fail(r, &b);
     assert_string_equal(r->error->message, "first");
-    leat__record *short_of_memory = leat__run_add(run);
+    leat__record *short_of_memory = leat__records_add(run);
     if (leat__fault_available()) {
         leat__fault_arm(LEAT__FAULT_ALLOC, 1, true);
-        leat__run_fail(short_of_memory, &a);
+        leat__records_fail(short_of_memory, &a);
         leat__fault_disarm();
         assert_true(short_of_memory->failed);
         assert_null(short_of_memory->error);
     }
-    leat__shelf_give(&shelf, run);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_give(&shelf, run);
+    leat__records_pool_reset(&shelf);
 }
 
 int main(void)

@@ -51,22 +51,22 @@ static void classes_are_sorted_by_bytes_and_unique(void **state)
 static void files_over_the_limit_are_refused(void **state)
 {
     leat__source *s = bare();
-    leat__shelf shelf;
+    leat__records_pool shelf;
     leat_error err = {0};
-    leat__shelf_init(&shelf, 1, 1);
+    leat__records_pool_init(&shelf, 1, 1);
     put_text("ten", "0123456789");
     put_text("eleven", "0123456789a");
-    leat__run *run = leat__shelf_take(&shelf);
-    leat__record *r = leat__run_add(run);
-    r->path = leat__run_text(run, in_box("ten"), strlen(in_box("ten")));
+    leat__records *run = leat__records_pool_take(&shelf);
+    leat__record *r = leat__records_add(run);
+    r->path = leat__records_text(run, in_box("ten"), strlen(in_box("ten")));
     assert_int_equal(leat__source_load_file(s, run, r, &err), 0);
-    assert_memory_equal(leat__run_data(run, &r->items[0]), "0123456789", 10);
-    r = leat__run_add(run);
-    r->path = leat__run_text(run, in_box("eleven"), strlen(in_box("eleven")));
+    assert_memory_equal(leat__records_data(run, &r->items[0]), "0123456789", 10);
+    r = leat__records_add(run);
+    r->path = leat__records_text(run, in_box("eleven"), strlen(in_box("eleven")));
     assert_int_equal(leat__source_load_file(s, run, r, &err), LEAT_ELIMIT);
     assert_non_null(strstr(err.message, "eleven"));
-    leat__shelf_give(&shelf, run);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_give(&shelf, run);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
 }
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest/sandbox.h"
 
-static void expect(leat__source *s, leat__shelf *shelf, const char *key, int64_t label)
+static void expect(leat__source *s, leat__records_pool *shelf, const char *key, int64_t label)
 {
-    leat__run *run;
+    leat__records *run;
     leat__record *r;
     if (!next_record(s, shelf, &run, &r)) fail_msg("no record, not %s", key);
-    assert_string_equal(leat__run_str(run, r->key), key);
+    assert_string_equal(leat__records_str(run, r->key), key);
     assert_false(r->failed);
     if (s->label_field >= 0) assert_int_equal(r->items[s->label_field].i, label);
     const leat__item *image = &r->items[s->image_field];
     assert_false(image->absent);
     assert_int_equal(r->bytes_in, image->size);
-    assert_memory_equal(leat__run_data(run, image), key, strlen(key)); /* files hold their key */
-    leat__shelf_give(shelf, run);
+    assert_memory_equal(leat__records_data(run, image), key, strlen(key)); /* files hold their key */
+    leat__records_pool_give(shelf, run);
 }
 
-static void expect_end(leat__source *s, leat__shelf *shelf)
+static void expect_end(leat__source *s, leat__records_pool *shelf)
 {
-    leat__run *run;
+    leat__records *run;
     leat__record *r;
     assert_false(next_record(s, shelf, &run, &r));
 }
@@ -44,8 +44,8 @@ static void classes_and_order(void **state)
     make_tree("tree", tree, 7);
     const char *paths[] = {in_box("tree/")};
     leat__source *s = open_source(paths, 1, NULL);
-    leat__shelf shelf;
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool shelf;
+    leat__records_pool_init(&shelf, s->field_count, 2);
     assert_int_equal(s->field_count, 2);
     assert_int_equal(s->class_count, 3);
     assert_string_equal(s->classes[0], "10");
@@ -53,7 +53,7 @@ static void classes_and_order(void **state)
     assert_int_equal(s->total, 5);
     for (int i = 0; i < 5; i++) expect(s, &shelf, order[i], labels[i]);
     expect_end(s, &shelf);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
 }
 
@@ -63,15 +63,15 @@ static void without_folders_there_are_no_labels(void **state)
     make_tree("flat", flat, 3);
     const char *paths[] = {in_box("flat")};
     leat__source *s = open_source(paths, 1, NULL);
-    leat__shelf shelf;
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool shelf;
+    leat__records_pool_init(&shelf, s->field_count, 2);
     assert_int_equal(s->label_field, -1);
     assert_int_equal(s->field_count, 1);
     expect(s, &shelf, "a.jpg", 0);
     expect(s, &shelf, "b10.jpg", 0);
     expect(s, &shelf, "b2.jpg", 0);
     expect_end(s, &shelf);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
 }
 
@@ -84,23 +84,23 @@ static void a_shuffle_is_a_permutation_of_its_seed(void **state)
                                  .shuffle = 1, .shuffle_seed = 7};
         const char *paths[] = {in_box("tree")};
         leat__source *s = open_source(paths, 1, &opts);
-        leat__shelf shelf;
-        leat__shelf_init(&shelf, s->field_count, 2);
+        leat__records_pool shelf;
+        leat__records_pool_init(&shelf, s->field_count, 2);
         unsigned found = 0;
-        leat__run *run;
+        leat__records *run;
         leat__record *r;
         for (int i = 0; next_record(s, &shelf, &run, &r); i++) {
             assert_true(i < 5);
-            snprintf(seen[round][i], 64, "%s", leat__run_str(run, r->key));
+            snprintf(seen[round][i], 64, "%s", leat__records_str(run, r->key));
             for (int k = 0; k < 5; k++)
                 if (strcmp(order[k], seen[round][i]) == 0) {
                     found |= 1u << k;
                     assert_int_equal(r->items[s->label_field].i, labels[k]);
                 }
-            leat__shelf_give(&shelf, run);
+            leat__records_pool_give(&shelf, run);
         }
         assert_int_equal(found, 31);
-        leat__shelf_reset(&shelf);
+        leat__records_pool_reset(&shelf);
         leat__source_close(&s);
     }
     assert_memory_equal(seen[0], seen[1], sizeof seen[0]);
@@ -114,34 +114,34 @@ static void links(void **state)
     assert_int_equal(symlink("nowhere", in_box("links/real/broken.jpg")), 0);
     const char *paths[] = {in_box("links")};
     leat__source *s = open_source(paths, 1, NULL);
-    leat__shelf shelf;
-    leat__run *run;
+    leat__records_pool shelf;
+    leat__records *run;
     leat__record *r;
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&shelf, s->field_count, 2);
     assert_int_equal(s->class_count, 2);
     expect(s, &shelf, "real/a.jpg", 0);
     assert_true(next_record(s, &shelf, &run, &r));
     assert_true(r->failed);
     assert_int_equal(r->error->code, LEAT_ENOENT);
-    assert_string_equal(leat__run_str(run, r->key), "real/broken.jpg");
-    leat__shelf_give(&shelf, run);
+    assert_string_equal(leat__records_str(run, r->key), "real/broken.jpg");
+    leat__records_pool_give(&shelf, run);
     assert_true(next_record(s, &shelf, &run, &r)); /* through the link, under its own name */
-    assert_string_equal(leat__run_str(run, r->key), "zlinked/a.jpg");
+    assert_string_equal(leat__records_str(run, r->key), "zlinked/a.jpg");
     assert_int_equal(r->items[s->label_field].i, 1);
-    leat__shelf_give(&shelf, run);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_give(&shelf, run);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
 
     assert_int_equal(symlink("..", in_box("links/real/loop")), 0);
     s = open_source(paths, 1, NULL);
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&shelf, s->field_count, 2);
     int loops = 0; /* one unreadable sample for each path into it; the walk continues */
     while (next_record(s, &shelf, &run, &r)) {
         if (r->failed && strstr(r->error->message, "leads back")) loops++;
-        leat__shelf_give(&shelf, run);
+        leat__records_pool_give(&shelf, run);
     }
     assert_int_equal(loops, 2);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
 }
 
@@ -158,18 +158,18 @@ static void other_files_are_skipped(void **state)
     leat_ingest_opts opts = {.struct_size = sizeof opts, .sources = paths, .source_count = 1};
     for (opts.strict = 0; opts.strict < 2; opts.strict++) {
         leat__source *s = open_source(paths, 1, &opts);
-        leat__shelf shelf;
-        leat__run *run;
+        leat__records_pool shelf;
+        leat__records *run;
         leat__record *r;
         uint64_t n = 0;
-        leat__shelf_init(&shelf, s->field_count, 2);
-        for (; next_record(s, &shelf, &run, &r); n++) leat__shelf_give(&shelf, run);
+        leat__records_pool_init(&shelf, s->field_count, 2);
+        for (; next_record(s, &shelf, &run, &r); n++) leat__records_pool_give(&shelf, run);
         assert_int_equal(n, opts.strict ? 6 : 3);
         assert_int_equal(s->total, n);
         assert_int_equal(s->ignored, opts.strict ? 0 : 3);
         assert_int_equal(s->unlabelled, opts.strict ? 1 : 0); /* README.md is beside the class */
         assert_string_equal(s->ignored_first, opts.strict ? "" : "README.md");
-        leat__shelf_reset(&shelf);
+        leat__records_pool_reset(&shelf);
         leat__source_close(&s);
     }
 }
@@ -186,14 +186,14 @@ static void hidden_files_are_counted(void **state)
         leat_ingest_opts opts = {.struct_size = sizeof opts, .sources = paths, .source_count = 1};
         opts.strict = strict;
         leat__source *s = open_source(paths, 1, &opts);
-        leat__shelf shelf;
-        leat__run *run;
+        leat__records_pool shelf;
+        leat__records *run;
         leat__record *r;
         uint64_t n = 0, label = 0;
-        leat__shelf_init(&shelf, s->field_count, 2);
+        leat__records_pool_init(&shelf, s->field_count, 2);
         for (; next_record(s, &shelf, &run, &r); n++) {
             label += (uint64_t)r->items[s->label_field].i;
-            leat__shelf_give(&shelf, run);
+            leat__records_pool_give(&shelf, run);
         }
         assert_int_equal(n, strict ? 4 : 1);
         assert_int_equal(s->total, n);
@@ -201,7 +201,7 @@ static void hidden_files_are_counted(void **state)
         assert_int_equal(label, strict ? 2 : 0); /* .b is 0, a is 1 */
         assert_int_equal(s->ignored, strict ? 0 : 2);
         assert_string_equal(s->ignored_first, strict ? "" : ".b");
-        leat__shelf_reset(&shelf);
+        leat__records_pool_reset(&shelf);
         leat__source_close(&s);
     }
 }

@@ -4,8 +4,8 @@
 #include <math.h>
 
 static leat__source *source;
-static leat__shelf shelf;
-static leat__run *run;
+static leat__records_pool shelf;
+static leat__records *run;
 static leat__record *rec;
 
 static void begin(const char *name, const char *text, leat_ingest_opts *opts)
@@ -16,12 +16,12 @@ static void begin(const char *name, const char *text, leat_ingest_opts *opts)
     put_text(name, text);
     paths[0] = in_box(name);
     source = open_source(paths, 1, opts);
-    leat__shelf_init(&shelf, source->field_count, 2);
+    leat__records_pool_init(&shelf, source->field_count, 2);
 }
 
 static void end(void)
 {
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&source);
 }
 
@@ -32,7 +32,7 @@ static bool next(void)
 
 static void done(void)
 {
-    leat__shelf_give(&shelf, run);
+    leat__records_pool_give(&shelf, run);
 }
 
 static const leat__item *item(const char *field, uint32_t type)
@@ -48,7 +48,7 @@ static void expect_text(const char *field, uint32_t type, const char *text)
     const leat__item *i = item(field, type);
     assert_false(i->absent);
     assert_int_equal(i->size, strlen(text));
-    assert_memory_equal(leat__run_data(run, i), text, i->size);
+    assert_memory_equal(leat__records_data(run, i), text, i->size);
 }
 
 static void csv_with_class_names(void **state)
@@ -63,7 +63,7 @@ static void csv_with_class_names(void **state)
     assert_int_equal(source->total, 2);
     assert_true(next());
     assert_false(rec->failed);
-    assert_string_equal(leat__run_str(run, rec->key), "img/b.jpg");
+    assert_string_equal(leat__records_str(run, rec->key), "img/b.jpg");
     assert_int_equal(item("label", LEAT_FIELD_INT)->i, 1);
     assert_true(item("score", LEAT_FIELD_FLOAT)->f == 0.5);
     assert_int_equal(item("count", LEAT_FIELD_INT)->i, 3);
@@ -71,7 +71,7 @@ static void csv_with_class_names(void **state)
     expect_text("image", LEAT_FIELD_IMAGE, "bbbb");
     done();
     assert_true(next());
-    assert_string_equal(leat__run_str(run, rec->key), "img/a.jpg");
+    assert_string_equal(leat__records_str(run, rec->key), "img/a.jpg");
     assert_int_equal(item("label", LEAT_FIELD_INT)->i, 0);
     assert_true(isnan(item("score", LEAT_FIELD_FLOAT)->f));
     assert_true(item("note", LEAT_FIELD_TEXT)->absent);
@@ -156,7 +156,7 @@ static void shuffled_rows_are_the_same_rows(void **state)
         assert_false(rec->failed);
         int64_t id = item("id", LEAT_FIELD_INT)->i;
         assert_int_equal(item("label", LEAT_FIELD_INT)->i, id % 3);
-        assert_string_equal(leat__run_str(run, rec->key), id & 1 ? "img/a.jpg" : "img/b.jpg");
+        assert_string_equal(leat__records_str(run, rec->key), id & 1 ? "img/a.jpg" : "img/b.jpg");
         assert_false(seen[id / 64] >> (id % 64) & 1);
         seen[id / 64] |= UINT64_C(1) << (id % 64);
         in_place += id == n;

@@ -49,8 +49,8 @@ static int open_it(leat__reader *r, const char *const *paths, uint32_t count, le
 
 static void rows_become_records(void **state)
 {
-    leat__shelf shelf;
-    leat__run *run;
+    leat__records_pool shelf;
+    leat__records *run;
     leat__record *r;
     (void)state;
     put_text("a.mine", "x");
@@ -67,7 +67,7 @@ static void rows_become_records(void **state)
     assert_int_equal(s->image_field, 0);
     assert_int_equal(s->label_field, 1);
     assert_string_equal(s->classes[0], "b");
-    leat__shelf_init(&shelf, 3, 2);
+    leat__records_pool_init(&shelf, 3, 2);
     for (int i = 0; i < 4; i++) {
         assert_true(next_record(s, &shelf, &run, &r));
         assert_int_equal(r->failed, i == 1);
@@ -76,12 +76,12 @@ static void rows_become_records(void **state)
             assert_int_equal(r->items[1].i, i);
             assert_int_equal(r->items[2].shape[0], 4);
             const char *wanted = i == 2 ? "from a file" : "img";
-            assert_memory_equal(leat__run_data(run, &r->items[0]), wanted, strlen(wanted));
+            assert_memory_equal(leat__records_data(run, &r->items[0]), wanted, strlen(wanted));
         }
-        leat__shelf_give(&shelf, run);
+        leat__records_pool_give(&shelf, run);
     }
     assert_false(next_record(s, &shelf, &run, &r));
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
     assert_int_equal(closed, 1);
 }

@@ -82,15 +82,15 @@ static leat__source *open_file(const leat__buf *file, leat_error *err)
 static void values_and_order(void **state)
 {
     leat__buf file;
-    leat__run *run;
+    leat__records *run;
     leat__record *r;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     (void)state;
     leat__buf_init(&file, LEAT__MEM_INGEST, 1u << 20);
     for (uint8_t i = 0; i < 5; i++) sample(&file, i, i % 2 ? "odd" : "", i);
     leat__source *s = open_file(&file, NULL);
     assert_string_equal(s->ops->kind, "tfrecord");
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&shelf, s->field_count, 2);
     int n = leat__source_field_find(s, "n"), t = leat__source_field_find(s, "t");
     int v = leat__source_field_find(s, "v");
     assert_int_equal(s->fields[n].type, LEAT_FIELD_INT);
@@ -100,15 +100,15 @@ static void values_and_order(void **state)
         char key[16];
         assert_true(next_record(s, &shelf, &run, &r));
         snprintf(key, sizeof key, "%08u", i);
-        assert_string_equal(leat__run_str(run, r->key), key);
+        assert_string_equal(leat__records_str(run, r->key), key);
         assert_int_equal(r->items[n].i, i);
         assert_int_equal(r->items[t].size, i % 2 ? 3 : 0);
         assert_int_equal(r->items[v].shape[0], i);
         assert_int_equal(r->items[v].size, 4 * i);
-        leat__shelf_give(&shelf, run);
+        leat__records_pool_give(&shelf, run);
     }
     assert_false(next_record(s, &shelf, &run, &r));
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
     leat__buf_reset(&file);
 }
@@ -117,9 +117,9 @@ static void values_and_order(void **state)
 static void damage_at_the_beginning(void **state)
 {
     leat__buf file;
-    leat__run *run;
+    leat__records *run;
     leat__record *r;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     (void)state;
     for (int way = 0; way < 3; way++) {
         leat__buf_init(&file, LEAT__MEM_INGEST, 1u << 20);
@@ -134,18 +134,18 @@ static void damage_at_the_beginning(void **state)
         sample(&file, 9, "text", 1);
         leat__source *s = open_file(&file, NULL);
         assert_non_null(s);
-        leat__shelf_init(&shelf, s->field_count, 2);
+        leat__records_pool_init(&shelf, s->field_count, 2);
         assert_int_equal(s->fields[leat__source_field_find(s, "n")].type, LEAT_FIELD_INT);
         assert_int_equal(s->fields[leat__source_field_find(s, "v")].type, LEAT_FIELD_FLOAT);
         uint32_t failed = 0, good = 0;
         while (next_record(s, &shelf, &run, &r)) {
             failed += r->failed;
             good += !r->failed;
-            leat__shelf_give(&shelf, run);
+            leat__records_pool_give(&shelf, run);
         }
         assert_int_equal(failed, 1);
         assert_int_equal(good, way == 2 ? 1 : 4);
-        leat__shelf_reset(&shelf);
+        leat__records_pool_reset(&shelf);
         leat__source_close(&s);
         leat__buf_reset(&bad);
         leat__buf_reset(&file);
@@ -162,9 +162,9 @@ static void damage_at_the_beginning(void **state)
 static void damage(void **state)
 {
     leat__buf file;
-    leat__run *run;
+    leat__records *run;
     leat__record *r;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     (void)state;
     leat__buf_init(&file, LEAT__MEM_INGEST, 1u << 20);
     for (uint8_t i = 0; i < 70; i++) sample(&file, i, "text", 1);
@@ -172,16 +172,16 @@ static void damage(void **state)
     file.data[65 * one + 30] ^= 1;
     file.data[67 * one + 1] ^= 1;
     leat__source *s = open_file(&file, NULL);
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&shelf, s->field_count, 2);
     for (uint32_t i = 0; i < 68; i++) {
         assert_true(next_record(s, &shelf, &run, &r));
         assert_int_equal(r->failed, i == 65 || i == 67);
         if (i == 65) assert_non_null(strstr(r->error->message, "record 65: damaged"));
         if (i == 67) assert_non_null(strstr(r->error->message, "damaged length"));
-        leat__shelf_give(&shelf, run);
+        leat__records_pool_give(&shelf, run);
     }
     assert_false(next_record(s, &shelf, &run, &r));
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
     /* several values instead of one, or a new feature: only that sample fails */
     leat__buf_clear(&file);
@@ -189,13 +189,13 @@ static void damage(void **state)
     sample(&file, 64, "text", 2);
     sample(&file, 65, "text", 1);
     s = open_file(&file, NULL);
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&shelf, s->field_count, 2);
     for (uint32_t i = 0; i < 66; i++) {
         assert_true(next_record(s, &shelf, &run, &r));
         assert_int_equal(r->failed, i == 64);
-        leat__shelf_give(&shelf, run);
+        leat__records_pool_give(&shelf, run);
     }
-    leat__shelf_reset(&shelf);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
     leat__buf_reset(&file);
 }
@@ -224,18 +224,18 @@ static void what_is_not_one(void **state)
     leat__buf_append(&file, other, sizeof other);
     sum = leat__tf_checksum(other, sizeof other);
     leat__buf_append(&file, &sum, 4);
-    leat__run *run;
+    leat__records *run;
     leat__record *r;
-    leat__shelf shelf;
+    leat__records_pool shelf;
     leat__source *s = open_file(&file, &err);
-    leat__shelf_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&shelf, s->field_count, 2);
     assert_true(next_record(s, &shelf, &run, &r));
     assert_false(r->failed);
-    leat__shelf_give(&shelf, run);
+    leat__records_pool_give(&shelf, run);
     assert_true(next_record(s, &shelf, &run, &r));
     assert_non_null(strstr(r->error->message, "a.tfrecord: record 1: not a tf.train.Example"));
-    leat__shelf_give(&shelf, run);
-    leat__shelf_reset(&shelf);
+    leat__records_pool_give(&shelf, run);
+    leat__records_pool_reset(&shelf);
     leat__source_close(&s);
     leat__buf_reset(&file);
 }
