@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "ingest/allowance.h"
+#include "ingest/pack_memory.h"
 #include "ingest/fetch.h"
 #include "ingest/image_encode.h"
 
@@ -27,7 +27,7 @@ typedef struct flow_run {
     leat__tile_tables **tables;
     uint32_t table_count;
     leat__records_pool shelf;
-    leat__allowance allowance;
+    leat__pack_memory allowance;
     leat_pool *pool;
     leat_flow *flow;
     bool stop;
@@ -195,7 +195,7 @@ static int look_alone(flow_run *f, leat__records *run, leat__record *r, leat__im
     leat__image_looker *l = NULL;
     leat_error why = {0};
     LEAT_TRY(load_record(f, run, r, err));
-    LEAT_TRY(settle(r, leat__allowance_ask(&f->allowance, record_need(f, run, r), &why), &why, err));
+    LEAT_TRY(settle(r, leat__pack_memory_ask(&f->allowance, record_need(f, run, r), &why), &why, err));
     LEAT_TRY(leat__image_looker_open(&l, &f->limits, err));
     int rc = look_at(f, l, run, r, facts, err);
     leat__image_looker_close(&l);
@@ -268,7 +268,7 @@ static int start(flow_run *f, leat_error *err)
     pool.threads = o->threads;
     pool.io_threads = IO_DEPTH;
     LEAT_TRY(leat_pool_open(&f->pool, &pool, err));
-    LEAT_TRY(leat__allowance_open(&f->allowance, o, leat_pool_threads(f->pool), err));
+    LEAT_TRY(leat__pack_memory_open(&f->allowance, o, leat_pool_threads(f->pool), err));
     leat_flow_opts_init(&flow);
     flow.name = "check";
     flow.pool = f->pool;
@@ -312,7 +312,7 @@ static void tear_down(flow_run *f)
         leat_budget_read(f->allowance.budget, &bs);
         f->pass->budget_peak = bs.peak;
     }
-    leat__allowance_close(&f->allowance);
+    leat__pack_memory_close(&f->allowance);
     leat_pool_close(&f->pool);
     leat__records_pool_reset(&f->shelf);
     for (uint32_t i = 0; i < f->table_count; i++)

@@ -28,7 +28,7 @@
 #include "base/num.h"
 #include "base/sized.h"
 #include "base/str.h"
-#include "ingest/allowance.h"
+#include "ingest/pack_memory.h"
 #include "ingest/append_to.h"
 #include "ingest/fetch.h"
 #include "ingest/image_encode.h"
@@ -62,7 +62,7 @@ typedef struct ingest {
     leat__pack_tables tables;
     leat__records_pool shelf;
     bool shelf_ready;
-    leat__allowance allowance;
+    leat__pack_memory allowance;
     leat_pool *pool;
     leat_flow *flow;
     leat_packer *packer;
@@ -417,7 +417,7 @@ static int start_flow(ingest *in, leat_error *err)
     pool.threads = o->threads;
     pool.io_threads = 4;
     LEAT_TRY(leat_pool_open(&in->pool, &pool, err));
-    LEAT_TRY(leat__allowance_open(&in->allowance, o, leat_pool_threads(in->pool), err));
+    LEAT_TRY(leat__pack_memory_open(&in->allowance, o, leat_pool_threads(in->pool), err));
     leat_flow_opts f;
     leat_flow_opts_init(&f);
     f.name = "pack";
@@ -607,7 +607,7 @@ static int place_large(ingest *in, leat__records *run, leat__record *r, leat_err
     int rc = 0;
     if (!r->failed && !r->loaded) LEAT_TRY(load_record(in, run, r, err));
     filter_record(in, run, r);
-    LEAT_TRY(settle(run, r, leat__allowance_ask(&in->allowance, record_need(in, run, r), &why),
+    LEAT_TRY(settle(run, r, leat__pack_memory_ask(&in->allowance, record_need(in, run, r), &why),
                     &why, err));
     if (!r->failed) rc = setup_encode(in, NULL, &e, err);
     if (rc == 0 && e) rc = encode_record(in, e, run, r, err);
@@ -678,7 +678,7 @@ static void tear_down(ingest *in)
         leat_budget_read(in->allowance.budget, &bs);
         in->stats->budget_peak_bytes = bs.peak;
     }
-    leat__allowance_close(&in->allowance);
+    leat__pack_memory_close(&in->allowance);
     leat_pool_close(&in->pool);
     leat_packer_close(&in->packer);
     leat__report_close(&in->report);

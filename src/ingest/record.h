@@ -61,7 +61,7 @@ typedef struct leat__records {
     leat__buf found;  /* of inspectors, see inspect.h */
     uint64_t pending;  /* bytes still to be read */
     uint64_t decode;   /* memory needed to decode and encode its images */
-    bool large;        /* an image is too large for the flow: see allowance.h */
+    bool large;        /* an image is too large for the flow: see pack_memory.h */
     struct leat__records *next;
 } leat__records;
 

@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "ingest/allowance.h"
+#include "ingest/pack_memory.h"
 #include "ingest/source.h"
 
 #define IMAGES 300
@@ -37,7 +37,7 @@ typedef struct training {
     uint64_t step, seen;    /* every step-th record is used */
     bool end;
     leat_pool *pool;
-    leat__allowance allowance;
+    leat__pack_memory allowance;
     leat_flow *flow;
 } training;
 
@@ -257,7 +257,7 @@ static int start_flow(training *t, const leat_ingest_opts *o, leat_error *err)
     pool.threads = o->threads;
     pool.io_threads = t->source->remote ? REMOTE_DEPTH : IO_DEPTH;
     LEAT_TRY(leat_pool_open(&t->pool, &pool, err));
-    LEAT_TRY(leat__allowance_open(&t->allowance, o, leat_pool_threads(t->pool), err));
+    LEAT_TRY(leat__pack_memory_open(&t->allowance, o, leat_pool_threads(t->pool), err));
     leat_flow_opts f;
     leat_flow_opts_init(&f);
     f.name = "train";
@@ -306,7 +306,7 @@ int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *pl
     LEAT_GO(rc, out, leat__tile_trainer_finish(t.trainer, blob, err));
 out:
     leat_flow_close(&t.flow); /* also drops what was read ahead */
-    leat__allowance_close(&t.allowance);
+    leat__pack_memory_close(&t.allowance);
     leat_pool_close(&t.pool);
     if (shelf) leat__records_pool_reset(&t.shelf);
     leat__tile_trainer_close(&t.trainer);

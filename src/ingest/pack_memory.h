@@ -5,24 +5,24 @@
  * huge images needs memory for one of them at a time, not for one per thread. A budget set by the
  * user is a hard limit: no image then counts as large, and one that does not fit fails.
  */
-#ifndef LEAT_INGEST_ALLOWANCE_H
-#define LEAT_INGEST_ALLOWANCE_H
+#ifndef LEAT_INGEST_PACK_MEMORY_H
+#define LEAT_INGEST_PACK_MEMORY_H
 
 #include <leat/flow.h>
 #include <leat/ingest.h>
 
-typedef struct leat__allowance {
+typedef struct leat__pack_memory {
     leat_budget *budget;
     uint64_t large;   /* images that need more are large */
     uint64_t ceiling; /* images that need more are refused */
-} leat__allowance;
+} leat__pack_memory;
 
 /* Default: 128 MiB per thread, at least 256 MiB, but never more than half of the free memory. */
-int leat__allowance_open(leat__allowance *a, const leat_ingest_opts *opts, uint32_t threads,
-                         leat_error *err) LEAT_MUST_CHECK;
-void leat__allowance_close(leat__allowance *a);
+int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,
+                           leat_error *err) LEAT_MUST_CHECK;
+void leat__pack_memory_close(leat__pack_memory *a);
 
 /* LEAT_EBUDGET when an image may not use `bytes` even alone. */
-int leat__allowance_ask(const leat__allowance *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
+int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -9,44 +9,44 @@
 
 #include <cmocka.h>
 
-#include "ingest/allowance.h"
+#include "ingest/pack_memory.h"
 
 #define MIB (UINT64_C(1) << 20)
 
 static void test_by_threads(void **state)
 {
     leat_ingest_opts o;
-    leat__allowance a;
+    leat__pack_memory a;
     leat_budget_stats one, eight;
     leat_error err;
     leat_ingest_opts_init(&o);
-    assert_int_equal(leat__allowance_open(&a, &o, 1, &err), 0);
+    assert_int_equal(leat__pack_memory_open(&a, &o, 1, &err), 0);
     leat_budget_read(a.budget, &one);
     assert_true(one.limit <= 256 * MIB && one.limit <= a.ceiling);
     assert_int_equal(a.large, one.limit / 2);
-    assert_int_equal(leat__allowance_ask(&a, a.ceiling, &err), 0);
-    assert_int_equal(leat__allowance_ask(&a, a.ceiling + 1, &err), LEAT_EBUDGET);
-    leat__allowance_close(&a);
-    assert_int_equal(leat__allowance_open(&a, &o, 8, &err), 0);
+    assert_int_equal(leat__pack_memory_ask(&a, a.ceiling, &err), 0);
+    assert_int_equal(leat__pack_memory_ask(&a, a.ceiling + 1, &err), LEAT_EBUDGET);
+    leat__pack_memory_close(&a);
+    assert_int_equal(leat__pack_memory_open(&a, &o, 8, &err), 0);
     leat_budget_read(a.budget, &eight);
     assert_true(eight.limit == 1024 * MIB || eight.limit == a.ceiling);
-    leat__allowance_close(&a);
+    leat__pack_memory_close(&a);
     assert_null(a.budget);
 }
 
 static void test_as_asked(void **state)
 {
     leat_ingest_opts o;
-    leat__allowance a;
+    leat__pack_memory a;
     leat_budget_stats stats;
     leat_error err;
     leat_ingest_opts_init(&o);
     o.memory = 64 * MIB;
-    assert_int_equal(leat__allowance_open(&a, &o, 8, &err), 0);
+    assert_int_equal(leat__pack_memory_open(&a, &o, 8, &err), 0);
     leat_budget_read(a.budget, &stats);
     assert_int_equal(stats.limit, 64 * MIB);
     assert_int_equal(a.large, UINT64_MAX); /* nothing is processed outside the budget */
-    leat__allowance_close(&a);
+    leat__pack_memory_close(&a);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory limits of packing: see allowance.h. Set once, then read-only.
+ * The memory limits of packing: see pack_memory.h. Set once, then read-only.
  */
-#include "ingest/allowance.h"
+#include "ingest/pack_memory.h"
 
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #define LEAST (UINT64_C(256) << 20)
 #define PER_THREAD (UINT64_C(128) << 20)
 
-int leat__allowance_open(leat__allowance *a, const leat_ingest_opts *opts, uint32_t threads,
-                         leat_error *err)
+int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,
+                           leat_error *err)
 {
     leat_budget_stats stats;
     memset(a, 0, sizeof *a);
@@ -27,12 +27,12 @@ int leat__allowance_open(leat__allowance *a, const leat_ingest_opts *opts, uint3
     return leat_budget_set_limit(a->budget, usual, err);
 }
 
-void leat__allowance_close(leat__allowance *a)
+void leat__pack_memory_close(leat__pack_memory *a)
 {
     leat_budget_close(&a->budget);
 }
 
-int leat__allowance_ask(const leat__allowance *a, uint64_t bytes, leat_error *err)
+int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err)
 {
     if (bytes <= a->ceiling) return 0;
     return leat__fail(err, LEAT_EBUDGET,
