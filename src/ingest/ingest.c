@@ -33,7 +33,7 @@
 #include "ingest/fetch.h"
 #include "ingest/image_encode.h"
 #include "ingest/inspect.h"
-#include "ingest/left_out.h"
+#include "ingest/skipped_list.h"
 #include "ingest/merge.h"
 #include "ingest/pack_tables.h"
 #include "ingest/settings.h"
@@ -66,7 +66,7 @@ typedef struct ingest {
     leat_pool *pool;
     leat_flow *flow;
     leat_packer *packer;
-    leat__report report;
+    leat__skipped_list report;
     leat_pack_value *values;
     leat__where *where;             /* or NULL */
     leat__base_classes classes;     /* append: labels renumbered for the pack */
@@ -389,7 +389,7 @@ static int go_on(ingest *in, leat_error *err)
     st->samples = st->resumed;
     st->skipped = marks[MARK_SKIPPED];
     st->bytes_in = marks[MARK_BYTES];
-    LEAT_TRY(leat__report_open(&in->report, in->opts->report, st->skipped, err));
+    LEAT_TRY(leat__skipped_list_open(&in->report, in->opts->report, st->skipped, err));
     in->chain = chain_start(in->opts);
     if (marks[MARK_CONSUMED] == 0) return 0;
     const uint64_t consumed = marks[MARK_CONSUMED] & ((UINT64_C(1) << FRAMES_SHIFT) - 1);
@@ -466,7 +466,7 @@ static int start_flow(ingest *in, leat_error *err)
 static int leave_out(ingest *in, const leat__records *run, const leat__record *r, leat_error *err)
 {
     const char *key = leat__records_str(run, r->key);
-    LEAT_TRY(leat__report_add(&in->report, key, r->key_size, r->error, err));
+    LEAT_TRY(leat__skipped_list_add(&in->report, key, r->key_size, r->error, err));
     if (in->opts->skip_errors) {
         in->stats->skipped++;
         return 0;
@@ -681,7 +681,7 @@ static void tear_down(ingest *in)
     leat__pack_memory_close(&in->allowance);
     leat_pool_close(&in->pool);
     leat_packer_close(&in->packer);
-    leat__report_close(&in->report);
+    leat__skipped_list_close(&in->report);
     if (in->shelf_ready) leat__records_pool_reset(&in->shelf);
     leat__pack_tables_close(&in->tables);
     leat__append_classes_reset(&in->classes);

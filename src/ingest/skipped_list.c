@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See left_out.h. Lines: {"key":…,"code":"LEAT_EDATA","offset":…,"reason":…}.
+ * See skipped_list.h. Lines: {"key":…,"code":"LEAT_EDATA","offset":…,"reason":…}.
  */
-#include "ingest/left_out.h"
+#include "ingest/skipped_list.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define LINE_MAX_BYTES (4u << 20)
 
 /* Finds the end of the first `keep` lines. */
-static int find_end(leat__report *r, uint64_t keep, leat_error *err)
+static int find_end(leat__skipped_list *r, uint64_t keep, leat_error *err)
 {
     char chunk[4096];
     uint64_t at = 0;
@@ -30,7 +30,7 @@ static int find_end(leat__report *r, uint64_t keep, leat_error *err)
     return 0;
 }
 
-int leat__report_open(leat__report *r, const char *path, uint64_t keep, leat_error *err)
+int leat__skipped_list_open(leat__skipped_list *r, const char *path, uint64_t keep, leat_error *err)
 {
     memset(r, 0, sizeof *r);
     leat__buf_init(&r->line, LEAT__MEM_INGEST, LINE_MAX_BYTES);
@@ -39,12 +39,12 @@ int leat__report_open(leat__report *r, const char *path, uint64_t keep, leat_err
     int rc = leat__file_open(&r->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err);
     if (rc == 0) rc = find_end(r, keep, err);
     if (rc == 0) rc = leat__file_truncate(r->file, r->end, err);
-    if (rc != 0) leat__report_close(r);
+    if (rc != 0) leat__skipped_list_close(r);
     return rc;
 }
 
-int leat__report_add(leat__report *r, const char *key, size_t key_size, const leat_error *why,
-                     leat_error *err)
+int leat__skipped_list_add(leat__skipped_list *r, const char *key, size_t key_size, const leat_error *why,
+                           leat_error *err)
 {
     if (!r->file) return 0;
     leat__json j;
@@ -69,7 +69,7 @@ int leat__report_add(leat__report *r, const char *key, size_t key_size, const le
     return 0;
 }
 
-void leat__report_close(leat__report *r)
+void leat__skipped_list_close(leat__skipped_list *r)
 {
     leat__file_close(&r->file);
     leat__buf_reset(&r->line);

@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "ingest/left_out.h"
+#include "ingest/skipped_list.h"
 
 static char *content(const char *path, size_t *len)
 {
@@ -14,16 +14,16 @@ static char *content(const char *path, size_t *len)
 
 static void lines_are_json(void **state)
 {
-    leat__report r;
+    leat__skipped_list r;
     leat_error why = {.code = LEAT_EDATA, .offset = 17, .message = "broken \"here\""};
     size_t len;
     const char *path = in_box("left.jsonl");
-    assert_int_equal(leat__report_open(&r, path, 0, NULL), 0);
-    assert_int_equal(leat__report_add(&r, "a\nb", 3, &why, NULL), 0);
+    assert_int_equal(leat__skipped_list_open(&r, path, 0, NULL), 0);
+    assert_int_equal(leat__skipped_list_add(&r, "a\nb", 3, &why, NULL), 0);
     why.offset = -1;
-    assert_int_equal(leat__report_add(&r, "c", 1, &why, NULL), 0);
-    assert_int_equal(leat__report_add(&r, "d", 1, NULL, NULL), 0);
-    leat__report_close(&r);
+    assert_int_equal(leat__skipped_list_add(&r, "c", 1, &why, NULL), 0);
+    assert_int_equal(leat__skipped_list_add(&r, "d", 1, NULL, NULL), 0);
+    leat__skipped_list_close(&r);
     char *text = content(path, &len), *line = text;
     static const char *const keys[] = {"a\nb", "c", "d"};
     for (int i = 0; i < 3; i++) {
@@ -41,9 +41,9 @@ static void lines_are_json(void **state)
     leat__free(text);
 
     /* a resumed run keeps the valid lines and appends after them */
-    assert_int_equal(leat__report_open(&r, path, 2, NULL), 0);
-    assert_int_equal(leat__report_add(&r, "new", 3, &why, NULL), 0);
-    leat__report_close(&r);
+    assert_int_equal(leat__skipped_list_open(&r, path, 2, NULL), 0);
+    assert_int_equal(leat__skipped_list_add(&r, "new", 3, &why, NULL), 0);
+    leat__skipped_list_close(&r);
     text = content(path, &len);
     assert_non_null(strstr(text, "\"c\""));
     assert_null(strstr(text, "\"d\""));
@@ -53,12 +53,12 @@ static void lines_are_json(void **state)
 
 static void without_a_path_there_is_no_report(void **state)
 {
-    leat__report r;
+    leat__skipped_list r;
     leat_error why = {.code = LEAT_EDATA};
-    assert_int_equal(leat__report_open(&r, NULL, 0, NULL), 0);
-    assert_int_equal(leat__report_add(&r, "a", 1, &why, NULL), 0);
-    leat__report_close(&r);
-    assert_int_equal(leat__report_open(&r, in_box("no/such/folder"), 0, NULL), LEAT_ENOENT);
+    assert_int_equal(leat__skipped_list_open(&r, NULL, 0, NULL), 0);
+    assert_int_equal(leat__skipped_list_add(&r, "a", 1, &why, NULL), 0);
+    leat__skipped_list_close(&r);
+    assert_int_equal(leat__skipped_list_open(&r, in_box("no/such/folder"), 0, NULL), LEAT_ENOENT);
 }
 
 int main(void)
