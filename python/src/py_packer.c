@@ -12,14 +12,14 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "ingest/stage.h"
+#include "ingest/bucket_pack.h"
 
 typedef struct py_packer {
     PyObject_HEAD
     leat_packer *packer; /* NULL when closed, and when `sent_only` */
     char *path; /* owned; in a bucket: of the file that is written here first */
     char *remote;      /* NULL, or the path in a bucket */
-    leat__stage stage; /* on the way there */
+    leat__bucket_pack stage; /* on the way there */
     bool sent_only;    /* an earlier run wrote the pack whole: only its upload is missing */
     uint64_t written;  /* samples of it */
     pid_t made_by;
@@ -119,7 +119,7 @@ static void packer_dealloc(PyObject *o)
     if (self->made_by == getpid()) leat_packer_close(&self->packer);
     for (uint32_t i = 0; i < self->field_count; i++) leat__free((char *)self->fields[i].name);
     leat__free(self->fields);
-    if (self->remote != NULL) leat__stage_close(&self->stage);
+    if (self->remote != NULL) leat__bucket_pack_close(&self->stage);
     leat__free(self->remote);
     leat__free(self->path);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
@@ -143,11 +143,11 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 {
     self->remote = self->path;
     self->path = NULL;
-    LEAT_TRY(leat__stage_open(&self->stage, self->remote, opts->replace != 0, opts->resume != 0, err));
+    LEAT_TRY(leat__bucket_pack_open(&self->stage, self->remote, opts->replace != 0, opts->resume != 0, err));
     self->path = leat__strdup(LEAT__MEM_PACK, self->stage.path);
     if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");
-    if (opts->resume && leat__stage_ready(&self->stage)) return count_written(self, err);
-    if (!opts->resume) leat__stage_forget(&self->stage);
+    if (opts->resume && leat__bucket_pack_ready(&self->stage)) return count_written(self, err);
+    if (!opts->resume) leat__bucket_pack_forget(&self->stage);
     opts->replace = !opts->resume; /* an existing file is an earlier run's of the same path */
     return leat_packer_open(&self->packer, self->path, opts, err);
 }
@@ -236,7 +236,7 @@ static PyObject *packer_close(PyObject *o, PyObject *args)
     if (!enter(self)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     leat_packer_close(&self->packer);
-    if (discard && self->remote != NULL) leat__stage_forget(&self->stage);
+    if (discard && self->remote != NULL) leat__bucket_pack_forget(&self->stage);
     if (discard) rc = leat_packer_discard(self->path, &err);
     Py_END_ALLOW_THREADS
     self->busy = false;
@@ -450,7 +450,7 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
     rc = self->sent_only ? 0 : leat_packer_finish(self->packer, &stats, &err);
     if (rc == 0) leat_packer_close(&self->packer);
     if (rc == 0 && self->remote != NULL) {
-        rc = leat__stage_publish(&self->stage, NULL, NULL, &err);
+        rc = leat__bucket_pack_publish(&self->stage, NULL, NULL, &err);
         self->sent_only = rc != 0; /* finish() may be called again */
     }
     Py_END_ALLOW_THREADS

@@ -38,7 +38,7 @@
 #include "ingest/pack_tables.h"
 #include "ingest/settings.h"
 #include "ingest/source.h"
-#include "ingest/stage.h"
+#include "ingest/bucket_pack.h"
 #include "ingest/where.h"
 #include "pack/kind.h"
 #include "pack/page.h"
@@ -804,17 +804,17 @@ static int count_finished(const char *path, leat_ingest_stats *own, leat_error *
 static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *inspector,
                             leat_ingest_stats *own, leat_error *err)
 {
-    leat__stage stage;
+    leat__bucket_pack stage;
     leat_ingest_opts here = *o;
     sending s = {o, own};
-    LEAT_TRY(leat__stage_open(&stage, o->output, o->replace != 0, o->resume != 0, err));
+    LEAT_TRY(leat__bucket_pack_open(&stage, o->output, o->replace != 0, o->resume != 0, err));
     here.output = stage.path;
-    if (!o->resume) leat__stage_forget(&stage);
+    if (!o->resume) leat__bucket_pack_forget(&stage);
     here.replace = !o->resume; /* files left by an earlier run belong to this path only */
-    int rc = o->resume && leat__stage_ready(&stage) ? count_finished(stage.path, own, err)
+    int rc = o->resume && leat__bucket_pack_ready(&stage) ? count_finished(stage.path, own, err)
                                                      : pack_here(&here, inspector, own, err);
-    if (rc == 0) rc = leat__stage_publish(&stage, on_sent, &s, err);
-    leat__stage_close(&stage);
+    if (rc == 0) rc = leat__bucket_pack_publish(&stage, on_sent, &s, err);
+    leat__bucket_pack_close(&stage);
     return rc;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs being uploaded to a bucket: see stage.h.
+ * Packs being uploaded to a bucket: see bucket_pack.h.
  */
-#include "ingest/stage.h"
+#include "ingest/bucket_pack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const char *stage_root(void)
     return "/tmp";
 }
 
-static int set_paths(leat__stage *s, leat_error *err)
+static int set_paths(leat__bucket_pack *s, leat_error *err)
 {
     const char *base = leat__path_base(s->remote);
     leat__buf b;
@@ -47,7 +47,7 @@ static int set_paths(leat__stage *s, leat_error *err)
 
 /* True when the object in the bucket is the pack stored here: a run was killed before it cleaned
  * up. */
-static bool is_published(const leat__stage *s)
+static bool is_published(const leat__bucket_pack *s)
 {
     const char *paths[] = {s->path, s->remote};
     leat_pack_info info[2];
@@ -61,25 +61,25 @@ static bool is_published(const leat__stage *s)
     return info[0].fingerprint == info[1].fingerprint && info[0].samples == info[1].samples;
 }
 
-int leat__stage_open(leat__stage *s, const char *remote, bool replace, bool resume, leat_error *err)
+int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume, leat_error *err)
 {
     leat__object there;
-    *s = (leat__stage){.remote = remote, .replace = replace};
+    *s = (leat__bucket_pack){.remote = remote, .replace = replace};
     int rc;
     LEAT_GO(rc, out, set_paths(s, err));
     LEAT_GO(rc, out, leat__store_open(&s->store, remote, err));
     rc = leat__object_stat(s->store, remote, &there, err);
-    if (rc == 0 && resume) s->published = leat__stage_ready(s) && is_published(s);
+    if (rc == 0 && resume) s->published = leat__bucket_pack_ready(s) && is_published(s);
     if (rc == 0 && !replace && !s->published) rc = leat__fail(err, LEAT_EEXIST, "%s: already exists", remote);
     else if (rc == 0 && !s->published) rc = leat__file_only_pack(remote, err);
     else if (rc == LEAT_ENOENT) rc = 0;
     if (rc == 0) rc = leat__dir_private(s->folder, err);
 out:
-    if (rc != 0) leat__stage_close(s);
+    if (rc != 0) leat__bucket_pack_close(s);
     return rc;
 }
 
-void leat__stage_close(leat__stage *s)
+void leat__bucket_pack_close(leat__bucket_pack *s)
 {
     leat__store_close(&s->store);
     leat__free(s->folder);
@@ -89,7 +89,7 @@ void leat__stage_close(leat__stage *s)
 
 #define NOTE ".upload" /* appended to the name of a file: records its upload */
 
-void leat__stage_forget(leat__stage *s)
+void leat__bucket_pack_forget(leat__bucket_pack *s)
 {
     leat__dir dir = {0};
     leat__buf path;
@@ -113,7 +113,7 @@ void leat__stage_forget(leat__stage *s)
     leat__buf_reset(&path);
 }
 
-bool leat__stage_ready(const leat__stage *s)
+bool leat__bucket_pack_ready(const leat__bucket_pack *s)
 {
     bool exists;
     return leat__path_exists(s->path, &exists, NULL) == 0 && exists;
@@ -121,7 +121,7 @@ bool leat__stage_ready(const leat__stage *s)
 
 /* A shard that an earlier run has uploaded: its note says so, and the object exists. */
 #define SENT "sent"
-static bool is_sent(leat__stage *s, const char *note, const char *path, uint64_t size)
+static bool is_sent(leat__bucket_pack *s, const char *note, const char *path, uint64_t size)
 {
     leat__upload_note n;
     leat__object o;
@@ -129,7 +129,7 @@ static bool is_sent(leat__stage *s, const char *note, const char *path, uint64_t
            leat__object_stat(s->store, path, &o, NULL) == 0 && o.size == size;
 }
 
-static int upload(leat__stage *s, const char *local, bool shard,
+static int upload(leat__bucket_pack *s, const char *local, bool shard,
                   int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie, leat_error *err)
 {
     leat__buf note;
@@ -163,8 +163,8 @@ static int remove_local(const char *path, leat_error *err)
     return leat__path_unlink(path, err);
 }
 
-int leat__stage_publish(leat__stage *s, int (*progress)(void *cookie, uint64_t done, uint64_t total),
-                        void *cookie, leat_error *err)
+int leat__bucket_pack_publish(leat__bucket_pack *s, int (*progress)(void *cookie, uint64_t done, uint64_t total),
+                              void *cookie, leat_error *err)
 {
     leat_pack *pack = NULL;
     leat_pack_info info;

@@ -5,34 +5,34 @@
  * itself or its set, comes last, in one conditional request: readers see all of it or nothing.
  * The folder's name is derived from the bucket path, so that `resume` finds it again.
  */
-#ifndef LEAT_INGEST_STAGE_H
-#define LEAT_INGEST_STAGE_H
+#ifndef LEAT_INGEST_BUCKET_PACK_H
+#define LEAT_INGEST_BUCKET_PACK_H
 
 #include <stdbool.h>
 
 #include "io/store.h"
 
-typedef struct leat__stage {
+typedef struct leat__bucket_pack {
     const char *remote; /* destination */
     leat__store *store;
     char *folder, *path; /* local folder; path: the pack in it */
     bool replace;
     bool published; /* an earlier run was killed after the last request: only cleanup remains */
-} leat__stage;
+} leat__bucket_pack;
 
 /* Finds the folder and checks that the name in the bucket is free: LEAT_EEXIST unless `replace`
  * or, with `resume`, unless it is the pack stored here. */
-int leat__stage_open(leat__stage *s, const char *remote, bool replace, bool resume,
-                     leat_error *err) LEAT_MUST_CHECK;
-void leat__stage_close(leat__stage *s);
+int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,
+                           leat_error *err) LEAT_MUST_CHECK;
+void leat__bucket_pack_close(leat__bucket_pack *s);
 
 /* Aborts uploads of earlier runs: the pack is written again. */
-void leat__stage_forget(leat__stage *s);
+void leat__bucket_pack_forget(leat__bucket_pack *s);
 /* True when a finished pack is waiting for its upload. */
-bool leat__stage_ready(const leat__stage *s);
+bool leat__bucket_pack_ready(const leat__bucket_pack *s);
 /* Uploads all files of the pack and removes the local ones. `progress` as in
  * leat__upload_opts. */
-int leat__stage_publish(leat__stage *s, int (*progress)(void *cookie, uint64_t done, uint64_t total),
-                        void *cookie, leat_error *err) LEAT_MUST_CHECK;
+int leat__bucket_pack_publish(leat__bucket_pack *s, int (*progress)(void *cookie, uint64_t done, uint64_t total),
+                              void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../io/buckettest.h"
 
-#include "ingest/stage.h"
+#include "ingest/bucket_pack.h"
 #include "io/object.h"
 
 #include "leat_test.h"
@@ -31,7 +31,7 @@ static void copy(const char *from, const char *to)
     assert_int_equal(system(command), 0);
 }
 
-static char *in_stage(const leat__stage *s, const char *name)
+static char *in_stage(const leat__bucket_pack *s, const char *name)
 {
     static char path[1200];
     snprintf(path, sizeof path, "%s/%s", s->folder, name);
@@ -41,91 +41,91 @@ static char *in_stage(const leat__stage *s, const char *name)
 /* The set is written last, and only if there is none. */
 static void a_set_is_published(void **state)
 {
-    leat__stage s;
+    leat__bucket_pack s;
     leat_error err;
     (void)state;
     begin();
-    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, false, NULL));
-    assert_false(leat__stage_ready(&s));
+    assert_ok(leat__bucket_pack_open(&s, "s3://b/d/pack-2.0-set.leat", false, false, NULL));
+    assert_false(leat__bucket_pack_ready(&s));
     copy("pack-2.0-set.leat", s.path);
     copy("pack-2.0-set-00000.leat", in_stage(&s, "pack-2.0-set-00000.leat"));
-    assert_true(leat__stage_ready(&s));
-    assert_ok(leat__stage_publish(&s, NULL, NULL, NULL));
+    assert_true(leat__bucket_pack_ready(&s));
+    assert_ok(leat__bucket_pack_publish(&s, NULL, NULL, NULL));
     assert_contains(server.last, "PUT /b/d/pack-2.0-set.leat HTTP/1.1");
     assert_contains(server.last, "if-none-match: *");
     assert_non_null(bucket_find(&store_data, "d/pack-2.0-set-00000.leat", false));
     assert_int_not_equal(access(s.folder, F_OK), 0); /* no local files are left */
-    leat__stage_close(&s);
-    assert_code(LEAT_EEXIST, leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, false, &err));
+    leat__bucket_pack_close(&s);
+    assert_code(LEAT_EEXIST, leat__bucket_pack_open(&s, "s3://b/d/pack-2.0-set.leat", false, false, &err));
     assert_contains(err.message, "already exists");
-    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", true, false, NULL));
-    leat__stage_close(&s);
+    assert_ok(leat__bucket_pack_open(&s, "s3://b/d/pack-2.0-set.leat", true, false, NULL));
+    leat__bucket_pack_close(&s);
     end();
 }
 
 /* Another writer was faster: its pack stays, and ours is kept for another try. */
 static void a_name_taken_meanwhile(void **state)
 {
-    leat__stage s;
+    leat__bucket_pack s;
     leat_error err;
     (void)state;
     begin();
-    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, false, NULL));
+    assert_ok(leat__bucket_pack_open(&s, "s3://b/pack-2.0.leat", false, false, NULL));
     copy("pack-2.0.leat", s.path);
     bucket_store(&store_data, "pack-2.0.leat", "theirs", 6);
-    assert_code(LEAT_EEXIST, leat__stage_publish(&s, NULL, NULL, &err));
+    assert_code(LEAT_EEXIST, leat__bucket_pack_publish(&s, NULL, NULL, &err));
     assert_int_equal(bucket_find(&store_data, "pack-2.0.leat", false)->len, 6);
-    assert_true(leat__stage_ready(&s));
-    leat__stage_close(&s);
+    assert_true(leat__bucket_pack_ready(&s));
+    leat__bucket_pack_close(&s);
     end();
 }
 
 /* A run that was killed after its last request has nothing left to send. */
 static void published_before_the_kill(void **state)
 {
-    leat__stage s;
+    leat__bucket_pack s;
     (void)state;
     begin();
-    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, true, NULL));
+    assert_ok(leat__bucket_pack_open(&s, "s3://b/pack-2.0.leat", false, true, NULL));
     copy("pack-2.0.leat", s.path);
     leat__file *f;
     leat__upload_opts o = {0};
     assert_ok(leat__file_open(&f, s.path, LEAT__FILE_READ, NULL));
     assert_ok(leat__object_upload(s.store, "s3://b/pack-2.0.leat", f, &o, NULL));
     leat__file_close(&f);
-    leat__stage_close(&s);
-    assert_code(LEAT_EEXIST, leat__stage_open(&s, "s3://b/pack-2.0.leat", false, false, NULL));
-    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, true, NULL));
+    leat__bucket_pack_close(&s);
+    assert_code(LEAT_EEXIST, leat__bucket_pack_open(&s, "s3://b/pack-2.0.leat", false, false, NULL));
+    assert_ok(leat__bucket_pack_open(&s, "s3://b/pack-2.0.leat", false, true, NULL));
     assert_true(s.published);
-    assert_ok(leat__stage_publish(&s, NULL, NULL, NULL));
+    assert_ok(leat__bucket_pack_publish(&s, NULL, NULL, NULL));
     assert_int_not_equal(access(s.folder, F_OK), 0);
-    leat__stage_close(&s);
+    leat__bucket_pack_close(&s);
     end();
 }
 
 static void names_without_a_pack(void **state)
 {
-    leat__stage s;
+    leat__bucket_pack s;
     (void)state;
     begin();
-    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/d/", false, false, NULL));
-    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/..", false, false, NULL));
+    assert_code(LEAT_EINVAL, leat__bucket_pack_open(&s, "s3://b/d/", false, false, NULL));
+    assert_code(LEAT_EINVAL, leat__bucket_pack_open(&s, "s3://b/..", false, false, NULL));
     end();
 }
 
 /* A folder created by other users is not used. */
 static void folder_of_another_user_is_refused(void **state)
 {
-    leat__stage s;
+    leat__bucket_pack s;
     (void)state;
     begin();
-    assert_ok(leat__stage_open(&s, "s3://b/x.leat", false, false, NULL));
+    assert_ok(leat__bucket_pack_open(&s, "s3://b/x.leat", false, false, NULL));
     char folder[1024];
     snprintf(folder, sizeof folder, "%s", s.folder);
-    leat__stage_close(&s);
+    leat__bucket_pack_close(&s);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(symlink("/tmp", folder), 0);
-    assert_code(LEAT_EPERM, leat__stage_open(&s, "s3://b/x.leat", false, false, NULL));
+    assert_code(LEAT_EPERM, leat__bucket_pack_open(&s, "s3://b/x.leat", false, false, NULL));
     end();
 }
 
