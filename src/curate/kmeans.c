@@ -60,10 +60,10 @@ static void assign_rows(void *cookie, uint32_t member, uint32_t members)
 }
 
 void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to,
-                         float *distance, leat__crew *crew)
+                         float *distance, leat__thread_team *crew)
 {
     assigning a = {k, v, leat__distance_dsp_for(leat__cpu_flags())->rows, to, distance};
-    leat__crew_run(crew, assign_rows, &a);
+    leat__thread_team_run(crew, assign_rows, &a);
 }
 
 /* Each member adds up the rows of its own centres. */
@@ -85,10 +85,10 @@ static void add_rows(void *cookie, uint32_t member, uint32_t members)
 }
 
 void leat__kmeans_add(leat__kmeans *k, const leat__vectors *v, const uint32_t *to, double *sum,
-                      uint32_t *members, leat__crew *crew)
+                      uint32_t *members, leat__thread_team *crew)
 {
     moving m = {k, v, to, sum, members};
-    leat__crew_run(crew, add_rows, &m);
+    leat__thread_team_run(crew, add_rows, &m);
 }
 
 void leat__kmeans_move(leat__kmeans *k, const double *sums)
@@ -115,10 +115,10 @@ static void measure_rows(void *cookie, uint32_t member, uint32_t members)
 }
 
 void leat__kmeans_measure(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
-                          leat__crew *crew)
+                          leat__thread_team *crew)
 {
     assigning a = {k, v, leat__distance_dsp_for(leat__cpu_flags())->rows, to, distance};
-    leat__crew_run(crew, measure_rows, &a);
+    leat__thread_team_run(crew, measure_rows, &a);
 }
 
 /* A centre without rows moves to the row that is farthest from its own centre. */
@@ -136,7 +136,7 @@ static void fill_empty(leat__kmeans *k, const moving *m, float *distance)
 }
 
 int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
-                       leat__crew *crew, leat_error *err)
+                       leat__thread_team *crew, leat_error *err)
 {
     memset(k, 0, sizeof *k);
     k->count = (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(count, 1), LEAT_MAX(v->count, 1));

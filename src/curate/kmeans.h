@@ -7,7 +7,7 @@
 #ifndef LEAT_CURATE_KMEANS_H
 #define LEAT_CURATE_KMEANS_H
 
-#include "curate/crew.h"
+#include "curate/thread_team.h"
 #include "curate/vectors.h"
 
 typedef struct leat__kmeans {
@@ -18,23 +18,23 @@ typedef struct leat__kmeans {
 
 /* Finds `count` centres (at most as many as rows) of the rows of `v`. */
 int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
-                       leat__crew *crew, leat_error *err) LEAT_MUST_CHECK;
+                       leat__thread_team *crew, leat_error *err) LEAT_MUST_CHECK;
 void leat__kmeans_reset(leat__kmeans *k);
 
 /* The nearest centre of each row, the lower number of equally near ones, and its squared
  * distance. */
 void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to,
-                         float *distance, leat__crew *crew);
+                         float *distance, leat__thread_team *crew);
 
 /* Adds rows to the sums (count * dim) and numbers of rows of the centres that they belong to, in the order
  * of rows. */
 void leat__kmeans_add(leat__kmeans *k, const leat__vectors *v, const uint32_t *to, double *sum,
-                      uint32_t *members, leat__crew *crew);
+                      uint32_t *members, leat__thread_team *crew);
 /* Moves each centre to the mean of its rows, at unit length. */
 void leat__kmeans_move(leat__kmeans *k, const double *sum);
 /* Squared distance of each row to the centre that it belongs to. */
 void leat__kmeans_measure(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
-                          leat__crew *crew);
+                          leat__thread_team *crew);
 
 /* Bytes for training on `rows` rows, without the rows themselves. */
 uint64_t leat__kmeans_bytes(uint64_t rows, uint32_t count, size_t dim);

@@ -198,7 +198,7 @@ static int run(leat__labels *l, leat_error *err)
     LEAT_TRY(check_opts(o, err));
     LEAT_TRY(leat__sheets_open(&l->sheets, o->pack, o->columns, o->column_count, err));
     l->rows = l->stats.samples = l->sheets.rows;
-    LEAT_TRY(leat__crew_open(&l->crew, o->threads, err));
+    LEAT_TRY(leat__thread_team_open(&l->crew, o->threads, err));
     LEAT_TRY(allocate(l, err));
     LEAT_TRY(read_labels(l, err));
     LEAT_TRY(read_vectors(l, err));
@@ -213,7 +213,7 @@ static void tear_down(leat__labels *l)
 {
     leat__vectors_reset(&l->vectors);
     leat__sheets_close(&l->sheets);
-    leat__crew_close(&l->crew);
+    leat__thread_team_close(&l->crew);
     leat__free(l->label);
     leat__free(l->code);
     leat__free(l->own);

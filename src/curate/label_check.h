@@ -22,7 +22,7 @@ typedef struct leat__labels {
     leat_check_labels_opts opts;
     leat_check_labels_stats stats;
     leat__sheets sheets;
-    leat__crew *crew;
+    leat__thread_team *crew;
     uint64_t rows;
     uint32_t classes;
     int64_t *code; /* of each class, sorted */

@@ -116,7 +116,7 @@ static void search_rows(void *cookie, uint32_t member, uint32_t members)
 
 int leat__neighbours_run(const leat__neighbours *n, leat_error *err)
 {
-    const uint32_t members = leat__crew_size(n->crew);
+    const uint32_t members = leat__thread_team_size(n->crew);
     const uint64_t total = n->vectors->count;
     searching s = {.n = n, .compare = leat__distance_dsp_for(leat__cpu_flags())->rows};
     int rc = 0;
@@ -128,7 +128,7 @@ int leat__neighbours_run(const leat__neighbours *n, leat_error *err)
     for (uint64_t at = 0; at < total && rc == 0; at = s.end) {
         s.first = at;
         s.end = LEAT_MIN(at + (uint64_t)STEP * members, total);
-        leat__crew_run(n->crew, search_rows, &s);
+        leat__thread_team_run(n->crew, search_rows, &s);
         if (n->tell && n->tell(n->cookie, s.end, total) != 0)
             rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     }

@@ -5,7 +5,7 @@
 #ifndef LEAT_CURATE_NEIGHBOURS_H
 #define LEAT_CURATE_NEIGHBOURS_H
 
-#include "curate/crew.h"
+#include "curate/thread_team.h"
 #include "curate/vectors.h"
 
 #define LEAT__NEIGHBOURS_MAX 1000
@@ -18,7 +18,7 @@ typedef struct leat__neighbour {
 typedef struct leat__neighbours {
     const leat__vectors *vectors;
     uint32_t k; /* 1 to LEAT__NEIGHBOURS_MAX */
-    leat__crew *crew;
+    leat__thread_team *crew;
     /* Called once per row by any member: the `count` nearest other rows, the nearest
      * first, the lower row of equally near ones. */
     void (*take)(void *cookie, uint64_t row, const leat__neighbour *near, uint32_t count);

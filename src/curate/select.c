@@ -239,7 +239,7 @@ static int run(leat__selecting *s, leat_error *err)
     if (o->share > 0) s->count = LEAT_MAX(s->count, 1);
     s->count = LEAT_MIN(s->count, s->rows);
     LEAT_TRY(leat__select_plan(s, err));
-    LEAT_TRY(leat__crew_open(&s->crew, o->threads, err));
+    LEAT_TRY(leat__thread_team_open(&s->crew, o->threads, err));
     LEAT_TRY(leat__select_prepare(s, err));
     LEAT_TRY(choose(s, err));
     return leat__select_write(s, err);

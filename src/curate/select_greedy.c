@@ -246,7 +246,7 @@ static int run_choices(greedy *s, leat_error *err)
         for (uint32_t i = 0; i < s->groups; i++)
             s->factor[i] = factor_of(s, i);
         atomic_store(&s->reached, ordered(-INFINITY));
-        if (last >= ALONE) leat__crew_run(g->crew, search_member, s);
+        if (last >= ALONE) leat__thread_team_run(g->crew, search_member, s);
         for (uint32_t m = 0; m < s->members && last < ALONE; m++)
             search_member(s, m, s->members);
         last = 0;
@@ -349,7 +349,7 @@ static int set_up(greedy *s, leat_error *err)
     const leat__greedy *g = s->g;
     const uint64_t n = LEAT_MAX(g->rows, 1);
     s->compare = leat__distance_dsp_for(leat__cpu_flags())->rows;
-    s->members = (uint32_t)LEAT_MIN(leat__crew_size(g->crew), n);
+    s->members = (uint32_t)LEAT_MIN(leat__thread_team_size(g->crew), n);
     s->groups = 1;
     if (g->balances > 0) LEAT_TRY(join_groups(s, err));
     s->bound = LEAT_NEW_ARRAY(CURATE, double, n);
@@ -357,7 +357,7 @@ static int set_up(greedy *s, leat_error *err)
     s->seen = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
     s->first = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(s->groups, 1));
     s->factor = LEAT_NEW_ARRAY(CURATE, double, LEAT_MAX(s->groups, 1));
-    s->found = LEAT_NEW_ARRAY(CURATE, best, leat__crew_size(g->crew));
+    s->found = LEAT_NEW_ARRAY(CURATE, best, leat__thread_team_size(g->crew));
     if (!s->bound || !s->near || !s->seen || !s->first || !s->factor || !s->found)
         return leat__fail_nomem(err, n * 16, "scores");
     for (uint64_t i = g->rows; i-- > 0;) {

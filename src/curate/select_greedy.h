@@ -17,7 +17,7 @@
 #ifndef LEAT_CURATE_SELECT_GREEDY_H
 #define LEAT_CURATE_SELECT_GREEDY_H
 
-#include "curate/crew.h"
+#include "curate/thread_team.h"
 #include "curate/vectors.h"
 
 #define LEAT__SELECT_FAR                                                                 \
@@ -49,7 +49,7 @@ typedef struct leat__greedy {
     double min_distance;
     leat__balance *balance;
     uint32_t balances;
-    leat__crew *crew;
+    leat__thread_team *crew;
     /* A row was chosen; score: the product, or the largest or least number when it is out of range;
      * distance: to the nearest chosen one, or LEAT__SELECT_FAR. Non-zero stops. */
     int (*take)(void *cookie, uint64_t row, double score, double distance);

@@ -202,7 +202,7 @@ static int add_similarity(leat__selecting *s, const leat_select_strategy *of,
                         of->query, s->vectors_path);
     if (rc == 0) {
         comparing c = {s, &query, value};
-        leat__crew_run(s->crew, compare_rows, &c);
+        leat__thread_team_run(s->crew, compare_rows, &c);
         for (uint64_t i = 0; i < s->rows; i++)
             weigh(s, of, i, LEAT_MAX(value[i], LEAST));
     }
@@ -409,6 +409,6 @@ void leat__select_forget(leat__selecting *s)
     leat__free(s->score);
     leat__free(s->distance);
     leat__sheets_close(&s->sheets);
-    leat__crew_close(&s->crew);
+    leat__thread_team_close(&s->crew);
     leat__select_config_close(&s->config);
 }

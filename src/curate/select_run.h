@@ -17,7 +17,7 @@ typedef struct leat__selecting {
     leat_select_stats stats;
     leat__select_config *config;
     leat__sheets sheets;
-    leat__crew *crew;
+    leat__thread_team *crew;
     uint64_t rows, count; /* count: to choose */
     uint8_t *state;
     double *weight;

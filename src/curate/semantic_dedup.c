@@ -33,7 +33,7 @@ typedef struct deduping {
     leat_dedup_semantic_opts opts;
     leat_dedup_semantic_stats stats;
     leat_budget *budget;
-    leat__crew *crew;
+    leat__thread_team *crew;
     leat__vector_store store;
     leat__semantic s;
     uint64_t sample, chunk;
@@ -277,7 +277,7 @@ static int run(deduping *d, leat_error *err)
     s->clusters =
         (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(s->clusters, 1), LEAT_MAX(rows, 1));
     LEAT_TRY(plan(d, rows, dim, err));
-    LEAT_TRY(leat__crew_open(&d->crew, d->opts.threads, err));
+    LEAT_TRY(leat__thread_team_open(&d->crew, d->opts.threads, err));
     LEAT_TRY(leat__vector_store_open(&d->store, d->opts.input, d->opts.field, d->whole, d->crew, err));
     s->store = &d->store;
     s->crew = d->crew;
@@ -307,7 +307,7 @@ static void tear_down(deduping *d)
     if (d->budget) leat_budget_release(d->budget, LEAT_BUDGET_OTHER, bs.used);
     leat_budget_close(&d->budget);
     if (d->store.pack) leat__vector_store_close(&d->store);
-    leat__crew_close(&d->crew);
+    leat__thread_team_close(&d->crew);
     leat__free(d->s.cluster);
     leat__free(d->s.distance);
     leat__free(d->s.similarity);

@@ -15,7 +15,7 @@
 
 typedef struct leat__semantic {
     leat__vector_store *store;
-    leat__crew *crew;
+    leat__thread_team *crew;
     uint32_t clusters;
     uint64_t
         tile; /* rows of a part of a cluster in memory; two parts are there at a time */

@@ -154,11 +154,11 @@ static int compare_cluster(leat__semantic *s, const uint32_t *row, uint64_t n,
             c.earlier = (part){row + before, s->tile, memory + s->tile * s->store->dim};
             LEAT_TRY(leat__vector_store_get(s->store, c.earlier.row, 0, c.earlier.n,
                                             c.earlier.vector, err));
-            leat__crew_run(s->crew, compare_part, &c);
+            leat__thread_team_run(s->crew, compare_part, &c);
         }
         c.same = true;
         c.earlier = c.own;
-        leat__crew_run(s->crew, compare_part, &c);
+        leat__thread_team_run(s->crew, compare_part, &c);
     }
     s->pairs += n * (n - 1) / 2;
     s->largest = LEAT_MAX(s->largest, n);

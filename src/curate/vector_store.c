@@ -20,7 +20,7 @@ typedef struct fetching {
 } fetching;
 
 int leat__vector_store_open(leat__vector_store *s, const char *path, const char *field, bool keep,
-                            leat__crew *crew, leat_error *err)
+                            leat__thread_team *crew, leat_error *err)
 {
     int rc;
     memset(s, 0, sizeof *s);
@@ -36,7 +36,7 @@ int leat__vector_store_open(leat__vector_store *s, const char *path, const char 
     if (keep) {
         rc = leat__vectors_read(&s->whole, s->pack, field, err);
     } else {
-        const uint32_t members = leat__crew_size(crew);
+        const uint32_t members = leat__thread_team_size(crew);
         s->sample = LEAT_NEW_ARRAY(CURATE, leat_sample *, members);
         rc =
             s->sample ? 0 : leat__fail_nomem(err, members * sizeof *s->sample, "readers");
@@ -50,7 +50,7 @@ out:
 
 void leat__vector_store_close(leat__vector_store *s)
 {
-    for (uint32_t i = 0; s->sample && i < leat__crew_size(s->crew); i++)
+    for (uint32_t i = 0; s->sample && i < leat__thread_team_size(s->crew); i++)
         leat_sample_close(&s->sample[i]);
     leat__free(s->sample);
     leat__vectors_reset(&s->whole);
@@ -79,11 +79,11 @@ static void fetch(void *cookie, uint32_t member, uint32_t members)
 int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first,
                            uint64_t n, float *out, leat_error *err)
 {
-    const uint32_t members = leat__crew_size(s->crew);
+    const uint32_t members = leat__thread_team_size(s->crew);
     fetching f = {.s = s, .row = row, .first = first, .n = n, .out = out};
     f.errs = LEAT_NEW_ARRAY(CURATE, leat_error, members);
     if (!f.errs) return leat__fail_nomem(err, members * sizeof *f.errs, "readers");
-    leat__crew_run(s->crew, fetch, &f);
+    leat__thread_team_run(s->crew, fetch, &f);
     int rc = f.rc;
     for (uint32_t i = 0; i < members && rc != 0; i++)
         if (f.errs[i].code != 0) { /* the lowest row of those that failed */

@@ -9,12 +9,12 @@
 
 #include <stdbool.h>
 
-#include "curate/crew.h"
+#include "curate/thread_team.h"
 #include "curate/vectors.h"
 
 typedef struct leat__vector_store {
     leat_pack *pack;
-    leat__crew *crew;
+    leat__thread_team *crew;
     uint64_t count;
     size_t dim;
     leat__vectors whole;  /* row is NULL when the vectors stay on disk */
@@ -24,7 +24,7 @@ typedef struct leat__vector_store {
 
 /* field: as in leat__vectors_field; keep: read all rows into memory now. */
 int leat__vector_store_open(leat__vector_store *s, const char *path, const char *field, bool keep,
-                            leat__crew *crew, leat_error *err) LEAT_MUST_CHECK;
+                            leat__thread_team *crew, leat_error *err) LEAT_MUST_CHECK;
 void leat__vector_store_close(leat__vector_store *s);
 
 /* Rows row[0] … row[n - 1] to `out`, n * dim. row NULL: rows first … first + n - 1. */

@@ -29,9 +29,9 @@ static void clusters_are_found_by_any_number_of_threads(void **state)
     static uint32_t to[ROWS];
     static float distance[ROWS];
     for (size_t t = 0; t < 3; t++) {
-        leat__crew *crew = NULL;
+        leat__thread_team *crew = NULL;
         leat__kmeans k;
-        assert_ok(leat__crew_open(&crew, threads[t], NULL));
+        assert_ok(leat__thread_team_open(&crew, threads[t], NULL));
         assert_ok(leat__kmeans_train(&k, &v, CLUSTERS, crew, NULL));
         leat__kmeans_assign(&k, &v, to, distance, crew);
         if (t == 0) memcpy(first, k.centre, sizeof first);
@@ -48,18 +48,18 @@ static void clusters_are_found_by_any_number_of_threads(void **state)
             for (uint32_t b = 0; b < a; b++)
                 assert_true(to[a] != to[b]);
         leat__kmeans_reset(&k);
-        leat__crew_close(&crew);
+        leat__thread_team_close(&crew);
     }
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
 static void few_and_equal_rows_are_clustered(void **state)
 {
-    leat__crew *crew = NULL;
+    leat__thread_team *crew = NULL;
     leat__kmeans k;
     uint32_t to[8];
     float distance[8];
-    assert_ok(leat__crew_open(&crew, 2, NULL));
+    assert_ok(leat__thread_team_open(&crew, 2, NULL));
     for (uint32_t rows = 0; rows <= 3; rows++) {
         const leat__vectors v = make(rows, 0);
         assert_ok(leat__kmeans_train(&k, &v, 50, crew, NULL));
@@ -77,7 +77,7 @@ static void few_and_equal_rows_are_clustered(void **state)
     for (int i = 0; i < 8; i++)
         assert_int_equal(to[i], to[0]);
     leat__kmeans_reset(&k);
-    leat__crew_close(&crew);
+    leat__thread_team_close(&crew);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 

@@ -53,9 +53,9 @@ static void neighbours_are_exact(void **state)
             const leat__vectors v = make(sizes[s]);
             leat__neighbours n = {.vectors = &v, .k = K, .take = take, .tell = tell};
             memset(counts, 0xff, sizeof counts);
-            assert_ok(leat__crew_open(&n.crew, threads[t], NULL));
+            assert_ok(leat__thread_team_open(&n.crew, threads[t], NULL));
             assert_ok(leat__neighbours_run(&n, NULL));
-            leat__crew_close(&n.crew);
+            leat__thread_team_close(&n.crew);
             for (uint32_t i = 0; i < sizes[s]; i++) {
                 assert_int_equal(counts[i], sizes[s] - 1 < K ? sizes[s] - 1 : K);
                 if (i % 13 == 0) check_row(&v, i);
@@ -69,9 +69,9 @@ static void a_search_can_be_stopped(void **state)
     const leat__vectors v = make(ROWS);
     leat__neighbours n = {
         .vectors = &v, .k = K, .take = take, .tell = tell, .cookie = &n};
-    assert_ok(leat__crew_open(&n.crew, 1, NULL));
+    assert_ok(leat__thread_team_open(&n.crew, 1, NULL));
     assert_code(LEAT_ECANCELED, leat__neighbours_run(&n, NULL));
-    leat__crew_close(&n.crew);
+    leat__thread_team_close(&n.crew);
 }
 
 int main(void)

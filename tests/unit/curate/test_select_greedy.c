@@ -115,13 +115,13 @@ static void compare(leat__greedy g, const uint8_t *state)
         memcpy(own, state, ROWS);
         for (uint32_t b = 0; b < g.balances; b++)
             memset(g.balance[b].have, 0, g.balance[b].groups * sizeof *g.balance[b].have);
-        assert_ok(leat__crew_open(&g.crew, threads[k], NULL));
+        assert_ok(leat__thread_team_open(&g.crew, threads[k], NULL));
         g.state = own;
         g.take = take;
         g.cookie = &got;
         g.distances = 0;
         if (leat__greedy_run(&g, &err) != 0) fail_msg("%s", err.message);
-        leat__crew_close(&g.crew);
+        leat__thread_team_close(&g.crew);
         assert_int_equal(got.count, want.count);
         assert_memory_equal(got.row, want.row, sizeof got.row);
         for (uint32_t i = 0; i < got.count; i++)
@@ -171,12 +171,12 @@ static void the_least_distance_is_kept(void **state)
                       .diversity = 1,
                       .min_distance = 0.4};
     compare(g, open);
-    assert_ok(leat__crew_open(&g.crew, 2, NULL));
+    assert_ok(leat__thread_team_open(&g.crew, 2, NULL));
     g.state = own;
     g.take = take;
     g.cookie = &t;
     assert_ok(leat__greedy_run(&g, NULL));
-    leat__crew_close(&g.crew);
+    leat__thread_team_close(&g.crew);
     for (uint32_t i = 0; i < ROWS; i++)
         assert_true(own[i] == LEAT__ROW_CHOSEN || own[i] == LEAT__ROW_NEAR);
     for (uint32_t i = 1; i < t.count; i++)
@@ -240,9 +240,9 @@ static void products_out_of_range_are_in_order(void **state)
                       .cookie = &t};
     for (uint32_t i = 0; i < ROWS; i++)
         weight[i] = ((double)(i * 7 % ROWS) - ROWS / 2) * 30;
-    assert_ok(leat__crew_open(&g.crew, 2, NULL));
+    assert_ok(leat__thread_team_open(&g.crew, 2, NULL));
     assert_ok(leat__greedy_run(&g, NULL));
-    leat__crew_close(&g.crew);
+    leat__thread_team_close(&g.crew);
     assert_int_equal(t.count, ROWS);
     for (uint32_t i = 0; i < ROWS; i++) {
         assert_int_equal(t.row[i] * 7 % ROWS, ROWS - 1 - i);
@@ -262,13 +262,13 @@ static void a_run_can_be_stopped(void **state)
                       .take = take,
                       .cookie = &t};
     make_vectors(1);
-    assert_ok(leat__crew_open(&g.crew, 2, NULL));
+    assert_ok(leat__thread_team_open(&g.crew, 2, NULL));
     assert_code(LEAT_ECANCELED, leat__greedy_run(&g, NULL));
     assert_int_equal(t.count, 4);
     g.rows = 0;
     t.stop = 0;
     assert_ok(leat__greedy_run(&g, NULL));
-    leat__crew_close(&g.crew);
+    leat__thread_team_close(&g.crew);
     assert_int_equal(t.count, 4);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }

@@ -39,7 +39,7 @@ static leat__selecting *prepare(const char *config)
     if (rc == 0) rc = leat__sheets_open(&s->sheets, s->opts.pack, columns, 1, &err);
     s->rows = s->sheets.rows;
     if (rc == 0) rc = leat__select_plan(s, &err);
-    if (rc == 0) rc = leat__crew_open(&s->crew, 2, &err);
+    if (rc == 0) rc = leat__thread_team_open(&s->crew, 2, &err);
     if (rc == 0) rc = leat__select_prepare(s, &err);
     if (rc != 0) fail_msg("%s", err.message);
     return s;

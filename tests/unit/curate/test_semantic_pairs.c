@@ -17,7 +17,7 @@ static int tell(void *cookie, uint64_t done, uint64_t total)
     return cookie != NULL;
 }
 
-static leat__semantic start(leat__vector_store *store, leat__crew *crew,
+static leat__semantic start(leat__vector_store *store, leat__thread_team *crew,
                             uint32_t clusters, uint64_t tile)
 {
     return (leat__semantic){.store = store,
@@ -62,9 +62,9 @@ static void pairs_are_exact_for_any_tile_and_threads(void **state)
         "v.leat", ROWS, (vector_kind){.dim = DIM, .clusters = 6, .spread = 0.3f});
     for (uint32_t keep = 0; keep < 3; keep++)
         for (int t = 0; t < 3; t++) {
-            leat__crew *crew = NULL;
+            leat__thread_team *crew = NULL;
             leat__vector_store store;
-            assert_ok(leat__crew_open(&crew, threads[t], NULL));
+            assert_ok(leat__thread_team_open(&crew, threads[t], NULL));
             assert_ok(leat__vector_store_open(&store, path, NULL, t == 1, crew, NULL));
             leat__semantic s = start(&store, crew, 9, tiles[t]);
             s.keep = keep;
@@ -79,7 +79,7 @@ static void pairs_are_exact_for_any_tile_and_threads(void **state)
             assert_code(LEAT_ECANCELED, leat__semantic_compare(&s, NULL));
             assert_code(LEAT_ECANCELED, leat__semantic_cluster(&s, 300, 50, NULL));
             leat__vector_store_close(&store);
-            leat__crew_close(&crew);
+            leat__thread_team_close(&crew);
         }
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }

@@ -13,9 +13,9 @@ static void rows_are_the_same_from_memory_and_disk(void **state)
                                    (vector_kind){.dim = DIM, .clusters = 4, .spread = 1});
     for (uint32_t threads = 1; threads <= 3; threads += 2)
         for (int keep = 0; keep < 2; keep++) {
-            leat__crew *crew = NULL;
+            leat__thread_team *crew = NULL;
             leat__vector_store s;
-            assert_ok(leat__crew_open(&crew, threads, NULL));
+            assert_ok(leat__thread_team_open(&crew, threads, NULL));
             assert_ok(leat__vector_store_open(&s, path, NULL, keep, crew, NULL));
             assert_true(s.count == ROWS && s.dim == 32 && (s.whole.row != NULL) == keep);
             assert_ok(leat__vector_store_get(&s, NULL, 0, ROWS, out[keep], NULL));
@@ -24,7 +24,7 @@ static void rows_are_the_same_from_memory_and_disk(void **state)
                 assert_memory_equal(some[keep] + i * 32, out[keep] + wanted[i] * 32,
                                     32 * sizeof(float));
             leat__vector_store_close(&s);
-            leat__crew_close(&crew);
+            leat__thread_team_close(&crew);
         }
     assert_memory_equal(out[0], out[1], sizeof out[0]);
     assert_int_equal(leat__mem_blocks(), test_blocks);
@@ -46,12 +46,12 @@ static void the_first_bad_row_is_named(void **state)
                           .dtype = LEAT_DTYPE_F32,
                           .ndim = 1,
                           .shape = {4}};
-    leat__crew *crew = NULL;
+    leat__thread_team *crew = NULL;
     leat__vector_store s;
     leat_error err = {0};
     float out[10 * 16];
     put_pack(in_box("bad.leat"), &f, 1, 10, fill_bad, NULL);
-    assert_ok(leat__crew_open(&crew, 1, NULL));
+    assert_ok(leat__thread_team_open(&crew, 1, NULL));
     assert_ok(leat__vector_store_open(&s, in_box("bad.leat"), NULL, false, crew, NULL));
     assert_code(LEAT_EDATA, leat__vector_store_get(&s, NULL, 0, 10, out, &err));
     assert_contains(err.message, "the vector of row 7 is not finite");
@@ -62,7 +62,7 @@ static void the_first_bad_row_is_named(void **state)
                 leat__vector_store_open(&s, in_box("nothing"), NULL, true, crew, &err));
     assert_code(LEAT_EINVAL,
                 leat__vector_store_open(&s, put_rows("plain.leat", 3), NULL, true, crew, &err));
-    leat__crew_close(&crew);
+    leat__thread_team_close(&crew);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 

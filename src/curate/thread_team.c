@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See crew.h. Steps are numbered; a member works on each number once.
+ * See thread_team.h. Steps are numbered; a member works on each number once.
  */
-#include "curate/crew.h"
+#include "curate/thread_team.h"
 
 #include <leat/machine.h>
 
@@ -13,17 +13,17 @@
 
 typedef struct member {
     leat__thread thread;
-    leat__crew *crew;
+    leat__thread_team *crew;
     uint32_t number;
 } member;
 
-struct leat__crew {
+struct leat__thread_team {
     leat__mutex lock;
     leat__cond begin, end;
     uint64_t step;
     uint32_t size, busy;
     bool stop;
-    leat__crew_work work;
+    leat__thread_team_work work;
     void *cookie;
     member *members; /* number 0 is the caller: it has no thread */
 };
@@ -31,7 +31,7 @@ struct leat__crew {
 static void serve(void *arg)
 {
     member *m = arg;
-    leat__crew *c = m->crew;
+    leat__thread_team *c = m->crew;
     uint64_t done = 0;
     leat__mutex_lock(&c->lock);
     for (;;) {
@@ -54,9 +54,9 @@ static uint32_t usable_cpus(void)
     return machine.cpus_usable;
 }
 
-int leat__crew_open(leat__crew **crew, uint32_t threads, leat_error *err)
+int leat__thread_team_open(leat__thread_team **crew, uint32_t threads, leat_error *err)
 {
-    leat__crew *c = LEAT_NEW(CURATE, leat__crew);
+    leat__thread_team *c = LEAT_NEW(CURATE, leat__thread_team);
     int rc = 0;
     if (!c) return leat__fail_nomem(err, sizeof *c, "threads");
     if (threads == 0) threads = usable_cpus();
@@ -73,13 +73,13 @@ int leat__crew_open(leat__crew **crew, uint32_t threads, leat_error *err)
         rc = leat__thread_start(&c->members[i].thread, "leat crew", serve, &c->members[i],
                                 err);
     }
-    if (rc != 0) leat__crew_close(crew);
+    if (rc != 0) leat__thread_team_close(crew);
     return rc;
 }
 
-void leat__crew_close(leat__crew **crew)
+void leat__thread_team_close(leat__thread_team **crew)
 {
-    leat__crew *c = *crew;
+    leat__thread_team *c = *crew;
     if (!c) return;
     *crew = NULL;
     leat__mutex_lock(&c->lock);
@@ -95,12 +95,12 @@ void leat__crew_close(leat__crew **crew)
     leat__free(c);
 }
 
-uint32_t leat__crew_size(const leat__crew *crew)
+uint32_t leat__thread_team_size(const leat__thread_team *crew)
 {
     return crew->size;
 }
 
-void leat__crew_run(leat__crew *c, leat__crew_work work, void *cookie)
+void leat__thread_team_run(leat__thread_team *c, leat__thread_team_work work, void *cookie)
 {
     if (c->size > 1) {
         leat__mutex_lock(&c->lock);

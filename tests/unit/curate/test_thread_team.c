@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "curate/crew.h"
+#include "curate/thread_team.h"
 
 typedef struct count {
     _Atomic uint64_t sum, calls;
@@ -22,16 +22,16 @@ static void every_member_works_once_per_step(void **state)
 {
     static const uint32_t sizes[] = {1, 2, 7};
     for (size_t s = 0; s < 3; s++) {
-        leat__crew *crew = NULL;
+        leat__thread_team *crew = NULL;
         count c = {.members = sizes[s]};
-        assert_ok(leat__crew_open(&crew, sizes[s], NULL));
-        assert_int_equal(leat__crew_size(crew), sizes[s]);
+        assert_ok(leat__thread_team_open(&crew, sizes[s], NULL));
+        assert_int_equal(leat__thread_team_size(crew), sizes[s]);
         for (uint64_t step = 1; step <= 200; step++) {
-            leat__crew_run(crew, add, &c);
+            leat__thread_team_run(crew, add, &c);
             assert_int_equal(c.calls, step * sizes[s]);
             assert_int_equal(c.sum, step * sizes[s] * (sizes[s] + 1) / 2);
         }
-        leat__crew_close(&crew);
+        leat__thread_team_close(&crew);
         assert_null(crew);
     }
     assert_int_equal(leat__mem_blocks(), test_blocks);
@@ -39,11 +39,11 @@ static void every_member_works_once_per_step(void **state)
 
 static void a_crew_without_a_step_is_closed(void **state)
 {
-    leat__crew *crew = NULL;
-    assert_ok(leat__crew_open(&crew, 0, NULL));
-    assert_true(leat__crew_size(crew) >= 1);
-    leat__crew_close(&crew);
-    leat__crew_close(&crew);
+    leat__thread_team *crew = NULL;
+    assert_ok(leat__thread_team_open(&crew, 0, NULL));
+    assert_true(leat__thread_team_size(crew) >= 1);
+    leat__thread_team_close(&crew);
+    leat__thread_team_close(&crew);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
