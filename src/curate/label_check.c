@@ -76,7 +76,7 @@ uint32_t leat__labels_class(const leat__labels *l, int64_t code)
 static int read_labels(leat__labels *l, leat_error *err)
 {
     uint64_t n = 0;
-    LEAT_TRY(leat__sheets_codes(&l->sheets, l->opts.column, l->label, err));
+    LEAT_TRY(leat__column_packs_codes(&l->sheets, l->opts.column, l->label, err));
     for (uint64_t i = 0; i < l->rows; i++)
         if (l->label[i] >= 0) l->code[n++] = l->label[i];
     l->stats.labelled = n;
@@ -196,7 +196,7 @@ static int run(leat__labels *l, leat_error *err)
 {
     leat_check_labels_opts *o = &l->opts;
     LEAT_TRY(check_opts(o, err));
-    LEAT_TRY(leat__sheets_open(&l->sheets, o->pack, o->columns, o->column_count, err));
+    LEAT_TRY(leat__column_packs_open(&l->sheets, o->pack, o->columns, o->column_count, err));
     l->rows = l->stats.samples = l->sheets.rows;
     LEAT_TRY(leat__thread_team_open(&l->crew, o->threads, err));
     LEAT_TRY(allocate(l, err));
@@ -212,7 +212,7 @@ static int run(leat__labels *l, leat_error *err)
 static void tear_down(leat__labels *l)
 {
     leat__vectors_reset(&l->vectors);
-    leat__sheets_close(&l->sheets);
+    leat__column_packs_close(&l->sheets);
     leat__thread_team_close(&l->crew);
     leat__free(l->label);
     leat__free(l->code);

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "curate/neighbours.h"
-#include "curate/sheets.h"
+#include "curate/column_packs.h"
 
 typedef enum leat__label_issue {
     LEAT__LABEL_WRONG = 1,
@@ -21,7 +21,7 @@ typedef enum leat__label_issue {
 typedef struct leat__labels {
     leat_check_labels_opts opts;
     leat_check_labels_stats stats;
-    leat__sheets sheets;
+    leat__column_packs sheets;
     leat__thread_team *crew;
     uint64_t rows;
     uint32_t classes;

@@ -63,7 +63,7 @@ static int write_rows(leat__labels *l, leat_packer *packer, leat__buf *key,
 {
     const char *const *names = NULL;
     uint64_t count = 0;
-    LEAT_TRY(leat__sheets_classes(&l->sheets, l->opts.column, &names, &count, err));
+    LEAT_TRY(leat__column_packs_classes(&l->sheets, l->opts.column, &names, &count, err));
     if (count > 0) {
         LEAT_TRY(leat_packer_classes(packer, F_LABEL, names, count, err));
         LEAT_TRY(leat_packer_classes(packer, F_SUGGESTED, names, count, err));
@@ -100,7 +100,7 @@ static int write_lines(leat__labels *l, leat__csv_out *csv, const uint32_t *row,
     static const char *const head[] = {"key", "label", "suggested", "suspicion"};
     const char *const *names = NULL;
     uint64_t count = 0;
-    LEAT_TRY(leat__sheets_classes(&l->sheets, l->opts.column, &names, &count, err));
+    LEAT_TRY(leat__column_packs_classes(&l->sheets, l->opts.column, &names, &count, err));
     for (size_t i = 0; i < LEAT_COUNT(head); i++)
         leat__csv_out_text(csv, head[i]);
     LEAT_TRY(leat__csv_out_line(csv, err));

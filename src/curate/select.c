@@ -231,7 +231,7 @@ static int run(leat__selecting *s, leat_error *err)
     leat_select_opts *o = &s->opts;
     LEAT_TRY(leat__select_config_open(&s->config, o, err));
     LEAT_TRY(leat__select_check(s, err));
-    LEAT_TRY(leat__sheets_open(&s->sheets, o->pack, o->columns, o->column_count, err));
+    LEAT_TRY(leat__column_packs_open(&s->sheets, o->pack, o->columns, o->column_count, err));
     s->rows = s->stats.samples = s->sheets.rows;
     s->count = o->count > 0   ? o->count
                : o->share > 0 ? (uint64_t)(o->share * (double)s->rows + 0.5)

@@ -88,7 +88,7 @@ static int apply_thresholds(leat__selecting *s, leat_error *err)
     int rc = meets ? 0 : leat__fail_nomem(err, s->rows, "rows");
     for (uint32_t k = 0; rc == 0 && leat__select_where(s, k); k++) {
         memset(meets, true, (size_t)s->rows);
-        rc = leat__sheets_where(&s->sheets, leat__select_where(s, k), meets, err);
+        rc = leat__column_packs_where(&s->sheets, leat__select_where(s, k), meets, err);
         for (uint64_t i = 0; i < s->rows && rc == 0; i++) {
             if (meets[i] || s->state[i] != LEAT__ROW_OPEN) continue;
             s->state[i] = (uint8_t)(LEAT__ROW_OUT + k);
@@ -112,7 +112,7 @@ static int add_weights(leat__selecting *s, const leat_select_strategy *of, doubl
                        leat_error *err)
 {
     double low = INFINITY, high = -INFINITY;
-    LEAT_TRY(leat__sheets_numbers(&s->sheets, of->column, value, err));
+    LEAT_TRY(leat__column_packs_numbers(&s->sheets, of->column, value, err));
     for (uint64_t i = 0; i < s->rows; i++) {
         if (s->state[i] != LEAT__ROW_OPEN || !isfinite(value[i])) continue;
         low = LEAT_MIN(low, value[i]);
@@ -286,8 +286,8 @@ static int set_targets(leat__selecting *s, const leat_select_strategy *of,
     for (uint32_t i = 0; i < of->target_count; i++) {
         int64_t code;
         const double share = of->targets[i].share;
-        LEAT_TRY(leat__sheets_code_of(&s->sheets, of->column, of->targets[i].name, &code,
-                                      err));
+        LEAT_TRY(leat__column_packs_code_of(&s->sheets, of->column, of->targets[i].name, &code,
+                                            err));
         if (!(share >= 0 && share <= 1))
             return leat__fail(err, LEAT_EINVAL,
                               "balance: the share of %s is %g, not between 0 and 1",
@@ -312,7 +312,7 @@ static int set_targets(leat__selecting *s, const leat_select_strategy *of,
 static int fill_balance(leat__selecting *s, const leat_select_strategy *of,
                         leat__balance *b, int64_t *value, int64_t *codes, leat_error *err)
 {
-    LEAT_TRY(leat__sheets_codes(&s->sheets, of->column, value, err));
+    LEAT_TRY(leat__column_packs_codes(&s->sheets, of->column, value, err));
     memcpy(codes, value, (size_t)s->rows * sizeof *codes);
     b->groups = distinct(codes, s->rows);
     b->want = LEAT_NEW_ARRAY(CURATE, double, LEAT_MAX(b->groups, 1));
@@ -408,7 +408,7 @@ void leat__select_forget(leat__selecting *s)
     leat__free(s->round);
     leat__free(s->score);
     leat__free(s->distance);
-    leat__sheets_close(&s->sheets);
+    leat__column_packs_close(&s->sheets);
     leat__thread_team_close(&s->crew);
     leat__select_config_close(&s->config);
 }

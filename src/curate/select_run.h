@@ -10,13 +10,13 @@
 #include "base/buf.h"
 #include "curate/select_config.h"
 #include "curate/select_greedy.h"
-#include "curate/sheets.h"
+#include "curate/column_packs.h"
 
 typedef struct leat__selecting {
     leat_select_opts opts; /* with the configuration filled in */
     leat_select_stats stats;
     leat__select_config *config;
-    leat__sheets sheets;
+    leat__column_packs sheets;
     leat__thread_team *crew;
     uint64_t rows, count; /* count: to choose */
     uint8_t *state;

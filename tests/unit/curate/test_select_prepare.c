@@ -36,7 +36,7 @@ static leat__selecting *prepare(const char *config)
     s->opts.config = config;
     int rc = leat__select_config_open(&s->config, &s->opts, &err);
     if (rc == 0) rc = leat__select_check(s, &err);
-    if (rc == 0) rc = leat__sheets_open(&s->sheets, s->opts.pack, columns, 1, &err);
+    if (rc == 0) rc = leat__column_packs_open(&s->sheets, s->opts.pack, columns, 1, &err);
     s->rows = s->sheets.rows;
     if (rc == 0) rc = leat__select_plan(s, &err);
     if (rc == 0) rc = leat__thread_team_open(&s->crew, 2, &err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See sheets.h.
+ * See column_packs.h.
  */
-#include "curate/sheets.h"
+#include "curate/column_packs.h"
 
 #include <string.h>
 
@@ -17,8 +17,8 @@
 #define FIELDS_MAX 4096
 #define KEY_MAX_ ((size_t)2 << 20)
 
-int leat__sheets_open(leat__sheets *s, const char *path, const char *const *columns,
-                      uint32_t count, leat_error *err)
+int leat__column_packs_open(leat__column_packs *s, const char *path, const char *const *columns,
+                            uint32_t count, leat_error *err)
 {
     int rc;
     memset(s, 0, sizeof *s);
@@ -37,11 +37,11 @@ int leat__sheets_open(leat__sheets *s, const char *path, const char *const *colu
         LEAT_GO(rc, out, leat__pack_match_rows(s->pack[i + 1], s->pack[0], err));
     }
 out:
-    if (rc != 0) leat__sheets_close(s);
+    if (rc != 0) leat__column_packs_close(s);
     return rc;
 }
 
-void leat__sheets_close(leat__sheets *s)
+void leat__column_packs_close(leat__column_packs *s)
 {
     for (uint32_t i = 0; s->pack && i < s->count; i++)
         leat_pack_close(&s->pack[i]);
@@ -61,7 +61,7 @@ typedef struct place {
     const leat_field *is;
 } place;
 
-static uint32_t list_columns(const leat__sheets *s, place *places, const char **names)
+static uint32_t list_columns(const leat__column_packs *s, place *places, const char **names)
 {
     uint32_t n = 0;
     for (uint32_t p = 0; p < s->count; p++)
@@ -78,7 +78,7 @@ static uint32_t list_columns(const leat__sheets *s, place *places, const char **
     return n;
 }
 
-static int find(const leat__sheets *s, const char *name, place *found, leat_error *err)
+static int find(const leat__column_packs *s, const char *name, place *found, leat_error *err)
 {
     place *places = LEAT_NEW_ARRAY(CURATE, place, FIELDS_MAX);
     const char **names = LEAT_NEW_ARRAY(CURATE, const char *, FIELDS_MAX);
@@ -103,7 +103,7 @@ static int find(const leat__sheets *s, const char *name, place *found, leat_erro
     return rc;
 }
 
-int leat__sheets_numbers(leat__sheets *s, const char *name, double *out, leat_error *err)
+int leat__column_packs_numbers(leat__column_packs *s, const char *name, double *out, leat_error *err)
 {
     place at = {0};
     int rc = find(s, name, &at, err);
@@ -129,7 +129,7 @@ static int64_t folder_code(const char *path, size_t len)
     return (int64_t)leat__hash64(path, len, 0);
 }
 
-static int folder_codes(leat__sheets *s, int64_t *out, leat_error *err)
+static int folder_codes(leat__column_packs *s, int64_t *out, leat_error *err)
 {
     leat__buf key;
     int rc = 0;
@@ -144,7 +144,7 @@ static int folder_codes(leat__sheets *s, int64_t *out, leat_error *err)
     return rc;
 }
 
-int leat__sheets_codes(leat__sheets *s, const char *name, int64_t *out, leat_error *err)
+int leat__column_packs_codes(leat__column_packs *s, const char *name, int64_t *out, leat_error *err)
 {
     place at = {0};
     int rc = find(s, name, &at, err);
@@ -159,8 +159,8 @@ int leat__sheets_codes(leat__sheets *s, const char *name, int64_t *out, leat_err
                        : 0;
 }
 
-int leat__sheets_code_of(leat__sheets *s, const char *name, const char *text,
-                         int64_t *code, leat_error *err)
+int leat__column_packs_code_of(leat__column_packs *s, const char *name, const char *text,
+                               int64_t *code, leat_error *err)
 {
     place at = {0};
     const char *const *classes = NULL;
@@ -183,8 +183,8 @@ int leat__sheets_code_of(leat__sheets *s, const char *name, const char *text,
                       name);
 }
 
-int leat__sheets_classes(leat__sheets *s, const char *name, const char *const **names, uint64_t *count,
-                         leat_error *err)
+int leat__column_packs_classes(leat__column_packs *s, const char *name, const char *const **names, uint64_t *count,
+                               leat_error *err)
 {
     place at = {0};
     *names = NULL;
@@ -209,7 +209,7 @@ typedef struct testing {
     leat__buf key;
 } testing;
 
-static int open_testing(const leat__sheets *s, testing *t, const char *text,
+static int open_testing(const leat__column_packs *s, testing *t, const char *text,
                         leat_error *err)
 {
     const char *const *classes = NULL;
@@ -256,7 +256,7 @@ static int read_chunk(testing *t, uint64_t first, size_t n, leat_error *err)
     return 0;
 }
 
-static int test_rows(leat__sheets *s, testing *t, bool *out, leat_error *err)
+static int test_rows(leat__column_packs *s, testing *t, bool *out, leat_error *err)
 {
     for (uint64_t first = 0; first < s->rows; first += CHUNK) {
         const size_t n = (size_t)LEAT_MIN(s->rows - first, CHUNK);
@@ -275,7 +275,7 @@ static int test_rows(leat__sheets *s, testing *t, bool *out, leat_error *err)
     return 0;
 }
 
-int leat__sheets_where(leat__sheets *s, const char *where, bool *out, leat_error *err)
+int leat__column_packs_where(leat__column_packs *s, const char *where, bool *out, leat_error *err)
 {
     testing t = {0};
     leat__buf_init(&t.key, LEAT__MEM_CURATE, KEY_MAX_);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curate/select_box.h"
 
-#include "curate/sheets.h"
+#include "curate/column_packs.h"
 
 enum { ROWS = 3000 };
 
@@ -22,92 +22,92 @@ static const char *put_more(const char *name, uint32_t rows)
     return in_box(name);
 }
 
-static leat__sheets open_ok(void)
+static leat__column_packs open_ok(void)
 {
-    leat__sheets s;
+    leat__column_packs s;
     leat_error err = {0};
     const char *columns[] = {put_more("more.leat", ROWS)};
-    if (leat__sheets_open(&s, put_rows("p.leat", ROWS), columns, 1, &err) != 0)
+    if (leat__column_packs_open(&s, put_rows("p.leat", ROWS), columns, 1, &err) != 0)
         fail_msg("%s", err.message);
     return s;
 }
 
 static void columns_are_found_by_name(void **state)
 {
-    leat__sheets s = open_ok();
+    leat__column_packs s = open_ok();
     static double x[ROWS];
     leat_error err = {0};
-    assert_ok(leat__sheets_numbers(&s, "minus", x, NULL));
+    assert_ok(leat__column_packs_numbers(&s, "minus", x, NULL));
     assert_true(x[2999] == -2999);
-    assert_ok(leat__sheets_numbers(&s, "score", x, NULL));
+    assert_ok(leat__column_packs_numbers(&s, "score", x, NULL));
     assert_true(x[7] == score_of(7)); /* of the pack */
-    assert_ok(leat__sheets_numbers(&s, "half", x, NULL));
+    assert_ok(leat__column_packs_numbers(&s, "half", x, NULL));
     assert_true(x[7] == 3.5 && isnan(x[5]));
-    assert_code(LEAT_EINVAL, leat__sheets_numbers(&s, "scroe", x, &err));
+    assert_code(LEAT_EINVAL, leat__column_packs_numbers(&s, "scroe", x, &err));
     assert_contains(err.message, "no column 'scroe'; did you mean 'score'?");
-    assert_code(LEAT_EINVAL, leat__sheets_numbers(&s, "something", x, &err));
+    assert_code(LEAT_EINVAL, leat__column_packs_numbers(&s, "something", x, &err));
     assert_contains(err.message, "no int or float column 'something'");
-    leat__sheets_close(&s);
+    leat__column_packs_close(&s);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
 static void codes_are_numbers_or_folders(void **state)
 {
-    leat__sheets s = open_ok();
+    leat__column_packs s = open_ok();
     static int64_t x[ROWS];
     int64_t code;
     leat_error err = {0};
-    assert_ok(leat__sheets_codes(&s, "label", x, NULL));
+    assert_ok(leat__column_packs_codes(&s, "label", x, NULL));
     assert_int_equal(x[10], label_of(10));
-    assert_ok(leat__sheets_code_of(&s, "label", "owl", &code, NULL));
+    assert_ok(leat__column_packs_code_of(&s, "label", "owl", &code, NULL));
     assert_int_equal(code, 2);
     const char *const *names;
     uint64_t count;
-    assert_ok(leat__sheets_classes(&s, "label", &names, &count, NULL));
+    assert_ok(leat__column_packs_classes(&s, "label", &names, &count, NULL));
     assert_true(count == 4 && strcmp(names[1], "dog") == 0);
-    assert_ok(leat__sheets_classes(&s, "minus", &names, &count, NULL));
+    assert_ok(leat__column_packs_classes(&s, "minus", &names, &count, NULL));
     assert_int_equal(count, 0);
-    assert_ok(leat__sheets_code_of(&s, "label", "-7", &code, NULL));
+    assert_ok(leat__column_packs_code_of(&s, "label", "-7", &code, NULL));
     assert_int_equal(code, -7);
-    assert_code(LEAT_EINVAL, leat__sheets_code_of(&s, "label", "bee", &code, &err));
+    assert_code(LEAT_EINVAL, leat__column_packs_code_of(&s, "label", "bee", &code, &err));
     assert_contains(err.message, "'bee' is neither a class name nor a number");
-    assert_ok(leat__sheets_codes(&s, "folder", x, NULL));
+    assert_ok(leat__column_packs_codes(&s, "folder", x, NULL));
     assert_true(x[0] == x[3] && x[0] != x[1] && x[1] == x[2998]);
-    assert_ok(leat__sheets_code_of(&s, "folder", "f0", &code, NULL));
+    assert_ok(leat__column_packs_code_of(&s, "folder", "f0", &code, NULL));
     assert_true(code == x[0]);
-    assert_code(LEAT_EINVAL, leat__sheets_codes(&s, "half", x, &err));
+    assert_code(LEAT_EINVAL, leat__column_packs_codes(&s, "half", x, &err));
     assert_contains(err.message, "only int columns have groups");
-    leat__sheets_close(&s);
+    leat__column_packs_close(&s);
 }
 
 static void conditions_use_all_columns(void **state)
 {
-    leat__sheets s = open_ok();
+    leat__column_packs s = open_ok();
     static bool meets[ROWS];
     leat_error err = {0};
     memset(meets, true, sizeof meets);
-    assert_ok(leat__sheets_where(
+    assert_ok(leat__column_packs_where(
         &s, "minus > -2000 and half >= 2 and label != 'cat' and key != 'f1/00004.jpg'",
         meets, NULL));
     for (uint32_t i = 0; i < ROWS; i++)
         assert_int_equal(meets[i],
                          i < 2000 && i >= 4 && i != 5 && label_of(i) != 0 && i != 4);
-    assert_code(LEAT_EINVAL, leat__sheets_where(&s, "nothing > 3", meets, &err));
+    assert_code(LEAT_EINVAL, leat__column_packs_where(&s, "nothing > 3", meets, &err));
     assert_contains(err.message, "nothing");
-    assert_code(LEAT_EINVAL, leat__sheets_where(&s, "half >", meets, &err));
-    leat__sheets_close(&s);
+    assert_code(LEAT_EINVAL, leat__column_packs_where(&s, "half >", meets, &err));
+    leat__column_packs_close(&s);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
 static void columns_of_other_rows_are_refused(void **state)
 {
-    leat__sheets s;
+    leat__column_packs s;
     leat_error err = {0};
     const char *columns[] = {put_more("fewer.leat", 10)};
     assert_code(LEAT_EINVAL,
-                leat__sheets_open(&s, put_rows("p.leat", 12), columns, 1, &err));
+                leat__column_packs_open(&s, put_rows("p.leat", 12), columns, 1, &err));
     assert_contains(err.message, "fewer.leat has 10 rows");
-    assert_code(LEAT_ENOENT, leat__sheets_open(&s, in_box("nothing"), columns, 1, &err));
+    assert_code(LEAT_ENOENT, leat__column_packs_open(&s, in_box("nothing"), columns, 1, &err));
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
