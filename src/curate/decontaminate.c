@@ -90,7 +90,7 @@ static int by_number(const void *x, const void *y)
 }
 
 /* Adds the evaluation texts of the document, each once, to the chunk. Returns the first match. */
-static uint32_t put_found(worker *w, leat__chunk *c)
+static uint32_t put_found(worker *w, leat__text_chunk *c)
 {
     uint32_t *eval = (uint32_t *)(void *)w->found.data, first = eval[0];
     size_t n = w->found.len / sizeof *eval;
@@ -113,7 +113,7 @@ static span widen(const cleaning *t, const uint8_t *text, size_t len, span s)
 }
 
 /* Writes the text without its spans, a newline for each, to w->now. True when a word is left. */
-static bool cut_spans(const cleaning *t, worker *w, leat__chunk *c, size_t len)
+static bool cut_spans(const cleaning *t, worker *w, leat__text_chunk *c, size_t len)
 {
     const uint8_t *text = w->sketcher.text;
     const span *s = (const span *)(const void *)w->spans.data;
@@ -137,7 +137,7 @@ static bool cut_spans(const cleaning *t, worker *w, leat__chunk *c, size_t len)
     return any;
 }
 
-static void put_match(const cleaning *t, worker *w, leat__chunk *c, const leat__line *line,
+static void put_match(const cleaning *t, worker *w, leat__text_chunk *c, const leat__line *line,
                       const leat__record_fields *r, uint64_t matches, bool keep)
 {
     leat__buf *out = &c->out[OUT_MATCHES];
@@ -155,7 +155,7 @@ static void put_match(const cleaning *t, worker *w, leat__chunk *c, const leat__
     leat__buf_printf(out, ",\"kept\":%s}\n", keep ? "true" : "false");
 }
 
-static int do_document(const cleaning *t, worker *w, leat__chunk *c, const leat__line *line,
+static int do_document(const cleaning *t, worker *w, leat__text_chunk *c, const leat__line *line,
                        const leat__record_fields *r, leat_error *err)
 {
     uint32_t n;
@@ -212,7 +212,7 @@ static uint64_t need(void *cookie, uint64_t longest)
     return longest > LARGE ? 20 * longest : 0;
 }
 
-static int bad_line(const cleaning *t, leat__chunk *c, uint64_t number, uint64_t offset,
+static int bad_line(const cleaning *t, leat__text_chunk *c, uint64_t number, uint64_t offset,
                     const char *why, leat_error *err)
 {
     if (t->opts->fail_on_bad)
@@ -223,13 +223,13 @@ static int bad_line(const cleaning *t, leat__chunk *c, uint64_t number, uint64_t
     return 0;
 }
 
-static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     const cleaning *t = cookie;
     leat__line line;
     size_t at = 0, where = 0;
     if (c->too_long) LEAT_TRY(bad_line(t, c, c->line, c->offset, LEAT__LINE_TOO_LONG, err));
-    while (leat__chunk_next(c, &at, &line)) {
+    while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         const char *wrong = leat__line_read(&t->names, &line, &r, &where);
         if (wrong) LEAT_TRY(bad_line(t, c, line.number, line.offset + where, wrong, err));
@@ -240,7 +240,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)t->opts->compress, err);
 }
 
-static int take(void *cookie, leat__chunk *c, leat_error *err)
+static int take(void *cookie, leat__text_chunk *c, leat_error *err)
 {
     cleaning *t = cookie;
     leat_decontaminate_stats *st = t->stats;

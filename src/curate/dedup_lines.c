@@ -142,7 +142,7 @@ static uint64_t need(void *cookie, uint64_t longest)
 }
 
 /* Copies the text of a document to w->text. */
-static int take_text(worker *w, leat__chunk *c, const leat__record_fields *r, leat_error *err)
+static int take_text(worker *w, leat__text_chunk *c, const leat__record_fields *r, leat_error *err)
 {
     leat__buf_clear(&w->text);
     if (leat__buf_reserve(&w->text, r->text.raw_len + LEAT__TEXT_PAD) != 0)
@@ -184,7 +184,7 @@ static int find_windows(const lines *l, worker *w, uint32_t *count, leat_error *
     return 0;
 }
 
-static int hash_windows(const lines *l, worker *w, leat__chunk *c, leat_error *err)
+static int hash_windows(const lines *l, worker *w, leat__text_chunk *c, leat_error *err)
 {
     uint32_t count;
     LEAT_TRY(find_windows(l, w, &count, err));
@@ -198,7 +198,7 @@ static int hash_windows(const lines *l, worker *w, leat__chunk *c, leat_error *e
     return 0;
 }
 
-static int hash_pieces(const lines *l, worker *w, leat__chunk *c, leat_error *err)
+static int hash_pieces(const lines *l, worker *w, leat__text_chunk *c, leat_error *err)
 {
     for (size_t at = 0; at < w->text.len;) {
         leat__hash128 h;
@@ -216,7 +216,7 @@ static int hash_pieces(const lines *l, worker *w, leat__chunk *c, leat_error *er
     return 0;
 }
 
-static int hash_document(lines *l, worker *w, leat__chunk *c, const leat__record_fields *r,
+static int hash_document(lines *l, worker *w, leat__text_chunk *c, const leat__record_fields *r,
                          leat_error *err)
 {
     uint64_t before = c->count[N_PIECES];
@@ -229,7 +229,7 @@ static int hash_document(lines *l, worker *w, leat__chunk *c, const leat__record
 }
 
 /* A line that only the memory limit excludes is an error: it would be lost. */
-static int check_long(const lines *l, const leat__chunk *c, uint64_t number, uint64_t bytes, leat_error *err)
+static int check_long(const lines *l, const leat__text_chunk *c, uint64_t number, uint64_t bytes, leat_error *err)
 {
     const leat__dedup *d = l->d;
     char size[24], memory[24], limit[24];
@@ -244,14 +244,14 @@ static int check_long(const lines *l, const leat__chunk *c, uint64_t number, uin
 }
 
 /* Memory for the words of a large document is not kept. */
-static int shrink(const lines *l, worker *w, const leat__chunk *c, leat_error *err)
+static int shrink(const lines *l, worker *w, const leat__text_chunk *c, leat_error *err)
 {
     if (!l->window || c->longest <= LARGE) return 0;
     leat__sketcher_reset(&w->sketcher);
     return leat__sketcher_init(&w->sketcher, 1, 0, err);
 }
 
-static int hash_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+static int hash_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     lines *l = cookie;
     leat__line line;
@@ -260,7 +260,7 @@ static int hash_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     if (c->too_long && l->d->opts->fail_on_bad)
         return leat__fail(err, LEAT_EDATA, "%s: line %llu: %s", l->d->files.path[c->file],
                           (unsigned long long)c->line, LEAT__LINE_TOO_LONG);
-    while (leat__chunk_next(c, &at, &line)) {
+    while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         LEAT_TRY(check_long(l, c, line.number, line.len, err));
         const char *wrong = leat__line_read(&l->d->names, &line, &r, &where);
@@ -276,7 +276,7 @@ static int hash_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
                : leat__fail_nomem(err, c->out[0].len, "results");
 }
 
-static int note_start(lines *l, const leat__chunk *c, leat_error *err)
+static int note_start(lines *l, const leat__text_chunk *c, leat_error *err)
 {
     if (l->chunks == l->capacity) {
         size_t n = l->capacity ? 2 * l->capacity : 256;
@@ -317,7 +317,7 @@ static int save_hashes(lines *l, leat_error *err)
     return leat__dedup_save(d, err);
 }
 
-static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
+static int take_hashes(void *cookie, leat__text_chunk *c, leat_error *err)
 {
     lines *l = cookie;
     leat__dedup_state *st = &l->d->st;
@@ -585,7 +585,7 @@ static void keep_text(worker *w, size_t from, size_t to)
 }
 
 /* As cut_text, for substrings. A line feed takes the place of a span between two parts. */
-static int cut_windows(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, uint64_t *words,
+static int cut_windows(const lines *l, worker *w, leat__text_chunk *c, uint64_t *piece, uint64_t *words,
                        uint64_t *removed, uint64_t *spans, leat_error *err)
 {
     uint32_t count, end = 0; /* the word after the sequences so far */
@@ -615,7 +615,7 @@ static int cut_windows(const lines *l, worker *w, leat__chunk *c, uint64_t *piec
 }
 
 /* Writes the remaining text to w->now; counts its pieces. */
-static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, uint64_t *pieces,
+static int cut_text(const lines *l, worker *w, leat__text_chunk *c, uint64_t *piece, uint64_t *pieces,
                     uint64_t *removed, leat_error *err)
 {
     const uint8_t *text = (const uint8_t *)w->text.data;
@@ -642,7 +642,7 @@ static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, 
     return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");
 }
 
-static int write_document(const lines *l, worker *w, leat__chunk *c, const leat__line *line,
+static int write_document(const lines *l, worker *w, leat__text_chunk *c, const leat__line *line,
                           const leat__record_fields *r, uint64_t *piece, leat_error *err)
 {
     uint64_t pieces, removed, spans = 0; /* pieces: words, for substrings */
@@ -677,7 +677,7 @@ static int write_document(const lines *l, worker *w, leat__chunk *c, const leat_
     return 0;
 }
 
-static int write_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+static int write_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     const lines *l = cookie;
     leat__line line;
@@ -688,7 +688,7 @@ static int write_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
         leat__line_bad_json(&l->d->names, c->file, c->line, c->offset, LEAT__LINE_TOO_LONG,
                             &c->out[OUT_BAD]);
     }
-    while (leat__chunk_next(c, &at, &line)) {
+    while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         const char *wrong = leat__line_read(&l->d->names, &line, &r, &where);
         if (!wrong) {
@@ -705,7 +705,7 @@ static int write_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)l->d->opts->compress, err);
 }
 
-static int take_chunk(void *cookie, leat__chunk *c, leat_error *err)
+static int take_chunk(void *cookie, leat__text_chunk *c, leat_error *err)
 {
     lines *l = cookie;
     leat_dedup_stats *st = l->d->stats;

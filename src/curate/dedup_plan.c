@@ -30,7 +30,7 @@ static int sample(const leat__dedup *d, uint32_t file, uint64_t *bytes, uint64_t
 {
     const char *in[] = {d->files.path[file]};
     leat__text_files f;
-    leat__chunk *c = leat__chunk_new();
+    leat__text_chunk *c = leat__text_chunk_new();
     bool end;
     if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk");
     int rc = leat__text_files_open(&f, in, 1, d->files.max_line, err);
@@ -40,7 +40,7 @@ static int sample(const leat__dedup *d, uint32_t file, uint64_t *bytes, uint64_t
         *lines += c->lines;
         leat__text_files_reset(&f);
     }
-    leat__chunk_free(c);
+    leat__text_chunk_free(c);
     return rc;
 }
 

@@ -158,7 +158,7 @@ static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, boo
     return 0;
 }
 
-static int put_document(leat__dedup *d, worker *w, leat__chunk *c, const leat__line *line,
+static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const leat__line *line,
                         const leat__record_fields *r, leat_error *err)
 {
     leat__buf *out = &c->out[0];
@@ -189,7 +189,7 @@ static int put_document(leat__dedup *d, worker *w, leat__chunk *c, const leat__l
     return 0;
 }
 
-static void note_bad(leat__chunk *c, uint64_t number, uint64_t offset, const char *why)
+static void note_bad(leat__text_chunk *c, uint64_t number, uint64_t offset, const char *why)
 {
     if (c->count[N_BAD]++ > 0) return;
     c->count[N_FIRST_BAD] = number;
@@ -198,7 +198,7 @@ static void note_bad(leat__chunk *c, uint64_t number, uint64_t offset, const cha
 }
 
 /* Lines without a document before line `upto`. */
-static void put_gaps(leat__chunk *c, uint64_t *next, uint64_t upto)
+static void put_gaps(leat__text_chunk *c, uint64_t *next, uint64_t upto)
 {
     for (; *next < upto; (*next)++)
         leat__buf_putc(&c->out[0], FLAG_NONE);
@@ -211,7 +211,7 @@ static uint64_t record_bytes(const leat__dedup *d)
     return 1 + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES;
 }
 
-static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     leat__dedup *d = cookie;
     worker *w = ctx;
@@ -219,7 +219,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     size_t at = 0, where;
     uint64_t next = c->document;
     if (c->too_long) note_bad(c, c->line, c->offset, LEAT__LINE_TOO_LONG);
-    while (leat__chunk_next(c, &at, &line)) {
+    while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         put_gaps(c, &next, line.document);
         const char *wrong = leat__line_read(&d->names, &line, &r, &where);
@@ -293,7 +293,7 @@ static int save_state(leat__dedup *d, leat_error *err)
     return leat__dedup_save(d, err);
 }
 
-static int refuse_bad(leat__dedup *d, const leat__chunk *c, leat_error *err)
+static int refuse_bad(leat__dedup *d, const leat__text_chunk *c, leat_error *err)
 {
     leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s", d->files.path[c->file],
                (unsigned long long)c->count[N_FIRST_BAD], (unsigned long long)c->count[N_FIRST_OFFSET],
@@ -302,7 +302,7 @@ static int refuse_bad(leat__dedup *d, const leat__chunk *c, leat_error *err)
     return LEAT_EDATA;
 }
 
-static int take(void *cookie, leat__chunk *c, leat_error *err)
+static int take(void *cookie, leat__text_chunk *c, leat_error *err)
 {
     leat__dedup *d = cookie;
     leat__dedup_state *st = &d->st;

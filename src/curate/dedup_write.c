@@ -60,7 +60,7 @@ int leat__dedup_put_id(const leat__dedup_ids *f, uint32_t line, leat__buf *out, 
     return 0;
 }
 
-static int put_removed(const writing *w, leat__chunk *c, const leat__line *line,
+static int put_removed(const writing *w, leat__text_chunk *c, const leat__line *line,
                        const leat__record_fields *r, const leat__decision *d, leat_error *err)
 {
     leat__buf *out = &c->out[OUT_CLUSTERS];
@@ -75,7 +75,7 @@ static int put_removed(const writing *w, leat__chunk *c, const leat__line *line,
     return 0;
 }
 
-static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     writing *w = cookie;
     leat__buf *table = ctx;
@@ -94,7 +94,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
         leat__line_bad_json(&w->d->names, c->file, c->line, c->offset,
                             LEAT__LINE_TOO_LONG, &c->out[OUT_BAD]);
     }
-    while (leat__chunk_next(c, &at, &line)) {
+    while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         const leat__decision *d = &decision[line.document - c->document];
         const char *wrong = leat__line_read(&w->d->names, &line, &r, &where);
@@ -116,7 +116,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)w->d->opts->compress, err);
 }
 
-static int take(void *cookie, leat__chunk *c, leat_error *err)
+static int take(void *cookie, leat__text_chunk *c, leat_error *err)
 {
     writing *w = cookie;
     leat_dedup_stats *st = w->d->stats;

@@ -85,7 +85,7 @@ static int add_string(reading *r, const leat__jsonl_field *field, bool *any, lea
     return 0;
 }
 
-static int add_line(reading *r, const leat__chunk *c, const leat__line *line, leat_error *err)
+static int add_line(reading *r, const leat__text_chunk *c, const leat__line *line, leat_error *err)
 {
     leat__eval_table *t = r->t;
     size_t at, strings = 0;
@@ -116,19 +116,19 @@ static int add_line(reading *r, const leat__chunk *c, const leat__line *line, le
 static int read_all(reading *r, leat_error *err)
 {
     int rc = 0;
-    leat__chunk *c = leat__chunk_new();
+    leat__text_chunk *c = leat__text_chunk_new();
     if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk");
     for (bool end = false; !end && rc == 0;) {
         leat__line line;
         size_t at = 0;
-        leat__chunk_clear(c);
+        leat__text_chunk_clear(c);
         rc = leat__text_files_read(&r->files, c, &end, err);
         if (rc != 0 || end) break;
         r->t->bad += c->too_long > 0;
-        while (rc == 0 && leat__chunk_next(c, &at, &line))
+        while (rc == 0 && leat__text_chunk_next(c, &at, &line))
             rc = add_line(r, c, &line, err);
     }
-    leat__chunk_free(c);
+    leat__text_chunk_free(c);
     return rc;
 }
 

@@ -54,7 +54,7 @@ typedef struct leat__filter_report {
 /* A document that was judged. */
 typedef struct leat__judged {
     const leat__line_names *names;
-    const leat__chunk *chunk;
+    const leat__text_chunk *chunk;
     const leat__line *line;
     const leat__record_fields *fields;
     const uint8_t *text;

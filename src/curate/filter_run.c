@@ -79,7 +79,7 @@ static void put_lang(const leat__counts *counts, leat__buf *out)
     leat__buf_printf(out, ",\"lang_score\":%.6g", (double)counts->lang_score);
 }
 
-static void put_reason(const filter *f, const worker *w, leat__chunk *c, const leat__line *line,
+static void put_reason(const filter *f, const worker *w, leat__text_chunk *c, const leat__line *line,
                        const leat__record_fields *r, int first, const leat__counts *counts)
 {
     leat__buf *out = &c->out[OUT_REASONS];
@@ -105,7 +105,7 @@ static void put_reason(const filter *f, const worker *w, leat__chunk *c, const l
     leat__buf_puts(out, "}\n");
 }
 
-static void put_explained(const filter *f, const worker *w, leat__chunk *c, const leat__line *line,
+static void put_explained(const filter *f, const worker *w, leat__text_chunk *c, const leat__line *line,
                           const leat__record_fields *r, const leat__counts *counts)
 {
     leat__buf *out = &c->out[OUT_EXPLAIN];
@@ -135,7 +135,7 @@ static void put_explained(const filter *f, const worker *w, leat__chunk *c, cons
 }
 
 /* True for the document that is to be explained. */
-static bool is_explained(const filter *f, const leat__chunk *c, const leat__line *line,
+static bool is_explained(const filter *f, const leat__text_chunk *c, const leat__line *line,
                          const leat__record_fields *r)
 {
     const char *want = f->opts->explain;
@@ -152,7 +152,7 @@ static bool is_explained(const filter *f, const leat__chunk *c, const leat__line
     return same;
 }
 
-static void put_scores(const filter *f, leat__chunk *c, const leat__line *line,
+static void put_scores(const filter *f, leat__text_chunk *c, const leat__line *line,
                        const leat__record_fields *r, const leat__counts *counts)
 {
     leat__buf *out = &c->out[OUT_KEPT];
@@ -165,7 +165,7 @@ static void put_scores(const filter *f, leat__chunk *c, const leat__line *line,
 }
 
 /* Puts the modified text of the document into w->scorer. */
-static int take_text(filter *f, worker *w, leat__chunk *c, const leat__jsonl_field *text, bool *changed,
+static int take_text(filter *f, worker *w, leat__text_chunk *c, const leat__jsonl_field *text, bool *changed,
                      size_t *len, leat_error *err)
 {
     LEAT_TRY(leat__scorer_reserve(&w->scorer, text->raw_len, err));
@@ -184,7 +184,7 @@ static int take_text(filter *f, worker *w, leat__chunk *c, const leat__jsonl_fie
     return 0;
 }
 
-static int do_document(filter *f, worker *w, leat__chunk *c, const leat__line *line,
+static int do_document(filter *f, worker *w, leat__text_chunk *c, const leat__line *line,
                        const leat__record_fields *r, leat_error *err)
 {
     uint64_t *rule_counts = c->extra;
@@ -272,7 +272,7 @@ static uint64_t need(void *cookie, uint64_t longest)
     return longest > LARGE ? leat__scorer_need(longest) + modified : modified;
 }
 
-static void bad_line(filter *f, leat__chunk *c, uint64_t number, uint64_t offset, const char *why)
+static void bad_line(filter *f, leat__text_chunk *c, uint64_t number, uint64_t offset, const char *why)
 {
     if (c->count[N_BAD]++ == 0) {
         c->count[N_FIRST_BAD] = number;
@@ -281,7 +281,7 @@ static void bad_line(filter *f, leat__chunk *c, uint64_t number, uint64_t offset
     leat__line_bad_json(&f->names, c->file, number, offset, why, &c->out[OUT_BAD]);
 }
 
-static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     filter *f = cookie;
     worker *w = ctx;
@@ -290,7 +290,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     c->extra = leat__zalloc_array(LEAT__MEM_CURATE, 2 * f->rules.count + 1, sizeof(uint64_t));
     if (!c->extra) return leat__fail_nomem(err, f->rules.count, "counts");
     if (c->too_long) bad_line(f, c, c->line, c->offset, LEAT__LINE_TOO_LONG);
-    while (leat__chunk_next(c, &at, &line)) {
+    while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         const char *wrong = leat__line_read(&f->names, &line, &r, &where);
         if (wrong) bad_line(f, c, line.number, line.offset + where, wrong);
@@ -307,7 +307,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)f->opts->compress, err);
 }
 
-static int take_bad(filter *f, const leat__chunk *c, leat_error *err)
+static int take_bad(filter *f, const leat__text_chunk *c, leat_error *err)
 {
     if (c->count[N_BAD] == 0) return 0;
     f->stats->bad += c->count[N_BAD];
@@ -321,7 +321,7 @@ static int take_bad(filter *f, const leat__chunk *c, leat_error *err)
     return LEAT_EDATA;
 }
 
-static int take(void *cookie, leat__chunk *c, leat_error *err)
+static int take(void *cookie, leat__text_chunk *c, leat_error *err)
 {
     filter *f = cookie;
     leat_filter_stats *st = f->stats;

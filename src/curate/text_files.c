@@ -16,16 +16,16 @@
 
 #define FOLDER_DEPTH 32
 
-leat__chunk *leat__chunk_new(void)
+leat__text_chunk *leat__text_chunk_new(void)
 {
-    leat__chunk *c = LEAT_NEW(CURATE, leat__chunk);
+    leat__text_chunk *c = LEAT_NEW(CURATE, leat__text_chunk);
     if (!c) return NULL;
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
         leat__buf_init(&c->out[i], LEAT__MEM_CURATE, (size_t)1 << 40);
     return c;
 }
 
-void leat__chunk_free(leat__chunk *c)
+void leat__text_chunk_free(leat__text_chunk *c)
 {
     if (!c) return;
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
@@ -35,9 +35,9 @@ void leat__chunk_free(leat__chunk *c)
     leat__free(c);
 }
 
-void leat__chunk_clear(leat__chunk *c)
+void leat__text_chunk_clear(leat__text_chunk *c)
 {
-    leat__chunk keep = *c;
+    leat__text_chunk keep = *c;
     leat__free(c->extra);
     memset(c, 0, sizeof *c);
     c->data = keep.data;
@@ -48,7 +48,7 @@ void leat__chunk_clear(leat__chunk *c)
     }
 }
 
-uint64_t leat__chunk_held(const leat__chunk *c)
+uint64_t leat__text_chunk_held(const leat__text_chunk *c)
 {
     uint64_t n = sizeof *c + c->capacity;
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
@@ -56,7 +56,7 @@ uint64_t leat__chunk_held(const leat__chunk *c)
     return n;
 }
 
-bool leat__chunk_next(const leat__chunk *c, size_t *at, leat__line *line)
+bool leat__text_chunk_next(const leat__text_chunk *c, size_t *at, leat__line *line)
 {
     if (*at == 0) {
         *line = (leat__line){.number = c->line - 1, .document = c->document - 1};
@@ -229,7 +229,7 @@ void leat__text_files_rewind(leat__text_files *f)
 
 /* ---- reading ---- */
 
-static int grow(leat__chunk *c, size_t capacity, leat_error *err)
+static int grow(leat__text_chunk *c, size_t capacity, leat_error *err)
 {
     if (c->capacity >= capacity + LEAT__TEXT_PAD) return 0;
     uint8_t *p = leat__realloc(LEAT__MEM_CURATE, c->data, capacity + LEAT__TEXT_PAD);
@@ -271,7 +271,7 @@ int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, u
 
 /* The line that fills the chunk exceeds the limit: skips the rest of it. The data after its
  * newline goes to the next chunk. */
-static int skip_line(leat__text_files *f, leat__chunk *c, leat_error *err)
+static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
     c->too_long = c->len;
     for (;;) {
@@ -292,7 +292,7 @@ static int skip_line(leat__text_files *f, leat__chunk *c, leat_error *err)
 
 /* Cuts the chunk after its last newline, or after LEAT__CHUNK_LINES lines; the rest is kept. At the
  * end of the file the last line may lack its newline. */
-static int cut(leat__text_files *f, leat__chunk *c, bool *whole, leat_error *err)
+static int cut(leat__text_files *f, leat__text_chunk *c, bool *whole, leat_error *err)
 {
     const uint8_t *last = memrchr(c->data, '\n', c->len);
     *whole = last || f->at_end;
@@ -320,7 +320,7 @@ static bool may_cut(const leat__text_files *f)
 }
 
 /* Reads one chunk of the open file; c->lines is 0 at its end. */
-static int read_chunk(leat__text_files *f, leat__chunk *c, leat_error *err)
+static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
     size_t room = LEAT__CHUNK_BYTES;
     c->file = f->next - 1;
@@ -357,7 +357,7 @@ static int read_chunk(leat__text_files *f, leat__chunk *c, leat_error *err)
     return 0;
 }
 
-int leat__text_files_read(leat__text_files *f, leat__chunk *c, bool *end, leat_error *err)
+int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end, leat_error *err)
 {
     *end = false;
     for (;;) {
@@ -381,7 +381,7 @@ int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cu
     leat__buf found;
     uint64_t last = 0;
     int rc;
-    leat__chunk *c = leat__chunk_new();
+    leat__text_chunk *c = leat__text_chunk_new();
     leat__buf_init(&found, LEAT__MEM_CURATE, 1u << 30);
     *cuts = NULL;
     *count = 0;
@@ -390,7 +390,7 @@ int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cu
     LEAT_GO(rc, out, open_next(f, err));
     if (leat__stream_compressed(f->stream)) goto out;
     for (;;) {
-        leat__chunk_clear(c);
+        leat__text_chunk_clear(c);
         LEAT_GO(rc, out, read_chunk(f, c, err));
         if (c->lines == 0) break;
         if (f->offset - last < step || !c->may_cut) continue;
@@ -403,7 +403,7 @@ int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cu
     if (found.len > 0) *cuts = (leat__text_cut *)(void *)leat__buf_take(&found, NULL);
 out:
     leat__buf_reset(&found);
-    leat__chunk_free(c);
+    leat__text_chunk_free(c);
     leat__text_files_rewind(f);
     return rc;
 }

@@ -21,7 +21,7 @@
 #define LEAT__CHUNK_COUNTS 12
 
 /* Lines of one file. */
-typedef struct leat__chunk {
+typedef struct leat__text_chunk {
     uint32_t file;
     uint64_t line;     /* number of the first line, from 1 */
     uint64_t offset;   /* of the first byte, decompressed */
@@ -36,13 +36,13 @@ typedef struct leat__chunk {
     leat__buf out[LEAT__CHUNK_OUTS];
     uint64_t count[LEAT__CHUNK_COUNTS];
     void *extra; /* of leat__alloc */
-} leat__chunk;
+} leat__text_chunk;
 
-leat__chunk *leat__chunk_new(void); /* NULL when out of memory */
-void leat__chunk_free(leat__chunk *c);
+leat__text_chunk *leat__text_chunk_new(void); /* NULL when out of memory */
+void leat__text_chunk_free(leat__text_chunk *c);
 /* Empties it for other lines; keeps its memory. */
-void leat__chunk_clear(leat__chunk *c);
-uint64_t leat__chunk_held(const leat__chunk *c);
+void leat__text_chunk_clear(leat__text_chunk *c);
+uint64_t leat__text_chunk_held(const leat__text_chunk *c);
 
 /* One line of a chunk. */
 typedef struct leat__line {
@@ -55,7 +55,7 @@ typedef struct leat__line {
 
 /* Iterates over the lines: *at is 0 before the first. False after the last. Skips blank lines and
  * a byte order mark at the begin of a file. */
-bool leat__chunk_next(const leat__chunk *c, size_t *at, leat__line *line);
+bool leat__text_chunk_next(const leat__text_chunk *c, size_t *at, leat__line *line);
 
 typedef struct leat__text_files {
     char **path;
@@ -87,7 +87,7 @@ void leat__text_files_rewind(leat__text_files *f);
 int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, uint64_t line,
                           uint64_t document, leat_error *err) LEAT_MUST_CHECK;
 /* Fills an empty chunk; *end when there is none left. */
-int leat__text_files_read(leat__text_files *f, leat__chunk *c, bool *end,
+int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end,
                           leat_error *err) LEAT_MUST_CHECK;
 
 /* A position between two chunks of a file. */

@@ -19,25 +19,25 @@ typedef struct pass_run {
     leat__text_files *files;
     const leat__text_pass *pass;
     leat__mutex lock; /* guards the list of free chunks */
-    leat__chunk *shelf[SHELF];
+    leat__text_chunk *shelf[SHELF];
     uint32_t shelved, shelf_max;
 } pass_run;
 
-static leat__chunk *take_chunk(pass_run *r)
+static leat__text_chunk *take_chunk(pass_run *r)
 {
-    leat__chunk *c = NULL;
+    leat__text_chunk *c = NULL;
     leat__mutex_lock(&r->lock);
     if (r->shelved > 0) c = r->shelf[--r->shelved];
     leat__mutex_unlock(&r->lock);
-    return c ? c : leat__chunk_new();
+    return c ? c : leat__text_chunk_new();
 }
 
 static void release_chunk(void *cookie, void *data)
 {
     pass_run *r = cookie;
-    leat__chunk *c = data;
-    if (c->capacity <= LEAT__CHUNK_BYTES + LEAT__TEXT_PAD && leat__chunk_held(c) <= SHELF_BYTES) {
-        leat__chunk_clear(c);
+    leat__text_chunk *c = data;
+    if (c->capacity <= LEAT__CHUNK_BYTES + LEAT__TEXT_PAD && leat__text_chunk_held(c) <= SHELF_BYTES) {
+        leat__text_chunk_clear(c);
         leat__mutex_lock(&r->lock);
         if (r->shelved < r->shelf_max) {
             r->shelf[r->shelved++] = c;
@@ -45,18 +45,18 @@ static void release_chunk(void *cookie, void *data)
         }
         leat__mutex_unlock(&r->lock);
     }
-    leat__chunk_free(c);
+    leat__text_chunk_free(c);
 }
 
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pass_run *r = cookie;
     bool end;
-    leat__chunk *c = take_chunk(r);
+    leat__text_chunk *c = take_chunk(r);
     if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk of lines");
     int rc = leat__text_files_read(r->files, c, &end, err);
     if (rc != 0 || end) {
-        leat__chunk_free(c);
+        leat__text_chunk_free(c);
         return rc != 0 ? rc : LEAT_FLOW_END;
     }
     task->data = c;
@@ -82,7 +82,7 @@ static void stage_teardown(void *cookie, void *ctx)
 static uint64_t stage_need(void *cookie, const leat_task *task)
 {
     pass_run *r = cookie;
-    const leat__chunk *c = task->data;
+    const leat__text_chunk *c = task->data;
     /* twice per_line: a buffer doubles when it grows */
     return r->pass->need(r->pass->cookie, c->longest) + c->len + c->len / 2 +
            c->lines * 2 * r->pass->per_line + (64u << 10);
@@ -91,14 +91,14 @@ static uint64_t stage_need(void *cookie, const leat_task *task)
 static int stage_work(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pass_run *r = cookie;
-    leat__chunk *c = task->data;
+    leat__text_chunk *c = task->data;
     LEAT_TRY(r->pass->work(r->pass->cookie, ctx, c, err));
     if (c->capacity > SHELF_BYTES) { /* the lines are no longer needed */
         leat__free(c->data);
         c->data = NULL;
         c->capacity = 0;
     }
-    task->bytes = leat__chunk_held(c);
+    task->bytes = leat__text_chunk_held(c);
     return 0;
 }
 
@@ -134,7 +134,7 @@ static int take_all(leat_flow *flow, pass_run *r, leat_error *err)
         leat_task *task = NULL;
         LEAT_TRY(leat_flow_next(flow, &task, -1, err));
         if (!task) return 0;
-        leat__chunk *c = task->data;
+        leat__text_chunk *c = task->data;
         done += c->len + c->too_long;
         int rc = p->take(p->cookie, c, err);
         leat_task_release(task);
@@ -229,7 +229,7 @@ int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, le
 out:
     leat_flow_close(&flow);
     leat_pool_close(&pool);
-    while (r.shelved > 0) leat__chunk_free(r.shelf[--r.shelved]);
+    while (r.shelved > 0) leat__text_chunk_free(r.shelf[--r.shelved]);
     leat__mutex_destroy(&r.lock);
     return rc;
 }

@@ -32,9 +32,9 @@ typedef struct leat__text_pass {
     uint64_t bytes_out;
     /* Largest result of a line, beyond one and a half times its length. */
     uint64_t per_line;
-    int (*work)(void *cookie, void *worker, leat__chunk *c, leat_error *err);
+    int (*work)(void *cookie, void *worker, leat__text_chunk *c, leat_error *err);
     /* On the caller's thread, in the order of the files. */
-    int (*take)(void *cookie, leat__chunk *c, leat_error *err);
+    int (*take)(void *cookie, leat__text_chunk *c, leat_error *err);
     /* Progress in bytes of files; non-zero stops the pass with LEAT_ECANCELED. May be NULL. */
     int (*tell)(void *cookie, uint64_t bytes, uint64_t total);
     leat__text_meter *meter; /* the pass is added to it; may be NULL */

@@ -41,7 +41,7 @@ void leat__json_text(leat__buf *out, const char *text, size_t len)
     leat__json_strn(&j, text, len);
 }
 
-void leat__line_id_json(const leat__line_names *n, const leat__chunk *c, const leat__line *line,
+void leat__line_id_json(const leat__line_names *n, const leat__text_chunk *c, const leat__line *line,
                         const leat__record_fields *f, leat__buf *out)
 {
     if (f->id.kind == LEAT__JSONL_STRING) {

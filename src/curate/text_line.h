@@ -35,7 +35,7 @@ const char *leat__line_read(const leat__line_names *n, const leat__line *line, l
                             size_t *at);
 
 /* Appends the id as a JSON value: that of the line, or "FILE:LINE". */
-void leat__line_id_json(const leat__line_names *n, const leat__chunk *c, const leat__line *line,
+void leat__line_id_json(const leat__line_names *n, const leat__text_chunk *c, const leat__line *line,
                         const leat__record_fields *f, leat__buf *out);
 
 /* Appends {"file":…,"line":…,"offset":…,"reason":…} and a newline. */

@@ -55,11 +55,11 @@ static void lines_are_whole(void **state)
         size_t seen = 0, expect = 0;
         for (;;) {
             bool end;
-            leat__chunk *c = leat__chunk_new();
+            leat__text_chunk *c = leat__text_chunk_new();
             assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
             leat__line line;
             size_t at = 0;
-            while (!end && leat__chunk_next(c, &at, &line)) {
+            while (!end && leat__text_chunk_next(c, &at, &line)) {
                 if (lengths[expect % N] == 0) expect++; /* blank */
                 assert_int_equal(line.number, expect % N + 1);
                 assert_int_equal(line.document, expect);
@@ -69,7 +69,7 @@ static void lines_are_whole(void **state)
                 expect++;
                 seen++;
             }
-            leat__chunk_free(c);
+            leat__text_chunk_free(c);
             if (end) break;
         }
         assert_int_equal(seen, 2 * (N - 1));
@@ -95,15 +95,15 @@ static void chunks_of_short_lines(void **state)
     bool end = false;
     assert_int_equal(leat__text_files_open(&f, &path, 1, 1u << 20, &err), 0);
     for (;;) {
-        leat__chunk *c = leat__chunk_new();
+        leat__text_chunk *c = leat__text_chunk_new();
         size_t at = 0;
         assert_int_equal(leat__text_files_read(&f, c, &end, &err), 0);
         if (!end) assert_in_range(c->lines, 1, LEAT__CHUNK_LINES);
-        for (; !end && leat__chunk_next(c, &at, &line); next++) {
+        for (; !end && leat__text_chunk_next(c, &at, &line); next++) {
             assert_int_equal(line.number, next + 1);
             assert_int_equal(strtol((const char *)line.text, NULL, 10), next);
         }
-        leat__chunk_free(c);
+        leat__text_chunk_free(c);
         if (end) break;
     }
     assert_int_equal(next, LINES);
@@ -123,7 +123,7 @@ static void a_line_can_be_too_long(void **state)
     assert_int_equal(open_files(&f, "big.jsonl", NULL, 2 << 20, NULL), 0);
     uint64_t too_long = 0, lines = 0;
     for (bool end = false; !end;) {
-        leat__chunk *c = leat__chunk_new();
+        leat__text_chunk *c = leat__text_chunk_new();
         assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
         leat__line line;
         size_t at = 0;
@@ -131,12 +131,12 @@ static void a_line_can_be_too_long(void **state)
             too_long = c->too_long;
             assert_int_equal(c->line, 2);
         }
-        while (!end && leat__chunk_next(c, &at, &line)) {
+        while (!end && leat__text_chunk_next(c, &at, &line)) {
             assert_int_equal(line.number, lines == 0 ? 1 : 3);
             assert_memory_equal(line.text, lines == 0 ? "first" : "last", 4);
             lines++;
         }
-        leat__chunk_free(c);
+        leat__text_chunk_free(c);
     }
     assert_int_equal(lines, 2);
     assert_int_equal(too_long, (5u << 20) + 1);
@@ -170,20 +170,20 @@ static void byte_order_mark(void **state)
     put_text("bom.jsonl", "\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n");
     put_text("only.jsonl", "\xef\xbb\xbf");
     assert_int_equal(open_files(&f, "bom.jsonl", "only.jsonl", 1 << 20, NULL), 0);
-    leat__chunk *c = leat__chunk_new();
+    leat__text_chunk *c = leat__text_chunk_new();
     size_t at = 0;
     assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
-    assert_true(leat__chunk_next(c, &at, &line));
+    assert_true(leat__text_chunk_next(c, &at, &line));
     assert_int_equal(line.offset, 3);
     assert_int_equal(line.len, 2);
-    assert_true(leat__chunk_next(c, &at, &line)); /* elsewhere it is part of the line */
+    assert_true(leat__text_chunk_next(c, &at, &line)); /* elsewhere it is part of the line */
     assert_int_equal(line.len, 5);
-    leat__chunk_clear(c);
+    leat__text_chunk_clear(c);
     at = 0;
     assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
     assert_false(end);
-    assert_false(leat__chunk_next(c, &at, &line));
-    leat__chunk_free(c);
+    assert_false(leat__text_chunk_next(c, &at, &line));
+    leat__text_chunk_free(c);
     leat__text_files_reset(&f);
 }
 
@@ -197,11 +197,11 @@ static void damaged_gzip_is_an_error(void **state)
     leat__text_files f;
     leat_error err = {0};
     assert_int_equal(open_files(&f, "cut.jsonl.gz", NULL, 1 << 20, &err), 0);
-    leat__chunk *c = leat__chunk_new();
+    leat__text_chunk *c = leat__text_chunk_new();
     bool end;
     assert_int_equal(leat__text_files_read(&f, c, &end, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "cut.jsonl.gz"));
-    leat__chunk_free(c);
+    leat__text_chunk_free(c);
     leat__text_files_reset(&f);
 }
 
@@ -225,7 +225,7 @@ static void cuts_keep_chunks(void **state)
     assert_true(n > 8);
     leat__text_files part;
     assert_int_equal(open_files(&part, "cuts.jsonl", NULL, 4 << 20, NULL), 0);
-    leat__chunk *a = leat__chunk_new(), *b = leat__chunk_new();
+    leat__text_chunk *a = leat__text_chunk_new(), *b = leat__text_chunk_new();
     bool end = false, part_end;
     for (size_t i = 0; i <= n; i++) {
         assert_int_equal(leat__text_files_seek(&part, 0, i ? cuts[i - 1].offset : 0, i ? cuts[i - 1].line : 1,
@@ -234,10 +234,10 @@ static void cuts_keep_chunks(void **state)
         part.end_file = i < n ? 0 : 1;
         part.end_offset = i < n ? cuts[i].offset : 0;
         for (;;) {
-            leat__chunk_clear(b);
+            leat__text_chunk_clear(b);
             assert_int_equal(leat__text_files_read(&part, b, &part_end, NULL), 0);
             if (part_end) break;
-            leat__chunk_clear(a);
+            leat__text_chunk_clear(a);
             assert_int_equal(leat__text_files_read(&f, a, &end, NULL), 0);
             assert_false(end);
             assert_int_equal(a->offset, b->offset);
@@ -249,11 +249,11 @@ static void cuts_keep_chunks(void **state)
             assert_memory_equal(a->data, b->data, a->len);
         }
     }
-    leat__chunk_clear(a);
+    leat__text_chunk_clear(a);
     assert_int_equal(leat__text_files_read(&f, a, &end, NULL), 0);
     assert_true(end);
-    leat__chunk_free(a);
-    leat__chunk_free(b);
+    leat__text_chunk_free(a);
+    leat__text_chunk_free(b);
     leat__free(cuts);
     leat__text_files_reset(&part);
     leat__text_files_reset(&f);

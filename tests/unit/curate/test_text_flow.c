@@ -23,16 +23,16 @@ static uint64_t need(void *cookie, uint64_t longest)
     return 10 * longest;
 }
 
-static int work(void *cookie, void *worker, leat__chunk *c, leat_error *err)
+static int work(void *cookie, void *worker, leat__text_chunk *c, leat_error *err)
 {
     leat__line line;
     size_t at = 0;
-    while (leat__chunk_next(c, &at, &line))
+    while (leat__text_chunk_next(c, &at, &line))
         c->count[0]++;
     return 0;
 }
 
-static int take(void *cookie, leat__chunk *c, leat_error *err)
+static int take(void *cookie, leat__text_chunk *c, leat_error *err)
 {
     probe *p = cookie;
     assert_int_equal(c->document, p->next); /* in order */

@@ -27,7 +27,7 @@ static void ids(void **state)
     for (int i = 0; i < 4; i++) {
         leat__line line = line_of(cases[i][0]);
         leat__record_fields f;
-        leat__chunk c = {0};
+        leat__text_chunk c = {0};
         leat__buf out;
         size_t at;
         leat__buf_init(&out, LEAT__MEM_CURATE, 1000);
