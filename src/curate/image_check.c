@@ -56,7 +56,7 @@ static int take_facts(void *cookie, const char *key, size_t key_size, const leat
 {
     checking *c = cookie;
     leat__check_count(&c->counts, facts);
-    return leat__columns_append(c->work, key, key_size, facts, err);
+    return leat__image_columns_append(c->work, key, key_size, facts, err);
 }
 
 static int tell(void *cookie, uint64_t done, uint64_t total)
@@ -114,7 +114,7 @@ static int first_pass(checking *c, leat_error *err)
     leat__image_pass pass = {
         .opts = &c->ingest, .source = c->source, .take = take_facts, .tell = tell, .cookie = c};
     const char *path = leat__buf_str(&c->work_path), *provenance = leat__buf_str(&c->provenance);
-    LEAT_TRY(leat__columns_create(&c->work, path, provenance, true, true, err));
+    LEAT_TRY(leat__image_columns_create(&c->work, path, provenance, true, true, err));
     int rc = leat__image_flow_run(&pass, err);
     c->stats->budget_peak_bytes = pass.budget_peak;
     c->stats->ignored = c->source->ignored;
@@ -128,14 +128,14 @@ static int first_pass(checking *c, leat_error *err)
 
 /* ---- second pass ---- */
 
-static int adapt_limits(checking *c, leat__columns *from, leat_error *err)
+static int adapt_limits(checking *c, leat__image_columns *from, leat_error *err)
 {
     double *scores = leat__alloc_array(LEAT__MEM_CURATE, from->count, sizeof *scores);
     int rc = 0;
     if (!scores) return leat__fail_nomem(err, from->count * sizeof *scores, "scores");
     for (int i = LEAT__ISSUE_SCORED; i < LEAT__ISSUES && rc == 0; i++) {
         size_t n = 0;
-        rc = leat__columns_scores(from, leat__issue_kinds[i].score, scores, &n, err);
+        rc = leat__image_columns_scores(from, leat__issue_kinds[i].score, scores, &n, err);
         if (rc == 0) leat__issue_limits_adapt(&c->limits, (leat__issue)i, scores, n);
     }
     leat__free(scores);
@@ -195,12 +195,12 @@ static int begin_csv(checking *c, leat_error *err)
     return leat__csv_out_line(&c->csv, err);
 }
 
-static int copy_rows(checking *c, leat__columns *from, leat_error *err)
+static int copy_rows(checking *c, leat__image_columns *from, leat_error *err)
 {
     leat__image_facts f;
     for (uint64_t row = 0; row < from->count; row++) {
         size_t size;
-        LEAT_TRY(leat__columns_read(from, row, &f, err));
+        LEAT_TRY(leat__image_columns_read(from, row, &f, err));
         const char *key = leat_sample_key(from->sample, &size);
         leat__buf_clear(&c->key);
         if (leat__buf_append(&c->key, key, size) != 0) return leat__fail_nomem(err, size, "a key");
@@ -208,7 +208,7 @@ static int copy_rows(checking *c, leat__columns *from, leat_error *err)
         for (int i = 0; i < LEAT__ISSUES; i++)
             if (f.issues >> i & 1) add_example(c, i, row, f.score[leat__issue_kinds[i].score]);
         c->stats->found += f.issues != 0;
-        LEAT_TRY(leat__columns_append(c->out, key, size, &f, err));
+        LEAT_TRY(leat__image_columns_append(c->out, key, size, &f, err));
         LEAT_TRY(write_csv(c, &f, err));
         if (row % 1024 == 0 && c->opts->progress &&
             c->opts->progress(c->opts->cookie, from->count, from->count, c->stats->bytes_in,
@@ -261,10 +261,10 @@ static int store_limits(checking *c, leat_error *err)
 
 static int second_pass(checking *c, leat_error *err)
 {
-    leat__columns from;
+    leat__image_columns from;
     leat_packer_stats ps = {0};
     int rc;
-    LEAT_TRY(leat__columns_open(&from, leat__buf_str(&c->work_path), err));
+    LEAT_TRY(leat__image_columns_open(&from, leat__buf_str(&c->work_path), err));
     LEAT_GO(rc, out, adapt_limits(c, &from, err));
     describe_issues(c);
     LEAT_GO(rc, out, store_limits(c, err));
@@ -272,7 +272,7 @@ static int second_pass(checking *c, leat_error *err)
     LEAT_GO(rc, out, leat_packer_finish(c->out, &ps, err));
     c->stats->bytes_out = ps.file_bytes;
 out:
-    leat__columns_close(&from);
+    leat__image_columns_close(&from);
     return rc;
 }
 
@@ -311,8 +311,8 @@ static int run(checking *c, leat_error *err)
     LEAT_TRY(leat__source_open(&c->source, &c->ingest, err));
     LEAT_TRY(refuse_wide(c->source, err));
     LEAT_TRY(make_provenance(c, err));
-    LEAT_TRY(leat__columns_create(&c->out, o->output, leat__buf_str(&c->provenance), o->replace != 0,
-                                  o->no_sync != 0, err));
+    LEAT_TRY(leat__image_columns_create(&c->out, o->output, leat__buf_str(&c->provenance), o->replace != 0,
+                                        o->no_sync != 0, err));
     LEAT_TRY(begin_csv(c, err));
     if (leat__buf_printf(&c->work_path, "%s.scores", o->output) != 0)
         return leat__fail_nomem(err, 0, "a path");

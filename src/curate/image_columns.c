@@ -152,8 +152,8 @@ static int name_classes(leat_packer *p, leat_error *err)
     return leat_packer_classes(p, F_CODEC, codecs, LEAT__CODEC_COUNT, err);
 }
 
-int leat__columns_create(leat_packer **packer, const char *path, const char *provenance, bool replace,
-                         bool no_sync, leat_error *err)
+int leat__image_columns_create(leat_packer **packer, const char *path, const char *provenance, bool replace,
+                               bool no_sync, leat_error *err)
 {
     leat_field fields[F_COUNT];
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
@@ -176,8 +176,8 @@ static void put(leat_pack_value *v, const void *data, size_t size, bool there)
     v->absent = !there;
 }
 
-int leat__columns_append(leat_packer *packer, const void *key, size_t key_size, const leat__image_facts *f,
-                         leat_error *err)
+int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_size, const leat__image_facts *f,
+                               leat_error *err)
 {
     leat_pack_value v[F_COUNT];
     memset(v, 0, sizeof v);
@@ -204,7 +204,7 @@ int leat__columns_append(leat_packer *packer, const void *key, size_t key_size, 
 
 /* ---- reading ---- */
 
-bool leat__columns_are(const leat_pack *pack)
+bool leat__image_columns_are(const leat_pack *pack)
 {
     leat_field fields[F_COUNT];
     make_fields(fields);
@@ -218,26 +218,26 @@ bool leat__columns_are(const leat_pack *pack)
     return true;
 }
 
-int leat__columns_open(leat__columns *c, const char *path, leat_error *err)
+int leat__image_columns_open(leat__image_columns *c, const char *path, leat_error *err)
 {
     memset(c, 0, sizeof *c);
     LEAT_TRY(leat_pack_open(&c->pack, path, NULL, err));
     int rc = 0;
-    if (!leat__columns_are(c->pack))
+    if (!leat__image_columns_are(c->pack))
         rc = leat__fail(err, LEAT_EFORMAT, "%s: not the columns of leat check", path);
     else rc = leat_sample_open(&c->sample, c->pack, err);
     c->count = leat_pack_count(c->pack);
-    if (rc != 0) leat__columns_close(c);
+    if (rc != 0) leat__image_columns_close(c);
     return rc;
 }
 
-void leat__columns_close(leat__columns *c)
+void leat__image_columns_close(leat__image_columns *c)
 {
     leat_sample_close(&c->sample);
     leat_pack_close(&c->pack);
 }
 
-static int get_int(const leat__columns *c, uint32_t field, uint64_t *to, leat_error *err)
+static int get_int(const leat__image_columns *c, uint32_t field, uint64_t *to, leat_error *err)
 {
     leat_view v;
     int64_t i;
@@ -247,7 +247,7 @@ static int get_int(const leat__columns *c, uint32_t field, uint64_t *to, leat_er
     return 0;
 }
 
-static int get_bytes(const leat__columns *c, uint32_t field, void *to, size_t size, bool *there,
+static int get_bytes(const leat__image_columns *c, uint32_t field, void *to, size_t size, bool *there,
                      leat_error *err)
 {
     leat_view v;
@@ -260,7 +260,7 @@ static int get_bytes(const leat__columns *c, uint32_t field, void *to, size_t si
     return 0;
 }
 
-static int get_signature(leat__columns *c, leat__image_facts *f, leat_error *err)
+static int get_signature(leat__image_columns *c, leat__image_facts *f, leat_error *err)
 {
     bool there;
     LEAT_TRY(get_bytes(c, F_REASON, f->reason, sizeof f->reason - 1, &there, err));
@@ -270,7 +270,7 @@ static int get_signature(leat__columns *c, leat__image_facts *f, leat_error *err
     return get_bytes(c, F_THUMB, f->sign.thumb, sizeof f->sign.thumb, &there, err);
 }
 
-int leat__columns_read(leat__columns *c, uint64_t row, leat__image_facts *f, leat_error *err)
+int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_facts *f, leat_error *err)
 {
     uint64_t n[F_SCORES];
     LEAT_TRY(leat_sample_read(c->sample, row, err));
@@ -298,7 +298,7 @@ int leat__columns_read(leat__columns *c, uint64_t row, leat__image_facts *f, lea
     return get_signature(c, f, err);
 }
 
-int leat__columns_scores(leat__columns *c, leat__look score, double *out, size_t *count, leat_error *err)
+int leat__image_columns_scores(leat__image_columns *c, leat__look score, double *out, size_t *count, leat_error *err)
 {
     double values[256];
     int64_t verdicts[256];

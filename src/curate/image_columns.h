@@ -35,27 +35,27 @@ void leat__image_facts_fail(leat__image_facts *facts, leat__verdict verdict, con
 #define LEAT__COLUMNS_KIND "leat check 1" /* in the provenance */
 
 /* Opens a packer with these columns. `provenance` is JSON. */
-int leat__columns_create(leat_packer **packer, const char *path, const char *provenance, bool replace,
-                         bool no_sync, leat_error *err) LEAT_MUST_CHECK;
-int leat__columns_append(leat_packer *packer, const void *key, size_t key_size,
-                         const leat__image_facts *facts, leat_error *err) LEAT_MUST_CHECK;
+int leat__image_columns_create(leat_packer **packer, const char *path, const char *provenance, bool replace,
+                               bool no_sync, leat_error *err) LEAT_MUST_CHECK;
+int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_size,
+                               const leat__image_facts *facts, leat_error *err) LEAT_MUST_CHECK;
 
-typedef struct leat__columns {
+typedef struct leat__image_columns {
     leat_pack *pack;
     leat_sample *sample;
     uint64_t count;
-} leat__columns;
+} leat__image_columns;
 
 /* True when a pack has these columns. */
-bool leat__columns_are(const leat_pack *pack);
+bool leat__image_columns_are(const leat_pack *pack);
 /* Refuses packs that do not have these columns (LEAT_EFORMAT). */
-int leat__columns_open(leat__columns *c, const char *path, leat_error *err) LEAT_MUST_CHECK;
-void leat__columns_close(leat__columns *c);
-int leat__columns_read(leat__columns *c, uint64_t row, leat__image_facts *facts,
-                       leat_error *err) LEAT_MUST_CHECK;
+int leat__image_columns_open(leat__image_columns *c, const char *path, leat_error *err) LEAT_MUST_CHECK;
+void leat__image_columns_close(leat__image_columns *c);
+int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_facts *facts,
+                             leat_error *err) LEAT_MUST_CHECK;
 /* Reads one score of all rows whose verdict is ok into space for c->count; *count gets the
  * number. */
-int leat__columns_scores(leat__columns *c, leat__look score, double *out, size_t *count,
-                         leat_error *err) LEAT_MUST_CHECK;
+int leat__image_columns_scores(leat__image_columns *c, leat__look score, double *out, size_t *count,
+                               leat_error *err) LEAT_MUST_CHECK;
 
 #endif

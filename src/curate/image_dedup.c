@@ -72,10 +72,10 @@ static int make_columns(deduping *d, uint32_t i, leat_error *err)
 static int find_columns(deduping *d, uint32_t i, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
-    leat__columns c;
+    leat__image_columns c;
     leat__buf path;
-    if (leat__columns_open(&c, o->inputs[i], NULL) == 0) {
-        leat__columns_close(&c);
+    if (leat__image_columns_open(&c, o->inputs[i], NULL) == 0) {
+        leat__image_columns_close(&c);
         d->columns[i] = leat__strdup(LEAT__MEM_CURATE, o->inputs[i]);
         return d->columns[i] ? 0 : leat__fail_nomem(err, 0, "a path");
     }
@@ -157,7 +157,7 @@ static bool describe_input(leat__json *j, const char *input)
     if (leat_pack_open(&pack, input, NULL, NULL) != 0) return false;
     (void)leat_pack_info_read(pack, &info, sizeof info);
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)info.fingerprint);
-    const bool is_columns = leat__columns_are(pack);
+    const bool is_columns = leat__image_columns_are(pack);
     json_t *root = is_columns ? json_loads(leat_pack_provenance(pack), 0, NULL) : NULL;
     const json_t *packs = json_object_get(json_object_get(root, "source"), "packs");
     for (size_t i = 0; i < json_array_size(packs); i++) {
@@ -240,15 +240,15 @@ static int write_rows(deduping *d, leat_error *err)
     leat_packer_stats ps;
     int rc = leat_packer_classes(d->packer, F_PACK, d->opts->inputs, d->opts->input_count, err);
     for (uint32_t p = 0; p < d->rows.packs && rc == 0; p++) {
-        leat__columns c;
-        rc = leat__columns_open(&c, d->columns[p], err);
+        leat__image_columns c;
+        rc = leat__image_columns_open(&c, d->columns[p], err);
         for (uint64_t i = 0; rc == 0 && i < c.count; i++) {
             size_t size;
             rc = leat_sample_read(c.sample, i, err);
             const char *name = rc == 0 ? leat_sample_key(c.sample, &size) : NULL;
             if (rc == 0) rc = write_row(d, d->rows.first[p] + (uint32_t)i, name, size, err);
         }
-        leat__columns_close(&c);
+        leat__image_columns_close(&c);
     }
     if (rc == 0) rc = leat_packer_finish(d->packer, &ps, err);
     return rc;

@@ -95,15 +95,15 @@ static int add_row(leat__dedup_rows *r, uint32_t at, uint32_t pack, const leat__
 
 static int read_pack(leat__dedup_rows *r, uint32_t pack, const char *path, bool windows, leat_error *err)
 {
-    leat__columns c;
+    leat__image_columns c;
     leat__image_facts f;
     int rc = 0;
-    LEAT_TRY(leat__columns_open(&c, path, err));
+    LEAT_TRY(leat__image_columns_open(&c, path, err));
     for (uint64_t i = 0; i < c.count && rc == 0; i++) {
-        rc = leat__columns_read(&c, i, &f, err);
+        rc = leat__image_columns_read(&c, i, &f, err);
         if (rc == 0) rc = add_row(r, r->first[pack] + (uint32_t)i, pack, &f, windows, err);
     }
-    leat__columns_close(&c);
+    leat__image_columns_close(&c);
     return rc;
 }
 
@@ -113,11 +113,11 @@ static int count_rows(leat__dedup_rows *r, const char *const *paths, bool window
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < r->packs; i++) {
-        leat__columns c;
-        LEAT_TRY(leat__columns_open(&c, paths[i], err));
+        leat__image_columns c;
+        LEAT_TRY(leat__image_columns_open(&c, paths[i], err));
         r->first[i] = (uint32_t)total;
         total += c.count;
-        leat__columns_close(&c);
+        leat__image_columns_close(&c);
         if (total >= UINT32_MAX / 16)
             return leat__fail(err, LEAT_ELIMIT, "more than %u images", UINT32_MAX / 16);
     }

@@ -37,7 +37,7 @@ typedef struct portion {
 } portion;
 
 typedef struct worker {
-    leat__columns *columns; /* of each pack */
+    leat__image_columns *columns; /* of each pack */
     float *scratch;
     leat__match_side own[LEAT__ORIENTATIONS], other;
     candidate found[LEAT__ORIENTATIONS * QUERIES_MAX * FOUND_ROOM];
@@ -119,7 +119,7 @@ static int thumb_of(const searching *x, worker *w, uint32_t row, uint8_t *thumb,
     const leat__dedup_rows *r = x->s->rows;
     leat__image_facts f;
     const uint32_t pack = r->row[row].pack;
-    LEAT_TRY(leat__columns_read(&w->columns[pack], row - r->first[pack], &f, err));
+    LEAT_TRY(leat__image_columns_read(&w->columns[pack], row - r->first[pack], &f, err));
     memcpy(thumb, f.sign.thumb, LEAT__THUMB_BYTES);
     return 0;
 }
@@ -189,7 +189,7 @@ static void teardown_search(void *cookie, void *ctx)
     const searching *x = cookie;
     worker *w = ctx;
     for (uint32_t i = 0; w->columns && i < x->s->rows->packs; i++)
-        leat__columns_close(&w->columns[i]);
+        leat__image_columns_close(&w->columns[i]);
     leat__free(w->columns);
     leat__free(w->scratch);
     leat__free(w);
@@ -201,11 +201,11 @@ static int setup_search(void *cookie, const leat_worker *worker_info, void **ctx
     worker *w = LEAT_NEW(CURATE, worker);
     int rc = 0;
     if (!w) return leat__fail_nomem(err, sizeof *w, "a search");
-    w->columns = LEAT_NEW_ARRAY(CURATE, leat__columns, x->s->rows->packs);
+    w->columns = LEAT_NEW_ARRAY(CURATE, leat__image_columns, x->s->rows->packs);
     w->scratch = LEAT_NEW_ARRAY(CURATE, float, leat__image_index_lists(x->index));
     if (!w->columns || !w->scratch) rc = leat__fail_nomem(err, 0, "a search");
     for (uint32_t i = 0; i < x->s->rows->packs && rc == 0; i++)
-        rc = leat__columns_open(&w->columns[i], x->s->columns[i], err);
+        rc = leat__image_columns_open(&w->columns[i], x->s->columns[i], err);
     if (rc != 0) teardown_search(x, w);
     else *ctx = w;
     return rc;

@@ -76,7 +76,7 @@ static int take(void *cookie, const char *key, size_t key_size, const void *foun
     leat__image_facts facts;
     memcpy(&facts, found, sizeof facts); /* not aligned */
     leat__check_count(&p->counts, &facts);
-    return leat__columns_append(p->work, key, key_size, &facts, err);
+    return leat__image_columns_append(p->work, key, key_size, &facts, err);
 }
 
 /* ---- the run ---- */
@@ -158,7 +158,7 @@ static int pack_images(packing *p, leat_ingest_stats *st, leat_error *err)
     const leat__inspector x = {
         .cookie = p, .open = open_looker, .close = close_looker, .look = look, .take = take};
     leat_packer_stats ps;
-    LEAT_TRY(leat__columns_create(&p->work, p->scores, "{}", true, true, err));
+    LEAT_TRY(leat__image_columns_create(&p->work, p->scores, "{}", true, true, err));
     p->begun = true;
     LEAT_TRY(leat__ingest_inspected(p->opts, &x, st, err));
     return leat_packer_finish(p->work, &ps, err);

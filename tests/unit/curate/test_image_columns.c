@@ -47,36 +47,36 @@ static void rows_come_back(void **state)
 {
     scene s = plain_scene;
     leat_packer *p = NULL;
-    leat__columns c;
+    leat__image_columns c;
     leat__image_facts f, g;
     double scores[2];
     size_t n;
     s.border = 30;
     assert_ok(leat__image_looker_open(&looker, NULL, NULL));
     leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 290, 270, 90);
-    assert_ok(leat__columns_create(&p, in_box("c.leat"), "{}", false, true, NULL));
+    assert_ok(leat__image_columns_create(&p, in_box("c.leat"), "{}", false, true, NULL));
     f = facts_of("a.jpg", jpeg.data, jpeg.len);
     assert_true(f.sign.has_trimmed);
-    assert_ok(leat__columns_append(p, "a.jpg", 5, &f, NULL));
+    assert_ok(leat__image_columns_append(p, "a.jpg", 5, &f, NULL));
     g = facts_of("b.jpg", jpeg.data, 100);
-    assert_ok(leat__columns_append(p, "b.jpg", 5, &g, NULL));
+    assert_ok(leat__image_columns_append(p, "b.jpg", 5, &g, NULL));
     assert_ok(leat_packer_finish(p, NULL, NULL));
     leat_packer_close(&p);
     leat__image_facts back;
-    assert_ok(leat__columns_open(&c, in_box("c.leat"), NULL));
+    assert_ok(leat__image_columns_open(&c, in_box("c.leat"), NULL));
     assert_int_equal(c.count, 2);
-    assert_ok(leat__columns_read(&c, 0, &back, NULL));
+    assert_ok(leat__image_columns_read(&c, 0, &back, NULL));
     assert_memory_equal(&back.sign.coarse, &f.sign.coarse, sizeof f.sign.coarse);
     assert_memory_equal(&back.sign.trimmed, &f.sign.trimmed, sizeof f.sign.trimmed);
     assert_memory_equal(&back.sign.thumb, &f.sign.thumb, sizeof f.sign.thumb);
     assert_memory_equal(back.score, f.score, sizeof f.score);
     assert_true(back.content_hash == f.content_hash && back.file_hash == f.file_hash && back.is_signed);
-    assert_ok(leat__columns_read(&c, 1, &back, NULL));
+    assert_ok(leat__image_columns_read(&c, 1, &back, NULL));
     assert_false(back.is_signed);
     assert_string_equal(back.reason, g.reason);
-    assert_ok(leat__columns_scores(&c, LEAT__LOOK_BLUR, scores, &n, NULL));
+    assert_ok(leat__image_columns_scores(&c, LEAT__LOOK_BLUR, scores, &n, NULL));
     assert_true(n == 1 && scores[0] == f.score[LEAT__LOOK_BLUR]);
-    leat__columns_close(&c);
+    leat__image_columns_close(&c);
     leat__buf_reset(&jpeg);
     leat__image_looker_close(&looker);
     assert_no_leaks();
@@ -84,7 +84,7 @@ static void rows_come_back(void **state)
 
 static void other_packs_are_refused(void **state)
 {
-    leat__columns c;
+    leat__image_columns c;
     leat_packer *p = NULL;
     const leat_field field = {.name = "x", .type = LEAT_FIELD_INT};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
@@ -96,8 +96,8 @@ static void other_packs_are_refused(void **state)
     assert_ok(leat_packer_append(p, &(leat_pack_sample){.key = "k", .key_size = 1, .values = &v}, NULL));
     assert_ok(leat_packer_finish(p, NULL, NULL));
     leat_packer_close(&p);
-    assert_code(LEAT_EFORMAT, leat__columns_open(&c, in_box("other.leat"), NULL));
-    assert_code(LEAT_ENOENT, leat__columns_open(&c, in_box("none.leat"), NULL));
+    assert_code(LEAT_EFORMAT, leat__image_columns_open(&c, in_box("other.leat"), NULL));
+    assert_code(LEAT_ENOENT, leat__image_columns_open(&c, in_box("none.leat"), NULL));
     assert_no_leaks();
 }
 
