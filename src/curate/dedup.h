@@ -96,15 +96,15 @@ typedef struct __attribute__((packed)) leat__band_record {
     uint32_t line;
 } leat__band_record;
 
-typedef struct leat__edge {
+typedef struct leat__dedup_edge {
     uint32_t later, earlier; /* rank or line */
-} leat__edge;
+} leat__dedup_edge;
 
 /* The decision about a line: for == line means kept. */
-typedef struct leat__decision {
+typedef struct leat__dedup_decision {
     uint32_t kept_for; /* line of the document that is kept */
     uint32_t equal;    /* equal bytes of their sketches */
-} leat__decision;
+} leat__dedup_decision;
 
 /* Records of a band in a file. */
 typedef struct leat__band_segment {

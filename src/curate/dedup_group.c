@@ -79,7 +79,7 @@ static int put_edge(grouping *g, uint32_t later, uint32_t earlier, leat_error *e
     d->st.verified++;
     if (g->last[later] == earlier) return 0;
     g->last[later] = earlier;
-    leat__edge e = {later, earlier};
+    leat__dedup_edge e = {later, earlier};
     uint32_t part = (uint32_t)((uint64_t)later * d->st.edge_parts / d->st.document);
     return leat__spill_put(&d->edge, part, &e, sizeof e, err);
 }

@@ -247,14 +247,14 @@ static int put_window(target *t, uint64_t from, uint64_t n, leat_error *err)
 {
     const leat__dedup *d = t->d;
     size_t digests = 8 * (size_t)d->bands, sketch = d->sketch_bytes;
-    LEAT_TRY(load(t, IN_DECISIONS, from * sizeof(leat__decision), n * sizeof(leat__decision), err));
+    LEAT_TRY(load(t, IN_DECISIONS, from * sizeof(leat__dedup_decision), n * sizeof(leat__dedup_decision), err));
     LEAT_TRY(load(t, IN_ENDS, from * 8, n * 8, err));
     LEAT_TRY(load(t, IN_DIGESTS, from * digests, n * digests, err));
     LEAT_TRY(load(t, IN_SKETCH, from * sketch, n * sketch, err));
     uint64_t begin = t->end, last = leat__load_u64(t->block[IN_ENDS].data + 8 * (n - 1));
     if (last < begin) return leat__fail(err, LEAT_EDATA, "the list of ids is damaged");
     LEAT_TRY(load(t, IN_IDS, begin, last - begin, err));
-    const leat__decision *decision = (const leat__decision *)t->block[IN_DECISIONS].data;
+    const leat__dedup_decision *decision = (const leat__dedup_decision *)t->block[IN_DECISIONS].data;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t end = leat__load_u64(t->block[IN_ENDS].data + 8 * i), at = t->end;
         const char *mine = t->block[IN_DIGESTS].data + i * digests;

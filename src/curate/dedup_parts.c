@@ -396,7 +396,7 @@ static void add_part(void *cookie, const json_t *stats)
 /* Kept documents for which another one was removed. */
 static int count_clusters(leat__dedup *d, leat__file *decisions, leat_error *err)
 {
-    leat__decision block[BLOCK];
+    leat__dedup_decision block[BLOCK];
     uint64_t n = d->st.document;
     uint8_t *seen = leat__zalloc(LEAT__MEM_CURATE, n / 8 + 1);
     int rc = seen ? 0 : leat__fail_nomem(err, n / 8, "clusters");

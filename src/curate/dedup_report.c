@@ -61,7 +61,7 @@ static void add_cluster(summary *s, uint32_t line, uint64_t size)
 
 /* Counts the clusters whose kept document is in [from, from + span). */
 static int count_range(leat__dedup *d, leat__file *decisions, uint64_t from, uint64_t span,
-                       uint32_t *removed, leat__decision *block, summary *s, leat_error *err)
+                       uint32_t *removed, leat__dedup_decision *block, summary *s, leat_error *err)
 {
     uint64_t lines = d->st.document;
     memset(removed, 0, span * sizeof *removed);
@@ -87,7 +87,7 @@ static int count_clusters(leat__dedup *d, leat__file *decisions, summary *s, lea
     uint64_t lines = d->st.document;
     uint64_t span = LEAT_MIN(LEAT_MAX(d->memory / 16 / sizeof(uint32_t), BLOCK), lines + 1);
     uint32_t *removed = leat__alloc_array(LEAT__MEM_CURATE, span, sizeof *removed);
-    leat__decision *block = leat__alloc_array(LEAT__MEM_CURATE, BLOCK, sizeof *block);
+    leat__dedup_decision *block = leat__alloc_array(LEAT__MEM_CURATE, BLOCK, sizeof *block);
     int rc = removed && block ? 0 : leat__fail_nomem(err, span * sizeof *removed, "cluster sizes");
     for (uint64_t from = 0; from < lines && rc == 0; from += span)
         rc = count_range(d, decisions, from, LEAT_MIN(span, lines - from), removed, block, s, err);

@@ -26,13 +26,13 @@ typedef struct resolving {
     uint32_t *kept_for; /* itself when kept */
     uint32_t *kin;      /* stars: first of the kept documents with an edge to this one */
     uint32_t *next_kin;
-    leat__edge *edge;
+    leat__dedup_edge *edge;
     uint64_t edges;
 } resolving;
 
 static int by_place(const void *x, const void *y)
 {
-    const leat__edge *a = x, *b = y;
+    const leat__dedup_edge *a = x, *b = y;
     if (a->later != b->later) return a->later < b->later ? -1 : 1;
     return a->earlier < b->earlier ? -1 : a->earlier > b->earlier;
 }
@@ -47,7 +47,7 @@ static int similar(leat__dedup *d, uint32_t a, uint32_t b, bool *yes, leat_error
 }
 
 /* The kept document for which the one with these edges is removed, or NONE. */
-static int find_star(resolving *r, const leat__edge *e, uint64_t n, uint32_t *found, leat_error *err)
+static int find_star(resolving *r, const leat__dedup_edge *e, uint64_t n, uint32_t *found, leat_error *err)
 {
     uint32_t me = e[0].later;
     bool yes;
@@ -77,7 +77,7 @@ static int find_star(resolving *r, const leat__edge *e, uint64_t n, uint32_t *fo
     return 0;
 }
 
-static int resolve_star(resolving *r, const leat__edge *e, uint64_t n, leat_error *err)
+static int resolve_star(resolving *r, const leat__dedup_edge *e, uint64_t n, leat_error *err)
 {
     uint32_t found, me = e[0].later;
     LEAT_TRY(find_star(r, e, n, &found, err));
@@ -112,7 +112,7 @@ static int load_edges(resolving *r, uint32_t part, leat_error *err)
     leat__file *f = NULL;
     LEAT_TRY(leat__spill_file(&r->d->edge, part, &f, err));
     uint64_t bytes = leat__file_size_at_open(f);
-    r->edges = bytes / sizeof(leat__edge);
+    r->edges = bytes / sizeof(leat__dedup_edge);
     r->edge = leat__alloc_array(LEAT__MEM_CURATE, r->edges + 1, sizeof *r->edge);
     int rc =
         r->edge ? leat__file_pread(f, r->edge, bytes, 0, err) : leat__fail_nomem(err, bytes, "edges");
@@ -141,12 +141,12 @@ static int resolve_part(resolving *r, uint32_t part, leat_error *err)
 }
 
 /* The decision about one line. */
-static int decide(resolving *r, uint32_t line, leat__decision *out, leat_error *err)
+static int decide(resolving *r, uint32_t line, leat__dedup_decision *out, leat_error *err)
 {
     leat__dedup *d = r->d;
     uint32_t me = d->rank ? d->rank[line] : line, other = root(r->kept_for, me);
     uint8_t x[LEAT__SKETCH_MAX], y[LEAT__SKETCH_MAX];
-    *out = (leat__decision){line, d->sketch_bytes};
+    *out = (leat__dedup_decision){line, d->sketch_bytes};
     if (other == me) return 0;
     LEAT_TRY(leat__dedup_sketch_of(d, me, x, err));
     LEAT_TRY(leat__dedup_sketch_of(d, other, y, err));
@@ -159,7 +159,7 @@ static int write_decisions(resolving *r, leat_error *err)
 {
     leat__dedup *d = r->d;
     char path[4096], temp[4096], name[128];
-    leat__decision block[BLOCK];
+    leat__dedup_decision block[BLOCK];
     leat__file *f = NULL;
     snprintf(name, sizeof name, "decisions.%.100s", d->part ? d->part->token : "partial");
     int rc = leat__file_open(&f, leat__dedup_path(d, name, temp),

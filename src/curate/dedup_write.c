@@ -61,7 +61,7 @@ int leat__dedup_put_id(const leat__dedup_ids *f, uint32_t line, leat__buf *out, 
 }
 
 static int put_removed(const writing *w, leat__text_chunk *c, const leat__line *line,
-                       const leat__record_fields *r, const leat__decision *d, leat_error *err)
+                       const leat__record_fields *r, const leat__dedup_decision *d, leat_error *err)
 {
     leat__buf *out = &c->out[OUT_CLUSTERS];
     double similarity = w->d->fuzzy ? leat__sketch_similarity(d->equal, w->d->sketch_bytes) : 1;
@@ -80,12 +80,12 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     writing *w = cookie;
     leat__buf *table = ctx;
     leat__line line;
-    size_t at = 0, where, bytes = c->lines * sizeof(leat__decision);
+    size_t at = 0, where, bytes = c->lines * sizeof(leat__dedup_decision);
     leat__buf_clear(table);
     if (leat__buf_reserve(table, bytes) != 0) return leat__fail_nomem(err, bytes, "decisions");
     LEAT_TRY(
-        leat__file_pread(w->decisions, table->data, bytes, c->document * sizeof(leat__decision), err));
-    const leat__decision *decision = (const leat__decision *)table->data;
+        leat__file_pread(w->decisions, table->data, bytes, c->document * sizeof(leat__dedup_decision), err));
+    const leat__dedup_decision *decision = (const leat__dedup_decision *)table->data;
     uint32_t *removed_for = leat__alloc_array(LEAT__MEM_CURATE, c->lines + 1, 4);
     c->extra = removed_for;
     if (!removed_for) return leat__fail_nomem(err, c->lines * 4, "decisions");
@@ -96,7 +96,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     }
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
-        const leat__decision *d = &decision[line.document - c->document];
+        const leat__dedup_decision *d = &decision[line.document - c->document];
         const char *wrong = leat__line_read(&w->d->names, &line, &r, &where);
         if (wrong) {
             c->count[N_BAD]++;
