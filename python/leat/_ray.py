@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters and deduplication of text on a Ray cluster: what `--on ray` does.
 
-The steps of a run are those of C (src/curate/parts.h); this module only sends them. Each node has one actor, which
+The steps of a run are those of C (src/curate/part_files.h); this module only sends them. Each node has one actor, which
 runs one task at a time on that node's CPUs. A task gets paths, positions and options, and writes its results to the
 work folder, which all nodes share. Its files appear under their names when they are complete, and a task that is done
 is not repeated. So a task whose actor or node is lost is sent again, and the output stays the same.

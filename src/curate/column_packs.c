@@ -183,7 +183,8 @@ int leat__column_packs_code_of(leat__column_packs *s, const char *name, const ch
                       name);
 }
 
-int leat__column_packs_classes(leat__column_packs *s, const char *name, const char *const **names, uint64_t *count,
+int leat__column_packs_classes(leat__column_packs *s, const char *name, const char *const **names,
+                               uint64_t *count,
                                leat_error *err)
 {
     place at = {0};

@@ -37,7 +37,8 @@ int leat__column_packs_code_of(leat__column_packs *s, const char *name, const ch
                                int64_t *code, leat_error *err) LEAT_MUST_CHECK;
 
 /* Class names of an int column; *count 0 when it has none. Views that live as long as the sheets. */
-int leat__column_packs_classes(leat__column_packs *s, const char *name, const char *const **names, uint64_t *count,
+int leat__column_packs_classes(leat__column_packs *s, const char *name, const char *const **names,
+                               uint64_t *count,
                                leat_error *err) LEAT_MUST_CHECK;
 
 /* Sets out[row] to false for each row that does not meet the condition (ingest/where.h).

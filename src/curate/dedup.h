@@ -23,7 +23,7 @@
 #include <leat/text.h>
 
 #include "base/buf.h"
-#include "curate/parts.h"
+#include "curate/part_files.h"
 #include "curate/spill.h"
 #include "curate/text_line.h"
 #include "text/sketch.h"
@@ -85,7 +85,7 @@ typedef struct leat__dedup {
     leat__file *sketch_file;
     uint8_t *sketches;      /* all of them, when they fit */
     uint32_t *order, *rank; /* of documents, if documents other than the first are kept */
-    /* A run in parts (parts.h); NULL = the whole run. */
+    /* A run in parts (part_files.h); NULL = the whole run. */
     const leat__part *part;
     uint64_t base, end; /* WRITE: numbers of the part's documents */
 } leat__dedup;

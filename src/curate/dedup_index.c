@@ -247,7 +247,8 @@ static int put_window(target *t, uint64_t from, uint64_t n, leat_error *err)
 {
     const leat__dedup *d = t->d;
     size_t digests = 8 * (size_t)d->bands, sketch = d->sketch_bytes;
-    LEAT_TRY(load(t, IN_DECISIONS, from * sizeof(leat__dedup_decision), n * sizeof(leat__dedup_decision), err));
+    LEAT_TRY(load(t, IN_DECISIONS, from * sizeof(leat__dedup_decision), n * sizeof(leat__dedup_decision),
+                  err));
     LEAT_TRY(load(t, IN_ENDS, from * 8, n * 8, err));
     LEAT_TRY(load(t, IN_DIGESTS, from * digests, n * digests, err));
     LEAT_TRY(load(t, IN_SKETCH, from * sketch, n * sketch, err));

@@ -229,7 +229,8 @@ static int hash_document(lines *l, worker *w, leat__text_chunk *c, const leat__r
 }
 
 /* A line that only the memory limit excludes is an error: it would be lost. */
-static int check_long(const lines *l, const leat__text_chunk *c, uint64_t number, uint64_t bytes, leat_error *err)
+static int check_long(const lines *l, const leat__text_chunk *c, uint64_t number, uint64_t bytes,
+                      leat_error *err)
 {
     const leat__dedup *d = l->d;
     char size[24], memory[24], limit[24];

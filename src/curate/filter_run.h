@@ -7,12 +7,12 @@
 
 #include <leat/text.h>
 
-#include "curate/parts.h"
+#include "curate/part_files.h"
 
 /* One JSON object. */
 void leat__filter_json(const leat_filter_stats *stats, leat__buf *out);
 
-/* A step of a run in parts (parts.h); `json` gets its answer. BEGIN: {"memory":…,"max_line":…,
+/* A step of a run in parts (part_files.h); `json` gets its answer. BEGIN: {"memory":…,"max_line":…,
  * "files":[…]}; JOIN: the copies; END: the report; WRITE: nothing. All steps have the options that
  * BEGIN had, `memory` as answered, and, after it, the files of the answer as inputs; WRITE only
  * those of its range. */

@@ -176,7 +176,8 @@ static void put(leat_pack_value *v, const void *data, size_t size, bool there)
     v->absent = !there;
 }
 
-int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_size, const leat__image_facts *f,
+int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_size,
+                               const leat__image_facts *f,
                                leat_error *err)
 {
     leat_pack_value v[F_COUNT];
@@ -298,7 +299,8 @@ int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_f
     return get_signature(c, f, err);
 }
 
-int leat__image_columns_scores(leat__image_columns *c, leat__look score, double *out, size_t *count, leat_error *err)
+int leat__image_columns_scores(leat__image_columns *c, leat__look score, double *out, size_t *count,
+                               leat_error *err)
 {
     double values[256];
     int64_t verdicts[256];

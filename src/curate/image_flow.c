@@ -174,7 +174,8 @@ static int look_at(flow_run *f, leat__image_looker *l, leat__records *run, leat_
         return 0;
     }
     const leat__tile_tables *tables = r->origin < f->table_count ? f->tables[r->origin] : NULL;
-    return leat__image_facts_make(l, leat__records_str(run, r->key), leat__records_data(run, item), item->size,
+    return leat__image_facts_make(l, leat__records_str(run, r->key), leat__records_data(run, item),
+                                  item->size,
                                   tables, facts, err);
 }
 
@@ -217,7 +218,8 @@ static int take_all(flow_run *f, leat_error *err)
             if (p->run->large) rc = look_alone(f, p->run, r, &p->facts[i], err);
             if (rc == 0)
                 rc =
-                    pass->take(pass->cookie, leat__records_str(p->run, r->key), r->key_size, &p->facts[i], err);
+                    pass->take(pass->cookie, leat__records_str(p->run, r->key), r->key_size,
+                               &p->facts[i], err);
         }
         leat_task_release(task);
         if (rc == 0 && pass->tell && pass->tell(pass->cookie, done, LEAT_MAX(f->source->total, done)) != 0)

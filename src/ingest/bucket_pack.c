@@ -61,7 +61,8 @@ static bool is_published(const leat__bucket_pack *s)
     return info[0].fingerprint == info[1].fingerprint && info[0].samples == info[1].samples;
 }
 
-int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume, leat_error *err)
+int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replace, bool resume,
+                           leat_error *err)
 {
     leat__object there;
     *s = (leat__bucket_pack){.remote = remote, .replace = replace};
@@ -163,7 +164,8 @@ static int remove_local(const char *path, leat_error *err)
     return leat__path_unlink(path, err);
 }
 
-int leat__bucket_pack_publish(leat__bucket_pack *s, int (*progress)(void *cookie, uint64_t done, uint64_t total),
+int leat__bucket_pack_publish(leat__bucket_pack *s,
+                              int (*progress)(void *cookie, uint64_t done, uint64_t total),
                               void *cookie, leat_error *err)
 {
     leat_pack *pack = NULL;

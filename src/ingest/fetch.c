@@ -17,7 +17,8 @@ bool leat__fetchable(const leat__records *run, const leat__record *r)
            r->size_hint <= FETCH_MAX;
 }
 
-static int put_into(leat__source *s, leat__records *run, leat__record *r, leat__object_get *g, leat_error *err)
+static int put_into(leat__source *s, leat__records *run, leat__record *r, leat__object_get *g,
+                    leat_error *err)
 {
     if (g->rc != 0) {
         if (err) *err = g->err;

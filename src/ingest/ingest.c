@@ -547,7 +547,8 @@ static int place_sample(ingest *in, const leat__records *run, const leat__record
 
 /* The frames of an animation, each under the record's key and its number. The record counts as consumed with
  * the last one; `chain` is that before it. */
-static int place_frames(ingest *in, leat__records *run, const leat__record *r, uint64_t chain, leat_error *err)
+static int place_frames(ingest *in, leat__records *run, const leat__record *r, uint64_t chain,
+                        leat_error *err)
 {
     leat__record one = *r;
     char number[LEAT__FRAME_SUFFIX];

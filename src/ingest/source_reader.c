@@ -28,7 +28,8 @@ bool leat__reader_registered(void)
     return atomic_load(&opener) != NULL;
 }
 
-static int put_value(leat__source *s, leat__records *run, leat__record *r, uint32_t f, const leat_pack_value *v,
+static int put_value(leat__source *s, leat__records *run, leat__record *r, uint32_t f,
+                     const leat_pack_value *v,
                      leat_error *err)
 {
     leat__item *item = &r->items[f];

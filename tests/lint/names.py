@@ -25,8 +25,8 @@ TWINS = {
     "leat__worker": "the scheduler's state of a leat_worker",
 }
 # Two files or types of one name that are still to be renamed. Do not add to it.
-FILES = {"parts.h"}
-DOUBLE = {"leat__chunk", "leat__columns", "leat__decision", "leat__edge", "leat__run", "leat__stage"}
+FILES: set[str] = set()
+DOUBLE: set[str] = set()
 
 
 def code(path: pathlib.Path) -> str:

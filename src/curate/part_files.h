@@ -11,8 +11,8 @@
  *   out.kept-00000.jsonl             an output file, joined from these
  *   plan.json                        of the process that sends the tasks; exists from its begin on
  */
-#ifndef LEAT_CURATE_PARTS_H
-#define LEAT_CURATE_PARTS_H
+#ifndef LEAT_CURATE_PART_FILES_H
+#define LEAT_CURATE_PART_FILES_H
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
  *
  * Markers, copies and the joining of parts.
  */
-#include "curate/parts.h"
+#include "curate/part_files.h"
 
 #include <stdio.h>
 #include <string.h>
