@@ -5,7 +5,7 @@
 #
 #   make demo     the main job on data it makes itself
 #   make test     all tests: C, command line, fuzz corpora, faults, Python
-#   make lint     style, room order, warnings as errors with two compilers
+#   make lint     style, format, module order, warnings as errors with two compilers
 #   make bench    benchmarks against other systems where they install
 #   make fuzz     libFuzzer over every parser of outside bytes (FUZZ_SECONDS each)
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -3,8 +3,8 @@
 #
 # Style (tests/lint/style.py), plain English (tests/lint/english.py), the order of the modules
 # (tests/lint/modules.py), names (names.py), unused functions (dead.py), private headers of the command
-# (private.py), the form of commits (tests/lint/commits.py), spelling, and the whole tree with warnings as
-# errors: GCC and Clang, with all optional libraries and with none.
+# (private.py), clang-format (scripts/format.sh), the form of commits (tests/lint/commits.py), spelling,
+# and the whole tree with warnings as errors: GCC and Clang, with all optional libraries and with none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python3 tests/lint/modules.py
@@ -13,6 +13,7 @@ python3 tests/lint/dead.py
 python3 tests/lint/private.py
 python3 tests/lint/commits.py
 python3 tests/lint/style.py
+scripts/format.sh --check
 python3 tests/lint/english.py
 codespell -q 3 -I tests/lint/not_misspelt.txt -S '*/corpus/*,*/data/*,*.pyc,*/__pycache__' \
     README.md CHANGELOG.md CONTRIBUTING.md docs include src tools python/leat python/src bench scripts tests/lint examples

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 packages=(build-essential pkg-config meson ninja-build python3 python3-venv python3-dev
     libxxhash-dev libjpeg62-turbo-dev zlib1g-dev libzstd-dev libjansson-dev libyaml-dev
     liburing-dev libspng-dev libwebp-dev libtiff-dev libavif-dev libjxl-dev libheif-dev libmicrohttpd-dev libcurl4-openssl-dev libcmocka-dev
-    clang libclang-rt-14-dev llvm gcovr file codespell)
+    clang libclang-rt-14-dev clang-format-14 llvm gcovr file codespell)
 
 system() {
     if ! command -v dpkg-query >/dev/null; then
