@@ -111,9 +111,8 @@ static void tell(stage *g)
     must(leat_loader_read(g->loader, &s, sizeof s), &err);
     printf("{\"t\": %.3f, \"rate\": %.1f, \"threads\": %u, \"io_depth\": %u, \"prefetch\": %u, "
            "\"budget_used\": %llu, \"budget_limit\": %llu}\n",
-           seconds(g, now), (double)g->samples * 1e9 / (double)(now - g->window), s.threads,
-           s.io_depth, s.prefetch, (unsigned long long)s.budget_used,
-           (unsigned long long)s.budget_limit);
+           seconds(g, now), (double)g->samples * 1e9 / (double)(now - g->window), s.threads, s.io_depth,
+           s.prefetch, (unsigned long long)s.budget_used, (unsigned long long)s.budget_limit);
     g->window = now;
     g->samples = 0;
 }

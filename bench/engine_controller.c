@@ -31,11 +31,9 @@ typedef struct pipeline {
 } pipeline;
 
 static const pipeline pipelines[] = {
-    {"storage, CPU, trainer",
-     {{"storage", 30, 1, 1}, {"CPU", 2, 7, 1}, {"trainer", 2, 1, 8}}},
+    {"storage, CPU, trainer", {{"storage", 30, 1, 1}, {"CPU", 2, 7, 1}, {"trainer", 2, 1, 8}}},
     {"storage slows down", {{"CPU", 4, 10, 1}, {"storage", 40, 2, 1.3}, {"CPU", 10, 10, 1}}},
-    {"the trainer gets faster",
-     {{"trainer", 5, 6, 20}, {"trainer", 5, 6, 3}, {"CPU", 5, 6, 0.5}}},
+    {"the trainer gets faster", {{"trainer", 5, 6, 20}, {"trainer", 5, 6, 3}, {"CPU", 5, 6, 0.5}}},
 };
 
 typedef struct run {
@@ -151,8 +149,7 @@ static double settled(const run *r, int i, double best)
 {
     uint64_t bins = r->phase_ns / bin_ns, first = (uint64_t)i * bins, window = 5;
     for (uint64_t at = first; at + window <= first + bins; at++)
-        if (rate(r, at, at + window) >= 0.95 * best)
-            return (double)(at - first) * (double)bin_ns / 1e9;
+        if (rate(r, at, at + window) >= 0.95 * best) return (double)(at - first) * (double)bin_ns / 1e9;
     return -1;
 }
 
@@ -209,7 +206,6 @@ int main(int argc, char **argv)
     double seconds = argc > 2 ? atof(argv[2]) : 6;
     bool good = true;
     for (size_t i = 0; i < LEAT_COUNT(pipelines); i++)
-        if (argc < 2 || (size_t)atoi(argv[1]) == i)
-            good &= measure(&pipelines[i], (uint64_t)(seconds * 1e9));
+        if (argc < 2 || (size_t)atoi(argv[1]) == i) good &= measure(&pipelines[i], (uint64_t)(seconds * 1e9));
     return good ? 0 : 1;
 }

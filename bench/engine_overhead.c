@@ -57,8 +57,8 @@ static void die(const char *what, const leat_error *err)
     exit(1);
 }
 
-static double run(uint32_t threads, uint32_t stages, uint64_t tasks, uint64_t spin_ns,
-                  uint64_t bytes, double *cpu_ns)
+static double run(uint32_t threads, uint32_t stages, uint64_t tasks, uint64_t spin_ns, uint64_t bytes,
+                  double *cpu_ns)
 {
     leat_error err;
     leat_pool *pool = NULL;
@@ -134,8 +134,7 @@ static void overhead(double seconds)
                        "\"charged\":%s,\"wall_ns_per_task_stage\":%.0f,\"wall_min\":%.0f,"
                        "\"wall_max\":%.0f,\"cpu_ns_per_task_stage\":%.0f,\"tasks_per_s\":%.0f}\n",
                        threads[t], stages[s], b ? "true" : "false", wall[ROUNDS / 2], wall[0],
-                       wall[ROUNDS - 1], cpu[ROUNDS / 2],
-                       1e9 / (wall[ROUNDS / 2] * (stages[s] + 1)));
+                       wall[ROUNDS - 1], cpu[ROUNDS / 2], 1e9 / (wall[ROUNDS / 2] * (stages[s] + 1)));
                 fflush(stdout);
             }
 }
@@ -182,8 +181,8 @@ static void scaling(double seconds)
             printf("{\"bench\":\"engine_scaling\",\"threads\":%u,\"stage_us\":%.0f,"
                    "\"wall_share_of_bare_threads\":%.3f,\"wall_min\":%.3f,\"wall_max\":%.3f,"
                    "\"cpu_share\":%.3f,\"cpu_min\":%.3f,\"cpu_max\":%.3f}\n",
-                   t, (double)spins[k] / 1e3, x[ROUNDS / 2], x[0], x[ROUNDS - 1],
-                   w[ROUNDS / 2], w[0], w[ROUNDS - 1]);
+                   t, (double)spins[k] / 1e3, x[ROUNDS / 2], x[0], x[ROUNDS - 1], w[ROUNDS / 2], w[0],
+                   w[ROUNDS - 1]);
             fflush(stdout);
         }
     }

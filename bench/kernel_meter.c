@@ -70,12 +70,9 @@ static const struct bench {
     void (*run)(uint64_t n);
     uint64_t n; /* per thread and round */
 } benches[] = {
-    {"counter_add", add_counter, 4000000},
-    {"shared_atomic_add", add_naive, 4000000},
-    {"timer_record", record, 2000000},
-    {"timer_pair", timer_pair, 400000},
-    {"clock_pair", clock_pair, 400000},
-    {"trace_span_off", trace_off, 4000000},
+    {"counter_add", add_counter, 4000000}, {"shared_atomic_add", add_naive, 4000000},
+    {"timer_record", record, 2000000},     {"timer_pair", timer_pair, 400000},
+    {"clock_pair", clock_pair, 400000},    {"trace_span_off", trace_off, 4000000},
     {"trace_span_on", trace_on, 1000000},
 };
 

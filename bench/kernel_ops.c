@@ -71,8 +71,7 @@ static const struct op {
     {"erase", "RandomErasing(1, scale=(0.2, 0.2), ratio=(1, 1))"},
     {"normalize_f32", "Normalize((0.485,0.456,0.406), (0.229,0.224,0.225))"},
     {"normalize_f16", "Normalize((0.485,0.456,0.406), (0.229,0.224,0.225)); ToDtype(f16)"},
-    {"normalize_f32_nhwc",
-     "Normalize((0.485,0.456,0.406), (0.229,0.224,0.225)); ToLayout(nhwc)"},
+    {"normalize_f32_nhwc", "Normalize((0.485,0.456,0.406), (0.229,0.224,0.225)); ToLayout(nhwc)"},
     {"randaugment", "RandAugment()"},
 };
 static const struct isa {
@@ -104,9 +103,8 @@ static void fill(leat__planes *im)
     for (uint32_t c = 0; c < 3; c++)
         for (uint32_t y = 0; y < im->height; y++)
             for (uint32_t x = 0; x < im->width; x++)
-                im->plane[c][y * im->stride + x] =
-                    (uint8_t)(110 + 60 * sin(0.05 * x + c) * cos(0.03 * y) +
-                              (double)leat__rng_below(&rng, 40));
+                im->plane[c][y * im->stride + x] = (uint8_t)(110 + 60 * sin(0.05 * x + c) * cos(0.03 * y) +
+                                                             (double)leat__rng_below(&rng, 40));
 }
 
 static int open_lanes(leat_error *err)
@@ -116,8 +114,7 @@ static int open_lanes(leat_error *err)
         for (size_t k = 0; k < LEAT_COUNT(ops); k++) {
             char text[256];
             snprintf(text, sizeof text, "Resize((%d, %d)); %s", SIDE, SIDE, ops[k].text);
-            LEAT_TRY(leat__pipeline_open(&lanes[i][k].pipeline,
-                                         &(leat__pipeline_opts){.ops = text}, err));
+            LEAT_TRY(leat__pipeline_open(&lanes[i][k].pipeline, &(leat__pipeline_opts){.ops = text}, err));
             LEAT_TRY(leat__pipeline_worker_open(&lanes[i][k].worker, err));
         }
     }
@@ -173,7 +170,8 @@ static void print_batch_ops(int repeats, uint8_t *planes)
             double least = INFINITY;
             for (int r = 0; r < repeats; r++) least = fmin(least, time_batch_op(op == 1, planes));
             printf("{\"bench\":\"ops\",\"isa\":\"%s\",\"op\":\"%s\",\"us\":%.1f,"
-                   "\"us_with_copy\":%.1f}\n", isas[i].name, names[op], least, least);
+                   "\"us_with_copy\":%.1f}\n",
+                   isas[i].name, names[op], least, least);
         }
 }
 
@@ -203,8 +201,7 @@ int main(int argc, char **argv)
         const double base = lanes[i][0].us[0];
         for (size_t k = 0; rc == 0 && k < LEAT_COUNT(ops); k++)
             printf("{\"bench\":\"ops\",\"isa\":\"%s\",\"op\":\"%s\",\"us\":%.1f,\"us_with_copy\":%.1f}\n",
-                   isas[i].name, ops[k].name, lanes[i][k].us[0] - (k ? base : 0),
-                   lanes[i][k].us[0]);
+                   isas[i].name, ops[k].name, lanes[i][k].us[0] - (k ? base : 0), lanes[i][k].us[0]);
     }
     uint8_t *const planes = leat__zalloc(LEAT__MEM_MISC, 16 * SIDE * SIDE);
     if (rc == 0 && planes) print_batch_ops(repeats, planes);

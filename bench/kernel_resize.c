@@ -29,8 +29,7 @@ static const struct variant {
     {"u8 nchw", ""},
     {"u8 nhwc", "; ToLayout(nhwc)"},
     {"f16 nchw", "; Normalize((0.485,0.456,0.406),(0.229,0.224,0.225)); ToDtype(f16)"},
-    {"f16 nhwc",
-     "; Normalize((0.485,0.456,0.406),(0.229,0.224,0.225)); ToDtype(f16); ToLayout(nhwc)"},
+    {"f16 nhwc", "; Normalize((0.485,0.456,0.406),(0.229,0.224,0.225)); ToDtype(f16); ToLayout(nhwc)"},
     {"f32 nchw", "; Normalize((0.485,0.456,0.406),(0.229,0.224,0.225)); ToDtype(f32)"},
 };
 static const struct isa {
@@ -78,10 +77,8 @@ int main(int argc, char **argv)
         leat__cpu_mask(isas[i].keep);
         for (size_t v = 0; v < LEAT_COUNT(variants); v++) {
             char text[256];
-            snprintf(text, sizeof text, "RandomResizedCrop(224); RandomHorizontalFlip()%s",
-                     variants[v].ops);
-            if (leat__pipeline_open(&lanes[i][v].pipeline,
-                                    &(leat__pipeline_opts){.ops = text}, &err) != 0 ||
+            snprintf(text, sizeof text, "RandomResizedCrop(224); RandomHorizontalFlip()%s", variants[v].ops);
+            if (leat__pipeline_open(&lanes[i][v].pipeline, &(leat__pipeline_opts){.ops = text}, &err) != 0 ||
                 leat__pipeline_worker_open(&lanes[i][v].worker, &err) != 0) {
                 fprintf(stderr, "kernel_resize: %s\n", err.message);
                 return 1;
@@ -96,8 +93,7 @@ int main(int argc, char **argv)
                 const uint64_t start = leat__clock_thread_ns();
                 for (uint64_t k = 0; k < CROPS; k++) {
                     const leat__draw_key key = {7, 0, k};
-                    if (leat__pipeline_run_pixels(l->pipeline, l->worker, &im, &key, out, &err))
-                        return 1;
+                    if (leat__pipeline_run_pixels(l->pipeline, l->worker, &im, &key, out, &err)) return 1;
                 }
                 l->us[r] = (double)(leat__clock_thread_ns() - start) / 1e3 / CROPS;
             }
@@ -108,8 +104,7 @@ int main(int argc, char **argv)
             qsort(l->us, (size_t)repeats, sizeof *l->us, by_value);
             printf("{\"bench\":\"resize\",\"isa\":\"%s\",\"output\":\"%s\",\"us_median\":%.1f,"
                    "\"us_min\":%.1f,\"us_max\":%.1f}\n",
-                   isas[i].name, variants[v].name, l->us[repeats / 2], l->us[0],
-                   l->us[repeats - 1]);
+                   isas[i].name, variants[v].name, l->us[repeats / 2], l->us[0], l->us[repeats - 1]);
             leat__pipeline_worker_close(&l->worker);
             leat__pipeline_close(&l->pipeline);
         }

@@ -93,10 +93,8 @@ static const struct {
     const char *name;
     bool (*run)(const jpeg_file *p);
 } methods[] = {
-    {"libjpeg-turbo", with_libjpeg},
-    {"leat", with_leat},
-    {"leat by rows", by_rows},
-    {"leat check", with_check},
+    {"libjpeg-turbo", with_libjpeg}, {"leat", with_leat},
+    {"leat by rows", by_rows},       {"leat check", with_check},
     {"leat headers", headers_only},
 };
 
@@ -113,8 +111,7 @@ static bool same(const jpeg_file *p)
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(&cinfo);
     for (uint32_t c = 0; c < f->components; c++)
         for (uint32_t y = 0; y < f->component[c].grid_y; y++) {
-            JBLOCKARRAY rows = cinfo.mem->access_virt_barray((j_common_ptr)&cinfo, arrays[c],
-                                                             y, 1, FALSE);
+            JBLOCKARRAY rows = cinfo.mem->access_virt_barray((j_common_ptr)&cinfo, arrays[c], y, 1, FALSE);
             size_t n = 64 * (size_t)f->component[c].grid_x;
             equal = equal && memcmp(rows[0], next, n * sizeof *next) == 0;
             next += n;
@@ -140,8 +137,8 @@ static void prove(void)
         }
         pictures[mine++] = pictures[i];
     }
-    fprintf(stderr, "kernel_scan: %zu of %u images are leat's own, all coefficients equal\n",
-            mine, picture_count);
+    fprintf(stderr, "kernel_scan: %zu of %u images are leat's own, all coefficients equal\n", mine,
+            picture_count);
     picture_count = (uint32_t)mine;
 }
 

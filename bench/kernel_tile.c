@@ -91,8 +91,8 @@ static void train(leat__jpeg_coef_reader *reader)
     for (uint32_t i = 0; i < picture_count; i += TRAIN_EVERY) {
         leat__jpeg_coefs coefs;
         picture *p = &pictures[i];
-        if (leat__jpeg_coef_read(reader, p->file.data, p->file.len, NULL, &coefs, &err) == 0
-            && leat__tile_trainer_add(trainer, &coefs, p->file.data, p->file.len, &err) != 0)
+        if (leat__jpeg_coef_read(reader, p->file.data, p->file.len, NULL, &coefs, &err) == 0 &&
+            leat__tile_trainer_add(trainer, &coefs, p->file.data, p->file.len, &err) != 0)
             die("training");
     }
     if (leat__tile_trainer_finish(trainer, &blob, &err) != 0) die("tables");
@@ -119,9 +119,8 @@ static void tile_all(leat__jpeg_coef_reader *reader, leat__tile_density density)
         leat__jpeg_coefs coefs;
         leat__tile_kept why = LEAT__TILE_KEPT_DAMAGED;
         leat__tile_encode_opts opts = {.density = density};
-        if (leat__jpeg_coef_read(reader, p->file.data, p->file.len, NULL, &coefs, &err) == 0
-            && leat__tile_encode(encoder, &coefs, p->file.data, p->file.len, &opts, &out, &why, &err)
-                   != 0)
+        if (leat__jpeg_coef_read(reader, p->file.data, p->file.len, NULL, &coefs, &err) == 0 &&
+            leat__tile_encode(encoder, &coefs, p->file.data, p->file.len, &opts, &out, &why, &err) != 0)
             die("encode");
         kept[why]++;
         if (why != LEAT__TILE_KEPT_NONE) {
@@ -143,8 +142,8 @@ static void tile_all(leat__jpeg_coef_reader *reader, leat__tile_density density)
     double seconds = (double)(leat__clock_thread_ns() - start) / 1e9;
     printf("{\"tiles\": \"%s\", \"images\": %u, \"tiled\": %u, \"bytes_vs_jpeg\": %.4f, "
            "\"header_share\": %.4f, \"restore_share\": %.4f, \"restored_exactly\": %u, "
-           "\"ms_per_image_verified\": %.2f, \"kept\": {", names[density], picture_count,
-           kept[0], (double)tiled_bytes / (double)jpeg_bytes,
+           "\"ms_per_image_verified\": %.2f, \"kept\": {",
+           names[density], picture_count, kept[0], (double)tiled_bytes / (double)jpeg_bytes,
            (double)header / (double)tiled_bytes, (double)restore / (double)tiled_bytes, exact,
            1e3 * seconds / picture_count);
     const char *comma = "";
@@ -162,8 +161,7 @@ static void tile_all(leat__jpeg_coef_reader *reader, leat__tile_density density)
 
 static uint8_t *rgb; /* large enough for any image, interleaved */
 
-static void jpeg_start(struct jpeg_decompress_struct *s, struct jpeg_error_mgr *e,
-                       const picture *p)
+static void jpeg_start(struct jpeg_decompress_struct *s, struct jpeg_error_mgr *e, const picture *p)
 {
     s->err = jpeg_std_error(e);
     jpeg_create_decompress(s);
@@ -210,8 +208,7 @@ static void decode_jpeg_roi(const picture *p)
 
 static uint32_t rows_seen;
 
-static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                     size_t stride)
+static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     rows_seen += count;
     return 0;
@@ -230,8 +227,8 @@ static void decode_tiles(const picture *p, leat__tile_density density, bool crop
     }
     const uint8_t *data = p->tiled[density];
     size_t len = p->tiled_len[density];
-    if (leat__codec_probe(LEAT__CODEC_TILE, data, len, &info, &err) != 0
-        || leat__codec_decode(decoder, &info, data, len, &request, &sink, &err) != 0)
+    if (leat__codec_probe(LEAT__CODEC_TILE, data, len, &info, &err) != 0 ||
+        leat__codec_decode(decoder, &info, data, len, &request, &sink, &err) != 0)
         die(p->file.name);
 }
 
@@ -268,7 +265,8 @@ static method methods[METHODS_MAX] = {
 static bool runs_here(const method *m)
 {
     const uint32_t need = strcmp(m->isa, "avx512") == 0 ? LEAT__CPU_AVX512ICL
-                          : strcmp(m->isa, "avx2") == 0 ? LEAT__CPU_AVX2 : 0;
+                          : strcmp(m->isa, "avx2") == 0 ? LEAT__CPU_AVX2
+                                                        : 0;
     return (leat__cpu_flags() & need) == need;
 }
 
@@ -313,19 +311,18 @@ static uint32_t check_crops(const method *m)
         leat__decode_request all = {0};
         leat__decode_request part = {p->x, p->y, p->width, p->height, .tables = tables};
         if (!m->crop) part.x = part.y = part.width = part.height = 0;
-        if (leat__codec_decode_planes(decoder, &p->file.info, p->file.data, p->file.len, &all, &want,
-                                      &err) != 0
-            || leat__codec_probe(LEAT__CODEC_TILE, p->tiled[m->density],
-                                 p->tiled_len[m->density], &info, &err) != 0
-            || leat__codec_decode_planes(decoder, &info, p->tiled[m->density],
-                                         p->tiled_len[m->density], &part, &got, &err) != 0)
+        if (leat__codec_decode_planes(decoder, &p->file.info, p->file.data, p->file.len, &all, &want, &err) !=
+                0 ||
+            leat__codec_probe(LEAT__CODEC_TILE, p->tiled[m->density], p->tiled_len[m->density], &info,
+                              &err) != 0 ||
+            leat__codec_decode_planes(decoder, &info, p->tiled[m->density], p->tiled_len[m->density], &part,
+                                      &got, &err) != 0)
             die(p->file.name);
         bool same = got.channels == want.channels;
         for (uint32_t c = 0; c < got.channels && same; c++)
             for (uint32_t y = 0; y < got.height && same; y++)
                 same = memcmp(got.plane[c] + y * got.stride,
-                              want.plane[c] + (part.y + y) * want.stride + part.x,
-                              got.width) == 0;
+                              want.plane[c] + (part.y + y) * want.stride + part.x, got.width) == 0;
         if (!same) fprintf(stderr, "DIFFERENT: %s with %s\n", p->file.name, m->isa);
         bad += !same;
     }
@@ -356,8 +353,8 @@ static void report(uint32_t count, int repeats)
         double us = m->us[repeats / 2];
         printf("{\"method\": \"%s\", \"region\": \"%s\", \"isa\": \"%s\", \"us\": %.1f, "
                "\"us_min\": %.1f, \"us_max\": %.1f, \"images_per_s\": %.0f, "
-               "\"rgb_gb_per_s\": %.3f, \"vs_full\": %.2f, \"vs_roi\": %.2f}\n", m->name, m->what, m->isa, us,
-               m->us[0], m->us[repeats - 1], 1e6 / us,
+               "\"rgb_gb_per_s\": %.3f, \"vs_full\": %.2f, \"vs_roi\": %.2f}\n",
+               m->name, m->what, m->isa, us, m->us[0], m->us[repeats - 1], 1e6 / us,
                m->density == -3 ? 0 : rgb_bytes(m->crop) / us / 1e3, full / us, roi / us);
     }
 }
@@ -391,8 +388,8 @@ int main(int argc, char **argv)
     tile_all(reader, LEAT__TILE_FAST);
     leat__jpeg_coef_reader_close(&reader);
     printf("{\"cpu\": \"%s\", \"isa\": \"%s\", \"images\": %u, \"mean_crop_area\": %.3f, "
-           "\"version\": \"%s\"}\n", leat__cpu_model(), leat__cpu_level(leat__cpu_flags()),
-           picture_count, area, LEAT_VERSION);
+           "\"version\": \"%s\"}\n",
+           leat__cpu_model(), leat__cpu_level(leat__cpu_flags()), picture_count, area, LEAT_VERSION);
 
     for (uint32_t k = 0; k < METHODS_MAX && methods[k].name != NULL; k++)
         if (runs_here(&methods[k])) methods[count++] = methods[k];
@@ -401,8 +398,7 @@ int main(int argc, char **argv)
     printf("{\"differing_images\": %u}\n", bad);
     for (int r = 0; r < repeats; r++)
         for (uint32_t k = 0; k < count; k++) methods[k].us[r] = time_method(&methods[k]);
-    for (uint32_t k = 0; k < count; k++)
-        qsort(methods[k].us, (size_t)repeats, sizeof(double), by_value);
+    for (uint32_t k = 0; k < count; k++) qsort(methods[k].us, (size_t)repeats, sizeof(double), by_value);
     report(count, repeats);
     return bad > 0;
 }

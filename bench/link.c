@@ -73,13 +73,13 @@ static int answer(int fd, const char *head, char *piece)
     const char *range = strcasestr(head, "\nrange: bytes=");
     if (range != NULL && sscanf(range + 14, "-%lld", &n) == 1 && range[14] == '-')
         first = n < size ? size - n : 0;
-    else if (range != NULL)
-        sscanf(range + 14, "%lld-%lld", &first, &last);
+    else if (range != NULL) sscanf(range + 14, "%lld-%lld", &first, &last);
     if (last > size - 1) last = size - 1;
     int len = snprintf(text, sizeof text,
                        "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\n"
                        "Content-Range: bytes %lld-%lld/%lld\r\n"
-                       "Content-Length: %lld\r\n\r\n", first, last, size, last - first + 1);
+                       "Content-Length: %lld\r\n\r\n",
+                       first, last, size, last - first + 1);
     sleep_until(now_ns() + latency_ns);
     if (send_all(fd, text, (size_t)len) != 0) return -1;
     while (first <= last) {

@@ -74,8 +74,8 @@ int main(int argc, char **argv)
         leat_loader_stop(l);
         printf("{\"bench\":\"loader_latency\",\"epoch\":%llu,\"open_ms\":%.3f,\"begin_ms\":%.3f,"
                "\"first_batch_ms\":%.3f,\"batches\":%llu,\"all_ms\":%.3f,\"stop_ms\":%.3f}\n",
-               (unsigned long long)e, e == 0 ? open_ms : 0, begin_ms, first,
-               (unsigned long long)batches, all_ms, since_ms(begin));
+               (unsigned long long)e, e == 0 ? open_ms : 0, begin_ms, first, (unsigned long long)batches,
+               all_ms, since_ms(begin));
     }
     leat_loader_close(&l);
     return 0;

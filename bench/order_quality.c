@@ -63,7 +63,7 @@ typedef struct mix {
 
 #define ROWS_MAX 300000u /* rows per rank that are checked, from the start of the epoch */
 
-#define EPOCHS 16u       /* for small packs: a few batches alone are mostly noise */
+#define EPOCHS 16u /* for small packs: a few batches alone are mostly noise */
 
 static mix measure_mix(leat__order *o, uint64_t count, uint64_t each, uint64_t classes, uint32_t world,
                        uint32_t batch)
@@ -104,12 +104,15 @@ static int compare_pack(uint64_t count, uint64_t bytes, uint64_t classes, mix *l
     uint32_t *samples = calloc(pages, sizeof *samples);
     leat__order *orders[2];
 
-    for (uint64_t i = 0; i < pages; i++)
-        samples[i] = (uint32_t)(i + 1 < pages ? page : count - i * page);
+    for (uint64_t i = 0; i < pages; i++) samples[i] = (uint32_t)(i + 1 < pages ? page : count - i * page);
     for (int kind = 0; kind < 2; kind++) {
         leat__order_opts opts = {.kind = kind == 0 ? LEAT_ORDER_RANDOM : LEAT_ORDER_QUASI,
-                                 .seed = 7, .count = count, .pages = pages, .page_samples = samples,
-                                 .streams = STREAMS, .window_pages = LEAT__ORDER_WINDOW_PAGES};
+                                 .seed = 7,
+                                 .count = count,
+                                 .pages = pages,
+                                 .page_samples = samples,
+                                 .streams = STREAMS,
+                                 .window_pages = LEAT__ORDER_WINDOW_PAGES};
         if (leat__order_open(&orders[kind], &opts, NULL) != 0) return 1;
     }
     for (size_t w = 0; w < LEAT_COUNT(worlds); w++) {
@@ -133,10 +136,12 @@ static int compare_pack(uint64_t count, uint64_t bytes, uint64_t classes, mix *l
 
 static int compare_packs(void)
 {
-    static const struct { uint64_t count, bytes, classes; } packs[] = {
-        {50, 100000, 10},       {60, 3000, 20},          {1000, 100000, 10},     {5000, 100, 10},
-        {40000, 3000, 100},     {60000, 3000, 10},       {30000, 110000, 100},   {300000, 110000, 1000},
-        {910000, 110000, 1000}, {910000, 110000, 20000}, {33000000, 3000, 1000}, {200000, 500000, 1000}};
+    static const struct {
+        uint64_t count, bytes, classes;
+    } packs[] = {{50, 100000, 10},        {60, 3000, 20},         {1000, 100000, 10},
+                 {5000, 100, 10},         {40000, 3000, 100},     {60000, 3000, 10},
+                 {30000, 110000, 100},    {300000, 110000, 1000}, {910000, 110000, 1000},
+                 {910000, 110000, 20000}, {33000000, 3000, 1000}, {200000, 500000, 1000}};
     mix least = {1e9, 1e9};
     for (size_t i = 0; i < LEAT_COUNT(packs); i++) {
         if (compare_pack(packs[i].count, packs[i].bytes, packs[i].classes, &least) != 0) return 1;
@@ -159,8 +164,12 @@ static int compare_windows(void)
         filled += n;
     }
     for (uint64_t window = STREAMS; window <= pages * 2; window *= 2) {
-        leat__order_opts opts = {.kind = LEAT_ORDER_QUASI, .seed = 7, .count = count, .pages = pages,
-                                 .page_samples = samples, .streams = STREAMS,
+        leat__order_opts opts = {.kind = LEAT_ORDER_QUASI,
+                                 .seed = 7,
+                                 .count = count,
+                                 .pages = pages,
+                                 .page_samples = samples,
+                                 .streams = STREAMS,
                                  .window_pages = (uint32_t)window};
         leat__order *o;
         if (leat__order_open(&o, &opts, NULL) != 0) return 1;

@@ -52,8 +52,7 @@ static int write_pack(const char *path, uint64_t n)
     for (uint64_t i = 0; i < n; i++) {
         char key[40], image[16] = "0123456789abcdef";
         memcpy(image, &i, sizeof i);
-        leat_pack_value v[2] = {{.data = image, .size = sizeof image,
-                                 .image = {500, 375, 1, 3, 1, 0, 1500}},
+        leat_pack_value v[2] = {{.data = image, .size = sizeof image, .image = {500, 375, 1, 3, 1, 0, 1500}},
                                 {.i = (int64_t)(i % 1000)}};
         leat_pack_sample s = {.key = key, .key_size = (size_t)key_of(i, key), .values = v};
         if (leat_packer_append(p, &s, &err) != 0) return die(&err);
@@ -64,8 +63,8 @@ static int write_pack(const char *path, uint64_t n)
     leat_packer_close(&p);
     printf("{\"bench\":\"pack_write\",\"samples\":%" PRIu64 ",\"bytes\":%" PRIu64
            ",\"append_s\":%.2f,\"finish_s\":%.2f,\"peak_rss_mb\":%.1f}\n",
-           stats.samples, stats.file_bytes, (double)(appended - start) / 1e9,
-           (double)(end - appended) / 1e9, (double)resident_kib() / 1024);
+           stats.samples, stats.file_bytes, (double)(appended - start) / 1e9, (double)(end - appended) / 1e9,
+           (double)resident_kib() / 1024);
     return 0;
 }
 
@@ -88,8 +87,7 @@ static int open_pack(const char *path, uint64_t cache)
     leat__rng_init(&r, 1, 0, 0, 0);
     /* Touch all columns once: after that, the steady state is measured. */
     for (uint64_t at = 0; at < n; at += 1024)
-        if (leat_pack_rows(p, at, 1, &row, &err) != 0 ||
-            leat_pack_cells(p, 0, at, 1, &cell, &err) != 0)
+        if (leat_pack_rows(p, at, 1, &row, &err) != 0 || leat_pack_cells(p, 0, at, 1, &cell, &err) != 0)
             return die(&err);
     uint64_t t2 = leat__clock_ns();
     for (int i = 0; i < TRIES; i++) {
@@ -110,16 +108,15 @@ static int open_pack(const char *path, uint64_t cache)
            "\"rss_mb_before\":%.1f,\"rss_mb_open\":%.1f,\"heap_bytes\":%" PRIu64
            ",\"look_us\":%.2f,\"find_us\":%.2f,\"rss_mb_end\":%.1f}\n",
            n, (double)(t1 - t0) / 1e6, (double)before / 1024, (double)after / 1024,
-           leat__mem_peak(LEAT__MEM_CATS), (double)(t3 - t2) / 1e3 / TRIES,
-           (double)(t4 - t3) / 1e3 / TRIES, (double)resident_kib() / 1024);
+           leat__mem_peak(LEAT__MEM_CATS), (double)(t3 - t2) / 1e3 / TRIES, (double)(t4 - t3) / 1e3 / TRIES,
+           (double)resident_kib() / 1024);
     leat_pack_close(&p);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "write") == 0)
-        return write_pack(argv[2], strtoull(argv[3], NULL, 10));
+    if (argc == 4 && strcmp(argv[1], "write") == 0) return write_pack(argv[2], strtoull(argv[3], NULL, 10));
     if ((argc == 3 || argc == 4) && strcmp(argv[1], "open") == 0)
         return open_pack(argv[2], argc == 4 ? strtoull(argv[3], NULL, 10) : 0);
     fprintf(stderr, "usage: pack_scale write PATH SAMPLES | open PATH [CACHE]\n");

@@ -51,8 +51,7 @@ static inline bool jpeg_folder_load(const char *path, int depth, bool (*take)(co
         snprintf(full, sizeof full, "%s/%s", path, name);
         if (leat__str_ends_nocase(name, ".jpeg") || leat__str_ends_nocase(name, ".jpg"))
             more = more && (!jpeg_file_load(&j, full) || take(&j));
-        else if (name[0] != '.' && depth > 0)
-            more = more && jpeg_folder_load(full, depth - 1, take);
+        else if (name[0] != '.' && depth > 0) more = more && jpeg_folder_load(full, depth - 1, take);
         free(entries[i]);
     }
     if (n >= 0) free(entries);

@@ -77,8 +77,7 @@ static void load_file(const char *path)
     if (s->len > 0 && leat__codec_sniff(s->data, s->len) == LEAT__CODEC_JPEG &&
         leat__codec_probe(LEAT__CODEC_JPEG, s->data, s->len, &s->info, &err) == 0)
         pictures[count++].path = strdup(path);
-    else
-        leat__free(s->data);
+    else leat__free(s->data);
 }
 
 static void load_folder(const char *path, int depth)
@@ -89,10 +88,8 @@ static void load_folder(const char *path, int depth)
         char name[4096];
         if (e->d_name[0] == '.') continue;
         snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (leat__str_ends_nocase(name, ".jpeg") || leat__str_ends_nocase(name, ".jpg"))
-            load_file(name);
-        else if (depth > 0)
-            load_folder(name, depth - 1);
+        if (leat__str_ends_nocase(name, ".jpeg") || leat__str_ends_nocase(name, ".jpg")) load_file(name);
+        else if (depth > 0) load_folder(name, depth - 1);
     }
     if (d) closedir(d);
 }
@@ -158,8 +155,8 @@ static void index_all(void)
         bool whole_file;
         leat__buf_init(&p->entries, LEAT__MEM_MISC, 1 << 28);
         bytes += p->jpeg.len;
-        if (leat__jpeg_entries_make(scan, p->jpeg.data, p->jpeg.len, NULL, &p->entries,
-                                    &whole_file, &err) != 0)
+        if (leat__jpeg_entries_make(scan, p->jpeg.data, p->jpeg.len, NULL, &p->entries, &whole_file, &err) !=
+            0)
             die("entry points");
         index += p->entries.len;
         with += p->entries.len > 0;
@@ -173,11 +170,11 @@ static void index_all(void)
 
 typedef struct method {
     const char *name;
-    uint32_t keep;        /* CPU flags */
-    uint32_t needs;       /* CPU flags without which it is left out: its name would be wrong */
+    uint32_t keep;  /* CPU flags */
+    uint32_t needs; /* CPU flags without which it is left out: its name would be wrong */
     bool tiled, entries;
-    bool full;            /* the whole image is decoded first, by libjpeg-turbo */
-    bool fast;            /* like=fast: approximate pixels; the difference is reported */
+    bool full; /* the whole image is decoded first, by libjpeg-turbo */
+    bool fast; /* like=fast: approximate pixels; the difference is reported */
     leat__tile_density density;
     leat__pipeline_worker *worker;
     double us[REPEATS_MAX];
@@ -194,25 +191,27 @@ static method methods[] = {
     {.name = "keep (region), avx2", AVX2_ROW},
     {.name = "keep (region), avx512", AVX512_ROW},
     {.name = "keep (region, entry index), scalar", .keep = LEAT__CPU_SSE42, .entries = true},
-    {.name = "keep (region, entry index), avx2", AVX2_ROW,
-     .entries = true},
+    {.name = "keep (region, entry index), avx2", AVX2_ROW, .entries = true},
     {.name = "keep (region, entry index), avx512", AVX512_ROW, .entries = true},
     {.name = "tiled, scalar", .keep = LEAT__CPU_SSE42, .tiled = true},
     {.name = "tiled, avx2", AVX2_ROW, .tiled = true},
     {.name = "tiled, avx512", AVX512_ROW, .tiled = true},
-    {.name = "tiled (plain bitmaps), avx2", AVX2_ROW,
-     .tiled = true, .density = LEAT__TILE_FAST},
-    {.name = "tiled (plain bitmaps), avx512", AVX512_ROW, .tiled = true,
-     .density = LEAT__TILE_FAST},
+    {.name = "tiled (plain bitmaps), avx2", AVX2_ROW, .tiled = true, .density = LEAT__TILE_FAST},
+    {.name = "tiled (plain bitmaps), avx512", AVX512_ROW, .tiled = true, .density = LEAT__TILE_FAST},
     {.name = "keep (region, entry index), fast, avx512", AVX512_ROW, .entries = true, .fast = true},
     {.name = "tiled, fast, scalar", .keep = LEAT__CPU_SSE42, .tiled = true, .fast = true},
-    {.name = "tiled, fast, avx2", AVX2_ROW, .tiled = true,
-     .fast = true},
+    {.name = "tiled, fast, avx2", AVX2_ROW, .tiled = true, .fast = true},
     {.name = "tiled, fast, avx512", AVX512_ROW, .tiled = true, .fast = true},
-    {.name = "tiled (plain bitmaps), fast, avx2", AVX2_ROW,
-     .tiled = true, .density = LEAT__TILE_FAST, .fast = true},
-    {.name = "tiled (plain bitmaps), fast, avx512", AVX512_ROW, .tiled = true,
-     .density = LEAT__TILE_FAST, .fast = true},
+    {.name = "tiled (plain bitmaps), fast, avx2",
+     AVX2_ROW,
+     .tiled = true,
+     .density = LEAT__TILE_FAST,
+     .fast = true},
+    {.name = "tiled (plain bitmaps), fast, avx512",
+     AVX512_ROW,
+     .tiled = true,
+     .density = LEAT__TILE_FAST,
+     .fast = true},
 };
 
 static leat__pipeline *pipelines[2]; /* exact, fast */
@@ -234,8 +233,7 @@ static int decode_plainly(const stored *s)
     jpeg_start_decompress(&c);
     for (uint32_t y = 0; y < whole.height; y++) {
         uint8_t *plane[4] = {0};
-        for (uint32_t k = 0; k < whole.channels; k++)
-            plane[k] = whole.plane[k] + y * whole.stride;
+        for (uint32_t k = 0; k < whole.channels; k++) plane[k] = whole.plane[k] + y * whole.stride;
         jpeg_read_scanlines(&c, &at, 1);
         leat__planar_split(row, whole.width, whole.channels, plane);
     }
@@ -305,8 +303,8 @@ static void report_distance(void)
     }
     const double n = (double)distance.values;
     printf("{\"bench\":\"sample_path\",\"fast_against_exact\":{\"mean\":%.4f,\"max\":%d,"
-           "\"psnr_db\":%.2f", sum / n, most,
-           10 * log10(255.0 * 255.0 * n / (double)LEAT_MAX(distance.squares, 1u)));
+           "\"psnr_db\":%.2f",
+           sum / n, most, 10 * log10(255.0 * 255.0 * n / (double)LEAT_MAX(distance.squares, 1u)));
     for (size_t i = 0; i < LEAT_COUNT(beyond); i++) {
         uint64_t more = 0;
         for (int d = beyond[i] + 1; d < 256; d++) more += distance.off[d];
@@ -355,8 +353,8 @@ static void write_samples(const char *path)
         if (fwrite(out, 1, sizeof out, f) != sizeof out) die(path);
         const leat__step *const crop = &recipe.step[0];
         const bool flip = recipe.step[recipe.count - 1].kind == LEAT__STEP_FLIP_H;
-        printf("{\"path\":\"%s\",\"crop\":[%d,%d,%u,%u],\"flip\":%s}\n", pictures[i].path,
-               crop->x, crop->y, crop->width, crop->height, flip ? "true" : "false");
+        printf("{\"path\":\"%s\",\"crop\":[%d,%d,%u,%u],\"flip\":%s}\n", pictures[i].path, crop->x, crop->y,
+               crop->width, crop->height, flip ? "true" : "false");
     }
     fclose(f);
     fflush(stdout);
@@ -377,14 +375,14 @@ static void report(method *m, int repeats)
     qsort(m->us, (size_t)repeats, sizeof *m->us, by_value);
     printf("{\"bench\":\"sample_path\",\"method\":\"%s\",\"images\":%u,\"us_median\":%.1f,"
            "\"us_min\":%.1f,\"us_max\":%.1f,\"images_per_s\":%.0f}\n",
-           m->name, count, m->us[repeats / 2], m->us[0], m->us[repeats - 1],
-           1e6 / m->us[repeats / 2]);
+           m->name, count, m->us[repeats / 2], m->us[0], m->us[repeats - 1], 1e6 / m->us[repeats / 2]);
 }
 
 static void wait_for_turn(void)
 {
     int c;
-    while ((c = getchar()) != '\n' && c != EOF) {}
+    while ((c = getchar()) != '\n' && c != EOF) {
+    }
 }
 
 static void run(const char *only, int repeats, bool turns)
@@ -404,8 +402,7 @@ static void run(const char *only, int repeats, bool turns)
 
 static void release(void)
 {
-    for (size_t k = 0; k < LEAT_COUNT(methods); k++)
-        leat__pipeline_worker_close(&methods[k].worker);
+    for (size_t k = 0; k < LEAT_COUNT(methods); k++) leat__pipeline_worker_close(&methods[k].worker);
     for (uint32_t i = 0; i < count; i++) {
         leat__free(pictures[i].jpeg.data);
         for (int d = 0; d < 2; d++) leat__free(pictures[i].tiled[d].data);
@@ -438,9 +435,8 @@ int main(int argc, char **argv)
     load_folder(dir, 2);
     tile_all();
     index_all();
-    static const char *const ops[2] = {
-        "RandomResizedCrop(224); RandomHorizontalFlip()",
-        "RandomResizedCrop(224, like=fast); RandomHorizontalFlip()"};
+    static const char *const ops[2] = {"RandomResizedCrop(224); RandomHorizontalFlip()",
+                                       "RandomResizedCrop(224, like=fast); RandomHorizontalFlip()"};
     for (int i = 0; i < 2; i++) {
         const leat__pipeline_opts opts = {.ops = ops[i]};
         if (leat__pipeline_open(&pipelines[i], &opts, &err) != 0) die("pipeline");

@@ -17,16 +17,13 @@ static const leat__param options[] = {
                "what to do with samples whose key the pack has: stop, keep the pack's, "
                "or put the new ones in "
                "their place"),
-    CLI_CHOICE(
-        "on-error", 0, "fail", "fail|skip",
-        "what to do with samples that cannot be packed: stop, or leave out and count"),
+    CLI_CHOICE("on-error", 0, "fail", "fail|skip",
+               "what to do with samples that cannot be packed: stop, or leave out and count"),
     CLI_FLAG("strict", 0, "folders: take every file for a sample, hidden ones too"),
-    CLI_PATH(
-        "report", 0, NULL, "FILE",
-        "list what was left out here: one JSON object per line with key, offset, reason"),
+    CLI_PATH("report", 0, NULL, "FILE",
+             "list what was left out here: one JSON object per line with key, offset, reason"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
-    CLI_BYTES("memory", 0, "0", 0, 1e15,
-              "hard budget for images in flight; 0 = as leat pack"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15, "hard budget for images in flight; 0 = as leat pack"),
     CLI_END,
 };
 
@@ -34,8 +31,7 @@ static const leat__param images[] = {
     CLI_CHOICE("images", 0, "auto", "auto|keep|tiled|raw|mix",
                "how images are stored; auto = as the pack was packed"),
     CLI_FLAG("trust", 0, "do not decode images to see whether they are whole"),
-    CLI_PATH("keys", 0, NULL, "FILE",
-             "with packs: only these keys, one per line, in this order"),
+    CLI_PATH("keys", 0, NULL, "FILE", "with packs: only these keys, one per line, in this order"),
     CLI_END,
 };
 
@@ -85,13 +81,11 @@ static int run(cli *c)
     int code = cli_packing_end(c, &o, &st);
     if (st.existing)
         cli_say(c, "%llu sample%s there already: %s", (unsigned long long)st.existing,
-                st.existing == 1 ? " was" : "s were",
-                o.append == LEAT_APPEND_SKIP ? "kept" : "replaced");
+                st.existing == 1 ? " was" : "s were", o.append == LEAT_APPEND_SKIP ? "kept" : "replaced");
     char in[24], out[24];
     if (c->json) print_json(c, &st);
     else
-        cli_out(c, "%llu samples appended, %s in, %s out\n",
-                (unsigned long long)st.samples,
+        cli_out(c, "%llu samples appended, %s in, %s out\n", (unsigned long long)st.samples,
                 leat__format_bytes(st.bytes_in, in, sizeof in),
                 leat__format_bytes(st.bytes_out, out, sizeof out));
     return code;
@@ -101,11 +95,10 @@ const cli_command cli_cmd_append = {
     .name = "append",
     .summary = "add samples to a pack without writing it again",
     .examples =
-        (const cli_example[]){
-            {"leat append new-photos -o photos.leat", "a folder with a folder per class"},
-            {"leat append fixed.csv -o photos.leat --if-exists update",
-             "samples with the same key are replaced"},
-            {NULL, NULL}},
+        (const cli_example[]){{"leat append new-photos -o photos.leat", "a folder with a folder per class"},
+                              {"leat append fixed.csv -o photos.leat --if-exists update",
+                               "samples with the same key are replaced"},
+                              {NULL, NULL}},
     .description = "Writes the new samples to a file beside the pack and publishes both "
                    "under the pack's name, in one "
                    "step: readers see the pack without or with all new samples, and "
@@ -117,26 +110,22 @@ const cli_command cli_cmd_append = {
                    "pack has keep their numbers, new "
                    "ones follow. Tiled images use the pack's tables. Packs in buckets "
                    "cannot be appended to.",
-    .args =
-        (const cli_arg_spec[]){
-            {.name = "SRC",
-             .path = true,
-             .many = true,
-             .help = "image folder, tar shards, manifest or packs, as of leat pack"},
-            {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "SRC",
+                                    .path = true,
+                                    .many = true,
+                                    .help = "image folder, tar shards, manifest or packs, as of leat pack"},
+                                   {.name = NULL}},
     .options = {{"Appending", options}, {"Images", images}},
     .required = "output",
-    .json =
-        (const cli_key[]){
-            {"samples", "samples appended"},
-            {"existing", "samples whose key the pack had"},
-            {"skipped", "samples left out"},
-            {"ignored", "files skipped: hidden (a folder is one) or not images"},
-            {"bytes_in", "bytes read from the source"},
-            {"bytes_out", "bytes of the files written"},
-            {"duplicate_keys", "samples with the key of an earlier one of this run"},
-            {"seconds", "time taken"},
-            {NULL, NULL}},
+    .json = (const cli_key[]){{"samples", "samples appended"},
+                              {"existing", "samples whose key the pack had"},
+                              {"skipped", "samples left out"},
+                              {"ignored", "files skipped: hidden (a folder is one) or not images"},
+                              {"bytes_in", "bytes read from the source"},
+                              {"bytes_out", "bytes of the files written"},
+                              {"duplicate_keys", "samples with the key of an earlier one of this run"},
+                              {"seconds", "time taken"},
+                              {NULL, NULL}},
     .remote = true,
     .run = run,
 };

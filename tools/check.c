@@ -189,8 +189,7 @@ static int run(cli *c)
     const char *sources[1024];
     const size_t n = cli_arg_count(c);
     if (n > LEAT_COUNT(sources)) return cli_usage(c, "more than %zu sources", LEAT_COUNT(sources));
-    for (size_t i = 0; i < n; i++)
-        sources[i] = cli_arg(c, i);
+    for (size_t i = 0; i < n; i++) sources[i] = cli_arg(c, i);
     leat_check_opts_init(&o);
     o.sources = sources;
     o.source_count = (uint32_t)n;

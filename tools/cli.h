@@ -84,31 +84,34 @@ enum {
 
 /* One option. `lo_` > `hi_` means any number; a default of NULL means none. A flag `x` also
  * answers to --no-x. Help is one sentence, lower case, without a full stop. */
-#define CLI_PARAM(name_, kind_, short_, def_, lo_, hi_, choices_, arity_, meta_, help_)    \
-    {.name = (name_), .kind = (kind_), .def = (def_), .min = (lo_), .max = (hi_),          \
-     .choices = (choices_), .arity = (arity_), .metavar = (meta_), .help = (help_),        \
-     .shortcut = (short_)}
-#define CLI_FLAG(name, letter, help)                                                       \
-    CLI_PARAM(name, LEAT__PARAM_FLAG, letter, "", 1, 0, NULL, 0, NULL, help)
-#define CLI_INT(name, letter, def, lo, hi, meta, help)                                     \
+#define CLI_PARAM(name_, kind_, short_, def_, lo_, hi_, choices_, arity_, meta_, help_)                      \
+    {                                                                                                        \
+        .name = (name_), .kind = (kind_), .def = (def_), .min = (lo_), .max = (hi_), .choices = (choices_),  \
+        .arity = (arity_), .metavar = (meta_), .help = (help_), .shortcut = (short_)                         \
+    }
+#define CLI_FLAG(name, letter, help) CLI_PARAM(name, LEAT__PARAM_FLAG, letter, "", 1, 0, NULL, 0, NULL, help)
+#define CLI_INT(name, letter, def, lo, hi, meta, help)                                                       \
     CLI_PARAM(name, LEAT__PARAM_INT, letter, def, lo, hi, NULL, 0, meta, help)
-#define CLI_FLOAT(name, letter, def, lo, hi, meta, help)                                   \
+#define CLI_FLOAT(name, letter, def, lo, hi, meta, help)                                                     \
     CLI_PARAM(name, LEAT__PARAM_FLOAT, letter, def, lo, hi, NULL, 0, meta, help)
-#define CLI_BYTES(name, letter, def, lo, hi, help)                                         \
+#define CLI_BYTES(name, letter, def, lo, hi, help)                                                           \
     CLI_PARAM(name, LEAT__PARAM_BYTES, letter, def, lo, hi, NULL, 0, "BYTES", help)
-#define CLI_BYTES10(name, letter, def, lo, hi, help)                                       \
+#define CLI_BYTES10(name, letter, def, lo, hi, help)                                                         \
     CLI_PARAM(name, LEAT__PARAM_BYTES10, letter, def, lo, hi, NULL, 0, "BYTES", help)
-#define CLI_SECONDS(name, letter, def, lo, hi, help)                                       \
+#define CLI_SECONDS(name, letter, def, lo, hi, help)                                                         \
     CLI_PARAM(name, LEAT__PARAM_SECONDS, letter, def, lo, hi, NULL, 0, "TIME", help)
-#define CLI_CHOICE(name, letter, def, choices, help)                                       \
+#define CLI_CHOICE(name, letter, def, choices, help)                                                         \
     CLI_PARAM(name, LEAT__PARAM_CHOICE, letter, def, 1, 0, choices, 0, NULL, help)
-#define CLI_STRING(name, letter, def, meta, help)                                          \
+#define CLI_STRING(name, letter, def, meta, help)                                                            \
     CLI_PARAM(name, LEAT__PARAM_STRING, letter, def, 1, 0, NULL, 0, meta, help)
-#define CLI_PATH(name, letter, def, meta, help)                                            \
+#define CLI_PATH(name, letter, def, meta, help)                                                              \
     CLI_PARAM(name, LEAT__PARAM_PATH, letter, def, 1, 0, NULL, 0, meta, help)
-#define CLI_FLOATS(name, letter, def, lo, hi, arity, meta, help)                           \
+#define CLI_FLOATS(name, letter, def, lo, hi, arity, meta, help)                                             \
     CLI_PARAM(name, LEAT__PARAM_FLOATS, letter, def, lo, hi, NULL, arity, meta, help)
-#define CLI_END {.name = NULL}
+#define CLI_END                                                                                              \
+    {                                                                                                        \
+        .name = NULL                                                                                         \
+    }
 
 /* A titled table of options. A table may be used by several commands: doctor takes load's. */
 typedef struct cli_group {
@@ -118,13 +121,13 @@ typedef struct cli_group {
 
 /* A positional argument. */
 typedef struct cli_arg_spec {
-    const char *name;    /* as in the synopsis: "SRC"; NULL ends the table */
+    const char *name; /* as in the synopsis: "SRC"; NULL ends the table */
     const char *help;
     const char *choices; /* "exact|fuzzy": anything else is wrong usage */
     bool path;           /* completes as a file name */
     bool command;        /* completes as a subcommand of leat */
     bool optional;
-    bool many;           /* the last one only: one or more (with `optional`: any number) */
+    bool many; /* the last one only: one or more (with `optional`: any number) */
 } cli_arg_spec;
 
 typedef struct cli_example {
@@ -142,16 +145,16 @@ typedef struct cli cli;
 
 typedef struct cli_command {
     const char *name;
-    const char *summary;          /* one line, lower case, no full stop */
-    const cli_example *examples;  /* shown first in the help: at least one */
-    const char *description;      /* paragraphs with an empty line between */
-    const cli_arg_spec *args;     /* NULL = none */
+    const char *summary;         /* one line, lower case, no full stop */
+    const cli_example *examples; /* shown first in the help: at least one */
+    const char *description;     /* paragraphs with an empty line between */
+    const cli_arg_spec *args;    /* NULL = none */
     cli_group options[CLI_GROUPS_MAX];
-    const char *required;         /* options that must be given: "output|profile", or NULL */
-    const cli_key *json;          /* NULL = there is no --json */
-    bool config;                  /* its table has --config FILE, which the frame reads */
-    bool remote;                  /* its paths may be in buckets: adds --anonymous and --ca-file */
-    bool hidden;                  /* works, but is not listed or completed (tests) */
+    const char *required; /* options that must be given: "output|profile", or NULL */
+    const cli_key *json;  /* NULL = there is no --json */
+    bool config;          /* its table has --config FILE, which the frame reads */
+    bool remote;          /* its paths may be in buckets: adds --anonymous and --ca-file */
+    bool hidden;          /* works, but is not listed or completed (tests) */
     int (*run)(cli *c);
 } cli_command;
 
@@ -182,11 +185,11 @@ struct cli {
     leat_log log;              /* for option structs of the library; writes to stderr */
     /* The frame's own from here on. */
     const cli_command *const *commands; /* all of them, ends with NULL */
-    const char *const *self; /* words that start leat again, ends with NULL; NULL: this program */
-    leat__mutex lock;     /* guards stderr and `bar` */
-    cli_progress *bar;    /* the bar on the screen, NULL when none */
-    int out_errno;        /* first failure to write stdout */
-    void *watch;          /* of cli_on_interrupt */
+    const char *const *self;            /* words that start leat again, ends with NULL; NULL: this program */
+    leat__mutex lock;                   /* guards stderr and `bar` */
+    cli_progress *bar;                  /* the bar on the screen, NULL when none */
+    int out_errno;                      /* first failure to write stdout */
+    void *watch;                        /* of cli_on_interrupt */
 };
 
 /* Values by option name; the default when the user did not give one. A name that the table
@@ -197,9 +200,9 @@ bool cli_given(const cli *c, const char *name); /* by the user */
 int cli_refuse_zero(cli *c, const char *name);
 bool cli_flag(const cli *c, const char *name);
 int64_t cli_int(const cli *c, const char *name);
-double cli_float(const cli *c, const char *name);     /* also of seconds */
+double cli_float(const cli *c, const char *name); /* also of seconds */
 uint64_t cli_bytes(const cli *c, const char *name);
-int cli_choice(const cli *c, const char *name);       /* index into the choices */
+int cli_choice(const cli *c, const char *name); /* index into the choices */
 /* Text, path or choice as written; NULL when there is none. */
 const char *cli_str(const cli *c, const char *name);
 
@@ -260,15 +263,14 @@ struct cli_progress {
     const char *unit;
     bool shown;
     uint64_t total;
-    _Atomic uint64_t next_ns;      /* when it may be drawn again */
-    uint64_t done, bytes, skipped; /* under the lock of `c`, as all below */
+    _Atomic uint64_t next_ns;                /* when it may be drawn again */
+    uint64_t done, bytes, skipped;           /* under the lock of `c`, as all below */
     uint64_t rate_ns, rate_done, rate_bytes; /* where the rates were taken last */
     double per_s, bytes_per_s;               /* moving averages */
 };
 
 /* `total` in units, 0 when unknown. Strings must outlive the bar. One bar at a time. */
-void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *unit,
-                        uint64_t total);
+void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *unit, uint64_t total);
 void cli_progress_total(cli_progress *p, uint64_t total);
 void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t skipped);
 /* Takes the line off the screen; after the last report of any thread. */

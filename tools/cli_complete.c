@@ -10,11 +10,11 @@
 #include "cli_parse.h"
 
 /* for (p: the options of the command), for (command: those that are listed) */
-#define EACH_OPTION(command, p)                                                            \
-    for (size_t i_ = 0; i_ < CLI_OPTIONS_MAX; i_++)                                        \
+#define EACH_OPTION(command, p)                                                                              \
+    for (size_t i_ = 0; i_ < CLI_OPTIONS_MAX; i_++)                                                          \
         if ((p = cli_option_at(command, i_)) != NULL)
-#define EACH_COMMAND(commands, command)                                                    \
-    for (const cli_command *const *at_ = (commands); (command = *at_) != NULL; at_++)      \
+#define EACH_COMMAND(commands, command)                                                                      \
+    for (const cli_command *const *at_ = (commands); (command = *at_) != NULL; at_++)                        \
         if (!command->hidden)
 
 static void words(leat__buf *out, const char *list, const char *gap)
@@ -25,14 +25,12 @@ static void words(leat__buf *out, const char *list, const char *gap)
 }
 
 /* What an argument may be, as words; false when there is no list. */
-static bool arg_words(leat__buf *out, const cli_command *const *commands,
-                      const cli_arg_spec *arg)
+static bool arg_words(leat__buf *out, const cli_command *const *commands, const cli_arg_spec *arg)
 {
     if (!arg || !arg->name) return false;
     if (arg->choices) words(out, arg->choices, " ");
     const cli_command *command;
-    if (arg->command)
-        EACH_COMMAND(commands, command) leat__buf_printf(out, "%s ", command->name);
+    if (arg->command) EACH_COMMAND(commands, command) leat__buf_printf(out, "%s ", command->name);
     return arg->choices || arg->command;
 }
 
@@ -46,21 +44,16 @@ static bool wants_path(const leat__param *p)
 static void quoted(leat__buf *out, const char *s, const char *also, bool fish)
 {
     for (; *s; s++) {
-        if (*s == '\'')
-            leat__buf_puts(out, fish ? "\\'" : "'\\''");
-        else if (*s == '\\' && fish)
-            leat__buf_puts(out, "\\\\");
-        else if (strchr(also, *s))
-            leat__buf_printf(out, "\\%c", *s);
-        else
-            leat__buf_putc(out, *s);
+        if (*s == '\'') leat__buf_puts(out, fish ? "\\'" : "'\\''");
+        else if (*s == '\\' && fish) leat__buf_puts(out, "\\\\");
+        else if (strchr(also, *s)) leat__buf_printf(out, "\\%c", *s);
+        else leat__buf_putc(out, *s);
     }
 }
 
 /* ---- bash ---- */
 
-static void bash_values(leat__buf *out, const cli_command *const *commands,
-                        const cli_command *command)
+static void bash_values(leat__buf *out, const cli_command *const *commands, const cli_command *command)
 {
     const leat__param *p;
     leat__buf_printf(out, "    %s)\n        case $prev in\n", command->name);
@@ -88,38 +81,36 @@ static void bash_values(leat__buf *out, const cli_command *const *commands,
 void cli_complete_bash(const cli_command *const *commands, leat__buf *out)
 {
     const cli_command *command;
-    leat__buf_puts(out,
-                   "# bash completion of leat, written by `leat completions bash`\n"
-                   "_leat() {\n"
-                   "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                   "    local command='' options='' arguments='' words='' kind='' i\n"
-                   "    # readline splits --name=value at the '='\n"
-                   "    if [[ $cur == '=' ]]; then cur=''\n"
-                   "    elif [[ $prev == '=' && COMP_CWORD -gt 1 ]]; then "
-                   "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
-                   "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-                   "        [[ ${COMP_WORDS[i]} == -* ]] || { command=${COMP_WORDS[i]}; break; }\n"
-                   "    done\n"
-                   "    COMPREPLY=()\n"
-                   "    case $command in\n"
-                   "    '')\n        options='--help --version'\n        arguments='");
+    leat__buf_puts(out, "# bash completion of leat, written by `leat completions bash`\n"
+                        "_leat() {\n"
+                        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+                        "    local command='' options='' arguments='' words='' kind='' i\n"
+                        "    # readline splits --name=value at the '='\n"
+                        "    if [[ $cur == '=' ]]; then cur=''\n"
+                        "    elif [[ $prev == '=' && COMP_CWORD -gt 1 ]]; then "
+                        "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+                        "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                        "        [[ ${COMP_WORDS[i]} == -* ]] || { command=${COMP_WORDS[i]}; break; }\n"
+                        "    done\n"
+                        "    COMPREPLY=()\n"
+                        "    case $command in\n"
+                        "    '')\n        options='--help --version'\n        arguments='");
     EACH_COMMAND(commands, command) leat__buf_printf(out, "%s ", command->name);
     leat__buf_puts(out, "'\n        ;;\n");
     EACH_COMMAND(commands, command) bash_values(out, commands, command);
-    leat__buf_puts(out,
-                   "    esac\n"
-                   "    if [[ $kind == none ]]; then return\n"
-                   "    elif [[ $kind == words ]]; then :\n"
-                   "    elif [[ -z $kind && $cur == -* ]]; then words=$options\n"
-                   "    elif [[ -z $kind && -n $arguments ]]; then words=$arguments\n"
-                   "    else\n"
-                   "        compopt -o filenames 2>/dev/null\n"
-                   "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-                   "        return\n"
-                   "    fi\n"
-                   "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
-                   "}\n"
-                   "complete -F _leat leat\n");
+    leat__buf_puts(out, "    esac\n"
+                        "    if [[ $kind == none ]]; then return\n"
+                        "    elif [[ $kind == words ]]; then :\n"
+                        "    elif [[ -z $kind && $cur == -* ]]; then words=$options\n"
+                        "    elif [[ -z $kind && -n $arguments ]]; then words=$arguments\n"
+                        "    else\n"
+                        "        compopt -o filenames 2>/dev/null\n"
+                        "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+                        "        return\n"
+                        "    fi\n"
+                        "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+                        "}\n"
+                        "complete -F _leat leat\n");
 }
 
 /* ---- zsh ---- */
@@ -130,10 +121,9 @@ static void zsh_option(leat__buf *out, const leat__param *p)
     const char *equals = p->kind == LEAT__PARAM_FLAG ? "" : "=";
     leat__buf_puts(out, "            ");
     if (p->shortcut)
-        leat__buf_printf(out, "'(-%c --%s)'{-%c%s,--%s%s}'[", p->shortcut, p->name,
-                         p->shortcut, equals[0] ? "+" : "", p->name, equals);
-    else
-        leat__buf_printf(out, "'--%s%s[", p->name, equals);
+        leat__buf_printf(out, "'(-%c --%s)'{-%c%s,--%s%s}'[", p->shortcut, p->name, p->shortcut,
+                         equals[0] ? "+" : "", p->name, equals);
+    else leat__buf_printf(out, "'--%s%s[", p->name, equals);
     quoted(out, p->help, "[]:\\", false);
     leat__buf_putc(out, ']');
     if (equals[0]) {
@@ -153,8 +143,7 @@ static void zsh_option(leat__buf *out, const leat__param *p)
     leat__buf_puts(out, "' \\\n");
 }
 
-static void zsh_args(leat__buf *out, const cli_command *const *commands,
-                     const cli_command *command)
+static void zsh_args(leat__buf *out, const cli_command *const *commands, const cli_command *command)
 {
     for (const cli_arg_spec *a = command->args; a && a->name; a++) {
         leat__buf_printf(out, "            '%s:", a->many ? "*" : a->optional ? ":" : "");
@@ -175,29 +164,27 @@ void cli_complete_zsh(const cli_command *const *commands, leat__buf *out)
 {
     const cli_command *command;
     const leat__param *p;
-    leat__buf_puts(out,
-                   "#compdef leat\n"
-                   "# zsh completion of leat, written by `leat completions zsh`\n"
-                   "_leat() {\n"
-                   "    local context state state_descr line\n"
-                   "    typeset -A opt_args\n"
-                   "    local -a commands\n"
-                   "    commands=(\n");
+    leat__buf_puts(out, "#compdef leat\n"
+                        "# zsh completion of leat, written by `leat completions zsh`\n"
+                        "_leat() {\n"
+                        "    local context state state_descr line\n"
+                        "    typeset -A opt_args\n"
+                        "    local -a commands\n"
+                        "    commands=(\n");
     EACH_COMMAND(commands, command)
     {
         leat__buf_printf(out, "        '%s:", command->name);
         quoted(out, command->summary, ":\\", false);
         leat__buf_puts(out, "'\n");
     }
-    leat__buf_puts(out,
-                   "    )\n"
-                   "    _arguments -C '(- *)'{-h,--help}'[show help]' "
-                   "'(- *)'{-V,--version}'[show the version]' "
-                   "'1:command:->command' '*::argument:->argument'\n"
-                   "    case $state in\n"
-                   "    command) _describe command commands ;;\n"
-                   "    argument)\n"
-                   "        case $line[1] in\n");
+    leat__buf_puts(out, "    )\n"
+                        "    _arguments -C '(- *)'{-h,--help}'[show help]' "
+                        "'(- *)'{-V,--version}'[show the version]' "
+                        "'1:command:->command' '*::argument:->argument'\n"
+                        "    case $state in\n"
+                        "    command) _describe command commands ;;\n"
+                        "    argument)\n"
+                        "        case $line[1] in\n");
     EACH_COMMAND(commands, command)
     {
         leat__buf_printf(out, "        %s)\n          _arguments -s -S \\\n", command->name);
@@ -205,20 +192,19 @@ void cli_complete_zsh(const cli_command *const *commands, leat__buf *out)
         zsh_args(out, commands, command);
         leat__buf_puts(out, "            && return 0 ;;\n");
     }
-    leat__buf_puts(out,
-                   "        esac ;;\n"
-                   "    esac\n"
-                   "}\n"
-                   "if [ \"$funcstack[1]\" = _leat ]; then _leat \"$@\"; "
-                   "else compdef _leat leat; fi\n");
+    leat__buf_puts(out, "        esac ;;\n"
+                        "    esac\n"
+                        "}\n"
+                        "if [ \"$funcstack[1]\" = _leat ]; then _leat \"$@\"; "
+                        "else compdef _leat leat; fi\n");
 }
 
 /* ---- fish ---- */
 
 static void fish_option(leat__buf *out, const cli_command *command, const leat__param *p)
 {
-    leat__buf_printf(out, "complete -c leat -n '__fish_seen_subcommand_from %s' -l %s",
-                     command->name, p->name);
+    leat__buf_printf(out, "complete -c leat -n '__fish_seen_subcommand_from %s' -l %s", command->name,
+                     p->name);
     if (p->shortcut) leat__buf_printf(out, " -s %c", p->shortcut);
     if (p->kind == LEAT__PARAM_CHOICE) {
         leat__buf_puts(out, " -x -a '");
@@ -246,14 +232,12 @@ void cli_complete_fish(const cli_command *const *commands, leat__buf *out)
                         "-d 'show the version'\n");
     EACH_COMMAND(commands, command)
     {
-        leat__buf_printf(out, "complete -c leat -n __fish_use_subcommand -a %s -d '",
-                         command->name);
+        leat__buf_printf(out, "complete -c leat -n __fish_use_subcommand -a %s -d '", command->name);
         quoted(out, command->summary, "", true);
         leat__buf_puts(out, "'\n");
         const cli_arg_spec *arg = command->args;
         if (arg && arg->name && (arg->choices || arg->command)) {
-            leat__buf_printf(out,
-                             "complete -c leat -n '__fish_seen_subcommand_from %s' -f -a '",
+            leat__buf_printf(out, "complete -c leat -n '__fish_seen_subcommand_from %s' -f -a '",
                              command->name);
             arg_words(out, commands, arg);
             leat__buf_puts(out, "'\n");

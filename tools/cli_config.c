@@ -74,8 +74,7 @@ static int find_key(const reading *r, const yaml_node_t *node, size_t *index, le
 }
 
 /* Appends an element of a list, with a comma before it. Commas inside would split it. */
-static int put_part(const reading *r, const yaml_node_t *node, leat__buf *out, char before,
-                    leat_error *err)
+static int put_part(const reading *r, const yaml_node_t *node, leat__buf *out, char before, leat_error *err)
 {
     const char *text = scalar(node);
     if (text == NULL || strchr(text, ',') != NULL)
@@ -89,12 +88,12 @@ static int put_part(const reading *r, const yaml_node_t *node, leat__buf *out, c
 static int put_value(const reading *r, const yaml_node_t *node, leat__buf *out, leat_error *err)
 {
     if (node->type == YAML_SEQUENCE_NODE) {
-        for (const yaml_node_item_t *i = node->data.sequence.items.start;
-             i < node->data.sequence.items.top; i++)
+        for (const yaml_node_item_t *i = node->data.sequence.items.start; i < node->data.sequence.items.top;
+             i++)
             LEAT_TRY(put_part(r, yaml_document_get_node(r->doc, *i), out, ',', err));
     } else if (node->type == YAML_MAPPING_NODE) {
-        for (const yaml_node_pair_t *p = node->data.mapping.pairs.start;
-             p < node->data.mapping.pairs.top; p++) {
+        for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top;
+             p++) {
             LEAT_TRY(put_part(r, yaml_document_get_node(r->doc, p->key), out, ',', err));
             leat__buf_putc(out, '=');
             LEAT_TRY(put_part(r, yaml_document_get_node(r->doc, p->value), out, 0, err));
@@ -148,8 +147,8 @@ static int take_document(reading *r, leat_error *err)
     return 0;
 }
 
-int cli_config_parse(cli_config *config, cli_line *line, const char *path, const char *text,
-                     size_t len, leat_error *err)
+int cli_config_parse(cli_config *config, cli_line *line, const char *path, const char *text, size_t len,
+                     leat_error *err)
 {
     yaml_parser_t parser;
     yaml_document_t doc;

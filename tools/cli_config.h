@@ -18,8 +18,8 @@ typedef struct cli_config {
  * line with the place in the file when a key or a value is wrong. */
 int cli_config_read(cli_config *config, cli_line *line, leat_error *err) LEAT_MUST_CHECK;
 /* The same for a text in memory; `path` is for messages. */
-int cli_config_parse(cli_config *config, cli_line *line, const char *path, const char *text,
-                     size_t len, leat_error *err) LEAT_MUST_CHECK;
+int cli_config_parse(cli_config *config, cli_line *line, const char *path, const char *text, size_t len,
+                     leat_error *err) LEAT_MUST_CHECK;
 void cli_config_reset(cli_config *config);
 
 #endif

@@ -18,8 +18,7 @@ int cli_end(cli *c, int exit_code);
 int cli_main(const cli_command *const *commands, int argc, char **argv);
 /* The same inside another program, which says how leat is started again: {"python3", "-m", "leat",
  * NULL}. */
-int cli_main_inside(const cli_command *const *commands, int argc, char **argv,
-                    const char *const *self);
+int cli_main_inside(const cli_command *const *commands, int argc, char **argv, const char *const *self);
 
 /* Print something and return the exit code. `command` NULL is the page of leat itself. */
 #define CLI_PAGE_MAX ((size_t)1 << 20)

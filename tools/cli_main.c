@@ -24,8 +24,8 @@ static const leat__value *value_of(const cli *c, const char *name, unsigned kind
 {
     const int index = cli_line_find(c->line, name);
     if (index < 0 || !(kinds >> c->line->params[index]->kind & 1)) {
-        fprintf(stderr, "leat: bug: the table of '%s' has no such option: --%s\n",
-                c->line->command->name, name);
+        fprintf(stderr, "leat: bug: the table of '%s' has no such option: --%s\n", c->line->command->name,
+                name);
         abort();
     }
     return &c->line->values[index];
@@ -98,10 +98,8 @@ int cli_show_help(cli *c, const cli_command *command)
     leat__buf page;
     leat__buf_init(&page, LEAT__MEM_MISC, CLI_PAGE_MAX);
     cli_writer w = cli_writer_text(&page, cli_columns(STDOUT_FILENO), c->color_out);
-    if (command)
-        cli_page_command(&w, command);
-    else
-        cli_page_overview(&w, c->commands);
+    if (command) cli_page_command(&w, command);
+    else cli_page_overview(&w, c->commands);
     const int exit_code = cli_show(c, &page);
     leat__buf_reset(&page);
     return exit_code;
@@ -124,8 +122,7 @@ static const leat__param top_options[] = {
 static const cli_command top = {
     .name = "leat",
     .options = {{NULL, top_options}},
-    .args = (const cli_arg_spec[]){{.name = "COMMAND", .optional = true, .many = true},
-                                   {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "COMMAND", .optional = true, .many = true}, {.name = NULL}},
     .json = (const cli_key[]){{"version", "of leat"}, {NULL, NULL}},
 };
 
@@ -146,8 +143,7 @@ static int run_top(cli *c, int argc, char **argv)
 
 int cli_unknown_command(cli *c, const char *name, const char *nearest)
 {
-    if (nearest)
-        return cli_usage(c, "unknown command '%s'; did you mean '%s'?", name, nearest);
+    if (nearest) return cli_usage(c, "unknown command '%s'; did you mean '%s'?", name, nearest);
     return cli_usage(c, "unknown command '%s'", name);
 }
 
@@ -176,8 +172,7 @@ static int run_command(cli *c, const cli_command *command, int argc, char **argv
     cli_line line;
     leat_error err = {0};
     c->command = command;
-    if (cli_parse(&line, command, argc, argv, &err) != 0)
-        return cli_usage(c, "%s", err.message);
+    if (cli_parse(&line, command, argc, argv, &err) != 0) return cli_usage(c, "%s", err.message);
     cli_adapt(c, &line);
     if (line.help) return cli_show_help(c, command);
     if (leat__cpu_check(&err) != 0) return cli_usage(c, "%s", err.message);
@@ -210,8 +205,7 @@ int cli_main(const cli_command *const *commands, int argc, char **argv)
     return cli_main_inside(commands, argc, argv, NULL);
 }
 
-int cli_main_inside(const cli_command *const *commands, int argc, char **argv,
-                    const char *const *self)
+int cli_main_inside(const cli_command *const *commands, int argc, char **argv, const char *const *self)
 {
     cli c;
     const char *nearest = NULL;

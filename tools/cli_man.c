@@ -54,8 +54,7 @@ static void roff_title(cli_writer *w, const char *name, const char *summary)
 static void roff_section(cli_writer *w, const char *title)
 {
     leat__buf_puts(w->out, ".SH \"");
-    for (const char *s = title; *s; s++)
-        leat__buf_putc(w->out, (char)toupper((unsigned char)*s));
+    for (const char *s = title; *s; s++) leat__buf_putc(w->out, (char)toupper((unsigned char)*s));
     leat__buf_puts(w->out, "\"\n");
 }
 

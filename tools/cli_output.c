@@ -31,10 +31,8 @@ static bool env_set(const char *name)
 static void log_line(void *cookie, leat_log_level level, const char *line)
 {
     cli *c = cookie;
-    if (level <= LEAT_LOG_WARN)
-        cli_warn(c, "%s", line);
-    else
-        cli_say(c, "%s", line);
+    if (level <= LEAT_LOG_WARN) cli_warn(c, "%s", line);
+    else cli_say(c, "%s", line);
 }
 
 void cli_begin(cli *c, const cli_command *const *commands)
@@ -73,8 +71,7 @@ int cli_columns(int fd)
     int64_t columns = 0;
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
     const char *text = getenv("COLUMNS");
-    if (text && leat__str_to_i64(text, &columns) && columns > 0 && columns < 10000)
-        return (int)columns;
+    if (text && leat__str_to_i64(text, &columns) && columns > 0 && columns < 10000) return (int)columns;
     return 80;
 }
 
@@ -106,8 +103,7 @@ void cli_out_buf(cli *c, const leat__buf *buf)
 
 int cli_json(cli *c, const leat__buf *json)
 {
-    if (leat__buf_status(json) != 0)
-        return cli_failf(c, CLI_FIT, "out of memory while writing JSON");
+    if (leat__buf_status(json) != 0) return cli_failf(c, CLI_FIT, "out of memory while writing JSON");
     cli_out_buf(c, json);
     cli_out(c, "\n");
     errno = 0;
@@ -122,8 +118,7 @@ int cli_end(cli *c, int exit_code)
     const int stopped = cli_stopped();
     if (stopped) exit_code = 128 + stopped;
     if (c->out_errno && c->out_errno != EPIPE)
-        exit_code = cli_failf(c, CLI_DATA, "cannot write the output: %s",
-                              strerror(c->out_errno));
+        exit_code = cli_failf(c, CLI_DATA, "cannot write the output: %s", strerror(c->out_errno));
     leat__mutex_destroy(&c->lock);
     return exit_code;
 }
@@ -131,9 +126,8 @@ int cli_end(cli *c, int exit_code)
 const char *cli_styled(const cli *c, cli_style style)
 {
     static const char *const codes[] = {
-        [CLI_PLAIN] = "\033[0m",   [CLI_BOLD] = "\033[1m",   [CLI_DIM] = "\033[2m",
-        [CLI_RED] = "\033[31m",    [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
-        [CLI_CYAN] = "\033[36m",
+        [CLI_PLAIN] = "\033[0m",  [CLI_BOLD] = "\033[1m",    [CLI_DIM] = "\033[2m",   [CLI_RED] = "\033[31m",
+        [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m", [CLI_CYAN] = "\033[36m",
     };
     return c->color_out ? codes[style] : "";
 }
@@ -150,8 +144,7 @@ void cli_row(cli *c, const char *name, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(value, sizeof value, fmt, ap);
     va_end(ap);
-    cli_out(c, "  %s%-*s%s %s\n", cli_styled(c, CLI_CYAN), ROW_COLUMN, name,
-            cli_styled(c, CLI_PLAIN), value);
+    cli_out(c, "  %s%-*s%s %s\n", cli_styled(c, CLI_CYAN), ROW_COLUMN, name, cli_styled(c, CLI_PLAIN), value);
 }
 
 /* ---- stderr ---- */
@@ -165,8 +158,8 @@ static void err_line(cli *c, const char *style, const char *tag, const char *mes
     size_t from = 0;
     line[0] = '\0';
     if (tag) {
-        snprintf(line, sizeof line, "%sleat%s%s:%s %s", c->color_err ? style : "",
-                 name ? " " : "", name ? name : "", c->color_err ? "\033[0m" : "", tag);
+        snprintf(line, sizeof line, "%sleat%s%s:%s %s", c->color_err ? style : "", name ? " " : "",
+                 name ? name : "", c->color_err ? "\033[0m" : "", tag);
         from = strlen(line);
     }
     snprintf(line + from, sizeof line - from, "%s", message);
@@ -179,12 +172,12 @@ static void err_line(cli *c, const char *style, const char *tag, const char *mes
     leat__mutex_unlock(&c->lock);
 }
 
-#define FORMAT(buffer, fmt)                                                                \
-    do {                                                                                   \
-        va_list ap_;                                                                       \
-        va_start(ap_, fmt);                                                                \
-        vsnprintf(buffer, sizeof buffer, fmt, ap_);                                        \
-        va_end(ap_);                                                                       \
+#define FORMAT(buffer, fmt)                                                                                  \
+    do {                                                                                                     \
+        va_list ap_;                                                                                         \
+        va_start(ap_, fmt);                                                                                  \
+        vsnprintf(buffer, sizeof buffer, fmt, ap_);                                                          \
+        va_end(ap_);                                                                                         \
     } while (0)
 
 void cli_say(cli *c, const char *fmt, ...)
@@ -214,8 +207,8 @@ int cli_usage(cli *c, const char *fmt, ...)
 {
     char message[LINE_MAX_];
     FORMAT(message, fmt);
-    return cli_failf(c, CLI_USAGE, "%s (see leat %s%s--help)", message,
-                     c->command ? c->command->name : "", c->command ? " " : "");
+    return cli_failf(c, CLI_USAGE, "%s (see leat %s%s--help)", message, c->command ? c->command->name : "",
+                     c->command ? " " : "");
 }
 
 int cli_exit_of(int code)

@@ -63,10 +63,8 @@ const char *cli_metavar(const leat__param *p)
 
 void cli_option_term(const leat__param *p, leat__buf *out)
 {
-    if (p->shortcut)
-        leat__buf_printf(out, "-%c, ", p->shortcut);
-    else
-        leat__buf_puts(out, "    ");
+    if (p->shortcut) leat__buf_printf(out, "-%c, ", p->shortcut);
+    else leat__buf_puts(out, "    ");
     leat__buf_printf(out, "--%s", p->name);
     if (cli_metavar(p)) leat__buf_printf(out, " %s", cli_metavar(p));
 }
@@ -79,10 +77,8 @@ static void range_text(const leat__param *p, leat__buf *out)
     case LEAT__PARAM_BYTES:
     case LEAT__PARAM_BYTES10:
         leat__format_bytes((uint64_t)p->min, lo, sizeof lo);
-        if (p->max >= 0x1p63)
-            snprintf(hi, sizeof hi, "any");
-        else
-            leat__format_bytes((uint64_t)p->max, hi, sizeof hi);
+        if (p->max >= 0x1p63) snprintf(hi, sizeof hi, "any");
+        else leat__format_bytes((uint64_t)p->max, hi, sizeof hi);
         break;
     case LEAT__PARAM_INT:
     case LEAT__PARAM_FLOAT:
@@ -107,10 +103,8 @@ void cli_option_text(const leat__param *p, bool required, leat__buf *out)
             leat__buf_printf(out, "%s%s", i ? ", " : "", word);
     }
     range_text(p, out);
-    if (required)
-        leat__buf_puts(out, " (required)");
-    else if (p->def && p->def[0])
-        leat__buf_printf(out, " [%s]", p->def);
+    if (required) leat__buf_puts(out, " (required)");
+    else if (p->def && p->def[0]) leat__buf_printf(out, " [%s]", p->def);
 }
 
 /* "leat pack [OPTIONS] SRC --output FILE" */
@@ -118,8 +112,8 @@ static void usage_text(const cli_command *command, leat__buf *out)
 {
     leat__buf_printf(out, "leat %s [OPTIONS]", command->name);
     for (const cli_arg_spec *a = command->args; a && a->name; a++)
-        leat__buf_printf(out, " %s%s%s%s", a->optional ? "[" : "", a->name,
-                         a->many ? "..." : "", a->optional ? "]" : "");
+        leat__buf_printf(out, " %s%s%s%s", a->optional ? "[" : "", a->name, a->many ? "..." : "",
+                         a->optional ? "]" : "");
     const leat__param *p;
     for (size_t i = 0; (p = cli_option_at(command, i)) != NULL; i++)
         if (cli_listed(command->required, p->name))
@@ -175,8 +169,7 @@ void cli_page_command(cli_writer *w, const cli_command *command)
     snprintf(name, sizeof name, "leat %s", command->name);
     w->title(w, name, command->summary);
     w->section(w, "Examples");
-    for (const cli_example *e = command->examples; e && e->command; e++)
-        w->example(w, e->command, e->text);
+    for (const cli_example *e = command->examples; e && e->command; e++) w->example(w, e->command, e->text);
     w->section(w, "Usage");
     usage_text(command, &usage);
     w->synopsis(w, leat__buf_str(&usage));
@@ -185,8 +178,7 @@ void cli_page_command(cli_writer *w, const cli_command *command)
         w->paragraphs(w, command->description);
     }
     tell_args(w, command->args);
-    for (size_t i = 0; i < CLI_GROUPS_MAX; i++)
-        tell_group(w, &command->options[i], command->required);
+    for (size_t i = 0; i < CLI_GROUPS_MAX; i++) tell_group(w, &command->options[i], command->required);
     const cli_group far = cli_remote(command), shared = cli_common(command);
     tell_group(w, &far, NULL);
     tell_group(w, &shared, NULL);
@@ -211,15 +203,16 @@ void cli_page_overview(cli_writer *w, const cli_command *const *commands)
         if (!commands[i]->hidden) w->item(w, commands[i]->name, commands[i]->summary);
     w->section(w, "Options");
     w->item(w, "-h, --help", "show this page, or the page of the command before it");
-    w->item(w, "-V, --version", "version, optional parts, instruction set and compiler; "
-                                "with --json as JSON");
+    w->item(w, "-V, --version",
+            "version, optional parts, instruction set and compiler; "
+            "with --json as JSON");
     tell_pairs(w, "Environment", variables);
     tell_pairs(w, "Exit codes", exits);
 }
 
 static void param_json(leat__json *j, const leat__param *p, bool required)
 {
-    static const char *const kinds[] = {"flag",   "int",    "float", "bytes", "seconds",
+    static const char *const kinds[] = {"flag",   "int",    "float", "bytes",  "seconds",
                                         "choice", "string", "path",  "floats", "ints"};
     char word[64];
     leat__json_object(j);
@@ -234,8 +227,7 @@ static void param_json(leat__json *j, const leat__param *p, bool required)
     if (p->choices) {
         leat__json_key(j, "choices");
         leat__json_array(j);
-        for (int i = 0; cli_word(p->choices, i, word, sizeof word); i++)
-            leat__json_str(j, word);
+        for (int i = 0; cli_word(p->choices, i, word, sizeof word); i++) leat__json_str(j, word);
         leat__json_end(j);
     }
     leat__json_kbool(j, "required", required);

@@ -13,7 +13,7 @@
 typedef struct cli_writer cli_writer;
 struct cli_writer {
     leat__buf *out;
-    int width;  /* of the text, in columns */
+    int width; /* of the text, in columns */
     bool color;
     /* "leat pack", "turn images into …" */
     void (*title)(cli_writer *w, const char *name, const char *summary);

@@ -27,8 +27,7 @@ static const leat__param common[] = {
     CLI_FLAG("json", 0, "write JSON instead of text"),
     CLI_FLAG("quiet", 'q', "hide progress; print only results, errors and warnings"),
     CLI_FLAG("verbose", 'v', "print more about what is done"),
-    CLI_CHOICE("color", 0, "auto", "auto|always|never",
-               "when to colour the output"),
+    CLI_CHOICE("color", 0, "auto", "auto|always|never", "when to colour the output"),
     CLI_FLAG("help", 'h', "show this page"),
     CLI_END,
 };
@@ -88,8 +87,7 @@ static const char *nearest_of(const char *word, const char *const *words, size_t
     return found == 1 ? starts : leat__str_nearest(word, words, n);
 }
 
-const cli_command *cli_find(const cli_command *const *commands, const char *name,
-                            const char **nearest)
+const cli_command *cli_find(const cli_command *const *commands, const char *name, const char **nearest)
 {
     const char *names[CLI_OPTIONS_MAX];
     size_t n = 0;
@@ -123,8 +121,7 @@ static int start(cli_line *line, const cli_command *command, char **argv, leat_e
     const leat__param *p;
     while ((p = cli_option_at(command, line->param_count)) != NULL) {
         if (line->param_count == CLI_OPTIONS_MAX)
-            return leat__fail(err, LEAT_EINTERNAL, "more than %d options in the table",
-                              CLI_OPTIONS_MAX);
+            return leat__fail(err, LEAT_EINTERNAL, "more than %d options in the table", CLI_OPTIONS_MAX);
         line->params[line->param_count] = p;
         leat__param_default(p, &line->values[line->param_count++]);
     }
@@ -147,15 +144,14 @@ static int unknown_option(const cli_line *line, const char *name, leat_error *er
         no = "no-";
     }
     if (near)
-        return leat__fail(err, LEAT_EINVAL, "unknown option --%s; did you mean --%s%s?", name,
-                          no, near);
+        return leat__fail(err, LEAT_EINVAL, "unknown option --%s; did you mean --%s%s?", name, no, near);
     return leat__fail(err, LEAT_EINVAL, "unknown option --%s", name);
 }
 
 static bool is_number(const char *word)
 {
-    return word[0] == '-' && (isdigit((unsigned char)word[1]) ||
-                              (word[1] == '.' && isdigit((unsigned char)word[2])));
+    return word[0] == '-' &&
+           (isdigit((unsigned char)word[1]) || (word[1] == '.' && isdigit((unsigned char)word[2])));
 }
 
 static bool is_option(const char *word)
@@ -163,8 +159,7 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1] != '\0' && !is_number(word);
 }
 
-static int set_value(cli_line *line, int index, const char *shown, const char *text,
-                     leat_error *err)
+static int set_value(cli_line *line, int index, const char *shown, const char *text, leat_error *err)
 {
     return leat__param_parse(line->params[index], shown, text, &line->values[index], err);
 }
@@ -180,8 +175,8 @@ static int take_value(const char *shown, words *w, const char **text, leat_error
     if (w->next >= w->argc) return leat__fail(err, LEAT_EINVAL, "%s needs a value", shown);
     const char *word = w->argv[w->next];
     if (is_option(word))
-        return leat__fail(err, LEAT_EINVAL, "%s needs a value (%s%s%s if '%s' is meant)",
-                          shown, shown, shown[1] == '-' ? "=" : "", word, word);
+        return leat__fail(err, LEAT_EINVAL, "%s needs a value (%s%s%s if '%s' is meant)", shown, shown,
+                          shown[1] == '-' ? "=" : "", word, word);
     *text = word;
     w->next++;
     return 0;
@@ -220,8 +215,7 @@ static int parse_letters(cli_line *line, const char *word, words *w, leat_error 
         if (index < 0) {
             /* -json: one dash too few */
             if (letter == word + 1 && cli_line_find(line, word + 1) >= 0)
-                return leat__fail(err, LEAT_EINVAL, "unknown option %s; did you mean -%s?",
-                                  word, word);
+                return leat__fail(err, LEAT_EINVAL, "unknown option %s; did you mean -%s?", word, word);
             return leat__fail(err, LEAT_EINVAL, "unknown option %s", shown);
         }
         if (line->params[index]->kind == LEAT__PARAM_FLAG) {
@@ -252,8 +246,7 @@ static int check_args(const cli_line *line, leat_error *err)
         const size_t end = spec->many ? line->arg_count : LEAT_MIN(i + 1, line->arg_count);
         for (; i < end; i++) LEAT_TRY(check_choice(spec, line->args[i], err));
     }
-    if (i < line->arg_count)
-        return leat__fail(err, LEAT_EINVAL, "unexpected argument '%s'", line->args[i]);
+    if (i < line->arg_count) return leat__fail(err, LEAT_EINVAL, "unexpected argument '%s'", line->args[i]);
     return 0;
 }
 
@@ -263,31 +256,24 @@ int cli_check_required(const cli_line *line, leat_error *err)
     for (int i = 0; cli_word(line->command->required, i, name, sizeof name); i++) {
         const int index = cli_line_find(line, name);
         if (index < 0)
-            return leat__fail(err, LEAT_EINTERNAL, "required option --%s is not in the table",
-                              name);
+            return leat__fail(err, LEAT_EINTERNAL, "required option --%s is not in the table", name);
         if (!line->values[index].set)
-            return leat__fail(err, LEAT_EINVAL, "--%s is missing: %s", name,
-                              line->params[index]->help);
+            return leat__fail(err, LEAT_EINVAL, "--%s is missing: %s", name, line->params[index]->help);
     }
     return 0;
 }
 
-int cli_parse(cli_line *line, const cli_command *command, int argc, char **argv,
-              leat_error *err)
+int cli_parse(cli_line *line, const cli_command *command, int argc, char **argv, leat_error *err)
 {
     LEAT_TRY(start(line, command, argv, err));
     words w = {argv, argc, 0};
     bool options_end = false;
     while (w.next < argc) {
         char *word = argv[w.next++];
-        if (options_end || !is_option(word))
-            line->args[line->arg_count++] = word; /* never ahead of w.next */
-        else if (leat__str_eq(word, "--"))
-            options_end = true;
-        else if (word[1] == '-')
-            LEAT_TRY(parse_long(line, word, &w, err));
-        else
-            LEAT_TRY(parse_letters(line, word, &w, err));
+        if (options_end || !is_option(word)) line->args[line->arg_count++] = word; /* never ahead of w.next */
+        else if (leat__str_eq(word, "--")) options_end = true;
+        else if (word[1] == '-') LEAT_TRY(parse_long(line, word, &w, err));
+        else LEAT_TRY(parse_letters(line, word, &w, err));
     }
     line->help = line->values[cli_line_find(line, "help")].i != 0;
     if (line->help) return 0;

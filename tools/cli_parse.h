@@ -40,8 +40,7 @@ int cli_line_find(const cli_line *line, const char *name);
 
 /* The command called `name`, NULL when there is none; *nearest is then one worth a hint, or
  * NULL. `commands` ends with NULL. */
-const cli_command *cli_find(const cli_command *const *commands, const char *name,
-                            const char **nearest);
+const cli_command *cli_find(const cli_command *const *commands, const char *name, const char **nearest);
 
 /* True when `name` stands in `list` ("a|b|c"); the whole of it, not a part. */
 bool cli_listed(const char *list, const char *name);

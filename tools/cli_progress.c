@@ -39,32 +39,25 @@ static void piece_text(const cli_progress *p, piece which, char *out, size_t siz
     out[0] = '\0';
     switch (which) {
     case PIECE_PERCENT:
-        if (p->total > 0)
-            snprintf(out, size, "%3.0f%%",
-                     floor(100.0 * (double)p->done / (double)p->total));
+        if (p->total > 0) snprintf(out, size, "%3.0f%%", floor(100.0 * (double)p->done / (double)p->total));
         break;
     case PIECE_DONE:
         leat__format_count((double)p->done, a, sizeof a);
         if (p->total > 0)
-            snprintf(out, size, "%s/%s %s", a,
-                     leat__format_count((double)p->total, b, sizeof b), p->unit);
-        else
-            snprintf(out, size, "%s %s", a, p->unit);
+            snprintf(out, size, "%s/%s %s", a, leat__format_count((double)p->total, b, sizeof b), p->unit);
+        else snprintf(out, size, "%s %s", a, p->unit);
         break;
     case PIECE_RATE:
-        if (p->per_s > 0)
-            snprintf(out, size, "%s/s", leat__format_count(p->per_s, a, sizeof a));
+        if (p->per_s > 0) snprintf(out, size, "%s/s", leat__format_count(p->per_s, a, sizeof a));
         break;
     case PIECE_ETA:
         if (p->total > p->done && p->per_s > 0)
             snprintf(out, size, "ETA %s",
-                     leat__format_seconds((double)(p->total - p->done) / p->per_s, a,
-                                          sizeof a));
+                     leat__format_seconds((double)(p->total - p->done) / p->per_s, a, sizeof a));
         break;
     case PIECE_SKIPPED:
         if (p->skipped > 0)
-            snprintf(out, size, "%s skipped",
-                     leat__format_count((double)p->skipped, a, sizeof a));
+            snprintf(out, size, "%s skipped", leat__format_count((double)p->skipped, a, sizeof a));
         break;
     case PIECE_BYTES:
         if (p->bytes_per_s > 0) snprintf(out, size, "%.4g MB/s", p->bytes_per_s / 1e6);
@@ -140,8 +133,7 @@ void cli_progress_show_locked(cli *c)
     fflush(stderr);
 }
 
-void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *unit,
-                        uint64_t total)
+void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *unit, uint64_t total)
 {
     memset(p, 0, sizeof *p);
     p->c = c;

@@ -84,8 +84,15 @@ int cli_python_run(cli *c, const char *module, const char *platform, const char 
         leat__buf_reset(&json);
         return cli_failf(c, CLI_FIT, "out of memory");
     }
-    char *const argv[] = {(char *)python, (char *)"-P", (char *)"-c", (char *)start, (char *)c->command->name,
-                          (char *)leat__buf_str(&json), (char *)module, (char *)needs, NULL};
+    char *const argv[] = {(char *)python,
+                          (char *)"-P",
+                          (char *)"-c",
+                          (char *)start,
+                          (char *)c->command->name,
+                          (char *)leat__buf_str(&json),
+                          (char *)module,
+                          (char *)needs,
+                          NULL};
     execvp(python, argv);
     const int failed = errno;
     leat__buf_reset(&json);

@@ -8,14 +8,14 @@
 #include "cli.h"
 
 /* How a model runs over a pack: options of leat embed and leat tag. */
-#define CLI_MODEL_RUNNING                                                                                \
-    CLI_INT("batch-size", 'b', "256", 1, 1 << 20, "N", "images per step; part of the result's last bits"), \
-        CLI_CHOICE("accelerator", 0, "auto", "auto|cpu|cuda", "where the model runs"),                    \
-        CLI_INT("devices", 0, "0", 0, 1024, "N", "processes on this machine; 0 = one per GPU"),           \
-        CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads of the loader, 0 = all usable CPUs"),  \
-        CLI_BYTES("memory", 0, "0", 1, 0, "budget of the loader, 0 = half of what is free"),              \
-        CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where images are decoded"),                      \
-        CLI_FLAG("resume", 0, "continue an interrupted run"),                                             \
+#define CLI_MODEL_RUNNING                                                                                    \
+    CLI_INT("batch-size", 'b', "256", 1, 1 << 20, "N", "images per step; part of the result's last bits"),   \
+        CLI_CHOICE("accelerator", 0, "auto", "auto|cpu|cuda", "where the model runs"),                       \
+        CLI_INT("devices", 0, "0", 0, 1024, "N", "processes on this machine; 0 = one per GPU"),              \
+        CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads of the loader, 0 = all usable CPUs"),     \
+        CLI_BYTES("memory", 0, "0", 1, 0, "budget of the loader, 0 = half of what is free"),                 \
+        CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where images are decoded"),                         \
+        CLI_FLAG("resume", 0, "continue an interrupted run"),                                                \
         CLI_FLAG("force", 'f', "replace a pack of that name")
 
 /* The given options and positionals as one JSON object: {"args": ["a.leat"], "batch_size": 64}. Names

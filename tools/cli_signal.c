@@ -56,7 +56,7 @@ bool cli_interrupted(const cli *c)
 }
 
 /* A signal that the parent chose to ignore (nohup, a shell's background job) stays ignored. */
-static void catch(int number)
+static void catch (int number)
 {
     struct sigaction old, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
@@ -71,8 +71,8 @@ void cli_signals_begin(bool talk)
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGXFSZ, &ignore, NULL); /* a file over `ulimit -f` is an error of the write */
     atomic_store(&talk_on, talk);
-    catch(SIGINT);
-    catch(SIGTERM);
+    catch (SIGINT);
+    catch (SIGTERM);
 }
 
 /* ---- The watcher: a thread that sleeps on a pipe ---- */

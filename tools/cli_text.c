@@ -52,10 +52,8 @@ static void wrap(cli_writer *w, const char *text, size_t len, size_t at, size_t 
 
 static void styled(cli_writer *w, const char *code, const char *text)
 {
-    if (w->color)
-        leat__buf_printf(w->out, "\033[%sm%s\033[0m", code, text);
-    else
-        leat__buf_puts(w->out, text);
+    if (w->color) leat__buf_printf(w->out, "\033[%sm%s\033[0m", code, text);
+    else leat__buf_puts(w->out, text);
 }
 
 static void text_title(cli_writer *w, const char *name, const char *summary)
@@ -68,8 +66,7 @@ static void text_section(cli_writer *w, const char *title)
 {
     char upper[128];
     size_t i = 0;
-    for (; title[i] && i + 1 < sizeof upper; i++)
-        upper[i] = (char)toupper((unsigned char)title[i]);
+    for (; title[i] && i + 1 < sizeof upper; i++) upper[i] = (char)toupper((unsigned char)title[i]);
     upper[i] = '\0';
     leat__buf_putc(w->out, '\n');
     styled(w, "1", upper);

@@ -31,8 +31,7 @@
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 #if defined(__clang__)
-#define COMPILER                                                                           \
-    "clang " TEXT(__clang_major__) "." TEXT(__clang_minor__) "." TEXT(__clang_patchlevel__)
+#define COMPILER "clang " TEXT(__clang_major__) "." TEXT(__clang_minor__) "." TEXT(__clang_patchlevel__)
 #elif defined(__GNUC__)
 #define COMPILER "gcc " __VERSION__
 #else

@@ -10,8 +10,7 @@
 #include "cli.h"
 
 static const leat__param options[] = {
-    CLI_PATH("output", 'o', NULL, "FILE",
-             "write the pack here; else it takes the place of the old one"),
+    CLI_PATH("output", 'o', NULL, "FILE", "write the pack here; else it takes the place of the old one"),
     CLI_FLAG("force", 'f', "replace a pack at --output"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
               "split into files of at most this size, 1 MiB or more; 0 = one file"),
@@ -73,19 +72,16 @@ static int run(cli *c)
 const cli_command cli_cmd_compact = {
     .name = "compact",
     .summary = "write a pack that was appended to as one file",
-    .examples =
-        (const cli_example[]){{"leat compact photos.leat", "in place"},
-                              {"leat compact photos.leat -o clean.leat", "elsewhere"},
-                              {NULL, NULL}},
+    .examples = (const cli_example[]){{"leat compact photos.leat", "in place"},
+                                      {"leat compact photos.leat -o clean.leat", "elsewhere"},
+                                      {NULL, NULL}},
     .description = "Copies the samples as they are stored, without those that were "
                    "deleted or updated. The result has "
                    "the bytes of a pack into which all samples were packed at once "
                    "(tiled images: with the same "
                    "tables). Readers see the old pack or the new one. A single file is "
                    "left as it is.",
-    .args =
-        (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
-                               {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Compacting", options}},
     .json = (const cli_key[]){{"samples", "samples in the pack"},
                               {"pages", "its pages"},

@@ -87,8 +87,7 @@ static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_deco
     cli_out(c, "%llu of %llu evaluation texts were found; %llu have fewer than %u words\n",
             (unsigned long long)st->evals_found, (unsigned long long)st->evals,
             (unsigned long long)st->evals_short, o->ngram);
-    cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n",
-            leat__format_bytes(st->text_bytes, in, sizeof in),
+    cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n", leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
     if (st->load.limit) cli_out(c, "%s\n", leat__text_load_words(&st->load, words));
@@ -124,8 +123,7 @@ static int run(cli *c)
     size_t n = cli_arg_count(c);
     if (n > LEAT_COUNT(inputs))
         return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
-    for (size_t i = 0; i < n; i++)
-        inputs[i] = cli_arg(c, i);
+    for (size_t i = 0; i < n; i++) inputs[i] = cli_arg(c, i);
     fill(c, &o);
     if (!cli_str(c, "eval")) return cli_usage(c, "--eval is needed");
     char *names = leat__strdup(LEAT__MEM_MISC, cli_str(c, "eval"));

@@ -110,8 +110,8 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->keep_field = cli_str(c, "keep-field");
     o->plan_only = cli_flag(c, "plan");
     o->index = cli_flag(c, "index");
-    o->level = leat__str_eq(cli_arg(c, 0), "substring") ? LEAT_LEVEL_SUBSTRING
-                                                         : (uint32_t)cli_choice(c, "level");
+    o->level =
+        leat__str_eq(cli_arg(c, 0), "substring") ? LEAT_LEVEL_SUBSTRING : (uint32_t)cli_choice(c, "level");
     o->report = cli_str(c, "report");
     o->against = cli_str(c, "against");
     o->text_field = cli_str(c, "text-field");
@@ -136,8 +136,7 @@ static void print_plan(cli *c, const leat_dedup_stats *st)
     cli_out(c, "about %llu documents: %s of memory, %s of disk besides the output, %u pass%s\n",
             (unsigned long long)st->plan_documents,
             leat__format_bytes(st->plan_memory, memory, sizeof memory),
-            leat__format_bytes(st->plan_disk, disk, sizeof disk), st->passes + 1,
-            st->passes ? "es" : "");
+            leat__format_bytes(st->plan_disk, disk, sizeof disk), st->passes + 1, st->passes ? "es" : "");
     if (st->rows == 0) return;
     cli_out(c, "%u bands of %u: chance to be compared", st->bands, st->rows);
     for (int i = 4; i <= 9; i++)
@@ -149,17 +148,15 @@ static void print_plan(cli *c, const leat_dedup_stats *st)
 static void print_text(cli *c, const leat_dedup_stats *st)
 {
     char in[24], took[24], disk[24], words[160];
-    cli_out(c, "%llu documents: %llu kept, %llu removed in %llu clusters",
-            (unsigned long long)st->documents, (unsigned long long)st->kept,
-            (unsigned long long)st->removed, (unsigned long long)st->clusters);
+    cli_out(c, "%llu documents: %llu kept, %llu removed in %llu clusters", (unsigned long long)st->documents,
+            (unsigned long long)st->kept, (unsigned long long)st->removed, (unsigned long long)st->clusters);
     if (st->against)
         cli_out(c, ", %llu for one of %llu in the index", (unsigned long long)st->removed_against,
                 (unsigned long long)st->against);
     if (st->below_threshold)
         cli_out(c, " (%llu of them below the threshold to the kept one)",
                 (unsigned long long)st->below_threshold);
-    cli_out(c,
-            "\n%s of text, %s, %.0f MB per CPU-second; %llu pairs compared, %llu similar; %s on disk\n",
+    cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second; %llu pairs compared, %llu similar; %s on disk\n",
             leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0,
@@ -176,13 +173,11 @@ static void print_pieces(cli *c, const leat_dedup_opts *o, const leat_dedup_stat
                 (unsigned long long)st->pieces_removed);
     else
         cli_out(c, "%llu %s: %llu removed", (unsigned long long)st->pieces,
-                o->level == LEAT_LEVEL_LINE ? "lines" : "paragraphs",
-                (unsigned long long)st->pieces_removed);
+                o->level == LEAT_LEVEL_LINE ? "lines" : "paragraphs", (unsigned long long)st->pieces_removed);
     cli_out(c, " (%s) from %llu of %llu documents; nothing is left of %llu\n",
             leat__format_bytes(st->bytes_removed, out, sizeof out), (unsigned long long)st->changed,
             (unsigned long long)st->documents, (unsigned long long)st->removed);
-    cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n",
-            leat__format_bytes(st->text_bytes, in, sizeof in),
+    cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n", leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
 }
@@ -219,8 +214,7 @@ static int run(cli *c)
     if (code != CLI_OK) return code;
     if (n - 1 > LEAT_COUNT(inputs))
         return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
-    for (size_t i = 1; i < n; i++)
-        inputs[i - 1] = cli_arg(c, i);
+    for (size_t i = 1; i < n; i++) inputs[i - 1] = cli_arg(c, i);
     if (cli_given(c, "on")) return cli_python_ray(c);
     if (leat__str_eq(cli_arg(c, 0), "images")) return dedup_images(c, inputs, (uint32_t)(n - 1));
     if (leat__str_eq(cli_arg(c, 0), "semantic")) return dedup_semantic(c, (uint32_t)(n - 1));
@@ -247,29 +241,27 @@ const cli_command cli_cmd_dedup = {
     .name = "dedup",
     .summary = "find duplicate images, remove duplicate documents",
     .examples =
-        (const cli_example[]){{"leat dedup exact crawl -o unique", "equal texts"},
-                              {"leat dedup exact crawl -o unique --level paragraph",
-                               "take repeated paragraphs out of the texts"},
-                              {"leat dedup substring crawl -o unique --words 50",
-                               "take out 50 and more words that occurred before"},
-                              {"leat dedup fuzzy crawl/*.jsonl.zst -o unique --memory 4G",
-                               "similar texts, within 4 GiB of memory"},
-                              {"leat dedup fuzzy crawl -o unique --chars 24 --bands 20 --rows 13",
-                               "shingles of 24 characters"},
-                              {"leat dedup fuzzy may -o may-unique --against april-unique --index",
-                               "a new batch, without reading the old one"},
-                              {"leat dedup fuzzy crawl -o unique --compatible datatrove",
-                               "the clusters that datatrove finds"},
-                              {"leat dedup fuzzy /data/crawl -o /data/unique --on ray",
-                               "on a Ray cluster whose nodes share /data"},
-                              {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
-                              {"leat dedup images photos.leat -o dup.leat --csv pairs.csv",
-                               "equal and similar images"},
-                              {"leat dedup images train.leat test.leat -o dup.leat --across",
-                               "test images that are among the train images"},
-                              {"leat dedup semantic vectors.leat -o dup.leat --keep-share 0.8",
-                               "the fifth of the images that is most like others, by vectors of leat embed"},
-                              {NULL, NULL}},
+        (const cli_example[]){
+            {"leat dedup exact crawl -o unique", "equal texts"},
+            {"leat dedup exact crawl -o unique --level paragraph",
+             "take repeated paragraphs out of the texts"},
+            {"leat dedup substring crawl -o unique --words 50",
+             "take out 50 and more words that occurred before"},
+            {"leat dedup fuzzy crawl/*.jsonl.zst -o unique --memory 4G",
+             "similar texts, within 4 GiB of memory"},
+            {"leat dedup fuzzy crawl -o unique --chars 24 --bands 20 --rows 13", "shingles of 24 characters"},
+            {"leat dedup fuzzy may -o may-unique --against april-unique --index",
+             "a new batch, without reading the old one"},
+            {"leat dedup fuzzy crawl -o unique --compatible datatrove", "the clusters that datatrove finds"},
+            {"leat dedup fuzzy /data/crawl -o /data/unique --on ray",
+             "on a Ray cluster whose nodes share /data"},
+            {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
+            {"leat dedup images photos.leat -o dup.leat --csv pairs.csv", "equal and similar images"},
+            {"leat dedup images train.leat test.leat -o dup.leat --across",
+             "test images that are among the train images"},
+            {"leat dedup semantic vectors.leat -o dup.leat --keep-share 0.8",
+             "the fifth of the images that is most like others, by vectors of leat embed"},
+            {NULL, NULL}},
     .description = "Writes the kept documents, byte for byte and in their order, to "
                    "DIR/kept-00000.jsonl and so on; "
                    "DIR/clusters.jsonl has a line for every removed document with the one that is kept "
@@ -303,57 +295,59 @@ const cli_command cli_cmd_dedup = {
              .many = true,
              .help = "JSONL files (plain, .gz, .zst), folders or patterns; images, vectors: packs"},
             {.name = NULL}},
-    .options = {{"Finding duplicates", finding}, {"Images", images}, {"Vectors", vectors},
+    .options = {{"Finding duplicates", finding},
+                {"Images", images},
+                {"Vectors", vectors},
                 {"Files and resources", files}},
     .required = "output",
     .config = true,
-    .json = (const cli_key[]){{"samples", "images, vectors: rows of all inputs"},
-                              {"pairs", "images: pairs of duplicates; vectors: pairs compared"},
-                              {"threshold", "vectors: least similarity that was removed"},
-                              {"asked", "vectors: rows to keep by --keep-share"},
-                              {"largest", "vectors: rows of the largest cluster"},
-                              {"in_memory", "vectors: true when all were in memory"},
-                              {"exact", "images: of these, pairs with equal pixels"},
-                              {"probable", "images: similar pairs that are kept"},
-                              {"documents", "lines with a text"},
-                              {"kept", "documents written"},
-                              {"removed", "documents left out as duplicates"},
-                              {"clusters", "kept documents that have duplicates"},
-                              {"bad", "lines that could not be read"},
-                              {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
-                              {"empty", "documents without words, always kept"},
-                              {"candidates", "pairs that were compared"},
-                              {"verified", "pairs above the threshold"},
-                              {"below_threshold",
-                               "removed documents not similar to the kept one (components)"},
-                              {"bands", "bands of a sketch"},
-                              {"rows", "values of a band"},
-                              {"passes", "passes over the input for sketches"},
-                              {"files", "input files"},
-                              {"bytes_in", "bytes of the input files"},
-                              {"text_bytes", "bytes of the texts"},
-                              {"shards", "output files with documents"},
-                              {"bytes_out", "bytes of them"},
-                              {"plan_documents", "documents, estimated before the run"},
-                              {"plan_memory", "least memory for them; vectors: bytes planned"},
-                              {"plan_disk", "disk for them besides the output"},
-                              {"disk_bytes", "disk used besides the output"},
-                              {"limit", "of the passes over the text: reading, cpus, writing or memory"},
-                              {"read_share", "share of their time in which the reading thread was busy"},
-                              {"work_share", "in which the worker threads were busy"},
-                              {"write_share", "in which results were merged or written"},
-                              {"memory_share", "in which work waited only for memory"},
-                              {"budget_peak_bytes", "peak bytes in flight"},
-                              {"resumed", "1 when an interrupted run was continued"},
-                              {"against", "documents of the index of --against"},
-                              {"removed_against", "documents removed for one of these"},
-                              {"index_bytes", "bytes of the index that was saved"},
-                              {"pieces", "lines or paragraphs (--level), or sequences of words"},
-                              {"pieces_removed", "repeated ones that were taken out; spans of words"},
-                              {"bytes_removed", "bytes of text that were taken out"},
-                              {"changed", "documents that lost a line or paragraph"},
-                              {"seconds", "time taken by this run"},
-                              {"cpu_seconds", "CPU time taken by this run"},
-                              {NULL, NULL}},
+    .json =
+        (const cli_key[]){{"samples", "images, vectors: rows of all inputs"},
+                          {"pairs", "images: pairs of duplicates; vectors: pairs compared"},
+                          {"threshold", "vectors: least similarity that was removed"},
+                          {"asked", "vectors: rows to keep by --keep-share"},
+                          {"largest", "vectors: rows of the largest cluster"},
+                          {"in_memory", "vectors: true when all were in memory"},
+                          {"exact", "images: of these, pairs with equal pixels"},
+                          {"probable", "images: similar pairs that are kept"},
+                          {"documents", "lines with a text"},
+                          {"kept", "documents written"},
+                          {"removed", "documents left out as duplicates"},
+                          {"clusters", "kept documents that have duplicates"},
+                          {"bad", "lines that could not be read"},
+                          {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
+                          {"empty", "documents without words, always kept"},
+                          {"candidates", "pairs that were compared"},
+                          {"verified", "pairs above the threshold"},
+                          {"below_threshold", "removed documents not similar to the kept one (components)"},
+                          {"bands", "bands of a sketch"},
+                          {"rows", "values of a band"},
+                          {"passes", "passes over the input for sketches"},
+                          {"files", "input files"},
+                          {"bytes_in", "bytes of the input files"},
+                          {"text_bytes", "bytes of the texts"},
+                          {"shards", "output files with documents"},
+                          {"bytes_out", "bytes of them"},
+                          {"plan_documents", "documents, estimated before the run"},
+                          {"plan_memory", "least memory for them; vectors: bytes planned"},
+                          {"plan_disk", "disk for them besides the output"},
+                          {"disk_bytes", "disk used besides the output"},
+                          {"limit", "of the passes over the text: reading, cpus, writing or memory"},
+                          {"read_share", "share of their time in which the reading thread was busy"},
+                          {"work_share", "in which the worker threads were busy"},
+                          {"write_share", "in which results were merged or written"},
+                          {"memory_share", "in which work waited only for memory"},
+                          {"budget_peak_bytes", "peak bytes in flight"},
+                          {"resumed", "1 when an interrupted run was continued"},
+                          {"against", "documents of the index of --against"},
+                          {"removed_against", "documents removed for one of these"},
+                          {"index_bytes", "bytes of the index that was saved"},
+                          {"pieces", "lines or paragraphs (--level), or sequences of words"},
+                          {"pieces_removed", "repeated ones that were taken out; spans of words"},
+                          {"bytes_removed", "bytes of text that were taken out"},
+                          {"changed", "documents that lost a line or paragraph"},
+                          {"seconds", "time taken by this run"},
+                          {"cpu_seconds", "CPU time taken by this run"},
+                          {NULL, NULL}},
     .run = run,
 };

@@ -16,8 +16,7 @@ typedef struct watch {
     cli_progress bar;
 } watch;
 
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                       uint64_t found)
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     watch *w = cookie;
     (void)bytes;
@@ -32,9 +31,13 @@ int dedup_kind_check(cli *c)
 {
     static const char *const names[KINDS] = {"texts", "images", "vectors"};
     static const char *const options[KINDS][28] = {
-        {"normalize", "words", "chars", "bands", "rows", "clusters", "keep-field", "plan", "text-field",
-         "id-field", "on-error", "compress", "shard-bytes", "max-document", "resume", "bands-per-iteration",
-         "checkpoint", "report", "index", "against", "level", "compatible", "on", "task-bytes", NULL},
+        {"normalize",   "words",        "chars",      "bands",
+         "rows",        "clusters",     "keep-field", "plan",
+         "text-field",  "id-field",     "on-error",   "compress",
+         "shard-bytes", "max-document", "resume",     "bands-per-iteration",
+         "checkpoint",  "report",       "index",      "against",
+         "level",       "compatible",   "on",         "task-bytes",
+         NULL},
         {"csv", "orientations", "windows", "across", "list-probable", NULL},
         {"keep-share", "centres", "field", NULL}};
     static const char *const rules[KINDS][4] = {
@@ -90,12 +93,10 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
             "probable; %llu clusters, "
             "%llu "
             "images to keep, %llu to remove\n",
-            (unsigned long long)st->samples, (unsigned long long)st->pairs,
-            (unsigned long long)st->exact, (unsigned long long)st->probable,
-            (unsigned long long)st->clusters, (unsigned long long)st->kept,
+            (unsigned long long)st->samples, (unsigned long long)st->pairs, (unsigned long long)st->exact,
+            (unsigned long long)st->probable, (unsigned long long)st->clusters, (unsigned long long)st->kept,
             (unsigned long long)st->removed);
-    cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n",
-            (unsigned long long)st->candidates,
+    cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
             leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
     return CLI_OK;
 }

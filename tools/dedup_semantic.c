@@ -15,8 +15,7 @@ typedef struct watch {
     cli_progress bar;
 } watch;
 
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                       uint64_t found)
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     watch *w = cookie;
     (void)bytes, (void)found;
@@ -55,16 +54,14 @@ static int finish(cli *c, const leat_dedup_semantic_stats *st)
         leat__buf_reset(&buf);
         return code;
     }
-    cli_out(
-        c, "%llu rows: %llu to keep, %llu to remove, with a similarity of %.4f or more\n",
-        (unsigned long long)st->samples, (unsigned long long)st->kept,
-        (unsigned long long)st->removed, st->threshold);
+    cli_out(c, "%llu rows: %llu to keep, %llu to remove, with a similarity of %.4f or more\n",
+            (unsigned long long)st->samples, (unsigned long long)st->kept, (unsigned long long)st->removed,
+            st->threshold);
     cli_out(c,
             "%u clusters, %llu pairs compared, %s, %.1f CPU-seconds, %s of memory "
             "planned%s\n",
-            st->clusters, (unsigned long long)st->pairs,
-            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds,
-            leat__format_bytes(st->plan_memory, memory, sizeof memory),
+            st->clusters, (unsigned long long)st->pairs, leat__format_seconds(st->seconds, took, sizeof took),
+            st->cpu_seconds, leat__format_bytes(st->plan_memory, memory, sizeof memory),
             st->in_memory ? "" : ", vectors read from disk");
     return CLI_OK;
 }

@@ -78,8 +78,7 @@ static int run(cli *c)
     deletion d = {0};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
     const char *list = cli_str(c, "keys"), *pack = cli_arg(c, 0);
-    if (list == NULL && cli_arg_count(c) < 2)
-        return cli_usage(c, "no key: give KEY... or --keys FILE");
+    if (list == NULL && cli_arg_count(c) < 2) return cli_usage(c, "no key: give KEY... or --keys FILE");
     o.append = 1;
     int rc = leat_packer_open(&d.packer, pack, &o, &err);
     for (size_t i = 1; i < cli_arg_count(c) && rc == 0; i++)
@@ -93,8 +92,7 @@ static int run(cli *c)
     bool finding = d.missing > 0 && !cli_flag(c, "missing-ok");
     if (finding)
         cli_warn(c, "%llu key%s not there (\"%s\"%s)", (unsigned long long)d.missing,
-                 d.missing == 1 ? " was" : "s were", d.first,
-                 d.missing == 1 ? "" : ", ...");
+                 d.missing == 1 ? " was" : "s were", d.first, d.missing == 1 ? "" : ", ...");
     print(c, &d);
     return finding ? CLI_FINDING : CLI_OK;
 }
@@ -102,22 +100,18 @@ static int run(cli *c)
 const cli_command cli_cmd_delete = {
     .name = "delete",
     .summary = "leave samples out of a pack, by key",
-    .examples =
-        (const cli_example[]){
-            {"leat delete photos.leat cat/1.jpg dog/2.jpg", "two samples"},
-            {"leat delete photos.leat --keys bad.txt", "those that are listed"},
-            {NULL, NULL}},
+    .examples = (const cli_example[]){{"leat delete photos.leat cat/1.jpg dog/2.jpg", "two samples"},
+                                      {"leat delete photos.leat --keys bad.txt", "those that are listed"},
+                                      {NULL, NULL}},
     .description = "Publishes a new generation of the pack without these samples, in one "
                    "step; the files stay. The "
                    "bytes of the samples remain in them until 'leat compact'. All "
                    "samples with a key are deleted. "
                    "Exit code 1 when the pack did not have a key. leat before format 3.0 "
                    "refuses to read the pack.",
-    .args =
-        (const cli_arg_spec[]){
-            {.name = "PACK", .path = true, .help = "a pack or a set"},
-            {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
-            {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
+                                   {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
+                                   {.name = NULL}},
     .options = {{"Deleting", options}},
     .json = (const cli_key[]){{"samples", "samples deleted"},
                               {"missing", "keys that the pack did not have"},

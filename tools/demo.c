@@ -135,8 +135,8 @@ static int make_picture(void *cookie, void *ctx, leat_task *task, leat_error *er
     draw(p->number, p->number % m->classes, &image);
     LEAT_GO(rc, out, leat__jpeg_encode(&image, &opts, &jpeg, err));
     leat__file *f = NULL;
-    LEAT_GO(rc, out, leat__file_open(&f, p->path,
-                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+    LEAT_GO(rc, out,
+            leat__file_open(&f, p->path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     rc = leat__file_pwrite(f, jpeg.data, jpeg.len, 0, err);
     leat__file_close(&f);
     uint64_t bytes = atomic_fetch_add(&m->bytes, jpeg.len) + jpeg.len;
@@ -190,8 +190,8 @@ out:
 /* ---- commands ----------------------------------------------------------------------------- */
 
 /* Runs leat again with these words ("%" stands for the folder); waits for it. */
-static int run_step(cli *c, const char *dir, const char *title, const char *line,
-                    int *status, leat_error *err)
+static int run_step(cli *c, const char *dir, const char *title, const char *line, int *status,
+                    leat_error *err)
 {
     static const char *const this_program[] = {"leat", NULL};
     char words[4096], *argv[ARGS_MAX];
@@ -230,21 +230,17 @@ static const struct step {
     {"what this machine gives us", "machine", false},
     {"one file from all pictures, in tiles that decode fast; every picture is checked",
      "pack %/photos -o %/photos.leat --images tiled", false},
-    {"the same pictures as plain JPEG, to compare",
-     "pack %/photos -o %/photos-keep.leat --images keep", false},
+    {"the same pictures as plain JPEG, to compare", "pack %/photos -o %/photos-keep.leat --images keep",
+     false},
     {"what is in it", "info %/photos.leat", false},
     {"every byte checked", "verify %/photos.leat", false},
-    {"the original files back, byte for byte", "export %/photos.leat -o %/exported",
+    {"the original files back, byte for byte", "export %/photos.leat -o %/exported", false},
+    {"what training on it will take", "plan --dataset %/photos.leat --model resnet50 --batch 256", true},
+    {"plain JPEG: random crops, two epochs", "load %/photos-keep.leat --epochs 2 --batch 128 --digest",
      false},
-    {"what training on it will take",
-     "plan --dataset %/photos.leat --model resnet50 --batch 256", true},
-    {"plain JPEG: random crops, two epochs",
-     "load %/photos-keep.leat --epochs 2 --batch 128 --digest", false},
-    {"tiles: the same pixels, faster",
-     "load %/photos.leat --epochs 2 --batch 128 --digest", false},
+    {"tiles: the same pixels, faster", "load %/photos.leat --epochs 2 --batch 128 --digest", false},
     {"the bottleneck of a trainer with 20 ms a step, and a report as a page",
-     "doctor %/photos.leat --step-ms 20 --batch 64 --seconds 6 --report %/report.html",
-     true},
+     "doctor %/photos.leat --step-ms 20 --batch 64 --seconds 6 --report %/report.html", true},
 };
 
 static int run(cli *c)
@@ -256,17 +252,15 @@ static int run(cli *c)
     leat_error err = {0};
     char bytes[24];
 
-    cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n",
-            cli_styled(c, CLI_DIM), (unsigned long long)m.images,
-            (unsigned long long)m.classes, m.dir, cli_styled(c, CLI_PLAIN));
+    cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n", cli_styled(c, CLI_DIM),
+            (unsigned long long)m.images, (unsigned long long)m.classes, m.dir, cli_styled(c, CLI_PLAIN));
     fflush(stdout);
     if (make_photos(&m, &err) != 0) return cli_fail(c, &err);
     cli_out(c, "%llu pictures, %s\n", (unsigned long long)m.done,
             leat__format_bytes(m.bytes, bytes, sizeof bytes));
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !cli_interrupted(c); i++) {
         int status;
-        if (run_step(c, m.dir, steps[i].title, steps[i].line, &status, &err) != 0)
-            return cli_fail(c, &err);
+        if (run_step(c, m.dir, steps[i].title, steps[i].line, &status, &err) != 0) return cli_fail(c, &err);
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (code != 0 && !(steps[i].finding && (code == CLI_FINDING || code == CLI_FIT)))
             return cli_failf(c, code, "this step failed: leat %s", steps[i].line);

@@ -60,8 +60,7 @@ static int append(void *cookie, const char *text, size_t len)
     return leat__buf_append(cookie, text, len);
 }
 
-static int text_of(const leat_doctor_diagnosis *d, leat_doctor_format format, leat__buf *out,
-                   leat_error *err)
+static int text_of(const leat_doctor_diagnosis *d, leat_doctor_format format, leat__buf *out, leat_error *err)
 {
     leat__buf_init(out, LEAT__MEM_MISC, RUN_MAX);
     return leat_doctor_write(d, format, append, out, err);
@@ -69,15 +68,17 @@ static int text_of(const leat_doctor_diagnosis *d, leat_doctor_format format, le
 
 static cli_style style_of(uint32_t grade)
 {
-    return grade == LEAT_GRADE_CRITICAL ? CLI_RED : grade == LEAT_GRADE_WARNING ? CLI_YELLOW
-                                                                                : CLI_GREEN;
+    return grade == LEAT_GRADE_CRITICAL ? CLI_RED : grade == LEAT_GRADE_WARNING ? CLI_YELLOW : CLI_GREEN;
 }
 
 static int show(job *j, leat_error *err)
 {
     cli *c = j->c;
     leat__buf out;
-    int rc = text_of(&j->d, c->json ? LEAT_DOCTOR_JSON : c->utf8 ? LEAT_DOCTOR_PAGE : LEAT_DOCTOR_PAGE_ASCII,
+    int rc = text_of(&j->d,
+                     c->json   ? LEAT_DOCTOR_JSON
+                     : c->utf8 ? LEAT_DOCTOR_PAGE
+                               : LEAT_DOCTOR_PAGE_ASCII,
                      &out, err);
     if (rc == 0 && c->json) {
         rc = cli_json(c, &out) == CLI_OK ? 0 : LEAT_EIO;
@@ -174,10 +175,8 @@ static int attach(job *j, const char *path, leat_error *err)
     char *text = NULL;
     size_t len = 0;
 
-    if (strcmp(path, "-") == 0)
-        LEAT_TRY(read_stdin(&text, &len, err));
-    else
-        LEAT_TRY(leat__file_load(path, RUN_MAX, 1, &text, &len, err));
+    if (strcmp(path, "-") == 0) LEAT_TRY(read_stdin(&text, &len, err));
+    else LEAT_TRY(leat__file_load(path, RUN_MAX, 1, &text, &len, err));
     int rc = facts_of(text, len, &j->d, err);
     if (rc != 0) leat__error_context(err, "%s", path);
     leat__free(text);
@@ -212,12 +211,10 @@ static int verify(job *j, leat_error *err)
     double real = j->d.rate > 0 ? again.rate / j->d.rate : 0;
     double error = real > 0 ? j->d.apply_gain / real - 1 : 0;
     if (!c->json) {
-        cli_out(
-            c,
-            "\nVerified with %s\n  predicted %.2fx, real %.2fx (%.0f to %.0f samples/s): "
-            "the prediction was off by %+.0f %%\n  now: %s\n",
-            j->d.apply, j->d.apply_gain, real, j->d.rate, again.rate, 100 * error,
-            again.sentence);
+        cli_out(c,
+                "\nVerified with %s\n  predicted %.2fx, real %.2fx (%.0f to %.0f samples/s): "
+                "the prediction was off by %+.0f %%\n  now: %s\n",
+                j->d.apply, j->d.apply_gain, real, j->d.rate, again.rate, 100 * error, again.sentence);
         return 0;
     }
     leat__buf_init(&out, LEAT__MEM_MISC, RUN_MAX);
@@ -306,12 +303,13 @@ const cli_command cli_cmd_doctor = {
         "It ends after 2 x --seconds + 5 s at the latest, whatever a sample costs (--verify runs it twice): "
         "measurements that do not fit are shortened or left out, and it says so. Ctrl-C and SIGTERM end it "
         "within a second with a verdict on what was measured until then.",
-    .args = (const cli_arg_spec[]){
-        {.name = "PACK",
-         .path = true,
-         .optional = true,
-         .help = "a pack or a set of shards; or the output of leat filter, dedup or decontaminate"},
-        {.name = NULL}},
+    .args =
+        (const cli_arg_spec[]){
+            {.name = "PACK",
+             .path = true,
+             .optional = true,
+             .help = "a pack or a set of shards; or the output of leat filter, dedup or decontaminate"},
+            {.name = NULL}},
     .options = {{"What is delivered", cli_load_options},
                 {"How", cli_load_machine},
                 {"The examination", options}},

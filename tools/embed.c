@@ -35,8 +35,7 @@ const cli_command cli_cmd_embed = {
             {"leat embed photos.leat -o vectors.leat", "the built-in embedding, no PyTorch"},
             {"leat embed photos.leat -o vectors.leat -m run", "by a model that leat train wrote"},
             {"leat embed photos.leat -o scores.leat -m run --logits", "classes of new images"},
-            {"leat embed photos.leat -o vectors.leat -m timm/vit_small_patch16_224",
-             "by a pretrained model"},
+            {"leat embed photos.leat -o vectors.leat -m timm/vit_small_patch16_224", "by a pretrained model"},
             {NULL, NULL}},
     .description =
         "Writes a pack with the same keys in the same order and a field 'vector'. With --logits the "
@@ -45,8 +44,8 @@ const cli_command cli_cmd_embed = {
         "PACK.parts/ until the pack is there.\n\n"
         "The built-in embedding is 224 numbers from colours, layout and edge directions, for "
         "near-duplicates, clusters and maps; it does not know objects.",
-    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"},
-                                   {.name = NULL}},
+    .args =
+        (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"}, {.name = NULL}},
     .options = {{"Model", model}, {"Running", run_options}},
     .required = "output",
     .json = (const cli_key[]){{"samples", "rows written"},

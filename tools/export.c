@@ -39,8 +39,7 @@ static void on_failure(void *cookie, const leat_error *why)
     if (w->failed++ < FAILURES_SHOWN) cli_warn(w->c, "not exported: %s", why->message);
 }
 
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                       uint64_t skipped)
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped)
 {
     watch *w = cookie;
     cli_progress_total(&w->bar, total);
@@ -98,16 +97,18 @@ static int run(cli *c)
     cli_progress_end(&w.bar);
     if (rc != 0 && st.failed == 0) return cli_fail(c, &err);
     if (st.changed)
-        cli_warn(c, "%llu images are not the source's files: they were stored as pixels or "
-                 "encoded again", (unsigned long long)st.changed);
+        cli_warn(c,
+                 "%llu images are not the source's files: they were stored as pixels or "
+                 "encoded again",
+                 (unsigned long long)st.changed);
     char size[24];
     if (c->json) print_json(c, &st);
-    else cli_out(c, "%llu files, %s, in %s\n", (unsigned long long)st.files,
-                 leat__format_bytes(st.bytes, size, sizeof size), o.folder);
+    else
+        cli_out(c, "%llu files, %s, in %s\n", (unsigned long long)st.files,
+                leat__format_bytes(st.bytes, size, sizeof size), o.folder);
     if (rc == 0) return CLI_OK;
     int exit_code = cli_fail(c, &err);
-    if (rc == LEAT_EEXIST && !o.replace)
-        cli_say(c, "--force replaces files that were there before this run");
+    if (rc == LEAT_EEXIST && !o.replace) cli_say(c, "--force replaces files that were there before this run");
     return exit_code == CLI_USAGE ? CLI_DATA : exit_code; /* usage: nothing was done */
 }
 
@@ -115,8 +116,7 @@ const cli_command cli_cmd_export = {
     .name = "export",
     .summary = "extract the original files of a pack",
     .examples = (const cli_example[]){{"leat export photos.leat -o photos", "all of them"},
-                                      {"leat export photos.leat -o some --keys keys.txt",
-                                       "the listed ones"},
+                                      {"leat export photos.leat -o some --keys keys.txt", "the listed ones"},
                                       {"leat export photos.leat -o shards --to webdataset",
                                        "tar shards for other loaders"},
                                       {NULL, NULL}},
@@ -130,8 +130,7 @@ const cli_command cli_cmd_export = {
         "link, the file already exists, "
         "an earlier sample had the same key, the sample is damaged) is named and counted, and the "
         "others follow; the exit code is then 4.",
-    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
-                                   {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Exporting", options}},
     .required = "output",
     .json = (const cli_key[]){{"samples", "samples exported"},

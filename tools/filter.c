@@ -82,9 +82,8 @@ static void on_looked(void *cookie, const leat_filter_seen *d)
         leat__buf_printf(out, "%s: %s%s%s%s\n", d->kind, d->id, d->kept ? ", kept" : ", dropped",
                          d->lang[0] ? ", " : "", d->lang);
         for (uint32_t i = 0; i < d->rule_count; i++)
-            leat__buf_printf(out, "  %-34s %10.4g  threshold %.4g%s\n", d->rules[i].name,
-                             d->rules[i].score, d->rules[i].threshold,
-                             d->rules[i].keeps ? "" : "  violated");
+            leat__buf_printf(out, "  %-34s %10.4g  threshold %.4g%s\n", d->rules[i].name, d->rules[i].score,
+                             d->rules[i].threshold, d->rules[i].keeps ? "" : "  violated");
         for (const char *line = d->text, *end; *line; line = *end ? end + 1 : end) {
             end = strchr(line, '\n');
             if (!end) end = line + strlen(line);
@@ -100,14 +99,12 @@ static int list(cli *c)
 {
     const char *name, *help;
     cli_heading(c, "Profiles");
-    for (uint32_t i = 0; leat_text_profile(i, &name, &help) == 0; i++)
-        cli_out(c, "  %-20s %s\n", name, help);
+    for (uint32_t i = 0; leat_text_profile(i, &name, &help) == 0; i++) cli_out(c, "  %-20s %s\n", name, help);
     cli_heading(c, "Modifiers");
     for (uint32_t i = 0; leat_text_modifier(i, &name, &help) == 0; i++)
         cli_out(c, "  %-20s %s\n", name, help);
     cli_heading(c, "Scores");
-    for (uint32_t i = 0; leat_text_score(i, &name, &help) == 0; i++)
-        cli_out(c, "  %-28s %s\n", name, help);
+    for (uint32_t i = 0; leat_text_score(i, &name, &help) == 0; i++) cli_out(c, "  %-28s %s\n", name, help);
     cli_heading(c, "Scores of --lid");
     cli_out(c, "  %-28s %s\n", "lang_score", "probability of the language");
     cli_out(c, "  %-28s %s\n", "lang_match", "1 when it is one of --lang");
@@ -161,11 +158,10 @@ static void print_text(cli *c, const leat_filter_stats *st)
         const leat_filter_rule *r = &st->rules[i];
         if (r->failed == 0) continue;
         if (!heading)
-            cli_out(c, "%-34s %10s %10s %10s  %s\n", "rule", "threshold", "violated", "first",
-                    "profile");
+            cli_out(c, "%-34s %10s %10s %10s  %s\n", "rule", "threshold", "violated", "first", "profile");
         heading = true;
-        cli_out(c, "%-34s %10.4g %10llu %10llu  %s\n", r->name, r->threshold,
-                (unsigned long long)r->failed, (unsigned long long)r->first, r->profile);
+        cli_out(c, "%-34s %10.4g %10llu %10llu  %s\n", r->name, r->threshold, (unsigned long long)r->failed,
+                (unsigned long long)r->first, r->profile);
     }
 }
 
@@ -220,8 +216,7 @@ static int run(cli *c)
     if (n == 0) return cli_usage(c, "no input was named");
     if (n > LEAT_COUNT(inputs))
         return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
-    for (size_t i = 0; i < n; i++)
-        inputs[i] = cli_arg(c, i);
+    for (size_t i = 0; i < n; i++) inputs[i] = cli_arg(c, i);
     fill(c, &o);
     if (!o.output && !o.explain && !o.look && !o.report) return cli_usage(c, "--output is needed");
     if (cli_given(c, "on")) return cli_python_ray(c);
@@ -247,12 +242,10 @@ const cli_command cli_cmd_filter = {
     .summary = "keep the documents of JSONL files that pass named rules",
     .examples =
         (const cli_example[]){
-            {"leat filter crawl/*.jsonl.gz -o kept --profile gopher@paper,fineweb@paper",
-             "two rule sets"},
+            {"leat filter crawl/*.jsonl.gz -o kept --profile gopher@paper,fineweb@paper", "two rule sets"},
             {"leat filter docs.jsonl -o kept --profile nemo-english --set words.min=20",
              "with another threshold"},
-            {"leat filter docs.jsonl --profile gopher@paper --explain doc-17",
-             "why a document is dropped"},
+            {"leat filter docs.jsonl --profile gopher@paper --explain doc-17", "why a document is dropped"},
             {"leat filter docs.jsonl --profile gopher@paper --look 3", "look at random documents"},
             {"leat filter docs.jsonl -o kept --profile gopher@paper --report report.html",
              "a page with the funnel, histograms and examples"},

@@ -30,10 +30,8 @@ static int show_man(cli *c, const cli_command *command)
     leat__buf page;
     leat__buf_init(&page, LEAT__MEM_MISC, CLI_PAGE_MAX);
     cli_writer w = cli_writer_roff(&page);
-    if (command)
-        cli_page_command(&w, command);
-    else
-        cli_page_overview(&w, c->commands);
+    if (command) cli_page_command(&w, command);
+    else cli_page_overview(&w, c->commands);
     const int exit_code = cli_show(c, &page);
     leat__buf_reset(&page);
     return exit_code;
@@ -47,14 +45,11 @@ static bool show_ops(cli *c, const char *name, int *exit_code)
     cli_writer w = cli_flag(c, "man") ? cli_writer_roff(&page)
                                       : cli_writer_text(&page, cli_columns(STDOUT_FILENO), c->color_out);
     bool found = strcmp(name, "ops") == 0;
-    if (found)
-        op_page_all(&w);
-    else
-        found = op_page_one(&w, name);
+    if (found) op_page_all(&w);
+    else found = op_page_one(&w, name);
     if (found && c->json)
         *exit_code = cli_usage(c, "--json is for commands: leat help --json has all tables");
-    else if (found)
-        *exit_code = cli_show(c, &page);
+    else if (found) *exit_code = cli_show(c, &page);
     leat__buf_reset(&page);
     return found;
 }

@@ -18,8 +18,8 @@
 #include "pack/kind.h"
 
 #define CHUNK 4096
-#define NAMES_SHOWN 10   /* classes that are named in the text */
-#define NAME_BYTES 48     /* longer names are cut */
+#define NAMES_SHOWN 10 /* classes that are named in the text */
+#define NAME_BYTES 48  /* longer names are cut */
 #define NAMES_BYTES 1024
 
 typedef struct facts {
@@ -33,8 +33,7 @@ typedef struct facts {
 } facts;
 
 /* Where the room of a payload in its sample ends: at the next payload, or with the sample. */
-static int end_of_room(facts *f, uint64_t sample, const leat_pack_cell *of, uint64_t *end,
-                       leat_error *err)
+static int end_of_room(facts *f, uint64_t sample, const leat_pack_cell *of, uint64_t *end, leat_error *err)
 {
     leat_pack_row row;
     LEAT_TRY(leat_pack_rows(f->pack, sample, 1, &row, err));
@@ -84,8 +83,7 @@ static int gather(facts *f, const char *path, leat_error *err)
     LEAT_TRY(leat_pack_open(&f->pack, path, NULL, err));
     LEAT_TRY(leat_pack_info_read(f->pack, &f->info, sizeof f->info));
     for (uint32_t i = 0; i < leat_pack_field_count(f->pack); i++)
-        if (leat_pack_field(f->pack, i)->type == LEAT_FIELD_IMAGE)
-            LEAT_TRY(count_images(f, i, err));
+        if (leat_pack_field(f->pack, i)->type == LEAT_FIELD_IMAGE) LEAT_TRY(count_images(f, i, err));
     f->provenance = json_loads(leat_pack_provenance(f->pack), 0, NULL);
     const char *with = json_string_value(json_object_get(f->provenance, "created_with"));
     snprintf(f->created_with, sizeof f->created_with, "%s", with ? with : "unknown");
@@ -234,15 +232,12 @@ static void print_fields(cli *c, facts *f)
         uint64_t classes = field->type == LEAT_FIELD_INT ? class_count(f, i) : 0;
         const leat__image_kind kind = kind_of(f, i);
         char text[LEAT__KIND_TEXT];
-        if (kind != 0)
-            cli_row(c, field->name, "image: %s", leat__kind_text(kind, text));
-        else if (classes)
-            print_classes(c, f, i);
+        if (kind != 0) cli_row(c, field->name, "image: %s", leat__kind_text(kind, text));
+        else if (classes) print_classes(c, f, i);
         else if (field->dtype)
             cli_row(c, field->name, "%s of %s, %u dimensions", leat_field_type_name(field->type),
                     leat_dtype_name(field->dtype), field->ndim);
-        else
-            cli_row(c, field->name, "%s", leat_field_type_name(field->type));
+        else cli_row(c, field->name, "%s", leat_field_type_name(field->type));
     }
 }
 
@@ -253,8 +248,7 @@ static void print_images(cli *c, const facts *f)
     cli_heading(c, "Images");
     for (int i = 1; i < LEAT__CODEC_COUNT; i++)
         if (f->codec[i])
-            cli_row(c, leat__codec_name((leat__codec_id)i), "%llu",
-                    (unsigned long long)f->codec[i]);
+            cli_row(c, leat__codec_name((leat__codec_id)i), "%llu", (unsigned long long)f->codec[i]);
     cli_row(c, "mean size", "%s, %.2f megapixels",
             leat__format_bytes(f->image_bytes / f->images, a, sizeof a),
             (double)f->pixels / (double)f->images / 1e6);
@@ -262,8 +256,7 @@ static void print_images(cli *c, const facts *f)
             (double)f->cost_us / (double)f->images);
     if (f->resized) cli_row(c, "re-encoded", "%llu", (unsigned long long)f->resized);
     if (f->changed)
-        cli_row(c, "changed", "%llu, which cannot be exported byte for byte",
-                (unsigned long long)f->changed);
+        cli_row(c, "changed", "%llu, which cannot be exported byte for byte", (unsigned long long)f->changed);
     if (f->unchecked) cli_row(c, "unchecked", "%llu", (unsigned long long)f->unchecked);
     if (f->indexed)
         cli_row(c, "entry points", "%llu images, %.2f %% of the bytes of all images",
@@ -276,8 +269,8 @@ static void print_text(cli *c, facts *f)
     char a[24];
     cli_heading(c, leat_pack_path(f->pack));
     cli_row(c, "samples", "%llu", (unsigned long long)f->info.samples);
-    cli_row(c, "bytes", "%s in %u file%s", leat__format_bytes(f->info.bytes, a, sizeof a),
-            f->info.shards, f->info.shards == 1 ? "" : "s");
+    cli_row(c, "bytes", "%s in %u file%s", leat__format_bytes(f->info.bytes, a, sizeof a), f->info.shards,
+            f->info.shards == 1 ? "" : "s");
     cli_row(c, "pages", "%llu of %s", (unsigned long long)f->info.pages,
             leat__format_bytes(f->info.page_bytes, a, sizeof a));
     cli_row(c, "format", "%u.%u", f->info.version_major, f->info.version_minor);
@@ -296,12 +289,9 @@ static int run(cli *c)
     facts f = {0};
     int rc = gather(&f, cli_arg(c, 0), &err);
     int code = CLI_OK;
-    if (rc != 0)
-        code = cli_fail(c, &err);
-    else if (c->json)
-        code = print_json(c, &f);
-    else
-        print_text(c, &f);
+    if (rc != 0) code = cli_fail(c, &err);
+    else if (c->json) code = print_json(c, &f);
+    else print_text(c, &f);
     json_decref(f.provenance);
     leat_pack_close(&f.pack);
     return code;
@@ -315,8 +305,7 @@ const cli_command cli_cmd_info = {
                                       {NULL, NULL}},
     .description = "Reads the index of a pack, not its samples: fields, how images are stored, "
                    "sizes, what it was made from and with.",
-    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
-                                   {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .json = (const cli_key[]){{"samples", "samples"},
                               {"fields[].name", "name of a field"},
                               {"fields[].type", "image, bytes, text, int, float, array, ragged, json"},

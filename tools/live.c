@@ -26,8 +26,7 @@ const leat__param cli_live_options[] = {
     CLI_FLAG("live", 0, "show stages, queues, rates, memory and the verdict while it runs"),
     CLI_INT("serve", 0, NULL, 0, 65535, "PORT", "the same as a page on 127.0.0.1, 0 = any free port"),
     CLI_FLAG("doctor", 0, "name the bottleneck at the end"),
-    CLI_PATH("run-file", 0, NULL, "FILE",
-             "record the run here for leat top and leat doctor --attach"),
+    CLI_PATH("run-file", 0, NULL, "FILE", "record the run here for leat top and leat doctor --attach"),
     CLI_PATH("report", 0, NULL, "FILE", "write an HTML page with plots of the run here"),
     CLI_PATH("trace", 0, NULL, "FILE", "write a trace for chrome://tracing or Perfetto"),
     CLI_END,
@@ -58,7 +57,7 @@ static uint32_t rows_of(int fd)
  * the terminal has, or moving up would miss the first. */
 static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_doctor_diagnosis *d)
 {
-    const char *colour = d->grade == LEAT_GRADE_CRITICAL ? "\033[31m"
+    const char *colour = d->grade == LEAT_GRADE_CRITICAL  ? "\033[31m"
                          : d->grade == LEAT_GRADE_WARNING ? "\033[33m"
                                                           : "\033[32m";
     bool colours = fd == STDOUT_FILENO ? c->color_out : c->color_err;

@@ -44,7 +44,7 @@ typedef struct job {
     /* the epoch */
     uint64_t epoch, samples, rows, bytes;
     uint64_t begin_ns, cpu_begin_ns, first_ns;
-    uint64_t bad; /* samples, of all epochs */
+    uint64_t bad;             /* samples, of all epochs */
     uint64_t run_ns, decided; /* when the run began; decisions of the controller told so far */
 } job;
 
@@ -88,8 +88,7 @@ static int resume(job *j, const char *path, leat_error *err)
 
     LEAT_GO(rc, out, leat__file_load(path, STATE_MAX, 1, &text, &len, err));
     root = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    if (root == NULL)
-        LEAT_GO(rc, out, leat__fail(err, LEAT_EDATA, "%s: not a state: %s", path, why.text));
+    if (root == NULL) LEAT_GO(rc, out, leat__fail(err, LEAT_EDATA, "%s: not a state: %s", path, why.text));
     const json_t *state = json_object_get(root, "loader");
     const char *digest = json_string_value(json_object_get(root, "digest"));
     if (digest != NULL) j->digest = strtoull(digest, NULL, 16);
@@ -241,12 +240,10 @@ static void print_epoch(job *j)
     }
     char count[16], per_s[16], time[16], rss[24], used[24], limit[24];
     cli_out(j->c,
-            "epoch %" PRIu64
-            ": %s samples in %s, %s samples/s, cpu %.2f s, peak RSS %s, budget %s of %s",
+            "epoch %" PRIu64 ": %s samples in %s, %s samples/s, cpu %.2f s, peak RSS %s, budget %s of %s",
             j->epoch, leat__format_count((double)j->samples, count, sizeof count),
-            leat__format_seconds(seconds, time, sizeof time),
-            leat__format_count(rate, per_s, sizeof per_s), cpu,
-            leat__format_bytes(leat__process_peak_rss(), rss, sizeof rss),
+            leat__format_seconds(seconds, time, sizeof time), leat__format_count(rate, per_s, sizeof per_s),
+            cpu, leat__format_bytes(leat__process_peak_rss(), rss, sizeof rss),
             leat__format_bytes(s.budget_peak, used, sizeof used),
             leat__format_bytes(s.budget_limit, limit, sizeof limit));
     if (s.bad_samples > 0) cli_out(j->c, ", %" PRIu64 " bad samples", s.bad_samples);
@@ -312,8 +309,7 @@ static int run_job(job *j, leat_error *err)
             LEAT_TRY(leat_loader_begin(j->loader, j->epoch, err));
         }
         if (!live_draws(j->live))
-            cli_progress_begin(&j->bar, j->c, "loading", "samples",
-                               leat_loader_samples(j->loader));
+            cli_progress_begin(&j->bar, j->c, "loading", "samples", leat_loader_samples(j->loader));
         rc = run_epoch(j, &stopped, err);
         cli_progress_end(&j->bar);
         if (j->first_ns == 0) j->first_ns = leat__clock_ns();
@@ -397,7 +393,9 @@ const cli_command cli_cmd_load = {
         "each "
         "pack comes as often as its number says, and without --replacement all samples of a pack have come "
         "before one comes again, from epoch to epoch. Fields are matched by name.",
-    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .many = true,
+    .args = (const cli_arg_spec[]){{.name = "PACK",
+                                    .path = true,
+                                    .many = true,
                                     .help = "packs or sets of shards; several come as one, or mixed"},
                                    {.name = NULL}},
     .options = {{"What is delivered", cli_load_options},

@@ -55,8 +55,7 @@ const leat__param cli_load_options[] = {
     CLI_STRING("label", 0, NULL, "FIELD", "int field of the labels for MixUp and CutMix (default label)"),
     CLI_INT("classes", 0, "0", 0, 1048576, "N",
             "number of classes for MixUp and CutMix, 0 = as many as the field has class names"),
-    CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, LEAT__ORDER_CHOICES,
-               "order of the samples"),
+    CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, LEAT__ORDER_CHOICES, "order of the samples"),
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
     CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "number of epochs"),
     CLI_FLAG("drop-last", 0, "drop the last, smaller batch"),
@@ -64,10 +63,10 @@ const leat__param cli_load_options[] = {
     CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),
     CLI_PATH("select", 0, NULL, "PACK", "only the samples of this selection: of leat select or leat dedup"),
     CLI_STRING("balance", 0, NULL, "FIELD", "draw every value of this int field equally often"),
-    CLI_INT("window-pages", 0, LEAT__TEXT(LEAT__DEFAULT_WINDOW_PAGES),
-            1, 1000000000, "N", "quasi_random: pages open at once"),
-    CLI_INT("streams", 0, LEAT__TEXT(LEAT__DEFAULT_STREAMS),
-            1, 65536, "N", "quasi_random: windows that a batch draws from"),
+    CLI_INT("window-pages", 0, LEAT__TEXT(LEAT__DEFAULT_WINDOW_PAGES), 1, 1000000000, "N",
+            "quasi_random: pages open at once"),
+    CLI_INT("streams", 0, LEAT__TEXT(LEAT__DEFAULT_STREAMS), 1, 65536, "N",
+            "quasi_random: windows that a batch draws from"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip|replace", "what to do with a bad sample"),
     CLI_INT("max-bad", 0, "0", 0, 9007199254740992.0, "N",
             "more bad samples than this per epoch fail it, 0 = no limit"),
@@ -77,8 +76,8 @@ const leat__param cli_load_options[] = {
 
 const leat__param cli_load_machine[] = {
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
-    CLI_BYTES("memory", 'm', LEAT__TEXT(LEAT__DEFAULT_MEMORY),
-              0, 1e18, "byte budget, 0 = half of what is left"),
+    CLI_BYTES("memory", 'm', LEAT__TEXT(LEAT__DEFAULT_MEMORY), 0, 1e18,
+              "byte budget, 0 = half of what is left"),
     CLI_STRING("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process|device|disk:DIR",
                "who keeps pages: the system, the loader, the GPU (tiles), or, of a remote pack, a folder"),
     CLI_BYTES("cache-bytes", 0, "0", 0, 1e18,
@@ -154,8 +153,8 @@ static int search_config(const char *path, const char *text, size_t len, const c
 }
 
 /* A value of the file. Text must outlive the value: `f` keeps it. */
-static int take_text(load_flags *f, const char *path, const char *name, leat__buf *found,
-                     leat__value *value, leat_error *err)
+static int take_text(load_flags *f, const char *path, const char *name, leat__buf *found, leat__value *value,
+                     leat_error *err)
 {
     const leat__param *p = find_param(name);
     char shown[256], *text = leat__buf_take(found, NULL);
@@ -165,10 +164,8 @@ static int take_text(load_flags *f, const char *path, const char *name, leat__bu
     bool is_text = p->kind == LEAT__PARAM_STRING || p->kind == LEAT__PARAM_PATH;
     if (rc == 0 && is_text && f->text_count == LEAT_COUNT(f->texts))
         rc = leat__fail(err, LEAT_ELIMIT, "%s: too many flags that are text", path);
-    if (rc == 0 && is_text)
-        f->texts[f->text_count++] = text;
-    else
-        leat__free(text);
+    if (rc == 0 && is_text) f->texts[f->text_count++] = text;
+    else leat__free(text);
     return rc;
 }
 
@@ -209,8 +206,8 @@ static leat__value get(reader *r, const char *name)
     return v;
 }
 
-void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like,
-                    const char *dtype, const char *layout)
+void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like, const char *dtype,
+                    const char *layout)
 {
     switch (crop) {
     case 0:
@@ -218,8 +215,7 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
         if (flip > 0) leat__buf_printf(out, "; RandomHorizontalFlip(%.17g)", flip);
         break;
     case 1: /* the usual evaluation: 256 for 224, and in proportion */
-        leat__buf_printf(out, "Resize(%d, like=%s); CenterCrop(%d)", (side * 256 + 112) / 224, like,
-                         side);
+        leat__buf_printf(out, "Resize(%d, like=%s); CenterCrop(%d)", (side * 256 + 112) / 224, like, side);
         break;
     default: leat__buf_printf(out, "Resize((%d, %d), like=%s)", side, side, like);
     }
@@ -292,8 +288,8 @@ static int read_keys(load_flags *f, cli *c, const char *path, leat_error *err)
         rc = leat_pack_find(pack, line, (size_t)(end - line), &f->indices[n], err);
         if (rc != 0) {
             if (rc == LEAT_ENOENT)
-                rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path,
-                                (int)(end - line), line, leat_pack_path(pack));
+                rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path, (int)(end - line),
+                                line, leat_pack_path(pack));
             goto out;
         }
         n++;
@@ -415,8 +411,7 @@ int load_flags_read(load_flags *f, cli *c, leat_error *err)
     f->step_s = get(&r, "step-ms").f / 1e3;
     LEAT_TRY(r.rc);
     LEAT_TRY(set_cache(o, cache.s, err));
-    if (drop && keep)
-        return leat__fail(err, LEAT_EINVAL, "give either --drop-last or --keep-last, not both");
+    if (drop && keep) return leat__fail(err, LEAT_EINVAL, "give either --drop-last or --keep-last, not both");
     if (o->rank >= o->world)
         return leat__fail(err, LEAT_EINVAL, "--rank %u must be below --world %u", o->rank, o->world);
     return 0;

@@ -18,13 +18,13 @@ extern const leat__param cli_mix_options[];  /* several packs: load_mix.h */
  * in it. */
 typedef struct load_flags {
     leat_loader_opts opts;
-    leat__buf ops;        /* pipeline text */
-    uint64_t *indices;    /* of --keys */
-    char *texts[16];      /* of the file: flags that are text point into them */
+    leat__buf ops;     /* pipeline text */
+    uint64_t *indices; /* of --keys */
+    char *texts[16];   /* of the file: flags that are text point into them */
     uint32_t text_count;
     uint64_t epochs;
     double *bucket_edges;
-    double step_s;        /* simulated step of a trainer */
+    double step_s; /* simulated step of a trainer */
 } load_flags;
 
 /* LEAT_EINVAL says which flag is wrong. */
@@ -41,7 +41,7 @@ int load_open_packs(leat_pack **pack, cli *c, leat_error *err);
 
 /* The usual pipelines as text: crop 0 = random resized crop and mirror, 1 = resize and centre
  * crop, 2 = resize only. */
-void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like,
-                    const char *dtype, const char *layout);
+void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like, const char *dtype,
+                    const char *layout);
 
 #endif

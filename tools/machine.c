@@ -30,20 +30,18 @@ static void show_cpu(cli *c, const leat_machine *m)
     cli_heading(c, "CPU");
     cli_row(c, "model", "%s", m->cpu_model[0] ? m->cpu_model : "unknown");
     if (m->cpu_quota > 0)
-        cli_row(c, "usable", "%u (host %u, affinity %u, quota %.2f)", m->cpus_usable,
-                m->cpus_host, m->cpus_affinity, m->cpu_quota);
+        cli_row(c, "usable", "%u (host %u, affinity %u, quota %.2f)", m->cpus_usable, m->cpus_host,
+                m->cpus_affinity, m->cpu_quota);
     else
-        cli_row(c, "usable", "%u (host %u, affinity %u, no quota)", m->cpus_usable,
-                m->cpus_host, m->cpus_affinity);
+        cli_row(c, "usable", "%u (host %u, affinity %u, no quota)", m->cpus_usable, m->cpus_host,
+                m->cpus_affinity);
     if (m->periods > 0)
         cli_row(c, "throttled", "%.1f%% of periods, %s in all",
                 100.0 * (double)m->throttled_periods / (double)m->periods,
                 leat__format_seconds((double)m->throttled_us / 1e6, a, TEXT));
     cli_row(c, "instructions", "%s (the CPU has %s)", m->isa, m->isa_host);
-    cli_row(c, "caches", "L1d %s, L2 %s, L3 %s",
-            leat__format_bytes(m->cache_l1d_bytes, a, TEXT),
-            leat__format_bytes(m->cache_l2_bytes, b, TEXT),
-            leat__format_bytes(m->cache_l3_bytes, d, TEXT));
+    cli_row(c, "caches", "L1d %s, L2 %s, L3 %s", leat__format_bytes(m->cache_l1d_bytes, a, TEXT),
+            leat__format_bytes(m->cache_l2_bytes, b, TEXT), leat__format_bytes(m->cache_l3_bytes, d, TEXT));
     cli_row(c, "NUMA nodes", "%u", m->numa_nodes);
     for (uint32_t i = 0; i < m->node_count && m->numa_nodes > 1; i++) {
         snprintf(d, TEXT, "node %u", m->nodes[i].id);
@@ -71,10 +69,8 @@ static void show_memory(cli *c, const leat_machine *m)
 
 static void pressure_row(cli *c, const char *name, double value)
 {
-    if (value < 0)
-        cli_row(c, name, "not measured by this kernel");
-    else
-        cli_row(c, name, "%.1f%% of the last 10 s", value);
+    if (value < 0) cli_row(c, name, "not measured by this kernel");
+    else cli_row(c, name, "%.1f%% of the last 10 s", value);
 }
 
 static void show_system(cli *c, const leat_machine *m)
@@ -117,8 +113,7 @@ static void show_kernels(cli *c)
 static void show_disk(cli *c, const char *path, const leat_disk *d)
 {
     char a[TEXT], b[TEXT];
-    cli_row(c, path, "%s%s%s, %s%s free of %s", d->filesystem, d->device[0] ? " on " : "",
-            d->device,
+    cli_row(c, path, "%s%s%s, %s%s free of %s", d->filesystem, d->device[0] ? " on " : "", d->device,
             d->network == 1      ? "network, "
             : d->rotational == 1 ? "spinning, "
             : d->rotational == 0 ? "solid state, "
@@ -132,10 +127,8 @@ static void show_disk(cli *c, const char *path, const leat_disk *d)
 static void put_known(leat__json *j, const char *key, int32_t yes)
 {
     leat__json_key(j, key);
-    if (yes < 0)
-        leat__json_null(j);
-    else
-        leat__json_bool(j, yes != 0);
+    if (yes < 0) leat__json_null(j);
+    else leat__json_bool(j, yes != 0);
 }
 
 static void put_disk(leat__json *j, const char *path, const leat_disk *d)
@@ -208,17 +201,15 @@ static int run(cli *c)
 const cli_command cli_cmd_machine = {
     .name = "machine",
     .summary = "show what this process may use",
-    .examples =
-        (const cli_example[]){{"leat machine", "CPUs, memory, GPUs and kernel facts"},
-                              {"leat machine /data", "and the storage behind a path"},
-                              {"leat machine --json | jq .cpus_usable", "one fact for a script"},
-                              {NULL, NULL}},
-    .description =
-        "The facts that plan, loader and doctor work with. They hold inside containers: usable "
-        "CPUs are the smaller of the affinity mask and the cgroup quota of all ancestors, "
-        "rounded up; the memory limit is the smallest of cgroups, ulimit and host, and file "
-        "cache does not count as used.\n\nMissing parts (no cgroup, no GPU driver) "
-        "are reported; they are not errors.",
+    .examples = (const cli_example[]){{"leat machine", "CPUs, memory, GPUs and kernel facts"},
+                                      {"leat machine /data", "and the storage behind a path"},
+                                      {"leat machine --json | jq .cpus_usable", "one fact for a script"},
+                                      {NULL, NULL}},
+    .description = "The facts that plan, loader and doctor work with. They hold inside containers: usable "
+                   "CPUs are the smaller of the affinity mask and the cgroup quota of all ancestors, "
+                   "rounded up; the memory limit is the smallest of cgroups, ulimit and host, and file "
+                   "cache does not count as used.\n\nMissing parts (no cgroup, no GPU driver) "
+                   "are reported; they are not errors.",
     .args = (const cli_arg_spec[]){{.name = "PATH",
                                     .help = "also show the storage of this path",
                                     .path = true,

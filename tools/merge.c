@@ -19,16 +19,11 @@ static const leat__param options[] = {
     CLI_STRING("where", 0, NULL, "COND",
                "take only samples that meet this condition on key and numbers, before "
                "duplicates are looked for"),
-    CLI_FLAG("resume", 0,
-             "resume an interrupted run; add --force when it is to replace a pack"),
-    CLI_FLAG(
-        "force", 'f',
-        "replace a pack of that name; without --resume, also discard an unfinished one"),
-    CLI_CHOICE("on-error", 0, "fail", "fail|skip",
-               "on a damaged sample: stop, or skip and count it"),
-    CLI_PATH(
-        "report", 0, NULL, "FILE",
-        "write skipped samples here: one JSON object per line with key, offset, reason"),
+    CLI_FLAG("resume", 0, "resume an interrupted run; add --force when it is to replace a pack"),
+    CLI_FLAG("force", 'f', "replace a pack of that name; without --resume, also discard an unfinished one"),
+    CLI_CHOICE("on-error", 0, "fail", "fail|skip", "on a damaged sample: stop, or skip and count it"),
+    CLI_PATH("report", 0, NULL, "FILE",
+             "write skipped samples here: one JSON object per line with key, offset, reason"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
               "split into files of at most this size, 1 MiB or more; 0 = one file"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
@@ -96,14 +91,12 @@ static int run(cli *c)
 const cli_command cli_cmd_merge = {
     .name = "merge",
     .summary = "merge packs into one, without encoding images again",
-    .examples =
-        (const cli_example[]){
-            {"leat merge a.leat b.leat -o all.leat", "all samples of both"},
-            {"leat merge old.leat new.leat -o all.leat --duplicates last",
-             "samples of new.leat replace those of old.leat"},
-            {"leat merge a.leat b.leat -o cats.leat --where \"label == 'cat'\"",
-             "samples of one class"},
-            {NULL, NULL}},
+    .examples = (const cli_example[]){{"leat merge a.leat b.leat -o all.leat", "all samples of both"},
+                                      {"leat merge old.leat new.leat -o all.leat --duplicates last",
+                                       "samples of new.leat replace those of old.leat"},
+                                      {"leat merge a.leat b.leat -o cats.leat --where \"label == 'cat'\"",
+                                       "samples of one class"},
+                                      {NULL, NULL}},
     .description = "Copies samples as they are stored, in the order of the packs. The "
                    "packs must have the same fields, by "
                    "name and type. Class names of the label are joined: those of the "
@@ -117,25 +110,21 @@ const cli_command cli_cmd_merge = {
                    "The pack appears under its name only when it is whole; an "
                    "interrupted run is continued with --resume. "
                    "leat help pack says how conditions are written.",
-    .args =
-        (const cli_arg_spec[]){
-            {.name = "PACK", .path = true, .many = true, .help = "packs or sets"},
-            {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .many = true, .help = "packs or sets"},
+                                   {.name = NULL}},
     .options = {{"Merging", options}},
     .required = "output",
-    .json =
-        (const cli_key[]){
-            {"samples", "samples in the pack"},
-            {"duplicates", "samples with the key of another one: left out, or renamed"},
-            {"filtered", "samples that did not meet --where"},
-            {"skipped", "damaged samples that were skipped"},
-            {"recoded", "images whose tiles were coded again"},
-            {"resumed", "samples taken over from an interrupted run"},
-            {"shards", "files with samples"},
-            {"bytes_in", "bytes read"},
-            {"bytes_out", "bytes of the files written"},
-            {"seconds", "time taken"},
-            {NULL, NULL}},
+    .json = (const cli_key[]){{"samples", "samples in the pack"},
+                              {"duplicates", "samples with the key of another one: left out, or renamed"},
+                              {"filtered", "samples that did not meet --where"},
+                              {"skipped", "damaged samples that were skipped"},
+                              {"recoded", "images whose tiles were coded again"},
+                              {"resumed", "samples taken over from an interrupted run"},
+                              {"shards", "files with samples"},
+                              {"bytes_in", "bytes read"},
+                              {"bytes_out", "bytes of the files written"},
+                              {"seconds", "time taken"},
+                              {NULL, NULL}},
     .remote = true,
     .run = run,
 };

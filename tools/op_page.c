@@ -71,14 +71,12 @@ static void put_parameter(leat__buf *text, const leat_op_param *p)
 {
     leat__buf_puts(text, p->help);
     if (p->choices != NULL) leat__buf_printf(text, ": %s", p->choices);
-    const bool number = strcmp(p->kind, "flag") != 0 && strcmp(p->kind, "string") != 0 &&
-                        strcmp(p->kind, "ops") != 0;
+    const bool number =
+        strcmp(p->kind, "flag") != 0 && strcmp(p->kind, "string") != 0 && strcmp(p->kind, "ops") != 0;
     if (p->choices == NULL && number && p->min <= p->max)
         leat__buf_printf(text, "; %g to %g", p->min, p->max);
-    if (p->def == NULL)
-        leat__buf_puts(text, " (required)");
-    else if (*p->def)
-        leat__buf_printf(text, " [%s]", p->def);
+    if (p->def == NULL) leat__buf_puts(text, " (required)");
+    else if (*p->def) leat__buf_printf(text, " [%s]", p->def);
 }
 
 bool op_page_one(cli_writer *w, const char *name)

@@ -60,8 +60,7 @@ static const leat__param order[] = {
     CLI_STRING("where", 0, NULL, "COND",
                "take only samples that meet this condition on key and numbers: 'label < 10 and "
                "score in 0.2..0.8'"),
-    CLI_PATH("keys", 0, NULL, "FILE",
-             "packs: take only these keys, one per line, in this order"),
+    CLI_PATH("keys", 0, NULL, "FILE", "packs: take only these keys, one per line, in this order"),
     CLI_PATH("select", 0, NULL, "PACK",
              "packs: take only the samples of this selection: of leat select or leat dedup"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
@@ -191,19 +190,17 @@ static int print_json(cli *c, const leat_ingest_stats *st, const char *check, co
 static void print_text(cli *c, const leat_ingest_stats *st)
 {
     char in[24], out[24], took[24];
-    cli_out(c, "%llu samples, %s in, %s out, %s (%.0f samples/s)\n",
-            (unsigned long long)st->samples, leat__format_bytes(st->bytes_in, in, sizeof in),
+    cli_out(c, "%llu samples, %s in, %s out, %s (%.0f samples/s)\n", (unsigned long long)st->samples,
+            leat__format_bytes(st->bytes_in, in, sizeof in),
             leat__format_bytes(st->bytes_out, out, sizeof out),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0.0);
     if (st->resumed)
-        cli_say(c, "%llu samples were there from the run that was resumed",
-                (unsigned long long)st->resumed);
+        cli_say(c, "%llu samples were there from the run that was resumed", (unsigned long long)st->resumed);
     if (st->changed)
         cli_say(c, "%llu image%s cannot be exported byte for byte: stored as pixels or encoded again",
                 (unsigned long long)st->changed, st->changed == 1 ? "" : "s");
-    if (st->frames)
-        cli_say(c, "%llu samples are frames of animations", (unsigned long long)st->frames);
+    if (st->frames) cli_say(c, "%llu samples are frames of animations", (unsigned long long)st->frames);
     if (st->animated)
         cli_say(c, "%llu image%s several frames or pages: the first one is used",
                 (unsigned long long)st->animated, st->animated == 1 ? " has" : "s have");
@@ -211,8 +208,7 @@ static void print_text(cli *c, const leat_ingest_stats *st)
         cli_say(c, "%llu sample%s a member that others have: no value, or the default",
                 (unsigned long long)st->missing, st->missing == 1 ? " lacks" : "s lack");
     if (st->duplicate_keys)
-        cli_warn(c, "%llu samples have the key of an earlier one",
-                 (unsigned long long)st->duplicate_keys);
+        cli_warn(c, "%llu samples have the key of an earlier one", (unsigned long long)st->duplicate_keys);
 }
 
 static int run(cli *c)
@@ -236,10 +232,11 @@ static int run(cli *c)
     }
     int code = cli_packing_end(c, &o, &st);
     if (st.ignored)
-        cli_warn(c, "%llu file%s skipped, hidden or not an image by name (%s%s); --strict "
+        cli_warn(c,
+                 "%llu file%s skipped, hidden or not an image by name (%s%s); --strict "
                  "takes every file",
-                 (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were",
-                 st.ignored_first, st.ignored == 1 ? "" : ", ...");
+                 (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were", st.ignored_first,
+                 st.ignored == 1 ? "" : ", ...");
     if (c->json) print_json(c, &st, check.output, &found);
     else print_text(c, &st);
     if (check.output && !c->json) {
@@ -253,19 +250,18 @@ const cli_command cli_cmd_pack = {
     .name = "pack",
     .summary = "pack images into one fast, checksummed file",
     .examples =
-        (const cli_example[]){
-            {"leat pack photos -o photos.leat", "a folder with a folder per class"},
-            {"leat pack train-*.tar -o train.leat --images keep", "shards of a WebDataset"},
-            {"leat pack train-*.tar -o train.leat --members jpg,cls,txt --default label=-1",
-             "samples without a class have the label -1"},
-            {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
-             "a manifest with paths and labels"},
-            {"leat pack big.leat -o few.leat --where 'label < 10 and score in 0.2..0.8'",
-             "samples that meet a condition"},
-            {"leat pack photos -o photos.leat --check check.leat", "also find poor images"},
-            {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",
-             "a part of a pack, made smaller"},
-            {NULL, NULL}},
+        (const cli_example[]){{"leat pack photos -o photos.leat", "a folder with a folder per class"},
+                              {"leat pack train-*.tar -o train.leat --images keep", "shards of a WebDataset"},
+                              {"leat pack train-*.tar -o train.leat --members jpg,cls,txt --default label=-1",
+                               "samples without a class have the label -1"},
+                              {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
+                               "a manifest with paths and labels"},
+                              {"leat pack big.leat -o few.leat --where 'label < 10 and score in 0.2..0.8'",
+                               "samples that meet a condition"},
+                              {"leat pack photos -o photos.leat --check check.leat", "also find poor images"},
+                              {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",
+                               "a part of a pack, made smaller"},
+                              {NULL, NULL}},
     .description =
         "Reads every sample, decodes every image once to know that it is whole (unless "
         "--trust), and writes a pack: one file, or shards, with an index and checksums. The "
@@ -290,7 +286,10 @@ const cli_command cli_cmd_pack = {
                                             ".jsonl), packs (.leat), or a format of "
                                             "docs/formats.md; s3:// paths too"},
                                    {.name = NULL}},
-    .options = {{"Packing", packing}, {"Images", images}, {"Order and files", order}, {"Tar shards", shards},
+    .options = {{"Packing", packing},
+                {"Images", images},
+                {"Order and files", order},
+                {"Tar shards", shards},
                 {"Limits", limits}},
     .required = "output",
     .json = (const cli_key[]){{"samples", "samples in the pack"},

@@ -45,16 +45,14 @@ static const leat__param dataset_options[] = {
 };
 
 static const leat__param model_options[] = {
-    CLI_STRING("model", 0, NULL, "NAME",
-               "resnet18 to 152, vit_s|b|l, convnext_t|s|b, or generic"),
+    CLI_STRING("model", 0, NULL, "NAME", "resnet18 to 152, vit_s|b|l, convnext_t|s|b, or generic"),
     CLI_INT("params", 0, NULL, 1, 2e14, "N", "parameters of a generic model"),
     CLI_BYTES("activation-bytes", 0, NULL, 1, 1e13, "kept per sample by a generic model"),
     CLI_FLOAT("gmacs", 0, NULL, 0, 1e9, "G", "multiply-adds per sample of a generic model, 1e9"),
     CLI_INT("batch", 'b', NULL, 1, 1 << 24, "N", "samples per step and GPU"),
     CLI_INT("image", 0, "224", 1, 65536, "PIXELS", "side of the training images"),
     CLI_CHOICE("crop", 0, "rrc", "rrc|center|none", "which part of the stored image is decoded"),
-    CLI_CHOICE("precision", 0, "auto", "auto|fp32|16-mixed|bf16-mixed|bf16-true",
-               "of the training step"),
+    CLI_CHOICE("precision", 0, "auto", "auto|fp32|16-mixed|bf16-mixed|bf16-true", "of the training step"),
     CLI_CHOICE("optimizer", 0, "auto", "auto|sgd|momentum|adamw", "whose state is counted"),
     CLI_INT("epochs", 0, "1", 1, 1 << 24, "N", "passes over the dataset"),
     CLI_FLAG("compile", 0, "the model is compiled"),
@@ -153,8 +151,7 @@ static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, boo
     if (cli_given(c, "images")) f->work = 0;
     if (!pack || *listed || cli_given(c, "images")) f->images = (uint32_t)cli_choice(c, "images");
     if (!pack || cli_given(c, "mix-raw")) f->mix_raw = cli_float(c, "mix-raw");
-    if (cli_given(c, "storage"))
-        snprintf(f->storage, sizeof f->storage, "%s", cli_str(c, "storage"));
+    if (cli_given(c, "storage")) snprintf(f->storage, sizeof f->storage, "%s", cli_str(c, "storage"));
     return CLI_OK;
 }
 
@@ -207,17 +204,14 @@ static int machine_facts(cli *c, leat_plan_facts *f)
     const char *gpu = cli_str(c, "gpu");
     if (gpu != NULL && strlen(gpu) >= sizeof f->gpu) return cli_usage(c, "--gpu: name too long");
     bool asked = gpu != NULL || cli_given(c, "vram") || cli_given(c, "model");
-    if (cli_given(c, "gpus"))
-        f->gpus = (uint32_t)cli_int(c, "gpus");
-    else
-        f->gpus = m.gpu_count > 0 && gpu == NULL ? m.gpu_count : asked;
+    if (cli_given(c, "gpus")) f->gpus = (uint32_t)cli_int(c, "gpus");
+    else f->gpus = m.gpu_count > 0 && gpu == NULL ? m.gpu_count : asked;
     if (gpu != NULL) {
         snprintf(f->gpu, sizeof f->gpu, "%s", gpu);
     } else if (m.gpu_count > 0) {
         snprintf(f->gpu, sizeof f->gpu, "%s", m.gpus[0].name);
         f->vram_bytes = m.gpus[0].memory_bytes; /* less what others hold of it */
-        if (m.gpus[0].memory_used_bytes < f->vram_bytes)
-            f->vram_bytes -= m.gpus[0].memory_used_bytes;
+        if (m.gpus[0].memory_used_bytes < f->vram_bytes) f->vram_bytes -= m.gpus[0].memory_used_bytes;
     }
     if (cli_given(c, "vram")) f->vram_bytes = cli_bytes(c, "vram");
     return CLI_OK;
@@ -293,8 +287,7 @@ static bool tables_only(cli *c)
 static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
 {
     static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
-    if (cli_given(c, "ops"))
-        leat__buf_puts(ops, cli_str(c, "ops"));
+    if (cli_given(c, "ops")) leat__buf_puts(ops, cli_str(c, "ops"));
     else
         load_ops_write(ops, cli_choice(c, "crop"), (int)f->image, LEAT__DEFAULT_FLIP, cli_str(c, "like"),
                        f->wide == 2 ? NULL : dtypes[f->element_bytes], "nchw");
@@ -312,11 +305,9 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     if (f->loader == LEAT_PLAN_PROCESS)
         return cli_usage(c, "--ops are leat's: they do not go with --workers");
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
-        if (cli_given(c, parts[i]))
-            return cli_usage(c, "--ops replaces --%s: give one of them", parts[i]);
+        if (cli_given(c, parts[i])) return cli_usage(c, "--ops replaces --%s: give one of them", parts[i]);
     const leat__pipeline_opts o = {.ops = text, .kind = {leat__kind_type(kind), leat__kind_channels(kind)}};
-    if (leat__pipeline_open(&p, &o, &err) != 0)
-        return cli_usage(c, "--ops: %s", err.message);
+    if (leat__pipeline_open(&p, &o, &err) != 0) return cli_usage(c, "--ops: %s", err.message);
     const leat__output_spec *out = leat__pipeline_output(p);
     f->out_bytes = out->bytes;
     uint64_t out_pixels = (uint64_t)out->width * out->height;
@@ -338,8 +329,7 @@ static void loader_opts(cli *c, const leat_plan_facts *f, leat__buf *ops, leat_l
     leat_loader_opts_init(opts);
     write_ops(c, f, ops);
     opts->ops = leat__buf_str(ops);
-    opts->batch_size =
-        (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : LEAT__DEFAULT_BATCH);
+    opts->batch_size = (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : LEAT__DEFAULT_BATCH);
     opts->prefetch = f->prefetch;
     opts->memory = f->memory_bytes;
     if (f->order > 0) opts->order = (leat_order)(f->order - 1);
@@ -497,7 +487,7 @@ static int recommend(cli *c, const leat_plan_facts *f)
 static int show(cli *c, const leat_plan *plan)
 {
     leat_error err = {0};
-    leat_plan_format format = c->json                ? LEAT_PLAN_JSON
+    leat_plan_format format = c->json               ? LEAT_PLAN_JSON
                               : cli_flag(c, "yaml") ? LEAT_PLAN_YAML
                               : c->utf8             ? LEAT_PLAN_PAGE
                                                     : LEAT_PLAN_PAGE_ASCII;
@@ -522,16 +512,11 @@ static int check_effects(cli *c)
     static const struct {
         const char *option, *needs, *value; /* any value: NULL */
     } rows[] = {
-        {"params", "model", "generic"},
-        {"activation-bytes", "model", "generic"},
-        {"gmacs", "model", "generic"},
-        {"unfused-attention", "model", "vit"},
-        {"mix-raw", "images", "mix"},
-        {"fps", "video-hours", NULL},
-        {"videos", "recommend", "video"},
-        {"width", "height", NULL},
-        {"height", "width", NULL},
-        {"like", "dataset", NULL},
+        {"params", "model", "generic"},   {"activation-bytes", "model", "generic"},
+        {"gmacs", "model", "generic"},    {"unfused-attention", "model", "vit"},
+        {"mix-raw", "images", "mix"},     {"fps", "video-hours", NULL},
+        {"videos", "recommend", "video"}, {"width", "height", NULL},
+        {"height", "width", NULL},        {"like", "dataset", NULL},
     };
     static const char *const minhash[] = {"hashes", "bands", "bands-per-iteration"};
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
@@ -591,23 +576,24 @@ static int run(cli *c)
 const cli_command cli_cmd_plan = {
     .name = "plan",
     .summary = "predict the memory, rate, hours and settings of a run",
-    .examples = (const cli_example[]){
-        {"leat plan --dataset train.leat --model resnet50", "a pack on this machine"},
-        {"leat plan --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16",
-         "a plan for another machine"},
-        {"leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4",
-         "check a PyTorch loader's settings"},
-        {"leat plan --dataset train.leat --ops 'RandomResizedCrop(224); RandAugment()'",
-         "a pipeline of your own"},
-        {"leat plan --dataset s3://bucket/train.leat --gbps 10 --epochs 90",
-         "hours, traffic and its price of a pack in a bucket"},
-        {"leat plan --model vit_b --gpu A100 --solve batch", "the largest batch that fits"},
-        {"leat plan --samples 50000 --model resnet18 --yaml > load.yaml",
-         "settings for leat load --config"},
-        {"leat plan --recommend images --video-hours 16.7 --fps 30", "a machine for a dataset"},
-        {"leat plan --documents 1000000000 --memory 64G", "memory and passes of deduplication"},
-        {"leat plan --text 500G --memory 64G --cpus 32", "hours, memory and disk of text curation"},
-        {NULL, NULL}},
+    .examples =
+        (const cli_example[]){
+            {"leat plan --dataset train.leat --model resnet50", "a pack on this machine"},
+            {"leat plan --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16",
+             "a plan for another machine"},
+            {"leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4",
+             "check a PyTorch loader's settings"},
+            {"leat plan --dataset train.leat --ops 'RandomResizedCrop(224); RandAugment()'",
+             "a pipeline of your own"},
+            {"leat plan --dataset s3://bucket/train.leat --gbps 10 --epochs 90",
+             "hours, traffic and its price of a pack in a bucket"},
+            {"leat plan --model vit_b --gpu A100 --solve batch", "the largest batch that fits"},
+            {"leat plan --samples 50000 --model resnet18 --yaml > load.yaml",
+             "settings for leat load --config"},
+            {"leat plan --recommend images --video-hours 16.7 --fps 30", "a machine for a dataset"},
+            {"leat plan --documents 1000000000 --memory 64G", "memory and passes of deduplication"},
+            {"leat plan --text 500G --memory 64G --cpus 32", "hours, memory and disk of text curation"},
+            {NULL, NULL}},
     .description =
         "Predicts host memory, GPU memory, the rate and what limits it, the time of an epoch, and "
         "a configuration, from facts alone. Facts that are not given "
@@ -623,23 +609,25 @@ const cli_command cli_cmd_plan = {
                 {"Model and training", model_options},
                 {"Machine", machine_options},
                 {"Loading and answers", answer_options}},
-    .json = (const cli_key[]){
-        {"version", "of this format: 1"},
-        {"fits", "true, false, or null when a limit is not known"},
-        {"fix", "the smallest change that fits, when it does not"},
-        {"facts", "everything the plan rests on, defaults filled in"},
-        {"config", "batch, workers, prefetch, order, cache, memory, precision, lr"},
-        {"ram", "host memory by part, verdict, and the guide's arithmetic"},
-        {"ram_process", "the same for a process-based loader"},
-        {"vram", "GPU memory by part, verdict, largest_batch"},
-        {"speed", "rates, samples_per_s, limit, next_limit, epoch_seconds, cores_needed"},
-        {"traffic", "a bucket: bytes, requests, usd per epoch and run; disk_cache_saves_bytes; else null"},
-        {"decode[]", "tiles and a GPU: samples_per_s, share, threads, device_bytes of each --decode"},
-        {"scale[]", "the table over numbers of GPUs"},
-        {"what_if[]", "changes that bring 5 % or more: change, samples_per_s, gain, limit"},
-        {"no_gain", "changes that were priced and bring less, divided by semicolons"},
-        {"notes[]", "defaults taken and rules broken"},
-        {NULL, NULL}},
+    .json =
+        (const cli_key[]){
+            {"version", "of this format: 1"},
+            {"fits", "true, false, or null when a limit is not known"},
+            {"fix", "the smallest change that fits, when it does not"},
+            {"facts", "everything the plan rests on, defaults filled in"},
+            {"config", "batch, workers, prefetch, order, cache, memory, precision, lr"},
+            {"ram", "host memory by part, verdict, and the guide's arithmetic"},
+            {"ram_process", "the same for a process-based loader"},
+            {"vram", "GPU memory by part, verdict, largest_batch"},
+            {"speed", "rates, samples_per_s, limit, next_limit, epoch_seconds, cores_needed"},
+            {"traffic",
+             "a bucket: bytes, requests, usd per epoch and run; disk_cache_saves_bytes; else null"},
+            {"decode[]", "tiles and a GPU: samples_per_s, share, threads, device_bytes of each --decode"},
+            {"scale[]", "the table over numbers of GPUs"},
+            {"what_if[]", "changes that bring 5 % or more: change, samples_per_s, gain, limit"},
+            {"no_gain", "changes that were priced and bring less, divided by semicolons"},
+            {"notes[]", "defaults taken and rules broken"},
+            {NULL, NULL}},
     .remote = true,
     .run = run,
 };

@@ -90,8 +90,8 @@ static void read_pages(void *arg)
         int rc = leat_pack_page_info(r->pack, page, &info, NULL);
         if (rc == 0) {
             span = leat__span_around(info.offset, info.bytes);
-            rc = leat__file_pread(leat__pack_file(r->pack, info.shard), buf, (size_t)span.len,
-                                  span.offset, NULL);
+            rc = leat__file_pread(leat__pack_file(r->pack, info.shard), buf, (size_t)span.len, span.offset,
+                                  NULL);
         }
         if (rc != 0) {
             atomic_store(&r->failed, rc);
@@ -164,14 +164,13 @@ static const effort bucket_calm = {SLICES, SLICE_NS, 4 * BUCKET_BYTES, 0};
 
 typedef struct look {
     uint64_t samples, wall_ns, cpu_ns;
-    double low, high; /* of the slices */
+    double low, high;                 /* of the slices */
     uint64_t first_samples, first_ns; /* of the first one, in which nothing was read ahead yet */
 } look;
 
 /* Batches for some slices of time, epoch after epoch or, when `once`, until the first one ends.
  * The beginning of an epoch is part of it, as it is of any run. */
-static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once, look *out,
-                      leat_error *err)
+static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once, look *out, leat_error *err)
 {
     uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     uint64_t slice_begin = begin, slice_samples = 0;
@@ -326,10 +325,8 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     opts.indices = indices;
     opts.index_count = count;
     effort full = *e;
-    if (leat__path_remote(path))
-        full.fill = BUCKET_FILL * some;
-    else
-        LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
+    if (leat__path_remote(path)) full.fill = BUCKET_FILL * some;
+    else LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
     /* with all threads it counts: one thread only tells how they scale */
     effort less = full;
     if (e->slices < SLICES && threads > 1) less.slices = e->slices / 2;
@@ -537,8 +534,8 @@ static int measure_copy(cli *c, leat_plan_calibration *k, leat_error *err)
     return rc;
 }
 
-int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
-                   bool copies, leat_plan_calibration *k, leat_error *err)
+int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads, bool copies,
+                   leat_plan_calibration *k, leat_error *err)
 {
     leat_pack_info info;
     leat_machine m;

@@ -89,8 +89,8 @@ static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan
     f->width = (uint32_t)(s.width / s.seen);
     f->height = (uint32_t)(s.height / s.seen);
     f->mix_raw = (double)s.raw / (double)s.seen;
-    f->images = s.raw == s.seen ? LEAT_PLAN_RAW
-                : s.raw > 0     ? LEAT_PLAN_MIX
+    f->images = s.raw == s.seen         ? LEAT_PLAN_RAW
+                : s.raw > 0             ? LEAT_PLAN_MIX
                 : 2 * s.tiles >= s.seen ? LEAT_PLAN_TILED
                                         : LEAT_PLAN_KEEP;
     f->work = s.us / (double)s.seen / leat__plan_table_us(f);
@@ -104,16 +104,11 @@ static int storage_facts(const char *path, leat_plan_facts *f, leat_error *err)
     int rc = leat_disk_read(&disk, path, err);
     if (rc != 0) return rc;
     const char *kind = "";
-    if (leat__str_eq(disk.filesystem, "tmpfs"))
-        kind = "memory";
-    else if (disk.network == 1)
-        kind = "network";
-    else if (disk.rotational == 1)
-        kind = "hdd";
-    else if (leat__str_starts(disk.device, "nvme"))
-        kind = "nvme";
-    else if (disk.rotational == 0)
-        kind = "ssd";
+    if (leat__str_eq(disk.filesystem, "tmpfs")) kind = "memory";
+    else if (disk.network == 1) kind = "network";
+    else if (disk.rotational == 1) kind = "hdd";
+    else if (leat__str_starts(disk.device, "nvme")) kind = "nvme";
+    else if (disk.rotational == 0) kind = "ssd";
     snprintf(f->storage, sizeof f->storage, "%s", kind);
     return 0;
 }

@@ -59,8 +59,7 @@ int plan_solve(cli *c, const leat_plan_facts *facts, int field)
     if (value == 0) return cli_failf(c, CLI_FIT, "no value of %s fits", names[field]);
     if (field == LEAT_PLAN_SOLVE_RAM)
         cli_out(c, "%llu (%s)\n", (unsigned long long)value, bytes(value, text));
-    else
-        cli_out(c, "%llu\n", (unsigned long long)value);
+    else cli_out(c, "%llu\n", (unsigned long long)value);
     return CLI_OK;
 }
 
@@ -68,10 +67,8 @@ int plan_solve(cli *c, const leat_plan_facts *facts, int field)
 
 static void span(cli *c, const char *name, uint32_t low, uint32_t high, uint32_t open_ended)
 {
-    if (low == high)
-        cli_row(c, name, "%u%s", low, open_ended ? " or more" : "");
-    else
-        cli_row(c, name, "%u to %u", low, high);
+    if (low == high) cli_row(c, name, "%u%s", low, open_ended ? " or more" : "");
+    else cli_row(c, name, "%u to %u", low, high);
 }
 
 /* As the guides write it: 32 GB are 32e9 bytes. */
@@ -91,8 +88,7 @@ static void machine_page(cli *c, const leat_plan_machine *m)
     if (m->gpu[0] != '\0') cli_row(c, "GPU", "%s", m->gpu);
     if (m->cpus > 0) cli_row(c, "vCPUs", "%u", m->cpus);
     if (m->ram_bytes > 0) cli_row(c, "memory per node", "%s", gigabytes(m->ram_bytes, a));
-    if (m->ram_needed_bytes > 0)
-        cli_row(c, "memory needed", "%s", gigabytes(m->ram_needed_bytes, a));
+    if (m->ram_needed_bytes > 0) cli_row(c, "memory needed", "%s", gigabytes(m->ram_needed_bytes, a));
     if (m->vram_needed_bytes > 0)
         cli_row(c, "GPU memory needed", "%s of %s", gigabytes(m->vram_needed_bytes, a),
                 gigabytes(m->vram_bytes, b));
@@ -100,9 +96,8 @@ static void machine_page(cli *c, const leat_plan_machine *m)
         cli_row(c, "rule of thumb", "%s of memory and %s of GPU memory for %u vCPUs",
                 gigabytes(m->rule_ram_bytes, a), gigabytes(m->rule_vram_bytes, b), m->cpus);
     if (m->fits && m->rate.mid > 0) {
-        cli_row(c, "rate", "%s samples/s, limited by %s%s",
-                leat__format_count(m->rate.mid, a, TEXT), leat_plan_resource_name(m->limit),
-                m->incomplete ? " (incomplete)" : "");
+        cli_row(c, "rate", "%s samples/s, limited by %s%s", leat__format_count(m->rate.mid, a, TEXT),
+                leat_plan_resource_name(m->limit), m->incomplete ? " (incomplete)" : "");
         cli_row(c, "time", "%s to %s", leat__format_seconds(m->total_s.low, a, TEXT),
                 leat__format_seconds(m->total_s.high, b, TEXT));
     }
@@ -214,21 +209,16 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
     }
     cli_heading(c, "Signatures in memory (the guide's formula)");
     cli_row(c, "all bands", "%s", bytes(p.guide_all_bytes, a));
-    cli_row(c, "bands at once", "%u: %s, %u pass%s%s", p.bands_per_iteration,
-            bytes(p.guide_bytes, a), p.passes, p.passes > 1 ? "es" : "",
-            p.guide_fits ? "" : "; not even one band fits the limit");
+    cli_row(c, "bands at once", "%u: %s, %u pass%s%s", p.bands_per_iteration, bytes(p.guide_bytes, a),
+            p.passes, p.passes > 1 ? "es" : "", p.guide_fits ? "" : "; not even one band fits the limit");
     if (p.guide_bands_high > 0)
-        cli_row(c, "by dataset size", "%u to %u bands at once", p.guide_bands_low,
-                p.guide_bands_high);
+        cli_row(c, "by dataset size", "%u to %u bands at once", p.guide_bands_low, p.guide_bands_high);
     cli_heading(c, "Band digests on disk (leat)");
-    cli_row(c, "memory", "%s for joining the clusters, the rest for sorting",
-            bytes(p.union_bytes, a));
-    cli_row(c, "spill", "%s written and read once, in %llu partition%s",
-            bytes(p.spill_bytes, b), (unsigned long long)p.partitions,
-            p.partitions > 1 ? "s" : "");
+    cli_row(c, "memory", "%s for joining the clusters, the rest for sorting", bytes(p.union_bytes, a));
+    cli_row(c, "spill", "%s written and read once, in %llu partition%s", bytes(p.spill_bytes, b),
+            (unsigned long long)p.partitions, p.partitions > 1 ? "s" : "");
     if (!p.fits)
-        return cli_failf(c, CLI_FIT, "joining the clusters needs more than %s",
-                         bytes(p.union_bytes, a));
+        return cli_failf(c, CLI_FIT, "joining the clusters needs more than %s", bytes(p.union_bytes, a));
     return CLI_OK;
 }
 
@@ -332,8 +322,7 @@ int plan_text(cli *c, const leat_plan_text_facts *facts)
 /* ---- --compare ---- */
 
 /* One line of `leat load --json`, added to the sum. */
-static int add_epoch(const char *path, int number, const char *text, leat_plan_run *run,
-                     leat_error *err)
+static int add_epoch(const char *path, int number, const char *text, leat_plan_run *run, leat_error *err)
 {
     json_error_t why;
     json_t *j = json_loads(text, 0, &why);
@@ -349,8 +338,10 @@ static int add_epoch(const char *path, int number, const char *text, leat_plan_r
     run->wait_seconds += json_number_value(json_object_get(j, "wait_seconds"));
     json_decref(j);
     if (samples <= 0 || !(seconds > 0) || rss < 0)
-        return leat__fail(err, LEAT_EDATA, "%s: line %d has no samples or seconds: is it from "
-                          "leat load --json?", path, number);
+        return leat__fail(err, LEAT_EDATA,
+                          "%s: line %d has no samples or seconds: is it from "
+                          "leat load --json?",
+                          path, number);
     run->epochs++;
     run->samples += (uint64_t)samples;
     run->seconds += seconds;
@@ -369,14 +360,11 @@ static int read_run(const char *path, leat_plan_run *run, leat_error *err)
     if (file == NULL) return leat__fail_errno(err, errno, "%s", path);
     while (rc == 0 && (len = getline(&line, &size, file)) >= 0) {
         number++;
-        if (len > LINE_MAX_BYTES)
-            rc = leat__fail(err, LEAT_ELIMIT, "%s: line %d is too long", path, number);
-        else if (line[0] != '\n')
-            rc = add_epoch(path, number, line, run, err);
+        if (len > LINE_MAX_BYTES) rc = leat__fail(err, LEAT_ELIMIT, "%s: line %d is too long", path, number);
+        else if (line[0] != '\n') rc = add_epoch(path, number, line, run, err);
     }
     if (rc == 0 && ferror(file)) rc = leat__fail_errno(err, errno, "%s", path);
-    if (rc == 0 && run->epochs == 0)
-        rc = leat__fail(err, LEAT_EDATA, "%s: no epoch in it", path);
+    if (rc == 0 && run->epochs == 0) rc = leat__fail(err, LEAT_EDATA, "%s: no epoch in it", path);
     if (run->seconds > 0) run->samples_per_s = (double)run->samples / run->seconds;
     free(line);
     fclose(file);

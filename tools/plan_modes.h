@@ -22,8 +22,8 @@ int plan_dataset(const char *path, leat_plan_facts *facts, leat__image_kind *kin
 
 /* Measures storage, the loader cold and warm with one thread and with `threads`, and, when
  * `copies`, the bus to the GPU: some six seconds. `opts` says what is delivered. */
-int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
-                   bool copies, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads, bool copies,
+                   leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
 /* The same in short (about a second), without the GPU; storage and the loader reading from it only when
  * `cold`. */

@@ -20,46 +20,37 @@ static const leat__param selecting[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "write the selection here"),
     CLI_INT("count", 'n', "0", 0, 4e9, "N", "choose this many samples; else all that the strategies allow"),
     CLI_FLOAT("share", 0, "0", 0, 1, "P", "choose this share of the samples"),
-    CLI_PATH("config", 'c', NULL, "FILE",
-             "read strategies from this YAML file; given options win"),
-    CLI_CHOICE("strategy", 's', NULL,
-               "diversity|weights|balance|typicality|similarity|random",
+    CLI_PATH("config", 'c', NULL, "FILE", "read strategies from this YAML file; given options win"),
+    CLI_CHOICE("strategy", 's', NULL, "diversity|weights|balance|typicality|similarity|random",
                "choose by one strategy, without a file"),
-    CLI_PATH("embeddings", 'e', NULL, "PACK",
-             "vectors of the samples: leat embed writes them"),
+    CLI_PATH("embeddings", 'e', NULL, "PACK", "vectors of the samples: leat embed writes them"),
     CLI_STRING("field", 0, NULL, "NAME", "field of the vectors, when their pack has several"),
     CLI_STRING("with", 0, NULL, "PACKS",
                "columns of the samples, separated by commas: leat check writes some"),
     CLI_STRING("where", 0, NULL, "COND",
                "choose only samples that meet this condition on their columns; see leat "
                "help pack"),
-    CLI_PATH("previous", 0, NULL, "PACK",
-             "keep the samples of this selection and choose more"),
+    CLI_PATH("previous", 0, NULL, "PACK", "keep the samples of this selection and choose more"),
     CLI_END,
 };
 
 static const leat__param one[] = {
     CLI_FLOAT("min-distance", 0, "0", 0, 2, "D",
               "diversity: leave out samples nearer than this to a chosen one"),
-    CLI_STRING("column", 0, NULL, "NAME",
-               "weights: prefer high values; balance: int column, or folder"),
+    CLI_STRING("column", 0, NULL, "NAME", "weights: prefer high values; balance: int column, or folder"),
     CLI_FLOAT("strength", 0, "1", -16, 16, "S",
               "weights, typicality, similarity: exponent; below 0 prefers low values"),
-    CLI_CHOICE("distribution", 0, "uniform", "uniform|input",
-               "balance: shares of the values"),
+    CLI_CHOICE("distribution", 0, "uniform", "uniform|input", "balance: shares of the values"),
     CLI_PATH("query", 0, NULL, "PACK", "similarity: vectors to be similar to"),
-    CLI_INT("neighbours", 0, "20", 1, 1000, "N",
-            "typicality: mean distance to this many others"),
-    CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S",
-            "random: another seed gives other samples"),
+    CLI_INT("neighbours", 0, "20", 1, 1000, "N", "typicality: mean distance to this many others"),
+    CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "random: another seed gives other samples"),
     CLI_END,
 };
 
 static const leat__param running[] = {
     CLI_FLAG("force", 'f', "replace a pack of that name"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
-    CLI_BYTES("memory", 0, "0", 0, 1e15,
-              "refuse to start when more is needed, 0 = no limit"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15, "refuse to start when more is needed, 0 = no limit"),
     CLI_END,
 };
 
@@ -68,8 +59,7 @@ typedef struct watch {
     cli_progress bar;
 } watch;
 
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                       uint64_t found)
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     watch *w = cookie;
     (void)bytes, (void)found;
@@ -81,9 +71,8 @@ static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t byt
 /* Options of one strategy: CLI_USAGE when the strategy does not have them. */
 static int fill_strategy(cli *c, leat_select_strategy *s)
 {
-    static const uint32_t kinds[] = {LEAT_SELECT_DIVERSITY,  LEAT_SELECT_WEIGHTS,
-                                     LEAT_SELECT_BALANCE,    LEAT_SELECT_TYPICALITY,
-                                     LEAT_SELECT_SIMILARITY, LEAT_SELECT_RANDOM};
+    static const uint32_t kinds[] = {LEAT_SELECT_DIVERSITY,  LEAT_SELECT_WEIGHTS,    LEAT_SELECT_BALANCE,
+                                     LEAT_SELECT_TYPICALITY, LEAT_SELECT_SIMILARITY, LEAT_SELECT_RANDOM};
     static const struct {
         const char *name, *of;
     } has[] = {{"min-distance", "diversity"},
@@ -96,19 +85,16 @@ static int fill_strategy(cli *c, leat_select_strategy *s)
     const char *given = cli_str(c, "strategy");
     for (size_t i = 0; i < LEAT_COUNT(has); i++) {
         if (!cli_given(c, has[i].name)) continue;
-        if (given == NULL)
-            return cli_usage(c, "--%s needs --strategy %s", has[i].name, has[i].of);
+        if (given == NULL) return cli_usage(c, "--%s needs --strategy %s", has[i].name, has[i].of);
         if (strstr(has[i].of, given) == NULL)
-            return cli_usage(c, "--%s has no effect with --strategy %s", has[i].name,
-                             given);
+            return cli_usage(c, "--%s has no effect with --strategy %s", has[i].name, given);
     }
     if (given == NULL) return CLI_OK;
     s->kind = kinds[cli_choice(c, "strategy")];
     s->least = cli_float(c, "min-distance");
     s->column = cli_str(c, "column");
     s->strength = cli_float(c, "strength");
-    s->shares =
-        cli_choice(c, "distribution") == 1 ? LEAT_SHARES_INPUT : LEAT_SHARES_UNIFORM;
+    s->shares = cli_choice(c, "distribution") == 1 ? LEAT_SHARES_INPUT : LEAT_SHARES_UNIFORM;
     s->query = cli_str(c, "query");
     s->seed = (uint64_t)cli_int(c, "seed");
     s->neighbours = (uint32_t)cli_int(c, "neighbours");
@@ -143,17 +129,13 @@ static int finish(cli *c, const leat_select_stats *st)
     }
     cli_out(c, "%llu of %llu samples selected", (unsigned long long)st->selected,
             (unsigned long long)st->samples);
-    if (st->previous)
-        cli_out(c, " besides %llu of the previous selection",
-                (unsigned long long)st->previous);
-    if (st->excluded)
-        cli_out(c, ", %llu left out by conditions", (unsigned long long)st->excluded);
+    if (st->previous) cli_out(c, " besides %llu of the previous selection", (unsigned long long)st->previous);
+    if (st->excluded) cli_out(c, ", %llu left out by conditions", (unsigned long long)st->excluded);
     if (st->unknown)
-        cli_out(c, ", %llu left out without a finite number in a column",
-                (unsigned long long)st->unknown);
+        cli_out(c, ", %llu left out without a finite number in a column", (unsigned long long)st->unknown);
     if (st->near) cli_out(c, ", %llu too near to others", (unsigned long long)st->near);
-    cli_out(c, "\n%s, %.1f CPU-seconds",
-            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
+    cli_out(c, "\n%s, %.1f CPU-seconds", leat__format_seconds(st->seconds, took, sizeof took),
+            st->cpu_seconds);
     if (st->distances)
         cli_out(c, "; %llu distances, the last sample at %.4f from the others",
                 (unsigned long long)st->distances, st->last_distance);
@@ -205,13 +187,11 @@ static int run(cli *c)
     o.memory = cli_bytes(c, "memory");
     o.log = c->log;
     if (cli_str(c, "config")) {
-        if (leat__file_load(cli_str(c, "config"), CONFIG_MAX, 1, &config, &len, &err) !=
-            0)
+        if (leat__file_load(cli_str(c, "config"), CONFIG_MAX, 1, &config, &len, &err) != 0)
             return cli_fail(c, &err);
         o.config = config;
         o.config_name = cli_str(c, "config");
-        if (strlen(config) != len)
-            code = cli_usage(c, "%s: has a zero byte in it", o.config_name);
+        if (strlen(config) != len) code = cli_usage(c, "%s: has a zero byte in it", o.config_name);
     }
     if (cli_str(c, "with")) {
         with = leat__strdup(LEAT__MEM_MISC, cli_str(c, "with"));
@@ -228,22 +208,21 @@ const cli_command cli_cmd_select = {
     .name = "select",
     .summary = "choose samples of a pack by diversity, scores and balance",
     .examples =
-        (const cli_example[]){
-            {"leat select photos.leat -e vectors.leat -s diversity -n 1000 -o "
-             "chosen.leat",
-             "a thousand images that are far from each other"},
-            {"leat select photos.leat -e vectors.leat -s diversity --min-distance 0.1 -o "
-             "chosen.leat",
-             "as many as differ by a distance of 0.1"},
-            {"leat select photos.leat --with photos.check.leat --where 'issues == 0 and "
-             "blur > 50' -o good.leat",
-             "all images without issues"},
-            {"leat select photos.leat -s balance --column label -n 5000 -o even.leat",
-             "the same number of each class"},
-            {"leat select photos.leat -e vectors.leat -c select.yaml --previous "
-             "chosen.leat -o more.leat",
-             "strategies of a file, besides what was chosen before"},
-            {NULL, NULL}},
+        (const cli_example[]){{"leat select photos.leat -e vectors.leat -s diversity -n 1000 -o "
+                               "chosen.leat",
+                               "a thousand images that are far from each other"},
+                              {"leat select photos.leat -e vectors.leat -s diversity --min-distance 0.1 -o "
+                               "chosen.leat",
+                               "as many as differ by a distance of 0.1"},
+                              {"leat select photos.leat --with photos.check.leat --where 'issues == 0 and "
+                               "blur > 50' -o good.leat",
+                               "all images without issues"},
+                              {"leat select photos.leat -s balance --column label -n 5000 -o even.leat",
+                               "the same number of each class"},
+                              {"leat select photos.leat -e vectors.leat -c select.yaml --previous "
+                               "chosen.leat -o more.leat",
+                               "strategies of a file, besides what was chosen before"},
+                              {NULL, NULL}},
     .description = "Writes columns beside the pack: a small pack with the same rows and "
                    "keys that has selected (1 or 0), "
                    "order, round, score, distance and reason. leat.Loader, leat load, "
@@ -260,26 +239,23 @@ const cli_command cli_cmd_select = {
                    "similarity (query), random (seed), threshold (where). All have a "
                    "strength. docs/images.md has an example.\n\n"
                    "Distances are those of vectors scaled to unit length: sqrt(2 - 2 x cosine), 0 to 2.",
-    .args =
-        (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
-                               {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Selecting", selecting}, {"One strategy", one}, {"Running", running}},
     .required = "output",
-    .json =
-        (const cli_key[]){
-            {"samples", "samples of the pack"},
-            {"selected", "samples chosen by this run"},
-            {"previous", "samples of the previous selection"},
-            {"round", "number of this selection, 0 without a previous one"},
-            {"excluded", "samples left out by conditions"},
-            {"unknown", "samples left out because a column of weights has no finite number for them"},
-            {"near", "samples left out because they are too near to a chosen one"},
-            {"distances", "distances computed"},
-            {"last_distance", "distance of the last chosen sample to the others"},
-            {"plan_memory", "bytes of memory planned"},
-            {"seconds", "time taken"},
-            {"cpu_seconds", "CPU time taken"},
-            {NULL, NULL}},
+    .json = (const cli_key[]){{"samples", "samples of the pack"},
+                              {"selected", "samples chosen by this run"},
+                              {"previous", "samples of the previous selection"},
+                              {"round", "number of this selection, 0 without a previous one"},
+                              {"excluded", "samples left out by conditions"},
+                              {"unknown",
+                               "samples left out because a column of weights has no finite number for them"},
+                              {"near", "samples left out because they are too near to a chosen one"},
+                              {"distances", "distances computed"},
+                              {"last_distance", "distance of the last chosen sample to the others"},
+                              {"plan_memory", "bytes of memory planned"},
+                              {"seconds", "time taken"},
+                              {"cpu_seconds", "CPU time taken"},
+                              {NULL, NULL}},
     .remote = true,
     .run = run,
 };

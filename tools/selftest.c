@@ -79,8 +79,7 @@ static int collate(void *cookie, void *ctx, leat_task *task, leat_error *err)
     uint64_t *hashes = leat__alloc_array(LEAT__MEM_BATCH, t->group, sizeof *hashes);
     if (!hashes) return leat__fail_nomem(err, t->group * sizeof *hashes, "a group");
     memset(hashes, 0, t->group * sizeof *hashes);
-    for (uint32_t i = 0; i < task->member_count; i++)
-        hashes[i] = *(const uint64_t *)task->members[i]->data;
+    for (uint32_t i = 0; i < task->member_count; i++) hashes[i] = *(const uint64_t *)task->members[i]->data;
     task->data = hashes;
     task->bytes = t->group * sizeof *hashes;
     task->release = release_block;
@@ -132,11 +131,10 @@ static leat_stage stage_of(test *t, const char *name, leat_stage_kind kind,
 
 static int build(test *t, leat_flow *flow, leat_error *err)
 {
-    leat_stage s[STAGES] = {stage_of(t, "list", LEAT_STAGE_SOURCE, list),
-                            stage_of(t, "read", LEAT_STAGE_MAP, read_block),
-                            stage_of(t, "work", LEAT_STAGE_MAP, work),
-                            stage_of(t, "gather", LEAT_STAGE_GATHER, collate),
-                            stage_of(t, "write", LEAT_STAGE_SINK, write_group)};
+    leat_stage s[STAGES] = {
+        stage_of(t, "list", LEAT_STAGE_SOURCE, list), stage_of(t, "read", LEAT_STAGE_MAP, read_block),
+        stage_of(t, "work", LEAT_STAGE_MAP, work), stage_of(t, "gather", LEAT_STAGE_GATHER, collate),
+        stage_of(t, "write", LEAT_STAGE_SINK, write_group)};
     s[1].lane = LEAT_LANE_IO;
     s[1].bytes_out = t->task_bytes;
     s[1].category = LEAT_BUDGET_PAGE;
@@ -183,8 +181,7 @@ static void show_text(cli *c, const test *t, leat_flow *flow, const leat_flow_st
     char x[TEXT], y[TEXT];
     double seconds = (double)f->elapsed_ns / 1e9;
     cli_heading(c, "Flow");
-    cli_row(c, "tasks", "%llu in groups of %u, all came out right", (unsigned long long)t->tasks,
-            t->group);
+    cli_row(c, "tasks", "%llu in groups of %u, all came out right", (unsigned long long)t->tasks, t->group);
     cli_row(c, "time", "%s, %.0f tasks/s", leat__format_seconds(seconds, x, TEXT),
             (double)t->tasks / seconds);
     cli_row(c, "budget", "peak %s of %s", leat__format_bytes(b->peak, x, TEXT),
@@ -194,16 +191,15 @@ static void show_text(cli *c, const test *t, leat_flow *flow, const leat_flow_st
     cli_row(c, "settings", "threads %u, I/O depth %u (%llu decisions)", f->threads, f->io_depth,
             (unsigned long long)f->decisions);
     cli_heading(c, "Stages");
-    cli_out(c, "  %-8s %-7s %10s %10s %10s %8s %10s\n", "stage", "lane", "tasks", "busy", "waiting",
-            "ready", "bytes");
+    cli_out(c, "  %-8s %-7s %10s %10s %10s %8s %10s\n", "stage", "lane", "tasks", "busy", "waiting", "ready",
+            "bytes");
     static const char *const lanes[] = {"cpu", "io", "gpu", "python"};
     for (uint32_t i = 0; i < f->stages; i++) {
         leat_stage_stats s;
         char z[TEXT];
         if (leat_flow_read_stage(flow, i, &s) != 0) continue;
         cli_out(c, "  %-8s %-7s %10llu %10s %10s %7.1f%% %10s\n", s.name, lanes[s.lane],
-                (unsigned long long)s.items,
-                leat__format_seconds((double)s.busy_ns / 1e9, x, TEXT),
+                (unsigned long long)s.items, leat__format_seconds((double)s.busy_ns / 1e9, x, TEXT),
                 leat__format_seconds((double)s.wait_ns / 1e9, y, TEXT), 100 * s.readiness,
                 leat__format_bytes(s.bytes, z, TEXT));
     }
@@ -310,17 +306,16 @@ static const leat__param limits[] = {
 const cli_command cli_cmd_selftest = {
     .name = "selftest",
     .summary = "run parts of leat on generated data and check the results",
-    .examples =
-        (const cli_example[]){
-            {"leat selftest engine", "a pipeline of read, work, gather, write, with its meters"},
-            {"leat selftest engine --memory 16MiB --read-time 20ms --verbose",
-             "a tight budget and slow storage; shows what the controller decides"},
-            {NULL, NULL}},
+    .examples = (const cli_example[]){{"leat selftest engine",
+                                       "a pipeline of read, work, gather, write, with its meters"},
+                                      {"leat selftest engine --memory 16MiB --read-time 20ms --verbose",
+                                       "a tight budget and slow storage; shows what the controller decides"},
+                                      {NULL, NULL}},
     .description = "engine: reads, works on, gathers and writes synthetic blocks through the same "
                    "engine that packs and loads, then compares what came out with the same work "
                    "done without it. Exit code 1 when they differ or the budget was passed.",
-    .args = (const cli_arg_spec[]){{.name = "WHAT", .choices = "engine", .help = "what to test"},
-                                   {.name = NULL}},
+    .args =
+        (const cli_arg_spec[]){{.name = "WHAT", .choices = "engine", .help = "what to test"}, {.name = NULL}},
     .options = {{"Sizes", sizes}, {"Limits", limits}},
     .json = (const cli_key[]){{"ok", "always true: otherwise the exit code is not 0"},
                               {"tasks", "tasks run"},

@@ -25,10 +25,8 @@
 #define GAP 4u /* pixels between images of a sheet */
 
 static const leat__param options[] = {
-    CLI_PATH("output", 'o', NULL, "FILE.png",
-             "write a contact sheet here, as PNG, instead of showing it"),
-    CLI_INT("count", 'n', "12", 1, SHOWN_MAX, "N",
-            "without keys: how many samples, from the first on"),
+    CLI_PATH("output", 'o', NULL, "FILE.png", "write a contact sheet here, as PNG, instead of showing it"),
+    CLI_INT("count", 'n', "12", 1, SHOWN_MAX, "N", "without keys: how many samples, from the first on"),
     CLI_INT("size", 0, "0", 0, 4096, "N",
             "longest side of an image in pixels, never enlarged; 0 = 160, or what the terminal holds"),
     CLI_STRING("field", 0, NULL, "NAME", "image field; else the first"),
@@ -59,13 +57,11 @@ static int open_all(show *s, leat_error *err)
     uint32_t n = leat_pack_field_count(s->pack);
     for (s->field = 0; s->field < n; s->field++) {
         const leat_field *f = leat_pack_field(s->pack, s->field);
-        if (f->type == LEAT_FIELD_IMAGE && (name == NULL || strcmp(f->name, name) == 0))
-            break;
+        if (f->type == LEAT_FIELD_IMAGE && (name == NULL || strcmp(f->name, name) == 0)) break;
     }
     if (s->field == n)
-        return leat__fail(err, LEAT_EINVAL, "%s: has no image field%s%s",
-                          leat_pack_path(s->pack), name != NULL ? " " : "",
-                          name != NULL ? name : "");
+        return leat__fail(err, LEAT_EINVAL, "%s: has no image field%s%s", leat_pack_path(s->pack),
+                          name != NULL ? " " : "", name != NULL ? name : "");
     int rc = leat_pack_blob(s->pack, "tile-tables", &blob, &size, err);
     if (rc == 0) rc = leat__tile_tables_open(&s->tables, blob, size, err);
     if (rc != 0 && rc != LEAT_ENOENT) return rc;
@@ -91,8 +87,8 @@ static void fit(uint32_t side, uint32_t *width, uint32_t *height)
     *height = LEAT_MAX((uint32_t)lround(*height * scale), 1u);
 }
 
-static int make(show *s, const leat__encoded *image, uint32_t width, uint32_t height,
-                uint8_t *out, leat_error *err)
+static int make(show *s, const leat__encoded *image, uint32_t width, uint32_t height, uint8_t *out,
+                leat_error *err)
 {
     char ops[128];
     leat__pipeline *p = NULL;
@@ -109,15 +105,12 @@ static int make(show *s, const leat__encoded *image, uint32_t width, uint32_t he
 static int place(show *s, const leat_view *v, uint32_t n, leat_error *err)
 {
     leat__image_info info;
-    LEAT_TRY(
-        leat__codec_probe((leat__codec_id)v->image.codec, v->data, v->size, &info, err));
+    LEAT_TRY(leat__codec_probe((leat__codec_id)v->image.codec, v->data, v->size, &info, err));
     bool turned = v->image.orientation >= 5;
-    uint32_t width = turned ? info.height : info.width,
-             height = turned ? info.width : info.height;
+    uint32_t width = turned ? info.height : info.width, height = turned ? info.width : info.height;
     fit(s->side, &width, &height);
     uint8_t *pixels = leat__alloc(LEAT__MEM_MISC, (size_t)width * height * 3);
-    if (pixels == NULL)
-        return leat__fail_nomem(err, (size_t)width * height * 3, "an image");
+    if (pixels == NULL) return leat__fail_nomem(err, (size_t)width * height * 3, "an image");
     leat__encoded image = {.info = &info,
                            .data = v->data,
                            .len = v->size,
@@ -129,8 +122,8 @@ static int place(show *s, const leat_view *v, uint32_t n, leat_error *err)
     uint32_t gap = s->columns > 1 ? GAP : 0;
     uint32_t x = n % s->columns * (s->side + gap), y = n / s->columns * (s->side + gap);
     for (uint32_t row = 0; row < height && rc == 0; row++)
-        memcpy(s->sheet.rgb + ((size_t)(y + row) * s->sheet.width + x) * 3,
-               pixels + (size_t)row * width * 3, (size_t)width * 3);
+        memcpy(s->sheet.rgb + ((size_t)(y + row) * s->sheet.width + x) * 3, pixels + (size_t)row * width * 3,
+               (size_t)width * 3);
     leat__free(pixels);
     return rc;
 }
@@ -162,8 +155,7 @@ static void describe(show *s, uint64_t number, const leat_view *v, const leat_er
         return;
     }
     for (size_t i = 0; i < size && i < 200; i++) /* no escapes from a hostile key */
-        (void)leat__buf_printf(
-            &s->lines, "%c", (unsigned char)key[i] < 32 || key[i] == 127 ? '?' : key[i]);
+        (void)leat__buf_printf(&s->lines, "%c", (unsigned char)key[i] < 32 || key[i] == 127 ? '?' : key[i]);
     if (why != NULL) (void)leat__buf_printf(&s->lines, "  %s\n", why->message);
     else
         (void)leat__buf_printf(&s->lines, "  %ux%u %s\n", v->image.width, v->image.height,
@@ -176,8 +168,7 @@ static int show_one(show *s, uint64_t number, uint32_t n, uint32_t *bad, leat_er
     leat_error why = {0};
     LEAT_TRY(leat_sample_read(s->sample, number, err));
     LEAT_TRY(leat_sample_field(s->sample, s->field, &view, err));
-    int rc = view.data == NULL ? leat__fail(&why, LEAT_EDATA, "no image")
-                               : place(s, &view, n, &why);
+    int rc = view.data == NULL ? leat__fail(&why, LEAT_EDATA, "no image") : place(s, &view, n, &why);
     if (rc != 0) ++*bad;
     describe(s, number, &view, rc != 0 ? &why : NULL);
     return 0;
@@ -213,8 +204,7 @@ static int lay_out(show *s, const uint64_t *numbers, uint32_t count, bool blocks
     uint32_t gap = s->columns > 1 ? GAP : 0, rows = (count + s->columns - 1) / s->columns;
     s->sheet.width = s->columns * (s->side + gap);
     s->sheet.height = rows * (s->side + gap);
-    s->sheet.rgb =
-        leat__zalloc(LEAT__MEM_MISC, (size_t)s->sheet.width * s->sheet.height * 3);
+    s->sheet.rgb = leat__zalloc(LEAT__MEM_MISC, (size_t)s->sheet.width * s->sheet.height * 3);
     return s->sheet.rgb != NULL ? 0 : leat__fail_nomem(err, 0, "a sheet");
 }
 
@@ -222,20 +212,15 @@ static int find_all(show *s, uint64_t *numbers, uint32_t *count, leat_error *err
 {
     size_t keys = cli_arg_count(s->c) - 1;
     *count = 0;
-    if (keys > SHOWN_MAX)
-        return leat__fail(err, LEAT_EINVAL, "more than %d keys", SHOWN_MAX);
+    if (keys > SHOWN_MAX) return leat__fail(err, LEAT_EINVAL, "more than %d keys", SHOWN_MAX);
     for (; *count < keys; ++*count) {
         const char *key = cli_arg(s->c, *count + 1);
         LEAT_TRY(leat_pack_find(s->pack, key, strlen(key), &numbers[*count], err));
     }
     if (keys > 0) return 0;
-    *count =
-        (uint32_t)LEAT_MIN((uint64_t)cli_int(s->c, "count"), leat_pack_count(s->pack));
-    for (uint32_t i = 0; i < *count; i++)
-        numbers[i] = i;
-    return *count > 0 ? 0
-                      : leat__fail(err, LEAT_EDATA, "%s: has no samples",
-                                   leat_pack_path(s->pack));
+    *count = (uint32_t)LEAT_MIN((uint64_t)cli_int(s->c, "count"), leat_pack_count(s->pack));
+    for (uint32_t i = 0; i < *count; i++) numbers[i] = i;
+    return *count > 0 ? 0 : leat__fail(err, LEAT_EDATA, "%s: has no samples", leat_pack_path(s->pack));
 }
 
 static int on_row(void *cookie, uint32_t rows)
@@ -263,8 +248,7 @@ static int write_out(show *s, show_how how, leat_error *err)
     else if (how == SHOW_KITTY) rc = show_kitty(&s->sheet, &out, err);
     else if (how == SHOW_SIXEL) show_sixel(&s->sheet, &out);
     else show_blocks(&s->sheet, depth != NULL && *depth != '\0', &out);
-    if (rc == 0 && leat__buf_status(&out) != 0)
-        rc = leat__fail_nomem(err, out.len, "a picture");
+    if (rc == 0 && leat__buf_status(&out) != 0) rc = leat__fail_nomem(err, out.len, "a picture");
     if (rc == 0 && path != NULL) rc = leat__file_store(path, out.data, out.len, err);
     else if (rc == 0) cli_out_buf(s->c, &out);
     leat__buf_reset(&out);
@@ -325,11 +309,9 @@ static int run(cli *c)
     show_how how = (show_how)cli_choice(c, "as");
     bool sheet = cli_str(c, "output") != NULL;
     if (!sheet && !c->json && how == SHOW_AUTO && !isatty(STDOUT_FILENO))
-        return cli_usage(
-            c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
+        return cli_usage(c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
     if (how == SHOW_AUTO)
-        how = show_detect(getenv("TERM"), getenv("TERM_PROGRAM"),
-                          getenv("KITTY_WINDOW_ID"));
+        how = show_detect(getenv("TERM"), getenv("TERM_PROGRAM"), getenv("KITTY_WINDOW_ID"));
     leat__buf_init(&s.lines, LEAT__MEM_MISC, 16u << 20);
     begin_json(&s);
     int rc = sheet ? check_name(cli_str(c, "output"), &err) : 0;
@@ -349,8 +331,7 @@ const cli_command cli_cmd_show = {
     .summary = "show images of a pack in the terminal",
     .examples = (const cli_example[]){{"leat show photos.leat", "the first twelve"},
                                       {"leat show photos.leat cat/1.jpg", "one of them"},
-                                      {"leat show photos.leat -n 100 -o sheet.png",
-                                       "a contact sheet"},
+                                      {"leat show photos.leat -n 100 -o sheet.png", "a contact sheet"},
                                       {NULL, NULL}},
     .description = "Draws images by kitty's protocol or sixels where the terminal says "
                    "that it knows them, else by half "
@@ -358,11 +339,9 @@ const cli_command cli_cmd_show = {
                    "stored. Images that cannot be decoded "
                    "say why, and the exit code is 4. With --json nothing is drawn "
                    "unless --output names a sheet.",
-    .args =
-        (const cli_arg_spec[]){
-            {.name = "PACK", .path = true, .help = "a pack or a set"},
-            {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
-            {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
+                                   {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
+                                   {.name = NULL}},
     .options = {{"Showing", options}},
     .json = (const cli_key[]){{"images[].sample", "number of the sample"},
                               {"images[].key", "its key"},

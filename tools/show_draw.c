@@ -34,8 +34,7 @@ static const uint8_t *pixel(const show_picture *p, uint32_t x, uint32_t y)
 static uint32_t palette(const uint8_t *c)
 {
     uint32_t n = 0;
-    for (int i = 0; i < 3; i++)
-        n = n * LEVELS + (c[i] * (LEVELS - 1) + 127) / 255;
+    for (int i = 0; i < 3; i++) n = n * LEVELS + (c[i] * (LEVELS - 1) + 127) / 255;
     return n;
 }
 
@@ -45,12 +44,11 @@ void show_blocks(const show_picture *p, bool rich, leat__buf *out)
         for (uint32_t x = 0; x < p->width; x++) {
             const uint8_t *a = pixel(p, x, y), *b = pixel(p, x, y + 1);
             if (rich)
-                (void)leat__buf_printf(out,
-                                       "\033[38;2;%u;%u;%u;48;2;%u;%u;%um\xe2\x96\x80",
-                                       a[0], a[1], a[2], b[0], b[1], b[2]);
+                (void)leat__buf_printf(out, "\033[38;2;%u;%u;%u;48;2;%u;%u;%um\xe2\x96\x80", a[0], a[1], a[2],
+                                       b[0], b[1], b[2]);
             else
-                (void)leat__buf_printf(out, "\033[38;5;%u;48;5;%um\xe2\x96\x80",
-                                       16 + palette(a), 16 + palette(b));
+                (void)leat__buf_printf(out, "\033[38;5;%u;48;5;%um\xe2\x96\x80", 16 + palette(a),
+                                       16 + palette(b));
         }
         (void)leat__buf_puts(out, "\033[0m\n");
     }
@@ -78,13 +76,11 @@ void show_sixel(const show_picture *p, leat__buf *out)
 {
     (void)leat__buf_printf(out, "\033P0;1;0q\"1;1;%u;%u", p->width, p->height);
     for (uint32_t c = 0; c < COLOURS; c++)
-        (void)leat__buf_printf(out, "#%u;2;%u;%u;%u", c, c / 36 * 20, c / 6 % 6 * 20,
-                               c % 6 * 20);
+        (void)leat__buf_printf(out, "#%u;2;%u;%u;%u", c, c / 36 * 20, c / 6 % 6 * 20, c % 6 * 20);
     for (uint32_t y = 0; y < p->height; y += 6) {
         bool used[COLOURS] = {false};
         for (uint32_t k = 0; k < 6 && y + k < p->height; k++)
-            for (uint32_t x = 0; x < p->width; x++)
-                used[palette(pixel(p, x, y + k))] = true;
+            for (uint32_t x = 0; x < p->width; x++) used[palette(pixel(p, x, y + k))] = true;
         for (uint32_t c = 0; c < COLOURS; c++) {
             if (!used[c]) continue;
             (void)leat__buf_printf(out, "#%u", c);
@@ -113,14 +109,11 @@ int show_png(const show_picture *p, int (*progress)(void *cookie, uint32_t rows)
 
 static void base64(const uint8_t *data, size_t size, leat__buf *out)
 {
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < size; i += 3) {
-        uint32_t n = (uint32_t)data[i] << 16 |
-                     (i + 1 < size ? (uint32_t)data[i + 1] << 8 : 0) |
+        uint32_t n = (uint32_t)data[i] << 16 | (i + 1 < size ? (uint32_t)data[i + 1] << 8 : 0) |
                      (i + 2 < size ? data[i + 2] : 0);
-        char four[5] = {digits[n >> 18], digits[n >> 12 & 63],
-                        i + 1 < size ? digits[n >> 6 & 63] : '=',
+        char four[5] = {digits[n >> 18], digits[n >> 12 & 63], i + 1 < size ? digits[n >> 6 & 63] : '=',
                         i + 2 < size ? digits[n & 63] : '=', '\0'};
         (void)leat__buf_puts(out, four);
     }
@@ -135,8 +128,7 @@ int show_kitty(const show_picture *p, leat__buf *out, leat_error *err)
     if (rc == 0) base64((const uint8_t *)png.data, png.len, &text);
     for (size_t at = 0; rc == 0 && at < text.len; at += KITTY_CHUNK) {
         size_t n = text.len - at < KITTY_CHUNK ? text.len - at : KITTY_CHUNK;
-        (void)leat__buf_printf(out, "\033_G%sm=%d;", at == 0 ? "a=T,f=100," : "",
-                               at + n < text.len);
+        (void)leat__buf_printf(out, "\033_G%sm=%d;", at == 0 ? "a=T,f=100," : "", at + n < text.len);
         (void)leat__buf_append(out, text.data + at, n);
         (void)leat__buf_puts(out, "\033\\");
     }

@@ -17,8 +17,7 @@ static const leat__param options[] = {
     CLI_STRING("parts", 0, "train=0.9,val=0.1", "NAME=P,...",
                "names of the parts and their shares; shares that add up to less than 1 "
                "leave samples out"),
-    CLI_STRING("stratify", 0, NULL, "FIELD",
-               "exact shares within each value of this int field"),
+    CLI_STRING("stratify", 0, NULL, "FIELD", "exact shares within each value of this int field"),
     CLI_PATH("output", 'o', NULL, "DIR",
              "write the parts into this folder, made where needed; else beside the pack"),
     CLI_STRING("seed", 0, "0", "SEED", "another seed gives other parts"),
@@ -69,19 +68,15 @@ static char *path_of(const char *pack, const char *folder, const char *name)
     return path;
 }
 
-static int parse(parts *p, const char *text, const char *pack, const char *folder,
-                 leat_error *err)
+static int parse(parts *p, const char *text, const char *pack, const char *folder, leat_error *err)
 {
     while (*text != '\0') {
         size_t len = strcspn(text, ","), name = strcspn(text, "=");
         char share[32];
         uint32_t i = p->count;
-        if (i == LEAT_PACK_PARTS_MAX)
-            return leat__fail(err, LEAT_EINVAL, "--parts: more than %u parts", i);
-        if (name == 0 || name >= len || len - name - 1 >= sizeof share ||
-            memchr(text, '/', name) != NULL)
-            return leat__fail(err, LEAT_EINVAL, "--parts: \"%.*s\" is not NAME=SHARE",
-                              (int)len, text);
+        if (i == LEAT_PACK_PARTS_MAX) return leat__fail(err, LEAT_EINVAL, "--parts: more than %u parts", i);
+        if (name == 0 || name >= len || len - name - 1 >= sizeof share || memchr(text, '/', name) != NULL)
+            return leat__fail(err, LEAT_EINVAL, "--parts: \"%.*s\" is not NAME=SHARE", (int)len, text);
         memcpy(share, text + name + 1, len - name - 1);
         share[len - name - 1] = '\0';
         if (!leat__str_to_double(share, &p->part[i].share))
@@ -101,8 +96,7 @@ static int print(cli *c, const parts *p)
     leat__buf buf;
     leat__json j;
     for (uint32_t i = 0; i < p->count && !c->json; i++)
-        cli_out(c, "%s: %llu samples\n", p->path[i],
-                (unsigned long long)p->part[i].samples);
+        cli_out(c, "%s: %llu samples\n", p->path[i], (unsigned long long)p->part[i].samples);
     if (!c->json) return 0;
     leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
     leat__json_init(&j, &buf, 0);
@@ -155,11 +149,11 @@ static int run(cli *c)
 const cli_command cli_cmd_split = {
     .name = "split",
     .summary = "split a pack into parts, by hash of key",
-    .examples = (const cli_example[]){{"leat split photos.leat --parts train=0.9,val=0.1",
-                                       "photos-train.leat and photos-val.leat"},
-                                      {"leat split photos.leat --stratify label -o parts",
-                                       "exact shares of each class"},
-                                      {NULL, NULL}},
+    .examples =
+        (const cli_example[]){
+            {"leat split photos.leat --parts train=0.9,val=0.1", "photos-train.leat and photos-val.leat"},
+            {"leat split photos.leat --stratify label -o parts", "exact shares of each class"},
+            {NULL, NULL}},
     .description = "Copies the samples as they are stored. Which part a sample goes to "
                    "depends on its key, the seed and "
                    "the shares alone: when the pack grows, no sample changes its part. "
@@ -167,9 +161,7 @@ const cli_command cli_cmd_split = {
                    "each value are ranked by the hashes of their keys, so shares are "
                    "exact, and a few samples near a "
                    "border may change their part when others are added.",
-    .args =
-        (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
-                               {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Splitting", options}},
     .json = (const cli_key[]){{"parts[].name", "of a part"},
                               {"parts[].path", "its pack"},

@@ -50,8 +50,8 @@ const cli_command cli_cmd_tag = {
         "or 0. Such a model gets the images in their own size.\n\n"
         "The rows do not depend on the number of ranks or on interruptions. Work in progress is kept in "
         "PACK.parts/ until the pack is there.",
-    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"},
-                                   {.name = NULL}},
+    .args =
+        (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"}, {.name = NULL}},
     .options = {{"Model", model}, {"Running", run_options}},
     .required = "output|model",
     .json = (const cli_key[]){{"samples", "rows written"},

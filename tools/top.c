@@ -22,8 +22,8 @@
 #include "live.h"
 
 #define LOOK_MS 200
-#define LINE_NS LEAT_NS_PER_S          /* between two plain lines */
-#define SILENT_NS (5 * LEAT_NS_PER_S)  /* a run that writes is never silent for so long */
+#define LINE_NS LEAT_NS_PER_S         /* between two plain lines */
+#define SILENT_NS (5 * LEAT_NS_PER_S) /* a run that writes is never silent for so long */
 #define FRAMES 256u
 #define TEXT 24
 #define OUT_MAX ((size_t)4 << 20)
@@ -254,13 +254,12 @@ const cli_command cli_cmd_top = {
     .args = (const cli_arg_spec[]){{.name = "RUN", .path = true, .help = "the run file"}, {.name = NULL}},
     .options = {{"Looking", options}},
     .json =
-        (const cli_key[]){
-            {"verdict", "one sentence, and all other keys of leat doctor --json"},
-            {"frame.at_s", "seconds since the run was first looked at"},
-            {"frame.samples_per_s", "samples in the last interval, per second"},
-            {"frame.lost", "share of it spent waiting for data"},
-            {"frame.budget_used", "bytes charged to the budget, of frame.budget_limit"},
-            {"frame.stages{}", "order, read, decode, collate: busy, ready, waiting, running"},
-            {NULL, NULL}},
+        (const cli_key[]){{"verdict", "one sentence, and all other keys of leat doctor --json"},
+                          {"frame.at_s", "seconds since the run was first looked at"},
+                          {"frame.samples_per_s", "samples in the last interval, per second"},
+                          {"frame.lost", "share of it spent waiting for data"},
+                          {"frame.budget_used", "bytes charged to the budget, of frame.budget_limit"},
+                          {"frame.stages{}", "order, read, decode, collate: busy, ready, waiting, running"},
+                          {NULL, NULL}},
     .run = run,
 };

@@ -103,9 +103,10 @@ const cli_command cli_cmd_uploads = {
                    "bucket, where they are paid for until the upload is completed (leat pack --resume) or "
                    "removed. With --abort all uploads below the prefix are removed, also those of other "
                    "programs and those that are still running.",
-    .args = (const cli_arg_spec[]){{.name = "BUCKET", .path = true,
-                                    .help = "s3://bucket/prefix or gs://bucket/prefix"},
-                                   {.name = NULL}},
+    .args =
+        (const cli_arg_spec[]){
+            {.name = "BUCKET", .path = true, .help = "s3://bucket/prefix or gs://bucket/prefix"},
+            {.name = NULL}},
     .options = {{"Uploads", options}},
     .json = (const cli_key[]){{"uploads[].key", "of the object"},
                               {"uploads[].id", "the server's number for the upload"},

@@ -41,8 +41,8 @@ static int on_damage(void *cookie, const leat_pack_damage *d)
     leat__buf_init(&line, LEAT__MEM_MISC, 4u << 20);
     leat__json_init(&j, &line, 0);
     leat__json_strn(&j, d->key, (size_t)d->key_size);
-    cli_out(w->c, "%s\tpage %lld\toffset %lld\t%s\t%s\n", leat__buf_str(&line),
-            (long long)d->page, (long long)d->offset, d->path, d->reason);
+    cli_out(w->c, "%s\tpage %lld\toffset %lld\t%s\t%s\n", leat__buf_str(&line), (long long)d->page,
+            (long long)d->offset, d->path, d->reason);
     leat__buf_reset(&line);
     return cli_interrupted(w->c);
 }
@@ -94,9 +94,8 @@ static int run(cli *c)
     } else {
         if (c->json) code = print_json(c, &w, &st);
         if (st.damaged > 0)
-            code = cli_failf(c, CLI_DATA, "%s: %llu findings, %llu damaged samples of %llu",
-                             cli_arg(c, 0), (unsigned long long)st.damaged,
-                             (unsigned long long)st.damaged_samples,
+            code = cli_failf(c, CLI_DATA, "%s: %llu findings, %llu damaged samples of %llu", cli_arg(c, 0),
+                             (unsigned long long)st.damaged, (unsigned long long)st.damaged_samples,
                              (unsigned long long)st.samples);
         else if (!c->json)
             cli_out(c, "%s: whole, %llu samples, %llu pages, %llu bytes\n", cli_arg(c, 0),
@@ -116,8 +115,7 @@ const cli_command cli_cmd_verify = {
     .description = "Reads the whole pack, or all shards of a set, and compares every checksum. "
                    "Each finding is one line: key, page, offset in the file, file, reason. Exit "
                    "code 4 when there are any.",
-    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
-                                   {.name = NULL}},
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Verifying", options}},
     .json = (const cli_key[]){{"ok", "true when nothing is damaged"},
                               {"samples", "samples checked"},

@@ -47,8 +47,7 @@ static int wait_for_signal(cli *c, leat_error *err)
     leat__cond_init(&w.changed);
     int rc = cli_on_interrupt(c, on_stop, &w, err);
     leat__mutex_lock(&w.lock);
-    while (rc == 0 && !w.stop)
-        leat__cond_wait(&w.changed, &w.lock);
+    while (rc == 0 && !w.stop) leat__cond_wait(&w.changed, &w.lock);
     leat__mutex_unlock(&w.lock);
     (void)!cli_on_interrupt(c, NULL, NULL, NULL);
     leat__cond_destroy(&w.changed);
@@ -136,13 +135,12 @@ static int run(cli *c)
 const cli_command cli_cmd_view = {
     .name = "view",
     .summary = "look at images and their columns in a browser",
-    .examples =
-        (const cli_example[]){
-            {"leat view photos.leat", "print an address to open in a browser"},
-            {"leat view photos.leat --with photos.check.leat vectors.leat dup.leat",
-             "with scores, embeddings and duplicates"},
-            {"leat view photos.leat --selection chosen.leat", "look at a selection and change it"},
-            {NULL, NULL}},
+    .examples = (const cli_example[]){{"leat view photos.leat", "print an address to open in a browser"},
+                                      {"leat view photos.leat --with photos.check.leat vectors.leat dup.leat",
+                                       "with scores, embeddings and duplicates"},
+                                      {"leat view photos.leat --selection chosen.leat",
+                                       "look at a selection and change it"},
+                                      {NULL, NULL}},
     .description =
         "Serves a page on 127.0.0.1 until Ctrl-C. It shows the images as a grid of thumbnails that scrolls "
         "through millions; sorts and filters by any column; searches keys; shows histograms, groups of "

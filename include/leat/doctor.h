@@ -29,120 +29,120 @@ extern "C" {
 
 /* Everything the doctor knows. X(name, meaning). All are doubles; negative = not known. Shares
  * are 0 to 1. The names are the keys of the JSON form. */
-#define LEAT_DOCTOR_FACT_MAP(X)                                                              \
-    /* the trainer's thread; the first step is left out */                                   \
-    X(steps, "steps measured")                                                               \
-    X(batch, "samples per batch")                                                            \
-    X(data_ms, "mean time in next(), waiting for a batch")                                   \
-    X(data_ms_p50, "its median")                                                             \
-    X(data_ms_p95, "its 95th percentile")                                                    \
-    X(prepare_ms, "mean time per step in a Python transform of the batch")                   \
-    X(batch_ms, "mean time between next() calls, less prepare_ms: the training itself")      \
-    X(batch_ms_p50, "its median")                                                            \
-    X(batch_ms_p95, "its 95th percentile")                                                   \
-    X(samples_per_s, "samples the run delivered per second")                                 \
-    X(skipped, "measurements left out because the time ran out")                             \
-    X(trial_batch, "samples per batch in the trial, when smaller than the batch asked for")  \
-    X(gpu_busy, "share of time the GPU was busy")                                            \
-    X(gpu_bus_in, "bytes per second into the first GPU, over its bus")                       \
-    /* what each part can do alone, in samples per second */                                 \
-    X(io_cold, "reads as the order asks for them, nothing cached")                           \
-    X(io_pages, "reads of whole pages, nothing cached")                                      \
-    X(io_deep, "as io_cold, with 64 reads in flight")                                        \
-    X(io_warm, "reads from the page cache")                                                  \
-    X(io_warm_deep, "as io_warm, with 64 reads in flight")                                   \
-    X(cpu_all, "decode and augment from memory, on all threads")                             \
-    X(cpu_one, "the same on one thread")                                                     \
-    X(delivery, "everything but reading and decoding: order, scheduling, hand-over")         \
-    X(loader, "the whole loader without a trainer between batches")                          \
-    X(spacious, "the same with memory to spare")                                             \
-    X(larger, "the same with larger batches: four times as large, at least 32")              \
-    X(loader_warm, "the same with samples that are in the page cache")                       \
-    /* the loader's stages */                                                                \
-    X(decode_ready, "share of time with tasks waiting for a decoding worker")                \
-    X(blocked, "share of time in which work waited only for memory")                         \
-    X(order_busy, "share of time the order stage, which is one thread, was busy")            \
-    X(read_share, "share of worker time spent reading")                                      \
-    X(decode_share, "share of worker time spent decoding and augmenting")                    \
-    X(augment_share, "of that, the share spent on augmentation")                             \
-    X(read_ms, "mean latency of a read")                                                     \
-    X(handover_us, "fixed cost of one batch, whatever its size")                             \
-    X(bad, "share of samples that were damaged")                                             \
-    /* another loader than leat's, with worker processes */                                  \
-    X(workers, "its worker processes; 0 = it works in the trainer's own")                    \
-    X(worker_fetch, "share of a worker's time waiting for data")                             \
-    X(worker_decode, "share of it decoding")                                                 \
-    X(worker_augment, "share of it augmenting")                                              \
-    X(worker_python, "share of it in other Python code of a sample")                         \
-    X(worker_collate, "share of it collating")                                               \
-    X(worker_transfer, "share of it sending the batch to the trainer")                       \
-    X(fetch_ms, "mean time a sample waits for its data")                                     \
-    X(more_workers, "worker processes of the second trial")                                  \
-    X(more_workers_rate, "samples/s of the loader with those")                               \
-    /* CPU */                                                                                \
-    X(cpus_host, "CPUs of the machine")                                                      \
-    X(cpus, "CPUs this process may use, with the quota's fraction")                          \
-    X(quota, "CPU quota in CPUs; 0 = none")                                                  \
-    X(threads, "decoding workers")                                                           \
-    X(cpu_used, "CPUs the process used")                                                     \
-    X(others, "CPUs that other processes used")                                              \
-    X(siblings, "CPUs that other loaders of this process used")                              \
-    X(run_delay, "share of wanted CPU time that threads waited on the run queue")            \
-    X(throttled, "share of quota periods that were throttled")                               \
-    X(pressure_cpu, "PSI: share of time something stalled on CPU")                           \
-    /* memory */                                                                             \
-    X(budget, "bytes the loader may take")                                                   \
-    X(budget_peak, "peak bytes it took")                                                     \
-    X(memory_free, "bytes the process could still take")                                     \
-    X(memory_host, "bytes of memory the machine has")                                        \
-    X(memory_limit, "bytes a cgroup or rlimit allows in all; 0 = as many as the machine has") \
-    X(faults, "major page faults per second")                                                \
-    X(pressure_memory, "PSI: share of time something stalled on memory")                     \
-    /* storage */                                                                            \
-    X(dataset_bytes, "bytes of the pack")                                                    \
-    X(sample_bytes, "mean bytes of a sample as stored")                                      \
-    X(read_bytes, "mean bytes really read per sample")                                       \
-    X(cached, "share of the pack that is in memory now")                                     \
-    X(io_depth, "reads in flight")                                                           \
-    X(io_fixed, "1 = the user fixed the reads in flight, 0 = the controller decides")        \
-    X(prefetch, "batches made ahead")                                                        \
-    X(network, "1 = storage is on the network")                                              \
-    X(remote, "1 = the pack is in a bucket or on a web server")                              \
-    X(cache_disk, "1 = pages of a remote pack are kept on this machine's disk")              \
-    X(rotational, "1 = storage spins")                                                       \
-    X(pressure_io, "PSI: share of time something stalled on I/O")                            \
-    X(order_random, "1 = random order, 0 = another")                                         \
-    X(cache_process, "1 = cache=process, 0 = cache=os")                                      \
-    /* the data */                                                                           \
-    X(pixels, "mean pixels of a stored image")                                               \
-    X(out_pixels, "pixels of a delivered image")                                             \
-    X(out_bytes, "bytes of a delivered sample")                                              \
-    X(jpeg, "share of images stored as JPEG")                                                \
-    X(tiled, "share stored as tiles")                                                        \
-    X(raw, "share stored raw")                                                               \
-    X(png, "share stored as PNG")                                                            \
-    X(webp, "share stored as WebP")                                                          \
-    /* batches on a device */                                                                \
-    X(copy_ms, "time per step of copies to the device, on the device")                       \
-    X(device_decode_ms, "time per step of the kernels that decode")                          \
-    X(device_overlap_ms, "of both, beside the copies and kernels of another batch")          \
-    X(device_share, "share of the images that the device decodes")                           \
-    X(device_frees, "CPUs that would decode them otherwise; only where CPUs decoded some")   \
-    /* a bucket or web server, asked for ranges of the pack */                               \
-    X(remote_ms, "time of one small request")                                                \
-    X(remote_few, "small requests per second, 2 in flight")                                  \
-    X(remote_many, "the same, 16 in flight")                                                 \
-    X(remote_few_mbs, "MB/s in requests of 128 KiB, 2 in flight")                            \
-    X(remote_many_mbs, "the same, 16 in flight")                                             \
+#define LEAT_DOCTOR_FACT_MAP(X)                                                                              \
+    /* the trainer's thread; the first step is left out */                                                   \
+    X(steps, "steps measured")                                                                               \
+    X(batch, "samples per batch")                                                                            \
+    X(data_ms, "mean time in next(), waiting for a batch")                                                   \
+    X(data_ms_p50, "its median")                                                                             \
+    X(data_ms_p95, "its 95th percentile")                                                                    \
+    X(prepare_ms, "mean time per step in a Python transform of the batch")                                   \
+    X(batch_ms, "mean time between next() calls, less prepare_ms: the training itself")                      \
+    X(batch_ms_p50, "its median")                                                                            \
+    X(batch_ms_p95, "its 95th percentile")                                                                   \
+    X(samples_per_s, "samples the run delivered per second")                                                 \
+    X(skipped, "measurements left out because the time ran out")                                             \
+    X(trial_batch, "samples per batch in the trial, when smaller than the batch asked for")                  \
+    X(gpu_busy, "share of time the GPU was busy")                                                            \
+    X(gpu_bus_in, "bytes per second into the first GPU, over its bus")                                       \
+    /* what each part can do alone, in samples per second */                                                 \
+    X(io_cold, "reads as the order asks for them, nothing cached")                                           \
+    X(io_pages, "reads of whole pages, nothing cached")                                                      \
+    X(io_deep, "as io_cold, with 64 reads in flight")                                                        \
+    X(io_warm, "reads from the page cache")                                                                  \
+    X(io_warm_deep, "as io_warm, with 64 reads in flight")                                                   \
+    X(cpu_all, "decode and augment from memory, on all threads")                                             \
+    X(cpu_one, "the same on one thread")                                                                     \
+    X(delivery, "everything but reading and decoding: order, scheduling, hand-over")                         \
+    X(loader, "the whole loader without a trainer between batches")                                          \
+    X(spacious, "the same with memory to spare")                                                             \
+    X(larger, "the same with larger batches: four times as large, at least 32")                              \
+    X(loader_warm, "the same with samples that are in the page cache")                                       \
+    /* the loader's stages */                                                                                \
+    X(decode_ready, "share of time with tasks waiting for a decoding worker")                                \
+    X(blocked, "share of time in which work waited only for memory")                                         \
+    X(order_busy, "share of time the order stage, which is one thread, was busy")                            \
+    X(read_share, "share of worker time spent reading")                                                      \
+    X(decode_share, "share of worker time spent decoding and augmenting")                                    \
+    X(augment_share, "of that, the share spent on augmentation")                                             \
+    X(read_ms, "mean latency of a read")                                                                     \
+    X(handover_us, "fixed cost of one batch, whatever its size")                                             \
+    X(bad, "share of samples that were damaged")                                                             \
+    /* another loader than leat's, with worker processes */                                                  \
+    X(workers, "its worker processes; 0 = it works in the trainer's own")                                    \
+    X(worker_fetch, "share of a worker's time waiting for data")                                             \
+    X(worker_decode, "share of it decoding")                                                                 \
+    X(worker_augment, "share of it augmenting")                                                              \
+    X(worker_python, "share of it in other Python code of a sample")                                         \
+    X(worker_collate, "share of it collating")                                                               \
+    X(worker_transfer, "share of it sending the batch to the trainer")                                       \
+    X(fetch_ms, "mean time a sample waits for its data")                                                     \
+    X(more_workers, "worker processes of the second trial")                                                  \
+    X(more_workers_rate, "samples/s of the loader with those")                                               \
+    /* CPU */                                                                                                \
+    X(cpus_host, "CPUs of the machine")                                                                      \
+    X(cpus, "CPUs this process may use, with the quota's fraction")                                          \
+    X(quota, "CPU quota in CPUs; 0 = none")                                                                  \
+    X(threads, "decoding workers")                                                                           \
+    X(cpu_used, "CPUs the process used")                                                                     \
+    X(others, "CPUs that other processes used")                                                              \
+    X(siblings, "CPUs that other loaders of this process used")                                              \
+    X(run_delay, "share of wanted CPU time that threads waited on the run queue")                            \
+    X(throttled, "share of quota periods that were throttled")                                               \
+    X(pressure_cpu, "PSI: share of time something stalled on CPU")                                           \
+    /* memory */                                                                                             \
+    X(budget, "bytes the loader may take")                                                                   \
+    X(budget_peak, "peak bytes it took")                                                                     \
+    X(memory_free, "bytes the process could still take")                                                     \
+    X(memory_host, "bytes of memory the machine has")                                                        \
+    X(memory_limit, "bytes a cgroup or rlimit allows in all; 0 = as many as the machine has")                \
+    X(faults, "major page faults per second")                                                                \
+    X(pressure_memory, "PSI: share of time something stalled on memory")                                     \
+    /* storage */                                                                                            \
+    X(dataset_bytes, "bytes of the pack")                                                                    \
+    X(sample_bytes, "mean bytes of a sample as stored")                                                      \
+    X(read_bytes, "mean bytes really read per sample")                                                       \
+    X(cached, "share of the pack that is in memory now")                                                     \
+    X(io_depth, "reads in flight")                                                                           \
+    X(io_fixed, "1 = the user fixed the reads in flight, 0 = the controller decides")                        \
+    X(prefetch, "batches made ahead")                                                                        \
+    X(network, "1 = storage is on the network")                                                              \
+    X(remote, "1 = the pack is in a bucket or on a web server")                                              \
+    X(cache_disk, "1 = pages of a remote pack are kept on this machine's disk")                              \
+    X(rotational, "1 = storage spins")                                                                       \
+    X(pressure_io, "PSI: share of time something stalled on I/O")                                            \
+    X(order_random, "1 = random order, 0 = another")                                                         \
+    X(cache_process, "1 = cache=process, 0 = cache=os")                                                      \
+    /* the data */                                                                                           \
+    X(pixels, "mean pixels of a stored image")                                                               \
+    X(out_pixels, "pixels of a delivered image")                                                             \
+    X(out_bytes, "bytes of a delivered sample")                                                              \
+    X(jpeg, "share of images stored as JPEG")                                                                \
+    X(tiled, "share stored as tiles")                                                                        \
+    X(raw, "share stored raw")                                                                               \
+    X(png, "share stored as PNG")                                                                            \
+    X(webp, "share stored as WebP")                                                                          \
+    /* batches on a device */                                                                                \
+    X(copy_ms, "time per step of copies to the device, on the device")                                       \
+    X(device_decode_ms, "time per step of the kernels that decode")                                          \
+    X(device_overlap_ms, "of both, beside the copies and kernels of another batch")                          \
+    X(device_share, "share of the images that the device decodes")                                           \
+    X(device_frees, "CPUs that would decode them otherwise; only where CPUs decoded some")                   \
+    /* a bucket or web server, asked for ranges of the pack */                                               \
+    X(remote_ms, "time of one small request")                                                                \
+    X(remote_few, "small requests per second, 2 in flight")                                                  \
+    X(remote_many, "the same, 16 in flight")                                                                 \
+    X(remote_few_mbs, "MB/s in requests of 128 KiB, 2 in flight")                                            \
+    X(remote_many_mbs, "the same, 16 in flight")                                                             \
     X(remote_refused, "share of requests that the server refused for now (429, 503)")
 
 #define LEAT_DOCTOR_OPTIONS 8
 
 /* Another way to store or deliver the same data, measured on a part of it. */
 typedef struct leat_doctor_option {
-    char action[128]; /* "leat pack --images tiled": what to do */
-    char set[64];     /* load flags that do it, "dtype=u8"; "" when it is not about loading */
-    double cpu_all;   /* samples/s of decode and augment then; negative = unchanged */
+    char action[128];    /* "leat pack --images tiled": what to do */
+    char set[64];        /* load flags that do it, "dtype=u8"; "" when it is not about loading */
+    double cpu_all;      /* samples/s of decode and augment then; negative = unchanged */
     double sample_bytes; /* as stored then; negative = unchanged */
     double out_bytes;    /* as delivered then; negative = unchanged */
     double whole;        /* 1 = cpu_all is scaled by the cost of the whole loader, including
@@ -163,8 +163,8 @@ typedef struct leat_doctor_trial {
 
 /* A change that the loader's controller made, and why. */
 typedef struct leat_doctor_decision {
-    double at_s;     /* since the loader was watched */
-    char knob[16];   /* "threads", "io_depth" (in reads), "prefetch" (in batches) */
+    double at_s;   /* since the loader was watched */
+    char knob[16]; /* "threads", "io_depth" (in reads), "prefetch" (in batches) */
     uint32_t from, to;
     char reason[112];
 } leat_doctor_decision;
@@ -205,36 +205,36 @@ typedef enum leat_doctor_limit {
 } leat_doctor_limit;
 
 /* The cause of the limit. X(name, text). */
-#define LEAT_DOCTOR_CAUSE_MAP(X)                                                             \
-    X(NONE, "none")                                                                          \
-    X(COLD, "cold_cache")            /* it would fit in memory, but is not cached yet */     \
-    X(LATENCY, "latency")            /* reads are limited by latency */                      \
-    X(BANDWIDTH, "bandwidth")                                                                \
-    X(NETWORK, "network")                                                                    \
-    X(AMPLIFIED, "read_amplification") /* more is read than is used */                       \
-    X(DECODE, "decode")                                                                      \
-    X(LARGE_IMAGES, "large_images")                                                          \
-    X(PNG, "png")                                                                            \
-    X(AUGMENT, "augment")                                                                    \
-    X(THROTTLED, "quota")                                                                    \
-    X(CONTENTION, "other_processes")                                                         \
-    X(FEW_THREADS, "few_threads")                                                            \
-    X(FEW_CPUS, "few_cpus")                                                                  \
-    X(SMALL_BATCHES, "small_batches")                                                        \
-    X(HANDOVER, "hand_over")                                                                 \
-    X(BURSTS, "bursts")              /* enough on average, some come late */                 \
-    X(BUDGET, "budget")                                                                      \
-    X(SWAPPING, "swapping")                                                                  \
-    X(TRAINER, "trainer")                                                                    \
-    X(TRANSFORM, "transform")                                                                \
-    X(WORKERS, "worker_time")        /* of another loader: details unknown */                \
-    X(PYTHON, "python_code")         /* of a sample, in such a worker */                     \
-    X(COLLATE, "collate")                                                                    \
-    X(TRANSFER, "transfer")          /* pickling, shared memory */                           \
-    X(REQUESTS, "request_rate")      /* so many reads per second, however many wait */       \
-    X(MEMORY_LIMIT, "memory_limit")  /* it forbids the page cache to hold the pack */        \
-    X(OTHER_LOADER, "other_loader")  /* of this process takes the CPUs */                    \
-    X(REFUSED, "throttling")         /* a server refuses requests for now (429, 503) */
+#define LEAT_DOCTOR_CAUSE_MAP(X)                                                                             \
+    X(NONE, "none")                                                                                          \
+    X(COLD, "cold_cache") /* it would fit in memory, but is not cached yet */                                \
+    X(LATENCY, "latency") /* reads are limited by latency */                                                 \
+    X(BANDWIDTH, "bandwidth")                                                                                \
+    X(NETWORK, "network")                                                                                    \
+    X(AMPLIFIED, "read_amplification") /* more is read than is used */                                       \
+    X(DECODE, "decode")                                                                                      \
+    X(LARGE_IMAGES, "large_images")                                                                          \
+    X(PNG, "png")                                                                                            \
+    X(AUGMENT, "augment")                                                                                    \
+    X(THROTTLED, "quota")                                                                                    \
+    X(CONTENTION, "other_processes")                                                                         \
+    X(FEW_THREADS, "few_threads")                                                                            \
+    X(FEW_CPUS, "few_cpus")                                                                                  \
+    X(SMALL_BATCHES, "small_batches")                                                                        \
+    X(HANDOVER, "hand_over")                                                                                 \
+    X(BURSTS, "bursts") /* enough on average, some come late */                                              \
+    X(BUDGET, "budget")                                                                                      \
+    X(SWAPPING, "swapping")                                                                                  \
+    X(TRAINER, "trainer")                                                                                    \
+    X(TRANSFORM, "transform")                                                                                \
+    X(WORKERS, "worker_time") /* of another loader: details unknown */                                       \
+    X(PYTHON, "python_code")  /* of a sample, in such a worker */                                            \
+    X(COLLATE, "collate")                                                                                    \
+    X(TRANSFER, "transfer")         /* pickling, shared memory */                                            \
+    X(REQUESTS, "request_rate")     /* so many reads per second, however many wait */                        \
+    X(MEMORY_LIMIT, "memory_limit") /* it forbids the page cache to hold the pack */                         \
+    X(OTHER_LOADER, "other_loader") /* of this process takes the CPUs */                                     \
+    X(REFUSED, "throttling")        /* a server refuses requests for now (429, 503) */
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,
@@ -258,11 +258,11 @@ typedef enum leat_doctor_basis {
 
 typedef struct leat_doctor_remedy {
     char action[160];
-    char set[96];    /* load flags, "cache=process,memory=4G"; "" = load flags cannot apply it */
-    uint32_t basis;  /* leat_doctor_basis */
-    uint32_t next;   /* leat_doctor_limit that limits next */
-    double rate;     /* samples/s predicted */
-    double gain;     /* as a factor of now */
+    char set[96];   /* load flags, "cache=process,memory=4G"; "" = load flags cannot apply it */
+    uint32_t basis; /* leat_doctor_basis */
+    uint32_t next;  /* leat_doctor_limit that limits next */
+    double rate;    /* samples/s predicted */
+    double gain;    /* as a factor of now */
 } leat_doctor_remedy;
 
 #define LEAT_DOCTOR_REMEDIES 12
@@ -270,10 +270,10 @@ typedef struct leat_doctor_remedy {
 
 typedef struct leat_doctor_diagnosis {
     uint32_t struct_size;
-    uint32_t limit;   /* leat_doctor_limit */
-    uint32_t cause;   /* leat_doctor_cause */
-    uint32_t next;    /* leat_doctor_limit that limits next when it is lifted */
-    uint32_t grade;   /* leat_doctor_grade */
+    uint32_t limit;    /* leat_doctor_limit */
+    uint32_t cause;    /* leat_doctor_cause */
+    uint32_t next;     /* leat_doctor_limit that limits next when it is lifted */
+    uint32_t grade;    /* leat_doctor_grade */
     uint32_t complete; /* 0 = `missing` could change it */
     double confidence; /* 0 to 1: how far the evidence agrees, and how much there is */
     double lost;       /* share of the step spent waiting; negative = not known */
@@ -283,17 +283,17 @@ typedef struct leat_doctor_diagnosis {
     char sentence[320];
     char missing[LEAT_DOCTOR_LINES][80];
     char evidence[LEAT_DOCTOR_LINES][160];
-    char findings[LEAT_DOCTOR_LINES][160]; /* beside the limit: bad samples, throttling … */
+    char findings[LEAT_DOCTOR_LINES][160];             /* beside the limit: bad samples, throttling … */
     leat_doctor_remedy remedies[LEAT_DOCTOR_REMEDIES]; /* the largest gain first */
     /* The remedies that are load flags, combined. */
-    char apply[256];   /* "cache=process,threads=8"; "" = nothing to set */
+    char apply[256];               /* "cache=process,threads=8"; "" = nothing to set */
     double apply_rate, apply_gain; /* predicted; 1 when nothing is to be set */
     leat_doctor_facts facts;
 } leat_doctor_diagnosis;
 
 /* LEAT_EINVAL names an impossible fact (a share above 1). */
-LEAT_API int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *d,
-                               size_t size, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *d, size_t size,
+                               leat_error *err) LEAT_MUST_CHECK;
 
 LEAT_API const char *leat_doctor_limit_name(uint32_t limit); /* "io", "cpu" … */
 LEAT_API const char *leat_doctor_cause_name(uint32_t cause);
@@ -309,21 +309,21 @@ typedef enum leat_doctor_format {
 
 /* Passes the text to `write` in one or more pieces; a non-zero return stops and is returned. */
 LEAT_API int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
-                               int (*write)(void *cookie, const char *text, size_t len),
-                               void *cookie, leat_error *err) LEAT_MUST_CHECK;
+                               int (*write)(void *cookie, const char *text, size_t len), void *cookie,
+                               leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- Watching a loader ------------------------------------------------------------------ */
 
 /* The activity of a loader in one interval, for plots and live views. */
 typedef struct leat_doctor_frame {
-    double at_s;            /* since the watch was opened */
+    double at_s; /* since the watch was opened */
     double samples_per_s, read_bytes_per_s, batches_per_s;
-    double lost;            /* share of the interval spent waiting in next() */
-    double cpu_used;        /* CPUs */
+    double lost;                      /* share of the interval spent waiting in next() */
+    double cpu_used;                  /* CPUs */
     double busy[LEAT_LOADER_STAGES];  /* mean workers busy: order, read, decode, collate */
     double ready[LEAT_LOADER_STAGES]; /* share of the interval with tasks waiting there */
     uint32_t waiting[LEAT_LOADER_STAGES], running[LEAT_LOADER_STAGES]; /* now */
-    double blocked;         /* share of the interval in which work waited only for memory */
+    double blocked; /* share of the interval in which work waited only for memory */
     uint64_t budget_used, budget_limit, cache_bytes;
     uint32_t threads, io_depth, prefetch;
     uint64_t epoch, samples, bad; /* all so far */
@@ -333,8 +333,8 @@ typedef struct leat_doctor_watch leat_doctor_watch;
 
 /* Samples the loader every `interval_ms` (0 = 250) from its own thread until it is closed; close
  * it before the loader. Keeps about the last hour. Any thread may call the rest. */
-LEAT_API int leat_doctor_watch_open(leat_doctor_watch **watch, leat_loader *loader,
-                                    uint32_t interval_ms, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_doctor_watch_open(leat_doctor_watch **watch, leat_loader *loader, uint32_t interval_ms,
+                                    leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_doctor_watch_close(leat_doctor_watch **watch);
 
 /* Facts of the whole time since it was opened. The maximum rates of the parts are unknown unless
@@ -344,8 +344,7 @@ LEAT_API int leat_doctor_watch_facts(leat_doctor_watch *watch, leat_doctor_facts
 LEAT_API void leat_doctor_watch_known(leat_doctor_watch *watch, const leat_doctor_facts *facts);
 
 /* The last `count` frames, oldest first; returns how many there were. */
-LEAT_API size_t leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames,
-                                         size_t count);
+LEAT_API size_t leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames, size_t count);
 
 /* Records every frame, and every second the diagnosis, in a file of JSON lines: a run file, for
  * leat_doctor_run_open, `leat top` and `leat doctor --attach`. The file is emptied or created,
@@ -381,23 +380,22 @@ LEAT_API uint32_t leat_doctor_run_ended(const leat_doctor_run *run); /* 1 = its 
 
 /* The diagnosis and the frames (may be none) as one HTML page with its plots inside: no scripts,
  * nothing loaded from elsewhere. `title` is the heading. Writes like leat_doctor_write. */
-LEAT_API int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
-                                size_t count, const char *title,
-                                int (*write)(void *cookie, const char *text, size_t len),
+LEAT_API int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
+                                const char *title, int (*write)(void *cookie, const char *text, size_t len),
                                 void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
 /* The diagnosis with the last frame inside it ("frame"; may be NULL) as one line of JSON. Writes
  * like leat_doctor_write. */
 LEAT_API int leat_doctor_write_now(const leat_doctor_diagnosis *d, const leat_doctor_frame *frame,
-                                   int (*write)(void *cookie, const char *text, size_t len),
-                                   void *cookie, leat_error *err) LEAT_MUST_CHECK;
+                                   int (*write)(void *cookie, const char *text, size_t len), void *cookie,
+                                   leat_error *err) LEAT_MUST_CHECK;
 
 /* For a terminal: stages, queues, rates, memory and the current verdict, in lines of at most
  * `columns` columns; without a frame only the verdict. */
-LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
-                             size_t count, uint32_t columns, uint32_t ascii,
-                             int (*write)(void *cookie, const char *text, size_t len),
-                             void *cookie, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
+                             uint32_t columns, uint32_t ascii,
+                             int (*write)(void *cookie, const char *text, size_t len), void *cookie,
+                             leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- A page on the loopback interface --------------------------------------------------- */
 
@@ -407,8 +405,8 @@ typedef struct leat_doctor_server leat_doctor_server;
  * it shows), /doctor.json, /frames.json, /metrics (OpenMetrics). port 0 = any that is free. Close
  * it before the watch. LEAT_ENOTSUP where libmicrohttpd is missing; LEAT_EEXIST when the port is
  * taken. */
-LEAT_API int leat_doctor_serve(leat_doctor_server **server, leat_doctor_watch *watch,
-                               uint16_t port, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_doctor_serve(leat_doctor_server **server, leat_doctor_watch *watch, uint16_t port,
+                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API uint16_t leat_doctor_server_port(const leat_doctor_server *server);
 LEAT_API void leat_doctor_server_close(leat_doctor_server **server);
 
@@ -416,8 +414,8 @@ LEAT_API void leat_doctor_server_close(leat_doctor_server **server);
 
 typedef struct leat_doctor_examine_opts {
     uint32_t struct_size;
-    uint32_t spin;    /* 1 = the simulated trainer keeps one CPU busy, as a training loop may */
-    double step_ms;   /* time of one training step; 0 = not known */
+    uint32_t spin;  /* 1 = the simulated trainer keeps one CPU busy, as a training loop may */
+    double step_ms; /* time of one training step; 0 = not known */
     /* Time for the measurements; 0 = 8. They end after at most 2 * seconds + 5: measurements that
      * do not fit are shortened or skipped (see the facts trial_batch and skipped). */
     double seconds;
@@ -426,7 +424,10 @@ typedef struct leat_doctor_examine_opts {
     int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
     void *cookie;
 } leat_doctor_examine_opts;
-#define LEAT_DOCTOR_EXAMINE_OPTS_INIT {.struct_size = sizeof(leat_doctor_examine_opts)}
+#define LEAT_DOCTOR_EXAMINE_OPTS_INIT                                                                        \
+    {                                                                                                        \
+        .struct_size = sizeof(leat_doctor_examine_opts)                                                      \
+    }
 
 /* Measures on the user's own data what each part can do alone, and runs the loader with a
  * simulated trainer. Only reads the pack; leaves the page cache nearly unchanged. LEAT_ECANCELED

@@ -153,16 +153,15 @@ typedef enum leat_keep_image {
 typedef struct leat_dedup_images_opts {
     uint32_t struct_size;
     uint32_t input_count;
-    const char *const
-        *inputs;            /* packs, or their columns of leat_check_images, or other sources of images */
-    const char *output;     /* pack with a row per image of all inputs; needed */
-    const char *csv;        /* pairs, the most similar first */
-    uint32_t keep;          /* leat_keep_image */
-    uint32_t orientations;  /* 1: as they are, 2: mirrored as well, 8: turned as well; 2 */
-    uint32_t windows;       /* 1 = also find large crops: takes about five times as long */
-    uint32_t across;        /* 1 = only pairs of different inputs */
-    uint32_t list_probable; /* 1 = the CSV file has probable pairs as well */
-    uint32_t threads;       /* usable CPUs */
+    const char *const *inputs; /* packs, or their columns of leat_check_images, or other sources of images */
+    const char *output;        /* pack with a row per image of all inputs; needed */
+    const char *csv;           /* pairs, the most similar first */
+    uint32_t keep;             /* leat_keep_image */
+    uint32_t orientations;     /* 1: as they are, 2: mirrored as well, 8: turned as well; 2 */
+    uint32_t windows;          /* 1 = also find large crops: takes about five times as long */
+    uint32_t across;           /* 1 = only pairs of different inputs */
+    uint32_t list_probable;    /* 1 = the CSV file has probable pairs as well */
+    uint32_t threads;          /* usable CPUs */
     uint32_t replace, no_sync; /* as in leat_packer_opts */
     double threshold;          /* least similarity of duplicates: 0.7 */
     double probable;           /* least similarity of probable pairs: 0.6 */
@@ -204,15 +203,15 @@ typedef enum leat_keep_similar {
 /* 0 and NULL mean the default given. */
 typedef struct leat_dedup_semantic_opts {
     uint32_t struct_size;
-    uint32_t keep;      /* leat_keep_similar */
-    const char *input;  /* pack of leat embed; needed */
-    const char *output; /* pack with the same rows; needed */
-    double threshold;   /* cosine similarity from which on a row is removed: 0.95 */
-    double keep_share;  /* or the share of rows to keep: the most similar ones are removed */
-    uint32_t clusters;  /* of k-means: the square root of the number of rows */
-    uint32_t threads;   /* usable CPUs */
+    uint32_t keep;             /* leat_keep_similar */
+    const char *input;         /* pack of leat embed; needed */
+    const char *output;        /* pack with the same rows; needed */
+    double threshold;          /* cosine similarity from which on a row is removed: 0.95 */
+    double keep_share;         /* or the share of rows to keep: the most similar ones are removed */
+    uint32_t clusters;         /* of k-means: the square root of the number of rows */
+    uint32_t threads;          /* usable CPUs */
     uint32_t replace, no_sync; /* as in leat_packer_opts */
-    uint64_t memory;    /* hard limit; half of what is available. Vectors that do not fit are read again */
+    uint64_t memory; /* hard limit; half of what is available. Vectors that do not fit are read again */
     leat_images_progress progress; /* done and total: rows */
     void *cookie;
     leat_log log;

@@ -58,60 +58,59 @@ typedef struct leat_ingest_opts {
     uint32_t source_count;
     const char *const *sources; /* one folder or manifest, or several tar shards or packs */
     const char *output;
-    uint32_t images;     /* leat_image_mode */
-    uint32_t max_side;   /* larger images are made smaller, antialiased; 0 = never */
-    uint32_t quality;    /* 1..100: encode every image as JPEG of this quality; 0 = only
-                            those that must be (90) */
-    uint32_t threads;    /* 0 = usable CPUs */
-    double mix_raw;      /* 0..1; the initializer sets 0.5, since 0 is a share as well */
+    uint32_t images;                  /* leat_image_mode */
+    uint32_t max_side;                /* larger images are made smaller, antialiased; 0 = never */
+    uint32_t quality;                 /* 1..100: encode every image as JPEG of this quality; 0 = only
+                                         those that must be (90) */
+    uint32_t threads;                 /* 0 = usable CPUs */
+    double mix_raw;                   /* 0..1; the initializer sets 0.5, since 0 is a share as well */
     uint64_t shard_bytes, page_bytes; /* as in leat_packer_opts */
-    uint64_t memory;     /* hard budget for data in flight; half of the available memory */
-    uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted */
-    uint32_t trust;      /* 1 = images are not decoded to verify them; tiled: those restored
-                          * byte for byte are not compared pixel by pixel */
-    uint32_t resume, replace; /* as in leat_packer_opts */
-    uint32_t shuffle;    /* 1 = order drawn from shuffle_seed; not for tar shards */
-    uint32_t no_sync;    /* as in leat_packer_opts */
+    uint64_t memory;                  /* hard budget for data in flight; half of the available memory */
+    uint32_t skip_errors;             /* 1 = samples that cannot be packed are left out and counted */
+    uint32_t trust;                   /* 1 = images are not decoded to verify them; tiled: those restored
+                                       * byte for byte are not compared pixel by pixel */
+    uint32_t resume, replace;         /* as in leat_packer_opts */
+    uint32_t shuffle;                 /* 1 = order drawn from shuffle_seed; not for tar shards */
+    uint32_t no_sync;                 /* as in leat_packer_opts */
     uint64_t shuffle_seed;
-    const char *keys;    /* file with one key per line: only these, in this order; packs only */
-    const char *report;  /* file for skipped samples, one JSON object per line; NULL = none */
+    const char *keys;   /* file with one key per line: only these, in this order; packs only */
+    const char *report; /* file for skipped samples, one JSON object per line; NULL = none */
     /* Limits of one image and of one sample. */
-    uint64_t max_pixels;    /* 178,956,970 */
-    uint64_t max_out_bytes; /* 1 GiB */
-    uint32_t max_scans;     /* 500 */
-    uint32_t fast_tiles;    /* 1 = tiles with plain bitmaps: a tenth more bytes, faster to decode */
-    uint64_t max_work;      /* JPEG: pixels times scans; 4,000,000,000 */
+    uint64_t max_pixels;       /* 178,956,970 */
+    uint64_t max_out_bytes;    /* 1 GiB */
+    uint32_t max_scans;        /* 500 */
+    uint32_t fast_tiles;       /* 1 = tiles with plain bitmaps: a tenth more bytes, faster to decode */
+    uint64_t max_work;         /* JPEG: pixels times scans; 4,000,000,000 */
     uint64_t max_sample_bytes; /* 1 GiB */
     /* Called by one thread, a few times a second or more; return non-zero to stop (the result is
      * then LEAT_ECANCELED, and the run can be resumed). total 0 = unknown. */
-    int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                    uint64_t skipped);
+    int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped);
     void *cookie;
     leat_log log;
-    uint32_t strict;     /* 1 = every file of a folder is a sample; 0 = hidden files and folders and
-                            files whose names do not end as images do (.jpg, .png …) are skipped
-                            and counted */
-    uint32_t append;     /* leat_append_mode: `output` is there and gets a new generation (leat_packer_opts):
-                            its fields, classes (new ones follow), pages and tile tables, and its way
-                            to store images unless `images` says another. Local packs only */
-    const char *where;   /* only samples that meet this condition on their key and numbers; NULL = all.
-                            src/ingest/where.h and `leat help pack` say how it is written */
-    uint32_t merge;      /* leat_merge_keys: the sources are packs, and samples are copied as they are stored,
-                            without decoding. Tiles that have other tables than the first pack's are
-                            coded again with these, without loss. Not with images, max_side, quality,
-                            shuffle, keys, select or append */
+    uint32_t strict;   /* 1 = every file of a folder is a sample; 0 = hidden files and folders and
+                          files whose names do not end as images do (.jpg, .png …) are skipped
+                          and counted */
+    uint32_t append;   /* leat_append_mode: `output` is there and gets a new generation (leat_packer_opts):
+                          its fields, classes (new ones follow), pages and tile tables, and its way
+                          to store images unless `images` says another. Local packs only */
+    const char *where; /* only samples that meet this condition on their key and numbers; NULL = all.
+                          src/ingest/where.h and `leat help pack` say how it is written */
+    uint32_t merge;    /* leat_merge_keys: the sources are packs, and samples are copied as they are stored,
+                          without decoding. Tiles that have other tables than the first pack's are
+                          coded again with these, without loss. Not with images, max_side, quality,
+                          shuffle, keys, select or append */
     /* Tar shards. */
     const char *members;  /* kinds of members to take, "jpg,cls,txt": the fields, in this
                              order; other members are skipped. NULL = all kinds that
                              the first `infer` samples have */
     const char *defaults; /* numbers of samples that lack the member: "label=-1,size.cls=0". Without one a
                              sample without its number cannot be packed; other values may be missing */
-    uint32_t infer;      /* samples to look at for the fields; 0 = 64 */
-    const char *select;  /* packs: only the rows that this selection names (leat_pack_select); not with keys
-                            or merge */
-    uint32_t frames;     /* 1 = every frame of an animated GIF or WebP is a sample, "a.gif#0000", "a.gif#0001"
-                            …, as a viewer shows it, without loss unless `quality` or `max_side` are given;
-                            0 = only the first frame. Not with merge */
+    uint32_t infer;       /* samples to look at for the fields; 0 = 64 */
+    const char *select;   /* packs: only the rows that this selection names (leat_pack_select); not with keys
+                             or merge */
+    uint32_t frames; /* 1 = every frame of an animated GIF or WebP is a sample, "a.gif#0000", "a.gif#0001"
+                        …, as a viewer shows it, without loss unless `quality` or `max_side` are given;
+                        0 = only the first frame. Not with merge */
 } leat_ingest_opts;
 
 LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
@@ -125,25 +124,25 @@ typedef struct leat_ingest_stats {
     uint64_t bytes_in;  /* read from the sources, for the samples in the pack */
     uint64_t bytes_out; /* of all files */
     uint64_t pages, shards;
-    uint64_t resumed;   /* samples that an earlier run had already written */
+    uint64_t resumed; /* samples that an earlier run had already written */
     uint64_t duplicate_keys;
     uint64_t images[8]; /* by codec 0 to 7, see leat_pack_image.codec; of this run */
     uint64_t budget_peak_bytes;
     double seconds;
     char source_kind[16];
-    uint64_t changed; /* images of this run that cannot be exported byte for byte */
-    uint64_t ignored;       /* files and hidden folders skipped because of their names */
-    char ignored_first[64]; /* the first of them, "" when there is none */
-    uint64_t existing;      /* append: samples whose key existed: skipped, or replaced; merge: samples
-                               with the key of another one: left out, or renamed */
-    uint64_t filtered;      /* samples that did not meet the condition */
-    uint64_t images_more[8]; /* as `images`, for codecs 8 to 15 */
-    uint64_t animated;       /* images of this run with several frames or pages: the first one counts */
-    uint64_t recoded;       /* merge: images whose tiles were coded again */
-    uint64_t missing;       /* tar shards: samples that lack a member */
-    uint64_t unlabelled;    /* folders: images beside the class folders, with the label -1 */
+    uint64_t changed;          /* images of this run that cannot be exported byte for byte */
+    uint64_t ignored;          /* files and hidden folders skipped because of their names */
+    char ignored_first[64];    /* the first of them, "" when there is none */
+    uint64_t existing;         /* append: samples whose key existed: skipped, or replaced; merge: samples
+                                  with the key of another one: left out, or renamed */
+    uint64_t filtered;         /* samples that did not meet the condition */
+    uint64_t images_more[8];   /* as `images`, for codecs 8 to 15 */
+    uint64_t animated;         /* images of this run with several frames or pages: the first one counts */
+    uint64_t recoded;          /* merge: images whose tiles were coded again */
+    uint64_t missing;          /* tar shards: samples that lack a member */
+    uint64_t unlabelled;       /* folders: images beside the class folders, with the label -1 */
     char unlabelled_first[64]; /* the first of them, "" when there is none */
-    uint64_t frames;        /* samples of this run that are frames of animations */
+    uint64_t frames;           /* samples of this run that are frames of animations */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as possible also on failure; set its struct_size
@@ -154,19 +153,18 @@ LEAT_API int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats,
 
 /* What export writes. */
 typedef enum leat_export_form {
-    LEAT_EXPORT_FILES = 0,     /* the original files under their keys */
+    LEAT_EXPORT_FILES = 0,      /* the original files under their keys */
     LEAT_EXPORT_WEBDATASET = 1, /* tar shards 00000.tar … with all fields; local folders only */
     LEAT_EXPORT_PARQUET = 2     /* 00000.parquet …; only within the Python package (LEAT_ENOTSUP) */
 } leat_export_form;
 
 typedef struct leat_export_opts {
     uint32_t struct_size;
-    uint32_t replace;    /* 1 = existing files are overwritten, but none of this run */
+    uint32_t replace; /* 1 = existing files are overwritten, but none of this run */
     const char *pack;
-    const char *folder;  /* created when missing */
-    const char *keys;    /* file with one key per line: only these; NULL = all */
-    int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                    uint64_t skipped);
+    const char *folder; /* created when missing */
+    const char *keys;   /* file with one key per line: only these; NULL = all */
+    int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped);
     void *cookie;
     /* Called for each sample that could not be written; the export continues. May be NULL. */
     void (*failure)(void *cookie, const leat_error *why);

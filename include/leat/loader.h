@@ -50,9 +50,9 @@ extern "C" {
  *   random        a keyed shuffle of everything
  *   quasi_random  pages shuffled, samples shuffled inside windows of pages; the random order itself when
  *                 one window holds the whole pack */
-#define LEAT_ORDER_MAP(X)                                                                  \
-    X(SEQUENTIAL, 0, "sequential", 1)                                                      \
-    X(RANDOM, 1, "random", 1)                                                              \
+#define LEAT_ORDER_MAP(X)                                                                                    \
+    X(SEQUENTIAL, 0, "sequential", 1)                                                                        \
+    X(RANDOM, 1, "random", 1)                                                                                \
     X(QUASI, 2, "quasi_random", 2)
 
 typedef enum leat_order {
@@ -146,7 +146,7 @@ typedef enum leat_bucket {
     LEAT_BUCKET_SIZE    /* by width x height */
 } leat_bucket;
 
-#define LEAT_BUCKETS 8         /* default number */
+#define LEAT_BUCKETS 8 /* default number */
 #define LEAT_BUCKETS_MAX 65536
 
 #define LEAT_SAMPLE_FN_FIELDS 64 /* most fields of a batch when there is such a function */
@@ -171,7 +171,7 @@ typedef struct leat_loader_source {
     uint64_t choose; /* or how many of its samples come per epoch; 0 = as repeat says */
 } leat_loader_source;
 
-#define LEAT_CHOOSE_NONE UINT64_MAX    /* leat_loader_source.choose: none of its samples */
+#define LEAT_CHOOSE_NONE UINT64_MAX  /* leat_loader_source.choose: none of its samples */
 #define LEAT_LOADER_SOURCES_MAX 1024 /* packs in one loader */
 
 /* Which packs the samples of a batch come from when packs are mixed. A batch here is a global one: that of
@@ -193,16 +193,16 @@ typedef struct leat_loader_default {
 
 typedef struct leat_loader_opts {
     uint32_t struct_size;
-    uint32_t batch_size; /* samples per batch of this rank; 0 = 256 */
-    const char *ops;     /* pipeline of the first image field; NULL =
-                            "RandomResizedCrop(224); RandomHorizontalFlip(0.5)" */
+    uint32_t batch_size;             /* samples per batch of this rank; 0 = 256 */
+    const char *ops;                 /* pipeline of the first image field; NULL =
+                                        "RandomResizedCrop(224); RandomHorizontalFlip(0.5)" */
     const leat_loader_image *images; /* instead of `ops`: any number of images and views */
     uint32_t image_count;
-    leat_order order;    /* leat_loader_opts_init: LEAT_ORDER_RANDOM */
+    leat_order order; /* leat_loader_opts_init: LEAT_ORDER_RANDOM */
     uint64_t seed;
-    uint32_t drop_last; /* leat_drop; leat_loader_opts_init: LEAT_DROP_EMPTY */
-    uint32_t threads;   /* CPU workers; 0 = usable CPUs */
-    uint64_t memory;    /* budget in bytes; 0 = half of what the process may still take */
+    uint32_t drop_last;  /* leat_drop; leat_loader_opts_init: LEAT_DROP_EMPTY */
+    uint32_t threads;    /* CPU workers; 0 = usable CPUs */
+    uint64_t memory;     /* budget in bytes; 0 = half of what the process may still take */
     leat_budget *budget; /* instead of `memory`: one budget for several loaders; kept alive */
     leat_cache cache;
     leat_on_error on_error;
@@ -216,13 +216,13 @@ typedef struct leat_loader_opts {
     uint32_t io_depth;       /* reads in flight; 0 = decided while running */
     const uint64_t *indices; /* only these samples, in this order of positions; copied */
     uint64_t index_count;
-    const double *weights;   /* one per sample (of the subset): draw with replacement; copied. See
-                                weight_count, at the end */
-    const char *balance;     /* INT field: every value equally often, with replacement */
-    uint64_t draws;          /* with weights or balance: samples per epoch; 0 = as many as there are */
+    const double *weights;     /* one per sample (of the subset): draw with replacement; copied. See
+                                  weight_count, at the end */
+    const char *balance;       /* INT field: every value equally often, with replacement */
+    uint64_t draws;            /* with weights or balance: samples per epoch; 0 = as many as there are */
     const char *const *fields; /* which fields of the pack to deliver; NULL = all */
     uint32_t field_count;
-    uint32_t digest;         /* 1 = every sample is hashed: leat_batch.digest */
+    uint32_t digest; /* 1 = every sample is hashed: leat_batch.digest */
     leat_log log;
     leat_sample_fn sample_fn; /* or NULL */
     void *sample_cookie;
@@ -233,7 +233,7 @@ typedef struct leat_loader_opts {
     /* Where batches arrive: NULL or "cpu"; "cuda:N"; or "cuda": the GPU of this process's LOCAL_RANK
      * where a launcher set it, else the one that the opening thread uses, else the first. */
     const char *device;
-    uint64_t device_memory; /* bytes of that device for batches; 0 = a quarter of what is free there */
+    uint64_t device_memory;       /* bytes of that device for batches; 0 = a quarter of what is free there */
     leat_orientation orientation; /* of images; apply */
     /* Two image fields with different random geometry are an error: their crops would not fit
      * together. 1 = they may differ. Same geometry draws the same, whatever colour ops differ. */
@@ -254,7 +254,7 @@ typedef struct leat_loader_opts {
     const leat_loader_source *sources;
     uint32_t source_count; /* up to LEAT_LOADER_SOURCES_MAX */
     leat_mix_batches mix_batches;
-    uint64_t epoch_size;   /* samples per epoch, with weights; 0 = as many as all packs have */
+    uint64_t epoch_size;      /* samples per epoch, with weights; 0 = as many as all packs have */
     uint32_t mix_replacement; /* 1 = samples of a pack are drawn with replacement. 0 = all of a pack's have
                                  come before one comes again, from epoch to epoch */
     uint32_t default_count;
@@ -284,8 +284,8 @@ typedef struct leat_loader leat_loader;
 /* Opens a pack (or opts->sources, with path NULL) for loading. LEAT_EINVAL names the option that is wrong;
    LEAT_EBUDGET says how
  * much more memory one batch needs; LEAT_EFORMAT, LEAT_EDATA, LEAT_EIO from the pack. */
-LEAT_API int leat_loader_open(leat_loader **loader, const char *path,
-                              const leat_loader_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_loader_open(leat_loader **loader, const char *path, const leat_loader_opts *opts,
+                              leat_error *err) LEAT_MUST_CHECK;
 /* From any state; borrowed batches stay valid. Not while another thread is in next(). In a forked
  * child, a loader of its parent returns LEAT_EFORK; close and release only drop the pointer. */
 LEAT_API void leat_loader_close(leat_loader **loader);
@@ -320,16 +320,15 @@ typedef struct leat_batch {
     const uint64_t *sample_hash; /* with opts.digest: XXH3 of each row's values; else NULL */
     uint32_t bad;                /* samples skipped or replaced, bad replacements included */
     uint32_t rows;               /* positions of the order that it covers: `samples` and the skipped ones */
-    void *cookie; /* the caller's */
-    int32_t device; /* CUDA device of the `data` of fields without offsets; -1 = the host.
-                     * Offsets, fields that have them, sample_ids and sample_hash are on the
-                     * host */
+    void *cookie;                /* the caller's */
+    int32_t device;              /* CUDA device of the `data` of fields without offsets; -1 = the host.
+                                  * Offsets, fields that have them, sample_ids and sample_hash are on the
+                                  * host */
 } leat_batch;
 
 /* Starts (or restarts) an epoch at its first batch, stopping the current one. LEAT_EINVAL for epochs
  * of 2^63 and above. */
-LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *err)
-    LEAT_MUST_CHECK;
+LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *err) LEAT_MUST_CHECK;
 
 /* When a change of a loader takes effect. */
 typedef enum leat_when {
@@ -345,10 +344,13 @@ typedef struct leat_loader_change {
     leat_when when;
     uint32_t batch_size; /* 0 = as it is */
     uint32_t image_count;
-    const char *ops;     /* pipeline of the first image field; NULL = as it is */
+    const char *ops;                 /* pipeline of the first image field; NULL = as it is */
     const leat_loader_image *images; /* or all images; NULL = as they are */
 } leat_loader_change;
-#define LEAT_LOADER_CHANGE_INIT {.struct_size = sizeof(leat_loader_change)}
+#define LEAT_LOADER_CHANGE_INIT                                                                              \
+    {                                                                                                        \
+        .struct_size = sizeof(leat_loader_change)                                                            \
+    }
 
 /* Changes pipelines or batch size of an open loader: packs, cache, threads and what the controller learned
  * stay. A change that cannot be is refused here (as leat_loader_open would) and changes nothing; one that
@@ -357,8 +359,8 @@ typedef struct leat_loader_change {
  * and for the batch size of stratified or single-source mixes and of buckets, whose order depends on
  * it. The thread that
  * calls next(). */
-LEAT_API int leat_loader_set(leat_loader *loader, const leat_loader_change *change, leat_error *err)
-    LEAT_MUST_CHECK;
+LEAT_API int leat_loader_set(leat_loader *loader, const leat_loader_change *change,
+                             leat_error *err) LEAT_MUST_CHECK;
 
 /* Stops the current epoch and frees its memory. The state does not change: continue with
  * leat_loader_restore, or begin another epoch. */
@@ -386,19 +388,18 @@ LEAT_API uint64_t leat_loader_batches(const leat_loader *loader); /* per epoch, 
  * logged as warnings by leat_loader_open: an order that reads slowly here, ranks with an empty batch. */
 LEAT_API const char *leat_loader_advice(const leat_loader *loader, uint32_t i);
 
-LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);        /* view */
-LEAT_API leat_budget *leat_loader_budget(leat_loader *loader);    /* view */
+LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);     /* view */
+LEAT_API leat_budget *leat_loader_budget(leat_loader *loader); /* view */
 
 /* Changes the byte budget, from any thread, also while an epoch runs. Cached buffers are freed at
  * once, those in flight after delivery; meanwhile nothing new is read. LEAT_EBUDGET, and no
  * change, when the loader or the running epoch needs more; LEAT_EINVAL for 0. */
-LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_error *err)
-    LEAT_MUST_CHECK;
+LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
 /* The sample at a position of this rank in an epoch: the order as a pure function. It changes nothing
  * that a state holds. While an epoch runs, LEAT_ESTATE for any other. */
-LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t position,
-                                   uint64_t *sample, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t position, uint64_t *sample,
+                                   leat_error *err) LEAT_MUST_CHECK;
 /* `count` of them from `position` on; faster than single calls when many packs are mixed. */
 LEAT_API int leat_loader_samples_at(leat_loader *loader, uint64_t epoch, uint64_t position, uint64_t count,
                                     uint64_t *samples, leat_error *err) LEAT_MUST_CHECK;
@@ -416,12 +417,12 @@ LEAT_API int32_t leat_loader_device(const leat_loader *loader);
 typedef struct leat_loader_stats {
     uint32_t struct_size;
     uint32_t threads, io_depth, prefetch; /* now */
-    uint64_t epoch, batches, samples; /* delivered in this epoch */
-    uint64_t bad_samples;             /* of this epoch, among what was delivered */
-    uint64_t read_bytes, reads;       /* from the file, this epoch */
+    uint64_t epoch, batches, samples;     /* delivered in this epoch */
+    uint64_t bad_samples;                 /* of this epoch, among what was delivered */
+    uint64_t read_bytes, reads;           /* from the file, this epoch */
     uint64_t cache_hits, cache_misses, cache_bytes;
-    uint64_t read_ns, decode_ns;      /* all workers together */
-    uint64_t wait_ns;                 /* the caller waited in next() */
+    uint64_t read_ns, decode_ns; /* all workers together */
+    uint64_t wait_ns;            /* the caller waited in next() */
     uint64_t elapsed_ns;
     uint64_t budget_limit, budget_used, budget_peak; /* used: without what is kept for reuse */
     /* The caller's thread, step by step since the loader was opened. The first step of each epoch
@@ -429,26 +430,26 @@ typedef struct leat_loader_stats {
     uint64_t steps;
     double data_ms, data_ms_p50, data_ms_p95;    /* in next(), waiting for a batch */
     double batch_ms, batch_ms_p50, batch_ms_p95; /* between next() calls: the training */
-    uint64_t blocked_ns; /* of this epoch: time with work blocked only by the memory budget */
+    uint64_t blocked_ns;  /* of this epoch: time with work blocked only by the memory budget */
     uint64_t floor_bytes; /* least budget it can run with */
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
     double prepare_ms; /* of a step, told by leat_loader_prepared; not in batch_ms */
     /* With opts.device; else 0. */
-    uint32_t page_locked; /* 1 = batches of the host are in page-locked memory */
-    uint32_t device_blocks; /* batches for which there is memory on the device */
+    uint32_t page_locked;                            /* 1 = batches of the host are in page-locked memory */
+    uint32_t device_blocks;                          /* batches for which there is memory on the device */
     uint64_t device_limit, device_used, device_peak; /* bytes on the device */
     uint64_t copied_bytes, copy_ns; /* to the device, since the loader was opened; time on the device */
-    uint64_t copy_wait_ns; /* a batch was ready, and the device's memory was not */
+    uint64_t copy_wait_ns;          /* a batch was ready, and the device's memory was not */
     /* Remote packs, this epoch: requests of the whole process, those that were repeated, and bytes
      * received. 0 for local packs. */
     uint64_t remote_requests, remote_retries, remote_bytes;
-    uint64_t disk_cache_hits; /* pages and samples that came from opts.disk_cache */
-    uint64_t device_images; /* with opts.device: decoded by the device, since the loader was opened */
-    uint64_t device_decode_ns; /* time on the device of the kernels that decode */
-    double device_share; /* of the images that the device is given now, 0 to 1 */
-    uint64_t remote_hedged; /* remote packs, this epoch: second requests for ranges that were late */
+    uint64_t disk_cache_hits;   /* pages and samples that came from opts.disk_cache */
+    uint64_t device_images;     /* with opts.device: decoded by the device, since the loader was opened */
+    uint64_t device_decode_ns;  /* time on the device of the kernels that decode */
+    double device_share;        /* of the images that the device is given now, 0 to 1 */
+    uint64_t remote_hedged;     /* remote packs, this epoch: second requests for ranges that were late */
     uint64_t device_overlap_ns; /* of copy_ns and device_decode_ns: beside those of the batch before */
-    uint64_t device_list_ns; /* of the time in decode: workers listed tiles for the device, all epochs */
+    uint64_t device_list_ns;    /* of the time in decode: workers listed tiles for the device, all epochs */
     uint64_t device_cached_images, device_cached_bytes; /* with LEAT_CACHE_DEVICE: that stay there */
     uint64_t budget_kept; /* beside budget_used: memory kept for reuse, charged too, given up when needed */
     /* Memory that was allocated under the budget, and its peak. What is charged is more: the bytes of
@@ -481,14 +482,13 @@ LEAT_API uint32_t leat_loader_decisions(leat_loader *loader, uint64_t first, lea
  * also when
  * it did not fit (LEAT_ELIMIT). `delivered` batches may be given as fewer samples than were
  * handed out: samples of this rank that count as done; UINT64_MAX = all. */
-LEAT_API int leat_loader_state(leat_loader *loader, uint64_t delivered, char *text,
-                               size_t capacity, size_t *size, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_loader_state(leat_loader *loader, uint64_t delivered, char *text, size_t capacity,
+                               size_t *size, leat_error *err) LEAT_MUST_CHECK;
 
 /* Resumes from a state: next() continues with the batch that would have come. The state's pack, order,
  * seed, subset and global batch must be the loader's; rank and world may differ.
  * LEAT_EINVAL says what differs; LEAT_EDATA malformed. */
-LEAT_API int leat_loader_restore(leat_loader *loader, const char *state, leat_error *err)
-    LEAT_MUST_CHECK;
+LEAT_API int leat_loader_restore(leat_loader *loader, const char *state, leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus
 }

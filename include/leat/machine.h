@@ -43,14 +43,14 @@ typedef struct leat_machine {
     uint32_t cpus_usable;    /* min(affinity, quota rounded up), at least 1 */
     uint32_t cgroup_version; /* 0 none, 1, 2; 3 = both (hybrid) */
     uint64_t memory_host_bytes;
-    uint64_t memory_cgroup_bytes; /* smallest limit over all ancestors */
-    uint64_t memory_rlimit_bytes; /* RLIMIT_AS */
-    uint64_t memory_limit_bytes;  /* the smallest of the three */
-    uint64_t memory_used_bytes;   /* by the group that sets the limit, file cache not counted */
+    uint64_t memory_cgroup_bytes;    /* smallest limit over all ancestors */
+    uint64_t memory_rlimit_bytes;    /* RLIMIT_AS */
+    uint64_t memory_limit_bytes;     /* the smallest of the three */
+    uint64_t memory_used_bytes;      /* by the group that sets the limit, file cache not counted */
     uint64_t memory_available_bytes; /* what can still be taken */
     uint64_t swap_free_bytes;
     uint64_t shm_total_bytes, shm_free_bytes; /* /dev/shm, 0 when absent */
-    uint64_t throttled_periods, periods; /* cpu.stat; periods 0 = no quota */
+    uint64_t throttled_periods, periods;      /* cpu.stat; periods 0 = no quota */
     uint64_t throttled_us;
     double pressure_cpu, pressure_memory, pressure_io; /* PSI some avg10, -1 = not there */
     uint32_t numa_nodes;
@@ -69,8 +69,7 @@ typedef struct leat_machine {
 } leat_machine;
 
 /* Reads the facts now. Missing parts (no cgroup, no NVML) are not errors. */
-LEAT_API int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *err)
-    LEAT_MUST_CHECK;
+LEAT_API int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *err) LEAT_MUST_CHECK;
 
 /* The storage of a path (an existing file or folder). */
 typedef struct leat_disk {

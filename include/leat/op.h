@@ -56,15 +56,14 @@ typedef struct leat_op_param {
 /* Strings are static. Any thread. 0, or LEAT_ENOENT past the end. */
 LEAT_API uint32_t leat_op_count(void);
 LEAT_API int leat_op_info_at(uint32_t index, leat_op_info *info) LEAT_MUST_CHECK;
-LEAT_API int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param)
-    LEAT_MUST_CHECK;
+LEAT_API int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param) LEAT_MUST_CHECK;
 
 /* What a pipeline makes of a sample. */
 typedef struct leat_pipeline_output {
     uint32_t width, height, channels;
-    char dtype[8];   /* "u8", "f16", "bf16", "f32" */
-    char layout[8];  /* "nchw", "nhwc" */
-    uint64_t bytes;  /* per sample */
+    char dtype[8];  /* "u8", "f16", "bf16", "f32" */
+    char layout[8]; /* "nchw", "nhwc" */
+    uint64_t bytes; /* per sample */
 } leat_pipeline_output;
 
 /* Parses and checks a pipeline without running it. 0, LEAT_EINVAL with the op and parameter

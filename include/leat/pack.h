@@ -41,19 +41,19 @@ typedef enum leat_field_type {
 } leat_field_type;
 
 /* Element types: identifier, value, name, bytes. Append rows, never renumber. */
-#define LEAT_DTYPE_MAP(X)                                                                  \
-    X(BOOL, 1, "bool", 1)                                                                  \
-    X(U8, 2, "u8", 1)                                                                      \
-    X(I8, 3, "i8", 1)                                                                      \
-    X(U16, 4, "u16", 2)                                                                    \
-    X(I16, 5, "i16", 2)                                                                    \
-    X(U32, 6, "u32", 4)                                                                    \
-    X(I32, 7, "i32", 4)                                                                    \
-    X(U64, 8, "u64", 8)                                                                    \
-    X(I64, 9, "i64", 8)                                                                    \
-    X(F16, 10, "f16", 2)                                                                   \
-    X(BF16, 11, "bf16", 2)                                                                 \
-    X(F32, 12, "f32", 4)                                                                   \
+#define LEAT_DTYPE_MAP(X)                                                                                    \
+    X(BOOL, 1, "bool", 1)                                                                                    \
+    X(U8, 2, "u8", 1)                                                                                        \
+    X(I8, 3, "i8", 1)                                                                                        \
+    X(U16, 4, "u16", 2)                                                                                      \
+    X(I16, 5, "i16", 2)                                                                                      \
+    X(U32, 6, "u32", 4)                                                                                      \
+    X(I32, 7, "i32", 4)                                                                                      \
+    X(U64, 8, "u64", 8)                                                                                      \
+    X(I64, 9, "i64", 8)                                                                                      \
+    X(F16, 10, "f16", 2)                                                                                     \
+    X(BF16, 11, "bf16", 2)                                                                                   \
+    X(F32, 12, "f32", 4)                                                                                     \
     X(F64, 13, "f64", 8)
 
 typedef enum leat_dtype {
@@ -74,8 +74,8 @@ typedef struct leat_field {
     uint64_t shape[LEAT_NDIM_MAX]; /* ARRAY */
 } leat_field;
 
-LEAT_API uint32_t leat_dtype_size(uint32_t dtype);       /* bytes; 0 when unknown */
-LEAT_API const char *leat_dtype_name(uint32_t dtype);    /* "f32"; NULL when unknown */
+LEAT_API uint32_t leat_dtype_size(uint32_t dtype);        /* bytes; 0 when unknown */
+LEAT_API const char *leat_dtype_name(uint32_t dtype);     /* "f32"; NULL when unknown */
 LEAT_API const char *leat_field_type_name(uint32_t type); /* "image"; NULL when unknown */
 
 /* Facts about one image in the index. */
@@ -109,13 +109,16 @@ typedef struct leat_pack leat_pack;
 
 typedef struct leat_pack_opts {
     uint32_t struct_size;
-    uint32_t no_verify; /* 1 = skip checksums of samples and pages (never of the index) */
-    uint32_t direct;    /* 1 = page reads bypass the page cache if possible */
-    uint32_t reserved;  /* 0 */
+    uint32_t no_verify;         /* 1 = skip checksums of samples and pages (never of the index) */
+    uint32_t direct;            /* 1 = page reads bypass the page cache if possible */
+    uint32_t reserved;          /* 0 */
     uint64_t index_cache_bytes; /* index cached in memory once touched; 0 = 16 MiB, UINT64_MAX
                                  * = none: then each lookup is a system call */
 } leat_pack_opts;
-#define LEAT_PACK_OPTS_INIT {sizeof(leat_pack_opts), 0, 0, 0, 0}
+#define LEAT_PACK_OPTS_INIT                                                                                  \
+    {                                                                                                        \
+        sizeof(leat_pack_opts), 0, 0, 0, 0                                                                   \
+    }
 
 /* Opens a pack or a set by its name. opts may be NULL. LEAT_EFORMAT: not a pack, unfinished,
  * or of a newer major version; LEAT_EDATA: damaged; LEAT_ENOENT … from the system. */
@@ -135,19 +138,18 @@ LEAT_API leat_pack *leat_pack_part(leat_pack *pack, uint32_t part, uint64_t *fir
 
 typedef struct leat_pack_info {
     uint32_t struct_size;
-    uint32_t shards;     /* files with samples: 1 for a single pack */
+    uint32_t shards; /* files with samples: 1 for a single pack */
     uint64_t samples;
     uint64_t pages;
-    uint64_t bytes;      /* of all files */
-    uint64_t page_bytes; /* target size of a page */
+    uint64_t bytes;            /* of all files */
+    uint64_t page_bytes;       /* target size of a page */
     uint64_t max_page_bytes;   /* largest page: what a page buffer must hold */
     uint64_t max_sample_bytes; /* largest sample */
-    uint64_t fingerprint; /* of the whole content: equal for equal packs */
+    uint64_t fingerprint;      /* of the whole content: equal for equal packs */
     uint32_t version_major, version_minor;
     uint64_t dropped; /* samples in the files that are no longer part of the pack */
 } leat_pack_info;
-LEAT_API int leat_pack_info_read(const leat_pack *pack, leat_pack_info *info,
-                                 uint32_t struct_size);
+LEAT_API int leat_pack_info_read(const leat_pack *pack, leat_pack_info *info, uint32_t struct_size);
 LEAT_API uint64_t leat_pack_count(const leat_pack *pack); /* samples */
 LEAT_API const char *leat_pack_path(const leat_pack *pack);
 
@@ -155,28 +157,28 @@ LEAT_API const char *leat_pack_path(const leat_pack *pack);
 LEAT_API uint32_t leat_pack_field_count(const leat_pack *pack);
 LEAT_API const leat_field *leat_pack_field(const leat_pack *pack, uint32_t field);
 LEAT_API int leat_pack_field_find(const leat_pack *pack, const char *name); /* or LEAT_ENOENT */
-LEAT_API const char *leat_pack_schema(const leat_pack *pack);     /* JSON */
-LEAT_API const char *leat_pack_provenance(const leat_pack *pack); /* JSON */
+LEAT_API const char *leat_pack_schema(const leat_pack *pack);               /* JSON */
+LEAT_API const char *leat_pack_provenance(const leat_pack *pack);           /* JSON */
 
 /* Class names of an INT field, value -> name. *names points at *count strings that live as
  * long as the pack; count 0 when the field has none. */
-LEAT_API int leat_pack_classes(leat_pack *pack, uint32_t field, const char *const **names,
-                               uint64_t *count, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_classes(leat_pack *pack, uint32_t field, const char *const **names, uint64_t *count,
+                               leat_error *err) LEAT_MUST_CHECK;
 
 /* Named blobs ("tile-tables"). *data is a view that lives as long as the pack, followed by
  * LEAT_PACK_PADDING zeros and aligned to 64 bytes. LEAT_ENOENT when there is none. */
-LEAT_API int leat_pack_blob(leat_pack *pack, const char *name, const void **data,
-                            size_t *size, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_blob(leat_pack *pack, const char *name, const void **data, size_t *size,
+                            leat_error *err) LEAT_MUST_CHECK;
 LEAT_API uint32_t leat_pack_blob_count(const leat_pack *pack);
 LEAT_API const char *leat_pack_blob_name(const leat_pack *pack, uint32_t blob);
 
 /* The location of a sample. */
 typedef struct leat_pack_row {
-    uint64_t page;     /* of the whole pack */
-    uint64_t offset;   /* of the sample in its page, a multiple of 16 */
-    uint64_t size;     /* bytes of the sample */
-    uint64_t check;    /* XXH3-64 of those bytes */
-    uint64_t key_size; /* bytes of its key */
+    uint64_t page;        /* of the whole pack */
+    uint64_t offset;      /* of the sample in its page, a multiple of 16 */
+    uint64_t size;        /* bytes of the sample */
+    uint64_t check;       /* XXH3-64 of those bytes */
+    uint64_t key_size;    /* bytes of its key */
     uint64_t file_offset; /* of the sample in its file */
     uint32_t shard;       /* which file */
     uint32_t reserved;    /* 0 */
@@ -195,25 +197,24 @@ typedef struct leat_pack_cell {
 
 /* Rows or cells first … first+count-1. Labels and sizes of a whole pack come from here
  * without touching a page. LEAT_EINVAL out of range; LEAT_EDATA damaged index. */
-LEAT_API int leat_pack_rows(leat_pack *pack, uint64_t first, size_t count,
-                            leat_pack_row *rows, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_rows(leat_pack *pack, uint64_t first, size_t count, leat_pack_row *rows,
+                            leat_error *err) LEAT_MUST_CHECK;
 LEAT_API int leat_pack_cells(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
                              leat_pack_cell *cells, leat_error *err) LEAT_MUST_CHECK;
 /* One sample: its row and its cells of `count` fields, with one read per table. For random
  * access; for whole pages the calls above are cheaper. */
-LEAT_API int leat_pack_look(leat_pack *pack, uint64_t sample, leat_pack_row *row,
-                            const uint32_t *fields, uint32_t count, leat_pack_cell *cells,
-                            leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_look(leat_pack *pack, uint64_t sample, leat_pack_row *row, const uint32_t *fields,
+                            uint32_t count, leat_pack_cell *cells, leat_error *err) LEAT_MUST_CHECK;
 /* An INT or FLOAT column as plain numbers. */
-LEAT_API int leat_pack_ints(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
-                            int64_t *values, leat_error *err) LEAT_MUST_CHECK;
-LEAT_API int leat_pack_floats(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
-                              double *values, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_ints(leat_pack *pack, uint32_t field, uint64_t first, size_t count, int64_t *values,
+                            leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_floats(leat_pack *pack, uint32_t field, uint64_t first, size_t count, double *values,
+                              leat_error *err) LEAT_MUST_CHECK;
 
 /* Copies the key of a sample to `key` with a NUL at its end; *size gets its length also when it
  * did not fit (LEAT_ELIMIT). Keys are bytes, usually a relative path in UTF-8. */
-LEAT_API int leat_pack_key(leat_pack *pack, uint64_t sample, char *key, size_t capacity,
-                           size_t *size, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_key(leat_pack *pack, uint64_t sample, char *key, size_t capacity, size_t *size,
+                           leat_error *err) LEAT_MUST_CHECK;
 /* The sample with this key, the first if several have it. LEAT_ENOENT when none. */
 LEAT_API int leat_pack_find(leat_pack *pack, const void *key, size_t size, uint64_t *sample,
                             leat_error *err) LEAT_MUST_CHECK;
@@ -269,8 +270,8 @@ LEAT_API int leat_pack_page_read(leat_pack *pack, uint64_t page, void *buf, size
 
 /* One finding of verify. */
 typedef struct leat_pack_damage {
-    const char *path;   /* file */
-    const char *key;    /* of the sample, "" when not about one sample */
+    const char *path; /* file */
+    const char *key;  /* of the sample, "" when not about one sample */
     uint64_t key_size;
     int64_t sample;     /* -1 when not about one sample */
     int64_t page;       /* -1 when not in a page */
@@ -317,22 +318,25 @@ typedef struct leat_packer_opts {
     /* 1 = an existing pack of that name is replaced at the end; an unfinished one that no process
      * writes is discarded, unless resume is 1 */
     uint32_t replace;
-    uint32_t no_sync;       /* 1 = no fsync (tests); kill -9 is still safe, power loss is not */
+    uint32_t no_sync; /* 1 = no fsync (tests); kill -9 is still safe, power loss is not */
     /* 1 = NAME exists and gets a new generation: its files stay, samples go to new shards, and a
      * set that lists all takes the name at the end. Fields (0 = those of NAME), class names (more
      * may follow) and blobs are those of NAME. Leftovers of a killed append, compaction or split
      * are discarded; there is no resume. */
     uint32_t append;
 } leat_packer_opts;
-#define LEAT_PACKER_OPTS_INIT {.struct_size = sizeof(leat_packer_opts)}
+#define LEAT_PACKER_OPTS_INIT                                                                                \
+    {                                                                                                        \
+        .struct_size = sizeof(leat_packer_opts)                                                              \
+    }
 
 /* One value. Payload fields: data and size (NULL data with absent = 1: no value). */
 typedef struct leat_pack_value {
     const void *data;
     size_t size;
-    int64_t i;                     /* INT */
-    double f;                      /* FLOAT */
-    uint32_t absent;               /* payload fields only */
+    int64_t i;       /* INT */
+    double f;        /* FLOAT */
+    uint32_t absent; /* payload fields only */
     uint32_t reserved;
     uint64_t shape[LEAT_NDIM_MAX]; /* RAGGED */
     leat_pack_image image;         /* IMAGE; LEAT_PACK_IMAGE_ENTRIES follows from the next: */
@@ -371,11 +375,10 @@ LEAT_API int leat_packer_blob(leat_packer *p, const char *name, const void *data
                               leat_error *err) LEAT_MUST_CHECK;
 /* A blob set so far, also by the resumed run: a view until it is set again or the packer is
  * closed. LEAT_ENOENT when there is none. */
-LEAT_API int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data,
-                                   size_t *size);
+LEAT_API int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data, size_t *size);
 /* Class names of an INT field, at any time before finish. LEAT_EINVAL when one is not UTF-8. */
-LEAT_API int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names,
-                                 uint64_t count, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names, uint64_t count,
+                                 leat_error *err) LEAT_MUST_CHECK;
 
 typedef struct leat_packer_stats {
     uint64_t samples, pages, shards;
@@ -386,8 +389,7 @@ typedef struct leat_packer_stats {
 
 /* Writes the index, syncs, renames: afterwards the pack is complete or (on failure) can still be
  * resumed. Only close may follow. */
-LEAT_API int leat_packer_finish(leat_packer *p, leat_packer_stats *stats,
-                                leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 /* Without finish the partial pack is kept for resume. */
 LEAT_API void leat_packer_close(leat_packer **p);
 typedef struct leat_pack_compact_opts {
@@ -406,8 +408,8 @@ typedef struct leat_pack_compact_opts {
  * as one packer that was given all samples at once, with the same blobs (tile tables). Readers
  * see the old files or the new ones. A single file without dropped samples is not changed.
  * LEAT_ESTATE: another process writes the pack. */
-LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts,
-                               leat_packer_stats *stats, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts, leat_packer_stats *stats,
+                               leat_error *err) LEAT_MUST_CHECK;
 
 #define LEAT_PACK_PARTS_MAX 64u
 
@@ -419,13 +421,13 @@ typedef struct leat_split_part {
 
 typedef struct leat_pack_split_opts {
     uint32_t struct_size;
-    uint32_t part_count;   /* up to LEAT_PACK_PARTS_MAX */
+    uint32_t part_count;    /* up to LEAT_PACK_PARTS_MAX */
     leat_split_part *parts; /* their shares add up to 1; if less, the rest of the samples is
                              * dropped */
-    const char *stratify;  /* int field: exact shares within each of its values; NULL = none */
+    const char *stratify;   /* int field: exact shares within each of its values; NULL = none */
     uint64_t seed;
-    uint32_t replace;      /* 1 = packs at the outputs are replaced */
-    uint32_t no_sync;      /* as in leat_packer_opts */
+    uint32_t replace; /* 1 = packs at the outputs are replaced */
+    uint32_t no_sync; /* as in leat_packer_opts */
     /* Called from time to time with samples of one part; return non-zero to stop. May be NULL. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
     void *cookie;

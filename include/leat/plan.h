@@ -69,87 +69,87 @@ typedef struct leat_plan_range {
 /* Results of a short measurement on the real data. A calibration fills it; flags can too. Every
  * range may be zero. */
 typedef struct leat_plan_calibration {
-    leat_plan_range io_bytes_per_s;   /* cold reads of the dataset */
-    leat_plan_range cpu_us;           /* CPU time of one sample, all threads of the loader */
-    leat_plan_range step_ms;          /* one training step of `step_batch` samples, one GPU */
-    leat_plan_range h2d_bytes_per_s;  /* host to device, pinned */
-    uint64_t step_batch;              /* 0 = the plan's batch */
-    uint64_t sample_bytes;            /* mean bytes read per sample */
+    leat_plan_range io_bytes_per_s;  /* cold reads of the dataset */
+    leat_plan_range cpu_us;          /* CPU time of one sample, all threads of the loader */
+    leat_plan_range step_ms;         /* one training step of `step_batch` samples, one GPU */
+    leat_plan_range h2d_bytes_per_s; /* host to device, pinned */
+    uint64_t step_batch;             /* 0 = the plan's batch */
+    uint64_t sample_bytes;           /* mean bytes read per sample */
     /* Samples per second of the loader itself, without a trainer: from memory with one thread and
      * with `threads`, and with the pack dropped from the page cache. */
     leat_plan_range rate_one, rate_all, rate_cold;
     uint32_t threads;
-    uint32_t calibrated;              /* bit (1 << leat_plan_resource): not given by hand */
-    double cold_cpu_us;               /* CPU time of one sample that has to be read; 0 = not known */
-    uint32_t cpus;                    /* of the machine that was measured */
-    uint32_t quick;                   /* 1 = a short measurement: wider intervals */
+    uint32_t calibrated; /* bit (1 << leat_plan_resource): not given by hand */
+    double cold_cpu_us;  /* CPU time of one sample that has to be read; 0 = not known */
+    uint32_t cpus;       /* of the machine that was measured */
+    uint32_t quick;      /* 1 = a short measurement: wider intervals */
 } leat_plan_calibration;
 
 /* Everything known. Set struct_size (leat_plan_facts_init does) and fill what you know. */
 typedef struct leat_plan_facts {
     uint32_t struct_size;
     /* Machine, per node. */
-    uint32_t nodes;           /* default 1 */
-    uint32_t cpus;            /* usable by this job */
-    uint32_t gpus;            /* 0 = none: data loading only */
-    uint32_t whole_machine;   /* 1 = the OS is inside ram_bytes too */
-    uint64_t ram_bytes;       /* the limit that kills: cgroup, rlimit or host */
-    uint64_t ram_used_bytes;  /* taken by others inside that limit */
-    uint64_t shm_bytes;       /* /dev/shm; 0 = not known */
-    uint64_t vram_bytes;      /* per GPU; 0 = from the table */
-    char gpu[96];             /* "A10G", "NVIDIA H200"; "" = not known */
-    char isa[32];             /* as leat_machine.isa; "" = avx2 */
-    char storage[32];         /* "hdd", "ssd", "nvme", "network", "memory", "bucket"; "" = not known */
+    uint32_t nodes;          /* default 1 */
+    uint32_t cpus;           /* usable by this job */
+    uint32_t gpus;           /* 0 = none: data loading only */
+    uint32_t whole_machine;  /* 1 = the OS is inside ram_bytes too */
+    uint64_t ram_bytes;      /* the limit that kills: cgroup, rlimit or host */
+    uint64_t ram_used_bytes; /* taken by others inside that limit */
+    uint64_t shm_bytes;      /* /dev/shm; 0 = not known */
+    uint64_t vram_bytes;     /* per GPU; 0 = from the table */
+    char gpu[96];            /* "A10G", "NVIDIA H200"; "" = not known */
+    char isa[32];            /* as leat_machine.isa; "" = avx2 */
+    char storage[32];        /* "hdd", "ssd", "nvme", "network", "memory", "bucket"; "" = not known */
     /* Dataset. */
     uint64_t samples;
-    uint64_t sample_bytes;    /* mean, as stored; default 110,000 */
+    uint64_t sample_bytes;     /* mean, as stored; default 110,000 */
     uint64_t max_sample_bytes; /* largest; default four times the mean */
-    uint32_t width, height;   /* mean, as stored; default 500 × 375 */
-    uint64_t page_bytes;      /* of the pack; default 512 KiB */
-    double work;              /* CPU time of a sample relative to one of the same size stored
-                               * as `images`: differs if some are PNG or WebP; 0 = 1 */
-    uint32_t images;          /* leat_plan_images */
-    double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX; 0.5 from the
-                                 initializer, since 0 is a share as well */
+    uint32_t width, height;    /* mean, as stored; default 500 × 375 */
+    uint64_t page_bytes;       /* of the pack; default 512 KiB */
+    double work;               /* CPU time of a sample relative to one of the same size stored
+                                * as `images`: differs if some are PNG or WebP; 0 = 1 */
+    uint32_t images;           /* leat_plan_images */
+    double mix_raw;            /* share stored raw, for LEAT_PLAN_MIX; 0.5 from the
+                                  initializer, since 0 is a share as well */
     /* Model and training. */
-    char model[48];           /* "" = resnet50 when there is a GPU */
-    uint64_t params;          /* of model "generic" */
-    uint64_t activation_bytes; /* per sample, of model "generic" */
-    double macs;              /* multiply-adds per sample, of model "generic" */
-    uint32_t precision;       /* leat_plan_precision */
-    uint32_t optimizer;       /* leat_plan_optimizer */
-    uint32_t image;           /* pixels a side; default 224 */
-    uint32_t classes;         /* default 1000 */
-    uint64_t batch;           /* per GPU; default from the preset */
-    uint32_t epochs;          /* default 1 */
-    uint32_t compile;         /* 1 = torch.compile */
+    char model[48];             /* "" = resnet50 when there is a GPU */
+    uint64_t params;            /* of model "generic" */
+    uint64_t activation_bytes;  /* per sample, of model "generic" */
+    double macs;                /* multiply-adds per sample, of model "generic" */
+    uint32_t precision;         /* leat_plan_precision */
+    uint32_t optimizer;         /* leat_plan_optimizer */
+    uint32_t image;             /* pixels a side; default 224 */
+    uint32_t classes;           /* default 1000 */
+    uint64_t batch;             /* per GPU; default from the preset */
+    uint32_t epochs;            /* default 1 */
+    uint32_t compile;           /* 1 = torch.compile */
     uint32_t unfused_attention; /* 1 = scores are stored */
-    double lr;                /* learning rate at lr_batch; default 0.5, AdamW 0.00025 */
-    uint64_t lr_batch;        /* default 256 */
+    double lr;                  /* learning rate at lr_batch; default 0.5, AdamW 0.00025 */
+    uint64_t lr_batch;          /* default 256 */
     /* Loading. */
-    uint32_t loader;          /* leat_plan_loader */
-    uint32_t preset;          /* leat_plan_preset */
-    int32_t workers;          /* per GPU; 0 = from the preset, −1 = all usable */
-    uint32_t prefetch;        /* batches ahead (per worker for processes); 0 = preset */
-    uint32_t element_bytes;   /* of a delivered pixel: 4 = f32, 2 = f16, 1 = u8; default 4 */
-    double crop_area;         /* mean share of the image a crop covers; default 0.42 */
-    uint32_t no_validation;   /* 1 = no second loader is ever open at the same time */
-    uint64_t memory_bytes;    /* leat's budget; 0 = planned */
+    uint32_t loader;        /* leat_plan_loader */
+    uint32_t preset;        /* leat_plan_preset */
+    int32_t workers;        /* per GPU; 0 = from the preset, −1 = all usable */
+    uint32_t prefetch;      /* batches ahead (per worker for processes); 0 = preset */
+    uint32_t element_bytes; /* of a delivered pixel: 4 = f32, 2 = f16, 1 = u8; default 4 */
+    double crop_area;       /* mean share of the image a crop covers; default 0.42 */
+    uint32_t no_validation; /* 1 = no second loader is ever open at the same time */
+    uint64_t memory_bytes;  /* leat's budget; 0 = planned */
     leat_plan_calibration measured;
-    uint64_t out_bytes;       /* of a delivered sample; 0 = 3 x image x image x element_bytes */
-    double ops_us;            /* CPU time of ops beside crop, resize and flip; 0 = none */
-    double cached;            /* share of the pack that is in the page cache now; 0 = none of it */
-    uint32_t order;           /* 1 + leat_order; 0 = the plan chooses */
-    uint32_t cache;           /* 1 + leat_cache; 0 = the plan chooses */
-    uint32_t ops_unknown;     /* 1 = there are such ops, and their cost is not known */
-    uint32_t wide;            /* 8-bit images of 1, 3 or 4 channels: 0. Others (uint16, float32, up to 16
-                               * channels): 1 = delivered as floats, 2 = in their own type */
-    char cpu[96];             /* as leat_machine.cpu_model, for the tables; "" = not known */
-    double latency_s;         /* of one request to a bucket; 0 = by the table */
+    uint64_t out_bytes;   /* of a delivered sample; 0 = 3 x image x image x element_bytes */
+    double ops_us;        /* CPU time of ops beside crop, resize and flip; 0 = none */
+    double cached;        /* share of the pack that is in the page cache now; 0 = none of it */
+    uint32_t order;       /* 1 + leat_order; 0 = the plan chooses */
+    uint32_t cache;       /* 1 + leat_cache; 0 = the plan chooses */
+    uint32_t ops_unknown; /* 1 = there are such ops, and their cost is not known */
+    uint32_t wide;        /* 8-bit images of 1, 3 or 4 channels: 0. Others (uint16, float32, up to 16
+                           * channels): 1 = delivered as floats, 2 = in their own type */
+    char cpu[96];         /* as leat_machine.cpu_model, for the tables; "" = not known */
+    double latency_s;     /* of one request to a bucket; 0 = by the table */
     /* US dollars for 1000 requests, and for a GB (1e9 bytes) read from another region or over the
      * internet. All 0 = not known. */
     double price_requests, price_other_region, price_internet;
-    char price_date[16];      /* of these prices */
+    char price_date[16]; /* of these prices */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -165,16 +165,16 @@ typedef struct leat_plan_ram {
     uint64_t pages;      /* leat: encoded samples in flight, pages in the window */
     uint64_t os, framework, used;
     uint64_t total;
-    uint64_t budget;     /* leat: the value for --memory; process loader: 0 */
-    uint64_t resident;   /* leat: memory of the process with every queue full; less while the
-                          * trainer is faster and nothing waits */
+    uint64_t budget;          /* leat: the value for --memory; process loader: 0 */
+    uint64_t resident;        /* leat: memory of the process with every queue full; less while the
+                               * trainer is faster and nothing waits */
     uint64_t with_validation; /* with a second loader alive, as persistent workers keep it */
-    uint64_t shm;        /* of `total`, the part in /dev/shm */
+    uint64_t shm;             /* of `total`, the part in /dev/shm */
     uint64_t limit;
     /* The single-GPU guide's own figures, for comparison (process loaders). */
     uint64_t guide_batch, guide_buffer, guide_total;
-    uint32_t verdict;    /* leat_plan_verdict */
-    uint32_t shm_short;  /* 1 = /dev/shm is too small for the queue */
+    uint32_t verdict;   /* leat_plan_verdict */
+    uint32_t shm_short; /* 1 = /dev/shm is too small for the queue */
 } leat_plan_ram;
 
 /* Peak memory of one GPU during a step; the parts add up to `total`. */
@@ -201,32 +201,32 @@ typedef enum leat_plan_resource {
 /* Samples per second of one node, and derived figures. */
 typedef struct leat_plan_speed {
     leat_plan_range io, io_cached, cpu, h2d, gpu; /* mid 0 = not known */
-    leat_plan_range rate;       /* the smallest of those known, cache warm as far as it goes */
+    leat_plan_range rate;        /* the smallest of those known, cache warm as far as it goes */
     leat_plan_range first_epoch; /* nothing cached yet */
-    uint32_t limit, next;       /* leat_plan_resource */
-    uint32_t incomplete;        /* 1 = a rate that could limit is not known */
-    uint32_t gpu_measured;      /* 1 = the GPU's rate is a measurement, not the model */
-    double cached_share;        /* of the dataset, after the first epoch */
-    double cpu_us;              /* per sample and core */
+    uint32_t limit, next;        /* leat_plan_resource */
+    uint32_t incomplete;         /* 1 = a rate that could limit is not known */
+    uint32_t gpu_measured;       /* 1 = the GPU's rate is a measurement, not the model */
+    double cached_share;         /* of the dataset, after the first epoch */
+    double cpu_us;               /* per sample and core */
     leat_plan_range epoch_s, total_s;
-    uint64_t iterations;        /* per epoch, full batches */
-    double needed;              /* samples/s that keep the node's GPUs busy */
-    double cores_needed;        /* and the cores that takes */
-    const char *sources[5];     /* by leat_plan_resource: the source of its rate; static text,
-                                 * NULL when the rate is not known */
+    uint64_t iterations;    /* per epoch, full batches */
+    double needed;          /* samples/s that keep the node's GPUs busy */
+    double cores_needed;    /* and the cores that takes */
+    const char *sources[5]; /* by leat_plan_resource: the source of its rate; static text,
+                             * NULL when the rate is not known */
 } leat_plan_speed;
 
 typedef struct leat_plan_config {
-    uint32_t workers;        /* per GPU (processes) or threads per process (leat) */
+    uint32_t workers; /* per GPU (processes) or threads per process (leat) */
     uint32_t prefetch;
     uint64_t batch, total_batch;
     uint32_t precision;
-    uint32_t cache_process;  /* 0 = "os", 1 = "process" */
-    uint32_t quasi_random;   /* 0 = "random" */
-    uint32_t page_window;    /* pages shuffled together */
+    uint32_t cache_process; /* 0 = "os", 1 = "process" */
+    uint32_t quasi_random;  /* 0 = "random" */
+    uint32_t page_window;   /* pages shuffled together */
     uint32_t compile;
     uint32_t reserved;
-    uint64_t memory_bytes;   /* leat's budget per process */
+    uint64_t memory_bytes; /* leat's budget per process */
     double lr;
 } leat_plan_config;
 
@@ -234,31 +234,31 @@ typedef struct leat_plan_config {
 typedef struct leat_plan_scale {
     uint32_t gpus, nodes;
     uint32_t workers;
-    uint32_t fits;             /* by our figure, on a node of facts.ram_bytes */
+    uint32_t fits; /* by our figure, on a node of facts.ram_bytes */
     uint64_t total_batch;
-    uint64_t guide_buffer;     /* 8 GB × GPUs, as the guide rounds it */
-    uint64_t guide_ram;        /* 8 GB × GPUs + 5 GB */
-    uint64_t ram;              /* ours, per node */
+    uint64_t guide_buffer; /* 8 GB × GPUs, as the guide rounds it */
+    uint64_t guide_ram;    /* 8 GB × GPUs + 5 GB */
+    uint64_t ram;          /* ours, per node */
     double lr;
-    double rate;               /* samples/s, GPUs fed; 0 = not known */
+    double rate; /* samples/s, GPUs fed; 0 = not known */
 } leat_plan_scale;
 
 typedef struct leat_plan_what_if {
     char change[64];
-    double rate, gain;         /* samples/s, and as a factor of the plan's */
+    double rate, gain; /* samples/s, and as a factor of the plan's */
     uint32_t limit;
     uint32_t reserved;
-    uint64_t dataset_bytes;    /* the dataset would take, 0 = unchanged */
+    uint64_t dataset_bytes; /* the dataset would take, 0 = unchanged */
 } leat_plan_what_if;
 
 /* Tiles decoded by CPUs, by the GPU that trains, or by both (`leat load --device cuda --decode`). */
 typedef struct leat_plan_decode {
-    char decode[8];         /* "cpu", "gpu", "auto" */
-    uint32_t threads;       /* per GPU that keep it busy */
-    uint32_t estimated;     /* 1 = this card was not measured: by its memory bandwidth */
-    double rate;            /* samples/s of one GPU with the planned threads */
-    double share;           /* of its rate when it never waits */
-    uint64_t device_bytes;  /* memory of the GPU for batches and tiles */
+    char decode[8];        /* "cpu", "gpu", "auto" */
+    uint32_t threads;      /* per GPU that keep it busy */
+    uint32_t estimated;    /* 1 = this card was not measured: by its memory bandwidth */
+    double rate;           /* samples/s of one GPU with the planned threads */
+    double share;          /* of its rate when it never waits */
+    uint64_t device_bytes; /* memory of the GPU for batches and tiles */
 } leat_plan_decode;
 
 /* US dollars by the location of the machine. */
@@ -270,10 +270,10 @@ typedef struct leat_plan_price {
 typedef struct leat_plan_traffic {
     uint64_t epoch_bytes, epoch_requests; /* of the first epoch */
     uint64_t run_bytes, run_requests;     /* of all epochs */
-    uint64_t disk_bytes;       /* a disk cache of the whole dataset takes, on each node */
-    uint64_t disk_saves_bytes; /* of run_bytes */
+    uint64_t disk_bytes;                  /* a disk cache of the whole dataset takes, on each node */
+    uint64_t disk_saves_bytes;            /* of run_bytes */
     leat_plan_price epoch, run, disk_saves;
-    uint32_t priced;           /* 0 = the prices are not known */
+    uint32_t priced; /* 0 = the prices are not known */
     uint32_t reserved;
 } leat_plan_traffic;
 
@@ -284,11 +284,11 @@ typedef struct leat_plan_traffic {
 
 typedef struct leat_plan {
     uint32_t struct_size;
-    uint32_t fits;              /* 0 = no, 1 = yes, 2 = a limit is not known */
-    leat_plan_facts facts;      /* with every default filled in */
+    uint32_t fits;         /* 0 = no, 1 = yes, 2 = a limit is not known */
+    leat_plan_facts facts; /* with every default filled in */
     leat_plan_config config;
-    leat_plan_ram ram;          /* of the loader asked for */
-    leat_plan_ram ram_process;  /* the same workers, prefetch and batch as processes */
+    leat_plan_ram ram;         /* of the loader asked for */
+    leat_plan_ram ram_process; /* the same workers, prefetch and batch as processes */
     leat_plan_vram vram;
     leat_plan_speed speed;
     uint32_t scale_count, what_if_count, note_count;
@@ -296,12 +296,12 @@ typedef struct leat_plan {
     leat_plan_scale scales[LEAT_PLAN_SCALES];
     leat_plan_what_if what_ifs[LEAT_PLAN_WHAT_IFS];
     char notes[LEAT_PLAN_NOTES][160]; /* defaults that were taken, rules that were broken */
-    char fix[256];              /* the smallest change that fits; "" when it fits */
-    char no_gain[512];          /* changes that were priced and bring less than 5 %, divided by semicolons */
-    uint32_t decode_count;      /* 0 = the GPU cannot decode these images, or its rate is not known */
+    char fix[256];                    /* the smallest change that fits; "" when it fits */
+    char no_gain[512];     /* changes that were priced and bring less than 5 %, divided by semicolons */
+    uint32_t decode_count; /* 0 = the GPU cannot decode these images, or its rate is not known */
     uint32_t reserved2;
     leat_plan_decode decodes[LEAT_PLAN_DECODES];
-    leat_plan_traffic traffic;  /* of a dataset in a bucket */
+    leat_plan_traffic traffic; /* of a dataset in a bucket */
 } leat_plan;
 
 /* Makes the plan. LEAT_EINVAL names the fact that is impossible or unknown. A plan that does
@@ -317,8 +317,8 @@ typedef enum leat_plan_field {
 } leat_plan_field;
 
 /* 0 in *value: nothing fits. LEAT_EINVAL when facts it needs are missing. */
-LEAT_API int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field,
-                             uint64_t *value, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_t *value,
+                             leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- Machines by dataset ---- */
 
@@ -329,7 +329,7 @@ typedef enum leat_plan_kind {
 } leat_plan_kind;
 
 typedef struct leat_plan_machine {
-    char name[48];       /* "g4dn.xlarge"; "" when the guide names none */
+    char name[48]; /* "g4dn.xlarge"; "" when the guide names none */
     char gpu[32];
     char note[96];
     char source[160];
@@ -342,18 +342,17 @@ typedef struct leat_plan_machine {
     uint32_t reserved;
     uint64_t ram_bytes, ram_needed_bytes, vram_bytes, vram_needed_bytes;
     uint64_t rule_ram_bytes, rule_vram_bytes; /* 4 GB and 2 GB per vCPU */
-    leat_plan_range rate;  /* images: samples/s there, mid 0 = not known */
-    leat_plan_range total_s; /* and the time of facts.epochs */
-    uint32_t limit;        /* leat_plan_resource */
-    uint32_t incomplete;   /* 1 = a rate that could limit is not known */
+    leat_plan_range rate;                     /* images: samples/s there, mid 0 = not known */
+    leat_plan_range total_s;                  /* and the time of facts.epochs */
+    uint32_t limit;                           /* leat_plan_resource */
+    uint32_t incomplete;                      /* 1 = a rate that could limit is not known */
 } leat_plan_machine;
 
 /* The guide's machine for `amount`, raised until it satisfies the memory model. For images
  * `facts` gives model, batch and loader; for text its samples are documents (0 = from the bytes).
  * For other kinds it may be NULL. */
-LEAT_API int leat_plan_recommend(leat_plan_kind kind, uint64_t amount,
-                                 const leat_plan_facts *facts, leat_plan_machine *machine,
-                                 leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_plan_recommend(leat_plan_kind kind, uint64_t amount, const leat_plan_facts *facts,
+                                 leat_plan_machine *machine, leat_error *err) LEAT_MUST_CHECK;
 
 /* Frames of videos: hours × 3600 × fps. */
 LEAT_API uint64_t leat_plan_frames(double hours, double fps);
@@ -362,15 +361,15 @@ LEAT_API uint64_t leat_plan_frames(double hours, double fps);
 
 /* A stage of a curation pipeline on GPUs, from the guide's table. */
 typedef struct leat_plan_stage {
-    char name[32];              /* "QualityClassifier" */
-    char unit[16];              /* what it counts: "documents" or "clips" */
-    uint32_t batch;             /* the guide's */
+    char name[32];  /* "QualityClassifier" */
+    char unit[16];  /* what it counts: "documents" or "clips" */
+    uint32_t batch; /* the guide's */
     uint32_t gpus;
-    uint64_t vram_bytes;        /* that one GPU needs */
-    uint64_t vram_limit;        /* that one GPU has; 0 = not known */
-    double per_s;               /* of all GPUs together */
-    double seconds;             /* for the amount; 0 = not asked */
-    uint32_t fits;              /* 0 = the GPU is too small; 1 = fits, or not known */
+    uint64_t vram_bytes; /* that one GPU needs */
+    uint64_t vram_limit; /* that one GPU has; 0 = not known */
+    double per_s;        /* of all GPUs together */
+    double seconds;      /* for the amount; 0 = not asked */
+    uint32_t fits;       /* 0 = the GPU is too small; 1 = fits, or not known */
     char source[160];
 } leat_plan_stage;
 
@@ -416,29 +415,29 @@ LEAT_API int leat_plan_text_make(const leat_plan_text_facts *facts, leat_plan_te
 
 typedef struct leat_plan_minhash_facts {
     uint64_t documents;
-    uint64_t dataset_bytes;     /* 0 = not known: the guide's band table is not used */
-    uint64_t memory_bytes;      /* limit */
-    uint32_t hashes;            /* default 260 */
-    uint32_t bands;             /* default 20 */
+    uint64_t dataset_bytes;       /* 0 = not known: the guide's band table is not used */
+    uint64_t memory_bytes;        /* limit */
+    uint32_t hashes;              /* default 260 */
+    uint32_t bands;               /* default 20 */
     uint32_t bands_per_iteration; /* 0 = as many as fit */
-    uint32_t overhead_bytes;    /* per document besides the hashes; default 16 */
+    uint32_t overhead_bytes;      /* per document besides the hashes; default 16 */
 } leat_plan_minhash_facts;
 
 typedef struct leat_plan_minhash {
-    uint64_t guide_bytes;       /* documents × (8 × hashes + overhead) × bpi / bands */
-    uint64_t guide_all_bytes;   /* the same with every band at once */
+    uint64_t guide_bytes;     /* documents × (8 × hashes + overhead) × bpi / bands */
+    uint64_t guide_all_bytes; /* the same with every band at once */
     uint32_t bands_per_iteration, passes;
     uint32_t guide_bands_low, guide_bands_high; /* by dataset size, 0 = not asked */
-    uint64_t digest_bytes;      /* leat: 8-byte band digest + 5-byte id, bpi bands at once */
-    uint64_t union_bytes;       /* leat: union-find, 4 bytes (8 past 2^32) a document */
-    uint64_t spill_bytes;       /* leat: written once and read once */
-    uint64_t partitions;        /* of the spill, so that each sorts inside the limit */
-    uint32_t fits;              /* leat's method fits the limit */
-    uint32_t guide_fits;        /* even one band at a time fits by the guide's formula */
+    uint64_t digest_bytes;                      /* leat: 8-byte band digest + 5-byte id, bpi bands at once */
+    uint64_t union_bytes;                       /* leat: union-find, 4 bytes (8 past 2^32) a document */
+    uint64_t spill_bytes;                       /* leat: written once and read once */
+    uint64_t partitions;                        /* of the spill, so that each sorts inside the limit */
+    uint32_t fits;                              /* leat's method fits the limit */
+    uint32_t guide_fits;                        /* even one band at a time fits by the guide's formula */
 } leat_plan_minhash;
 
-LEAT_API int leat_plan_minhash_make(const leat_plan_minhash_facts *facts,
-                                    leat_plan_minhash *plan, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minhash *plan,
+                                    leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- After a run ---- */
 
@@ -453,8 +452,8 @@ typedef struct leat_plan_run {
 typedef struct leat_plan_error_row {
     char what[32];
     double predicted, measured;
-    double error;   /* (predicted − measured) / measured */
-    uint32_t bytes; /* 1 = both are bytes */
+    double error;    /* (predicted − measured) / measured */
+    uint32_t bytes;  /* 1 = both are bytes */
     uint32_t inside; /* 1 = the measurement is in the predicted interval (rates) */
 } leat_plan_error_row;
 
@@ -465,8 +464,8 @@ LEAT_API uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *
 
 /* ---- Names ---- */
 
-LEAT_API const char *leat_plan_verdict_name(uint32_t verdict);   /* "safe", "risky" … */
-LEAT_API const char *leat_plan_resource_name(uint32_t resource); /* "io", "cpu" … */
+LEAT_API const char *leat_plan_verdict_name(uint32_t verdict);     /* "safe", "risky" … */
+LEAT_API const char *leat_plan_resource_name(uint32_t resource);   /* "io", "cpu" … */
 LEAT_API const char *leat_plan_precision_name(uint32_t precision); /* "bf16-mixed" … */
 
 /* ---- Output ---- */
@@ -480,8 +479,8 @@ typedef enum leat_plan_format {
 
 /* Passes the text to `write` in one or more pieces; a non-zero return stops and is returned. */
 LEAT_API int leat_plan_write(const leat_plan *plan, leat_plan_format format,
-                             int (*write)(void *cookie, const char *text, size_t len),
-                             void *cookie, leat_error *err) LEAT_MUST_CHECK;
+                             int (*write)(void *cookie, const char *text, size_t len), void *cookie,
+                             leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -33,16 +33,14 @@ extern "C" {
 #endif
 
 typedef enum leat_select_kind {
-    LEAT_SELECT_DIVERSITY = 1, /* distance to the nearest chosen row; one of this kind */
-    LEAT_SELECT_WEIGHTS =
-        2, /* a column, scaled to 0.001 … 1.001; rows without a number are lowest */
-    LEAT_SELECT_BALANCE = 3,   /* shares of the values of an int column, or of `folder` */
-    LEAT_SELECT_THRESHOLD = 4, /* leaves out rows before anything is chosen */
-    LEAT_SELECT_SIMILARITY =
-        5,                  /* to the most similar row of a query set: (1 + cosine) / 2 */
-    LEAT_SELECT_RANDOM = 6, /* a number drawn from `seed` and the row */
-    LEAT_SELECT_TYPICALITY = 7 /* 1 / mean distance to the nearest rows; 1 for the most
-                                  typical one. Compares all pairs */
+    LEAT_SELECT_DIVERSITY = 1,  /* distance to the nearest chosen row; one of this kind */
+    LEAT_SELECT_WEIGHTS = 2,    /* a column, scaled to 0.001 … 1.001; rows without a number are lowest */
+    LEAT_SELECT_BALANCE = 3,    /* shares of the values of an int column, or of `folder` */
+    LEAT_SELECT_THRESHOLD = 4,  /* leaves out rows before anything is chosen */
+    LEAT_SELECT_SIMILARITY = 5, /* to the most similar row of a query set: (1 + cosine) / 2 */
+    LEAT_SELECT_RANDOM = 6,     /* a number drawn from `seed` and the row */
+    LEAT_SELECT_TYPICALITY = 7  /* 1 / mean distance to the nearest rows; 1 for the most
+                                   typical one. Compares all pairs */
 } leat_select_kind;
 
 typedef enum leat_select_shares {
@@ -63,38 +61,33 @@ typedef struct leat_select_strategy {
     const char *vectors; /* DIVERSITY, SIMILARITY, TYPICALITY: pack with vectors of the
                           * same rows; that of the options */
     const char *query;   /* SIMILARITY: pack with vectors of the same length */
-    const char
-        *column; /* WEIGHTS, BALANCE: int or float field of the pack or of its columns */
-    const char
-        *where; /* THRESHOLD: condition that rows must meet, as in leat_ingest_opts */
-    double strength; /* 1; -16 to 16. DIVERSITY and BALANCE: above 0 */
-    double least;    /* DIVERSITY: least distance to a chosen row, 0 to 2 */
+    const char *column;  /* WEIGHTS, BALANCE: int or float field of the pack or of its columns */
+    const char *where;   /* THRESHOLD: condition that rows must meet, as in leat_ingest_opts */
+    double strength;     /* 1; -16 to 16. DIVERSITY and BALANCE: above 0 */
+    double least;        /* DIVERSITY: least distance to a chosen row, 0 to 2 */
     const leat_select_target *targets; /* BALANCE */
     uint32_t target_count;
     uint32_t neighbours; /* TYPICALITY: 20; up to 1000 */
     uint64_t seed;       /* RANDOM */
-    const char *field; /* of `vectors` and `query`; that of the options */
+    const char *field;   /* of `vectors` and `query`; that of the options */
     uint64_t reserved;
 } leat_select_strategy;
 
 typedef struct leat_select_opts {
     uint32_t struct_size;
     uint32_t strategy_count;
-    const char *pack;   /* needed */
-    const char *output; /* needed: a local file */
-    const char *const
-        *columns; /* packs with columns of the same rows: leat check, leat dedup, … */
+    const char *pack;           /* needed */
+    const char *output;         /* needed: a local file */
+    const char *const *columns; /* packs with columns of the same rows: leat check, leat dedup, … */
     uint32_t column_count;
-    uint32_t threads;    /* usable CPUs */
-    const char *vectors; /* pack of leat embed, for all strategies that name none */
-    const char
-        *previous; /* an earlier selection: its rows stay, and count for all strategies */
-    const char *where; /* condition that rows must meet, besides THRESHOLD strategies */
+    uint32_t threads;     /* usable CPUs */
+    const char *vectors;  /* pack of leat embed, for all strategies that name none */
+    const char *previous; /* an earlier selection: its rows stay, and count for all strategies */
+    const char *where;    /* condition that rows must meet, besides THRESHOLD strategies */
     const leat_select_strategy *strategies;
-    uint64_t count; /* rows to choose besides those of `previous`, */
-    double share; /* or as a share of all rows; neither: all that the strategies allow */
-    const char
-        *config; /* YAML or JSON text with any of the above: what the fields leave open */
+    uint64_t count;                /* rows to choose besides those of `previous`, */
+    double share;                  /* or as a share of all rows; neither: all that the strategies allow */
+    const char *config;            /* YAML or JSON text with any of the above: what the fields leave open */
     const char *config_name;       /* for messages */
     uint32_t replace, no_sync;     /* as in leat_packer_opts */
     uint64_t memory;               /* refuse to start when more is needed; no limit */
@@ -109,13 +102,13 @@ LEAT_API void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struc
 
 typedef struct leat_select_stats {
     uint32_t struct_size;
-    uint32_t round;    /* number of this selection: 0 without a previous one */
-    uint64_t samples;  /* rows of the pack */
-    uint64_t selected; /* rows chosen by this run */
-    uint64_t previous; /* rows of the previous selection */
-    uint64_t excluded; /* rows left out by thresholds */
-    uint64_t near; /* rows left out because they are nearer than the least distance; those
-                      seen */
+    uint32_t round;       /* number of this selection: 0 without a previous one */
+    uint64_t samples;     /* rows of the pack */
+    uint64_t selected;    /* rows chosen by this run */
+    uint64_t previous;    /* rows of the previous selection */
+    uint64_t excluded;    /* rows left out by thresholds */
+    uint64_t near;        /* rows left out because they are nearer than the least distance; those
+                             seen */
     uint64_t distances;   /* that were computed for diversity */
     double last_distance; /* of the row chosen last to those before it; 0 without
                              diversity */

@@ -38,8 +38,8 @@ typedef enum leat_text_compress {
 
 /* Called on the calling thread after every chunk; return non-zero to stop (the result is then
  * LEAT_ECANCELED). Bytes are those of the input files; 0 <= done <= total. */
-typedef int (*leat_text_progress)(void *cookie, uint64_t done_bytes, uint64_t total_bytes,
-                                  uint64_t documents, uint64_t dropped);
+typedef int (*leat_text_progress)(void *cookie, uint64_t done_bytes, uint64_t total_bytes, uint64_t documents,
+                                  uint64_t dropped);
 
 /* ---- Filters ----------------------------------------------------------------------------- */
 
@@ -48,11 +48,11 @@ typedef int (*leat_text_progress)(void *cookie, uint64_t done_bytes, uint64_t to
 /* A document that `look` chose. Strings belong to the call. */
 typedef struct leat_filter_seen {
     uint32_t struct_size;
-    uint32_t kept;       /* 1 = it passes all rules */
-    const char *kind;    /* "kept", "dropped" or "borderline": a tenth of a threshold decides */
+    uint32_t kept;    /* 1 = it passes all rules */
+    const char *kind; /* "kept", "dropped" or "borderline": a tenth of a threshold decides */
     const char *id;
-    const char *text;    /* the beginning */
-    const char *lang;    /* "" without a model */
+    const char *text; /* the beginning */
+    const char *lang; /* "" without a model */
     double lang_score;
     uint32_t rule_count; /* violated rules, or the nearest ones */
     uint32_t reserved;
@@ -190,7 +190,7 @@ typedef enum leat_dedup_keep {
 
 typedef enum leat_dedup_level {
     LEAT_LEVEL_DOCUMENT = 0,
-    LEAT_LEVEL_LINE = 1,     /* exact: removes repeated lines from the texts */
+    LEAT_LEVEL_LINE = 1,      /* exact: removes repeated lines from the texts */
     LEAT_LEVEL_PARAGRAPH = 2, /* exact: the same for paragraphs, which blank lines separate */
     LEAT_LEVEL_SUBSTRING = 3  /* exact: removes sequences of shingle_words words that occurred before */
 } leat_dedup_level;
@@ -208,19 +208,19 @@ typedef struct leat_dedup_opts {
     uint32_t struct_size;
     uint32_t input_count;
     const char *const *inputs;
-    const char *output;     /* folder: kept-00000.jsonl …, clusters.jsonl, bad.jsonl, report.json;
-                               needed */
-    const char *text_field; /* "text" */
-    const char *id_field;   /* "id" */
-    const char *keep_field; /* with LEAT_KEEP_FIELD */
-    uint32_t kind;          /* leat_dedup_kind; needed */
-    uint32_t normalize;     /* exact: 1 = letters, digits and words only, small letters */
-    uint32_t shingle_words; /* fuzzy: 5; 0 with shingle_chars. LEAT_LEVEL_SUBSTRING: 50 */
-    uint32_t shingle_chars; /* fuzzy: shingles of characters instead */
-    uint32_t bands, rows;   /* fuzzy: 14 of 8 */
-    double threshold;       /* fuzzy: least similarity of duplicates, 0.7 */
-    uint32_t clusters;      /* leat_dedup_clusters */
-    uint32_t keep;          /* leat_dedup_keep */
+    const char *output;           /* folder: kept-00000.jsonl …, clusters.jsonl, bad.jsonl, report.json;
+                                     needed */
+    const char *text_field;       /* "text" */
+    const char *id_field;         /* "id" */
+    const char *keep_field;       /* with LEAT_KEEP_FIELD */
+    uint32_t kind;                /* leat_dedup_kind; needed */
+    uint32_t normalize;           /* exact: 1 = letters, digits and words only, small letters */
+    uint32_t shingle_words;       /* fuzzy: 5; 0 with shingle_chars. LEAT_LEVEL_SUBSTRING: 50 */
+    uint32_t shingle_chars;       /* fuzzy: shingles of characters instead */
+    uint32_t bands, rows;         /* fuzzy: 14 of 8 */
+    double threshold;             /* fuzzy: least similarity of duplicates, 0.7 */
+    uint32_t clusters;            /* leat_dedup_clusters */
+    uint32_t keep;                /* leat_dedup_keep */
     uint32_t bands_per_iteration; /* bands on disk at once; fewer take more passes; all */
     uint32_t threads;             /* usable CPUs */
     uint64_t memory;              /* hard limit; half of what is available */
@@ -269,7 +269,7 @@ typedef struct leat_dedup_stats {
     uint64_t budget_peak_bytes;
     uint64_t resumed; /* 1 = an earlier run was resumed */
     double seconds, cpu_seconds;
-    uint64_t resumable; /* 1 = the run failed and can be resumed */
+    uint64_t resumable;                /* 1 = the run failed and can be resumed */
     uint64_t against, removed_against; /* documents of the index; removed for one of these */
     uint64_t index_bytes;              /* of the index that was saved */
     /* With lines, paragraphs or substrings. `removed` then counts documents without any text left. */
@@ -336,8 +336,7 @@ typedef struct leat_decontaminate_opts {
 } leat_decontaminate_opts;
 
 LEAT_API void leat_decontaminate_opts_init_sized(leat_decontaminate_opts *opts, uint32_t struct_size);
-#define leat_decontaminate_opts_init(o)                                                                \
-    leat_decontaminate_opts_init_sized((o), (uint32_t)sizeof *(o))
+#define leat_decontaminate_opts_init(o) leat_decontaminate_opts_init_sized((o), (uint32_t)sizeof *(o))
 
 typedef struct leat_decontaminate_stats {
     uint32_t struct_size;
@@ -360,8 +359,8 @@ typedef struct leat_decontaminate_stats {
 /* Removes text that the inputs share with evaluation sets: n-grams of words, ignoring case,
  * punctuation and white space. stats may be NULL. LEAT_EDATA when the evaluation sets have no
  * text of so many words. */
-LEAT_API int leat_decontaminate_text(const leat_decontaminate_opts *opts,
-                                     leat_decontaminate_stats *stats, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_decontaminate_text(const leat_decontaminate_opts *opts, leat_decontaminate_stats *stats,
+                                     leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -19,8 +19,7 @@ extern "C" {
 #define LEAT_VERSION_PATCH 0
 #define LEAT_VERSION "0.1.0"
 /* For comparisons: LEAT_VERSION_NUMBER >= 100 means 0.1.0 or newer. */
-#define LEAT_VERSION_NUMBER                                                                          \
-    (LEAT_VERSION_MAJOR * 10000 + LEAT_VERSION_MINOR * 100 + LEAT_VERSION_PATCH)
+#define LEAT_VERSION_NUMBER (LEAT_VERSION_MAJOR * 10000 + LEAT_VERSION_MINOR * 100 + LEAT_VERSION_PATCH)
 
 /* Version of the library at run time, as in "0.1.0". */
 LEAT_API const char *leat_version(void);

@@ -7,19 +7,18 @@
 
 #include <leat/op.h>
 
-static const char head[] =
-    "# Written from the table of ops by python/src/ops_stub.c.\n"
-    "from collections.abc import Iterator, Sequence\n"
-    "from typing import Literal\n"
-    "\n"
-    "class Op:\n"
-    "    name: str\n"
-    "    params: dict[str, object]\n"
-    "    @property\n"
-    "    def text(self) -> str: ...\n"
-    "\n"
-    "def text(ops: str | Op | Sequence[str | Op]) -> str: ...\n"
-    "def names() -> Iterator[str]: ...\n";
+static const char head[] = "# Written from the table of ops by python/src/ops_stub.c.\n"
+                           "from collections.abc import Iterator, Sequence\n"
+                           "from typing import Literal\n"
+                           "\n"
+                           "class Op:\n"
+                           "    name: str\n"
+                           "    params: dict[str, object]\n"
+                           "    @property\n"
+                           "    def text(self) -> str: ...\n"
+                           "\n"
+                           "def text(ops: str | Op | Sequence[str | Op]) -> str: ...\n"
+                           "def names() -> Iterator[str]: ...\n";
 
 static void print_choices(const char *choices)
 {

@@ -80,8 +80,8 @@ typedef struct stream {
     leat_error error;
 } stream;
 
-static bool add(stream *s, part p, uint32_t field, const char *format, bool nullable,
-                const char *name, const char *suffix)
+static bool add(stream *s, part p, uint32_t field, const char *format, bool nullable, const char *name,
+                const char *suffix)
 {
     size_t size = strlen(name) + strlen(suffix) + 1;
     column *c = &s->columns[s->count];
@@ -307,34 +307,21 @@ static int fill_numbers(struct ArrowArray *a, const column *c, const leat_pack_c
     uint8_t *bytes = (uint8_t *)wide;
     for (uint64_t i = 0; i < rows; i++) {
         switch (c->part) {
-        case PART_ID:
-            wide[i] = first + i;
-            break;
+        case PART_ID: wide[i] = first + i; break;
         case PART_VALUE:
             memcpy(&wide[i], c->format[0] == 'g' ? (const void *)&cells[i].f : (const void *)&cells[i].i, 8);
             break;
-        case PART_BYTES:
-            wide[i] = cells[i].absent ? 0 : cells[i].length;
-            break;
-        case PART_WIDTH:
-            narrow[i] = cells[i].image.width;
-            break;
-        case PART_HEIGHT:
-            narrow[i] = cells[i].image.height;
-            break;
-        case PART_COST:
-            narrow[i] = cells[i].image.cost;
-            break;
-        default:
-            bytes[i] = cells[i].image.channels;
-            break;
+        case PART_BYTES: wide[i] = cells[i].absent ? 0 : cells[i].length; break;
+        case PART_WIDTH: narrow[i] = cells[i].image.width; break;
+        case PART_HEIGHT: narrow[i] = cells[i].image.height; break;
+        case PART_COST: narrow[i] = cells[i].image.cost; break;
+        default: bytes[i] = cells[i].image.channels; break;
         }
     }
     return 0;
 }
 
-static int fill_column(struct ArrowArray *a, stream *s, const column *c, uint64_t rows,
-                       leat_pack_cell *cells)
+static int fill_column(struct ArrowArray *a, stream *s, const column *c, uint64_t rows, leat_pack_cell *cells)
 {
     bool text = c->part == PART_KEY || c->part == PART_CODEC;
 

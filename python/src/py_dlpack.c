@@ -49,14 +49,16 @@ typedef struct dl_managed_versioned {
 } dl_managed_versioned;
 
 /* What a capsule owns: one block with the structure, its shape, and a hold on the memory. */
-typedef struct export {
+typedef struct export
+{
     union {
         dl_managed old;
         dl_managed_versioned now;
     };
     py_memory *memory;
     int64_t shape[LEAT_NDIM_MAX], strides[LEAT_NDIM_MAX];
-} export;
+}
+export;
 
 static void export_free(export *e)
 {

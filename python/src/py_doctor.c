@@ -27,10 +27,8 @@ static PyObject *text_of(const leat_doctor_diagnosis *d, int format)
     PyObject *text = NULL;
 
     leat__buf_init(&out, LEAT__MEM_DOCTOR, TEXT_MAX);
-    if (leat_doctor_write(d, (leat_doctor_format)format, append, &out, &err) != 0)
-        py_raise(&err);
-    else
-        text = py_text(leat__buf_str(&out), out.len);
+    if (leat_doctor_write(d, (leat_doctor_format)format, append, &out, &err) != 0) py_raise(&err);
+    else text = py_text(leat__buf_str(&out), out.len);
     leat__buf_reset(&out);
     return text;
 }
@@ -58,8 +56,7 @@ PyObject *py_doctor_judge(PyObject *module, PyObject *args)
     if (leat_doctor_facts_parse(&facts, json, (size_t)len, &err) != 0 ||
         leat_doctor_judge(&facts, d, sizeof *d, &err) != 0)
         py_raise(&err);
-    else
-        text = text_of(d, format);
+    else text = text_of(d, format);
     leat__free(d);
     return text;
 }
@@ -77,8 +74,7 @@ PyObject *py_watch_text(leat_doctor_watch *watch, int format)
     if (leat_doctor_watch_facts(watch, &facts, &err) != 0 ||
         leat_doctor_judge(&facts, d, sizeof *d, &err) != 0)
         py_raise(&err);
-    else
-        text = text_of(d, format);
+    else text = text_of(d, format);
     leat__free(d);
     return text;
 }

@@ -28,9 +28,9 @@ PyObject *py_raise(const leat_error *err)
     key = py_text(err->key, strlen(err->key));
     message = py_text(err->message, strlen(err->message));
     if (module != NULL && key != NULL && message != NULL)
-        exception = PyObject_CallMethod(module, "make", "sOiOLL", leat_code_name(err->code), message,
-                                        (int)err->sys_errno, key, (long long)err->sample,
-                                        (long long)err->offset);
+        exception =
+            PyObject_CallMethod(module, "make", "sOiOLL", leat_code_name(err->code), message,
+                                (int)err->sys_errno, key, (long long)err->sample, (long long)err->offset);
     if (exception != NULL) PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     Py_XDECREF(module);
     Py_XDECREF(exception);
@@ -46,7 +46,8 @@ bool py_same_process(pid_t made_by, const char *what)
     if (getpid() == made_by) return true;
     snprintf(err.message, sizeof err.message,
              "this %s was made by process %ld, before a fork: open a new one in the child "
-             "(or start children with the 'spawn' method)", what, (long)made_by);
+             "(or start children with the 'spawn' method)",
+             what, (long)made_by);
     py_raise(&err);
     return false;
 }

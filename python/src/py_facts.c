@@ -143,23 +143,20 @@ static PyObject *facts_tiny(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*", &data)) return NULL;
     const size_t count = (size_t)data.len / image;
     PyObject *out = NULL;
-    if ((size_t)data.len % image == 0)
-        out = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * row));
-    else
-        PyErr_SetString(PyExc_ValueError, "tiny: images of 32 x 32 x 3 bytes are expected");
+    if ((size_t)data.len % image == 0) out = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * row));
+    else PyErr_SetString(PyExc_ValueError, "tiny: images of 32 x 32 x 3 bytes are expected");
     if (out == NULL) {
         PyBuffer_Release(&data);
         return NULL;
     }
     char *to = PyByteArray_AsString(out);
-    Py_BEGIN_ALLOW_THREADS
-    for (size_t i = 0; i < count; i++) {
+    Py_BEGIN_ALLOW_THREADS for (size_t i = 0; i < count; i++)
+    {
         float vector[LEAT__TINY_DIM];
         leat__tiny_vector((const uint8_t *)data.buf + i * image, vector);
         memcpy(to + i * row, vector, row);
     }
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&data);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&data);
     return out;
 }
 
@@ -238,8 +235,7 @@ static char **word_list(PyObject *list, Py_ssize_t *count)
     char **words = LEAT_NEW_ARRAY(MISC, char *, (size_t)n + 1);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *bytes = py_path(PyList_GetItem(list, i));
-        if (bytes != NULL && words != NULL)
-            words[i] = leat__strdup(LEAT__MEM_MISC, PyBytes_AsString(bytes));
+        if (bytes != NULL && words != NULL) words[i] = leat__strdup(LEAT__MEM_MISC, PyBytes_AsString(bytes));
         Py_XDECREF(bytes);
         if (words == NULL || words[i] == NULL) {
             free_argv(words, n);
@@ -266,8 +262,7 @@ static PyObject *facts_main(PyObject *module, PyObject *args)
     if (self != NULL && argv == NULL) PyErr_NoMemory();
     if (argv != NULL) {
         memcpy(argv, words, (size_t)n * sizeof *argv);
-        Py_BEGIN_ALLOW_THREADS
-        code = cli_main_inside(commands, (int)n, argv, (const char *const *)self);
+        Py_BEGIN_ALLOW_THREADS code = cli_main_inside(commands, (int)n, argv, (const char *const *)self);
         fflush(NULL);
         Py_END_ALLOW_THREADS
     }
@@ -303,8 +298,7 @@ PyMethodDef py_facts_methods[] = {
      "split(pack, parts, control, **options): what leat.split does."},
     {"export", (PyCFunction)(void (*)(void))py_export, METH_VARARGS | METH_KEYWORDS,
      "Writes a pack's files; see leat.export."},
-    {"decontaminate_text", (PyCFunction)(void (*)(void))py_decontaminate_text,
-     METH_VARARGS | METH_KEYWORDS,
+    {"decontaminate_text", (PyCFunction)(void (*)(void))py_decontaminate_text, METH_VARARGS | METH_KEYWORDS,
      "Removes what JSONL files share with evaluation sets; see leat.decontaminate_text."},
     {"filter_text", (PyCFunction)(void (*)(void))py_filter_text, METH_VARARGS | METH_KEYWORDS,
      "Filters JSONL files; see leat.filter_text."},

@@ -16,8 +16,7 @@
 #include "pack/schema.h"
 
 struct py_follow {
-    PyObject_HEAD
-    py_pack_handle *h;
+    PyObject_HEAD py_pack_handle *h;
     PyObject *images; /* the list, which keeps the pipelines */
     leat__follow follow;
     leat_budget *budget;
@@ -43,8 +42,8 @@ static int add_column(leat__shape *shape, const char *name, leat_error *err)
 {
     leat__column *c = &shape->columns[shape->count++];
     c->kind = LEAT__COLUMN_FIXED;
-    c->tensor = (leat_tensor){
-        .name = leat__strdup(LEAT__MEM_LOADER, name), .dtype = LEAT_DTYPE_U8, .ndim = 1};
+    c->tensor =
+        (leat_tensor){.name = leat__strdup(LEAT__MEM_LOADER, name), .dtype = LEAT_DTYPE_U8, .ndim = 1};
     return c->tensor.name != NULL ? 0 : leat__fail_nomem(err, strlen(name), "a name");
 }
 
@@ -90,8 +89,8 @@ PyObject *py_follow_new(py_pack_handle *h, PyObject *args)
     PyObject *list;
     if (!PyArg_ParseTuple(args, "sO!", &text, &PyList_Type, &list)) return NULL;
     uint32_t count = (uint32_t)PyList_Size(list);
-    leat__shape shape = {.columns = LEAT_NEW_ARRAY(LOADER, leat__column,
-                                                   (uint64_t)count + LEAT__SPEC_OPS_MAX)};
+    leat__shape shape = {.columns =
+                             LEAT_NEW_ARRAY(LOADER, leat__column, (uint64_t)count + LEAT__SPEC_OPS_MAX)};
     leat__followed *images = LEAT_NEW_ARRAY(LOADER, leat__followed, (uint64_t)count + 1);
     py_follow *self = NULL;
     bool good = shape.columns != NULL && images != NULL;

@@ -46,22 +46,14 @@ static walk walk_of(const leat__planes *p, uint32_t orientation)
     const uint32_t h = p->height, w = p->width;
 
     switch (orientation) {
-    case 2:
-        return (walk){h, w, end, line, -1};
-    case 3:
-        return (walk){h, w, bottom + end, -line, -1};
-    case 4:
-        return (walk){h, w, bottom, -line, 1};
-    case 5:
-        return (walk){w, h, 0, 1, line};
-    case 6:
-        return (walk){w, h, bottom, 1, -line};
-    case 7:
-        return (walk){w, h, bottom + end, -1, -line};
-    case 8:
-        return (walk){w, h, end, -1, line};
-    default:
-        return (walk){h, w, 0, line, 1};
+    case 2: return (walk){h, w, end, line, -1};
+    case 3: return (walk){h, w, bottom + end, -line, -1};
+    case 4: return (walk){h, w, bottom, -line, 1};
+    case 5: return (walk){w, h, 0, 1, line};
+    case 6: return (walk){w, h, bottom, 1, -line};
+    case 7: return (walk){w, h, bottom + end, -1, -line};
+    case 8: return (walk){w, h, end, -1, line};
+    default: return (walk){h, w, 0, line, 1};
     }
 }
 
@@ -146,10 +138,8 @@ PyObject *py_image_decode(const py_pack_handle *h, const void *data, size_t size
     decoded pixels = {0};
     int rc;
 
-    Py_BEGIN_ALLOW_THREADS
-    rc = decode(h, data, size, image, &pixels, &err);
-    Py_END_ALLOW_THREADS
-    if (rc != 0) return py_raise(&err);
+    Py_BEGIN_ALLOW_THREADS rc = decode(h, data, size, image, &pixels, &err);
+    Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
     py_memory *memory = py_memory_new(NULL, pixels.block);
     if (memory == NULL) return NULL;
     PyObject *tensor = py_tensor_new(memory, pixels.block, pixels.dtype, 3, pixels.shape, NULL);
@@ -157,8 +147,7 @@ PyObject *py_image_decode(const py_pack_handle *h, const void *data, size_t size
     return tensor;
 }
 
-PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size,
-                        const leat_pack_image *image)
+PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size, const leat_pack_image *image)
 {
     leat_error err = {.sample = -1, .offset = -1};
     leat__buf file;
@@ -168,15 +157,12 @@ PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size,
         leat__fail(&err, LEAT_ENOTSUP, "this image is stored as pixels, not as a file: decode() it");
         return py_raise(&err);
     }
-    if (image->codec != LEAT__CODEC_TILE)
-        return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    if (image->codec != LEAT__CODEC_TILE) return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
     leat__buf_init(&file, LEAT__MEM_CODEC, FILE_MAX);
-    Py_BEGIN_ALLOW_THREADS
-    uint8_t *bytes = padded(data, size, &err);
+    Py_BEGIN_ALLOW_THREADS uint8_t *bytes = padded(data, size, &err);
     if (bytes != NULL) rc = leat__tile_restore(bytes, size, h != NULL ? h->tables : NULL, &file, &err);
     leat__free(bytes);
-    Py_END_ALLOW_THREADS
-    PyObject *result = NULL;
+    Py_END_ALLOW_THREADS PyObject *result = NULL;
     if (rc == 0) result = PyBytes_FromStringAndSize((const char *)file.data, (Py_ssize_t)file.len);
     else py_raise(&err);
     leat__buf_reset(&file);
@@ -264,13 +250,11 @@ PyObject *py_image_png(PyObject *module, PyObject *args)
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "pixels must be uint8, height x width x 1, 3 or 4");
     } else {
-        Py_BEGIN_ALLOW_THREADS
-        rc = encode(LEAT__CODEC_PNG, view.buf, (uint32_t)view.shape[0], (uint32_t)view.shape[1],
-                    (uint32_t)view.shape[2], &out, &err);
-        Py_END_ALLOW_THREADS
-        if (rc == 0) result = PyBytes_FromStringAndSize((const char *)out.data, (Py_ssize_t)out.len);
-        else py_raise(&err);
-    }
+        Py_BEGIN_ALLOW_THREADS rc = encode(LEAT__CODEC_PNG, view.buf, (uint32_t)view.shape[0],
+                                           (uint32_t)view.shape[1], (uint32_t)view.shape[2], &out, &err);
+        Py_END_ALLOW_THREADS if (rc == 0) result =
+            PyBytes_FromStringAndSize((const char *)out.data, (Py_ssize_t)out.len);
+        else py_raise(&err); }
     leat__buf_reset(&out);
     PyBuffer_Release(&view);
     return result;
@@ -288,13 +272,11 @@ PyObject *py_pixel_file(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "y*", &stored)) return NULL;
     leat__buf_init(&out, LEAT__MEM_CODEC, FILE_MAX);
-    Py_BEGIN_ALLOW_THREADS
-    uint8_t *bytes = padded(stored.buf, (size_t)stored.len, &err);
+    Py_BEGIN_ALLOW_THREADS uint8_t *bytes = padded(stored.buf, (size_t)stored.len, &err);
     if (bytes != NULL) rc = leat__pixel_file_write(&f, bytes, (size_t)stored.len, &out, &ext, &err);
     leat__free(bytes);
     leat__pixel_file_reset(&f);
-    Py_END_ALLOW_THREADS
-    PyObject *result = NULL;
+    Py_END_ALLOW_THREADS PyObject *result = NULL;
     if (rc == 0) result = PyBytes_FromStringAndSize((const char *)out.data, (Py_ssize_t)out.len);
     else py_raise(&err);
     leat__buf_reset(&out);

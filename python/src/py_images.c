@@ -84,8 +84,7 @@ PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_check_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzIKpppK", names, &sources, &o.output, &control,
-                                     &o.csv, &o.limits, &o.threads, &memory, &strict, &replace, &sync,
-                                     &most))
+                                     &o.csv, &o.limits, &o.threads, &memory, &strict, &replace, &sync, &most))
         return NULL;
     leat_check_stats *stats = LEAT_NEW(MISC, leat_check_stats);
     if (stats == NULL) return PyErr_NoMemory();
@@ -127,8 +126,8 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_dedup_images_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zIIpppddIKpp", names, &inputs, &o.output, &control,
-                                     &o.csv, &o.keep, &o.orientations, &windows, &across, &list,
-                                     &o.threshold, &o.probable, &o.threads, &memory, &replace, &sync))
+                                     &o.csv, &o.keep, &o.orientations, &windows, &across, &list, &o.threshold,
+                                     &o.probable, &o.threads, &memory, &replace, &sync))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
     o.inputs = r.paths;
@@ -149,8 +148,8 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"inputs",  "output",  "control", "keep", "threshold", "keep_share", "clusters",
-                            "field",   "threads", "memory", "replace", "sync", NULL};
+    static char *names[] = {"inputs", "output",  "control", "keep",    "threshold", "keep_share", "clusters",
+                            "field",  "threads", "memory",  "replace", "sync",      NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_semantic_opts o;
     leat_dedup_semantic_stats stats = {.struct_size = sizeof stats};
@@ -181,9 +180,8 @@ PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *py_check_labels(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"inputs", "output",     "control", "csv",    "vectors", "predictions",
-                            "column", "neighbours", "field",   "threads", "memory", "replace",
-                            "sync",   NULL};
+    static char *names[] = {"inputs",     "output", "control", "csv",    "vectors", "predictions", "column",
+                            "neighbours", "field",  "threads", "memory", "replace", "sync",        NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_check_labels_opts o;
     leat_check_labels_stats stats = {.struct_size = sizeof stats};

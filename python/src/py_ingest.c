@@ -44,14 +44,13 @@ static PyObject *stats_dict(const leat_ingest_stats *s)
 {
     typedef unsigned long long u;
     return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK sK}", "samples",
-                         (u)s->samples, "skipped", (u)s->skipped, "bytes_in",
-                         (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
-                         (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys",
-                         (u)s->duplicate_keys, "budget_peak_bytes", (u)s->budget_peak_bytes, "seconds",
-                         s->seconds, "source_kind", s->source_kind, "changed", (u)s->changed, "ignored",
-                         (u)s->ignored, "filtered", (u)s->filtered, "existing", (u)s->existing,
-                         "animated", (u)s->animated, "recoded", (u)s->recoded, "missing",
-                         (u)s->missing, "unlabelled", (u)s->unlabelled, "frames", (u)s->frames);
+                         (u)s->samples, "skipped", (u)s->skipped, "bytes_in", (u)s->bytes_in, "bytes_out",
+                         (u)s->bytes_out, "pages", (u)s->pages, "shards", (u)s->shards, "resumed",
+                         (u)s->resumed, "duplicate_keys", (u)s->duplicate_keys, "budget_peak_bytes",
+                         (u)s->budget_peak_bytes, "seconds", s->seconds, "source_kind", s->source_kind,
+                         "changed", (u)s->changed, "ignored", (u)s->ignored, "filtered", (u)s->filtered,
+                         "existing", (u)s->existing, "animated", (u)s->animated, "recoded", (u)s->recoded,
+                         "missing", (u)s->missing, "unlabelled", (u)s->unlabelled, "frames", (u)s->frames);
 }
 
 /* The paths of a list of bytes objects, which own them. */
@@ -78,8 +77,8 @@ static PyObject *add_check(PyObject *done, const leat_check_stats *found, const 
     leat__buf json;
     leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     leat__check_json(found, output, &json);
-    PyObject *text = json.status == 0 ? PyUnicode_FromStringAndSize(json.data, (Py_ssize_t)json.len)
-                                      : PyErr_NoMemory();
+    PyObject *text =
+        json.status == 0 ? PyUnicode_FromStringAndSize(json.data, (Py_ssize_t)json.len) : PyErr_NoMemory();
     leat__buf_reset(&json);
     if (text == NULL || PyDict_SetItemString(done, "check", text) != 0) Py_CLEAR(done);
     Py_XDECREF(text);
@@ -88,31 +87,31 @@ static PyObject *add_check(PyObject *done, const leat_check_stats *found, const 
 
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"sources", "output", "control", "images", "mix_raw", "max_side", "quality",
-                            "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
-                            "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
-                            "fast_tiles", "strict", "where", "append", "merge", "members",
-                            "defaults", "infer", "select", "frames", "check", NULL};
+    static char *names[] = {"sources",    "output",  "control",    "images",       "mix_raw", "max_side",
+                            "quality",    "trust",   "shuffle",    "shuffle_seed", "keys",    "shard_bytes",
+                            "page_bytes", "threads", "memory",     "skip_errors",  "report",  "resume",
+                            "replace",    "sync",    "fast_tiles", "strict",       "where",   "append",
+                            "merge",      "members", "defaults",   "infer",        "select",  "frames",
+                            "check",      NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
     leat_check_opts check;
     leat_check_stats found = {.struct_size = sizeof found};
     unsigned long long seed = 0, shard_bytes = 0, page_bytes = 0, memory = 0;
-    int trust = 0, shuffle = 0, skip = 0, resume = 0, replace = 0, sync = 1, fast = 0,
-        strict = 0, rc = 0;
+    int trust = 0, shuffle = 0, skip = 0, resume = 0, replace = 0, sync = 1, fast = 0, strict = 0, rc = 0;
     PyObject *sources, *control;
     Py_buffer view;
 
     (void)module;
     leat_ingest_opts_init(&o);
     leat_check_opts_init(&check);
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIzIz", names, &sources, &o.output,
-            &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust, &shuffle,
-            &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads, &memory, &skip,
-            &o.report, &resume, &replace, &sync, &fast, &strict, &o.where, &o.append,
-            &o.merge, &o.members, &o.defaults, &o.infer, &o.select, &o.frames, &check.output))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIzIz", names, &sources,
+                                     &o.output, &control, &o.images, &o.mix_raw, &o.max_side, &o.quality,
+                                     &trust, &shuffle, &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads,
+                                     &memory, &skip, &o.report, &resume, &replace, &sync, &fast, &strict,
+                                     &o.where, &o.append, &o.merge, &o.members, &o.defaults, &o.infer,
+                                     &o.select, &o.frames, &check.output))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;
@@ -135,10 +134,9 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     o.sources = paths;
     o.cookie = view.buf;
-    Py_BEGIN_ALLOW_THREADS
-    rc = check.output ? leat_ingest_checked(&o, &check, &stats, &found, &err) : leat_ingest(&o, &stats, &err);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS rc =
+        check.output ? leat_ingest_checked(&o, &check, &stats, &found, &err) : leat_ingest(&o, &stats, &err);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     leat__free(paths);
     if (rc != 0) return py_raise(&err);
     PyObject *done = stats_dict(&stats);
@@ -147,8 +145,8 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"pack", "folder", "control", "keys", "replace", "to", "shard_bytes", "select",
-                            NULL};
+    static char *names[] = {"pack", "folder",      "control", "keys", "replace",
+                            "to",   "shard_bytes", "select",  NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_export_stats stats = {0};
     leat_export_opts o;
@@ -167,10 +165,8 @@ PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
     o.shard_bytes = shard_bytes;
     o.progress = on_progress;
     o.cookie = view.buf;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_export(&o, &stats, &err);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS rc = leat_export(&o, &stats, &err);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     if (rc != 0) return py_raise(&err);
     typedef unsigned long long u;
     return Py_BuildValue("{sK sK sK sK}", "samples", (u)stats.samples, "files", (u)stats.files, "bytes",
@@ -218,10 +214,8 @@ PyObject *py_split(PyObject *module, PyObject *args, PyObject *kwargs)
     o.replace = (uint32_t)replace;
     o.no_sync = !sync;
     o.cookie = view.buf;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_pack_split(pack, &o, &err);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS rc = leat_pack_split(pack, &o, &err);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     if (rc != 0) return py_raise(&err);
     PyObject *counts = PyList_New(0);
     for (uint32_t i = 0; i < o.part_count && counts != NULL; i++) {

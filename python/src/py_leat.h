@@ -50,26 +50,25 @@ void py_memory_drop(py_memory *memory);
 /* ---- tensors ------------------------------------------------------------------------------ */
 
 typedef struct py_tensor {
-    PyObject_HEAD
-    py_memory *memory;
+    PyObject_HEAD py_memory *memory;
     void *data;
     uint32_t dtype; /* leat_dtype */
     int32_t ndim;
     bool readonly;
     int32_t device; /* CUDA device that `data` is on, -1 = memory of the CPU */
     int64_t shape[LEAT_NDIM_MAX];
-    int64_t strides[LEAT_NDIM_MAX]; /* elements */
+    int64_t strides[LEAT_NDIM_MAX];                                    /* elements */
     Py_ssize_t byte_shape[LEAT_NDIM_MAX], byte_strides[LEAT_NDIM_MAX]; /* for the buffer protocol */
 } py_tensor;
 
 /* A tensor over memory of `memory`, which gains a reference. strides NULL = row-major. Of the CPU: set
  * `device` for others. */
-PyObject *py_tensor_new(py_memory *memory, void *data, uint32_t dtype, int32_t ndim,
-                        const int64_t *shape, const int64_t *strides);
+PyObject *py_tensor_new(py_memory *memory, void *data, uint32_t dtype, int32_t ndim, const int64_t *shape,
+                        const int64_t *strides);
 
 /* The name that NumPy and people use ("float32"); NULL when unknown. */
 const char *py_dtype_name(uint32_t dtype);
-char py_dtype_kind(uint32_t dtype); /* NumPy's letter: b, i, u, f; 0 of bfloat16 */
+char py_dtype_kind(uint32_t dtype);       /* NumPy's letter: b, i, u, f; 0 of bfloat16 */
 uint32_t py_dtype_find(const char *name); /* also "f32"; 0 when unknown */
 
 PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
@@ -95,15 +94,14 @@ PyObject *py_arrow_stream(py_pack_handle *h);
 PyObject *py_image_decode(const py_pack_handle *h, const void *data, size_t size,
                           const leat_pack_image *image);
 /* The file an image came from: itself, or what its tiles restore. As bytes. */
-PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size,
-                        const leat_pack_image *image);
+PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size, const leat_pack_image *image);
 /* Looks at encoded bytes and fills what the index wants to know. */
 int py_image_describe(const void *data, size_t size, leat_pack_image *image, leat_error *err);
 /* Pixels (height x width x channels) as a stored image into a new block of leat__alloc. */
 int py_image_raw(const void *pixels, uint32_t height, uint32_t width, uint32_t channels, uint32_t dtype,
                  void **data, size_t *size, leat_error *err);
 
-PyObject *py_image_png(PyObject *module, PyObject *args); /* png(pixels): a PNG file */
+PyObject *py_image_png(PyObject *module, PyObject *args);  /* png(pixels): a PNG file */
 PyObject *py_pixel_file(PyObject *module, PyObject *args); /* pixel_file(stored): PNG or TIFF */
 /* The values of the sample last read in the order of the schema, then its key; None where `skip` (one per
  * field, or NULL) says so. */

@@ -20,14 +20,13 @@
 #define SLICE_MS 50
 
 typedef struct py_loader {
-    PyObject_HEAD
-    leat_loader *loader; /* NULL when closed */
+    PyObject_HEAD leat_loader *loader; /* NULL when closed */
     pid_t made_by;
-    bool busy;           /* a thread is inside without the GIL */
-    uint64_t given;      /* batches of this epoch that were handed out, or skipped by a resumed start */
-    bool hashed;         /* batches came with hashes of their samples */
-    uint64_t digest;     /* of the samples handed out in this epoch, as `leat load --digest` folds them */
-    leat_doctor_watch *watch;   /* NULL until first used */
+    bool busy;       /* a thread is inside without the GIL */
+    uint64_t given;  /* batches of this epoch that were handed out, or skipped by a resumed start */
+    bool hashed;     /* batches came with hashes of their samples */
+    uint64_t digest; /* of the samples handed out in this epoch, as `leat load --digest` folds them */
+    leat_doctor_watch *watch; /* NULL until first used */
     leat_doctor_server *server;
 } py_loader;
 
@@ -153,15 +152,31 @@ static int parse_arrays(leat_loader_opts *o, scratch *s, PyObject *indices, PyOb
 
 static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject *kwargs, PyObject **path)
 {
-    static char *names[] = {"path", "batch_size", "images", "order", "seed", "drop_last", "threads",
-                            "memory", "cache", "on_error", "max_bad", "quarantine", "rank", "world",
-                            "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
-                            "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
-                            "label", "classes", "mix_labels", "device", "device_memory", "orientation",
-                            "independent", "follow", "disk_cache", "disk_cache_bytes", "decode",
-                            "sources", "epoch_size", "mix_batches", "replacement", "defaults",
-                            "collate", "pad_multiple", "pad_value", "pad_mask", "bucket",
-                            "buckets", "edges", NULL};
+    static char *names[] = {"path",          "batch_size",
+                            "images",        "order",
+                            "seed",          "drop_last",
+                            "threads",       "memory",
+                            "cache",         "on_error",
+                            "max_bad",       "quarantine",
+                            "rank",          "world",
+                            "window_pages",  "streams",
+                            "prefetch",      "io_depth",
+                            "indices",       "weights",
+                            "balance",       "draws",
+                            "fields",        "digest",
+                            "sample_fn",     "sample_cookie",
+                            "label",         "classes",
+                            "mix_labels",    "device",
+                            "device_memory", "orientation",
+                            "independent",   "follow",
+                            "disk_cache",    "disk_cache_bytes",
+                            "decode",        "sources",
+                            "epoch_size",    "mix_batches",
+                            "replacement",   "defaults",
+                            "collate",       "pad_multiple",
+                            "pad_value",     "pad_mask",
+                            "bucket",        "buckets",
+                            "edges",         NULL};
     PyObject *sources = Py_None, *defaults = Py_None, *given = NULL;
     unsigned long long epoch_size = 0;
     int mix_batches = 0, replacement = 0, collate = 0, pad_mask = 0, bucket = 0;
@@ -174,14 +189,13 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
 
     if (!PyArg_ParseTupleAndKeywords(
             args, kwargs, "O|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKiOKipOiIdpiIO", names, &given,
-            &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
-            &on_error, &max_bad,
-            &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
-            &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
-            &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
-            &independent, &o->follow, &o->disk_cache, &disk_cache_bytes, &decode, &sources, &epoch_size,
-            &mix_batches, &replacement, &defaults, &collate, &o->pad_multiple, &o->pad_value, &pad_mask,
-            &bucket, &o->bucket_count, &edges))
+            &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache, &on_error,
+            &max_bad, &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch,
+            &o->io_depth, &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie, &o->label,
+            &o->classes, &mix_labels, &o->device, &device_memory, &orientation, &independent, &o->follow,
+            &o->disk_cache, &disk_cache_bytes, &decode, &sources, &epoch_size, &mix_batches, &replacement,
+            &defaults, &collate, &o->pad_multiple, &o->pad_value, &pad_mask, &bucket, &o->bucket_count,
+            &edges))
         return -1;
     if (given != Py_None && !PyUnicode_FSConverter(given, path)) return -1;
     o->epoch_size = epoch_size;
@@ -225,10 +239,9 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     leat_loader_opts_init(&opts);
     if (parse_opts(&opts, &s, args, kwargs, &path) != 0) goto out;
     const char *name = path != NULL ? PyBytes_AsString(path) : NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_loader_open(&loader, name, &opts, &err);
-    Py_END_ALLOW_THREADS
-    if (rc != 0) {
+    Py_BEGIN_ALLOW_THREADS rc = leat_loader_open(&loader, name, &opts, &err);
+    Py_END_ALLOW_THREADS if (rc != 0)
+    {
         py_raise(&err);
         goto out;
     }
@@ -250,8 +263,7 @@ static void loader_dealloc(PyObject *o)
     PyTypeObject *type = Py_TYPE(o);
     py_loader *self = (py_loader *)o;
     if (self->loader != NULL && self->made_by == getpid()) {
-        Py_BEGIN_ALLOW_THREADS
-        leat_doctor_server_close(&self->server);
+        Py_BEGIN_ALLOW_THREADS leat_doctor_server_close(&self->server);
         leat_doctor_watch_close(&self->watch);
         leat_loader_close(&self->loader);
         Py_END_ALLOW_THREADS
@@ -286,12 +298,10 @@ static PyObject *loader_close(PyObject *o, PyObject *unused)
     if (!enter(self)) return NULL;
     leat_loader *loader = self->loader;
     self->loader = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    leat_doctor_server_close(&self->server);
+    Py_BEGIN_ALLOW_THREADS leat_doctor_server_close(&self->server);
     leat_doctor_watch_close(&self->watch);
     leat_loader_close(&loader);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_END_ALLOW_THREADS self->busy = false;
     Py_RETURN_NONE;
 }
 
@@ -305,10 +315,8 @@ static PyObject *loader_begin(PyObject *o, PyObject *args)
     int rc;
 
     if (!PyArg_ParseTuple(args, "K", &epoch) || !enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_loader_begin(self->loader, epoch, &err);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_BEGIN_ALLOW_THREADS rc = leat_loader_begin(self->loader, epoch, &err);
+    Py_END_ALLOW_THREADS self->busy = false;
     self->given = self->digest = 0;
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
@@ -322,10 +330,8 @@ static int wait_batch(py_loader *self, leat_batch **batch)
 
     for (;;) {
         leat__error_reset(&err);
-        Py_BEGIN_ALLOW_THREADS
-        rc = leat_loader_next(self->loader, batch, SLICE_MS, &err);
-        Py_END_ALLOW_THREADS
-        if (rc == 0) return 0;
+        Py_BEGIN_ALLOW_THREADS rc = leat_loader_next(self->loader, batch, SLICE_MS, &err);
+        Py_END_ALLOW_THREADS if (rc == 0) return 0;
         if (rc != LEAT_ETIMEDOUT && rc != LEAT_EAGAIN) {
             py_raise(&err);
             return -1;
@@ -344,8 +350,7 @@ static PyObject *ragged_tuple(py_memory *memory, const leat_tensor *t, uint32_t 
     offsets = py_tensor_new(memory, (void *)t->offsets, LEAT_DTYPE_I64, 1, &ends, NULL);
     if (t->ragged_ndim > 0)
         dims = py_tensor_new(memory, (void *)t->ragged_shapes, LEAT_DTYPE_I64, 2, shapes, NULL);
-    else
-        dims = Py_NewRef(Py_None);
+    else dims = Py_NewRef(Py_None);
     if (values != NULL && offsets != NULL && dims != NULL)
         return Py_BuildValue("(NNN)", values, offsets, dims);
     Py_XDECREF(values);
@@ -447,10 +452,8 @@ static PyObject *loader_set(PyObject *o, PyObject *args)
         change.when = (leat_when)when;
         change.images = opts.images;
         change.image_count = opts.image_count;
-        Py_BEGIN_ALLOW_THREADS
-        rc = leat_loader_set(self->loader, &change, &err);
-        Py_END_ALLOW_THREADS
-        self->busy = false;
+        Py_BEGIN_ALLOW_THREADS rc = leat_loader_set(self->loader, &change, &err);
+        Py_END_ALLOW_THREADS self->busy = false;
         if (rc != 0) py_raise(&err);
     }
     scratch_free(&s);
@@ -473,10 +476,8 @@ static PyObject *loader_stop(PyObject *o, PyObject *unused)
     (void)unused;
     if (self->loader == NULL || self->made_by != getpid()) Py_RETURN_NONE;
     if (!enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    leat_loader_stop(self->loader);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_BEGIN_ALLOW_THREADS leat_loader_stop(self->loader);
+    Py_END_ALLOW_THREADS self->busy = false;
     Py_RETURN_NONE;
 }
 
@@ -506,10 +507,8 @@ static PyObject *loader_restore(PyObject *o, PyObject *args)
     int rc;
 
     if (!PyArg_ParseTuple(args, "sK", &text, &batches) || !enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_loader_restore(self->loader, text, &err);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_BEGIN_ALLOW_THREADS rc = leat_loader_restore(self->loader, text, &err);
+    Py_END_ALLOW_THREADS self->busy = false;
     if (rc != 0) return py_raise(&err);
     self->given = batches;
     self->digest = 0;
@@ -551,8 +550,8 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     int all = 0;
 
     if (!PyArg_ParseTuple(args, "|p", &all) || !enter(self)) return NULL;
-    int rc = all ? leat_loader_read_all(self->loader, &s, sizeof s)
-                 : leat_loader_read(self->loader, &s, sizeof s);
+    int rc =
+        all ? leat_loader_read_all(self->loader, &s, sizeof s) : leat_loader_read(self->loader, &s, sizeof s);
     self->busy = false;
     if (rc != 0) {
         leat__fail(&err, rc, "the loader's figures cannot be read");
@@ -564,19 +563,19 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     PyObject *stats = Py_BuildValue(
         "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sK sK sK sd sd sd sK sK sK sK sK "
         "s(dddd)}",
-        "threads", (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch",
-        (unsigned)s.prefetch, "epoch", (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples,
-        "bad_samples", (u)s.bad_samples, "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits",
-        (u)s.cache_hits, "cache_misses", (u)s.cache_misses, "cache_bytes", (u)s.cache_bytes,
-        "read_seconds", (double)s.read_ns / 1e9, "decode_seconds", (double)s.decode_ns / 1e9,
-        "wait_seconds", (double)s.wait_ns / 1e9, "seconds", (double)s.elapsed_ns / 1e9,
-        "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes", (u)s.budget_used,
-        "budget_kept_bytes", (u)s.budget_kept, "budget_peak_bytes", (u)s.budget_peak, "budget_memory_bytes",
-        (u)s.budget_memory, "budget_memory_peak_bytes", (u)s.budget_memory_peak, "steps", (u)s.steps,
-        "data_ms", s.data_ms, "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests",
-        (u)s.remote_requests, "remote_retries", (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes,
-        "disk_cache_hits", (u)s.disk_cache_hits, "remote_hedged", (u)s.remote_hedged,
-        "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
+        "threads", (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch,
+        "epoch", (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples, "bad_samples",
+        (u)s.bad_samples, "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits", (u)s.cache_hits,
+        "cache_misses", (u)s.cache_misses, "cache_bytes", (u)s.cache_bytes, "read_seconds",
+        (double)s.read_ns / 1e9, "decode_seconds", (double)s.decode_ns / 1e9, "wait_seconds",
+        (double)s.wait_ns / 1e9, "seconds", (double)s.elapsed_ns / 1e9, "budget_limit_bytes",
+        (u)s.budget_limit, "budget_used_bytes", (u)s.budget_used, "budget_kept_bytes", (u)s.budget_kept,
+        "budget_peak_bytes", (u)s.budget_peak, "budget_memory_bytes", (u)s.budget_memory,
+        "budget_memory_peak_bytes", (u)s.budget_memory_peak, "steps", (u)s.steps, "data_ms", s.data_ms,
+        "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests", (u)s.remote_requests,
+        "remote_retries", (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes, "disk_cache_hits",
+        (u)s.disk_cache_hits, "remote_hedged", (u)s.remote_hedged, "busy_seconds", busy[0], busy[1], busy[2],
+        busy[3]);
     if (stats != NULL && self->hashed) {
         char hex[20];
         snprintf(hex, sizeof hex, "%016" PRIx64, self->digest);
@@ -587,13 +586,12 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
     PyObject *device = Py_BuildValue(
         "{sN sK sK sK sK sd sd sK sd sd sd sK sK}", "page_locked", PyBool_FromLong((long)s.page_locked),
-        "device_limit_bytes", (u)s.device_limit, "device_used_bytes", (u)s.device_used,
-        "device_peak_bytes", (u)s.device_peak,
-        "copied_bytes", (u)s.copied_bytes, "copy_seconds", (double)s.copy_ns / 1e9, "copy_wait_seconds",
-        (double)s.copy_wait_ns / 1e9, "device_images", (u)s.device_images, "device_decode_seconds",
-        (double)s.device_decode_ns / 1e9, "device_share", s.device_share, "device_overlap_seconds",
-        (double)s.device_overlap_ns / 1e9, "device_cached_images", (u)s.device_cached_images,
-        "device_cached_bytes", (u)s.device_cached_bytes);
+        "device_limit_bytes", (u)s.device_limit, "device_used_bytes", (u)s.device_used, "device_peak_bytes",
+        (u)s.device_peak, "copied_bytes", (u)s.copied_bytes, "copy_seconds", (double)s.copy_ns / 1e9,
+        "copy_wait_seconds", (double)s.copy_wait_ns / 1e9, "device_images", (u)s.device_images,
+        "device_decode_seconds", (double)s.device_decode_ns / 1e9, "device_share", s.device_share,
+        "device_overlap_seconds", (double)s.device_overlap_ns / 1e9, "device_cached_images",
+        (u)s.device_cached_images, "device_cached_bytes", (u)s.device_cached_bytes);
     if (device == NULL || PyDict_Update(stats, device) != 0) Py_CLEAR(stats);
     Py_XDECREF(device);
     return stats;
@@ -620,10 +618,8 @@ static PyObject *loader_set_memory(PyObject *o, PyObject *args)
     int rc;
 
     if (!PyArg_ParseTuple(args, "K", &bytes) || !enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_loader_memory_set(self->loader, bytes, &err);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_BEGIN_ALLOW_THREADS rc = leat_loader_memory_set(self->loader, bytes, &err);
+    Py_END_ALLOW_THREADS self->busy = false;
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
 }
@@ -645,10 +641,8 @@ static PyObject *loader_order(PyObject *o, PyObject *args)
         return NULL;
     }
     uint64_t *ids = view.buf, count = (uint64_t)view.len / sizeof *ids;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_loader_samples_at(self->loader, epoch, first, count, ids, &err);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_BEGIN_ALLOW_THREADS rc = leat_loader_samples_at(self->loader, epoch, first, count, ids, &err);
+    Py_END_ALLOW_THREADS self->busy = false;
     PyBuffer_Release(&view);
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
@@ -718,10 +712,8 @@ static PyObject *loader_record(PyObject *o, PyObject *args)
     leat_doctor_watch *watch = watch_of((py_loader *)o);
     if (watch == NULL || (given != Py_None && !PyUnicode_FSConverter(given, &path))) return NULL;
     const char *name = path != NULL ? PyBytes_AsString(path) : NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_doctor_watch_record(watch, name, &err);
-    Py_END_ALLOW_THREADS
-    Py_XDECREF(path);
+    Py_BEGIN_ALLOW_THREADS rc = leat_doctor_watch_record(watch, name, &err);
+    Py_END_ALLOW_THREADS Py_XDECREF(path);
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
 }

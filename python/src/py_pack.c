@@ -13,8 +13,7 @@
 #include "pack/kind.h"
 
 typedef struct py_pack {
-    PyObject_HEAD
-    py_pack_handle *handle; /* NULL when closed */
+    PyObject_HEAD py_pack_handle *handle; /* NULL when closed */
 } py_pack;
 
 /* ---- the handle ----------------------------------------------------------------------------- */
@@ -63,11 +62,10 @@ static PyObject *pack_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     h->made_by = getpid();
     opts.no_verify = !verify;
     const char *name = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_pack_open(&h->pack, name, &opts, &err);
+    Py_BEGIN_ALLOW_THREADS rc = leat_pack_open(&h->pack, name, &opts, &err);
     if (rc == 0) rc = open_tables(h, &err);
-    Py_END_ALLOW_THREADS
-    if (rc != 0) {
+    Py_END_ALLOW_THREADS if (rc != 0)
+    {
         py_raise(&err);
         goto out;
     }
@@ -134,15 +132,14 @@ static PyObject *pack_info(PyObject *self, PyObject *unused)
     const char *path = leat_pack_path(h->pack);
     PyObject *name = py_text(path, strlen(path)), *dict = NULL;
     if (name != NULL)
-        dict = Py_BuildValue("{sN sK sK sK sI sK sK sK sK sK s(II)}", "path", name, "samples",
-                             (unsigned long long)info.samples, "pages", (unsigned long long)info.pages,
-                             "bytes", (unsigned long long)info.bytes, "shards", (unsigned)info.shards,
-                             "page_bytes", (unsigned long long)info.page_bytes, "max_page_bytes",
-                             (unsigned long long)info.max_page_bytes, "max_sample_bytes",
-                             (unsigned long long)info.max_sample_bytes, "fingerprint",
-                             (unsigned long long)info.fingerprint, "dropped",
-                             (unsigned long long)info.dropped, "version",
-                             (unsigned)info.version_major, (unsigned)info.version_minor);
+        dict = Py_BuildValue(
+            "{sN sK sK sK sI sK sK sK sK sK s(II)}", "path", name, "samples",
+            (unsigned long long)info.samples, "pages", (unsigned long long)info.pages, "bytes",
+            (unsigned long long)info.bytes, "shards", (unsigned)info.shards, "page_bytes",
+            (unsigned long long)info.page_bytes, "max_page_bytes", (unsigned long long)info.max_page_bytes,
+            "max_sample_bytes", (unsigned long long)info.max_sample_bytes, "fingerprint",
+            (unsigned long long)info.fingerprint, "dropped", (unsigned long long)info.dropped, "version",
+            (unsigned)info.version_major, (unsigned)info.version_minor);
     py_pack_drop(h);
     return dict;
 }
@@ -306,22 +303,16 @@ static PyObject *field_value(const leat_field *f, const leat_view *v)
 
     if (v->data == NULL) Py_RETURN_NONE;
     switch (f->type) {
-    case LEAT_FIELD_INT:
-        memcpy(&i, v->data, sizeof i);
-        return PyLong_FromLongLong(i);
-    case LEAT_FIELD_FLOAT:
-        memcpy(&d, v->data, sizeof d);
-        return PyFloat_FromDouble(d);
-    case LEAT_FIELD_IMAGE:
-        return image_tuple(v);
+    case LEAT_FIELD_INT: memcpy(&i, v->data, sizeof i); return PyLong_FromLongLong(i);
+    case LEAT_FIELD_FLOAT: memcpy(&d, v->data, sizeof d); return PyFloat_FromDouble(d);
+    case LEAT_FIELD_IMAGE: return image_tuple(v);
     case LEAT_FIELD_ARRAY:
     case LEAT_FIELD_RAGGED: {
         PyObject *shape = shape_tuple(v->shape, v->ndim);
         if (shape == NULL) return NULL;
         return Py_BuildValue("(y#N)", (const char *)v->data, (Py_ssize_t)v->size, shape);
     }
-    default:
-        return PyBytes_FromStringAndSize(v->data, (Py_ssize_t)v->size);
+    default: return PyBytes_FromStringAndSize(v->data, (Py_ssize_t)v->size);
     }
 }
 
@@ -357,13 +348,10 @@ static PyObject *pack_sample(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "K", &index)) return NULL;
     py_pack_handle *h = enter(self);
     if (h == NULL) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_sample_open(&s, h->pack, &err);
+    Py_BEGIN_ALLOW_THREADS rc = leat_sample_open(&s, h->pack, &err);
     if (rc == 0) rc = leat_sample_read(s, index, &err);
-    Py_END_ALLOW_THREADS
-    if (rc == 0) list = py_sample_list(h, s, NULL, &err);
-    else py_raise(&err);
-    leat_sample_close(&s);
+    Py_END_ALLOW_THREADS if (rc == 0) list = py_sample_list(h, s, NULL, &err);
+    else py_raise(&err); leat_sample_close(&s);
     py_pack_drop(h);
     return list;
 }
@@ -387,13 +375,10 @@ static PyObject *pack_column(PyObject *self, PyObject *args)
     }
     const leat_field *f = leat_pack_field(h->pack, field);
     size_t count = (size_t)view.len / 8;
-    Py_BEGIN_ALLOW_THREADS
-    if (f != NULL && f->type == LEAT_FIELD_FLOAT)
-        rc = leat_pack_floats(h->pack, field, first, count, view.buf, &err);
-    else
-        rc = leat_pack_ints(h->pack, field, first, count, view.buf, &err);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS if (f != NULL && f->type == LEAT_FIELD_FLOAT) rc =
+        leat_pack_floats(h->pack, field, first, count, view.buf, &err);
+    else rc = leat_pack_ints(h->pack, field, first, count, view.buf, &err);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     py_pack_drop(h);
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
@@ -457,19 +442,16 @@ static PyObject *pack_arrow(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef pack_methods[] = {
-    {"close", pack_close, METH_NOARGS,
-     "Closes the pack; reads in progress finish first."},
+    {"close", pack_close, METH_NOARGS, "Closes the pack; reads in progress finish first."},
     {"info", pack_info, METH_NOARGS, "Sizes, counts and the fingerprint."},
-    {"fields", pack_fields, METH_NOARGS,
-     "(name, type, dtype, shape, ndim) of each field."},
+    {"fields", pack_fields, METH_NOARGS, "(name, type, dtype, shape, ndim) of each field."},
     {"schema", pack_schema, METH_NOARGS, "The schema as JSON."},
     {"provenance", pack_provenance, METH_NOARGS, "Where the pack came from, as JSON."},
     {"kind", pack_kind, METH_VARARGS,
      "kind(field): pixels of an image field; 0 = 8-bit of 1, 3 or 4 channels."},
     {"classes", pack_classes, METH_VARARGS, "Class names of an int field."},
     {"keys", pack_keys, METH_VARARGS, "keys(first, count): a list of bytes."},
-    {"find", pack_find, METH_VARARGS,
-     "Number of the sample with this key (bytes), or None."},
+    {"find", pack_find, METH_VARARGS, "Number of the sample with this key (bytes), or None."},
     {"sample", pack_sample, METH_VARARGS, "Values of a sample and its key."},
     {"make", pack_make, METH_VARARGS,
      "make(indices, [(field, Pipeline)], seed, epoch, as_stored, Follow or None): values "
@@ -477,12 +459,9 @@ static PyMethodDef pack_methods[] = {
      "pipeline, values that follow."},
     {"follow", pack_follow, METH_VARARGS,
      "follow(roles, [(name, field, Pipeline)]): fields that follow images."},
-    {"column", pack_column, METH_VARARGS,
-     "column(field, first, out): an int or float column."},
-    {"decode", pack_decode, METH_VARARGS,
-     "decode(data, codec, orientation): pixels as a Tensor."},
-    {"file", pack_file, METH_VARARGS,
-     "file(data, codec, orientation): the image file as bytes."},
+    {"column", pack_column, METH_VARARGS, "column(field, first, out): an int or float column."},
+    {"decode", pack_decode, METH_VARARGS, "decode(data, codec, orientation): pixels as a Tensor."},
+    {"file", pack_file, METH_VARARGS, "file(data, codec, orientation): the image file as bytes."},
     {"arrow", pack_arrow, METH_NOARGS, "The index as an Arrow C stream capsule."},
     {NULL, NULL, 0, NULL},
 };

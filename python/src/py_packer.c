@@ -15,13 +15,12 @@
 #include "ingest/bucket_pack.h"
 
 typedef struct py_packer {
-    PyObject_HEAD
-    leat_packer *packer; /* NULL when closed, and when `sent_only` */
-    char *path; /* owned; in a bucket: of the file that is written here first */
-    char *remote;      /* NULL, or the path in a bucket */
-    leat__bucket_pack stage; /* on the way there */
-    bool sent_only;    /* an earlier run wrote the pack whole: only its upload is missing */
-    uint64_t written;  /* samples of it */
+    PyObject_HEAD leat_packer *packer; /* NULL when closed, and when `sent_only` */
+    char *path;                        /* owned; in a bucket: of the file that is written here first */
+    char *remote;                      /* NULL, or the path in a bucket */
+    leat__bucket_pack stage;           /* on the way there */
+    bool sent_only;                    /* an earlier run wrote the pack whole: only its upload is missing */
+    uint64_t written;                  /* samples of it */
     pid_t made_by;
     bool busy; /* a thread is inside without the GIL */
     uint32_t field_count;
@@ -154,8 +153,8 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 
 static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "fields", "page_bytes", "shard_bytes", "provenance",
-                            "identity", "resume", "replace", "sync", "append", NULL};
+    static char *names[] = {"path",   "fields",  "page_bytes", "shard_bytes", "provenance", "identity",
+                            "resume", "replace", "sync",       "append",      NULL};
     leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
     leat_error err = {.sample = -1, .offset = -1};
     unsigned long long page_bytes = 0, shard_bytes = 0, identity = 0;
@@ -191,11 +190,10 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         Py_CLEAR(self);
         goto out;
     }
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat__path_remote(name) ? open_remote(self, &opts, &err)
-                                 : leat_packer_open(&self->packer, name, &opts, &err);
-    Py_END_ALLOW_THREADS
-    if (rc != 0) {
+    Py_BEGIN_ALLOW_THREADS rc = leat__path_remote(name) ? open_remote(self, &opts, &err)
+                                                        : leat_packer_open(&self->packer, name, &opts, &err);
+    Py_END_ALLOW_THREADS if (rc != 0)
+    {
         py_raise(&err);
         Py_CLEAR(self);
     }
@@ -234,12 +232,10 @@ static PyObject *packer_close(PyObject *o, PyObject *args)
     }
     if (self->packer == NULL) Py_RETURN_NONE;
     if (!enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    leat_packer_close(&self->packer);
+    Py_BEGIN_ALLOW_THREADS leat_packer_close(&self->packer);
     if (discard && self->remote != NULL) leat__bucket_pack_forget(&self->stage);
     if (discard) rc = leat_packer_discard(self->path, &err);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_END_ALLOW_THREADS self->busy = false;
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
 }
@@ -337,17 +333,11 @@ int py_value_fill(leat_pack_value *v, py_holding *h, const leat_field *f, PyObje
         return 0;
     }
     switch (f->type) {
-    case LEAT_FIELD_INT:
-        v->i = PyLong_AsLongLong(o);
-        return PyErr_Occurred() ? -1 : 0;
-    case LEAT_FIELD_FLOAT:
-        v->f = PyFloat_AsDouble(o);
-        return PyErr_Occurred() ? -1 : 0;
-    case LEAT_FIELD_IMAGE:
-        return image_value(v, h, o);
+    case LEAT_FIELD_INT: v->i = PyLong_AsLongLong(o); return PyErr_Occurred() ? -1 : 0;
+    case LEAT_FIELD_FLOAT: v->f = PyFloat_AsDouble(o); return PyErr_Occurred() ? -1 : 0;
+    case LEAT_FIELD_IMAGE: return image_value(v, h, o);
     case LEAT_FIELD_ARRAY:
-    case LEAT_FIELD_RAGGED:
-        return array_value(v, h, f, o);
+    case LEAT_FIELD_RAGGED: return array_value(v, h, f, o);
     default:
         if (hold(h, o) != 0) return -1;
         v->data = h->view.buf;
@@ -387,10 +377,8 @@ static PyObject *packer_append(PyObject *o, PyObject *args)
         sample.key = key;
         sample.key_size = (size_t)key_size;
         sample.values = values;
-        Py_BEGIN_ALLOW_THREADS
-        rc = leat_packer_append(self->packer, &sample, &err);
-        Py_END_ALLOW_THREADS
-        if (rc != 0) py_raise(&err);
+        Py_BEGIN_ALLOW_THREADS rc = leat_packer_append(self->packer, &sample, &err);
+        Py_END_ALLOW_THREADS if (rc != 0) py_raise(&err);
     }
     for (uint32_t i = 0; held != NULL && i < self->field_count; i++) py_value_drop(&held[i]);
     leat__free(held);
@@ -446,15 +434,13 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
     stats.samples = self->written;
     if (self->sent_only && !self->busy) self->busy = true;
     else if (!enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = self->sent_only ? 0 : leat_packer_finish(self->packer, &stats, &err);
+    Py_BEGIN_ALLOW_THREADS rc = self->sent_only ? 0 : leat_packer_finish(self->packer, &stats, &err);
     if (rc == 0) leat_packer_close(&self->packer);
     if (rc == 0 && self->remote != NULL) {
         rc = leat__bucket_pack_publish(&self->stage, NULL, NULL, &err);
         self->sent_only = rc != 0; /* finish() may be called again */
     }
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_END_ALLOW_THREADS self->busy = false;
     if (rc != 0) return py_raise(&err);
     return stats_dict(&stats);
 }
@@ -471,10 +457,8 @@ static PyObject *packer_drop(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "y#", &key, &size)) return NULL;
     if (!enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_packer_drop(self->packer, key, (size_t)size, &count, &err);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
+    Py_BEGIN_ALLOW_THREADS rc = leat_packer_drop(self->packer, key, (size_t)size, &count, &err);
+    Py_END_ALLOW_THREADS self->busy = false;
     return rc == 0 ? PyLong_FromUnsignedLongLong(count) : py_raise(&err);
 }
 
@@ -514,10 +498,8 @@ PyObject *py_compact(PyObject *module, PyObject *args, PyObject *kwargs)
     opts.shard_bytes = shard_bytes;
     opts.replace = (uint32_t)replace;
     opts.no_sync = !sync;
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat_pack_compact(from, &opts, &stats, &err);
-    Py_END_ALLOW_THREADS
-    Py_XDECREF(output);
+    Py_BEGIN_ALLOW_THREADS rc = leat_pack_compact(from, &opts, &stats, &err);
+    Py_END_ALLOW_THREADS Py_XDECREF(output);
     Py_DECREF(path);
     return rc == 0 ? stats_dict(&stats) : py_raise(&err);
 }

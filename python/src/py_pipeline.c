@@ -19,8 +19,7 @@
 /* ---- leat._leat.Pipeline -------------------------------------------------------------------- */
 
 typedef struct py_pipeline {
-    PyObject_HEAD
-    leat__pipeline *pipeline;
+    PyObject_HEAD leat__pipeline *pipeline;
     _Atomic(leat__pipeline_worker *) idle; /* scratch of the call before, or NULL */
 } py_pipeline;
 
@@ -40,7 +39,8 @@ static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     opts.kind = (leat__pixel_kind){leat__kind_type(kind), leat__kind_channels(kind)};
     int rc = leat__pipeline_open(&pipeline, &opts, &err);
     if (rc == 0 && leat__pipeline_batch_ops(pipeline) > 0)
-        rc = leat__fail(&err, LEAT_EINVAL, "image: this pipeline mixes the samples of a batch; only a"
+        rc = leat__fail(&err, LEAT_EINVAL,
+                        "image: this pipeline mixes the samples of a batch; only a"
                         " leat.Loader has batches");
     if (rc == 0 && leat__pipeline_needs_boxes(pipeline) != NULL)
         rc = leat__fail(&err, LEAT_EINVAL, "image: %s looks at boxes; only a leat.Loader gives it some",
@@ -81,8 +81,8 @@ typedef struct made {
     uint32_t field;
     py_pipeline *pipeline; /* borrowed from the caller's list */
     const leat__output_spec *output;
-    uint8_t *block; /* all rows */
-    py_memory *memory;  /* of the block, once it has one */
+    uint8_t *block;    /* all rows */
+    py_memory *memory; /* of the block, once it has one */
 } made;
 
 typedef struct making {
@@ -128,12 +128,12 @@ static int make_sample(making *m, uint64_t index, size_t row, leat_error *err)
     for (uint32_t i = 0; i < m->count && rc == 0; i++)
         rc = make_image(m, &m->images[i], m->images[i].block + row * m->images[i].output->bytes, err);
     if (rc == 0 && m->follow != NULL)
-        rc = py_follow_fill(m->follow, m->sample, m->worker, &m->key, m->as_stored,
-                            &m->scratch, &m->frame, err);
+        rc = py_follow_fill(m->follow, m->sample, m->worker, &m->key, m->as_stored, &m->scratch, &m->frame,
+                            err);
     if (rc == 0) return 0;
     const char *key = leat_sample_key(m->sample, NULL);
-    leat__error_context(err, "%s: sample %llu \"%s\"", leat_pack_path(m->h->pack),
-                        (unsigned long long)index, key);
+    leat__error_context(err, "%s: sample %llu \"%s\"", leat_pack_path(m->h->pack), (unsigned long long)index,
+                        key);
     leat__error_at(err, key, (int64_t)index, -1);
     return rc;
 }
@@ -212,18 +212,17 @@ static bool add_followers(making *m, PyObject *followers)
     return good;
 }
 
-static PyObject *all_samples(making *m, const uint64_t *index, size_t rows,
-                             PyObject *followers, leat_error *err)
+static PyObject *all_samples(making *m, const uint64_t *index, size_t rows, PyObject *followers,
+                             leat_error *err)
 {
     PyObject *list = PyList_New((Py_ssize_t)rows);
     for (size_t i = 0; list != NULL && i < rows; i++) {
         uint64_t number;
         int rc;
         memcpy(&number, index + i, sizeof number);
-        Py_BEGIN_ALLOW_THREADS
-        rc = make_sample(m, number, i, err);
-        Py_END_ALLOW_THREADS
-        PyObject *values = rc == 0 ? py_sample_list(m->h, m->sample, m->skip, err) : py_raise(err);
+        Py_BEGIN_ALLOW_THREADS rc = make_sample(m, number, i, err);
+        Py_END_ALLOW_THREADS PyObject *values =
+            rc == 0 ? py_sample_list(m->h, m->sample, m->skip, err) : py_raise(err);
         if (values == NULL || PyList_SetItem(list, (Py_ssize_t)i, values) != 0) Py_CLEAR(list);
         if (list != NULL && !add_followers(m, followers)) Py_CLEAR(list);
     }

@@ -37,10 +37,10 @@ static int code_of(PyObject *type)
     static const struct {
         const char *name;
         int code;
-    } known[] = {{"ArgumentError", LEAT_EINVAL},     {"ExistsError", LEAT_EEXIST},
-                 {"NotFoundError", LEAT_ENOENT},     {"FileNotFoundError", LEAT_ENOENT},
-                 {"StorageError", LEAT_EIO},         {"MemoryError", LEAT_ENOMEM},
-                 {"KeyboardInterrupt", LEAT_ECANCELED}, {"ImportError", LEAT_ENOTSUP}};
+    } known[] = {
+        {"ArgumentError", LEAT_EINVAL},        {"ExistsError", LEAT_EEXIST}, {"NotFoundError", LEAT_ENOENT},
+        {"FileNotFoundError", LEAT_ENOENT},    {"StorageError", LEAT_EIO},   {"MemoryError", LEAT_ENOMEM},
+        {"KeyboardInterrupt", LEAT_ECANCELED}, {"ImportError", LEAT_ENOTSUP}};
     PyObject *name = PyObject_GetAttrString(type, "__name__");
     PyObject *word = name != NULL ? PyUnicode_AsUTF8String(name) : NULL;
     int code = LEAT_EDATA;
@@ -283,16 +283,18 @@ static PyObject *drain(leat__stream *s)
     size_t got = 0;
     int rc;
     leat__buf_init(&all, LEAT__MEM_INGEST, SIZE_MAX / 4);
-    Py_BEGIN_ALLOW_THREADS
-    do {
+    Py_BEGIN_ALLOW_THREADS do
+    {
         size_t at = all.len;
         rc = leat__buf_zeros(&all, 1u << 20);
         if (rc == 0) rc = leat__stream_read(s, all.data + at, 1u << 20, &got, &err);
         else leat__fail_nomem(&err, all.len, "a file");
         if (rc == 0) all.len = at + got;
-    } while (rc == 0 && got == 1u << 20);
-    Py_END_ALLOW_THREADS
-    PyObject *bytes = rc == 0 ? PyBytes_FromStringAndSize(all.data, (Py_ssize_t)all.len) : py_raise(&err);
+    }
+    while (rc == 0 && got == 1u << 20)
+        ;
+    Py_END_ALLOW_THREADS PyObject *bytes =
+        rc == 0 ? PyBytes_FromStringAndSize(all.data, (Py_ssize_t)all.len) : py_raise(&err);
     leat__buf_reset(&all);
     return bytes;
 }
@@ -307,10 +309,8 @@ PyObject *py_read_file(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path)) return NULL;
     const char *name = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat__stream_open(&s, name, &err);
-    Py_END_ALLOW_THREADS
-    bytes = rc == 0 ? drain(s) : py_raise(&err);
+    Py_BEGIN_ALLOW_THREADS rc = leat__stream_open(&s, name, &err);
+    Py_END_ALLOW_THREADS bytes = rc == 0 ? drain(s) : py_raise(&err);
     leat__stream_close(&s);
     Py_DECREF(path);
     return bytes;
@@ -355,13 +355,11 @@ PyObject *py_stage_file(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "O&iK", PyUnicode_FSConverter, &path, &fd, &limit)) return NULL;
     const char *name = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS
-    rc = leat__file_open(&file, name, LEAT__FILE_READ, &err);
+    Py_BEGIN_ALLOW_THREADS rc = leat__file_open(&file, name, LEAT__FILE_READ, &err);
     if (rc == 0) size = leat__file_size_at_open(file);
     if (rc == 0 && size <= limit) rc = copy_to(fd, file, size, &err);
     leat__file_close(&file);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(path);
+    Py_END_ALLOW_THREADS Py_DECREF(path);
     return rc == 0 ? PyLong_FromUnsignedLongLong(size) : py_raise(&err);
 }
 

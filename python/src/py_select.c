@@ -19,8 +19,7 @@
 /* The array: Python writes the first element, C the others. */
 enum { CANCEL, DONE, TOTAL, BYTES, FOUND, CONTROLS };
 
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                       uint64_t found)
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     _Atomic uint64_t *control = cookie;
     atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
@@ -63,9 +62,8 @@ PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_select_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyOOs|$IKpp", names, &o.pack,
-                                     &o.output, &control, &columns, &o.config, &o.threads,
-                                     &memory, &replace, &sync))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyOOs|$IKpp", names, &o.pack, &o.output, &control,
+                                     &columns, &o.config, &o.threads, &memory, &replace, &sync))
         return NULL;
     const char **paths = path_list(columns, &o.column_count);
     if (paths == NULL) return NULL;
@@ -86,9 +84,8 @@ PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
     if (rc != 0) return py_raise(&err);
     leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     leat__select_json(&stats, &json);
-    out = json.status == 0
-              ? Py_BuildValue("s#", leat__buf_str(&json), (Py_ssize_t)json.len)
-              : PyErr_NoMemory();
+    out =
+        json.status == 0 ? Py_BuildValue("s#", leat__buf_str(&json), (Py_ssize_t)json.len) : PyErr_NoMemory();
     leat__buf_reset(&json);
     return out;
 }
@@ -115,9 +112,7 @@ PyObject *py_selection(PyObject *module, PyObject *args)
                           : leat__fail_nomem(&err, count * sizeof *rows, "a selection");
     }
     if (rc != 0) py_raise(&err);
-    else
-        out = PyBytes_FromStringAndSize((const char *)rows,
-                                        (Py_ssize_t)(count * sizeof *rows));
+    else out = PyBytes_FromStringAndSize((const char *)rows, (Py_ssize_t)(count * sizeof *rows));
     leat__free(rows);
     leat_pack_close(&pack);
     leat__free(paths);

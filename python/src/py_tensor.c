@@ -92,8 +92,8 @@ uint32_t py_dtype_find(const char *name)
 
 /* ---- making and freeing -------------------------------------------------------------------- */
 
-PyObject *py_tensor_new(py_memory *memory, void *data, uint32_t dtype, int32_t ndim,
-                        const int64_t *shape, const int64_t *strides)
+PyObject *py_tensor_new(py_memory *memory, void *data, uint32_t dtype, int32_t ndim, const int64_t *shape,
+                        const int64_t *strides)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(py_tensor_type, Py_tp_alloc);
     py_tensor *t = (py_tensor *)alloc(py_tensor_type, 0);
@@ -268,9 +268,8 @@ static PyObject *get_cuda_array(PyObject *self, void *unused)
         return NULL;
     }
     unsigned long long address = elements(t) > 0 ? (unsigned long long)(uintptr_t)t->data : 0;
-    return Py_BuildValue("{sN sN ss s(KO) si sO}", "shape", shape, "strides", strides, "typestr",
-                         letters, "data", address, t->readonly ? Py_True : Py_False, "version", 3,
-                         "stream", Py_None);
+    return Py_BuildValue("{sN sN ss s(KO) si sO}", "shape", shape, "strides", strides, "typestr", letters,
+                         "data", address, t->readonly ? Py_True : Py_False, "version", 3, "stream", Py_None);
 }
 
 static PyGetSetDef tensor_getset[] = {

@@ -106,9 +106,9 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"inputs",      "output",       "control",  "profile",  "set",
                             "modify",      "text_field",   "id_field", "explain",  "memory",
                             "shard_bytes", "max_document", "threads",  "compress", "score_only",
-                            "fail_on_bad", "replace",      "columns",  "lid",
-                            "lang",        "lang_min",     "report",   "look",     "seed",
-                            "part",        NULL};
+                            "fail_on_bad", "replace",      "columns",  "lid",      "lang",
+                            "lang_min",    "report",       "look",     "seed",     "part",
+                            NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_filter_opts o;
     leat__part part;
@@ -122,9 +122,9 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
     leat_filter_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppzzzdzIIO", names, &inputs, &o.output,
                                      &control, &o.profile, &o.set, &o.modify, &o.text_field, &o.id_field,
-                                     &o.explain, &memory, &shard, &most, &o.threads, &o.compress,
-                                     &score_only, &fail, &replace, &o.columns, &o.lid,
-                                     &o.lang, &o.lang_min, &o.report, &o.look, &o.seed, &step) ||
+                                     &o.explain, &memory, &shard, &most, &o.threads, &o.compress, &score_only,
+                                     &fail, &replace, &o.columns, &o.lid, &o.lang, &o.lang_min, &o.report,
+                                     &o.look, &o.seed, &step) ||
         (step != NULL && take_part(step, &part) != 0))
         return NULL;
     leat_filter_stats *stats = LEAT_NEW(MISC, leat_filter_stats);
@@ -146,8 +146,8 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
     o.looked = on_looked;
     o.cookie = &r;
     leat__buf_init(&json, LEAT__MEM_MISC, (size_t)1 << 32);
-    Py_BEGIN_ALLOW_THREADS rc = step != NULL ? leat__filter_part(&o, &part, &json, &err)
-                                             : leat_filter_text(&o, stats, &err);
+    Py_BEGIN_ALLOW_THREADS rc =
+        step != NULL ? leat__filter_part(&o, &part, &json, &err) : leat_filter_text(&o, stats, &err);
     Py_END_ALLOW_THREADS if (step == NULL) leat__filter_json(stats, &json);
     leat__free(stats);
     return end(&r, &json, rc, &err);
@@ -179,9 +179,9 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(
             args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzIzIO", names, &inputs, &o.output, &control, &o.kind,
             &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold, &o.clusters,
-            &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads,
-            &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint,
-            &index, &o.against, &o.level, &o.report, &o.compatible, &step) ||
+            &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads, &memory,
+            &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint, &index, &o.against,
+            &o.level, &o.report, &o.compatible, &step) ||
         (step != NULL && take_part(step, &part) != 0))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
@@ -200,8 +200,8 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     o.progress = on_progress;
     o.cookie = &r;
     leat__buf_init(&json, LEAT__MEM_MISC, (size_t)1 << 32);
-    Py_BEGIN_ALLOW_THREADS rc = step != NULL ? leat__dedup_part(&o, &part, &json, &err)
-                                             : leat_dedup_text(&o, &stats, &err);
+    Py_BEGIN_ALLOW_THREADS rc =
+        step != NULL ? leat__dedup_part(&o, &part, &json, &err) : leat_dedup_text(&o, &stats, &err);
     Py_END_ALLOW_THREADS if (step == NULL) leat__dedup_json(&stats, &json);
     return end(&r, &json, rc, &err);
 }
@@ -227,8 +227,8 @@ PyObject *py_text_cuts(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)cuts[i].offset,
-                                      (unsigned long long)cuts[i].line);
+        PyObject *row =
+            Py_BuildValue("(KK)", (unsigned long long)cuts[i].offset, (unsigned long long)cuts[i].line);
         if (row == NULL || PyList_SetItem(list, (Py_ssize_t)i, row) != 0) Py_CLEAR(list);
     }
     leat__free(cuts);
@@ -267,10 +267,10 @@ PyObject *py_text_copy(PyObject *module, PyObject *args)
 
 PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"inputs",      "output",       "control",    "evals",    "eval_fields",
-                            "ngram",       "min_matches",  "by",         "window",   "text_field",
-                            "id_field",    "threads",      "memory",     "shard_bytes",
-                            "max_document", "compress",    "fail_on_bad", "replace", NULL};
+    static char *names[] = {"inputs",   "output",      "control", "evals",       "eval_fields",
+                            "ngram",    "min_matches", "by",      "window",      "text_field",
+                            "id_field", "threads",     "memory",  "shard_bytes", "max_document",
+                            "compress", "fail_on_bad", "replace", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_decontaminate_opts o;
     leat_decontaminate_stats stats = {0};
@@ -334,8 +334,7 @@ PyObject *py_score_text(PyObject *module, PyObject *args)
 
     (void)module;
     if (!PyArg_ParseTuple(args, "O", &texts)) return NULL;
-    while (n < 256 && leat_text_score(n, &name, &help) == 0)
-        n++;
+    while (n < 256 && leat_text_score(n, &name, &help) == 0) n++;
     Py_ssize_t count = PyList_Size(texts);
     if (count < 0) return NULL;
     if (leat_text_scorer_open(&scorer, &err) != 0) return py_raise(&err);
@@ -356,8 +355,7 @@ static PyObject *sign_one(leat_text_signer *signer, PyObject *text, uint64_t *va
     uint32_t shingles;
     const char *data = PyUnicode_AsUTF8AndSize(text, &len);
     if (data == NULL) return NULL;
-    if (leat_text_signer_run(signer, data, (size_t)len, values, &shingles, &err) != 0)
-        return py_raise(&err);
+    if (leat_text_signer_run(signer, data, (size_t)len, values, &shingles, &err) != 0) return py_raise(&err);
     if (shingles == 0) Py_RETURN_NONE;
     PyObject *row = PyList_New(n);
     for (uint32_t i = 0; row != NULL && i < n; i++) {
@@ -392,8 +390,8 @@ PyObject *py_text_signatures(PyObject *module, PyObject *args)
 /* (profiles, scores, modifiers), each [(name, help), …] */
 PyObject *py_text_names(PyObject *module, PyObject *unused)
 {
-    static int (*const lists[])(uint32_t, const char **, const char **) = {
-        leat_text_profile, leat_text_score, leat_text_modifier};
+    static int (*const lists[])(uint32_t, const char **, const char **) = {leat_text_profile, leat_text_score,
+                                                                           leat_text_modifier};
     PyObject *out[3] = {NULL};
     const char *name, *help;
 
@@ -408,7 +406,6 @@ PyObject *py_text_names(PyObject *module, PyObject *unused)
         }
     }
     if (out[0] && out[1] && out[2]) return Py_BuildValue("(NNN)", out[0], out[1], out[2]);
-    for (int k = 0; k < 3; k++)
-        Py_XDECREF(out[k]);
+    for (int k = 0; k < 3; k++) Py_XDECREF(out[k]);
     return NULL;
 }

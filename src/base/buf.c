@@ -42,8 +42,7 @@ int leat__buf_reserve(leat__buf *b, size_t extra)
     }
     if (need < b->cap) return 0; /* cap includes the NUL */
     size_t cap = b->cap ? b->cap : FIRST_CAPACITY;
-    while (cap <= need)
-        cap = cap > SIZE_MAX / 2 ? SIZE_MAX : cap * 2;
+    while (cap <= need) cap = cap > SIZE_MAX / 2 ? SIZE_MAX : cap * 2;
     if (cap > b->max) cap = b->max < SIZE_MAX ? b->max + 1 : b->max;
     char *data = leat__realloc(b->cat, b->data, cap);
     if (data == NULL) return b->status = LEAT_ENOMEM;

@@ -9,16 +9,16 @@
 #include <stdint.h>
 #include <string.h>
 
-#define LEAT_BYTES_PAIR(bits)                                                              \
-    static inline uint##bits##_t leat__load_u##bits(const void *p)                         \
-    {                                                                                      \
-        uint##bits##_t v;                                                                  \
-        memcpy(&v, p, sizeof v);                                                           \
-        return v;                                                                          \
-    }                                                                                      \
-    static inline void leat__store_u##bits(void *p, uint##bits##_t v)                      \
-    {                                                                                      \
-        memcpy(p, &v, sizeof v);                                                           \
+#define LEAT_BYTES_PAIR(bits)                                                                                \
+    static inline uint##bits##_t leat__load_u##bits(const void *p)                                           \
+    {                                                                                                        \
+        uint##bits##_t v;                                                                                    \
+        memcpy(&v, p, sizeof v);                                                                             \
+        return v;                                                                                            \
+    }                                                                                                        \
+    static inline void leat__store_u##bits(void *p, uint##bits##_t v)                                        \
+    {                                                                                                        \
+        memcpy(p, &v, sizeof v);                                                                             \
     }
 LEAT_BYTES_PAIR(16)
 LEAT_BYTES_PAIR(32)

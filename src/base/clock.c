@@ -37,9 +37,7 @@ uint64_t leat__clock_wall_ns(void)
 
 void leat__sleep_ns(uint64_t ns)
 {
-    struct timespec t = {.tv_sec = (time_t)(ns / LEAT_NS_PER_S),
-                         .tv_nsec = (long)(ns % LEAT_NS_PER_S)};
+    struct timespec t = {.tv_sec = (time_t)(ns / LEAT_NS_PER_S), .tv_nsec = (long)(ns % LEAT_NS_PER_S)};
     while (nanosleep(&t, &t) != 0 && errno == EINTR) {
     }
 }
-

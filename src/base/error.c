@@ -13,7 +13,7 @@ const char *leat_code_name(int code)
 {
     switch (code) {
     case LEAT_OK: return "LEAT_OK";
-#define CASE(name, value, text)                                                          \
+#define CASE(name, value, text)                                                                              \
     case LEAT_##name: return "LEAT_" #name;
         LEAT_ERROR_MAP(CASE)
 #undef CASE
@@ -25,7 +25,7 @@ const char *leat_code_text(int code)
 {
     switch (code) {
     case LEAT_OK: return "no error";
-#define CASE(name, value, text)                                                          \
+#define CASE(name, value, text)                                                                              \
     case LEAT_##name: return text;
         LEAT_ERROR_MAP(CASE)
 #undef CASE
@@ -116,8 +116,7 @@ int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...)
 
 int leat__fail_nomem(leat_error *err, uint64_t bytes, const char *what)
 {
-    return leat__fail(err, LEAT_ENOMEM,
-                      "out of memory: cannot allocate %llu bytes for %s",
+    return leat__fail(err, LEAT_ENOMEM, "out of memory: cannot allocate %llu bytes for %s",
                       (unsigned long long)bytes, what);
 }
 

@@ -13,24 +13,23 @@
 #include <leat/error.h>
 
 /* Returns the code of `expr` from the current function unless it is 0. */
-#define LEAT_TRY(expr)                                                                     \
-    do {                                                                                   \
-        int leat_try_rc_ = (expr);                                                         \
-        if (leat_try_rc_ != 0) return leat_try_rc_;                                        \
+#define LEAT_TRY(expr)                                                                                       \
+    do {                                                                                                     \
+        int leat_try_rc_ = (expr);                                                                           \
+        if (leat_try_rc_ != 0) return leat_try_rc_;                                                          \
     } while (0)
 
 /* Checks the arguments of a public call: LEAT_EINVAL when `cond` is false. */
-#define LEAT_REQUIRE(cond, err)                                                            \
-    do {                                                                                   \
-        if (!(cond))                                                                       \
-            return leat__fail((err), LEAT_EINVAL, "%s: bad argument: needs %s", __func__, #cond); \
+#define LEAT_REQUIRE(cond, err)                                                                              \
+    do {                                                                                                     \
+        if (!(cond)) return leat__fail((err), LEAT_EINVAL, "%s: bad argument: needs %s", __func__, #cond);   \
     } while (0)
 
 /* Stores the code of `expr` in `rc` and jumps to `label` unless it is 0. */
-#define LEAT_GO(rc, label, expr)                                                           \
-    do {                                                                                   \
-        (rc) = (expr);                                                                     \
-        if ((rc) != 0) goto label;                                                         \
+#define LEAT_GO(rc, label, expr)                                                                             \
+    do {                                                                                                     \
+        (rc) = (expr);                                                                                       \
+        if ((rc) != 0) goto label;                                                                           \
     } while (0)
 
 /* Fills *err (may be NULL) with a formatted one-line message and returns `code`. Control

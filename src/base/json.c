@@ -22,8 +22,7 @@ static void new_line(leat__json *j)
 {
     if (j->indent == 0) return;
     leat__buf_putc(j->out, '\n');
-    for (unsigned i = 0; i < j->depth * (unsigned)j->indent; i++)
-        leat__buf_putc(j->out, ' ');
+    for (unsigned i = 0; i < j->depth * (unsigned)j->indent; i++) leat__buf_putc(j->out, ' ');
 }
 
 /* Writes the separator before a value: nothing after a key, else a comma and a line break. */
@@ -87,8 +86,8 @@ static void put_escaped(leat__buf *out, const char *s, size_t len)
         } else {
             /* the longest stretch of plain characters, cut at the first bad byte */
             size_t end = i, good;
-            while (end < len && (unsigned char)s[end] >= 0x20 && s[end] != '"' &&
-                   s[end] != '\\' && s[end] != 0x7f)
+            while (end < len && (unsigned char)s[end] >= 0x20 && s[end] != '"' && s[end] != '\\' &&
+                   s[end] != 0x7f)
                 end++;
             bool valid = leat__utf8_valid(s + i, end - i, &good);
             leat__buf_append(out, s + i, good);

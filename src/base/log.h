@@ -9,7 +9,6 @@
 #include <leat/log.h>
 
 /* Does nothing when there is no callback or the level is above the one asked for. */
-void leat__log(const leat_log *log, leat_log_level level, const char *fmt, ...)
-    LEAT_PRINTF(3, 4);
+void leat__log(const leat_log *log, leat_log_level level, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
 #endif

@@ -23,9 +23,10 @@
 #include "base/num.h"
 
 #define DEFAULT_ALIGN 16
-#define MAX_ALIGN ((size_t)2 << 20) /* the size of a huge page: blocks with this alignment
-                                     * should be in huge pages */
-#define GRAIN ((size_t)64 << 10)    /* a multiple of every machine's page size */
+#define MAX_ALIGN                                                                                            \
+    ((size_t)2 << 20)            /* the size of a huge page: blocks with this alignment                      \
+                                  * should be in huge pages */
+#define GRAIN ((size_t)64 << 10) /* a multiple of every machine's page size */
 #if defined(__has_feature)
 #define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -39,8 +40,7 @@
 /* Page-aligned blocks of at least this size ask for huge pages, because they are filled
  * completely. */
 #define HUGE ((size_t)8 << 20)
-#define LIVE_MARK                                                                        \
-    0x6c656174u /* "leat": debug builds detect frees of foreign or freed blocks */
+#define LIVE_MARK 0x6c656174u /* "leat": debug builds detect frees of foreign or freed blocks */
 
 typedef struct header {
     void *start;
@@ -65,8 +65,7 @@ static header *header_of(void *ptr)
 static void raise_peak(int slot, uint64_t now)
 {
     uint64_t old = atomic_load_explicit(&peak[slot], memory_order_relaxed);
-    while (now > old && !atomic_compare_exchange_weak_explicit(&peak[slot], &old, now,
-                                                               memory_order_relaxed,
+    while (now > old && !atomic_compare_exchange_weak_explicit(&peak[slot], &old, now, memory_order_relaxed,
                                                                memory_order_relaxed)) {
     }
 }
@@ -75,15 +74,12 @@ static void raise_peak(int slot, uint64_t now)
 static bool charge(leat__mem_cat cat, uint64_t size)
 {
     uint64_t max = atomic_load_explicit(&limit, memory_order_relaxed);
-    uint64_t all =
-        atomic_fetch_add_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed) +
-        size;
+    uint64_t all = atomic_fetch_add_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed) + size;
     if (max != 0 && all > max) {
         atomic_fetch_sub_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed);
         return false;
     }
-    uint64_t one =
-        atomic_fetch_add_explicit(&used[cat], size, memory_order_relaxed) + size;
+    uint64_t one = atomic_fetch_add_explicit(&used[cat], size, memory_order_relaxed) + size;
     raise_peak((int)cat, one);
     raise_peak(LEAT__MEM_CATS, all);
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
@@ -141,11 +137,8 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
     bool mapped = total >= LARGE;
     if (mapped && align == MAX_ALIGN) start = trim_mapping(start, &total, ptr, size);
     else if (align >= 4096 && total >= HUGE) (void)madvise(start, total, MADV_HUGEPAGE);
-    *header_of(ptr) = (header){.start = start,
-                               .size = size,
-                               .cat = (uint32_t)cat,
-                               .mark = LIVE_MARK,
-                               .mapped = mapped ? total : 0};
+    *header_of(ptr) = (header){
+        .start = start, .size = size, .cat = (uint32_t)cat, .mark = LIVE_MARK, .mapped = mapped ? total : 0};
     return ptr;
 }
 
@@ -183,10 +176,8 @@ void leat__free(void *ptr)
     assert(h->mark == LIVE_MARK);
     discharge((leat__mem_cat)h->cat, h->size);
     h->mark = 0;
-    if (h->mapped != 0)
-        munmap(h->start, h->mapped);
-    else
-        free(h->start);
+    if (h->mapped != 0) munmap(h->start, h->mapped);
+    else free(h->start);
 }
 
 /* Grows or shrinks in place; NULL when the block has to move between heap and mapping. */
@@ -270,8 +261,7 @@ uint64_t leat__mem_blocks(void)
 void leat__mem_peak_reset(void)
 {
     for (int slot = 0; slot <= LEAT__MEM_CATS; slot++) {
-        atomic_store_explicit(&peak[slot],
-                              atomic_load_explicit(&used[slot], memory_order_relaxed),
+        atomic_store_explicit(&peak[slot], atomic_load_explicit(&used[slot], memory_order_relaxed),
                               memory_order_relaxed);
     }
 }
@@ -280,4 +270,3 @@ void leat__mem_limit_set(uint64_t bytes)
 {
     atomic_store_explicit(&limit, bytes, memory_order_relaxed);
 }
-

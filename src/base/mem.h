@@ -13,21 +13,21 @@
 
 #include <leat/export.h>
 
-#define LEAT_MEM_MAP(X)                                                                    \
-    X(MISC)                                                                                \
-    X(PROBE)                                                                               \
-    X(IO)                                                                                  \
-    X(ENGINE)                                                                              \
-    X(PACK)                                                                                \
-    X(PAGE)                                                                                \
-    X(CODEC)                                                                               \
-    X(SCRATCH)                                                                             \
-    X(OP)                                                                                  \
-    X(BATCH)                                                                               \
-    X(LOADER)                                                                              \
-    X(INGEST)                                                                              \
-    X(PLAN)                                                                                \
-    X(DOCTOR)                                                                              \
+#define LEAT_MEM_MAP(X)                                                                                      \
+    X(MISC)                                                                                                  \
+    X(PROBE)                                                                                                 \
+    X(IO)                                                                                                    \
+    X(ENGINE)                                                                                                \
+    X(PACK)                                                                                                  \
+    X(PAGE)                                                                                                  \
+    X(CODEC)                                                                                                 \
+    X(SCRATCH)                                                                                               \
+    X(OP)                                                                                                    \
+    X(BATCH)                                                                                                 \
+    X(LOADER)                                                                                                \
+    X(INGEST)                                                                                                \
+    X(PLAN)                                                                                                  \
+    X(DOCTOR)                                                                                                \
     X(CURATE)
 
 typedef enum leat__mem_cat {
@@ -57,8 +57,7 @@ char *leat__strndup(leat__mem_cat cat, const char *s, size_t n) LEAT_MUST_CHECK;
 /* LEAT_NEW(CAT, type) allocates a zeroed object, LEAT_NEW_ARRAY(CAT, type, n) a zeroed array of
  * n. */
 #define LEAT_NEW(cat, type) ((type *)leat__zalloc(LEAT__MEM_##cat, sizeof(type)))
-#define LEAT_NEW_ARRAY(cat, type, n)                                                       \
-    ((type *)leat__zalloc_array(LEAT__MEM_##cat, (n), sizeof(type)))
+#define LEAT_NEW_ARRAY(cat, type, n) ((type *)leat__zalloc_array(LEAT__MEM_##cat, (n), sizeof(type)))
 
 /* Bytes in use and their peak, for one category, or for all with LEAT__MEM_CATS. Counts requested
  * bytes, not the allocator's overhead. */

@@ -34,8 +34,7 @@ static inline LEAT_MUST_CHECK bool leat__mul_size(size_t a, size_t b, size_t *pr
 }
 
 /* Next multiple of `align`, a power of two. */
-static inline LEAT_MUST_CHECK bool leat__align_up_u64(uint64_t value, uint64_t align,
-                                                      uint64_t *result)
+static inline LEAT_MUST_CHECK bool leat__align_up_u64(uint64_t value, uint64_t align, uint64_t *result)
 {
     uint64_t sum;
     if (__builtin_add_overflow(value, align - 1, &sum)) return false;

@@ -30,8 +30,8 @@ bool leat__param_choice(const leat__param *p, int index, char *out, int size)
     return false;
 }
 
-static int parse_choice(const leat__param *p, const char *shown, const char *text,
-                        leat__value *value, leat_error *err)
+static int parse_choice(const leat__param *p, const char *shown, const char *text, leat__value *value,
+                        leat_error *err)
 {
     char words[CHOICES_MAX][CHOICE_BYTES];
     const char *list[CHOICES_MAX];
@@ -46,23 +46,20 @@ static int parse_choice(const leat__param *p, const char *shown, const char *tex
     }
     const char *near = leat__str_nearest(text, list, (size_t)n);
     if (near != NULL)
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s: '%s' is not one of %s; did you mean '%s'?", shown, text,
+        return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not one of %s; did you mean '%s'?", shown, text,
                           p->choices, near);
-    return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not one of %s", shown, text,
-                      p->choices);
+    return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not one of %s", shown, text, p->choices);
 }
 
-static int check_range(const leat__param *p, const char *shown, const char *text,
-                       double number, leat_error *err)
+static int check_range(const leat__param *p, const char *shown, const char *text, double number,
+                       leat_error *err)
 {
     if (p->min > p->max || (number >= p->min && number <= p->max)) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s: %s is out of range (%.16g to %.16g)", shown,
-                      text, p->min, p->max);
+    return leat__fail(err, LEAT_EINVAL, "%s: %s is out of range (%.16g to %.16g)", shown, text, p->min,
+                      p->max);
 }
 
-static int malformed(const char *shown, const char *text, const char *wanted,
-                     leat_error *err)
+static int malformed(const char *shown, const char *text, const char *wanted, leat_error *err)
 {
     return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not %s", shown, text, wanted);
 }
@@ -85,8 +82,8 @@ static bool parse_float(const char *text, double *value)
     return isfinite(*value);
 }
 
-static int parse_list(const leat__param *p, const char *shown, const char *text,
-                      leat__value *value, leat_error *err)
+static int parse_list(const leat__param *p, const char *shown, const char *text, leat__value *value,
+                      leat_error *err)
 {
     const char *s = text;
 
@@ -98,11 +95,9 @@ static int parse_list(const leat__param *p, const char *shown, const char *text,
         if (len >= sizeof part) return malformed(shown, text, "a list of numbers", err);
         memcpy(part, s, len);
         part[len] = '\0';
-        if (!leat__str_to_double(part, &number))
-            return malformed(shown, text, "a list of numbers", err);
+        if (!leat__str_to_double(part, &number)) return malformed(shown, text, "a list of numbers", err);
         if (value->count == LEAT__PARAM_ARITY_MAX)
-            return leat__fail(err, LEAT_EINVAL, "%s: more than %d numbers", shown,
-                              LEAT__PARAM_ARITY_MAX);
+            return leat__fail(err, LEAT_EINVAL, "%s: more than %d numbers", shown, LEAT__PARAM_ARITY_MAX);
         LEAT_TRY(check_range(p, shown, part, number, err));
         if (p->kind == LEAT__PARAM_INTS && number != trunc(number))
             return malformed(shown, part, "a whole number", err);
@@ -111,26 +106,24 @@ static int parse_list(const leat__param *p, const char *shown, const char *text,
         s += len + 1;
     }
     if (p->arity != 0 && value->count != p->arity)
-        return leat__fail(err, LEAT_EINVAL, "%s: '%s' has %d numbers, %d are needed",
-                          shown, text, value->count, p->arity);
+        return leat__fail(err, LEAT_EINVAL, "%s: '%s' has %d numbers, %d are needed", shown, text,
+                          value->count, p->arity);
     return 0;
 }
 
-int leat__param_parse(const leat__param *p, const char *shown, const char *text,
-                      leat__value *value, leat_error *err)
+int leat__param_parse(const leat__param *p, const char *shown, const char *text, leat__value *value,
+                      leat_error *err)
 {
     bool flag;
 
     *value = (leat__value){.set = true, .s = text};
     switch (p->kind) {
     case LEAT__PARAM_FLAG:
-        if (!leat__str_to_bool(text, &flag))
-            return malformed(shown, text, "yes or no", err);
+        if (!leat__str_to_bool(text, &flag)) return malformed(shown, text, "yes or no", err);
         value->i = flag;
         return 0;
     case LEAT__PARAM_INT:
-        if (!leat__str_to_i64(text, &value->i))
-            return malformed(shown, text, "a whole number", err);
+        if (!leat__str_to_i64(text, &value->i)) return malformed(shown, text, "a whole number", err);
         value->f = (double)value->i;
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_FLOAT:
@@ -161,7 +154,6 @@ void leat__param_default(const leat__param *p, leat__value *value)
 {
     *value = (leat__value){0};
     if (p->def == NULL || *p->def == '\0') return;
-    if (leat__param_parse(p, p->name, p->def, value, NULL) != 0)
-        *value = (leat__value){0};
+    if (leat__param_parse(p, p->name, p->def, value, NULL) != 0) *value = (leat__value){0};
     value->set = false;
 }

@@ -29,7 +29,7 @@ typedef enum leat__param_kind {
 #define LEAT__PARAM_ARITY_MAX 16
 
 typedef struct leat__param {
-    const char *name;    /* "max-side" for options, "max_side" for ops */
+    const char *name; /* "max-side" for options, "max_side" for ops */
     leat__param_kind kind;
     const char *def;     /* default as the user would write it; NULL = none ("" for flags) */
     double min, max;     /* for numbers, inclusive; min > max = no range */
@@ -53,8 +53,8 @@ typedef struct leat__value {
 /* Parses `text` as a value of `p` and checks its range. On failure LEAT_EINVAL and one line, with
  * a hint to the nearest choice: "--batch: 0 is out of range (1 to 65536)". `shown` is the name as
  * the user wrote it ("--batch", "RandomErasing.p"). */
-int leat__param_parse(const leat__param *p, const char *shown, const char *text,
-                      leat__value *value, leat_error *err) LEAT_MUST_CHECK;
+int leat__param_parse(const leat__param *p, const char *shown, const char *text, leat__value *value,
+                      leat_error *err) LEAT_MUST_CHECK;
 
 /* Copies the i-th choice to out; false past the last. */
 bool leat__param_choice(const leat__param *p, int index, char *out, int size);

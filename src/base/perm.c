@@ -25,8 +25,7 @@ static void fill_table(leat__perm *p, uint64_t key)
     leat__rng r;
 
     leat__rng_init(&r, key, 0, p->n, 0x7065);
-    for (uint64_t i = 0; i < p->n; i++)
-        p->table[i] = (uint8_t)i;
+    for (uint64_t i = 0; i < p->n; i++) p->table[i] = (uint8_t)i;
     for (uint64_t i = p->n; i > 1; i--) {
         uint64_t k = leat__rng_below(&r, i);
         uint8_t swap = p->table[i - 1];
@@ -38,8 +37,7 @@ static void fill_table(leat__perm *p, uint64_t key)
 void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
 {
     assert(n >= 1 && n <= LEAT__PERM_MAX);
-    uint64_t state = leat__mix64(key ^ 0x6c6561742d706572u) ^
-                     leat__mix64(tweak + 0x9e3779b97f4a7c15u) * 3;
+    uint64_t state = leat__mix64(key ^ 0x6c6561742d706572u) ^ leat__mix64(tweak + 0x9e3779b97f4a7c15u) * 3;
     *p = (leat__perm){.n = n};
     if (n <= LEAT__PERM_TABLE) {
         fill_table(p, state);
@@ -82,4 +80,3 @@ uint64_t leat__perm_at(const leat__perm *p, uint64_t position)
     } while (x >= p->n);
     return x;
 }
-

@@ -40,13 +40,11 @@ void leat__philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t
     out[3] = c3;
 }
 
-void leat__rng_init(leat__rng *r, uint64_t seed, uint64_t epoch, uint64_t sample,
-                    uint32_t op)
+void leat__rng_init(leat__rng *r, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op)
 {
     *r = (leat__rng){
         .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
-        .counter = {0, (uint32_t)sample,
-                    (uint32_t)((sample >> 32) & 0xffff) | (uint32_t)(op & 0xffff) << 16,
+        .counter = {0, (uint32_t)sample, (uint32_t)((sample >> 32) & 0xffff) | (uint32_t)(op & 0xffff) << 16,
                     (uint32_t)epoch},
         .used = 4,
     };
@@ -91,8 +89,7 @@ uint64_t leat__rng_below(leat__rng *r, uint64_t n)
     unsigned __int128 m = (unsigned __int128)leat__rng_u64(r) * n;
     if ((uint64_t)m < n) {
         uint64_t threshold = (0 - n) % n;
-        while ((uint64_t)m < threshold)
-            m = (unsigned __int128)leat__rng_u64(r) * n;
+        while ((uint64_t)m < threshold) m = (unsigned __int128)leat__rng_u64(r) * n;
     }
     return (uint64_t)(m >> 64);
 }

@@ -25,11 +25,11 @@ void leat__rng_init(leat__rng *r, uint64_t seed, uint64_t epoch, uint64_t sample
 
 uint32_t leat__rng_u32(leat__rng *r);
 uint64_t leat__rng_u64(leat__rng *r);
-double leat__rng_double(leat__rng *r);                    /* [0, 1), 53 bits */
-float leat__rng_float(leat__rng *r);                      /* [0, 1), 24 bits */
+double leat__rng_double(leat__rng *r);                      /* [0, 1), 53 bits */
+float leat__rng_float(leat__rng *r);                        /* [0, 1), 24 bits */
 double leat__rng_range(leat__rng *r, double lo, double hi); /* [lo, hi) */
-uint64_t leat__rng_below(leat__rng *r, uint64_t n);       /* [0, n), unbiased; n > 0 */
-double leat__rng_normal(leat__rng *r);                    /* mean 0, deviation 1 */
-double leat__rng_beta(leat__rng *r, double a, double b);  /* (0, 1); a, b > 0 */
+uint64_t leat__rng_below(leat__rng *r, uint64_t n);         /* [0, n), unbiased; n > 0 */
+double leat__rng_normal(leat__rng *r);                      /* mean 0, deviation 1 */
+double leat__rng_beta(leat__rng *r, double a, double b);    /* (0, 1); a, b > 0 */
 
 #endif

@@ -36,10 +36,10 @@ static void compress(uint32_t state[8], const uint8_t *block)
     memcpy(v, state, sizeof v);
     for (unsigned i = 0; i < 64; i++) {
         uint32_t e = v[4], a = v[0];
-        uint32_t t1 = v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
-                      ((e & v[5]) ^ (~e & v[6])) + K[i] + w[i];
-        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-                      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+        uint32_t t1 =
+            v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + K[i] + w[i];
+        uint32_t t2 =
+            (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, 7 * sizeof *v);
         v[4] += t1;
         v[0] = t1 + t2;
@@ -142,8 +142,7 @@ char *leat__base64_encode(const void *data, size_t len, char *text)
         uint32_t word = (uint32_t)p[i] << 16;
         if (n > 1) word |= (uint32_t)p[i + 1] << 8;
         if (n > 2) word |= p[i + 2];
-        for (unsigned d = 0; d < 4; d++)
-            *out++ = d <= n ? alphabet[word >> (18 - 6 * d) & 63] : '=';
+        for (unsigned d = 0; d < 4; d++) *out++ = d <= n ? alphabet[word >> (18 - 6 * d) & 63] : '=';
     }
     *out = '\0';
     return text;

@@ -36,7 +36,6 @@ static inline bool leat__sized_copy(void *to, const void *from, size_t from_size
 }
 
 /* True when `member` is inside a caller's struct of `size` bytes. */
-#define LEAT__SIZED_HAS(type, member, size)                                                \
-    ((size) >= offsetof(type, member) + sizeof(((type *)0)->member))
+#define LEAT__SIZED_HAS(type, member, size) ((size) >= offsetof(type, member) + sizeof(((type *)0)->member))
 
 #endif

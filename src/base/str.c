@@ -45,15 +45,11 @@ static bool is_digit(char c)
 /* Compares two digit sequences as numbers of any length; moves both pointers past them. */
 static int compare_runs(const char **a, const char **b)
 {
-    while (**a == '0')
-        (*a)++;
-    while (**b == '0')
-        (*b)++;
+    while (**a == '0') (*a)++;
+    while (**b == '0') (*b)++;
     const char *x = *a, *y = *b;
-    while (is_digit(**a))
-        (*a)++;
-    while (is_digit(**b))
-        (*b)++;
+    while (is_digit(**a)) (*a)++;
+    while (is_digit(**b)) (*b)++;
     size_t n = (size_t)(*a - x), m = (size_t)(*b - y);
     if (n != m) return n < m ? -1 : 1;
     return memcmp(x, y, n);
@@ -116,8 +112,7 @@ static bool read_decimal(const char *s, double *value, const char **rest)
     if (!starts_number(s)) return false;
     while (s[n] && n + 1 < sizeof digits &&
            (is_digit(s[n]) || s[n] == '.' || s[n] == '-' || s[n] == '+' ||
-            ((s[n] == 'e' || s[n] == 'E') &&
-             (is_digit(s[n + 1]) || s[n + 1] == '-' || s[n + 1] == '+')))) {
+            ((s[n] == 'e' || s[n] == 'E') && (is_digit(s[n + 1]) || s[n + 1] == '-' || s[n + 1] == '+')))) {
         digits[n] = s[n];
         n++;
     }
@@ -159,8 +154,8 @@ static bool read_bytes(const char *s, bool thousands, uint64_t *value)
         const char *p = strchr(prefixes, toupper((unsigned char)*rest));
         if (p == NULL || *p == '\0') return false;
         /* "10MB" is decimal as on a disk's label; "10M" and "10MiB" are binary */
-        bool decimal = ((rest[1] == 'B' || rest[1] == 'b') && rest[2] == '\0') ||
-                       (thousands && rest[1] == '\0');
+        bool decimal =
+            ((rest[1] == 'B' || rest[1] == 'b') && rest[2] == '\0') || (thousands && rest[1] == '\0');
         scale = pow(decimal ? 1000.0 : 1024.0, (double)(p - prefixes + 1));
         rest++;
         if (*rest == 'i') rest++;
@@ -188,8 +183,7 @@ bool leat__str_to_seconds(const char *s, double *value)
     static const struct {
         const char *unit;
         double scale;
-    } units[] = {{"", 1},   {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
-                 {"m", 60}, {"min", 60}, {"h", 3600}};
+    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"min", 60}, {"h", 3600}};
     const char *rest;
     double v;
 
@@ -240,10 +234,7 @@ char *leat__format_count(double count, char *out, size_t size)
         count /= 1000.0;
         unit++;
     }
-    int decimals = unit == 0 && count == floor(count) ? 0
-                   : fabs(count) < 10                 ? 2
-                   : fabs(count) < 100                ? 1
-                                                      : 0;
+    int decimals = unit == 0 && count == floor(count) ? 0 : fabs(count) < 10 ? 2 : fabs(count) < 100 ? 1 : 0;
     if (unit == 0) snprintf(out, size, "%.*f", decimals, count);
     else snprintf(out, size, "%.*f%c", decimals, count, units[unit]);
     return out;
@@ -277,8 +268,7 @@ size_t leat__str_distance(const char *a, const char *b)
     size_t n = strlen(a), m = strlen(b);
 
     if (n > WORD_MAX || m > WORD_MAX) return n > m ? n : m;
-    for (size_t j = 0; j <= m; j++)
-        row[1][j] = j;
+    for (size_t j = 0; j <= m; j++) row[1][j] = j;
     for (size_t i = 1; i <= n; i++) {
         /* row[0] two above, row[1] one above, row[2] this one */
         row[2][0] = i;
@@ -305,8 +295,7 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
     for (size_t i = 0; i < n; i++) {
         size_t distance = leat__str_distance(word, words[i]);
         /* a typed prefix counts as one typing error */
-        if (len >= 2 && leat__str_starts(words[i], word))
-            distance = LEAT_MIN(distance, 1);
+        if (len >= 2 && leat__str_starts(words[i], word)) distance = LEAT_MIN(distance, 1);
         if (distance < best_distance) {
             best_distance = distance;
             best = words[i];
@@ -369,8 +358,7 @@ const char *leat__str_shown(const char *s, char *out, size_t size)
 int leat__path_join(leat__buf *out, const char *dir, const char *name)
 {
     leat__buf_puts(out, dir);
-    if (out->status == 0 && out->len > 0 && out->data[out->len - 1] != '/')
-        leat__buf_putc(out, '/');
+    if (out->status == 0 && out->len > 0 && out->data[out->len - 1] != '/') leat__buf_putc(out, '/');
     return leat__buf_puts(out, name);
 }
 

@@ -74,8 +74,7 @@ static int create(pthread_t *handle, start *s)
     return rc;
 }
 
-int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main,
-                       void *arg, leat_error *err)
+int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main, void *arg, leat_error *err)
 {
     sigset_t old;
     int rc;
@@ -126,11 +125,11 @@ bool leat__thread_set_cpus(const uint64_t *mask, size_t bytes)
 }
 
 /* assert() is compiled out in release builds, but the call must still be made. */
-#define MUST(call)                                                                       \
-    do {                                                                                 \
-        int must_rc_ = (call);                                                           \
-        assert(must_rc_ == 0);                                                           \
-        (void)must_rc_;                                                                  \
+#define MUST(call)                                                                                           \
+    do {                                                                                                     \
+        int must_rc_ = (call);                                                                               \
+        assert(must_rc_ == 0);                                                                               \
+        (void)must_rc_;                                                                                      \
     } while (0)
 
 void leat__mutex_init(leat__mutex *m)

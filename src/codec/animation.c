@@ -21,7 +21,7 @@ uint64_t leat__anim_count(leat__codec_id codec, const uint8_t *data, size_t len)
 }
 
 int leat__anim_open(leat__anim *f, leat__codec_id codec, const uint8_t *data, size_t len,
-                      const leat__decode_limits *limits, leat_error *err)
+                    const leat__decode_limits *limits, leat_error *err)
 {
     *f = (leat__anim){.ops = leat__codec_ops_for(codec), .data = data, .len = len};
     if (!leat__anim_known(codec))

@@ -21,14 +21,14 @@ typedef struct leat__anim {
     uint32_t index;        /* frames so far */
     uint8_t *canvas;       /* RGBA, without gaps: the frame */
     /* of the codec */
-    size_t at;             /* where the next frame is looked for */
-    uint8_t *under;        /* a canvas: what the next frame is drawn on, or put back before it */
-    uint8_t *work;         /* another one, for the pixels of a frame */
+    size_t at;            /* where the next frame is looked for */
+    uint8_t *under;       /* a canvas: what the next frame is drawn on, or put back before it */
+    uint8_t *work;        /* another one, for the pixels of a frame */
     leat__anim_rect last; /* place of the last frame */
-    uint32_t dispose;      /* what happens to it before the next one */
-    uint32_t said;         /* what the file said last about that */
-    uint8_t colour[4];     /* that replaces it */
-    bool key;              /* the last frame depended on none before it */
+    uint32_t dispose;     /* what happens to it before the next one */
+    uint32_t said;        /* what the file said last about that */
+    uint8_t colour[4];    /* that replaces it */
+    bool key;             /* the last frame depended on none before it */
 } leat__anim;
 
 /* Whether all frames of such a file can be read. */
@@ -39,7 +39,7 @@ uint64_t leat__anim_count(leat__codec_id codec, const uint8_t *data, size_t len)
 
 /* `data` has LEAT__CODEC_PADDING readable bytes after it and stays until close. */
 int leat__anim_open(leat__anim *f, leat__codec_id codec, const uint8_t *data, size_t len,
-                      const leat__decode_limits *limits, leat_error *err) LEAT_MUST_CHECK;
+                    const leat__decode_limits *limits, leat_error *err) LEAT_MUST_CHECK;
 void leat__anim_close(leat__anim *f);
 
 /* The next frame onto the canvas; *end when there is none. */

@@ -23,10 +23,12 @@
 #define SONAME "15"
 #endif
 
+/* clang-format off */
 #define FUNCTIONS(X)                                                                               \
     X(avifDecoderCreate) X(avifDecoderDestroy) X(avifDecoderSetIOMemory) X(avifDecoderParse)         \
     X(avifDecoderNextImage) X(avifRGBImageSetDefaults) X(avifImageYUVToRGB) X(avifResultToString)    \
     X(avifVersion)
+/* clang-format on */
 
 static struct {
     leat__once once;

@@ -20,7 +20,7 @@ enum { PLAIN = 0, RLE8 = 1, RLE4 = 2, BITFIELDS = 3, ALPHA_BITFIELDS = 6 };
 typedef struct bmp_header {
     uint32_t width, height, bits, compression, colours;
     bool top_down;
-    uint32_t mask[4]; /* red, green, blue, alpha; of 16 and 32 bits */
+    uint32_t mask[4];      /* red, green, blue, alpha; of 16 and 32 bits */
     size_t palette, entry; /* where it starts, bytes of an entry */
     size_t pixels, stride;
 } bmp_header;
@@ -29,8 +29,7 @@ static bool bmp_sniff(const uint8_t *data, size_t len)
 {
     if (len < FILE_HEADER + 4 || data[0] != 'B' || data[1] != 'M') return false;
     uint32_t size = leat__load_u32(data + FILE_HEADER); /* two letters alone are a weak sign */
-    return size == 12 || size == 40 || size == 52 || size == 56 || size == 64 || size == 108 ||
-           size == 124;
+    return size == 12 || size == 40 || size == 52 || size == 56 || size == 64 || size == 108 || size == 124;
 }
 
 static int bad(leat_error *err, int code, size_t offset, const char *what)
@@ -95,15 +94,11 @@ static bool combination_ok(const bmp_header *h)
     case PLAIN:
         return h->bits == 1 || h->bits == 4 || h->bits == 8 || h->bits == 16 || h->bits == 24 ||
                h->bits == 32;
-    case RLE8:
-        return h->bits == 8 && !h->top_down;
-    case RLE4:
-        return h->bits == 4 && !h->top_down;
+    case RLE8: return h->bits == 8 && !h->top_down;
+    case RLE4: return h->bits == 4 && !h->top_down;
     case BITFIELDS:
-    case ALPHA_BITFIELDS:
-        return h->bits == 16 || h->bits == 32;
-    default:
-        return false;
+    case ALPHA_BITFIELDS: return h->bits == 16 || h->bits == 32;
+    default: return false;
     }
 }
 

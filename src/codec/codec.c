@@ -46,10 +46,8 @@ static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
 #ifdef LEAT_HAVE_WEBP
     [LEAT__CODEC_WEBP] = &leat__codec_ops_webp,
 #endif
-    [LEAT__CODEC_RAW] = &leat__codec_ops_raw,
-    [LEAT__CODEC_TILE] = &leat__codec_ops_tile,
-    [LEAT__CODEC_GIF] = &leat__codec_ops_gif,
-    [LEAT__CODEC_BMP] = &leat__codec_ops_bmp,
+    [LEAT__CODEC_RAW] = &leat__codec_ops_raw,   [LEAT__CODEC_TILE] = &leat__codec_ops_tile,
+    [LEAT__CODEC_GIF] = &leat__codec_ops_gif,   [LEAT__CODEC_BMP] = &leat__codec_ops_bmp,
 #ifdef LEAT_HAVE_TIFF
     [LEAT__CODEC_TIFF] = &leat__codec_ops_tiff,
 #endif
@@ -121,16 +119,14 @@ bool leat__codec_built(leat__codec_id id)
 leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len)
 {
     for (int id = 1; id < LEAT__CODEC_COUNT; id++)
-        if (table[id] && table[id]->sniff && table[id]->sniff(data, len))
-            return (leat__codec_id)id;
+        if (table[id] && table[id]->sniff && table[id]->sniff(data, len)) return (leat__codec_id)id;
     return leat__magic(data, len);
 }
 
 static int not_built(leat__codec_id id, leat_error *err)
 {
     if (id > LEAT__CODEC_NONE && id < LEAT__CODEC_COUNT)
-        return leat__fail(err, LEAT_ENOTSUP, "%s images are not part of this build",
-                          leat__codec_name(id));
+        return leat__fail(err, LEAT_ENOTSUP, "%s images are not part of this build", leat__codec_name(id));
     return leat__fail(err, LEAT_EFORMAT, "not an image format that leat reads");
 }
 
@@ -139,8 +135,8 @@ const leat__codec_ops *leat__codec_ops_for(leat__codec_id id)
     return ops_of(id);
 }
 
-int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
-                      leat__image_info *info, leat_error *err)
+int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len, leat__image_info *info,
+                      leat_error *err)
 {
     const leat__codec_ops *ops = ops_of(id);
     if (!ops) return not_built(id, err);
@@ -150,8 +146,8 @@ int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
     info->bits = 8;
     LEAT_TRY(ops->probe(data, len, info, err));
     if (info->width == 0 || info->height == 0)
-        return leat__fail(err, LEAT_EDATA, "%s image of zero size (%u x %u)", ops->name,
-                          info->width, info->height);
+        return leat__fail(err, LEAT_EDATA, "%s image of zero size (%u x %u)", ops->name, info->width,
+                          info->height);
     return 0;
 }
 
@@ -185,9 +181,8 @@ int leat__decode_limits_check(const leat__decode_limits *limits, const leat__ima
 {
     uint64_t pixels = (uint64_t)info->width * info->height;
     if (pixels > limits->max_pixels)
-        return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu",
-                          info->width, info->height,
-                          (unsigned long long)limits->max_pixels);
+        return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu", info->width,
+                          info->height, (unsigned long long)limits->max_pixels);
     return 0;
 }
 
@@ -196,8 +191,8 @@ bool leat__decode_over(uint32_t width, uint32_t height)
     return (uint64_t)width * height > MAX_PIXELS;
 }
 
-static int check_bytes(const leat__decode_limits *limits, uint32_t width, uint32_t height,
-                       uint32_t channels, leat__sample_type type, leat_error *err)
+static int check_bytes(const leat__decode_limits *limits, uint32_t width, uint32_t height, uint32_t channels,
+                       leat__sample_type type, leat_error *err)
 {
     uint64_t out = (uint64_t)width * height; /* fits: both are 32 bits */
     if (channels >= 1 && channels <= LEAT__CHANNELS_MAX &&
@@ -217,15 +212,15 @@ int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__ima
     LEAT_TRY(check_bytes(&l, info->width, info->height, info->channels, info->type, err));
     bool scans = info->codec == LEAT__CODEC_JPEG || info->codec == LEAT__CODEC_TILE;
     if (scans && (uint64_t)info->width * info->height > l.max_work) /* of one scan at least */
-        return leat__fail(err, LEAT_ELIMIT, "a scan of %u x %u pixels is over the limit of %llu on "
-                          "pixels times scans", info->width, info->height,
-                          (unsigned long long)l.max_work);
+        return leat__fail(err, LEAT_ELIMIT,
+                          "a scan of %u x %u pixels is over the limit of %llu on "
+                          "pixels times scans",
+                          info->width, info->height, (unsigned long long)l.max_work);
     return 0;
 }
 
 /* Components are no more bytes than pixels: the limit on these holds for them, too. */
-static int check_parts(const leat__image_info *info, const leat__decode_request *request,
-                       leat_error *err)
+static int check_parts(const leat__image_info *info, const leat__decode_request *request, leat_error *err)
 {
     for (uint32_t c = 0; c < info->channels; c++) {
         const leat__ycc_part *p = &request->parts[c];
@@ -237,20 +232,21 @@ static int check_parts(const leat__image_info *info, const leat__decode_request 
         uint64_t height = leat__ceil_div(info->height, down);
         if (p->width == 0 || p->height == 0 || !leat__range_inside(p->x, p->width, width) ||
             !leat__range_inside(p->y, p->height, height))
-            return leat__fail(err, LEAT_EINVAL, "part %u x %u at (%u, %u) is not inside the "
-                              "component", p->width, p->height, p->x, p->y);
+            return leat__fail(err, LEAT_EINVAL,
+                              "part %u x %u at (%u, %u) is not inside the "
+                              "component",
+                              p->width, p->height, p->x, p->y);
     }
     return 0;
 }
 
 /* Fills *job from the request, or says what is wrong with it. */
 static int check_request(const leat__codec_ops *ops, const leat__image_info *info,
-                         const leat__decode_request *request, leat__decode_job *job,
-                         leat_error *err)
+                         const leat__decode_request *request, leat__decode_job *job, leat_error *err)
 {
     job->scale_denom = request->scale_denom ? request->scale_denom : 1;
-    bool known = job->scale_denom == 1 || job->scale_denom == 2 || job->scale_denom == 4 ||
-                 job->scale_denom == 8;
+    bool known =
+        job->scale_denom == 1 || job->scale_denom == 2 || job->scale_denom == 4 || job->scale_denom == 8;
     if (!known || (job->scale_denom > 1 && !ops->scales))
         return leat__fail(err, LEAT_EINVAL, "%s images cannot be decoded at 1/%u", ops->name,
                           job->scale_denom);
@@ -267,8 +263,7 @@ static int check_request(const leat__codec_ops *ops, const leat__image_info *inf
     }
     if (job->height == 0 || !leat__range_inside(job->x, job->width, full_w) ||
         !leat__range_inside(job->y, job->height, full_h))
-        return leat__fail(err, LEAT_EINVAL,
-                          "region %u x %u at (%u, %u) is not inside the %u x %u image",
+        return leat__fail(err, LEAT_EINVAL, "region %u x %u at (%u, %u) is not inside the %u x %u image",
                           job->width, job->height, job->x, job->y, full_w, full_h);
     job->whole = request->parts ? request->to_end : job->width == full_w && job->height == full_h;
     job->parts = request->parts;
@@ -289,17 +284,20 @@ static int check_wide(const leat__image_info *info, bool taken, leat_error *err)
                       leat__sample_name(info->type), info->channels, info->channels == 1 ? "" : "s");
 }
 
-int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
-                       size_t len, const leat__decode_request *request,
-                       const leat__row_sink *sink, leat_error *err)
+int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t len,
+                       const leat__decode_request *request, const leat__row_sink *sink, leat_error *err)
 {
     static const leat__decode_request whole;
     if (!request) request = &whole;
     const leat__codec_ops *ops = ops_of(info->codec);
     if (!ops) return not_built(info->codec, err);
-    leat__decode_job job = {
-        .info = info, .data = data, .len = len, .tables = request->tables,
-        .entries = request->entries, .entries_len = request->entries_len, .sink = sink};
+    leat__decode_job job = {.info = info,
+                            .data = data,
+                            .len = len,
+                            .tables = request->tables,
+                            .entries = request->entries,
+                            .entries_len = request->entries_len,
+                            .sink = sink};
     LEAT_TRY(check_wide(info, sink->wide != NULL, err));
     LEAT_TRY(check_request(ops, info, request, &job, err));
     if (!d->opened[info->codec] && ops->open) {
@@ -309,8 +307,7 @@ int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uin
     return ops->decode(d->state[info->codec], &job, err);
 }
 
-static int collect(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                   size_t stride)
+static int collect(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     leat__planes *out = ctx;
     for (uint32_t c = 0; c < out->channels; c++)
@@ -319,10 +316,8 @@ static int collect(void *ctx, uint32_t y, uint32_t count, const uint8_t *const p
     return 0;
 }
 
-int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info,
-                              const uint8_t *data, size_t len,
-                              const leat__decode_request *request, leat__planes *out,
-                              leat_error *err)
+int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t len,
+                              const leat__decode_request *request, leat__planes *out, leat_error *err)
 {
     static const leat__decode_request whole;
     if (!request) request = &whole;
@@ -336,8 +331,8 @@ int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info,
     return leat__codec_decode(d, info, data, len, request, &sink, err);
 }
 
-int leat__codec_encode(leat__codec_id id, const leat__planes *image,
-                       const leat__encode_opts *opts, struct leat__buf *out, leat_error *err)
+int leat__codec_encode(leat__codec_id id, const leat__planes *image, const leat__encode_opts *opts,
+                       struct leat__buf *out, leat_error *err)
 {
     static const leat__encode_opts defaults;
     if (!opts) opts = &defaults;
@@ -348,6 +343,5 @@ int leat__codec_encode(leat__codec_id id, const leat__planes *image,
 #ifdef LEAT_HAVE_PNG
     if (id == LEAT__CODEC_PNG) return leat__png_encode(image, opts, out, err);
 #endif
-    return leat__fail(err, LEAT_ENOTSUP, "%s images cannot be written from pixels",
-                      leat__codec_name(id));
+    return leat__fail(err, LEAT_ENOTSUP, "%s images cannot be written from pixels", leat__codec_name(id));
 }

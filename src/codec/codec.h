@@ -28,6 +28,7 @@
 #define LEAT__CODEC_PADDING 64
 
 /* How an image is stored in a sample: LEAT__CODEC_JPEG = 1 … of the table of formats. */
+/* clang-format off */
 typedef enum leat__codec_id {
     LEAT__CODEC_NONE = 0,
 #define LEAT__CODEC_ROW(id, number, ...) LEAT__CODEC_##id = number,
@@ -35,6 +36,7 @@ typedef enum leat__codec_id {
 #undef LEAT__CODEC_ROW
     LEAT__CODEC_COUNT
 } leat__codec_id;
+/* clang-format on */
 
 /* A row of the table of formats: codec_map.h explains its columns. */
 typedef struct leat__codec_facts {
@@ -58,18 +60,18 @@ const char *leat__sample_name(leat__sample_type type); /* "uint16" */
 
 typedef struct leat__image_info {
     leat__codec_id codec;
-    uint32_t width, height;  /* as stored, before orientation */
-    uint32_t channels;       /* that decode delivers: 1 grey, 3 RGB, 4 RGBA; wide images: 1 to 16 */
-    uint32_t orientation;    /* EXIF 1..8, 1 when there is none */
-    uint32_t bits;           /* per sample in the file */
-    leat__sample_type type;  /* of the samples that decode delivers */
-    bool progressive, cmyk;  /* JPEG; CMYK and YCCK are delivered as RGB, as Pillow converts */
+    uint32_t width, height;      /* as stored, before orientation */
+    uint32_t channels;           /* that decode delivers: 1 grey, 3 RGB, 4 RGBA; wide images: 1 to 16 */
+    uint32_t orientation;        /* EXIF 1..8, 1 when there is none */
+    uint32_t bits;               /* per sample in the file */
+    leat__sample_type type;      /* of the samples that decode delivers */
+    bool progressive, cmyk;      /* JPEG; CMYK and YCCK are delivered as RGB, as Pillow converts */
     uint32_t chroma_h, chroma_v; /* pixels per chroma sample (1 when grey) where components can
                                   * be asked for instead of pixels, else 0 */
-    char format[24];         /* "jpeg 4:2:0", "png rgba" … for people */
-    bool palette;            /* its colours can be had as numbers of the palette: set `indices` */
-    bool animated;           /* further frames or pages follow the first, which is the one decoded */
-    bool indices;            /* set by leat__image_as_indices: decode delivers those, in one plane */
+    char format[24];             /* "jpeg 4:2:0", "png rgba" … for people */
+    bool palette;                /* its colours can be had as numbers of the palette: set `indices` */
+    bool animated;               /* further frames or pages follow the first, which is the one decoded */
+    bool indices;                /* set by leat__image_as_indices: decode delivers those, in one plane */
 } leat__image_info;
 
 /* Of a palette image: decodes to the numbers of the palette (class ids of masks), not to colours.
@@ -119,8 +121,7 @@ bool leat__decode_over(uint32_t width, uint32_t height);
  * `wide` receives wide images instead of `rows`: `count` rows of the region, the samples of a pixel
  * together, in the byte order of the machine, not aligned. A sink without it refuses such images. */
 typedef struct leat__row_sink {
-    int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                size_t stride);
+    int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride);
     void *ctx;
     int (*part)(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride);
     int (*tile)(void *ctx, uint32_t tx, uint32_t ty, const void *coefs);
@@ -131,12 +132,12 @@ typedef struct leat__row_sink {
 
 typedef struct leat__decode_request {
     uint32_t x, y, width, height; /* region in stored pixels; width 0 = whole image */
-    uint32_t scale_denom; /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
+    uint32_t scale_denom;         /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
     /* Components instead of pixels: a part of each, and the region above is not looked at. Only
      * where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
     const leat__ycc_part *parts;
-    bool to_end; /* parts: answer LEAT_ENOTSUP unless the JPEG is whole up to its end marker */
-    const void *tables;   /* tile codec: decoded tables of the pack (leat__tile_tables) */
+    bool to_end;            /* parts: answer LEAT_ENOTSUP unless the JPEG is whole up to its end marker */
+    const void *tables;     /* tile codec: decoded tables of the pack (leat__tile_tables) */
     const uint8_t *entries; /* JPEG: its entry points (codec/jpeg_entries.h), or NULL */
     size_t entries_len;
     leat__decode_limits limits;
@@ -156,16 +157,16 @@ const char *leat__codec_name(leat__codec_id id);
 bool leat__codec_built(leat__codec_id id); /* part of this build */
 
 /* LEAT_EDATA damaged, LEAT_EFORMAT not what this codec reads, LEAT_ENOTSUP not in this build. */
-int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
-                      leat__image_info *info, leat_error *err) LEAT_MUST_CHECK;
+int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len, leat__image_info *info,
+                      leat_error *err) LEAT_MUST_CHECK;
 
 /* Decodes the region. `info` is what probe said. LEAT_EDATA damaged (err->offset where),
  * LEAT_EFORMAT a kind that the sink does not take (16-bit PNG …), LEAT_ELIMIT over a limit,
  * LEAT_ENOTSUP not in this build, or what the sink returned. A decode of the whole image
  * (not of a region) also proves that the file is whole up to its end marker. */
-int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
-                       size_t len, const leat__decode_request *request,
-                       const leat__row_sink *sink, leat_error *err) LEAT_MUST_CHECK;
+int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t len,
+                       const leat__decode_request *request, const leat__row_sink *sink,
+                       leat_error *err) LEAT_MUST_CHECK;
 
 /* A whole image in memory, planar. Rows are `stride` apart, with the same 64 readable bytes
  * around them as in a sink. Zeroed is empty. */
@@ -181,8 +182,7 @@ int leat__planes_resize(leat__planes *p, uint32_t width, uint32_t height, uint32
 void leat__planes_reset(leat__planes *p);
 
 /* The same decode into `out`, which is made to fit. */
-int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info,
-                              const uint8_t *data, size_t len,
+int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t len,
                               const leat__decode_request *request, leat__planes *out,
                               leat_error *err) LEAT_MUST_CHECK;
 
@@ -207,8 +207,7 @@ typedef struct leat__encode_opts {
  * PNG where it is built, and raw. The tile codec re-codes JPEG coefficients and has its own
  * call in codec/tile/. */
 struct leat__buf;
-int leat__codec_encode(leat__codec_id id, const leat__planes *image,
-                       const leat__encode_opts *opts, struct leat__buf *out,
-                       leat_error *err) LEAT_MUST_CHECK;
+int leat__codec_encode(leat__codec_id id, const leat__planes *image, const leat__encode_opts *opts,
+                       struct leat__buf *out, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -19,17 +19,17 @@
 /* Memory. JPEG: coefficients. PNG: an interlaced image. WebP: the decoder's own picture. GIF, BMP: colours
  * and palette numbers. TIFF: a strip may be the whole image. AVIF, HEIF: frames of up to 16 bits. JPEG XL:
  * planes of floats. */
-#define LEAT_CODEC_MAP(X)                                                                              \
-    X(JPEG, 1, "jpeg", "JPEG", "jpg jpeg jpe jfif pjpeg", 6, 0, 0, 0, "plain")                         \
-    X(PNG, 2, "png", "PNG", "png", 4, 6330, 0, 4100, "png")                                            \
-    X(WEBP, 3, "webp", "WebP", "webp", 8, 44100, 2900, 0, "webp")                                      \
-    X(RAW, 4, "raw", "raw pixels", "", 0, 0, 0, 100, "raw")      /* docs/raw-format.md */              \
-    X(TILE, 5, "tiled", "tiles", "", 0, 1800, 950, 0, "tiled")   /* docs/tile-format.md */             \
-    X(GIF, 6, "gif", "GIF", "gif", 5, 6000, 3000, 0, "png")                                            \
-    X(BMP, 7, "bmp", "BMP", "bmp", 5, 0, 0, 100, "raw")                                                \
-    X(TIFF, 8, "tiff", "TIFF", "tif tiff", 8, 5000, 0, 1000, "png")                                    \
-    X(AVIF, 9, "avif", "AVIF", "avif", 12, 60000, 6000, 0, "webp")                                     \
-    X(JXL, 10, "jxl", "JPEG XL", "jxl", 40, 60000, 15000, 0, "webp")                                   \
+#define LEAT_CODEC_MAP(X)                                                                                    \
+    X(JPEG, 1, "jpeg", "JPEG", "jpg jpeg jpe jfif pjpeg", 6, 0, 0, 0, "plain")                               \
+    X(PNG, 2, "png", "PNG", "png", 4, 6330, 0, 4100, "png")                                                  \
+    X(WEBP, 3, "webp", "WebP", "webp", 8, 44100, 2900, 0, "webp")                                            \
+    X(RAW, 4, "raw", "raw pixels", "", 0, 0, 0, 100, "raw")    /* docs/raw-format.md */                      \
+    X(TILE, 5, "tiled", "tiles", "", 0, 1800, 950, 0, "tiled") /* docs/tile-format.md */                     \
+    X(GIF, 6, "gif", "GIF", "gif", 5, 6000, 3000, 0, "png")                                                  \
+    X(BMP, 7, "bmp", "BMP", "bmp", 5, 0, 0, 100, "raw")                                                      \
+    X(TIFF, 8, "tiff", "TIFF", "tif tiff", 8, 5000, 0, 1000, "png")                                          \
+    X(AVIF, 9, "avif", "AVIF", "avif", 12, 60000, 6000, 0, "webp")                                           \
+    X(JXL, 10, "jxl", "JPEG XL", "jxl", 40, 60000, 15000, 0, "webp")                                         \
     X(HEIF, 11, "heif", "HEIF", "heic heif", 12, 60000, 6000, 0, "webp")
 
 #endif

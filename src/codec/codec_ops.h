@@ -16,9 +16,9 @@ typedef struct leat__decode_job {
     const uint8_t *data;
     size_t len;
     uint32_t x, y, width, height;
-    uint32_t scale_denom; /* 1, 2, 4, 8; above 1 only where ops->scales */
+    uint32_t scale_denom;        /* 1, 2, 4, 8; above 1 only where ops->scales */
     const leat__ycc_part *parts; /* checked as well; NULL: pixels of the region */
-    bool whole;           /* the region is the whole image: prove the file whole, too */
+    bool whole;                  /* the region is the whole image: prove the file whole, too */
     const void *tables;
     const uint8_t *entries; /* JPEG: not checked; NULL when there are none */
     size_t entries_len;
@@ -47,8 +47,8 @@ typedef struct leat__codec_ops {
 const leat__codec_ops *leat__codec_ops_for(leat__codec_id id);
 
 extern const leat__codec_ops leat__codec_ops_jpeg, leat__codec_ops_png, leat__codec_ops_webp,
-    leat__codec_ops_raw, leat__codec_ops_gif, leat__codec_ops_bmp, leat__codec_ops_tiff,
-    leat__codec_ops_avif, leat__codec_ops_jxl, leat__codec_ops_heif;
+    leat__codec_ops_raw, leat__codec_ops_gif, leat__codec_ops_bmp, leat__codec_ops_tiff, leat__codec_ops_avif,
+    leat__codec_ops_jxl, leat__codec_ops_heif;
 /* Defined in codec/tile; codec.c lists it. */
 extern const leat__codec_ops leat__codec_ops_tile;
 

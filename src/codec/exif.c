@@ -27,8 +27,7 @@ static uint32_t get16(const uint8_t *p, bool big)
 
 static uint32_t get32(const uint8_t *p, bool big)
 {
-    return big ? get16(p, true) << 16 | get16(p + 2, true)
-               : get16(p + 2, false) << 16 | get16(p, false);
+    return big ? get16(p, true) << 16 | get16(p + 2, true) : get16(p + 2, false) << 16 | get16(p, false);
 }
 
 /* Of the types that Pillow takes for whole numbers, which an unsigned BYTE is not to it. */
@@ -113,10 +112,12 @@ uint32_t leat__orientation_of(const leat__exif_seen *seen)
 size_t leat__exif_minimal(uint32_t orientation, uint8_t out[LEAT__EXIF_MINIMAL])
 {
     static const uint8_t block[LEAT__EXIF_MINIMAL] = {
+        /* clang-format off */
         'E', 'x', 'i', 'f', 0, 0, 'I', 'I', '*', 0, 8, 0, 0, 0, /* directory at 8 */
         1, 0,                                                   /* one entry */
         0x12, 0x01, TYPE_SHORT, 0, 1, 0, 0, 0, 1, 0, 0, 0,      /* orientation: the 1 */
         0, 0, 0, 0};                                            /* no next directory */
+    /* clang-format on */
     memcpy(out, block, sizeof block);
     out[24] = (uint8_t)orientation;
     return sizeof block;

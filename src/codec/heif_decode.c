@@ -17,6 +17,7 @@
 
 #define NAME "HEIF"
 
+/* clang-format off */
 #define FUNCTIONS(X)                                                                               \
     X(heif_context_alloc) X(heif_context_free) X(heif_context_read_from_memory_without_copy)         \
     X(heif_context_get_primary_image_handle) X(heif_context_get_number_of_top_level_images)          \
@@ -24,6 +25,7 @@
     X(heif_image_handle_has_alpha_channel) X(heif_decode_image) X(heif_image_release)                \
     X(heif_image_get_width) X(heif_image_get_height) X(heif_image_get_plane_readonly)                \
     X(heif_context_set_max_decoding_threads) X(heif_context_set_maximum_image_size_limit)
+/* clang-format on */
 
 static struct {
     leat__once once;

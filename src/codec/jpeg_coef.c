@@ -55,10 +55,8 @@ int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **reader, leat_error *err
     r->glue.err = err;
     int rc = create_guarded(r);
     if (rc == 0) rc = leat__jpeg_scan_open(&r->scan, err);
-    if (rc == 0)
-        *reader = r;
-    else
-        leat__jpeg_coef_reader_close(&r);
+    if (rc == 0) *reader = r;
+    else leat__jpeg_coef_reader_close(&r);
     return rc;
 }
 
@@ -75,8 +73,7 @@ void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **reader)
     *reader = NULL;
 }
 
-static void describe_component(const struct jpeg_decompress_struct *c, int index,
-                               leat__jpeg_component *out)
+static void describe_component(const struct jpeg_decompress_struct *c, int index, leat__jpeg_component *out)
 {
     const jpeg_component_info *info = &c->comp_info[index];
     out->id = (uint32_t)info->component_id;
@@ -103,8 +100,7 @@ static uint64_t room_needed(const leat__jpeg_coefs *coefs)
 static int make_room(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, leat_error *err)
 {
     uint64_t total = room_needed(coefs);
-    if (total > SIZE_MAX / 2)
-        return leat__fail(err, LEAT_EOVERFLOW, "JPEG coefficients do not fit memory");
+    if (total > SIZE_MAX / 2) return leat__fail(err, LEAT_EOVERFLOW, "JPEG coefficients do not fit memory");
     if (total > r->capacity) {
         int16_t *grown = leat__alloc_aligned(LEAT__MEM_CODEC, (size_t)total, ALIGN);
         if (!grown) return leat__fail_nomem(err, total, "JPEG coefficients");
@@ -127,10 +123,8 @@ static void copy_component(leat__jpeg_coef_reader *r, jvirt_barray_ptr array, in
     int16_t *dst = r->block + (out->coefs - r->block);
     size_t row = (size_t)out->grid_x * 64;
     for (uint32_t y = 0; y < out->grid_y; y += out->v) {
-        JBLOCKARRAY rows = c->mem->access_virt_barray((j_common_ptr)c, array, y,
-                                                      (JDIMENSION)out->v, FALSE);
-        for (uint32_t i = 0; i < out->v; i++, dst += row)
-            memcpy(dst, rows[i], row * sizeof(int16_t));
+        JBLOCKARRAY rows = c->mem->access_virt_barray((j_common_ptr)c, array, y, (JDIMENSION)out->v, FALSE);
+        for (uint32_t i = 0; i < out->v; i++, dst += row) memcpy(dst, rows[i], row * sizeof(int16_t));
     }
     /* NULL when no scan has the component, which libjpeg then decodes to grey: as with zeros. A
      * scan without its table was refused. */
@@ -141,16 +135,11 @@ static void copy_component(leat__jpeg_coef_reader *r, jvirt_barray_ptr array, in
 static leat__jpeg_colour colour_of(const struct jpeg_decompress_struct *c)
 {
     switch (c->jpeg_color_space) {
-    case JCS_GRAYSCALE:
-        return LEAT__JPEG_GREY;
-    case JCS_RGB:
-        return LEAT__JPEG_RGB;
-    case JCS_CMYK:
-        return LEAT__JPEG_CMYK;
-    case JCS_YCCK:
-        return LEAT__JPEG_YCCK;
-    default:
-        return LEAT__JPEG_YCC;
+    case JCS_GRAYSCALE: return LEAT__JPEG_GREY;
+    case JCS_RGB: return LEAT__JPEG_RGB;
+    case JCS_CMYK: return LEAT__JPEG_CMYK;
+    case JCS_YCCK: return LEAT__JPEG_YCCK;
+    default: return LEAT__JPEG_YCC;
     }
 }
 
@@ -160,8 +149,7 @@ static bool has_pixels(const struct jpeg_decompress_struct *c)
     if (c->num_components == 1) return c->jpeg_color_space == JCS_GRAYSCALE;
     if (c->num_components != 3 || c->jpeg_color_space != JCS_YCbCr) return false;
     for (int i = 1; i < 3; i++)
-        if (c->comp_info[i].h_samp_factor != 1 || c->comp_info[i].v_samp_factor != 1)
-            return false;
+        if (c->comp_info[i].h_samp_factor != 1 || c->comp_info[i].v_samp_factor != 1) return false;
     return true;
 }
 
@@ -179,8 +167,8 @@ static void read_for_pixels(struct jpeg_decompress_struct *c)
     } while (jpeg_consume_input(c) != JPEG_REACHED_EOI);
 }
 
-static int read_all(leat__jpeg_coef_reader *r, const leat__jpeg_header *header,
-                    leat__jpeg_coefs *coefs, leat_error *err)
+static int read_all(leat__jpeg_coef_reader *r, const leat__jpeg_header *header, leat__jpeg_coefs *coefs,
+                    leat_error *err)
 {
     struct jpeg_decompress_struct *c = &r->cinfo;
     jpeg_read_header(c, TRUE);
@@ -204,8 +192,7 @@ static int read_all(leat__jpeg_coef_reader *r, const leat__jpeg_header *header,
     coefs->arithmetic = c->arith_code;
     coefs->scans = (uint32_t)c->input_scan_number;
     coefs->restart_interval = c->restart_interval;
-    for (uint32_t i = 0; i < coefs->components; i++)
-        describe_component(c, (int)i, &coefs->component[i]);
+    for (uint32_t i = 0; i < coefs->components; i++) describe_component(c, (int)i, &coefs->component[i]);
     LEAT_TRY(make_room(r, coefs, err));
     for (uint32_t i = 0; i < coefs->components; i++)
         copy_component(r, arrays[i], (int)i, &coefs->component[i]);
@@ -213,8 +200,8 @@ static int read_all(leat__jpeg_coef_reader *r, const leat__jpeg_header *header,
     return 0;
 }
 
-static int read_guarded(leat__jpeg_coef_reader *r, const leat__jpeg_header *header,
-                        leat__jpeg_coefs *coefs, leat_error *err)
+static int read_guarded(leat__jpeg_coef_reader *r, const leat__jpeg_header *header, leat__jpeg_coefs *coefs,
+                        leat_error *err)
 {
     if (setjmp(r->glue.jump)) {
         jpeg_abort_decompress(&r->cinfo);
@@ -225,8 +212,7 @@ static int read_guarded(leat__jpeg_coef_reader *r, const leat__jpeg_header *head
 
 /* Headers and limits, common to both ways. */
 static int prepare(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
-                   const leat__decode_limits *limits, leat__jpeg_header *header,
-                   leat_error *err)
+                   const leat__decode_limits *limits, leat__jpeg_header *header, leat_error *err)
 {
     r->bounds = limits ? *limits : (leat__decode_limits){0};
     leat__decode_limits_fill(&r->bounds);
@@ -239,8 +225,8 @@ static int prepare(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
     return 0;
 }
 
-static void set_parts(leat__jpeg_coefs *coefs, const uint8_t *data, size_t len,
-                      size_t scan_offset, size_t end)
+static void set_parts(leat__jpeg_coefs *coefs, const uint8_t *data, size_t len, size_t scan_offset,
+                      size_t end)
 {
     coefs->header = data;
     coefs->header_len = scan_offset;
@@ -251,8 +237,7 @@ static void set_parts(leat__jpeg_coefs *coefs, const uint8_t *data, size_t len,
 }
 
 static int read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
-                        const leat__jpeg_header *header, leat__jpeg_coefs *coefs,
-                        leat_error *err)
+                        const leat__jpeg_header *header, leat__jpeg_coefs *coefs, leat_error *err)
 {
     memset(coefs, 0, sizeof *coefs);
     leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, &r->bounds, err);
@@ -265,8 +250,7 @@ static int read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t l
 }
 
 int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
-                                 const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
-                                 leat_error *err)
+                                 const leat__decode_limits *limits, leat__jpeg_coefs *coefs, leat_error *err)
 {
     leat__jpeg_header header;
     LEAT_TRY(prepare(r, data, len, limits, &header, err));
@@ -322,8 +306,7 @@ static bool could_have_pixels(const leat__jpeg_coefs *f)
 }
 
 int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
-                         const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
-                         leat_error *err)
+                         const leat__decode_limits *limits, leat__jpeg_coefs *coefs, leat_error *err)
 {
     leat__jpeg_header header;
     size_t end;
@@ -356,8 +339,7 @@ static void put_blank_headers(leat__buf *out, const leat__jpeg_coefs *f)
         const uint8_t *p = f->header + at;
         size_t size = 2 + ((size_t)p[2] << 8 | p[3]), to = out->len;
         bool frame = p[1] == SOF0 || p[1] == SOF1;
-        if (frame || p[1] == DQT || p[1] == APP0 || p[1] == APP14)
-            leat__buf_append(out, p, size);
+        if (frame || p[1] == DQT || p[1] == APP0 || p[1] == APP14) leat__buf_append(out, p, size);
         if (frame && out->status == 0) out->data[to + 1] = (char)SOF2;
         at += size;
     }
@@ -367,8 +349,7 @@ static void put_blank_headers(leat__buf *out, const leat__jpeg_coefs *f)
 static void put_blank_scan(leat__buf *out, const leat__jpeg_coefs *f)
 {
     static const uint8_t code[4 + 1 + 16 + 1] = {0xff, 0xc4, 0, 20, 0, 1};
-    const uint8_t start[5] = {0xff, 0xda, 0, (uint8_t)(6 + 2 * f->components),
-                              (uint8_t)f->components};
+    const uint8_t start[5] = {0xff, 0xda, 0, (uint8_t)(6 + 2 * f->components), (uint8_t)f->components};
     const uint8_t means_only[3] = {0, 0, 0}, end[2] = {0xff, 0xd9};
     uint64_t blocks = 0;
     leat__buf_append(out, code, sizeof code);
@@ -393,10 +374,8 @@ static void fill_component(leat__jpeg_coef_reader *r, jvirt_barray_ptr array,
     const int16_t *src = from->coefs;
     size_t row = (size_t)from->grid_x * 64;
     for (uint32_t y = 0; y < from->grid_y; y += from->v) {
-        JBLOCKARRAY rows = c->mem->access_virt_barray((j_common_ptr)c, array, y,
-                                                      (JDIMENSION)from->v, TRUE);
-        for (uint32_t i = 0; i < from->v; i++, src += row)
-            memcpy(rows[i], src, row * sizeof(int16_t));
+        JBLOCKARRAY rows = c->mem->access_virt_barray((j_common_ptr)c, array, y, (JDIMENSION)from->v, TRUE);
+        for (uint32_t i = 0; i < from->v; i++, src += row) memcpy(rows[i], src, row * sizeof(int16_t));
     }
 }
 
@@ -405,11 +384,11 @@ static void read_blank(leat__jpeg_coef_reader *r)
     struct jpeg_decompress_struct *c = &r->cinfo;
     const leat__jpeg_coefs *f = &r->own;
     jpeg_read_header(c, TRUE);
-    bool same = has_pixels(c) && c->image_width == f->width && c->image_height == f->height
-                && c->num_components == (int)f->components;
+    bool same = has_pixels(c) && c->image_width == f->width && c->image_height == f->height &&
+                c->num_components == (int)f->components;
     for (int i = 0; same && i < c->num_components; i++)
-        same = c->comp_info[i].h_samp_factor == (int)f->component[i].h
-               && c->comp_info[i].v_samp_factor == (int)f->component[i].v;
+        same = c->comp_info[i].h_samp_factor == (int)f->component[i].h &&
+               c->comp_info[i].v_samp_factor == (int)f->component[i].v;
     if (!same) leat__jpeg_glue_fail(&r->glue, LEAT_EDATA, "two headers that disagree");
     read_for_pixels(c);
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(c);
@@ -438,12 +417,11 @@ static int begin_output(leat__jpeg_coef_reader *r, leat_error *err)
         leat__buf_clear(&r->blank);
         put_blank_headers(&r->blank, &r->own);
         put_blank_scan(&r->blank, &r->own);
-        if (leat__buf_status(&r->blank) != 0)
-            return leat__fail_nomem(err, r->blank.len, "a blank JPEG");
+        if (leat__buf_status(&r->blank) != 0) return leat__fail_nomem(err, r->blank.len, "a blank JPEG");
         jpeg_abort_decompress(&r->cinfo);
         r->in_output = false;
-        leat__jpeg_glue_source(&r->glue, &r->cinfo, (const uint8_t *)r->blank.data,
-                               r->blank.len, &r->bounds, err);
+        leat__jpeg_glue_source(&r->glue, &r->cinfo, (const uint8_t *)r->blank.data, r->blank.len, &r->bounds,
+                               err);
     }
     return begin_guarded(r, blank);
 }

@@ -18,25 +18,25 @@ typedef enum leat__jpeg_colour {
 } leat__jpeg_colour;
 
 typedef struct leat__jpeg_component {
-    uint32_t id;   /* as in the frame header */
-    uint32_t h, v; /* sampling factors, 1..4 */
+    uint32_t id;            /* as in the frame header */
+    uint32_t h, v;          /* sampling factors, 1..4 */
     uint32_t width, height; /* in samples: ceil(image * h / max_h) */
     /* Blocks that carry pixels, and the grid as stored: rounded up to whole MCUs. The blocks
      * beyond the first are padding of interleaved scans (zero where the file has none). */
     uint32_t blocks_x, blocks_y;
     uint32_t grid_x, grid_y;
-    uint32_t quant_index;  /* table number in the file */
-    uint16_t quant[64];    /* natural (row by row) order */
-    const int16_t *coefs;  /* grid_y * grid_x blocks of 64 in natural order; 64-byte aligned */
+    uint32_t quant_index; /* table number in the file */
+    uint16_t quant[64];   /* natural (row by row) order */
+    const int16_t *coefs; /* grid_y * grid_x blocks of 64 in natural order; 64-byte aligned */
 } leat__jpeg_component;
 
 typedef struct leat__jpeg_coef_reader leat__jpeg_coef_reader;
 
 typedef struct leat__jpeg_coefs {
     uint32_t width, height;
-    uint32_t components;       /* 1, 3 or 4 */
+    uint32_t components; /* 1, 3 or 4 */
     uint32_t max_h, max_v;
-    uint32_t mcus_x, mcus_y;   /* of an interleaved scan */
+    uint32_t mcus_x, mcus_y; /* of an interleaved scan */
     leat__jpeg_colour colour;
     bool progressive, arithmetic;
     uint32_t scans;            /* scans in the file */
@@ -75,7 +75,6 @@ int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data,
  * often as wanted; then each call of `row` gives the next row, its channels (1 or 3) side by side,
  * valid until the next call. */
 int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat_error *err) LEAT_MUST_CHECK;
-int leat__jpeg_coef_row(leat__jpeg_coef_reader *r, const uint8_t **row,
-                        leat_error *err) LEAT_MUST_CHECK;
+int leat__jpeg_coef_row(leat__jpeg_coef_reader *r, const uint8_t **row, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

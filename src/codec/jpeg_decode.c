@@ -140,8 +140,8 @@ static void configure(jpeg_state *s, const leat__decode_job *job)
     const leat__image_info *info = job->info;
     bool cmyk = c->num_components == 4;
     uint32_t channels = c->num_components == 1 ? 1 : 3;
-    if (c->image_width != info->width || c->image_height != info->height ||
-        channels != info->channels || cmyk != info->cmyk)
+    if (c->image_width != info->width || c->image_height != info->height || channels != info->channels ||
+        cmyk != info->cmyk)
         leat__jpeg_glue_fail(&s->glue, LEAT_EDATA, "header does not match what was probed");
     c->out_color_space = channels == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
     c->dct_method = JDCT_ISLOW;
@@ -191,8 +191,7 @@ static uint32_t read_rows(jpeg_state *s, uint32_t count)
     return got;
 }
 
-static void band_from_pixels(jpeg_state *s, const leat__decode_job *job, size_t first,
-                             uint32_t count)
+static void band_from_pixels(jpeg_state *s, const leat__decode_job *job, size_t first, uint32_t count)
 {
     size_t bytes = (size_t)s->cinfo.output_components;
     size_t stride = s->cinfo.output_width * bytes;
@@ -200,10 +199,8 @@ static void band_from_pixels(jpeg_state *s, const leat__decode_job *job, size_t 
         const uint8_t *src = s->pixels + i * stride + first * bytes;
         uint8_t *row[4];
         leat__band_next(&s->band, row);
-        if (job->info->cmyk)
-            cmyk_to_rgb(src, job->width, row);
-        else
-            leat__planar_split(src, job->width, job->info->channels, row);
+        if (job->info->cmyk) cmyk_to_rgb(src, job->width, row);
+        else leat__planar_split(src, job->width, job->info->channels, row);
     }
 }
 
@@ -246,8 +243,7 @@ typedef struct later_rows {
     uint32_t done;
 } later_rows;
 
-static int take_later(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                      size_t stride)
+static int take_later(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     const later_rows *later = ctx;
     if (y + count <= later->done) return 0;

@@ -79,19 +79,15 @@ static void write_rows(encoder *e, const leat__planes *image, uint8_t *row)
     uint32_t channels = image->channels == 1 ? 1 : 3;
     for (uint32_t y = 0; y < image->height; y++) {
         const uint8_t *plane[4] = {NULL};
-        for (uint32_t c = 0; c < channels; c++)
-            plane[c] = image->plane[c] + y * image->stride;
+        for (uint32_t c = 0; c < channels; c++) plane[c] = image->plane[c] + y * image->stride;
         JSAMPROW rows[1] = {row};
-        if (channels == 1)
-            memcpy(row, plane[0], image->width);
-        else
-            leat__planar_join(plane, image->width, channels, row);
+        if (channels == 1) memcpy(row, plane[0], image->width);
+        else leat__planar_join(plane, image->width, channels, row);
         jpeg_write_scanlines(&e->cinfo, rows, 1);
     }
 }
 
-static void encode(encoder *e, const leat__planes *image, const leat__encode_opts *opts,
-                   uint8_t *row)
+static void encode(encoder *e, const leat__planes *image, const leat__encode_opts *opts, uint8_t *row)
 {
     jpeg_create_compress(&e->cinfo);
     e->created = true;
@@ -109,8 +105,7 @@ static void encode(encoder *e, const leat__planes *image, const leat__encode_opt
 }
 
 /* Owns nothing: what is allocated here is released by the caller, jump or no jump. */
-static int encode_guarded(encoder *e, const leat__planes *image, const leat__encode_opts *opts,
-                          uint8_t *row)
+static int encode_guarded(encoder *e, const leat__planes *image, const leat__encode_opts *opts, uint8_t *row)
 {
     if (setjmp(e->glue.jump)) return e->glue.code;
     encode(e, image, opts, row);
@@ -121,14 +116,11 @@ int leat__jpeg_encode(const leat__planes *image, const leat__encode_opts *opts, 
                       leat_error *err)
 {
     if (image->width > JPEG_SIDE_MAX || image->height > JPEG_SIDE_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "%u x %u is too large for a JPEG", image->width,
-                          image->height);
+        return leat__fail(err, LEAT_ELIMIT, "%u x %u is too large for a JPEG", image->width, image->height);
     if (opts->quality > 100)
         return leat__fail(err, LEAT_EINVAL, "JPEG quality %u is not 1 to 100", opts->quality);
-    if (opts->subsampling && opts->subsampling != 420 && opts->subsampling != 422 &&
-        opts->subsampling != 444)
-        return leat__fail(err, LEAT_EINVAL, "subsampling %u is not 420, 422 or 444",
-                          opts->subsampling);
+    if (opts->subsampling && opts->subsampling != 420 && opts->subsampling != 422 && opts->subsampling != 444)
+        return leat__fail(err, LEAT_EINVAL, "subsampling %u is not 420, 422 or 444", opts->subsampling);
     if (image->channels != 1 && image->channels < 3)
         return leat__fail(err, LEAT_EINVAL, "a JPEG cannot hold %u channels", image->channels);
 

@@ -44,11 +44,12 @@ bool leat__jpeg_entries_view(leat__jpeg_entries *e, const uint8_t *data, size_t 
                              const leat__jpeg_scan *scan)
 {
     if (len < FRONT || data[0] != KIND || leat__load_u16(data + 6) != 0) return false;
-    *e = (leat__jpeg_entries){.records = data + FRONT, .bytes = len - FRONT,
-                              .step = leat__load_u32(data + 8), .components = data[1],
+    *e = (leat__jpeg_entries){.records = data + FRONT,
+                              .bytes = len - FRONT,
+                              .step = leat__load_u32(data + 8),
+                              .components = data[1],
                               .position_bits = data[2]};
-    if (e->step == 0 || e->components > 3 ||
-        e->components != leat__jpeg_scan_frame(scan)->components ||
+    if (e->step == 0 || e->components > 3 || e->components != leat__jpeg_scan_frame(scan)->components ||
         e->position_bits == 0 || e->position_bits > POSITION_BITS_MAX)
         return false;
     e->record_bits = e->position_bits;
@@ -105,8 +106,7 @@ static void choose_bits(leat__jpeg_entries *e, const leat__jpeg_cursor *at, size
     for (uint32_t c = 0; c < e->components; c++) {
         uint32_t most = 0;
         for (size_t i = 0; i < count; i++)
-            most = LEAT_MAX(most, low_bits((uint64_t)(at[i].dc[c] < 0 ? ~at[i].dc[c]
-                                                                      : at[i].dc[c])));
+            most = LEAT_MAX(most, low_bits((uint64_t)(at[i].dc[c] < 0 ? ~at[i].dc[c] : at[i].dc[c])));
         e->dc_bits[c] = most + 1;
         e->record_bits += e->dc_bits[c];
     }
@@ -120,8 +120,8 @@ static void put(uint8_t *out, uint64_t *at, uint64_t v, uint32_t bits)
     *at += bits;
 }
 
-static int append(const leat__jpeg_entries *e, const leat__jpeg_cursor *at, size_t count,
-                  leat__buf *out, leat_error *err)
+static int append(const leat__jpeg_entries *e, const leat__jpeg_cursor *at, size_t count, leat__buf *out,
+                  leat_error *err)
 {
     size_t from = out->len;
     size_t bytes = FRONT + (size_t)leat__ceil_div((uint64_t)count * e->record_bits, 8);
@@ -142,8 +142,7 @@ static int append(const leat__jpeg_entries *e, const leat__jpeg_cursor *at, size
 }
 
 /* Of a kind that is worth it, and not too large. */
-static bool is_ours(leat__jpeg_scan *scan, const uint8_t *data, size_t len,
-                    const leat__decode_limits *limits)
+static bool is_ours(leat__jpeg_scan *scan, const uint8_t *data, size_t len, const leat__decode_limits *limits)
 {
     leat__raster_shape shape;
     leat__decode_limits bounds = {0};
@@ -157,8 +156,7 @@ static bool is_ours(leat__jpeg_scan *scan, const uint8_t *data, size_t len,
 }
 
 int leat__jpeg_entries_make(leat__jpeg_scan *scan, const uint8_t *data, size_t len,
-                            const leat__decode_limits *limits, leat__buf *out, bool *whole,
-                            leat_error *err)
+                            const leat__decode_limits *limits, leat__buf *out, bool *whole, leat_error *err)
 {
     *whole = false;
     if (!is_ours(scan, data, len, limits)) return 0;

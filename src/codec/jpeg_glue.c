@@ -32,10 +32,8 @@ _Noreturn void leat__jpeg_glue_fail(leat__jpeg_glue *g, int code, const char *te
 static int code_of(int msg)
 {
     switch (msg) {
-    case JERR_OUT_OF_MEMORY:
-        return LEAT_ENOMEM;
-    case JERR_IMAGE_TOO_BIG:
-        return LEAT_ELIMIT;
+    case JERR_OUT_OF_MEMORY: return LEAT_ENOMEM;
+    case JERR_IMAGE_TOO_BIG: return LEAT_ELIMIT;
 #if JPEG_LIB_VERSION < 70
     case JERR_ARITH_NOTIMPL:
 #endif
@@ -44,10 +42,8 @@ static int code_of(int msg)
     case JERR_BAD_PRECISION:
     case JERR_CONVERSION_NOTIMPL:
     case JERR_CCIR601_NOTIMPL:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-        return LEAT_EFORMAT;
-    default:
-        return LEAT_EDATA;
+    case JERR_FRACT_SAMPLE_NOTIMPL: return LEAT_EFORMAT;
+    default: return LEAT_EDATA;
     }
 }
 
@@ -69,15 +65,12 @@ static void on_error(j_common_ptr cinfo)
 static bool harmless(const struct jpeg_error_mgr *mgr)
 {
     switch (mgr->msg_code) {
-    case JWRN_EXTRANEOUS_DATA:
-        return mgr->msg_parm.i[1] < RST0 || mgr->msg_parm.i[1] > RST7;
+    case JWRN_EXTRANEOUS_DATA: return mgr->msg_parm.i[1] < RST0 || mgr->msg_parm.i[1] > RST7;
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
     case JWRN_NOT_SEQUENTIAL:
-    case JWRN_TOO_MUCH_DATA:
-        return true;
-    default:
-        return false;
+    case JWRN_TOO_MUCH_DATA: return true;
+    default: return false;
     }
 }
 
@@ -98,8 +91,7 @@ static void on_progress(j_common_ptr cinfo)
     if (!cinfo->is_decompressor) return;
     const struct jpeg_decompress_struct *c = (j_decompress_ptr)cinfo;
     uint64_t scans = (uint64_t)c->input_scan_number;
-    if (scans > g->limits.max_scans)
-        leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans than the limit allows");
+    if (scans > g->limits.max_scans) leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans than the limit allows");
     if (scans * c->image_width * c->image_height > g->limits.max_work)
         leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans of so many pixels than the limit allows");
 }
@@ -111,8 +103,7 @@ static void source_nothing(j_decompress_ptr cinfo)
 /* All data was given at the start: being asked for more means that the file is cut short. */
 static boolean source_empty(j_decompress_ptr cinfo)
 {
-    leat__jpeg_glue_fail((leat__jpeg_glue *)cinfo->err, LEAT_EDATA,
-                         "premature end of file (truncated)");
+    leat__jpeg_glue_fail((leat__jpeg_glue *)cinfo->err, LEAT_EDATA, "premature end of file (truncated)");
 }
 
 static void source_skip(j_decompress_ptr cinfo, long count)
@@ -157,14 +148,12 @@ void leat__jpeg_glue_create(leat__jpeg_glue *g, struct jpeg_decompress_struct *c
     cinfo->mem->alloc_small = alloc_for_image;
 }
 
-void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo,
-                            const uint8_t *data, size_t len, const leat__decode_limits *limits,
-                            leat_error *err)
+void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo, const uint8_t *data,
+                            size_t len, const leat__decode_limits *limits, leat_error *err)
 {
     jpeg_abort_decompress(cinfo); /* frees the tables of the image before */
     for (int i = 0; i < NUM_QUANT_TBLS; i++) cinfo->quant_tbl_ptrs[i] = NULL;
-    for (int i = 0; i < NUM_HUFF_TBLS; i++)
-        cinfo->dc_huff_tbl_ptrs[i] = cinfo->ac_huff_tbl_ptrs[i] = NULL;
+    for (int i = 0; i < NUM_HUFF_TBLS; i++) cinfo->dc_huff_tbl_ptrs[i] = cinfo->ac_huff_tbl_ptrs[i] = NULL;
     g->src.next_input_byte = data;
     g->src.bytes_in_buffer = len;
     g->len = len;

@@ -34,7 +34,7 @@ typedef struct leat__jpeg_glue {
     struct jpeg_progress_mgr progress;
     jmp_buf jump;
     void *(*alloc_small)(j_common_ptr cinfo, int pool, size_t size); /* libjpeg's own */
-    size_t len; /* of the source */
+    size_t len;                                                      /* of the source */
     leat__decode_limits limits;
     leat_error *err;
     int code;
@@ -49,9 +49,8 @@ void leat__jpeg_glue_create(leat__jpeg_glue *g, struct jpeg_decompress_struct *c
 /* Points a decompressor at the data, under these limits. No table of an earlier image is left:
  * a file without Huffman tables gets the standard ones, a file without quantisation tables is
  * refused. `err` receives what fails next. */
-void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo,
-                            const uint8_t *data, size_t len, const leat__decode_limits *limits,
-                            leat_error *err);
+void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo, const uint8_t *data,
+                            size_t len, const leat__decode_limits *limits, leat_error *err);
 
 /* Bytes the decompressor has taken from the source. */
 static inline size_t leat__jpeg_glue_offset(const leat__jpeg_glue *g)

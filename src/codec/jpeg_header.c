@@ -50,8 +50,7 @@ static uint32_t be16(const uint8_t *p)
     return (uint32_t)p[0] << 8 | p[1];
 }
 
-static int read_frame(walk *w, uint8_t marker, const uint8_t *seg, size_t n, size_t at,
-                      leat_error *err)
+static int read_frame(walk *w, uint8_t marker, const uint8_t *seg, size_t n, size_t at, leat_error *err)
 {
     leat__jpeg_header *h = w->header;
     if (w->frame) return bad(err, at, "second frame header");
@@ -66,8 +65,7 @@ static int read_frame(walk *w, uint8_t marker, const uint8_t *seg, size_t n, siz
     h->arithmetic = marker > JPG;
     if (h->width == 0 || h->height == 0) return bad(err, at, "image of zero size");
     if (h->components != 1 && h->components != 3 && h->components != 4) {
-        leat__fail(err, LEAT_EFORMAT, "JPEG with %u colour components is not read",
-                   h->components);
+        leat__fail(err, LEAT_EFORMAT, "JPEG with %u colour components is not read", h->components);
         leat__error_at(err, NULL, -1, (int64_t)at);
         return LEAT_EFORMAT;
     }
@@ -77,8 +75,7 @@ static int read_frame(walk *w, uint8_t marker, const uint8_t *seg, size_t n, siz
         h->component[i].h = c[1] >> 4;
         h->component[i].v = c[1] & 15;
         h->component[i].quant = c[2];
-        if (h->component[i].h < 1 || h->component[i].h > 4 || h->component[i].v < 1 ||
-            h->component[i].v > 4)
+        if (h->component[i].h < 1 || h->component[i].h > 4 || h->component[i].v < 1 || h->component[i].v > 4)
             return bad(err, at, "sampling factor outside 1..4");
     }
     w->frame = true;
@@ -106,12 +103,10 @@ static leat__jpeg_colour colour_of(const walk *w)
 {
     const leat__jpeg_header *h = w->header;
     if (h->components == 1) return LEAT__JPEG_GREY;
-    if (h->components == 4)
-        return w->adobe && w->adobe_transform != 0 ? LEAT__JPEG_YCCK : LEAT__JPEG_CMYK;
+    if (h->components == 4) return w->adobe && w->adobe_transform != 0 ? LEAT__JPEG_YCCK : LEAT__JPEG_CMYK;
     if (w->jfif) return LEAT__JPEG_YCC;
     if (w->adobe) return w->adobe_transform == 0 ? LEAT__JPEG_RGB : LEAT__JPEG_YCC;
-    bool rgb = h->component[0].id == 'R' && h->component[1].id == 'G' &&
-               h->component[2].id == 'B';
+    bool rgb = h->component[0].id == 'R' && h->component[1].id == 'G' && h->component[2].id == 'B';
     return rgb ? LEAT__JPEG_RGB : LEAT__JPEG_YCC;
 }
 
@@ -129,11 +124,9 @@ static bool next_marker(const uint8_t *data, size_t len, size_t *pos)
     return true;
 }
 
-static int read_segment(walk *w, uint8_t marker, const uint8_t *seg, size_t n, size_t at,
-                        leat_error *err)
+static int read_segment(walk *w, uint8_t marker, const uint8_t *seg, size_t n, size_t at, leat_error *err)
 {
-    bool frame = marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG &&
-                 marker != DAC;
+    bool frame = marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG && marker != DAC;
     if (frame) return read_frame(w, marker, seg, n, at, err);
     if (marker == DRI) {
         if (n != 2) return bad(err, at, "restart interval of wrong length");
@@ -144,14 +137,12 @@ static int read_segment(walk *w, uint8_t marker, const uint8_t *seg, size_t n, s
     return 0;
 }
 
-int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *header,
-                           leat_error *err)
+int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *header, leat_error *err)
 {
     memset(header, 0, sizeof *header);
     header->orientation = 1;
     walk w = {.header = header};
-    if (len < 4 || data[0] != 0xff || data[1] != SOI)
-        return bad(err, 0, "does not start with a JPEG marker");
+    if (len < 4 || data[0] != 0xff || data[1] != SOI) return bad(err, 0, "does not start with a JPEG marker");
     size_t pos = 2;
     while (next_marker(data, len, &pos)) {
         uint8_t marker = data[pos++];

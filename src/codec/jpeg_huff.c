@@ -25,8 +25,8 @@ static leat__huff_look look_at_one(code a)
         return (leat__huff_look){.bits = (uint8_t)(LEAT__HUFF_END | bits), .first = 1, .last = 1};
     if (a.bits == 0 || size == 0 || bits > LEAT__HUFF_TAKE)
         return (leat__huff_look){.last = LEAT__HUFF_NOWHERE};
-    return (leat__huff_look){.bits = (uint8_t)bits, .first = place, .last = place,
-                             .mask = (uint16_t)((1u << size) - 1)};
+    return (leat__huff_look){
+        .bits = (uint8_t)bits, .first = place, .last = place, .mask = (uint16_t)((1u << size) - 1)};
 }
 
 /* `one`, whose value is known, then code `b` with its value if they fit. */
@@ -34,8 +34,7 @@ static inline leat__huff_look look_at_two(leat__huff_look one, int32_t value, co
 {
     uint32_t size = b.symbol & 15, code_end = one.bits + b.bits, end = code_end + size;
     bool is_end = b.symbol == EOB;
-    if (b.bits == 0 || code_end > LOOK || end > LEAT__HUFF_TAKE || (size == 0 && !is_end))
-        return one;
+    if (b.bits == 0 || code_end > LOOK || end > LEAT__HUFF_TAKE || (size == 0 && !is_end)) return one;
     return (leat__huff_look){.bits = (uint8_t)(end | (is_end ? LEAT__HUFF_END : 0u)),
                              .first = one.first,
                              .last = (uint8_t)(one.last + (b.symbol >> 4) + 1),
@@ -58,16 +57,14 @@ static void fill_looks(leat__huff_look *look, const code *codes)
         }
         int32_t value = leat__huff_extend((uint64_t)seen << (64 - LOOK + a.bits), size);
         n = 1u << (LOOK - one.bits);
-        for (uint32_t i = 0; i < n; i++)
-            look[seen + i] = look_at_two(one, value, codes[i << one.bits]);
+        for (uint32_t i = 0; i < n; i++) look[seen + i] = look_at_two(one, value, codes[i << one.bits]);
     }
 }
 
 static void put_ac(code *codes, uint32_t bits, uint32_t l, uint32_t symbol)
 {
     uint32_t first = bits << (LOOK - l), count = 1u << (LOOK - l);
-    for (uint32_t i = first; i < first + count; i++)
-        codes[i] = (code){(uint8_t)l, (uint8_t)symbol};
+    for (uint32_t i = first; i < first + count; i++) codes[i] = (code){(uint8_t)l, (uint8_t)symbol};
 }
 
 static void put_dc(leat__huff_mean *mean, uint32_t bits, uint32_t l, uint32_t size)
@@ -101,14 +98,13 @@ static bool assign_codes(leat__huff *t, code *codes)
     return true;
 }
 
-bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *symbols,
-                      bool is_dc)
+bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *symbols, bool is_dc)
 {
     size_t n = 0;
     for (int l = 0; l < 16; l++) n += counts[l];
     if (n > 256) return false;
-    if (t->built && t->is_dc == is_dc && memcmp(t->counts, counts, 16) == 0
-        && memcmp(t->symbols, symbols, n) == 0)
+    if (t->built && t->is_dc == is_dc && memcmp(t->counts, counts, 16) == 0 &&
+        memcmp(t->symbols, symbols, n) == 0)
         return true;
     t->built = false;
     t->is_dc = is_dc;

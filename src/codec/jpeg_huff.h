@@ -64,8 +64,7 @@ typedef struct leat__huff {
 /* `counts` of codes per length 1..16, then `symbols` in the order of their codes, as in the
  * file; the sum of counts is at most 256 and that many symbols are there. False when
  * libjpeg would refuse the table. Does nothing when the table is that one already. */
-bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *symbols,
-                      bool is_dc);
+bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *symbols, bool is_dc);
 
 /* Code at the top of `bits`, however long: its length (0: none) and symbol. */
 static inline uint32_t leat__huff_code(const leat__huff *t, uint64_t bits, uint32_t *symbol)

@@ -130,11 +130,10 @@ static void transform(leat__jpeg_region *r, uint32_t row, uint32_t mx, uint32_t 
             size_t first = (y - gy) * from->stride[c] + (x0 - gx);
             uint8_t *to = leat__raster_at(&r->raster, row, c, need->side * x0, need->side * y);
             if (c == 0 && r->sink->blocks)
-                r->sink->blocks(r->sink->ctx, from->block[c] + 64 * first, from->last[c] + first,
-                                x1 - x0, frame->component[c].quant);
+                r->sink->blocks(r->sink->ctx, from->block[c] + 64 * first, from->last[c] + first, x1 - x0,
+                                frame->component[c].quant);
             r->idct.plain[need->shrink](to, r->raster.planes.stride, from->block[c] + 64 * first,
-                                        from->last[c] + first, x1 - x0,
-                                        frame->component[c].quant);
+                                        from->last[c] + first, x1 - x0, frame->component[c].quant);
         }
     }
 }
@@ -173,17 +172,16 @@ int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, 
     if (!leat__jpeg_scan_start(r->scan, job->data, job->len)) return 0;
     if (!leat__jpeg_region_shape(leat__jpeg_scan_frame(r->scan), &shape)) return 0;
     if (!is_as_probed(&shape, job->info)) return 0;
-    if (job->parts)
-        LEAT_TRY(leat__raster_begin_parts(&r->raster, &shape, job->parts, 8 * shape.v, err));
+    if (job->parts) LEAT_TRY(leat__raster_begin_parts(&r->raster, &shape, job->parts, 8 * shape.v, err));
     else
-        LEAT_TRY(leat__raster_begin(&r->raster, &shape, job->x, job->y, job->width, job->height,
-                                    8 * shape.v, err));
+        LEAT_TRY(leat__raster_begin(&r->raster, &shape, job->x, job->y, job->width, job->height, 8 * shape.v,
+                                    err));
     find_columns(r, &shape);
     choose_kernels(r);
     r->sink = job->sink;
     leat__jpeg_scan_begin(r->scan, &r->at);
-    r->indexed = job->entries && leat__jpeg_entries_view(&r->entries, job->entries,
-                                                         job->entries_len, r->scan);
+    r->indexed =
+        job->entries && leat__jpeg_entries_view(&r->entries, job->entries, job->entries_len, r->scan);
     for (uint32_t row = r->raster.first; row <= r->raster.last; row++) {
         if (!decode_row(r, row)) return 0;
         LEAT_TRY(leat__raster_emit(&r->raster, row, job->sink));

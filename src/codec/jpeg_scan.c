@@ -19,8 +19,18 @@
 #include "codec/jpeg_huff.h"
 
 enum {
-    SOF0 = 0xc0, SOF1 = 0xc1, DHT = 0xc4, RST0 = 0xd0, SOI = 0xd8, EOI = 0xd9, SOS = 0xda,
-    DQT = 0xdb, DRI = 0xdd, APP0 = 0xe0, APP15 = 0xef, COM = 0xfe
+    SOF0 = 0xc0,
+    SOF1 = 0xc1,
+    DHT = 0xc4,
+    RST0 = 0xd0,
+    SOI = 0xd8,
+    EOI = 0xd9,
+    SOS = 0xda,
+    DQT = 0xdb,
+    DRI = 0xdd,
+    APP0 = 0xe0,
+    APP15 = 0xef,
+    COM = 0xfe
 };
 
 enum { MCU_BLOCKS_MAX = 10, TABLES = 4 };
@@ -78,8 +88,8 @@ uint32_t leat__jpeg_scan_mcus_y(const leat__jpeg_scan *s)
 
 /* Tables as they were last defined: views. */
 typedef struct tables {
-    const uint8_t *quant[TABLES]; /* its 64 values */
-    bool wide[TABLES];            /* of two bytes each */
+    const uint8_t *quant[TABLES];   /* its 64 values */
+    bool wide[TABLES];              /* of two bytes each */
     const uint8_t *huff[2][TABLES]; /* DC, AC: counts, then symbols */
 } tables;
 
@@ -128,8 +138,8 @@ static bool read_scan_header(leat__jpeg_scan *s, const tables *t, const uint8_t 
         if (p[0] != s->frame.component[c].id || dc >= TABLES || ac >= TABLES) return false;
         const uint8_t *dc_from = t->huff[0][dc], *ac_from = t->huff[1][ac];
         if (dc_from == NULL || ac_from == NULL) return false;
-        if (!leat__huff_build(&s->dc_table[dc], dc_from, dc_from + 16, true)
-            || !leat__huff_build(&s->ac_table[ac], ac_from, ac_from + 16, false))
+        if (!leat__huff_build(&s->dc_table[dc], dc_from, dc_from + 16, true) ||
+            !leat__huff_build(&s->ac_table[ac], ac_from, ac_from + 16, false))
             return false;
         s->dc[c] = &s->dc_table[dc];
         s->ac[c] = &s->ac_table[ac];
@@ -147,15 +157,12 @@ static bool read_segments(leat__jpeg_scan *s, const uint8_t *data, size_t end)
         if (data[at] != 0xff || size < 2 || size > end - at - 2) return false;
         const uint8_t *p = data + at + 4;
         bool good = true;
-        if (marker == DQT)
-            good = read_quant(&t, p, size - 2);
-        else if (marker == DHT)
-            good = read_huffman(&t, p, size - 2);
-        else if (marker == SOS)
-            good = at + 2 + size == end && read_scan_header(s, &t, p, size - 2);
+        if (marker == DQT) good = read_quant(&t, p, size - 2);
+        else if (marker == DHT) good = read_huffman(&t, p, size - 2);
+        else if (marker == SOS) good = at + 2 + size == end && read_scan_header(s, &t, p, size - 2);
         else
-            good = marker == SOF0 || marker == SOF1 || marker == DRI || marker == COM
-                   || (marker >= APP0 && marker <= APP15);
+            good = marker == SOF0 || marker == SOF1 || marker == DRI || marker == COM ||
+                   (marker >= APP0 && marker <= APP15);
         if (!good) return false;
         at += 2 + size;
         if (marker != SOS) continue;
@@ -240,8 +247,7 @@ bool leat__jpeg_scan_start(leat__jpeg_scan *s, const uint8_t *data, size_t len)
     s->len = 0;
     s->mcus = 0;
     if (leat__jpeg_header_read(data, len, &h, NULL) != 0) return false;
-    if (!describe_frame(s, &h) || !read_segments(s, data, h.scan_offset) || !lay_out_mcu(s))
-        return false;
+    if (!describe_frame(s, &h) || !read_segments(s, data, h.scan_offset) || !lay_out_mcu(s)) return false;
     s->data = data;
     s->len = len;
     s->frame.header = data;
@@ -326,8 +332,7 @@ static void reader_save(const reader *r, const leat__jpeg_scan *s, leat__jpeg_cu
 {
     uint32_t waiting = r->bits - r->pad, bytes = (waiting + 7) / 8;
     const uint8_t *p = r->at;
-    for (uint32_t i = 0; i < bytes; i++)
-        p -= p[-1] == 0 && p - s->data >= 2 && p[-2] == 0xff ? 2 : 1;
+    for (uint32_t i = 0; i < bytes; i++) p -= p[-1] == 0 && p - s->data >= 2 && p[-2] == 0xff ? 2 : 1;
     at->byte = (uint64_t)(p - s->data);
     at->bit = bytes * 8 - waiting;
 }
@@ -335,8 +340,7 @@ static void reader_save(const reader *r, const leat__jpeg_scan *s, leat__jpeg_cu
 /* Whether this marker is next, with no whole byte before it. */
 static bool at_marker(const reader *r, uint8_t marker)
 {
-    return r->bits - r->pad < 8 && r->end - r->at >= 2 && r->at[0] == 0xff
-           && r->at[1] == marker;
+    return r->bits - r->pad < 8 && r->end - r->at >= 2 && r->at[0] == 0xff && r->at[1] == marker;
 }
 
 /* ---- blocks ---- */
@@ -358,8 +362,8 @@ INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block, 
 }
 
 /* One code of any length. */
-static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff *ac,
-                                                    uint32_t *k, int16_t *block)
+static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff *ac, uint32_t *k,
+                                                    int16_t *block)
 {
     uint32_t symbol = 0, length = leat__huff_code(ac, r->acc, &symbol);
     if (length == 0) return BAD;
@@ -460,8 +464,7 @@ static void note_unused(const reader *r, leat__jpeg_traits *traits)
 }
 
 /* Before every interval but the first: the right marker, and nothing else. */
-static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval,
-                    leat__jpeg_traits *traits)
+static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval, leat__jpeg_traits *traits)
 {
     uint32_t number = (at->mcu / interval - 1) & 7;
     if (!at_marker(r, (uint8_t)(RST0 + number))) return false;
@@ -481,8 +484,8 @@ typedef struct place {
     size_t step; /* to the same block of the next MCU */
 } place;
 
-static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
-                        const leat__jpeg_blocks *to, place places[MCU_BLOCKS_MAX])
+static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at, const leat__jpeg_blocks *to,
+                        place places[MCU_BLOCKS_MAX])
 {
     for (uint32_t i = 0; i < s->blocks; i++) {
         uint32_t c = s->block[i].component;
@@ -525,8 +528,7 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
     bool odd = false;
     if (at->mcu > s->mcus || count > s->mcus - at->mcu || !reader_load(&r, s, at)) return false;
     for (uint32_t i = 0; i < count; i++, at->mcu++) {
-        if (interval != 0 && at->mcu != 0 && at->mcu % interval == 0
-            && !restart(&r, at, interval, traits))
+        if (interval != 0 && at->mcu != 0 && at->mcu % interval == 0 && !restart(&r, at, interval, traits))
             return false;
         if (!decode_mcu(&r, places, s->blocks, &odd, keep)) return false;
     }
@@ -568,10 +570,8 @@ static bool has_pixels(const leat__jpeg_coefs *f, const leat__decode_limits *lim
     uint64_t bytes = (uint64_t)f->width * f->height * (f->components == 1 ? 1 : 3);
     leat__decode_limits_fill(&bounds);
     for (uint32_t c = 0; c < f->components; c++)
-        if (f->max_h % f->component[c].h != 0 || f->max_v % f->component[c].v != 0)
-            return false;
-    return leat__decode_limits_check(&bounds, &info, NULL) == 0
-           && bytes <= bounds.max_out_bytes;
+        if (f->max_h % f->component[c].h != 0 || f->max_v % f->component[c].v != 0) return false;
+    return leat__decode_limits_check(&bounds, &info, NULL) == 0 && bytes <= bounds.max_out_bytes;
 }
 
 bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,

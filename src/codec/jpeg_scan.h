@@ -41,10 +41,10 @@ typedef struct leat__jpeg_traits {
  * is written to block[c] + 64 * (y * stride[c] + n * mcu_h + x), in natural order and whole,
  * zeros too. mcu_h is the component's h, or 1 in a scan of one component. */
 typedef struct leat__jpeg_blocks {
-    int16_t *block[4]; /* 16-byte aligned */
-    size_t stride[4]; /* in blocks */
-    uint8_t *last[4]; /* or NULL: at the same places without the 64, the zigzag place
-                       * behind which all coefficients are zero */
+    int16_t *block[4];         /* 16-byte aligned */
+    size_t stride[4];          /* in blocks */
+    uint8_t *last[4];          /* or NULL: at the same places without the 64, the zigzag place
+                                * behind which all coefficients are zero */
     leat__jpeg_traits *traits; /* or NULL: added to */
 } leat__jpeg_blocks;
 
@@ -53,8 +53,7 @@ int leat__jpeg_scan_open(leat__jpeg_scan **s, leat_error *err) LEAT_MUST_CHECK;
 void leat__jpeg_scan_close(leat__jpeg_scan **s);
 
 /* Reads the headers. `data` must live while the scan is used. False: not mine. */
-bool leat__jpeg_scan_start(leat__jpeg_scan *s, const uint8_t *data,
-                           size_t len) LEAT_MUST_CHECK;
+bool leat__jpeg_scan_start(leat__jpeg_scan *s, const uint8_t *data, size_t len) LEAT_MUST_CHECK;
 
 /* What the headers say, valid until the next start: all fields of leat__jpeg_coefs except the
  * coefficients, tail and pixels (NULL, 0); scan_len is up to the end of the data. */
@@ -71,8 +70,7 @@ void leat__jpeg_scan_begin(const leat__jpeg_scan *s, leat__jpeg_cursor *at);
  * False: damaged or not mine, or fewer MCUs are left; cursor and blocks are then worthless. */
 bool leat__jpeg_scan_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
                           const leat__jpeg_blocks *to) LEAT_MUST_CHECK;
-bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
-                          uint32_t count) LEAT_MUST_CHECK;
+bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count) LEAT_MUST_CHECK;
 
 /* Whether the scan ends here as it should: no MCU and no byte is left, and the end marker
  * follows. *end is then just after it, and `traits` (or NULL), if all MCUs were decoded with

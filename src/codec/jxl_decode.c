@@ -20,11 +20,13 @@
 #define TEXT(x) TEXT_(x)
 #define VERSION TEXT(JPEGXL_MAJOR_VERSION) "." TEXT(JPEGXL_MINOR_VERSION)
 
+/* clang-format off */
 #define FUNCTIONS(X)                                                                               \
     X(JxlDecoderCreate) X(JxlDecoderDestroy) X(JxlDecoderSubscribeEvents)                            \
     X(JxlDecoderSetKeepOrientation) X(JxlDecoderSetInput) X(JxlDecoderCloseInput)                    \
     X(JxlDecoderProcessInput) X(JxlDecoderGetBasicInfo) X(JxlDecoderImageOutBufferSize)              \
     X(JxlDecoderSetImageOutBuffer)
+/* clang-format on */
 
 static struct {
     leat__once once;
@@ -85,7 +87,10 @@ static int describe(const JxlBasicInfo *b, leat__image_info *info, leat_error *e
     info->orientation = (uint32_t)b->orientation;
     info->animated = b->have_animation;
     snprintf(info->format, sizeof info->format, "jxl %s %u-bit",
-             info->channels == 4 ? "rgba" : info->channels == 1 ? "grey" : "rgb", b->bits_per_sample);
+             info->channels == 4   ? "rgba"
+             : info->channels == 1 ? "grey"
+                                   : "rgb",
+             b->bits_per_sample);
     return leat__whole_sides(info, NAME, err);
 }
 

@@ -15,8 +15,8 @@ static bool starts(const uint8_t *data, size_t len, const void *with, size_t n)
 
 bool leat__magic_tiff(const uint8_t *data, size_t len)
 {
-    return starts(data, len, "II*\0", 4) || starts(data, len, "MM\0*", 4) ||
-           starts(data, len, "II+\0", 4) || starts(data, len, "MM\0+", 4); /* the last two: BigTIFF */
+    return starts(data, len, "II*\0", 4) || starts(data, len, "MM\0*", 4) || starts(data, len, "II+\0", 4) ||
+           starts(data, len, "MM\0+", 4); /* the last two: BigTIFF */
 }
 
 bool leat__magic_jxl(const uint8_t *data, size_t len)

@@ -14,25 +14,22 @@
 #define GUARD LEAT__CODEC_PADDING
 
 /* Rows of one plane follow each other; the guard after a row is the guard before the next. */
-static int measure(uint32_t width, uint32_t rows, uint32_t channels, size_t *stride,
-                   size_t *total)
+static int measure(uint32_t width, uint32_t rows, uint32_t channels, size_t *stride, size_t *total)
 {
     uint64_t s, t;
     if (!leat__align_up_u64((uint64_t)width + GUARD, GUARD, &s) || !leat__mul_u64(s, rows, &t) ||
-        !leat__mul_u64(t, channels, &t) || !leat__add_u64(t, 2 * GUARD, &t) ||
-        !leat__u64_to_size(t, total))
+        !leat__mul_u64(t, channels, &t) || !leat__add_u64(t, 2 * GUARD, &t) || !leat__u64_to_size(t, total))
         return LEAT_EOVERFLOW;
     *stride = (size_t)s;
     return 0;
 }
 
-int leat__planes_resize(leat__planes *p, uint32_t width, uint32_t height, uint32_t channels,
-                        leat_error *err)
+int leat__planes_resize(leat__planes *p, uint32_t width, uint32_t height, uint32_t channels, leat_error *err)
 {
     size_t stride, total;
     if (channels < 1 || channels > 4 || measure(width, height, channels, &stride, &total) != 0)
-        return leat__fail(err, LEAT_EOVERFLOW, "an image of %u x %u x %u does not fit memory",
-                          width, height, channels);
+        return leat__fail(err, LEAT_EOVERFLOW, "an image of %u x %u x %u does not fit memory", width, height,
+                          channels);
     if (total > p->capacity) {
         uint8_t *block = leat__alloc_aligned(LEAT__MEM_SCRATCH, total, 64);
         if (!block) return leat__fail_nomem(err, total, "an image");
@@ -69,8 +66,8 @@ void leat__band_reset(leat__band *band)
 }
 
 /* Plain loops with one constant distance each: compilers turn them into shuffles. */
-static void split3(const uint8_t *restrict src, size_t n, uint8_t *restrict a,
-                   uint8_t *restrict b, uint8_t *restrict c)
+static void split3(const uint8_t *restrict src, size_t n, uint8_t *restrict a, uint8_t *restrict b,
+                   uint8_t *restrict c)
 {
     for (size_t i = 0; i < n; i++) {
         a[i] = src[3 * i];
@@ -79,8 +76,8 @@ static void split3(const uint8_t *restrict src, size_t n, uint8_t *restrict a,
     }
 }
 
-static void split4(const uint8_t *restrict src, size_t n, uint8_t *restrict a,
-                   uint8_t *restrict b, uint8_t *restrict c, uint8_t *restrict d)
+static void split4(const uint8_t *restrict src, size_t n, uint8_t *restrict a, uint8_t *restrict b,
+                   uint8_t *restrict c, uint8_t *restrict d)
 {
     for (size_t i = 0; i < n; i++) {
         a[i] = src[4 * i];
@@ -90,8 +87,7 @@ static void split4(const uint8_t *restrict src, size_t n, uint8_t *restrict a,
     }
 }
 
-void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels,
-                        uint8_t *const plane[4])
+void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels, uint8_t *const plane[4])
 {
     if (channels == 3) {
         split3(src, width, plane[0], plane[1], plane[2]);
@@ -105,8 +101,7 @@ void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels,
     }
 }
 
-void leat__planar_join(const uint8_t *const plane[4], size_t width, uint32_t channels,
-                       uint8_t *dst)
+void leat__planar_join(const uint8_t *const plane[4], size_t width, uint32_t channels, uint8_t *dst)
 {
     if (channels == 1) {
         memcpy(dst, plane[0], width);

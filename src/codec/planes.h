@@ -16,8 +16,7 @@ typedef struct leat__band {
     uint32_t count; /* rows filled */
 } leat__band;
 
-int leat__band_fit(leat__band *band, uint32_t width, uint32_t channels, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__band_fit(leat__band *band, uint32_t width, uint32_t channels, leat_error *err) LEAT_MUST_CHECK;
 void leat__band_reset(leat__band *band);
 
 /* Where the next row goes; count it by band->count++. */
@@ -30,9 +29,7 @@ static inline bool leat__band_full(const leat__band *band)
 /* Hands the rows over as rows y .. of the region; what the sink returned. */
 int leat__band_flush(leat__band *band, const leat__row_sink *sink, uint32_t y);
 
-void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels,
-                        uint8_t *const plane[4]);
-void leat__planar_join(const uint8_t *const plane[4], size_t width, uint32_t channels,
-                       uint8_t *dst);
+void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels, uint8_t *const plane[4]);
+void leat__planar_join(const uint8_t *const plane[4], size_t width, uint32_t channels, uint8_t *dst);
 
 #endif

@@ -86,8 +86,7 @@ static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__exi
         size_t skip = sizeof profile + (packed ? 1 : 0); /* the method */
         seen->profile = find_in_text(p + skip, n - skip, packed, leat__profile_orientation);
     }
-    if (memcmp(type, "iTXt", 4) != 0 || n < sizeof xmp + 4 || memcmp(p, xmp, sizeof xmp) != 0)
-        return;
+    if (memcmp(type, "iTXt", 4) != 0 || n < sizeof xmp + 4 || memcmp(p, xmp, sizeof xmp) != 0) return;
     packed = p[sizeof xmp] != 0; /* flag, method, language, zero, translated keyword, zero */
     const uint8_t *at = p + sizeof xmp + 2, *end = p + n;
     for (int zeros = 0; zeros < 2; zeros++, at++) {
@@ -145,8 +144,7 @@ static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     static const char *const kind[] = {"grey", "?", "rgb", "palette", "grey alpha", "?", "rgba"};
     png_header h;
     LEAT_TRY(read_header(data, len, &h, err));
-    if (h.colour > RGBA || kind[h.colour][0] == '?')
-        return bad(err, LEAT_EDATA, 25, "unknown colour type");
+    if (h.colour > RGBA || kind[h.colour][0] == '?') return bad(err, LEAT_EDATA, 25, "unknown colour type");
     info->width = h.width;
     info->height = h.height;
     info->bits = h.bits;
@@ -154,8 +152,7 @@ static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->channels = channels_of(&h);
     info->orientation = h.orientation;
     info->palette = h.colour == PALETTE;
-    snprintf(info->format, sizeof info->format, "png %s%s", kind[h.colour],
-             h.bits == 16 ? " 16-bit" : "");
+    snprintf(info->format, sizeof info->format, "png %s%s", kind[h.colour], h.bits == 16 ? " 16-bit" : "");
     return 0;
 }
 
@@ -250,8 +247,8 @@ static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, uint8
     return leat__band_flush(&s->band, job->sink, done - s->band.count);
 }
 
-static int decode_rows(png_state *s, const leat__decode_job *job, spng_ctx *ctx,
-                       const png_source *src, bool interlaced, leat_error *err)
+static int decode_rows(png_state *s, const leat__decode_job *job, spng_ctx *ctx, const png_source *src,
+                       bool interlaced, leat_error *err)
 {
     size_t stride = (size_t)job->info->width * job->info->channels * leat__sample_bytes(job->info->type);
     uint32_t last = job->whole || interlaced ? UINT32_MAX : job->y + job->height;
@@ -260,13 +257,11 @@ static int decode_rows(png_state *s, const leat__decode_job *job, spng_ctx *ctx,
         int code = spng_get_row_info(ctx, &info);
         if (code == SPNG_EOI) break;
         if (code) return spng_failed(src, code, err);
-        if (info.row_num >= job->info->height)
-            return bad(err, LEAT_EDATA, src->at, "row outside the image");
+        if (info.row_num >= job->info->height) return bad(err, LEAT_EDATA, src->at, "row outside the image");
         uint8_t *row = s->pixels + (interlaced ? info.row_num * stride : 0);
         code = spng_decode_row(ctx, row, stride);
         if (code && code != SPNG_EOI) return spng_failed(src, code, err);
-        if (!interlaced)
-            LEAT_TRY(take_row(s, job, info.row_num, row));
+        if (!interlaced) LEAT_TRY(take_row(s, job, info.row_num, row));
         if (code == SPNG_EOI || info.row_num + 1 >= last) break;
     }
     for (uint32_t y = 0; interlaced && y < job->info->height; y++)
@@ -305,8 +300,7 @@ static int png_decode(void *state, const leat__decode_job *job, leat_error *err)
         return bad(err, LEAT_ELIMIT, 16, "more than 1,000,000 pixels wide or high");
     size_t bytes, rows = h.interlace ? h.height : 1;
     const size_t pixel = (size_t)job->info->channels * leat__sample_bytes(job->info->type);
-    if (!leat__mul_size(h.width * pixel, rows, &bytes) ||
-        bytes > job->limits.max_out_bytes)
+    if (!leat__mul_size(h.width * pixel, rows, &bytes) || bytes > job->limits.max_out_bytes)
         return bad(err, LEAT_ELIMIT, 16, "more pixels than the limit allows");
     LEAT_TRY(make_room(s, bytes, err));
     if (!leat__image_wide(job->info))

@@ -41,8 +41,7 @@ static int write_rows(spng_ctx *ctx, const leat__planes *image, const leat__enco
     int code = 0;
     for (uint32_t y = 0; y < image->height && code == 0; y++) {
         const uint8_t *plane[4] = {NULL};
-        for (uint32_t c = 0; c < image->channels; c++)
-            plane[c] = image->plane[c] + y * image->stride;
+        for (uint32_t c = 0; c < image->channels; c++) plane[c] = image->plane[c] + y * image->stride;
         leat__planar_join(plane, image->width, image->channels, row);
         code = spng_encode_row(ctx, row, bytes);
         if ((code == 0 || code == SPNG_EOI) && opts->progress && opts->progress(opts->cookie, y + 1) != 0)
@@ -70,8 +69,7 @@ int leat__png_encode(const leat__planes *image, const leat__encode_opts *opts, l
     if (!code) code = spng_set_ihdr(ctx, &ihdr);
     if (!code && opts->orientation > 1) code = spng_set_exif(ctx, &turned);
     if (!code)
-        code = spng_encode_image(ctx, NULL, 0, SPNG_FMT_PNG,
-                                 SPNG_ENCODE_PROGRESSIVE | SPNG_ENCODE_FINALIZE);
+        code = spng_encode_image(ctx, NULL, 0, SPNG_FMT_PNG, SPNG_ENCODE_PROGRESSIVE | SPNG_ENCODE_FINALIZE);
     if (!code) code = write_rows(ctx, image, opts, row);
     spng_ctx_free(ctx);
     leat__free(row);

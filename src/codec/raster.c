@@ -58,8 +58,7 @@ static int fit_scratch(leat__raster *r, leat_error *err)
     uint32_t width = 0;
     for (uint32_t c = 0; c < r->shape.components; c++)
         width = LEAT_MAX(width, r->comp[c].side * (r->comp[c].bx1 - r->comp[c].bx0));
-    LEAT_TRY(leat__planes_resize(&r->planes, width, CARRY + r->strip_rows,
-                                 r->shape.components, err));
+    LEAT_TRY(leat__planes_resize(&r->planes, width, CARRY + r->strip_rows, r->shape.components, err));
     if (r->parts || r->shape.components == 1) return 0;
     /* Four times a chroma row may be up to six pixels wider than the region. */
     LEAT_TRY(leat__planes_resize(&r->chroma, r->width + 8, 1, 2, err));
@@ -81,9 +80,8 @@ void leat__raster_find(leat__raster *r, const leat__raster_shape *shape, uint32_
     find_blocks(r);
 }
 
-int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
-                       uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
-                       leat_error *err)
+int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x, uint32_t y,
+                       uint32_t width, uint32_t height, uint32_t strip_rows, leat_error *err)
 {
     leat__raster_find(r, shape, x, y, width, height, strip_rows);
     if (r->ycc.rgb == NULL || r->cpu_flags != leat__cpu_flags()) { /* masked since */
@@ -93,9 +91,8 @@ int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_
     return fit_scratch(r, err);
 }
 
-int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
-                             const leat__ycc_part *part, uint32_t strip_rows,
-                             leat_error *err)
+int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape, const leat__ycc_part *part,
+                             uint32_t strip_rows, leat_error *err)
 {
     r->shape = *shape;
     r->strip_rows = strip_rows;
@@ -103,9 +100,8 @@ int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
     r->parts = true;
     for (uint32_t c = 0; c < shape->components; c++) {
         const leat__ycc_part *p = &part[c];
-        r->comp[c] = (leat__raster_span){.x0 = p->x, .x1 = p->x + p->width,
-                                         .y0 = p->y, .y1 = p->y + p->height,
-                                         .shrink = p->shrink};
+        r->comp[c] = (leat__raster_span){
+            .x0 = p->x, .x1 = p->x + p->width, .y0 = p->y, .y1 = p->y + p->height, .shrink = p->shrink};
     }
     find_blocks(r);
     return fit_scratch(r, err);
@@ -163,8 +159,7 @@ static const uint8_t *chroma_row(leat__raster *r, uint32_t strip, uint32_t c, ui
     return out + (r->x - first * dx);
 }
 
-static int emit_grey(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1,
-                     const leat__row_sink *sink)
+static int emit_grey(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1, const leat__row_sink *sink)
 {
     const uint8_t *plane[4] = {leat__raster_at(r, strip, 0, r->x, y0)};
     r->done = y1 - r->y;
@@ -172,15 +167,13 @@ static int emit_grey(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1,
 }
 
 /* Rows y0 .. y1-1 of the image, which are complete. */
-static int emit_colour(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1,
-                       const leat__row_sink *sink)
+static int emit_colour(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1, const leat__row_sink *sink)
 {
     for (uint32_t y = y0; y < y1; y++) {
         uint8_t *row[4];
         const uint8_t *cb = chroma_row(r, strip, 1, y), *cr = chroma_row(r, strip, 2, y);
         leat__band_next(&r->band, row);
-        r->ycc.rgb(row[0], row[1], row[2], leat__raster_at(r, strip, 0, r->x, y), cb, cr,
-                   r->width);
+        r->ycc.rgb(row[0], row[1], row[2], leat__raster_at(r, strip, 0, r->x, y), cb, cr, r->width);
         r->band.count++;
         if (!leat__band_full(&r->band) && y + 1 < y1) continue;
         uint32_t from = r->done;
@@ -206,8 +199,8 @@ static int emit_parts(leat__raster *r, uint32_t strip, const leat__row_sink *sin
         uint32_t y0 = LEAT_MAX(need->y0, strip * need->strip_rows);
         uint32_t y1 = LEAT_MIN(need->y1, (strip + 1) * need->strip_rows);
         if (y0 >= y1) continue;
-        LEAT_TRY(sink->part(sink->ctx, c, y1 - y0, leat__raster_at(r, strip, c, need->x0, y0),
-                            r->planes.stride));
+        LEAT_TRY(
+            sink->part(sink->ctx, c, y1 - y0, leat__raster_at(r, strip, c, need->x0, y0), r->planes.stride));
     }
     return 0;
 }
@@ -218,8 +211,7 @@ int leat__raster_emit(leat__raster *r, uint32_t strip, const leat__row_sink *sin
     uint32_t y = r->y + r->done, end = r->y + r->height;
     if (r->shape.h == 2) repeat_edges(r, strip);
     /* A strip's last row waits for the chroma below it. */
-    if (strip < r->last)
-        end = LEAT_MIN(end, (strip + 1) * r->strip_rows - (r->shape.v == 2 ? CARRY : 0));
+    if (strip < r->last) end = LEAT_MIN(end, (strip + 1) * r->strip_rows - (r->shape.v == 2 ? CARRY : 0));
     if (y < end)
         LEAT_TRY(r->shape.components == 1 ? emit_grey(r, strip, y, end, sink)
                                           : emit_colour(r, strip, y, end, sink));

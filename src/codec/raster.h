@@ -54,17 +54,15 @@ typedef struct leat__raster {
     leat__planes chroma;          /* two upsampled rows */
     leat__band band;
     leat__ycc_dsp ycc;
-    uint32_t cpu_flags;           /* that the kernels were chosen for */
+    uint32_t cpu_flags; /* that the kernels were chosen for */
 } leat__raster;
 
 /* Fits the scratch to the region, which is inside the image and not empty. */
-int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
-                       uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
-                       leat_error *err) LEAT_MUST_CHECK;
+int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x, uint32_t y,
+                       uint32_t width, uint32_t height, uint32_t strip_rows, leat_error *err) LEAT_MUST_CHECK;
 /* The same for components: part[c] of each, inside them and not empty. */
-int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
-                             const leat__ycc_part *part, uint32_t strip_rows,
-                             leat_error *err) LEAT_MUST_CHECK;
+int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape, const leat__ycc_part *part,
+                             uint32_t strip_rows, leat_error *err) LEAT_MUST_CHECK;
 void leat__raster_reset(leat__raster *r);
 /* Only finds what the region needs: spans, strips and `smooth`. Takes no memory. */
 void leat__raster_find(leat__raster *r, const leat__raster_shape *shape, uint32_t x, uint32_t y,
@@ -72,8 +70,8 @@ void leat__raster_find(leat__raster *r, const leat__raster_shape *shape, uint32_
 
 /* Where sample x of row y of component c is while `strip` is in the planes. Up to
  * LEAT__CODEC_PADDING bytes behind the last block of a row may be written. */
-static inline uint8_t *leat__raster_at(const leat__raster *r, uint32_t strip, uint32_t c,
-                                       uint32_t x, uint32_t y)
+static inline uint8_t *leat__raster_at(const leat__raster *r, uint32_t strip, uint32_t c, uint32_t x,
+                                       uint32_t y)
 {
     const leat__raster_span *s = &r->comp[c];
     uint32_t row = y + LEAT__RASTER_CARRY - strip * s->strip_rows;

@@ -55,16 +55,15 @@ static int raw_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->height = leat__load_u32(data + 12);
     if (info->orientation < 1 || info->orientation > 8) return bad(err, 6, "no orientation");
     uint64_t bytes;
-    if (!leat__mul_u64((uint64_t)info->width * info->height,
-                       info->channels * leat__sample_bytes(info->type), &bytes) ||
+    if (!leat__mul_u64((uint64_t)info->width * info->height, info->channels * leat__sample_bytes(info->type),
+                       &bytes) ||
         bytes != len - LEAT__RAW_HEADER)
         return bad(err, len, "length does not match width, height and channels");
     static const char *const kind[] = {"", "raw grey", "", "raw rgb", "raw rgba"};
     if (leat__image_wide(info))
         snprintf(info->format, sizeof info->format, "raw %s x %u", leat__sample_name(info->type),
                  info->channels);
-    else
-        snprintf(info->format, sizeof info->format, "%s", kind[info->channels]);
+    else snprintf(info->format, sizeof info->format, "%s", kind[info->channels]);
     return 0;
 }
 
@@ -105,8 +104,8 @@ static int raw_decode(void *state, const leat__decode_job *job, leat_error *err)
     return 0;
 }
 
-void leat__raw_header(uint8_t header[LEAT__RAW_HEADER], uint32_t width, uint32_t height,
-                      uint32_t channels, leat__sample_type type, uint32_t orientation)
+void leat__raw_header(uint8_t header[LEAT__RAW_HEADER], uint32_t width, uint32_t height, uint32_t channels,
+                      leat__sample_type type, uint32_t orientation)
 {
     const leat__image_info info = {.channels = channels, .type = type};
     memset(header, 0, LEAT__RAW_HEADER);
@@ -145,12 +144,11 @@ int leat__raw_encode(const leat__planes *image, const leat__encode_opts *opts, l
     uint64_t bytes;
     size_t total;
     if (image->channels != 1 && image->channels != 3 && image->channels != 4)
-        return leat__fail(err, LEAT_EINVAL, "a raw image cannot hold %u channels",
-                          image->channels);
+        return leat__fail(err, LEAT_EINVAL, "a raw image cannot hold %u channels", image->channels);
     if (!leat__mul_u64((uint64_t)image->width * image->height, image->channels, &bytes) ||
         !leat__add_u64(bytes, LEAT__RAW_HEADER, &bytes) || !leat__u64_to_size(bytes, &total))
-        return leat__fail(err, LEAT_EOVERFLOW, "a raw image of %u x %u is too large",
-                          image->width, image->height);
+        return leat__fail(err, LEAT_EOVERFLOW, "a raw image of %u x %u is too large", image->width,
+                          image->height);
     int rc = leat__buf_reserve(out, total);
     if (rc != 0) return leat__fail(err, rc, "no room for a raw image of %zu bytes", total);
     uint8_t header[LEAT__RAW_HEADER];
@@ -160,10 +158,8 @@ int leat__raw_encode(const leat__planes *image, const leat__encode_opts *opts, l
     size_t stride = (size_t)image->width * image->channels;
     for (uint32_t y = 0; y < image->height; y++) {
         const uint8_t *plane[4] = {NULL};
-        for (uint32_t c = 0; c < image->channels; c++)
-            plane[c] = image->plane[c] + y * image->stride;
-        leat__planar_join(plane, image->width, image->channels,
-                          (uint8_t *)out->data + out->len);
+        for (uint32_t c = 0; c < image->channels; c++) plane[c] = image->plane[c] + y * image->stride;
+        leat__planar_join(plane, image->width, image->channels, (uint8_t *)out->data + out->len);
         out->len += stride; /* reserved above */
     }
     out->data[out->len] = 0;

@@ -16,8 +16,8 @@
 
 #define LEAT__RAW_HEADER 16
 
-void leat__raw_header(uint8_t header[LEAT__RAW_HEADER], uint32_t width, uint32_t height,
-                      uint32_t channels, leat__sample_type type, uint32_t orientation);
+void leat__raw_header(uint8_t header[LEAT__RAW_HEADER], uint32_t width, uint32_t height, uint32_t channels,
+                      leat__sample_type type, uint32_t orientation);
 
 /* Appends header and pixels; `pixels` are height * width * channels samples without padding. */
 int leat__raw_encode_wide(const void *pixels, uint32_t width, uint32_t height, uint32_t channels,

@@ -22,6 +22,7 @@
 #define NAME "TIFF"
 #define MEMORY_MAX (INT64_C(1) << 30) /* of one allocation of the library */
 
+/* clang-format off */
 #define FUNCTIONS(X)                                                                               \
     X(TIFFClientOpenExt) X(TIFFClose) X(TIFFGetField) X(TIFFGetFieldDefaulted) X(TIFFSetField)       \
     X(TIFFIsTiled) X(TIFFLastDirectory) X(TIFFStripSize64) X(TIFFTileSize64) X(TIFFScanlineSize64)   \
@@ -29,6 +30,7 @@
     X(TIFFComputeTile) X(TIFFOpenOptionsAlloc) X(TIFFOpenOptionsFree)                                \
     X(TIFFOpenOptionsSetErrorHandlerExtR) X(TIFFOpenOptionsSetWarningHandlerExtR)                    \
     X(TIFFOpenOptionsSetMaxSingleMemAlloc)
+/* clang-format on */
 
 static struct {
     leat__once once;
@@ -146,10 +148,10 @@ typedef struct page {
     uint32_t width, height;
     uint16_t bits, samples, photometric, planar, orientation, compression, format;
     bool alpha, multiplied; /* a sample beyond the colours is alpha; colours are multiplied by it */
-    bool more;      /* further pages follow */
-    uint16_t *map[3]; /* of a palette */
-    bool wide_map;  /* 16 bits per entry */
-    bool wide;      /* decoded with all samples as stored */
+    bool more;              /* further pages follow */
+    uint16_t *map[3];       /* of a palette */
+    bool wide_map;          /* 16 bits per entry */
+    bool wide;              /* decoded with all samples as stored */
     leat__sample_type type;
 } page;
 
@@ -167,11 +169,11 @@ static int refuse(const page *p, leat_error *err)
     if (p->format == SAMPLEFORMAT_IEEEFP && p->bits != 32)
         return leat__fail(err, LEAT_EFORMAT,
                           "TIFF: float samples of %u bits are not supported: only 32 bits are", p->bits);
-    if (p->format != SAMPLEFORMAT_UINT && p->format != SAMPLEFORMAT_VOID &&
-        p->format != SAMPLEFORMAT_IEEEFP)
+    if (p->format != SAMPLEFORMAT_UINT && p->format != SAMPLEFORMAT_VOID && p->format != SAMPLEFORMAT_IEEEFP)
         return leat__fail(err, LEAT_EFORMAT,
                           "TIFF: %s samples of %u bits are not supported: only unsigned and 32-bit float "
-                          "ones are", p->format == SAMPLEFORMAT_INT ? "signed" : "complex", p->bits);
+                          "ones are",
+                          p->format == SAMPLEFORMAT_INT ? "signed" : "complex", p->bits);
     return leat__fail(err, LEAT_EFORMAT,
                       "TIFF: %u samples of %u bits, photometric %u, compression %u are not supported",
                       p->samples, p->bits, p->photometric, p->compression);
@@ -196,8 +198,8 @@ static bool read_kind(page *p)
     const bool floats = p->format == SAMPLEFORMAT_IEEEFP && p->bits == 32;
     if (!whole && !floats) return false;
     p->type = floats ? LEAT__SAMPLE_F32 : p->bits == 16 ? LEAT__SAMPLE_U16 : LEAT__SAMPLE_U8;
-    p->wide = p->type != LEAT__SAMPLE_U8 ||
-              (p->bits == 8 && ((grey && p->samples > 2) || (rgb && p->samples > 4)));
+    p->wide =
+        p->type != LEAT__SAMPLE_U8 || (p->bits == 8 && ((grey && p->samples > 2) || (rgb && p->samples > 4)));
     if (!p->wide) return true;
     p->alpha = p->multiplied = false;
     if (p->photometric == PHOTOMETRIC_MINISWHITE) return p->samples == 1 && p->type == LEAT__SAMPLE_U16;
@@ -230,16 +232,13 @@ static int read_page(TIFF *tif, const source *s, page *p, leat_error *err)
     case PHOTOMETRIC_MINISWHITE:
     case PHOTOMETRIC_MINISBLACK:
         return few && (p->samples == 1 || (p->bits == 8 && p->samples == 2)) ? 0 : refuse(p, err);
-    case PHOTOMETRIC_PALETTE:
-        return few && p->samples == 1 ? read_map(tif, p, err) : refuse(p, err);
+    case PHOTOMETRIC_PALETTE: return few && p->samples == 1 ? read_map(tif, p, err) : refuse(p, err);
     case PHOTOMETRIC_YCBCR: /* converted by the library */
         if (p->compression != COMPRESSION_JPEG || p->samples != 3) return refuse(p, err);
         if (p->bits != 8) return refuse(p, err);
         return lib.TIFFSetField(tif, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB) ? 0 : refuse(p, err);
-    case PHOTOMETRIC_RGB:
-        return p->bits == 8 && (p->samples == 3 || p->samples == 4) ? 0 : refuse(p, err);
-    default:
-        return refuse(p, err);
+    case PHOTOMETRIC_RGB: return p->bits == 8 && (p->samples == 3 || p->samples == 4) ? 0 : refuse(p, err);
+    default: return refuse(p, err);
     }
 }
 
@@ -257,7 +256,9 @@ static int describe(const page *p, leat__image_info *info, leat_error *err)
         snprintf(info->format, sizeof info->format, "tiff %s x %u", leat__sample_name(p->type), p->samples);
     else
         snprintf(info->format, sizeof info->format, "tiff %s%s",
-                 info->palette ? "palette" : info->channels == 1 ? "grey" : "rgb",
+                 info->palette         ? "palette"
+                 : info->channels == 1 ? "grey"
+                                       : "rgb",
                  info->channels == 4 ? "a" : "");
     return leat__whole_sides(info, NAME, err);
 }
@@ -410,8 +411,7 @@ static int read_piece(TIFF *tif, const grid *g, const piece *q, uint8_t *to, con
     tmsize_t got;
     if (g->tiled)
         got = lib.TIFFReadEncodedTile(tif, lib.TIFFComputeTile(tif, q->x, q->y, 0, q->plane), to, want);
-    else
-        got = lib.TIFFReadEncodedStrip(tif, lib.TIFFComputeStrip(tif, q->y, q->plane), to, want);
+    else got = lib.TIFFReadEncodedStrip(tif, lib.TIFFComputeStrip(tif, q->y, q->plane), to, want);
     return got == want && s->why[0] == '\0' ? 0 : failed(s, LEAT_EDATA, err);
 }
 
@@ -429,8 +429,12 @@ static int read_pixels(leat__whole *w, TIFF *tif, const page *p, const leat__dec
     for (uint16_t plane = 0; plane < planes; plane++)
         for (uint32_t y = 0; y < p->height; y += g.height)
             for (uint32_t x = 0; x < p->width; x += g.width) {
-                piece q = {.x = x, .y = y, .width = LEAT_MIN(g.width, p->width - x),
-                           .height = LEAT_MIN(g.height, p->height - y), .plane = plane, .data = room,
+                piece q = {.x = x,
+                           .y = y,
+                           .width = LEAT_MIN(g.width, p->width - x),
+                           .height = LEAT_MIN(g.height, p->height - y),
+                           .plane = plane,
+                           .data = room,
                            .stride = (size_t)g.stride};
                 LEAT_TRY(read_piece(tif, &g, &q, room, s, err));
                 put_piece(p, &q, channels, w->pixels, stride);

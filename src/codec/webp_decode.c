@@ -50,8 +50,7 @@ static int bad(leat_error *err, int code, size_t offset, const char *what)
 /* EXIF and XMP are chunks of the extended format, usually the last ones. */
 static uint32_t find_orientation(const uint8_t *data, size_t len)
 {
-    if (len < 30 || memcmp(data + 12, "VP8X", 4) != 0 || !(data[20] & (EXIF_FLAG | XMP_FLAG)))
-        return 1;
+    if (len < 30 || memcmp(data + 12, "VP8X", 4) != 0 || !(data[20] & (EXIF_FLAG | XMP_FLAG))) return 1;
     leat__exif_seen seen = {0};
     for (size_t at = 12; leat__range_inside(at, 8, len);) {
         size_t n = leat__load_u32(data + at + 4);
@@ -60,8 +59,7 @@ static uint32_t find_orientation(const uint8_t *data, size_t len)
             seen.has_exif = true;
             seen.exif = leat__exif_orientation(data + at + 8, n);
         }
-        if (memcmp(data + at, "XMP ", 4) == 0)
-            seen.xmp = leat__xmp_orientation(data + at + 8, n);
+        if (memcmp(data + at, "XMP ", 4) == 0) seen.xmp = leat__xmp_orientation(data + at + 8, n);
         at += 8 + n + (n & 1);
     }
     return leat__orientation_of(&seen);
@@ -91,7 +89,11 @@ static bool find_frame(const uint8_t *data, size_t len, size_t pos, anmf *f)
         pos += 8 + n + (n & 1);
         if (!frame) continue;
         *f = (anmf){.at = {2 * load_u24(p), 2 * load_u24(p + 3), 1 + load_u24(p + 6), 1 + load_u24(p + 9)},
-                    .blend = !(p[15] & 2), .clear = p[15] & 1, .data = p + 16, .len = n - 16, .next = pos};
+                    .blend = !(p[15] & 2),
+                    .clear = p[15] & 1,
+                    .data = p + 16,
+                    .len = n - 16,
+                    .next = pos};
         return true;
     }
     f->next = pos;
@@ -112,7 +114,9 @@ static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->channels = f.has_alpha ? 4 : 3;
     info->orientation = find_orientation(data, len);
     snprintf(info->format, sizeof info->format, "webp %s%s",
-             f.has_animation ? "animated" : f.format == 2 ? "lossless" : "lossy",
+             f.has_animation ? "animated"
+             : f.format == 2 ? "lossless"
+                             : "lossy",
              f.has_alpha ? " alpha" : "");
     return 0;
 }
@@ -163,15 +167,11 @@ static int run(const uint8_t *data, size_t len, rect r, uint32_t channels, uint8
     VP8StatusCode status = WebPDecode(data, len, &config);
     WebPFreeDecBuffer(&config.output);
     switch (status) {
-    case VP8_STATUS_OK:
-        return 0;
-    case VP8_STATUS_OUT_OF_MEMORY:
-        return leat__fail_nomem(err, 0, "a WebP image");
+    case VP8_STATUS_OK: return 0;
+    case VP8_STATUS_OUT_OF_MEMORY: return leat__fail_nomem(err, 0, "a WebP image");
     case VP8_STATUS_NOT_ENOUGH_DATA:
-    case VP8_STATUS_SUSPENDED:
-        return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
-    case VP8_STATUS_UNSUPPORTED_FEATURE:
-        return bad(err, LEAT_EFORMAT, 12, "unsupported feature");
+    case VP8_STATUS_SUSPENDED: return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
+    case VP8_STATUS_UNSUPPORTED_FEATURE: return bad(err, LEAT_EFORMAT, 12, "unsupported feature");
     default:
         /* libwebp does not say where */
         return leat__fail(err, LEAT_EDATA, "WebP: damaged data (status %d)", (int)status);

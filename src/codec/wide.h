@@ -36,11 +36,11 @@ static inline uint8_t *leat__wide_row(const leat__wide *w, uint32_t y)
 
 /* Decodes the region into `out`: wide images only. Errors as leat__codec_decode. */
 int leat__codec_decode_wide(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t len,
-                            const leat__decode_request *request, leat__wide *out, leat_error *err)
-    LEAT_MUST_CHECK;
+                            const leat__decode_request *request, leat__wide *out,
+                            leat_error *err) LEAT_MUST_CHECK;
 
 /* Turns `in` as its EXIF orientation (1 to 8) says; `out` is another image. */
-int leat__wide_turn(const leat__wide *in, uint32_t orientation, leat__wide *out, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__wide_turn(const leat__wide *in, uint32_t orientation, leat__wide *out,
+                    leat_error *err) LEAT_MUST_CHECK;
 
 #endif

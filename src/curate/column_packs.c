@@ -28,9 +28,7 @@ int leat__column_packs_open(leat__column_packs *s, const char *path, const char 
     s->count = 1;
     s->rows = leat_pack_count(s->pack[0]);
     if (s->rows >= UINT32_MAX)
-        LEAT_GO(
-            rc, out,
-            leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", path, UINT32_MAX - 1));
+        LEAT_GO(rc, out, leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", path, UINT32_MAX - 1));
     for (uint32_t i = 0; i < count; i++) {
         LEAT_GO(rc, out, leat_pack_open(&s->pack[i + 1], columns[i], NULL, err));
         s->count++;
@@ -43,8 +41,7 @@ out:
 
 void leat__column_packs_close(leat__column_packs *s)
 {
-    for (uint32_t i = 0; s->pack && i < s->count; i++)
-        leat_pack_close(&s->pack[i]);
+    for (uint32_t i = 0; s->pack && i < s->count; i++) leat_pack_close(&s->pack[i]);
     leat__free(s->pack);
     memset(s, 0, sizeof *s);
 }
@@ -65,12 +62,10 @@ static uint32_t list_columns(const leat__column_packs *s, place *places, const c
 {
     uint32_t n = 0;
     for (uint32_t p = 0; p < s->count; p++)
-        for (uint32_t f = 0; f < leat_pack_field_count(s->pack[p]) && n < FIELDS_MAX;
-             f++) {
+        for (uint32_t f = 0; f < leat_pack_field_count(s->pack[p]) && n < FIELDS_MAX; f++) {
             const leat_field *is = leat_pack_field(s->pack[p], f);
             bool shadowed = !is_number(is);
-            for (uint32_t i = 0; i < n && !shadowed; i++)
-                shadowed = strcmp(names[i], is->name) == 0;
+            for (uint32_t i = 0; i < n && !shadowed; i++) shadowed = strcmp(names[i], is->name) == 0;
             if (shadowed) continue;
             places[n] = (place){s->pack[p], f, is};
             names[n++] = is->name;
@@ -82,9 +77,7 @@ static int find(const leat__column_packs *s, const char *name, place *found, lea
 {
     place *places = LEAT_NEW_ARRAY(CURATE, place, FIELDS_MAX);
     const char **names = LEAT_NEW_ARRAY(CURATE, const char *, FIELDS_MAX);
-    int rc = places && names
-                 ? LEAT_ENOENT
-                 : leat__fail_nomem(err, FIELDS_MAX * sizeof *places, "columns");
+    int rc = places && names ? LEAT_ENOENT : leat__fail_nomem(err, FIELDS_MAX * sizeof *places, "columns");
     const uint32_t n = rc == LEAT_ENOENT ? list_columns(s, places, names) : 0;
     for (uint32_t i = 0; i < n && rc == LEAT_ENOENT; i++)
         if (strcmp(names[i], name) == 0) {
@@ -93,9 +86,7 @@ static int find(const leat__column_packs *s, const char *name, place *found, lea
         }
     if (rc == LEAT_ENOENT) {
         const char *near = leat__str_nearest(name, names, n);
-        if (near)
-            leat__fail(err, LEAT_EINVAL, "there is no column '%s'; did you mean '%s'?",
-                       name, near);
+        if (near) leat__fail(err, LEAT_EINVAL, "there is no column '%s'; did you mean '%s'?", name, near);
         else leat__fail(err, LEAT_EINVAL, "there is no int or float column '%s'", name);
     }
     leat__free(places);
@@ -109,15 +100,12 @@ int leat__column_packs_numbers(leat__column_packs *s, const char *name, double *
     int rc = find(s, name, &at, err);
     if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
     if (at.is->type == LEAT_FIELD_FLOAT)
-        return s->rows > 0
-                   ? leat_pack_floats(at.pack, at.field, 0, (size_t)s->rows, out, err)
-                   : 0;
+        return s->rows > 0 ? leat_pack_floats(at.pack, at.field, 0, (size_t)s->rows, out, err) : 0;
     int64_t value[CHUNK];
     for (uint64_t i = 0; i < s->rows; i += CHUNK) {
         const size_t n = (size_t)LEAT_MIN(s->rows - i, CHUNK);
         LEAT_TRY(leat_pack_ints(at.pack, at.field, i, n, value, err));
-        for (size_t k = 0; k < n; k++)
-            out[i + k] = (double)value[k];
+        for (size_t k = 0; k < n; k++) out[i + k] = (double)value[k];
     }
     return 0;
 }
@@ -148,19 +136,16 @@ int leat__column_packs_codes(leat__column_packs *s, const char *name, int64_t *o
 {
     place at = {0};
     int rc = find(s, name, &at, err);
-    if (rc == LEAT_ENOENT && strcmp(name, "folder") == 0)
-        return folder_codes(s, out, err);
+    if (rc == LEAT_ENOENT && strcmp(name, "folder") == 0) return folder_codes(s, out, err);
     if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
     if (at.is->type != LEAT_FIELD_INT)
-        return leat__fail(err, LEAT_EINVAL,
-                          "column '%s' of %s is float: only int columns have groups",
-                          name, leat_pack_path(at.pack));
-    return s->rows > 0 ? leat_pack_ints(at.pack, at.field, 0, (size_t)s->rows, out, err)
-                       : 0;
+        return leat__fail(err, LEAT_EINVAL, "column '%s' of %s is float: only int columns have groups", name,
+                          leat_pack_path(at.pack));
+    return s->rows > 0 ? leat_pack_ints(at.pack, at.field, 0, (size_t)s->rows, out, err) : 0;
 }
 
-int leat__column_packs_code_of(leat__column_packs *s, const char *name, const char *text,
-                               int64_t *code, leat_error *err)
+int leat__column_packs_code_of(leat__column_packs *s, const char *name, const char *text, int64_t *code,
+                               leat_error *err)
 {
     place at = {0};
     const char *const *classes = NULL;
@@ -178,14 +163,12 @@ int leat__column_packs_code_of(leat__column_packs *s, const char *name, const ch
             return 0;
         }
     if (leat__str_to_i64(text, code)) return 0;
-    return leat__fail(err, LEAT_EINVAL,
-                      "'%s' is neither a class name nor a number of column '%s'", text,
+    return leat__fail(err, LEAT_EINVAL, "'%s' is neither a class name nor a number of column '%s'", text,
                       name);
 }
 
 int leat__column_packs_classes(leat__column_packs *s, const char *name, const char *const **names,
-                               uint64_t *count,
-                               leat_error *err)
+                               uint64_t *count, leat_error *err)
 {
     place at = {0};
     *names = NULL;
@@ -210,30 +193,25 @@ typedef struct testing {
     leat__buf key;
 } testing;
 
-static int open_testing(const leat__column_packs *s, testing *t, const char *text,
-                        leat_error *err)
+static int open_testing(const leat__column_packs *s, testing *t, const char *text, leat_error *err)
 {
     const char *const *classes = NULL;
     uint64_t class_count = 0;
     int label = -1;
     t->places = LEAT_NEW_ARRAY(CURATE, place, FIELDS_MAX);
     t->names = LEAT_NEW_ARRAY(CURATE, const char *, FIELDS_MAX);
-    if (!t->places || !t->names)
-        return leat__fail_nomem(err, FIELDS_MAX * sizeof *t->places, "columns");
+    if (!t->places || !t->names) return leat__fail_nomem(err, FIELDS_MAX * sizeof *t->places, "columns");
     t->count = list_columns(s, t->places, t->names);
     t->fields = LEAT_NEW_ARRAY(CURATE, leat_field, (size_t)t->count + 1);
     t->items = LEAT_NEW_ARRAY(CURATE, leat__item, (size_t)t->count + 1);
     t->ints = LEAT_NEW_ARRAY(CURATE, int64_t, ((size_t)t->count + 1) * CHUNK);
     t->floats = LEAT_NEW_ARRAY(CURATE, double, ((size_t)t->count + 1) * CHUNK);
     if (!t->fields || !t->items || !t->ints || !t->floats)
-        return leat__fail_nomem(err, t->count * (CHUNK * 16 + sizeof *t->items),
-                                "columns");
+        return leat__fail_nomem(err, t->count * (CHUNK * 16 + sizeof *t->items), "columns");
     for (uint32_t i = 0; i < t->count; i++) {
         t->fields[i] = *t->places[i].is;
-        if (strcmp(t->names[i], "label") != 0 || t->fields[i].type != LEAT_FIELD_INT)
-            continue;
-        LEAT_TRY(leat_pack_classes(t->places[i].pack, t->places[i].field, &classes,
-                                   &class_count, err));
+        if (strcmp(t->names[i], "label") != 0 || t->fields[i].type != LEAT_FIELD_INT) continue;
+        LEAT_TRY(leat_pack_classes(t->places[i].pack, t->places[i].field, &classes, &class_count, err));
         label = (int)i;
     }
     const leat__where_names names = {.fields = t->fields,
@@ -249,10 +227,8 @@ static int read_chunk(testing *t, uint64_t first, size_t n, leat_error *err)
     for (uint32_t c = 0; c < t->count; c++) {
         const place *p = &t->places[c];
         LEAT_TRY(p->is->type == LEAT_FIELD_INT
-                     ? leat_pack_ints(p->pack, p->field, first, n,
-                                      t->ints + (size_t)c * CHUNK, err)
-                     : leat_pack_floats(p->pack, p->field, first, n,
-                                        t->floats + (size_t)c * CHUNK, err));
+                     ? leat_pack_ints(p->pack, p->field, first, n, t->ints + (size_t)c * CHUNK, err)
+                     : leat_pack_floats(p->pack, p->field, first, n, t->floats + (size_t)c * CHUNK, err));
     }
     return 0;
 }
@@ -268,8 +244,7 @@ static int test_rows(leat__column_packs *s, testing *t, bool *out, leat_error *e
                 t->items[c].f = t->floats[(size_t)c * CHUNK + i];
             }
             LEAT_TRY(leat__pack_key_read(s->pack[0], first + i, &t->key, err));
-            if (!leat__where_match(t->where, leat__buf_str(&t->key), t->key.len,
-                                   t->items))
+            if (!leat__where_match(t->where, leat__buf_str(&t->key), t->key.len, t->items))
                 out[first + i] = false;
         }
     }

@@ -33,13 +33,12 @@ int leat__column_packs_numbers(leat__column_packs *s, const char *name, double *
 int leat__column_packs_codes(leat__column_packs *s, const char *name, int64_t *out,
                              leat_error *err) LEAT_MUST_CHECK;
 /* The code of a value given as text: a class name, a number, or a folder. */
-int leat__column_packs_code_of(leat__column_packs *s, const char *name, const char *text,
-                               int64_t *code, leat_error *err) LEAT_MUST_CHECK;
+int leat__column_packs_code_of(leat__column_packs *s, const char *name, const char *text, int64_t *code,
+                               leat_error *err) LEAT_MUST_CHECK;
 
 /* Class names of an int column; *count 0 when it has none. Views that live as long as the sheets. */
 int leat__column_packs_classes(leat__column_packs *s, const char *name, const char *const **names,
-                               uint64_t *count,
-                               leat_error *err) LEAT_MUST_CHECK;
+                               uint64_t *count, leat_error *err) LEAT_MUST_CHECK;
 
 /* Sets out[row] to false for each row that does not meet the condition (ingest/where.h).
  */

@@ -38,8 +38,8 @@ static void add_key(leat__columns *c, const char *name, const char *text_field, 
     c->field[c->count++] = field;
 }
 
-int leat__columns_parse(leat__columns *c, const char *text, const char *text_field,
-                        const char *id_field, leat_error *err)
+int leat__columns_parse(leat__columns *c, const char *text, const char *text_field, const char *id_field,
+                        leat_error *err)
 {
     memset(c, 0, sizeof *c);
     c->names = leat__strdup(LEAT__MEM_CURATE, text);

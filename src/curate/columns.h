@@ -16,7 +16,7 @@
 typedef struct leat__columns {
     char *names;
     unsigned count;
-    bool whole; /* only scores were named: they are added to the line as it is */
+    bool whole;                          /* only scores were named: they are added to the line as it is */
     const char *name[LEAT__COLUMNS_MAX]; /* key in the output */
     int score[LEAT__COLUMNS_MAX];        /* -1 = a key of the input, LEAT__COLUMN_LABEL */
     int field[LEAT__COLUMNS_MAX];        /* of leat__record_fields: TEXT, ID, or an index */
@@ -26,8 +26,8 @@ typedef struct leat__columns {
 } leat__columns;
 
 /* "id,text,+words": keys of the input, and scores after a plus sign. */
-int leat__columns_parse(leat__columns *c, const char *text, const char *text_field,
-                        const char *id_field, leat_error *err) LEAT_MUST_CHECK;
+int leat__columns_parse(leat__columns *c, const char *text, const char *text_field, const char *id_field,
+                        leat_error *err) LEAT_MUST_CHECK;
 void leat__columns_reset(leat__columns *c);
 /* True when a score is among them; and when one needs a language model. */
 bool leat__columns_scored(const leat__columns *c);

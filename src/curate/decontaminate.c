@@ -105,10 +105,8 @@ static span widen(const cleaning *t, const uint8_t *text, size_t len, span s)
 {
     s.begin -= LEAT_MIN(s.begin, t->opts->window);
     s.end = (uint32_t)LEAT_MIN(len, (uint64_t)s.end + t->opts->window);
-    while (s.begin > 0 && (text[s.begin] & 0xc0) == 0x80)
-        s.begin--;
-    while (s.end < len && (text[s.end] & 0xc0) == 0x80)
-        s.end++;
+    while (s.begin > 0 && (text[s.begin] & 0xc0) == 0x80) s.begin--;
+    while (s.end < len && (text[s.end] & 0xc0) == 0x80) s.end++;
     return s;
 }
 
@@ -212,8 +210,8 @@ static uint64_t need(void *cookie, uint64_t longest)
     return longest > LARGE ? 20 * longest : 0;
 }
 
-static int bad_line(const cleaning *t, leat__text_chunk *c, uint64_t number, uint64_t offset,
-                    const char *why, leat_error *err)
+static int bad_line(const cleaning *t, leat__text_chunk *c, uint64_t number, uint64_t offset, const char *why,
+                    leat_error *err)
 {
     if (t->opts->fail_on_bad)
         return leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s", t->files.path[c->file],
@@ -267,8 +265,7 @@ static int tell(void *cookie, uint64_t bytes, uint64_t total)
 {
     const cleaning *t = cookie;
     const leat_decontaminate_opts *o = t->opts;
-    return o->progress ? o->progress(o->cookie, bytes, total, t->stats->documents, t->stats->dropped)
-                       : 0;
+    return o->progress ? o->progress(o->cookie, bytes, total, t->stats->documents, t->stats->dropped) : 0;
 }
 
 /* ---- the run ---- */
@@ -279,10 +276,11 @@ void leat__decontaminate_json(const leat_decontaminate_stats *st, leat__buf *out
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
 #define PUT(name) leat__json_ku64(&j, #name, st->name);
-    PUT(documents)
-    PUT(kept) PUT(dropped) PUT(contaminated) PUT(spans) PUT(bytes_removed) PUT(bad) PUT(lone_surrogates)
-        PUT(evals) PUT(evals_found) PUT(evals_short) PUT(evals_bad) PUT(eval_ngrams) PUT(files)
-            PUT(bytes_in) PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(budget_peak_bytes)
+    /* clang-format off */
+    PUT(documents) PUT(kept) PUT(dropped) PUT(contaminated) PUT(spans) PUT(bytes_removed) PUT(bad)
+    PUT(lone_surrogates) PUT(evals) PUT(evals_found) PUT(evals_short) PUT(evals_bad) PUT(eval_ngrams)
+    PUT(files) PUT(bytes_in) PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(budget_peak_bytes)
+    /* clang-format on */
 #undef PUT
                 leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
@@ -322,8 +320,8 @@ static int open_outputs(cleaning *t, leat_error *err)
                           "%s: has the output of an earlier run (use --force to replace it)", o->output);
     if (there) LEAT_TRY(leat__path_unlink(path, err));
     LEAT_TRY(leat__path_mkdir(o->output, err));
-    LEAT_TRY(leat__shards_open(&t->kept, o->output, "kept", o->shard_bytes,
-                               (leat__compress)o->compress, err));
+    LEAT_TRY(
+        leat__shards_open(&t->kept, o->output, "kept", o->shard_bytes, (leat__compress)o->compress, err));
     LEAT_TRY(leat__shards_open(&t->matches, o->output, "matches", 0, LEAT__COMPRESS_NONE, err));
     LEAT_TRY(leat__shards_open(&t->lists, o->output, "evals", 0, LEAT__COMPRESS_NONE, err));
     return leat__shards_open(&t->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err);
@@ -364,15 +362,14 @@ static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
 {
     const leat_decontaminate_opts *o = t->opts;
     leat_decontaminate_stats *st = t->stats;
-    LEAT_TRY(leat__eval_table_read(&t->evals, o->evals, o->eval_count, o->eval_fields, o->id_field,
-                                   o->ngram, memory / 4, err));
+    LEAT_TRY(leat__eval_table_read(&t->evals, o->evals, o->eval_count, o->eval_fields, o->id_field, o->ngram,
+                                   memory / 4, err));
     st->evals = t->evals.texts;
     st->evals_short = t->evals.texts_short;
     st->evals_bad = t->evals.bad;
     st->eval_ngrams = t->evals.used;
     if (t->evals.used == 0)
-        return leat__fail(err, LEAT_EDATA,
-                          "%s: no text of %u words in the fields \"%s\" (see --eval-field)",
+        return leat__fail(err, LEAT_EDATA, "%s: no text of %u words in the fields \"%s\" (see --eval-field)",
                           o->evals[0], o->ngram, o->eval_fields);
     t->found = leat__zalloc_array(LEAT__MEM_CURATE, t->evals.texts + 1, sizeof *t->found);
     return t->found ? 0 : leat__fail_nomem(err, t->evals.texts * 4, "counts");

@@ -157,8 +157,7 @@ int leat__dedup_settings(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 /* Sketches of documents by line or rank, for the thread that runs the phase. */
 int leat__dedup_sketches_open(leat__dedup *d, uint64_t memory, leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_sketches_close(leat__dedup *d);
-int leat__dedup_sketch_of(leat__dedup *d, uint32_t document, uint8_t *out,
-                          leat_error *err) LEAT_MUST_CHECK;
+int leat__dedup_sketch_of(leat__dedup *d, uint32_t document, uint8_t *out, leat_error *err) LEAT_MUST_CHECK;
 
 /* A path below the work folder, into `out` (4096 bytes). */
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out);

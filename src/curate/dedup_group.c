@@ -36,8 +36,7 @@ static void sort_records(leat__band_record **a, leat__band_record **b, uint64_t 
     const uint64_t mask = (1u << DIGIT_BITS) - 1;
     memset(count, 0, sizeof count);
     for (uint64_t i = 0; i < n; i++)
-        for (int k = 0; k < DIGITS; k++)
-            count[k][(*a)[i].digest >> (k * DIGIT_BITS) & mask]++;
+        for (int k = 0; k < DIGITS; k++) count[k][(*a)[i].digest >> (k * DIGIT_BITS) & mask]++;
     for (int k = 0; k < DIGITS; k++) {
         uint64_t sum = 0;
         for (uint32_t j = 0; j <= mask; j++) {
@@ -67,8 +66,7 @@ static void sort_run(leat__band_record *r, uint64_t n)
     for (uint64_t i = 1; i < n; i++) {
         leat__band_record x = r[i];
         uint64_t j = i;
-        for (; j > 0 && r[j - 1].digest > x.digest; j--)
-            r[j] = r[j - 1];
+        for (; j > 0 && r[j - 1].digest > x.digest; j--) r[j] = r[j - 1];
         r[j] = x;
     }
 }
@@ -91,8 +89,7 @@ static int bucket(grouping *g, leat__band_record *r, uint64_t n, leat_error *err
     uint8_t sketch[LEAT__SKETCH_MAX];
     uint32_t leaders = 0;
     if (d->rank) {
-        for (uint64_t i = 0; i < n; i++)
-            r[i].line = d->rank[r[i].line];
+        for (uint64_t i = 0; i < n; i++) r[i].line = d->rank[r[i].line];
         qsort(r, n, sizeof *r, by_line);
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -120,13 +117,11 @@ static int buckets(grouping *g, uint64_t n, leat_error *err)
     for (uint64_t i = 0; i < n;) {
         uint64_t j = i + 1;
         bool mixed = false;
-        for (; j < n && ((r[j].digest ^ r[i].digest) & mask) == 0; j++)
-            mixed |= r[j].digest != r[i].digest;
+        for (; j < n && ((r[j].digest ^ r[i].digest) & mask) == 0; j++) mixed |= r[j].digest != r[i].digest;
         if (mixed) sort_run(r + i, j - i);
         for (uint64_t k = i; k < j;) {
             uint64_t m = k + 1;
-            while (m < j && r[m].digest == r[k].digest)
-                m++;
+            while (m < j && r[m].digest == r[k].digest) m++;
             if (m - k > 1) LEAT_TRY(bucket(g, r + k, m - k, err));
             k = m;
         }
@@ -152,8 +147,7 @@ static int load_slice(grouping *g, const leat__band_segment *seg, uint32_t slice
         const leat__band_record *r = (const leat__band_record *)block;
         for (uint64_t i = 0; i < take && rc == 0; i++) {
             if ((r[i].digest & UINT32_MAX) * slices >> 32 != slice) continue;
-            if (*n == g->room)
-                rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit");
+            if (*n == g->room) rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit");
             else g->a[(*n)++] = (leat__band_record){r[i].digest, r[i].line + seg->base};
         }
     }
@@ -204,10 +198,8 @@ static int open_grouping(grouping *g, leat_error *err)
                           "%llu documents need at least %llu MiB of memory (raise --memory)",
                           (unsigned long long)d->st.documents, (unsigned long long)(fixed >> 20) + 5);
     uint64_t rest = d->memory - fixed;
-    for (uint32_t i = 0; i < d->st.band_files; i++)
-        largest = LEAT_MAX(largest, d->st.band_length[i]);
-    g->room =
-        LEAT_MIN(rest / 2 / (2 * sizeof(leat__band_record)), largest / sizeof(leat__band_record) + 1);
+    for (uint32_t i = 0; i < d->st.band_files; i++) largest = LEAT_MAX(largest, d->st.band_length[i]);
+    g->room = LEAT_MIN(rest / 2 / (2 * sizeof(leat__band_record)), largest / sizeof(leat__band_record) + 1);
     g->room = g->room + g->room / 8 + 1; /* one slice takes all */
     g->a = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *g->a);
     g->b = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *g->b);
@@ -277,8 +269,7 @@ int leat__dedup_group(leat__dedup *d, leat_error *err)
     if (!g) return leat__fail_nomem(err, sizeof *g, "grouping");
     g->d = d;
     LEAT_GO(rc, out, open_edges(d, d->work, err));
-    LEAT_GO(rc, out,
-            leat__spill_open(&d->band, d->work, "band", st->band_files, 1, st->band_length, err));
+    LEAT_GO(rc, out, leat__spill_open(&d->band, d->work, "band", st->band_files, 1, st->band_length, err));
     LEAT_GO(rc, out, group_all(g, err));
     st->iteration++;
     st->phase = st->iteration * st->bands_at_once < d->bands ? LEAT__PHASE_SKETCH : LEAT__PHASE_RESOLVE;

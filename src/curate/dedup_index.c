@@ -54,8 +54,8 @@ static void finish_hash(leat__hasher *h, const leat__index_header *head, uint8_t
 
 /* ---- reading ---- */
 
-static int check_header(const leat__dedup *d, const char *path, const leat__index_header *h,
-                        uint64_t size, leat_error *err)
+static int check_header(const leat__dedup *d, const char *path, const leat__index_header *h, uint64_t size,
+                        leat_error *err)
 {
     leat__index_header want = header_of(d);
     if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || h->version != VERSION)
@@ -66,13 +66,10 @@ static int check_header(const leat__dedup *d, const char *path, const leat__inde
         return leat__fail(err, LEAT_ESTATE,
                           "%s: was made by %s deduplication with %u words, %u characters, %u bands, %u "
                           "rows, normalize=%u (use the same)",
-                          path, kind_name(h->kind), h->words, h->chars,
-                          h->bands, h->rows, h->normalize);
-    if (size < sizeof *h + FOOTER || h->bytes != size - sizeof *h - FOOTER ||
-        h->documents >= UINT32_MAX)
+                          path, kind_name(h->kind), h->words, h->chars, h->bands, h->rows, h->normalize);
+    if (size < sizeof *h + FOOTER || h->bytes != size - sizeof *h - FOOTER || h->documents >= UINT32_MAX)
         return leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (truncated?)", path,
-                          (unsigned long long)size,
-                          (unsigned long long)(h->bytes + sizeof *h + FOOTER));
+                          (unsigned long long)size, (unsigned long long)(h->bytes + sizeof *h + FOOTER));
     return 0;
 }
 
@@ -86,8 +83,7 @@ int leat__dedup_index_open(leat__dedup *d, const char *folder, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", folder);
     LEAT_TRY(leat__path_exists(path, &there, err));
     if (!there)
-        return leat__fail(err, LEAT_ENOENT, "%s: has no index (leat dedup writes one with --index)",
-                          folder);
+        return leat__fail(err, LEAT_ENOENT, "%s: has no index (leat dedup writes one with --index)", folder);
     LEAT_TRY(leat__file_open(&d->index, path, LEAT__FILE_READ, err));
     uint64_t size = leat__file_size_at_open(d->index);
     LEAT_TRY(leat__file_pread_some(d->index, &h, sizeof h, 0, &got, err));
@@ -173,8 +169,7 @@ static int add_all(leat__dedup *d, source *s, leat_error *err)
     int rc = 0;
     leat__buf_init(&record, LEAT__MEM_CURATE, ID_MAX + (1u << 20));
     LEAT_GO(rc, out, leat__file_pread(s->file, &h, sizeof h, 0, err));
-    for (uint64_t i = 0; i < d->against; i++)
-        LEAT_GO(rc, out, add_document(d, (uint32_t)i, s, &record, err));
+    for (uint64_t i = 0; i < d->against; i++) LEAT_GO(rc, out, add_document(d, (uint32_t)i, s, &record, err));
     finish_hash(s->hash, &h, sum);
     if (s->next != s->end || s->at != s->len || memcmp(sum, d->index_hash, FOOTER) != 0)
         rc = leat__fail(err, LEAT_EDATA, "%s/%s: the checksum is wrong (make the index again)",
@@ -247,8 +242,8 @@ static int put_window(target *t, uint64_t from, uint64_t n, leat_error *err)
 {
     const leat__dedup *d = t->d;
     size_t digests = 8 * (size_t)d->bands, sketch = d->sketch_bytes;
-    LEAT_TRY(load(t, IN_DECISIONS, from * sizeof(leat__dedup_decision), n * sizeof(leat__dedup_decision),
-                  err));
+    LEAT_TRY(
+        load(t, IN_DECISIONS, from * sizeof(leat__dedup_decision), n * sizeof(leat__dedup_decision), err));
     LEAT_TRY(load(t, IN_ENDS, from * 8, n * 8, err));
     LEAT_TRY(load(t, IN_DIGESTS, from * digests, n * digests, err));
     LEAT_TRY(load(t, IN_SKETCH, from * sketch, n * sketch, err));
@@ -281,8 +276,7 @@ static int write_all(target *t, const char *path, leat_error *err)
     leat__dedup *d = t->d;
     char p[4096];
     uint8_t sum[FOOTER];
-    LEAT_TRY(leat__file_open(&t->out, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE,
-                             err));
+    LEAT_TRY(leat__file_open(&t->out, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     for (int i = 0; i < INS; i++)
         LEAT_TRY(leat__file_open(&t->in[i], leat__dedup_path(d, names[i], p), LEAT__FILE_READ, err));
     t->head = header_of(d);
@@ -304,8 +298,7 @@ int leat__dedup_index_write(leat__dedup *d, leat_error *err)
     snprintf(path, sizeof path, "%s/%s", d->opts->output, LEAT__INDEX_NAME);
     snprintf(partial, sizeof partial, "%s.partial", path);
     leat__buf_init(&t.buf, LEAT__MEM_CURATE, ID_MAX + 2 * BLOCK);
-    for (int i = 0; i < INS; i++)
-        leat__buf_init(&t.block[i], LEAT__MEM_CURATE, (size_t)1 << 33);
+    for (int i = 0; i < INS; i++) leat__buf_init(&t.block[i], LEAT__MEM_CURATE, (size_t)1 << 33);
     t.hash = leat__hasher_open(0);
     int rc = t.hash ? write_all(&t, partial, err) : leat__fail_nomem(err, 0, "a hash");
     leat__file_close(&t.out);

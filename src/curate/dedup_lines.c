@@ -81,8 +81,7 @@ static size_t line_end(const uint8_t *text, size_t len, size_t at)
 
 static bool all_blank(const uint8_t *text, size_t from, size_t to)
 {
-    while (from < to && is_blank(text[from]))
-        from++;
+    while (from < to && is_blank(text[from])) from++;
     return from == to;
 }
 
@@ -98,10 +97,8 @@ leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t 
     if (level == LEAT_LEVEL_PARAGRAPH)
         while (p.next < len && all_blank(text, p.next, line_end(text, len, p.next)))
             p.next = line_end(text, len, p.next);
-    while (p.begin < p.end && is_blank(text[p.begin]))
-        p.begin++;
-    while (p.end > p.begin && is_blank(text[p.end - 1]))
-        p.end--;
+    while (p.begin < p.end && is_blank(text[p.begin])) p.begin++;
+    while (p.end > p.begin && is_blank(text[p.end - 1])) p.end--;
     return p;
 }
 
@@ -203,8 +200,7 @@ static int hash_pieces(const lines *l, worker *w, leat__text_chunk *c, leat_erro
     for (size_t at = 0; at < w->text.len;) {
         leat__hash128 h;
         bool any;
-        leat__piece p =
-            leat__piece_at((const uint8_t *)w->text.data, w->text.len, at, l->d->opts->level);
+        leat__piece p = leat__piece_at((const uint8_t *)w->text.data, w->text.len, at, l->d->opts->level);
         LEAT_TRY(hash_piece(l, w, &p, &h, &any, err));
         if (any) {
             leat__buf_append(&c->out[0], &h.low, 8);
@@ -267,9 +263,9 @@ static int hash_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error *
         const char *wrong = leat__line_read(&l->d->names, &line, &r, &where);
         if (!wrong) LEAT_TRY(hash_document(l, ctx, c, &r, err));
         else if (l->d->opts->fail_on_bad)
-            return leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s",
-                              l->d->files.path[c->file], (unsigned long long)line.number,
-                              (unsigned long long)(line.offset + where), wrong);
+            return leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s", l->d->files.path[c->file],
+                              (unsigned long long)line.number, (unsigned long long)(line.offset + where),
+                              wrong);
     }
     LEAT_TRY(shrink(l, ctx, c, err));
     return c->out[0].status == 0 && c->out[OUT_COUNTS].status == 0
@@ -298,8 +294,8 @@ static int put_records(lines *l, const char *hashes, uint64_t from, uint64_t n, 
         record r = {.piece = l->d->st.pieces++};
         memcpy(&r, hashes + 16 * i, 16);
         if (r.low == 0 && r.high == 0) r.low = 1; /* zero marks an empty slot of the table */
-        LEAT_TRY(leat__spill_put(&l->part, (uint32_t)((r.high >> 32) * l->part.count >> 32), &r,
-                                 sizeof r, err));
+        LEAT_TRY(
+            leat__spill_put(&l->part, (uint32_t)((r.high >> 32) * l->part.count >> 32), &r, sizeof r, err));
     }
     l->d->st.pieces += l->window;
     l->d->st.gaps += l->window;
@@ -325,8 +321,7 @@ static int take_hashes(void *cookie, leat__text_chunk *c, leat_error *err)
     uint64_t documents = l->window ? c->count[N_DOCUMENTS] : 1, at = 0;
     LEAT_TRY(note_start(l, c, err));
     for (uint64_t i = 0; i < documents; i++) {
-        uint64_t n = l->window ? leat__load_u32(c->out[OUT_COUNTS].data + 4 * i)
-                                : c->count[N_PIECES];
+        uint64_t n = l->window ? leat__load_u32(c->out[OUT_COUNTS].data + 4 * i) : c->count[N_PIECES];
         LEAT_TRY(put_records(l, c->out[0].data, at, n, err));
         at += n;
     }
@@ -349,8 +344,8 @@ static int tell(void *cookie, uint64_t bytes, uint64_t total)
     const lines *l = cookie;
     const leat__dedup *d = l->d;
     if (!d->opts->progress) return 0;
-    return d->opts->progress(d->opts->cookie, LEAT_MIN(d->bytes_done + bytes, d->bytes_total),
-                             d->bytes_total, d->st.documents, d->stats->removed);
+    return d->opts->progress(d->opts->cookie, LEAT_MIN(d->bytes_done + bytes, d->bytes_total), d->bytes_total,
+                             d->st.documents, d->stats->removed);
 }
 
 static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error *err)
@@ -367,8 +362,7 @@ static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error
     pass->tell = tell;
     pass->meter = &d->meter;
     int rc = leat_budget_open(&budget, memory, err);
-    if (rc == 0)
-        rc = leat__text_flow_run(&d->files, pass, budget, d->opts->threads, &d->opts->log, err);
+    if (rc == 0) rc = leat__text_flow_run(&d->files, pass, budget, d->opts->threads, &d->opts->log, err);
     if (budget) {
         leat_budget_stats bs;
         leat_budget_read(budget, &bs);
@@ -409,8 +403,8 @@ static int open_parts(lines *l, leat_error *err)
     size_t buffer = (size_t)LEAT_MIN(LEAT_MAX(d->memory / 16 / st->band_files, 4096), 256u << 10);
     LEAT_TRY(leat__spill_open(&l->part, d->work, "part", st->band_files, buffer,
                               resumed ? st->band_length : NULL, err));
-    LEAT_TRY(leat__spill_open(&l->noted, d->work, "starts", 1, 64u << 10, resumed ? st->side_length : NULL,
-                              err));
+    LEAT_TRY(
+        leat__spill_open(&l->noted, d->work, "starts", 1, 64u << 10, resumed ? st->side_length : NULL, err));
     return load_starts(l, err);
 }
 
@@ -448,8 +442,8 @@ static bool enter(lines *l, const record *r, bool *seen)
     }
 }
 
-static int mark_slice(lines *l, leat__file *f, record *block, uint64_t slice, uint64_t slices,
-                      bool *full, leat_error *err)
+static int mark_slice(lines *l, leat__file *f, record *block, uint64_t slice, uint64_t slices, bool *full,
+                      leat_error *err)
 {
     uint64_t records = leat__file_size_at_open(f) / sizeof(record);
     bool seen;
@@ -542,11 +536,9 @@ static int mark_all(lines *l, leat_error *err)
     if (bits > d->memory / 2)
         return leat__fail(err, LEAT_EBUDGET, "%llu lines or words need at least %llu MiB of memory",
                           (unsigned long long)d->st.pieces, (unsigned long long)(bits >> 19) + 1);
-    for (uint32_t i = 0; i < l->part.count; i++)
-        most = LEAT_MAX(most, l->part.length[i] / sizeof(record));
+    for (uint32_t i = 0; i < l->part.count; i++) most = LEAT_MAX(most, l->part.length[i] / sizeof(record));
     l->slots = 1024;
-    while (l->slots < 2 * most && 2 * l->slots * sizeof(record) <= (d->memory - bits) / 2)
-        l->slots *= 2;
+    while (l->slots < 2 * most && 2 * l->slots * sizeof(record) <= (d->memory - bits) / 2) l->slots *= 2;
     record *block = leat__alloc_array(LEAT__MEM_CURATE, BLOCK, sizeof *block);
     l->removed = leat__zalloc(LEAT__MEM_CURATE, bits);
     l->table = leat__alloc_array(LEAT__MEM_CURATE, l->slots, sizeof *l->table);
@@ -672,9 +664,8 @@ static int write_document(const lines *l, worker *w, leat__text_chunk *c, const 
     c->count[N_CHANGED]++;
     leat__buf_puts(out, "{\"id\":");
     leat__line_id_json(&l->d->names, c, line, r, out);
-    leat__buf_printf(out, ",\"%s\":%llu,\"removed\":%llu,\"kept\":%s}\n",
-                     l->window ? "words" : "pieces", (unsigned long long)pieces,
-                     (unsigned long long)removed, keep ? "true" : "false");
+    leat__buf_printf(out, ",\"%s\":%llu,\"removed\":%llu,\"kept\":%s}\n", l->window ? "words" : "pieces",
+                     (unsigned long long)pieces, (unsigned long long)removed, keep ? "true" : "false");
     return 0;
 }
 
@@ -686,8 +677,7 @@ static int write_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error 
     uint64_t piece = first_piece(l, c->document);
     if (c->too_long) {
         c->count[N_BAD]++;
-        leat__line_bad_json(&l->d->names, c->file, c->line, c->offset, LEAT__LINE_TOO_LONG,
-                            &c->out[OUT_BAD]);
+        leat__line_bad_json(&l->d->names, c->file, c->line, c->offset, LEAT__LINE_TOO_LONG, &c->out[OUT_BAD]);
     }
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
@@ -697,8 +687,7 @@ static int write_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error 
             continue;
         }
         c->count[N_BAD]++;
-        leat__line_bad_json(&l->d->names, c->file, line.number, line.offset + where, wrong,
-                            &c->out[OUT_BAD]);
+        leat__line_bad_json(&l->d->names, c->file, line.number, line.offset + where, wrong, &c->out[OUT_BAD]);
     }
     LEAT_TRY(shrink(l, ctx, c, err));
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
@@ -750,9 +739,9 @@ static int write_all(lines *l, leat_error *err)
 /* The page and its data. */
 static int store_report(const lines *l, leat_error *err)
 {
-    const char *unit = l->window                                         ? "words"
+    const char *unit = l->window                                   ? "words"
                        : l->d->opts->level == LEAT_LEVEL_PARAGRAPH ? "paragraphs"
-                                                                    : "lines";
+                                                                   : "lines";
     return leat__pieces_store(l->report, l->d, unit, err);
 }
 

@@ -17,8 +17,8 @@
 #define ID_BYTES 24  /* of an id, assumed */
 #define FLOOR (48u << 20)
 #define WORDS_FLOOR (80u << 20) /* of substrings: hashes take more than their text */
-#define PIECE_BYTES 40 /* of a line, assumed */
-#define WORD_BYTES 6   /* with what separates words, assumed */
+#define PIECE_BYTES 40          /* of a line, assumed */
+#define WORD_BYTES 6            /* with what separates words, assumed */
 
 static bool is_compressed(const char *path)
 {
@@ -48,8 +48,7 @@ static int estimate_documents(leat__dedup *d, uint64_t *documents, uint64_t *tex
 {
     uint64_t bytes = 0, lines = 0;
     uint32_t step = (uint32_t)leat__ceil_div(d->files.count, SAMPLE_FILES);
-    for (uint32_t i = 0; i < d->files.count; i += step)
-        LEAT_TRY(sample(d, i, &bytes, &lines, err));
+    for (uint32_t i = 0; i < d->files.count; i += step) LEAT_TRY(sample(d, i, &bytes, &lines, err));
     *text = 0;
     for (uint32_t i = 0; i < d->files.count; i++)
         *text += d->files.size[i] * (is_compressed(d->files.path[i]) ? COMPRESSED : 1);
@@ -66,8 +65,7 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
     LEAT_TRY(estimate_documents(d, &documents, &text, err));
     documents += d->against;
     uint64_t per_document = at_once * sizeof(leat__band_record) + d->sketch_bytes + ID_BYTES + 8 +
-                            8 /* decision */ + (d->opts->keep != LEAT_KEEP_FIRST ? 8 : 0) +
-                            8 /* edges */ +
+                            8 /* decision */ + (d->opts->keep != LEAT_KEEP_FIRST ? 8 : 0) + 8 /* edges */ +
                             (d->opts->index ? 2 * 8 * d->bands + d->sketch_bytes + ID_BYTES : 0);
     st->plan_documents = documents;
     st->plan_disk = documents * per_document;
@@ -76,8 +74,8 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
         bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
         uint64_t pieces = text / (words ? WORD_BYTES : PIECE_BYTES);
         st->plan_disk = pieces * 24;
-        st->plan_memory = (words ? WORDS_FLOOR : FLOOR) +
-                          (pieces + (words ? documents * d->opts->shingle_words : 0)) / 8;
+        st->plan_memory =
+            (words ? WORDS_FLOOR : FLOOR) + (pieces + (words ? documents * d->opts->shingle_words : 0)) / 8;
     }
     if (st->plan_memory > d->memory)
         return leat__fail(err, LEAT_EBUDGET, "about %llu documents need %s of memory, the limit is %s",
@@ -85,8 +83,7 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
                           leat__format_bytes(st->plan_memory, size, sizeof size),
                           leat__format_bytes(d->memory, limit, sizeof limit));
     /* a part of a band needs twice its size within a quarter of the memory */
-    d->st.parts =
-        (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
+    d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
     if (leat_disk_read(&disk, d->opts->output, err) != 0) return err ? err->code : LEAT_EIO;
     uint64_t output = d->opts->compress ? text / COMPRESSED : text;
     if (st->plan_disk + output > disk.free_bytes)
@@ -102,8 +99,7 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
 int leat__dedup_sketches_open(leat__dedup *d, uint64_t memory, leat_error *err)
 {
     char path[4096];
-    LEAT_TRY(
-        leat__file_open(&d->sketch_file, leat__dedup_path(d, "side-0", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&d->sketch_file, leat__dedup_path(d, "side-0", path), LEAT__FILE_READ, err));
     uint64_t bytes = d->st.side_length[LEAT__SIDE_SKETCH];
     if (bytes > memory) return 0;
     d->sketches = leat__alloc(LEAT__MEM_CURATE, bytes + 1);

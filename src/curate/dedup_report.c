@@ -15,7 +15,7 @@
 
 #define BLOCK 4096u
 #define LARGEST 20
-#define SIZES 34       /* 2, 3, 4, then doublings */
+#define SIZES 34        /* 2, 3, 4, then doublings */
 #define SIMILARITIES 50 /* bins from 0 to 1 */
 
 typedef struct cluster {
@@ -60,8 +60,8 @@ static void add_cluster(summary *s, uint32_t line, uint64_t size)
 }
 
 /* Counts the clusters whose kept document is in [from, from + span). */
-static int count_range(leat__dedup *d, leat__file *decisions, uint64_t from, uint64_t span,
-                       uint32_t *removed, leat__dedup_decision *block, summary *s, leat_error *err)
+static int count_range(leat__dedup *d, leat__file *decisions, uint64_t from, uint64_t span, uint32_t *removed,
+                       leat__dedup_decision *block, summary *s, leat_error *err)
 {
     uint64_t lines = d->st.document;
     memset(removed, 0, span * sizeof *removed);
@@ -152,11 +152,10 @@ static int put_page(const leat__dedup *d, const summary *s, const leat__dedup_id
     const leat_dedup_stats *st = d->stats;
     char name[64], note[64];
     leat__page_begin(out, d->fuzzy ? "leat dedup fuzzy" : "leat dedup exact");
-    leat__buf_printf(out,
-                     "<p>%llu documents: %llu kept, %llu removed in %llu clusters; %llu bad lines.</p>\n",
-                     (unsigned long long)d->st.documents, (unsigned long long)st->kept,
-                     (unsigned long long)st->removed, (unsigned long long)st->clusters,
-                     (unsigned long long)st->bad);
+    leat__buf_printf(
+        out, "<p>%llu documents: %llu kept, %llu removed in %llu clusters; %llu bad lines.</p>\n",
+        (unsigned long long)d->st.documents, (unsigned long long)st->kept, (unsigned long long)st->removed,
+        (unsigned long long)st->clusters, (unsigned long long)st->bad);
     leat__page_heading(out, "Cluster sizes");
     leat__page_bars_begin(out);
     for (unsigned b = 0; b < SIZES; b++) {
@@ -169,8 +168,12 @@ static int put_page(const leat__dedup *d, const summary *s, const leat__dedup_id
     leat__page_bars_end(out);
     if (d->fuzzy) {
         double mark = d->opts->threshold * SIMILARITIES;
-        leat__page_plot p = {.title = "similarity to the kept document", .left = "0", .right = "1",
-                             .first = s->similarity, .bins = SIMILARITIES + 1, .marks = &mark,
+        leat__page_plot p = {.title = "similarity to the kept document",
+                             .left = "0",
+                             .right = "1",
+                             .first = s->similarity,
+                             .bins = SIMILARITIES + 1,
+                             .marks = &mark,
                              .mark_count = 1};
         leat__page_heading(out, "Removed documents");
         leat__page_histogram(out, &p);

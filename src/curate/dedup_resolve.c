@@ -114,8 +114,7 @@ static int load_edges(resolving *r, uint32_t part, leat_error *err)
     uint64_t bytes = leat__file_size_at_open(f);
     r->edges = bytes / sizeof(leat__dedup_edge);
     r->edge = leat__alloc_array(LEAT__MEM_CURATE, r->edges + 1, sizeof *r->edge);
-    int rc =
-        r->edge ? leat__file_pread(f, r->edge, bytes, 0, err) : leat__fail_nomem(err, bytes, "edges");
+    int rc = r->edge ? leat__file_pread(f, r->edge, bytes, 0, err) : leat__fail_nomem(err, bytes, "edges");
     leat__file_close(&f);
     return rc;
 }
@@ -131,8 +130,7 @@ static int resolve_part(resolving *r, uint32_t part, leat_error *err)
         if (r->edge[i].later < r->d->against) n = 0; /* documents of an index are always kept */
         if (n > 0 && r->d->opts->clusters == LEAT_CLUSTERS_STAR) rc = resolve_star(r, r->edge + i, n, err);
         else
-            for (uint64_t k = 0; k < n; k++)
-                join(r->kept_for, r->edge[i + k].later, r->edge[i + k].earlier);
+            for (uint64_t k = 0; k < n; k++) join(r->kept_for, r->edge[i + k].later, r->edge[i + k].earlier);
         i = j;
     }
     leat__free(r->edge);
@@ -166,10 +164,8 @@ static int write_decisions(resolving *r, leat_error *err)
                              LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err);
     for (uint32_t at = 0; at < r->n && rc == 0; at += BLOCK) {
         uint32_t n = LEAT_MIN(BLOCK, r->n - at);
-        for (uint32_t i = 0; i < n && rc == 0; i++)
-            rc = decide(r, at + i, &block[i], err);
-        if (rc == 0)
-            rc = leat__file_pwrite(f, block, n * sizeof *block, (uint64_t)at * sizeof *block, err);
+        for (uint32_t i = 0; i < n && rc == 0; i++) rc = decide(r, at + i, &block[i], err);
+        if (rc == 0) rc = leat__file_pwrite(f, block, n * sizeof *block, (uint64_t)at * sizeof *block, err);
     }
     if (rc == 0) rc = leat__file_sync(f, err);
     leat__file_close(&f);
@@ -180,8 +176,7 @@ static int resolve_all(resolving *r, leat_error *err)
 {
     leat__dedup *d = r->d;
     uint64_t fixed = (uint64_t)r->n * (d->rank ? 20 : 12) + (8u << 20), most = 0;
-    for (uint32_t i = 0; i < d->st.edge_files; i++)
-        most = LEAT_MAX(most, d->st.edge_length[i]);
+    for (uint32_t i = 0; i < d->st.edge_files; i++) most = LEAT_MAX(most, d->st.edge_length[i]);
     if (fixed + most > d->memory)
         return leat__fail(
             err, LEAT_EBUDGET, "%llu documents need at least %llu MiB of memory (raise --memory)",
@@ -197,8 +192,7 @@ static int resolve_all(resolving *r, leat_error *err)
     }
     LEAT_TRY(leat__dedup_sketches_open(d, d->memory - fixed - most, err));
     LEAT_TRY(leat__spill_open(&d->edge, d->work, "edge", d->st.edge_files, 1, d->st.edge_length, err));
-    for (uint32_t i = 0; i < d->st.edge_files; i++)
-        LEAT_TRY(resolve_part(r, i, err));
+    for (uint32_t i = 0; i < d->st.edge_files; i++) LEAT_TRY(resolve_part(r, i, err));
     return write_decisions(r, err);
 }
 

@@ -62,8 +62,7 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
     if (o->level > LEAT_LEVEL_SUBSTRING)
         return leat__fail(err, LEAT_EINVAL, "level: %u is not valid", o->level);
     if (o->kind != LEAT_DEDUP_EXACT)
-        return leat__fail(err, LEAT_EINVAL,
-                          "lines, paragraphs and substrings go with exact deduplication");
+        return leat__fail(err, LEAT_EINVAL, "lines, paragraphs and substrings go with exact deduplication");
     if (o->keep != LEAT_KEEP_FIRST || o->index || o->against)
         return leat__fail(err, LEAT_EINVAL, "keep, index and against go with whole documents, not lines");
     if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
@@ -74,8 +73,8 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
 static int check_exact(leat_dedup_opts *o, leat_error *err)
 {
     bool substring = o->level == LEAT_LEVEL_SUBSTRING;
-    if ((o->shingle_words && !substring) || o->shingle_chars || o->bands || o->rows ||
-        o->threshold != 0 || o->bands_per_iteration || o->compatible)
+    if ((o->shingle_words && !substring) || o->shingle_chars || o->bands || o->rows || o->threshold != 0 ||
+        o->bands_per_iteration || o->compatible)
         return leat__fail(err, LEAT_EINVAL,
                           "shingles, bands, rows, threshold and compatible go with fuzzy deduplication");
     o->bands = 1;
@@ -92,8 +91,7 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
     if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     if (o->kind != LEAT_DEDUP_EXACT && o->kind != LEAT_DEDUP_FUZZY)
         return leat__fail(err, LEAT_EINVAL, "kind: %u is not valid", o->kind);
-    if (o->clusters > LEAT_CLUSTERS_COMPONENTS || o->keep > LEAT_KEEP_FIELD ||
-        o->compress > LEAT_TEXT_ZSTD)
+    if (o->clusters > LEAT_CLUSTERS_COMPONENTS || o->keep > LEAT_KEEP_FIELD || o->compress > LEAT_TEXT_ZSTD)
         return leat__fail(err, LEAT_EINVAL, "clusters, keep or compress is not valid");
     LEAT_TRY(check_level(o, err));
     if (o->report) LEAT_TRY(leat__page_check(o->report, o->output, err));
@@ -106,8 +104,7 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
         LEAT_TRY(check_exact(o, err));
     }
     if (o->bands_per_iteration > o->bands)
-        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration", o->bands_per_iteration,
-                          o->bands);
+        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration", o->bands_per_iteration, o->bands);
     if (!o->max_document) o->max_document = MAX_DOCUMENT;
     if (!o->checkpoint_bytes) o->checkpoint_bytes = CHECKPOINT;
     if (!o->text_field) o->text_field = "text";
@@ -125,8 +122,8 @@ static int prepare(leat__dedup *d, leat_error *err)
     const leat_dedup_opts *o = d->opts;
     leat_budget *budget = NULL;
     leat_budget_stats bs;
-    d->pass = (leat__text_pass){
-        .need = o->level == LEAT_LEVEL_SUBSTRING ? leat__dedup_lines_need : line_need};
+    d->pass =
+        (leat__text_pass){.need = o->level == LEAT_LEVEL_SUBSTRING ? leat__dedup_lines_need : line_need};
     LEAT_TRY(leat_budget_open(&budget, o->memory, err));
     leat_budget_read(budget, &bs);
     leat_budget_close(&budget);
@@ -142,8 +139,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
     uint64_t max_line = leat__text_flow_max_line(&d->pass, d->memory, o->max_document);
     LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, max_line, err));
-    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path,
-                                max_line};
+    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path, max_line};
     d->stats->files = d->files.count;
     d->stats->bytes_in = d->files.total;
     d->stats->bands = d->bands;
@@ -186,14 +182,12 @@ static int begin(leat__dedup *d, leat_error *err)
     if (report && !again && !o->plan_only) {
         if (!state) LEAT_TRY(remove_work(d, err)); /* of a run killed at its very end */
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use --force to replace it)",
-                          o->output);
+                          "%s: has the output of an earlier run (use --force to replace it)", o->output);
     }
     if (state && !again && !o->plan_only)
-        return leat__fail(
-            err, LEAT_EEXIST,
-            "%s: has an interrupted run (use --resume to resume it, --force to start over)",
-            o->output);
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s: has an interrupted run (use --resume to resume it, --force to start over)",
+                          o->output);
     LEAT_TRY(leat__dedup_plan(d, err));
     if (o->plan_only) return 0;
     /* from here on the folder is incomplete */
@@ -227,9 +221,9 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     double value[512];
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
     if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
-        return leat__fail(
-            err, LEAT_EBUDGET, "%llu documents need at least %llu MiB of memory (raise --memory)",
-            (unsigned long long)n, (unsigned long long)(n * (sizeof(ranked) + 8) >> 20) + 9);
+        return leat__fail(err, LEAT_EBUDGET,
+                          "%llu documents need at least %llu MiB of memory (raise --memory)",
+                          (unsigned long long)n, (unsigned long long)(n * (sizeof(ranked) + 8) >> 20) + 9);
     ranked *r = leat__alloc_array(LEAT__MEM_CURATE, n + 1, sizeof *r);
     d->order = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
     d->rank = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
@@ -280,15 +274,16 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
 #define PUT(name) leat__json_ku64(&j, #name, st->name);
-    PUT(documents)
-    PUT(kept) PUT(removed) PUT(clusters) PUT(bad) PUT(lone_surrogates) PUT(empty) PUT(candidates)
-        PUT(verified) PUT(below_threshold) PUT(bands) PUT(rows) PUT(passes) PUT(files) PUT(bytes_in)
-            PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(plan_documents) PUT(plan_memory)
-                PUT(plan_disk) PUT(disk_bytes) PUT(budget_peak_bytes) PUT(resumed)
-                    PUT(against) PUT(removed_against) PUT(index_bytes) PUT(pieces)
-                        PUT(pieces_removed) PUT(bytes_removed) PUT(changed)
+    /* clang-format off */
+    PUT(documents) PUT(kept) PUT(removed) PUT(clusters) PUT(bad) PUT(lone_surrogates) PUT(empty)
+    PUT(candidates) PUT(verified) PUT(below_threshold) PUT(bands) PUT(rows) PUT(passes) PUT(files)
+    PUT(bytes_in) PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(plan_documents) PUT(plan_memory)
+    PUT(plan_disk) PUT(disk_bytes) PUT(budget_peak_bytes) PUT(resumed) PUT(against)
+    PUT(removed_against) PUT(index_bytes) PUT(pieces) PUT(pieces_removed) PUT(bytes_removed)
+    PUT(changed)
+    /* clang-format on */
 #undef PUT
-                    leat__json_kdouble(&j, "seconds", st->seconds);
+                        leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
     leat__text_load_json(&st->load, &j);
     leat__json_end(&j);
@@ -396,10 +391,10 @@ int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__
     LEAT_TRY(open_run(&d, opts, &o, &own, err));
     d->part = part;
     o.checkpoint_bytes = UINT64_MAX; /* a task that is killed starts over */
-    int rc = o.level || o.plan_only || o.bands_per_iteration
-                 ? leat__fail(err, LEAT_EINVAL,
-                              "level, plan_only and bands_per_iteration: not for a run in parts")
-                 : prepare(d, err);
+    int rc =
+        o.level || o.plan_only || o.bands_per_iteration
+            ? leat__fail(err, LEAT_EINVAL, "level, plan_only and bands_per_iteration: not for a run in parts")
+            : prepare(d, err);
     if (rc == 0) rc = leat__dedup_step(d, json, err);
     close_run(d);
     return rc;

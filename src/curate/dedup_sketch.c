@@ -45,8 +45,8 @@ static int open_shingles(const leat__dedup *d, worker *w, leat_error *err)
     if (w->minhasher)
         return leat__minhasher_init(w->minhasher, o->compatible, o->shingle_words, o->shingle_chars,
                                     d->bands * d->rows, err);
-    return leat__sketcher_init(&w->sketcher, d->fuzzy ? o->shingle_words : 1,
-                               d->fuzzy ? o->shingle_chars : 0, err);
+    return leat__sketcher_init(&w->sketcher, d->fuzzy ? o->shingle_words : 1, d->fuzzy ? o->shingle_chars : 0,
+                               err);
 }
 
 static void close_shingles(worker *w)
@@ -86,8 +86,7 @@ static uint64_t need(void *cookie, uint64_t longest)
 }
 
 /* The 16 bytes shared by equal texts; `empty` when normalising leaves nothing. */
-static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, bool *empty,
-                        leat_error *err)
+static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, bool *empty, leat_error *err)
 {
     leat__hash128 h;
     *empty = false;
@@ -117,13 +116,11 @@ static int make_values(const leat__dedup *d, worker *w, size_t len, bool *empty,
     if (w->minhasher) n = leat__minhasher_sign(w->minhasher, len, w->signature);
     else LEAT_TRY(leat__sketcher_shingles(&w->sketcher, len, &n, err));
     *empty = n == 0;
-    if (n > 0 && !w->minhasher)
-        leat__sketch_fss(w->sketcher.shingle, n, d->bands * d->rows, w->values);
+    if (n > 0 && !w->minhasher) leat__sketch_fss(w->sketcher.shingle, n, d->bands * d->rows, w->values);
     return 0;
 }
 
-static void put_digests(const leat__dedup *d, const worker *w, uint32_t from, uint32_t bands,
-                        leat__buf *out)
+static void put_digests(const leat__dedup *d, const worker *w, uint32_t from, uint32_t bands, leat__buf *out)
 {
     for (uint32_t b = from; b < from + bands; b++) {
         uint64_t digest = w->minhasher ? leat__minhash_band(w->signature + b * d->rows, d->rows)
@@ -133,8 +130,7 @@ static void put_digests(const leat__dedup *d, const worker *w, uint32_t from, ui
 }
 
 /* Digests and sketch of the text in the sketcher, appended to `out`. */
-static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, bool *empty,
-                      leat_error *err)
+static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, bool *empty, leat_error *err)
 {
     uint8_t bytes[LEAT__SKETCH_MAX];
     uint32_t bands = bands_now(d);
@@ -166,8 +162,8 @@ static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const le
     bool empty = false;
     LEAT_TRY(w->minhasher ? leat__minhasher_reserve(w->minhasher, r->text.raw_len, err)
                           : leat__sketcher_reserve(&w->sketcher, r->text.raw_len, err));
-    size_t len = leat__jsonl_text(&r->text, w->minhasher ? w->minhasher->text : w->sketcher.text,
-                                  &c->count[N_LONE]);
+    size_t len =
+        leat__jsonl_text(&r->text, w->minhasher ? w->minhasher->text : w->sketcher.text, &c->count[N_LONE]);
     double keep = (double)len;
     if (d->opts->keep == LEAT_KEEP_FIELD)
         keep = r->keep.kind == LEAT__JSONL_NUMBER ? leat__jsonl_number(&r->keep) : -INFINITY;
@@ -200,8 +196,7 @@ static void note_bad(leat__text_chunk *c, uint64_t number, uint64_t offset, cons
 /* Lines without a document before line `upto`. */
 static void put_gaps(leat__text_chunk *c, uint64_t *next, uint64_t upto)
 {
-    for (; *next < upto; (*next)++)
-        leat__buf_putc(&c->out[0], FLAG_NONE);
+    for (; *next < upto; (*next)++) leat__buf_putc(&c->out[0], FLAG_NONE);
 }
 
 /* Bytes that a document takes in the results. */
@@ -235,16 +230,15 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
         close_shingles(w);
         LEAT_TRY(open_shingles(d, w, err));
     }
-    return c->out[0].status == 0 && c->out[1].status == 0
-               ? 0
-               : leat__fail_nomem(err, c->out[0].len, "results");
+    return c->out[0].status == 0 && c->out[1].status == 0 ? 0
+                                                          : leat__fail_nomem(err, c->out[0].len, "results");
 }
 
 /* Writes the results of one line of a chunk to the files; advances *p. */
 static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_error *err)
 {
-    static const uint8_t zeros[LEAT__SKETCH_MAX > 8 * LEAT__BANDS_MAX ? LEAT__SKETCH_MAX
-                                                                      : 8 * LEAT__BANDS_MAX];
+    static const uint8_t
+        zeros[LEAT__SKETCH_MAX > 8 * LEAT__BANDS_MAX ? LEAT__SKETCH_MAX : 8 * LEAT__BANDS_MAX];
     uint8_t flag = *(*p)++;
     uint32_t bands = bands_now(d);
     bool first = d->st.iteration == 0;
@@ -274,8 +268,7 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     if (id_len > 0) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_IDS, id, id_len, err));
     d->st.ids_bytes += id_len;
     LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_ENDS, &d->st.ids_bytes, 8, err));
-    if (d->opts->keep != LEAT_KEEP_FIRST)
-        LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &keep, 8, err));
+    if (d->opts->keep != LEAT_KEEP_FIRST) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &keep, 8, err));
     if (d->opts->index)
         LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_DIGESTS, all, 8 * (size_t)d->bands, err));
     return 0;
@@ -285,10 +278,8 @@ static int save_state(leat__dedup *d, leat_error *err)
 {
     LEAT_TRY(leat__spill_flush(&d->band, !d->part, err)); /* a part's are joined, then synced */
     LEAT_TRY(leat__spill_flush(&d->side, true, err));
-    for (uint32_t i = 0; i < d->band.count; i++)
-        d->st.band_length[i] = d->band.length[i];
-    for (uint32_t i = 0; i < LEAT__SIDES; i++)
-        d->st.side_length[i] = d->side.length[i];
+    for (uint32_t i = 0; i < d->band.count; i++) d->st.band_length[i] = d->band.length[i];
+    for (uint32_t i = 0; i < LEAT__SIDES; i++) d->st.side_length[i] = d->side.length[i];
     d->since_save = 0;
     return leat__dedup_save(d, err);
 }
@@ -308,11 +299,9 @@ static int take(void *cookie, leat__text_chunk *c, leat_error *err)
     leat__dedup_state *st = &d->st;
     if (c->count[N_BAD] > 0 && d->opts->fail_on_bad) return refuse_bad(d, c, err);
     if (c->document + c->lines >= UINT32_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "more than %u lines: deduplicate in several runs",
-                          UINT32_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "more than %u lines: deduplicate in several runs", UINT32_MAX);
     const uint8_t *p = (const uint8_t *)c->out[0].data;
-    for (uint64_t i = 0; i < c->lines; i++)
-        LEAT_TRY(deal_line(d, c->document + i, &p, err));
+    for (uint64_t i = 0; i < c->lines; i++) LEAT_TRY(deal_line(d, c->document + i, &p, err));
     if (st->iteration == 0) {
         st->documents += c->count[N_DOCUMENTS];
         st->text_bytes += c->count[N_TEXT];
@@ -350,8 +339,7 @@ static int open_spills(leat__dedup *d, bool resumed, leat_error *err)
         if (!st->band_length) return leat__fail_nomem(err, n * 8, "lengths");
         st->band_files = n;
     }
-    LEAT_TRY(
-        leat__spill_open(&d->band, d->work, "band", n, buffer, again ? st->band_length : NULL, err));
+    LEAT_TRY(leat__spill_open(&d->band, d->work, "band", n, buffer, again ? st->band_length : NULL, err));
     return leat__spill_open(&d->side, d->work, "side", LEAT__SIDES, buffer,
                             again || st->iteration > 0 ? st->side_length : NULL, err);
 }
@@ -400,9 +388,8 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
     if (takes_text(d))
         LEAT_GO(rc, out,
                 leat__text_flow_run(&d->files, &d->pass, budget, d->opts->threads, &d->opts->log, err));
-    d->st.disk_peak =
-        LEAT_MAX(d->st.disk_peak, leat__spill_bytes(&d->band) + leat__spill_bytes(&d->side) +
-                                      leat__spill_bytes(&d->edge));
+    d->st.disk_peak = LEAT_MAX(d->st.disk_peak, leat__spill_bytes(&d->band) + leat__spill_bytes(&d->side) +
+                                                    leat__spill_bytes(&d->edge));
     d->st.phase = LEAT__PHASE_GROUP;
     d->st.band = d->st.part = 0;
     LEAT_GO(rc, out, save_state(d, err));

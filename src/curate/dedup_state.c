@@ -20,11 +20,13 @@
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* Single numbers of the state, in one table for loading and saving. */
+/* clang-format off */
 #define NUMBERS(X)                                                                                      \
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
         X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(candidates)   \
             X(verified) X(disk_peak) X(pieces) X(gaps)
+/* clang-format on */
 
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)
 {
@@ -43,8 +45,7 @@ static void put_list(leat__json *j, const char *key, const uint64_t *values, uin
 {
     leat__json_key(j, key);
     leat__json_array(j);
-    for (uint32_t i = 0; i < n; i++)
-        leat__json_u64(j, values[i]);
+    for (uint32_t i = 0; i < n; i++) leat__json_u64(j, values[i]);
     leat__json_end(j);
 }
 
@@ -78,8 +79,7 @@ int leat__dedup_save(leat__dedup *d, leat_error *err)
     return rc;
 }
 
-static int take_list(const json_t *root, const char *key, uint64_t **values, uint32_t *n,
-                     leat_error *err)
+static int take_list(const json_t *root, const char *key, uint64_t **values, uint32_t *n, leat_error *err)
 {
     const json_t *list = json_object_get(root, key);
     size_t count = json_array_size(list);
@@ -88,8 +88,7 @@ static int take_list(const json_t *root, const char *key, uint64_t **values, uin
     if (count == 0) return 0;
     *values = LEAT_NEW_ARRAY(CURATE, uint64_t, count);
     if (!*values) return leat__fail_nomem(err, count * 8, "the state");
-    for (size_t i = 0; i < count; i++)
-        (*values)[i] = (uint64_t)json_integer_value(json_array_get(list, i));
+    for (size_t i = 0; i < count; i++) (*values)[i] = (uint64_t)json_integer_value(json_array_get(list, i));
     return 0;
 }
 
@@ -107,9 +106,9 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
     if (json_integer_value(json_object_get(root, "version")) != STATE_VERSION || !settings)
         return leat__fail(err, LEAT_EFORMAT, "%s: not a state of this version of leat", path);
     if (!leat__str_eq(settings, d->settings))
-        return leat__fail(
-            err, LEAT_ESTATE,
-            "%s: the interrupted run had other inputs or options (use --force to start over)", path);
+        return leat__fail(err, LEAT_ESTATE,
+                          "%s: the interrupted run had other inputs or options (use --force to start over)",
+                          path);
 #define TAKE(name) s->name = (__typeof__(s->name))json_integer_value(json_object_get(root, #name));
     NUMBERS(TAKE)
 #undef TAKE
@@ -118,10 +117,9 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
     LEAT_TRY(take_list(root, "side_length", &side, &n, err));
     if (n == LEAT__SIDES) memcpy(s->side_length, side, sizeof s->side_length);
     leat__free(side);
-    bool sound = n == LEAT__SIDES && s->phase <= LEAT__PHASE_WRITE && s->parts > 0 &&
-                 s->bands_at_once > 0 && s->band_files % s->parts == 0 &&
-                 s->edge_files <= LEAT__EDGE_PARTS_MAX && s->document < UINT32_MAX &&
-                 s->iteration <= d->bands;
+    bool sound = n == LEAT__SIDES && s->phase <= LEAT__PHASE_WRITE && s->parts > 0 && s->bands_at_once > 0 &&
+                 s->band_files % s->parts == 0 && s->edge_files <= LEAT__EDGE_PARTS_MAX &&
+                 s->document < UINT32_MAX && s->iteration <= d->bands;
     return sound ? 0 : damaged(path, err);
 }
 
@@ -172,15 +170,12 @@ int leat__dedup_settings(leat__dedup *d, leat_error *err)
     const leat_dedup_opts *o = d->opts;
     leat__hasher *h = leat__hasher_open(0);
     if (!h) return leat__fail_nomem(err, 0, "a hash");
-    const uint64_t numbers[] = {o->kind,  o->normalize,   o->shingle_words, o->shingle_chars,
-                                d->bands, d->rows,        d->need_equal,    o->clusters,
-                                o->keep,  o->max_document, o->index,      d->against,
-                                o->compatible, o->level};
-    const char *const texts[] = {d->names.text_field, d->names.id_field,
-                                 o->keep_field ? o->keep_field : ""};
+    const uint64_t numbers[] = {o->kind,  o->normalize,  o->shingle_words, o->shingle_chars, d->bands,
+                                d->rows,  d->need_equal, o->clusters,      o->keep,          o->max_document,
+                                o->index, d->against,    o->compatible,    o->level};
+    const char *const texts[] = {d->names.text_field, d->names.id_field, o->keep_field ? o->keep_field : ""};
     leat__hasher_update(h, numbers, sizeof numbers);
-    for (size_t i = 0; i < LEAT_COUNT(texts); i++)
-        leat__hasher_update(h, texts[i], strlen(texts[i]) + 1);
+    for (size_t i = 0; i < LEAT_COUNT(texts); i++) leat__hasher_update(h, texts[i], strlen(texts[i]) + 1);
     leat__hasher_update(h, d->index_hash, sizeof d->index_hash);
     int rc = hash_inputs(d, h, err);
     leat__hash128 v = leat__hasher_value128(h);

@@ -51,8 +51,7 @@ int leat__dedup_put_id(const leat__dedup_ids *f, uint32_t line, leat__buf *out, 
     if (line > 0) LEAT_TRY(leat__file_pread(f->ends, ends, 16, ((uint64_t)line - 1) * 8, err));
     else LEAT_TRY(leat__file_pread(f->ends, ends + 8, 8, 0, err));
     uint64_t from = leat__load_u64(ends), to = leat__load_u64(ends + 8);
-    if (to < from || to - from > 64u << 20)
-        return leat__fail(err, LEAT_EDATA, "the list of ids is damaged");
+    if (to < from || to - from > 64u << 20) return leat__fail(err, LEAT_EDATA, "the list of ids is damaged");
     if (leat__buf_reserve(out, to - from) != 0) return leat__fail_nomem(err, to - from, "an id");
     LEAT_TRY(leat__file_pread(f->ids, out->data + out->len, to - from, from, err));
     out->len += to - from;
@@ -91,8 +90,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     if (!removed_for) return leat__fail_nomem(err, c->lines * 4, "decisions");
     if (c->too_long) {
         c->count[N_BAD]++;
-        leat__line_bad_json(&w->d->names, c->file, c->line, c->offset,
-                            LEAT__LINE_TOO_LONG, &c->out[OUT_BAD]);
+        leat__line_bad_json(&w->d->names, c->file, c->line, c->offset, LEAT__LINE_TOO_LONG, &c->out[OUT_BAD]);
     }
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
@@ -134,8 +132,7 @@ static int take(void *cookie, leat__text_chunk *c, leat_error *err)
     }
     const leat__buf *out = c->out;
     LEAT_TRY(leat__shards_put(&w->out[LEAT__OUT_KEPT], out[OUT_KEPT].data, out[OUT_KEPT].len, err));
-    LEAT_TRY(
-        leat__shards_put(&w->out[LEAT__OUT_SECOND], out[OUT_CLUSTERS].data, out[OUT_CLUSTERS].len, err));
+    LEAT_TRY(leat__shards_put(&w->out[LEAT__OUT_SECOND], out[OUT_CLUSTERS].data, out[OUT_CLUSTERS].len, err));
     return leat__shards_put(&w->out[LEAT__OUT_BAD], out[OUT_BAD].data, out[OUT_BAD].len, err);
 }
 
@@ -144,8 +141,8 @@ static int tell(void *cookie, uint64_t bytes, uint64_t total)
     const writing *w = cookie;
     const leat__dedup *d = w->d;
     if (!d->opts->progress) return 0;
-    return d->opts->progress(d->opts->cookie, LEAT_MIN(d->bytes_done + bytes, d->bytes_total),
-                             d->bytes_total, d->st.documents, d->stats->removed);
+    return d->opts->progress(d->opts->cookie, LEAT_MIN(d->bytes_done + bytes, d->bytes_total), d->bytes_total,
+                             d->st.documents, d->stats->removed);
 }
 
 static int open_all(writing *w, leat_error *err)
@@ -155,8 +152,7 @@ static int open_all(writing *w, leat_error *err)
     char path[4096];
     leat__compress how = (leat__compress)o->compress;
     uint64_t shard = o->shard_bytes ? o->shard_bytes : UINT64_C(1) << 30;
-    LEAT_TRY(
-        leat__file_open(&w->decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&w->decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
     LEAT_TRY(leat__file_open(&w->ids.ids, leat__dedup_path(d, "side-1", path), LEAT__FILE_READ, err));
     LEAT_TRY(leat__file_open(&w->ids.ends, leat__dedup_path(d, "side-2", path), LEAT__FILE_READ, err));
     if (d->part) return leat__part_open(d->part, w->out, how, err);
@@ -185,8 +181,7 @@ static int commit(writing *w, leat_error *err)
     leat_dedup_stats *st = w->d->stats;
     if (w->d->part) return finish_part(w, err);
     for (int i = 0; i < LEAT__OUTS; i++) LEAT_TRY(leat__shards_commit(&w->out[i], err));
-    LEAT_TRY(w->d->opts->index ? leat__dedup_index_write(w->d, err)
-                               : leat__dedup_index_remove(w->d, err));
+    LEAT_TRY(w->d->opts->index ? leat__dedup_index_write(w->d, err) : leat__dedup_index_remove(w->d, err));
     st->shards = w->out[LEAT__OUT_KEPT].count;
     st->bytes_out = w->out[LEAT__OUT_KEPT].bytes;
     return 0;
@@ -219,8 +214,7 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
     LEAT_GO(rc, out, open_all(&w, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - d->memory / 8, err));
     LEAT_GO(rc, out, seek(d, err));
-    LEAT_GO(rc, out,
-            leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
+    LEAT_GO(rc, out, leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
     if (d->files.document != d->end)
         LEAT_GO(rc, out,
                 leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",

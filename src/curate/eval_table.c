@@ -41,8 +41,7 @@ static int split_fields(reading *r, const char *names, const char *id_field, lea
 static uint64_t place(const leat__eval_table *t, uint64_t hash)
 {
     uint64_t i = hash & (t->slots - 1);
-    while (t->slot[i].text != 0 && t->slot[i].hash != hash)
-        i = (i + 1) & (t->slots - 1);
+    while (t->slot[i].text != 0 && t->slot[i].hash != hash) i = (i + 1) & (t->slots - 1);
     return i;
 }
 
@@ -109,8 +108,7 @@ static int add_line(reading *r, const leat__text_chunk *c, const leat__line *lin
         return leat__fail_nomem(err, t->ids.len, "the ids of evaluation sets");
     t->texts++;
     t->texts_short += !any;
-    return t->texts < LEAT__EVAL_NONE - 1 ? 0
-                                          : leat__fail(err, LEAT_ELIMIT, "too many evaluation texts");
+    return t->texts < LEAT__EVAL_NONE - 1 ? 0 : leat__fail(err, LEAT_ELIMIT, "too many evaluation texts");
 }
 
 static int read_all(reading *r, leat_error *err)
@@ -125,16 +123,14 @@ static int read_all(reading *r, leat_error *err)
         rc = leat__text_files_read(&r->files, c, &end, err);
         if (rc != 0 || end) break;
         r->t->bad += c->too_long > 0;
-        while (rc == 0 && leat__text_chunk_next(c, &at, &line))
-            rc = add_line(r, c, &line, err);
+        while (rc == 0 && leat__text_chunk_next(c, &at, &line)) rc = add_line(r, c, &line, err);
     }
     leat__text_chunk_free(c);
     return rc;
 }
 
-int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count,
-                          const char *fields, const char *id_field, uint32_t ngram, uint64_t memory,
-                          leat_error *err)
+int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count, const char *fields,
+                          const char *id_field, uint32_t ngram, uint64_t memory, leat_error *err)
 {
     reading r = {.t = t, .memory = memory};
     int rc;

@@ -28,8 +28,8 @@ typedef struct leat__eval_table {
 
 /* Reads the files: every string in one of `fields` (comma-separated names) is a separate text.
  * LEAT_EBUDGET when the table needs more than `memory`. */
-int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count,
-                          const char *fields, const char *id_field, uint32_t ngram, uint64_t memory,
+int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count, const char *fields,
+                          const char *id_field, uint32_t ngram, uint64_t memory,
                           leat_error *err) LEAT_MUST_CHECK;
 void leat__eval_table_reset(leat__eval_table *t);
 uint64_t leat__eval_table_bytes(const leat__eval_table *t);

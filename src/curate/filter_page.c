@@ -50,8 +50,8 @@ static void put_rules(leat__buf *out, const leat_filter_stats *st)
         leat__buf_printf(out,
                          "</td><td class=\"n\">%.6g</td><td class=\"n\">%llu (%.1f %%)</td>"
                          "<td class=\"n\">%llu</td><td>",
-                         r->threshold, (unsigned long long)r->failed,
-                         100 * share(r->failed, st->documents), (unsigned long long)r->first);
+                         r->threshold, (unsigned long long)r->failed, 100 * share(r->failed, st->documents),
+                         (unsigned long long)r->first);
         put_text(out, r->profile);
         leat__buf_puts(out, "</td></tr>\n");
     }
@@ -80,8 +80,13 @@ static void put_histogram(leat__buf *out, const leat__filter_report *r, unsigned
     const uint64_t *dropped = r->dropped + score * LEAT__REPORT_BINS;
     double marks[8], from, to;
     char title[128], right[48];
-    leat__page_plot p = {.title = title, .left = "0", .right = right, .first = kept, .second = dropped,
-                         .bins = LEAT__REPORT_BINS, .marks = marks};
+    leat__page_plot p = {.title = title,
+                         .left = "0",
+                         .right = right,
+                         .first = kept,
+                         .second = dropped,
+                         .bins = LEAT__REPORT_BINS,
+                         .marks = marks};
     for (unsigned i = 0; i < r->rules->count && p.mark_count < LEAT_COUNT(marks); i++) {
         const leat__rule *rule = &r->rules->rule[i];
         if (rule->on && rule->score == score)

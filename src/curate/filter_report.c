@@ -33,8 +33,8 @@ int leat__filter_report_init(leat__filter_report *r, const leat__rule_set *rules
     r->seed = seed;
     r->scores = near ? leat__score_total + 2 : 0;
     uint64_t bins = (uint64_t)r->scores * LEAT__REPORT_BINS;
-    r->bytes = 2 * (bins + labels) * sizeof(uint64_t) + sides * sizeof *r->near +
-               examples * sizeof *r->examples;
+    r->bytes =
+        2 * (bins + labels) * sizeof(uint64_t) + sides * sizeof *r->near + examples * sizeof *r->examples;
     r->kept = leat__zalloc_array(LEAT__MEM_CURATE, 2 * (bins + labels) + 1, sizeof(uint64_t));
     r->near = leat__zalloc_array(LEAT__MEM_CURATE, sides + 1, sizeof *r->near);
     r->examples = leat__alloc_array(LEAT__MEM_CURATE, examples + 1, sizeof *r->examples);
@@ -128,8 +128,7 @@ static void put_id(leat__example *e, const leat__judged *d)
     uint64_t lone = 0;
     if (id->kind == LEAT__JSONL_STRING && id->raw_len <= ID_RAW_MAX)
         cut(e->id, sizeof e->id, plain, leat__jsonl_text(id, plain, &lone));
-    else if (id->kind == LEAT__JSONL_NUMBER)
-        cut(e->id, sizeof e->id, id->raw, id->raw_len);
+    else if (id->kind == LEAT__JSONL_NUMBER) cut(e->id, sizeof e->id, id->raw, id->raw_len);
     else
         snprintf(e->id, sizeof e->id, "%s:%llu", d->names->path[d->chunk->file],
                  (unsigned long long)d->line->number);

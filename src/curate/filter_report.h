@@ -42,7 +42,7 @@ typedef struct leat__filter_report {
     const leat__rule_set *rules;
     const leat__lid *lid; /* NULL = none */
     uint64_t seed;
-    unsigned scores;    /* with histograms */
+    unsigned scores;          /* with histograms */
     uint64_t *kept, *dropped; /* scores * LEAT__REPORT_BINS */
     uint64_t *lang_kept, *lang_dropped;
     leat__top *near; /* per rule: documents that pass it, documents that violate it */

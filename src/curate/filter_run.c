@@ -27,8 +27,8 @@
 
 #define SHARD_DEFAULT (UINT64_C(1) << 30)
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
-#define REASON_BYTES 512  /* of the record of a dropped document */
-#define SCORES_BYTES 4096 /* of a line of scores */
+#define REASON_BYTES 512   /* of the record of a dropped document */
+#define SCORES_BYTES 4096  /* of a line of scores */
 #define LARGE (256u << 10) /* lines above this get separate memory */
 
 enum { OUT_KEPT, OUT_REASONS, OUT_EXPLAIN, OUT_BAD };
@@ -145,8 +145,8 @@ static bool is_explained(const filter *f, const leat__text_chunk *c, const leat_
     leat__buf_init(&wanted, LEAT__MEM_CURATE, 1u << 20);
     leat__line_id_json(&f->names, c, line, r, &id);
     leat__json_text(&wanted, want, strlen(want));
-    bool same = leat__str_eq(leat__buf_str(&id), leat__buf_str(&wanted)) ||
-                leat__str_eq(leat__buf_str(&id), want);
+    bool same =
+        leat__str_eq(leat__buf_str(&id), leat__buf_str(&wanted)) || leat__str_eq(leat__buf_str(&id), want);
     leat__buf_reset(&id);
     leat__buf_reset(&wanted);
     return same;
@@ -197,15 +197,15 @@ static int do_document(filter *f, worker *w, leat__text_chunk *c, const leat__li
     c->count[N_DOCUMENTS]++;
     c->count[N_TEXT] += len;
     int first = leat__rule_set_judge(&f->rules, counts, w->failed);
-    for (unsigned i = 0; i < f->rules.count && first >= 0; i++)
-        rule_counts[2 * i] += w->failed[i];
+    for (unsigned i = 0; i < f->rules.count && first >= 0; i++) rule_counts[2 * i] += w->failed[i];
     if (first >= 0) rule_counts[2 * first + 1]++;
     if (is_explained(f, c, line, r)) put_explained(f, w, c, line, r, counts);
     c->count[N_KEPT] += first < 0;
     if (f->reporting) {
-        leat__judged doc = {&f->names, c, line, r, w->scorer.text, len, counts,
-                            f->lang.lid && counts->lang[0] ? (int)counts->lang_label : -1, first < 0,
-                            w->failed};
+        leat__judged doc = {
+            &f->names,      c,        line,   r,
+            w->scorer.text, len,      counts, f->lang.lid && counts->lang[0] ? (int)counts->lang_label : -1,
+            first < 0,      w->failed};
         leat__filter_report_add(&w->report, &doc);
     }
     if (!f->writing) return 0;
@@ -214,8 +214,8 @@ static int do_document(filter *f, worker *w, leat__text_chunk *c, const leat__li
     } else if (first >= 0) {
         put_reason(f, w, c, line, r, first, counts);
     } else if (f->columns.count > 0) {
-        leat__columns_put(&f->columns, line, r, changed ? leat__buf_str(&w->text) : NULL, w->text.len,
-                          counts, &c->out[OUT_KEPT]);
+        leat__columns_put(&f->columns, line, r, changed ? leat__buf_str(&w->text) : NULL, w->text.len, counts,
+                          &c->out[OUT_KEPT]);
     } else if (changed) {
         leat__line_put(&c->out[OUT_KEPT], line, &r->text, leat__buf_str(&w->text), w->text.len);
     } else {
@@ -351,8 +351,7 @@ static int tell(void *cookie, uint64_t bytes, uint64_t total)
 {
     const filter *f = cookie;
     const leat_filter_opts *o = f->opts;
-    return o->progress ? o->progress(o->cookie, bytes, total, f->stats->documents, f->stats->dropped)
-                       : 0;
+    return o->progress ? o->progress(o->cookie, bytes, total, f->stats->documents, f->stats->dropped) : 0;
 }
 
 /* ---- the run ---- */
@@ -427,8 +426,7 @@ static int open_outputs(filter *f, leat_error *err)
     LEAT_TRY(leat__shards_open(&f->out[LEAT__OUT_KEPT], o->output, o->score_only ? "scores" : "kept",
                                shard_bytes(o), how, err));
     LEAT_TRY(leat__shards_open(&f->out[LEAT__OUT_BAD], o->output, "bad", 0, LEAT__COMPRESS_NONE, err));
-    return leat__shards_open(&f->out[LEAT__OUT_SECOND], o->output, "reasons", 0, LEAT__COMPRESS_NONE,
-                             err);
+    return leat__shards_open(&f->out[LEAT__OUT_SECOND], o->output, "reasons", 0, LEAT__COMPRESS_NONE, err);
 }
 
 static int commit(filter *f, leat_error *err)
@@ -453,9 +451,8 @@ static int write_report(filter *f, leat_error *err)
     leat__buf_printf(&path, "%s/report.json", f->opts->output);
     leat__filter_json(f->stats, &json);
     leat__buf_putc(&json, '\n');
-    int rc = path.status || json.status
-                 ? leat__fail_nomem(err, json.len, "the report")
-                 : leat__file_store(leat__buf_str(&path), json.data, json.len, err);
+    int rc = path.status || json.status ? leat__fail_nomem(err, json.len, "the report")
+                                        : leat__file_store(leat__buf_str(&path), json.data, json.len, err);
     leat__buf_reset(&path);
     leat__buf_reset(&json);
     return rc;
@@ -552,8 +549,12 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
                                            o->max_document ? o->max_document : MAX_DOCUMENT);
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",
-                                  o->id_field ? o->id_field : "id", NULL, f->files.path,
-                                  f->max_line, f->columns.wanted, f->columns.wanted_count};
+                                  o->id_field ? o->id_field : "id",
+                                  NULL,
+                                  f->files.path,
+                                  f->max_line,
+                                  f->columns.wanted,
+                                  f->columns.wanted_count};
     f->stats->files = f->files.count;
     f->stats->bytes_in = f->files.total;
     return 0;

@@ -92,10 +92,8 @@ static int make_provenance(checking *c, leat_error *err)
     for (uint32_t i = 0; i < c->opts->source_count; i++) {
         const char *path = c->opts->sources[i];
         size_t len = leat__source_name_len(path), at;
-        while (len > 1 && path[len - 1] == '/')
-            len--;
-        for (at = len; at > 0 && path[at - 1] != '/';)
-            at--;
+        while (len > 1 && path[len - 1] == '/') len--;
+        for (at = len; at > 0 && path[at - 1] != '/';) at--;
         leat__json_strn(&j, path + at, len - at);
     }
     leat__json_end(&j);
@@ -150,8 +148,7 @@ static void add_example(checking *c, int issue, uint64_t row, double score)
     const int side = leat__issue_kinds[issue].side;
     uint32_t at = LEAT_MIN(s->examples, LEAT_CHECK_EXAMPLES);
     s->count++;
-    while (at > 0 && side != 0 && (side < 0 ? score < worst[at - 1] : score > worst[at - 1]))
-        at--;
+    while (at > 0 && side != 0 && (side < 0 ? score < worst[at - 1] : score > worst[at - 1])) at--;
     if (at == LEAT_CHECK_EXAMPLES) return;
     if (s->examples < LEAT_CHECK_EXAMPLES) s->examples++;
     const size_t behind = s->examples - 1 - at;
@@ -187,10 +184,8 @@ static int begin_csv(checking *c, leat_error *err)
 {
     static const char *const front[] = {"key", "verdict", "issues", "width", "height", "bytes"};
     LEAT_TRY(leat__csv_out_open(&c->csv, c->opts->csv, err));
-    for (size_t i = 0; i < LEAT_COUNT(front); i++)
-        leat__csv_out_text(&c->csv, front[i]);
-    for (int i = 0; i < LEAT__LOOKS; i++)
-        leat__csv_out_text(&c->csv, leat__look_names[i]);
+    for (size_t i = 0; i < LEAT_COUNT(front); i++) leat__csv_out_text(&c->csv, front[i]);
+    for (int i = 0; i < LEAT__LOOKS; i++) leat__csv_out_text(&c->csv, leat__look_names[i]);
     leat__csv_out_text(&c->csv, "reason");
     return leat__csv_out_line(&c->csv, err);
 }

@@ -11,8 +11,7 @@
 
 static uint32_t root_of(uint32_t *parent, uint32_t row)
 {
-    while (parent[row] != row)
-        row = parent[row] = parent[parent[row]];
+    while (parent[row] != row) row = parent[row] = parent[parent[row]];
     return row;
 }
 
@@ -37,8 +36,7 @@ int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *
 {
     uint32_t *parent = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(rows->count, 1));
     if (!parent) return leat__fail_nomem(err, 4 * (size_t)rows->count, "clusters");
-    for (uint32_t i = 0; i < rows->count; i++)
-        parent[i] = kept[i] = i;
+    for (uint32_t i = 0; i < rows->count; i++) parent[i] = kept[i] = i;
     for (uint64_t i = 0; i < pairs->count; i++) {
         if (pairs->pair[i].probable) continue;
         const uint32_t a = root_of(parent, pairs->pair[i].a), b = root_of(parent, pairs->pair[i].b);

@@ -40,14 +40,12 @@ static const char *const int_names[F_SCORES] = {"verdict",   "issues",      "cod
 
 static leat_field array_of(const char *name, uint32_t dtype, uint64_t length)
 {
-    return (leat_field){
-        .name = name, .type = LEAT_FIELD_ARRAY, .dtype = dtype, .ndim = 1, .shape = {length}};
+    return (leat_field){.name = name, .type = LEAT_FIELD_ARRAY, .dtype = dtype, .ndim = 1, .shape = {length}};
 }
 
 static void make_fields(leat_field fields[F_COUNT])
 {
-    for (int i = 0; i < F_SCORES; i++)
-        fields[i] = (leat_field){.name = int_names[i], .type = LEAT_FIELD_INT};
+    for (int i = 0; i < F_SCORES; i++) fields[i] = (leat_field){.name = int_names[i], .type = LEAT_FIELD_INT};
     for (int i = 0; i < LEAT__LOOKS; i++)
         fields[F_SCORES + i] = (leat_field){.name = leat__look_names[i], .type = LEAT_FIELD_FLOAT};
     fields[F_REASON] = (leat_field){.name = "reason", .type = LEAT_FIELD_TEXT};
@@ -69,8 +67,9 @@ void leat__image_facts_fail(leat__image_facts *f, leat__verdict verdict, const c
     f->verdict = verdict;
     f->issues |= UINT64_C(1) << issue[verdict];
     size_t len = LEAT_MIN(strlen(reason), sizeof f->reason - 1), good = 0;
-    if (!leat__utf8_valid(reason, len, &good)) len = good; /* truncated in the middle of a
-                                                            * character */
+    if (!leat__utf8_valid(reason, len, &good))
+        len = good; /* truncated in the middle of a
+                     * character */
     memcpy(f->reason, reason, len);
     f->reason[len] = 0;
 }
@@ -86,8 +85,8 @@ static bool ends_early(leat__codec_id codec, const uint8_t *data, size_t len)
     if (codec == LEAT__CODEC_PNG) return len < 12 || memcmp(data + len - 8, "IEND", 4) != 0;
     if (codec == LEAT__CODEC_WEBP) {
         const uint64_t said = len < 8 ? 0
-                                      : (uint64_t)data[4] | (uint64_t)data[5] << 8 |
-                                            (uint64_t)data[6] << 16 | (uint64_t)data[7] << 24;
+                                      : (uint64_t)data[4] | (uint64_t)data[5] << 8 | (uint64_t)data[6] << 16 |
+                                            (uint64_t)data[7] << 24;
         return said + 8 > len;
     }
     return false;
@@ -146,8 +145,7 @@ int leat__image_facts_make(leat__image_looker *looker, const char *key, const ui
 static int name_classes(leat_packer *p, leat_error *err)
 {
     const char *codecs[LEAT__CODEC_COUNT];
-    for (int i = 0; i < LEAT__CODEC_COUNT; i++)
-        codecs[i] = leat__codec_name((leat__codec_id)i);
+    for (int i = 0; i < LEAT__CODEC_COUNT; i++) codecs[i] = leat__codec_name((leat__codec_id)i);
     LEAT_TRY(leat_packer_classes(p, F_VERDICT, leat__verdict_names, LEAT__VERDICTS, err));
     return leat_packer_classes(p, F_CODEC, codecs, LEAT__CODEC_COUNT, err);
 }
@@ -177,8 +175,7 @@ static void put(leat_pack_value *v, const void *data, size_t size, bool there)
 }
 
 int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_size,
-                               const leat__image_facts *f,
-                               leat_error *err)
+                               const leat__image_facts *f, leat_error *err)
 {
     leat_pack_value v[F_COUNT];
     memset(v, 0, sizeof v);
@@ -192,8 +189,7 @@ int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_
     v[F_BYTES].i = (int64_t)f->bytes;
     v[F_FILE_HASH].i = (int64_t)f->file_hash;
     v[F_CONTENT_HASH].i = (int64_t)f->content_hash;
-    for (int i = 0; i < LEAT__LOOKS; i++)
-        v[F_SCORES + i].f = f->score[i];
+    for (int i = 0; i < LEAT__LOOKS; i++) v[F_SCORES + i].f = f->score[i];
     put(&v[F_REASON], f->reason, strlen(f->reason), f->reason[0] != 0);
     put(&v[F_COARSE], f->sign.coarse, sizeof f->sign.coarse, f->is_signed);
     put(&v[F_FINE], f->sign.fine, sizeof f->sign.fine, f->is_signed);
@@ -276,8 +272,7 @@ int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_f
     uint64_t n[F_SCORES];
     LEAT_TRY(leat_sample_read(c->sample, row, err));
     memset(f, 0, sizeof *f);
-    for (uint32_t i = 0; i < F_SCORES; i++)
-        LEAT_TRY(get_int(c, i, &n[i], err));
+    for (uint32_t i = 0; i < F_SCORES; i++) LEAT_TRY(get_int(c, i, &n[i], err));
     if (n[F_VERDICT] >= LEAT__VERDICTS || n[F_CODEC] >= LEAT__CODEC_COUNT)
         return leat__fail(err, LEAT_EDATA, "row %llu: a verdict or codec that does not exist",
                           (unsigned long long)row);

@@ -23,8 +23,7 @@ void leat__csv_out_field(leat__csv_out *c, const char *text, size_t len)
 {
     bool quoted = false;
     if (!c->file) return;
-    for (size_t i = 0; i < len; i++)
-        quoted = quoted || strchr(",\"\r\n", text[i]) != NULL;
+    for (size_t i = 0; i < len; i++) quoted = quoted || strchr(",\"\r\n", text[i]) != NULL;
     if (c->middle) leat__buf_putc(&c->buf, ',');
     c->middle = true;
     if (!quoted) {

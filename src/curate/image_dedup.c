@@ -94,8 +94,7 @@ static int open_columns(deduping *d, leat_error *err)
     d->columns = LEAT_NEW_ARRAY(CURATE, char *, n);
     d->made = LEAT_NEW_ARRAY(CURATE, bool, n);
     if (!d->columns || !d->made) return leat__fail_nomem(err, n * sizeof *d->columns, "paths");
-    for (uint32_t i = 0; i < n; i++)
-        LEAT_TRY(find_columns(d, i, err));
+    for (uint32_t i = 0; i < n; i++) LEAT_TRY(find_columns(d, i, err));
     return 0;
 }
 
@@ -109,8 +108,7 @@ static int number_clusters(deduping *d, leat_error *err)
     d->cluster = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
     if (!d->kept || !d->best || !d->cluster) return leat__fail_nomem(err, 12 * (size_t)n, "clusters");
     LEAT_TRY(leat__dedup_clusters(&d->rows, &d->pairs, d->opts->keep, d->kept, err));
-    for (uint32_t i = 0; i < d->rows.count; i++)
-        d->best[i] = d->cluster[i] = LEAT__DEDUP_NONE;
+    for (uint32_t i = 0; i < d->rows.count; i++) d->best[i] = d->cluster[i] = LEAT__DEDUP_NONE;
     for (uint64_t i = 0; i < d->pairs.count; i++) {
         const leat__image_pair *p = &d->pairs.pair[i];
         d->stats->probable += p->probable;
@@ -276,8 +274,7 @@ static int put_key(deduping *d, leat__csv_out *csv, leat_pack **packs, uint32_t 
 static int write_pairs(deduping *d, leat__csv_out *csv, leat_pack **packs, leat_error *err)
 {
     static const char *const head[] = {"key_a", "pack_a", "key_b", "pack_b", "similarity", "verdict"};
-    for (size_t i = 0; i < LEAT_COUNT(head); i++)
-        leat__csv_out_text(csv, head[i]);
+    for (size_t i = 0; i < LEAT_COUNT(head); i++) leat__csv_out_text(csv, head[i]);
     LEAT_TRY(leat__csv_out_line(csv, err));
     for (uint64_t i = 0; i < d->pairs.count; i++) {
         const leat__image_pair *p = &d->pairs.pair[i];
@@ -308,8 +305,7 @@ static int write_csv(deduping *d, leat_error *err)
         rc = write_pairs(d, &csv, packs, err);
         leat__csv_out_close(&csv);
     }
-    for (uint32_t i = 0; i < d->rows.packs; i++)
-        leat_pack_close(&packs[i]);
+    for (uint32_t i = 0; i < d->rows.packs; i++) leat_pack_close(&packs[i]);
     leat__free(packs);
     return rc;
 }

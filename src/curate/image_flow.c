@@ -175,8 +175,7 @@ static int look_at(flow_run *f, leat__image_looker *l, leat__records *run, leat_
     }
     const leat__tile_tables *tables = r->origin < f->table_count ? f->tables[r->origin] : NULL;
     return leat__image_facts_make(l, leat__records_str(run, r->key), leat__records_data(run, item),
-                                  item->size,
-                                  tables, facts, err);
+                                  item->size, tables, facts, err);
 }
 
 static int stage_look(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -217,9 +216,8 @@ static int take_all(flow_run *f, leat_error *err)
             leat__record *r = &p->run->record[i];
             if (p->run->large) rc = look_alone(f, p->run, r, &p->facts[i], err);
             if (rc == 0)
-                rc =
-                    pass->take(pass->cookie, leat__records_str(p->run, r->key), r->key_size,
-                               &p->facts[i], err);
+                rc = pass->take(pass->cookie, leat__records_str(p->run, r->key), r->key_size, &p->facts[i],
+                                err);
         }
         leat_task_release(task);
         if (rc == 0 && pass->tell && pass->tell(pass->cookie, done, LEAT_MAX(f->source->total, done)) != 0)
@@ -288,8 +286,7 @@ static int start(flow_run *f, leat_error *err)
 static int open_tables(flow_run *f, leat_error *err)
 {
     uint32_t n = 0;
-    while (leat__source_pack_of(f->source, n))
-        n++;
+    while (leat__source_pack_of(f->source, n)) n++;
     if (n == 0) return 0;
     f->tables = LEAT_NEW_ARRAY(CURATE, leat__tile_tables *, n);
     if (!f->tables) return leat__fail_nomem(err, n * sizeof *f->tables, "tables");
@@ -297,8 +294,7 @@ static int open_tables(flow_run *f, leat_error *err)
     for (uint32_t i = 0; i < n; i++) {
         const void *blob;
         size_t len;
-        int rc =
-            leat_pack_blob(leat__source_pack_of(f->source, i), LEAT__TILE_TABLES_BLOB, &blob, &len, err);
+        int rc = leat_pack_blob(leat__source_pack_of(f->source, i), LEAT__TILE_TABLES_BLOB, &blob, &len, err);
         if (rc == LEAT_ENOENT) continue;
         if (rc != 0) return rc;
         LEAT_TRY(leat__tile_tables_open(&f->tables[i], blob, len, err));
@@ -317,8 +313,7 @@ static void tear_down(flow_run *f)
     leat__pack_memory_close(&f->allowance);
     leat_pool_close(&f->pool);
     leat__records_pool_reset(&f->shelf);
-    for (uint32_t i = 0; i < f->table_count; i++)
-        leat__tile_tables_close(&f->tables[i]);
+    for (uint32_t i = 0; i < f->table_count; i++) leat__tile_tables_close(&f->tables[i]);
     leat__free(f->tables);
 }
 

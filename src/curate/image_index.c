@@ -30,8 +30,7 @@ struct leat__image_index {
 static int32_t dot(const int8_t *a, const int8_t *b)
 {
     int32_t sum = 0;
-    for (int i = 0; i < DIM; i++)
-        sum += a[i] * b[i];
+    for (int i = 0; i < DIM; i++) sum += a[i] * b[i];
     return sum;
 }
 
@@ -67,8 +66,7 @@ static void move_centres(leat__image_index *x, const int32_t *sums)
     for (uint32_t l = 0; l < x->lists; l++) {
         const int32_t *s = sums + (size_t)l * DIM;
         double length = 0;
-        for (int i = 0; i < DIM; i++)
-            length += (double)s[i] * s[i];
+        for (int i = 0; i < DIM; i++) length += (double)s[i] * s[i];
         if (length <= 0) continue;
         const double by = CENTRE_LENGTH / sqrt(length);
         for (int i = 0; i < DIM; i++) {
@@ -85,15 +83,13 @@ static int find_centres(leat__image_index *x, const int8_t *codes, leat_error *e
     int32_t *sums = LEAT_NEW_ARRAY(CURATE, int32_t, (size_t)x->lists * DIM);
     if (!sums) return leat__fail_nomem(err, (size_t)x->lists * DIM * 4, "centres");
     for (uint32_t l = 0; l < x->lists; l++)
-        memcpy(x->centres + (size_t)l * DIM, codes + (size_t)((uint64_t)l * x->count / x->lists) * DIM,
-               DIM);
+        memcpy(x->centres + (size_t)l * DIM, codes + (size_t)((uint64_t)l * x->count / x->lists) * DIM, DIM);
     for (int round = 0; round < ROUNDS && x->lists > 1; round++) {
         memset(sums, 0, (size_t)x->lists * DIM * sizeof *sums);
         for (uint32_t i = 0; i < train; i++) {
             const int8_t *code = codes + (size_t)((uint64_t)i * x->count / train) * DIM;
             int32_t *s = sums + (size_t)nearest(x, code) * DIM;
-            for (int k = 0; k < DIM; k++)
-                s[k] += code[k];
+            for (int k = 0; k < DIM; k++) s[k] += code[k];
         }
         move_centres(x, sums);
     }
@@ -109,8 +105,7 @@ static int fill_lists(leat__image_index *x, const int8_t *codes, leat_error *err
         list[i] = nearest(x, codes + (size_t)i * DIM);
         x->begin[list[i] + 1]++;
     }
-    for (uint32_t l = 0; l < x->lists; l++)
-        x->begin[l + 1] += x->begin[l];
+    for (uint32_t l = 0; l < x->lists; l++) x->begin[l + 1] += x->begin[l];
     for (uint32_t i = x->count; i-- > 0;) { /* backwards: begin[l + 1] moves to the start of
                                              * its list */
         const uint32_t at = --x->begin[list[i] + 1];
@@ -148,8 +143,7 @@ int leat__image_index_open(leat__image_index **out, const int8_t *codes, uint32_
     int rc = bare ? 0 : leat__fail_nomem(err, (size_t)count * DIM, "descriptors");
     if (rc == 0) {
         if (count > 0) memcpy(bare, codes, (size_t)count * DIM);
-        for (uint32_t i = 0; i < count; i++)
-            bare[(size_t)i * DIM + LEAT__COARSE_FLAGS] = 0;
+        for (uint32_t i = 0; i < count; i++) bare[(size_t)i * DIM + LEAT__COARSE_FLAGS] = 0;
         rc = build(x, bare, err);
     }
     leat__free(bare);
@@ -224,10 +218,8 @@ static float least_product(float *products, uint32_t lists, uint32_t probes)
         const float pivot = products[low + (high - low) / 2];
         uint32_t i = low, k = high;
         for (;;) {
-            while (products[i] > pivot)
-                i++;
-            while (products[k] < pivot)
-                k--;
+            while (products[i] > pivot) i++;
+            while (products[k] < pivot) k--;
             if (i >= k) break;
             const float t = products[i];
             products[i++] = products[k];
@@ -249,8 +241,7 @@ uint32_t leat__image_index_find(const leat__image_index *x, const int8_t *code, 
     if (x->count == 0 || room == 0) return 0;
     const float own = 1 / (sqrtf((float)dot(q, q)) + 1e-6f);
     const uint32_t probes = LEAT_MAX((uint32_t)(share * (float)x->lists), PROBES_LEAST);
-    for (uint32_t l = 0; l < x->lists; l++)
-        scratch[l] = (float)dot(q, x->centres + (size_t)l * DIM);
+    for (uint32_t l = 0; l < x->lists; l++) scratch[l] = (float)dot(q, x->centres + (size_t)l * DIM);
     const float least = least_product(scratch, x->lists, probes);
     for (uint32_t l = 0; l < x->lists; l++) {
         if ((float)dot(q, x->centres + (size_t)l * DIM) < least) continue;

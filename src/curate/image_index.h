@@ -28,7 +28,7 @@ typedef struct leat__near {
 
 /* Writes entries nearer than `limit` to out[room], nearest first; equal ones by number. Returns
  * how many. Searches `share` of the lists, at least 8. `scratch` has room for one float per list. */
-uint32_t leat__image_index_find(const leat__image_index *index, const int8_t *code, float limit,
-                                float share, leat__near *out, uint32_t room, float *scratch);
+uint32_t leat__image_index_find(const leat__image_index *index, const int8_t *code, float limit, float share,
+                                leat__near *out, uint32_t room, float *scratch);
 
 #endif

@@ -103,8 +103,7 @@ void leat__issue_limits_adapt(leat__issue_limits *l, leat__issue issue, double *
     if (issue == LEAT__ISSUE_SMALL) l->limit[issue] = LEAT_MIN(l->limit[issue], middle / SIZE_RATIO);
     if (issue == LEAT__ISSUE_LARGE) l->limit[issue] = LEAT_MAX(l->limit[issue], middle * SIZE_RATIO);
     size_t found = 0;
-    for (size_t i = 0; i < count; i++)
-        found += beyond(k, l->limit[issue], scores[i]);
+    for (size_t i = 0; i < count; i++) found += beyond(k, l->limit[issue], scores[i]);
     l->off[issue] = found > count / 2 && count >= 4;
 }
 

@@ -80,8 +80,7 @@ void leat__match_side_make(leat__match_side *s, const uint8_t *thumb, unsigned o
         const int n = COARSE - k;
         float small[COARSE * COARSE], mean = 0, energy = 0;
         shrink(s->pixel, n, small);
-        for (int i = 0; i < n * n; i++)
-            mean += small[i];
+        for (int i = 0; i < n * n; i++) mean += small[i];
         mean /= (float)(n * n);
         for (int i = 0; i < n * n; i++) {
             s->shrunk[k][i] = (int16_t)lrintf((small[i] - mean) * 16);
@@ -105,8 +104,7 @@ static float correlate(const leat__match_side *q, int k, const leat__match_side 
     int64_t ab = 0;
     for (int y = 0; y < n; y++) {
         int32_t row = 0;
-        for (int x = 0; x < n; x++)
-            row += a[y * n + x] * b[y * COARSE + x];
+        for (int x = 0; x < n; x++) row += a[y * n + x] * b[y * COARSE + x];
         ab += row;
     }
     const int r = left + n, e = top + n;
@@ -151,8 +149,7 @@ static int sample_all(const float *q, const float *d, const warp *w, probe *out)
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
             const float cx = (float)x - MIDDLE, cy = (float)y - MIDDLE;
-            const float X = p[0] + p[1] * cx + p[2] * cy + MIDDLE,
-                        Y = p[3] + p[4] * cx + p[5] * cy + MIDDLE;
+            const float X = p[0] + p[1] * cx + p[2] * cy + MIDDLE, Y = p[3] + p[4] * cx + p[5] * cy + MIDDLE;
             if (!(X >= 0 && Y >= 0 && X < SIDE - 1 && Y < SIDE - 1)) continue;
             const int ix = (int)X, iy = (int)Y;
             const float fx = X - (float)ix, fy = Y - (float)iy;
@@ -189,8 +186,7 @@ static void accumulate(const probe *probes, int n, float gain, float limit, doub
         right[1] += wh * o->rest;
     }
     for (int r = 0; r < PARAMS; r++) {
-        for (int c = 0; c < PARAMS; c++)
-            a[r][c] = sums[r][c / 4][c % 4];
+        for (int c = 0; c < PARAMS; c++) a[r][c] = sums[r][c / 4][c % 4];
         a[r][PARAMS] = right[r / 4][r % 4];
     }
 }
@@ -210,12 +206,10 @@ static bool solve(double a[PARAMS][PARAMS + 1])
         }
         for (int r = 0; r < PARAMS; r++) {
             const double f = a[r][i] / a[i][i];
-            for (int c = i; c <= PARAMS && r != i; c++)
-                a[r][c] -= f * a[i][c];
+            for (int c = i; c <= PARAMS && r != i; c++) a[r][c] -= f * a[i][c];
         }
     }
-    for (int i = 0; i < PARAMS; i++)
-        a[i][PARAMS] /= a[i][i];
+    for (int i = 0; i < PARAMS; i++) a[i][PARAMS] /= a[i][i];
     return true;
 }
 
@@ -227,14 +221,11 @@ static bool refine(const float *q, const float *d, warp *w, probe *probes)
         float off = 0;
         const int n = sample_all(q, d, w, probes);
         if (n < OVERLAP_LEAST) return false;
-        for (int i = 0; i < n; i++)
-            off += fabsf(probes[i].rest);
+        for (int i = 0; i < n; i++) off += fabsf(probes[i].rest);
         accumulate(probes, n, w->p[6], 2 * (off / (float)n * 1.2f + 1), a);
-        for (int i = 0; i < PARAMS; i++)
-            a[i][i] = a[i][i] * (i < 6 ? 1.002 : 1) + damping[i];
+        for (int i = 0; i < PARAMS; i++) a[i][i] = a[i][i] * (i < 6 ? 1.002 : 1) + damping[i];
         if (!solve(a)) return false;
-        for (int i = 0; i < PARAMS; i++)
-            w->p[i] += (float)a[i][PARAMS];
+        for (int i = 0; i < PARAMS; i++) w->p[i] += (float)a[i][PARAMS];
         w->p[6] = LEAT_MIN(LEAT_MAX(w->p[6], 0.15f), 6.0f);
         const double moved =
             fabs(a[0][PARAMS]) + fabs(a[3][PARAMS]) + 16 * (fabs(a[1][PARAMS]) + fabs(a[5][PARAMS]));
@@ -285,8 +276,8 @@ static float compare(const float *q, const float *d, const warp *w)
 
 static float try_start(const leat__match_side *q, const leat__match_side *d, const start *s, probe *probes)
 {
-    warp w = {{(s->left + s->scale / 2 - 0.5f) * SIDE, s->scale, 0, (s->top + s->scale / 2 - 0.5f) * SIDE,
-               0, s->scale, 1, 0}};
+    warp w = {{(s->left + s->scale / 2 - 0.5f) * SIDE, s->scale, 0, (s->top + s->scale / 2 - 0.5f) * SIDE, 0,
+               s->scale, 1, 0}};
     if (!refine(q->pixel, d->pixel, &w, probes)) return -1;
     return compare(q->pixel, d->pixel, &w);
 }

@@ -30,8 +30,7 @@ static int grow(leat__dedup_rows *r, leat_error *err)
 {
     if (r->entries < r->entry_room) return 0;
     const size_t room = r->entry_room ? (size_t)r->entry_room + r->entry_room / 2 : 4096;
-    void **const parts[] = {(void **)&r->coarse, (void **)&r->fine, (void **)&r->owner,
-                            (void **)&r->window};
+    void **const parts[] = {(void **)&r->coarse, (void **)&r->fine, (void **)&r->owner, (void **)&r->window};
     static const size_t sizes[] = {LEAT__COARSE_BYTES, LEAT__FINE_BYTES, sizeof(uint32_t), 1};
     if (room > UINT32_MAX / 2)
         return leat__fail(err, LEAT_ELIMIT, "more than %u descriptors", UINT32_MAX / 2);
@@ -73,8 +72,8 @@ static int add_windows(leat__dedup_rows *r, uint32_t owner, const uint8_t *thumb
     return 0;
 }
 
-static int add_row(leat__dedup_rows *r, uint32_t at, uint32_t pack, const leat__image_facts *f,
-                   bool windows, leat_error *err)
+static int add_row(leat__dedup_rows *r, uint32_t at, uint32_t pack, const leat__image_facts *f, bool windows,
+                   leat_error *err)
 {
     leat__dedup_row *row = &r->row[at];
     *row = (leat__dedup_row){.content_hash = f->content_hash,
@@ -87,8 +86,7 @@ static int add_row(leat__dedup_rows *r, uint32_t at, uint32_t pack, const leat__
     if (!f->is_signed) return 0;
     LEAT_TRY(add_entry(r, at, f->sign.coarse, f->sign.fine, &row->entry, err));
     if (f->sign.has_trimmed)
-        LEAT_TRY(
-            add_entry(r, at, f->sign.trimmed, f->sign.trimmed + LEAT__COARSE_BYTES, &row->trimmed, err));
+        LEAT_TRY(add_entry(r, at, f->sign.trimmed, f->sign.trimmed + LEAT__COARSE_BYTES, &row->trimmed, err));
     if (windows && row->entry != LEAT__DEDUP_NONE) LEAT_TRY(add_windows(r, at, f->sign.thumb, err));
     return 0;
 }
@@ -142,8 +140,7 @@ int leat__dedup_rows_read(leat__dedup_rows *r, const char *const *paths, uint32_
     LEAT_TRY(count_rows(r, paths, windows, memory, err));
     r->row = LEAT_NEW_ARRAY(CURATE, leat__dedup_row, LEAT_MAX(r->count, 1));
     if (!r->row) return leat__fail_nomem(err, r->count * sizeof *r->row, "rows");
-    for (uint32_t i = 0; i < count; i++)
-        LEAT_TRY(read_pack(r, i, paths[i], windows, err));
+    for (uint32_t i = 0; i < count; i++) LEAT_TRY(read_pack(r, i, paths[i], windows, err));
     return 0;
 }
 

@@ -52,8 +52,7 @@ static int jpeg_quality(const uint16_t quant[64])
         69, 56,  14,  17, 22, 29, 51, 87, 80,  62,  18,  22,  37, 56, 68, 109, 103, 77,  24,  35, 55, 64,
         81, 104, 113, 92, 49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98,  112, 100, 103, 99};
     int32_t sum = 0, low = 1, high = 100;
-    for (int i = 0; i < 64; i++)
-        sum += quant[i];
+    for (int i = 0; i < 64; i++) sum += quant[i];
     while (low < high) { /* sums of tables fall as the quality rises: find the lowest one that
                           * is not above */
         const int32_t middle = (low + high) / 2;
@@ -92,8 +91,7 @@ static double score_histogram(const leat__small_plane *p, double score[LEAT__LOO
         squares += count * i * i;
         entropy -= count / n * log2(count / n);
         below += count;
-        while (next < LEAT_COUNT(marks) && below >= marks[next].share * n)
-            score[marks[next++].which] = i;
+        while (next < LEAT_COUNT(marks) && below >= marks[next].share * n) score[marks[next++].which] = i;
     }
     score[LEAT__LOOK_MEAN] = sum / n;
     score[LEAT__LOOK_ENTROPY] = entropy;

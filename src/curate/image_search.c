@@ -103,8 +103,7 @@ static uint32_t find_candidates(const searching *x, worker *w, uint32_t row)
     const uint32_t orientations = x->s->opts->orientations;
     uint32_t n = 0, kept = 0;
     for (uint32_t e = r->row[row].entry; e < r->entries && r->owner[e] == row; e++)
-        for (uint32_t o = 0; o < orientations; o++)
-            n = ask(x, w, row, e, o, n);
+        for (uint32_t o = 0; o < orientations; o++) n = ask(x, w, row, e, o, n);
     qsort(w->found, n, sizeof *w->found, by_row);
     for (uint32_t i = 0; i < n; i++)
         if (kept == 0 || w->found[kept - 1].row != w->found[i].row) w->found[kept++] = w->found[i];
@@ -129,8 +128,7 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
 {
     const leat_dedup_images_opts *o = x->s->opts;
     uint8_t thumb[LEAT__THUMB_BYTES];
-    leat__image_pair pair = {
-        .a = c->row, .b = row, .orientation = c->orientation, .similarity = 1 - c->rank};
+    leat__image_pair pair = {.a = c->row, .b = row, .orientation = c->orientation, .similarity = 1 - c->rank};
     if (!c->sure) {
         if (!(*ready >> c->orientation & 1)) {
             LEAT_TRY(thumb_of(x, w, row, thumb, err));
@@ -154,8 +152,7 @@ static int search_rows(const searching *x, worker *w, portion *p, leat_error *er
         const leat__dedup_row *r = &x->s->rows->row[row];
         if (r->entry == LEAT__DEDUP_NONE || (x->s->opts->across && r->pack == 0)) continue;
         const uint32_t n = find_candidates(x, w, row);
-        for (uint32_t i = 0; i < n; i++)
-            LEAT_TRY(compare(x, w, p, row, &w->found[i], &ready, err));
+        for (uint32_t i = 0; i < n; i++) LEAT_TRY(compare(x, w, p, row, &w->found[i], &ready, err));
     }
     return 0;
 }
@@ -188,8 +185,7 @@ static void teardown_search(void *cookie, void *ctx)
 {
     const searching *x = cookie;
     worker *w = ctx;
-    for (uint32_t i = 0; w->columns && i < x->s->rows->packs; i++)
-        leat__image_columns_close(&w->columns[i]);
+    for (uint32_t i = 0; w->columns && i < x->s->rows->packs; i++) leat__image_columns_close(&w->columns[i]);
     leat__free(w->columns);
     leat__free(w->scratch);
     leat__free(w);
@@ -313,8 +309,7 @@ static int pair_group(leat__dedup_search *s, const hashed *h, size_t n, leat_err
     const leat__dedup_row *r = s->rows->row;
     for (size_t i = 1; i < n; i++) {
         size_t with = 0;
-        while (s->opts->across && with < i && r[h[with].row].pack == r[h[i].row].pack)
-            with++;
+        while (s->opts->across && with < i && r[h[with].row].pack == r[h[i].row].pack) with++;
         if (with == i) continue;
         const leat__image_pair pair = {.a = h[with].row, .b = h[i].row, .similarity = 1};
         LEAT_TRY(leat__image_pairs_add(s->pairs, &pair, err));
@@ -332,8 +327,7 @@ static int search_equal(leat__dedup_search *s, leat_error *err)
         if (s->rows->row[i].content_hash != 0) h[n++] = (hashed){s->rows->row[i].content_hash, i};
     qsort(h, n, sizeof *h, by_hash);
     for (size_t i = 0, end; i < n && rc == 0; i = end) {
-        for (end = i + 1; end < n && h[end].hash == h[i].hash;)
-            end++;
+        for (end = i + 1; end < n && h[end].hash == h[i].hash;) end++;
         rc = pair_group(s, h + i, end - i, err);
     }
     leat__free(h);
@@ -354,7 +348,6 @@ int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
     LEAT_TRY(leat__image_index_open(&x.index, s->rows->coarse, s->rows->entries, err));
     int rc = search_near(&x, err);
     leat__image_index_close(&x.index);
-    if (s->pairs->count > 0)
-        qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
+    if (s->pairs->count > 0) qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
     return rc;
 }

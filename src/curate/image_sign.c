@@ -73,20 +73,16 @@ static reach reach_of(float start, float step, uint32_t size)
 static void average(const leat__small_plane *p, const window *w, int side, float *out)
 {
     const float ox = p->across * w->x0, oy = p->down * w->y0;
-    const float sx = p->across * (w->x1 - w->x0) / (float)side,
-                sy = p->down * (w->y1 - w->y0) / (float)side;
+    const float sx = p->across * (w->x1 - w->x0) / (float)side, sy = p->down * (w->y1 - w->y0) / (float)side;
     reach columns[SIDE];
-    for (int tx = 0; tx < side; tx++)
-        columns[tx] = reach_of(ox + (float)tx * sx, sx, p->width);
+    for (int tx = 0; tx < side; tx++) columns[tx] = reach_of(ox + (float)tx * sx, sx, p->width);
     for (int ty = 0; ty < side; ty++) {
         const float y0 = oy + (float)ty * sy, y1 = y0 + sy;
         const reach rows = reach_of(y0, sy, p->height);
         float *to = out + ty * side;
-        for (int tx = 0; tx < side; tx++)
-            to[tx] = 0;
+        for (int tx = 0; tx < side; tx++) to[tx] = 0;
         for (int y = rows.first; y < rows.last; y++) {
-            const float low = y0 > (float)y ? y0 : (float)y,
-                        high = y1 < (float)(y + 1) ? y1 : (float)(y + 1);
+            const float low = y0 > (float)y ? y0 : (float)y, high = y1 < (float)(y + 1) ? y1 : (float)(y + 1);
             const float wy = rows.last - rows.first == 1 ? 1 : (high - low) / sy;
             const uint8_t *row = p->data + (size_t)y * p->stride;
             for (int tx = 0; tx < side; tx++) {
@@ -96,8 +92,7 @@ static void average(const leat__small_plane *p, const window *w, int side, float
                     continue;
                 }
                 int sum = 0;
-                for (int x = r->first + 1; x < r->last - 1; x++)
-                    sum += row[x];
+                for (int x = r->first + 1; x < r->last - 1; x++) sum += row[x];
                 to[tx] += wy * (r->before * row[r->first] + (float)sum + r->behind * row[r->last - 1]) / sx;
             }
         }
@@ -111,13 +106,11 @@ typedef struct thumbnail {
 static void make_thumbnail(thumbnail *t, const leat__image_small *small, const window *w)
 {
     average(&small->plane[0], w, SIDE, t->y);
-    for (int i = 0; i < SIDE * SIDE; i++)
-        t->y[i] -= 128;
+    for (int i = 0; i < SIDE * SIDE; i++) t->y[i] -= 128;
     memset(t->chroma, 0, sizeof t->chroma);
     for (uint32_t c = 1; c < small->components; c++) {
         average(&small->plane[c], w, CHROMA, t->chroma[c - 1]);
-        for (int i = 0; i < CHROMA * CHROMA; i++)
-            t->chroma[c - 1][i] -= 128;
+        for (int i = 0; i < CHROMA * CHROMA; i++) t->chroma[c - 1][i] -= 128;
     }
 }
 
@@ -129,8 +122,7 @@ static uint8_t to_byte(float v)
 
 static void store_thumbnail(uint8_t *to, const thumbnail *t)
 {
-    for (int i = 0; i < SIDE * SIDE; i++)
-        to[i] = to_byte(t->y[i]);
+    for (int i = 0; i < SIDE * SIDE; i++) to[i] = to_byte(t->y[i]);
     for (int c = 0; c < 2; c++)
         for (int i = 0; i < CHROMA * CHROMA; i++)
             to[SIDE * SIDE + c * CHROMA * CHROMA + i] = to_byte(t->chroma[c][i]);
@@ -219,24 +211,20 @@ static void transform(spectrum *s, const thumbnail *t)
         lanes row[SIDE / 4] = {{0}}, sums[FREQUENCIES / 4] = {{0}};
         float across[SIDE];
         for (int y = 0; y < SIDE; y++)
-            for (int k = 0; k < SIDE / 4; k++)
-                row[k] += luma_basis[u][y] * load(t->y + y * SIDE + 4 * k);
+            for (int k = 0; k < SIDE / 4; k++) row[k] += luma_basis[u][y] * load(t->y + y * SIDE + 4 * k);
         memcpy(across, row, sizeof across);
         for (int x = 0; x < SIDE; x++)
-            for (int k = 0; k < FREQUENCIES / 4; k++)
-                sums[k] += across[x] * load(luma_across[x] + 4 * k);
+            for (int k = 0; k < FREQUENCIES / 4; k++) sums[k] += across[x] * load(luma_across[x] + 4 * k);
         memcpy(s->y[u], sums, sizeof s->y[u]);
     }
     for (int c = 0; c < 2; c++)
         for (int u = 0; u < LEAT__CHROMA_ORDER; u++) {
             float row[CHROMA] = {0};
             for (int y = 0; y < CHROMA; y++)
-                for (int x = 0; x < CHROMA; x++)
-                    row[x] += chroma_basis[u][y] * t->chroma[c][y * CHROMA + x];
+                for (int x = 0; x < CHROMA; x++) row[x] += chroma_basis[u][y] * t->chroma[c][y * CHROMA + x];
             for (int v = 0; v < LEAT__CHROMA_ORDER; v++) {
                 float sum = 0;
-                for (int x = 0; x < CHROMA; x++)
-                    sum += row[x] * chroma_basis[v][x];
+                for (int x = 0; x < CHROMA; x++) sum += row[x] * chroma_basis[v][x];
                 s->chroma[c][u][v] = sum;
             }
         }
@@ -250,8 +238,7 @@ static float signed_root(float v)
 static float length_of(const float *v, int n)
 {
     float sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += v[i] * v[i];
+    for (int i = 0; i < n; i++) sum += v[i] * v[i];
     return sqrtf(sum);
 }
 
@@ -270,8 +257,7 @@ static void describe(const spectrum *s, int order, float weight[LEAT__FINE_ORDER
                 v[n++] = signed_root(s->chroma[c][u][k] * weight[u][k]);
     const float by_luma = 1 / (length_of(v, luma) + 1),
                 by_chroma = 1 / (length_of(v + luma, n - luma) + CHROMA_FLOOR);
-    for (int i = 0; i < n; i++)
-        v[i] *= i < luma ? by_luma : by_chroma;
+    for (int i = 0; i < n; i++) v[i] *= i < luma ? by_luma : by_chroma;
     const float by = SCALE / (length_of(v, n) + 1e-6f);
     for (int i = 0; i < n; i++) {
         const float x = v[i] * by;
@@ -363,8 +349,7 @@ static void turn_triangle(const int8_t *from, int8_t *to, int order, int skip, u
 
 void leat__image_sign_turn(const int8_t *from, int8_t *to, int order, unsigned orientation)
 {
-    const int luma = order * (order + 1) / 2 - 1,
-              chroma = LEAT__CHROMA_ORDER * (LEAT__CHROMA_ORDER + 1) / 2;
+    const int luma = order * (order + 1) / 2 - 1, chroma = LEAT__CHROMA_ORDER * (LEAT__CHROMA_ORDER + 1) / 2;
     memcpy(to, from, order == LEAT__COARSE_ORDER ? LEAT__COARSE_BYTES : LEAT__FINE_BYTES);
     turn_triangle(from, to, order, 1, orientation);
     for (int c = 0; c < 2; c++)

@@ -15,8 +15,7 @@
 
 #define LEAT__THUMB_SIDE 32
 #define LEAT__THUMB_CHROMA 16
-#define LEAT__THUMB_BYTES                                                                                  \
-    (LEAT__THUMB_SIDE * LEAT__THUMB_SIDE + 2 * LEAT__THUMB_CHROMA * LEAT__THUMB_CHROMA)
+#define LEAT__THUMB_BYTES (LEAT__THUMB_SIDE * LEAT__THUMB_SIDE + 2 * LEAT__THUMB_CHROMA * LEAT__THUMB_CHROMA)
 
 #define LEAT__COARSE_ORDER 7 /* frequencies u + v below this */
 #define LEAT__FINE_ORDER 13

@@ -45,8 +45,7 @@ void leat__image_looker_close(leat__image_looker **looker)
     leat__image_looker *l = *looker;
     if (!l) return;
     leat__decoder_close(&l->decoder);
-    for (int c = 0; c < 3; c++)
-        leat__free(l->small.plane[c].data);
+    for (int c = 0; c < 3; c++) leat__free(l->small.plane[c].data);
     leat__free(l->sums);
     leat__free(l->rows);
     leat__free(l);
@@ -71,8 +70,7 @@ static int fit_plane(leat__small_plane *p, uint32_t width, uint32_t height, leat
 static uint32_t shrink_for(uint32_t shorter, uint32_t enough, uint32_t most)
 {
     uint32_t shrink = most;
-    while (shrink > 0 && (shorter >> shrink) < enough)
-        shrink--;
+    while (shrink > 0 && (shorter >> shrink) < enough) shrink--;
     return shrink;
 }
 
@@ -95,11 +93,9 @@ static void take_blocks(void *ctx, const int16_t *blocks, const uint8_t *last, u
     for (uint32_t b = 0; b < count; b++) {
         const int16_t *block = blocks + 64 * (size_t)b;
         if (last[b] == 0) continue; /* only DC, which does not count */
-        for (int i = 0; i < 64; i++)
-            sum[i] += (uint32_t)(block[i] * block[i]);
+        for (int i = 0; i < 64; i++) sum[i] += (uint32_t)(block[i] * block[i]);
     }
-    for (int i = 1; i < 64; i++)
-        s->energy[i] += sum[i];
+    for (int i = 1; i < 64; i++) s->energy[i] += sum[i];
     memcpy(s->quant, quant, sizeof s->quant);
     s->blocks += count;
 }
@@ -124,8 +120,7 @@ static int take_tile(void *ctx, uint32_t tx, uint32_t ty, const void *coefs)
             for (uint64_t mask = tile->mask[b] & ~UINT64_C(1); mask != 0; mask &= mask - 1, value++)
                 sum[__builtin_ctzll(mask)] += (uint32_t)(*value * *value);
         }
-    for (int i = 1; i < 64; i++)
-        l->small.energy[leat__tile_order[i]] += sum[i];
+    for (int i = 1; i < 64; i++) l->small.energy[leat__tile_order[i]] += sum[i];
     l->small.blocks += (uint64_t)wide * high;
     return 0;
 }
@@ -227,8 +222,7 @@ static void flush_sums(leat__image_looker *l, uint32_t rows)
         for (uint32_t i = 0; i < p->width; i++) {
             const uint32_t n = LEAT_MIN(f, width - i * f);
             uint32_t sum = 0;
-            for (uint32_t k = 0; k < n; k++)
-                sum += sums[i * f + k];
+            for (uint32_t k = 0; k < n; k++) sum += sums[i * f + k];
             to[i] = (uint8_t)((sum + n * rows / 2) / (n * rows));
         }
         memset(sums, 0, width * sizeof *sums);
@@ -268,8 +262,7 @@ static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const
     const bool colour = s->components == 3;
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *row[3];
-        for (int c = 0; c < 3; c++)
-            row[c] = plane[colour ? c : 0] + i * stride;
+        for (int c = 0; c < 3; c++) row[c] = plane[colour ? c : 0] + i * stride;
         for (uint32_t c = 0; c < s->components; c++)
             s->content = leat__hash64(row[c], s->info.width, s->content);
         add_row(l, row[0], row[1], row[2]);
@@ -308,8 +301,8 @@ static void clear(leat__image_small *s)
     memcpy(s->plane, plane, sizeof plane);
 }
 
-int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len,
-                     const leat__tile_tables *tables, const leat__image_small **small, leat_error *err)
+int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
+                     const leat__image_small **small, leat_error *err)
 {
     leat__image_info info;
     *small = &l->small;

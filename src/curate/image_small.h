@@ -47,8 +47,7 @@ void leat__image_looker_close(leat__image_looker **l);
 /* `data` is followed by LEAT__CODEC_PADDING readable bytes. `tables`: of the pack, for tiles. *small is a
  * view until the next call. LEAT_EDATA, LEAT_EFORMAT, LEAT_ELIMIT: as leat__codec_decode. small->info is
  * set as far as the headers could be read (codec 0: not at all). */
-int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len,
-                     const leat__tile_tables *tables, const leat__image_small **small,
-                     leat_error *err) LEAT_MUST_CHECK;
+int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
+                     const leat__image_small **small, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

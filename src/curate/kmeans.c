@@ -46,8 +46,7 @@ static void assign_rows(void *cookie, uint32_t member, uint32_t members)
         uint32_t at = 0;
         for (uint32_t c = 0; c < k->count; c += TILE) {
             const uint32_t n = LEAT_MIN(k->count - c, TILE);
-            a->compare(leat__vectors_at(a->v, i), k->centre + (size_t)c * k->dim, k->dim,
-                       n, out);
+            a->compare(leat__vectors_at(a->v, i), k->centre + (size_t)c * k->dim, k->dim, n, out);
             for (uint32_t j = 0; j < n; j++)
                 if (out[j] < best) {
                     best = out[j];
@@ -59,8 +58,8 @@ static void assign_rows(void *cookie, uint32_t member, uint32_t members)
     }
 }
 
-void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to,
-                         float *distance, leat__thread_team *crew)
+void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
+                         leat__thread_team *crew)
 {
     assigning a = {k, v, leat__distance_dsp_for(leat__cpu_flags())->rows, to, distance};
     leat__thread_team_run(crew, assign_rows, &a);
@@ -79,8 +78,7 @@ static void add_rows(void *cookie, uint32_t member, uint32_t members)
         const float *x = leat__vectors_at(m->v, i);
         double *sum = m->sum + (size_t)c * k->dim;
         m->members[c]++;
-        for (size_t d = 0; d < k->dim; d++)
-            sum[d] += (double)x[d];
+        for (size_t d = 0; d < k->dim; d++) sum[d] += (double)x[d];
     }
 }
 
@@ -96,12 +94,10 @@ void leat__kmeans_move(leat__kmeans *k, const double *sums)
     for (uint32_t c = 0; c < k->count; c++) {
         const double *sum = sums + (size_t)c * k->dim;
         double length = 0;
-        for (size_t d = 0; d < k->dim; d++)
-            length += sum[d] * sum[d];
+        for (size_t d = 0; d < k->dim; d++) length += sum[d] * sum[d];
         if (length <= 0) continue; /* no rows: the centre stays */
         length = 1 / sqrt(length);
-        for (size_t d = 0; d < k->dim; d++)
-            k->centre[(size_t)c * k->dim + d] = (float)(sum[d] * length);
+        for (size_t d = 0; d < k->dim; d++) k->centre[(size_t)c * k->dim + d] = (float)(sum[d] * length);
     }
 }
 
@@ -129,14 +125,13 @@ static void fill_empty(leat__kmeans *k, const moving *m, float *distance)
         if (m->members[c] > 0) continue;
         for (uint64_t i = 1; i < m->v->count; i++)
             if (distance[i] > distance[far]) far = i;
-        memcpy(k->centre + (size_t)c * k->dim, leat__vectors_at(m->v, far),
-               k->dim * sizeof(float));
+        memcpy(k->centre + (size_t)c * k->dim, leat__vectors_at(m->v, far), k->dim * sizeof(float));
         distance[far] = 0;
     }
 }
 
-int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
-                       leat__thread_team *crew, leat_error *err)
+int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count, leat__thread_team *crew,
+                       leat_error *err)
 {
     memset(k, 0, sizeof *k);
     k->count = (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(count, 1), LEAT_MAX(v->count, 1));
@@ -148,12 +143,9 @@ int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
     float *distance = LEAT_NEW_ARRAY(CURATE, float, LEAT_MAX(v->count, 1));
     int rc = 0;
     if (!k->centre || !sum || !members || !to || !distance)
-        rc = leat__fail_nomem(err, leat__kmeans_bytes(v->count, k->count, v->dim),
-                              "clusters");
-    for (uint32_t c = 0; rc == 0 && c < k->count && v->count > 0;
-         c++) /* evenly spaced rows */
-        memcpy(k->centre + (size_t)c * k->dim,
-               leat__vectors_at(v, (uint64_t)c * v->count / k->count),
+        rc = leat__fail_nomem(err, leat__kmeans_bytes(v->count, k->count, v->dim), "clusters");
+    for (uint32_t c = 0; rc == 0 && c < k->count && v->count > 0; c++) /* evenly spaced rows */
+        memcpy(k->centre + (size_t)c * k->dim, leat__vectors_at(v, (uint64_t)c * v->count / k->count),
                k->dim * sizeof(float));
     moving m = {k, v, to, sum, members};
     for (int round = 0; rc == 0 && round < ROUNDS && k->count > 1; round++) {

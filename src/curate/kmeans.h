@@ -17,14 +17,14 @@ typedef struct leat__kmeans {
 } leat__kmeans;
 
 /* Finds `count` centres (at most as many as rows) of the rows of `v`. */
-int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count,
-                       leat__thread_team *crew, leat_error *err) LEAT_MUST_CHECK;
+int leat__kmeans_train(leat__kmeans *k, const leat__vectors *v, uint32_t count, leat__thread_team *crew,
+                       leat_error *err) LEAT_MUST_CHECK;
 void leat__kmeans_reset(leat__kmeans *k);
 
 /* The nearest centre of each row, the lower number of equally near ones, and its squared
  * distance. */
-void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to,
-                         float *distance, leat__thread_team *crew);
+void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
+                         leat__thread_team *crew);
 
 /* Adds rows to the sums (count * dim) and numbers of rows of the centres that they belong to, in the order
  * of rows. */

@@ -29,17 +29,14 @@ static int check_opts(leat_check_labels_opts *o, leat_error *err)
 {
     bool exists = false;
     if (!o->pack || !o->pack[0]) return leat__fail(err, LEAT_EINVAL, "no pack was named");
-    if (!o->output || !o->output[0])
-        return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     if (leat__path_remote(o->output))
-        return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file",
-                          o->output);
+        return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", o->output);
     if (!o->vectors && !o->predictions)
-        return leat__fail(err, LEAT_EINVAL,
-                          "labels need embeddings: a pack of leat embed, or predictions");
+        return leat__fail(err, LEAT_EINVAL, "labels need embeddings: a pack of leat embed, or predictions");
     if (o->neighbours > LEAT__NEIGHBOURS_MAX)
-        return leat__fail(err, LEAT_EINVAL, "neighbours: %u are more than %d",
-                          o->neighbours, LEAT__NEIGHBOURS_MAX);
+        return leat__fail(err, LEAT_EINVAL, "neighbours: %u are more than %d", o->neighbours,
+                          LEAT__NEIGHBOURS_MAX);
     if (o->neighbours == 0) o->neighbours = NEIGHBOURS;
     if (!o->column) o->column = "label";
     LEAT_TRY(leat__pack_spare_result(o->output, o->csv, err));
@@ -54,8 +51,7 @@ static int check_opts(leat_check_labels_opts *o, leat_error *err)
             LEAT_TRY(leat__pack_spare_input(results[r], o->columns[i], err));
     }
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
-    if (exists && !o->replace)
-        return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
+    if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
     return 0;
 }
 
@@ -84,12 +80,10 @@ static int read_labels(leat__labels *l, leat_error *err)
     for (uint64_t i = 0; i < n; i++)
         if (i == 0 || l->code[i] != l->code[i - 1]) l->code[l->classes++] = l->code[i];
     for (uint64_t i = 0; i < l->rows; i++)
-        l->own[i] =
-            l->label[i] >= 0 ? leat__labels_class(l, l->label[i]) : LEAT__LABEL_NONE;
+        l->own[i] = l->label[i] >= 0 ? leat__labels_class(l, l->label[i]) : LEAT__LABEL_NONE;
     l->stats.classes = l->classes;
     if (l->classes < 2)
-        return leat__fail(err, LEAT_EINVAL,
-                          "column '%s' has %u classes: two or more are needed",
+        return leat__fail(err, LEAT_EINVAL, "column '%s' has %u classes: two or more are needed",
                           l->opts.column, l->classes);
     return 0;
 }
@@ -103,11 +97,9 @@ static int read_vectors(leat__labels *l, leat_error *err)
     int rc = leat__pack_match_rows(pack, l->sheets.pack[0], err);
     if (rc == 0) rc = leat__vectors_field(pack, l->opts.field, &field, err);
     const uint64_t need =
-        rc == 0 ? l->rows * (ROW_BYTES + leat__vectors_dim(pack, field) * sizeof(float))
-                : 0;
+        rc == 0 ? l->rows * (ROW_BYTES + leat__vectors_dim(pack, field) * sizeof(float)) : 0;
     if (rc == 0 && l->opts.memory > 0 && need > l->opts.memory)
-        rc = leat__fail(err, LEAT_EBUDGET,
-                        "%llu rows need %llu bytes of memory, more than the %llu given",
+        rc = leat__fail(err, LEAT_EBUDGET, "%llu rows need %llu bytes of memory, more than the %llu given",
                         (unsigned long long)l->rows, (unsigned long long)need,
                         (unsigned long long)l->opts.memory);
     if (rc == 0) rc = leat__vectors_read(&l->vectors, pack, l->opts.field, err);
@@ -137,16 +129,13 @@ static int rank_labels(leat__labels *l, leat_error *err)
     double *usual = LEAT_NEW_ARRAY(CURATE, double, LEAT_MAX(l->classes, 1));
     uint64_t *members = LEAT_NEW_ARRAY(CURATE, uint64_t, LEAT_MAX(l->classes, 1));
     suspect *found = LEAT_NEW_ARRAY(CURATE, suspect, LEAT_MAX(l->rows, 1));
-    int rc = usual && members && found
-                 ? 0
-                 : leat__fail_nomem(err, l->rows * sizeof *found, "labels");
+    int rc = usual && members && found ? 0 : leat__fail_nomem(err, l->rows * sizeof *found, "labels");
     for (uint64_t i = 0; i < l->rows && rc == 0; i++) {
         if (l->own[i] == LEAT__LABEL_NONE) continue;
         usual[l->own[i]] += (double)l->chance[i];
         members[l->own[i]]++;
     }
-    for (uint32_t c = 0; c < l->classes && rc == 0; c++)
-        usual[c] /= (double)LEAT_MAX(members[c], 1);
+    for (uint32_t c = 0; c < l->classes && rc == 0; c++) usual[c] /= (double)LEAT_MAX(members[c], 1);
     uint64_t n = 0;
     for (uint64_t i = 0; i < l->rows && rc == 0; i++) {
         l->rank[i] = -1;
@@ -164,8 +153,7 @@ static int rank_labels(leat__labels *l, leat_error *err)
     }
     l->stats.examples = (uint32_t)LEAT_MIN(n, LEAT_CHECK_EXAMPLES);
     l->stats.wrong = n;
-    for (uint64_t i = 0; i < l->rows && rc == 0; i++)
-        l->stats.outliers += l->issues[i] >> 1 & 1;
+    for (uint64_t i = 0; i < l->rows && rc == 0; i++) l->stats.outliers += l->issues[i] >> 1 & 1;
     leat__free(usual);
     leat__free(members);
     leat__free(found);
@@ -187,8 +175,8 @@ static int allocate(leat__labels *l, leat_error *err)
     l->suspicion = LEAT_NEW_ARRAY(CURATE, double, n);
     l->rank = LEAT_NEW_ARRAY(CURATE, int64_t, n);
     l->issues = LEAT_NEW_ARRAY(CURATE, uint8_t, n);
-    const bool all = l->label && l->code && l->own && l->other && l->chance && l->rival &&
-                     l->outlier && l->suspicion && l->rank && l->issues;
+    const bool all = l->label && l->code && l->own && l->other && l->chance && l->rival && l->outlier &&
+                     l->suspicion && l->rank && l->issues;
     return all ? 0 : leat__fail_nomem(err, n * ROW_BYTES, "labels");
 }
 
@@ -202,8 +190,7 @@ static int run(leat__labels *l, leat_error *err)
     LEAT_TRY(allocate(l, err));
     LEAT_TRY(read_labels(l, err));
     LEAT_TRY(read_vectors(l, err));
-    LEAT_TRY(o->predictions ? leat__labels_by_predictions(l, err)
-                            : leat__labels_by_neighbours(l, err));
+    LEAT_TRY(o->predictions ? leat__labels_by_predictions(l, err) : leat__labels_by_neighbours(l, err));
     if (o->vectors) LEAT_TRY(leat__labels_outliers(l, err));
     LEAT_TRY(rank_labels(l, err));
     return leat__labels_write(l, err);
@@ -226,8 +213,7 @@ static void tear_down(leat__labels *l)
     leat__free(l->issues);
 }
 
-int leat_check_labels(const leat_check_labels_opts *opts, leat_check_labels_stats *stats,
-                      leat_error *err)
+int leat_check_labels(const leat_check_labels_opts *opts, leat_check_labels_stats *stats, leat_error *err)
 {
     leat__labels l;
     if (!opts || opts->struct_size < sizeof opts->struct_size)
@@ -239,8 +225,7 @@ int leat_check_labels(const leat_check_labels_opts *opts, leat_check_labels_stat
     int rc = run(&l, err);
     tear_down(&l);
     l.stats.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
-    l.stats.cpu_seconds =
-        (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    l.stats.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
     if (stats) (void)!leat__sized_copy(stats, &l.stats, sizeof l.stats);
     return rc;
 }

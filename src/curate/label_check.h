@@ -12,10 +12,7 @@
 #include "curate/neighbours.h"
 #include "curate/column_packs.h"
 
-typedef enum leat__label_issue {
-    LEAT__LABEL_WRONG = 1,
-    LEAT__LABEL_OUTLIER = 2
-} leat__label_issue;
+typedef enum leat__label_issue { LEAT__LABEL_WRONG = 1, LEAT__LABEL_OUTLIER = 2 } leat__label_issue;
 #define LEAT__LABEL_NONE UINT32_MAX /* the row has no label: below 0 */
 
 typedef struct leat__labels {
@@ -51,7 +48,6 @@ int leat__labels_outliers(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
 /* The columns, and the CSV file when one was asked for. */
 int leat__labels_write(leat__labels *l, leat_error *err) LEAT_MUST_CHECK;
 
-void leat__check_labels_json(const leat_check_labels_stats *stats, const char *output,
-                             leat__buf *out);
+void leat__check_labels_json(const leat_check_labels_stats *stats, const char *output, leat__buf *out);
 
 #endif

@@ -19,8 +19,7 @@ typedef struct vote {
 } vote;
 
 /* Near rows count more: weights fall to 1 / e^2 at the farthest one. */
-static uint32_t count_votes(const leat__labels *l, const leat__neighbour *near,
-                            uint32_t count, vote *votes)
+static uint32_t count_votes(const leat__labels *l, const leat__neighbour *near, uint32_t count, vote *votes)
 {
     const double far = count > 0 ? (double)near[count - 1].distance : 0;
     uint32_t n = 0;
@@ -28,16 +27,14 @@ static uint32_t count_votes(const leat__labels *l, const leat__neighbour *near,
         const uint32_t class = l->own[near[i].row];
         uint32_t at = 0;
         if (class == LEAT__LABEL_NONE) continue;
-        while (at < n && votes[at].class != class)
-            at++;
+        while (at < n && votes[at].class != class) at++;
         if (at == n) votes[n++] = (vote){class, 0};
         votes[at].weight += far > 0 ? exp(-2 * (double)near[i].distance / far) : 1;
     }
     return n;
 }
 
-static void take_near(void *cookie, uint64_t row, const leat__neighbour *near,
-                      uint32_t count)
+static void take_near(void *cookie, uint64_t row, const leat__neighbour *near, uint32_t count)
 {
     const leat__labels *l = cookie;
     vote votes[LEAT__NEIGHBOURS_MAX];
@@ -47,8 +44,7 @@ static void take_near(void *cookie, uint64_t row, const leat__neighbour *near,
     for (uint32_t i = 0; i < n; i++) {
         sum += votes[i].weight;
         if (votes[i].class == l->own[row]) own = votes[i].weight;
-        else if (votes[i].weight > most ||
-                 (votes[i].weight == most && votes[i].class < l->other[row])) {
+        else if (votes[i].weight > most || (votes[i].weight == most && votes[i].class < l->other[row])) {
             most = votes[i].weight;
             l->other[row] = votes[i].class;
         }
@@ -77,15 +73,14 @@ int leat__labels_by_neighbours(leat__labels *l, leat_error *err)
 /* ---- predictions ---- */
 
 /* Softmax of the scores; the classes are their positions. */
-static int take_scores(leat__labels *l, uint64_t row, const float *score, size_t n,
-                       const char *path, leat_error *err)
+static int take_scores(leat__labels *l, uint64_t row, const float *score, size_t n, const char *path,
+                       leat_error *err)
 {
     double top = -INFINITY, sum = 0, own = 0, most = 0;
     l->other[row] = LEAT__LABEL_NONE;
     for (size_t c = 0; c < n; c++) {
         if (!isfinite(score[c]))
-            return leat__fail(err, LEAT_EDATA,
-                              "%s: the scores of row %llu are not finite", path,
+            return leat__fail(err, LEAT_EDATA, "%s: the scores of row %llu are not finite", path,
                               (unsigned long long)row);
         top = LEAT_MAX(top, (double)score[c]);
     }
@@ -108,8 +103,7 @@ static int take_scores(leat__labels *l, uint64_t row, const float *score, size_t
 static void number_rivals(leat__labels *l)
 {
     for (uint64_t i = 0; i < l->rows; i++) {
-        if (l->other[i] != LEAT__LABEL_NONE)
-            l->other[i] = leat__labels_class(l, l->other[i]);
+        if (l->other[i] != LEAT__LABEL_NONE) l->other[i] = leat__labels_class(l, l->other[i]);
     }
 }
 
@@ -118,13 +112,11 @@ static int read_scores(leat__labels *l, leat_pack *pack, leat_sample *s, leat_er
     const int field = leat_pack_field_find(pack, "logits");
     const leat_field *f = field >= 0 ? leat_pack_field(pack, (uint32_t)field) : NULL;
     if (!f || f->type != LEAT_FIELD_ARRAY || f->ndim != 1 || f->dtype != LEAT_DTYPE_F32)
-        return leat__fail(
-            err, LEAT_EINVAL,
-            "%s: has no float32 field 'logits' (leat embed --logits writes it)",
-            leat_pack_path(pack));
-    if (l->classes > 0 && l->code[l->classes - 1] >= (int64_t)f->shape[0])
         return leat__fail(err, LEAT_EINVAL,
-                          "%s: has scores of %llu classes, but there is a label %lld",
+                          "%s: has no float32 field 'logits' (leat embed --logits writes it)",
+                          leat_pack_path(pack));
+    if (l->classes > 0 && l->code[l->classes - 1] >= (int64_t)f->shape[0])
+        return leat__fail(err, LEAT_EINVAL, "%s: has scores of %llu classes, but there is a label %lld",
                           leat_pack_path(pack), (unsigned long long)f->shape[0],
                           (long long)l->code[l->classes - 1]);
     for (uint64_t i = 0; i < l->rows; i++) {
@@ -132,10 +124,9 @@ static int read_scores(leat__labels *l, leat_pack *pack, leat_sample *s, leat_er
         LEAT_TRY(leat_sample_read(s, i, err));
         LEAT_TRY(leat_sample_field(s, (uint32_t)field, &view, err));
         if (!view.data || view.size != f->shape[0] * sizeof(float))
-            return leat__fail(err, LEAT_EDATA, "%s: row %llu has no scores",
-                              leat_pack_path(pack), (unsigned long long)i);
-        LEAT_TRY(
-            take_scores(l, i, view.data, (size_t)f->shape[0], leat_pack_path(pack), err));
+            return leat__fail(err, LEAT_EDATA, "%s: row %llu has no scores", leat_pack_path(pack),
+                              (unsigned long long)i);
+        LEAT_TRY(take_scores(l, i, view.data, (size_t)f->shape[0], leat_pack_path(pack), err));
     }
     number_rivals(l);
     return 0;
@@ -166,11 +157,9 @@ static int by_value(const void *x, const void *y)
 static void mark_class(leat__labels *l, const uint32_t *row, uint64_t n, float *values)
 {
     if (n < 8) return; /* too few to know */
-    for (uint64_t i = 0; i < n; i++)
-        values[i] = l->outlier[row[i]];
+    for (uint64_t i = 0; i < n; i++) values[i] = l->outlier[row[i]];
     qsort(values, (size_t)n, sizeof *values, by_value);
-    const float low = values[n / 4], high = values[3 * n / 4],
-                limit = high + 3 * (high - low);
+    const float low = values[n / 4], high = values[3 * n / 4], limit = high + 3 * (high - low);
     for (uint64_t i = 0; i < n && high > low; i++)
         if (l->outlier[row[i]] > limit) l->issues[row[i]] |= LEAT__LABEL_OUTLIER;
 }
@@ -183,14 +172,11 @@ static int mark_outliers(leat__labels *l, leat_error *err)
     float *values = LEAT_NEW_ARRAY(CURATE, float, LEAT_MAX(l->rows, 1));
     int rc = end && row && values ? 0 : leat__fail_nomem(err, l->rows * 8, "classes");
     for (uint64_t i = 0; rc == 0 && i < l->rows; i++)
-        if (l->own[i] != LEAT__LABEL_NONE && l->own[i] + 1 < l->classes)
-            end[l->own[i] + 1]++;
-    for (uint32_t c = 1; rc == 0 && c < l->classes; c++)
-        end[c] += end[c - 1]; /* where classes begin */
+        if (l->own[i] != LEAT__LABEL_NONE && l->own[i] + 1 < l->classes) end[l->own[i] + 1]++;
+    for (uint32_t c = 1; rc == 0 && c < l->classes; c++) end[c] += end[c - 1]; /* where classes begin */
     for (uint64_t i = 0; rc == 0 && i < l->rows; i++)
         if (l->own[i] != LEAT__LABEL_NONE) row[end[l->own[i]]++] = (uint32_t)i;
-    for (uint32_t c = 0; rc == 0 && c < l->classes;
-         c++) { /* now end[c] is the end of class c */
+    for (uint32_t c = 0; rc == 0 && c < l->classes; c++) { /* now end[c] is the end of class c */
         const uint64_t first = c > 0 ? end[c - 1] : 0;
         mark_class(l, row + first, end[c] - first, values);
     }
@@ -203,26 +189,21 @@ static int mark_outliers(leat__labels *l, leat_error *err)
 int leat__labels_outliers(leat__labels *l, leat_error *err)
 {
     const size_t dim = l->vectors.dim;
-    double *sum =
-        leat__zalloc_array(LEAT__MEM_CURATE, LEAT_MAX(l->classes, 1), dim * sizeof *sum);
-    int rc =
-        sum ? 0 : leat__fail_nomem(err, l->classes * dim * sizeof *sum, "class centres");
+    double *sum = leat__zalloc_array(LEAT__MEM_CURATE, LEAT_MAX(l->classes, 1), dim * sizeof *sum);
+    int rc = sum ? 0 : leat__fail_nomem(err, l->classes * dim * sizeof *sum, "class centres");
     for (uint64_t i = 0; i < l->rows && rc == 0; i++)
         for (size_t d = 0; d < dim && l->own[i] != LEAT__LABEL_NONE; d++)
             sum[l->own[i] * dim + d] += (double)leat__vectors_at(&l->vectors, i)[d];
     for (uint32_t c = 0; c < l->classes && rc == 0; c++) {
         double length = 0;
-        for (size_t d = 0; d < dim; d++)
-            length += sum[c * dim + d] * sum[c * dim + d];
-        for (size_t d = 0; d < dim && length > 0; d++)
-            sum[c * dim + d] /= sqrt(length);
+        for (size_t d = 0; d < dim; d++) length += sum[c * dim + d] * sum[c * dim + d];
+        for (size_t d = 0; d < dim && length > 0; d++) sum[c * dim + d] /= sqrt(length);
     }
     for (uint64_t i = 0; i < l->rows && rc == 0; i++) {
         double cosine = 0;
         if (l->own[i] == LEAT__LABEL_NONE) continue;
         for (size_t d = 0; d < dim; d++)
-            cosine +=
-                sum[l->own[i] * dim + d] * (double)leat__vectors_at(&l->vectors, i)[d];
+            cosine += sum[l->own[i] * dim + d] * (double)leat__vectors_at(&l->vectors, i)[d];
         l->outlier[i] = (float)(1 - cosine);
     }
     leat__free(sum);

@@ -12,16 +12,7 @@
 #include "curate/label_check.h"
 #include "pack/selection.h"
 
-enum {
-    F_LABEL,
-    F_SUGGESTED,
-    F_ISSUES,
-    F_RANK,
-    F_SUSPICION,
-    F_CONFIDENCE,
-    F_OUTLIER,
-    F_COUNT
-};
+enum { F_LABEL, F_SUGGESTED, F_ISSUES, F_RANK, F_SUSPICION, F_CONFIDENCE, F_OUTLIER, F_COUNT };
 
 static int create(const leat__labels *l, leat_packer **packer, leat_error *err)
 {
@@ -58,8 +49,7 @@ static int64_t suggested(const leat__labels *l, uint64_t row)
     return l->issues[row] & LEAT__LABEL_WRONG ? l->code[l->other[row]] : l->label[row];
 }
 
-static int write_rows(leat__labels *l, leat_packer *packer, leat__buf *key,
-                      leat_error *err)
+static int write_rows(leat__labels *l, leat_packer *packer, leat__buf *key, leat_error *err)
 {
     const char *const *names = NULL;
     uint64_t count = 0;
@@ -78,31 +68,28 @@ static int write_rows(leat__labels *l, leat_packer *packer, leat__buf *key,
         v[F_SUSPICION].f = l->suspicion[i];
         v[F_CONFIDENCE].f = (double)l->chance[i];
         v[F_OUTLIER].f = (double)l->outlier[i];
-        const leat_pack_sample sample = {
-            .key = leat__buf_str(key), .key_size = key->len, .values = v};
+        const leat_pack_sample sample = {.key = leat__buf_str(key), .key_size = key->len, .values = v};
         LEAT_TRY(leat_packer_append(packer, &sample, err));
     }
     return 0;
 }
 
 /* A class name, or the number of a class without one. */
-static void put_class(leat__csv_out *csv, const char *const *names, uint64_t count,
-                      int64_t code)
+static void put_class(leat__csv_out *csv, const char *const *names, uint64_t count, int64_t code)
 {
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)code);
     leat__csv_out_text(csv, code >= 0 && (uint64_t)code < count ? names[code] : number);
 }
 
-static int write_lines(leat__labels *l, leat__csv_out *csv, const uint32_t *row,
-                       leat__buf *key, leat_error *err)
+static int write_lines(leat__labels *l, leat__csv_out *csv, const uint32_t *row, leat__buf *key,
+                       leat_error *err)
 {
     static const char *const head[] = {"key", "label", "suggested", "suspicion"};
     const char *const *names = NULL;
     uint64_t count = 0;
     LEAT_TRY(leat__column_packs_classes(&l->sheets, l->opts.column, &names, &count, err));
-    for (size_t i = 0; i < LEAT_COUNT(head); i++)
-        leat__csv_out_text(csv, head[i]);
+    for (size_t i = 0; i < LEAT_COUNT(head); i++) leat__csv_out_text(csv, head[i]);
     LEAT_TRY(leat__csv_out_line(csv, err));
     for (uint64_t i = 0; i < l->stats.wrong; i++) {
         char number[32];
@@ -150,8 +137,7 @@ int leat__labels_write(leat__labels *l, leat_error *err)
     return rc;
 }
 
-void leat__check_labels_json(const leat_check_labels_stats *st, const char *output,
-                             leat__buf *out)
+void leat__check_labels_json(const leat_check_labels_stats *st, const char *output, leat__buf *out)
 {
     leat__json j;
     leat_pack *pack = NULL;

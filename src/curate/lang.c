@@ -60,15 +60,16 @@ int leat__lang_open(leat__lang *l, const leat_filter_opts *o, leat_budget *budge
     leat_budget_read(budget, &bs);
     int rc = leat__file_load(o->lid, (size_t)bs.limit / 2, 1, &data, &len, err);
     if (rc == LEAT_ELIMIT)
-        return leat__fail(err, LEAT_EBUDGET, "%s: the model needs more than half of the memory limit "
-                          "(%llu MiB)", o->lid, (unsigned long long)bs.limit >> 20);
+        return leat__fail(err, LEAT_EBUDGET,
+                          "%s: the model needs more than half of the memory limit "
+                          "(%llu MiB)",
+                          o->lid, (unsigned long long)bs.limit >> 20);
     if (rc != 0) return rc;
     LEAT_TRY(leat__lid_open(&l->lid, data, len, o->lid, err));
     uint64_t bytes = leat__lid_bytes(l->lid);
     if (leat_budget_try(budget, LEAT_BUDGET_OTHER, bytes) != 0)
         return leat__fail(err, LEAT_EBUDGET, "%s: the model needs %llu MiB of memory, the limit is %llu MiB",
-                          o->lid, (unsigned long long)(bytes >> 20) + 1,
-                          (unsigned long long)bs.limit >> 20);
+                          o->lid, (unsigned long long)(bytes >> 20) + 1, (unsigned long long)bs.limit >> 20);
     l->charged = bytes;
     return o->lang ? read_wanted(l, o, err) : 0;
 }

@@ -79,23 +79,19 @@ static void sort(found *f)
     }
 }
 
-static void search_group(const searching *s, uint64_t first, uint32_t rows,
-                         leat__neighbour *memory)
+static void search_group(const searching *s, uint64_t first, uint32_t rows, leat__neighbour *memory)
 {
     const leat__vectors *v = s->n->vectors;
     found f[GROUP];
     float out[TILE];
-    for (uint32_t i = 0; i < rows; i++)
-        f[i] = (found){0, memory + (size_t)i * s->n->k};
+    for (uint32_t i = 0; i < rows; i++) f[i] = (found){0, memory + (size_t)i * s->n->k};
     for (uint64_t at = 0; at < v->count; at += TILE) {
         const size_t n = (size_t)LEAT_MIN(v->count - at, TILE);
         for (uint32_t i = 0; i < rows; i++) {
-            s->compare(leat__vectors_at(v, first + i), leat__vectors_at(v, at), v->dim, n,
-                       out);
+            s->compare(leat__vectors_at(v, first + i), leat__vectors_at(v, at), v->dim, n, out);
             const float worst = f[i].count == s->n->k ? f[i].near[0].distance : INFINITY;
             for (size_t k = 0; k < n; k++)
-                if (out[k] <= worst && at + k != first + i)
-                    add(&f[i], s->n->k, (uint32_t)(at + k), out[k]);
+                if (out[k] <= worst && at + k != first + i) add(&f[i], s->n->k, (uint32_t)(at + k), out[k]);
         }
     }
     for (uint32_t i = 0; i < rows; i++) {
@@ -120,11 +116,9 @@ int leat__neighbours_run(const leat__neighbours *n, leat_error *err)
     const uint64_t total = n->vectors->count;
     searching s = {.n = n, .compare = leat__distance_dsp_for(leat__cpu_flags())->rows};
     int rc = 0;
-    s.memory = LEAT_NEW_ARRAY(CURATE, leat__neighbour,
-                              (size_t)members * GROUP * LEAT_MAX(n->k, 1));
+    s.memory = LEAT_NEW_ARRAY(CURATE, leat__neighbour, (size_t)members * GROUP * LEAT_MAX(n->k, 1));
     if (!s.memory)
-        return leat__fail_nomem(err, (uint64_t)members * GROUP * n->k * sizeof *s.memory,
-                                "neighbours");
+        return leat__fail_nomem(err, (uint64_t)members * GROUP * n->k * sizeof *s.memory, "neighbours");
     for (uint64_t at = 0; at < total && rc == 0; at = s.end) {
         s.first = at;
         s.end = LEAT_MIN(at + (uint64_t)STEP * members, total);

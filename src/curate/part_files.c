@@ -40,8 +40,8 @@ int leat__part_store(const leat__part *p, const char *path, const leat__buf *dat
     int rc;
     temp_path(p, path, temp);
     if (data->status != 0) return leat__fail_nomem(err, data->len, "results");
-    LEAT_GO(rc, out, leat__file_open(&f, temp, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE,
-                                     err));
+    LEAT_GO(rc, out,
+            leat__file_open(&f, temp, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     LEAT_GO(rc, out, leat__file_pwrite(f, leat__buf_str(data), data->len, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
     rc = leat__path_rename(temp, path, err);
@@ -106,8 +106,8 @@ int leat__part_copy(const leat__part *p, const char *to, const leat__part_piece 
     uint8_t *block = leat__alloc(LEAT__MEM_CURATE, BLOCK);
     if (!block) return leat__fail_nomem(err, BLOCK, "a copy");
     temp_path(p, to, temp);
-    LEAT_GO(rc, out, leat__file_open(&f, temp, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE,
-                                     err));
+    LEAT_GO(rc, out,
+            leat__file_open(&f, temp, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     for (size_t i = 0; i < count; i++)
         if (pieces[i].len > 0) LEAT_GO(rc, out, copy_piece(f, &at, &pieces[i], block, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
@@ -147,8 +147,7 @@ int leat__part_open(const leat__part *p, leat__shards out[LEAT__OUTS], leat__com
     return 0;
 }
 
-int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const char *stats,
-                      leat_error *err)
+int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const char *stats, leat_error *err)
 {
     char path[4096];
     leat__buf marker;
@@ -254,8 +253,7 @@ typedef struct place {
 } place;
 
 /* Reads up to WINDOW bytes of a part at `offset`. */
-static int window(const leat__join *j, uint32_t part, uint64_t offset, size_t len, char *out,
-                  leat_error *err)
+static int window(const leat__join *j, uint32_t part, uint64_t offset, size_t len, char *out, leat_error *err)
 {
     char path[4096];
     leat__file *f = NULL;
@@ -406,8 +404,7 @@ int leat__join_list(leat__join *j, leat__buf *out, leat_error *err)
         leat__json_kstr(&json, "to", name);
         leat__json_key(&json, "pieces");
         leat__json_array(&json);
-        for (uint32_t i = j->first; i < j->part->parts; i++)
-            put_piece(&json, i, k, 0, j->length[k][i]);
+        for (uint32_t i = j->first; i < j->part->parts; i++) put_piece(&json, i, k, 0, j->length[k][i]);
         leat__json_end(&json);
         leat__json_end(&json);
     }

@@ -95,7 +95,7 @@ typedef struct leat__join {
     const char *names[LEAT__OUTS]; /* of the output files, NULL = none */
     uint64_t shard_bytes;
     leat__compress compress;
-    uint32_t first; /* part with outputs */
+    uint32_t first;         /* part with outputs */
     uint64_t shards, bytes; /* of the kept documents; set by leat__join_list and _end */
     leat__text_meter meter; /* of all parts */
     uint64_t *length[LEAT__OUTS];

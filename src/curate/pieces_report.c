@@ -83,8 +83,11 @@ static void put_json(const leat__pieces_report *r, const leat__dedup *d, const c
 static void put_page(const leat__pieces_report *r, const leat__dedup *d, const char *unit, leat__buf *out)
 {
     const leat_dedup_stats *st = d->stats;
-    leat__page_plot p = {.title = "share of a document that was removed", .left = "0", .right = "1",
-                         .first = r->share, .bins = LEAT__PIECES_BINS + 1};
+    leat__page_plot p = {.title = "share of a document that was removed",
+                         .left = "0",
+                         .right = "1",
+                         .first = r->share,
+                         .bins = LEAT__PIECES_BINS + 1};
     bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
     leat__page_begin(out, words ? "leat dedup substring" : "leat dedup exact");
     leat__buf_printf(out,

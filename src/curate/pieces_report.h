@@ -18,7 +18,7 @@ typedef struct leat__pieces_doc {
 } leat__pieces_doc;
 
 typedef struct leat__pieces_report {
-    uint64_t share[LEAT__PIECES_BINS + 1]; /* documents by the share of pieces that they lost */
+    uint64_t share[LEAT__PIECES_BINS + 1];    /* documents by the share of pieces that they lost */
     leat__pieces_doc most[LEAT__PIECES_MOST]; /* by bytes, then in the order of the text */
     unsigned count;
 } leat__pieces_report;

@@ -113,8 +113,9 @@ void leat__page_histogram(leat__buf *out, const leat__page_plot *p)
         leat__buf_printf(out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"0\" y2=\"%d\" stroke=\"#222\"/>", x, x,
                          PLOT_HEIGHT);
     }
-    leat__buf_printf(out, "<line x1=\"0\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#888\"/>"
-                          "<text x=\"0\" y=\"%d\" font-size=\"11\">",
+    leat__buf_printf(out,
+                     "<line x1=\"0\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#888\"/>"
+                     "<text x=\"0\" y=\"%d\" font-size=\"11\">",
                      PLOT_WIDTH, PLOT_HEIGHT, PLOT_HEIGHT, PLOT_HEIGHT + 13);
     leat__page_text(out, p->left, strlen(p->left));
     leat__buf_printf(out, "</text><text x=\"%d\" y=\"%d\" font-size=\"11\" text-anchor=\"end\">", PLOT_WIDTH,
@@ -149,8 +150,7 @@ static int check_path(void *cookie, const char *path, bool html, leat_error *err
     size_t n = folder ? strlen(folder) : 0;
     while (n > 1 && folder[n - 1] == '/') n--;
     if (n == 0 || strncmp(path, folder, n) != 0 || !leat__str_eq(path + n, "/report.json")) return 0;
-    return leat__fail(err, LEAT_EINVAL, "report: %s is written by the run itself: choose another name",
-                      path);
+    return leat__fail(err, LEAT_EINVAL, "report: %s is written by the run itself: choose another name", path);
 }
 
 int leat__page_check(const char *paths, const char *folder, leat_error *err)

@@ -19,9 +19,8 @@
 #include "io/url.h"
 #include "pack/selection.h"
 
-#define ROW_BYTES                                                                        \
-    (1 + 8 + 16 + 16) /* state, weight, order and round, score and distance */
-#define TELL 64       /* rows chosen between calls of progress */
+#define ROW_BYTES (1 + 8 + 16 + 16) /* state, weight, order and round, score and distance */
+#define TELL 64                     /* rows chosen between calls of progress */
 
 void leat_select_opts_init_sized(leat_select_opts *opts, uint32_t struct_size)
 {
@@ -64,41 +63,32 @@ static int check_use(const leat_select_opts *o, leat_error *err)
     return 0;
 }
 
-static int check_strategy(leat__selecting *s, const leat_select_strategy *of,
-                          leat_error *err)
+static int check_strategy(leat__selecting *s, const leat_select_strategy *of, leat_error *err)
 {
     const char *name = leat__select_kind_name(of->kind);
     if (!name) return leat__fail(err, LEAT_EINVAL, "%u is not a strategy", of->kind);
-    const bool changes =
-        of->kind == LEAT_SELECT_DIVERSITY || of->kind == LEAT_SELECT_BALANCE;
+    const bool changes = of->kind == LEAT_SELECT_DIVERSITY || of->kind == LEAT_SELECT_BALANCE;
     if (!(of->strength >= -16 && of->strength <= 16) || (changes && of->strength < 0))
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s: a strength of %g is not between %d and 16", name,
+        return leat__fail(err, LEAT_EINVAL, "%s: a strength of %g is not between %d and 16", name,
                           of->strength, changes ? 0 : -16);
     if (!(of->least >= 0 && of->least <= LEAT__SELECT_FAR))
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s: a least distance of %g is not between 0 and 2", name,
+        return leat__fail(err, LEAT_EINVAL, "%s: a least distance of %g is not between 0 and 2", name,
                           of->least);
     if (takes_vectors(of) && !leat__select_vectors_of(s, of))
-        return leat__fail(err, LEAT_EINVAL, "%s needs embeddings: a pack of leat embed",
-                          name);
+        return leat__fail(err, LEAT_EINVAL, "%s needs embeddings: a pack of leat embed", name);
     if (of->kind == LEAT_SELECT_SIMILARITY && !of->query)
-        return leat__fail(err, LEAT_EINVAL,
-                          "similarity needs a query: a pack with vectors");
-    if ((of->kind == LEAT_SELECT_WEIGHTS || of->kind == LEAT_SELECT_BALANCE) &&
-        !of->column)
+        return leat__fail(err, LEAT_EINVAL, "similarity needs a query: a pack with vectors");
+    if ((of->kind == LEAT_SELECT_WEIGHTS || of->kind == LEAT_SELECT_BALANCE) && !of->column)
         return leat__fail(err, LEAT_EINVAL, "%s needs a column", name);
     if (of->kind == LEAT_SELECT_THRESHOLD && !of->where)
         return leat__fail(err, LEAT_EINVAL, "threshold needs a condition: where");
     if (of->neighbours > LEAT__NEIGHBOURS_MAX)
-        return leat__fail(err, LEAT_EINVAL, "typicality: %u neighbours are more than %d",
-                          of->neighbours, LEAT__NEIGHBOURS_MAX);
+        return leat__fail(err, LEAT_EINVAL, "typicality: %u neighbours are more than %d", of->neighbours,
+                          LEAT__NEIGHBOURS_MAX);
     if (of->shares > LEAT_SHARES_TARGET)
-        return leat__fail(err, LEAT_EINVAL, "balance: %u is not a distribution",
-                          of->shares);
+        return leat__fail(err, LEAT_EINVAL, "balance: %u is not a distribution", of->shares);
     if (of->kind != LEAT_SELECT_DIVERSITY) return 0;
-    if (s->diversity)
-        return leat__fail(err, LEAT_EINVAL, "only one strategy may be diversity");
+    if (s->diversity) return leat__fail(err, LEAT_EINVAL, "only one strategy may be diversity");
     s->diversity = of;
     return 0;
 }
@@ -108,26 +98,20 @@ int leat__select_check(leat__selecting *s, leat_error *err)
     const leat_select_opts *o = &s->opts;
     bool exists = false;
     if (!o->pack || !o->pack[0]) return leat__fail(err, LEAT_EINVAL, "no pack was named");
-    if (!o->output || !o->output[0])
-        return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     if (leat__path_remote(o->output))
-        return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file",
-                          o->output);
+        return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", o->output);
     if (o->count > 0 && o->share > 0)
         return leat__fail(err, LEAT_EINVAL, "give either count or share, not both");
     if (!(o->share >= 0 && o->share <= 1))
         return leat__fail(err, LEAT_EINVAL, "share: %g is not between 0 and 1", o->share);
     if (o->strategy_count > LEAT__SELECT_STRATEGIES)
-        return leat__fail(err, LEAT_ELIMIT, "more than %d strategies",
-                          LEAT__SELECT_STRATEGIES);
+        return leat__fail(err, LEAT_ELIMIT, "more than %d strategies", LEAT__SELECT_STRATEGIES);
     if (o->strategy_count == 0 && !o->where)
-        return leat__fail(err, LEAT_EINVAL,
-                          "there is nothing to select by: give strategies or where");
-    for (uint32_t i = 0; i < o->strategy_count; i++)
-        LEAT_TRY(check_strategy(s, &o->strategies[i], err));
+        return leat__fail(err, LEAT_EINVAL, "there is nothing to select by: give strategies or where");
+    for (uint32_t i = 0; i < o->strategy_count; i++) LEAT_TRY(check_strategy(s, &o->strategies[i], err));
     if (s->diversity && o->count == 0 && o->share <= 0 && s->diversity->least <= 0)
-        return leat__fail(err, LEAT_EINVAL,
-                          "diversity needs an end: count, share or a least distance");
+        return leat__fail(err, LEAT_EINVAL, "diversity needs an end: count, share or a least distance");
     LEAT_TRY(leat__pack_spare_input(o->output, o->pack, err));
     LEAT_TRY(leat__pack_spare_input(o->output, o->previous, err));
     LEAT_TRY(leat__pack_spare_input(o->output, o->vectors, err));
@@ -139,8 +123,7 @@ int leat__select_check(leat__selecting *s, leat_error *err)
     }
     LEAT_TRY(check_use(o, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
-    if (exists && !o->replace)
-        return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
+    if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
     return 0;
 }
 
@@ -172,8 +155,8 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
             query = rows * dim * sizeof(float);
         }
         if (!takes_vectors(of)) continue;
-        LEAT_TRY(vectors_size(leat__select_vectors_of(s, of), leat__select_field_of(s, of), &rows, &dim,
-                              err));
+        LEAT_TRY(
+            vectors_size(leat__select_vectors_of(s, of), leat__select_field_of(s, of), &rows, &dim, err));
         vectors = LEAT_MAX(vectors, rows * dim * sizeof(float) + query);
         if (of == s->diversity) own = dim;
     }
@@ -181,10 +164,8 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
     need += vectors + leat__greedy_bytes(s->rows, s->diversity ? s->count + previous : 0, own);
     s->stats.plan_memory = need;
     if (o->memory == 0 || need <= o->memory) return 0;
-    return leat__fail(err, LEAT_EBUDGET,
-                      "%llu rows need %llu bytes of memory, more than the %llu given",
-                      (unsigned long long)s->rows, (unsigned long long)need,
-                      (unsigned long long)o->memory);
+    return leat__fail(err, LEAT_EBUDGET, "%llu rows need %llu bytes of memory, more than the %llu given",
+                      (unsigned long long)s->rows, (unsigned long long)need, (unsigned long long)o->memory);
 }
 
 /* ---- run ---- */
@@ -199,9 +180,7 @@ static int take(void *cookie, uint64_t row, double score, double distance)
     s->distance[row] = s->diversity ? distance : 0;
     s->stats.last_distance = s->distance[row];
     if (++s->stats.selected % TELL != 0 && s->stats.selected != s->count) return 0;
-    return o->progress
-               ? o->progress(o->cookie, s->stats.selected, s->count, 0, s->stats.selected)
-               : 0;
+    return o->progress ? o->progress(o->cookie, s->stats.selected, s->count, 0, s->stats.selected) : 0;
 }
 
 static int choose(leat__selecting *s, leat_error *err)
@@ -221,8 +200,7 @@ static int choose(leat__selecting *s, leat_error *err)
                       .cookie = s};
     LEAT_TRY(leat__greedy_run(&g, err));
     s->stats.distances = g.distances;
-    for (uint64_t i = 0; i < s->rows; i++)
-        s->stats.near += s->state[i] == LEAT__ROW_NEAR;
+    for (uint64_t i = 0; i < s->rows; i++) s->stats.near += s->state[i] == LEAT__ROW_NEAR;
     return 0;
 }
 
@@ -256,8 +234,7 @@ int leat_select(const leat_select_opts *opts, leat_select_stats *stats, leat_err
     const uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     int rc = run(s, err);
     s->stats.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
-    s->stats.cpu_seconds =
-        (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    s->stats.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
     if (stats) (void)!leat__sized_copy(stats, &s->stats, sizeof s->stats);
     leat__select_forget(s);
     leat__free(s);

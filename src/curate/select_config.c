@@ -37,11 +37,10 @@ const char *leat__select_kind_name(uint32_t kind)
 
 /* ---- values ---- */
 
-static int wrong(const leat__select_config *c, const yaml_node_t *at, leat_error *err,
-                 const char *what, const char *name)
+static int wrong(const leat__select_config *c, const yaml_node_t *at, leat_error *err, const char *what,
+                 const char *name)
 {
-    return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' %s", c->name,
-                      at->start_mark.line + 1, name, what);
+    return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' %s", c->name, at->start_mark.line + 1, name, what);
 }
 
 static yaml_node_t *node(leat__select_config *c, int index)
@@ -57,8 +56,8 @@ static const char *scalar(const yaml_node_t *n)
     return strlen(text) == n->data.scalar.length && text[0] != 0 ? text : NULL;
 }
 
-static int get_text(leat__select_config *c, const char *key, const yaml_node_t *value,
-                    const char **to, leat_error *err)
+static int get_text(leat__select_config *c, const char *key, const yaml_node_t *value, const char **to,
+                    leat_error *err)
 {
     const char *text = scalar(value);
     if (!text) return wrong(c, value, err, "needs a text", key);
@@ -66,22 +65,21 @@ static int get_text(leat__select_config *c, const char *key, const yaml_node_t *
     return 0;
 }
 
-static int get_number(leat__select_config *c, const char *key, const yaml_node_t *value,
-                      double least, double most, double *to, leat_error *err)
+static int get_number(leat__select_config *c, const char *key, const yaml_node_t *value, double least,
+                      double most, double *to, leat_error *err)
 {
     const char *text = scalar(value);
     double x;
-    if (!text || !leat__str_to_double(text, &x))
-        return wrong(c, value, err, "needs a number", key);
+    if (!text || !leat__str_to_double(text, &x)) return wrong(c, value, err, "needs a number", key);
     if (!(x >= least && x <= most))
-        return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' is %g, not between %g and %g",
-                          c->name, value->start_mark.line + 1, key, x, least, most);
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' is %g, not between %g and %g", c->name,
+                          value->start_mark.line + 1, key, x, least, most);
     *to = x;
     return 0;
 }
 
-static int get_whole(leat__select_config *c, const char *key, const yaml_node_t *value,
-                     uint64_t most, uint64_t *to, leat_error *err)
+static int get_whole(leat__select_config *c, const char *key, const yaml_node_t *value, uint64_t most,
+                     uint64_t *to, leat_error *err)
 {
     const char *text = scalar(value);
     uint64_t x;
@@ -93,26 +91,23 @@ static int get_whole(leat__select_config *c, const char *key, const yaml_node_t 
 
 /* ---- strategies ---- */
 
-static int get_distribution(leat__select_config *c, leat_select_strategy *s,
-                            const yaml_node_t *value, leat_error *err)
+static int get_distribution(leat__select_config *c, leat_select_strategy *s, const yaml_node_t *value,
+                            leat_error *err)
 {
     const char *word = scalar(value);
     if (word && strcmp(word, "uniform") == 0) s->shares = LEAT_SHARES_UNIFORM;
     else if (word && strcmp(word, "input") == 0) s->shares = LEAT_SHARES_INPUT;
     else if (value->type != YAML_MAPPING_NODE)
-        return wrong(c, value, err, "is uniform, input, or a mapping of values to shares",
-                     "distribution");
+        return wrong(c, value, err, "is uniform, input, or a mapping of values to shares", "distribution");
     if (word) return 0;
     s->shares = LEAT_SHARES_TARGET;
     s->targets = &c->target[c->targets];
-    for (const yaml_node_pair_t *p = value->data.mapping.pairs.start;
-         p < value->data.mapping.pairs.top; p++) {
+    for (const yaml_node_pair_t *p = value->data.mapping.pairs.start; p < value->data.mapping.pairs.top;
+         p++) {
         leat_select_target *t = &c->target[c->targets];
-        if (c->targets == LIST_MAX)
-            return wrong(c, value, err, "has too many values", "distribution");
+        if (c->targets == LIST_MAX) return wrong(c, value, err, "has too many values", "distribution");
         t->name = scalar(node(c, p->key));
-        if (!t->name)
-            return wrong(c, value, err, "needs names of values", "distribution");
+        if (!t->name) return wrong(c, value, err, "needs names of values", "distribution");
         LEAT_TRY(get_number(c, t->name, node(c, p->value), 0, 1, &t->share, err));
         c->targets++;
         s->target_count++;
@@ -134,10 +129,9 @@ enum {
     K_FIELD,
     K_COUNT
 };
-static const char *const strategy_keys[K_COUNT] = {
-    "strategy", "embeddings",   "query",        "column",     "where",
-    "strength", "min_distance", "distribution", "neighbours", "seed",
-    "field"};
+static const char *const strategy_keys[K_COUNT] = {"strategy",   "embeddings", "query",        "column",
+                                                   "where",      "strength",   "min_distance", "distribution",
+                                                   "neighbours", "seed",       "field"};
 /* The kinds that have a key, one bit each. */
 #define OF(kind) (1u << LEAT_SELECT_##kind)
 static const uint32_t key_kinds[K_COUNT] = {
@@ -154,8 +148,8 @@ static const uint32_t key_kinds[K_COUNT] = {
     [K_FIELD] = OF(DIVERSITY) | OF(SIMILARITY) | OF(TYPICALITY),
 };
 
-static int find_key(leat__select_config *c, const yaml_node_t *key,
-                    const char *const *keys, size_t count, size_t *found, leat_error *err)
+static int find_key(leat__select_config *c, const yaml_node_t *key, const char *const *keys, size_t count,
+                    size_t *found, leat_error *err)
 {
     const char *text = scalar(key);
     if (!text)
@@ -165,30 +159,28 @@ static int find_key(leat__select_config *c, const yaml_node_t *key,
         if (strcmp(keys[*found], text) == 0) return 0;
     const char *near = leat__str_nearest(text, keys, count);
     if (!near)
-        return leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown key '%s'", c->name,
-                          key->start_mark.line + 1, text);
-    return leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown key '%s'; did you mean '%s'?",
-                      c->name, key->start_mark.line + 1, text, near);
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown key '%s'", c->name, key->start_mark.line + 1,
+                          text);
+    return leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown key '%s'; did you mean '%s'?", c->name,
+                      key->start_mark.line + 1, text, near);
 }
 
-static int get_kind(leat__select_config *c, leat_select_strategy *s,
-                    const yaml_node_t *value, leat_error *err)
+static int get_kind(leat__select_config *c, leat_select_strategy *s, const yaml_node_t *value,
+                    leat_error *err)
 {
     const char *text = scalar(value);
     for (uint32_t k = 1; text && k < LEAT_COUNT(kinds); k++)
         if (strcmp(kinds[k], text) == 0) s->kind = k;
     if (s->kind) return 0;
-    const char *near =
-        text ? leat__str_nearest(text, kinds + 1, LEAT_COUNT(kinds) - 1) : NULL;
+    const char *near = text ? leat__str_nearest(text, kinds + 1, LEAT_COUNT(kinds) - 1) : NULL;
     return leat__fail(err, LEAT_EINVAL,
                       near ? "%s:%zu: '%s' is not a strategy; did you mean '%s'?"
                            : "%s:%zu: '%s' is not a strategy%s",
-                      c->name, value->start_mark.line + 1, text ? text : "strategy",
-                      near ? near : "");
+                      c->name, value->start_mark.line + 1, text ? text : "strategy", near ? near : "");
 }
 
-static int get_value(leat__select_config *c, leat_select_strategy *s, size_t key,
-                     const yaml_node_t *value, leat_error *err)
+static int get_value(leat__select_config *c, leat_select_strategy *s, size_t key, const yaml_node_t *value,
+                     leat_error *err)
 {
     const char *name = strategy_keys[key];
     uint64_t whole = 0;
@@ -218,25 +210,20 @@ static int get_strategy(leat__select_config *c, const yaml_node_t *at, leat_erro
     bool seen[K_COUNT] = {false};
     size_t key;
     if (at->type != YAML_MAPPING_NODE || c->strategies == LEAT__SELECT_STRATEGIES)
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s:%zu: strategies must be a list of at most %d mappings",
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: strategies must be a list of at most %d mappings",
                           c->name, at->start_mark.line + 1, LEAT__SELECT_STRATEGIES);
-    for (int pass = 0; pass < 2;
-         pass++) /* the kind first: it decides which keys there are */
-        for (const yaml_node_pair_t *p = at->data.mapping.pairs.start;
-             p < at->data.mapping.pairs.top; p++) {
+    for (int pass = 0; pass < 2; pass++) /* the kind first: it decides which keys there are */
+        for (const yaml_node_pair_t *p = at->data.mapping.pairs.start; p < at->data.mapping.pairs.top; p++) {
             const yaml_node_t *name = node(c, p->key), *value = node(c, p->value);
             LEAT_TRY(find_key(c, name, strategy_keys, K_COUNT, &key, err));
-            if (pass == 0 && seen[key])
-                return wrong(c, name, err, "is there twice", strategy_keys[key]);
+            if (pass == 0 && seen[key]) return wrong(c, name, err, "is there twice", strategy_keys[key]);
             seen[key] = true;
             if (pass == 0 && key == K_STRATEGY) LEAT_TRY(get_kind(c, s, value, err));
             if (pass == 0) continue;
             if (!s->kind) return wrong(c, at, err, "is missing", "strategy");
             if (!(key_kinds[key] >> s->kind & 1))
-                return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' has no effect on %s",
-                                  c->name, name->start_mark.line + 1, strategy_keys[key],
-                                  kinds[s->kind]);
+                return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' has no effect on %s", c->name,
+                                  name->start_mark.line + 1, strategy_keys[key], kinds[s->kind]);
             LEAT_TRY(get_value(c, s, key, value, err));
         }
     if (!s->kind) return wrong(c, at, err, "is missing", "strategy");
@@ -246,17 +233,14 @@ static int get_strategy(leat__select_config *c, const yaml_node_t *at, leat_erro
 
 /* ---- the document ---- */
 
-static int get_columns(leat__select_config *c, leat_select_opts *o,
-                       const yaml_node_t *value, leat_error *err)
+static int get_columns(leat__select_config *c, leat_select_opts *o, const yaml_node_t *value, leat_error *err)
 {
     if (scalar(value)) c->column[c->columns++] = scalar(value);
-    else if (value->type != YAML_SEQUENCE_NODE)
-        return wrong(c, value, err, "needs a list of files", "with");
+    else if (value->type != YAML_SEQUENCE_NODE) return wrong(c, value, err, "needs a list of files", "with");
     else
-        for (const yaml_node_item_t *i = value->data.sequence.items.start;
-             i < value->data.sequence.items.top; i++) {
-            if (c->columns == LIST_MAX)
-                return wrong(c, value, err, "has too many files", "with");
+        for (const yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top;
+             i++) {
+            if (c->columns == LIST_MAX) return wrong(c, value, err, "has too many files", "with");
             LEAT_TRY(get_text(c, "with", node(c, *i), &c->column[c->columns], err));
             c->columns++;
         }
@@ -266,26 +250,23 @@ static int get_columns(leat__select_config *c, leat_select_opts *o,
     return 0;
 }
 
-static int get_strategies(leat__select_config *c, leat_select_opts *o,
-                          const yaml_node_t *value, leat_error *err)
+static int get_strategies(leat__select_config *c, leat_select_opts *o, const yaml_node_t *value,
+                          leat_error *err)
 {
-    if (value->type != YAML_SEQUENCE_NODE)
-        return wrong(c, value, err, "needs a list", "strategies");
-    for (const yaml_node_item_t *i = value->data.sequence.items.start;
-         i < value->data.sequence.items.top; i++)
+    if (value->type != YAML_SEQUENCE_NODE) return wrong(c, value, err, "needs a list", "strategies");
+    for (const yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top;
+         i++)
         LEAT_TRY(get_strategy(c, node(c, *i), err));
     if (o->strategy_count > 0)
-        return wrong(c, value, err,
-                     "cannot be combined with a strategy given as an option",
-                     "strategies");
+        return wrong(c, value, err, "cannot be combined with a strategy given as an option", "strategies");
     o->strategies = c->strategy;
     o->strategy_count = c->strategies;
     return 0;
 }
 
 /* Texts given as options win. */
-static int fill_text(leat__select_config *c, const char *key, const yaml_node_t *value,
-                     const char **to, leat_error *err)
+static int fill_text(leat__select_config *c, const char *key, const yaml_node_t *value, const char **to,
+                     leat_error *err)
 {
     const char *text = NULL;
     LEAT_TRY(get_text(c, key, value, &text, err));
@@ -293,9 +274,8 @@ static int fill_text(leat__select_config *c, const char *key, const yaml_node_t 
     return 0;
 }
 
-static int take_pair(leat__select_config *c, leat_select_opts *o,
-                     const leat_select_opts *given, size_t key, const char *name,
-                     const yaml_node_t *value, leat_error *err)
+static int take_pair(leat__select_config *c, leat_select_opts *o, const leat_select_opts *given, size_t key,
+                     const char *name, const yaml_node_t *value, leat_error *err)
 {
     uint64_t count = 0;
     double share = 0;
@@ -329,10 +309,8 @@ static int take_document(leat__select_config *c, leat_select_opts *o, leat_error
     const yaml_node_t *root = yaml_document_get_root_node(&c->doc);
     if (!root) return leat__fail(err, LEAT_EINVAL, "%s: is empty", c->name);
     if (root->type != YAML_MAPPING_NODE)
-        return leat__fail(err, LEAT_EINVAL, "%s: must be a mapping with 'strategies'",
-                          c->name);
-    for (const yaml_node_pair_t *p = root->data.mapping.pairs.start;
-         p < root->data.mapping.pairs.top; p++) {
+        return leat__fail(err, LEAT_EINVAL, "%s: must be a mapping with 'strategies'", c->name);
+    for (const yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
         size_t key;
         LEAT_TRY(find_key(c, node(c, p->key), keys, LEAT_COUNT(keys), &key, err));
         if (seen[key]) return wrong(c, node(c, p->key), err, "is there twice", keys[key]);
@@ -361,24 +339,20 @@ static int parse(leat__select_config *c, const char *text, leat_error *err)
     yaml_parser_t parser;
     const size_t len = strnlen(text, TEXT_MAX + 1);
     if (len > TEXT_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "%s: is longer than %zu bytes", c->name,
-                          TEXT_MAX);
-    if (!yaml_parser_initialize(&parser))
-        return leat__fail_nomem(err, sizeof parser, "a YAML parser");
+        return leat__fail(err, LEAT_ELIMIT, "%s: is longer than %zu bytes", c->name, TEXT_MAX);
+    if (!yaml_parser_initialize(&parser)) return leat__fail_nomem(err, sizeof parser, "a YAML parser");
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
     int rc = 0;
     c->has_doc = yaml_parser_load(&parser, &c->doc) != 0;
     if (!c->has_doc)
-        rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: %s", c->name,
-                        parser.problem_mark.line + 1,
+        rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: %s", c->name, parser.problem_mark.line + 1,
                         parser.problem ? parser.problem : "not YAML");
     else rc = refuse_more(c, &parser, err);
     yaml_parser_delete(&parser);
     return rc;
 }
 
-int leat__select_config_open(leat__select_config **config, leat_select_opts *opts,
-                             leat_error *err)
+int leat__select_config_open(leat__select_config **config, leat_select_opts *opts, leat_error *err)
 {
     *config = NULL;
     if (!opts->config) return 0;

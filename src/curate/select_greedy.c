@@ -108,17 +108,15 @@ static void pop(const greedy *s, heap *h)
 
 /* Compares the row with the chosen rows that it has not seen, until it is not the top of
  * its heap any more. True when it has seen all. */
-static bool catch_up(const greedy *s, const heap *h, uint32_t row, double limit,
-                     uint64_t *distances)
+static bool catch_up(const greedy *s, const heap *h, uint32_t row, double limit, uint64_t *distances)
 {
     const leat__greedy *g = s->g;
     float out[BLOCK];
     if (!g->vectors) return true;
     while (s->seen[row] < s->centre_count) {
         const uint64_t n = LEAT_MIN(s->centre_count - s->seen[row], BLOCK);
-        s->compare(leat__vectors_at(g->vectors, row),
-                   s->centres + s->seen[row] * g->vectors->dim, g->vectors->dim,
-                   (size_t)n, out);
+        s->compare(leat__vectors_at(g->vectors, row), s->centres + s->seen[row] * g->vectors->dim,
+                   g->vectors->dim, (size_t)n, out);
         for (uint64_t i = 0; i < n; i++)
             if (out[i] < s->near[row]) s->near[row] = out[i];
         s->seen[row] += (uint32_t)n;
@@ -200,8 +198,7 @@ static void search_member(void *cookie, uint32_t member, uint32_t members)
     (void)members;
     if (member >= s->members) return;
     *b = (best){.row = NONE};
-    for (uint32_t group = 0; group < s->groups; group++)
-        search_heap(s, member, group, b);
+    for (uint32_t group = 0; group < s->groups; group++) search_heap(s, member, group, b);
 }
 
 static int add_centre(greedy *s, uint64_t row, leat_error *err)
@@ -210,22 +207,18 @@ static int add_centre(greedy *s, uint64_t row, leat_error *err)
     if (!v) return 0;
     if (s->centre_count == s->centre_room) {
         const uint64_t more = s->centre_room ? s->centre_room + s->centre_room / 2 : 1024;
-        float *grown = leat__realloc(LEAT__MEM_CURATE, s->centres,
-                                     (size_t)more * v->dim * sizeof *grown);
-        if (!grown)
-            return leat__fail_nomem(err, more * v->dim * sizeof *grown, "chosen vectors");
+        float *grown = leat__realloc(LEAT__MEM_CURATE, s->centres, (size_t)more * v->dim * sizeof *grown);
+        if (!grown) return leat__fail_nomem(err, more * v->dim * sizeof *grown, "chosen vectors");
         s->centres = grown;
         s->centre_room = more;
     }
-    memcpy(s->centres + s->centre_count++ * v->dim, leat__vectors_at(v, row),
-           v->dim * sizeof(float));
+    memcpy(s->centres + s->centre_count++ * v->dim, leat__vectors_at(v, row), v->dim * sizeof(float));
     return 0;
 }
 
 static int choose(greedy *s, uint64_t row, leat_error *err)
 {
-    for (uint32_t b = 0; b < s->g->balances; b++)
-        s->g->balance[b].have[s->g->balance[b].of[row]]++;
+    for (uint32_t b = 0; b < s->g->balances; b++) s->g->balance[b].have[s->g->balance[b].of[row]]++;
     return add_centre(s, row, err);
 }
 
@@ -243,12 +236,10 @@ static int run_choices(greedy *s, leat_error *err)
     for (uint64_t n = 0; n < g->count; n++) {
         best top = {.row = NONE};
         uint32_t from = 0;
-        for (uint32_t i = 0; i < s->groups; i++)
-            s->factor[i] = factor_of(s, i);
+        for (uint32_t i = 0; i < s->groups; i++) s->factor[i] = factor_of(s, i);
         atomic_store(&s->reached, ordered(-INFINITY));
         if (last >= ALONE) leat__thread_team_run(g->crew, search_member, s);
-        for (uint32_t m = 0; m < s->members && last < ALONE; m++)
-            search_member(s, m, s->members);
+        for (uint32_t m = 0; m < s->members && last < ALONE; m++) search_member(s, m, s->members);
         last = 0;
         for (uint32_t m = 0; m < s->members; m++) {
             const best *b = &s->found[m];
@@ -260,8 +251,7 @@ static int run_choices(greedy *s, leat_error *err)
         }
         g->distances += last;
         if (top.row == NONE) return 0;
-        const double distance =
-            g->vectors ? sqrt((double)s->near[top.row]) : LEAT__SELECT_FAR;
+        const double distance = g->vectors ? sqrt((double)s->near[top.row]) : LEAT__SELECT_FAR;
         g->state[top.row] = LEAT__ROW_CHOSEN;
         pop(s, &s->heaps[(uint64_t)from * s->groups + top.group]);
         LEAT_TRY(choose(s, top.row, err));
@@ -322,12 +312,10 @@ static int fill_heaps(greedy *s, leat_error *err)
     const uint64_t heaps = (uint64_t)s->members * s->groups;
     s->heaps = LEAT_NEW_ARRAY(CURATE, heap, LEAT_MAX(heaps, 1));
     s->rows = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(g->rows, 1));
-    if (!s->heaps || !s->rows)
-        return leat__fail_nomem(err, heaps * sizeof *s->heaps, "heaps");
+    if (!s->heaps || !s->rows) return leat__fail_nomem(err, heaps * sizeof *s->heaps, "heaps");
     const uint64_t step = leat__ceil_div(LEAT_MAX(g->rows, 1), s->members);
     for (uint64_t i = 0; i < g->rows; i++)
-        s->heaps[i / step * s->groups + group_of(s, i)].count +=
-            g->state[i] == LEAT__ROW_OPEN;
+        s->heaps[i / step * s->groups + group_of(s, i)].count += g->state[i] == LEAT__ROW_OPEN;
     uint32_t *at = s->rows;
     for (uint64_t h = 0; h < heaps; h++) {
         s->heaps[h].row = at;
@@ -339,8 +327,7 @@ static int fill_heaps(greedy *s, leat_error *err)
         if (g->state[i] == LEAT__ROW_OPEN) h->row[h->count++] = (uint32_t)i;
     }
     for (uint64_t h = 0; h < heaps; h++)
-        for (uint64_t i = s->heaps[h].count / 2; i-- > 0;)
-            sift_down(s, &s->heaps[h], i);
+        for (uint64_t i = s->heaps[h].count / 2; i-- > 0;) sift_down(s, &s->heaps[h], i);
     return 0;
 }
 

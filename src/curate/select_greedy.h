@@ -20,8 +20,7 @@
 #include "curate/thread_team.h"
 #include "curate/vectors.h"
 
-#define LEAT__SELECT_FAR                                                                 \
-    2.0 /* distance while nothing is chosen: the largest of unit vectors */
+#define LEAT__SELECT_FAR 2.0 /* distance while nothing is chosen: the largest of unit vectors */
 
 typedef enum leat__row_state {
     LEAT__ROW_OPEN = 0,

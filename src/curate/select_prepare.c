@@ -16,9 +16,8 @@
 #include "probe/cpu.h"
 
 #define NEIGHBOURS 20
-#define FLOOR                                                                            \
-    0.001 /* the lowest objective of a column: a product must not become 0 for one number */
-#define LEAST 1e-7 /* the lowest similarity: below what floats tell apart */
+#define FLOOR 0.001 /* the lowest objective of a column: a product must not become 0 for one number */
+#define LEAST 1e-7  /* the lowest similarity: below what floats tell apart */
 
 const char *leat__select_where(const leat__selecting *s, uint32_t i)
 {
@@ -29,8 +28,7 @@ const char *leat__select_where(const leat__selecting *s, uint32_t i)
     return NULL;
 }
 
-const char *leat__select_vectors_of(const leat__selecting *s,
-                                    const leat_select_strategy *of)
+const char *leat__select_vectors_of(const leat__selecting *s, const leat_select_strategy *of)
 {
     return of->vectors ? of->vectors : s->opts.vectors;
 }
@@ -47,8 +45,7 @@ static int read_previous(leat__selecting *s, leat_pack *pack, leat_error *err)
     uint32_t field = 0;
     LEAT_TRY(leat__selection_field(pack, &field, err));
     LEAT_TRY(leat__pack_match_rows(pack, s->sheets.pack[0], err));
-    const int order = leat_pack_field_find(pack, "order"),
-              round = leat_pack_field_find(pack, "round");
+    const int order = leat_pack_field_find(pack, "order"), round = leat_pack_field_find(pack, "round");
     for (uint64_t i = 0; i < s->rows; i++) {
         int64_t on, at = -1, in = 0;
         LEAT_TRY(leat_pack_ints(pack, field, i, 1, &on, err));
@@ -58,10 +55,8 @@ static int read_previous(leat__selecting *s, leat_pack *pack, leat_error *err)
         if (round >= 0 && leat_pack_field(pack, (uint32_t)round)->type == LEAT_FIELD_INT)
             LEAT_TRY(leat_pack_ints(pack, (uint32_t)round, i, 1, &in, err));
         if (in < 0 || in >= UINT32_MAX || at < -1 || at >= INT64_MAX / 2)
-            return leat__fail(err, LEAT_EDATA,
-                              "%s: row %llu has round %lld and order %lld",
-                              leat_pack_path(pack), (unsigned long long)i, (long long)in,
-                              (long long)at);
+            return leat__fail(err, LEAT_EDATA, "%s: row %llu has round %lld and order %lld",
+                              leat_pack_path(pack), (unsigned long long)i, (long long)in, (long long)at);
         s->state[i] = LEAT__ROW_PREVIOUS;
         s->stats.previous++;
         s->round[i] = in;
@@ -102,14 +97,12 @@ static int apply_thresholds(leat__selecting *s, leat_error *err)
 /* ---- objectives that do not change ---- */
 
 /* objective: above 0. Weights are logarithms. */
-static void weigh(leat__selecting *s, const leat_select_strategy *of, uint64_t row,
-                  double objective)
+static void weigh(leat__selecting *s, const leat_select_strategy *of, uint64_t row, double objective)
 {
     s->weight[row] += (of->strength != 0 ? of->strength : 1) * log2(objective);
 }
 
-static int add_weights(leat__selecting *s, const leat_select_strategy *of, double *value,
-                       leat_error *err)
+static int add_weights(leat__selecting *s, const leat_select_strategy *of, double *value, leat_error *err)
 {
     double low = INFINITY, high = -INFINITY;
     LEAT_TRY(leat__column_packs_numbers(&s->sheets, of->column, value, err));
@@ -173,21 +166,18 @@ static void compare_rows(void *cookie, uint32_t member, uint32_t members)
     const leat__vectors *v = &c->s->vectors, *q = c->query;
     const leat__distance_dsp *dsp = leat__distance_dsp_for(leat__cpu_flags());
     float out[64];
-    for (uint64_t i = v->count * member / members; i < v->count * (member + 1) / members;
-         i++) {
+    for (uint64_t i = v->count * member / members; i < v->count * (member + 1) / members; i++) {
         float nearest = 4;
         for (uint64_t at = 0; at < q->count; at += 64) {
             const size_t n = (size_t)LEAT_MIN(q->count - at, 64);
             dsp->rows(leat__vectors_at(v, i), leat__vectors_at(q, at), v->dim, n, out);
-            for (size_t k = 0; k < n; k++)
-                nearest = LEAT_MIN(nearest, out[k]);
+            for (size_t k = 0; k < n; k++) nearest = LEAT_MIN(nearest, out[k]);
         }
         c->value[i] = 1 - (double)nearest / 4;
     }
 }
 
-static int add_similarity(leat__selecting *s, const leat_select_strategy *of,
-                          double *value, leat_error *err)
+static int add_similarity(leat__selecting *s, const leat_select_strategy *of, double *value, leat_error *err)
 {
     leat_pack *pack = NULL;
     leat__vectors query = {0};
@@ -195,29 +185,25 @@ static int add_similarity(leat__selecting *s, const leat_select_strategy *of,
     LEAT_TRY(leat_pack_open(&pack, of->query, NULL, err));
     int rc = leat__vectors_read(&query, pack, leat__select_field_of(s, of), err);
     leat_pack_close(&pack);
-    if (rc == 0 && query.count == 0)
-        rc = leat__fail(err, LEAT_EINVAL, "%s: has no rows", of->query);
+    if (rc == 0 && query.count == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: has no rows", of->query);
     if (rc == 0 && query.length != s->vectors.length)
-        rc = leat__fail(err, LEAT_EINVAL, "%s: has vectors of another length than %s",
-                        of->query, s->vectors_path);
+        rc = leat__fail(err, LEAT_EINVAL, "%s: has vectors of another length than %s", of->query,
+                        s->vectors_path);
     if (rc == 0) {
         comparing c = {s, &query, value};
         leat__thread_team_run(s->crew, compare_rows, &c);
-        for (uint64_t i = 0; i < s->rows; i++)
-            weigh(s, of, i, LEAT_MAX(value[i], LEAST));
+        for (uint64_t i = 0; i < s->rows; i++) weigh(s, of, i, LEAT_MAX(value[i], LEAST));
     }
     leat__vectors_reset(&query);
     return rc;
 }
 
 /* Mean distance to the nearest rows. */
-static void take_near(void *cookie, uint64_t row, const leat__neighbour *near,
-                      uint32_t count)
+static void take_near(void *cookie, uint64_t row, const leat__neighbour *near, uint32_t count)
 {
     const comparing *c = cookie;
     double sum = 0;
-    for (uint32_t i = 0; i < count; i++)
-        sum += sqrt((double)near[i].distance);
+    for (uint32_t i = 0; i < count; i++) sum += sqrt((double)near[i].distance);
     c->value[row] = count > 0 ? sum / count : LEAT__SELECT_FAR;
 }
 
@@ -228,8 +214,7 @@ static int tell_near(void *cookie, uint64_t done, uint64_t total)
 }
 
 /* Typicality: 1 / mean distance, scaled so that the most typical row has 1. */
-static int add_typicality(leat__selecting *s, const leat_select_strategy *of,
-                          double *value, leat_error *err)
+static int add_typicality(leat__selecting *s, const leat_select_strategy *of, double *value, leat_error *err)
 {
     double nearest = LEAT__SELECT_FAR;
     LEAT_TRY(want_vectors(s, of, err));
@@ -276,41 +261,36 @@ static uint32_t distinct(int64_t *codes, uint64_t n)
     return groups;
 }
 
-static int set_targets(leat__selecting *s, const leat_select_strategy *of,
-                       leat__balance *b, const int64_t *codes, leat_error *err)
+static int set_targets(leat__selecting *s, const leat_select_strategy *of, leat__balance *b,
+                       const int64_t *codes, leat_error *err)
 {
     double sum = 0;
     uint32_t others = b->groups;
-    for (uint32_t g = 0; g < b->groups; g++)
-        b->want[g] = -1;
+    for (uint32_t g = 0; g < b->groups; g++) b->want[g] = -1;
     for (uint32_t i = 0; i < of->target_count; i++) {
         int64_t code;
         const double share = of->targets[i].share;
-        LEAT_TRY(leat__column_packs_code_of(&s->sheets, of->column, of->targets[i].name, &code,
-                                            err));
+        LEAT_TRY(leat__column_packs_code_of(&s->sheets, of->column, of->targets[i].name, &code, err));
         if (!(share >= 0 && share <= 1))
-            return leat__fail(err, LEAT_EINVAL,
-                              "balance: the share of %s is %g, not between 0 and 1",
+            return leat__fail(err, LEAT_EINVAL, "balance: the share of %s is %g, not between 0 and 1",
                               of->targets[i].name, share);
         sum += share;
         const uint32_t g = group_of(codes, b->groups, code);
         if (g < b->groups && b->want[g] >= 0)
-            return leat__fail(err, LEAT_EINVAL, "balance: %s has two shares",
-                              of->targets[i].name);
+            return leat__fail(err, LEAT_EINVAL, "balance: %s has two shares", of->targets[i].name);
         if (g == b->groups) continue; /* no row has it */
         b->want[g] = share;
         others--;
     }
     if (sum > 1 + 1e-9)
-        return leat__fail(err, LEAT_EINVAL,
-                          "balance: the shares add up to %g, more than 1", sum);
+        return leat__fail(err, LEAT_EINVAL, "balance: the shares add up to %g, more than 1", sum);
     for (uint32_t g = 0; g < b->groups; g++)
         if (b->want[g] < 0) b->want[g] = LEAT_MAX(1 - sum, 0) / others;
     return 0;
 }
 
-static int fill_balance(leat__selecting *s, const leat_select_strategy *of,
-                        leat__balance *b, int64_t *value, int64_t *codes, leat_error *err)
+static int fill_balance(leat__selecting *s, const leat_select_strategy *of, leat__balance *b, int64_t *value,
+                        int64_t *codes, leat_error *err)
 {
     LEAT_TRY(leat__column_packs_codes(&s->sheets, of->column, value, err));
     memcpy(codes, value, (size_t)s->rows * sizeof *codes);
@@ -327,24 +307,19 @@ static int fill_balance(leat__selecting *s, const leat_select_strategy *of,
     return of->shares == LEAT_SHARES_TARGET ? set_targets(s, of, b, codes, err) : 0;
 }
 
-static int add_balance(leat__selecting *s, const leat_select_strategy *of, double *shown,
-                       leat_error *err)
+static int add_balance(leat__selecting *s, const leat_select_strategy *of, double *shown, leat_error *err)
 {
     leat__balance *b = &s->balance[s->balances++];
     const uint64_t n = LEAT_MAX(s->rows, 1);
-    int64_t *value = LEAT_NEW_ARRAY(CURATE, int64_t, n),
-            *codes = LEAT_NEW_ARRAY(CURATE, int64_t, n);
+    int64_t *value = LEAT_NEW_ARRAY(CURATE, int64_t, n), *codes = LEAT_NEW_ARRAY(CURATE, int64_t, n);
     b->of = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
     b->strength = of->strength != 0 ? of->strength : 1;
     int rc = value && codes && b->of ? fill_balance(s, of, b, value, codes, err)
                                      : leat__fail_nomem(err, n * 16, "groups");
     double sum = 0;
-    for (uint32_t g = 0; rc == 0 && g < b->groups; g++)
-        sum += b->want[g];
-    for (uint32_t g = 0; rc == 0 && g < b->groups && sum > 0; g++)
-        b->want[g] /= sum;
-    for (uint64_t i = 0; rc == 0 && i < s->rows; i++)
-        shown[i] = (double)value[i];
+    for (uint32_t g = 0; rc == 0 && g < b->groups; g++) sum += b->want[g];
+    for (uint32_t g = 0; rc == 0 && g < b->groups && sum > 0; g++) b->want[g] /= sum;
+    for (uint64_t i = 0; rc == 0 && i < s->rows; i++) shown[i] = (double)value[i];
     leat__free(value);
     leat__free(codes);
     return rc;
@@ -400,8 +375,7 @@ void leat__select_forget(leat__selecting *s)
         leat__free(s->balance[i].want);
         leat__free(s->balance[i].have);
     }
-    for (uint32_t k = 0; k < LEAT__SELECT_STRATEGIES; k++)
-        leat__free(s->shown[k]);
+    for (uint32_t k = 0; k < LEAT__SELECT_STRATEGIES; k++) leat__free(s->shown[k]);
     leat__free(s->state);
     leat__free(s->weight);
     leat__free(s->order);

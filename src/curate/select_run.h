@@ -27,8 +27,7 @@ typedef struct leat__selecting {
     const leat_select_strategy *diversity; /* or NULL */
     leat__balance balance[LEAT__SELECT_STRATEGIES];
     uint32_t balances;
-    double *
-        shown[LEAT__SELECT_STRATEGIES]; /* per strategy: what the reason names, or NULL */
+    double *shown[LEAT__SELECT_STRATEGIES]; /* per strategy: what the reason names, or NULL */
     /* results */
     int64_t *order, *round;
     double *score, *distance;
@@ -49,8 +48,7 @@ int leat__select_write(leat__selecting *s, leat_error *err) LEAT_MUST_CHECK;
 /* The conditions, in the order of the states LEAT__ROW_OUT + i; NULL past the last. */
 const char *leat__select_where(const leat__selecting *s, uint32_t i);
 /* The pack with the vectors of a strategy. */
-const char *leat__select_vectors_of(const leat__selecting *s,
-                                    const leat_select_strategy *of);
+const char *leat__select_vectors_of(const leat__selecting *s, const leat_select_strategy *of);
 /* Their field; NULL: the only one. */
 const char *leat__select_field_of(const leat__selecting *s, const leat_select_strategy *of);
 

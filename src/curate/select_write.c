@@ -32,13 +32,12 @@ static void describe(const leat__selecting *s, leat__buf *out)
 
 static int create(const leat__selecting *s, leat_packer **packer, leat_error *err)
 {
-    static const leat_field fields[F_COUNT] = {
-        [F_SELECTED] = {.name = "selected", .type = LEAT_FIELD_INT},
-        [F_ORDER] = {.name = "order", .type = LEAT_FIELD_INT},
-        [F_ROUND] = {.name = "round", .type = LEAT_FIELD_INT},
-        [F_SCORE] = {.name = "score", .type = LEAT_FIELD_FLOAT},
-        [F_DISTANCE] = {.name = "distance", .type = LEAT_FIELD_FLOAT},
-        [F_REASON] = {.name = "reason", .type = LEAT_FIELD_TEXT}};
+    static const leat_field fields[F_COUNT] = {[F_SELECTED] = {.name = "selected", .type = LEAT_FIELD_INT},
+                                               [F_ORDER] = {.name = "order", .type = LEAT_FIELD_INT},
+                                               [F_ROUND] = {.name = "round", .type = LEAT_FIELD_INT},
+                                               [F_SCORE] = {.name = "score", .type = LEAT_FIELD_FLOAT},
+                                               [F_DISTANCE] = {.name = "distance", .type = LEAT_FIELD_FLOAT},
+                                               [F_REASON] = {.name = "reason", .type = LEAT_FIELD_TEXT}};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
     leat__buf provenance;
     leat__buf_init(&provenance, LEAT__MEM_CURATE, 1u << 20);
@@ -48,9 +47,8 @@ static int create(const leat__selecting *s, leat_packer **packer, leat_error *er
     o.provenance = leat__buf_str(&provenance);
     o.replace = s->opts.replace;
     o.no_sync = s->opts.no_sync;
-    int rc = leat__buf_status(&provenance) == 0
-                 ? leat__packer_open_once(packer, s->opts.output, &o, err)
-                 : leat__fail_nomem(err, provenance.len, "provenance");
+    int rc = leat__buf_status(&provenance) == 0 ? leat__packer_open_once(packer, s->opts.output, &o, err)
+                                                : leat__fail_nomem(err, provenance.len, "provenance");
     leat__buf_reset(&provenance);
     return rc;
 }
@@ -63,8 +61,7 @@ static void explain_chosen(const leat__selecting *s, uint64_t row, leat__buf *ou
         if (of->kind == LEAT_SELECT_THRESHOLD) continue;
         leat__buf_puts(out, out->len ? ", " : "");
         leat__buf_puts(out, of->column ? of->column : leat__select_kind_name(of->kind));
-        if (of->column && leat__str_eq(of->column, "folder"))
-            continue; /* its code is a hash */
+        if (of->column && leat__str_eq(of->column, "folder")) continue; /* its code is a hash */
         leat__buf_printf(out, " %.6g", s->shown[k] ? s->shown[k][row] : s->distance[row]);
     }
     if (out->len == 0) leat__buf_puts(out, "meets all conditions");
@@ -92,31 +89,27 @@ static void explain(const leat__selecting *s, uint64_t row, leat__buf *out)
         break;
     case LEAT__ROW_UNKNOWN: explain_unknown(s, row, out); break;
     default:
-        leat__buf_printf(out, "does not meet %s",
-                         leat__select_where(s, s->state[row] - LEAT__ROW_OUT));
+        leat__buf_printf(out, "does not meet %s", leat__select_where(s, s->state[row] - LEAT__ROW_OUT));
         break;
     }
 }
 
-static int write_rows(leat__selecting *s, leat_packer *packer, leat__buf *key,
-                      leat__buf *why, leat_error *err)
+static int write_rows(leat__selecting *s, leat_packer *packer, leat__buf *key, leat__buf *why,
+                      leat_error *err)
 {
     for (uint64_t i = 0; i < s->rows; i++) {
         leat_pack_value v[F_COUNT] = {{0}};
         LEAT_TRY(leat__pack_key_read(s->sheets.pack[0], i, key, err));
         explain(s, i, why);
-        if (leat__buf_status(why) != 0)
-            return leat__fail_nomem(err, why->len, "a reason");
-        v[F_SELECTED].i =
-            s->state[i] == LEAT__ROW_CHOSEN || s->state[i] == LEAT__ROW_PREVIOUS;
+        if (leat__buf_status(why) != 0) return leat__fail_nomem(err, why->len, "a reason");
+        v[F_SELECTED].i = s->state[i] == LEAT__ROW_CHOSEN || s->state[i] == LEAT__ROW_PREVIOUS;
         v[F_ORDER].i = s->order[i];
         v[F_ROUND].i = s->round[i];
         v[F_SCORE].f = s->score[i];
         v[F_DISTANCE].f = s->distance[i];
         v[F_REASON].data = leat__buf_str(why);
         v[F_REASON].size = why->len;
-        const leat_pack_sample sample = {
-            .key = leat__buf_str(key), .key_size = key->len, .values = v};
+        const leat_pack_sample sample = {.key = leat__buf_str(key), .key_size = key->len, .values = v};
         LEAT_TRY(leat_packer_append(packer, &sample, err));
     }
     return 0;

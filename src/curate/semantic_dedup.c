@@ -24,8 +24,8 @@
 
 #define THRESHOLD 0.95
 #define TRAIN_PER_CLUSTER 32 /* rows of the sample that clusters are found on */
-#define ROW_BYTES                                                                        \
-    36 /* cluster, distance, similarity, of, places while sorting, order                 \
+#define ROW_BYTES                                                                                            \
+    36 /* cluster, distance, similarity, of, places while sorting, order                                     \
         */
 #define LEAST_TILE 256
 
@@ -41,8 +41,7 @@ typedef struct deduping {
     bool whole; /* all vectors fit into memory */
 } deduping;
 
-void leat_dedup_semantic_opts_init_sized(leat_dedup_semantic_opts *opts,
-                                         uint32_t struct_size)
+void leat_dedup_semantic_opts_init_sized(leat_dedup_semantic_opts *opts, uint32_t struct_size)
 {
     (void)!leat__sized_init(opts, struct_size);
 }
@@ -50,28 +49,21 @@ void leat_dedup_semantic_opts_init_sized(leat_dedup_semantic_opts *opts,
 static int check_opts(const leat_dedup_semantic_opts *o, leat_error *err)
 {
     bool exists = false;
-    if (!o->input || !o->input[0])
-        return leat__fail(err, LEAT_EINVAL, "no input was named");
-    if (!o->output || !o->output[0])
-        return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (!o->input || !o->input[0]) return leat__fail(err, LEAT_EINVAL, "no input was named");
+    if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     if (leat__path_remote(o->output))
-        return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file",
-                          o->output);
+        return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
     if (o->keep > LEAT_KEEP_SIMILAR_CENTRAL)
         return leat__fail(err, LEAT_EINVAL, "keep: %u is not a rule", o->keep);
     if (!(o->threshold >= -1 && o->threshold <= 1))
-        return leat__fail(err, LEAT_EINVAL, "threshold: %g is not between -1 and 1",
-                          o->threshold);
+        return leat__fail(err, LEAT_EINVAL, "threshold: %g is not between -1 and 1", o->threshold);
     if (!(o->keep_share >= 0 && o->keep_share <= 1))
-        return leat__fail(err, LEAT_EINVAL, "keep_share: %g is not between 0 and 1",
-                          o->keep_share);
+        return leat__fail(err, LEAT_EINVAL, "keep_share: %g is not between 0 and 1", o->keep_share);
     if (o->keep_share > 0 && o->threshold != 0)
-        return leat__fail(err, LEAT_EINVAL,
-                          "give either threshold or keep_share, not both");
+        return leat__fail(err, LEAT_EINVAL, "give either threshold or keep_share, not both");
     LEAT_TRY(leat__pack_spare_input(o->output, o->input, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
-    if (exists && !o->replace)
-        return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
+    if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
     return 0;
 }
 
@@ -83,10 +75,8 @@ static int charge(deduping *d, uint64_t bytes, leat_error *err)
     leat_budget_read(d->budget, &bs);
     if (bytes <= bs.limit - LEAT_MIN(bs.used, bs.limit))
         return leat_budget_charge(d->budget, LEAT_BUDGET_OTHER, bytes, 0, err);
-    return leat__fail(err, LEAT_EBUDGET,
-                      "%llu rows need %llu bytes of memory, more than the %llu given",
-                      (unsigned long long)d->stats.samples,
-                      (unsigned long long)(bs.used + bytes),
+    return leat__fail(err, LEAT_EBUDGET, "%llu rows need %llu bytes of memory, more than the %llu given",
+                      (unsigned long long)d->stats.samples, (unsigned long long)(bs.used + bytes),
                       (unsigned long long)bs.limit);
 }
 
@@ -97,12 +87,10 @@ static int plan(deduping *d, uint64_t rows, size_t dim, leat_error *err)
     const uint64_t vector = dim * sizeof(float);
     LEAT_TRY(leat_budget_open(&d->budget, d->opts.memory, err));
     d->sample = LEAT_MIN(rows, (uint64_t)d->s.clusters * TRAIN_PER_CLUSTER);
-    LEAT_TRY(charge(
-        d, rows * ROW_BYTES + leat__kmeans_bytes(d->sample, d->s.clusters, dim), err));
+    LEAT_TRY(charge(d, rows * ROW_BYTES + leat__kmeans_bytes(d->sample, d->s.clusters, dim), err));
     leat_budget_read(d->budget, &bs);
-    uint64_t left = (bs.limit - bs.used) / vector; /* in rows */
-    const uint64_t least =
-        LEAT_MAX(d->sample, 2 * LEAST_TILE); /* the sample does not depend on memory */
+    uint64_t left = (bs.limit - bs.used) / vector;              /* in rows */
+    const uint64_t least = LEAT_MAX(d->sample, 2 * LEAST_TILE); /* the sample does not depend on memory */
     d->whole = rows + least <= left;
     if (d->whole) {
         LEAT_TRY(charge(d, rows * vector, err));
@@ -139,8 +127,7 @@ static int remove_share(deduping *d, leat_error *err)
     const uint64_t most = n - d->stats.asked;
     scored *all = LEAT_NEW_ARRAY(CURATE, scored, LEAT_MAX(n, 1));
     if (!all) return leat__fail_nomem(err, n * sizeof *all, "similarities");
-    for (uint64_t i = 0; i < n; i++)
-        all[i] = (scored){d->s.similarity[i], (uint32_t)i};
+    for (uint64_t i = 0; i < n; i++) all[i] = (scored){d->s.similarity[i], (uint32_t)i};
     if (n > 0) qsort(all, (size_t)n, sizeof *all, by_similarity);
     d->stats.threshold = 1;
     for (uint64_t i = 0; i < most && d->s.of[all[i].row] != LEAT__SEMANTIC_NONE; i++) {
@@ -160,11 +147,10 @@ static int decide(deduping *d, leat_error *err)
     else {
         d->stats.threshold = d->opts.threshold != 0 ? d->opts.threshold : THRESHOLD;
         for (uint64_t i = 0; i < n; i++)
-            d->removed[i] = d->s.of[i] != LEAT__SEMANTIC_NONE &&
-                            (double)d->s.similarity[i] >= d->stats.threshold;
+            d->removed[i] =
+                d->s.of[i] != LEAT__SEMANTIC_NONE && (double)d->s.similarity[i] >= d->stats.threshold;
     }
-    for (uint64_t i = 0; i < n; i++)
-        d->stats.removed += d->removed[i];
+    for (uint64_t i = 0; i < n; i++) d->stats.removed += d->removed[i];
     d->stats.kept = n - d->stats.removed;
     if (d->opts.keep_share > 0 && d->stats.kept > d->stats.asked)
         leat__log(&d->opts.log, LEAT_LOG_WARN,
@@ -178,8 +164,7 @@ static int decide(deduping *d, leat_error *err)
  * cluster. */
 static uint32_t kept_for(const deduping *d, uint32_t row)
 {
-    while (d->removed[row])
-        row = d->s.of[row];
+    while (d->removed[row]) row = d->s.of[row];
     return row;
 }
 
@@ -223,8 +208,7 @@ static int write_rows(deduping *d, leat_packer *packer, leat__buf *key, leat_err
         v[F_KEEP].i = !d->removed[i];
         v[F_DUPLICATE_OF].i = d->removed[i] ? (int64_t)kept_for(d, (uint32_t)i) : -1;
         v[F_SIMILARITY].f = (double)d->s.similarity[i];
-        const leat_pack_sample sample = {
-            .key = leat__buf_str(key), .key_size = key->len, .values = v};
+        const leat_pack_sample sample = {.key = leat__buf_str(key), .key_size = key->len, .values = v};
         LEAT_TRY(leat_packer_append(packer, &sample, err));
     }
     return 0;
@@ -274,8 +258,7 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(size_of(d, &rows, &dim, err));
     d->stats.samples = rows;
     s->clusters = d->opts.clusters ? d->opts.clusters : (uint32_t)sqrt((double)rows);
-    s->clusters =
-        (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(s->clusters, 1), LEAT_MAX(rows, 1));
+    s->clusters = (uint32_t)LEAT_MIN((uint64_t)LEAT_MAX(s->clusters, 1), LEAT_MAX(rows, 1));
     LEAT_TRY(plan(d, rows, dim, err));
     LEAT_TRY(leat__thread_team_open(&d->crew, d->opts.threads, err));
     LEAT_TRY(leat__vector_store_open(&d->store, d->opts.input, d->opts.field, d->whole, d->crew, err));
@@ -315,8 +298,8 @@ static void tear_down(deduping *d)
     leat__free(d->removed);
 }
 
-int leat_dedup_semantic(const leat_dedup_semantic_opts *opts,
-                        leat_dedup_semantic_stats *stats, leat_error *err)
+int leat_dedup_semantic(const leat_dedup_semantic_opts *opts, leat_dedup_semantic_stats *stats,
+                        leat_error *err)
 {
     deduping d;
     if (!opts || opts->struct_size < sizeof opts->struct_size)
@@ -328,8 +311,7 @@ int leat_dedup_semantic(const leat_dedup_semantic_opts *opts,
     int rc = run(&d, err);
     tear_down(&d);
     d.stats.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
-    d.stats.cpu_seconds =
-        (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    d.stats.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
     if (stats) (void)!leat__sized_copy(stats, &d.stats, sizeof d.stats);
     return rc;
 }

@@ -17,15 +17,14 @@ typedef struct leat__semantic {
     leat__vector_store *store;
     leat__thread_team *crew;
     uint32_t clusters;
-    uint64_t
-        tile; /* rows of a part of a cluster in memory; two parts are there at a time */
+    uint64_t tile; /* rows of a part of a cluster in memory; two parts are there at a time */
     uint32_t keep; /* leat_keep_similar: the order inside a cluster */
     /* Of each row: */
     uint32_t *cluster;
-    float *distance;   /* squared, to the centre */
-    float *similarity; /* to the most similar earlier row of its cluster; -1: it is the
-                          first */
-    uint32_t *of;      /* that row, or LEAT__SEMANTIC_NONE */
+    float *distance;         /* squared, to the centre */
+    float *similarity;       /* to the most similar earlier row of its cluster; -1: it is the
+                                first */
+    uint32_t *of;            /* that row, or LEAT__SEMANTIC_NONE */
     uint64_t largest, pairs; /* out: rows of the largest cluster; pairs compared */
     int (*tell)(void *cookie, uint64_t done, uint64_t total); /* rows; non-zero stops */
     void *cookie;

@@ -17,18 +17,13 @@
 
 /* ---- clusters ---- */
 
-static int sample_rows(leat__semantic *s, uint64_t sample, leat__vectors *v,
-                       leat_error *err)
+static int sample_rows(leat__semantic *s, uint64_t sample, leat__vectors *v, leat_error *err)
 {
     uint32_t *row = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(sample, 1));
     *v = (leat__vectors){.count = sample, .dim = s->store->dim};
-    v->row =
-        leat__alloc_array(LEAT__MEM_CURATE, LEAT_MAX(sample, 1), v->dim * sizeof(float));
-    int rc = row && v->row ? 0
-                           : leat__fail_nomem(err, sample * v->dim * sizeof(float),
-                                              "a sample of rows");
-    for (uint64_t i = 0; i < sample && rc == 0; i++)
-        row[i] = (uint32_t)(i * s->store->count / sample);
+    v->row = leat__alloc_array(LEAT__MEM_CURATE, LEAT_MAX(sample, 1), v->dim * sizeof(float));
+    int rc = row && v->row ? 0 : leat__fail_nomem(err, sample * v->dim * sizeof(float), "a sample of rows");
+    for (uint64_t i = 0; i < sample && rc == 0; i++) row[i] = (uint32_t)(i * s->store->count / sample);
     if (rc == 0) rc = leat__vector_store_get(s->store, row, 0, sample, v->row, err);
     leat__free(row);
     return rc;
@@ -66,9 +61,7 @@ static int pass_rows(clustering *c, uint64_t chunk, leat_error *err)
     v.row = leat__alloc_array(LEAT__MEM_CURATE, chunk, v.dim * sizeof(float));
     c->sum = leat__zalloc_array(LEAT__MEM_CURATE, c->k.count, v.dim * sizeof *c->sum);
     c->members = LEAT_NEW_ARRAY(CURATE, uint32_t, c->k.count);
-    int rc = v.row && c->sum && c->members
-                 ? 0
-                 : leat__fail_nomem(err, chunk * v.dim * sizeof(float), "rows");
+    int rc = v.row && c->sum && c->members ? 0 : leat__fail_nomem(err, chunk * v.dim * sizeof(float), "rows");
     for (int pass = 0; rc == 0 && pass < passes; pass++) {
         for (uint64_t at = 0; rc == 0 && at < s->store->count; at += v.count) {
             v.count = LEAT_MIN(chunk, s->store->count - at);
@@ -85,8 +78,7 @@ static int pass_rows(clustering *c, uint64_t chunk, leat_error *err)
     return rc;
 }
 
-int leat__semantic_cluster(leat__semantic *s, uint64_t sample, uint64_t chunk,
-                           leat_error *err)
+int leat__semantic_cluster(leat__semantic *s, uint64_t sample, uint64_t chunk, leat_error *err)
 {
     leat__vectors v = {0};
     clustering c = {.s = s};
@@ -128,8 +120,7 @@ static void compare_part(void *cookie, uint32_t member, uint32_t members)
         uint32_t of = s->of[row];
         for (uint64_t at = 0; at < end; at += BLOCK) {
             const size_t n = (size_t)LEAT_MIN(end - at, BLOCK);
-            c->compare(c->own.vector + i * dim, c->earlier.vector + at * dim, dim, n,
-                       out);
+            c->compare(c->own.vector + i * dim, c->earlier.vector + at * dim, dim, n, out);
             for (size_t k = 0; k < n; k++)
                 if (out[k] < nearest) {
                     nearest = out[k];
@@ -141,19 +132,16 @@ static void compare_part(void *cookie, uint32_t member, uint32_t members)
     }
 }
 
-static int compare_cluster(leat__semantic *s, const uint32_t *row, uint64_t n,
-                           float *memory, leat_error *err)
+static int compare_cluster(leat__semantic *s, const uint32_t *row, uint64_t n, float *memory, leat_error *err)
 {
     comparing c = {.s = s, .compare = leat__distance_dsp_for(leat__cpu_flags())->rows};
     for (uint64_t at = 0; at < n; at += s->tile) {
         c.own = (part){row + at, LEAT_MIN(s->tile, n - at), memory};
-        LEAT_TRY(
-            leat__vector_store_get(s->store, c.own.row, 0, c.own.n, c.own.vector, err));
+        LEAT_TRY(leat__vector_store_get(s->store, c.own.row, 0, c.own.n, c.own.vector, err));
         for (uint64_t before = 0; before < at; before += s->tile) {
             c.same = false;
             c.earlier = (part){row + before, s->tile, memory + s->tile * s->store->dim};
-            LEAT_TRY(leat__vector_store_get(s->store, c.earlier.row, 0, c.earlier.n,
-                                            c.earlier.vector, err));
+            LEAT_TRY(leat__vector_store_get(s->store, c.earlier.row, 0, c.earlier.n, c.earlier.vector, err));
             leat__thread_team_run(s->crew, compare_part, &c);
         }
         c.same = true;
@@ -196,16 +184,13 @@ static int by_central(const void *x, const void *y)
 /* Rows cluster by cluster, in the order in which they are kept. */
 static int order_rows(const leat__semantic *s, uint32_t *row, leat_error *err)
 {
-    static int (*const orders[])(const void *, const void *) = {by_row, by_outer,
-                                                                by_central};
+    static int (*const orders[])(const void *, const void *) = {by_row, by_outer, by_central};
     const uint64_t n = s->store->count;
     place *p = LEAT_NEW_ARRAY(CURATE, place, LEAT_MAX(n, 1));
     if (!p) return leat__fail_nomem(err, n * sizeof *p, "rows");
-    for (uint64_t i = 0; i < n; i++)
-        p[i] = (place){s->cluster[i], (uint32_t)i, s->distance[i]};
+    for (uint64_t i = 0; i < n; i++) p[i] = (place){s->cluster[i], (uint32_t)i, s->distance[i]};
     if (n > 0) qsort(p, (size_t)n, sizeof *p, orders[s->keep]);
-    for (uint64_t i = 0; i < n; i++)
-        row[i] = p[i].row;
+    for (uint64_t i = 0; i < n; i++) row[i] = p[i].row;
     leat__free(p);
     return 0;
 }
@@ -214,27 +199,21 @@ int leat__semantic_compare(leat__semantic *s, leat_error *err)
 {
     const uint64_t n = s->store->count;
     uint32_t *row = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(n, 1));
-    float *memory =
-        leat__alloc_array(LEAT__MEM_CURATE, 2 * s->tile, s->store->dim * sizeof(float));
-    int rc =
-        row && memory
-            ? order_rows(s, row, err)
-            : leat__fail_nomem(err, 2 * s->tile * s->store->dim * sizeof(float), "rows");
+    float *memory = leat__alloc_array(LEAT__MEM_CURATE, 2 * s->tile, s->store->dim * sizeof(float));
+    int rc = row && memory ? order_rows(s, row, err)
+                           : leat__fail_nomem(err, 2 * s->tile * s->store->dim * sizeof(float), "rows");
     for (uint64_t i = 0; i < n && rc == 0; i++) {
         s->similarity[i] = INFINITY;
         s->of[i] = LEAT__SEMANTIC_NONE;
     }
     for (uint64_t at = 0, end; at < n && rc == 0; at = end) {
-        for (end = at + 1; end < n && s->cluster[row[end]] == s->cluster[row[at]];)
-            end++;
+        for (end = at + 1; end < n && s->cluster[row[end]] == s->cluster[row[at]];) end++;
         rc = compare_cluster(s, row + at, end - at, memory, err);
         if (rc == 0 && s->tell(s->cookie, n / 2 + end / 2, n) != 0)
             rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     }
-    for (uint64_t i = 0; i < n && rc == 0;
-         i++) /* from squared distances of unit vectors */
-        s->similarity[i] =
-            s->of[i] == LEAT__SEMANTIC_NONE ? -1 : 1 - s->similarity[i] / 2;
+    for (uint64_t i = 0; i < n && rc == 0; i++) /* from squared distances of unit vectors */
+        s->similarity[i] = s->of[i] == LEAT__SEMANTIC_NONE ? -1 : 1 - s->similarity[i] / 2;
     leat__free(row);
     leat__free(memory);
     return rc;

@@ -165,8 +165,7 @@ void leat__shards_reset(leat__shards *s)
 {
     leat__file_close(&s->file);
     for (uint32_t i = 0; i < s->count && !s->committed; i++)
-        if (set_path(s, i, true, NULL) != 0 || leat__path_unlink(leat__buf_str(&s->path), NULL) != 0)
-            break;
+        if (set_path(s, i, true, NULL) != 0 || leat__path_unlink(leat__buf_str(&s->path), NULL) != 0) break;
     leat__buf_reset(&s->path);
     if (s->token) leat__buf_reset(&s->frames);
     leat__free(s->folder);

@@ -13,11 +13,7 @@
 #include "base/error.h"
 #include "io/file.h"
 
-typedef enum leat__compress {
-    LEAT__COMPRESS_NONE,
-    LEAT__COMPRESS_GZIP,
-    LEAT__COMPRESS_ZSTD
-} leat__compress;
+typedef enum leat__compress { LEAT__COMPRESS_NONE, LEAT__COMPRESS_GZIP, LEAT__COMPRESS_ZSTD } leat__compress;
 
 typedef struct leat__shards {
     leat__buf path; /* of the current or last file */

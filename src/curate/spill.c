@@ -66,8 +66,7 @@ void leat__spill_reset(leat__spill *s)
     memset(s, 0, sizeof *s);
 }
 
-static int append(leat__spill *s, uint32_t file, const void *data, size_t len, bool sync,
-                  leat_error *err)
+static int append(leat__spill *s, uint32_t file, const void *data, size_t len, bool sync, leat_error *err)
 {
     char path[PATH_MAX_BYTES];
     leat__file *f = NULL;
@@ -125,7 +124,6 @@ int leat__spill_remove(leat__spill *s, leat_error *err)
 uint64_t leat__spill_bytes(const leat__spill *s)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < s->count; i++)
-        n += s->length[i] + s->used[i];
+    for (uint32_t i = 0; i < s->count; i++) n += s->length[i] + s->used[i];
     return n;
 }

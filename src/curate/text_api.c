@@ -76,8 +76,8 @@ void leat_text_scorer_close(leat_text_scorer **scorer)
     *scorer = NULL;
 }
 
-int leat_text_scorer_run(leat_text_scorer *scorer, const char *text, size_t len, double *out,
-                         uint32_t count, leat_error *err)
+int leat_text_scorer_run(leat_text_scorer *scorer, const char *text, size_t len, double *out, uint32_t count,
+                         leat_error *err)
 {
     LEAT_REQUIRE(scorer != NULL && (text != NULL || len == 0) && (out != NULL || count == 0), err);
     leat__scorer *s = &scorer->s;

@@ -20,16 +20,14 @@ leat__text_chunk *leat__text_chunk_new(void)
 {
     leat__text_chunk *c = LEAT_NEW(CURATE, leat__text_chunk);
     if (!c) return NULL;
-    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
-        leat__buf_init(&c->out[i], LEAT__MEM_CURATE, (size_t)1 << 40);
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++) leat__buf_init(&c->out[i], LEAT__MEM_CURATE, (size_t)1 << 40);
     return c;
 }
 
 void leat__text_chunk_free(leat__text_chunk *c)
 {
     if (!c) return;
-    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
-        leat__buf_reset(&c->out[i]);
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++) leat__buf_reset(&c->out[i]);
     leat__free(c->data);
     leat__free(c->extra);
     leat__free(c);
@@ -51,8 +49,7 @@ void leat__text_chunk_clear(leat__text_chunk *c)
 uint64_t leat__text_chunk_held(const leat__text_chunk *c)
 {
     uint64_t n = sizeof *c + c->capacity;
-    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
-        n += c->out[i].cap;
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++) n += c->out[i].cap;
     return n;
 }
 
@@ -80,9 +77,8 @@ bool leat__text_chunk_next(const leat__text_chunk *c, size_t *at, leat__line *li
 
 static bool is_jsonl(const char *name)
 {
-    static const char *const ends[] = {".jsonl",     ".ndjson",     ".json",
-                                       ".jsonl.gz",  ".ndjson.gz",  ".json.gz",
-                                       ".jsonl.zst", ".ndjson.zst", ".json.zst"};
+    static const char *const ends[] = {".jsonl",   ".ndjson",    ".json",       ".jsonl.gz", ".ndjson.gz",
+                                       ".json.gz", ".jsonl.zst", ".ndjson.zst", ".json.zst"};
     for (size_t i = 0; i < LEAT_COUNT(ends); i++)
         if (leat__str_ends_nocase(name, ends[i])) return true;
     return false;
@@ -124,8 +120,7 @@ static bool is_output(const leat__dir *dir)
 }
 
 /* The entries of a folder that match the pattern (NULL: JSONL files, and folders inside). */
-static int add_folder(leat__text_files *f, const char *path, const char *pattern, int depth,
-                      leat_error *err)
+static int add_folder(leat__text_files *f, const char *path, const char *pattern, int depth, leat_error *err)
 {
     leat__dir dir = {0};
     leat__buf name;
@@ -157,9 +152,8 @@ out:
 static int add_pattern(leat__text_files *f, const char *input, leat_error *err)
 {
     const char *slash = strrchr(input, '/');
-    char *folder =
-        slash ? leat__strndup(LEAT__MEM_CURATE, input, (size_t)(slash - input) + (slash == input))
-              : leat__strdup(LEAT__MEM_CURATE, ".");
+    char *folder = slash ? leat__strndup(LEAT__MEM_CURATE, input, (size_t)(slash - input) + (slash == input))
+                         : leat__strdup(LEAT__MEM_CURATE, ".");
     if (!folder) return leat__fail_nomem(err, strlen(input), "a path");
     int rc = add_folder(f, folder, slash ? slash + 1 : input, 0, err);
     leat__free(folder);
@@ -184,24 +178,23 @@ static int add_input(leat__text_files *f, const char *input, leat_error *err)
     if (kind == LEAT__ENTRY_FOLDER) {
         LEAT_TRY(add_folder(f, input, NULL, 0, err));
         if (f->count > before) return 0;
-        return leat__fail(err, LEAT_ENOENT,
-                          "%s: has no .jsonl, .ndjson or .json files (also .gz and .zst)", input);
+        return leat__fail(err, LEAT_ENOENT, "%s: has no .jsonl, .ndjson or .json files (also .gz and .zst)",
+                          input);
     }
     if (kind != LEAT__ENTRY_FILE)
         return leat__fail(err, LEAT_EINVAL, "%s: not a regular file or a folder", input);
     return add_file(f, input, err);
 }
 
-int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count,
-                          uint64_t max_line, leat_error *err)
+int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count, uint64_t max_line,
+                          leat_error *err)
 {
     int rc = 0;
     memset(f, 0, sizeof *f);
     f->max_line = max_line;
     leat__buf_init(&f->rest, LEAT__MEM_CURATE, 2 * ((size_t)max_line + LEAT__CHUNK_BYTES));
     if (count == 0) rc = leat__fail(err, LEAT_EINVAL, "no input was named");
-    for (uint32_t i = 0; i < count && rc == 0; i++)
-        rc = add_input(f, inputs[i], err);
+    for (uint32_t i = 0; i < count && rc == 0; i++) rc = add_input(f, inputs[i], err);
     leat__text_files_rewind(f);
     f->end_file = f->count;
     if (rc != 0) leat__text_files_reset(f);
@@ -212,8 +205,7 @@ void leat__text_files_reset(leat__text_files *f)
 {
     leat__stream_close(&f->stream);
     leat__buf_reset(&f->rest);
-    for (uint32_t i = 0; i < f->count; i++)
-        leat__free(f->path[i]);
+    for (uint32_t i = 0; i < f->count; i++) leat__free(f->path[i]);
     leat__free(f->path);
     leat__free(f->size);
     memset(f, 0, sizeof *f);
@@ -327,8 +319,7 @@ static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
     c->line = f->line;
     c->offset = f->offset;
     c->document = f->document;
-    while (room < f->rest.len)
-        room *= 2;
+    while (room < f->rest.len) room *= 2;
     LEAT_TRY(grow(c, room, err));
     if (f->rest.len > 0) memcpy(c->data, f->rest.data, f->rest.len);
     c->len = f->rest.len;
@@ -336,8 +327,7 @@ static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
     for (;;) {
         size_t got = 0;
         bool whole;
-        if (!f->at_end)
-            LEAT_TRY(leat__stream_read(f->stream, c->data + c->len, room - c->len, &got, err));
+        if (!f->at_end) LEAT_TRY(leat__stream_read(f->stream, c->data + c->len, room - c->len, &got, err));
         if (c->len + got < room) f->at_end = true;
         c->len += got;
         if (c->len == 0) return 0;

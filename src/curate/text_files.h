@@ -67,7 +67,7 @@ typedef struct leat__text_files {
     leat__stream *stream;
     leat__buf rest; /* what was read after the last line of the last chunk */
     uint64_t line, offset, document;
-    bool at_end; /* of this file */
+    bool at_end;         /* of this file */
     uint32_t end_file;   /* reading ends at this file, `count` = after the last */
     uint64_t end_offset; /* … at this offset in it, which is the end of a chunk; 0 = before it */
     uint64_t max_line;
@@ -77,8 +77,8 @@ typedef struct leat__text_files {
 /* Finds the files of the inputs, in the given order; those of a folder (recursively) and of a
  * pattern sorted by name. Of a folder with the output of a run only kept-* is taken. LEAT_ENOENT
  * when an input does not exist or has no files. */
-int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count,
-                          uint64_t max_line, leat_error *err) LEAT_MUST_CHECK;
+int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count, uint64_t max_line,
+                          leat_error *err) LEAT_MUST_CHECK;
 void leat__text_files_reset(leat__text_files *f);
 /* Starts again at the first file. */
 void leat__text_files_rewind(leat__text_files *f);

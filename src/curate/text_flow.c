@@ -138,8 +138,7 @@ static int take_all(leat_flow *flow, pass_run *r, leat_error *err)
         done += c->len + c->too_long;
         int rc = p->take(p->cookie, c, err);
         leat_task_release(task);
-        if (rc == 0 && p->tell &&
-            p->tell(p->cookie, LEAT_MIN(done, r->files->total), r->files->total) != 0)
+        if (rc == 0 && p->tell && p->tell(p->cookie, LEAT_MIN(done, r->files->total), r->files->total) != 0)
             rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
         if (rc != 0) return rc;
     }

@@ -21,8 +21,7 @@ const char *leat__line_read(const leat__line_names *n, const leat__line *line, l
     f->id = (leat__jsonl_field){.name = n->id_field, .name_len = strlen(n->id_field)};
     if (n->keep_field)
         f->keep = (leat__jsonl_field){.name = n->keep_field, .name_len = strlen(n->keep_field)};
-    else
-        f->keep = (leat__jsonl_field){.name = "", .name_len = SIZE_MAX}; /* no key has this length */
+    else f->keep = (leat__jsonl_field){.name = "", .name_len = SIZE_MAX}; /* no key has this length */
     if (n->column_count > 0) memcpy(f->column, n->column, n->column_count * sizeof *f->column);
     size_t count = n->column_count > 0 ? 3 + n->column_count : n->keep_field ? 3 : 2;
     const char *wrong = leat__jsonl_read(line->text, line->len, fields, count, at);
@@ -72,8 +71,8 @@ void leat__line_bad_json(const leat__line_names *n, uint32_t file, uint64_t numb
     leat__buf_putc(out, '\n');
 }
 
-void leat__line_put(leat__buf *out, const leat__line *line, const leat__jsonl_field *text,
-                    const char *now, size_t len)
+void leat__line_put(leat__buf *out, const leat__line *line, const leat__jsonl_field *text, const char *now,
+                    size_t len)
 {
     const uint8_t *value = text->raw - 1, *after = text->raw + text->raw_len + 1;
     leat__buf_append(out, line->text, (size_t)(value - line->text));

@@ -43,8 +43,8 @@ void leat__line_bad_json(const leat__line_names *n, uint32_t file, uint64_t numb
                          const char *reason, leat__buf *out);
 
 /* Appends the line with another text, and a newline. */
-void leat__line_put(leat__buf *out, const leat__line *line, const leat__jsonl_field *text,
-                    const char *now, size_t len);
+void leat__line_put(leat__buf *out, const leat__line *line, const leat__jsonl_field *text, const char *now,
+                    size_t len);
 
 /* A string as JSON, with quotes; the text is valid UTF-8. */
 void leat__json_text(leat__buf *out, const char *text, size_t len);

@@ -35,8 +35,7 @@ static void serve(void *arg)
     uint64_t done = 0;
     leat__mutex_lock(&c->lock);
     for (;;) {
-        while (!c->stop && c->step == done)
-            leat__cond_wait(&c->begin, &c->lock);
+        while (!c->stop && c->step == done) leat__cond_wait(&c->begin, &c->lock);
         if (c->stop) break;
         done = c->step;
         leat__mutex_unlock(&c->lock);
@@ -70,8 +69,7 @@ int leat__thread_team_open(leat__thread_team **crew, uint32_t threads, leat_erro
     for (uint32_t i = 1; i < c->size && rc == 0; i++) {
         c->members[i].crew = c;
         c->members[i].number = i;
-        rc = leat__thread_start(&c->members[i].thread, "leat crew", serve, &c->members[i],
-                                err);
+        rc = leat__thread_start(&c->members[i].thread, "leat crew", serve, &c->members[i], err);
     }
     if (rc != 0) leat__thread_team_close(crew);
     return rc;
@@ -86,8 +84,7 @@ void leat__thread_team_close(leat__thread_team **crew)
     c->stop = true;
     leat__cond_broadcast(&c->begin);
     leat__mutex_unlock(&c->lock);
-    for (uint32_t i = 1; c->members && i < c->size; i++)
-        leat__thread_join(&c->members[i].thread);
+    for (uint32_t i = 1; c->members && i < c->size; i++) leat__thread_join(&c->members[i].thread);
     leat__cond_destroy(&c->begin);
     leat__cond_destroy(&c->end);
     leat__mutex_destroy(&c->lock);
@@ -114,7 +111,6 @@ void leat__thread_team_run(leat__thread_team *c, leat__thread_team_work work, vo
     work(cookie, 0, c->size);
     if (c->size == 1) return;
     leat__mutex_lock(&c->lock);
-    while (c->busy > 0)
-        leat__cond_wait(&c->end, &c->lock);
+    while (c->busy > 0) leat__cond_wait(&c->end, &c->lock);
     leat__mutex_unlock(&c->lock);
 }

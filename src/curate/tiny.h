@@ -9,13 +9,13 @@
 
 #include <stdint.h>
 
-#define LEAT__TINY_SIDE 32                    /* the image is resized to this square first */
-#define LEAT__TINY_LUMA 8                     /* lowest DCT coefficients per axis of luma */
-#define LEAT__TINY_CHROMA 4                   /* the same of Cb and Cr */
-#define LEAT__TINY_CELLS 4                    /* cells per axis of the edge histograms */
-#define LEAT__TINY_ANGLES 8                   /* directions per cell */
-#define LEAT__TINY_DIM                                                                          \
-    (LEAT__TINY_LUMA * LEAT__TINY_LUMA + 2 * LEAT__TINY_CHROMA * LEAT__TINY_CHROMA +            \
+#define LEAT__TINY_SIDE 32  /* the image is resized to this square first */
+#define LEAT__TINY_LUMA 8   /* lowest DCT coefficients per axis of luma */
+#define LEAT__TINY_CHROMA 4 /* the same of Cb and Cr */
+#define LEAT__TINY_CELLS 4  /* cells per axis of the edge histograms */
+#define LEAT__TINY_ANGLES 8 /* directions per cell */
+#define LEAT__TINY_DIM                                                                                       \
+    (LEAT__TINY_LUMA * LEAT__TINY_LUMA + 2 * LEAT__TINY_CHROMA * LEAT__TINY_CHROMA +                         \
      LEAT__TINY_CELLS * LEAT__TINY_CELLS * LEAT__TINY_ANGLES)
 
 /* `rgb`: LEAT__TINY_SIDE rows of as many pixels of three bytes. `out`: a vector of LEAT__TINY_DIM

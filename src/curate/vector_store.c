@@ -30,18 +30,14 @@ int leat__vector_store_open(leat__vector_store *s, const char *path, const char 
     s->count = leat_pack_count(s->pack);
     s->dim = leat__vectors_dim(s->pack, s->field);
     if (s->count >= UINT32_MAX)
-        LEAT_GO(
-            rc, out,
-            leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", path, UINT32_MAX - 1));
+        LEAT_GO(rc, out, leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", path, UINT32_MAX - 1));
     if (keep) {
         rc = leat__vectors_read(&s->whole, s->pack, field, err);
     } else {
         const uint32_t members = leat__thread_team_size(crew);
         s->sample = LEAT_NEW_ARRAY(CURATE, leat_sample *, members);
-        rc =
-            s->sample ? 0 : leat__fail_nomem(err, members * sizeof *s->sample, "readers");
-        for (uint32_t i = 0; i < members && rc == 0; i++)
-            rc = leat_sample_open(&s->sample[i], s->pack, err);
+        rc = s->sample ? 0 : leat__fail_nomem(err, members * sizeof *s->sample, "readers");
+        for (uint32_t i = 0; i < members && rc == 0; i++) rc = leat_sample_open(&s->sample[i], s->pack, err);
     }
 out:
     if (rc != 0) leat__vector_store_close(s);
@@ -70,14 +66,14 @@ static void fetch(void *cookie, uint32_t member, uint32_t members)
             memcpy(to, leat__vectors_at(&s->whole, row), s->dim * sizeof *to);
             continue;
         }
-        int rc = leat__vectors_read_one(s->sample[member], s->field, s->pack, row, to,
-                                        s->dim, &f->errs[member]);
+        int rc =
+            leat__vectors_read_one(s->sample[member], s->field, s->pack, row, to, s->dim, &f->errs[member]);
         if (rc != 0) f->rc = rc;
     }
 }
 
-int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first,
-                           uint64_t n, float *out, leat_error *err)
+int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first, uint64_t n, float *out,
+                           leat_error *err)
 {
     const uint32_t members = leat__thread_team_size(s->crew);
     fetching f = {.s = s, .row = row, .first = first, .n = n, .out = out};

@@ -28,7 +28,7 @@ int leat__vector_store_open(leat__vector_store *s, const char *path, const char 
 void leat__vector_store_close(leat__vector_store *s);
 
 /* Rows row[0] … row[n - 1] to `out`, n * dim. row NULL: rows first … first + n - 1. */
-int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first,
-                           uint64_t n, float *out, leat_error *err) LEAT_MUST_CHECK;
+int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first, uint64_t n, float *out,
+                           leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -16,10 +16,8 @@
 
 static bool is_vector(const leat_field *f)
 {
-    return f->type == LEAT_FIELD_ARRAY && f->ndim == 1 && f->shape[0] > 0 &&
-           f->shape[0] <= LENGTH_MAX &&
-           (f->dtype == LEAT_DTYPE_F16 || f->dtype == LEAT_DTYPE_F32 ||
-            f->dtype == LEAT_DTYPE_F64);
+    return f->type == LEAT_FIELD_ARRAY && f->ndim == 1 && f->shape[0] > 0 && f->shape[0] <= LENGTH_MAX &&
+           (f->dtype == LEAT_DTYPE_F16 || f->dtype == LEAT_DTYPE_F32 || f->dtype == LEAT_DTYPE_F64);
 }
 
 static int wrong_field(const leat_pack *pack, const char *name, leat_error *err)
@@ -59,8 +57,7 @@ int leat__vectors_field(const leat_pack *pack, const char *name, uint32_t *field
 size_t leat__vectors_dim(const leat_pack *pack, uint32_t field)
 {
     const size_t length = (size_t)leat_pack_field(pack, field)->shape[0];
-    return (length + LEAT__DISTANCE_LANES - 1) / LEAT__DISTANCE_LANES *
-           LEAT__DISTANCE_LANES;
+    return (length + LEAT__DISTANCE_LANES - 1) / LEAT__DISTANCE_LANES * LEAT__DISTANCE_LANES;
 }
 
 static double half_to_double(uint16_t h)
@@ -68,8 +65,7 @@ static double half_to_double(uint16_t h)
     const int exponent = h >> 10 & 31;
     const double fraction = h & 1023, sign = h >> 15 ? -1 : 1;
     if (exponent == 31) return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
-    return sign *
-           (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+    return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
 }
 
 static double number_at(const void *data, uint32_t dtype, size_t i)
@@ -99,25 +95,24 @@ static bool normalise(const void *data, uint32_t dtype, size_t length, float *to
     }
     if (!isfinite(sum)) return false;
     const double by = sum > 0 ? 1 / sqrt(sum) : 0;
-    for (size_t i = 0; i < length; i++)
-        to[i] = (float)(number_at(data, dtype, i) * by);
+    for (size_t i = 0; i < length; i++) to[i] = (float)(number_at(data, dtype, i) * by);
     return true;
 }
 
-int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack,
-                           uint64_t row, float *to, size_t dim, leat_error *err)
+int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
+                           size_t dim, leat_error *err)
 {
     const leat_field *f = leat_pack_field(pack, field);
     leat_view view;
     LEAT_TRY(leat_sample_read(s, row, err));
     LEAT_TRY(leat_sample_field(s, field, &view, err));
     if (!view.data || view.size != f->shape[0] * leat_dtype_size(f->dtype))
-        return leat__fail(err, LEAT_EDATA, "%s: row %llu has no vector",
-                          leat_pack_path(pack), (unsigned long long)row);
+        return leat__fail(err, LEAT_EDATA, "%s: row %llu has no vector", leat_pack_path(pack),
+                          (unsigned long long)row);
     memset(to, 0, dim * sizeof *to);
     if (!normalise(view.data, f->dtype, (size_t)f->shape[0], to))
-        return leat__fail(err, LEAT_EDATA, "%s: the vector of row %llu is not finite",
-                          leat_pack_path(pack), (unsigned long long)row);
+        return leat__fail(err, LEAT_EDATA, "%s: the vector of row %llu is not finite", leat_pack_path(pack),
+                          (unsigned long long)row);
     return 0;
 }
 
@@ -132,10 +127,8 @@ int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat
     v->count = leat_pack_count(pack);
     v->length = (size_t)leat_pack_field(pack, field)->shape[0];
     v->dim = leat__vectors_dim(pack, field);
-    if (v->count >= UINT32_MAX ||
-        !leat__mul_size((size_t)v->count, v->dim * sizeof *v->row, &bytes))
-        return leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", leat_pack_path(pack),
-                          UINT32_MAX - 1);
+    if (v->count >= UINT32_MAX || !leat__mul_size((size_t)v->count, v->dim * sizeof *v->row, &bytes))
+        return leat__fail(err, LEAT_ELIMIT, "%s: more than %u rows", leat_pack_path(pack), UINT32_MAX - 1);
     v->row = leat__alloc(LEAT__MEM_CURATE, bytes);
     if (!v->row) return leat__fail_nomem(err, bytes, "vectors");
     rc = leat_sample_open(&s, pack, err);

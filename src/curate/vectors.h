@@ -14,7 +14,7 @@ typedef struct leat__vectors {
     uint64_t count;
     size_t length; /* of a vector */
     size_t dim;    /* the same, padded */
-    float *row; /* count * dim */
+    float *row;    /* count * dim */
 } leat__vectors;
 
 /* The field with vectors (arrays of floats with one dimension): the one called `name`, or for NULL the only
@@ -28,8 +28,7 @@ size_t leat__vectors_dim(const leat_pack *pack, uint32_t field);
 int leat__vectors_read_one(leat_sample *s, uint32_t field, const leat_pack *pack, uint64_t row, float *to,
                            size_t dim, leat_error *err) LEAT_MUST_CHECK;
 /* Reads all rows of a field. A value that is not finite is LEAT_EDATA and names its row. */
-int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name,
-                       leat_error *err) LEAT_MUST_CHECK;
+int leat__vectors_read(leat__vectors *v, leat_pack *pack, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__vectors_reset(leat__vectors *v);
 
 static inline const float *leat__vectors_at(const leat__vectors *v, uint64_t row)

@@ -16,8 +16,8 @@ typedef struct leat__bar {
     const char *name; /* 18 columns at most */
     double share;     /* of the bar's length, 0 to 1 */
     char value[24];
-    bool limit;       /* the bottleneck, or its cost */
-    bool reached;     /* not a part: the current rate of the whole */
+    bool limit;   /* the bottleneck, or its cost */
+    bool reached; /* not a part: the current rate of the whole */
 } leat__bar;
 
 /* Fills the rows of the table; returns how many. Lengths of rates are logarithmic: a part that is

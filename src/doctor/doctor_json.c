@@ -15,10 +15,8 @@
 static void put_known(leat__json *j, const char *key, double value)
 {
     leat__json_key(j, key);
-    if (known(value))
-        leat__json_double(j, value);
-    else
-        leat__json_null(j);
+    if (known(value)) leat__json_double(j, value);
+    else leat__json_null(j);
 }
 
 static void put_rates(leat__json *j, const leat_doctor_diagnosis *d)
@@ -77,8 +75,7 @@ static void put_remedies(leat__json *j, const leat_doctor_diagnosis *d)
     leat__json_end(j);
 }
 
-static void put_lines(leat__json *j, const char *key, const char *lines, size_t width,
-                      uint32_t count)
+static void put_lines(leat__json *j, const char *key, const char *lines, size_t width, uint32_t count)
 {
     leat__json_key(j, key);
     leat__json_array(j);
@@ -147,27 +144,21 @@ static int hand_over(leat__buf *out, int (*write)(void *cookie, const char *text
                      leat_error *err)
 {
     int rc = leat__buf_status(out);
-    if (rc != 0)
-        leat__fail_nomem(err, out->len, "a diagnosis");
-    else
-        rc = write(cookie, leat__buf_str(out), out->len);
+    if (rc != 0) leat__fail_nomem(err, out->len, "a diagnosis");
+    else rc = write(cookie, leat__buf_str(out), out->len);
     leat__buf_reset(out);
     return rc;
 }
 
 int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
-                      int (*write)(void *cookie, const char *text, size_t len), void *cookie,
-                      leat_error *err)
+                      int (*write)(void *cookie, const char *text, size_t len), void *cookie, leat_error *err)
 {
     LEAT_REQUIRE(d != NULL && write != NULL, err);
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_DOCTOR, TEXT_MAX);
-    if (format == LEAT_DOCTOR_JSON)
-        leat__doctor_json(d, &out);
-    else if (format == LEAT_DOCTOR_YAML)
-        write_yaml(d, &out);
-    else
-        leat__doctor_page(d, &out, format == LEAT_DOCTOR_PAGE_ASCII);
+    if (format == LEAT_DOCTOR_JSON) leat__doctor_json(d, &out);
+    else if (format == LEAT_DOCTOR_YAML) write_yaml(d, &out);
+    else leat__doctor_page(d, &out, format == LEAT_DOCTOR_PAGE_ASCII);
     return hand_over(&out, write, cookie, err);
 }
 
@@ -183,10 +174,8 @@ int leat_doctor_write_now(const leat_doctor_diagnosis *d, const leat_doctor_fram
     leat__json_object(&j);
     leat__doctor_json_fields(d, &j);
     leat__json_key(&j, "frame");
-    if (frame != NULL)
-        leat__frame_json(&j, frame);
-    else
-        leat__json_null(&j);
+    if (frame != NULL) leat__frame_json(&j, frame);
+    else leat__json_null(&j);
     leat__json_end(&j);
     return hand_over(&out, write, cookie, err);
 }

@@ -19,8 +19,7 @@ static const char *const rest_mark[2] = {"\xc2\xb7", "."};
 static void bar(leat__buf *out, double share, bool ascii)
 {
     int full = (int)(share * BAR + 0.5);
-    for (int i = 0; i < BAR; i++)
-        leat__buf_puts(out, i < full ? full_mark[ascii] : rest_mark[ascii]);
+    for (int i = 0; i < BAR; i++) leat__buf_puts(out, i < full ? full_mark[ascii] : rest_mark[ascii]);
 }
 
 static void rate_lines(leat__buf *out, const leat_doctor_diagnosis *d, bool ascii)
@@ -64,8 +63,7 @@ static void decision_lines(leat__buf *out, const leat_doctor_facts *f)
     }
 }
 
-static void lines(leat__buf *out, const char *title, const char *text, size_t width,
-                  uint32_t count)
+static void lines(leat__buf *out, const char *title, const char *text, size_t width, uint32_t count)
 {
     if (count == 0) return;
     leat__buf_printf(out, "\n%s\n", title);

@@ -12,8 +12,8 @@
 
 #define TEXT 24
 
-static const char *const limit_names[LEAT_LIMITS] = {"none", "io", "cpu", "delivery", "trainer",
-                                                     "memory", "python"};
+static const char *const limit_names[LEAT_LIMITS] = {"none",    "io",     "cpu",   "delivery",
+                                                     "trainer", "memory", "python"};
 static const char *const grade_names[] = {"unknown", "fine", "warning", "critical"};
 static const char *const basis_names[] = {"measured", "model", "guide"};
 #define CAUSE_NAME(name, text) text,
@@ -75,8 +75,8 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
                  or_else(f->cpus, 0));
         break;
     case LEAT_CAUSE_CONTENTION:
-        snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs",
-                 or_else(f->others, 0), or_else(f->cpus, 0));
+        snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs", or_else(f->others, 0),
+                 or_else(f->cpus, 0));
         break;
     case LEAT_CAUSE_FEW_THREADS:
         if (known(f->workers) && f->workers < 1)
@@ -92,16 +92,15 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
                  percent(LEAT_MAX(f->augment_share, f->worker_augment)));
         break;
     case LEAT_CAUSE_LARGE_IMAGES:
-        snprintf(out, size, "images of %.1f megapixels are decoded to deliver %.2f",
-                 f->pixels / 1e6, or_else(f->out_pixels, 0) / 1e6);
+        snprintf(out, size, "images of %.1f megapixels are decoded to deliver %.2f", f->pixels / 1e6,
+                 or_else(f->out_pixels, 0) / 1e6);
         break;
     case LEAT_CAUSE_PNG:
         snprintf(out, size, "%.0f %% of the images are PNG, which cannot be decoded in part",
                  percent(f->png));
         break;
     case LEAT_CAUSE_FEW_CPUS:
-        snprintf(out, size, "this process may use %.1f of the machine's %.0f CPUs", f->cpus,
-                 f->cpus_host);
+        snprintf(out, size, "this process may use %.1f of the machine's %.0f CPUs", f->cpus, f->cpus_host);
         break;
     case LEAT_CAUSE_PYTHON:
         snprintf(out, size, "Python code of the dataset takes %.0f %% of worker time",
@@ -125,9 +124,7 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
             snprintf(out, size, "decode takes %.0f %% of worker time", percent(f->decode_share));
         else if (known(d->cpu))
             snprintf(out, size, "decode and augmentation reach %s samples/s", rate_text(d->cpu, a));
-        else
-            snprintf(out, size, "%.1f of %.1f CPUs are busy", or_else(f->cpu_used, 0),
-                     or_else(f->cpus, 0));
+        else snprintf(out, size, "%.1f of %.1f CPUs are busy", or_else(f->cpu_used, 0), or_else(f->cpus, 0));
     }
 }
 
@@ -148,8 +145,7 @@ static bool say_remote(const leat_doctor_diagnosis *d, char *out, size_t size)
     else if (d->cause == LEAT_CAUSE_LATENCY)
         snprintf(out, size, "an answer takes %.0f ms: %s requests per second with 2 in flight, %s with 16",
                  or_else(f->remote_ms, 0), rate_text(f->remote_few, a), rate_text(f->remote_many, b));
-    else
-        return false;
+    else return false;
     return true;
 }
 
@@ -161,8 +157,7 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
     rate_text(rate, a);
     if (known(f->sample_bytes))
         snprintf(b, sizeof b, "%.3g MB/s (%s samples/s)", f->sample_bytes * rate / 1e6, a);
-    else
-        snprintf(b, sizeof b, "%s samples/s", a);
+    else snprintf(b, sizeof b, "%s samples/s", a);
     if (known(f->remote_few) && say_remote(d, out, size)) return;
     switch (d->cause) {
     case LEAT_CAUSE_COLD:
@@ -171,30 +166,28 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
         break;
     case LEAT_CAUSE_LATENCY:
         if (known(f->fetch_ms))
-            snprintf(out, size, "a sample waits %.1f ms for its data, which gives %s samples/s",
-                     f->fetch_ms, a);
+            snprintf(out, size, "a sample waits %.1f ms for its data, which gives %s samples/s", f->fetch_ms,
+                     a);
         else if (known(f->read_ms))
             snprintf(out, size, "a read takes %.1f ms, which gives %s samples/s", f->read_ms, a);
-        else
-            snprintf(out, size, "latency limits the reads, not bandwidth: %s samples/s", a);
+        else snprintf(out, size, "latency limits the reads, not bandwidth: %s samples/s", a);
         break;
     case LEAT_CAUSE_REQUESTS:
-        snprintf(out, size, "storage is limited to %s reads per second, however many are in flight; larger "
-                 "reads would help", rate_text(f->io_cold, a));
+        snprintf(out, size,
+                 "storage is limited to %s reads per second, however many are in flight; larger "
+                 "reads would help",
+                 rate_text(f->io_cold, a));
         break;
     case LEAT_CAUSE_MEMORY_LIMIT:
         snprintf(out, size, "the memory limit of %s leaves no room to cache the pack of %s; storage gives %s",
                  leat__format_bytes((uint64_t)f->memory_limit, c, TEXT),
                  leat__format_bytes((uint64_t)f->dataset_bytes, e, TEXT), b);
         break;
-    case LEAT_CAUSE_NETWORK:
-        snprintf(out, size, "network storage gives %s", b);
-        break;
+    case LEAT_CAUSE_NETWORK: snprintf(out, size, "network storage gives %s", b); break;
     case LEAT_CAUSE_AMPLIFIED:
         snprintf(out, size, "%.1f times the bytes of the samples are read", f->read_bytes / f->sample_bytes);
         break;
-    default:
-        snprintf(out, size, "storage gives %s", b);
+    default: snprintf(out, size, "storage gives %s", b);
     }
 }
 
@@ -230,10 +223,9 @@ static void say_trainer(const leat_doctor_diagnosis *d, char *out, size_t size)
     char a[TEXT], b[TEXT];
     double spare = d->facts.loader;
     if (known(spare))
-        snprintf(out, size, "it takes %s samples/s, the loader could deliver %s",
-                 rate_text(d->trainer, a), rate_text(spare, b));
-    else
-        snprintf(out, size, "it takes %s samples/s and the loader keeps up", rate_text(d->trainer, a));
+        snprintf(out, size, "it takes %s samples/s, the loader could deliver %s", rate_text(d->trainer, a),
+                 rate_text(spare, b));
+    else snprintf(out, size, "it takes %s samples/s and the loader keeps up", rate_text(d->trainer, a));
 }
 
 static void say_python(const leat_doctor_diagnosis *d, char *out, size_t size)
@@ -244,9 +236,8 @@ static void say_python(const leat_doctor_diagnosis *d, char *out, size_t size)
              f->prepare_ms, step);
 }
 
-static const char *const titles[LEAT_LIMITS] = {"Unknown", "I/O-bound", "CPU-bound",
-                                                "Delivery-bound", "Trainer-bound", "Memory-bound",
-                                                "Python-bound"};
+static const char *const titles[LEAT_LIMITS] = {
+    "Unknown", "I/O-bound", "CPU-bound", "Delivery-bound", "Trainer-bound", "Memory-bound", "Python-bound"};
 
 void leat__doctor_sentence(leat_doctor_diagnosis *d)
 {
@@ -260,7 +251,10 @@ void leat__doctor_sentence(leat_doctor_diagnosis *d)
     bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
     snprintf(d->sentence, sizeof d->sentence, "%s%s%s: %s%s",
              d->complete ? "" : "INCOMPLETE: ", titles[d->limit],
-             few ? " (few steps, a first impression)" : d->confidence < 0.5 ? " (not sure)" : "", why, end);
+             few                   ? " (few steps, a first impression)"
+             : d->confidence < 0.5 ? " (not sure)"
+                                   : "",
+             why, end);
 }
 
 /* ---- Evidence ---- */
@@ -271,14 +265,15 @@ static void trainer_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
     if (known(f->data_ms) && known(f->batch_ms))
-        SAY("data_time %.1f ms and batch_time %.1f ms per step (p95 %.1f and %.1f), %.0f steps",
-            f->data_ms, f->batch_ms, or_else(f->data_ms_p95, f->data_ms),
-            or_else(f->batch_ms_p95, f->batch_ms), or_else(f->steps, 0));
+        SAY("data_time %.1f ms and batch_time %.1f ms per step (p95 %.1f and %.1f), %.0f steps", f->data_ms,
+            f->batch_ms, or_else(f->data_ms_p95, f->data_ms), or_else(f->batch_ms_p95, f->batch_ms),
+            or_else(f->steps, 0));
     if (or_else(f->prepare_ms, 0) > 0)
         SAY("transform= takes %.1f ms per step, beside data_time and batch_time", f->prepare_ms);
     if (known(d->lost))
         SAY("%.1f %% of the step is lost (under 5 %% fine, from 20 %% critical); accelerator "
-            "utilisation %.0f %%", percent(d->lost), percent(1 - d->lost));
+            "utilisation %.0f %%",
+            percent(d->lost), percent(1 - d->lost));
 }
 
 static void rate_evidence(leat_doctor_diagnosis *d)
@@ -306,15 +301,13 @@ static void machine_evidence(leat_doctor_diagnosis *d)
             percent(or_else(f->decode_ready, 0)), percent(or_else(f->blocked, 0)));
     if (known(f->cpu_used) && known(f->cpus))
         SAY("%.2f of %.2f CPUs used by this process, %.2f by others; threads waited for a CPU "
-            "for %.0f %% of the time they could run", f->cpu_used, f->cpus, or_else(f->others, 0),
-            percent(or_else(f->run_delay, 0)));
+            "for %.0f %% of the time they could run",
+            f->cpu_used, f->cpus, or_else(f->others, 0), percent(or_else(f->run_delay, 0)));
     if (known(f->read_ms))
-        SAY("a read takes %.2f ms with %.0f in flight; %s per sample", f->read_ms,
-            or_else(f->io_depth, 1),
+        SAY("a read takes %.2f ms with %.0f in flight; %s per sample", f->read_ms, or_else(f->io_depth, 1),
             known(f->read_bytes) ? leat__format_bytes((uint64_t)f->read_bytes, a, TEXT) : "?");
     if (known(f->budget_peak) && known(f->budget))
-        SAY("memory: %s of a budget of %s at the peak",
-            leat__format_bytes((uint64_t)f->budget_peak, a, TEXT),
+        SAY("memory: %s of a budget of %s at the peak", leat__format_bytes((uint64_t)f->budget_peak, a, TEXT),
             leat__format_bytes((uint64_t)f->budget, b, TEXT));
 }
 
@@ -330,10 +323,12 @@ static void device_evidence(leat_doctor_diagnosis *d)
     double cost = percent(LEAT_MIN(f->device_decode_ms / step, 1.0));
     if (known(f->device_frees))
         SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step and frees %.1f "
-            "CPUs (decode=cpu|gpu overrides)", percent(f->device_share), cost, f->device_frees);
+            "CPUs (decode=cpu|gpu overrides)",
+            percent(f->device_share), cost, f->device_frees);
     else
         SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step "
-            "(decode=cpu|auto overrides)", percent(f->device_share), cost);
+            "(decode=cpu|auto overrides)",
+            percent(f->device_share), cost);
 }
 
 static void trial_evidence(leat_doctor_diagnosis *d)
@@ -366,8 +361,7 @@ static void say_what_settles(leat_doctor_diagnosis *d)
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH)
         FIND("not sure after %.0f steps: a longer run settles it (from %d steps on)", f->steps,
              LEAT__STEPS_ENOUGH);
-    else if (d->missing_count > 0)
-        FIND("not sure: this would settle it: %s", d->missing[0]);
+    else if (d->missing_count > 0) FIND("not sure: this would settle it: %s", d->missing[0]);
     else if (or_else(f->skipped, 0) > 0)
         FIND("not sure: a larger --seconds settles it, with the measurements that were left out");
     else if (or_else(f->others, 0) >= 0.25 * or_else(f->cpus, 1))
@@ -376,8 +370,7 @@ static void say_what_settles(leat_doctor_diagnosis *d)
     else if (d->next != LEAT_LIMIT_NONE)
         FIND("not sure: %s limits nearly as much; a run with twice --seconds settles it",
              leat_doctor_limit_name(d->next));
-    else
-        FIND("not sure: a run with twice --seconds settles it");
+    else FIND("not sure: a run with twice --seconds settles it");
 }
 
 void leat__doctor_findings(leat_doctor_diagnosis *d)
@@ -392,7 +385,8 @@ void leat__doctor_findings(leat_doctor_diagnosis *d)
              f->trial_batch, or_else(f->batch, 0));
     if (or_else(f->bad, 0) > 0)
         FIND("%.2g %% of the samples are damaged: `leat verify` lists them, --on-error replace "
-             "trains without them", percent(f->bad));
+             "trains without them",
+             percent(f->bad));
     if (or_else(f->throttled, 0) >= 0.05 && d->cause != LEAT_CAUSE_THROTTLED)
         FIND("the CPU quota throttles %.0f %% of its periods", percent(f->throttled));
     if (known(f->threads) && known(f->cpus) && f->threads > f->cpus + 1)
@@ -406,7 +400,8 @@ void leat__doctor_findings(leat_doctor_diagnosis *d)
              f->data_ms_p50);
     if (known(f->gpu_busy) && f->gpu_busy < 0.3 && d->limit == LEAT_LIMIT_TRAINER)
         FIND("the GPU is busy %.0f %% of the time although no batch is missing: larger batches, or "
-             "less work on the trainer's own thread", percent(f->gpu_busy));
+             "less work on the trainer's own thread",
+             percent(f->gpu_busy));
     if (known(f->batch) && f->batch <= 4 && d->cause != LEAT_CAUSE_SMALL_BATCHES)
         FIND("batches of %.0f: every step pays the fixed costs of the loader and of the GPU", f->batch);
 }

@@ -25,27 +25,27 @@
 #define FREE_PART 0.12
 #define READ_PART 0.2
 #define WORK_PART 0.28
-#define LEAST_STEPS 24u  /* a verdict needs 20 */
-#define FREE_STEPS 4u    /* a rate alone needs fewer */
-#define TRIAL_STRETCH 5.0 /* a slow run may take this much longer to make them */
-#define SLEEP_NS 300000   /* shorter steps than this cannot be slept */
-#define STRETCH_PART 0.35 /* of the time that is left, at most, for one stretched run */
-#define ESTIMATE_PART 0.5 /* of the trial, to be filled by an estimate: it may be wrong by as much */
-#define CEILING_TIMES 2.0 /* the whole ends after this much of the time asked for */
-#define CEILING_MORE 4.0  /* and so many seconds; closing takes up to one more */
-#define READ_RESERVE 1.5  /* seconds kept for reads beside their share: without them there is no verdict */
+#define LEAST_STEPS 24u    /* a verdict needs 20 */
+#define FREE_STEPS 4u      /* a rate alone needs fewer */
+#define TRIAL_STRETCH 5.0  /* a slow run may take this much longer to make them */
+#define SLEEP_NS 300000    /* shorter steps than this cannot be slept */
+#define STRETCH_PART 0.35  /* of the time that is left, at most, for one stretched run */
+#define ESTIMATE_PART 0.5  /* of the trial, to be filled by an estimate: it may be wrong by as much */
+#define CEILING_TIMES 2.0  /* the whole ends after this much of the time asked for */
+#define CEILING_MORE 4.0   /* and so many seconds; closing takes up to one more */
+#define READ_RESERVE 1.5   /* seconds kept for reads beside their share: without them there is no verdict */
 #define SERVER_RESERVE 4.0 /* of a server that may answer late, before the end */
-#define TRY_PART 0.12     /* for the loader with the flags of one remedy */
-#define TRY_PART_IO 0.25  /* the same where reads limit: they come in bursts */
-#define TRY_MOST 3u       /* remedies tried, the largest gains first; and then all flags together */
-#define TRY_SHARE 0.3    /* of all the time there is, kept free for them */
-#define TRY_LEAST 0.8     /* seconds that must be left to begin one */
-#define COLD 0.1          /* of the pack in memory: it is dropped from there before each trial */
+#define TRY_PART 0.12      /* for the loader with the flags of one remedy */
+#define TRY_PART_IO 0.25   /* the same where reads limit: they come in bursts */
+#define TRY_MOST 3u        /* remedies tried, the largest gains first; and then all flags together */
+#define TRY_SHARE 0.3      /* of all the time there is, kept free for them */
+#define TRY_LEAST 0.8      /* seconds that must be left to begin one */
+#define COLD 0.1           /* of the pack in memory: it is dropped from there before each trial */
 #define WARM 0.9
 #define WARM_BATCHES 4096u
 #define IDLE_CPUS 0.3
 #define ASK_NS (LEAT_NS_PER_S / 50) /* between checks whether to stop */
-#define LEAST_OVERHEAD 0.02 /* share of a sample's cost: less is noise */
+#define LEAST_OVERHEAD 0.02         /* share of a sample's cost: less is noise */
 
 typedef struct exam {
     const char *path;
@@ -58,9 +58,9 @@ typedef struct exam {
     leat__time_limit limit;
     const char *now; /* the current measurement, and overall progress */
     double done;
-    uint64_t ask_ns; /* time of the next check whether to stop */
+    uint64_t ask_ns;      /* time of the next check whether to stop */
     uint64_t least_steps; /* of a run with a trainer */
-    double try_part; /* share of the time for one trial */
+    double try_part;      /* share of the time for one trial */
 } exam;
 
 static int report(exam *e, const char *what, double done, leat_doctor_watch *watch, leat_error *err)
@@ -148,8 +148,8 @@ typedef struct trial {
     double per_s; /* samples over the whole time; CPU time is measured over the same */
 } trial;
 
-static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, double seconds,
-                      const char *what, double from, double to, trial *t, leat_error *err)
+static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, double seconds, const char *what,
+                      double from, double to, trial *t, leat_error *err)
 {
     leat_loader *l = NULL;
     leat_doctor_watch *w = NULL;
@@ -163,7 +163,7 @@ static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, dou
     int facts_rc = leat_doctor_watch_facts(w, &t->facts, rc == 0 ? err : NULL);
     if (facts_rc != 0) LEAT_GO(rc, out, facts_rc);
     t->per_s = leat_doctor_watch_frames(w, &last, 1) == 1 ? (double)last.samples / last.at_s
-                                                           : t->facts.samples_per_s;
+                                                          : t->facts.samples_per_s;
 out:
     if (w != NULL && e->opts.progress != NULL) e->opts.progress(e->opts.cookie, what, to, NULL);
     leat_doctor_watch_close(&w);
@@ -245,8 +245,8 @@ static int find_headroom(exam *e, trial *t, leat_error *err)
         return 0;
     }
     if (e->opts.step_ms > 0) {
-        LEAT_TRY(try_loader(e, &e->loader, 0, e->seconds * FREE_PART,
-                            "the loader without a trainer", TRIAL_PART, TRIAL_PART + FREE_PART, &all, err));
+        LEAT_TRY(try_loader(e, &e->loader, 0, e->seconds * FREE_PART, "the loader without a trainer",
+                            TRIAL_PART, TRIAL_PART + FREE_PART, &all, err));
         *t = all; /* the busier run measures the cost of a sample better */
     }
     f->loader = all.facts.samples_per_s;
@@ -297,8 +297,8 @@ static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
 /* Converts times of a trial with smaller batches to the requested batch size. */
 static void scale_times(leat_doctor_facts *run, double times)
 {
-    double *const at[] = {&run->prepare_ms, &run->data_ms,  &run->data_ms_p50,  &run->data_ms_p95,
-                          &run->batch_ms, &run->batch_ms_p50, &run->batch_ms_p95};
+    double *const at[] = {&run->prepare_ms, &run->data_ms,      &run->data_ms_p50, &run->data_ms_p95,
+                          &run->batch_ms,   &run->batch_ms_p50, &run->batch_ms_p95};
     for (size_t i = 0; i < LEAT_COUNT(at); i++)
         if (known(*at[i])) *at[i] *= times;
 }
@@ -307,9 +307,9 @@ static void scale_times(leat_doctor_facts *run, double times)
 static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
 {
     leat_doctor_facts_init(&t->facts);
-    int rc = try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
-                        e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART, t,
-                        err);
+    int rc =
+        try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
+                   e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART, t, err);
     if (e->opts.step_ms <= 0) /* without a trainer there is no step time */
         t->facts.batch_ms = t->facts.batch_ms_p50 = t->facts.batch_ms_p95 = t->facts.data_ms =
             t->facts.data_ms_p50 = t->facts.data_ms_p95 = -1;
@@ -387,8 +387,8 @@ static int try_flags(exam *e, const char *set, double *rate, leat_error *err)
     trial t;
 
     if (or_else(e->f->cached, 1) < COLD) LEAT_TRY(leat__reads_forget(e->path, err));
-    LEAT_TRY(try_loader(e, &with, e->opts.step_ms, e->seconds * e->try_part, "remedies", 1 - TRY_PART, 1,
-                        &t, err));
+    LEAT_TRY(try_loader(e, &with, e->opts.step_ms, e->seconds * e->try_part, "remedies", 1 - TRY_PART, 1, &t,
+                        err));
     *rate = or_else(t.facts.steps, 0) >= FREE_STEPS - 1 ? t.facts.samples_per_s : -1;
     return 0;
 }
@@ -498,9 +498,10 @@ int leat_doctor_examine(const char *path, const leat_loader_opts *loader,
     if (opts != NULL) memcpy(&e.opts, opts, LEAT_MIN(opts->struct_size, sizeof e.opts));
     if (e.loader.batch_size == 0) e.loader.batch_size = 256;
     e.seconds = e.opts.seconds > 0 ? e.opts.seconds : SECONDS;
-    e.limit = (leat__time_limit){
-        .until_ns = leat__clock_ns() + (uint64_t)((CEILING_TIMES * e.seconds + CEILING_MORE) * 1e9),
-        .stop = wants_stop, .cookie = &e};
+    e.limit = (leat__time_limit){.until_ns = leat__clock_ns() +
+                                             (uint64_t)((CEILING_TIMES * e.seconds + CEILING_MORE) * 1e9),
+                                 .stop = wants_stop,
+                                 .cookie = &e};
     e.now = "the pack";
     e.least_steps = LEAST_STEPS;
     int rc = examine(&e, err);

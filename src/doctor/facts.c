@@ -19,9 +19,10 @@ const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
 
 /* Facts that are shares: a value above 1 is a measurement error. */
 static const char *const shares[] = {
-    "gpu_busy", "decode_ready", "blocked", "order_busy", "read_share", "decode_share",
-    "augment_share", "bad", "run_delay", "throttled", "pressure_cpu", "pressure_memory",
-    "pressure_io", "cached", "jpeg", "tiled", "raw", "png", "webp",
+    "gpu_busy",      "decode_ready", "blocked",   "order_busy", "read_share",   "decode_share",
+    "augment_share", "bad",          "run_delay", "throttled",  "pressure_cpu", "pressure_memory",
+    "pressure_io",   "cached",       "jpeg",      "tiled",      "raw",          "png",
+    "webp",
 };
 
 static double *fact_of(leat_doctor_facts *f, size_t row)
@@ -51,8 +52,7 @@ static bool is_share(const char *name)
 
 int leat__facts_check(const leat_doctor_facts *f, leat_error *err)
 {
-    if (f->struct_size != sizeof *f)
-        return leat__fail(err, LEAT_EINVAL, "doctor facts were not initialised");
+    if (f->struct_size != sizeof *f) return leat__fail(err, LEAT_EINVAL, "doctor facts were not initialised");
     if (f->option_count > LEAT_DOCTOR_OPTIONS)
         return leat__fail(err, LEAT_EINVAL, "%u options: at most %d are allowed", f->option_count,
                           LEAT_DOCTOR_OPTIONS);
@@ -93,10 +93,8 @@ void leat__facts_json(leat__json *j, const leat_doctor_facts *f)
     for (size_t i = 0; i < leat__fact_row_count; i++) {
         double value = leat__fact_at(f, i);
         leat__json_key(j, leat__fact_rows[i].name);
-        if (known(value))
-            leat__json_double(j, value);
-        else
-            leat__json_null(j);
+        if (known(value)) leat__json_double(j, value);
+        else leat__json_null(j);
     }
     leat__json_key(j, "options");
     leat__json_array(j);
@@ -238,8 +236,7 @@ int leat_doctor_facts_parse(leat_doctor_facts *f, const char *json, size_t len, 
 
     leat_doctor_facts_init(f);
     json_t *root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &why);
-    if (root == NULL)
-        return leat__fail(err, LEAT_EDATA, "facts: line %d: %s", why.line, why.text);
+    if (root == NULL) return leat__fail(err, LEAT_EDATA, "facts: line %d: %s", why.line, why.text);
     int rc = take_facts(root, f, err);
     json_decref(root);
     return rc;

@@ -20,30 +20,30 @@ typedef struct row {
     size_t offset; /* of the first stage, for values per stage */
 } row;
 
-#define ROW(name, kind) {#name, kind, offsetof(leat_doctor_frame, name)}
+#define ROW(name, kind)                                                                                      \
+    {                                                                                                        \
+#name, kind, offsetof(leat_doctor_frame, name)                                                       \
+    }
 
 static const row whole[] = {
-    ROW(at_s, REAL),           ROW(samples_per_s, REAL), ROW(read_bytes_per_s, REAL),
-    ROW(batches_per_s, REAL),
-    ROW(lost, REAL),           ROW(blocked, REAL),       ROW(cpu_used, REAL),         ROW(budget_used, LARGE),
-    ROW(budget_limit, LARGE),  ROW(cache_bytes, LARGE),  ROW(threads, SMALL),         ROW(io_depth, SMALL),
-    ROW(prefetch, SMALL),      ROW(epoch, LARGE),        ROW(samples, LARGE),         ROW(bad, LARGE),
+    ROW(at_s, REAL),          ROW(samples_per_s, REAL), ROW(read_bytes_per_s, REAL), ROW(batches_per_s, REAL),
+    ROW(lost, REAL),          ROW(blocked, REAL),       ROW(cpu_used, REAL),         ROW(budget_used, LARGE),
+    ROW(budget_limit, LARGE), ROW(cache_bytes, LARGE),  ROW(threads, SMALL),         ROW(io_depth, SMALL),
+    ROW(prefetch, SMALL),     ROW(epoch, LARGE),        ROW(samples, LARGE),         ROW(bad, LARGE),
 };
 
 static const row of_stage[] = {ROW(busy, REAL), ROW(ready, REAL), ROW(waiting, SMALL), ROW(running, SMALL)};
 
-static const size_t size_of[] = {[REAL] = sizeof(double), [SMALL] = sizeof(uint32_t),
-                                 [LARGE] = sizeof(uint64_t)};
+static const size_t size_of[] = {
+    [REAL] = sizeof(double), [SMALL] = sizeof(uint32_t), [LARGE] = sizeof(uint64_t)};
 
 /* ---- Writing ---- */
 
 static void put(leat__json *j, const leat_doctor_frame *f, const row *r, size_t stage)
 {
     const char *at = (const char *)f + r->offset + stage * size_of[r->kind];
-    if (r->kind == REAL)
-        leat__json_kdouble(j, r->name, *(const double *)at);
-    else
-        leat__json_ku64(j, r->name, r->kind == LARGE ? *(const uint64_t *)at : *(const uint32_t *)at);
+    if (r->kind == REAL) leat__json_kdouble(j, r->name, *(const double *)at);
+    else leat__json_ku64(j, r->name, r->kind == LARGE ? *(const uint64_t *)at : *(const uint32_t *)at);
 }
 
 void leat__frame_json(leat__json *j, const leat_doctor_frame *f)
@@ -73,12 +73,9 @@ static int take(const json_t *object, leat_doctor_frame *f, const row *r, size_t
     double most = r->kind == SMALL ? (double)UINT32_MAX : 9007199254740992.0;
     if (!json_is_number(value) || !isfinite(number) || number < 0 || (r->kind != REAL && number > most))
         return leat__fail(err, LEAT_EDATA, "frame: %s has an impossible value", r->name);
-    if (r->kind == REAL)
-        *(double *)at = number;
-    else if (r->kind == SMALL)
-        *(uint32_t *)at = (uint32_t)number;
-    else
-        *(uint64_t *)at = (uint64_t)number;
+    if (r->kind == REAL) *(double *)at = number;
+    else if (r->kind == SMALL) *(uint32_t *)at = (uint32_t)number;
+    else *(uint64_t *)at = (uint64_t)number;
     return 0;
 }
 

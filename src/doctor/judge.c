@@ -19,11 +19,12 @@
 #include "base/num.h"
 #include "doctor/judge.h"
 
-#define RATES_WEIGHT 1.2   /* measured on this data: slightly more weight than the others */
-#define MARGIN_SURE 1.5    /* when the next rate is this far above the smallest, there is no
-                            * doubt */
-#define EXPLAINS 0.6       /* a part used less than this share of its rate: it is not the cause */
-#define SATURATED 0.85     /* share of the usable CPUs */
+#define RATES_WEIGHT 1.2 /* measured on this data: slightly more weight than the others */
+#define MARGIN_SURE                                                                                          \
+    1.5                /* when the next rate is this far above the smallest, there is no                     \
+                        * doubt */
+#define EXPLAINS 0.6   /* a part used less than this share of its rate: it is not the cause */
+#define SATURATED 0.85 /* share of the usable CPUs */
 #define IDLE 0.6
 #define STANDING_IN_LINE 0.2
 #define THROTTLED 0.1
@@ -32,14 +33,14 @@
 #define READY_LOW 0.2
 #define NOT_DECODING 0.3
 #define PRESSURE 0.1
-#define MOST 0.5           /* share of a worker's time that counts as its main activity */
+#define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
-#define DISK_BLOCK 4096.0  /* bytes */
-#define FEW_READS 4        /* in flight: more of them make each wait for the others, on any disk */
+#define DISK_BLOCK 4096.0   /* bytes */
+#define FEW_READS 4         /* in flight: more of them make each wait for the others, on any disk */
 #define MORE_BRING_MORE 3.0 /* times as much, of eight times as many requests in flight */
-#define LATE_MS 100.0      /* of a small answer: there may have been no time to ask for large ones */
-#define REFUSED 0.02       /* of the requests */
-#define SLACK 1.2          /* the loader can do this much more than the trainer asks for */
+#define LATE_MS 100.0       /* of a small answer: there may have been no time to ask for large ones */
+#define REFUSED 0.02        /* of the requests */
+#define SLACK 1.2           /* the loader can do this much more than the trainer asks for */
 
 typedef struct votes {
     double weight[LEAT_LIMITS];
@@ -84,10 +85,8 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
     else if (ready >= READY_HIGH && or_else(f->decode_share, 1) < NOT_DECODING)
         /* workers do something else */
         v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share);
-    else if (ready >= READY_HIGH)
-        v->weight[LEAT_LIMIT_CPU] += ready;
-    else if (ready < READY_LOW)
-        v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
+    else if (ready >= READY_HIGH) v->weight[LEAT_LIMIT_CPU] += ready;
+    else if (ready < READY_LOW) v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
 }
 
 /* Share of the used CPU time spent on decoding and augmenting. */
@@ -121,12 +120,9 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
     double wanted = busy / (1 - line);
     if (wanted >= SATURATED && known(useful) && useful < 0.5)
         v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
-    else if (wanted >= SATURATED)
-        v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
-    else if (wanted < IDLE && or_else(f->blocked, 0) >= BLOCKED)
-        v->weight[LEAT_LIMIT_MEMORY] += 0.5;
-    else if (wanted < IDLE)
-        v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
+    else if (wanted >= SATURATED) v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
+    else if (wanted < IDLE && or_else(f->blocked, 0) >= BLOCKED) v->weight[LEAT_LIMIT_MEMORY] += 0.5;
+    else if (wanted < IDLE) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
 }
 
 /* ---- Causes: the first that applies, per limit ---- */
@@ -291,8 +287,8 @@ static bool network_latency(const leat_doctor_facts *f)
 
 static bool small_batches(const leat_doctor_facts *f)
 {
-    double per_sample_us = known(f->handover_us) && known(f->batch) && f->batch > 0
-                               ? f->handover_us / f->batch : 0;
+    double per_sample_us =
+        known(f->handover_us) && known(f->batch) && f->batch > 0 ? f->handover_us / f->batch : 0;
     return (known(f->delivery) && f->delivery > 0 && per_sample_us * f->delivery >= 0.4e6) ||
            (known(f->batch) && f->batch <= 4);
 }

@@ -80,8 +80,7 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d);
 void leat__doctor_sentence(leat_doctor_diagnosis *d);
 void leat__doctor_evidence(leat_doctor_diagnosis *d);
 void leat__doctor_findings(leat_doctor_diagnosis *d);
-void leat__doctor_line(char lines[][160], uint32_t *count, const char *fmt, ...)
-    LEAT_PRINTF(3, 4);
+void leat__doctor_line(char lines[][160], uint32_t *count, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
 /* "12 % of each step": texts used by several files. */
 void leat__doctor_json(const leat_doctor_diagnosis *d, leat__buf *out);

@@ -118,8 +118,8 @@ void leat__kernel_counters_facts(const leat__kernel_counters *from, const leat__
     }
     f->throttled = 0;
     if (to->periods > from->periods)
-        f->throttled = share((double)(to->throttled - from->throttled),
-                             (double)(to->periods - from->periods));
+        f->throttled =
+            share((double)(to->throttled - from->throttled), (double)(to->periods - from->periods));
     if (leat_machine_read(&m, sizeof m, NULL) != 0) return;
     f->cpus_host = m.cpus_host;
     f->quota = m.cpu_quota;

@@ -87,8 +87,8 @@ static void draw_curve(leat__buf *out, const leat__curve *c, double top, double 
     leat__buf_puts(out, "\"/>");
 }
 
-void leat__svg_plot(leat__buf *out, const char *title, const char *unit, const leat__curve *curves,
-                    size_t n, double top, const leat_doctor_frame *frames, size_t count)
+void leat__svg_plot(leat__buf *out, const char *title, const char *unit, const leat__curve *curves, size_t n,
+                    double top, const leat_doctor_frame *frames, size_t count)
 {
     if (count == 0) return;
     double from = frames[0].at_s, to = frames[count - 1].at_s;

@@ -29,13 +29,13 @@
 #define DEEP 64u
 #define WAIT_NS (LEAT_NS_PER_S / 10) /* for a read, between checks of the time limit */
 #define LEAST_SECONDS 0.5 /* to read samples into the page cache; a slow disk gives fewer of them */
-#define PART_SMALL 4096u /* bytes asked of a server */
+#define PART_SMALL 4096u  /* bytes asked of a server */
 #define PART_LARGE (128u << 10)
 #define PARTS 1024u       /* places in the file */
 #define PARTS_STRIDE 389u /* from one to the next, round and round: no common divisor */
 #define LINK_SMALL 4u
 #define LINK_LARGE (1u << 20)
-#define PARTS_FEW 2u      /* in flight */
+#define PARTS_FEW 2u /* in flight */
 #define PARTS_MANY 16u
 #define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
 
@@ -72,8 +72,8 @@ static bool may_list(const ranges *r, uint64_t until_ns)
 }
 
 /* Lists each sample separately, as the random order reads; aligned for direct reads. */
-static int list_samples(leat_pack *pack, const uint64_t *ids, uint64_t count, bool direct,
-                        uint64_t max_bytes, ranges *r, leat_error *err)
+static int list_samples(leat_pack *pack, const uint64_t *ids, uint64_t count, bool direct, uint64_t max_bytes,
+                        ranges *r, leat_error *err)
 {
     uint64_t until = leat__clock_ns() + LIST_NS;
     for (uint64_t i = 0; i < count && may_list(r, until) && r->bytes < max_bytes; i++) {
@@ -89,8 +89,8 @@ static int list_samples(leat_pack *pack, const uint64_t *ids, uint64_t count, bo
 }
 
 /* Lists whole pages, each once, in the order in which the samples first touch them; aligned. */
-static int list_pages(leat_pack *pack, const uint64_t *ids, uint64_t count, uint64_t pages,
-                      ranges *r, leat_error *err)
+static int list_pages(leat_pack *pack, const uint64_t *ids, uint64_t count, uint64_t pages, ranges *r,
+                      leat_error *err)
 {
     uint8_t *seen = LEAT_NEW_ARRAY(DOCTOR, uint8_t, pages / 8 + 1);
     uint64_t until = leat__clock_ns() + LIST_NS;
@@ -135,16 +135,18 @@ static int lane_open(lane *l, uint32_t depth, uint64_t longest, leat_error *err)
     l->depth = (uint32_t)LEAT_MIN(depth, LEAT_MAX(SLOT_MAX / LEAT_MAX(l->slot, 1u), 1u));
     l->req = LEAT_NEW_ARRAY(DOCTOR, leat__aio_req, l->depth);
     l->memory = leat__alloc_aligned(LEAT__MEM_DOCTOR, l->slot * l->depth, LEAT__IO_ALIGN);
-    if (l->req == NULL || l->memory == NULL)
-        return leat__fail_nomem(err, l->slot * l->depth, "reads");
+    if (l->req == NULL || l->memory == NULL) return leat__fail_nomem(err, l->slot * l->depth, "reads");
     return leat__aio_open(&l->aio, &o, err);
 }
 
 static void start_read(lane *l, uint32_t i, const range *r)
 {
     leat__aio_req *q = &l->req[i];
-    *q = (leat__aio_req){.file = r->file, .offset = r->offset, .len = (size_t)r->len,
-                         .buf = l->memory + l->slot * i, .cookie = (void *)r};
+    *q = (leat__aio_req){.file = r->file,
+                         .offset = r->offset,
+                         .len = (size_t)r->len,
+                         .buf = l->memory + l->slot * i,
+                         .cookie = (void *)r};
     leat__aio_submit(l->aio, q);
 }
 
@@ -175,8 +177,7 @@ static int read_for(const ranges *list, uint32_t depth, double seconds, bool onc
         out->reads++;
         if (next < most && leat__clock_ns() < until)
             start_read(&l, (uint32_t)(q - l.req), &list->at[next++ % list->count]);
-        else
-            flying--;
+        else flying--;
     }
     double passed = (double)(leat__clock_ns() - begin) / 1e9;
     if (passed > 0) out->per_s = (double)samples / passed;
@@ -253,9 +254,9 @@ out:
 
 /* ---- Together ---- */
 
-static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint64_t *ids,
-                        uint64_t count, bool random, double seconds, const leat__time_limit *limit,
-                        ranges *r, leat_doctor_facts *f, leat_error *err)
+static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint64_t *ids, uint64_t count,
+                        bool random, double seconds, const leat__time_limit *limit, ranges *r,
+                        leat_doctor_facts *f, leat_error *err)
 {
     uint32_t usual = (uint32_t)f->io_depth, deep = LEAT_MAX(DEEP, 2 * usual);
     result got;
@@ -352,9 +353,8 @@ out:
     return rc;
 }
 
-int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
-                        const leat_loader_opts *opts, double seconds, const leat__time_limit *limit,
-                        leat_doctor_facts *f, leat_error *err)
+int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count, const leat_loader_opts *opts,
+                        double seconds, const leat__time_limit *limit, leat_doctor_facts *f, leat_error *err)
 {
     leat_pack_opts po = LEAT_PACK_OPTS_INIT;
     leat_pack *warm = NULL, *cold = NULL;
@@ -393,8 +393,9 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     }
     r = (ranges){.at = r.at};
     if (leat__file_direct(leat__pack_file(cold, 0)))
-        LEAT_GO(rc, out, measure_cold(cold, &info, ids, count, opts->order == LEAT_ORDER_RANDOM,
-                                      seconds / 4, limit, &r, f, err));
+        LEAT_GO(rc, out,
+                measure_cold(cold, &info, ids, count, opts->order == LEAT_ORDER_RANDOM, seconds / 4, limit,
+                             &r, f, err));
     if (!known(f->io_cold) && f->cached > 0.99) f->io_cold = f->io_pages = f->io_deep = f->io_warm;
 out:
     leat__free(r.at);

@@ -14,13 +14,13 @@
 #include "base/str.h"
 #include "doctor/judge.h"
 
-#define WORTH 1.02 /* gains below this are noise */
+#define WORTH 1.02       /* gains below this are noise */
 #define TRIED_WORTH 1.05 /* a trial is short */
 #define HARM 0.9         /* tried, and slower than without it */
 #define TEXT 24
 #define MIB 1048576.0
 #define IN_FLIGHT 256 /* requests to a server that answers late */
-#define COPIED 1e9 /* bytes per second: reads this fast are copies out of memory */
+#define COPIED 1e9    /* bytes per second: reads this fast are copies out of memory */
 
 /* The facts and rates after applying a remedy. */
 typedef struct world {
@@ -103,7 +103,8 @@ static bool process_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     snprintf(r->set, sizeof r->set, "cache=process,memory=%.0f", room);
     snprintf(r->action, sizeof r->action,
              "cache in the process (cache=process): the pack is larger than memory, a cache that "
-             "never evicts keeps %.0f %% of it", 100 * f->cached);
+             "never evicts keeps %.0f %% of it",
+             100 * f->cached);
     (void)d;
     return true;
 }
@@ -193,8 +194,7 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is set at once, not searched
                                                     * for */
         w->reach = (w->reach + 1) / 2;
-    act(r, LEAT_BASIS_MODEL, "io-depth=64",
-        "64 reads in flight: latency limits the storage, not bandwidth");
+    act(r, LEAT_BASIS_MODEL, "io-depth=64", "64 reads in flight: latency limits the storage, not bandwidth");
     return true;
 }
 
@@ -207,8 +207,8 @@ static bool smaller_window(const leat_doctor_diagnosis *d, world *w, leat_doctor
     f->io_cold *= factor;
     f->read_bytes = f->sample_bytes;
     r->basis = LEAT_BASIS_MODEL;
-    snprintf(r->action, sizeof r->action,
-             "a smaller page window, or more memory: pages are read %.1f times", factor);
+    snprintf(r->action, sizeof r->action, "a smaller page window, or more memory: pages are read %.1f times",
+             factor);
     (void)d;
     return true;
 }
@@ -269,8 +269,8 @@ static bool more_workers(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     f->cached = -1;
     w->reach = 1;
     act(r, LEAT_BASIS_MEASURED, "", "");
-    snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried briefly",
-             f->more_workers, or_else(f->workers, 0));
+    snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried briefly", f->more_workers,
+             or_else(f->workers, 0));
     (void)d;
     return true;
 }
@@ -319,8 +319,8 @@ static bool free_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     f->cpu_all /= 1 - share;
     f->others = f->run_delay = 0;
     r->basis = LEAT_BASIS_MODEL;
-    snprintf(r->action, sizeof r->action,
-             "free CPUs for this process: others use %.1f of %.1f", others, cpus);
+    snprintf(r->action, sizeof r->action, "free CPUs for this process: others use %.1f of %.1f", others,
+             cpus);
     (void)d;
     return true;
 }
@@ -335,9 +335,8 @@ static bool raise_quota(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     f->cpus = f->threads = cpus;
     f->throttled = 0;
     r->basis = LEAT_BASIS_MODEL;
-    snprintf(r->action, sizeof r->action,
-             "raise the CPU quota from %.2f to %.2f CPUs (the machine has %.0f)", f->quota, cpus,
-             f->cpus_host);
+    snprintf(r->action, sizeof r->action, "raise the CPU quota from %.2f to %.2f CPUs (the machine has %.0f)",
+             f->quota, cpus, f->cpus_host);
     (void)d;
     return true;
 }
@@ -367,8 +366,7 @@ static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     f->cpu_all *= 2;
     f->cpus *= 2;
     r->basis = LEAT_BASIS_MODEL;
-    snprintf(r->action, sizeof r->action, "a machine with %.0f CPUs instead of %.0f", f->cpus,
-             f->cpus / 2);
+    snprintf(r->action, sizeof r->action, "a machine with %.0f CPUs instead of %.0f", f->cpus, f->cpus / 2);
     (void)d;
     return true;
 }
@@ -417,8 +415,7 @@ static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     f->data_ms = 0;
     r->basis = LEAT_BASIS_MODEL;
     if (!known(f->workers)) snprintf(r->set, sizeof r->set, "prefetch=%.0f", prefetch);
-    snprintf(r->action, sizeof r->action,
-             "%s%.0f%s: the average is enough, but some batches come late",
+    snprintf(r->action, sizeof r->action, "%s%.0f%s: the average is enough, but some batches come late",
              known(f->workers) ? "prefetch_factor=" : "", prefetch,
              known(f->workers) ? "" : " batches ahead");
     return true;
@@ -437,8 +434,9 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
     } else {
         f->delivery = 1 / (LEAT_MAX(sample, 0) + fixed / batch);
     }
-    if (known(f->batch_ms)) f->batch_ms *= batch / f->batch; /* at best the step time grows in
-                                                              * proportion to the batch */
+    if (known(f->batch_ms))
+        f->batch_ms *= batch / f->batch; /* at best the step time grows in
+                                          * proportion to the batch */
     if (known(f->prepare_ms)) f->prepare_ms *= batch / f->batch;
     f->batch = batch;
     r->basis = known(f->larger) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
@@ -525,11 +523,11 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 }
 
 static const remedy_fn remedies[] = {
-    stay_cached, process_cache, raise_memory_limit, disk_cache, quasi_random, more_requests,
-    fewer_requests, deeper_reads, smaller_window, more_threads, more_workers, fewer_threads,
-    close_siblings, free_cpus, raise_quota, lift_affinity, raise_budget, lower_budget,
-    more_prefetch, larger_batches, faster_storage, more_cpus, no_transform, mixed_precision,
-    compiled_model, channels_last, second_gpu,
+    stay_cached,    process_cache,  raise_memory_limit, disk_cache,    quasi_random, more_requests,
+    fewer_requests, deeper_reads,   smaller_window,     more_threads,  more_workers, fewer_threads,
+    close_siblings, free_cpus,      raise_quota,        lift_affinity, raise_budget, lower_budget,
+    more_prefetch,  larger_batches, faster_storage,     more_cpus,     no_transform, mixed_precision,
+    compiled_model, channels_last,  second_gpu,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 
@@ -556,8 +554,7 @@ static bool shows_late(const char *set)
     return strstr(set, "cache=process") != NULL;
 }
 
-static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w,
-                  leat_doctor_remedy *r)
+static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w, leat_doctor_remedy *r)
 {
     if (!take(d, row, w, r)) return false;
     r->rate = predict(w, &r->next);
@@ -579,8 +576,7 @@ static bool ranks_before(const leat_doctor_remedy *a, const leat_doctor_remedy *
     return guess_a != guess_b ? guess_b : a->gain > b->gain;
 }
 
-static void insert(leat_doctor_diagnosis *d, size_t rows[], size_t row,
-                   const leat_doctor_remedy *r)
+static void insert(leat_doctor_diagnosis *d, size_t rows[], size_t row, const leat_doctor_remedy *r)
 {
     uint32_t at = d->remedy_count;
     if (at == LEAT_DOCTOR_REMEDIES) {
@@ -598,8 +594,7 @@ static void insert(leat_doctor_diagnosis *d, size_t rows[], size_t row,
 
 bool leat__doctor_may_apply(const char *set)
 {
-    static const char *const keys[] = {"cache=", "order=", "threads=", "memory=", "prefetch=",
-                                       "io-depth="};
+    static const char *const keys[] = {"cache=", "order=", "threads=", "memory=", "prefetch=", "io-depth="};
     for (size_t i = 0; i < LEAT_COUNT(keys); i++)
         if (leat__str_starts(set, keys[i])) return true;
     return false;

@@ -43,7 +43,10 @@ static void bar_table(leat__buf *out, const char *title, const leat__bar *rows, 
         leat__buf_printf(out,
                          "<tr><th>%s</th><td class=\"bar\"><i class=\"%s\" style=\"width:%.1f%%\">"
                          "</i></td><td class=\"num\">%s</td></tr>\n",
-                         rows[i].name, rows[i].limit ? "bad" : rows[i].reached ? "c3" : "c0",
+                         rows[i].name,
+                         rows[i].limit     ? "bad"
+                         : rows[i].reached ? "c3"
+                                           : "c0",
                          100 * rows[i].share, rows[i].value);
     leat__buf_puts(out, "</table></section>\n");
 }
@@ -60,10 +63,10 @@ static void bars(leat__buf *out, const leat_doctor_diagnosis *d)
 
 /* ---- Plots ---- */
 
-#define CURVE(name, expression)                                                              \
-    static double name(const leat_doctor_frame *f)                                           \
-    {                                                                                        \
-        return (double)(expression);                                                         \
+#define CURVE(name, expression)                                                                              \
+    static double name(const leat_doctor_frame *f)                                                           \
+    {                                                                                                        \
+        return (double)(expression);                                                                         \
     }
 CURVE(samples_of, f->samples_per_s)
 CURVE(lost_of, f->lost)
@@ -84,15 +87,19 @@ CURVE(prefetch_of, f->prefetch)
 static void plots(leat__buf *out, const leat_doctor_frame *frames, size_t count)
 {
     static const leat__curve rate[] = {{"samples/s", "c0", samples_of}},
-        wait[] = {{"waiting for data", "bad", lost_of}, {"blocked by memory", "c2", blocked_of}},
-        busy[] = {{"CPUs used", "c3", cpu_of}, {"order", "c1", order_busy}, {"decode", "c0", decode_busy},
-                  {"collate", "c2", collate_busy}},
-        ready[] = {{"read", "c1", read_ready}, {"decode", "c0", decode_ready},
-                   {"collate", "c2", collate_ready}},
-        memory[] = {{"used", "c0", used_of}},
-        disk[] = {{"read", "c1", bytes_of}},
-        threads[] = {{"threads", "c0", threads_of}},
-        knobs[] = {{"reads in flight", "c1", depth_of}, {"batches ahead", "c2", prefetch_of}};
+                             wait[] = {{"waiting for data", "bad", lost_of},
+                                       {"blocked by memory", "c2", blocked_of}},
+                             busy[] = {{"CPUs used", "c3", cpu_of},
+                                       {"order", "c1", order_busy},
+                                       {"decode", "c0", decode_busy},
+                                       {"collate", "c2", collate_busy}},
+                             ready[] = {{"read", "c1", read_ready},
+                                        {"decode", "c0", decode_ready},
+                                        {"collate", "c2", collate_ready}},
+                             memory[] = {{"used", "c0", used_of}}, disk[] = {{"read", "c1", bytes_of}},
+                             threads[] = {{"threads", "c0", threads_of}},
+                             knobs[] = {{"reads in flight", "c1", depth_of},
+                                        {"batches ahead", "c2", prefetch_of}};
     char title[64], text[TEXT];
 
     if (count < 2) return;
@@ -100,8 +107,8 @@ static void plots(leat__buf *out, const leat_doctor_frame *frames, size_t count)
     leat__svg_plot(out, "Samples per second", "", rate, LEAT_COUNT(rate), 0, frames, count);
     leat__svg_plot(out, "Share of the time", "%", wait, LEAT_COUNT(wait), 1, frames, count);
     leat__svg_plot(out, "Workers busy, CPUs used", "", busy, LEAT_COUNT(busy), 0, frames, count);
-    leat__svg_plot(out, "Queues: share of the time with something waiting at", "%", ready,
-                   LEAT_COUNT(ready), 1, frames, count);
+    leat__svg_plot(out, "Queues: share of the time with something waiting at", "%", ready, LEAT_COUNT(ready),
+                   1, frames, count);
     /* the axis follows the use, which may be far below the budget */
     snprintf(title, sizeof title, "Memory used, of a budget of %s",
              leat__format_bytes(frames[count - 1].budget_limit, text, TEXT));
@@ -234,10 +241,8 @@ int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *
     leat__report_body(d, frames, count, &body);
     leat__report_page(title, leat__buf_str(&body), false, &page);
     int rc = leat__buf_status(&body) != 0 ? leat__buf_status(&body) : leat__buf_status(&page);
-    if (rc != 0)
-        leat__fail_nomem(err, page.len, "a report");
-    else
-        rc = write(cookie, leat__buf_str(&page), page.len);
+    if (rc != 0) leat__fail_nomem(err, page.len, "a report");
+    else rc = write(cookie, leat__buf_str(&page), page.len);
     leat__buf_reset(&body);
     leat__buf_reset(&page);
     return rc;

@@ -22,8 +22,8 @@ struct leat_doctor_run {
     char *path;
     char head[HEAD_BYTES]; /* the first bytes of the file, up to its first line */
     size_t head_len;
-    uint64_t at; /* read so far */
-    leat__buf rest; /* of an incomplete line */
+    uint64_t at;           /* read so far */
+    leat__buf rest;        /* of an incomplete line */
     char name[NAME_BYTES]; /* of the run */
     bool ended, judged;
     leat_doctor_diagnosis d;
@@ -97,12 +97,9 @@ static int take_line(leat_doctor_run *run, const char *line, size_t len, leat_er
     if (root == NULL) return leat__fail(err, LEAT_EDATA, "not a run file: %s", why.text);
     const json_t *frame = json_object_get(root, "frame");
     const char *name = json_string_value(json_object_get(root, "run"));
-    if (frame != NULL)
-        rc = leat__frame_parse(frame, &run->frames[run->frame_count % FRAMES], err);
-    else if (name != NULL)
-        take_header(run, name);
-    else
-        rc = take_diagnosis(run, line, len, root, err);
+    if (frame != NULL) rc = leat__frame_parse(frame, &run->frames[run->frame_count % FRAMES], err);
+    else if (name != NULL) take_header(run, name);
+    else rc = take_diagnosis(run, line, len, root, err);
     if (frame != NULL && rc == 0) run->frame_count++;
     json_decref(root);
     return rc;

@@ -21,13 +21,13 @@
 #include "io/file.h"
 
 #define EPOCH_BATCHES 4096u
-#define BATCH_MAX 64u   /* larger batches cost the same per sample, and take long to warm up */
+#define BATCH_MAX 64u /* larger batches cost the same per sample, and take long to warm up */
 #define AHEAD_SAMPLES 64u
 #define LEAST_BATCHES 6u
 #define SETTLED_NS (2 * LEAT_NS_PER_S) /* maximum */
-#define LOOK_NS 500000 /* interval of the checks whether anything runs, */
-#define STILL_LOOKS 3u /* until this many consecutive checks found nothing */
-#define PATIENCE 5.0 /* multiple of the time, when other processes use the CPUs */
+#define LOOK_NS 500000                 /* interval of the checks whether anything runs, */
+#define STILL_LOOKS 3u                 /* until this many consecutive checks found nothing */
+#define PATIENCE 5.0                   /* multiple of the time, when other processes use the CPUs */
 #define IMAGES_MAX 64u
 #define WAIT_MS 100 /* wait for a batch, between checks of the time limit */
 #define NAME_BYTES 4096
@@ -35,7 +35,7 @@
 #define CACHE_BYTES (32.0 * 1048576) /* when the machine does not report it */
 #define BYTES_MAX (128.0 * 1048576)
 #define COPY_SHOWS (256.0 * 1024) /* bytes of a sample whose cost is mostly copying */
-#define COPY_TIMES 3 /* multiple of those bytes: memory speed varies by location */
+#define COPY_TIMES 3              /* multiple of those bytes: memory speed varies by location */
 #define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0
 
@@ -56,10 +56,14 @@ static bool copy_shows(const leat__set *set)
 static int put_sample(leat_packer *p, const leat__set_sample *s, uint32_t number, leat_error *err)
 {
     char key[16];
-    leat_pack_value value = {.data = s->data, .size = s->len,
-                             .entries = s->entries, .entries_size = s->entries_len,
-                             .image = {.width = s->info.width, .height = s->info.height,
-                                       .codec = (uint8_t)s->info.codec, .channels = (uint8_t)s->info.channels,
+    leat_pack_value value = {.data = s->data,
+                             .size = s->len,
+                             .entries = s->entries,
+                             .entries_size = s->entries_len,
+                             .image = {.width = s->info.width,
+                                       .height = s->info.height,
+                                       .codec = (uint8_t)s->info.codec,
+                                       .channels = (uint8_t)s->info.channels,
                                        .orientation = (uint8_t)s->info.orientation}};
     int len = snprintf(key, sizeof key, "%u", number);
     leat_pack_sample sample = {.key = key, .key_size = (size_t)len, .values = &value};
@@ -138,10 +142,8 @@ int leat__sample_pack_open(leat__sample_pack **out, const leat__set *set, double
              (unsigned long long)leat__clock_ns());
     int rc = store(m, set, err);
     if (rc == 0 && copy_shows(set)) rc = read_again(m, err);
-    if (rc != 0)
-        leat__sample_pack_close(&m);
-    else
-        *out = m;
+    if (rc != 0) leat__sample_pack_close(&m);
+    else *out = m;
     return rc;
 }
 
@@ -280,10 +282,8 @@ int leat__sample_load_open(leat__sample_load **out, const leat__sample_pack *m, 
     LEAT_GO(rc, out, leat_loader_open(&run->loader, m->path, &o, err));
     rc = leat_loader_begin(run->loader, run->epoch, err);
 out:
-    if (rc != 0)
-        leat__sample_load_close(&run);
-    else
-        *out = run;
+    if (rc != 0) leat__sample_load_close(&run);
+    else *out = run;
     return rc;
 }
 

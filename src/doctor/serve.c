@@ -99,8 +99,8 @@ uint32_t leat__serve_answer(leat_doctor_watch *w, const char *path, leat__buf *o
     *type = "text/html; charset=utf-8";
     if (rc != 0) {
     } else if (strcmp(path, "/") == 0) {
-        leat__report_page("leat doctor, live",
-                          "<section><p>Waiting for the first measurement.</p></section>", true, out);
+        leat__report_page("leat doctor, live", "<section><p>Waiting for the first measurement.</p></section>",
+                          true, out);
     } else if (strcmp(path, "/body") == 0) {
         rc = body_html(w, frames, count, out);
     } else if (strcmp(path, "/doctor.json") == 0) {

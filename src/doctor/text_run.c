@@ -37,8 +37,7 @@ static void judge_reading(leat__text_verdict *v, const json_t *root)
 
 static void judge_writing(leat__text_verdict *v, const json_t *root)
 {
-    if (json_object_get(root, "bands"))
-        add(v, "raise --memory: the files of bands get larger buffers");
+    if (json_object_get(root, "bands")) add(v, "raise --memory: the files of bands get larger buffers");
     add(v, "write to a faster disk");
     add(v, "run on several nodes (--on ray): each writes its own part");
 }

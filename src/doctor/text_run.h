@@ -15,8 +15,8 @@
 
 typedef struct leat__text_verdict {
     char sentence[256];
-    const char *limit; /* reading, cpus, writing, memory, none */
-    bool warning;      /* something other than the CPUs limits it */
+    const char *limit;                /* reading, cpus, writing, memory, none */
+    bool warning;                     /* something other than the CPUs limits it */
     double read, work, write, memory; /* shares of the time */
     double seconds, mb_per_s, mb_per_cpu_s;
     const char *remedy[LEAT__TEXT_REMEDIES];

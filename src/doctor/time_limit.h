@@ -11,8 +11,8 @@
 #include <leat/error.h>
 
 typedef struct leat__time_limit {
-    uint64_t until_ns;           /* of leat__clock_ns; UINT64_MAX = no deadline */
-    int (*stop)(void *cookie);   /* non-zero = stop now; may be NULL */
+    uint64_t until_ns;         /* of leat__clock_ns; UINT64_MAX = no deadline */
+    int (*stop)(void *cookie); /* non-zero = stop now; may be NULL */
     void *cookie;
 } leat__time_limit;
 

@@ -33,8 +33,7 @@ static void spark(leat__buf *out, const leat_doctor_frame *frames, size_t count,
                                          "\xe2\x96\x85", "\xe2\x96\x86", "\xe2\x96\x87", "\xe2\x96\x88"};
     static const char *const plain[8] = {"_", ".", ":", "-", "=", "+", "*", "#"};
     size_t shown = LEAT_MIN(count, (size_t)width);
-    for (size_t i = count - shown; i < count; i++)
-        top = LEAT_MAX(top, value(&frames[i]));
+    for (size_t i = count - shown; i < count; i++) top = LEAT_MAX(top, value(&frames[i]));
     for (size_t i = shown; i < width; i++) leat__buf_putc(out, ' ');
     for (size_t i = count - shown; i < count; i++) {
         int level = top > 0 ? (int)(value(&frames[i]) / top * 7.999) : 0;
@@ -125,18 +124,16 @@ int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *fra
     const leat_doctor_facts *f = &d->facts;
     if (f->decision_count > 0) {
         const leat_doctor_decision *last = &f->decisions[f->decision_count - 1];
-        leat__buf_printf(&all, "decided at %.1f s: %s %u -> %u: %s\n", last->at_s, last->knob,
-                         last->from, last->to, last->reason);
+        leat__buf_printf(&all, "decided at %.1f s: %s %u -> %u: %s\n", last->at_s, last->knob, last->from,
+                         last->to, last->reason);
     }
     if (d->remedy_count > 0)
         leat__buf_printf(&all, "best remedy: %.2fx %s\n", d->remedies[0].gain, d->remedies[0].action);
     cut_lines(leat__buf_str(&all), columns, &out);
     leat__buf_reset(&all);
     int rc = leat__buf_status(&out);
-    if (rc != 0)
-        leat__fail_nomem(err, out.len, "the view");
-    else
-        rc = write(cookie, leat__buf_str(&out), out.len);
+    if (rc != 0) leat__fail_nomem(err, out.len, "the view");
+    else rc = write(cookie, leat__buf_str(&out), out.len);
     leat__buf_reset(&out);
     return rc;
 }

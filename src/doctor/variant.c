@@ -20,14 +20,16 @@
 
 #define SET_MAX ((size_t)1 << 30)
 #define VARIANT_SAMPLES 96u
-#define VARIANT_BYTES (96.0 * 1048576) /* limit of pixel bytes: large images are slow to
-                                        * re-encode */
+#define VARIANT_BYTES                                                                                        \
+    (96.0 * 1048576) /* limit of pixel bytes: large images are slow to                                       \
+                      * re-encode */
 #define MIX_RAW 0.5
 #define QUALITY 75u
 #define ALIGN 64u
 #define LOAD_NS (LEAT_NS_PER_S / 2)
-#define LOAD_MORE_NS LEAT_NS_PER_S /* extra time for the minimum number of samples: a bucket
-                                    * may answer very late */
+#define LOAD_MORE_NS                                                                                         \
+    LEAT_NS_PER_S /* extra time for the minimum number of samples: a bucket                                  \
+                   * may answer very late */
 #define LEAST_SAMPLES 8u
 #define SIZES_MAX 2048u /* samples whose size is read */
 
@@ -98,8 +100,12 @@ static int load_sample(leat__set *set, leat_sample *s, uint32_t field, uint64_t 
     if (leat_sample_read(s, id, err) != 0 || leat_sample_field(s, field, &v, err) != 0) return 0;
     if (v.data == NULL || leat__codec_probe(v.image.codec, v.data, v.size, &info, NULL) != 0) return 0;
     info.orientation = v.image.orientation;
-    leat__set_sample found = {.id = id, .info = info, .data = v.data, .len = v.size,
-                              .entries = v.entries, .entries_len = v.entries_size};
+    leat__set_sample found = {.id = id,
+                              .info = info,
+                              .data = v.data,
+                              .len = v.size,
+                              .entries = v.entries,
+                              .entries_len = v.entries_size};
     return set_put(set, &found, err);
 }
 
@@ -215,10 +221,9 @@ static int encode_one(leat__encoder *e, leat__records_pool *shelf, const leat__s
         const uint8_t *data = leat__records_data(run, item);
         rc = leat__codec_probe(item->image.codec, data, item->size, &info, err);
         info.orientation = item->image.orientation;
-        leat__set_sample made = {.id = s->id, .info = info, .data = data, .len = item->size,
-                                 .entries_len = item->entries_size};
-        if (made.entries_len > 0)
-            made.entries = (const uint8_t *)run->out.data + item->entries_at;
+        leat__set_sample made = {
+            .id = s->id, .info = info, .data = data, .len = item->size, .entries_len = item->entries_size};
+        if (made.entries_len > 0) made.entries = (const uint8_t *)run->out.data + item->entries_at;
         if (rc == 0) rc = set_put(to, &made, err);
     } else if (rc != LEAT_ENOMEM) {
         rc = 0; /* a damaged image: skipped */
@@ -228,8 +233,8 @@ out:
     return rc;
 }
 
-static int encode_set(const leat__set *from, uint32_t count, const leat__encode_plan *plan,
-                      leat__set *to, leat_error *err)
+static int encode_set(const leat__set *from, uint32_t count, const leat__encode_plan *plan, leat__set *to,
+                      leat_error *err)
 {
     leat__encoder *e = NULL;
     leat__records_pool shelf;

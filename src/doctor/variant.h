@@ -15,7 +15,7 @@
 typedef struct leat__set_sample {
     uint64_t id;
     leat__image_info info;
-    const uint8_t *data; /* padded; in the set's memory */
+    const uint8_t *data;    /* padded; in the set's memory */
     const uint8_t *entries; /* of a JPEG, in the set's memory; NULL when there are none */
     size_t len, entries_len;
     size_t at; /* offset in it; entry points follow the padding */

@@ -33,7 +33,7 @@ typedef struct sums {
 
 /* The run file. */
 typedef struct record {
-    leat__mutex lock; /* guards all of it */
+    leat__mutex lock;   /* guards all of it */
     leat__run_log *log; /* NULL: none, or it failed */
     uint64_t judge_ns;  /* when the next verdict is due */
     leat_doctor_diagnosis d;
@@ -53,11 +53,11 @@ struct leat_doctor_watch {
     sums total, before;     /* before: at the last frame */
     leat__kernel_counters begin, sense;
     uint64_t begin_ns, frame_ns, frame_cpu_ns;
-    double begin_siblings;  /* decode time of other loaders before the watch, ns */
-    uint32_t threads;       /* maximum seen */
+    double begin_siblings; /* decode time of other loaders before the watch, ns */
+    uint32_t threads;      /* maximum seen */
     leat_doctor_facts known;
     leat_doctor_frame *frames;
-    uint64_t frame_count;   /* in total; the ring holds the last FRAMES */
+    uint64_t frame_count; /* in total; the ring holds the last FRAMES */
 };
 
 /* ---- Totals ---- */

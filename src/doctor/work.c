@@ -31,14 +31,15 @@
 #define PRICE_PART 0.03 /* share of the total time for each measurement of a cost */
 #define PRICE_ROUNDS 5
 #define PRICE_ROUNDS_MAX 11
-#define PRICE_SPREAD 0.03 /* spread of the middle half of the ratios: more rounds would not
-                           * help */
+#define PRICE_SPREAD                                                                                         \
+    0.03               /* spread of the middle half of the ratios: more rounds would not                     \
+                        * help */
 #define READ_PER_S 8e9 /* bytes per second of one thread, maximum */
 #define SMALL_BATCH 16u
-#define COSTLY_SAMPLE_S 5e-3 /* above this the cost of batches and copies is not visible */
-#define PRICE_BATCHES 12 /* minimum batches of one measurement */
+#define COSTLY_SAMPLE_S 5e-3          /* above this the cost of batches and copies is not visible */
+#define PRICE_BATCHES 12              /* minimum batches of one measurement */
 #define CHECK_NS (LEAT_NS_PER_S / 50) /* between checks of the time limit */
-#define WORTH_MOVING 0.2 /* share of CPU time, for augmentation that could move elsewhere */
+#define WORTH_MOVING 0.2              /* share of CPU time, for augmentation that could move elsewhere */
 
 /* ---- Pipeline texts ---- */
 
@@ -86,7 +87,7 @@ int leat__ops_strip(const char *ops, leat__ops_part part, leat__buf *out)
             continue;
         }
         size_t len = op_len(ops), name = strspn(ops, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                          "abcdefghijklmnopqrstuvwxyz0123456789_");
+                                                     "abcdefghijklmnopqrstuvwxyz0123456789_");
         if (len > 0 && op_kept(ops, name, len, part)) {
             if (out->len > 0) leat__buf_puts(out, "; ");
             leat__buf_append(out, ops, len);
@@ -123,12 +124,17 @@ typedef struct crew {
 static int do_sample(const crew *c, const leat__set_sample *s, leat__pipeline_worker *w, void *out,
                      leat_error *err)
 {
-    if (leat__hash64(s->data, s->len, 0) == 1) return 0; /* like the loader: verify every
-                                                          * sample */
+    if (leat__hash64(s->data, s->len, 0) == 1)
+        return 0; /* like the loader: verify every
+                   * sample */
     for (uint32_t p = 0; p < c->pipeline_count; p++) {
-        leat__encoded image = {.info = &s->info, .data = s->data, .len = s->len,
-                               .tables = c->set->tables, .orientation = s->info.orientation,
-                               .entries = s->entries, .entries_len = s->entries_len};
+        leat__encoded image = {.info = &s->info,
+                               .data = s->data,
+                               .len = s->len,
+                               .tables = c->set->tables,
+                               .orientation = s->info.orientation,
+                               .entries = s->entries,
+                               .entries_len = s->entries_len};
         leat__draw_key key = {.seed = p, .epoch = c->samples, .sample = s->id};
         LEAT_TRY(leat__pipeline_run(c->pipelines[p], w, &image, &key, out, err));
     }
@@ -201,8 +207,8 @@ static uint64_t output_bytes(const leat__set *set, const leat__pipeline *p, doub
     return most;
 }
 
-static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint32_t n,
-                    uint32_t threads, double seconds, pace *out, leat_error *err)
+static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint32_t n, uint32_t threads,
+                    double seconds, pace *out, leat_error *err)
 {
     atomic_bool stop = false;
     uint32_t started = 0;
@@ -215,9 +221,13 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
         bytes = LEAT_MAX(bytes, output_bytes(set, pipelines[p], &mean));
     }
     for (uint32_t i = 0; i < threads && rc == 0; i++) {
-        c[i] = (crew){.set = set, .pipelines = pipelines, .pipeline_count = n,
-                      .until_ns = begin + (uint64_t)(seconds * 1e9), .out_bytes = bytes,
-                      .first = set->count * i / threads, .stop = &stop};
+        c[i] = (crew){.set = set,
+                      .pipelines = pipelines,
+                      .pipeline_count = n,
+                      .until_ns = begin + (uint64_t)(seconds * 1e9),
+                      .out_bytes = bytes,
+                      .first = set->count * i / threads,
+                      .stop = &stop};
         rc = leat__thread_start(&c[i].thread, "leat-doctor", crew_main, &c[i], err);
         started += rc == 0;
     }
@@ -267,10 +277,8 @@ static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__o
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 65536);
     if (ops == NULL) ops = LEAT__DEFAULT_OPS;
-    if (strip)
-        (void)leat__ops_strip(ops, part, &out); /* the buffer records the failure */
-    else
-        leat__buf_puts(&out, ops);
+    if (strip) (void)leat__ops_strip(ops, part, &out); /* the buffer records the failure */
+    else leat__buf_puts(&out, ops);
     int rc = leat__buf_status(&out);
     *text = leat__buf_take(&out, NULL);
     return rc != 0 || *text == NULL ? leat__fail_nomem(err, strlen(ops), "a pipeline") : 0;
@@ -290,13 +298,13 @@ static int pipes_open(pipes *p, const leat__set *set, const leat_loader_opts *op
     uint32_t n = opts->image_count > 0 ? opts->image_count : 1;
     int rc = 0;
 
-    *p = (pipes){.at = LEAT_NEW_ARRAY(DOCTOR, leat__pipeline *, n),
-                 .text = LEAT_NEW_ARRAY(DOCTOR, char *, n)};
+    *p =
+        (pipes){.at = LEAT_NEW_ARRAY(DOCTOR, leat__pipeline *, n), .text = LEAT_NEW_ARRAY(DOCTOR, char *, n)};
     if (p->at == NULL || p->text == NULL) rc = leat__fail_nomem(err, n * sizeof *p->at, "pipelines");
     for (uint32_t i = 0; i < n && rc == 0; i++, p->count++) {
         rc = text_of(opts, i, strip, part, &p->text[i], err);
-        leat__pipeline_opts o = {.ops = p->text[i], .view = i, .any_size = opts->collate != 0,
-                                 .kind = kind_of(set)};
+        leat__pipeline_opts o = {
+            .ops = p->text[i], .view = i, .any_size = opts->collate != 0, .kind = kind_of(set)};
         if (rc == 0) rc = leat__pipeline_open(&p->at[i], &o, err);
     }
     if (rc != 0) pipes_close(p);
@@ -321,7 +329,7 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
 typedef struct pricing {
     leat_loader_opts *opts; /* the user's, with batches small enough to be measured */
     uint32_t threads;
-    double seconds; /* of each measurement */
+    double seconds;  /* of each measurement */
     double sample_s; /* CPU seconds of one sample */
     const leat__sample_pack *now;
     leat_doctor_facts *f;
@@ -471,12 +479,12 @@ static int price_bytes_out(const pricing *p, leat_error *err)
     if (leat__pipeline_open(&plain, &o, NULL) != 0) goto out;
     double bytes = (double)leat__pipeline_output(plain)->bytes;
     if (bytes >= p->f->out_bytes) goto out;
-    LEAT_GO(rc, out, price(p, p->now, &text, "deliver u8 and normalise on the GPU", "dtype=u8", -1, bytes,
-                           err));
+    LEAT_GO(rc, out,
+            price(p, p->now, &text, "deliver u8 and normalise on the GPU", "dtype=u8", -1, bytes, err));
     if (!with_dtype(ops, "f16", &f16)) goto out;
     text = leat__buf_str(&f16);
-    rc = price(p, p->now, &text, "deliver f16, the type that mixed precision computes with",
-               "dtype=f16", -1, p->f->out_bytes / 2, err);
+    rc = price(p, p->now, &text, "deliver f16, the type that mixed precision computes with", "dtype=f16", -1,
+               p->f->out_bytes / 2, err);
 out:
     leat__pipeline_close(&plain);
     leat__buf_reset(&f16);
@@ -517,8 +525,7 @@ out:
 
 static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
 {
-    double *const share[LEAT__CODEC_COUNT] = {NULL,   &f->jpeg, &f->png,
-                                              &f->webp, &f->raw,  &f->tiled};
+    double *const share[LEAT__CODEC_COUNT] = {NULL, &f->jpeg, &f->png, &f->webp, &f->raw, &f->tiled};
     double pixels = 0;
     for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++)
         if (share[c] != NULL) *share[c] = 0;
@@ -539,8 +546,7 @@ static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
 /* ---- Together ---- */
 
 static int measure(const leat__set *set, const leat_loader_opts *opts, const pipes *p, uint32_t threads,
-                   double seconds, leat_doctor_facts *f, double *cpu_s,
-                   leat_error *err)
+                   double seconds, leat_doctor_facts *f, double *cpu_s, leat_error *err)
 {
     pipes crop = {0};
     pace one, all, bare;
@@ -569,10 +575,9 @@ out:
     return rc;
 }
 
-int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
-                       const leat_loader_opts *opts, uint32_t threads, double seconds,
-                       const leat__time_limit *limit, leat_doctor_facts *f, double *cpu_s,
-                       leat_error *err)
+int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count, const leat_loader_opts *opts,
+                       uint32_t threads, double seconds, const leat__time_limit *limit, leat_doctor_facts *f,
+                       double *cpu_s, leat_error *err)
 {
     leat__set set = {0};
     pipes p = {0};
@@ -591,8 +596,8 @@ out:
     return rc;
 }
 
-int leat__work_estimate(const char *path, const uint64_t *ids, uint64_t count,
-                        const leat_loader_opts *opts, double *cpu_s, leat_error *err)
+int leat__work_estimate(const char *path, const uint64_t *ids, uint64_t count, const leat_loader_opts *opts,
+                        double *cpu_s, leat_error *err)
 {
     leat__set set = {0};
     pipes p = {0};

@@ -28,16 +28,13 @@ typedef struct leat__color_dsp {
      * weighted as in the outer rows (edge) and as in the middle row. join: of three rows of
      * sums. */
     void (*smooth_sums)(const uint8_t *src, float *edge, float *middle, size_t n);
-    void (*smooth_join)(const float *up, const float *at, const float *down, uint8_t *dst,
-                        size_t n);
+    void (*smooth_join)(const float *up, const float *at, const float *down, uint8_t *dst, size_t n);
     /* dst[i] = sum of k[t] * src[i + t], in runs of 64: src and dst have room for that */
     void (*blur_row)(const float *src, float *dst, size_t n, const float *k, size_t taps);
     /* dst[i] = round(sum of k[t] * rows[t][i]), reading runs of 64, writing exactly n */
-    void (*blur_column)(const float *const *rows, uint8_t *dst, size_t n, const float *k,
-                        size_t taps);
+    void (*blur_column)(const float *const *rows, uint8_t *dst, size_t n, const float *k, size_t taps);
     /* counts[v] = occurrences of v */
-    void (*histogram)(const uint8_t *src, size_t stride, size_t width, size_t height,
-                      uint32_t counts[256]);
+    void (*histogram)(const uint8_t *src, size_t stride, size_t width, size_t height, uint32_t counts[256]);
 } leat__color_dsp;
 
 const leat__color_dsp *leat__color_dsp_for(uint32_t cpu_flags);

@@ -19,7 +19,7 @@ static inline uint32_t tmpl_luma_one(uint32_t r, uint32_t g, uint32_t b)
 }
 
 static __attribute__((unused)) void tmpl_lut(const uint8_t *src, uint8_t *dst, size_t n,
-                            const uint8_t table[256])
+                                             const uint8_t table[256])
 {
     for (size_t i = 0; i < n; i++) dst[i] = table[src[i]];
 }
@@ -45,8 +45,7 @@ static uint64_t tmpl_luma_sum(const uint8_t *const rgb[3], size_t n)
 }
 
 /* Runs of 64 through local arrays: the compiler then knows that nothing overlaps. */
-static void tmpl_blend(const uint8_t *a, const uint8_t *b, uint8_t *dst, size_t n,
-                              float alpha)
+static void tmpl_blend(const uint8_t *a, const uint8_t *b, uint8_t *dst, size_t n, float alpha)
 {
     enum { RUN = 64 };
     uint8_t out[RUN];
@@ -73,8 +72,7 @@ typedef struct tmpl_hsv {
 
 /* Choices are made with masks and sums of truth values: a branch, or a choice between float
  * operations that might trap, keeps the compiler from vectorising. */
-static inline void tmpl_hue_parts(tmpl_hsv *v, const uint8_t *r8, const uint8_t *g8,
-                                  const uint8_t *b8)
+static inline void tmpl_hue_parts(tmpl_hsv *v, const uint8_t *r8, const uint8_t *g8, const uint8_t *b8)
 {
     for (int j = 0; j < TMPL_RUN; j++) {
         const int32_t r = r8[j], g = g8[j], b = b8[j];
@@ -97,8 +95,7 @@ static inline void tmpl_hue_bytes(tmpl_hsv *v)
 {
     for (int j = 0; j < TMPL_RUN; j++) {
         /* exact in double, then rounded once: as Pillow's mixed expression is */
-        const float turn = (float)((double)v->base[j] + (double)v->plus[j] -
-                                   (double)v->minus[j]);
+        const float turn = (float)((double)v->base[j] + (double)v->plus[j] - (double)v->minus[j]);
         const double once = (double)turn / 6.0 + 1.0;
         const float hue = (float)(once - (double)(int32_t)once);
         const float sat = (float)v->span[j] / (float)(v->high[j] + (v->high[j] == 0));
@@ -162,8 +159,8 @@ static void tmpl_hue(uint8_t *const rgb[3], size_t n, uint8_t shift)
 
 /* ---- neighbourhoods ---- */
 
-static void tmpl_smooth_sums(const uint8_t *restrict src, float *restrict edge,
-                             float *restrict middle, size_t n)
+static void tmpl_smooth_sums(const uint8_t *restrict src, float *restrict edge, float *restrict middle,
+                             size_t n)
 {
     const float light = 1.0f / 13.0f, heavy = 5.0f / 13.0f;
     for (size_t i = 0; i < n; i++) {
@@ -174,8 +171,8 @@ static void tmpl_smooth_sums(const uint8_t *restrict src, float *restrict edge,
     }
 }
 
-static void tmpl_smooth_join(const float *restrict up, const float *restrict at,
-                             const float *restrict down, uint8_t *restrict dst, size_t n)
+static void tmpl_smooth_join(const float *restrict up, const float *restrict at, const float *restrict down,
+                             uint8_t *restrict dst, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         /* the row below first: the order of the sums shows in the last bit */
@@ -198,9 +195,8 @@ typedef float tmpl_floats __attribute__((vector_size(4 * TMPL_LANES), aligned(4)
 enum { TMPL_SUMS = 4, TMPL_STRIP = TMPL_LANES * TMPL_SUMS }; /* 16, 32 or 64 */
 
 /* One strip: sum of k[t] times row t, or times the same row from element t on. */
-static inline __attribute__((always_inline)) void tmpl_weigh(const float *const *rows,
-                                                             const float *row, size_t i,
-                                                             const float *k, size_t taps,
+static inline __attribute__((always_inline)) void tmpl_weigh(const float *const *rows, const float *row,
+                                                             size_t i, const float *k, size_t taps,
                                                              float out[TMPL_STRIP])
 {
     tmpl_floats s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
@@ -223,8 +219,7 @@ static void tmpl_blur_row(const float *src, float *dst, size_t n, const float *k
     for (size_t i = 0; i < n; i += TMPL_STRIP) tmpl_weigh(NULL, src, i, k, taps, dst + i);
 }
 
-static void tmpl_blur_column(const float *const *rows, uint8_t *dst, size_t n, const float *k,
-                             size_t taps)
+static void tmpl_blur_column(const float *const *rows, uint8_t *dst, size_t n, const float *k, size_t taps)
 {
     const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to nearest even */
     for (size_t i = 0; i < n; i += TMPL_STRIP) {
@@ -253,12 +248,11 @@ static void tmpl_histogram(const uint8_t *src, size_t stride, size_t width, size
         }
         for (; i < width; i++) part[0][src[i]]++;
     }
-    for (size_t v = 0; v < 256; v++)
-        counts[v] = part[0][v] + part[1][v] + part[2][v] + part[3][v];
+    for (size_t v = 0; v < 256; v++) counts[v] = part[0][v] + part[1][v] + part[2][v] + part[3][v];
 }
 
 /* The members of a leat__color_dsp that every ISA takes from here. */
-#define COLOR_TMPL_MEMBERS                                                                 \
-    .luma = tmpl_luma, .luma_sum = tmpl_luma_sum, .blend = tmpl_blend, .hue = tmpl_hue,    \
-    .smooth_sums = tmpl_smooth_sums, .smooth_join = tmpl_smooth_join,                      \
-    .blur_row = tmpl_blur_row, .blur_column = tmpl_blur_column, .histogram = tmpl_histogram
+#define COLOR_TMPL_MEMBERS                                                                                   \
+    .luma = tmpl_luma, .luma_sum = tmpl_luma_sum, .blend = tmpl_blend, .hue = tmpl_hue,                      \
+    .smooth_sums = tmpl_smooth_sums, .smooth_join = tmpl_smooth_join, .blur_row = tmpl_blur_row,             \
+    .blur_column = tmpl_blur_column, .histogram = tmpl_histogram

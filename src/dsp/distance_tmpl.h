@@ -17,20 +17,16 @@ typedef float tmpl_lanes __attribute__((vector_size(4 * LEAT__DISTANCE_LANES)));
 static inline float tmpl_sum(const float *lane)
 {
     float half[LEAT__DISTANCE_LANES / 2];
-    for (int i = 0; i < 8; i++)
-        half[i] = lane[i] + lane[i + 8];
-    for (int i = 0; i < 4; i++)
-        half[i] += half[i + 4];
+    for (int i = 0; i < 8; i++) half[i] = lane[i] + lane[i + 8];
+    for (int i = 0; i < 4; i++) half[i] += half[i + 4];
     return (half[0] + half[2]) + (half[1] + half[3]);
 }
 
-static inline void tmpl_distance(const float *a, const float *b, size_t dim, size_t count,
-                                 float *out)
+static inline void tmpl_distance(const float *a, const float *b, size_t dim, size_t count, float *out)
 {
     float sums[2][LEAT__DISTANCE_LANES];
     size_t row = 0;
-    for (; row + 2 <= count;
-         row += 2, b += 2 * dim) { /* two rows share the loads of `a` */
+    for (; row + 2 <= count; row += 2, b += 2 * dim) { /* two rows share the loads of `a` */
         tmpl_lanes s0 = {0}, s1 = {0};
         for (size_t i = 0; i < dim; i += LEAT__DISTANCE_LANES) {
             tmpl_lanes x, y, z;
@@ -60,8 +56,7 @@ static inline void tmpl_distance(const float *a, const float *b, size_t dim, siz
     out[row] = tmpl_sum(sums[0]);
 }
 
-static void tmpl_rows(const float *a, const float *b, size_t dim, size_t count,
-                      float *out)
+static void tmpl_rows(const float *a, const float *b, size_t dim, size_t count, float *out)
 {
     tmpl_distance(a, b, dim, count, out);
 }

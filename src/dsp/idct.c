@@ -28,8 +28,7 @@ static inline uint8_t clamp_sample(int32_t v)
 /* One pass: the 8-point transform down each column, 16 bits wide. Sums
  * are taken modulo 2^32: unsigned. No branches and no dependence between columns, so that
  * compilers make vectors of it. */
-static inline __attribute__((always_inline)) void pass(int32_t out[8][8],
-                                                       const int16_t in[8][8], int shift)
+static inline __attribute__((always_inline)) void pass(int32_t out[8][8], const int16_t in[8][8], int shift)
 {
     const uint32_t round = 1u << (shift - 1);
     for (int x = 0; x < 8; x++) {
@@ -79,8 +78,7 @@ static void block_flat(uint8_t *dst, size_t stride, int16_t dc)
     for (int y = 0; y < 8; y++) memset(dst + (size_t)y * stride, sample, 8);
 }
 
-static void block_full(uint8_t *dst, size_t stride, const int16_t in[64],
-                       const uint16_t quant[64])
+static void block_full(uint8_t *dst, size_t stride, const int16_t in[64], const uint16_t quant[64])
 {
     int16_t block[8][8], turned[8][8];
     int32_t work[8][8];
@@ -108,16 +106,16 @@ static void sparse_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
     block_full(dst, stride, block, quant);
 }
 
-static void area_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
-                   const leat__idct_area *area, const uint16_t quant[64])
+static void area_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, const leat__idct_area *area,
+                   const uint16_t quant[64])
 {
     for (uint32_t y = 0; y < area->high; y++, dst += 8 * stride)
         for (uint32_t x = 0; x < area->wide; x++)
             sparse_c(dst + 8 * x, stride, coefs, area->first + y * area->pitch + x, quant);
 }
 
-static void plain_c(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
-                    uint32_t count, const uint16_t quant[64])
+static void plain_c(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last, uint32_t count,
+                    const uint16_t quant[64])
 {
     for (uint32_t b = 0; b < count; b++, dst += 8, blocks += 64) {
         if (last[b] == 0) block_flat(dst, stride, (int16_t)(blocks[0] * quant[0]));

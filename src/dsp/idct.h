@@ -35,13 +35,12 @@ typedef void (*leat__idct_area_fn)(uint8_t *dst, size_t stride, const leat__tile
 /* `count` plain blocks side by side: 64 coefficients each, row by row, adjacent. last:
  * for each, a zigzag place behind which all coefficients are zero. Up to LEAT__IDCT_BLOCKS_PAD
  * blocks behind the last are read (and not used). */
-typedef void (*leat__idct_plain_fn)(uint8_t *dst, size_t stride, const int16_t *blocks,
-                                    const uint8_t *last, uint32_t count,
-                                    const uint16_t quant[64]);
+typedef void (*leat__idct_plain_fn)(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
+                                    uint32_t count, const uint16_t quant[64]);
 
 #define LEAT__IDCT_BLOCKS_PAD 3
 #define LEAT__IDCT_CORNER_LAST 9 /* places up to here are in the 4x4 corner */
-#define LEAT__IDCT_ROUND 32 /* samples: what count * 8 is rounded up to */
+#define LEAT__IDCT_ROUND 32      /* samples: what count * 8 is rounded up to */
 
 typedef struct leat__idct_dsp {
     leat__idct_area_fn area;

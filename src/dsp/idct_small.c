@@ -30,8 +30,7 @@ static inline uint8_t sample(int16_t v)
 }
 
 /* Down each column, n points: one is the mean. */
-static inline __attribute__((always_inline)) void pass(int16_t out[4][4], const int16_t in[4][4],
-                                                       const int n)
+static inline __attribute__((always_inline)) void pass(int16_t out[4][4], const int16_t in[4][4], const int n)
 {
     for (int x = 0; x < n; x++) {
         const int16_t x0 = in[0][x], x1 = n > 1 ? in[1][x] : 0;
@@ -54,8 +53,7 @@ static inline __attribute__((always_inline)) void pass(int16_t out[4][4], const 
     }
 }
 
-static inline __attribute__((always_inline)) void block_of(uint8_t *dst, size_t stride,
-                                                           const int16_t in[64],
+static inline __attribute__((always_inline)) void block_of(uint8_t *dst, size_t stride, const int16_t in[64],
                                                            const uint16_t quant[64], const int n)
 {
     int16_t a[4][4], b[4][4];
@@ -79,22 +77,22 @@ static void expand_corner(int16_t out[64], const leat__tile_coefs *coefs, uint32
     out[0] = coefs->dc[b];
 }
 
-#define VARIANTS(n)                                                                        \
-    static void area##n(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,        \
-                        const leat__idct_area *area, const uint16_t quant[64])             \
-    {                                                                                      \
-        int16_t block[64];                                                                 \
-        for (uint32_t y = 0; y < area->high; y++, dst += n * stride)                       \
-            for (uint32_t x = 0; x < area->wide; x++) {                                    \
-                expand_corner(block, coefs, area->first + y * area->pitch + x);            \
-                block_of(dst + n * x, stride, block, quant, n);                            \
-            }                                                                              \
-    }                                                                                      \
-    static void plain##n(uint8_t *dst, size_t stride, const int16_t *blocks,               \
-                         const uint8_t *last, uint32_t count, const uint16_t quant[64])    \
-    {                                                                                      \
-        for (uint32_t b = 0; b < count; b++, dst += n, blocks += 64)                       \
-            block_of(dst, stride, blocks, quant, n);                                       \
+#define VARIANTS(n)                                                                                          \
+    static void area##n(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,                          \
+                        const leat__idct_area *area, const uint16_t quant[64])                               \
+    {                                                                                                        \
+        int16_t block[64];                                                                                   \
+        for (uint32_t y = 0; y < area->high; y++, dst += n * stride)                                         \
+            for (uint32_t x = 0; x < area->wide; x++) {                                                      \
+                expand_corner(block, coefs, area->first + y * area->pitch + x);                              \
+                block_of(dst + n * x, stride, block, quant, n);                                              \
+            }                                                                                                \
+    }                                                                                                        \
+    static void plain##n(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,            \
+                         uint32_t count, const uint16_t quant[64])                                           \
+    {                                                                                                        \
+        for (uint32_t b = 0; b < count; b++, dst += n, blocks += 64)                                         \
+            block_of(dst, stride, blocks, quant, n);                                                         \
     }
 VARIANTS(4)
 VARIANTS(2)
@@ -104,9 +102,8 @@ void leat__idct_small_init(leat__idct_small_dsp *dsp, uint32_t cpu_flags)
 {
     leat__idct_dsp exact;
     leat__idct_init(&exact, cpu_flags);
-    *dsp = (leat__idct_small_dsp){{exact.area, area4, area2, area1},
-                                  {exact.plain, plain4, plain2, plain1},
-                                  "c"};
+    *dsp =
+        (leat__idct_small_dsp){{exact.area, area4, area2, area1}, {exact.plain, plain4, plain2, plain1}, "c"};
 #ifdef LEAT_X86
     if (cpu_flags & LEAT__CPU_AVX2) leat__idct_small_avx2(dsp);
 #endif

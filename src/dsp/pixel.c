@@ -101,16 +101,15 @@ static void to_bf16_c(const leat__norm *n, const uint8_t *src, uint16_t *dst, si
     for (size_t i = 0; i < count; i++) dst[i] = n->bf16[src[i]];
 }
 
-#define INTERLEAVE(bits)                                                                   \
-    static void interleave##bits##_c(const uint##bits##_t *const src[3],                   \
-                                     uint##bits##_t *dst, size_t count)                    \
-    {                                                                                      \
-        const uint##bits##_t *const a = src[0], *const b = src[1], *const c = src[2];      \
-        for (size_t i = 0; i < count; i++, dst += 3) {                                     \
-            dst[0] = a[i];                                                                 \
-            dst[1] = b[i];                                                                 \
-            dst[2] = c[i];                                                                 \
-        }                                                                                  \
+#define INTERLEAVE(bits)                                                                                     \
+    static void interleave##bits##_c(const uint##bits##_t *const src[3], uint##bits##_t *dst, size_t count)  \
+    {                                                                                                        \
+        const uint##bits##_t *const a = src[0], *const b = src[1], *const c = src[2];                        \
+        for (size_t i = 0; i < count; i++, dst += 3) {                                                       \
+            dst[0] = a[i];                                                                                   \
+            dst[1] = b[i];                                                                                   \
+            dst[2] = c[i];                                                                                   \
+        }                                                                                                    \
     }
 INTERLEAVE(8)
 INTERLEAVE(16)

@@ -18,7 +18,7 @@ typedef struct leat__norm {
     float div, rdiv; /* 255 or 1, and 1 / div */
     float mean;
     float std, rstd;
-    bool computable;     /* the formula with reciprocals gives the table, bit for bit */
+    bool computable; /* the formula with reciprocals gives the table, bit for bit */
     float f32[256];
     uint16_t f16[256], bf16[256];
 } leat__norm;

@@ -67,10 +67,8 @@ static const struct {
     double support;
     double (*at)(double);
 } filters[LEAT__FILTER_COUNT] = {
-    [LEAT__FILTER_BOX] = {0.5, filter_box},
-    [LEAT__FILTER_BILINEAR] = {1.0, filter_bilinear},
-    [LEAT__FILTER_HAMMING] = {1.0, filter_hamming},
-    [LEAT__FILTER_BICUBIC] = {2.0, filter_bicubic},
+    [LEAT__FILTER_BOX] = {0.5, filter_box},         [LEAT__FILTER_BILINEAR] = {1.0, filter_bilinear},
+    [LEAT__FILTER_HAMMING] = {1.0, filter_hamming}, [LEAT__FILTER_BICUBIC] = {2.0, filter_bicubic},
     [LEAT__FILTER_LANCZOS] = {3.0, filter_lanczos},
 };
 
@@ -95,8 +93,8 @@ static int grow_weights(leat__axis *a, leat_error *err)
     uint64_t cells, bytes;
     if (!leat__mul_u64(((uint64_t)a->taps + 3) & ~3ull, a->stride, &cells) ||
         !leat__mul_u64(cells, sizeof(double), &bytes) || bytes > (uint64_t)PTRDIFF_MAX)
-        return leat__fail(err, LEAT_EOVERFLOW, "resize from %u to %u pixels is too large",
-                          a->request.in, a->request.out);
+        return leat__fail(err, LEAT_EOVERFLOW, "resize from %u to %u pixels is too large", a->request.in,
+                          a->request.out);
     LEAT_TRY(grow(&a->weight, &a->weight_cap, cells * sizeof(int32_t), err));
     return grow(&a->work, &a->work_cap, bytes, err);
 }
@@ -104,8 +102,7 @@ static int grow_weights(leat__axis *a, leat_error *err)
 static int grow_outputs(leat__axis *a, leat_error *err)
 {
     const size_t n = a->stride;
-    LEAT_TRY(grow(&a->center, &a->output_cap, n * (2 * sizeof(double) + 2 * sizeof(uint32_t)),
-                  err));
+    LEAT_TRY(grow(&a->center, &a->output_cap, n * (2 * sizeof(double) + 2 * sizeof(uint32_t)), err));
     a->sum = a->center + n;
     a->first = (uint32_t *)(a->sum + n);
     a->taps_of = a->first + n;
@@ -271,10 +268,9 @@ static int check_request(const leat__axis_request *q, leat_error *err)
     if (q->in == 0 || q->out == 0 || q->in > LEAT__RESIZE_MAX || q->out > LEAT__RESIZE_MAX)
         return leat__fail(err, LEAT_EINVAL, "cannot resize %u pixels to %u", q->in, q->out);
     if (!leat__range_inside(q->from, q->count, q->out))
-        return leat__fail(err, LEAT_EINVAL, "window %u+%u is outside the %u output pixels",
-                          q->from, q->count, q->out);
-    if (q->box_hi != 0 &&
-        !(q->box_lo >= 0 && q->box_lo < q->box_hi && q->box_hi <= (float)q->in))
+        return leat__fail(err, LEAT_EINVAL, "window %u+%u is outside the %u output pixels", q->from, q->count,
+                          q->out);
+    if (q->box_hi != 0 && !(q->box_lo >= 0 && q->box_lo < q->box_hi && q->box_hi <= (float)q->in))
         return leat__fail(err, LEAT_EINVAL, "resize box %g to %g is outside the %u input pixels",
                           (double)q->box_lo, (double)q->box_hi, q->in);
     if ((unsigned)q->filter >= LEAT__FILTER_COUNT)
@@ -282,8 +278,8 @@ static int check_request(const leat__axis_request *q, leat_error *err)
     return 0;
 }
 
-int leat__axis_build(leat__axis *a, const leat__axis_request *request,
-                     const leat__resize_dsp *dsp, bool vertical, leat_error *err)
+int leat__axis_build(leat__axis *a, const leat__axis_request *request, const leat__resize_dsp *dsp,
+                     bool vertical, leat_error *err)
 {
     LEAT_TRY(check_request(request, err));
     a->request = *request;
@@ -384,8 +380,8 @@ static void pack_c(const leat__axis *a, bool vertical, void *packed)
 
 /* `taps` is a constant for the common counts, so that the inner loop is unrolled; weights
  * beyond an output's own taps are 0, and the pixels there readable. */
-static inline __attribute__((always_inline)) void row_c(const leat__axis *a, const uint8_t *src,
-                                                        uint8_t *dst, const uint32_t taps)
+static inline __attribute__((always_inline)) void row_c(const leat__axis *a, const uint8_t *src, uint8_t *dst,
+                                                        const uint32_t taps)
 {
     const int32_t *k = a->packed;
     for (uint32_t j = 0; j < a->count; j++, k += taps) {
@@ -416,14 +412,13 @@ static void horizontal_row_c(const leat__axis *a, const uint8_t *src, uint8_t *d
     }
 }
 
-static void horizontal_c(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
-                         uint32_t rows)
+static void horizontal_c(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst, uint32_t rows)
 {
     for (uint32_t i = 0; i < rows; i++) horizontal_row_c(a, src[i], dst[i]);
 }
 
-static void vertical_c(const leat__axis *a, uint32_t index, const uint8_t *const *rows,
-                       uint8_t *dst, size_t n)
+static void vertical_c(const leat__axis *a, uint32_t index, const uint8_t *const *rows, uint8_t *dst,
+                       size_t n)
 {
     enum { STRIP = 16 }; /* sums that stay in registers */
     const int32_t *const k = (const int32_t *)a->packed + (size_t)index * a->taps;

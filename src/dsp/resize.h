@@ -28,36 +28,36 @@ typedef enum leat__filter {
 } leat__filter;
 #define LEAT__FILTER_CHOICES "nearest|box|bilinear|hamming|bicubic|lanczos"
 
-#define LEAT__RESIZE_BITS 22         /* fraction bits of a weight */
-#define LEAT__RESIZE_SLACK 64        /* bytes readable before and after each input row */
-#define LEAT__RESIZE_MAX (1u << 24)  /* longest axis, in or out */
+#define LEAT__RESIZE_BITS 22        /* fraction bits of a weight */
+#define LEAT__RESIZE_SLACK 64       /* bytes readable before and after each input row */
+#define LEAT__RESIZE_MAX (1u << 24) /* longest axis, in or out */
 
 /* What is wanted of one axis. Everything counts in pixels of the (cropped) input image. */
 typedef struct leat__axis_request {
-    uint32_t in, out;      /* length of the whole input and of the whole output */
-    float box_lo, box_hi;  /* Pillow's `box` along this axis; both 0 = the whole input */
-    uint32_t from, count;  /* window of the output that is wanted; count 0 = all of it */
+    uint32_t in, out;     /* length of the whole input and of the whole output */
+    float box_lo, box_hi; /* Pillow's `box` along this axis; both 0 = the whole input */
+    uint32_t from, count; /* window of the output that is wanted; count 0 = all of it */
     leat__filter filter;
-    bool mirror_in;        /* the input is mirrored before the resize */
-    bool mirror_out;       /* the window is mirrored after it */
+    bool mirror_in;  /* the input is mirrored before the resize */
+    bool mirror_out; /* the window is mirrored after it */
 } leat__axis_request;
 
 /* Outputs in their final order. Inputs [lo, hi) are needed; `first` counts from lo. */
 typedef struct leat__axis {
     leat__axis_request request;
     uint32_t lo, hi;
-    uint32_t count;     /* outputs */
-    uint32_t taps;      /* most taps of any output */
-    uint32_t stride;    /* outputs per tap in `weight`, a multiple of 16 */
-    bool copy;          /* every output is one input with weight 1, in order: a plain copy, */
-    bool reverse;       /* or in reverse order */
-    uint32_t *first;    /* per output */
-    uint32_t *taps_of;  /* per output */
-    int32_t *weight;    /* weight[tap * stride + output], zero beyond taps_of; taps rounded
-                           up to 4 are there */
+    uint32_t count;       /* outputs */
+    uint32_t taps;        /* most taps of any output */
+    uint32_t stride;      /* outputs per tap in `weight`, a multiple of 16 */
+    bool copy;            /* every output is one input with weight 1, in order: a plain copy, */
+    bool reverse;         /* or in reverse order */
+    uint32_t *first;      /* per output */
+    uint32_t *taps_of;    /* per output */
+    int32_t *weight;      /* weight[tap * stride + output], zero beyond taps_of; taps rounded
+                             up to 4 are there */
     double *center, *sum; /* per output, and */
     double *work;         /* per weight: scratch of the build */
-    void *packed;       /* what the chosen kernels made of the weights */
+    void *packed;         /* what the chosen kernels made of the weights */
     size_t weight_cap, output_cap, packed_cap, work_cap;
 } leat__axis;
 
@@ -73,12 +73,10 @@ typedef struct leat__resize_dsp {
     /* Some rows at once, so that weights are loaded once for the planes of a pixel row. src[i]
      * points at input lo; writes a->count bytes of each dst[i], may write up to the next
      * multiple of 64. */
-    void (*horizontal)(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
-                       uint32_t rows);
+    void (*horizontal)(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst, uint32_t rows);
     /* rows[t] is tap t of output `index` (taps rounded up to tap_group, any readable row for
      * taps beyond taps_of); reads up to the next multiple of 64 bytes, writes exactly n. */
-    void (*vertical)(const leat__axis *a, uint32_t index, const uint8_t *const *rows,
-                     uint8_t *dst, size_t n);
+    void (*vertical)(const leat__axis *a, uint32_t index, const uint8_t *const *rows, uint8_t *dst, size_t n);
 } leat__resize_dsp;
 
 /* The fastest kernels that these CPU flags (src/probe/cpu.h) allow. */
@@ -86,13 +84,12 @@ const leat__resize_dsp *leat__resize_dsp_for(uint32_t cpu_flags);
 
 /* Zeroed struct = empty axis. Build reuses its memory; on failure the axis is unusable until
  * the next build. LEAT_EINVAL for sizes of 0 or out of range, LEAT_ENOMEM. */
-int leat__axis_build(leat__axis *a, const leat__axis_request *request,
-                     const leat__resize_dsp *dsp, bool vertical, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__axis_build(leat__axis *a, const leat__axis_request *request, const leat__resize_dsp *dsp,
+                     bool vertical, leat_error *err) LEAT_MUST_CHECK;
 void leat__axis_reset(leat__axis *a);
 
 /* Inputs [lo, hi) that a build would need, without the weights. */
-int leat__axis_range(const leat__axis_request *request, uint32_t *lo, uint32_t *hi, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__axis_range(const leat__axis_request *request, uint32_t *lo, uint32_t *hi,
+                     leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -70,10 +70,9 @@ void leat__resizer_close(leat__resizer **pr)
 
 static bool same_request(const leat__axis_request *a, const leat__axis_request *b)
 {
-    return a->in == b->in && a->out == b->out && a->box_lo == b->box_lo &&
-           a->box_hi == b->box_hi && a->from == b->from && a->count == b->count &&
-           a->filter == b->filter && a->mirror_in == b->mirror_in &&
-           a->mirror_out == b->mirror_out;
+    return a->in == b->in && a->out == b->out && a->box_lo == b->box_lo && a->box_hi == b->box_hi &&
+           a->from == b->from && a->count == b->count && a->filter == b->filter &&
+           a->mirror_in == b->mirror_in && a->mirror_out == b->mirror_out;
 }
 
 static int find_axis(leat__resizer *r, int dim, const leat__axis_request *q, leat_error *err)
@@ -103,9 +102,8 @@ bool leat__resize_vertical_first(const leat__axis_request *x, const leat__axis_r
     return lost_y > 0 && lost_y > 2 * lost_x;
 }
 
-int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x,
-                       const leat__axis_request *y, leat__pass_order order,
-                       leat__resize_need *need, leat_error *err)
+int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x, const leat__axis_request *y,
+                       leat__pass_order order, leat__resize_need *need, leat_error *err)
 {
     leat__axis_request ordered = *y;
     ordered.mirror_out = y->mirror_in;
@@ -152,8 +150,7 @@ static int size_ring(leat__resizer *r, uint32_t planes, leat_error *err)
     return 0;
 }
 
-int leat__resizer_begin(leat__resizer *r, uint32_t planes, const leat__resize_out *out,
-                        leat_error *err)
+int leat__resizer_begin(leat__resizer *r, uint32_t planes, const leat__resize_out *out, leat_error *err)
 {
     assert(planes >= 1 && planes <= LEAT__RESIZER_PLANES);
     LEAT_TRY(size_ring(r, planes, err));
@@ -165,8 +162,7 @@ int leat__resizer_begin(leat__resizer *r, uint32_t planes, const leat__resize_ou
 
 static uint8_t *slot(const leat__resizer *r, uint32_t row, uint32_t plane)
 {
-    return r->ring + ((size_t)(row & (r->slots - 1)) * r->planes + plane) * r->pitch +
-           LEAT__RESIZE_SLACK;
+    return r->ring + ((size_t)(row & (r->slots - 1)) * r->planes + plane) * r->pitch + LEAT__RESIZE_SLACK;
 }
 
 static uint8_t *line(const leat__resizer *r, uint32_t i)
@@ -227,10 +223,8 @@ static int copy_row(leat__resizer *r, const uint8_t *const *plane, size_t offset
     const uint32_t y = place_of(r, r->next_out++);
     for (uint32_t c = 0; c < r->planes; c++) {
         uint8_t *const dst = r->out.target(r->out.ctx, y, c);
-        if (r->axis[X]->copy)
-            memcpy(dst, plane[c] + offset, r->axis[X]->count);
-        else
-            r->pixel->reverse(plane[c] + offset, dst, r->axis[X]->count);
+        if (r->axis[X]->copy) memcpy(dst, plane[c] + offset, r->axis[X]->count);
+        else r->pixel->reverse(plane[c] + offset, dst, r->axis[X]->count);
     }
     return r->out.done(r->out.ctx, y);
 }
@@ -245,14 +239,13 @@ static void take_row(leat__resizer *r, const uint8_t *const *plane, size_t offse
         src[c] = plane[c] + offset;
         dst[c] = slot(r, r->next_in, c);
     }
-    if (!r->vertical_first && !ax->copy)
-        r->dsp->horizontal(ax, src, dst, r->planes);
+    if (!r->vertical_first && !ax->copy) r->dsp->horizontal(ax, src, dst, r->planes);
     else
         for (uint32_t c = 0; c < r->planes; c++) memcpy(dst[c], src[c], ax->hi - ax->lo);
 }
 
-int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count,
-                       const uint8_t *const *plane, size_t stride)
+int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count, const uint8_t *const *plane,
+                       size_t stride)
 {
     const leat__axis *const ax = r->axis[X], *const ay = r->axis[Y];
     if (y != r->next_in) return LEAT_EINTERNAL;
@@ -264,8 +257,7 @@ int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count,
         /* outputs are in order of their first row: nothing ahead looks at this one */
         if (r->next_out == ay->count || r->next_in < ay->first[r->next_out]) continue;
         take_row(r, plane, i * stride);
-        while (r->next_out < ay->count &&
-               ay->first[r->next_out] + ay->taps_of[r->next_out] <= r->next_in + 1)
+        while (r->next_out < ay->count && ay->first[r->next_out] + ay->taps_of[r->next_out] <= r->next_in + 1)
             LEAT_TRY(emit(r, r->next_out++));
     }
     return 0;

@@ -50,17 +50,16 @@ bool leat__resize_vertical_first(const leat__axis_request *x, const leat__axis_r
 typedef struct leat__resize_need {
     uint32_t x, y, width, height;
 } leat__resize_need;
-int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x,
-                       const leat__axis_request *y, leat__pass_order order,
-                       leat__resize_need *need, leat_error *err) LEAT_MUST_CHECK;
+int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x, const leat__axis_request *y,
+                       leat__pass_order order, leat__resize_need *need, leat_error *err) LEAT_MUST_CHECK;
 
 /* Starts the planned image with this many planes; then rows 0 .. need.height-1 once each, in
  * order. Each plane row is readable LEAT__RESIZE_SLACK bytes beyond both ends. Returns what
  * `done` returned when that is not 0. */
 int leat__resizer_begin(leat__resizer *r, uint32_t planes, const leat__resize_out *out,
                         leat_error *err) LEAT_MUST_CHECK;
-int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count,
-                       const uint8_t *const *plane, size_t stride) LEAT_MUST_CHECK;
+int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count, const uint8_t *const *plane,
+                       size_t stride) LEAT_MUST_CHECK;
 bool leat__resizer_finished(const leat__resizer *r); /* all output rows have left */
 
 #endif

@@ -14,15 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LEAT__TILE_PIXELS 64     /* side of a tile */
-#define LEAT__TILE_COMPONENTS 3  /* at most: grey has one */
+#define LEAT__TILE_PIXELS 64      /* side of a tile */
+#define LEAT__TILE_COMPONENTS 3   /* at most: grey has one */
 #define LEAT__TILE_BLOCKS_MAX 192 /* blocks of a tile at 4:4:4 */
 #define LEAT__TILE_VALUES_MAX (LEAT__TILE_BLOCKS_MAX * 64)
 #define LEAT__TILE_PLANES_MAX 15 /* a value has at most 15 bits */
 #define LEAT__TILE_CODE_BITS 11  /* longest Huffman code */
 #define LEAT__TILE_CONTEXTS 14   /* tables of bitmap bytes; two more code pairs of counts */
 #define LEAT__TILE_TABLES (LEAT__TILE_CONTEXTS + 2)
-#define LEAT__TILE_PAIRS 81      /* symbols of the two tables of pairs: 9 x 9 */
+#define LEAT__TILE_PAIRS 81 /* symbols of the two tables of pairs: 9 x 9 */
 #define LEAT__TILE_OVERREAD 64
 
 /* Position in a block's bitmap -> row * 8 + column. The block is eight groups of two rows by
@@ -84,8 +84,8 @@ typedef enum leat__tile_damage {
 } leat__tile_damage;
 
 /* Decodes `len` bytes at `in`. `codes` NULL: the tile has plain bitmaps. */
-typedef leat__tile_damage (*leat__tile_decode_fn)(leat__tile_coefs *coefs, const uint8_t *in,
-                                                  size_t len, const leat__tile_shape *shape,
+typedef leat__tile_damage (*leat__tile_decode_fn)(leat__tile_coefs *coefs, const uint8_t *in, size_t len,
+                                                  const leat__tile_shape *shape,
                                                   const leat__tile_codes *codes);
 
 typedef struct leat__tile_entropy_dsp {

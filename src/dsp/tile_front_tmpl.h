@@ -53,13 +53,13 @@ TILE_INLINE uint64_t tile_fill(const tile_streams *s, uint64_t *pos)
     return tile_bits_at(s->base, *pos) | UINT64_C(1) << 63;
 }
 
-#define TILE_SYMBOL(bits, i)                                                               \
-    do {                                                                                   \
-        const uint16_t *t_ = entry + ((size_t)table[i] << LEAT__TILE_CODE_BITS);           \
-        __asm__("" : "+r"(t_));                                                            \
-        uint32_t e_ = t_[(bits) & ((1u << LEAT__TILE_CODE_BITS) - 1)];                     \
-        (bits) >>= (e_ & 63);                                                              \
-        out[i] = (uint8_t)(e_ >> 8);                                                       \
+#define TILE_SYMBOL(bits, i)                                                                                 \
+    do {                                                                                                     \
+        const uint16_t *t_ = entry + ((size_t)table[i] << LEAT__TILE_CODE_BITS);                             \
+        __asm__("" : "+r"(t_));                                                                              \
+        uint32_t e_ = t_[(bits) & ((1u << LEAT__TILE_CODE_BITS) - 1)];                                       \
+        (bits) >>= (e_ & 63);                                                                                \
+        out[i] = (uint8_t)(e_ >> 8);                                                                         \
     } while (0)
 
 /* n symbols; symbol i comes from stream i % 4 and uses table[i]. */
@@ -73,17 +73,35 @@ TILE_INLINE void tile_symbols(tile_streams *s, const leat__tile_codes *codes, ui
     for (; n >= step; n -= step, table += step, out += step) {
         uint64_t a = tile_fill(s, &p0), b = tile_fill(s, &p1);
         uint64_t c = tile_fill(s, &p2), d = tile_fill(s, &p3);
-        TILE_SYMBOL(a, 0);  TILE_SYMBOL(b, 1);  TILE_SYMBOL(c, 2);  TILE_SYMBOL(d, 3);
-        TILE_SYMBOL(a, 4);  TILE_SYMBOL(b, 5);  TILE_SYMBOL(c, 6);  TILE_SYMBOL(d, 7);
-        TILE_SYMBOL(a, 8);  TILE_SYMBOL(b, 9);  TILE_SYMBOL(c, 10); TILE_SYMBOL(d, 11);
-        TILE_SYMBOL(a, 12); TILE_SYMBOL(b, 13); TILE_SYMBOL(c, 14); TILE_SYMBOL(d, 15);
-        TILE_SYMBOL(a, 16); TILE_SYMBOL(b, 17); TILE_SYMBOL(c, 18); TILE_SYMBOL(d, 19);
+        TILE_SYMBOL(a, 0);
+        TILE_SYMBOL(b, 1);
+        TILE_SYMBOL(c, 2);
+        TILE_SYMBOL(d, 3);
+        TILE_SYMBOL(a, 4);
+        TILE_SYMBOL(b, 5);
+        TILE_SYMBOL(c, 6);
+        TILE_SYMBOL(d, 7);
+        TILE_SYMBOL(a, 8);
+        TILE_SYMBOL(b, 9);
+        TILE_SYMBOL(c, 10);
+        TILE_SYMBOL(d, 11);
+        TILE_SYMBOL(a, 12);
+        TILE_SYMBOL(b, 13);
+        TILE_SYMBOL(c, 14);
+        TILE_SYMBOL(d, 15);
+        TILE_SYMBOL(a, 16);
+        TILE_SYMBOL(b, 17);
+        TILE_SYMBOL(c, 18);
+        TILE_SYMBOL(d, 19);
         p0 += (uint64_t)__builtin_clzll(a);
         p1 += (uint64_t)__builtin_clzll(b);
         p2 += (uint64_t)__builtin_clzll(c);
         p3 += (uint64_t)__builtin_clzll(d);
     }
-    s->pos[0] = p0; s->pos[1] = p1; s->pos[2] = p2; s->pos[3] = p3;
+    s->pos[0] = p0;
+    s->pos[1] = p1;
+    s->pos[2] = p2;
+    s->pos[3] = p3;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t bits = tile_fill(s, &s->pos[i % STREAMS]);
         TILE_SYMBOL(bits, i);
@@ -92,9 +110,9 @@ TILE_INLINE void tile_symbols(tile_streams *s, const leat__tile_codes *codes, ui
 }
 
 /* Symbol of a pair -> two counts, the first block's in the low byte. */
-#define TILE_ROW9(h)                                                                       \
-    0 | (h) << 8, 1 | (h) << 8, 2 | (h) << 8, 3 | (h) << 8, 4 | (h) << 8, 5 | (h) << 8,     \
-        6 | (h) << 8, 7 | (h) << 8, 8 | (h) << 8
+#define TILE_ROW9(h)                                                                                         \
+    0 | (h) << 8, 1 | (h) << 8, 2 | (h) << 8, 3 | (h) << 8, 4 | (h) << 8, 5 | (h) << 8, 6 | (h) << 8,        \
+        7 | (h) << 8, 8 | (h) << 8
 static const uint16_t tile_pair[LEAT__TILE_PAIRS] = {
     TILE_ROW9(0), TILE_ROW9(1), TILE_ROW9(2), TILE_ROW9(3), TILE_ROW9(4),
     TILE_ROW9(5), TILE_ROW9(6), TILE_ROW9(7), TILE_ROW9(8),
@@ -104,8 +122,7 @@ static const uint16_t tile_pair[LEAT__TILE_PAIRS] = {
 /* Counts of bitmap bytes of a component: `pairs` symbols or bytes -> groups[0 .. n). */
 TILE_INLINE void tile_unpair(uint8_t *groups, const uint8_t *symbol, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i += 2)
-        leat__store_u16(groups + i, tile_pair[*symbol++]);
+    for (uint32_t i = 0; i < n; i += 2) leat__store_u16(groups + i, tile_pair[*symbol++]);
 }
 
 /* Bitmaps from their bytes, of which block b has groups[b], and where their values begin; returns
@@ -114,20 +131,17 @@ TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uin
 
 /* The same of plain bitmaps: a nibble per block says how many nibbles of bitmap follow, less one;
  * then the nibbles of all blocks, back to back. */
-TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in,
-                                              size_t len, const leat__tile_shape *shape,
-                                              size_t *used, uint32_t *values);
+TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in, size_t len,
+                                              const leat__tile_shape *shape, size_t *used, uint32_t *values);
 
 /* Huffman-coded bitmaps. *used: bytes of the tile that were read. */
-TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_t *in,
-                                               size_t len, const leat__tile_shape *shape,
-                                               const leat__tile_codes *codes, size_t *used,
-                                               uint32_t *values)
+TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_t *in, size_t len,
+                                               const leat__tile_shape *shape, const leat__tile_codes *codes,
+                                               size_t *used, uint32_t *values)
 {
     if (len < STREAM_HEADER) return LEAT__TILE_SHORT;
     uint64_t start[STREAMS + 1] = {STREAM_HEADER};
-    for (int s = 1; s < STREAMS; s++)
-        start[s] = start[s - 1] + leat__load_u16(in + 2 * (s - 1));
+    for (int s = 1; s < STREAMS; s++) start[s] = start[s - 1] + leat__load_u16(in + 2 * (s - 1));
     if (start[STREAMS - 1] > len) return LEAT__TILE_SHORT;
     tile_streams streams = {.base = in, .limit = (uint64_t)len * 8};
     for (int s = 0; s < STREAMS; s++) streams.pos[s] = start[s] * 8;
@@ -144,7 +158,7 @@ TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_
     uint8_t *table = c->table;
     for (uint32_t k = 0, block = 0; k < shape->components; k++) {
         const uint32_t n = shape->count[k];
-        const uint8_t (*const context)[8] = codes->context[k > 0];
+        const uint8_t(*const context)[8] = codes->context[k > 0];
         uint8_t *const groups = c->groups + block;
         tile_unpair(groups, symbol, n);
         for (const uint8_t *g = groups; g < groups + n; g++) {
@@ -170,8 +184,15 @@ TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_
 
 /* Keeps the low `groups` bytes of a bitmap. */
 static const uint64_t tile_keep[9] = {
-    0, UINT64_C(0xff), UINT64_C(0xffff), UINT64_C(0xffffff), UINT64_C(0xffffffff),
-    UINT64_C(0xffffffffff), UINT64_C(0xffffffffffff), UINT64_C(0xffffffffffffff), ~UINT64_C(0),
+    0,
+    UINT64_C(0xff),
+    UINT64_C(0xffff),
+    UINT64_C(0xffffff),
+    UINT64_C(0xffffffff),
+    UINT64_C(0xffffffffff),
+    UINT64_C(0xffffffffffff),
+    UINT64_C(0xffffffffffffff),
+    ~UINT64_C(0),
 };
 
 TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uint32_t blocks)
@@ -188,9 +209,8 @@ TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uin
     return values;
 }
 
-TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in,
-                                              size_t len, const leat__tile_shape *shape,
-                                              size_t *used, uint32_t *values)
+TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in, size_t len,
+                                              const leat__tile_shape *shape, size_t *used, uint32_t *values)
 {
     const size_t counts = (shape->blocks + 1) / 2;
     size_t at = counts * 2; /* in nibbles */
@@ -230,14 +250,13 @@ TILE_INLINE uint32_t tile_popcount(const uint8_t *bits, uint32_t n)
 
 /* Bitmaps into c->mask, the places of the rest into *p. */
 TILE_INLINE leat__tile_damage tile_front(leat__tile_coefs *c, const uint8_t *in, size_t len,
-                                         const leat__tile_shape *shape,
-                                         const leat__tile_codes *codes, tile_planes *p)
+                                         const leat__tile_shape *shape, const leat__tile_codes *codes,
+                                         tile_planes *p)
 {
     size_t at = 0;
     uint32_t left = 0;
-    leat__tile_damage damage = codes != NULL
-                                   ? tile_front_small(c, in, len, shape, codes, &at, &left)
-                                   : tile_front_fast(c, in, len, shape, &at, &left);
+    leat__tile_damage damage = codes != NULL ? tile_front_small(c, in, len, shape, codes, &at, &left)
+                                             : tile_front_fast(c, in, len, shape, &at, &left);
     if (damage != LEAT__TILE_WHOLE) return damage;
 
     uint64_t extra_bits = 0;
@@ -245,8 +264,7 @@ TILE_INLINE leat__tile_damage tile_front(leat__tile_coefs *c, const uint8_t *in,
     p->planes = 0;
     while (left > 0) {
         size_t bytes = (left + 7) / 8;
-        if (p->planes == LEAT__TILE_PLANES_MAX || len - at < bytes)
-            return LEAT__TILE_BAD_PLANES;
+        if (p->planes == LEAT__TILE_PLANES_MAX || len - at < bytes) return LEAT__TILE_BAD_PLANES;
         p->plane[p->planes] = in + at;
         p->count[p->planes++] = left;
         extra_bits += left; /* a value of size s is in s planes */

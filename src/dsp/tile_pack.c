@@ -31,8 +31,7 @@ static inline uint64_t order_block(int16_t ordered[64], const int16_t *block)
     return mask;
 }
 
-static uint32_t take_c(leat__tile_parts *p, uint32_t b, const int16_t *blocks, uint32_t count,
-                       int16_t guess)
+static uint32_t take_c(leat__tile_parts *p, uint32_t b, const int16_t *blocks, uint32_t count, int16_t guess)
 {
     uint16_t all = 0;
     for (uint32_t i = 0; i < count; i++, blocks += 64) {
@@ -68,14 +67,12 @@ static uint8_t *put_values_c(uint8_t *at, leat__tile_parts *p)
     return pack_flush(&b);
 }
 
-static void order_c(leat__scan_block *out, const leat__tile_coefs *coefs, uint32_t first,
-                    uint32_t count)
+static void order_c(leat__scan_block *out, const leat__tile_coefs *coefs, uint32_t first, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) pack_order(out + i, coefs, first + i);
 }
 
-static bool same_c(const leat__tile_coefs *coefs, uint32_t first, const int16_t *blocks,
-                   uint32_t count)
+static bool same_c(const leat__tile_coefs *coefs, uint32_t first, const int16_t *blocks, uint32_t count)
 {
     bool same = true;
     for (uint32_t i = 0; i < count; i++) same &= pack_same(coefs, first + i, blocks + 64 * i);

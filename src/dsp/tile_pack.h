@@ -29,8 +29,8 @@ typedef struct leat__tile_parts {
  * `parts`, whose next block is number b. `guess`: what the first one's DC is told from; the
  * others are told from the block before. Returns the union of all magnitudes but the DCs':
  * every |c| is at most one more. */
-typedef uint32_t (*leat__tile_take_fn)(leat__tile_parts *parts, uint32_t b,
-                                       const int16_t *blocks, uint32_t count, int16_t guess);
+typedef uint32_t (*leat__tile_take_fn)(leat__tile_parts *parts, uint32_t b, const int16_t *blocks,
+                                       uint32_t count, int16_t guess);
 
 /* Writes size planes and extra bits of the values, all of which have 15 bits at most. Returns
  * the end; up to LEAT__TILE_OVERWRITE bytes after it are written. */
@@ -58,13 +58,13 @@ typedef struct leat__scan_block {
 #define LEAT__SCAN_RUN_MAX 15
 
 /* Blocks first .. first+count-1 of a decoded tile. */
-typedef void (*leat__tile_order_fn)(leat__scan_block *out, const leat__tile_coefs *coefs,
-                                    uint32_t first, uint32_t count);
+typedef void (*leat__tile_order_fn)(leat__scan_block *out, const leat__tile_coefs *coefs, uint32_t first,
+                                    uint32_t count);
 
 /* Whether blocks first .. first+count-1 of a decoded tile are these, which lie one behind the
  * other as for `take`. */
-typedef bool (*leat__tile_same_fn)(const leat__tile_coefs *coefs, uint32_t first,
-                                   const int16_t *blocks, uint32_t count);
+typedef bool (*leat__tile_same_fn)(const leat__tile_coefs *coefs, uint32_t first, const int16_t *blocks,
+                                   uint32_t count);
 
 typedef struct leat__tile_pack_dsp {
     leat__tile_take_fn take;

@@ -33,9 +33,9 @@ size_t leat__warp_pixels(uint32_t width, uint32_t height)
     return rows > INT32_MAX || stride > INT32_MAX || rows * stride > INT32_MAX ? 0 : (size_t)(rows * stride);
 }
 
-leat__warp_image leat__warp_image_lay(const leat__warp_dsp *dsp, const uint8_t *const plane[4],
-                                      size_t stride, uint32_t width, uint32_t height,
-                                      const uint8_t fill[4], uint32_t *memory)
+leat__warp_image leat__warp_image_lay(const leat__warp_dsp *dsp, const uint8_t *const plane[4], size_t stride,
+                                      uint32_t width, uint32_t height, const uint8_t fill[4],
+                                      uint32_t *memory)
 {
     enum { BORDER = LEAT__WARP_BORDER };
     const size_t pitch = (size_t)width + 2 * BORDER;
@@ -54,8 +54,8 @@ leat__warp_image leat__warp_image_lay(const leat__warp_dsp *dsp, const uint8_t *
         memcpy(rest, last, pitch * sizeof *last);
         rest += pitch;
     }
-    const uint32_t outside = (uint32_t)fill[0] | (uint32_t)fill[1] << 8 | (uint32_t)fill[2] << 16 |
-                             (uint32_t)fill[3] << 24;
+    const uint32_t outside =
+        (uint32_t)fill[0] | (uint32_t)fill[1] << 8 | (uint32_t)fill[2] << 16 | (uint32_t)fill[3] << 24;
     for (int k = 0; k < LEAT__WARP_FILL * LEAT__WARP_FILL; k++)
         rest[(size_t)(k / LEAT__WARP_FILL) * pitch + (size_t)(k % LEAT__WARP_FILL)] = outside;
     uint32_t *const origin = first + BORDER;

@@ -72,8 +72,8 @@ typedef struct leat__warp_dsp {
 const leat__warp_dsp *leat__warp_dsp_for(uint32_t cpu_flags);
 
 /* Lays out an image of four planes (the same one may stand for several) in `memory`. */
-leat__warp_image leat__warp_image_lay(const leat__warp_dsp *dsp, const uint8_t *const plane[4],
-                                      size_t stride, uint32_t width, uint32_t height,
-                                      const uint8_t fill[4], uint32_t *memory);
+leat__warp_image leat__warp_image_lay(const leat__warp_dsp *dsp, const uint8_t *const plane[4], size_t stride,
+                                      uint32_t width, uint32_t height, const uint8_t fill[4],
+                                      uint32_t *memory);
 
 #endif

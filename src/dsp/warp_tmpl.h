@@ -54,8 +54,7 @@ static inline void tmpl_pick(const leat__warp_image *im, double half, const doub
     const double w = im->width, h = im->height;
     const int32_t stride = im->stride, outside = im->outside;
     int32_t in[TMPL_RUN], left[TMPL_RUN], top[TMPL_RUN];
-    for (int j = 0; j < TMPL_RUN; j++)
-        in[j] = -((u[j] >= 0.0) & (v[j] >= 0.0) & (u[j] < w) & (v[j] < h));
+    for (int j = 0; j < TMPL_RUN; j++) in[j] = -((u[j] >= 0.0) & (v[j] >= 0.0) & (u[j] < w) & (v[j] < h));
     for (int j = 0; j < TMPL_RUN; j++) {
         const double low = u[j] > 0.0 ? u[j] : 0.0, x = (low < w ? low : w) - half;
         const int32_t whole = (int32_t)x;
@@ -68,8 +67,7 @@ static inline void tmpl_pick(const leat__warp_image *im, double half, const doub
         top[j] = whole - (y < (double)whole);
         dy[j] = y - (double)top[j];
     }
-    for (int j = 0; j < TMPL_RUN; j++)
-        at[j] = ((top[j] * stride + left[j]) & in[j]) | (outside & ~in[j]);
+    for (int j = 0; j < TMPL_RUN; j++) at[j] = ((top[j] * stride + left[j]) & in[j]) | (outside & ~in[j]);
 }
 
 static inline void tmpl_affine(const double a[8], double y, size_t from, double *restrict u,
@@ -227,5 +225,5 @@ static void tmpl_bicubic(const leat__warp_image *im, leat__warp_spots s, uint32_
 }
 
 /* The members of a leat__warp_dsp that every ISA takes from here. */
-#define WARP_TMPL_MEMBERS                                                                  \
+#define WARP_TMPL_MEMBERS                                                                                    \
     .mapped = tmpl_mapped, .bilinear = tmpl_bilinear, .rounded = tmpl_rounded, .bicubic = tmpl_bicubic

@@ -19,8 +19,8 @@ static void h2v1_c(uint8_t *restrict out, const uint8_t *restrict in, uint32_t n
     }
 }
 
-static void h2v2_c(uint8_t *restrict out, const uint8_t *restrict near,
-                   const uint8_t *restrict far, uint32_t n)
+static void h2v2_c(uint8_t *restrict out, const uint8_t *restrict near, const uint8_t *restrict far,
+                   uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const uint8_t *a = near + i, *b = far + i;
@@ -30,11 +30,10 @@ static void h2v2_c(uint8_t *restrict out, const uint8_t *restrict near,
     }
 }
 
-static void h1v2_c(uint8_t *restrict out, const uint8_t *restrict near,
-                   const uint8_t *restrict far, uint32_t n, uint32_t bias)
+static void h1v2_c(uint8_t *restrict out, const uint8_t *restrict near, const uint8_t *restrict far,
+                   uint32_t n, uint32_t bias)
 {
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = (uint8_t)((3u * near[i] + far[i] + bias) >> 2);
+    for (uint32_t i = 0; i < n; i++) out[i] = (uint8_t)((3u * near[i] + far[i] + bias) >> 2);
 }
 
 static void repeat2_c(uint8_t *restrict out, const uint8_t *restrict in, uint32_t n)
@@ -44,8 +43,7 @@ static void repeat2_c(uint8_t *restrict out, const uint8_t *restrict in, uint32_
 
 static void repeat4_c(uint8_t *restrict out, const uint8_t *restrict in, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        out[4 * i] = out[4 * i + 1] = out[4 * i + 2] = out[4 * i + 3] = in[i];
+    for (uint32_t i = 0; i < n; i++) out[4 * i] = out[4 * i + 1] = out[4 * i + 2] = out[4 * i + 3] = in[i];
 }
 
 static inline uint8_t clamp8(int v)
@@ -54,9 +52,8 @@ static inline uint8_t clamp8(int v)
 }
 
 /* 16 bits after the point: 1.402, 0.344136, 0.714136, 1.772. */
-static void rgb_c(uint8_t *restrict r, uint8_t *restrict g, uint8_t *restrict b,
-                  const uint8_t *restrict y, const uint8_t *restrict cb,
-                  const uint8_t *restrict cr, uint32_t n)
+static void rgb_c(uint8_t *restrict r, uint8_t *restrict g, uint8_t *restrict b, const uint8_t *restrict y,
+                  const uint8_t *restrict cb, const uint8_t *restrict cr, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         int u = cb[i] - 128, v = cr[i] - 128;

@@ -17,15 +17,14 @@
 /* n input samples -> 2n output samples, from in[-1] .. in[n]. */
 typedef void (*leat__up_h2v1_fn)(uint8_t *out, const uint8_t *in, uint32_t n);
 /* The same between two rows: `near` has weight 3, `far` 1. */
-typedef void (*leat__up_h2v2_fn)(uint8_t *out, const uint8_t *near, const uint8_t *far,
-                                 uint32_t n);
+typedef void (*leat__up_h2v2_fn)(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n);
 /* Vertical only; n samples. bias: 1 when `far` is the row above, 2 when it is below. */
-typedef void (*leat__up_h1v2_fn)(uint8_t *out, const uint8_t *near, const uint8_t *far,
-                                 uint32_t n, uint32_t bias);
+typedef void (*leat__up_h1v2_fn)(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n,
+                                 uint32_t bias);
 /* Repeats each of n samples twice, four times. */
 typedef void (*leat__up_repeat_fn)(uint8_t *out, const uint8_t *in, uint32_t n);
-typedef void (*leat__ycc_rgb_fn)(uint8_t *r, uint8_t *g, uint8_t *b, const uint8_t *y,
-                                 const uint8_t *cb, const uint8_t *cr, uint32_t n);
+typedef void (*leat__ycc_rgb_fn)(uint8_t *r, uint8_t *g, uint8_t *b, const uint8_t *y, const uint8_t *cb,
+                                 const uint8_t *cr, uint32_t n);
 
 typedef struct leat__ycc_dsp {
     leat__up_h2v1_fn h2v1;

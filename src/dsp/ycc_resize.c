@@ -30,8 +30,8 @@ static bool is_positive(leat__filter f)
 static int make_room(leat__ycc_axis *a, leat_error *err)
 {
     const size_t n = a->stride;
-    const size_t bytes = n * (sizeof *a->first + sizeof *a->base +
-                              ((size_t)a->pairs + 1) * sizeof *a->weight);
+    const size_t bytes =
+        n * (sizeof *a->first + sizeof *a->base + ((size_t)a->pairs + 1) * sizeof *a->weight);
     if (bytes > a->cap) {
         leat__free(a->block);
         a->cap = 0;
@@ -112,8 +112,7 @@ static bool place_loads(leat__ycc_axis *a, uint32_t group, int32_t load)
 }
 
 int leat__ycc_axis_build(leat__ycc_axis *a, const leat__axis_request *request,
-                         const leat__ycc_resize_dsp *dsp, uint32_t cpu_flags, bool *fits,
-                         leat_error *err)
+                         const leat__ycc_resize_dsp *dsp, uint32_t cpu_flags, bool *fits, leat_error *err)
 {
     leat__resize_dsp weights = *leat__resize_dsp_for(cpu_flags);
     leat__axis *const e = &a->exact;
@@ -163,9 +162,8 @@ static inline uint8_t clamp8(int32_t v)
 }
 
 /* `pairs` is a constant for the common counts, so that the inner loop is unrolled. */
-static inline __attribute__((always_inline)) void row_c(const leat__ycc_axis *a,
-                                                        const uint8_t *src, int8_t *dst,
-                                                        const uint32_t pairs)
+static inline __attribute__((always_inline)) void row_c(const leat__ycc_axis *a, const uint8_t *src,
+                                                        int8_t *dst, const uint32_t pairs)
 {
     const uint32_t n = a->count, *const first = a->first;
     const size_t stride = a->stride;
@@ -210,8 +208,7 @@ static void grey_c(const leat__ycc_taps *y, uint8_t *dst, size_t n)
         int16_t sum[STRIP];
         uint8_t out[STRIP];
         sums_of(y, x, sum);
-        for (int i = 0; i < STRIP; i++)
-            out[i] = (uint8_t)(scaled(sum[i], LEAT__YCC_ROUND8) + 128);
+        for (int i = 0; i < STRIP; i++) out[i] = (uint8_t)(scaled(sum[i], LEAT__YCC_ROUND8) + 128);
         memcpy(dst + x, out, LEAT_MIN(n - x, (size_t)STRIP));
     }
 }
@@ -226,8 +223,7 @@ static void colour_c(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t
         sums_of(&comp[2], x, cr);
         for (int i = 0; i < STRIP; i++) {
             const int32_t luma = scaled(y[i], LEAT__YCC_ROUND4) + LEAT__YCC_BIAS;
-            const int32_t green =
-                scaled(cb[i], LEAT__YCC_GREEN_CB) + scaled(cr[i], LEAT__YCC_GREEN_CR);
+            const int32_t green = scaled(cb[i], LEAT__YCC_GREEN_CB) + scaled(cr[i], LEAT__YCC_GREEN_CR);
             out[0][i] = clamp8((luma + scaled(cr[i], LEAT__YCC_RED)) >> 4);
             out[1][i] = clamp8((luma - green) >> 4);
             out[2][i] = clamp8((luma + scaled(cb[i], LEAT__YCC_BLUE)) >> 4);

@@ -48,8 +48,8 @@ typedef struct leat__ycc_resize_dsp {
     uint32_t load;  /* of so many bytes, or two such; group 0: none are placed */
     /* Some rows: src points at input lo and is readable LEAT__RESIZE_SLACK bytes beyond both
      * ends; writes up to the next multiple of 64. */
-    void (*across)(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride,
-                   int8_t *dst, size_t dst_stride);
+    void (*across)(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride, int8_t *dst,
+                   size_t dst_stride);
     /* n pixels of one row, written exactly: grey, or red, green and blue. */
     void (*grey)(const leat__ycc_taps *y, uint8_t *dst, size_t n);
     void (*colour)(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n);

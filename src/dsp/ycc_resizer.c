@@ -102,15 +102,13 @@ static int make_room(leat__ycc_resizer *r, const leat__ycc_part part[3], leat_er
         r->cap = bytes;
     }
     r->rows[0] = r->block;
-    for (uint32_t c = 1; c < r->components; c++)
-        r->rows[c] = r->rows[c - 1] + part[c - 1].height * r->pitch;
+    for (uint32_t c = 1; c < r->components; c++) r->rows[c] = r->rows[c - 1] + part[c - 1].height * r->pitch;
     return 0;
 }
 
-int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uint32_t left,
-                           uint32_t top, const leat__axis_request *x,
-                           const leat__axis_request *y, leat__ycc_part part[3], bool *fits,
-                           leat_error *err)
+int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uint32_t left, uint32_t top,
+                           const leat__axis_request *x, const leat__axis_request *y, leat__ycc_part part[3],
+                           bool *fits, leat_error *err)
 {
     /* rows come from the top, and leave as resizer.c explains */
     leat__axis_request ordered = *y;
@@ -124,8 +122,7 @@ int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uin
         p->shrink = LEAT_MIN(halvings(x, h), halvings(y, v));
         LEAT_TRY(plan_axis(r, kind, X, x, left, h << p->shrink, &p->x, &p->width, fits, err));
         if (!*fits) return 0;
-        LEAT_TRY(plan_axis(r, kind, Y, &ordered, top, v << p->shrink, &p->y, &p->height, fits,
-                           err));
+        LEAT_TRY(plan_axis(r, kind, Y, &ordered, top, v << p->shrink, &p->y, &p->height, fits, err));
         if (!*fits) return 0;
     }
     part[2] = part[1];
@@ -145,8 +142,8 @@ void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, co
 static leat__ycc_taps taps_of(const leat__ycc_resizer *r, uint32_t c, uint32_t k)
 {
     const leat__ycc_axis *const y = &r->axis[c == 0 ? LUMA : CHROMA][Y];
-    return (leat__ycc_taps){r->rows[c] + y->first[k] * r->pitch, r->pitch, y->weight + k,
-                            y->stride, y->pairs};
+    return (leat__ycc_taps){r->rows[c] + y->first[k] * r->pitch, r->pitch, y->weight + k, y->stride,
+                            y->pairs};
 }
 
 int leat__ycc_resizer_finish(leat__ycc_resizer *r, const leat__resize_out *out)

@@ -38,10 +38,9 @@ void leat__ycc_resizer_close(leat__ycc_resizer **r);
 
 /* Plans the resize of the pixels from (left, top) on that the axes describe. part[c] says what
  * must be delivered of each component. *fits false (with 0): not something for 8-bit weights. */
-int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uint32_t left,
-                           uint32_t top, const leat__axis_request *x,
-                           const leat__axis_request *y, leat__ycc_part part[3], bool *fits,
-                           leat_error *err) LEAT_MUST_CHECK;
+int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uint32_t left, uint32_t top,
+                           const leat__axis_request *x, const leat__axis_request *y, leat__ycc_part part[3],
+                           bool *fits, leat_error *err) LEAT_MUST_CHECK;
 
 /* The next `count` rows of component c's part; readable LEAT__RESIZE_SLACK bytes
  * beyond both ends. */

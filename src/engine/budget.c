@@ -26,8 +26,8 @@ struct leat_budget {
     uint64_t ceiling; /* limit, or the previous one until usage has dropped below a lowered
                        * limit */
     uint64_t used, peak, floors, refused;
-    uint64_t kept; /* the part of `used` that belongs to no flow */
-    uint64_t twice; /* the part that is briefly charged twice: see leat__budget_try_twice */
+    uint64_t kept;                /* the part of `used` that belongs to no flow */
+    uint64_t twice;               /* the part that is briefly charged twice: see leat__budget_try_twice */
     uint64_t memory, memory_peak; /* bytes that were allocated, for flows and keepers */
     uint64_t cat_used[LEAT_BUDGET_CATS], cat_peak[LEAT_BUDGET_CATS];
     bool starved; /* a flow was refused bytes since the last notification */
@@ -246,14 +246,13 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
     if (!leat__add_u64(others, b->kept, &taken) || !leat__add_u64(taken, new_floor, &total))
         total = UINT64_MAX;
     if (new_floor > old_floor && total > b->limit)
-        rc = leat__fail(err, LEAT_EBUDGET,
-                        "%s needs at least %llu bytes, %llu more than the budget of %llu has "
-                        "left (%llu for other flows, %llu kept outside flows)",
-                        who, (unsigned long long)new_floor,
-                        (unsigned long long)(total - b->limit), (unsigned long long)b->limit,
-                        (unsigned long long)others, (unsigned long long)b->kept);
-    else
-        b->floors = others + new_floor;
+        rc =
+            leat__fail(err, LEAT_EBUDGET,
+                       "%s needs at least %llu bytes, %llu more than the budget of %llu has "
+                       "left (%llu for other flows, %llu kept outside flows)",
+                       who, (unsigned long long)new_floor, (unsigned long long)(total - b->limit),
+                       (unsigned long long)b->limit, (unsigned long long)others, (unsigned long long)b->kept);
+    else b->floors = others + new_floor;
     settle_ceiling_locked(b);
     leat__mutex_unlock(&b->lock);
     return rc;
@@ -280,8 +279,7 @@ int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
     if (limit == 0) {
         rc = leat__fail(err, LEAT_EINVAL, "a budget of 0 bytes");
     } else if (limit < b->floors) {
-        rc = leat__fail(err, LEAT_EBUDGET,
-                        "the running flows need at least %llu bytes, %llu more than %llu",
+        rc = leat__fail(err, LEAT_EBUDGET, "the running flows need at least %llu bytes, %llu more than %llu",
                         (unsigned long long)b->floors, (unsigned long long)(b->floors - limit),
                         (unsigned long long)limit);
     } else {
@@ -371,10 +369,8 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
     while (rc == LEAT_EAGAIN) {
         b->waiters++;
         bool in_time = true;
-        if (until == UINT64_MAX)
-            leat__cond_wait(&b->freed, &b->lock);
-        else
-            in_time = leat__cond_wait_until(&b->freed, &b->lock, until);
+        if (until == UINT64_MAX) leat__cond_wait(&b->freed, &b->lock);
+        else in_time = leat__cond_wait_until(&b->freed, &b->lock, until);
         b->waiters--;
         rc = try_locked(b, cat, bytes);
         if (rc == LEAT_EAGAIN && !in_time) {
@@ -385,8 +381,7 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
     }
     if (rc == LEAT_EBUDGET)
         leat__fail(err, rc, "%llu bytes are %llu more than the budget of %llu can ever give",
-                   (unsigned long long)bytes,
-                   (unsigned long long)(bytes - below_floors_locked(b)),
+                   (unsigned long long)bytes, (unsigned long long)(bytes - below_floors_locked(b)),
                    (unsigned long long)b->limit);
     if (rc == 0) change_memory_locked(b, (int64_t)bytes);
     leat__mutex_unlock(&b->lock);
@@ -438,11 +433,8 @@ void leat_budget_read(const leat_budget *budget, leat_budget_stats *stats)
     *stats = (leat_budget_stats){0};
     if (check(b, NULL) != 0) return;
     leat__mutex_lock(&b->lock);
-    *stats = (leat_budget_stats){.limit = b->limit,
-                                 .used = b->used,
-                                 .peak = b->peak,
-                                 .floors = b->floors,
-                                 .refused = b->refused};
+    *stats = (leat_budget_stats){
+        .limit = b->limit, .used = b->used, .peak = b->peak, .floors = b->floors, .refused = b->refused};
     for (int c = 0; c < LEAT_BUDGET_CATS; c++) {
         stats->cat_used[c] = b->cat_used[c];
         stats->cat_peak[c] = b->cat_peak[c];

@@ -58,16 +58,14 @@ static void install(void)
         action.sa_sigaction = on_fault;
         action.sa_flags = SA_SIGINFO | SA_NODEFER;
         sigemptyset(&action.sa_mask);
-        if (sigaction(contained[i], &action, &before[contained[i]]) != 0)
-            installed_rc = LEAT_ENOTSUP;
+        if (sigaction(contained[i], &action, &before[contained[i]]) != 0) installed_rc = LEAT_ENOTSUP;
     }
 }
 
 int leat__contain_install(leat_error *err)
 {
     leat__once_run(&once, install);
-    if (installed_rc != 0)
-        return leat__fail(err, installed_rc, "cannot install handlers to contain crashes");
+    if (installed_rc != 0) return leat__fail(err, installed_rc, "cannot install handlers to contain crashes");
     return 0;
 }
 
@@ -81,8 +79,7 @@ static const char *signal_name(int sig)
     }
 }
 
-int leat__contain_call(const leat__stage *s, void *ctx, leat_task *task, bool *crashed,
-                       leat_error *err)
+int leat__contain_call(const leat__stage *s, void *ctx, leat_task *task, bool *crashed, leat_error *err)
 {
     frame f;
     f.signal = 0;

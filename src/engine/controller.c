@@ -37,8 +37,8 @@ static const double worth_it = 0.03; /* minimum gain to keep a change */
 static const double clear = 0.1;     /* a gain above noise */
 static const double another = 1.3;   /* ratio of times that counts as changed conditions; */
 static const double another_io = 2;  /* storage times vary more */
-static const uint32_t calm_ticks = 4, judge_items = 16, judge_ticks = 8, doubt_ticks = 4,
-                      regret_ticks = 12, known_ticks = 2, rate_ticks = 8;
+static const uint32_t calm_ticks = 4, judge_items = 16, judge_ticks = 8, doubt_ticks = 4, regret_ticks = 12,
+                      known_ticks = 2, rate_ticks = 8;
 
 static const char *const knob_names[] = {"threads", "io_depth", "prefetch"};
 
@@ -84,8 +84,7 @@ void leat__knobs_apply(leat_flow *f)
 {
     leat_pool *p = f->pool;
     leat__knob *k = f->knobs;
-    k[LEAT_KNOB_THREADS].value = LEAT_MIN(k[LEAT_KNOB_THREADS].value,
-                                          p->lanes[LEAT_LANE_CPU].max);
+    k[LEAT_KNOB_THREADS].value = LEAT_MIN(k[LEAT_KNOB_THREADS].value, p->lanes[LEAT_LANE_CPU].max);
     k[LEAT_KNOB_IO_DEPTH].value = LEAT_MIN(k[LEAT_KNOB_IO_DEPTH].value, (uint32_t)LEAT__LANE_MAX);
     for (uint32_t i = 0; i < f->stage_count; i++) {
         leat__stage *s = &f->stages[i];
@@ -95,7 +94,7 @@ void leat__knobs_apply(leat_flow *f)
         int rc = leat__lane_start(&p->lanes[LEAT_LANE_IO], leat__io_threads(s), NULL);
         if (rc != 0)
             leat__pool_note(f, LEAT_LOG_WARN, "%s: only %u threads for I/O: %s", f->name,
-                      p->lanes[LEAT_LANE_IO].started, leat_code_text(rc));
+                            p->lanes[LEAT_LANE_IO].started, leat_code_text(rc));
     }
     leat__segments_window(f);
 }
@@ -155,8 +154,8 @@ static void observe(leat_flow *f, uint64_t now, look *l)
     double ns = (double)(now - s->at_ns);
     uint64_t blocked = f->blocked_ns + (f->blocked_since_ns ? now - f->blocked_since_ns : 0);
     bool pulled = f->stages[f->stage_count - 1].decl.kind != LEAT_STAGE_SINK;
-    double waited = since(&s->consumer_wait_ns,
-                          f->consumer_wait_ns + (f->waiters ? now - f->wait_since_ns : 0));
+    double waited =
+        since(&s->consumer_wait_ns, f->consumer_wait_ns + (f->waiters ? now - f->wait_since_ns : 0));
     double results = since(&s->results, f->results);
     *l = (look){.seconds = ns / 1e9};
     l->consumer = pulled ? LEAT_MIN(waited / ns, 1.0) : 1;
@@ -177,8 +176,8 @@ static void forget(leat_flow *f, const look *l)
         leat__retry_wait *h = &s->wait[i];
         if (h->ticks > 0) h->ticks--;
         if (h->futile == 0) continue;
-        bool steps = LEAT_MAX(l->step_ns, h->step_ns) >= least_step_ns &&
-                     differs(l->step_ns, h->step_ns, another);
+        bool steps =
+            LEAT_MAX(l->step_ns, h->step_ns) >= least_step_ns && differs(l->step_ns, h->step_ns, another);
         bool costs = costs_differ(f, h->stage, l->cost_ns[h->stage], h->cost_ns);
         h->changed = steps || costs ? h->changed + 1 : 0;
         if (h->changed >= 2) *h = (leat__retry_wait){0};
@@ -187,8 +186,8 @@ static void forget(leat_flow *f, const look *l)
 
 /* ---- Changing ------------------------------------------------------------------------------- */
 
-static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
-                const char *stage, const char *reason, double share)
+static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now, const char *stage,
+                const char *reason, double share)
 {
     uint32_t from = f->knobs[knob].value;
     f->knobs[knob].value = value;
@@ -199,8 +198,7 @@ static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
     leat_decision d = {.at_ns = now, .knob = knob, .from = from, .to = f->knobs[knob].value};
     snprintf(d.reason, sizeof d.reason, "%s%s (%.0f %%)", stage, reason, 100 * share);
     if (f->tuner) leat__tuner_decided(f->tuner, &d);
-    leat__pool_note(f, LEAT_LOG_INFO, "%s: %s %u -> %u: %s", f->name, knob_names[knob], from, d.to,
-                    d.reason);
+    leat__pool_note(f, LEAT_LOG_INFO, "%s: %s %u -> %u: %s", f->name, knob_names[knob], from, d.to, d.reason);
 }
 
 static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, double cost_ns,
@@ -216,8 +214,8 @@ static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, 
 }
 
 /* Changes a knob; later ticks judge the gain. */
-static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t stage,
-                    const look *l, const char *reason, double share)
+static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t stage, const look *l,
+                    const char *reason, double share)
 {
     leat__control_state *s = &f->control;
     uint32_t from = f->knobs[knob].value;
@@ -310,8 +308,10 @@ static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_
         s->wait[knob].ticks = LEAT_MAX(s->wait[knob].ticks, 32u);
         s->narrow = true;
     }
-    take_back(f, knob, saturated ? ": more in flight only add latency; gained"
-                                 : " gained too little from the last change", o->gain);
+    take_back(f, knob,
+              saturated ? ": more in flight only add latency; gained"
+                        : " gained too little from the last change",
+              o->gain);
     return false;
 }
 
@@ -336,8 +336,7 @@ static bool judge(leat_flow *f, const look *l)
     s->judged_items += l->items[stage];
     if (s->judged_items < judge_items && s->judging < judge_ticks) return true;
     outcome o = compare(f, l, knob);
-    return f->knobs[knob].value < s->tried_from ? judge_narrow(f, l, &o)
-                                                : judge_more(f, l, &o, knob);
+    return f->knobs[knob].value < s->tried_from ? judge_narrow(f, l, &o) : judge_more(f, l, &o, knob);
 }
 
 static bool free_to_move(const leat_flow *f, leat_flow_knob knob)
@@ -378,8 +377,8 @@ static void add_workers(leat_flow *f, uint32_t stage, const look *l)
         wait_before_retry(s, LEAT__ACTION_FEWER_THREADS, costly, l->cost_ns[costly], l->step_ns);
         s->rested = 0;
     }
-    try_out(f, LEAT_KNOB_THREADS, LEAT_MIN(2 * threads, f->pool->active), stage, l,
-            " had tasks waiting", l->ready[stage]);
+    try_out(f, LEAT_KNOB_THREADS, LEAT_MIN(2 * threads, f->pool->active), stage, l, " had tasks waiting",
+            l->ready[stage]);
 }
 
 /* Raises the I/O depth, or lowers it if a raise was found useless. */
@@ -389,8 +388,8 @@ static void size_depth(leat_flow *f, uint32_t stage, const look *l)
     uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value, most = depth_max(f, &f->stages[stage]);
     if (f->knobs[LEAT_KNOB_IO_DEPTH].pinned) return;
     if (s->narrow && depth >= 2 * LEAT__DEPTH_FIRST) {
-        try_out(f, LEAT_KNOB_IO_DEPTH, depth / 2, stage, l,
-                ": fewer in flight may be enough; tasks waiting", l->ready[stage]);
+        try_out(f, LEAT_KNOB_IO_DEPTH, depth / 2, stage, l, ": fewer in flight may be enough; tasks waiting",
+                l->ready[stage]);
         return;
     }
     s->narrow = false;
@@ -411,8 +410,7 @@ static bool widen(leat_flow *f, const look *l)
         if (l->ready[i] < waiting_enough) continue;
         if (s->decl.parallel > 0 || (!cpu && !io)) return true; /* has its own limit */
         if (cpu ? l->cpus < threads * busy_enough : l->busy[i] < depth * busy_enough) continue;
-        if (cpu && threads < f->pool->active && free_to_move(f, LEAT_KNOB_THREADS))
-            add_workers(f, i, l);
+        if (cpu && threads < f->pool->active && free_to_move(f, LEAT_KNOB_THREADS)) add_workers(f, i, l);
         if (io) size_depth(f, i, l);
         return true;
     }
@@ -438,16 +436,17 @@ static void fit_budget(leat_flow *f, const look *l)
     if (last->end != LEAT__END_EXIT || f->knobs[LEAT_KNOB_PREFETCH].pinned) return;
     uint32_t held = LEAT_MAX(2, last->inside + 1);
     if (held * 2 > prefetch) return;
-    set(f, LEAT_KNOB_PREFETCH, held, now, "",
-        "the budget allows no more results ahead; it was short", l->blocked);
+    set(f, LEAT_KNOB_PREFETCH, held, now, "", "the budget allows no more results ahead; it was short",
+        l->blocked);
 }
 
 void leat__controller_step(leat_flow *f, uint64_t now)
 {
     leat__control_state *s = &f->control;
     if (f->state != LEAT__FLOW_RUNNING || f->opts.fixed) return;
-    if (now < s->at_ns + LEAT__CONTROLLER_NS / 2) return; /* interval too short to judge; wait
-                                                           * for the next tick */
+    if (now < s->at_ns + LEAT__CONTROLLER_NS / 2)
+        return; /* interval too short to judge; wait
+                 * for the next tick */
     look l;
     observe(f, now, &l);
     forget(f, &l);

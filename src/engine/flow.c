@@ -41,8 +41,8 @@ static bool forked(const leat_flow *f)
 static int check_fork(const leat_flow *f, leat_error *err)
 {
     if (!forked(f)) return 0;
-    return leat__fail(err, LEAT_EFORK,
-                      "%s: opened before the process forked; open it again in the child", f->name);
+    return leat__fail(err, LEAT_EFORK, "%s: opened before the process forked; open it again in the child",
+                      f->name);
 }
 
 /* ---- Building ------------------------------------------------------------------------------ */
@@ -99,25 +99,19 @@ static int check_stage(const leat_flow *f, const leat_stage *s, leat_error *err)
         return leat__fail(err, LEAT_ESTATE, "%s: stage %s: the flow has started", f->name, name);
     if (n == LEAT__STAGES_MAX)
         return leat__fail(err, LEAT_ELIMIT, "%s: more than %d stages", f->name, LEAT__STAGES_MAX);
-    if (!s->name || !s->name[0])
-        wrong = "has no name";
-    else if (!s->process)
-        wrong = "has no process()";
-    else if (s->kind < LEAT_STAGE_SOURCE || s->kind > LEAT_STAGE_SINK)
-        wrong = "has an unknown kind";
+    if (!s->name || !s->name[0]) wrong = "has no name";
+    else if (!s->process) wrong = "has no process()";
+    else if (s->kind < LEAT_STAGE_SOURCE || s->kind > LEAT_STAGE_SINK) wrong = "has an unknown kind";
     else if ((n == 0) != (s->kind == LEAT_STAGE_SOURCE))
         wrong = n == 0 ? "is first and must be a source" : "is a source but not first";
-    else if (n > 0 && f->stages[n - 1].decl.kind == LEAT_STAGE_SINK)
-        wrong = "comes after a sink";
+    else if (n > 0 && f->stages[n - 1].decl.kind == LEAT_STAGE_SINK) wrong = "comes after a sink";
     else if (s->gpus > 0 && s->gpu_memory > 0)
         wrong = "asks for both gpus and gpu_memory: whole (or part of) devices, or bytes of a "
                 "shared one, not both";
     else if (s->cpus < 0 || s->gpus < 0 || s->cpus > 1e6 || s->gpus > 1)
         wrong = "asks for a number of CPUs or GPUs out of range (gpus: up to 1 per worker)";
-    else if (s->kind == LEAT_STAGE_GATHER && s->count == 0)
-        wrong = "gathers groups of 0";
-    else if ((s->kind == LEAT_STAGE_GATHER || s->kind == LEAT_STAGE_EXPAND) &&
-             s->count > (1u << 20))
+    else if (s->kind == LEAT_STAGE_GATHER && s->count == 0) wrong = "gathers groups of 0";
+    else if ((s->kind == LEAT_STAGE_GATHER || s->kind == LEAT_STAGE_EXPAND) && s->count > (1u << 20))
         wrong = "has a count above 1048576";
     else if ((unsigned)s->lane >= LEAT_LANES || (unsigned)s->category >= LEAT_BUDGET_CATS)
         wrong = "names an unknown lane or category";
@@ -157,12 +151,12 @@ static int check_gpus(const leat_flow *f, leat_error *err)
     for (uint32_t i = 0; i < f->stage_count; i++) {
         const leat_stage *d = &f->stages[i].decl;
         if (d->gpus > 0 && f->pool->gpus == 0)
-            return leat__fail(err, LEAT_EINVAL, "%s: stage %s needs %g GPUs, the pool has none",
-                              f->name, d->name, d->gpus);
+            return leat__fail(err, LEAT_EINVAL, "%s: stage %s needs %g GPUs, the pool has none", f->name,
+                              d->name, d->gpus);
         if (d->gpu_memory > 0 && (f->pool->gpus == 0 || d->gpu_memory > f->pool->gpu_memory))
             return leat__fail(err, LEAT_EINVAL,
-                              "%s: stage %s needs %llu bytes on a GPU, the pool offers %llu",
-                              f->name, d->name, (unsigned long long)d->gpu_memory,
+                              "%s: stage %s needs %llu bytes on a GPU, the pool offers %llu", f->name,
+                              d->name, (unsigned long long)d->gpu_memory,
                               (unsigned long long)(f->pool->gpus ? f->pool->gpu_memory : 0));
     }
     return 0;
@@ -180,12 +174,11 @@ static void first_knobs(leat_flow *f)
     leat__knob *knobs = f->knobs;
     const leat_flow_opts *o = &f->opts;
     uint32_t cpus = f->pool->lanes[LEAT_LANE_CPU].max, io = f->pool->lanes[LEAT_LANE_IO].max;
-    knobs[LEAT_KNOB_THREADS] = (leat__knob){o->threads ? LEAT_MIN(o->threads, cpus) : cpus,
-                                            o->threads > 0};
+    knobs[LEAT_KNOB_THREADS] = (leat__knob){o->threads ? LEAT_MIN(o->threads, cpus) : cpus, o->threads > 0};
     uint32_t depth = o->io_depth_first ? o->io_depth_first : LEAT__DEPTH_FIRST;
     if (o->io_depth_max) depth = LEAT_MIN(depth, o->io_depth_max);
-    knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){o->io_depth ? o->io_depth : LEAT_MIN(depth, io),
-                                             o->io_depth > 0};
+    knobs[LEAT_KNOB_IO_DEPTH] =
+        (leat__knob){o->io_depth ? o->io_depth : LEAT_MIN(depth, io), o->io_depth > 0};
     knobs[LEAT_KNOB_PREFETCH] = (leat__knob){o->prefetch, o->prefetch > 0};
     if (f->tuner) leat__tuner_recall(f);
 }
@@ -202,8 +195,7 @@ int leat_flow_start(leat_flow *f, leat_error *err)
 {
     LEAT_REQUIRE(f != NULL, err);
     LEAT_TRY(check_fork(f, err));
-    if (f->state != LEAT__FLOW_OPEN)
-        return leat__fail(err, LEAT_ESTATE, "%s: already started", f->name);
+    if (f->state != LEAT__FLOW_OPEN) return leat__fail(err, LEAT_ESTATE, "%s: already started", f->name);
     if (f->stage_count == 0)
         return leat__fail(err, LEAT_EINVAL, "%s: a flow needs at least a source", f->name);
     LEAT_TRY(check_gpus(f, err));
@@ -306,8 +298,7 @@ static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t un
     bool in_time = leat__bell_wait_until(f->changed, seen, &p->lock, look);
     f->waiters--;
     if (in_time) return 0;
-    if (starved_of_bytes(f) &&
-        (f->loans > 0 || leat__clock_ns() >= f->moved_ns + loan_patience_ns))
+    if (starved_of_bytes(f) && (f->loans > 0 || leat__clock_ns() >= f->moved_ns + loan_patience_ns))
         return fail_starved(f, err);
     if (look < until) return 0;
     return LEAT_ETIMEDOUT;
@@ -423,8 +414,7 @@ static void tear_down(leat_flow *f)
         leat__stage *s = &f->stages[i];
         for (uint32_t w = 0; w < f->pool->lanes[s->decl.lane].max; w++) {
             leat__ctx *ctx = &s->ctx[w];
-            if (ctx->state == LEAT__CTX_READY && s->decl.teardown)
-                s->decl.teardown(s->decl.cookie, ctx->ptr);
+            if (ctx->state == LEAT__CTX_READY && s->decl.teardown) s->decl.teardown(s->decl.cookie, ctx->ptr);
             leat__pool_lock(f->pool);
             leat__sched_ctx_drop(f, s, ctx);
             leat__pool_unlock(f->pool);
@@ -484,8 +474,7 @@ int leat_flow_pin(leat_flow *f, leat_flow_knob knob, uint32_t value, leat_error 
 {
     LEAT_REQUIRE(f != NULL, err);
     LEAT_TRY(check_fork(f, err));
-    if ((unsigned)knob > LEAT_KNOB_PREFETCH)
-        return leat__fail(err, LEAT_EINVAL, "%s: no such knob", f->name);
+    if ((unsigned)knob > LEAT_KNOB_PREFETCH) return leat__fail(err, LEAT_EINVAL, "%s: no such knob", f->name);
     if (f->state == LEAT__FLOW_OPEN)
         return leat__fail(err, LEAT_ESTATE, "%s: not started: use the options", f->name);
     leat__pool_lock(f->pool);
@@ -533,8 +522,7 @@ int leat_flow_read_stage(leat_flow *f, uint32_t index, leat_stage_stats *stats)
     const leat__stage *s = &f->stages[index];
     uint64_t now = f->ended_ns ? f->ended_ns : leat__pool_now(f->pool);
     uint64_t elapsed = f->started_ns ? now - f->started_ns : 0;
-    uint64_t ready = s->ready_ns + (s->ready.count && now > s->ready_since_ns
-                                        ? now - s->ready_since_ns : 0);
+    uint64_t ready = s->ready_ns + (s->ready.count && now > s->ready_since_ns ? now - s->ready_since_ns : 0);
     *stats = (leat_stage_stats){.lane = s->decl.lane,
                                 .items = s->items,
                                 .failed = s->failed,

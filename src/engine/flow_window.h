@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define LEAT__DEPTH_FIRST 4 /* initial reads in flight of a flow */
+#define LEAT__DEPTH_FIRST 4    /* initial reads in flight of a flow */
 #define LEAT__PREFETCH_FIRST 4 /* initial results prefetched */
 
 /* Twice the tasks that run at once, so that no thread waits. */

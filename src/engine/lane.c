@@ -39,10 +39,8 @@ static void sleep_locked(leat__lane *l, leat_pool *p, const leat__worker *w)
     }
     uint64_t timer = leat__sched_next_timer(p, w->lane);
     l->idle++;
-    if (timer == UINT64_MAX)
-        leat__cond_wait(&l->wake, &p->lock);
-    else
-        leat__cond_wait_until(&l->wake, &p->lock, timer);
+    if (timer == UINT64_MAX) leat__cond_wait(&l->wake, &p->lock);
+    else leat__cond_wait_until(&l->wake, &p->lock, timer);
     l->idle--;
     if (l->waking > 0) l->waking--;
 }

@@ -20,8 +20,7 @@
 
 #define MPOL_LOCAL 4 /* from linux/mempolicy.h; since Linux 3.8 */
 
-void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32_t workers,
-                            uint32_t *node_of)
+void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32_t workers, uint32_t *node_of)
 {
     uint32_t cpus[LEAT__NUMA_MAX], given[LEAT__NUMA_MAX] = {0};
     for (uint32_t i = 0; i < count; i++) cpus[i] = leat__cpuset_count(&nodes[i].cpus);
@@ -29,8 +28,7 @@ void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32
         uint32_t best = 0;
         /* The node that would have the smallest share of its CPUs taken: (given + 1) / cpus. */
         for (uint32_t i = 1; i < count; i++)
-            if ((uint64_t)(given[i] + 1) * cpus[best] < (uint64_t)(given[best] + 1) * cpus[i])
-                best = i;
+            if ((uint64_t)(given[i] + 1) * cpus[best] < (uint64_t)(given[best] + 1) * cpus[i]) best = i;
         given[best]++;
         node_of[w] = best;
     }

@@ -10,7 +10,7 @@
 #include "probe/numa.h"
 
 typedef struct leat__placement {
-    uint32_t count;      /* nodes; at least 2 */
+    uint32_t count; /* nodes; at least 2 */
     leat__numa_node nodes[];
 } leat__placement;
 

@@ -57,10 +57,8 @@ static void wake_locked(leat_pool *p)
         if (!leat__sched_has_work(p, (leat_lane)i, leat__pool_now(p))) continue;
         const bool all = leat__sched_scarce(p, (leat_lane)i);
         l->waking = all ? l->idle : l->waking + 1;
-        if (all)
-            leat__cond_broadcast(&l->wake);
-        else
-            leat__cond_signal(&l->wake);
+        if (all) leat__cond_broadcast(&l->wake);
+        else leat__cond_signal(&l->wake);
     }
 }
 
@@ -237,13 +235,12 @@ int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, 
     }
     int rc = 0;
     for (int i = 0; i < LEAT_LANES; i++)
-        LEAT_GO(rc, out, leat__lane_open(&p->lanes[i], p, (leat_lane)i,
-                                         lane_size(&o, (leat_lane)i), err));
+        LEAT_GO(rc, out, leat__lane_open(&p->lanes[i], p, (leat_lane)i, lane_size(&o, (leat_lane)i), err));
     p->active = p->lanes[LEAT_LANE_CPU].max;
     if (threads) {
         LEAT_GO(rc, out, place_workers(p, err));
         LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
-        leat__pool_lock(p); /* its workers already read it */
+        leat__pool_lock(p);                          /* its workers already read it */
         p->active = p->lanes[LEAT_LANE_CPU].started; /* fewer when no more threads could be
                                                       * started */
         leat__pool_unlock(p);
@@ -356,8 +353,7 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
         f->started_ns = leat__pool_now(p);
         /* What was observed of the previous flow counts as observed just now. */
         f->control.at_ns = f->started_ns - f->control.at_ns;
-        if (f->started_ns - f->control.at_ns >= LEAT__CONTROLLER_NS)
-            leat__controller_step(f, f->started_ns);
+        if (f->started_ns - f->control.at_ns >= LEAT__CONTROLLER_NS) leat__controller_step(f, f->started_ns);
     }
     leat__pool_unlock(p);
     return rc;

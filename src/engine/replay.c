@@ -20,8 +20,8 @@ struct leat__replay {
     uint64_t moves;
 };
 
-int leat__replay_open(leat_pool **pool, const leat_pool_opts *opts, uint64_t seed,
-                      leat__replay_cost cost, void *cookie, leat_error *err)
+int leat__replay_open(leat_pool **pool, const leat_pool_opts *opts, uint64_t seed, leat__replay_cost cost,
+                      void *cookie, leat_error *err)
 {
     LEAT_TRY(leat__pool_make(pool, opts, false, err));
     leat__replay *r = LEAT_NEW(ENGINE, leat__replay);
@@ -171,8 +171,7 @@ static bool pass_time(leat_pool *p)
 {
     uint64_t at = UINT64_MAX;
     leat__pool_lock(p);
-    for (int i = 0; i < LEAT_LANES; i++)
-        at = LEAT_MIN(at, leat__sched_next_timer(p, (leat_lane)i));
+    for (int i = 0; i < LEAT_LANES; i++) at = LEAT_MIN(at, leat__sched_next_timer(p, (leat_lane)i));
     leat__pool_unlock(p);
     if (at == UINT64_MAX || at <= p->replay->now) return false;
     p->replay->now = at;

@@ -20,8 +20,8 @@ typedef uint64_t (*leat__replay_cost)(void *cookie, const char *stage, const lea
                                       uint64_t now_ns);
 
 /* Opens a pool driven by `seed`. cost NULL: without time, any worker may finish next. */
-int leat__replay_open(leat_pool **pool, const leat_pool_opts *opts, uint64_t seed,
-                      leat__replay_cost cost, void *cookie, leat_error *err) LEAT_MUST_CHECK;
+int leat__replay_open(leat_pool **pool, const leat_pool_opts *opts, uint64_t seed, leat__replay_cost cost,
+                      void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
 /* An actor outside the pool, such as a disk. It is called with a random number, at random times
  * and when no worker can move; false = it has nothing to do. Only without time. */
@@ -40,7 +40,7 @@ uint64_t leat__replay_moves(const leat_pool *p);
 void leat__replay_free(leat__replay **r);
 
 /* pool.c */
-int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads,
+                    leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -104,10 +104,9 @@ static int find_gpu(leat_pool *p, const leat__stage *s)
     uint32_t milli = (uint32_t)(s->decl.gpus * 1000 + 0.5);
     int best = -1;
     for (uint32_t g = 0; g < p->gpus; g++) {
-        bool fits = milli ? p->gpu_milli_free[g] >= milli &&
-                                (milli < 1000 || p->gpu_memory_free[g] == p->gpu_memory)
-                          : p->gpu_memory_free[g] >= s->decl.gpu_memory &&
-                                p->gpu_milli_free[g] > 0;
+        bool fits =
+            milli ? p->gpu_milli_free[g] >= milli && (milli < 1000 || p->gpu_memory_free[g] == p->gpu_memory)
+                  : p->gpu_memory_free[g] >= s->decl.gpu_memory && p->gpu_milli_free[g] > 0;
         if (fits && (best < 0 || p->gpu_memory_free[g] > p->gpu_memory_free[best])) best = (int)g;
     }
     return best;
@@ -120,8 +119,8 @@ static bool ctx_grant(leat_pool *p, leat_flow *f, leat__stage *s, leat__ctx *ctx
     int gpu = wants_gpu ? find_gpu(p, s) : -1;
     if (wants_gpu && gpu < 0) return false;
     /* The floor includes one worker per stage. */
-    if (s->decl.ram > 0 && !leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, s->decl.ram,
-                                               s->ctx_count == 0))
+    if (s->decl.ram > 0 &&
+        !leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, s->decl.ram, s->ctx_count == 0))
         return false;
     atomic_fetch_add(&f->charged, s->decl.ram);
     if (s->decl.ram > 0) leat__budget_allocated(f->budget, (int64_t)s->decl.ram);
@@ -173,8 +172,7 @@ static void unstarve(leat_flow *f, leat__stage *s, uint64_t now)
 
 /* Fails a task whose bytes could never be granted, even alone, instead of waiting
  * indefinitely. */
-static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t need,
-                           uint64_t now)
+static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t need, uint64_t now)
 {
     leat_error err;
     uint64_t limit = leat__budget_limit(f->budget), total = brought_by(n) + need;
@@ -189,8 +187,7 @@ static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t
                               "budget of %llu are held by others that wait for it: the "
                               "stages' bounds are too low",
                               f->name, s->name, (unsigned long long)need,
-                              (unsigned long long)leat__budget_used(f->budget),
-                              (unsigned long long)limit);
+                              (unsigned long long)leat__budget_used(f->budget), (unsigned long long)limit);
     f->pool->stirred = true;
     if (!n) { /* the source: there is no task yet */
         leat__flow_fail(f, NULL, rc, NULL);
@@ -210,19 +207,16 @@ typedef enum leat__granted { REFUSED, GRANTED, GRANTED_SENIOR, TOO_LARGE } grant
 
 /* Requests the bytes of *n (NULL: the source's next task). When only the senior may get them and
  * it waits at this stage, *n becomes the senior. */
-static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *need,
-                     bool held_back)
+static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *need, bool held_back)
 {
     *need = need_of(s, *n);
     if (*need == 0) return GRANTED;
     uint64_t limit = leat__budget_limit(f->budget);
     if (*need > limit || brought_by(*n) > limit - *need) return TOO_LARGE;
-    if (!held_back && leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, *need, false))
-        return GRANTED;
+    if (!held_back && leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, *need, false)) return GRANTED;
     bool source;
     leat__node *senior = senior_of(f, &source);
-    bool mine = s->decl.kind == LEAT_STAGE_SOURCE ? source
-                                                  : senior && &f->stages[senior->stage] == s;
+    bool mine = s->decl.kind == LEAT_STAGE_SOURCE ? source : senior && &f->stages[senior->stage] == s;
     if (!mine) return REFUSED;
     *n = senior;
     *need = need_of(s, senior);
@@ -280,8 +274,8 @@ static bool cpu_fits(const leat_pool *p, const leat__stage *s)
     return p->cpu_milli_used == 0 || p->cpu_milli_used + s->cpu_milli <= active_milli(p);
 }
 
-static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__worker *w,
-                           bool *held_back, uint64_t now)
+static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__worker *w, bool *held_back,
+                           uint64_t now)
 {
     if (!stage_has_task(f, s, now)) {
         unstarve(f, s, now);
@@ -331,8 +325,7 @@ static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__wor
 static uint32_t take_from(leat_pool *p, leat_flow *f, leat__worker *w, uint64_t now)
 {
     if (f->state != LEAT__FLOW_RUNNING) return 0;
-    if (w->lane == LEAT_LANE_CPU && f->busy[w->lane] >= f->knobs[LEAT_KNOB_THREADS].value)
-        return 0;
+    if (w->lane == LEAT_LANE_CPU && f->busy[w->lane] >= f->knobs[LEAT_KNOB_THREADS].value) return 0;
     bool batch = f->opts.mode == LEAT_FLOW_BATCH, held_back = false;
     for (uint32_t i = 0; i < f->stage_count; i++) {
         leat__stage *s = &f->stages[batch ? i : f->stage_count - 1 - i];
@@ -345,10 +338,8 @@ static uint32_t take_from(leat_pool *p, leat_flow *f, leat__worker *w, uint64_t 
                 return w->count;
             }
         } else if (stage_has_task(f, s, now)) {
-            if (s->starved)
-                held_back = true;
-            else
-                busy = true;
+            if (s->starved) held_back = true;
+            else busy = true;
         }
         /* Batch mode: upstream stages go first, unless they lack bytes. */
         if (batch && busy) return 0;
@@ -435,8 +426,7 @@ uint64_t leat__sched_next_timer(leat_pool *p, leat_lane lane)
 
 static int call(leat_flow *f, leat__stage *s, leat__ctx *ctx, leat__node *n, leat_error *err)
 {
-    if (!f->opts.contain_crashes)
-        return s->decl.process(s->decl.cookie, ctx->ptr, &n->pub, err);
+    if (!f->opts.contain_crashes) return s->decl.process(s->decl.cookie, ctx->ptr, &n->pub, err);
     bool crashed = false;
     int rc = leat__contain_call(s, ctx->ptr, &n->pub, &crashed, err);
     if (crashed) {
@@ -455,11 +445,13 @@ static bool set_up(leat__worker *w)
     if (ctx->state == LEAT__CTX_READY) return true;
     if (w->stage->decl.setup) {
         const leat__placement *at = w->lane == LEAT_LANE_CPU ? w->pool->placement : NULL;
-        leat_worker who = {.index = w->index, .gpu = ctx->gpu, .lane = w->lane, .flow = w->flow,
+        leat_worker who = {.index = w->index,
+                           .gpu = ctx->gpu,
+                           .lane = w->lane,
+                           .flow = w->flow,
                            .node = at ? (int32_t)at->nodes[w->place].id : -1};
         leat__error_reset(&w->setup_error);
-        w->setup_rc = w->stage->decl.setup(w->stage->decl.cookie, &who, &ctx->ptr,
-                                           &w->setup_error);
+        w->setup_rc = w->stage->decl.setup(w->stage->decl.cookie, &who, &ctx->ptr, &w->setup_error);
         if (w->setup_rc < 0) return false;
     }
     ctx->state = LEAT__CTX_READY;
@@ -472,8 +464,7 @@ static bool is_answer(const leat__stage *s, int rc)
     case LEAT_FLOW_END:
     case LEAT_FLOW_LATER: return s->decl.kind == LEAT_STAGE_SOURCE;
     case LEAT_FLOW_MORE: return s->decl.kind == LEAT_STAGE_EXPAND;
-    case LEAT_FLOW_PENDING:
-        return s->decl.kind == LEAT_STAGE_MAP || s->decl.kind == LEAT_STAGE_SINK;
+    case LEAT_FLOW_PENDING: return s->decl.kind == LEAT_STAGE_MAP || s->decl.kind == LEAT_STAGE_SINK;
     case LEAT_FLOW_DROP: return s->decl.kind == LEAT_STAGE_MAP;
     default: return rc <= 0;
     }
@@ -526,8 +517,7 @@ static void learn(leat_flow *f, leat__stage *s, uint64_t holds, bool beyond)
 }
 
 /* Converts the bytes granted to n into bytes held by n. */
-static void settle_bytes(leat_flow *f, leat__stage *s, leat__node *n,
-                         int64_t delta[LEAT_BUDGET_CATS])
+static void settle_bytes(leat_flow *f, leat__stage *s, leat__node *n, int64_t delta[LEAT_BUDGET_CATS])
 {
     uint64_t asked = s->scratch + s->out * LEAT_MAX(1, s->decl.count);
     bool beyond = !s->decl.need && n->grant > asked;
@@ -573,8 +563,7 @@ static void settle_source(leat_flow *f, leat__node *n, uint64_t now)
         f->segments[0].closed = true;
         f->dirty |= 1;
     } else if (n->rc == LEAT_FLOW_LATER) {
-        if (!f->source_ended)
-            f->source_later_ns = now + LEAT__LATER_MS * LEAT_NS_PER_MS;
+        if (!f->source_ended) f->source_later_ns = now + LEAT__LATER_MS * LEAT_NS_PER_MS;
     }
     if (n->rc > 0 || (n->rc == LEAT_ECANCELED && atomic_load(&f->stop))) {
         leat__node_bury(f, n);
@@ -599,8 +588,8 @@ static void count_failure(leat_flow *f, leat__stage *s, const leat__node *n)
 }
 
 /* Handles one task that came back from process() or leat_task_done. */
-static void settle_one(leat_flow *f, leat__stage *s, leat__node *n,
-                       int64_t delta[LEAT_BUDGET_CATS], uint64_t now)
+static void settle_one(leat_flow *f, leat__stage *s, leat__node *n, int64_t delta[LEAT_BUDGET_CATS],
+                       uint64_t now)
 {
     s->running--;
     f->running--;
@@ -627,8 +616,8 @@ static void settle_one(leat_flow *f, leat__stage *s, leat__node *n,
         s->dropped++;
         f->dropped++;
     }
-    bool gone_wrong_last = n->rc < 0 && s->decl.kind == LEAT_STAGE_SINK &&
-                           f->opts.on_error == LEAT_FLOW_GIVE_BACK;
+    bool gone_wrong_last =
+        n->rc < 0 && s->decl.kind == LEAT_STAGE_SINK && f->opts.on_error == LEAT_FLOW_GIVE_BACK;
     if (gone_wrong_last) n->dropped = true; /* the sink has already seen it */
     leat__node_forward(f, n, n->stage + 1u, now);
 }

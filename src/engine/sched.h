@@ -24,12 +24,12 @@
 #include "engine/placement.h"
 
 enum {
-    LEAT__STAGES_MAX = 30,   /* a flow's segments must fit the bits of `dirty` */
-    LEAT__TAKE_MAX = 32,     /* tasks a worker takes per lock hold */
-    LEAT__LANE_MAX = 256,    /* threads per lane, and tasks in flight per I/O stage */
+    LEAT__STAGES_MAX = 30, /* a flow's segments must fit the bits of `dirty` */
+    LEAT__TAKE_MAX = 32,   /* tasks a worker takes per lock hold */
+    LEAT__LANE_MAX = 256,  /* threads per lane, and tasks in flight per I/O stage */
     LEAT__GPUS_MAX = 32,
-    LEAT__KIDS_AHEAD = 64,   /* children that a parent which is not first may make ahead */
-    LEAT__SPARE_MAX = 4096,  /* nodes a flow keeps for reuse */
+    LEAT__KIDS_AHEAD = 64,  /* children that a parent which is not first may make ahead */
+    LEAT__SPARE_MAX = 4096, /* nodes a flow keeps for reuse */
     LEAT__LATER_MS = 10
 };
 
@@ -52,23 +52,23 @@ struct leat__node {
     leat_task pub; /* first: a leat_task * is a leat__node * */
     leat_flow *flow;
     leat__node *next, *prev; /* in one list at a time */
-    uint64_t held;                  /* bytes charged between stages */
-    uint64_t grant;                 /* bytes charged on top while it runs */
-    uint64_t since_ns;              /* ready or started since */
-    leat_error *why;                /* owned; pub.error shows it */
-    leat__node **members;           /* owned; pub.members shows it */
-    leat__list kids;                /* expand: made, not yet numbered */
-    leat__list fresh;               /* of the running process() call; private to its worker */
+    uint64_t held;           /* bytes charged between stages */
+    uint64_t grant;          /* bytes charged on top while it runs */
+    uint64_t since_ns;       /* ready or started since */
+    leat_error *why;         /* owned; pub.error shows it */
+    leat__node **members;    /* owned; pub.members shows it */
+    leat__list kids;         /* expand: made, not yet numbered */
+    leat__list fresh;        /* of the running process() call; private to its worker */
     uint64_t fresh_bytes;
-    int32_t rc;              /* of the call that just returned */
+    int32_t rc; /* of the call that just returned */
     uint16_t stage, segment;
     uint8_t state;
-    uint8_t cat;             /* the category `held` is charged to */
+    uint8_t cat; /* the category `held` is charged to */
     bool dropped;
-    bool fatal;              /* failed with an error that no policy skips */
-    bool async;              /* process() returned LEAT_FLOW_PENDING */
-    bool pending;            /* and its worker has released it */
-    bool early;              /* leat_task_done was called before process() returned */
+    bool fatal;   /* failed with an error that no policy skips */
+    bool async;   /* process() returned LEAT_FLOW_PENDING */
+    bool pending; /* and its worker has released it */
+    bool early;   /* leat_task_done was called before process() returned */
 };
 
 typedef enum leat__ctx_state {
@@ -93,24 +93,24 @@ typedef struct leat__stage {
     leat_stage decl; /* decl.name points to `name` */
     char name[32];
     uint32_t segment;
-    uint32_t limit;  /* tasks at once; UINT32_MAX = none */
+    uint32_t limit; /* tasks at once; UINT32_MAX = none */
     uint32_t cpu_milli;
-    uint64_t in_bound;               /* most bytes a task may bring here */
-    uint64_t scratch, out;           /* declared, or measured if larger */
-    leat__list ready;                /* not used by ordered stages and the source */
-    uint64_t turn;                   /* ordered: the number that may run next */
-    uint32_t running; /* tasks */
+    uint64_t in_bound;         /* most bytes a task may bring here */
+    uint64_t scratch, out;     /* declared, or measured if larger */
+    leat__list ready;          /* not used by ordered stages and the source */
+    uint64_t turn;             /* ordered: the number that may run next */
+    uint32_t running;          /* tasks */
     uint32_t workers, pending; /* counted against `limit`: workers inside, tasks pending */
     bool answers_later;
-    bool starved;                    /* its next task was refused bytes … */
-    uint64_t starved_epoch;          /* … at this value of the pool's epoch */
-    leat__ctx *ctx;                  /* one per worker of the lane */
-    uint32_t ctx_count;              /* contexts that have their resources */
-    double cost_ns;                  /* moving mean of one process() call */
+    bool starved;           /* its next task was refused bytes … */
+    uint64_t starved_epoch; /* … at this value of the pool's epoch */
+    leat__ctx *ctx;         /* one per worker of the lane */
+    uint32_t ctx_count;     /* contexts that have their resources */
+    double cost_ns;         /* moving mean of one process() call */
     /* totals */
     uint64_t items, failed, dropped, bytes, bytes_max, busy_ns, wait_ns;
     uint64_t ready_since_ns, ready_ns; /* time with a non-empty queue */
-    leat__task_counts told;                 /* already reported to the meters */
+    leat__task_counts told;            /* already reported to the meters */
 } leat__stage;
 
 typedef enum leat__end { LEAT__END_EXIT, LEAT__END_SINK, LEAT__END_GATHER, LEAT__END_EXPAND } leat__end;
@@ -120,14 +120,14 @@ typedef struct leat__segment {
     leat__end end;
     leat__node **ring;
     uint64_t mask;
-    uint64_t base;   /* lowest number whose slot may be taken */
-    uint64_t low;    /* lowest number that has not passed the end in order */
-    uint64_t next;   /* number of the next to enter */
-    uint32_t inside; /* entered, not yet retired */
-    uint32_t window; /* maximum of `inside` */
-    uint64_t filled; /* how often the window became full */
-    bool lean;       /* the window bounds tasks in flight: not those waiting in the group */
-    bool closed;     /* nothing more will enter */
+    uint64_t base;      /* lowest number whose slot may be taken */
+    uint64_t low;       /* lowest number that has not passed the end in order */
+    uint64_t next;      /* number of the next to enter */
+    uint32_t inside;    /* entered, not yet retired */
+    uint32_t window;    /* maximum of `inside` */
+    uint64_t filled;    /* how often the window became full */
+    bool lean;          /* the window bounds tasks in flight: not those waiting in the group */
+    bool closed;        /* nothing more will enter */
     leat__node **group; /* before a gather: members so far */
     uint32_t group_count;
     bool group_full;
@@ -158,8 +158,8 @@ typedef struct leat__rate_mean {
 
 /* Why an action is not retried for a while, and the conditions at that time. */
 typedef struct leat__retry_wait {
-    uint32_t ticks;   /* ticks left */
-    uint32_t futile;  /* consecutive useless attempts */
+    uint32_t ticks;  /* ticks left */
+    uint32_t futile; /* consecutive useless attempts */
     uint32_t stage;
     uint32_t changed; /* consecutive ticks with changed conditions */
     double cost_ns, step_ns;
@@ -170,20 +170,20 @@ typedef struct leat__control_state {
     uint64_t at_ns, results, consumer_wait_ns, blocked_ns, filled;
     uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
     leat__rate_mean rate[LEAT__STAGES_MAX]; /* items/s with the current settings */
-    double cost_ns[LEAT__STAGES_MAX];  /* per task */
-    bool changing;       /* the last tick was skipped */
-    int32_t tried;       /* knob + 1 of the change being judged, 0 = none */
+    double cost_ns[LEAT__STAGES_MAX];       /* per task */
+    bool changing;                          /* the last tick was skipped */
+    int32_t tried;                          /* knob + 1 of the change being judged, 0 = none */
     uint32_t tried_from, tried_stage;
     leat__rate_mean tried_rate;
     double tried_cost_ns, tried_step_ns; /* before the change */
-    uint32_t judging;    /* ticks since the change */
+    uint32_t judging;                    /* ticks since the change */
     uint64_t judged_items;
-    bool elastic;        /* the last increase made no read slower: the next may be larger */
-    bool narrow;         /* more reads in flight only increased latency: fewer may be enough */
+    bool elastic; /* the last increase made no read slower: the next may be larger */
+    bool narrow;  /* more reads in flight only increased latency: fewer may be enough */
     leat__retry_wait wait[LEAT__ACTIONS];
-    uint32_t calm;       /* consecutive ticks in which the consumer did not wait */
-    uint32_t rested;     /* ticks left in which needing workers again means idling them was a
-                          * mistake */
+    uint32_t calm;   /* consecutive ticks in which the consumer did not wait */
+    uint32_t rested; /* ticks left in which needing workers again means idling them was a
+                      * mistake */
 } leat__control_state;
 
 struct leat_flow {
@@ -216,16 +216,16 @@ struct leat_flow {
     uint64_t moved_ns;  /* time a task was last started */
     atomic_uint_fast64_t charged;
     uint64_t scan; /* the pool's scan in which it was last visited */
-    double vtime; /* ns of work done for it: the flow with the least goes first */
+    double vtime;  /* ns of work done for it: the flow with the least goes first */
     leat__knob knobs[3];
     leat__list out;
-    leat__list spare; /* nodes for reuse */
+    leat__list spare;    /* nodes for reuse */
     leat__bell *changed; /* wakes the consumer: the flow's own, or one that outlives it */
     leat__bell own_bell;
     uint32_t waiters;
     uint64_t wait_since_ns; /* start of the first wait */
     atomic_bool *interrupted, own_interrupted;
-    bool closing; /* a thread waits for `running` and `reaping` to be 0 */
+    bool closing;     /* a thread waits for `running` and `reaping` to be 0 */
     bool tell_others; /* bytes were released that another pool may wait for */
 
     /* Borrowed results outlive the flow: `refs` counts the handle and the borrowed results.
@@ -279,7 +279,7 @@ struct leat_pool {
     uint32_t fork_generation;
     leat__lane lanes[LEAT_LANES];
     leat__placement *placement; /* NULL on one NUMA node */
-    uint32_t active; /* CPU workers allowed to run */
+    uint32_t active;            /* CPU workers allowed to run */
     uint32_t cpu_milli_used;
     uint32_t gpus;
     uint32_t gpu_milli_free[LEAT__GPUS_MAX];
@@ -287,11 +287,11 @@ struct leat_pool {
     leat_flow *flows;
     uint64_t now_ns; /* time of the last take or settlement; it never goes back */
     uint64_t scan;
-    double vclock; /* vtime of the flow served last */
-    bool stirred;   /* a scan without a take changed something: others should scan again */
-    bool reclaims;  /* a flow's `reclaim` is set */
-    uint64_t epoch; /* changes whenever refused requests should be retried */
-    leat__list dead; /* to be freed by the thread that unlocks */
+    double vclock;      /* vtime of the flow served last */
+    bool stirred;       /* a scan without a take changed something: others should scan again */
+    bool reclaims;      /* a flow's `reclaim` is set */
+    uint64_t epoch;     /* changes whenever refused requests should be retried */
+    leat__list dead;    /* to be freed by the thread that unlocks */
     struct leat__note { /* lines for the flows' logs, written by the thread that unlocks */
         leat_flow *flow;
         leat_log_level level;
@@ -313,7 +313,7 @@ bool leat__sched_has_work(leat_pool *p, leat_lane lane, uint64_t now);
  * one that is woken may be unable to run the stage. */
 bool leat__sched_scarce(const leat_pool *p, leat_lane lane);
 uint64_t leat__sched_next_timer(leat_pool *p, leat_lane lane); /* UINT64_MAX = none */
-void leat__sched_run(leat__worker *w); /* the only one called WITHOUT the lock */
+void leat__sched_run(leat__worker *w);                         /* the only one called WITHOUT the lock */
 uint64_t leat__sched_floor(const leat_flow *f);
 void leat__sched_bounds(leat_flow *f);
 void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx);
@@ -355,25 +355,23 @@ void leat__pool_unlock(leat_pool *p);
 uint64_t leat__pool_now(leat_pool *p);
 /* Queues a line for the flow's log. The callback is user code, so it never runs under the lock.
  * Locked. */
-void leat__pool_note(leat_flow *f, leat_log_level level, const char *fmt, ...)
-    LEAT_PRINTF(3, 4);
+void leat__pool_note(leat_flow *f, leat_log_level level, const char *fmt, ...) LEAT_PRINTF(3, 4);
 void leat__pool_freed(void *pool); /* a budget's listener */
 int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err) LEAT_MUST_CHECK;
 void leat__pool_detach(leat_pool *p, leat_flow *f);
 void leat__pool_ref(leat_pool *p);
 
 /* lane.c */
-int leat__lane_open(leat__lane *l, leat_pool *p, leat_lane kind, uint32_t max, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__lane_open(leat__lane *l, leat_pool *p, leat_lane kind, uint32_t max,
+                    leat_error *err) LEAT_MUST_CHECK;
 int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err) LEAT_MUST_CHECK;
-void leat__lane_join(leat__lane *l);  /* for all lanes before any is closed: threads read all
-                                       * lanes */
+void leat__lane_join(leat__lane *l); /* for all lanes before any is closed: threads read all
+                                      * lanes */
 void leat__lane_close(leat__lane *l);
 
 /* contain.c: runs process() with faults caught. Returns its result, or LEAT_EINTERNAL with the
  * signal in err and *crashed set. */
 int leat__contain_install(leat_error *err) LEAT_MUST_CHECK;
-int leat__contain_call(const leat__stage *s, void *ctx, leat_task *task, bool *crashed,
-                       leat_error *err);
+int leat__contain_call(const leat__stage *s, void *ctx, leat_task *task, bool *crashed, leat_error *err);
 
 #endif

@@ -59,10 +59,8 @@ void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *me
     if (f->state != LEAT__FLOW_RUNNING) return;
     f->state = LEAT__FLOW_FAILED;
     atomic_store(&f->stop, true);
-    if (n && n->why)
-        f->error = *n->why;
-    else
-        leat__fail(&f->error, code, "%s: %s", f->name, message ? message : leat_code_text(code));
+    if (n && n->why) f->error = *n->why;
+    else leat__fail(&f->error, code, "%s: %s", f->name, message ? message : leat_code_text(code));
     if (f->waiters) leat__bell_ring(f->changed);
 }
 
@@ -164,8 +162,7 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
     if (seg->group_count > 0) {
         if (leat__segment_room(&f->segments[index + 1]) == 0) return false;
         leat__node *g = leat__node_new(f);
-        leat__node **members = leat__alloc_array(LEAT__MEM_ENGINE, seg->group_count,
-                                                 sizeof *members);
+        leat__node **members = leat__alloc_array(LEAT__MEM_ENGINE, seg->group_count, sizeof *members);
         if (!g || !members) {
             leat__free(members);
             if (g) leat__node_spare(f, g);
@@ -196,8 +193,8 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
 static bool pass_gather(leat_flow *f, leat__segment *seg, leat__node *n)
 {
     const leat__stage *gather = &f->stages[seg->last];
-    bool closes = fails_flow(f, n) || (gather->decl.closes &&
-                                       gather->decl.closes(gather->decl.cookie, &n->pub));
+    bool closes =
+        fails_flow(f, n) || (gather->decl.closes && gather->decl.closes(gather->decl.cookie, &n->pub));
     if (vanishes(f, n)) {
         retire(f, seg, n);
         leat__node_bury(f, n);
@@ -299,8 +296,7 @@ static void split(leat_flow *f)
             f->segments[count].first = f->segments[count].last = i + 1;
             count++;
         } else {
-            f->segments[count - 1].end =
-                s->decl.kind == LEAT_STAGE_SINK ? LEAT__END_SINK : LEAT__END_EXIT;
+            f->segments[count - 1].end = s->decl.kind == LEAT_STAGE_SINK ? LEAT__END_SINK : LEAT__END_EXIT;
         }
     }
     f->segment_count = count;
@@ -348,8 +344,7 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
 /* Sets the windows of a lean flow's segments from its knobs. */
 static void window_lean(leat_flow *f)
 {
-    uint64_t most = leat__flow_window(f->knobs[LEAT_KNOB_THREADS].value,
-                                      f->knobs[LEAT_KNOB_IO_DEPTH].value);
+    uint64_t most = leat__flow_window(f->knobs[LEAT_KNOB_THREADS].value, f->knobs[LEAT_KNOB_IO_DEPTH].value);
     for (uint32_t i = 0; i + 1 < f->segment_count; i++) {
         f->segments[i].lean = true;
         f->segments[i].window = (uint32_t)LEAT_MIN(most, f->segments[i].mask + 1);

@@ -13,24 +13,18 @@ void leat__list_push(leat__list *l, leat__node *n)
 {
     n->next = NULL;
     n->prev = l->tail;
-    if (l->tail)
-        l->tail->next = n;
-    else
-        l->head = n;
+    if (l->tail) l->tail->next = n;
+    else l->head = n;
     l->tail = n;
     l->count++;
 }
 
 void leat__list_remove(leat__list *l, leat__node *n)
 {
-    if (n->prev)
-        n->prev->next = n->next;
-    else
-        l->head = n->next;
-    if (n->next)
-        n->next->prev = n->prev;
-    else
-        l->tail = n->prev;
+    if (n->prev) n->prev->next = n->next;
+    else l->head = n->next;
+    if (n->next) n->next->prev = n->prev;
+    else l->tail = n->prev;
     n->next = n->prev = NULL;
     l->count--;
 }
@@ -52,10 +46,8 @@ leat__node *leat__node_new(leat_flow *f)
 
 void leat__node_spare(leat_flow *f, leat__node *n)
 {
-    if (f->spare.count < LEAT__SPARE_MAX)
-        leat__list_push(&f->spare, n);
-    else
-        leat__free(n);
+    if (f->spare.count < LEAT__SPARE_MAX) leat__list_push(&f->spare, n);
+    else leat__free(n);
 }
 
 static void free_spare_nodes(leat_flow *f)
@@ -68,12 +60,10 @@ void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err)
     n->pub.status = rc;
     if (!n->why) n->why = LEAT_NEW(ENGINE, leat_error);
     if (n->why) {
-        if (err && err->code == rc)
-            *n->why = *err;
+        if (err && err->code == rc) *n->why = *err;
         else
-            leat__fail(n->why, rc, "%s: stage %s: task %llu: %s", f->name,
-                       f->stages[n->stage].name, (unsigned long long)n->pub.seq,
-                       leat_code_text(rc));
+            leat__fail(n->why, rc, "%s: stage %s: task %llu: %s", f->name, f->stages[n->stage].name,
+                       (unsigned long long)n->pub.seq, leat_code_text(rc));
     }
     n->pub.error = n->why;
 }
@@ -165,9 +155,8 @@ void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
     n->rc = leat__fail(err, LEAT_EBUDGET,
                        "%s: stage %s: task %llu holds %llu bytes, %llu more than it asked for, "
                        "and the budget of %llu has no room for them",
-                       f->name, s->name, (unsigned long long)n->pub.seq,
-                       (unsigned long long)holds, (unsigned long long)excess,
-                       (unsigned long long)leat__budget_limit(f->budget));
+                       f->name, s->name, (unsigned long long)n->pub.seq, (unsigned long long)holds,
+                       (unsigned long long)excess, (unsigned long long)leat__budget_limit(f->budget));
     if (n->pub.release) n->pub.release(n->pub.release_cookie, n->pub.data);
     n->pub.release = NULL;
     n->pub.data = NULL;
@@ -218,10 +207,8 @@ void leat_task_done(leat_task *task, int rc, const leat_error *err)
     leat__node_audit(&f->stages[n->stage], n, &mine);
     leat__pool_lock(p);
     if (n->rc < 0) leat__node_fail(f, n, n->rc, &mine);
-    if (n->pending)
-        leat__sched_settle_pending(n, leat__pool_now(p));
-    else
-        n->early = true; /* process() has not returned yet: its worker settles the task */
+    if (n->pending) leat__sched_settle_pending(n, leat__pool_now(p));
+    else n->early = true; /* process() has not returned yet: its worker settles the task */
     leat__pool_unlock(p);
 }
 
@@ -259,9 +246,7 @@ void leat_task_release(leat_task *task)
     f->loans--;
     f->loan_bytes -= bytes;
     spare_all(f, n);
-    if (p)
-        leat__pool_unlock(p);
-    else
-        leat__mutex_unlock(&f->lending);
+    if (p) leat__pool_unlock(p);
+    else leat__mutex_unlock(&f->lending);
     leat__flow_unref(f);
 }

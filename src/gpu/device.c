@@ -91,7 +91,7 @@ static int read_info(leat__gpu *g, uint32_t index, leat_error *err)
     size_t bytes;
     int major, minor;
     LEAT_TRY(leat__cu_explain(cu, cu->name(g->info.name, (int)sizeof g->info.name, g->device),
-                     "the name of the GPU", err));
+                              "the name of the GPU", err));
     LEAT_TRY(leat__cu_explain(cu, cu->total(&bytes, g->device), "the memory of the GPU", err));
     LEAT_TRY(leat__cu_explain(cu, cu->attribute(&major, ATTRIBUTE_MAJOR, g->device), "its capability", err));
     LEAT_TRY(leat__cu_explain(cu, cu->attribute(&minor, ATTRIBUTE_MINOR, g->device), "its capability", err));
@@ -185,8 +185,8 @@ int leat__gpu_lock_pages(leat__gpu *g, void *memory, uint64_t bytes, leat_error 
 {
     int mode;
     LEAT_TRY(leat__gpu_enter(g, &mode, err));
-    int rc = leat__cu_explain(&g->cu, g->cu.host_register(memory, (size_t)bytes, 0), "page-locking memory",
-                              err);
+    int rc =
+        leat__cu_explain(&g->cu, g->cu.host_register(memory, (size_t)bytes, 0), "page-locking memory", err);
     leat__gpu_leave(g, mode);
     return rc;
 }
@@ -261,8 +261,7 @@ static int measure(const leat__cu *cu, const void *from, leat__gpu_rate *rate, l
     LEAT_GO(rc, out, leat__cu_explain(cu, cu->alloc(&to, COPY_BYTES), "memory of the GPU", err));
     LEAT_GO(rc, out, leat__cu_explain(cu, cu->stream_make(&s, 0), "a stream", err));
     LEAT_GO(rc, out, copy_for(cu, to, from, s, SLICE_NS, &warm, err)); /* the link wakes up */
-    for (int i = 0; i < SLICES; i++)
-        LEAT_GO(rc, out, copy_for(cu, to, from, s, SLICE_NS, &rates[i], err));
+    for (int i = 0; i < SLICES; i++) LEAT_GO(rc, out, copy_for(cu, to, from, s, SLICE_NS, &rates[i], err));
     qsort(rates, SLICES, sizeof rates[0], by_value);
     *rate = (leat__gpu_rate){rates[1], rates[SLICES / 2], rates[SLICES - 2]};
 out:

@@ -39,30 +39,27 @@ int leat__gpu_count(const char *library, uint32_t *count, leat_error *err) LEAT_
 int leat__gpu_choose(const char *name, uint32_t *index, leat_error *err) LEAT_MUST_CHECK;
 
 /* Device `index`, with its primary context: the one that PyTorch uses too. */
-int leat__gpu_open(leat__gpu **gpu, uint32_t index, const char *library, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__gpu_open(leat__gpu **gpu, uint32_t index, const char *library, leat_error *err) LEAT_MUST_CHECK;
 leat__gpu *leat__gpu_ref(leat__gpu *gpu); /* one more that closes it */
 void leat__gpu_close(leat__gpu **gpu);    /* the last one gives the context back */
 const leat__gpu_info *leat__gpu_info_view(const leat__gpu *gpu);
 
 /* Page-locked host memory, which the device reads without a staging copy. Unpin before closing
  * the device; NULL is fine. */
-int leat__gpu_pin(leat__gpu *gpu, uint64_t bytes, void **memory, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__gpu_pin(leat__gpu *gpu, uint64_t bytes, void **memory, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_unpin(leat__gpu *gpu, void *memory);
 
 /* The same for memory that exists already: whole pages. */
 int leat__gpu_lock_pages(leat__gpu *gpu, void *memory, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_unlock_pages(leat__gpu *gpu, void *memory);
 
-int leat__gpu_alloc(leat__gpu *gpu, uint64_t bytes, leat__gpu_memory *memory, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__gpu_alloc(leat__gpu *gpu, uint64_t bytes, leat__gpu_memory *memory,
+                    leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_free(leat__gpu *gpu, leat__gpu_memory memory);
 int leat__gpu_unused(leat__gpu *gpu, uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;
 
 /* How fast host memory reaches the device, page-locked or ordinary: about a quarter of a second
  * of copies of 32 MiB. LEAT_ENOMEM when host or device lacks that much. */
-int leat__gpu_copy_rate(leat__gpu *gpu, bool pinned, leat__gpu_rate *rate, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__gpu_copy_rate(leat__gpu *gpu, bool pinned, leat__gpu_rate *rate, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -227,7 +227,8 @@ void leat__device_pool_wait(leat__device_pool *p, uint64_t deadline_ns)
 {
     leat__mutex_lock(&p->lock);
     uint64_t before = p->generation;
-    while (p->generation == before && leat__cond_wait_until(&p->given, &p->lock, deadline_ns)) {}
+    while (p->generation == before && leat__cond_wait_until(&p->given, &p->lock, deadline_ns)) {
+    }
     leat__mutex_unlock(&p->lock);
 }
 

@@ -27,8 +27,8 @@ typedef struct leat__device_pool_stats {
 } leat__device_pool_stats;
 
 /* Takes a reference of `gpu`. */
-int leat__device_pool_open(leat__device_pool **p, leat__gpu *gpu, uint64_t limit, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__device_pool_open(leat__device_pool **p, leat__gpu *gpu, uint64_t limit,
+                           leat_error *err) LEAT_MUST_CHECK;
 /* Frees idle blocks. The pool lives until the last block was released. */
 void leat__device_pool_close(leat__device_pool **p);
 

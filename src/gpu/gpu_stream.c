@@ -22,13 +22,13 @@ struct leat__gpu_event {
 };
 
 /* One call of the driver inside the device's context. */
-#define CALL(gpu, what, err, call)                                                                   \
-    do {                                                                                             \
-        int mode_, rc_ = leat__gpu_enter(gpu, &mode_, err);                                          \
-        if (rc_ != 0) return rc_;                                                                    \
-        rc_ = leat__cu_explain(&(gpu)->cu, (gpu)->cu.call, what, err);                               \
-        leat__gpu_leave(gpu, mode_);                                                                 \
-        return rc_;                                                                                  \
+#define CALL(gpu, what, err, call)                                                                           \
+    do {                                                                                                     \
+        int mode_, rc_ = leat__gpu_enter(gpu, &mode_, err);                                                  \
+        if (rc_ != 0) return rc_;                                                                            \
+        rc_ = leat__cu_explain(&(gpu)->cu, (gpu)->cu.call, what, err);                                       \
+        leat__gpu_leave(gpu, mode_);                                                                         \
+        return rc_;                                                                                          \
     } while (0)
 
 static int make_stream(leat__gpu_stream *s, leat_error *err)
@@ -83,8 +83,7 @@ int leat__gpu_copy_in(leat__gpu_stream *s, leat__gpu_memory to, const void *from
     CALL(s->gpu, "copying to the device", err, copy(to, from, (size_t)bytes, s->s));
 }
 
-int leat__gpu_copy_out(leat__gpu_stream *s, void *to, leat__gpu_memory from, uint64_t bytes,
-                       leat_error *err)
+int leat__gpu_copy_out(leat__gpu_stream *s, void *to, leat__gpu_memory from, uint64_t bytes, leat_error *err)
 {
     if (bytes == 0) return 0;
     CALL(s->gpu, "copying from the device", err, copy_back(to, from, (size_t)bytes, s->s));

@@ -16,8 +16,8 @@
 #define MIX_THREADS 128
 #define MIX_BLOCKS 65535u
 #define WINDOW_BLOCKS 64u /* per image at most: windows are spread over them */
-#define TILE_WARPS 4u  /* as in kernels.cu */
-#define OLDEST 75      /* compute capability, times ten */
+#define TILE_WARPS 4u     /* as in kernels.cu */
+#define OLDEST 75         /* compute capability, times ten */
 #define GRID_Y_MAX 65535u
 
 enum { AXES, TILES, PIXELS, COLOUR, MIX, FUNCTIONS };
@@ -38,8 +38,9 @@ static int load(leat__gpu_kernels *k, const void *image, leat_error *err)
     LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
     LEAT_GO(rc, out, leat__cu_explain(cu, cu->module_load(&k->module, image), "loading the kernels", err));
     for (int i = 0; i < FUNCTIONS; i++)
-        LEAT_GO(rc, out, leat__cu_explain(cu, cu->module_function(&k->function[i], k->module, names[i]),
-                                          names[i], err));
+        LEAT_GO(
+            rc, out,
+            leat__cu_explain(cu, cu->module_function(&k->function[i], k->module, names[i]), names[i], err));
 out:
     leat__gpu_leave(k->gpu, mode);
     return rc;

@@ -22,7 +22,7 @@ int leat__gpu_kernels_decode(leat__gpu_kernels *k, leat__gpu_stream *s, const le
                              leat_error *err) LEAT_MUST_CHECK;
 /* Queues job->mix. `status` and `image_count` are those of the whole batch: nothing is mixed when one of its
  * images is damaged. */
-int leat__gpu_kernels_mix(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__gpu_kernels_mix(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job,
+                          leat_error *err) LEAT_MUST_CHECK;
 
 #endif

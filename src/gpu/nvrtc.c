@@ -43,8 +43,8 @@ static int load(nvrtc *n, leat_error *err)
         const char *name;
         void *slot;
     } symbols[] = {
-        {"nvrtcCreateProgram", &n->create},    {"nvrtcCompileProgram", &n->compile},
-        {"nvrtcGetCUBINSize", &n->cubin_size}, {"nvrtcGetCUBIN", &n->cubin},
+        {"nvrtcCreateProgram", &n->create},       {"nvrtcCompileProgram", &n->compile},
+        {"nvrtcGetCUBINSize", &n->cubin_size},    {"nvrtcGetCUBIN", &n->cubin},
         {"nvrtcGetProgramLogSize", &n->log_size}, {"nvrtcGetProgramLog", &n->log},
         {"nvrtcDestroyProgram", &n->destroy},
     };

@@ -22,8 +22,7 @@ static int64_t number_of(const char *const *names, uint64_t count, const char *n
     return -1;
 }
 
-static int join(leat__base_classes *c, const char **names, uint64_t have,
-                const leat__source *source)
+static int join(leat__base_classes *c, const char **names, uint64_t have, const leat__source *source)
 {
     for (uint64_t i = 0; i < source->class_count; i++) {
         int64_t n = number_of(names, have, source->classes[i]);
@@ -36,8 +35,8 @@ static int join(leat__base_classes *c, const char **names, uint64_t have,
     return (int)have;
 }
 
-int leat__append_classes(leat__base_classes *c, leat_packer *packer,
-                         const leat__source *source, leat_error *err)
+int leat__append_classes(leat__base_classes *c, leat_packer *packer, const leat__source *source,
+                         leat_error *err)
 {
     const char *const *old;
     uint64_t have;
@@ -46,14 +45,12 @@ int leat__append_classes(leat__base_classes *c, leat_packer *packer,
     uint32_t field = (uint32_t)source->label_field;
     LEAT_TRY(leat_pack_classes(base, field, &old, &have, err));
     if (have == 0 && leat_pack_count(base) > 0)
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s: its labels have no class names, those to append have",
+        return leat__fail(err, LEAT_EINVAL, "%s: its labels have no class names, those to append have",
                           leat_pack_path(base));
     const char **names = LEAT_NEW_ARRAY(INGEST, const char *, have + source->class_count);
     c->relabel = LEAT_NEW_ARRAY(INGEST, int64_t, source->class_count);
     c->count = source->class_count;
-    int rc =
-        names == NULL || c->relabel == NULL ? leat__fail_nomem(err, 0, "class names") : 0;
+    int rc = names == NULL || c->relabel == NULL ? leat__fail_nomem(err, 0, "class names") : 0;
     if (rc == 0) {
         if (have > 0) memcpy(names, old, have * sizeof *names);
         uint64_t all = (uint64_t)join(c, names, have, source);
@@ -69,8 +66,7 @@ void leat__append_classes_reset(leat__base_classes *c)
     c->relabel = NULL;
 }
 
-void leat__append_relabel(const leat__base_classes *c, const leat__source *source,
-                          leat_pack_value *values)
+void leat__append_relabel(const leat__base_classes *c, const leat__source *source, leat_pack_value *values)
 {
     leat_pack_value *v = &values[source->label_field];
     if (v->i >= 0 && (uint64_t)v->i < c->count) v->i = c->relabel[v->i];
@@ -79,8 +75,8 @@ void leat__append_relabel(const leat__base_classes *c, const leat__source *sourc
 /* ---- images
  * --------------------------------------------------------------------------------- */
 
-int leat__append_images(const leat_pack *base, const leat_ingest_opts *opts,
-                        leat__encode_plan *plan, leat_error *err)
+int leat__append_images(const leat_pack *base, const leat_ingest_opts *opts, leat__encode_plan *plan,
+                        leat_error *err)
 {
     static const char *const modes[] = {"auto", "keep", "tiled", "raw", "mix"};
     if (opts->images != LEAT_IMAGES_AUTO || plan->images == LEAT_IMAGES_KEEP) return 0;
@@ -91,8 +87,7 @@ int leat__append_images(const leat_pack *base, const leat_ingest_opts *opts,
     for (uint32_t i = LEAT_IMAGES_KEEP; mode != NULL && i < LEAT_COUNT(modes); i++)
         if (strcmp(mode, modes[i]) == 0) plan->images = (leat_image_mode)i;
     const json_t *share = json_object_get(settings, "mix_raw");
-    if (json_is_number(share))
-        plan->mix_raw = LEAT_MIN(LEAT_MAX(json_number_value(share), 0), 1);
+    if (json_is_number(share)) plan->mix_raw = LEAT_MIN(LEAT_MAX(json_number_value(share), 0), 1);
     json_decref(root);
     return 0;
 }
@@ -100,25 +95,21 @@ int leat__append_images(const leat_pack *base, const leat_ingest_opts *opts,
 /* ---- keys
  * ----------------------------------------------------------------------------------- */
 
-int leat__append_admit(leat_packer *packer, uint32_t mode, const leat_pack_sample *sample,
-                       bool *wanted, uint64_t *existing, leat_error *err)
+int leat__append_admit(leat_packer *packer, uint32_t mode, const leat_pack_sample *sample, bool *wanted,
+                       uint64_t *existing, leat_error *err)
 {
     uint64_t found;
     *wanted = true;
-    int rc = leat_pack_find(leat__packer_base(packer), sample->key, sample->key_size,
-                            &found, NULL);
+    int rc = leat_pack_find(leat__packer_base(packer), sample->key, sample->key_size, &found, NULL);
     if (rc == LEAT_ENOENT) return 0;
     if (rc != 0)
-        return leat__fail(err, rc, "%s: cannot look up a key",
-                          leat_pack_path(leat__packer_base(packer)));
+        return leat__fail(err, rc, "%s: cannot look up a key", leat_pack_path(leat__packer_base(packer)));
     if (mode == LEAT_APPEND_FAIL)
-        return leat__fail(
-            err, LEAT_EEXIST,
-            "%s: has a sample with the key \"%.*s\" (update or skip such samples)",
-            leat_pack_path(leat__packer_base(packer)),
-            (int)LEAT_MIN(sample->key_size, 200u), (const char *)sample->key);
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s: has a sample with the key \"%.*s\" (update or skip such samples)",
+                          leat_pack_path(leat__packer_base(packer)), (int)LEAT_MIN(sample->key_size, 200u),
+                          (const char *)sample->key);
     ++*existing;
     if (mode == LEAT_APPEND_SKIP) *wanted = false;
-    return *wanted ? leat_packer_drop(packer, sample->key, sample->key_size, NULL, err)
-                   : 0;
+    return *wanted ? leat_packer_drop(packer, sample->key, sample->key_size, NULL, err) : 0;
 }

@@ -136,8 +136,10 @@ static int upload(leat__bucket_pack *s, const char *local, bool shard,
     leat__buf note;
     leat__buf_init(&note, LEAT__MEM_INGEST, 1u << 16);
     (void)leat__buf_printf(&note, "%s" NOTE, local);
-    leat__upload_opts opts = {.absent = !shard && !s->replace, .note = leat__buf_str(&note),
-                              .progress = progress, .cookie = cookie};
+    leat__upload_opts opts = {.absent = !shard && !s->replace,
+                              .note = leat__buf_str(&note),
+                              .progress = progress,
+                              .cookie = cookie};
     leat__file *f = NULL;
     char *path = leat__path_beside(s->remote, leat__path_base(local));
     bool whole = path != NULL && leat__buf_status(&note) == 0;
@@ -165,8 +167,8 @@ static int remove_local(const char *path, leat_error *err)
 }
 
 int leat__bucket_pack_publish(leat__bucket_pack *s,
-                              int (*progress)(void *cookie, uint64_t done, uint64_t total),
-                              void *cookie, leat_error *err)
+                              int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie,
+                              leat_error *err)
 {
     leat_pack *pack = NULL;
     leat_pack_info info;

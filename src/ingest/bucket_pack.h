@@ -33,7 +33,7 @@ bool leat__bucket_pack_ready(const leat__bucket_pack *s);
 /* Uploads all files of the pack and removes the local ones. `progress` as in
  * leat__upload_opts. */
 int leat__bucket_pack_publish(leat__bucket_pack *s,
-                              int (*progress)(void *cookie, uint64_t done, uint64_t total),
-                              void *cookie, leat_error *err) LEAT_MUST_CHECK;
+                              int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie,
+                              leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -117,10 +117,8 @@ static int read_row(leat__csv *c, bool *empty, bool *end, leat_error *err)
         if (ch == '\r' && state != QUOTED) {
             int after;
             LEAT_TRY(get(c, &after, err));
-            if (after == '\n')
-                ch = after;
-            else
-                c->pushed = after;
+            if (after == '\n') ch = after;
+            else c->pushed = after;
         }
         if ((ch == '\n' || ch == END) && state != QUOTED) {
             if (ch == '\n') c->next_line++;
@@ -130,10 +128,8 @@ static int read_row(leat__csv *c, bool *empty, bool *end, leat_error *err)
         *empty = false;
         if (ch == '\n') c->next_line++;
         if (state == QUOTED) {
-            if (ch == '"')
-                state = AFTER_QUOTE;
-            else
-                leat__buf_putc(&c->row, (char)ch);
+            if (ch == '"') state = AFTER_QUOTE;
+            else leat__buf_putc(&c->row, (char)ch);
         } else if (ch == c->delimiter) {
             if (c->cells == LEAT__CSV_CELLS_MAX) return bad_row(c, ch, "too many cells", err);
             leat__buf_putc(&c->row, 0);

@@ -15,19 +15,18 @@
 typedef struct leat__csv {
     leat__stream *stream; /* not owned */
     char delimiter;
-    leat__buf row;        /* the cells of the row, each followed by a NUL */
-    size_t *start;        /* of each cell in `row` */
+    leat__buf row; /* the cells of the row, each followed by a NUL */
+    size_t *start; /* of each cell in `row` */
     uint32_t cells;
-    uint64_t line;        /* of the start of the row, from 1 */
+    uint64_t line; /* of the start of the row, from 1 */
     uint64_t next_line;
-    uint64_t offset;      /* of the start of the row */
+    uint64_t offset; /* of the start of the row */
     char *chunk;
     size_t at, len;
-    int pushed;           /* one pushed-back character, or -1 */
+    int pushed; /* one pushed-back character, or -1 */
 } leat__csv;
 
-int leat__csv_init(leat__csv *c, leat__stream *stream, char delimiter,
-                   leat_error *err) LEAT_MUST_CHECK;
+int leat__csv_init(leat__csv *c, leat__stream *stream, char delimiter, leat_error *err) LEAT_MUST_CHECK;
 void leat__csv_reset(leat__csv *c);
 
 /* Reads the next row that is not empty. *end is true after the last. LEAT_EDATA for an unclosed

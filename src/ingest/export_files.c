@@ -62,8 +62,8 @@ typedef struct exporter {
     bool to_tar;
     leat__tar_out tar;
     leat__store *store; /* NULL: a local folder */
-    written written; /* only with opts->replace: otherwise the file system detects duplicates */
-    leat_error first; /* failure of a sample */
+    written written;    /* only with opts->replace: otherwise the file system detects duplicates */
+    leat_error first;   /* failure of a sample */
 } exporter;
 
 void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size)
@@ -98,8 +98,7 @@ static int claim_name(exporter *x, const char *name, leat_error *err)
     uint64_t hash = leat__hash64(name, strlen(name), 0) | 1;
     uint64_t *slot = slot_of(w, hash);
     if (*slot != 0)
-        return leat__fail(err, LEAT_EDATA,
-                          "%s/%s: an earlier sample of the pack was written to this file",
+        return leat__fail(err, LEAT_EDATA, "%s/%s: an earlier sample of the pack was written to this file",
                           x->opts->folder, name);
     *slot = hash;
     w->count++;
@@ -107,8 +106,7 @@ static int claim_name(exporter *x, const char *name, leat_error *err)
 }
 
 /* Writes opts->folder / name, creating folders; `name` has been checked. */
-static int write_file(exporter *x, const char *name, const void *data, size_t len,
-                      leat_error *err)
+static int write_file(exporter *x, const char *name, const void *data, size_t len, leat_error *err)
 {
     LEAT_TRY(claim_name(x, name, err));
     if (x->to_tar) {
@@ -126,8 +124,8 @@ static int write_file(exporter *x, const char *name, const void *data, size_t le
     return 0;
 }
 
-static int write_named(exporter *x, const char *key, size_t stem, const char *ext,
-                       const void *data, size_t len, leat_error *err)
+static int write_named(exporter *x, const char *key, size_t stem, const char *ext, const void *data,
+                       size_t len, leat_error *err)
 {
     leat__buf name;
     leat__buf_init(&name, LEAT__MEM_INGEST, 2u << 20);
@@ -135,13 +133,10 @@ static int write_named(exporter *x, const char *key, size_t stem, const char *ex
     leat__buf_putc(&name, '.');
     leat__buf_puts(&name, ext);
     int rc = leat__buf_status(&name);
-    if (rc != 0)
-        rc = leat__fail(err, rc, "no memory for a name");
+    if (rc != 0) rc = leat__fail(err, rc, "no memory for a name");
     else if (!leat__path_relative_safe(name.data, name.len))
-        rc = leat__fail(err, LEAT_EPERM, "\"%s\" is not a path inside the folder",
-                        leat__buf_str(&name));
-    else
-        rc = write_file(x, name.data, data, len, err);
+        rc = leat__fail(err, LEAT_EPERM, "\"%s\" is not a path inside the folder", leat__buf_str(&name));
+    else rc = write_file(x, name.data, data, len, err);
     leat__buf_reset(&name);
     return rc;
 }
@@ -267,11 +262,11 @@ static int image_file(exporter *x, const leat_view *v, const void **data, size_t
 /* The elements as a NumPy file. */
 static int array_file(exporter *x, const leat_field *f, const leat_view *v, leat_error *err)
 {
-    static const char *const types[] = {"", "|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8",
-                                        "<f2", "<V2", "<f4", "<f8"};
+    static const char *const types[] = {"",    "|b1", "|u1", "|i1", "<u2", "<i2", "<u4",
+                                        "<i4", "<u8", "<i8", "<f2", "<V2", "<f4", "<f8"};
     char head[512];
-    int n = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                     types[f->dtype]);
+    int n =
+        snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (", types[f->dtype]);
     for (uint32_t d = 0; d < f->ndim; d++)
         n += snprintf(head + n, sizeof head - (size_t)n, "%llu,%s",
                       (unsigned long long)(f->type == LEAT_FIELD_ARRAY ? f->shape[d] : v->shape[d]),
@@ -344,8 +339,7 @@ static int export_sample(exporter *x, uint64_t sample, leat_error *err)
         return LEAT_EPERM;
     }
     if (x->to_tar) return add_sample(x, key, err);
-    if (x->image_field >= 0)
-        LEAT_TRY(leat_sample_field(x->sample, (uint32_t)x->image_field, &v, err));
+    if (x->image_field >= 0) LEAT_TRY(leat_sample_field(x->sample, (uint32_t)x->image_field, &v, err));
     if (v.data) LEAT_TRY(write_image(x, key, &v, err));
     if (x->members) LEAT_TRY(write_members(x, key, err));
     x->stats->samples++;
@@ -393,8 +387,7 @@ static int tell(const exporter *x, uint64_t total, leat_error *err)
 {
     const leat_export_opts *o = x->opts;
     uint64_t done = x->stats->samples + x->stats->failed;
-    if (!o->progress || o->progress(o->cookie, done, total, x->stats->bytes, x->stats->failed) == 0)
-        return 0;
+    if (!o->progress || o->progress(o->cookie, done, total, x->stats->bytes, x->stats->failed) == 0) return 0;
     return leat__fail(err, LEAT_ECANCELED, "export was stopped");
 }
 
@@ -455,8 +448,7 @@ static int export_keys(exporter *x, leat_error *err)
 static bool came_from_tar(const leat_pack *pack)
 {
     json_t *root = json_loads(leat_pack_provenance(pack), 0, NULL);
-    const char *kind =
-        json_string_value(json_object_get(json_object_get(root, "source"), "kind"));
+    const char *kind = json_string_value(json_object_get(json_object_get(root, "source"), "kind"));
     bool tar = kind && strcmp(kind, "tar") == 0;
     json_decref(root);
     return tar;
@@ -487,8 +479,7 @@ void leat__table_writer_register(leat__table_writer write)
 
 static int refuse_form(const leat_export_opts *o, leat_error *err)
 {
-    if (o->to > LEAT_EXPORT_PARQUET)
-        return leat__fail(err, LEAT_EINVAL, "%u is not a form of export", o->to);
+    if (o->to > LEAT_EXPORT_PARQUET) return leat__fail(err, LEAT_EINVAL, "%u is not a form of export", o->to);
     if (o->to != LEAT_EXPORT_FILES && leat__path_remote(o->folder))
         return leat__fail(err, LEAT_ENOTSUP, "%s: shards are written to a local folder; copy them then",
                           o->folder);

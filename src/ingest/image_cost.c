@@ -38,7 +38,8 @@ uint32_t leat__image_cost(const leat__image_info *info, size_t bytes)
     rate r = rate_of(info);
     uint64_t pixels = (uint64_t)info->width * info->height; /* both far below 2^32 */
     uint64_t us = (bytes / 1000 * r.bytes + pixels / 1000 * r.pixels +
-                   (bytes % 1000 * r.bytes + pixels % 1000 * r.pixels) / 1000) / 1000;
+                   (bytes % 1000 * r.bytes + pixels % 1000 * r.pixels) / 1000) /
+                  1000;
     if (us == 0) return 1;
     return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }

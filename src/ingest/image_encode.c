@@ -35,7 +35,7 @@ struct leat__encoder {
     leat__resizer *resizer;
     leat__planes planes, frame; /* pixels to encode; a frame before it is made smaller */
     leat__tile_density density; /* of the tiles to make */
-    leat__buf work, jpeg; /* the encoded image; a restored or newly made JPEG */
+    leat__buf work, jpeg;       /* the encoded image; a restored or newly made JPEG */
 };
 
 int leat__encoder_open(leat__encoder **out, const leat__encode_plan *plan, leat_error *err)
@@ -101,19 +101,17 @@ static int ignore_wide(void *ctx, uint32_t y, uint32_t count, const uint8_t *pix
     return 0;
 }
 
-static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                       size_t stride)
+static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     return 0;
 }
 
 /* An ordinary JPEG is complete when all its entropy-coded data decodes and its end marker is
  * present: after that, decoding cannot fail. Anything else is decoded to pixels. */
-static int check_whole(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
-                       size_t len, const leat__tile_tables *tables, leat_error *err)
+static int check_whole(leat__encoder *e, const leat__image_info *info, const uint8_t *data, size_t len,
+                       const leat__tile_tables *tables, leat_error *err)
 {
-    if (info->codec == LEAT__CODEC_JPEG
-        && leat__jpeg_scan_whole(e->scan, data, len, &e->plan->limits))
+    if (info->codec == LEAT__CODEC_JPEG && leat__jpeg_scan_whole(e->scan, data, len, &e->plan->limits))
         return 0;
     leat__row_sink sink = {.rows = ignore_rows, .wide = ignore_wide};
     leat__decode_request request = {.limits = e->plan->limits, .tables = tables};
@@ -122,12 +120,11 @@ static int check_whole(leat__encoder *e, const leat__image_info *info, const uin
 
 /* Finds entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
  * false when only decoding can tell. */
-static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data,
-                      size_t len, bool *whole, leat_error *err)
+static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data, size_t len,
+                      bool *whole, leat_error *err)
 {
     item->entries_at = run->out.len;
-    LEAT_TRY(leat__jpeg_entries_make(e->scan, data, len, &e->plan->limits, &run->out, whole,
-                                     err));
+    LEAT_TRY(leat__jpeg_entries_make(e->scan, data, len, &e->plan->limits, &run->out, whole, err));
     item->entries_size = run->out.len - item->entries_at;
     return 0;
 }
@@ -145,15 +142,14 @@ static int resize_done(void *ctx, uint32_t y)
     return 0;
 }
 
-static int resize_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                       size_t stride)
+static int resize_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     return leat__resizer_rows(ctx, y, count, plane, stride);
 }
 
 /* Bicubic with antialiasing: Pillow's arithmetic, as everywhere in leat. */
-static int decode_smaller(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
-                          size_t len, const leat__tile_tables *tables, leat_error *err)
+static int decode_smaller(leat__encoder *e, const leat__image_info *info, const uint8_t *data, size_t len,
+                          const leat__tile_tables *tables, leat_error *err)
 {
     uint32_t w = info->width, h = info->height;
     leat__encode_size(e->plan->max_side, &w, &h);
@@ -165,15 +161,17 @@ static int decode_smaller(leat__encoder *e, const leat__image_info *info, const 
     LEAT_TRY(leat__resizer_plan(e->resizer, &x, &y, LEAT__PASS_PILLOW13, &need, err));
     LEAT_TRY(leat__resizer_begin(e->resizer, info->channels, &to, err));
     leat__row_sink sink = {resize_rows, e->resizer};
-    leat__decode_request request = {.x = need.x, .y = need.y, .width = need.width,
-                                    .height = need.height, .limits = e->plan->limits,
+    leat__decode_request request = {.x = need.x,
+                                    .y = need.y,
+                                    .width = need.width,
+                                    .height = need.height,
+                                    .limits = e->plan->limits,
                                     .tables = tables};
     return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
 }
 
-static int decode_pixels(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
-                         size_t len, const leat__tile_tables *tables, bool smaller,
-                         leat_error *err)
+static int decode_pixels(leat__encoder *e, const leat__image_info *info, const uint8_t *data, size_t len,
+                         const leat__tile_tables *tables, bool smaller, leat_error *err)
 {
     if (smaller) return decode_smaller(e, info, data, len, tables, err);
     leat__decode_request request = {.limits = e->plan->limits, .tables = tables};
@@ -218,8 +216,8 @@ static int store(leat__encoder *e, leat__records *run, leat__item *item, leat__c
 }
 
 /* Tiles the JPEG in `data`. *done is false when it is better kept unchanged. */
-static int tile(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data,
-                size_t len, uint8_t flags, bool *done, leat_error *err)
+static int tile(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data, size_t len,
+                uint8_t flags, bool *done, leat_error *err)
 {
     leat__jpeg_coefs coefs;
     leat__tile_kept kept;
@@ -246,8 +244,8 @@ static int store_jpeg(leat__encoder *e, leat__records *run, leat__item *item, le
         if (leat__buf_zeros(&e->jpeg, LEAT__CODEC_PADDING) != 0)
             return leat__fail_nomem(err, LEAT__CODEC_PADDING, "an encoded image");
         e->jpeg.len = len;
-        LEAT_TRY(tile(e, run, item, (const uint8_t *)e->jpeg.data, len,
-                      LEAT_PACK_IMAGE_RESIZED, &tiled, err));
+        LEAT_TRY(
+            tile(e, run, item, (const uint8_t *)e->jpeg.data, len, LEAT_PACK_IMAGE_RESIZED, &tiled, err));
     }
     if (tiled) {
         /* the source of a re-encoded image cannot be restored */
@@ -267,8 +265,7 @@ typedef struct raw_rows {
     size_t pixel; /* bytes */
 } raw_rows;
 
-static int put_raw_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                        size_t stride)
+static int put_raw_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     raw_rows *r = ctx;
     for (uint32_t i = 0; i < count; i++) {
@@ -283,25 +280,22 @@ static int put_raw_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *co
 static int put_wide_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *pixels, size_t stride)
 {
     raw_rows *r = ctx;
-    for (uint32_t i = 0; i < count; i++)
-        leat__buf_append(r->out, pixels + i * stride, r->width * r->pixel);
+    for (uint32_t i = 0; i < count; i++) leat__buf_append(r->out, pixels + i * stride, r->width * r->pixel);
     return 0; /* reserved by encode_raw */
 }
 
-static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item,
-                      const leat__image_info *info, const uint8_t *data, size_t len,
-                      const leat__tile_tables *from, leat_error *err)
+static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item, const leat__image_info *info,
+                      const uint8_t *data, size_t len, const leat__tile_tables *from, leat_error *err)
 {
     size_t at = run->out.len, size;
     uint64_t bytes = (uint64_t)info->width * info->height;
     uint8_t header[LEAT__RAW_HEADER];
     leat__decode_limits limits = e->plan->limits;
     if (limits.max_pixels && bytes > limits.max_pixels) /* before allocating anything */
-        return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu",
-                          info->width, info->height, (unsigned long long)limits.max_pixels);
+        return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu", info->width,
+                          info->height, (unsigned long long)limits.max_pixels);
     const size_t pixel = (size_t)info->channels * leat__sample_bytes(info->type);
-    if (!leat__mul_u64(bytes, pixel, &bytes) ||
-        !leat__u64_to_size(bytes + LEAT__RAW_HEADER, &size) ||
+    if (!leat__mul_u64(bytes, pixel, &bytes) || !leat__u64_to_size(bytes + LEAT__RAW_HEADER, &size) ||
         leat__buf_reserve(&run->out, size) != 0) {
         run->out.status = 0;
         return leat__fail_nomem(err, bytes, "the pixels of an image");
@@ -314,8 +308,8 @@ static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item,
     int rc = leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
     leat__image_info stored;
     if (rc == 0)
-        rc = leat__codec_probe(LEAT__CODEC_RAW, (uint8_t *)run->out.data + at,
-                               run->out.len - at, &stored, err);
+        rc = leat__codec_probe(LEAT__CODEC_RAW, (uint8_t *)run->out.data + at, run->out.len - at, &stored,
+                               err);
     if (rc != 0) {
         run->out.len = at;
         return rc;
@@ -327,15 +321,16 @@ static int encode_raw(leat__encoder *e, leat__records *run, leat__item *item,
     return 0;
 }
 
-static int encode_again(leat__encoder *e, leat__records *run, leat__item *item,
-                        const leat__image_info *info, const uint8_t *data, size_t len,
-                        const leat__tile_tables *from, bool raw, bool smaller, leat_error *err)
+static int encode_again(leat__encoder *e, leat__records *run, leat__item *item, const leat__image_info *info,
+                        const uint8_t *data, size_t len, const leat__tile_tables *from, bool raw,
+                        bool smaller, leat_error *err)
 {
     if (raw && !smaller) return encode_raw(e, run, item, info, data, len, from, err);
     if (leat__image_wide(info))
-        return leat__fail(err, LEAT_EFORMAT, "%s works on 8-bit images of 1, 3 or 4 channels, and this one "
-                          "has %u of %s", smaller ? "max_side" : "quality", info->channels,
-                          leat__sample_name(info->type));
+        return leat__fail(err, LEAT_EFORMAT,
+                          "%s works on 8-bit images of 1, 3 or 4 channels, and this one "
+                          "has %u of %s",
+                          smaller ? "max_side" : "quality", info->channels, leat__sample_name(info->type));
     LEAT_TRY(decode_pixels(e, info, data, len, from, smaller, err));
     leat__encode_opts opts = {.orientation = info->orientation,
                               .quality = e->plan->quality ? e->plan->quality : DEFAULT_QUALITY};
@@ -433,8 +428,8 @@ out:
 
 /* An image that is already tiled, with other tables or density than the pack's: restores the
  * JPEG, then continues as usual. */
-static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_t **data,
-                   size_t *len, leat_error *err)
+static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_t **data, size_t *len,
+                   leat_error *err)
 {
     leat__buf_clear(&e->jpeg);
     LEAT_TRY(leat__tile_restore(*data, *len, from, &e->jpeg, err));
@@ -453,16 +448,14 @@ static int keep(leat__encoder *e, leat__records *run, leat__item *item, leat__im
                 leat_error *err)
 {
     bool tiled = false, whole = false;
-    if (e->plan->images == LEAT_IMAGES_TILED && info->codec == LEAT__CODEC_JPEG &&
-        info->bits == 8)
+    if (e->plan->images == LEAT_IMAGES_TILED && info->codec == LEAT__CODEC_JPEG && info->bits == 8)
         LEAT_TRY(tile(e, run, item, data, len, flags, &tiled, err));
     if (tiled) return 0;
     if (e->plan->trust) {
         flags |= LEAT_PACK_IMAGE_UNCHECKED;
         item->entries_size = entries;
     } else {
-        if (info->codec == LEAT__CODEC_JPEG)
-            LEAT_TRY(index_jpeg(e, run, item, data, len, &whole, err));
+        if (info->codec == LEAT__CODEC_JPEG) LEAT_TRY(index_jpeg(e, run, item, data, len, &whole, err));
         if (!whole) LEAT_TRY(check_whole(e, info, data, len, NULL, err));
     }
     if (restored) return store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, flags, err);
@@ -503,8 +496,8 @@ static int keep_stored(leat__encoder *e, leat__records *run, leat__item *item, c
     return keep(e, run, item, &info, data, len, true, 0, flags, err);
 }
 
-static int copy_tiles(leat__encoder *e, leat__item *item, const leat__image_info *info,
-                      const uint8_t *data, size_t len, uint8_t flags, leat_error *err)
+static int copy_tiles(leat__encoder *e, leat__item *item, const leat__image_info *info, const uint8_t *data,
+                      size_t len, uint8_t flags, leat_error *err)
 {
     if (e->plan->trust) flags |= item->image.flags & LEAT_PACK_IMAGE_UNCHECKED;
     else LEAT_TRY(check_whole(e, info, data, len, e->plan->tables, err));
@@ -512,8 +505,8 @@ static int copy_tiles(leat__encoder *e, leat__item *item, const leat__image_info
     return 0;
 }
 
-int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r,
-                        leat__item *item, const leat__tile_tables *from, leat_error *err)
+int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, leat__item *item,
+                        const leat__tile_tables *from, leat_error *err)
 {
     const leat__encode_plan *plan = e->plan;
     const uint8_t *data = leat__records_data(run, item);
@@ -538,8 +531,7 @@ int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r,
     if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);
     if (codec == LEAT__CODEC_TILE && !leat_pack_image_exact(&item->image))
         flags |= LEAT_PACK_IMAGE_RESIZED; /* restoring does not give the original source file */
-    if (codec != LEAT__CODEC_TILE)
-        return keep(e, run, item, &info, data, len, false, entries, flags, err);
+    if (codec != LEAT__CODEC_TILE) return keep(e, run, item, &info, data, len, false, entries, flags, err);
     leat__tile_facts facts;
     LEAT_TRY(leat__tile_describe(data, len, &facts, err));
     if (can_copy(plan, &facts)) return copy_tiles(e, item, &info, data, len, flags, err);
@@ -575,9 +567,9 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     uint64_t pixels = (uint64_t)info.width * info.height;
     leat__decode_limits limits = plan->limits;
     if (limits.max_pixels && pixels > limits.max_pixels) return 0; /* refused later */
-    uint64_t need = (uint64_t)info.width * 256; /* bands of rows */
-    bool tiling = plan->images == LEAT_IMAGES_TILED &&
-                  (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
+    uint64_t need = (uint64_t)info.width * 256;                    /* bands of rows */
+    bool tiling =
+        plan->images == LEAT_IMAGES_TILED && (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
     if (tiling) need += pixels * 18 + len; /* coefficients twice, pixels twice, the result */
     else need += pixels * decoder_bytes(&info);
     uint32_t w = info.width, h = info.height;
@@ -590,7 +582,6 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     }
     if (plan->quality > 0 || w != info.width || h != info.height)
         need += (uint64_t)w * h * pixel * 3; /* planes, the result twice */
-    else if (raw)
-        need += (uint64_t)w * h * pixel;
+    else if (raw) need += (uint64_t)w * h * pixel;
     return need;
 }

@@ -23,24 +23,22 @@ typedef struct leat__encode_plan {
     leat__tile_density density; /* TILED */
     leat__decode_limits limits;
     const leat__tile_tables *tables; /* TILED: of the pack that is written */
-    bool stored; /* merge: images stay as stored, except tiles with other tables */
-    bool frames; /* all frames of animations, not only the first */
+    bool stored;                     /* merge: images stay as stored, except tiles with other tables */
+    bool frames;                     /* all frames of animations, not only the first */
 } leat__encode_plan;
 
 typedef struct leat__encoder leat__encoder;
 
 /* The plan must outlive the encoder. */
-int leat__encoder_open(leat__encoder **e, const leat__encode_plan *plan,
-                       leat_error *err) LEAT_MUST_CHECK;
+int leat__encoder_open(leat__encoder **e, const leat__encode_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 void leat__encoder_close(leat__encoder **e);
 
 /* Processes one image of a record. Afterwards the item describes what is stored and where its
  * bytes are. An animation whose frames are all wanted leaves them in the record, and the first in the
  * item. `from`: the tables of the pack it comes from, when it is already tiled. LEAT_EDATA,
  * LEAT_EFORMAT and LEAT_ELIMIT concern only this image; LEAT_ENOMEM does not. */
-int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r,
-                        leat__item *item, const leat__tile_tables *from,
-                        leat_error *err) LEAT_MUST_CHECK;
+int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, leat__item *item,
+                        const leat__tile_tables *from, leat_error *err) LEAT_MUST_CHECK;
 
 /* Bytes of memory needed to process this image, including the result. */
 uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len);

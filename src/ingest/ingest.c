@@ -68,11 +68,11 @@ typedef struct ingest {
     leat_packer *packer;
     leat__skipped_list report;
     leat_pack_value *values;
-    leat__where *where;             /* or NULL */
-    leat__base_classes classes;     /* append: labels renumbered for the pack */
+    leat__where *where;         /* or NULL */
+    leat__base_classes classes; /* append: labels renumbered for the pack */
     uint64_t consumed, chain;
-    uint64_t frames_done;           /* resume: frames of the next record that are in the pack */
-    bool stop;                      /* the source has ended */
+    uint64_t frames_done; /* resume: frames of the next record that are in the pack */
+    bool stop;            /* the source has ended */
 } ingest;
 
 void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
@@ -237,8 +237,7 @@ static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *er
     ingest *in = cookie;
     leat__records *run = task->data;
     if (run->large) return 0;
-    for (uint32_t i = 0; i < run->count; i++)
-        LEAT_TRY(encode_record(in, ctx, run, &run->record[i], err));
+    for (uint32_t i = 0; i < run->count; i++) LEAT_TRY(encode_record(in, ctx, run, &run->record[i], err));
     task->bytes = leat__records_held(run);
     return 0;
 }
@@ -274,8 +273,7 @@ static int make_plan(ingest *in, leat_error *err)
 static uint64_t merged_page_bytes(const ingest *in)
 {
     leat_pack_info info = {0};
-    if (in->opts->merge)
-        (void)leat_pack_info_read(leat__source_pack_of(in->source, 0), &info, sizeof info);
+    if (in->opts->merge) (void)leat_pack_info_read(leat__source_pack_of(in->source, 0), &info, sizeof info);
     return info.page_bytes;
 }
 
@@ -285,8 +283,9 @@ static int open_packer(ingest *in, leat_error *err)
     leat__buf provenance;
     int rc;
     leat__buf_init(&provenance, LEAT__MEM_INGEST, 1u << 20);
-    LEAT_GO(rc, out, o->merge ? leat__merge_provenance(in->source, o->where, &provenance, err)
-                              : leat__ingest_provenance(o, &in->plan, in->source, &provenance, err));
+    LEAT_GO(rc, out,
+            o->merge ? leat__merge_provenance(in->source, o->where, &provenance, err)
+                     : leat__ingest_provenance(o, &in->plan, in->source, &provenance, err));
     leat_packer_opts p = LEAT_PACKER_OPTS_INIT;
     p.fields = in->source->fields;
     p.field_count = in->source->field_count;
@@ -307,8 +306,7 @@ static int open_packer(ingest *in, leat_error *err)
     } else if (in->source->label_field >= 0 && in->source->class_count > 0)
         LEAT_GO(rc, out,
                 leat_packer_classes(in->packer, (uint32_t)in->source->label_field,
-                                    (const char *const *)in->source->classes,
-                                    in->source->class_count, err));
+                                    (const char *const *)in->source->classes, in->source->class_count, err));
     if (!p.append && leat__source_pack_of(in->source, 0))
         LEAT_GO(rc, out, leat__merge_classes(in->packer, in->source, err));
     if (o->merge) LEAT_GO(rc, out, leat__merge_blobs(in->packer, in->source, err));
@@ -517,8 +515,8 @@ static int place_sample(ingest *in, const leat__records *run, const leat__record
                         uint64_t chain, leat_error *err)
 {
     fill_values(in, run, r);
-    leat_pack_sample sample = {.key = leat__records_str(run, r->key), .key_size = r->key_size,
-                               .values = in->values};
+    leat_pack_sample sample = {
+        .key = leat__records_str(run, r->key), .key_size = r->key_size, .values = in->values};
     leat_error why;
     leat__error_reset(&why);
     if (leat__packer_check_kinds(in->packer, &sample, &why) != 0) {
@@ -535,8 +533,8 @@ static int place_sample(ingest *in, const leat__records *run, const leat__record
     sample.marks[MARK_BYTES] = in->stats->bytes_in;
     bool wanted = true;
     if (in->opts->append)
-        LEAT_TRY(leat__append_admit(in->packer, in->opts->append, &sample, &wanted,
-                                    &in->stats->existing, err));
+        LEAT_TRY(
+            leat__append_admit(in->packer, in->opts->append, &sample, &wanted, &in->stats->existing, err));
     if (!wanted) return 0;
     LEAT_TRY(leat_packer_append(in->packer, &sample, err));
     in->stats->samples++;
@@ -593,9 +591,7 @@ static int tell(const ingest *in, leat_error *err)
     const leat_ingest_opts *o = in->opts;
     if (!o->progress) return 0;
     uint64_t total = LEAT_MAX(in->source->total, in->source->total ? in->consumed : 0);
-    if (o->progress(o->cookie, in->consumed, total, in->stats->bytes_in, in->stats->skipped) ==
-        0)
-        return 0;
+    if (o->progress(o->cookie, in->consumed, total, in->stats->bytes_in, in->stats->skipped) == 0) return 0;
     return leat__fail(err, LEAT_ECANCELED, "packing was stopped");
 }
 
@@ -608,8 +604,7 @@ static int place_large(ingest *in, leat__records *run, leat__record *r, leat_err
     int rc = 0;
     if (!r->failed && !r->loaded) LEAT_TRY(load_record(in, run, r, err));
     filter_record(in, run, r);
-    LEAT_TRY(settle(run, r, leat__pack_memory_ask(&in->allowance, record_need(in, run, r), &why),
-                    &why, err));
+    LEAT_TRY(settle(run, r, leat__pack_memory_ask(&in->allowance, record_need(in, run, r), &why), &why, err));
     if (!r->failed) rc = setup_encode(in, NULL, &e, err);
     if (rc == 0 && e) rc = encode_record(in, e, run, r, err);
     teardown_encode(in, e);
@@ -647,11 +642,11 @@ static int refuse_empty(const ingest *in, leat_error *err)
         return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: all %llu samples were left out",
                           in->opts->sources[0], (unsigned long long)st->skipped);
     if (st->ignored > 0)
-        return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: none of %llu files (%s …) has the"
-                          " name of an image", in->opts->sources[0],
-                          (unsigned long long)st->ignored, st->ignored_first);
-    return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: no samples were found",
-                      in->opts->sources[0]);
+        return leat__fail(err, LEAT_EDATA,
+                          "%s: nothing to pack: none of %llu files (%s …) has the"
+                          " name of an image",
+                          in->opts->sources[0], (unsigned long long)st->ignored, st->ignored_first);
+    return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: no samples were found", in->opts->sources[0]);
 }
 
 static int finish(ingest *in, leat_error *err)
@@ -732,8 +727,7 @@ static int run(ingest *in, leat_error *err)
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
     if ((in->opts->members || in->opts->defaults || in->opts->infer) &&
         strcmp(in->source->ops->kind, "tar") != 0)
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s: members, defaults and infer are for tar shards",
+        return leat__fail(err, LEAT_EINVAL, "%s: members, defaults and infer are for tar shards",
                           in->opts->sources[0]);
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
@@ -813,7 +807,7 @@ static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *in
     if (!o->resume) leat__bucket_pack_forget(&stage);
     here.replace = !o->resume; /* files left by an earlier run belong to this path only */
     int rc = o->resume && leat__bucket_pack_ready(&stage) ? count_finished(stage.path, own, err)
-                                                     : pack_here(&here, inspector, own, err);
+                                                          : pack_here(&here, inspector, own, err);
     if (rc == 0) rc = leat__bucket_pack_publish(&stage, on_sent, &s, err);
     leat__bucket_pack_close(&stage);
     return rc;
@@ -840,13 +834,11 @@ int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *
     if (o.append && leat__path_remote(o.output))
         return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
     if (o.frames > 1) return leat__fail(err, LEAT_EINVAL, "frames: %u is not 0 or 1", o.frames);
-    if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side ||
-                                                    o.quality || o.shuffle || o.keys || o.select ||
-                                                    o.frames)))
-        return leat__fail(
-            err, LEAT_EINVAL,
-            "merge: not a rule for keys, or combined with images, max_side, quality, "
-            "shuffle, keys, select, frames or append");
+    if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side || o.quality ||
+                                                    o.shuffle || o.keys || o.select || o.frames)))
+        return leat__fail(err, LEAT_EINVAL,
+                          "merge: not a rule for keys, or combined with images, max_side, quality, "
+                          "shuffle, keys, select, frames or append");
     if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
     LEAT_TRY(leat__ingest_spare(&o, err));
     uint64_t begin = leat__clock_ns();

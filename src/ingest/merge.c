@@ -373,9 +373,8 @@ int leat__merge_provenance(leat__source *packs, const char *where, leat__buf *ou
     if (where != NULL)
         (void)json_object_set_new(json_is_object(settings) ? settings : all, "where", json_string(where));
     size_t size = all != NULL ? json_dumpb(all, NULL, 0, JSON_COMPACT) : 0;
-    int rc = size == 0 || leat__buf_reserve(out, size + 1) != 0
-                 ? leat__fail_nomem(err, size, "provenance")
-                 : 0;
+    int rc =
+        size == 0 || leat__buf_reserve(out, size + 1) != 0 ? leat__fail_nomem(err, size, "provenance") : 0;
     if (rc == 0) {
         out->len = json_dumpb(all, out->data, size, JSON_COMPACT);
         out->data[out->len] = '\0';

@@ -82,8 +82,7 @@ int leat__name_list_at(const leat__name_list *l, uint64_t i, leat__buf *name, le
     uint64_t start = leat__load_u64(ends), end = leat__load_u64(ends + 8);
     size_t len;
     if (end < start || end > l->names_bytes || !leat__u64_to_size(end - start, &len))
-        return leat__fail(err, LEAT_EDATA, "%s: changed while it was read",
-                          leat__file_path(l->ends));
+        return leat__fail(err, LEAT_EDATA, "%s: changed while it was read", leat__file_path(l->ends));
     if (leat__buf_reserve(name, len) != 0) return leat__fail_nomem(err, len, "a name");
     LEAT_TRY(leat__file_pread(l->names, name->data, len, start, err));
     name->len = len;

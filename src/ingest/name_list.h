@@ -12,7 +12,7 @@
 #include "io/file.h"
 
 typedef struct leat__name_list {
-    leat__file *names, *ends; /* all names; the end of each, u64 */
+    leat__file *names, *ends;      /* all names; the end of each, u64 */
     leat__buf new_names, new_ends; /* not written yet */
     uint64_t count, names_bytes;
 } leat__name_list;
@@ -21,8 +21,7 @@ typedef struct leat__name_list {
 int leat__name_list_open(leat__name_list *l, const char *path, leat_error *err) LEAT_MUST_CHECK;
 void leat__name_list_reset(leat__name_list *l); /* also of a zeroed one */
 
-int leat__name_list_add(leat__name_list *l, const char *name, size_t len,
-                        leat_error *err) LEAT_MUST_CHECK;
+int leat__name_list_add(leat__name_list *l, const char *name, size_t len, leat_error *err) LEAT_MUST_CHECK;
 int leat__name_list_close_adding(leat__name_list *l, leat_error *err) LEAT_MUST_CHECK;
 /* Name i < count replaces the content of `name`. */
 int leat__name_list_at(const leat__name_list *l, uint64_t i, leat__buf *name,

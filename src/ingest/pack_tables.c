@@ -53,8 +53,8 @@ static int shared_tables(const leat__pack_tables *t, leat__source *source, const
     for (uint32_t i = 0; i < t->from_count; i++) {
         const void *other;
         size_t other_len;
-        int rc = leat_pack_blob(leat__source_pack_of(source, i), LEAT__TILE_TABLES_BLOB, &other, &other_len,
-                                err);
+        int rc =
+            leat_pack_blob(leat__source_pack_of(source, i), LEAT__TILE_TABLES_BLOB, &other, &other_len, err);
         if (rc != 0 && rc != LEAT_ENOENT) return rc;
         if (rc != 0 || (i > 0 && (other_len != *len || memcmp(other, *blob, *len) != 0))) {
             *blob = NULL;

@@ -29,7 +29,6 @@ const leat__tile_tables *leat__pack_tables_of(const leat__pack_tables *t, uint32
 /* Gives the plan the tables of the new pack when it stores tiles: those of the resumed run, those of the
  * copied tiles, or new ones trained on a part of the source. Merged packs without tables keep images. */
 int leat__pack_tables_prepare(leat__pack_tables *t, const leat_ingest_opts *opts, leat__source *source,
-                              leat_packer *packer, leat__encode_plan *plan,
-                              leat_error *err) LEAT_MUST_CHECK;
+                              leat_packer *packer, leat__encode_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

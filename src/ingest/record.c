@@ -55,10 +55,8 @@ static leat__records *run_open(uint32_t fields)
 
 static void forget(leat__buf *b)
 {
-    if (b->cap > KEEP_BYTES)
-        leat__buf_reset(b);
-    else
-        leat__buf_clear(b);
+    if (b->cap > KEEP_BYTES) leat__buf_reset(b);
+    else leat__buf_clear(b);
 }
 
 static void run_clear(leat__records *run)
@@ -194,6 +192,5 @@ static uint64_t held(const leat__buf *b)
 uint64_t leat__records_held(const leat__records *run)
 {
     return sizeof *run + held(&run->text) + held(&run->in) + held(&run->out) + held(&run->frames) +
-           held(&run->found) +
-           (uint64_t)run->fields * LEAT__RECORDS_MOST * sizeof(leat__item);
+           held(&run->found) + (uint64_t)run->fields * LEAT__RECORDS_MOST * sizeof(leat__item);
 }

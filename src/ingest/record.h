@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "io/dir.h"
 
-#define LEAT__RECORDS_MOST 16         /* maximum */
+#define LEAT__RECORDS_MOST 16            /* maximum */
 #define LEAT__RECORDS_BYTES (512u << 10) /* a run is full when its inputs reach this */
 #define LEAT__RECORDS_NOWHERE SIZE_MAX
 
@@ -22,10 +22,10 @@
 typedef struct leat__item {
     bool absent;
     bool animated; /* an image with further frames, set by the encoder */
-    bool coded; /* the bytes are in run->out, made by the encoder; else in run->in */
+    bool coded;    /* the bytes are in run->out, made by the encoder; else in run->in */
     size_t at, size;
     size_t entries_at, entries_size; /* entry points of an image, in run->out */
-    size_t found; /* what an inspector found, in run->found */
+    size_t found;                    /* what an inspector found, in run->found */
     int64_t i;
     double f;
     uint64_t shape[LEAT_NDIM_MAX];
@@ -59,9 +59,9 @@ typedef struct leat__records {
     leat__buf text, in, out;
     leat__buf frames; /* leat__item of frames */
     leat__buf found;  /* of inspectors, see inspect.h */
-    uint64_t pending;  /* bytes still to be read */
-    uint64_t decode;   /* memory needed to decode and encode its images */
-    bool large;        /* an image is too large for the flow: see pack_memory.h */
+    uint64_t pending; /* bytes still to be read */
+    uint64_t decode;  /* memory needed to decode and encode its images */
+    bool large;       /* an image is too large for the flow: see pack_memory.h */
     struct leat__records *next;
 } leat__records;
 

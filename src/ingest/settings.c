@@ -16,8 +16,7 @@ static void describe_settings(const leat_ingest_opts *o, const leat__encode_plan
     static const char *const modes[] = {"auto", "keep", "tiled", "raw", "mix"};
     leat__json_kstr(j, "images", modes[plan->images]);
     if (plan->images == LEAT_IMAGES_MIX) leat__json_kdouble(j, "mix_raw", plan->mix_raw);
-    if (plan->images == LEAT_IMAGES_TILED && o->fast_tiles)
-        leat__json_kstr(j, "tiles", "fast");
+    if (plan->images == LEAT_IMAGES_TILED && o->fast_tiles) leat__json_kstr(j, "tiles", "fast");
     if (o->max_side) leat__json_ku64(j, "max_side", o->max_side);
     if (o->quality) leat__json_ku64(j, "quality", o->quality);
     if (o->frames) leat__json_kstr(j, "frames", "all");
@@ -63,8 +62,8 @@ uint64_t leat__ingest_identity(const leat_ingest_opts *o, const leat__buf *prove
         h = leat__hash64(o->sources[i], leat__source_name_len(o->sources[i]), h);
     if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
     if (o->select) h = leat__hash64(o->select, strlen(o->select), h);
-    uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_work,
-                          o->max_sample_bytes, o->merge};
+    uint64_t numbers[] = {o->max_pixels, o->max_out_bytes,    o->max_scans,
+                          o->max_work,   o->max_sample_bytes, o->merge};
     return leat__hash64(numbers, sizeof numbers, h);
 }
 

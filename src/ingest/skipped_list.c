@@ -55,10 +55,8 @@ int leat__skipped_list_add(leat__skipped_list *r, const char *key, size_t key_si
     leat__json_strn(&j, key, key_size);
     leat__json_kstr(&j, "code", leat_code_name(why ? why->code : LEAT_ENOMEM));
     leat__json_key(&j, "offset");
-    if (why && why->offset >= 0)
-        leat__json_i64(&j, why->offset);
-    else
-        leat__json_null(&j);
+    if (why && why->offset >= 0) leat__json_i64(&j, why->offset);
+    else leat__json_null(&j);
     leat__json_kstr(&j, "reason", why ? why->message : "out of memory");
     leat__json_end(&j);
     leat__buf_putc(&r->line, '\n');

@@ -98,10 +98,8 @@ void leat__source_classes_sort(leat__source *s)
     qsort(s->classes, s->class_count, sizeof *s->classes, compare_names);
     uint64_t kept = 1;
     for (uint64_t i = 1; i < s->class_count; i++) {
-        if (strcmp(s->classes[i], s->classes[kept - 1]) == 0)
-            leat__free(s->classes[i]);
-        else
-            s->classes[kept++] = s->classes[i];
+        if (strcmp(s->classes[i], s->classes[kept - 1]) == 0) leat__free(s->classes[i]);
+        else s->classes[kept++] = s->classes[i];
     }
     s->class_count = kept;
 }
@@ -109,8 +107,7 @@ void leat__source_classes_sort(leat__source *s)
 int64_t leat__source_class_find(const leat__source *s, const char *name)
 {
     if (s->class_count == 0) return -1;
-    char *const *found =
-        bsearch(&name, s->classes, s->class_count, sizeof *s->classes, compare_names);
+    char *const *found = bsearch(&name, s->classes, s->class_count, sizeof *s->classes, compare_names);
     return found ? found - s->classes : -1;
 }
 
@@ -213,17 +210,13 @@ static int kind_of(const char *path, source_kind *kind, leat_error *err)
     size_t len = leat__source_name_len(path);
     LEAT_TRY(leat__path_kind(path, &entry, err));
     *kind = UNKNOWN;
-    if (entry == LEAT__ENTRY_FOLDER)
-        *kind = FOLDER;
-    else if (is_tar_name(path, len))
-        *kind = TAR;
-    else if (is_tfrecord_name(path, len))
-        *kind = TFRECORD;
-    else if (ends_with(path, len, ".csv") || ends_with(path, len, ".tsv") ||
-             ends_with(path, len, ".jsonl") || ends_with(path, len, ".ndjson"))
+    if (entry == LEAT__ENTRY_FOLDER) *kind = FOLDER;
+    else if (is_tar_name(path, len)) *kind = TAR;
+    else if (is_tfrecord_name(path, len)) *kind = TFRECORD;
+    else if (ends_with(path, len, ".csv") || ends_with(path, len, ".tsv") || ends_with(path, len, ".jsonl") ||
+             ends_with(path, len, ".ndjson"))
         *kind = MANIFEST;
-    else if (ends_with(path, len, ".leat"))
-        *kind = PACK;
+    else if (ends_with(path, len, ".leat")) *kind = PACK;
     if (*kind == FOLDER) LEAT_TRY(is_reader_folder(path, &for_python, err));
     if (for_python || (*kind == UNKNOWN && is_reader_name(path, len)))
         return leat__fail(err, LEAT_ENOTSUP,
@@ -276,13 +269,12 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
         source_kind one;
         LEAT_TRY(kind_of(opts->sources[i], &one, err));
         if (i > 0 && one != kind)
-            return leat__fail(err, LEAT_EINVAL, "%s and %s are of different kinds",
-                              opts->sources[0], opts->sources[i]);
+            return leat__fail(err, LEAT_EINVAL, "%s and %s are of different kinds", opts->sources[0],
+                              opts->sources[i]);
         kind = one;
     }
     if (opts->source_count > 1 && kind != TAR && kind != PACK && kind != TFRECORD)
-        return leat__fail(err, LEAT_EINVAL,
-                          "give one %s at a time (several tar shards or packs are fine)",
+        return leat__fail(err, LEAT_EINVAL, "give one %s at a time (several tar shards or packs are fine)",
                           kind == FOLDER ? "folder" : "manifest");
     if (opts->select && kind != PACK) return leat__fail(err, LEAT_EINVAL, "a selection is of packs only");
     if (opts->keys && kind != PACK)
@@ -290,15 +282,10 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
     if (kind == TAR || kind == TFRECORD)
         LEAT_TRY(refuse_order(opts, kind == TAR ? "tar shards" : "TFRecord files", err));
     switch (kind) {
-    case FOLDER:
-        return leat__source_folder(s, opts, err);
-    case TAR:
-        return leat__source_tar(s, opts, err);
-    case TFRECORD:
-        return leat__source_tfrecord(s, opts, err);
-    case MANIFEST:
-        return leat__source_manifest(s, opts, err);
-    default:
-        return leat__source_pack(s, opts, err);
+    case FOLDER: return leat__source_folder(s, opts, err);
+    case TAR: return leat__source_tar(s, opts, err);
+    case TFRECORD: return leat__source_tfrecord(s, opts, err);
+    case MANIFEST: return leat__source_manifest(s, opts, err);
+    default: return leat__source_pack(s, opts, err);
     }
 }

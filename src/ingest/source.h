@@ -40,28 +40,22 @@ struct leat__source {
     char ignored_first[64];
     uint64_t unlabelled; /* images beside class folders */
     char unlabelled_first[64];
-    uint64_t missing;    /* samples without a value that others have */
+    uint64_t missing; /* samples without a value that others have */
 };
 
 /* Opens the paths: one folder or manifest, any number of tar shards, TFRecord files or packs, or
  * a format of a registered reader (source_reader.h). */
-int leat__source_open(leat__source **s, const leat_ingest_opts *opts,
-                      leat_error *err) LEAT_MUST_CHECK;
+int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__source_close(leat__source **s);
 
 /* The kinds. */
 bool leat__source_is_image(const char *name); /* by its extension, as the folder source decides */
-int leat__source_folder(leat__source **s, const leat_ingest_opts *opts,
-                        leat_error *err) LEAT_MUST_CHECK;
-int leat__source_tar(leat__source **s, const leat_ingest_opts *opts,
-                     leat_error *err) LEAT_MUST_CHECK;
-int leat__source_manifest(leat__source **s, const leat_ingest_opts *opts,
-                          leat_error *err) LEAT_MUST_CHECK;
-int leat__source_pack(leat__source **s, const leat_ingest_opts *opts,
-                      leat_error *err) LEAT_MUST_CHECK;
+int leat__source_folder(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+int leat__source_tar(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+int leat__source_manifest(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+int leat__source_pack(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
-int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts,
-                          leat_error *err) LEAT_MUST_CHECK;
+int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
 /* The packs of a source of packs; NULL past the last, or for another kind. */
 leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);

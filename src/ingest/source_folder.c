@@ -39,14 +39,14 @@ typedef struct frame {
 
 typedef struct folder_source {
     leat__source base;
-    leat__buf path;   /* of the current entry; starts with the root and a slash */
+    leat__buf path; /* of the current entry; starts with the root and a slash */
     size_t root_len;
     frame stack[DEPTH_MAX];
-    int depth;        /* frames in use */
-    int64_t label;    /* of the current class, -1 at the root */
+    int depth;     /* frames in use */
+    int64_t label; /* of the current class, -1 at the root */
     bool strict;
     leat__dir_ahead *ahead; /* for a bucket; NULL: a local folder */
-    leat_error why;   /* of the current entry, when it is a folder that cannot be listed */
+    leat_error why;         /* of the current entry, when it is a folder that cannot be listed */
     /* With shuffle: all keys; labels follow from them. */
     leat__name_list names;
     leat__buf key; /* the current one */
@@ -85,8 +85,8 @@ static int refuse_voc(const leat__dir *dir, const char *path, leat_error *err)
 static int enter(folder_source *s, leat_error *err)
 {
     if (s->depth == DEPTH_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "%s: folders are nested deeper than %d",
-                          leat__buf_str(&s->path), DEPTH_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "%s: folders are nested deeper than %d", leat__buf_str(&s->path),
+                          DEPTH_MAX);
     frame *f = &s->stack[s->depth];
     LEAT_TRY(leat__dir_ahead_read(s->ahead, &f->dir, leat__buf_str(&s->path), err));
     for (int i = 0; i < s->depth; i++)
@@ -122,8 +122,7 @@ static bool is_hidden(const char *name)
 static bool pass_by(folder_source *s, const char *name, bool folder)
 {
     if (s->strict || (!is_hidden(name) && (folder || leat__source_is_image(name)))) return false;
-    if (s->base.ignored++ == 0)
-        snprintf(s->base.ignored_first, sizeof s->base.ignored_first, "%s", name);
+    if (s->base.ignored++ == 0) snprintf(s->base.ignored_first, sizeof s->base.ignored_first, "%s", name);
     return true;
 }
 
@@ -218,8 +217,7 @@ static leat__stamp stamp_of(uint64_t size, uint64_t tag)
     return (leat__stamp){.bytes = size, .mtime_ns = (int64_t)tag};
 }
 
-static int next_shuffled(folder_source *s, leat__records *run, leat__record *r, bool *end,
-                         leat_error *err)
+static int next_shuffled(folder_source *s, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     if (s->given == s->names.count) {
         *end = true;
@@ -246,8 +244,7 @@ static int next_shuffled(folder_source *s, leat__records *run, leat__record *r, 
     return fill(s, run, r, key, s->key.len, label, err);
 }
 
-static int folder_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
-                       leat_error *err)
+static int folder_next(leat__source *base, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     folder_source *s = (folder_source *)base;
     if (s->shuffled) return next_shuffled(s, run, r, end, err);
@@ -257,8 +254,7 @@ static int folder_next(leat__source *base, leat__records *run, leat__record *r, 
         *end = true;
         return 0;
     }
-    LEAT_TRY(fill(s, run, r, s->path.data + s->root_len, s->path.len - s->root_len, s->label,
-                  err));
+    LEAT_TRY(fill(s, run, r, s->path.data + s->root_len, s->path.len - s->root_len, s->label, err));
     if (e->kind == LEAT__ENTRY_FILE) {
         r->size_hint = e->size;
         if (s->ahead) r->stamp = stamp_of(e->size, e->tag);

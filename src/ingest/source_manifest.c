@@ -25,15 +25,14 @@
 #include "ingest/source.h"
 #include "io/url.h"
 
-
 enum { SAW_INT = 1, SAW_NUMBER = 2, SAW_TEXT = 4, SAW_OTHER = 8, SAW_NOTHING = 16 };
 
 typedef struct column {
     char *name;
     unsigned saw;
-    uint64_t rows; /* that have it */
+    uint64_t rows;                /* that have it */
     uint64_t int_line, text_line; /* the first line with a whole number, with other text; 0: none */
-    int field;     /* -1: the path */
+    int field;                    /* -1: the path */
 } column;
 
 typedef struct manifest_source {
@@ -57,8 +56,7 @@ typedef struct manifest_source {
     bool shuffled;
 } manifest_source;
 
-static const char *const path_names[] = {"path", "image", "image_path", "file", "file_name",
-                                         "filename"};
+static const char *const path_names[] = {"path", "image", "image_path", "file", "file_name", "filename"};
 static const char *const label_names[] = {"label", "class", "class_name", "target", "category"};
 
 static int no_memory(leat_error *err)
@@ -70,8 +68,7 @@ static int add_column(manifest_source *s, const char *name, leat_error *err)
 {
     if (s->column_count == s->column_capacity) {
         uint32_t capacity = s->column_capacity ? s->column_capacity * 2 : 16;
-        column *grown =
-            leat__realloc(LEAT__MEM_INGEST, s->columns, capacity * sizeof *grown);
+        column *grown = leat__realloc(LEAT__MEM_INGEST, s->columns, capacity * sizeof *grown);
         if (!grown) return no_memory(err);
         s->columns = grown;
         s->column_capacity = capacity;
@@ -126,8 +123,7 @@ static int next_row(manifest_source *s, bool *end, leat_error *err)
 
 static int row_error(const manifest_source *s, const char *what, leat_error *err)
 {
-    leat__fail(err, LEAT_EDATA, "%s, line %llu: %s", s->shown, (unsigned long long)s->csv.line,
-               what);
+    leat__fail(err, LEAT_EDATA, "%s, line %llu: %s", s->shown, (unsigned long long)s->csv.line, what);
     leat__error_at(err, NULL, -1, (int64_t)s->csv.offset);
     return LEAT_EDATA;
 }
@@ -135,8 +131,7 @@ static int row_error(const manifest_source *s, const char *what, leat_error *err
 static int parse_line(const manifest_source *s, json_t **object, leat_error *err)
 {
     json_error_t why;
-    *object = json_loadb(leat__buf_str(&s->csv.row), s->csv.row.len, JSON_REJECT_DUPLICATES,
-                         &why);
+    *object = json_loadb(leat__buf_str(&s->csv.row), s->csv.row.len, JSON_REJECT_DUPLICATES, &why);
     if (!*object) return row_error(s, why.text, err);
     if (json_is_object(*object)) return 0;
     json_decref(*object);
@@ -148,8 +143,7 @@ static int check_cells(const manifest_source *s, leat_error *err)
 {
     if (s->csv.cells == s->column_count) return 0;
     char text[80];
-    snprintf(text, sizeof text, "%u cells where the header has %u", s->csv.cells,
-             s->column_count);
+    snprintf(text, sizeof text, "%u cells where the header has %u", s->csv.cells, s->column_count);
     return row_error(s, text, err);
 }
 
@@ -161,16 +155,12 @@ static void look_at_text(column *c, const char *text, uint64_t line)
     double f;
     unsigned before = c->saw;
     c->rows++;
-    if (text[0] == 0)
-        c->saw |= SAW_NOTHING;
-    else if (leat__str_to_i64(text, &i))
-        c->saw |= SAW_INT;
+    if (text[0] == 0) c->saw |= SAW_NOTHING;
+    else if (leat__str_to_i64(text, &i)) c->saw |= SAW_INT;
     else if (text[strspn(text, "+-0123456789")] == 0) /* too long for int64: kept as text */
         c->saw |= SAW_TEXT;
-    else if (leat__str_to_double(text, &f))
-        c->saw |= SAW_NUMBER;
-    else
-        c->saw |= SAW_TEXT;
+    else if (leat__str_to_double(text, &f)) c->saw |= SAW_NUMBER;
+    else c->saw |= SAW_TEXT;
     if (c->saw & ~before & SAW_INT) c->int_line = line;
     if (c->saw & ~before & SAW_TEXT) c->text_line = line;
 }
@@ -181,20 +171,11 @@ static void look_at_json(column *c, const json_t *value)
     switch (json_typeof(value)) {
     case JSON_INTEGER:
     case JSON_TRUE:
-    case JSON_FALSE:
-        c->saw |= SAW_INT;
-        break;
-    case JSON_REAL:
-        c->saw |= SAW_NUMBER;
-        break;
-    case JSON_STRING:
-        c->saw |= SAW_TEXT;
-        break;
-    case JSON_NULL:
-        c->saw |= SAW_NOTHING;
-        break;
-    default:
-        c->saw |= SAW_OTHER;
+    case JSON_FALSE: c->saw |= SAW_INT; break;
+    case JSON_REAL: c->saw |= SAW_NUMBER; break;
+    case JSON_STRING: c->saw |= SAW_TEXT; break;
+    case JSON_NULL: c->saw |= SAW_NOTHING; break;
+    default: c->saw |= SAW_OTHER;
     }
 }
 
@@ -258,8 +239,7 @@ static leat_field_type type_of(const manifest_source *s, const column *c)
 {
     bool everywhere = c->rows == s->base.total;
     if (c->saw & SAW_OTHER) return LEAT_FIELD_JSON;
-    if ((c->saw & SAW_TEXT) && (c->saw & (SAW_INT | SAW_NUMBER)) && s->json)
-        return LEAT_FIELD_JSON;
+    if ((c->saw & SAW_TEXT) && (c->saw & (SAW_INT | SAW_NUMBER)) && s->json) return LEAT_FIELD_JSON;
     if (c->saw & SAW_TEXT) return LEAT_FIELD_TEXT;
     if (c->saw == SAW_INT && everywhere) return LEAT_FIELD_INT;
     if (c->saw & (SAW_INT | SAW_NUMBER)) return LEAT_FIELD_FLOAT;
@@ -282,8 +262,8 @@ static int make_fields(manifest_source *s, leat_error *err)
         column *c = &s->columns[i];
         if ((int)i == s->path_column) continue;
         bool label = (int)i == s->label_column;
-        n = leat__source_field(&s->base, label ? "label" : c->name,
-                               label ? LEAT_FIELD_INT : type_of(s, c), err);
+        n = leat__source_field(&s->base, label ? "label" : c->name, label ? LEAT_FIELD_INT : type_of(s, c),
+                               err);
         if (n < 0) return n;
         c->field = n;
         if (label) s->base.label_field = n;
@@ -333,8 +313,7 @@ static int collect_classes(manifest_source *s, leat_error *err)
         if (s->json) {
             json_t *object = NULL;
             if (parse_line(s, &object, NULL) != 0) continue;
-            const char *name = json_string_value(
-                json_object_get(object, s->columns[s->label_column].name));
+            const char *name = json_string_value(json_object_get(object, s->columns[s->label_column].name));
             rc = name ? collect_class(s, name, err) : 0;
             json_decref(object);
             if (rc != 0) return rc;
@@ -355,12 +334,11 @@ static int set_label(manifest_source *s, leat__item *item, const char *text, lea
         item->i = leat__source_class_find(&s->base, text);
         return item->i >= 0 ? 0 : row_error(s, "a label that was not there before", err);
     }
-    return leat__str_to_i64(text, &item->i) ? 0
-                                            : row_error(s, "label is not a whole number", err);
+    return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, "label is not a whole number", err);
 }
 
-static int set_text(manifest_source *s, leat__records *run, leat__item *item, const char *text,
-                    size_t len, leat_error *err)
+static int set_text(manifest_source *s, leat__records *run, leat__item *item, const char *text, size_t len,
+                    leat_error *err)
 {
     if (!leat__utf8_valid(text, len, NULL)) return row_error(s, "text that is not UTF-8", err);
     return leat__records_bytes(run, item, text, len) ? 0 : no_memory(err);
@@ -386,8 +364,8 @@ static int set_float(manifest_source *s, leat__item *item, const char *text, lea
     return 0;
 }
 
-static int set_cell(manifest_source *s, leat__records *run, leat__record *r, uint32_t i,
-                    const char *text, leat_error *err)
+static int set_cell(manifest_source *s, leat__records *run, leat__record *r, uint32_t i, const char *text,
+                    leat_error *err)
 {
     int field = s->columns[i].field;
     leat__item *item = &r->items[field];
@@ -396,10 +374,8 @@ static int set_cell(manifest_source *s, leat__records *run, leat__record *r, uin
     case LEAT_FIELD_INT:
         item->absent = false;
         return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, "not a whole number", err);
-    case LEAT_FIELD_FLOAT:
-        return set_float(s, item, text, err);
-    default:
-        return text[0] ? set_text(s, run, item, text, strlen(text), err) : 0;
+    case LEAT_FIELD_FLOAT: return set_float(s, item, text, err);
+    default: return text[0] ? set_text(s, run, item, text, strlen(text), err) : 0;
     }
 }
 
@@ -412,15 +388,15 @@ static int set_value(leat__records *run, leat__item *item, const json_t *value, 
 {
     leat__buf text;
     leat__buf_init(&text, LEAT__MEM_INGEST, LEAT__CSV_ROW_MAX * 2);
-    bool fits = json_dump_callback(value, append_text, &text,
-                                   JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) == 0 &&
-                leat__records_bytes(run, item, text.data, text.len) != NULL;
+    bool fits =
+        json_dump_callback(value, append_text, &text, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) == 0 &&
+        leat__records_bytes(run, item, text.data, text.len) != NULL;
     leat__buf_reset(&text);
     return fits ? 0 : no_memory(err);
 }
 
-static int set_json(manifest_source *s, leat__records *run, leat__record *r, uint32_t i,
-                    const json_t *value, leat_error *err)
+static int set_json(manifest_source *s, leat__records *run, leat__record *r, uint32_t i, const json_t *value,
+                    leat_error *err)
 {
     int field = s->columns[i].field;
     leat__item *item = &r->items[field];
@@ -447,8 +423,7 @@ static int set_json(manifest_source *s, leat__records *run, leat__record *r, uin
     case LEAT_FIELD_TEXT:
         if (!json_is_string(value)) return 0;
         return set_text(s, run, item, json_string_value(value), json_string_length(value), err);
-    default:
-        return value ? set_value(run, item, value, err) : 0;
+    default: return value ? set_value(run, item, value, err) : 0;
     }
 }
 
@@ -471,11 +446,10 @@ static int set_path(manifest_source *s, leat__records *run, leat__record *r, con
     return r->path == LEAT__RECORDS_NOWHERE ? no_memory(err) : 0;
 }
 
-static int fill_from_object(manifest_source *s, leat__records *run, leat__record *r,
-                            const json_t *object, leat_error *err)
+static int fill_from_object(manifest_source *s, leat__records *run, leat__record *r, const json_t *object,
+                            leat_error *err)
 {
-    const char *path =
-        json_string_value(json_object_get(object, s->columns[s->path_column].name));
+    const char *path = json_string_value(json_object_get(object, s->columns[s->path_column].name));
     LEAT_TRY(set_path(s, run, r, path, err));
     for (uint32_t i = 0; i < s->column_count; i++)
         if ((int)i != s->path_column)
@@ -496,8 +470,7 @@ static int fill(manifest_source *s, leat__records *run, leat__record *r, leat_er
     LEAT_TRY(check_cells(s, err));
     LEAT_TRY(set_path(s, run, r, leat__csv_cell(&s->csv, (uint32_t)s->path_column), err));
     for (uint32_t i = 0; i < s->column_count; i++)
-        if ((int)i != s->path_column)
-            LEAT_TRY(set_cell(s, run, r, i, leat__csv_cell(&s->csv, i), err));
+        if ((int)i != s->path_column) LEAT_TRY(set_cell(s, run, r, i, leat__csv_cell(&s->csv, i), err));
     return 0;
 }
 
@@ -521,8 +494,7 @@ static int recall_row(manifest_source *s, bool *end, leat_error *err)
     return 0;
 }
 
-static int manifest_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
-                         leat_error *err)
+static int manifest_next(leat__source *base, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     manifest_source *s = (manifest_source *)base;
     leat_error why = {0};
@@ -599,14 +571,10 @@ int leat__source_manifest(leat__source **out, const leat_ingest_opts *opts, leat
     leat_error why = {0};
     int rc = leat__buf_append(&s->folder, name, (size_t)(leat__path_base(name) - name));
     base->remote = leat__path_remote(s->path);
-    if (rc != 0 || !s->shown)
-        rc = no_memory(&why);
-    else
-        rc = learn(s, opts, &why);
-    if (rc == 0)
-        *out = base;
-    else
-        leat__source_close(&base);
+    if (rc != 0 || !s->shown) rc = no_memory(&why);
+    else rc = learn(s, opts, &why);
+    if (rc == 0) *out = base;
+    else leat__source_close(&base);
     if (rc != 0 && err) *err = why;
     return rc;
 }

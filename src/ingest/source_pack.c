@@ -86,13 +86,12 @@ static int match_fields(const pack_source *s, origin *o, leat_error *err)
         const leat_field *there = leat_pack_field(o->pack, (uint32_t)at);
         if (there->type != f->type || there->dtype != f->dtype || there->ndim != f->ndim ||
             memcmp(there->shape, f->shape, sizeof f->shape) != 0)
-            return leat__fail(
-                err, LEAT_EINVAL,
-                there->type != f->type
-                    ? "field '%s' is %s in %s and %s in %s"
-                    : "field '%s' is %s in %s and %s of another type or shape in %s",
-                f->name, leat_field_type_name(f->type), leat_pack_path(first),
-                leat_field_type_name(there->type), leat_pack_path(o->pack));
+            return leat__fail(err, LEAT_EINVAL,
+                              there->type != f->type
+                                  ? "field '%s' is %s in %s and %s in %s"
+                                  : "field '%s' is %s in %s and %s of another type or shape in %s",
+                              f->name, leat_field_type_name(f->type), leat_pack_path(first),
+                              leat_field_type_name(there->type), leat_pack_path(o->pack));
         o->field[i] = (uint32_t)at;
     }
     for (uint32_t i = 0; i < leat_pack_field_count(o->pack); i++) {
@@ -126,14 +125,12 @@ static int join_classes(pack_source *s, origin *o, leat_error *err)
     return 0;
 }
 
-static int find_key(pack_source *s, uint32_t *which, uint64_t *sample, bool *end,
-                    leat_error *err)
+static int find_key(pack_source *s, uint32_t *which, uint64_t *sample, bool *end, leat_error *err)
 {
     LEAT_TRY(leat__csv_next_line(&s->lines, end, err));
     if (*end) return 0;
     for (*which = 0; *which < s->origin_count; ++*which) {
-        int rc = leat_pack_find(s->origins[*which].pack, s->lines.row.data, s->lines.row.len,
-                                sample, err);
+        int rc = leat_pack_find(s->origins[*which].pack, s->lines.row.data, s->lines.row.len, sample, err);
         if (rc != LEAT_ENOENT) return rc;
     }
     return LEAT_ENOENT;
@@ -146,8 +143,7 @@ static void locate(const pack_source *s, uint64_t at, uint32_t *which, uint64_t 
     *sample = at - s->origins[*which].first;
 }
 
-static int pack_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
-                     leat_error *err)
+static int pack_next(leat__source *base, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     pack_source *s = (pack_source *)base;
     const leat__merge_step *step = NULL;
@@ -158,8 +154,7 @@ static int pack_next(leat__source *base, leat__records *run, leat__record *r, bo
         if (rc == 0 && *end) return 0;
         if (rc == LEAT_ENOENT) {
             leat_error why = {0};
-            leat__fail(&why, LEAT_ENOENT, "no sample with the key \"%s\"",
-                       leat__buf_str(&s->lines.row));
+            leat__fail(&why, LEAT_ENOENT, "no sample with the key \"%s\"", leat__buf_str(&s->lines.row));
             leat__records_fail(r, &why);
             return leat__records_key(run, r, s->lines.row.data, s->lines.row.len, err);
         }
@@ -200,8 +195,8 @@ static int split_ragged(const leat_field *f, leat__records *run, leat__item *ite
 }
 
 /* Entry points of an image: the encoder keeps them if it does not parse the file. */
-static int copy_entries(leat__records *run, leat__item *item, const leat_pack_cell *cell,
-                        size_t base_at, uint64_t size, leat_error *err)
+static int copy_entries(leat__records *run, leat__item *item, const leat_pack_cell *cell, size_t base_at,
+                        uint64_t size, leat_error *err)
 {
     const uint8_t *sample = (const uint8_t *)run->in.data + base_at;
     const uint8_t *entries = leat__cell_entries(cell, sample, size, &item->entries_size);
@@ -328,8 +323,7 @@ static int set_up(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
 {
     s->origins = LEAT_NEW_ARRAY(INGEST, origin, opts->source_count);
     if (!s->origins) return leat__fail_nomem(err, 0, "a source");
-    for (uint32_t i = 0; i < opts->source_count; i++)
-        LEAT_TRY(open_origin(s, opts->sources[i], err));
+    for (uint32_t i = 0; i < opts->source_count; i++) LEAT_TRY(open_origin(s, opts->sources[i], err));
     LEAT_TRY(copy_fields(s, err));
     for (uint32_t i = 0; i < s->origin_count; i++) {
         LEAT_TRY(match_fields(s, &s->origins[i], err));
@@ -343,8 +337,7 @@ static int set_up(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
         s->reading_keys = true;
         s->base.total = 0;
     } else if (opts->shuffle && s->samples > 0) {
-        if (s->samples > LEAT__PERM_MAX)
-            return leat__fail(err, LEAT_ELIMIT, "too many samples to shuffle");
+        if (s->samples > LEAT__PERM_MAX) return leat__fail(err, LEAT_ELIMIT, "too many samples to shuffle");
         leat__perm_init(&s->perm, s->samples, opts->shuffle_seed, 0);
         s->shuffled = true;
     }
@@ -358,9 +351,7 @@ int leat__source_pack(leat__source **out, const leat_ingest_opts *opts, leat_err
     leat__source *base = &s->base;
     leat__buf_init(&s->key, LEAT__MEM_INGEST, 2u << 20);
     int rc = set_up(s, opts, err);
-    if (rc == 0)
-        *out = base;
-    else
-        leat__source_close(&base);
+    if (rc == 0) *out = base;
+    else leat__source_close(&base);
     return rc;
 }

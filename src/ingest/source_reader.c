@@ -29,8 +29,7 @@ bool leat__reader_registered(void)
 }
 
 static int put_value(leat__source *s, leat__records *run, leat__record *r, uint32_t f,
-                     const leat_pack_value *v,
-                     leat_error *err)
+                     const leat_pack_value *v, leat_error *err)
 {
     leat__item *item = &r->items[f];
     uint32_t type = s->fields[f].type;

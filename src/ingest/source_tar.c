@@ -34,10 +34,10 @@ typedef struct tar_source {
     leat__tar tar;
     leat__tar_member member; /* the next one, when `pending` */
     bool pending;
-    bool listed;      /* the user named the members to take */
+    bool listed;       /* the user named the members to take */
     bool *has_default; /* one per field */
-    int64_t *number;  /* the default */
-    leat__buf stem; /* of the current sample */
+    int64_t *number;   /* the default */
+    leat__buf stem;    /* of the current sample */
 } tar_source;
 
 /* Length of the path up to the first dot of its last part; the extension follows the dot. */
@@ -105,10 +105,8 @@ static int advance(tar_source *s, bool *end, leat_error *err)
         }
         bool over;
         LEAT_TRY(leat__tar_next(&s->tar, &s->member, &over, err));
-        if (over)
-            close_shard(s);
-        else
-            s->pending = s->member.type != '5'; /* folders have no data */
+        if (over) close_shard(s);
+        else s->pending = s->member.type != '5'; /* folders have no data */
     }
     return 0;
 }
@@ -116,8 +114,7 @@ static int advance(tar_source *s, bool *end, leat_error *err)
 static int fail_member(const tar_source *s, leat__record *r, int code, const char *what)
 {
     leat_error why = {0};
-    leat__fail(&why, code, "%s: member %s: %s", leat__stream_name(s->stream), s->member.name,
-               what);
+    leat__fail(&why, code, "%s: member %s: %s", leat__stream_name(s->stream), s->member.name, what);
     leat__error_at(&why, NULL, -1, (int64_t)s->member.offset);
     leat__records_fail(r, &why);
     return 0;
@@ -135,8 +132,7 @@ static int parse_label(const tar_source *s, leat__records *run, leat__record *r,
         text[n++] = p[i];
     }
     text[n] = 0;
-    if (!leat__str_to_i64(text, &item->i))
-        return fail_member(s, r, LEAT_EDATA, "not a whole number");
+    if (!leat__str_to_i64(text, &item->i)) return fail_member(s, r, LEAT_EDATA, "not a whole number");
     item->size = 0;
     return 0;
 }
@@ -155,16 +151,14 @@ static int take_member(tar_source *s, leat__records *run, leat__record *r, leat_
     int field = leat__source_field_find(&s->base, name);
     if (field < 0 && s->listed) return 0;
     if (field < 0)
-        return fail_member(
-            s, r, LEAT_EFORMAT,
-            "the first samples have no member of this kind; name all kinds "
-            "(members), or look at more samples (infer)");
+        return fail_member(s, r, LEAT_EFORMAT,
+                           "the first samples have no member of this kind; name all kinds "
+                           "(members), or look at more samples (infer)");
     leat__item *item = &r->items[field];
     if (!item->absent) return fail_member(s, r, LEAT_EDATA, "the sample has two of this kind");
     if (m->size > s->base.max_sample)
         return fail_member(s, r, LEAT_ELIMIT, "more bytes than the limit allows");
-    if (field == s->base.image_field)
-        LEAT_TRY(leat__records_key(run, r, m->name, m->name_len, err));
+    if (field == s->base.image_field) LEAT_TRY(leat__records_key(run, r, m->name, m->name_len, err));
     if (s->base.skim) {
         item->absent = false;
         return 0;
@@ -225,14 +219,12 @@ static int read_group(tar_source *s, leat__records *run, leat__record *r, bool *
         LEAT_TRY(take_member(s, run, r, err));
         LEAT_TRY(advance(s, &over, err));
     }
-    if (r->key_size == 0)
-        LEAT_TRY(leat__records_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
+    if (r->key_size == 0) LEAT_TRY(leat__records_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
     fill_missing(s, r);
     return 0;
 }
 
-static int tar_next(leat__source *base, leat__records *run, leat__record *r, bool *end,
-                    leat_error *err)
+static int tar_next(leat__source *base, leat__records *run, leat__record *r, bool *end, leat_error *err)
 {
     tar_source *s = (tar_source *)base;
     leat_error why = {0};
@@ -292,8 +284,10 @@ static int find_fields(tar_source *s, uint32_t samples, leat_error *err)
         }
     }
     if (s->base.field_count == 0)
-        return leat__fail(err, LEAT_EDATA, "%s: its first member has no extension that names "
-                          "a field", s->paths[0]);
+        return leat__fail(err, LEAT_EDATA,
+                          "%s: its first member has no extension that names "
+                          "a field",
+                          s->paths[0]);
     close_shard(s);
     s->path_at = 0;
     return 0;
@@ -334,8 +328,7 @@ static int take_defaults(tar_source *s, const char *list, leat_error *err)
         snprintf(value, sizeof value, "%.*s", (int)(len - equal - 1), list + equal + 1);
         int field = leat__source_field_find(&s->base, name);
         if (field < 0 || s->base.fields[field].type != LEAT_FIELD_INT)
-            return leat__fail(err, LEAT_EINVAL,
-                              "default: the shards have no whole numbers called \"%s\"",
+            return leat__fail(err, LEAT_EINVAL, "default: the shards have no whole numbers called \"%s\"",
                               name);
         if (!leat__str_to_i64(value, &s->number[field]))
             return leat__fail(err, LEAT_EINVAL, "default: %s: \"%s\" is not a whole number", name, value);
@@ -363,9 +356,7 @@ int leat__source_tar(leat__source **out, const leat_ingest_opts *opts, leat_erro
     int rc = opts->members ? list_fields(s, opts->members, err)
                            : find_fields(s, opts->infer ? opts->infer : INFER, err);
     if (rc == 0) rc = take_defaults(s, opts->defaults, err);
-    if (rc == 0)
-        *out = base;
-    else
-        leat__source_close(&base);
+    if (rc == 0) *out = base;
+    else leat__source_close(&base);
     return rc;
 }

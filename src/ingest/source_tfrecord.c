@@ -162,15 +162,12 @@ static leat_field_type type_of(const tf_source *s, const column *c)
 {
     bool single = !c->several && c->rows == s->learned;
     switch (c->kind) {
-    case LEAT__TF_INTS:
-        return single ? LEAT_FIELD_INT : LEAT_FIELD_RAGGED;
-    case LEAT__TF_FLOATS:
-        return single ? LEAT_FIELD_FLOAT : LEAT_FIELD_RAGGED;
+    case LEAT__TF_INTS: return single ? LEAT_FIELD_INT : LEAT_FIELD_RAGGED;
+    case LEAT__TF_FLOATS: return single ? LEAT_FIELD_FLOAT : LEAT_FIELD_RAGGED;
     case LEAT__TF_BYTES:
         if (c->several) return LEAT_FIELD_JSON;
         return c->image ? LEAT_FIELD_IMAGE : c->text ? LEAT_FIELD_TEXT : LEAT_FIELD_BYTES;
-    default:
-        return LEAT_FIELD_BYTES;
+    default: return LEAT_FIELD_BYTES;
     }
 }
 

@@ -22,19 +22,19 @@ typedef enum coding { PLAIN, GZIP, ZSTD_FRAMES } coding;
 
 struct leat__stream {
     char *name;
-    leat__file *file;          /* NULL when over memory */
+    leat__file *file; /* NULL when over memory */
     const uint8_t *memory;
-    uint64_t total;            /* bytes of the file or the memory */
-    uint64_t next;             /* offset of the first byte not yet taken */
-    uint8_t *chunk;            /* input, when over a file */
-    const uint8_t *in;         /* unread part of the input */
+    uint64_t total;    /* bytes of the file or the memory */
+    uint64_t next;     /* offset of the first byte not yet taken */
+    uint8_t *chunk;    /* input, when over a file */
+    const uint8_t *in; /* unread part of the input */
     size_t in_len;
     coding coding;
-    bool inside;               /* in the middle of a gzip member or zstd frame */
+    bool inside; /* in the middle of a gzip member or zstd frame */
     bool z_open;
     z_stream z;
     ZSTD_DCtx *zstd;
-    uint64_t offset;           /* decompressed bytes returned */
+    uint64_t offset; /* decompressed bytes returned */
 };
 
 static int damaged(leat__stream *s, const char *what, leat_error *err)
@@ -55,8 +55,7 @@ static int refill(leat__stream *s, leat_error *err)
         got = want;
     } else {
         LEAT_TRY(leat__file_pread_some(s->file, s->chunk, want, s->next, &got, err));
-        if (got == 0)
-            return leat__fail(err, LEAT_EDATA, "%s became shorter while it was read", s->name);
+        if (got == 0) return leat__fail(err, LEAT_EDATA, "%s became shorter while it was read", s->name);
         s->in = s->chunk;
     }
     s->next += got;
@@ -175,8 +174,7 @@ static int read_gzip(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, l
     s->in_len = s->z.avail_in;
     *wrote = room - s->z.avail_out;
     s->inside = rc != Z_STREAM_END;
-    if (rc == Z_STREAM_END && inflateReset(&s->z) != Z_OK)
-        return damaged(s, "gzip state lost", err);
+    if (rc == Z_STREAM_END && inflateReset(&s->z) != Z_OK) return damaged(s, "gzip state lost", err);
     if (rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR) return 0;
     if (rc == Z_MEM_ERROR) return leat__fail_nomem(err, 0, "a gzip reader");
     return damaged(s, "damaged gzip data", err);
@@ -209,8 +207,7 @@ int leat__stream_read(leat__stream *s, void *buf, size_t len, size_t *got, leat_
         size_t wrote = 0;
         /* at the end of the input a decoder may still have output */
         if (s->coding == PLAIN) LEAT_TRY(read_plain(s, at, len - *got, &wrote, err));
-        if (s->coding == GZIP && (!end || s->inside))
-            LEAT_TRY(read_gzip(s, at, len - *got, &wrote, err));
+        if (s->coding == GZIP && (!end || s->inside)) LEAT_TRY(read_gzip(s, at, len - *got, &wrote, err));
         if (s->coding == ZSTD_FRAMES && (!end || s->inside))
             LEAT_TRY(read_zstd(s, at, len - *got, &wrote, err));
         at += wrote;
@@ -242,8 +239,7 @@ int leat__stream_skip(leat__stream *s, uint64_t len, uint64_t *got, leat_error *
     int rc = 0;
     while (*got < len) {
         size_t n = 0;
-        LEAT_GO(rc, out,
-                leat__stream_read(s, waste, (size_t)LEAT_MIN(len - *got, CHUNK), &n, err));
+        LEAT_GO(rc, out, leat__stream_read(s, waste, (size_t)LEAT_MIN(len - *got, CHUNK), &n, err));
         if (n == 0) break;
         *got += n;
     }

@@ -16,14 +16,22 @@
 
 /* Offsets of the fields of a header. */
 enum {
-    NAME = 0, NAME_LEN = 100, SIZE = 124, SIZE_LEN = 12, CHECKSUM = 148, CHECKSUM_LEN = 8,
-    TYPE = 156, MAGIC = 257, PREFIX = 345, PREFIX_LEN = 155
+    NAME = 0,
+    NAME_LEN = 100,
+    SIZE = 124,
+    SIZE_LEN = 12,
+    CHECKSUM = 148,
+    CHECKSUM_LEN = 8,
+    TYPE = 156,
+    MAGIC = 257,
+    PREFIX = 345,
+    PREFIX_LEN = 155
 };
 
 static int bad(const leat__tar *t, int code, uint64_t offset, const char *what, leat_error *err)
 {
-    leat__fail(err, code, "%s: %s at byte %llu of the archive", leat__stream_name(t->stream),
-               what, (unsigned long long)offset);
+    leat__fail(err, code, "%s: %s at byte %llu of the archive", leat__stream_name(t->stream), what,
+               (unsigned long long)offset);
     leat__error_at(err, NULL, -1, (int64_t)offset);
     return code;
 }
@@ -97,8 +105,7 @@ static int read_exactly(leat__tar *t, void *buf, size_t len, leat_error *err)
     size_t got;
     uint64_t at = leat__stream_offset(t->stream);
     LEAT_TRY(leat__stream_read(t->stream, buf, len, &got, err));
-    if (got < len)
-        return bad(t, LEAT_EDATA, at + got, "archive ends early (truncated)", err);
+    if (got < len) return bad(t, LEAT_EDATA, at + got, "archive ends early (truncated)", err);
     return 0;
 }
 
@@ -106,16 +113,14 @@ static int pass_over(leat__tar *t, uint64_t len, leat_error *err)
 {
     uint64_t got, at = leat__stream_offset(t->stream);
     LEAT_TRY(leat__stream_skip(t->stream, len, &got, err));
-    if (got < len)
-        return bad(t, LEAT_EDATA, at + got, "archive ends early (truncated)", err);
+    if (got < len) return bad(t, LEAT_EDATA, at + got, "archive ends early (truncated)", err);
     return 0;
 }
 
 /* Reads the data of a pax or long-name header into t->extended. */
 static int read_extended(leat__tar *t, uint64_t size, uint64_t at, leat_error *err)
 {
-    if (size > LEAT__TAR_EXTENDED_MAX - 1)
-        return bad(t, LEAT_EDATA, at, "extended header is too large", err);
+    if (size > LEAT__TAR_EXTENDED_MAX - 1) return bad(t, LEAT_EDATA, at, "extended header is too large", err);
     leat__buf_clear(&t->extended);
     int rc = leat__buf_zeros(&t->extended, (size_t)size);
     if (rc != 0) return leat__fail(err, rc, "no memory for an extended tar header");
@@ -132,8 +137,7 @@ static int keep_name(leat__tar *t, const char *name, size_t len, uint64_t at, le
 }
 
 /* Records "LEN KEY=VALUE\n". Only path and size matter; sparse ones are refused. */
-static int parse_pax(leat__tar *t, uint64_t at, bool *has_size, uint64_t *size, bool global,
-                     leat_error *err)
+static int parse_pax(leat__tar *t, uint64_t at, bool *has_size, uint64_t *size, bool global, leat_error *err)
 {
     const char *p = t->extended.data, *end = p + t->extended.len;
     while (p < end) {
@@ -154,12 +158,10 @@ static int parse_pax(leat__tar *t, uint64_t at, bool *has_size, uint64_t *size, 
             LEAT_TRY(keep_name(t, eq + 1, value_len, at, err));
         if (!global && key_len == 4 && memcmp(key, "size", 4) == 0) {
             char number[24];
-            if (value_len >= sizeof number)
-                return bad(t, LEAT_EDATA, at, "damaged pax size", err);
+            if (value_len >= sizeof number) return bad(t, LEAT_EDATA, at, "damaged pax size", err);
             memcpy(number, eq + 1, value_len);
             number[value_len] = 0;
-            if (!leat__str_to_u64(number, size))
-                return bad(t, LEAT_EDATA, at, "damaged pax size", err);
+            if (!leat__str_to_u64(number, size)) return bad(t, LEAT_EDATA, at, "damaged pax size", err);
             *has_size = true;
         }
         p += len;
@@ -241,10 +243,8 @@ int leat__tar_next(leat__tar *t, leat__tar_member *member, bool *end, leat_error
         case 'K': /* long link target: links are not followed */
             LEAT_TRY(read_extended(t, size, at, err));
             continue;
-        case 'S':
-            return bad(t, LEAT_EFORMAT, at, "sparse files are not read", err);
-        default:
-            break;
+        case 'S': return bad(t, LEAT_EFORMAT, at, "sparse files are not read", err);
+        default: break;
         }
         if (pax_size) size = forced;
         if (size > INT64_MAX - BLOCK) return bad(t, LEAT_EDATA, at, "damaged size", err);

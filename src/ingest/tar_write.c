@@ -85,7 +85,10 @@ static void header(leat__tar_out *t, const char *name, size_t name_len, uint64_t
     memcpy(h + 136, "00000000000", 12);
     memset(h + 148, ' ', 8);
     h[156] = type;
-    memcpy(h + 257, "ustar\0" "00", 8);
+    memcpy(h + 257,
+           "ustar\0"
+           "00",
+           8);
     unsigned sum = 0;
     for (int i = 0; i < BLOCK; i++) sum += (uint8_t)h[i];
     snprintf(h + 148, 8, "%06o", sum);

@@ -31,10 +31,10 @@ typedef struct training {
     leat__records_pool shelf;
     leat__tile_trainer *trainer;
     const leat__encode_plan *pack_plan;
-    leat__encode_plan plan; /* when images are re-encoded first */
+    leat__encode_plan plan;         /* when images are re-encoded first */
     leat__tile_tables *const *from; /* of the source packs, by origin */
     uint32_t from_count;
-    uint64_t step, seen;    /* every step-th record is used */
+    uint64_t step, seen; /* every step-th record is used */
     bool end;
     leat_pool *pool;
     leat__pack_memory allowance;
@@ -118,8 +118,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     if (t->source->ops->load && t->source->ops->load(t->source, l->run, l->record, NULL) != 0)
         return LEAT_FLOW_DROP;
     if (item->absent || item->size == 0) return LEAT_FLOW_DROP;
-    l->decode =
-        leat__encode_need(t->pack_plan, leat__records_data(l->run, item), item->size);
+    l->decode = leat__encode_need(t->pack_plan, leat__records_data(l->run, item), item->size);
     task->bytes = leat__records_held(l->run);
     return 0;
 }
@@ -192,8 +191,7 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
     lesson *l = task->data;
     leat__records *run = l->run;
     leat__item *item = &l->record->items[t->source->image_field];
-    const leat__tile_tables *from =
-        l->record->origin < t->from_count ? t->from[l->record->origin] : NULL;
+    const leat__tile_tables *from = l->record->origin < t->from_count ? t->from[l->record->origin] : NULL;
     bool again = t->plan.quality > 0 || t->plan.max_side > 0;
     if (again && leat__encoder_image(p->encoder, run, l->record, item, from, NULL) != 0)
         return LEAT_FLOW_DROP;
@@ -290,8 +288,7 @@ static int learn_all(training *t, const leat_ingest_opts *o, leat_error *err)
 }
 
 int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *plan,
-                       leat__tile_tables *const *from, uint32_t from_count, leat__buf *blob,
-                       leat_error *err)
+                       leat__tile_tables *const *from, uint32_t from_count, leat__buf *blob, leat_error *err)
 {
     training t = {.pack_plan = plan, .plan = *plan, .from = from, .from_count = from_count};
     t.plan.images = LEAT_IMAGES_KEEP;

@@ -54,14 +54,12 @@ typedef struct parser {
 
 static int wrong(const parser *p, size_t at, const char *what)
 {
-    return leat__fail(p->err, LEAT_EINVAL, "where: column %zu: %s in \"%.200s\"", at + 1,
-                      what, p->w->text);
+    return leat__fail(p->err, LEAT_EINVAL, "where: column %zu: %s in \"%.200s\"", at + 1, what, p->w->text);
 }
 
 static bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (unsigned char)c >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
 static bool is_digit(char c)
@@ -72,8 +70,7 @@ static bool is_digit(char c)
 static const char *here(parser *p)
 {
     const char *t = p->w->text;
-    while (t[p->at] == ' ' || t[p->at] == '\t' || t[p->at] == '\n' || t[p->at] == '\r')
-        p->at++;
+    while (t[p->at] == ' ' || t[p->at] == '\t' || t[p->at] == '\n' || t[p->at] == '\r') p->at++;
     return t + p->at;
 }
 
@@ -103,8 +100,7 @@ static int add(parser *p, node n, uint32_t *number)
     if ((w->count & (w->count - 1)) == 0) { /* a power of two: full */
         size_t want = w->count == 0 ? 1 : 2 * (size_t)w->count;
         node *grown = leat__realloc(LEAT__MEM_INGEST, w->nodes, want * sizeof *grown);
-        if (grown == NULL)
-            return leat__fail_nomem(p->err, want * sizeof *grown, "a condition");
+        if (grown == NULL) return leat__fail_nomem(p->err, want * sizeof *grown, "a condition");
         w->nodes = grown;
     }
     *number = w->count++;
@@ -178,8 +174,8 @@ static int parse_number(parser *p, node *n)
     p->at += k;
     whole = whole || cut_zeros(copy);
     n->kind = whole ? INT : FLOAT;
-    bool fits = whole ? leat__str_to_i64(copy[0] == '+' ? copy + 1 : copy, &n->i)
-                      : leat__str_to_double(copy, &n->f);
+    bool fits =
+        whole ? leat__str_to_i64(copy[0] == '+' ? copy + 1 : copy, &n->i) : leat__str_to_double(copy, &n->f);
     return fits ? 0 : wrong(p, n->at, "not a number, or out of range");
 }
 
@@ -194,14 +190,11 @@ static int parse_operand(parser *p, uint32_t *number)
         rc = parse_number(p, &n);
     } else if (is_letter(*t)) {
         size_t size = 1;
-        while (is_letter(t[size]) || is_digit(t[size]))
-            size++;
+        while (is_letter(t[size]) || is_digit(t[size])) size++;
         p->at += size;
         rc = find_name(p, t, size, &n);
     } else {
-        rc = wrong(p, n.at,
-                   *t == '\0' ? "something is missing"
-                              : "a name, number or text is expected");
+        rc = wrong(p, n.at, *t == '\0' ? "something is missing" : "a name, number or text is expected");
     }
     return rc != 0 ? rc : add(p, n, number);
 }
@@ -222,8 +215,7 @@ static int class_number(parser *p, const node *side, node *text)
     if ((int)side->field != names->label_field || names->class_count == 0)
         return wrong(p, text->at, "text beside a field without class names");
     for (uint64_t i = 0; i < names->class_count; i++) {
-        if (strlen(names->classes[i]) != text->size ||
-            memcmp(names->classes[i], text->text, text->size) != 0)
+        if (strlen(names->classes[i]) != text->size || memcmp(names->classes[i], text->text, text->size) != 0)
             continue;
         text->kind = INT;
         text->i = (int64_t)i;
@@ -246,8 +238,7 @@ static bool take_compare(parser *p, compare *op)
     static const struct {
         const char *sign;
         compare op;
-    } signs[] = {{"==", EQ}, {"!=", NE}, {"<=", LE}, {">=", GE},
-                 {"<", LT},  {">", GT},  {"=", EQ}};
+    } signs[] = {{"==", EQ}, {"!=", NE}, {"<=", LE}, {">=", GE}, {"<", LT}, {">", GT}, {"=", EQ}};
     for (size_t i = 0; i < LEAT_COUNT(signs); i++) {
         if (!take(p, signs[i].sign)) continue;
         *op = signs[i].op;
@@ -267,12 +258,10 @@ static int parse_choices(parser *p, node *in)
             LEAT_TRY(agree(p, in->left, number));
             in->count++;
         } while (take(p, ","));
-        return take(p, close == ']' ? "]" : ")") ? 0
-                                                 : wrong(p, p->at, "no end of the list");
+        return take(p, close == ']' ? "]" : ")") ? 0 : wrong(p, p->at, "no end of the list");
     }
     LEAT_TRY(parse_operand(p, &number));
-    if (!take(p, ".."))
-        return wrong(p, p->at, "a list [1, 2] or a range 1..2 is expected");
+    if (!take(p, "..")) return wrong(p, p->at, "a list [1, 2] or a range 1..2 is expected");
     LEAT_TRY(agree(p, in->left, number));
     LEAT_TRY(parse_operand(p, &number));
     LEAT_TRY(agree(p, in->left, number));
@@ -304,10 +293,7 @@ static int parse_comparison(parser *p, uint32_t *number)
         uint32_t one;
         LEAT_TRY(parse_operand(p, &right));
         LEAT_TRY(agree(p, left, right));
-        LEAT_TRY(add(
-            p,
-            (node){.kind = COMPARE, .op = op, .left = left, .right = right, .at = p->at},
-            &one));
+        LEAT_TRY(add(p, (node){.kind = COMPARE, .op = op, .left = left, .right = right, .at = p->at}, &one));
         if (whole == UINT32_MAX) whole = one;
         else LEAT_TRY(join(p, AND, whole, one, &whole));
         left = right;
@@ -359,20 +345,17 @@ static int parse_or(parser *p, uint32_t *number)
     return 0;
 }
 
-int leat__where_open(leat__where **out, const char *text, const leat__where_names *names,
-                     leat_error *err)
+int leat__where_open(leat__where **out, const char *text, const leat__where_names *names, leat_error *err)
 {
     *out = NULL;
-    if (strlen(text) > TEXT_MAX)
-        return leat__fail(err, LEAT_EINVAL, "where: more than %u bytes", TEXT_MAX);
+    if (strlen(text) > TEXT_MAX) return leat__fail(err, LEAT_EINVAL, "where: more than %u bytes", TEXT_MAX);
     leat__where *w = LEAT_NEW(INGEST, leat__where);
     if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a condition");
     parser p = {.w = w, .names = names, .err = err};
     w->text = leat__strdup(LEAT__MEM_INGEST, text);
     int rc = w->text == NULL ? leat__fail_nomem(err, strlen(text), "a condition") : 0;
     if (rc == 0) rc = parse_or(&p, &w->root);
-    if (rc == 0 && *here(&p) != '\0')
-        rc = wrong(&p, p.at, "and, or, or the end is expected");
+    if (rc == 0 && *here(&p) != '\0') rc = wrong(&p, p.at, "and, or, or the end is expected");
     if (rc == 0) *out = w;
     else leat__where_close(&w);
     return rc;
@@ -470,9 +453,7 @@ static bool compares(const tested *t, uint32_t left, uint32_t right, compare op)
 
 static bool is_in(const tested *t, const node *n)
 {
-    if (n->range)
-        return compares(t, n->left, n->right, GE) &&
-               compares(t, n->left, n->right + 1, LE);
+    if (n->range) return compares(t, n->left, n->right, GE) && compares(t, n->left, n->right + 1, LE);
     for (uint32_t i = 0; i < n->count; i++)
         if (compares(t, n->left, n->right + i, EQ)) return true;
     return false;
@@ -495,8 +476,7 @@ static bool test(const tested *t, uint32_t number)
     return test(t, (uint32_t)(n - t->w->nodes));
 }
 
-bool leat__where_match(const leat__where *w, const char *key, size_t key_size,
-                       const leat__item *items)
+bool leat__where_match(const leat__where *w, const char *key, size_t key_size, const leat__item *items)
 {
     tested t = {.w = w, .key = key, .key_size = key_size, .items = items};
     return test(&t, w->root);

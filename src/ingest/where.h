@@ -40,7 +40,6 @@ void leat__where_close(leat__where **w);
 
 /* True when a sample matches the condition. `items`: one per field. Comparisons with NaN are
  * false, != is true. */
-bool leat__where_match(const leat__where *w, const char *key, size_t key_size,
-                       const leat__item *items);
+bool leat__where_match(const leat__where *w, const char *key, size_t key_size, const leat__item *items);
 
 #endif

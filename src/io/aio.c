@@ -151,7 +151,6 @@ void leat__aio_close(leat__aio **lane)
     *lane = NULL;
 }
 
-
 static void remote_done(leat__range *range, int rc, const leat_error *err)
 {
     leat__aio_req *r = range->cookie;
@@ -163,8 +162,8 @@ static void remote_done(leat__range *range, int rc, const leat_error *err)
 static void submit_remote(leat__aio *a, leat__aio_req *r)
 {
     leat__remote *f = leat__file_remote(r->file);
-    r->range = (leat__range){.offset = r->offset, .buf = r->buf, .len = r->len, .owner = a,
-                             .done = remote_done, .cookie = r};
+    r->range = (leat__range){
+        .offset = r->offset, .buf = r->buf, .len = r->len, .owner = a, .done = remote_done, .cookie = r};
     uint64_t size = leat__remote_size(f);
     leat__mutex_lock(&a->lock);
     a->in_flight++;
@@ -245,8 +244,7 @@ int leat__aio_wait(leat__aio *a, leat__aio_req **req, uint64_t deadline_ns)
     while ((*req = leat__aio_list_pop(&a->done)) == NULL) {
         if (a->queued + a->in_flight == 0) rc = LEAT_ENOENT;
         else if (deadline_ns == UINT64_MAX) leat__cond_wait(&a->finished, &a->lock);
-        else if (!leat__cond_wait_until(&a->finished, &a->lock, deadline_ns) &&
-                 a->done.head == NULL)
+        else if (!leat__cond_wait_until(&a->finished, &a->lock, deadline_ns) && a->done.head == NULL)
             rc = LEAT_ETIMEDOUT;
         if (rc != 0) break;
     }
@@ -298,15 +296,12 @@ int leat__aio_error(const leat__aio_req *r, leat_error *err)
     const char *path = leat__file_path(r->file);
     unsigned long long at = (unsigned long long)(r->offset + r->got);
     if (r->rc == 0) return 0;
-    if (r->note[0] != '\0')
-        leat__fail(err, r->rc, "%s", r->note);
+    if (r->note[0] != '\0') leat__fail(err, r->rc, "%s", r->note);
     else if (r->rc == LEAT_EDATA)
         leat__fail(err, LEAT_EDATA, "%s: ends at byte %llu, %zu more were expected", path, at,
                    r->len - r->got);
-    else if (r->sys_errno != 0)
-        leat__fail_errno(err, r->sys_errno, "%s: cannot read at byte %llu", path, at);
-    else
-        leat__fail(err, r->rc, "%s: read at byte %llu was canceled", path, at);
+    else if (r->sys_errno != 0) leat__fail_errno(err, r->sys_errno, "%s: cannot read at byte %llu", path, at);
+    else leat__fail(err, r->rc, "%s: read at byte %llu was canceled", path, at);
     leat__error_at(err, NULL, -1, (int64_t)at);
     return r->rc;
 }

@@ -41,13 +41,13 @@ struct leat__aio_req {
     /* set when done */
     int rc; /* 0: all `len` bytes were read; LEAT_EDATA file ended; LEAT_EIO; LEAT_ECANCELED */
     int sys_errno;
-    char note[256]; /* remote files: why it failed */
+    char note[256];              /* remote files: why it failed */
     uint64_t submit_ns, done_ns; /* of leat__clock_ns */
     /* private */
     leat__aio_req *next;
     size_t got;
     uint64_t hold_ns;
-    bool seated; /* the ring uses the file's descriptor */
+    bool seated;       /* the ring uses the file's descriptor */
     leat__range range; /* remote files */
 };
 

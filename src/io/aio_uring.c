@@ -40,9 +40,9 @@ struct leat__aio_uring {
     bool refused;         /* the kernel refuses to run the ring */
     leat__aio_list fresh; /* queued, not yet accepted by the kernel; oldest first */
     uint32_t fresh_count;
-    leat__aio_req wake;   /* represents the eventfd's read */
-    uint32_t taken;       /* requests accepted by the kernel */
-    leat__aio_list held;  /* injected delays: wait for their time */
+    leat__aio_req wake;  /* represents the eventfd's read */
+    uint32_t taken;      /* requests accepted by the kernel */
+    leat__aio_list held; /* injected delays: wait for their time */
 };
 
 static void arm_wake(leat__aio_uring *u)
@@ -62,8 +62,7 @@ static bool queue_read(leat__aio_uring *u, leat__aio_req *r)
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (sqe == NULL) return false;
     io_uring_prep_read(sqe, leat__file_fd(r->file), (char *)r->buf + r->got,
-                       (unsigned)LEAT_MIN(r->len - r->got, (size_t)TRANSFER_MAX),
-                       r->offset + r->got);
+                       (unsigned)LEAT_MIN(r->len - r->got, (size_t)TRANSFER_MAX), r->offset + r->got);
     io_uring_sqe_set_data(sqe, r);
     leat__aio_list_push(&u->fresh, r);
     u->fresh_count++;
@@ -124,8 +123,8 @@ static void finish_plainly(leat__aio *a, leat__aio_req *r)
     leat_error err;
     size_t more;
     unseat(r);
-    int rc = leat__file_pread_some(r->file, (char *)r->buf + r->got, r->len - r->got,
-                                   r->offset + r->got, &more, &err);
+    int rc = leat__file_pread_some(r->file, (char *)r->buf + r->got, r->len - r->got, r->offset + r->got,
+                                   &more, &err);
     r->got += more;
     if (rc == 0 && r->got < r->len) rc = LEAT_EDATA;
     end_read(a, r, rc, rc != 0 && rc != LEAT_EDATA ? err.sys_errno : 0);
@@ -302,8 +301,7 @@ int leat__aio_uring_open(leat__aio *a, leat_error *err)
         return leat__fail_errno(err, errno, "cannot make an eventfd");
     }
     /* Twice the depth: a resubmission never finds the queue full. */
-    int rc = LEAT_FAULT(LEAT__FAULT_MAP) ? -ENOMEM
-                                         : io_uring_queue_init(2 * a->max_depth + 2, &u->ring, 0);
+    int rc = LEAT_FAULT(LEAT__FAULT_MAP) ? -ENOMEM : io_uring_queue_init(2 * a->max_depth + 2, &u->ring, 0);
     if (rc < 0) { /* old kernel, seccomp, or a low memlock limit: use threads */
         close(u->wake_fd);
         leat__free(u);

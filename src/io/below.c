@@ -41,10 +41,11 @@ static int step(int dir, const char *part, const char *folder, const char *name,
     struct stat st;
     bool link = fd < 0 && fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
     if (link)
-        leat__fail(err, LEAT_EPERM, "%s/%s: the folder \"%s\" on the way is a symbolic "
-                   "link, which is not followed", folder, name, part);
-    else if (bad != 0)
-        leat__fail_errno(err, bad, "%s/%s: cannot make the folder \"%s\"", folder, name, part);
+        leat__fail(err, LEAT_EPERM,
+                   "%s/%s: the folder \"%s\" on the way is a symbolic "
+                   "link, which is not followed",
+                   folder, name, part);
+    else if (bad != 0) leat__fail_errno(err, bad, "%s/%s: cannot make the folder \"%s\"", folder, name, part);
     close(dir);
     return fd;
 }

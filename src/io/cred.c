@@ -182,13 +182,18 @@ static int prepare_question(leat__http_req *r, leat_error *err)
 }
 
 /* Sends one request and collects the answer; LEAT_ENOENT when there is no such service. */
-static int ask(leat__creds *s, const char *method, const char *url, const char *name,
-               const char *value, leat__buf *answer)
+static int ask(leat__creds *s, const char *method, const char *url, const char *name, const char *value,
+               leat__buf *answer)
 {
     static const leat__http_ops ops = {.prepare = prepare_question};
     question q = {.url = url, .name = name, .value = value};
-    q.http = (leat__http_req){.ops = &ops, .what = "credentials", .method = method, .urgent = true,
-                              .once = true, .quick = true, .cookie = &q};
+    q.http = (leat__http_req){.ops = &ops,
+                              .what = "credentials",
+                              .method = method,
+                              .urgent = true,
+                              .once = true,
+                              .quick = true,
+                              .cookie = &q};
     int rc = leat__http_run(s->http, &q.http, NULL);
     leat__buf_init(answer, LEAT__MEM_IO, FILE_MAX_BYTES);
     if (rc == 0) rc = leat__buf_append(answer, q.http.body.data, q.http.body.len);
@@ -225,7 +230,8 @@ static int read_json(const leat__buf *answer, leat__cred *c, leat_error *err)
     json_t *root = json_loadb(answer->data, answer->len, 0, &jerr);
     const char *id = member(root, "AccessKeyId"), *secret = member(root, "SecretAccessKey");
     int rc = id != NULL && secret != NULL ? set_cred(c, id, secret, member(root, "Token"))
-                                          : leat__fail(err, LEAT_EPERM, "a credentials service "
+                                          : leat__fail(err, LEAT_EPERM,
+                                                       "a credentials service "
                                                        "answered without credentials");
     if (rc == 0) c->expires_ns = parse_time(member(root, "Expiration"));
     json_decref(root);
@@ -308,8 +314,10 @@ static int ask_sso(leat__creds *s, const char *region, const char *account, cons
     leat__buf url, answer;
     json_error_t jerr;
     leat__buf_init(&url, LEAT__MEM_IO, FILE_MAX_BYTES);
-    (void)leat__buf_printf(&url, "https://portal.sso.%s.amazonaws.com/federation/credentials?account_id=%s"
-                           "&role_name=", region, account);
+    (void)leat__buf_printf(&url,
+                           "https://portal.sso.%s.amazonaws.com/federation/credentials?account_id=%s"
+                           "&role_name=",
+                           region, account);
     (void)leat__url_encode(&url, role, strlen(role), false);
     int rc = leat__buf_status(&url);
     if (rc == 0) rc = ask(s, "GET", leat__buf_str(&url), "x-amz-sso_bearer_token", token, &answer);
@@ -465,7 +473,7 @@ typedef int (*source)(leat__creds *s, leat__cred *c, leat_error *err);
 static int find(leat__creds *s, leat__cred *c, leat_error *err)
 {
     static const source aws[] = {from_environment, from_web_identity, from_profile, from_sso,
-                                 from_container, from_instance, NULL};
+                                 from_container,   from_instance,     NULL};
     static const source google[] = {from_gs_keys, from_gs_token, from_gs_instance, NULL};
     for (const source *f = s->scheme == LEAT__SCHEME_GS ? google : aws; *f != NULL; f++) {
         int rc = (*f)(s, c, err);
@@ -473,9 +481,11 @@ static int find(leat__creds *s, leat__cred *c, leat_error *err)
         leat__cred_reset(c);
     }
     if (s->scheme == LEAT__SCHEME_GS)
-        return leat__fail(err, LEAT_EPERM, "no credentials for gs:// (set GS_ACCESS_KEY_ID and "
+        return leat__fail(err, LEAT_EPERM,
+                          "no credentials for gs:// (set GS_ACCESS_KEY_ID and "
                           "GS_SECRET_ACCESS_KEY; for a public bucket --anonymous or LEAT_ANONYMOUS=1)");
-    return leat__fail(err, LEAT_EPERM, "no credentials for s3:// (set AWS_ACCESS_KEY_ID and "
+    return leat__fail(err, LEAT_EPERM,
+                      "no credentials for s3:// (set AWS_ACCESS_KEY_ID and "
                       "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; for a public bucket --anonymous or "
                       "LEAT_ANONYMOUS=1)");
 }

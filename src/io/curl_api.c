@@ -68,8 +68,8 @@ static void load(void)
     for (size_t i = 0; i < LEAT_COUNT(symbols); i++) {
         void *address = dlsym(lib, symbols[i].name);
         if (address == NULL) {
-            loaded.rc = leat__fail(&loaded.err, LEAT_ENOTSUP,
-                                   "libcurl lacks %s: 7.68 or newer is needed", symbols[i].name);
+            loaded.rc = leat__fail(&loaded.err, LEAT_ENOTSUP, "libcurl lacks %s: 7.68 or newer is needed",
+                                   symbols[i].name);
             return;
         }
         memcpy(symbols[i].slot, &address, sizeof address);

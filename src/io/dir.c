@@ -62,10 +62,8 @@ static int read_entries(leat__dir *d, DIR *dir, const char *path, bool fast, lea
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         struct stat st = {0};
         leat__entry_kind kind = LEAT__ENTRY_BROKEN;
-        if (fast)
-            kind = fast_kind(fd, e);
-        else if (fstatat(fd, e->d_name, &st, 0) == 0)
-            kind = kind_of(st.st_mode);
+        if (fast) kind = fast_kind(fd, e);
+        else if (fstatat(fd, e->d_name, &st, 0) == 0) kind = kind_of(st.st_mode);
         int rc = add(d, e->d_name, kind, (uint64_t)st.st_size);
         if (rc != 0) return leat__fail(err, rc, "no memory to list %s", path);
     }
@@ -137,12 +135,10 @@ static int remote_kind(const char *path, leat__entry_kind *kind, leat_error *err
     if (rc != LEAT_ENOENT) goto out;
     *kind = LEAT__ENTRY_FOLDER;
     rc = leat__object_list(store, leat__buf_str(&folder), false, stop_at_first, NULL, &why);
-    if (rc == LEAT_ECANCELED)
-        rc = 0;
+    if (rc == LEAT_ECANCELED) rc = 0;
     else if (rc == 0)
         rc = leat__fail(err, LEAT_ENOENT, "%s: there is no such object, and none below it", path);
-    else if (err != NULL)
-        *err = why;
+    else if (err != NULL) *err = why;
 out:
     leat__store_close(&store);
     leat__buf_reset(&folder);
@@ -201,8 +197,7 @@ static int compare_entries(const void *a, const void *b, void *arg)
 {
     const sort_by *by = arg;
     const char *names = by->dir->names.data;
-    return by->compare(names + ((const leat__entry *)a)->name,
-                       names + ((const leat__entry *)b)->name);
+    return by->compare(names + ((const leat__entry *)a)->name, names + ((const leat__entry *)b)->name);
 }
 
 void leat__dir_sort(leat__dir *d, int (*compare)(const char *a, const char *b))

@@ -12,7 +12,7 @@
 
 typedef struct leat__dir_ahead leat__dir_ahead;
 
-leat__dir_ahead *leat__dir_ahead_open(void); /* NULL when out of memory */
+leat__dir_ahead *leat__dir_ahead_open(void);     /* NULL when out of memory */
 void leat__dir_ahead_close(leat__dir_ahead **a); /* waits for listings in flight */
 
 /* Starts listing `path` unless that is in flight. False when the limit is reached. */

@@ -27,22 +27,23 @@
 #define STEP_SHARE 32                 /* of the limit */
 #define BLOCK 4096                    /* unit in which file systems allocate */
 #define OPEN_TRIES 16
-#define WAIT_NS (5 * LEAT_NS_PER_S)        /* for another process; after that the page is
-                                            * fetched twice */
-#define WAIT_STEP_NS (2 * LEAT_NS_PER_MS)  /* between two checks of the map */
+#define WAIT_NS                                                                                              \
+    (5 * LEAT_NS_PER_S)                   /* for another process; after that the page is                     \
+                                           * fetched twice */
+#define WAIT_STEP_NS (2 * LEAT_NS_PER_MS) /* between two checks of the map */
 
 struct leat__disk {
     char *folder;
     char name[32]; /* of the pack's files, without ".data" */
     leat__file *data, *map;
     uint64_t pages, limit;
-    uint64_t room; /* the limit less a reserve */
+    uint64_t room;          /* the limit less a reserve */
     _Atomic uint8_t *known; /* per page: 1 = cached */
     atomic_bool full;
-    leat__mutex lock;       /* guards the next three, and the removal of packs */
-    uint64_t used, since;   /* at the last check; granted since */
-    uint64_t pending;       /* granted and not yet written: the folder does not show them */
-    leat__mutex wait_lock;  /* guards the next three */
+    leat__mutex lock;      /* guards the next three, and the removal of packs */
+    uint64_t used, since;  /* at the last check; granted since */
+    uint64_t pending;      /* granted and not yet written: the folder does not show them */
+    leat__mutex wait_lock; /* guards the next three */
     leat__cond wait_changed;
     leat__disk_waiter *waiting;
     bool closing;
@@ -423,4 +424,3 @@ uint64_t leat__disk_used(leat__disk *d)
     victim v;
     return look(d, INT64_MIN, &v);
 }
-

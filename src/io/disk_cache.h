@@ -65,6 +65,6 @@ struct leat__disk_waiter {
 void leat__disk_wait(leat__disk *d, leat__disk_waiter *w);
 
 bool leat__disk_full(const leat__disk *d); /* no more pages are cached */
-uint64_t leat__disk_used(leat__disk *d); /* bytes of all packs in the folder */
+uint64_t leat__disk_used(leat__disk *d);   /* bytes of all packs in the folder */
 
 #endif

@@ -81,8 +81,8 @@ static int refuse_other_than_regular(int fd, const char *path, uint64_t *size, l
 static bool lock_file(int fd, const char *path)
 {
     struct stat held, named;
-    return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &held) == 0 &&
-           stat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &held) == 0 && stat(path, &named) == 0 &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
 static int open_remote(leat__file **out, const char *path, unsigned flags, leat_error *err)
@@ -148,16 +148,16 @@ out:
     return rc;
 }
 
-int leat__file_open_pooled(leat__file **out, leat__file_pool *pool, const char *path,
-                           unsigned flags, leat_error *err)
+int leat__file_open_pooled(leat__file **out, leat__file_pool *pool, const char *path, unsigned flags,
+                           leat_error *err)
 {
     *out = NULL;
     if (pool == NULL || leat__path_remote(path)) return leat__file_open(out, path, flags, err);
     leat__file *f = LEAT_NEW(IO, leat__file);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
     f->path = leat__strdup(LEAT__MEM_IO, path);
-    f->seat = (leat__seat){.fd = -1, .direct_fd = -1, .pool = pool, .path = f->path,
-                           .direct = (flags & LEAT__FILE_DIRECT) != 0};
+    f->seat = (leat__seat){
+        .fd = -1, .direct_fd = -1, .pool = pool, .path = f->path, .direct = (flags & LEAT__FILE_DIRECT) != 0};
     int rc = 0, bad = 0;
     if (f->path == NULL) rc = leat__fail_nomem(err, strlen(path) + 1, "a path");
     else if (LEAT_FAULT(LEAT__FAULT_READ)) bad = EIO;
@@ -262,8 +262,8 @@ static ssize_t pread_once(const leat__file *f, void *buf, size_t len, uint64_t o
     bad = leat__seat_take(seat_of(f), true);
     if (bad == 0) {
         bool direct = f->seat.direct && aligned(buf, len, offset);
-        ssize_t n = pread(direct ? f->seat.direct_fd : f->seat.fd, buf,
-                          LEAT_MIN(len, TRANSFER_MAX), (off_t)offset);
+        ssize_t n =
+            pread(direct ? f->seat.direct_fd : f->seat.fd, buf, LEAT_MIN(len, TRANSFER_MAX), (off_t)offset);
         bad = n < 0 ? errno : 0;
         leat__seat_give(seat_of(f), true);
         if (bad == 0) return n;
@@ -272,8 +272,8 @@ static ssize_t pread_once(const leat__file *f, void *buf, size_t len, uint64_t o
     return -1;
 }
 
-int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t offset,
-                          size_t *got, leat_error *err)
+int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t offset, size_t *got,
+                          leat_error *err)
 {
     *got = 0;
     if (offset > INT64_MAX || len > INT64_MAX - offset)
@@ -294,8 +294,7 @@ int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t o
     return 0;
 }
 
-int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset,
-                     leat_error *err)
+int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset, leat_error *err)
 {
     size_t got;
     LEAT_TRY(leat__file_pread_some(f, buf, len, offset, &got, err));
@@ -317,8 +316,7 @@ size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint6
     return n > 0 ? (size_t)n : 0;
 }
 
-int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offset,
-                      leat_error *err)
+int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offset, leat_error *err)
 {
     size_t put = 0;
     while (put < len) {
@@ -329,8 +327,7 @@ int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offse
                        (off_t)(offset + put));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return leat__fail_errno(err, n < 0 ? errno : ENOSPC,
-                                    "%s: cannot write at byte %llu", f->path,
+            return leat__fail_errno(err, n < 0 ? errno : ENOSPC, "%s: cannot write at byte %llu", f->path,
                                     (unsigned long long)(offset + put));
         put += (size_t)n;
     }
@@ -344,8 +341,7 @@ void leat__file_reserve(leat__file *f, uint64_t offset, uint64_t len)
 
 int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err)
 {
-    if (LEAT_FAULT(LEAT__FAULT_WRITE))
-        return leat__fail_errno(err, EIO, "%s: cannot set the size", f->path);
+    if (LEAT_FAULT(LEAT__FAULT_WRITE)) return leat__fail_errno(err, EIO, "%s: cannot set the size", f->path);
     while (ftruncate(f->seat.fd, (off_t)bytes) != 0) {
         if (errno != EINTR) return leat__fail_errno(err, errno, "%s: cannot set the size", f->path);
     }
@@ -354,8 +350,7 @@ int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err)
 
 int leat__file_sync(leat__file *f, leat_error *err)
 {
-    if (LEAT_FAULT(LEAT__FAULT_SYNC))
-        return leat__fail_errno(err, EIO, "%s: cannot sync", f->path);
+    if (LEAT_FAULT(LEAT__FAULT_SYNC)) return leat__fail_errno(err, EIO, "%s: cannot sync", f->path);
     while (fdatasync(f->seat.fd) != 0) {
         if (errno != EINTR) return leat__fail_errno(err, errno, "%s: cannot sync", f->path);
     }
@@ -370,14 +365,11 @@ void leat__file_flush_hint(leat__file *f, uint64_t offset, uint64_t len)
                           (off_t)((end - begin) * LEAT__IO_ALIGN), SYNC_FILE_RANGE_WRITE);
 }
 
-void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
-                       leat__advice advice)
+void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len, leat__advice advice)
 {
     static const int map[] = {
-        [LEAT__ADVICE_NORMAL] = POSIX_FADV_NORMAL,
-        [LEAT__ADVICE_SEQUENTIAL] = POSIX_FADV_SEQUENTIAL,
-        [LEAT__ADVICE_RANDOM] = POSIX_FADV_RANDOM,
-        [LEAT__ADVICE_WILLNEED] = POSIX_FADV_WILLNEED,
+        [LEAT__ADVICE_NORMAL] = POSIX_FADV_NORMAL,     [LEAT__ADVICE_SEQUENTIAL] = POSIX_FADV_SEQUENTIAL,
+        [LEAT__ADVICE_RANDOM] = POSIX_FADV_RANDOM,     [LEAT__ADVICE_WILLNEED] = POSIX_FADV_WILLNEED,
         [LEAT__ADVICE_DONTNEED] = POSIX_FADV_DONTNEED,
     };
     if (f->remote != NULL || leat__seat_take(seat_of(f), true) != 0) return;
@@ -391,8 +383,7 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
 static int sync_folder_of(const char *path, leat_error *err)
 {
     size_t len = (size_t)(leat__path_base(path) - path);
-    char *dir = len == 0 ? leat__strdup(LEAT__MEM_IO, ".")
-                         : leat__strndup(LEAT__MEM_IO, path, len);
+    char *dir = len == 0 ? leat__strdup(LEAT__MEM_IO, ".") : leat__strndup(LEAT__MEM_IO, path, len);
     if (dir == NULL) return leat__fail_nomem(err, len + 1, "a path");
     int rc = 0;
     int fd = LEAT_FAULT(LEAT__FAULT_SYNC) ? -1 : open_retry(dir, O_RDONLY | O_DIRECTORY);
@@ -406,10 +397,8 @@ static int sync_folder_of(const char *path, leat_error *err)
 
 int leat__path_rename(const char *from, const char *to, leat_error *err)
 {
-    if (LEAT_FAULT(LEAT__FAULT_SYNC))
-        return leat__fail_errno(err, EIO, "%s: cannot rename to %s", from, to);
-    if (rename(from, to) != 0)
-        return leat__fail_errno(err, errno, "%s: cannot rename to %s", from, to);
+    if (LEAT_FAULT(LEAT__FAULT_SYNC)) return leat__fail_errno(err, EIO, "%s: cannot rename to %s", from, to);
+    if (rename(from, to) != 0) return leat__fail_errno(err, errno, "%s: cannot rename to %s", from, to);
     return sync_folder_of(to, err);
 }
 
@@ -421,8 +410,7 @@ static bool same_file(const char *a, const char *b)
 
 int leat__path_link(const char *from, const char *to, leat_error *err)
 {
-    if (LEAT_FAULT(LEAT__FAULT_SYNC))
-        return leat__fail_errno(err, EIO, "%s: cannot link to %s", from, to);
+    if (LEAT_FAULT(LEAT__FAULT_SYNC)) return leat__fail_errno(err, EIO, "%s: cannot link to %s", from, to);
     bool done = link(from, to) == 0 || (errno == EEXIST && same_file(from, to));
     if (!done && errno == EEXIST && unlink(to) == 0) done = link(from, to) == 0;
     if (done) return sync_folder_of(to, err);
@@ -433,8 +421,7 @@ int leat__path_link(const char *from, const char *to, leat_error *err)
 
 int leat__path_unlink(const char *path, leat_error *err)
 {
-    if (LEAT_FAULT(LEAT__FAULT_SYNC))
-        return leat__fail_errno(err, EIO, "%s: cannot remove", path);
+    if (LEAT_FAULT(LEAT__FAULT_SYNC)) return leat__fail_errno(err, EIO, "%s: cannot remove", path);
     if (unlink(path) == 0 || errno == ENOENT) return 0;
     return leat__fail_errno(err, errno, "%s: cannot remove", path);
 }
@@ -481,8 +468,7 @@ static int follow_link(const char *path, char **target, leat_error *err)
     link[n] = '\0';
     leat__buf b;
     leat__buf_init(&b, LEAT__MEM_IO, 1u << 20);
-    if (link[0] != '/')
-        (void)leat__buf_append(&b, path, (size_t)(leat__path_base(path) - path));
+    if (link[0] != '/') (void)leat__buf_append(&b, path, (size_t)(leat__path_base(path) - path));
     (void)leat__buf_puts(&b, link);
     *target = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
     leat__buf_reset(&b);
@@ -519,8 +505,7 @@ int leat__path_mkdir(const char *path, leat_error *err)
         struct stat st;
         if (LEAT_FAULT(LEAT__FAULT_WRITE)) {
             rc = leat__fail_errno(err, EIO, "%s: cannot make the folder", p);
-        } else if (mkdir(p, 0777) != 0 &&
-                   (errno != EEXIST || stat(p, &st) != 0 || !S_ISDIR(st.st_mode))) {
+        } else if (mkdir(p, 0777) != 0 && (errno != EEXIST || stat(p, &st) != 0 || !S_ISDIR(st.st_mode))) {
             rc = leat__fail_errno(err, errno, "%s: cannot make the folder", p);
         }
         p[i] = keep;
@@ -530,8 +515,7 @@ int leat__path_mkdir(const char *path, leat_error *err)
     return rc;
 }
 
-int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len,
-                    leat_error *err)
+int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len, leat_error *err)
 {
     *data = NULL;
     *len = 0;
@@ -604,9 +588,9 @@ static int replace_file(const char *path, const struct stat *old, const void *da
         rc = leat__fail(err, rc, "%s: path too long or out of memory", path);
         goto out;
     }
-    LEAT_GO(rc, out, leat__file_open(&f, leat__buf_str(&tmp),
-                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE,
-                                     err));
+    LEAT_GO(rc, out,
+            leat__file_open(&f, leat__buf_str(&tmp),
+                            LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE, err));
     made = true;
     if (old != NULL) (void)!fchmod(f->seat.fd, old->st_mode & 07777); /* keeps its permissions */
     LEAT_GO(rc, out, leat__file_pwrite(f, data, len, 0, err));
@@ -662,12 +646,10 @@ int leat__file_store(const char *path, const void *data, size_t len, leat_error 
 {
     struct stat st;
     bool exists = stat(path, &st) == 0;
-    if (!exists && errno != ENOENT)
-        return leat__fail_errno(err, errno, "%s: cannot stat", path);
+    if (!exists && errno != ENOENT) return leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (exists && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || is_descriptor(path)))
         return write_through(path, data, len, err);
-    if (exists && !S_ISREG(st.st_mode))
-        return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
+    if (exists && !S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
     LEAT_TRY(leat__file_spare_pack(path, err));
     char *target;
     LEAT_TRY(leat__path_resolve(path, &target, err));

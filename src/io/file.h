@@ -44,8 +44,7 @@ enum {
     LEAT__FILE_LOCK = 1 << 5       /* with WRITE: LEAT_ESTATE when another process holds it */
 };
 
-int leat__file_open(leat__file **f, const char *path, unsigned flags,
-                    leat_error *err) LEAT_MUST_CHECK;
+int leat__file_open(leat__file **f, const char *path, unsigned flags, leat_error *err) LEAT_MUST_CHECK;
 /* Opens for reading, with descriptors shared by the pool's files; without a pool (NULL) like
  * open. */
 int leat__file_open_pooled(leat__file **f, leat__file_pool *pool, const char *path, unsigned flags,
@@ -53,7 +52,7 @@ int leat__file_open_pooled(leat__file **f, leat__file_pool *pool, const char *pa
 /* Closes the descriptor; does not wait for write-back (see sync). */
 void leat__file_close(leat__file **f);
 
-const char *leat__file_path(const leat__file *f); /* for messages */
+const char *leat__file_path(const leat__file *f);     /* for messages */
 leat__remote *leat__file_remote(const leat__file *f); /* NULL for a local file */
 /* Frees what was read to open the file (remote files). */
 void leat__file_settle(const leat__file *f);
@@ -71,8 +70,8 @@ uint64_t leat__file_size_at_open(const leat__file *f); /* no system call */
 int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset,
                      leat_error *err) LEAT_MUST_CHECK;
 /* Reads up to `len` bytes at `offset`, fewer only at the end of the file. */
-int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t offset,
-                          size_t *got, leat_error *err) LEAT_MUST_CHECK;
+int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t offset, size_t *got,
+                          leat_error *err) LEAT_MUST_CHECK;
 /* Reads only bytes that are in the page cache, without waiting for a disk. Returns how many bytes
  * from `offset` it read; 0 also when the file system or a simulated disk cannot tell. */
 size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint64_t offset);
@@ -96,8 +95,7 @@ typedef enum leat__advice {
     LEAT__ADVICE_WILLNEED, /* start reading into the page cache */
     LEAT__ADVICE_DONTNEED  /* drop clean pages from the page cache */
 } leat__advice;
-void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
-                       leat__advice advice);
+void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len, leat__advice advice);
 
 /* By name. rename replaces `to` atomically and durably (the folder is synced). unlink of a
  * missing file succeeds. */
@@ -119,7 +117,7 @@ int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MU
 int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len,
                     leat_error *err) LEAT_MUST_CHECK;
 #define LEAT__PACK_MAGIC "\x89LEAT\r\n\x1a" /* the first bytes of a pack */
-#define LEAT__PARTIAL_MAGIC "LEATPART"        /* the first bytes of an unfinished one */
+#define LEAT__PARTIAL_MAGIC "LEATPART"      /* the first bytes of an unfinished one */
 /* LEAT_EINVAL where a pack is at `path`: what is written about a run never takes its place. */
 int leat__file_spare_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
 /* LEAT_EINVAL where the file at `path`, which exists, is neither a pack, nor an unfinished one, nor empty:
@@ -129,10 +127,8 @@ int leat__file_only_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
  * synced, renamed); for a symbolic link the target is replaced and the link kept. Character
  * devices, FIFOs and descriptors (/dev/stdout, /proc/self/fd/1) are written to, never replaced.
  * LEAT_EINVAL for anything else that exists: packs, folders, sockets, block devices. */
-int leat__file_store(const char *path, const void *data, size_t len,
-                     leat_error *err) LEAT_MUST_CHECK;
+int leat__file_store(const char *path, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
 /* Appends to the file, creating it when missing. One writer at a time. */
-int leat__file_append(const char *path, const void *data, size_t len,
-                      leat_error *err) LEAT_MUST_CHECK;
+int leat__file_append(const char *path, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -19,9 +19,9 @@
 #define SEATS_MIN 2u
 
 struct leat__file_pool {
-    uint64_t room, open; /* seats with descriptors */
+    uint64_t room, open;               /* seats with descriptors */
     uint64_t waiting_kind, other_kind; /* takers of each kind */
-    leat__seat *oldest, *newest; /* idle */
+    leat__seat *oldest, *newest;       /* idle */
     leat__cond given;
 };
 

@@ -23,7 +23,7 @@ struct leat__seat {
     leat__file_pool *pool;
     leat__seat *older, *newer; /* list of idle seats with descriptors */
     uint32_t users;
-    const char *path; /* the owner's */
+    const char *path;   /* the owner's */
     bool direct, known; /* known: was open before, and must be the same file again */
     dev_t device;
     ino_t inode;

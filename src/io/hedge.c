@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/num.h"
 
-#define KNOWN 20u               /* requests of a size before any counts as late */
-#define STEP 0.01               /* of the estimate */
-#define LATE 2.0                /* multiple of the estimate */
+#define KNOWN 20u /* requests of a size before any counts as late */
+#define STEP 0.01 /* of the estimate */
+#define LATE 2.0  /* multiple of the estimate */
 #define LEAST_NS (20 * LEAT_NS_PER_MS)
-#define SHARE 50u               /* 1/50 of the bytes read */
+#define SHARE 50u /* 1/50 of the bytes read */
 
 static uint32_t size_of(uint64_t bytes)
 {

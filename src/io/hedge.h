@@ -17,7 +17,7 @@ typedef struct leat__hedge {
         double slow_ns; /* estimate of the 95th percentile of the time */
         uint32_t seen;
     } sizes[LEAT__HEDGE_SIZES]; /* indexed by the power of two of the bytes */
-    uint64_t spent; /* bytes of second requests */
+    uint64_t spent;             /* bytes of second requests */
 } leat__hedge;
 
 /* A request for `bytes` took `ns`. */

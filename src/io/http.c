@@ -36,13 +36,12 @@
 #define ACTIVE_MIN 4.0
 #define IDLE_MAX 64 /* easy handles kept */
 
-static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled,
-    total_hedged;
+static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 
 void leat__http_read(leat__http_stats *s)
 {
-    *s = (leat__http_stats){atomic_load(&total_requests), atomic_load(&total_retries),
-                            atomic_load(&total_in), atomic_load(&total_out),
+    *s = (leat__http_stats){atomic_load(&total_requests),  atomic_load(&total_retries),
+                            atomic_load(&total_in),        atomic_load(&total_out),
                             atomic_load(&total_throttled), atomic_load(&total_hedged)};
 }
 
@@ -73,9 +72,8 @@ int leat__http_explain(leat__http_req *r)
     bool known = leat__xml_text(xml, "Code", &code);
     bool told = leat__xml_text(xml, "Message", &text);
     r->rc = leat__fail(&r->err, code_of_status(r->status), "%s: %s: the server answered %ld%s%.60s%s%.200s",
-                       r->what, r->method, r->status, known ? " " : "",
-                       known ? leat__buf_str(&code) : "", told ? ": " : "",
-                       told ? leat__buf_str(&text) : "");
+                       r->what, r->method, r->status, known ? " " : "", known ? leat__buf_str(&code) : "",
+                       told ? ": " : "", told ? leat__buf_str(&text) : "");
     leat__buf_reset(&code);
     leat__buf_reset(&text);
     return r->rc;
@@ -722,7 +720,8 @@ void leat__http_cancel(leat__http *h, const void *owner)
 int leat__http_ref(leat__http **h, leat_error *err)
 {
     *h = NULL;
-    return leat__fail(err, LEAT_ENOTSUP, "this build has no remote storage: it was built without the "
+    return leat__fail(err, LEAT_ENOTSUP,
+                      "this build has no remote storage: it was built without the "
                       "headers of libcurl");
 }
 

@@ -47,17 +47,17 @@ struct leat__http_req {
     const char *method; /* GET HEAD PUT POST DELETE */
     const void *send;   /* body of PUT and POST; stays in place */
     size_t send_len;
-    size_t body_max;    /* of a collected body; 0 = 1 MiB */
-    const void *owner;  /* for leat__http_cancel */
-    bool urgent;        /* a thread waits for it: goes first */
-    bool once;          /* no retry */
-    bool quick;         /* time-outs of a second or two: the server is either near or absent */
-    bool follow;        /* follow redirects */
-    uint64_t delay_ns;  /* before the first attempt, so that neighbours can join it */
+    size_t body_max;   /* of a collected body; 0 = 1 MiB */
+    const void *owner; /* for leat__http_cancel */
+    bool urgent;       /* a thread waits for it: goes first */
+    bool once;         /* no retry */
+    bool quick;        /* time-outs of a second or two: the server is either near or absent */
+    bool follow;       /* follow redirects */
+    uint64_t delay_ns; /* before the first attempt, so that neighbours can join it */
     void *cookie;
     /* of one attempt */
     leat__buf url;
-    void *headers; /* libcurl's list */
+    void *headers;   /* libcurl's list */
     uint64_t expect; /* bytes requested, set by prepare; 0 = do not judge its time */
     /* answer */
     long status; /* 0: none */
@@ -66,9 +66,9 @@ struct leat__http_req {
     bool has_range;
     uint64_t range_first, range_last, range_total;
     uint32_t retry_after_s;
-    leat__buf body;    /* collected, or the text of an error */
-    bool progressed;   /* body bytes were taken in this attempt */
-    bool refused;      /* by accept */
+    leat__buf body;  /* collected, or the text of an error */
+    bool progressed; /* body bytes were taken in this attempt */
+    bool refused;    /* by accept */
     /* result */
     int rc;
     leat_error err;

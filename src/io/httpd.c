@@ -17,8 +17,7 @@ static bool is_port(const char *text)
     size_t digits = 0;
     if (text[0] == '\0') return true;
     if (text[0] != ':') return false;
-    while (text[1 + digits] >= '0' && text[1 + digits] <= '9')
-        digits++;
+    while (text[1 + digits] >= '0' && text[1 + digits] <= '9') digits++;
     return digits >= 1 && digits <= 5 && text[1 + digits] == '\0';
 }
 
@@ -54,8 +53,7 @@ static struct {
     leat__once once;
     bool ok;
     struct MHD_Daemon *(*start)(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback accept,
-                                void *accept_cookie, MHD_AccessHandlerCallback handler, void *cookie,
-                                ...);
+                                void *accept_cookie, MHD_AccessHandlerCallback handler, void *cookie, ...);
     void (*stop)(struct MHD_Daemon *daemon);
     const union MHD_DaemonInfo *(*info)(struct MHD_Daemon *daemon, enum MHD_DaemonInfoType type, ...);
     struct MHD_Response *(*response)(size_t len, void *data, enum MHD_ResponseMemoryMode mode);
@@ -73,10 +71,14 @@ static void load_library(void)
         const char *name;
         void *slot;
     } symbols[] = {
-        {"MHD_start_daemon", &mhd.start},         {"MHD_stop_daemon", &mhd.stop},
-        {"MHD_get_daemon_info", &mhd.info},       {"MHD_create_response_from_buffer", &mhd.response},
-        {"MHD_add_response_header", &mhd.header}, {"MHD_queue_response", &mhd.queue},
-        {"MHD_destroy_response", &mhd.destroy},   {"MHD_lookup_connection_value", &mhd.lookup},
+        {"MHD_start_daemon", &mhd.start},
+        {"MHD_stop_daemon", &mhd.stop},
+        {"MHD_get_daemon_info", &mhd.info},
+        {"MHD_create_response_from_buffer", &mhd.response},
+        {"MHD_add_response_header", &mhd.header},
+        {"MHD_queue_response", &mhd.queue},
+        {"MHD_destroy_response", &mhd.destroy},
+        {"MHD_lookup_connection_value", &mhd.lookup},
         {"MHD_get_connection_info", &mhd.connection},
     };
     void *lib = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
@@ -137,8 +139,7 @@ static void on_connection(void *cookie, struct MHD_Connection *c, void **state,
         }
     } else if (*state != NULL) {
         peer *p = *state, **at = &h->peers;
-        while (*at != p)
-            at = &(*at)->next;
+        while (*at != p) at = &(*at)->next;
         *at = p->next;
         if (!p->dropped) h->peer_count--;
         leat__free(p);
@@ -208,15 +209,13 @@ static bool collect(const leat__httpd *h, const char *upload, size_t *upload_siz
         return *request == NULL;
     }
     if (*upload_size == 0) return true;
-    (void)!leat__buf_append(&(*request)->body, upload,
-                            *upload_size); /* its status is checked at the end */
+    (void)!leat__buf_append(&(*request)->body, upload, *upload_size); /* its status is checked at the end */
     *upload_size = 0;
     return false;
 }
 
-static enum MHD_Result on_request(void *cookie, struct MHD_Connection *c, const char *url,
-                                  const char *method, const char *version, const char *upload,
-                                  size_t *upload_size, void **state)
+static enum MHD_Result on_request(void *cookie, struct MHD_Connection *c, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_size, void **state)
 {
     leat__httpd *h = cookie;
     incoming *in = *state;
@@ -252,8 +251,7 @@ static enum MHD_Result on_request(void *cookie, struct MHD_Connection *c, const 
     return rc;
 }
 
-static void on_end(void *cookie, struct MHD_Connection *c, void **state,
-                   enum MHD_RequestTerminationCode why)
+static void on_end(void *cookie, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
 {
     incoming *in = *state;
     (void)cookie, (void)c, (void)why;
@@ -278,12 +276,12 @@ int leat__httpd_open(leat__httpd **out, const leat__httpd_opts *opts, leat_error
     h->opts = *opts;
     leat__mutex_init(&h->lock);
     /* ITC also wakes threads that do not listen, so that they stop */
-    h->daemon = mhd.start(
-        MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, opts->port, NULL, NULL, on_request, h,
-        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_CONNECTION_LIMIT, LIMIT,
-        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-        opts->threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, opts->threads, MHD_OPTION_END);
+    h->daemon = mhd.start(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, opts->port, NULL,
+                          NULL, on_request, h, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where,
+                          MHD_OPTION_CONNECTION_LIMIT, LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
+                          MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+                          on_connection, h, opts->threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END,
+                          opts->threads, MHD_OPTION_END);
     if (h->daemon == NULL) {
         leat__mutex_destroy(&h->lock);
         leat__free(h);

@@ -39,8 +39,7 @@ static leat__once env_once = LEAT__ONCE_INIT;
 static int add(const leat__inject_rule *r, leat_error *err)
 {
     const char *path = r->path != NULL ? r->path : "";
-    if (strlen(path) >= PATH_PART_MAX)
-        return leat__fail(err, LEAT_EINVAL, "inject: path part is too long");
+    if (strlen(path) >= PATH_PART_MAX) return leat__fail(err, LEAT_EINVAL, "inject: path part is too long");
     int rc = 0;
     leat__mutex_lock(&table.lock);
     if (table.count == RULES_MAX) {
@@ -65,8 +64,8 @@ static int set_key(leat__inject_rule *r, char *word, leat_error *err)
     *value++ = '\0';
     if (strcmp(word, "path") == 0) {
         r->path = value;
-    } else if (strcmp(word, "delay") == 0 && leat__str_to_seconds(value, &seconds) &&
-               seconds >= 0 && seconds < 3600) {
+    } else if (strcmp(word, "delay") == 0 && leat__str_to_seconds(value, &seconds) && seconds >= 0 &&
+               seconds < 3600) {
         r->delay_ns = (uint64_t)(seconds * 1e9);
     } else if (strcmp(word, "offset") == 0 && leat__str_to_bytes(value, &number)) {
         r->offset = number;
@@ -74,8 +73,7 @@ static int set_key(leat__inject_rule *r, char *word, leat_error *err)
         r->length = number;
     } else if (strcmp(word, "times") == 0 && leat__str_to_u64(value, &number)) {
         r->times = number;
-    } else if (strcmp(word, "errno") == 0 && leat__str_to_u64(value, &number) &&
-               number < 4096) {
+    } else if (strcmp(word, "errno") == 0 && leat__str_to_u64(value, &number) && number < 4096) {
         r->sys_errno = (int)number;
     } else {
         return leat__fail(err, LEAT_EINVAL, "inject: cannot understand %s=%s", word, value);
@@ -89,8 +87,7 @@ static int parse(const char *text, leat_error *err)
     if (copy == NULL) return leat__fail_nomem(err, strlen(text) + 1, "inject rules");
     int rc = 0;
     char *rules = NULL, *words = NULL;
-    for (char *one = strtok_r(copy, ";", &rules); one != NULL && rc == 0;
-         one = strtok_r(NULL, ";", &rules)) {
+    for (char *one = strtok_r(copy, ";", &rules); one != NULL && rc == 0; one = strtok_r(NULL, ";", &rules)) {
         leat__inject_rule r = {0};
         for (char *word = strtok_r(one, ",", &words); word != NULL && rc == 0;
              word = strtok_r(NULL, ",", &words))
@@ -139,8 +136,7 @@ uint64_t leat__io_inject_hits(void)
 static bool touches(const leat__inject_rule *r, uint64_t offset, uint64_t len)
 {
     uint64_t end = len <= UINT64_MAX - offset ? offset + len : UINT64_MAX;
-    bool before_end = r->length == 0 || r->length > UINT64_MAX - r->offset ||
-                      offset < r->offset + r->length;
+    bool before_end = r->length == 0 || r->length > UINT64_MAX - r->offset || offset < r->offset + r->length;
     return end > r->offset && before_end;
 }
 
@@ -160,8 +156,7 @@ int leat__inject_ask(const char *path, uint64_t offset, uint64_t len, uint64_t *
     leat__mutex_lock(&table.lock);
     for (size_t i = 0; i < table.count; i++) {
         rule *t = &table.rules[i];
-        if (t->left == 0 || !touches(&t->r, offset, len) || strstr(path, t->path) == NULL)
-            continue;
+        if (t->left == 0 || !touches(&t->r, offset, len) || strstr(path, t->path) == NULL) continue;
         if (t->left != UINT64_MAX) t->left--;
         atomic_fetch_add(&hits, 1);
         *delay_ns += t->r.delay_ns;

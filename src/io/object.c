@@ -192,8 +192,8 @@ void leat__object_get_all(leat__object_get *gets, size_t count)
         leat__object_get *g = &gets[i];
         leat__store *store = NULL;
         g->shown = leat__path_display(g->path);
-        g->rc = g->shown ? leat__store_open(&store, g->path, &g->err)
-                         : leat__fail_nomem(&g->err, 0, "a path");
+        g->rc =
+            g->shown ? leat__store_open(&store, g->path, &g->err) : leat__fail_nomem(&g->err, 0, "a path");
         if (g->rc != 0) {
             leat__mutex_lock(&b.lock);
             b.left--;
@@ -304,8 +304,8 @@ static void part_done(leat__http_req *r)
     leat__mutex_unlock(&u->lock);
 }
 
-static const leat__http_ops part_ops = {.prepare = leat__call_prepare, .judge = leat__call_judge,
-                                        .done = part_done};
+static const leat__http_ops part_ops = {
+    .prepare = leat__call_prepare, .judge = leat__call_judge, .done = part_done};
 
 static part *free_part_locked(upload *u)
 {
@@ -503,8 +503,8 @@ int leat__object_upload(leat__store *s, const char *path, const leat__file *file
     upload u = {.store = s, .path = path, .file = file, .opts = opts};
     LEAT_TRY(refuse_web(s, "written", err));
     LEAT_TRY(leat__file_size(file, &u.size, err));
-    u.part_bytes = LEAT_MAX(opts->part_bytes ? opts->part_bytes : PART_BYTES,
-                            leat__ceil_div(u.size, UINT64_C(10000)));
+    u.part_bytes =
+        LEAT_MAX(opts->part_bytes ? opts->part_bytes : PART_BYTES, leat__ceil_div(u.size, UINT64_C(10000)));
     if (u.size <= u.part_bytes) return upload_small(s, path, file, u.size, opts->absent, err);
     u.count = (uint32_t)leat__ceil_div(u.size, u.part_bytes);
     u.etags = leat__zalloc_array(LEAT__MEM_IO, u.count, sizeof *u.etags);

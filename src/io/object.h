@@ -14,7 +14,7 @@
 typedef struct leat__object {
     const char *key; /* the part after the bucket; a folder ends with '/'. A view */
     uint64_t size;
-    uint64_t tag;    /* hash of the ETag: changes with the bytes. 0 = unknown */
+    uint64_t tag; /* hash of the ETag: changes with the bytes. 0 = unknown */
     bool folder;
 } leat__object;
 

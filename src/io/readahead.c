@@ -63,8 +63,7 @@ static void advise(void *arg)
     leat__mutex_unlock(&r->lock);
 }
 
-int leat__readahead_open(leat__readahead **out, uint64_t window, size_t capacity,
-                         leat_error *err)
+int leat__readahead_open(leat__readahead **out, uint64_t window, size_t capacity, leat_error *err)
 {
     *out = NULL;
     leat__readahead *r = LEAT_NEW(IO, leat__readahead);
@@ -100,8 +99,7 @@ void leat__readahead_close(leat__readahead **ra)
     *ra = NULL;
 }
 
-int leat__readahead_push(leat__readahead *r, const leat__file *file, uint64_t offset,
-                         uint64_t len)
+int leat__readahead_push(leat__readahead *r, const leat__file *file, uint64_t offset, uint64_t len)
 {
     int rc = 0;
     leat__mutex_lock(&r->lock);

@@ -34,7 +34,8 @@ static void write_text(const char *bucket, const char *theirs, const char *ours,
                  rates.other_region, LEAT__TRAFFIC_DATE, rates.internet);
     snprintf(process.text, sizeof process.text,
              "%s is in region %.40s, this machine is in %.40s (%s): %s; --cache disk:DIR reads each page "
-             "once", path, theirs, ours, known_from, price);
+             "once",
+             path, theirs, ours, known_from, price);
 }
 
 void leat__region_note(const char *bucket, const char *bucket_region, const char *machine_region,

@@ -19,7 +19,7 @@
 
 #define TAIL_BYTES (256u << 10)
 #define JOIN_BYTES (UINT64_C(8) << 20)
-#define JOIN_GAP (16u << 10)             /* extra bytes read to avoid a separate request */
+#define JOIN_GAP (16u << 10)              /* extra bytes read to avoid a separate request */
 #define JOIN_WAIT_NS (LEAT_NS_PER_MS / 2) /* time for neighbours to arrive */
 
 struct leat__remote {
@@ -28,8 +28,8 @@ struct leat__remote {
     char *key;
     uint64_t size;
     char etag[160], modified[64];
-    bool match; /* If-Match can be sent: the ETag is a strong one */
-    leat__mutex lock; /* guards the next three */
+    bool match;         /* If-Match can be sent: the ETag is a strong one */
+    leat__mutex lock;   /* guards the next three */
     struct get *queued; /* gets that wait for their turn */
     uint32_t gets;      /* existing gets: one may briefly outlive its ranges */
     uint8_t *tail;      /* the end of the file, from tail_at; NULL once settled */
@@ -57,8 +57,8 @@ typedef struct get {
     bool over;                 /* the get's own request has ended; its twin is still in flight */
     int rc;                    /* its result */
     leat_error err;
-    leat__range *ranges;       /* not yet complete, by offset */
-    struct get *prev, *next;   /* of `queued` */
+    leat__range *ranges;     /* not yet complete, by offset */
+    struct get *prev, *next; /* of `queued` */
     bool listed;
     char range_text[64];
 } get;
@@ -122,8 +122,8 @@ static int prepare(leat__http_req *r, leat_error *err)
     leat__remote *f = g->file;
     if (r->attempts == 0 && !join(g)) return LEAT_ECLOSED;
     if (g->ranges == NULL) return LEAT_ECLOSED; /* broke after the last wanted byte */
-    snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu",
-             (unsigned long long)(g->offset + g->got), (unsigned long long)(g->offset + g->len - 1));
+    snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu", (unsigned long long)(g->offset + g->got),
+             (unsigned long long)(g->offset + g->len - 1));
     g->call.header_count = 0;
     g->pos = g->got;
     r->expect = g->len - g->got;
@@ -303,8 +303,11 @@ static void twin_done(leat__http_req *r)
 
 static void late(leat__http_req *r)
 {
-    static const leat__http_ops ops = {.prepare = twin_prepare, .accept = twin_accept,
-                                       .take = twin_take, .judge = twin_judge, .done = twin_done};
+    static const leat__http_ops ops = {.prepare = twin_prepare,
+                                       .accept = twin_accept,
+                                       .take = twin_take,
+                                       .judge = twin_judge,
+                                       .done = twin_done};
     get *g = (get *)r;
     if (g->twin != NULL) return; /* one per get */
     g->twin = LEAT_NEW(IO, twin);
@@ -312,14 +315,18 @@ static void late(leat__http_req *r)
     g->twin->get = g;
     g->twin->active = true;
     g->twin->call = (leat__call){.store = g->file->store, .key = g->file->key};
-    g->twin->call.http = (leat__http_req){.ops = &ops, .what = g->file->path, .method = "GET",
-                                          .owner = r->owner, .urgent = true, .once = true,
+    g->twin->call.http = (leat__http_req){.ops = &ops,
+                                          .what = g->file->path,
+                                          .method = "GET",
+                                          .owner = r->owner,
+                                          .urgent = true,
+                                          .once = true,
                                           .follow = r->follow};
     leat__http_submit(leat__store_http(g->file->store), &g->twin->call.http);
 }
 
-static const leat__http_ops get_ops = {.prepare = prepare, .accept = accept_range, .take = take,
-                                       .judge = judge, .done = finished, .late = late};
+static const leat__http_ops get_ops = {
+    .prepare = prepare, .accept = accept_range, .take = take, .judge = judge, .done = finished, .late = late};
 
 static void start(leat__remote *f, leat__range *p, bool urgent)
 {
@@ -337,8 +344,12 @@ static void start(leat__remote *f, leat__range *p, bool urgent)
     g->ranges = p;
     g->call.store = f->store;
     g->call.key = f->key;
-    g->call.http = (leat__http_req){.ops = &get_ops, .what = f->path, .method = "GET", .owner = p->owner,
-                                    .urgent = urgent, .delay_ns = urgent ? 0 : JOIN_WAIT_NS};
+    g->call.http = (leat__http_req){.ops = &get_ops,
+                                    .what = f->path,
+                                    .method = "GET",
+                                    .owner = p->owner,
+                                    .urgent = urgent,
+                                    .delay_ns = urgent ? 0 : JOIN_WAIT_NS};
     g->call.http.follow = leat__store_scheme(f->store) >= LEAT__SCHEME_HTTP;
     leat__mutex_lock(&f->lock);
     g->next = f->queued;
@@ -395,19 +406,18 @@ static int ask_size(leat__remote *f, leat_error *err)
 /* Reads the end of the file, and with it the size and the ETag. */
 static int ask_tail(leat__remote *f, leat_error *err)
 {
-    static const leat__http_ops ops = {.prepare = leat__call_prepare, .accept = accept_tail,
-                                       .judge = judge_tail};
+    static const leat__http_ops ops = {
+        .prepare = leat__call_prepare, .accept = accept_tail, .judge = judge_tail};
     char range[64];
     leat__call c = {.store = f->store, .key = f->key};
-    c.http = (leat__http_req){.ops = &ops, .what = f->path, .method = "GET", .urgent = true,
-                              .body_max = TAIL_BYTES + 4096};
+    c.http = (leat__http_req){
+        .ops = &ops, .what = f->path, .method = "GET", .urgent = true, .body_max = TAIL_BYTES + 4096};
     /* Azure does not support ranges counted from the end. */
     if (f->size > 0)
         snprintf(range, sizeof range, "bytes=%llu-%llu",
                  (unsigned long long)(f->size > TAIL_BYTES ? f->size - TAIL_BYTES : 0),
                  (unsigned long long)f->size - 1);
-    else
-        snprintf(range, sizeof range, "bytes=-%u", TAIL_BYTES);
+    else snprintf(range, sizeof range, "bytes=-%u", TAIL_BYTES);
     leat__call_header(&c, "range", range);
     if (f->size > 0 && f->etag[0] != '\0') leat__call_header(&c, "if-match", f->etag);
     int rc = leat__call_run(&c, err);
@@ -532,8 +542,7 @@ static int read_now(leat__remote *f, void *buf, size_t len, uint64_t offset, lea
     return w.rc;
 }
 
-int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, size_t *got,
-                       leat_error *err)
+int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, size_t *got, leat_error *err)
 {
     *got = 0;
     if (offset >= f->size) return 0;

@@ -14,8 +14,8 @@
 
 #define BLOCK_BYTES (UINT64_C(4) << 20)
 #define BLOCKS 12u
-#define AHEAD 8u       /* blocks in flight ahead of the reader */
-#define RUNS_FIRST 2u  /* consecutive reads before the stream starts */
+#define AHEAD 8u      /* blocks in flight ahead of the reader */
+#define RUNS_FIRST 2u /* consecutive reads before the stream starts */
 
 typedef enum state { EMPTY, LOADING, READY, FAILED } state;
 
@@ -56,8 +56,7 @@ static block *find_locked(leat__ahead *a, uint64_t offset)
 {
     for (uint32_t i = 0; i < BLOCKS; i++) {
         block *b = &a->blocks[i];
-        if ((b->state == LOADING || b->state == READY) && offset >= b->offset &&
-            offset - b->offset < b->len)
+        if ((b->state == LOADING || b->state == READY) && offset >= b->offset && offset - b->offset < b->len)
             return b;
     }
     return NULL;
@@ -93,8 +92,8 @@ static size_t extend_locked(leat__ahead *a, uint64_t offset, block *start[AHEAD]
             b->len = (size_t)LEAT_MIN(BLOCK_BYTES, a->size - at);
             b->state = LOADING;
             b->used = ++a->tick;
-            b->range = (leat__range){.offset = at, .buf = b->data, .len = b->len, .owner = a, .done = loaded,
-                                     .cookie = b};
+            b->range = (leat__range){
+                .offset = at, .buf = b->data, .len = b->len, .owner = a, .done = loaded, .cookie = b};
             a->loading++;
             start[n++] = b;
         }

@@ -41,10 +41,8 @@ int leat__file_resident(const char *path, uint64_t *resident, uint64_t *bytes, l
     if (!leat__u64_to_size(*bytes, &size))
         LEAT_GO(rc, out, leat__fail(err, LEAT_EOVERFLOW, "%s: too large to map", path));
     errno = ENOMEM;
-    if (!LEAT_FAULT(LEAT__FAULT_MAP))
-        base = mmap(NULL, size, PROT_READ, MAP_SHARED, leat__file_fd(file), 0);
-    if (base == MAP_FAILED)
-        LEAT_GO(rc, out, leat__fail_errno(err, errno, "%s: cannot map", path));
+    if (!LEAT_FAULT(LEAT__FAULT_MAP)) base = mmap(NULL, size, PROT_READ, MAP_SHARED, leat__file_fd(file), 0);
+    if (base == MAP_FAILED) LEAT_GO(rc, out, leat__fail_errno(err, errno, "%s: cannot map", path));
     rc = count_pages(path, base, size, resident, err);
 out:
     if (base != MAP_FAILED) munmap(base, size);

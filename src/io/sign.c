@@ -47,8 +47,7 @@ static void put_trimmed(leat__buf *out, const char *value)
 
 static void put_names(leat__buf *out, const leat__header *h, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        (void)leat__buf_printf(out, "%s%s", i > 0 ? ";" : "", h[i].name);
+    for (size_t i = 0; i < n; i++) (void)leat__buf_printf(out, "%s%s", i > 0 ? ";" : "", h[i].name);
 }
 
 static int hash_request(const leat__sign_v4 *s, const leat__header *h, size_t n, char hex[65])
@@ -120,8 +119,8 @@ static const char *value_of(const leat__sign_azure *s, const char *name)
 
 int leat__sign_azure_text(const leat__sign_azure *s, leat__buf *out)
 {
-    static const char *const standard[] = {"content-md5",       "content-type", "date",
-                                           "if-modified-since", "if-match",     "if-none-match",
+    static const char *const standard[] = {"content-md5",         "content-type", "date",
+                                           "if-modified-since",   "if-match",     "if-none-match",
                                            "if-unmodified-since", "range"};
     leat__header h[HEADERS_MAX];
     if (s->header_count > HEADERS_MAX || s->query_count > HEADERS_MAX) return LEAT_ELIMIT;

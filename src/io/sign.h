@@ -21,8 +21,8 @@ typedef struct leat__header {
 typedef struct leat__sign_v4 {
     const char *key_id, *secret, *region, *service;
     const char *method;
-    const char *path;  /* encoded, begins with '/' */
-    const char *query; /* canonical (leat__url_query), "" for none */
+    const char *path;            /* encoded, begins with '/' */
+    const char *query;           /* canonical (leat__url_query), "" for none */
     const leat__header *headers; /* all are signed; at most 16, any order, host among them */
     size_t header_count;
     const char *payload_hash;
@@ -34,7 +34,7 @@ int leat__sign_v4_header(const leat__sign_v4 *s, leat__buf *out);
 typedef struct leat__sign_azure {
     const char *account, *key; /* key in base64 */
     const char *method;
-    const char *path; /* encoded, begins with '/' and the container */
+    const char *path;          /* encoded, begins with '/' and the container */
     const leat__header *query; /* names in lower case and values, not encoded */
     size_t query_count;
     const leat__header *headers; /* every header that is sent, at most 16 */

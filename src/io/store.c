@@ -27,16 +27,16 @@ struct leat__store {
     uint32_t users; /* guarded by process.lock */
     uint32_t generation;
     leat__scheme scheme;
-    char *bucket;    /* http(s): scheme://host:port */
-    char *origin;    /* scheme://host:port of requests */
-    char *host;      /* of origin */
-    char *endpoint;  /* s3: the server's address as given, "" = Amazon's */
-    char *base_path; /* before the key, encoded: "" or "/bucket" */
+    char *bucket;        /* http(s): scheme://host:port */
+    char *origin;        /* scheme://host:port of requests */
+    char *host;          /* of origin */
+    char *endpoint;      /* s3: the server's address as given, "" = Amazon's */
+    char *base_path;     /* before the key, encoded: "" or "/bucket" */
     bool secure, moving; /* moving: the host depends on the region */
     leat__http *http;
-    leat__creds *creds;            /* NULL: az and http */
-    char *account, *key, *sas;     /* az */
-    leat__mutex lock;              /* guards the region and, when moving, origin and host */
+    leat__creds *creds;        /* NULL: az and http */
+    char *account, *key, *sas; /* az */
+    leat__mutex lock;          /* guards the region and, when moving, origin and host */
     char region[64];
     char machine[64];         /* region of this machine, "" = unknown */
     const char *machine_from; /* how it is known */
@@ -186,7 +186,8 @@ static int set_up_azure(leat__store *s, leat_error *err)
     if (account == NULL && endpoint == NULL)
         return leat__fail(err, LEAT_EPERM, "az:// needs AZURE_STORAGE_ACCOUNT");
     if (key == NULL && sas == NULL && !anonymous())
-        return leat__fail(err, LEAT_EPERM, "no credentials for az:// (set AZURE_STORAGE_KEY or "
+        return leat__fail(err, LEAT_EPERM,
+                          "no credentials for az:// (set AZURE_STORAGE_KEY or "
                           "AZURE_STORAGE_SAS_TOKEN; for a public container --anonymous or LEAT_ANONYMOUS=1)");
     if (account != NULL && strspn(account, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(account))
         return leat__fail(err, LEAT_EINVAL, "AZURE_STORAGE_ACCOUNT: not a valid account name");
@@ -330,8 +331,7 @@ static void utc(const char *format, char *out, size_t size)
     strftime(out, size, format, &tm);
 }
 
-static int sign_aws(leat__call *c, const char *host, const char *region, const char *path,
-                    const char *query)
+static int sign_aws(leat__call *c, const char *host, const char *region, const char *path, const char *query)
 {
     leat__http_req *r = &c->http;
     leat__header h[LEAT__CALL_HEADERS + 4];
@@ -356,9 +356,17 @@ static int sign_aws(leat__call *c, const char *host, const char *region, const c
         h[n++] = (leat__header){"x-amz-content-sha256", hash};
         h[n++] = (leat__header){"x-amz-date", date};
         if (cred.token != NULL) h[n++] = (leat__header){"x-amz-security-token", cred.token};
-        leat__sign_v4 s = {.key_id = cred.key_id, .secret = cred.secret, .region = region, .service = "s3",
-                           .method = r->method, .path = path, .query = query, .headers = h,
-                           .header_count = n, .payload_hash = hash, .date = date};
+        leat__sign_v4 s = {.key_id = cred.key_id,
+                           .secret = cred.secret,
+                           .region = region,
+                           .service = "s3",
+                           .method = r->method,
+                           .path = path,
+                           .query = query,
+                           .headers = h,
+                           .header_count = n,
+                           .payload_hash = hash,
+                           .date = date};
         rc = leat__sign_v4_header(&s, &value);
     }
     if (rc == 0) rc = send_headers(r, h, n);
@@ -384,9 +392,15 @@ static int sign_az(leat__call *c, const char *path)
     for (size_t i = 0; i < c->query_count; i++) q[i] = (leat__header){c->query[i].name, c->query[i].value};
     if (r->send != NULL) snprintf(length, sizeof length, "%zu", r->send_len);
     leat__buf_init(&value, LEAT__MEM_IO, URL_MAX);
-    leat__sign_azure s = {.account = c->store->account, .key = c->store->key, .method = r->method,
-                          .path = path, .query = q, .query_count = c->query_count, .headers = h,
-                          .header_count = n, .content_length = length};
+    leat__sign_azure s = {.account = c->store->account,
+                          .key = c->store->key,
+                          .method = r->method,
+                          .path = path,
+                          .query = q,
+                          .query_count = c->query_count,
+                          .headers = h,
+                          .header_count = n,
+                          .content_length = length};
     int rc = leat__sign_azure_header(&s, &value);
     if (rc == LEAT_EINVAL) rc = leat__fail(&r->err, LEAT_EPERM, "AZURE_STORAGE_KEY is not base64");
     if (rc == 0) rc = leat__http_header(r, "Authorization", leat__buf_str(&value));
@@ -394,8 +408,8 @@ static int sign_az(leat__call *c, const char *path)
     return rc;
 }
 
-static int build(leat__call *c, const char *origin, const char *host, const char *region,
-                 leat__buf *path, leat__buf *query)
+static int build(leat__call *c, const char *origin, const char *host, const char *region, leat__buf *path,
+                 leat__buf *query)
 {
     leat__store *s = c->store;
     leat__http_req *r = &c->http;

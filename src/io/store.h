@@ -33,7 +33,7 @@ typedef struct leat__call {
     size_t query_count;
     leat__header headers[LEAT__CALL_HEADERS]; /* names in lower case */
     size_t header_count;
-    char payload[65]; /* hash of the body; "" = none (leat__call_hash) */
+    char payload[65];        /* hash of the body; "" = none (leat__call_hash) */
     uint32_t moved, renewed; /* retries with another region, with new credentials */
 } leat__call;
 

@@ -107,9 +107,9 @@ static int hand_parts(pager *p, leat__xml page, leat__upload_part_fn each, void 
     while (leat__xml_next(rest, "Part", &one, &rest)) {
         uint64_t number, size;
         if (!leat__xml_text(one, "PartNumber", &p->text) ||
-            !leat__str_to_u64(leat__buf_str(&p->text), &number) ||
-            !leat__xml_text(one, "Size", &p->text) || !leat__str_to_u64(leat__buf_str(&p->text), &size) ||
-            !leat__xml_text(one, "ETag", &p->text) || number == 0 || number > 10000)
+            !leat__str_to_u64(leat__buf_str(&p->text), &number) || !leat__xml_text(one, "Size", &p->text) ||
+            !leat__str_to_u64(leat__buf_str(&p->text), &size) || !leat__xml_text(one, "ETag", &p->text) ||
+            number == 0 || number > 10000)
             return leat__fail(err, LEAT_EDATA, "the list of parts is malformed");
         LEAT_TRY(each(cookie, (uint32_t)number, size, leat__buf_str(&p->text)));
     }
@@ -149,8 +149,8 @@ bool leat__upload_note_read(const char *path, leat__upload_note *n)
     bool exists = false;
     if (leat__path_exists(path, &exists, NULL) != 0 || !exists) return false;
     if (leat__file_load(path, NOTE_MAX, 1, &text, &len, NULL) != 0) return false;
-    bool ok = sscanf(text, "leat upload 1\n%llu %llu\n%1023s\n", &size, &part, n->id) == 3 &&
-              text[len - 1] == '\n';
+    bool ok =
+        sscanf(text, "leat upload 1\n%llu %llu\n%1023s\n", &size, &part, n->id) == 3 && text[len - 1] == '\n';
     n->size = size;
     n->part_bytes = part;
     leat__free(text);

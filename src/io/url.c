@@ -40,8 +40,7 @@ static bool bucket_valid(const char *name, size_t len)
 int leat__url_parse(leat__url *u, const char *path, leat_error *err)
 {
     u->scheme = leat__path_scheme(path);
-    if (u->scheme == LEAT__SCHEME_NONE)
-        return leat__fail(err, LEAT_EINVAL, "%s: not a remote path", path);
+    if (u->scheme == LEAT__SCHEME_NONE) return leat__fail(err, LEAT_EINVAL, "%s: not a remote path", path);
     const char *rest = strstr(path, "://") + 3;
     size_t len = strcspn(rest, "/");
     bool web = u->scheme == LEAT__SCHEME_HTTP || u->scheme == LEAT__SCHEME_HTTPS;
@@ -52,8 +51,7 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err)
         if ((unsigned char)*p < 0x20 || *p == 0x7f || (web && *p == ' '))
             return leat__fail(err, LEAT_EINVAL, "%.40s…: a URL with control characters or blanks", path);
     if (web ? len == 0 : !bucket_valid(rest, len))
-        return leat__fail(err, LEAT_EINVAL, "%.60s: not a valid %s name", path,
-                          web ? "host" : "bucket");
+        return leat__fail(err, LEAT_EINVAL, "%.60s: not a valid %s name", path, web ? "host" : "bucket");
     return 0;
 }
 
@@ -127,8 +125,7 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count)
 char *leat__path_display(const char *path)
 {
     leat__scheme scheme = leat__path_scheme(path);
-    if (scheme != LEAT__SCHEME_HTTP && scheme != LEAT__SCHEME_HTTPS)
-        return leat__strdup(LEAT__MEM_IO, path);
+    if (scheme != LEAT__SCHEME_HTTP && scheme != LEAT__SCHEME_HTTPS) return leat__strdup(LEAT__MEM_IO, path);
     leat__buf b;
     const char *host = strstr(path, "://") + 3;
     const char *query = host + strcspn(host, "?#");

@@ -69,8 +69,7 @@ static void write_blocks(void *arg)
                                            * file */
         leat__mutex_unlock(&w->lock);
         leat_error why = {0};
-        if (!failed &&
-            leat__file_pwrite(s->file, s->block.data, s->len, s->offset, &why) == 0)
+        if (!failed && leat__file_pwrite(s->file, s->block.data, s->len, s->offset, &why) == 0)
             leat__file_flush_hint(s->file, s->offset, s->len);
         if (s->block.capacity > w->keep) {
             leat__free(s->block.data);
@@ -133,8 +132,8 @@ int leat__write_behind_put(leat__write_behind *w, leat__file *f, uint64_t offset
     int rc = tell_locked(w, err);
     if (rc == 0) {
         leat__write_block written = s->block;
-        *s = (slot){.state = FULL, .number = w->puts++, .file = f, .offset = offset,
-                    .len = len, .block = *block};
+        *s = (slot){
+            .state = FULL, .number = w->puts++, .file = f, .offset = offset, .len = len, .block = *block};
         *block = written;
         leat__cond_signal(&w->work);
     }

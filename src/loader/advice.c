@@ -27,8 +27,9 @@ bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
     char pack[32], memory[32];
 
     if (f->order != LEAT_ORDER_RANDOM || f->pack_bytes <= f->memory_bytes) return false;
-    if (f->sample_bytes * 2 > f->page_bytes) return false; /* whole pages hardly read more at
-                                                            * once */
+    if (f->sample_bytes * 2 > f->page_bytes)
+        return false; /* whole pages hardly read more at
+                       * once */
     bool small = f->sample_bytes <= SMALL_READ;
     if (!f->rotational && !f->network && !small) return false;
     snprintf(text, LEAT__ADVICE_TEXT,

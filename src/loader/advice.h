@@ -17,7 +17,7 @@ typedef struct leat__advice_facts {
     const char *pack;
     leat_order order;
     uint64_t pack_bytes, page_bytes, sample_bytes; /* sample_bytes: mean */
-    uint64_t memory_bytes; /* available for the page cache */
+    uint64_t memory_bytes;                         /* available for the page cache */
     bool rotational, network;
     uint64_t count, batches; /* of an epoch, all ranks */
     uint32_t world, batch_size;

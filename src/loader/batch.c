@@ -153,8 +153,8 @@ bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *r
     return lay_out(shape, rows, ragged, hashes, NULL, bytes) && leat__u64_to_size(*bytes, &size);
 }
 
-int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
-                     const uint64_t *ragged, bool hashes, leat_error *err)
+int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows, const uint64_t *ragged,
+                     bool hashes, leat_error *err)
 {
     const leat__shape *shape = &frames->shape;
     uint64_t bytes;
@@ -254,8 +254,7 @@ void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row)
     return (uint8_t *)t->data + (uint64_t)t->offsets[row] * leat_dtype_size(t->dtype);
 }
 
-uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block,
-                           int32_t device)
+uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block, int32_t device)
 {
     bool ragged = false;
     for (uint32_t c = 0; c < f->shape->count; c++) {

@@ -21,11 +21,11 @@
 
 /* Source of the rows of one array. */
 typedef enum leat__column_kind {
-    LEAT__COLUMN_IMAGE, /* made by a pipeline */
-    LEAT__COLUMN_FIXED, /* INT, FLOAT, ARRAY: the same bytes in every sample */
+    LEAT__COLUMN_IMAGE,   /* made by a pipeline */
+    LEAT__COLUMN_FIXED,   /* INT, FLOAT, ARRAY: the same bytes in every sample */
     LEAT__COLUMN_ONE_HOT, /* INT as one float per class */
     LEAT__COLUMN_LAMBDA,  /* 1 until the batch is mixed */
-    LEAT__COLUMN_RAGGED /* BYTES, TEXT, JSON, RAGGED: offsets and bytes */
+    LEAT__COLUMN_RAGGED   /* BYTES, TEXT, JSON, RAGGED: offsets and bytes */
 } leat__column_kind;
 
 /* Height and width of the rows of one array. */
@@ -44,8 +44,8 @@ typedef struct leat__size {
 typedef struct leat__column {
     leat__column_kind kind;
     leat__sizing sizing;
-    uint32_t of;        /* sizing: image column whose sizes it has */
-    uint32_t channels;  /* OWN and PADDED: of a pixel; 0 = a mask */
+    uint32_t of;       /* sizing: image column whose sizes it has */
+    uint32_t channels; /* OWN and PADDED: of a pixel; 0 = a mask */
     bool channels_last;
     uint32_t multiple;  /* PADDED and SEEN: height and width are multiples of this */
     uint8_t fill[8];    /* PADDED: the fill value beside an image, one element */
@@ -54,10 +54,10 @@ typedef struct leat__column {
     uint64_t row_bytes; /* IMAGE and FIXED; 0 when it differs: leat__frame.row_bytes */
     uint32_t ragged_ndim;
     uint64_t device_start; /* IMAGE and FIXED: its begin in a batch on a device */
-    bool follows;       /* filled by loader/follow.c */
-    uint32_t grows;     /* RAGGED: how many times its elements a batch may have after mixing; 0 = 1 */
-    uint32_t shrinks;   /* RAGGED: 1 and up when rows may use less than their room; else 0 */
-    leat_tensor tensor; /* as in a full batch, data NULL; its name is owned */
+    bool follows;          /* filled by loader/follow.c */
+    uint32_t grows;        /* RAGGED: how many times its elements a batch may have after mixing; 0 = 1 */
+    uint32_t shrinks;      /* RAGGED: 1 and up when rows may use less than their room; else 0 */
+    leat_tensor tensor;    /* as in a full batch, data NULL; its name is owned */
 } leat__column;
 
 typedef struct leat__shape {
@@ -84,25 +84,25 @@ typedef struct leat__frame {
     const leat__shape *shape;
     leat__frames *frames;
     _Atomic uint32_t refs; /* runs that write it, then the holder of the batch */
-    leat_task *task; /* while borrowed */
-    leat__blocks *blocks; /* the owner of its memory */
+    leat_task *task;       /* while borrowed */
+    leat__blocks *blocks;  /* the owner of its memory */
     leat__block memory;
     uint8_t *block; /* of `memory` */
     uint64_t bytes; /* charged for it */
     uint32_t rows;  /* capacity */
     leat_tensor *tensors;
     uint64_t *ids, *hashes;
-    bool *dropped;       /* rows to drop */
-    int64_t *ragged_end; /* per column, while rows are dropped */
-    leat__device_pool *device_pool; /* of `on_device` */
+    bool *dropped;                     /* rows to drop */
+    int64_t *ragged_end;               /* per column, while rows are dropped */
+    leat__device_pool *device_pool;    /* of `on_device` */
     leat__device_tiles *_Atomic tiles; /* rows decoded by the device; their pixels are not here */
     leat__device_arena arena;          /* the bytes of these tiles */
     leat__block arena_memory;
-    leat__blocks *arena_blocks;        /* the owner of it */
-    leat__device_block *on_device;  /* the columns of fixed size, once copied; or NULL */
-    int64_t *used;       /* per shrinking column and row: elements written */
-    uint64_t *row_bytes; /* per column that is not ragged */
-    leat__size *sizes;   /* shape.sized x rows, when images differ in size */
+    leat__blocks *arena_blocks;    /* the owner of it */
+    leat__device_block *on_device; /* the columns of fixed size, once copied; or NULL */
+    int64_t *used;                 /* per shrinking column and row: elements written */
+    uint64_t *row_bytes;           /* per column that is not ragged */
+    leat__size *sizes;             /* shape.sized x rows, when images differ in size */
     leat__bad *_Atomic bad;
     uint32_t skip; /* rows to leave out once it is mixed, when the device decodes rows of it */
 } leat__frame;
@@ -121,8 +121,8 @@ int leat__frames_open(leat__frames **f, leat_budget *budget, leat__shape *shape,
                       leat_error *err) LEAT_MUST_CHECK;
 void leat__frames_close(leat__frames **f);
 const leat__shape *leat__frames_shape(const leat__frames *f); /* view */
-void leat__frames_trim(leat__frames *f); /* releases kept blocks to the budget */
-uint64_t leat__frames_kept(leat__frames *f); /* bytes of kept blocks */
+void leat__frames_trim(leat__frames *f);                      /* releases kept blocks to the budget */
+uint64_t leat__frames_kept(leat__frames *f);                  /* bytes of kept blocks */
 
 /* Bytes of batches with up to `rows` rows on a device: the columns of fixed size, whose
  * device_start is set. Ragged columns, sample ids and hashes stay on the host. Before the first
@@ -134,12 +134,12 @@ bool leat__frames_locked(leat__frames *f); /* true while that has not failed */
 
 /* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per ragged or padded
  * column (0 for the others). False on overflow. */
-bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged,
-                      bool hashes, uint64_t *bytes);
+bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged, bool hashes,
+                      uint64_t *bytes);
 
 /* Opens a frame for `rows` rows, without its offsets. */
-int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
-                     const uint64_t *ragged, bool hashes, leat_error *err) LEAT_MUST_CHECK;
+int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows, const uint64_t *ragged,
+                     bool hashes, leat_error *err) LEAT_MUST_CHECK;
 void leat__frame_ref(leat__frame *f);
 void leat__frame_unref(leat__frame *f); /* the last one returns the block to the frames */
 

@@ -76,8 +76,7 @@ static void lock_pages(leat__blocks *b, leat__block *block)
 {
     leat_error why;
     if (!leat__blocks_locked(b) || block->data == NULL) return;
-    if (leat__gpu_lock_pages(b->gpu, block->data, block->bytes, &why) == 0)
-        block->locked = true;
+    if (leat__gpu_lock_pages(b->gpu, block->data, block->bytes, &why) == 0) block->locked = true;
     else if (!atomic_exchange(&b->lock_failed, true))
         leat__log(&b->log, LEAT_LOG_WARN,
                   "batches are in ordinary memory, copies to the device are slower (%s)", why.message);

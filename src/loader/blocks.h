@@ -36,7 +36,7 @@ void leat__blocks_lock_pages(leat__blocks *b, leat__gpu *gpu, const leat_log *lo
 bool leat__blocks_locked(leat__blocks *b); /* page-locking was requested and has not failed */
 /* Frees the kept blocks. The object lives until the last block was returned. */
 void leat__blocks_close(leat__blocks **b);
-void leat__blocks_trim(leat__blocks *b); /* frees the kept blocks */
+void leat__blocks_trim(leat__blocks *b);     /* frees the kept blocks */
 uint64_t leat__blocks_kept(leat__blocks *b); /* bytes kept now */
 
 /* A block of at least `bytes` with undefined content; data NULL when out of memory. */

@@ -13,8 +13,8 @@
 #include "loader/footprint.h"
 #include "loader/sizes.h"
 
-#define CHUNK 512u /* index entries read at once */
-#define ASSUME_SHARE 8 /* share of the budget up to which assumed bounds are good enough */
+#define CHUNK 512u      /* index entries read at once */
+#define ASSUME_SHARE 8  /* share of the budget up to which assumed bounds are good enough */
 #define PART_ALIGN 256u /* alignment of the parts of a batch */
 
 static uint64_t times(uint64_t a, uint64_t b)
@@ -31,8 +31,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 
 leat__ragged_bound leat__ragged_assume(const leat_pack_info *info, uint32_t batch, bool repeats)
 {
-    leat__ragged_bound b = {.value = info->max_sample_bytes,
-                            .batch = times(info->max_sample_bytes, batch)};
+    leat__ragged_bound b = {.value = info->max_sample_bytes, .batch = times(info->max_sample_bytes, batch)};
     if (!repeats) b.batch = LEAT_MIN(b.batch, info->bytes);
     return b;
 }
@@ -100,8 +99,8 @@ static uint64_t stored_bytes(void *arg, const leat_pack_cell *cell)
 int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indices, uint64_t count,
                          uint32_t batch, bool repeats, leat__ragged_bound *out, leat_error *err)
 {
-    const leat__measured what = {.pack = pack, .field = field, .indices = indices, .count = count,
-                                 .value = stored_bytes};
+    const leat__measured what = {
+        .pack = pack, .field = field, .indices = indices, .count = count, .value = stored_bytes};
     return leat__values_measure(&what, batch, repeats, out, err);
 }
 
@@ -148,8 +147,7 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
 
     for (uint32_t c = 0; c < shape->count; c++)
         sizes[c] = times(ragged[c].batch, LEAT_MAX(shape->columns[c].grows, 1u));
-    bool fits = leat__frame_size(shape, most_rows(l), sizes, l->opts.digest != 0,
-                                 &l->max_frame_bytes);
+    bool fits = leat__frame_size(shape, most_rows(l), sizes, l->opts.digest != 0, &l->max_frame_bytes);
     for (uint32_t c = 0; c < shape->count; c++)
         sizes[c] = LEAT_MIN(times(ragged[c].value, l->run_samples), ragged[c].batch);
     fits = fits && leat__frame_size(shape, l->run_samples, sizes, l->opts.digest != 0, &share);
@@ -176,8 +174,8 @@ static int measure(leat_loader *l, bool repeats, leat__ragged_bound *ragged, lea
 
     for (uint32_t c = 0; c < shape->count; c++) {
         if (!takes_stored(&shape->columns[c])) continue;
-        LEAT_TRY(leat__ragged_measure(l->pack, shape->columns[c].field, l->indices, l->universe,
-                                      most_rows(l), repeats, &ragged[c], err));
+        LEAT_TRY(leat__ragged_measure(l->pack, shape->columns[c].field, l->indices, l->universe, most_rows(l),
+                                      repeats, &ragged[c], err));
     }
     return 0;
 }
@@ -217,8 +215,9 @@ int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *e
     if (l->floor <= limit) return 0;
     return leat__fail(err, LEAT_EBUDGET,
                       "memory: batches of %u samples need at least %llu bytes, "
-                      "%llu more than the budget of %llu", most_rows(l), (unsigned long long)l->floor,
-                      (unsigned long long)(l->floor - limit), (unsigned long long)limit);
+                      "%llu more than the budget of %llu",
+                      most_rows(l), (unsigned long long)l->floor, (unsigned long long)(l->floor - limit),
+                      (unsigned long long)limit);
 }
 
 void leat__loader_bound_scratch(leat_loader *l)

@@ -144,7 +144,8 @@ int leat__buckets_sort(uint64_t *samples, const double *values, uint64_t count, 
     for (uint32_t i = 0; i < buckets; i++) {
         uint64_t end = count * (i + UINT64_C(1)) / buckets, before = at;
         if (edges == NULL || i + 1 == buckets) at = end;
-        else while (at < count && list[at].value < edges[i]) at++;
+        else
+            while (at < count && list[at].value < edges[i]) at++;
         if (at > before) (*ends)[(*end_count)++] = at;
     }
 out:

@@ -30,7 +30,7 @@ uint64_t leat__buckets_memory(const leat__buckets *b);
  * `edges` (a value on an edge belongs to the bucket above), or without edges in `buckets` parts
  * of equal size. Free *ends with leat__free; empty buckets are omitted. */
 int leat__buckets_sort(uint64_t *samples, const double *values, uint64_t count, const double *edges,
-                       uint32_t buckets, uint64_t **ends, uint32_t *end_count, leat_error *err)
-    LEAT_MUST_CHECK;
+                       uint32_t buckets, uint64_t **ends, uint32_t *end_count,
+                       leat_error *err) LEAT_MUST_CHECK;
 
 #endif

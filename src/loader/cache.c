@@ -21,7 +21,7 @@
 #define CHUNK_SHARE 16 /* share of the cap: the unused part of the last chunk is small */
 
 typedef struct entry {
-    leat__cached page; /* first: visible to users */
+    leat__cached page;      /* first: visible to users */
     leat__cache_user *user; /* whose budget it is charged to; NULL = its loader has left */
     leat__chunk *chunk;     /* contains its memory; NULL = separate memory */
     uint64_t room;          /* its capacity: the bytes of its first page */
@@ -277,8 +277,7 @@ static bool drop_idle_locked(leat__cache *c, const leat__cache_user *user)
 /* The memory of the newest idle page of similar size, among at most `looks`: nothing to free and
  * fault in again, and much of it is still in the CPU's cache. The older pages serve the next
  * epoch: every page comes once in each, so newer ones are not better. */
-static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, uint64_t room,
-                                uint64_t looks)
+static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, uint64_t room, uint64_t looks)
 {
     entry *e = c->newest;
     while (e != NULL && (e->user != user || e->room < room || e->room / 2 > room))
@@ -337,9 +336,8 @@ static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t
     return e;
 }
 
-leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page,
-                                   uint64_t bytes, uint32_t uses, leat__cache_waiter *waiter,
-                                   leat__cached **out)
+leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes,
+                                   uint32_t uses, leat__cache_waiter *waiter, leat__cached **out)
 {
     leat__cache_answer answer;
 
@@ -398,10 +396,8 @@ void leat__cache_unpin(leat__cache *c, leat__cached *page)
     assert(e->pins > 0);
     e->pins--;
     if (e->wanted != UINT64_MAX && e->wanted > 0) e->wanted--;
-    if (e->pins == 0 && (e->user == NULL || page->damaged))
-        drop_locked(c, e);
-    else if (e->pins == 0 && e->wanted == 0)
-        list_append_locked(c, e);
+    if (e->pins == 0 && (e->user == NULL || page->damaged)) drop_locked(c, e);
+    else if (e->pins == 0 && e->wanted == 0) list_append_locked(c, e);
     leat__mutex_unlock(&c->lock);
 }
 

@@ -43,10 +43,10 @@ typedef enum leat__cache_answer {
 /* The user of a cache: one per loader. */
 typedef struct leat__cache_user {
     leat_budget *budget;
-    _Atomic uint64_t cap; /* most bytes it may keep; changed at any time by its loader */
-    bool keep;    /* random orders: pages stay wanted */
-    _Atomic uint64_t bytes; /* kept for it now */
-    uint64_t asked; /* bytes of pages that were missing; used by the cache */
+    _Atomic uint64_t cap;       /* most bytes it may keep; changed at any time by its loader */
+    bool keep;                  /* random orders: pages stay wanted */
+    _Atomic uint64_t bytes;     /* kept for it now */
+    uint64_t asked;             /* bytes of pages that were missing; used by the cache */
     struct leat__chunk *chunks; /* memory of its pages; used by the cache */
 } leat__cache_user;
 
@@ -65,9 +65,8 @@ void leat__cache_leave(leat__cache **c, leat__cache_user *user);
 /* Asks for a page that takes `bytes` bytes of memory, always the same for the same page. `uses`:
  * how often this loader will still ask for it this epoch, including this time; announced once,
  * with the first request of an epoch. */
-leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page,
-                                   uint64_t bytes, uint32_t uses, leat__cache_waiter *waiter,
-                                   leat__cached **out);
+leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes,
+                                   uint32_t uses, leat__cache_waiter *waiter, leat__cached **out);
 /* After FILL: the page was read (rc 0: it stays pinned for the filler) or not (it is dropped). */
 void leat__cache_filled(leat__cache *c, leat__cached *page, int rc);
 /* Ends a pin; one announced use is counted down. */

@@ -11,11 +11,11 @@
 #include "base/str.h"
 #include "loader/defaults.h"
 
-#define SWAP(type, a, b)                                                                            \
-    do {                                                                                            \
-        type swap_ = (a);                                                                           \
-        (a) = (b);                                                                                  \
-        (b) = swap_;                                                                                \
+#define SWAP(type, a, b)                                                                                     \
+    do {                                                                                                     \
+        type swap_ = (a);                                                                                    \
+        (a) = (b);                                                                                           \
+        (b) = swap_;                                                                                         \
     } while (0)
 
 struct leat__asked {
@@ -74,7 +74,7 @@ static int copy_lists(leat__asked *k, const leat_loader_opts *given, leat_error 
 }
 
 int leat__asked_open(leat__asked **out, const leat_loader *l, const leat_loader_opts *given, bool repeats,
-                    leat_error *err)
+                     leat_error *err)
 {
     leat__asked *k = LEAT_NEW(LOADER, leat__asked);
 
@@ -109,12 +109,12 @@ void leat__asked_close(leat__asked **out)
 
 static int check_change(const leat_loader *l, const leat_loader_change *c, leat_error *err)
 {
-    if (c->when > LEAT_WHEN_BATCH) return leat__fail(err, LEAT_EINVAL, "when: %d is not a valid value",
-                                                     (int)c->when);
+    if (c->when > LEAT_WHEN_BATCH)
+        return leat__fail(err, LEAT_EINVAL, "when: %d is not a valid value", (int)c->when);
     if (c->ops != NULL && c->image_count > 0)
         return leat__fail(err, LEAT_EINVAL, "give either ops or images, not both");
-    if (c->image_count > 0 && c->images == NULL) return leat__fail(err, LEAT_EINVAL,
-                                                                   "images: there are none");
+    if (c->image_count > 0 && c->images == NULL)
+        return leat__fail(err, LEAT_EINVAL, "images: there are none");
     if (c->batch_size > 1u << 20)
         return leat__fail(err, LEAT_EINVAL, "batch size %u: at most %u", c->batch_size, 1u << 20);
     if (l->device != NULL && !leat__to_device_only_copies(l->device))

@@ -11,7 +11,7 @@
 /* A copy of the options from which pipelines, shape and bounds are built; l->opts has the
  * defaults. */
 int leat__asked_open(leat__asked **k, const leat_loader *l, const leat_loader_opts *given, bool repeats,
-                    leat_error *err) LEAT_MUST_CHECK;
+                     leat_error *err) LEAT_MUST_CHECK;
 void leat__asked_close(leat__asked **k);
 
 /* Builds the parts and stores them in l->next, replacing a pending change. */

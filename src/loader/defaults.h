@@ -29,8 +29,9 @@ enum { LEAT__ORDER_COUNT = LEAT_ORDER_MAP(LEAT__ORDER_ONE) };
 #define LEAT__TEXT(x) LEAT__TEXT_(x) /* a number of the table as text */
 
 /* As written by leat load from --size and --flip, without the common end of every pipeline. */
-#define LEAT__DEFAULT_OPS                                                                        \
-    "RandomResizedCrop(" LEAT__TEXT(LEAT__DEFAULT_SIDE) "); "                                    \
-    "RandomHorizontalFlip(" LEAT__TEXT(LEAT__DEFAULT_FLIP) ")"
+#define LEAT__DEFAULT_OPS                                                                                    \
+    "RandomResizedCrop(" LEAT__TEXT(LEAT__DEFAULT_SIDE) "); "                                                \
+                                                        "RandomHorizontalFlip(" LEAT__TEXT(                  \
+                                                            LEAT__DEFAULT_FLIP) ")"
 
 #endif

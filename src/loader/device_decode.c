@@ -27,7 +27,7 @@ typedef struct slot {
 struct leat__device_decoder {
     leat__device_decoder_opts opts;
     leat__gpu_kernels *kernels;
-    leat__gpu_memory codes; /* leat_job_codes, or 0 */
+    leat__gpu_memory codes;   /* leat_job_codes, or 0 */
     leat_job_output *outputs; /* per column; data not set */
     slot slots[LEAT__DECODE_SLOTS];
 };
@@ -41,8 +41,8 @@ static int send_codes(leat__device_decoder *d, leat_error *err)
     if (d->opts.tables == NULL) return 0;
     LEAT_TRY(leat__gpu_alloc(d->opts.gpu, sizeof(leat_job_codes), &d->codes, err));
     LEAT_TRY(leat__gpu_event_open(&sent, d->opts.gpu, false, err));
-    LEAT_GO(rc, out, leat__gpu_copy_in(d->opts.copies, d->codes, &d->opts.tables->codes,
-                                       sizeof(leat_job_codes), err));
+    LEAT_GO(rc, out,
+            leat__gpu_copy_in(d->opts.copies, d->codes, &d->opts.tables->codes, sizeof(leat_job_codes), err));
     LEAT_GO(rc, out, leat__gpu_event_record(sent, d->opts.copies, err));
     rc = leat__gpu_event_wait(sent, err);
 out:
@@ -106,9 +106,9 @@ void leat__device_decoder_trim(leat__device_decoder *d)
 typedef struct layout {
     uint32_t images, tiles;
     uint64_t image_at, tile_at, status_at, descriptors; /* bytes */
-    uint64_t arena; /* bytes of it in use */
-    uint64_t data;  /* of all lists, each aligned, and the arena */
-    uint64_t work;  /* of the largest slice */
+    uint64_t arena;                                     /* bytes of it in use */
+    uint64_t data;                                      /* of all lists, each aligned, and the arena */
+    uint64_t work;                                      /* of the largest slice */
 } layout;
 
 static uint64_t aligned(uint64_t bytes)

@@ -15,7 +15,7 @@
 #include "gpu/kernels.h"
 #include "loader/batch.h"
 
-#define LEAT__DECODE_SLOTS 4 /* batches decoded at once */
+#define LEAT__DECODE_SLOTS 4                          /* batches decoded at once */
 #define LEAT__DECODE_SLOT_BYTES (UINT64_C(256) << 20) /* of the device that each may need, usually */
 
 typedef struct leat__device_decoder leat__device_decoder;
@@ -24,11 +24,11 @@ typedef struct leat__device_decoder_opts {
     leat__gpu *gpu;
     leat__gpu_stream *copies;
     leat__device_pool *pool;
-    const leat__tile_tables *tables; /* of the pack, or NULL */
+    const leat__tile_tables *tables;        /* of the pack, or NULL */
     const leat__pipeline *const *pipelines; /* by column; NULL where the column is not an image */
     uint32_t columns;
-    leat__blocks *blocks; /* for descriptors */
-    leat__device_store *store; /* for tiles that stay on the device, or NULL */
+    leat__blocks *blocks;          /* for descriptors */
+    leat__device_store *store;     /* for tiles that stay on the device, or NULL */
     _Atomic uint64_t *arena_bytes; /* grows to the needs of a batch */
 } leat__device_decoder_opts;
 
@@ -41,7 +41,7 @@ typedef struct leat__device_job {
     leat__block descriptors;
     const uint32_t *status; /* per image, in the order of the lists: valid after the event */
     uint32_t images;
-    uint64_t bytes; /* copied to the device */
+    uint64_t bytes;          /* copied to the device */
     leat__gpu_memory stored; /* where the arena was stored to stay; 0: nowhere */
 } leat__device_job;
 
@@ -60,8 +60,8 @@ typedef struct leat__device_mixes {
  * batch of `slot` must have ended. LEAT_EAGAIN: not enough device memory. */
 int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot, const leat__frame *f,
                                const leat__device_block *batch, const leat__device_mixes *mixes,
-                               const leat__device_marks *marks, leat__device_job *job, leat_error *err)
-    LEAT_MUST_CHECK;
+                               const leat__device_marks *marks, leat__device_job *job,
+                               leat_error *err) LEAT_MUST_CHECK;
 /* After the batch's event: keeps images of the lists that were decoded without damage on the
  * device. */
 void leat__device_decoder_keep(leat__device_decoder *d, const leat__frame *f, const leat__device_job *job);

@@ -18,8 +18,8 @@ int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *
                             leat_error *err)
 {
     uint32_t images = leat__device_chunk_images(c);
-    size_t size = sizeof(leat__device_tiles) + c->images.len + c->tiles.len +
-                  images * (sizeof *ids + sizeof *keep);
+    size_t size =
+        sizeof(leat__device_tiles) + c->images.len + c->tiles.len + images * (sizeof *ids + sizeof *keep);
     leat__device_tiles *t = leat__alloc(LEAT__MEM_LOADER, size);
 
     *out = NULL;

@@ -28,7 +28,7 @@ typedef struct leat__device_tiles {
     leat__device_id *ids; /* of each image */
     leat__device_store *store;
     leat__device_entry **keep; /* per image: its claim, to stay on the device; or NULL */
-    uint64_t bytes; /* charged for it, without its part of the arena */
+    uint64_t bytes;            /* charged for it, without its part of the arena */
 } leat__device_tiles;
 
 /* Copies `chunk`; `ids` names the sample of each of its images, `keep` its claim in `store`

@@ -16,10 +16,10 @@
 typedef struct leat__device_trace {
     leat__gpu_stream *stream; /* nothing else is queued on it */
     leat__gpu_event *event;
-    uint64_t event_ns;  /* the host's time of `event`; 0: not recorded yet */
-    uint32_t number;    /* of the loader, among those that are traced now: 1 and up */
+    uint64_t event_ns;                  /* the host's time of `event`; 0: not recorded yet */
+    uint32_t number;                    /* of the loader, among those that are traced now: 1 and up */
     uint32_t rows[LEAT__TRACE_STREAMS]; /* of the trace; 0: not made yet */
-    bool failed;        /* the device refused: no more is traced */
+    bool failed;                        /* the device refused: no more is traced */
 } leat__device_trace;
 
 /* While tracing is on, before the work of a batch is queued. */

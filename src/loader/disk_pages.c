@@ -12,8 +12,12 @@
 int leat__loader_disk(leat_loader *l, leat_error *err)
 {
     leat__run_env *env = &l->env;
-    leat__disk_opts o = {.folder = l->opts.disk_cache, .id = l->info.fingerprint, .pages = l->info.pages,
-                         .limit = l->opts.disk_cache_bytes, .unwanted = leat__disk_unwanted, .cookie = env};
+    leat__disk_opts o = {.folder = l->opts.disk_cache,
+                         .id = l->info.fingerprint,
+                         .pages = l->info.pages,
+                         .limit = l->opts.disk_cache_bytes,
+                         .unwanted = leat__disk_unwanted,
+                         .cookie = env};
     uint64_t at = 0;
 
     if (o.folder == NULL) return 0;

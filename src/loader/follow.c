@@ -31,12 +31,9 @@ static int guess_role(const leat_field *field, leat__role *role, leat_error *err
     const char *name = field->name;
     const bool list = field->type == LEAT_FIELD_RAGGED || field->type == LEAT_FIELD_ARRAY;
 
-    if (field->type == LEAT_FIELD_IMAGE)
-        *role = LEAT__ROLE_MASK;
-    else if (list && has_word(name, "box"))
-        *role = LEAT__ROLE_BOXES;
-    else if (list && (has_word(name, "point") || has_word(name, "landmark")))
-        *role = LEAT__ROLE_POINTS;
+    if (field->type == LEAT_FIELD_IMAGE) *role = LEAT__ROLE_MASK;
+    else if (list && has_word(name, "box")) *role = LEAT__ROLE_BOXES;
+    else if (list && (has_word(name, "point") || has_word(name, "landmark"))) *role = LEAT__ROLE_POINTS;
     else if (list && (has_word(name, "label") || has_word(name, "categor") || has_word(name, "class")))
         *role = LEAT__ROLE_LABELS;
     else
@@ -320,8 +317,8 @@ static int fill_mask(const leat__follower *f, const leat__follow_scratch *s, lea
                                 .len = cell->length,
                                 .tables = in->tables,
                                 .orientation = in->as_stored ? 1 : cell->image.orientation};
-    int rc = leat__pipeline_run_mask(w, s->recipe, &mask,
-                                     (uint8_t)f->spec.op.value[LEAT__MASK_FILL].i, out, err);
+    int rc =
+        leat__pipeline_run_mask(w, s->recipe, &mask, (uint8_t)f->spec.op.value[LEAT__MASK_FILL].i, out, err);
     if (rc != 0) leat__error_context(err, "field '%s'", f->spec.field);
     return rc;
 }
@@ -372,8 +369,8 @@ static int read_elements(const leat__follower *f, const leat__follow_sample *in,
 }
 
 /* The same, for a row that has room for them. */
-static int find_elements(const leat__follower *f, const leat__follow_sample *in,
-                         const leat__frame *frame, uint32_t row, elements *e, leat_error *err)
+static int find_elements(const leat__follower *f, const leat__follow_sample *in, const leat__frame *frame,
+                         uint32_t row, elements *e, leat_error *err)
 {
     const leat_field *field = leat_pack_field(in->pack, f->field);
     const leat_tensor *t = &frame->tensors[f->column];
@@ -431,8 +428,7 @@ int leat__follow_guide(const leat__follow *follow, leat__follow_scratch *s, leat
 }
 
 /* `kept` rows of `width` elements are left of a ragged value. */
-static void set_used(const leat__follower *f, leat__frame *frame, uint32_t row, uint64_t kept,
-                     uint64_t width)
+static void set_used(const leat__follower *f, leat__frame *frame, uint32_t row, uint64_t kept, uint64_t width)
 {
     const leat_tensor *t = &frame->tensors[f->column];
     ((int64_t *)t->ragged_shapes)[(uint64_t)row * t->ragged_ndim] = (int64_t)kept;
@@ -469,8 +465,8 @@ static int fill_boxes(const leat__follower *f, leat__follow_scratch *s, const le
 }
 
 /* Uses the boxes moved last. */
-static int fill_labels(const leat__follower *f, const leat__follow_scratch *s,
-                       const leat__follow_sample *in, leat__frame *frame, uint32_t row, leat_error *err)
+static int fill_labels(const leat__follower *f, const leat__follow_scratch *s, const leat__follow_sample *in,
+                       leat__frame *frame, uint32_t row, leat_error *err)
 {
     uint8_t *const out = leat__frame_row(frame, f->column, row);
     const uint64_t size = leat_dtype_size(leat_pack_field(in->pack, f->field)->dtype);
@@ -490,8 +486,8 @@ static int fill_labels(const leat__follower *f, const leat__follow_scratch *s,
     return 0;
 }
 
-static int fill_points(const leat__follower *f, const leat__follow_scratch *s,
-                       const leat__follow_sample *in, leat__frame *frame, uint32_t row, leat_error *err)
+static int fill_points(const leat__follower *f, const leat__follow_scratch *s, const leat__follow_sample *in,
+                       leat__frame *frame, uint32_t row, leat_error *err)
 {
     const leat_field *field = leat_pack_field(in->pack, f->field);
     float *const out = leat__frame_row(frame, f->column, row);

@@ -17,11 +17,11 @@ typedef struct leat__follower {
     leat__role role;
     leat__role_spec spec;
     uint32_t field, column;
-    uint32_t image;     /* column of the image it follows */
+    uint32_t image;                 /* column of the image it follows */
     const leat__pipeline *pipeline; /* of that image: a view */
     uint32_t image_field;
     uint32_t cell, image_cell; /* indices among the cells of a sample */
-    uint32_t boxes;     /* LABELS: their boxes, while opening; they come before it in the list */
+    uint32_t boxes;            /* LABELS: their boxes, while opening; they come before it in the list */
 } leat__follower;
 
 typedef struct leat__follow {

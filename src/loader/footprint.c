@@ -25,7 +25,7 @@
 #define BUSY_ALL 0.80
 /* The I/O depth for which the budget should have room. */
 #define DEPTH_ROOM 16
-#define TINY 1024u /* bytes of a sample that costs less than passing it on */
+#define TINY 1024u   /* bytes of a sample that costs less than passing it on */
 #define RUN_TINY 64u /* such samples in a run, at most */
 
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes)
@@ -35,8 +35,7 @@ uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample
     return samples < 1 ? 1 : LEAT_MIN(samples, most);
 }
 
-uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes,
-                        uint64_t max_sample_bytes)
+uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes, uint64_t max_sample_bytes)
 {
     uint64_t mean = LEAT_MAX(sample_bytes, UINT64_C(1));
     uint32_t most = leat__run_samples(batch, threads, max_sample_bytes);
@@ -93,8 +92,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     out->reading = reading(f, out->window);
     out->scratch = f->threads * THREAD_BYTES;
     out->process = PROCESS_BYTES;
-    out->resident = out->waiting + out->lent + out->filling + out->reading + out->scratch +
-                    out->process;
+    out->resident = out->waiting + out->lent + out->filling + out->reading + out->scratch + out->process;
 
     leat__footprint_facts wide = *f;
     wide.in_memory = false;

@@ -10,24 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEAT__RUN_MAX 16                        /* samples of a run, at most; of tiny ones more */
-#define LEAT__RUN_TARGET (UINT64_C(2) << 20)    /* encoded bytes after which a run is full */
-#define LEAT__WORKER_RAM (UINT64_C(2) << 20)    /* charged for the scratch of one worker */
-#define LEAT__LOANS 1 /* a training loop holds one batch while it asks for the next */
+#define LEAT__RUN_MAX 16                     /* samples of a run, at most; of tiny ones more */
+#define LEAT__RUN_TARGET (UINT64_C(2) << 20) /* encoded bytes after which a run is full */
+#define LEAT__WORKER_RAM (UINT64_C(2) << 20) /* charged for the scratch of one worker */
+#define LEAT__LOANS 1                        /* a training loop holds one batch while it asks for the next */
 
 /* Samples in a run: small enough that every worker gets several per batch. */
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes);
 /* The actual samples per run for this mean size: a run is full with the sample that exceeds the
  * target. */
-uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes,
-                        uint64_t max_sample_bytes);
+uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes, uint64_t max_sample_bytes);
 
 typedef struct leat__footprint_facts {
     uint32_t batch, threads, prefetch;
-    uint32_t io_depth; /* reads in flight: as requested, or as the controller will choose */
+    uint32_t io_depth;    /* reads in flight: as requested, or as the controller will choose */
     uint64_t frame_bytes; /* a full batch */
     uint64_t sample_bytes, max_sample_bytes; /* encoded: mean and largest */
-    bool in_memory; /* the pack is in the OS page cache: nothing is prefetched */
+    bool in_memory;                          /* the pack is in the OS page cache: nothing is prefetched */
     double busy; /* share of time in which the workers have something to decode; 0 = unknown:
                   * all */
 } leat__footprint_facts;
@@ -38,12 +37,12 @@ typedef struct leat__footprint {
     uint32_t window; /* runs in flight */
     uint32_t frames;
     uint64_t waiting, filling, lent; /* batches */
-    uint64_t reading; /* encoded samples, and blocks kept for reuse */
-    uint64_t scratch; /* of the workers */
-    uint64_t process; /* outside the budget: code, libraries, stacks, the index */
-    uint64_t resident; /* the sum: memory of the process */
-    uint64_t budget;  /* a limit that never blocks work */
-    uint64_t floor;   /* the minimum to start */
+    uint64_t reading;                /* encoded samples, and blocks kept for reuse */
+    uint64_t scratch;                /* of the workers */
+    uint64_t process;                /* outside the budget: code, libraries, stacks, the index */
+    uint64_t resident;               /* the sum: memory of the process */
+    uint64_t budget;                 /* a limit that never blocks work */
+    uint64_t floor;                  /* the minimum to start */
 } leat__footprint;
 
 /* The minimum budget: the largest step, a group, the borrowed batches, one worker; as the engine

@@ -15,8 +15,9 @@
 #include "loader/setup.h"
 #include "pack/reader.h"
 
-#define INDEX_FREE (UINT64_C(16) << 20) /* index bytes that every pack keeps, outside the
-                                         * budget */
+#define INDEX_FREE                                                                                           \
+    (UINT64_C(16) << 20) /* index bytes that every pack keeps, outside the                                   \
+                          * budget */
 
 struct leat__kept {
     leat_pack *pack;

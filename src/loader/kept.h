@@ -19,7 +19,7 @@
 #include <leat/loader.h>
 #include <leat/pack.h>
 
-#define LEAT__KEPT_PART 16384u       /* bytes of a file, kept together */
+#define LEAT__KEPT_PART 16384u           /* bytes of a file, kept together */
 #define LEAT__TINY_SAMPLE UINT64_C(1024) /* mean bytes up to which samples are kept */
 
 typedef struct leat__kept leat__kept;

@@ -30,20 +30,19 @@
 
 #define QUARANTINE_LINE_MAX 8192
 #define REMOTE_DEPTH 16u /* initial runs in flight */
-#define TOUCH 64u /* rows whose index entries are prefetched */
+#define TOUCH 64u        /* rows whose index entries are prefetched */
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
-#define COPIES_MAX 65536 /* batches passed to the copying thread at once: all that are ready */
+#define COPIES_MAX 65536   /* batches passed to the copying thread at once: all that are ready */
 #define DEVICE_SLICE_MS 20 /* between checks whether the consumer holds all device memory */
 
-int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts,
-                     leat_error *err)
+int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts, leat_error *err)
 {
     return leat__loader_open_on(out, path, opts, NULL, err);
 }
 
-int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_opts *opts,
-                         leat_pool *pool, leat_error *err)
+int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_opts *opts, leat_pool *pool,
+                         leat_error *err)
 {
     leat_loader_opts full;
     int rc;
@@ -203,8 +202,8 @@ static int plan_run(leat_loader *l, leat_error *err)
         if (bytes > LEAT__RUN_TARGET && i + 1 < count) {
             leat__run_close(r);
             count = i + 1;
-            LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, feed->salts + feed->filled,
-                                    count, err));
+            LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, feed->salts + feed->filled, count,
+                                    err));
             break;
         }
     }
@@ -215,10 +214,8 @@ static int plan_run(leat_loader *l, leat_error *err)
     r->share_bytes = share_of(feed->frame, r->first, count);
     feed->filled += count;
     feed->at += count;
-    if (r->last)
-        feed->frame = NULL; /* the run owns the feed's reference */
-    else
-        leat__frame_ref(feed->frame);
+    if (r->last) feed->frame = NULL; /* the run owns the feed's reference */
+    else leat__frame_ref(feed->frame);
     feed->next = r;
     feed->next_bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes;
     return 0;
@@ -554,8 +551,9 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     o.io_depth_max = LEAT_MAX(1, leat__aio_depth(l->env.aio) / l->run_usual);
     o.prefetch = l->opts.prefetch;
     o.prefetch_first = first_prefetch(l);
-    if (l->env.remote) o.io_depth_first = REMOTE_DEPTH; /* a round trip is long: start with a
-                                                         * high depth */
+    if (l->env.remote)
+        o.io_depth_first = REMOTE_DEPTH; /* a round trip is long: start with a
+                                          * high depth */
     o.tuner = l->tuner;
     o.loans = LEAT__LOANS;
     o.lean = 1;
@@ -620,8 +618,8 @@ static int quarantine(leat_loader *l, const leat__frame *f, leat_error *err)
         leat__json_init(&j, &text, 0);
         leat__json_object(&j);
         uint64_t first;
-        const leat_pack *part = leat_pack_part(l->pack, leat__pack_part_of_sample(l->pack, b->sample),
-                                               &first);
+        const leat_pack *part =
+            leat_pack_part(l->pack, leat__pack_part_of_sample(l->pack, b->sample), &first);
         leat__json_kstr(&j, "pack", leat_pack_path(part));
         leat__json_ku64(&j, "sample", b->sample - first);
         leat__json_kstr(&j, "key", b->error.key);
@@ -632,10 +630,8 @@ static int quarantine(leat_loader *l, const leat__frame *f, leat_error *err)
         leat__json_end(&j);
         leat__buf_putc(&text, '\n');
     }
-    if (leat__buf_status(&text) != 0)
-        rc = leat__fail_nomem(err, text.len, "the quarantine list");
-    else
-        rc = leat__file_append(l->quarantine, text.data, text.len, err);
+    if (leat__buf_status(&text) != 0) rc = leat__fail_nomem(err, text.len, "the quarantine list");
+    else rc = leat__file_append(l->quarantine, text.data, text.len, err);
     leat__buf_reset(&text);
     return rc;
 }
@@ -653,11 +649,10 @@ static int judge_batch(leat_loader *l, const leat__frame *f, leat_error *err)
     leat__mutex_unlock(&l->lock);
     LEAT_TRY(quarantine(l, f, err));
     if (l->opts.max_bad > 0 && l->bad > l->opts.max_bad)
-        return leat__fail(
-            err, LEAT_EDATA,
-            "%llu bad samples in epoch %llu, more than the %llu allowed; last: %s",
-            (unsigned long long)l->bad, (unsigned long long)l->epoch,
-            (unsigned long long)l->opts.max_bad, f->bad->error.message);
+        return leat__fail(err, LEAT_EDATA,
+                          "%llu bad samples in epoch %llu, more than the %llu allowed; last: %s",
+                          (unsigned long long)l->bad, (unsigned long long)l->epoch,
+                          (unsigned long long)l->opts.max_bad, f->bad->error.message);
     return 0;
 }
 
@@ -763,10 +758,8 @@ void leat_batch_release(leat_batch **batch)
 {
     if (batch == NULL || *batch == NULL) return;
     leat__frame *f = (leat__frame *)*batch;
-    if (f->task != NULL)
-        leat_task_release(f->task);
-    else
-        leat__frame_unref(f); /* an empty one: no task made it */
+    if (f->task != NULL) leat_task_release(f->task);
+    else leat__frame_unref(f); /* an empty one: no task made it */
     *batch = NULL;
 }
 
@@ -825,8 +818,8 @@ static leat__state state_of(const leat_loader *l)
         .streams = l->opts.order == LEAT_ORDER_QUASI ? l->opts.streams : 0,
         .window_pages = l->opts.order == LEAT_ORDER_QUASI ? l->opts.window_pages : 0,
         .drop_last = l->opts.drop_last == LEAT_DROP_LAST,
-        .left_out = l->opts.drop_last == LEAT_DROP_EMPTY && l->run_used < l->count,
-        .pack_count = packs > 1 ? packs : 0,
+        .left_out =
+            l->opts.drop_last == LEAT_DROP_EMPTY && l->run_used<l->count, .pack_count = packs> 1 ? packs : 0,
         .mix = l->mix,
     };
     memcpy(s.packs, l->digests, s.pack_count * sizeof *s.packs);
@@ -852,8 +845,7 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
         *size = out.len;
         if (out.len + 1 > capacity)
             rc = leat__fail(err, LEAT_ELIMIT, "loader state: %zu bytes are needed", out.len + 1);
-        else
-            memcpy(text, leat__buf_str(&out), out.len + 1);
+        else memcpy(text, leat__buf_str(&out), out.len + 1);
     } else {
         leat__fail_nomem(err, LEAT_LOADER_STATE_MAX, "the state");
     }

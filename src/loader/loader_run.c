@@ -19,7 +19,7 @@
 #include "probe/meter.h"
 
 #define REPLACE_TRIES 16
-#define WARM_RUNS 16 /* without a miss, before one sample represents its run */
+#define WARM_RUNS 16            /* without a miss, before one sample represents its run */
 #define SAMPLE_FN_STREAM 0xffff /* stream of random numbers: used by no op */
 
 static _Atomic uint64_t all_decode_ns; /* for all loaders of the process */
@@ -86,11 +86,13 @@ static void charge_scratch(leat__run *r, leat__run_sample *s)
     if (beyond > env->scratch_most) {
         leat_error why;
         const leat_pack_image *i = &s->cells[env->groups[0].cell].image;
-        set_error(s, leat__fail(&why, LEAT_EBUDGET,
-                                "decoding an image of %ux%u may take %llu bytes, %llu more than the "
-                                "memory budget leaves for it", i->width, i->height,
-                                (unsigned long long)s->scratch,
-                                (unsigned long long)(beyond - env->scratch_most)), &why);
+        set_error(s,
+                  leat__fail(&why, LEAT_EBUDGET,
+                             "decoding an image of %ux%u may take %llu bytes, %llu more than the "
+                             "memory budget leaves for it",
+                             i->width, i->height, (unsigned long long)s->scratch,
+                             (unsigned long long)(beyond - env->scratch_most)),
+                  &why);
         return;
     }
     r->scratch_bytes = LEAT_MAX(r->scratch_bytes, beyond);
@@ -231,8 +233,8 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
 
     if (slot == NULL) {
         /* a page that will be cached on disk is read as a whole */
-        s->whole = disk_of(s) != NULL && !leat__disk_full(env->disk) &&
-                   !leat__disk_has(env->disk, s->row.page);
+        s->whole =
+            disk_of(s) != NULL && !leat__disk_full(env->disk) && !leat__disk_has(env->disk, s->row.page);
         if (s->whole) span = (leat__span){s->page.offset, s->page.bytes, s->row.offset};
         else span = span_of(s, span.offset, span.len);
         s->direct = leat__blocks_take(env->blocks, span.len + LEAT_PACK_PADDING);
@@ -278,8 +280,8 @@ static void use_page(leat__run_sample *s, leat__cached *page)
 static int check_page(const leat__run_sample *s, leat__cached *page, leat_error *err)
 {
     if (s->page.samples == 1) return 0;
-    LEAT_TRY(leat__pack_page_check(s->run->env->pack, s->row.page, &s->page,
-                                   page->data + page_span(s).lead, err));
+    LEAT_TRY(
+        leat__pack_page_check(s->run->env->pack, s->row.page, &s->page, page->data + page_span(s).lead, err));
     page->checked = true;
     return 0;
 }
@@ -344,8 +346,8 @@ static void read_through_cache(leat__run_sample *s)
     leat__cached *page;
 
     s->waiter.ready = page_ready;
-    leat__cache_answer answer = leat__cache_get(env->cache, env->cache_user, s->row.page,
-                                                page_memory(s), s->uses, &s->waiter, &page);
+    leat__cache_answer answer =
+        leat__cache_get(env->cache, env->cache_user, s->row.page, page_memory(s), s->uses, &s->waiter, &page);
     bool hit = answer == LEAT__CACHE_HIT || answer == LEAT__CACHE_WAIT;
     atomic_fetch_add_explicit(hit ? &env->cache_hits : &env->cache_misses, 1, memory_order_relaxed);
     switch (answer) {
@@ -382,9 +384,9 @@ static uint64_t leave_for_later(leat__run *r)
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];
         if (s->rc != 0 || s->row.size == 0) continue;
-        s->later = leat__run_is_resident(env, s->id) || /* on the device: not read at all */
-                   (env->kept != NULL &&
-                    leat__kept_has(env->kept, s->row.shard, s->row.file_offset, s->row.size));
+        s->later =
+            leat__run_is_resident(env, s->id) || /* on the device: not read at all */
+            (env->kept != NULL && leat__kept_has(env->kept, s->row.shard, s->row.file_offset, s->row.size));
         if (!s->later) {
             if (warm < WARM_RUNS || !known) later = in_system_cache(s);
             known = true;
@@ -435,8 +437,8 @@ typedef struct found {
     uint64_t id, salt;
     uint32_t shard;
     const leat_pack_cell *cells;
-    const uint8_t *bytes; /* NULL: its images are resident on the device, nothing else is
-                           * needed */
+    const uint8_t *bytes;           /* NULL: its images are resident on the device, nothing else is
+                                     * needed */
     uint64_t size, wanted, attempt; /* the last two as in leat__device_id */
 } found;
 #define id_of(from) ((leat__device_id){(from)->id, (from)->salt, (from)->wanted, (from)->attempt})
@@ -465,8 +467,8 @@ static int check_size(const leat_pack_cell *cell, const leat__image_info *info, 
                       cell->image.width, cell->image.height);
 }
 
-static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                       const found *from, const leat__draw_key *key, uint32_t row, leat_error *err)
+static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w, const found *from,
+                       const leat__draw_key *key, uint32_t row, leat_error *err)
 {
     const leat__run_env *env = r->env;
     const leat_pack_cell *cell = &from->cells[g->cell];
@@ -476,8 +478,8 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     if (cell->absent || cell->length == 0)
         return leat__fail(err, LEAT_EDATA, "field '%s' is absent",
                           leat_pack_field(env->pack, g->field)->name);
-    const uint8_t *data = from->bytes != NULL ? from->bytes + cell->start
-                                              : leat__run_header(env, g, from->id);
+    const uint8_t *data =
+        from->bytes != NULL ? from->bytes + cell->start : leat__run_header(env, g, from->id);
     LEAT_TRY(leat__codec_probe((leat__codec_id)cell->image.codec, data, cell->length, &info, err));
     if (r->frame->shape->sized > 0) LEAT_TRY(check_size(cell, &info, err));
     leat__encoded image = {.info = &info,
@@ -575,8 +577,8 @@ static int call_sample_fn(const leat__run_env *env, const leat__frame *f, const 
 
     for (uint32_t c = 0; c < f->shape->count; c++) rows[c] = leat__frame_row(f, c, row);
     leat__rng_init(&rng, key_of(env, from).seed, env->epoch, from->id, SAMPLE_FN_STREAM);
-    int answer = env->sample_fn(env->sample_cookie, rows, f->shape->count, from->id, env->epoch,
-                                leat__rng_u64(&rng));
+    int answer =
+        env->sample_fn(env->sample_cookie, rows, f->shape->count, from->id, env->epoch, leat__rng_u64(&rng));
     if (answer == 0) return 0;
     return leat__fail(err, LEAT_EDATA, "the sample function answered %d", answer);
 }
@@ -607,8 +609,7 @@ static int fill_columns(const leat__run *r, leat__run_worker *w, const found *fr
         if (column->kind != LEAT__COLUMN_IMAGE && !column->follows && copied)
             LEAT_TRY(copy_field(r, c, from, row, err));
     }
-    if (follow->count > 0)
-        LEAT_TRY(leat__follow_fill(follow, &w->follow, w->pipeline, &sample, f, row, err));
+    if (follow->count > 0) LEAT_TRY(leat__follow_fill(follow, &w->follow, w->pipeline, &sample, f, row, err));
     f->ids[row] = from->id;
     if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from, row, err));
     if (f->hashes != NULL && !r->env->mixed) f->hashes[row] = leat__frame_hash(f, row);
@@ -617,8 +618,7 @@ static int fill_columns(const leat__run *r, leat__run_worker *w, const found *fr
 }
 
 /* A row that fails leaves nothing for the device. */
-static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
-                    leat_error *err)
+static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row, leat_error *err)
 {
     leat__run_list_mark mark = leat__run_list_marked(w);
     int rc = fill_columns(r, w, from, row, err);
@@ -637,8 +637,7 @@ static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
     uint8_t *to = r->hand.data;
     memset(to + s->row.size, 0, LEAT_PACK_PADDING);
     s->data = to;
-    if (env->kept != NULL &&
-        leat__kept_copy(env->kept, s->row.shard, s->row.file_offset, to, s->row.size)) {
+    if (env->kept != NULL && leat__kept_copy(env->kept, s->row.shard, s->row.file_offset, to, s->row.size)) {
         count_read(env, s->row.size, 0);
         return 0;
     }
@@ -759,8 +758,8 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
         return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
     LEAT_TRY(leat_pack_read(env->pack, id, w->spare.data, w->spare.len, err));
-    const found from = {id, which.salt, place.shard, cells, (const uint8_t *)w->spare.data, place.size,
-                        which.wanted, which.attempt};
+    const found from = {id,         which.salt,   place.shard,  cells, (const uint8_t *)w->spare.data,
+                        place.size, which.wanted, which.attempt};
     return fill_row(r, w, &from, row, err);
 }
 

@@ -36,7 +36,7 @@
 typedef struct leat__image_group {
     uint32_t field, cell; /* of the pack; its index among the cells of a sample */
     uint32_t count;
-    uint32_t *columns;               /* of the shape */
+    uint32_t *columns; /* of the shape */
     const leat__pipeline **pipelines;
     leat__scratch_use use;
 } leat__image_group;
@@ -51,41 +51,41 @@ typedef struct leat__run_env {
     uint32_t field_count;
     const void **tables; /* tile codec: of each pack, NULL where it has none */
     leat__aio *aio;
-    leat__blocks *blocks; /* for encoded samples */
-    leat__readahead *ahead;  /* cache=os with pages read in order, or NULL */
-    leat__kept *kept;        /* cache=os with tiny samples, or NULL */
-    leat__cache *cache;      /* cache=process, or NULL */
+    leat__blocks *blocks;   /* for encoded samples */
+    leat__readahead *ahead; /* cache=os with pages read in order, or NULL */
+    leat__kept *kept;       /* cache=os with tiny samples, or NULL */
+    leat__cache *cache;     /* cache=process, or NULL */
     leat__cache_user *cache_user;
-    bool remote;             /* a pack is read over a network: exact ranges, no page cache */
-    leat__disk *disk;        /* pages cached on disk, or NULL */
-    uint64_t *disk_base;     /* begin of each shard in it */
-    uint8_t *disk_wanted;    /* a bit per page that the subset has; made when it is needed */
+    bool remote;          /* a pack is read over a network: exact ranges, no page cache */
+    leat__disk *disk;     /* pages cached on disk, or NULL */
+    uint64_t *disk_base;  /* begin of each shard in it */
+    uint8_t *disk_wanted; /* a bit per page that the subset has; made when it is needed */
     leat_on_error on_error;
     leat_orientation orientation;
     uint64_t seed, epoch;
     bool hashes;
     leat__follow follow;
-    bool mixed; /* batches change after their rows are complete: hashed then */
+    bool mixed;               /* batches change after their rows are complete: hashed then */
     leat_sample_fn sample_fn; /* the caller's augmentation, or NULL */
     void *sample_cookie;
     /* replacement: the universe to draw from */
     uint64_t universe;
-    const uint64_t *indices; /* NULL = all samples */
-    const leat__shares *shares; /* mixed packs: replacements come from the sample's own pack;
-                                 * or NULL */
-    uint64_t scratch_most; /* most that one image may take beyond that; changes between runs */
-    leat__gate decoding; /* exclusive: decoding again after running out of memory */
-    leat__blocks *tile_blocks; /* for tiles that a device decodes; NULL = the CPU decodes everything */
+    const uint64_t *indices;       /* NULL = all samples */
+    const leat__shares *shares;    /* mixed packs: replacements come from the sample's own pack;
+                                    * or NULL */
+    uint64_t scratch_most;         /* most that one image may take beyond that; changes between runs */
+    leat__gate decoding;           /* exclusive: decoding again after running out of memory */
+    leat__blocks *tile_blocks;     /* for tiles that a device decodes; NULL = the CPU decodes everything */
     _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
     _Atomic uint32_t run_number;
     _Atomic uint64_t device_images; /* given to the device */
     _Atomic uint64_t list_ns;       /* time of workers that listed them */
     leat__device_store *store;      /* tiles that stay on the device, or NULL */
-    bool store_alone; /* samples need only the index and their images: resident ones are not
-                       * read */
+    bool store_alone;               /* samples need only the index and their images: resident ones are not
+                                     * read */
     _Atomic uint64_t arena_bytes;   /* bytes of the tiles of a batch, as far as known */
-    atomic_bool stop; /* the rest of the epoch is not needed */
-    _Atomic uint32_t warm; /* consecutive runs that were entirely in the OS page cache */
+    atomic_bool stop;               /* the rest of the epoch is not needed */
+    _Atomic uint32_t warm;          /* consecutive runs that were entirely in the OS page cache */
     _Atomic uint64_t disk_hits;
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
 } leat__run_env;
@@ -98,37 +98,37 @@ typedef struct leat__run_sample {
     leat__run *run;
     uint64_t id, salt;
     leat_pack_row row;
-    leat_pack_page page; /* known when whole pages are read */
-    leat_pack_cell *cells; /* of env->fields */
-    uint32_t uses;       /* of its page, announced with this sample; 0 = already announced */
-    const uint8_t *data; /* where the sample's bytes are, once read */
-    bool whole;          /* `direct` has the whole page, to be kept on disk */
+    leat_pack_page page;           /* known when whole pages are read */
+    leat_pack_cell *cells;         /* of env->fields */
+    uint32_t uses;                 /* of its page, announced with this sample; 0 = already announced */
+    const uint8_t *data;           /* where the sample's bytes are, once read */
+    bool whole;                    /* `direct` has the whole page, to be kept on disk */
     leat__disk_waiter disk_waiter; /* another process fetches the page */
-    bool from_disk;      /* the bytes come from the disk cache */
-    bool later;          /* in the OS page cache: copied when it is decoded */
-    int rc;              /* why it could not be read */
-    uint64_t scratch;    /* bytes that decoding it takes */
+    bool from_disk;                /* the bytes come from the disk cache */
+    bool later;                    /* in the OS page cache: copied when it is decoded */
+    int rc;                        /* why it could not be read */
+    uint64_t scratch;              /* bytes that decoding it takes */
     leat__cached *cached;
-    leat__block direct;  /* separate block for a direct read without the cache */
+    leat__block direct; /* separate block for a direct read without the cache */
     leat__aio_req req;
     leat__cache_waiter waiter;
-    leat_error *error;   /* of rc, when there is one */
+    leat_error *error; /* of rc, when there is one */
 } leat__run_sample;
 
 struct leat__run {
     leat__run_env *env;
-    leat__frame *frame; /* a reference */
-    uint32_t first, count; /* rows of the frame */
-    bool last;             /* of its batch */
+    leat__frame *frame;     /* a reference */
+    uint32_t first, count;  /* rows of the frame */
+    bool last;              /* of its batch */
     uint64_t encoded_bytes; /* charged while reading */
     uint64_t share_bytes;   /* of the batch; kept with it */
     uint64_t scratch_bytes; /* charged until it is decoded: the needs of its largest image
                              * beyond the worker's own */
-    leat__block buf;       /* cache=os: the prefetched samples */
-    leat__block hand;      /* the sample being decoded, if it was in the OS page cache */
+    leat__block buf;        /* cache=os: the prefetched samples */
+    leat__block hand;       /* the sample being decoded, if it was in the OS page cache */
     uint64_t hand_bytes;
-    bool on_device;        /* tiled images are listed for the device, not decoded */
-    uint64_t tile_bytes;   /* of these lists: kept with the batch */
+    bool on_device;      /* tiled images are listed for the device, not decoded */
+    uint64_t tile_bytes; /* of these lists: kept with the batch */
     leat_task *task;
     _Atomic uint32_t pending;
     leat__run_sample sample[];

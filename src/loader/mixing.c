@@ -64,8 +64,8 @@ static int refuse_options(const leat_loader_opts *o, leat_error *err)
     return leat__fail(err, LEAT_EINVAL, "%s has no effect: the pipeline has no MixUp or CutMix", given);
 }
 
-static int find_label(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o,
-                      const leat__shape *shape, leat_error *err)
+static int find_label(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o, const leat__shape *shape,
+                      leat_error *err)
 {
     const char *name = o->label != NULL ? o->label : "label";
     int field = leat_pack_field_find(pack, name);
@@ -79,8 +79,7 @@ static int find_label(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
         const leat__column *c = &shape->columns[m->label];
         if (c->kind == LEAT__COLUMN_FIXED && c->field == (uint32_t)field) return 0;
     }
-    return leat__fail(err, LEAT_EINVAL, "MixUp and CutMix mix labels: field '%s' must be among fields",
-                      name);
+    return leat__fail(err, LEAT_EINVAL, "MixUp and CutMix mix labels: field '%s' must be among fields", name);
 }
 
 /* The labels become rows of one float per class. */
@@ -114,8 +113,8 @@ static int soften(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o, l
 }
 
 /* A column beside the label, named after it. */
-static int add_column(leat__mixing *m, leat__shape *shape, const char *suffix,
-                      leat__column_kind kind, uint32_t *at, leat_error *err)
+static int add_column(leat__mixing *m, leat__shape *shape, const char *suffix, leat__column_kind kind,
+                      uint32_t *at, leat_error *err)
 {
     const leat__column *label = &shape->columns[m->label];
     leat__buf name;
@@ -126,8 +125,8 @@ static int add_column(leat__mixing *m, leat__shape *shape, const char *suffix,
     if (text == NULL) return leat__fail_nomem(err, 64, "a name");
     for (uint32_t c = 0; c < shape->count; c++) {
         if (strcmp(shape->columns[c].tensor.name, text) != 0) continue;
-        int rc = leat__fail(err, LEAT_EINVAL, "mix_labels pairs adds a field '%s', which exists already",
-                            text);
+        int rc =
+            leat__fail(err, LEAT_EINVAL, "mix_labels pairs adds a field '%s', which exists already", text);
         leat__free(text);
         return rc;
     }
@@ -146,8 +145,7 @@ static int add_column(leat__mixing *m, leat__shape *shape, const char *suffix,
 
 static int pair(leat__mixing *m, const leat_loader_opts *o, leat__shape *shape, leat_error *err)
 {
-    if (o->classes != 0)
-        return leat__fail(err, LEAT_EINVAL, "classes has no effect with mix_labels pairs");
+    if (o->classes != 0) return leat__fail(err, LEAT_EINVAL, "classes has no effect with mix_labels pairs");
     if (leat__pipeline_batch_ops(m->images[0].pipeline) > 1)
         return leat__fail(err, LEAT_EINVAL,
                           "mix_labels pairs names one partner: use one of MixUp and CutMix, or soft "
@@ -192,9 +190,9 @@ static void make_room(const leat__follow *follow, leat__shape *shape)
             shape->columns[follow->list[i].column].grows = LEAT__MOSAIC_PARTS;
 }
 
-int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o,
-                      leat__shape *shape, const leat__mixed_image *images, uint32_t count,
-                      const leat__follow *follow, leat_error *err)
+int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o, leat__shape *shape,
+                      const leat__mixed_image *images, uint32_t count, const leat__follow *follow,
+                      leat_error *err)
 {
     bool any = false;
 
@@ -216,8 +214,7 @@ int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
     memcpy(m->images, images, count * sizeof *images);
     m->image_count = count;
     if (!m->labels) return 0;
-    return o->mix_labels == LEAT_MIX_LABELS_PAIRS ? pair(m, o, shape, err)
-                                                  : soften(m, pack, o, shape, err);
+    return o->mix_labels == LEAT_MIX_LABELS_PAIRS ? pair(m, o, shape, err) : soften(m, pack, o, shape, err);
 }
 
 void leat__mixing_reset(leat__mixing *m)
@@ -408,10 +405,8 @@ int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err)
             leat__mix_pixels(&mix, leat__pipeline_output(m->images[i].pipeline),
                              f->tensors[m->images[i].column].data, n,
                              f->shape->columns[m->images[i].column].row_bytes);
-        if (m->classes > 0)
-            leat__mix_targets(&mix, f->tensors[m->label].data, n, m->classes);
-        else
-            leat__mixing_pairs(m, &mix, f);
+        if (m->classes > 0) leat__mix_targets(&mix, f->tensors[m->label].data, n, m->classes);
+        else leat__mixing_pairs(m, &mix, f);
     }
     note_used(f);
     return 0;

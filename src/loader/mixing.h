@@ -24,7 +24,7 @@ typedef struct leat__mixing {
     uint32_t label;           /* column of the labels, as soft targets when classes > 0 */
     uint32_t partner, lambda; /* columns of the other form */
     uint32_t classes;
-    bool labels;              /* MixUp or CutMix is there: labels are mixed */
+    bool labels;                /* MixUp or CutMix is there: labels are mixed */
     const leat__follow *follow; /* a view: what follows a Mosaic or a CopyPaste */
     uint64_t seed;
     uint32_t rank, world;
@@ -33,9 +33,9 @@ typedef struct leat__mixing {
 /* Reads the batch ops of the image columns and adapts the shape to them. The shape has room for
  * two more columns. LEAT_EINVAL: no label, unknown classes, columns whose ops differ, or options
  * without effect. */
-int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *opts,
-                      leat__shape *shape, const leat__mixed_image *images, uint32_t count,
-                      const leat__follow *follow, leat_error *err) LEAT_MUST_CHECK;
+int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *opts, leat__shape *shape,
+                      const leat__mixed_image *images, uint32_t count, const leat__follow *follow,
+                      leat_error *err) LEAT_MUST_CHECK;
 void leat__mixing_reset(leat__mixing *m);
 
 /* What batch op `k` draws for this frame; not for Mosaic and CopyPaste. */

@@ -37,7 +37,7 @@ struct leat__order {
     /* weighted: Vose's alias method */
     double *keep;
     uint32_t *other;
-    leat__shares *shares; /* or NULL */
+    leat__shares *shares;   /* or NULL */
     leat__buckets *buckets; /* or NULL */
 };
 
@@ -76,16 +76,14 @@ static int open_weighted(leat__order *o, leat_error *err)
     double sum = 0;
     uint32_t *stack;
 
-    if (n > UINT32_MAX)
-        return leat__fail(err, LEAT_EINVAL, "weights: more than %u samples", UINT32_MAX);
+    if (n > UINT32_MAX) return leat__fail(err, LEAT_EINVAL, "weights: more than %u samples", UINT32_MAX);
     for (uint64_t i = 0; i < n; i++) {
         if (!(o->opts.weights[i] >= 0) || !isfinite(o->opts.weights[i]))
             return leat__fail(err, LEAT_EINVAL, "weights: number %llu is %g: it must be 0 or more",
                               (unsigned long long)i, o->opts.weights[i]);
         sum += o->opts.weights[i];
     }
-    if (!(sum > 0) || !isfinite(sum))
-        return leat__fail(err, LEAT_EINVAL, "weights: their sum is %g", sum);
+    if (!(sum > 0) || !isfinite(sum)) return leat__fail(err, LEAT_EINVAL, "weights: their sum is %g", sum);
     o->keep = LEAT_NEW_ARRAY(LOADER, double, n);
     o->other = LEAT_NEW_ARRAY(LOADER, uint32_t, n);
     stack = LEAT_NEW_ARRAY(LOADER, uint32_t, n);
@@ -128,12 +126,11 @@ int leat__order_open(leat__order **out, const leat__order_opts *opts, leat_error
         LEAT_GO(rc, out, leat__shares_open(&o->shares, opts->shares, err));
         o->opts.count = leat__shares_count(o->shares);
     } else if (opts->bucket_ends != NULL)
-        LEAT_GO(rc, out, leat__buckets_open(&o->buckets, opts->seed, opts->global_batch, opts->bucket_ends,
-                                            opts->bucket_count, err));
-    else if (opts->weights != NULL)
-        LEAT_GO(rc, out, open_weighted(o, err));
-    else if (opts->kind == LEAT_ORDER_QUASI)
-        LEAT_GO(rc, out, open_quasi(o, err));
+        LEAT_GO(rc, out,
+                leat__buckets_open(&o->buckets, opts->seed, opts->global_batch, opts->bucket_ends,
+                                   opts->bucket_count, err));
+    else if (opts->weights != NULL) LEAT_GO(rc, out, open_weighted(o, err));
+    else if (opts->kind == LEAT_ORDER_QUASI) LEAT_GO(rc, out, open_quasi(o, err));
     leat__order_epoch(o, 0);
     *out = o;
     o = NULL;
@@ -169,8 +166,7 @@ void leat__order_epoch(leat__order *o, uint64_t epoch)
     }
     if (o->keep != NULL || o->opts.kind == LEAT_ORDER_SEQUENTIAL) return;
     if (o->opts.kind == LEAT_ORDER_RANDOM) {
-        leat__perm_init(&o->shuffle, o->opts.count, o->opts.seed,
-                        tweak_of(epoch, TWEAK_SAMPLES, 0, 0));
+        leat__perm_init(&o->shuffle, o->opts.count, o->opts.seed, tweak_of(epoch, TWEAK_SAMPLES, 0, 0));
         return;
     }
     leat__perm_init(&o->shuffle, o->opts.pages, o->opts.seed, tweak_of(epoch, TWEAK_PAGES, 0, 0));
@@ -186,10 +182,8 @@ static uint64_t laid_at(const leat__order *o, uint64_t at)
     uint64_t low = 0, high = o->opts.pages; /* laid_before[low] <= at < laid_before[high] */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
-        if (o->laid_before[middle] <= at)
-            low = middle;
-        else
-            high = middle;
+        if (o->laid_before[middle] <= at) low = middle;
+        else high = middle;
     }
     uint64_t page = leat__perm_at(&o->shuffle, low);
     return o->page_first[page] + (at - o->laid_before[low]);
@@ -247,8 +241,7 @@ static uint64_t quasi_at(const leat__order *o, uint64_t position)
     window w = window_at(o, stream, base + (stream < extra), i);
 
     leat__perm inside;
-    leat__perm_init(&inside, w.to - w.from, o->opts.seed,
-                    tweak_of(o->epoch, TWEAK_WINDOW, stream, w.number));
+    leat__perm_init(&inside, w.to - w.from, o->opts.seed, tweak_of(o->epoch, TWEAK_WINDOW, stream, w.number));
     return laid_at(o, start + w.from + leat__perm_at(&inside, i - w.from));
 }
 

@@ -33,24 +33,23 @@
 typedef struct leat__order_opts {
     leat_order kind;
     uint64_t seed;
-    uint64_t count;          /* positions of an epoch, all ranks together */
-    uint32_t streams;        /* quasi: at most; windows keep 8 pages per stream */
-    uint32_t window_pages;   /* quasi, over all streams */
-    uint64_t pages;          /* quasi: pages of the pack */
+    uint64_t count;               /* positions of an epoch, all ranks together */
+    uint32_t streams;             /* quasi: at most; windows keep 8 pages per stream */
+    uint32_t window_pages;        /* quasi, over all streams */
+    uint64_t pages;               /* quasi: pages of the pack */
     const uint32_t *page_samples; /* quasi: samples in each page; must outlive the order */
-    const uint64_t *indices; /* subset, or NULL; must outlive the order */
-    const double *weights;   /* draw with replacement by weight, or NULL; copied into a table */
+    const uint64_t *indices;      /* subset, or NULL; must outlive the order */
+    const double *weights;        /* draw with replacement by weight, or NULL; copied into a table */
     uint64_t weight_count;
     const uint64_t *bucket_ends; /* random: batches of similar samples (buckets.h), or NULL */
     uint32_t bucket_count;
-    uint64_t global_batch;       /* with buckets */
+    uint64_t global_batch;           /* with buckets */
     const leat__shares_opts *shares; /* several packs, mixed; or NULL. Then count is 0: they have it */
 } leat__order_opts;
 
 typedef struct leat__order leat__order;
 
-int leat__order_open(leat__order **o, const leat__order_opts *opts, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__order_open(leat__order **o, const leat__order_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__order_close(leat__order **o);
 
 /* Sets up an epoch; no other thread may be asking. Cannot fail: all memory is allocated at
@@ -63,7 +62,7 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position);
 void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint32_t n, uint64_t *samples,
                       uint64_t *salts);
 
-uint64_t leat__order_count(const leat__order *o); /* positions of an epoch */
+uint64_t leat__order_count(const leat__order *o);             /* positions of an epoch */
 const leat__shares *leat__order_shares(const leat__order *o); /* view, or NULL */
 
 uint64_t leat__order_memory(const leat__order *o); /* bytes it holds */

@@ -26,9 +26,9 @@ typedef struct pasting {
     leat__size size;
     leat__box_rule rule;
     leat__moved_boxes boxes;
-    uint8_t *maps;   /* of all rows: 1 = the pixel comes from the row before */
-    bool *taken;     /* of all boxes before: it is pasted onto the row after */
-    size_t pixels;   /* of one image */
+    uint8_t *maps; /* of all rows: 1 = the pixel comes from the row before */
+    bool *taken;   /* of all boxes before: it is pasted onto the row after */
+    size_t pixels; /* of one image */
 } pasting;
 
 static uint32_t row_before(const pasting *p, uint32_t row)
@@ -108,8 +108,8 @@ static int paste_all(const leat__mixing *m, pasting *p, leat_error *err)
         const leat__output_spec *o = leat__pipeline_output(m->images[i].pipeline);
         const bool woven = o->layout == LEAT__LAYOUT_NHWC;
         const size_t pixel = leat_dtype_size(o->dtype) * (woven ? o->channels : 1);
-        LEAT_TRY(paste_rows(p, woven ? 1 : o->channels, pixel, p->frame->tensors[m->images[i].column].data,
-                            err));
+        LEAT_TRY(
+            paste_rows(p, woven ? 1 : o->channels, pixel, p->frame->tensors[m->images[i].column].data, err));
     }
     for (uint32_t i = 0; i < m->follow->count; i++)
         if (m->follow->list[i].role == LEAT__ROLE_MASK)

@@ -112,10 +112,9 @@ int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err)
     uint32_t images = leat__device_chunk_images(&w->chunk);
 
     if (images == 0) return 0;
-    int rc = leat__device_tiles_open(&tiles, &w->chunk,
-                                     (const leat__device_id *)(const void *)w->chunk_ids.data, r->env->store,
-                                     (leat__device_entry *const *)(const void *)w->chunk_keep.data,
-                                     r->env->tile_blocks, err);
+    int rc = leat__device_tiles_open(
+        &tiles, &w->chunk, (const leat__device_id *)(const void *)w->chunk_ids.data, r->env->store,
+        (leat__device_entry *const *)(const void *)w->chunk_keep.data, r->env->tile_blocks, err);
     leat__buf_clear(&w->chunk_keep); /* the list owns the claims */
     LEAT_TRY(rc);
     r->tile_bytes = tiles->bytes + w->chunk.arena_bytes;

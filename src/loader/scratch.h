@@ -15,10 +15,10 @@
 
 /* How an image field is used. */
 typedef struct leat__scratch_use {
-    uint32_t views; /* images made of it */
-    bool whole;     /* ops work on the image before anything makes it smaller */
-    uint32_t more;  /* bytes per pixel beyond what most ops take */
-    bool behind;    /* ops work on what a crop or a resize made of it */
+    uint32_t views;                        /* images made of it */
+    bool whole;                            /* ops work on the image before anything makes it smaller */
+    uint32_t more;                         /* bytes per pixel beyond what most ops take */
+    bool behind;                           /* ops work on what a crop or a resize made of it */
     const leat__pipeline *const *any_size; /* the views' pipelines, when their output depends on the image;
                                               else NULL */
 } leat__scratch_use;

@@ -34,8 +34,10 @@
 void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
 {
     if (opts == NULL || struct_size < sizeof opts->struct_size) return;
-    leat_loader_opts full = {.struct_size = struct_size, .order = LEAT__DEFAULT_ORDER,
-                             .cache = LEAT__DEFAULT_CACHE, .drop_last = LEAT__DEFAULT_DROP};
+    leat_loader_opts full = {.struct_size = struct_size,
+                             .order = LEAT__DEFAULT_ORDER,
+                             .cache = LEAT__DEFAULT_CACHE,
+                             .drop_last = LEAT__DEFAULT_DROP};
     if (struct_size > sizeof full) memset(opts, 0, struct_size); /* of a newer caller */
     memcpy(opts, &full, LEAT_MIN((size_t)struct_size, sizeof full));
 }
@@ -67,12 +69,18 @@ static int check_opts(leat_loader *l, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "batch size %u: at most %u", o->batch_size, 1u << 20);
     if (o->rank >= o->world)
         return leat__fail(err, LEAT_EINVAL, "rank %u is not below the world size %u", o->rank, o->world);
-    const struct { const char *name; unsigned value, most; } choices[] = {
-        {"order", o->order, LEAT__ORDER_COUNT - 1}, {"cache", o->cache, LEAT_CACHE_DEVICE},
-        {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
-        {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}, {"decode", o->decode, LEAT_DECODE_GPU},
-        {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE}, {"collate", o->collate, LEAT_COLLATE_RAGGED},
-        {"bucket", o->bucket, LEAT_BUCKET_SIZE}};
+    const struct {
+        const char *name;
+        unsigned value, most;
+    } choices[] = {{"order", o->order, LEAT__ORDER_COUNT - 1},
+                   {"cache", o->cache, LEAT_CACHE_DEVICE},
+                   {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE},
+                   {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
+                   {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE},
+                   {"decode", o->decode, LEAT_DECODE_GPU},
+                   {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE},
+                   {"collate", o->collate, LEAT_COLLATE_RAGGED},
+                   {"bucket", o->bucket, LEAT_BUCKET_SIZE}};
     for (size_t i = 0; i < LEAT_COUNT(choices); i++) {
         if (choices[i].value > choices[i].most)
             return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
@@ -145,8 +153,9 @@ static int balance_weights(leat_loader *l, double **out, leat_error *err)
         goto out;
     }
     for (uint64_t i = 0; i < n; i++)
-        LEAT_GO(rc, out, leat_pack_ints(l->pack, (uint32_t)field, l->indices != NULL ? l->indices[i] : i,
-                                        1, &value[i], err));
+        LEAT_GO(rc, out,
+                leat_pack_ints(l->pack, (uint32_t)field, l->indices != NULL ? l->indices[i] : i, 1, &value[i],
+                               err));
     memcpy(sort, value, n * sizeof *sort);
     qsort(sort, n, sizeof *sort, compare_u64); /* groups equal values; their order does not
                                                 * matter */
@@ -289,8 +298,8 @@ static void row_major(leat_tensor *t)
     }
 }
 
-static int image_column(leat__column *c, const leat_loader *l, uint32_t field,
-                        const leat__output_spec *out, const char *name, leat_error *err)
+static int image_column(leat__column *c, const leat_loader *l, uint32_t field, const leat__output_spec *out,
+                        const char *name, leat_error *err)
 {
     leat_tensor *t = &c->tensor;
 
@@ -415,8 +424,7 @@ static uint32_t views_of(const leat_loader *l, uint32_t field)
     return 0;
 }
 
-static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
-                         leat_error *err)
+static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
 {
     leat_loader_image single = {.ops = given->ops != NULL ? given->ops : LEAT__DEFAULT_OPS};
     const leat_loader_image *images = given->image_count > 0 ? given->images : &single;
@@ -437,8 +445,10 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
         leat__image_kind kind;
         LEAT_TRY(leat__pack_image_kind(l->pack, field, &kind, err));
         leat__pipeline_opts o = {.ops = images[i].ops != NULL ? images[i].ops : LEAT__DEFAULT_OPS,
-                                 .view = views_of(l, field), .any_size = l->opts.collate != 0,
-                                 .kind = {leat__kind_type(kind), leat__kind_channels(kind)}, .field = name};
+                                 .view = views_of(l, field),
+                                 .any_size = l->opts.collate != 0,
+                                 .kind = {leat__kind_type(kind), leat__kind_channels(kind)},
+                                 .field = name};
         LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
         leat__pipeline *p = l->pipelines[l->pipeline_count++];
         LEAT_TRY(join_group(l, field, shape->count, p, err));
@@ -469,8 +479,8 @@ static int set_up_follow(leat_loader *l, const leat_loader_opts *given, const le
     leat__followed *images = LEAT_NEW_ARRAY(LOADER, leat__followed, (uint64_t)l->pipeline_count + 1);
     if (images == NULL) return leat__fail_nomem(err, l->pipeline_count * sizeof *images, "images");
     for (uint32_t i = 0; i < l->pipeline_count; i++)
-        images[i] = (leat__followed){.column = i, .field = shape->columns[i].field,
-                                     .pipeline = l->pipelines[i]};
+        images[i] =
+            (leat__followed){.column = i, .field = shape->columns[i].field, .pipeline = l->pipelines[i]};
     int rc = leat__follow_open(&l->env.follow, l->pack, given->follow, shape, images, l->pipeline_count, err);
     leat__free(images);
     return rc != 0 ? rc : check_boxes(l, shape, err);
@@ -544,8 +554,7 @@ static int set_up_mixing(leat_loader *l, leat__shape *shape, leat_error *err)
     return rc;
 }
 
-static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
-                        leat_error *err)
+static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
 {
     uint32_t fields = leat_pack_field_count(l->pack);
 
@@ -564,10 +573,8 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
         leat__follower *follower = leat__follow_of(&l->env.follow, f);
         if (follower == NULL && (info->type == LEAT_FIELD_IMAGE || !wanted(given, info->name))) continue;
         shape->count++;
-        if (follower != NULL)
-            LEAT_TRY(follow_column(l, follower, shape, err));
-        else
-            LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
+        if (follower != NULL) LEAT_TRY(follow_column(l, follower, shape, err));
+        else LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
     }
     LEAT_TRY(check_fields(l, given, shape, err));
     LEAT_TRY(check_geometry(l, shape, err));
@@ -633,14 +640,13 @@ int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_e
      * runs of 16. */
     if (l->opts.decode == LEAT_DECODE_GPU || l->opts.cache == LEAT_CACHE_DEVICE)
         l->run_samples = LEAT_MAX(l->run_samples, LEAT_MIN(l->opts.batch_size / 8, LEAT__RUN_MAX));
-    l->run_usual = leat__run_usual(l->opts.batch_size, threads,
-                                   l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
-                                   l->info.max_sample_bytes);
+    l->run_usual =
+        leat__run_usual(l->opts.batch_size, threads, l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
+                        l->info.max_sample_bytes);
     return leat__loader_bound(l, repeats, err);
 }
 
-static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
-                         leat_error *err)
+static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
 {
     uint32_t threads = l->opts.threads;
 
@@ -653,10 +659,8 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     leat_pool_opts pool;
     leat_pool_opts_init(&pool);
     pool.threads = threads;
-    if (l->pool == NULL && threads > 0)
-        LEAT_TRY(leat_pool_open(&l->pool, &pool, err));
-    else if (l->pool == NULL)
-        LEAT_TRY(leat_pool_shared(&l->pool, err));
+    if (l->pool == NULL && threads > 0) LEAT_TRY(leat_pool_open(&l->pool, &pool, err));
+    else if (l->pool == NULL) LEAT_TRY(leat_pool_shared(&l->pool, err));
     LEAT_TRY(leat_tuner_open(&l->tuner, err));
 
     bool repeats = given->weights != NULL || given->balance != NULL || leat__order_shares(l->order) != NULL;
@@ -745,11 +749,16 @@ static int set_up_reading(leat_loader *l, leat_error *err)
 /* Facts are only read when they can matter: a small pack fits every machine's page cache. */
 static void give_advice(leat_loader *l)
 {
-    leat__advice_facts f = {.pack = leat_pack_path(leat_pack_part(l->pack, 0, NULL)), .order = l->opts.order,
-                            .pack_bytes = l->info.bytes, .page_bytes = l->info.page_bytes,
+    leat__advice_facts f = {.pack = leat_pack_path(leat_pack_part(l->pack, 0, NULL)),
+                            .order = l->opts.order,
+                            .pack_bytes = l->info.bytes,
+                            .page_bytes = l->info.page_bytes,
                             .sample_bytes = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
-                            .memory_bytes = UINT64_MAX, .count = l->count, .batches = l->batches,
-                            .world = l->opts.world, .batch_size = l->opts.batch_size,
+                            .memory_bytes = UINT64_MAX,
+                            .count = l->count,
+                            .batches = l->batches,
+                            .world = l->opts.world,
+                            .batch_size = l->opts.batch_size,
                             .drop = (leat_drop)l->opts.drop_last};
     const leat__shares *shares = leat__order_shares(l->order);
     leat_machine machine;
@@ -759,8 +768,7 @@ static void give_advice(leat_loader *l)
     for (uint32_t i = 0; i < l->opts.source_count && f.never == 0; i++)
         if (l->opts.sources[i].weight > 0) f.left_out = 0; /* shares are rounded anyway */
     if (f.order == LEAT_ORDER_RANDOM && f.pack_bytes >= ADVICE_BYTES &&
-        leat_machine_read(&machine, sizeof machine, NULL) == 0 &&
-        leat_disk_read(&disk, f.pack, NULL) == 0) {
+        leat_machine_read(&machine, sizeof machine, NULL) == 0 && leat_disk_read(&disk, f.pack, NULL) == 0) {
         f.memory_bytes = machine.memory_available_bytes;
         f.rotational = disk.rotational == 1;
         f.network = disk.network == 1;
@@ -772,8 +780,7 @@ static void give_advice(leat_loader *l)
     /* a command that shows the log need not warn again */
     unsigned tellers = LEAT__REGION_LOADER | (l->opts.log.write != NULL ? LEAT__REGION_COMMAND : 0u);
     if (l->env.remote && leat__region_warning(tellers, l->advice[l->advice_count])) l->advice_count++;
-    for (uint32_t i = 0; i < l->advice_count; i++)
-        leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[i]);
+    for (uint32_t i = 0; i < l->advice_count; i++) leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[i]);
 }
 
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *given, leat_error *err)

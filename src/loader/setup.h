@@ -22,19 +22,19 @@
 
 /* State of the flow's source: one thread at a time, passed on by the engine. */
 typedef struct leat__feed {
-    uint64_t at, end;   /* rows of this rank in the epoch: next one to plan, past the last */
-    uint64_t begin;     /* first row delivered: a mixed batch is made as a whole */
-    leat__frame *frame; /* of the batch being planned; a reference */
-    uint32_t filled;    /* rows of it that are planned */
-    uint64_t *ids;      /* samples of the batch being planned */
-    uint64_t *salts;    /* and which draw of the epoch each is: shares.h */
-    uint64_t *ragged;   /* per column: payload bytes of that batch */
-    leat__size *sizes;  /* of its images, if they differ: per image column, then per row; or
-                         * NULL */
+    uint64_t at, end;     /* rows of this rank in the epoch: next one to plan, past the last */
+    uint64_t begin;       /* first row delivered: a mixed batch is made as a whole */
+    leat__frame *frame;   /* of the batch being planned; a reference */
+    uint32_t filled;      /* rows of it that are planned */
+    uint64_t *ids;        /* samples of the batch being planned */
+    uint64_t *salts;      /* and which draw of the epoch each is: shares.h */
+    uint64_t *ragged;     /* per column: payload bytes of that batch */
+    leat__size *sizes;    /* of its images, if they differ: per image column, then per row; or
+                           * NULL */
     leat__recipe *recipe; /* to find them; or NULL */
-    leat__run *next;    /* planned, not yet returned */
+    leat__run *next;      /* planned, not yet returned */
     uint64_t next_bytes;
-    leat_error error;   /* why there is no next run */
+    leat_error error; /* why there is no next run */
     int rc;
 } leat__feed;
 
@@ -56,7 +56,7 @@ struct leat_loader {
     uint64_t count;    /* positions per epoch, all ranks */
     uint64_t rows;     /* of this rank per epoch */
     uint64_t batches;
-    uint64_t used;     /* positions covered by those batches: all, or without the last ones */
+    uint64_t used; /* positions covered by those batches: all, or without the last ones */
     uint64_t run_rows, run_batches, run_used; /* the same of the current epoch: leat__loader_extent */
     char advice[LEAT__ADVICE_MAX][LEAT__ADVICE_TEXT];
     uint32_t advice_count;
@@ -75,15 +75,15 @@ struct leat_loader {
     leat__to_device *device; /* for batches on a device, NULL = they stay on the host */
     leat__cache_user cache_user;
     leat__run_env env;
-    uint8_t *page_seen; /* bit per page: announced this epoch */
-    uint32_t run_samples; /* maximum */
-    uint32_t run_usual;   /* on average: to convert the flow's depth */
+    uint8_t *page_seen;                             /* bit per page: announced this epoch */
+    uint32_t run_samples;                           /* maximum */
+    uint32_t run_usual;                             /* on average: to convert the flow's depth */
     uint64_t max_frame_bytes, max_run_bytes, floor; /* true bounds: loader/bounds.h */
     leat__budget_keeper keeper;
     leat__asked *asked;       /* options that a change starts from */
     struct leat_loader *next; /* a pending change: the parts it replaces; or NULL */
-    uint64_t kept_bytes; /* charged for index and tiny samples that stay in memory */
-    leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
+    uint64_t kept_bytes;      /* charged for index and tiny samples that stay in memory */
+    leat__mutex lock;         /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
     leat__steps steps;
     leat__bell bell; /* rung by the flow and by leat_loader_interrupt */
@@ -93,7 +93,7 @@ struct leat_loader {
     /* the epoch */
     leat_flow *flow;
     leat__feed feed;
-    leat__http_stats traffic; /* of the process when the epoch began */
+    leat__http_stats traffic;   /* of the process when the epoch began */
     uint64_t epoch, started_at; /* started_at: row the epoch was begun at */
     uint64_t first_batch;       /* the same in batches */
     uint64_t order_epoch;       /* the epoch `order` is set up for */
@@ -108,8 +108,8 @@ struct leat_loader {
 
 /* leat_loader_open on a given pool (NULL: its own, or the shared one). On a pool without threads
  * reads wait for leat__aio_turn, so that a whole epoch is a function of the pool's seed. */
-int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_opts *opts,
-                         leat_pool *pool, leat_error *err) LEAT_MUST_CHECK;
+int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_opts *opts, leat_pool *pool,
+                         leat_error *err) LEAT_MUST_CHECK;
 
 /* Fills everything except the epoch. leat_loader_close also closes a half-built loader. */
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
@@ -120,8 +120,8 @@ int leat__loader_set_up_device(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
 
 /* Parts that a change rebuilds. Images, shape, fields: `shape` is filled. Frames, feed and
  * bounds, with budget and pool set: owns `shape`. Batches of an epoch. */
-int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
+                       leat_error *err) LEAT_MUST_CHECK;
 int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_error *err) LEAT_MUST_CHECK;
 void leat__loader_batches(leat_loader *l);
 void leat__loader_drop_frames(leat_loader *l);

@@ -27,9 +27,9 @@ typedef unsigned __int128 u128;
 typedef struct source {
     leat__share_source is;
     uint64_t seed;
-    uint64_t unit_count; /* its units: draws, or batches of them */
-    uint64_t first_pass; /* of this epoch */
-    uint64_t offset;     /* into that pass */
+    uint64_t unit_count;  /* its units: draws, or batches of them */
+    uint64_t first_pass;  /* of this epoch */
+    uint64_t offset;      /* into that pass */
     leat__order **passes; /* quasi: of each pass of this epoch; NULL = keyed order without memory */
     uint32_t pass_count;
 } source;
@@ -38,9 +38,9 @@ struct leat__shares {
     leat__shares_opts opts;
     source *sources;
     uint64_t epoch;
-    uint64_t unit;    /* positions dealt together: 1, or a global batch */
-    uint64_t units;   /* per epoch */
-    uint64_t stretch; /* units shuffled together */
+    uint64_t unit;     /* positions dealt together: 1, or a global batch */
+    uint64_t units;    /* per epoch */
+    uint64_t stretch;  /* units shuffled together */
     uint64_t left_out; /* by deal_batches */
     uint32_t never;
 };
@@ -93,8 +93,8 @@ static void by_weight(const leat_loader_source *given, double sum, uint32_t coun
     }
 }
 
-int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, uint32_t count,
-                       uint64_t epoch, uint64_t *draws, leat_error *err)
+int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, uint32_t count, uint64_t epoch,
+                       uint64_t *draws, leat_error *err)
 {
     double sum = 0;
     bool weighted = false;
@@ -106,8 +106,8 @@ int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, ui
         sum += given[i].weight;
         if (!leat__add_u64(all, size[i], &all)) all = UINT64_MAX;
     }
-    if (weighted && !isfinite(sum)) return leat__fail(err, LEAT_EINVAL, "mix: the sum of the weights is %g",
-                                                      sum);
+    if (weighted && !isfinite(sum))
+        return leat__fail(err, LEAT_EINVAL, "mix: the sum of the weights is %g", sum);
     if (epoch > 0 && !weighted)
         return leat__fail(err, LEAT_EINVAL,
                           "mix: epoch_size needs weights: repeat and choose say how many come");
@@ -146,8 +146,8 @@ static int deal_batches(leat__shares *s, uint64_t draws, leat_error *err)
     if (units == 0)
         return leat__fail(err, LEAT_EINVAL,
                           "mix: batches of one pack each need an epoch of at least one global "
-                          "batch (%llu), not %llu samples", (unsigned long long)batch,
-                              (unsigned long long)draws);
+                          "batch (%llu), not %llu samples",
+                          (unsigned long long)batch, (unsigned long long)draws);
     s->unit = batch;
     s->units = units;
     for (uint32_t i = 0; i < s->opts.count; i++) {
@@ -185,11 +185,16 @@ static int open_passes(leat__shares *s, source *c, uint64_t all, leat_error *err
     if (passes > PASSES_MAX)
         return leat__fail(err, LEAT_EINVAL,
                           "mix: a pack larger than window_pages is repeated more than %u times "
-                          "in an epoch: use the random order", PASSES_MAX - 2);
+                          "in an epoch: use the random order",
+                          PASSES_MAX - 2);
     c->passes = LEAT_NEW_ARRAY(LOADER, leat__order *, passes);
     if (c->passes == NULL) return leat__fail_nomem(err, passes * 8, "the order of a pack");
-    leat__order_opts o = {.kind = LEAT_ORDER_QUASI, .seed = c->seed, .count = c->is.size,
-                          .streams = s->opts.streams, .window_pages = window, .pages = c->is.pages,
+    leat__order_opts o = {.kind = LEAT_ORDER_QUASI,
+                          .seed = c->seed,
+                          .count = c->is.size,
+                          .streams = s->opts.streams,
+                          .window_pages = window,
+                          .pages = c->is.pages,
                           .page_samples = c->is.page_samples};
     for (; c->pass_count < passes; c->pass_count++)
         LEAT_TRY(leat__order_open(&c->passes[c->pass_count], &o, err));
@@ -321,8 +326,8 @@ static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
         uint32_t best = s->opts.count;
         for (uint32_t i = 0; i < s->opts.count; i++) {
             if (counts[i] == s->sources[i].unit_count) continue;
-            if (best == s->opts.count || turn_before(&s->sources[i], counts[i], &s->sources[best],
-                                                     counts[best]))
+            if (best == s->opts.count ||
+                turn_before(&s->sources[i], counts[i], &s->sources[best], counts[best]))
                 best = i;
         }
         counts[best]++;
@@ -342,8 +347,8 @@ static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
 /* One computed stretch of units: how many each source has in it, and before it. */
 typedef struct stretch {
     uint64_t number, first, length;
-    uint64_t before[LEAT_LOADER_SOURCES_MAX];    /* units of the source before the stretch */
-    uint64_t ends[LEAT_LOADER_SOURCES_MAX];      /* of the sources, concatenated in the stretch */
+    uint64_t before[LEAT_LOADER_SOURCES_MAX]; /* units of the source before the stretch */
+    uint64_t ends[LEAT_LOADER_SOURCES_MAX];   /* of the sources, concatenated in the stretch */
     leat__perm shuffle;
 } stretch;
 

@@ -49,8 +49,8 @@ typedef struct leat__shares leat__shares;
 
 /* The draws of each source of `size[i]` samples: by weight of an epoch of `epoch` positions (largest
  * remainder), or as often as repeat and choose say. LEAT_EINVAL names the pack. */
-int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, uint32_t count,
-                       uint64_t epoch, uint64_t *draws, leat_error *err) LEAT_MUST_CHECK;
+int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, uint32_t count, uint64_t epoch,
+                       uint64_t *draws, leat_error *err) LEAT_MUST_CHECK;
 
 /* With single-source batches, draws are rounded to whole batches: leat__shares_count says what is left. */
 int leat__shares_open(leat__shares **s, const leat__shares_opts *opts, leat_error *err) LEAT_MUST_CHECK;

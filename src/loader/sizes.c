@@ -20,8 +20,10 @@
 
 static int check_pad_opts(const leat_loader_opts *o, leat_error *err)
 {
-    const char *name = o->pad_multiple > 1 ? "pad_multiple" : o->pad_value != 0 ? "pad_value" :
-                       o->pad_mask != 0 ? "pad_mask" : NULL;
+    const char *name = o->pad_multiple > 1 ? "pad_multiple"
+                       : o->pad_value != 0 ? "pad_value"
+                       : o->pad_mask != 0  ? "pad_mask"
+                                           : NULL;
     if (name != NULL && o->collate != LEAT_COLLATE_PAD)
         return leat__fail(err, LEAT_EINVAL, "%s has no effect: collate is not pad", name);
     if (o->pad_multiple > LEAT_PAD_MULTIPLE_MAX)
@@ -44,8 +46,9 @@ static int check_bucket_opts(const leat_loader_opts *o, leat_error *err)
     if (o->bucket_count > LEAT_BUCKETS_MAX || o->bucket_edge_count >= LEAT_BUCKETS_MAX)
         return leat__fail(err, LEAT_EINVAL, "at most %d buckets", LEAT_BUCKETS_MAX);
     if (o->order != LEAT_ORDER_RANDOM || o->weights != NULL || o->balance != NULL || leat__sources_mixed(o))
-        return leat__fail(err, LEAT_EINVAL, "bucket is itself a random order: not with another order, "
-                                            "weights, balance or packs that are mixed");
+        return leat__fail(err, LEAT_EINVAL,
+                          "bucket is itself a random order: not with another order, "
+                          "weights, balance or packs that are mixed");
     if (o->bucket_edge_count > 0 && o->bucket_edges == NULL)
         return leat__fail(err, LEAT_EINVAL, "bucket_edges: there are none");
     for (uint32_t i = 0; i < o->bucket_edge_count; i++) {
@@ -61,14 +64,16 @@ int leat__sizes_check(const leat_loader_opts *o, leat_error *err)
     LEAT_TRY(check_bucket_opts(o, err));
     if (o->collate == LEAT_COLLATE_STACK) return 0;
     if (o->device != NULL && strcmp(o->device, "cpu") != 0)
-        return leat__fail(err, LEAT_ENOTSUP, "images of different size stay on the host: collate must be "
-                                             "stack with a device");
+        return leat__fail(err, LEAT_ENOTSUP,
+                          "images of different size stay on the host: collate must be "
+                          "stack with a device");
     if (o->sample_fn != NULL)
         return leat__fail(err, LEAT_EINVAL,
                           "sample_fn is not told the size of an image: collate must be stack");
     if (o->on_error == LEAT_ON_ERROR_REPLACE)
-        return leat__fail(err, LEAT_EINVAL, "on_error replace needs images of one size, another image may "
-                                            "not fit: use skip, or collate stack");
+        return leat__fail(err, LEAT_EINVAL,
+                          "on_error replace needs images of one size, another image may "
+                          "not fit: use skip, or collate stack");
     return 0;
 }
 
@@ -123,9 +128,10 @@ static int extra_column(leat__shape *shape, uint32_t of, const char *ending, lea
             return leat__fail(err, LEAT_EINVAL, "collate pad adds a field '%s': there is one already", name);
     }
     leat__column *c = &shape->columns[shape->count];
-    *c = (leat__column){.kind = LEAT__COLUMN_FIXED, .field = image->field, .of = of,
-                        .multiple = image->multiple};
-    c->tensor = (leat_tensor){.name = leat__strdup(LEAT__MEM_LOADER, name), .type = LEAT_FIELD_ARRAY,
+    *c = (leat__column){
+        .kind = LEAT__COLUMN_FIXED, .field = image->field, .of = of, .multiple = image->multiple};
+    c->tensor = (leat_tensor){.name = leat__strdup(LEAT__MEM_LOADER, name),
+                              .type = LEAT_FIELD_ARRAY,
                               .shape = {image->tensor.shape[0]}};
     if (c->tensor.name == NULL) return leat__fail_nomem(err, strlen(name), "a name");
     shape->count++;
@@ -139,8 +145,7 @@ int leat__sizes_extra(const leat_loader_opts *o, leat__pipeline *const *images, 
     if (count == 0) return leat__fail(err, LEAT_EINVAL, "collate has no effect: there are no images");
     for (uint32_t i = 0; i < count; i++) {
         if (leat__pipeline_batch_ops(images[i]) > 0)
-            return leat__fail(err, LEAT_EINVAL,
-                              "%s needs images of one size: collate must be stack",
+            return leat__fail(err, LEAT_EINVAL, "%s needs images of one size: collate must be stack",
                               leat__pipeline_batch_op(images[i], 0)->def->name);
     }
     for (uint32_t i = 0; i < count && o->collate == LEAT_COLLATE_PAD; i++) {
@@ -309,15 +314,20 @@ static uint64_t reach_bytes(void *arg, const leat_pack_cell *cell)
     return elements_of(m->column, width, height) * leat_dtype_size(m->column->tensor.dtype);
 }
 
-int leat__sizes_bound(leat_loader *l, uint32_t column, uint32_t rows, bool repeats,
-                      leat__ragged_bound *out, leat_error *err)
+int leat__sizes_bound(leat_loader *l, uint32_t column, uint32_t rows, bool repeats, leat__ragged_bound *out,
+                      leat_error *err)
 {
     const leat__column *c = &leat__frames_shape(l->frames)->columns[column];
     const leat__column *image = &leat__frames_shape(l->frames)->columns[c->of];
-    most m = {.column = c, .pipeline = l->pipelines[c->of],
+    most m = {.column = c,
+              .pipeline = l->pipelines[c->of],
               .as_stored = l->opts.orientation == LEAT_ORIENTATION_IGNORE};
-    const leat__measured what = {.pack = l->pack, .field = image->field, .indices = l->indices,
-                                 .count = l->universe, .value = reach_bytes, .arg = &m};
+    const leat__measured what = {.pack = l->pack,
+                                 .field = image->field,
+                                 .indices = l->indices,
+                                 .count = l->universe,
+                                 .value = reach_bytes,
+                                 .arg = &m};
 
     LEAT_TRY(leat__values_measure(&what, rows, repeats, out, err));
     if (!leat__column_padded(c)) return 0;
@@ -372,9 +382,10 @@ int leat__sizes_buckets(leat_loader *l, const leat_loader_opts *given, uint64_t 
     if (values == NULL || l->indices == NULL)
         LEAT_GO(rc, out, leat__fail_nomem(err, l->universe * sizeof *values, "buckets"));
     for (uint64_t i = 0; i < l->universe; i++) values[i] = shape_of(l, given, field, l->indices[i]);
-    LEAT_GO(rc, out, leat__buckets_sort(l->indices, values, l->universe,
-                                        given->bucket_edge_count > 0 ? given->bucket_edges : NULL, buckets,
-                                        ends, count, err));
+    LEAT_GO(rc, out,
+            leat__buckets_sort(l->indices, values, l->universe,
+                               given->bucket_edge_count > 0 ? given->bucket_edges : NULL, buckets, ends,
+                               count, err));
     l->mix = leat__hash64(*ends, *count * sizeof **ends, UINT64_C(11) + given->bucket);
 out:
     leat__free(values);

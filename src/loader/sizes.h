@@ -39,7 +39,7 @@ int leat__sizes_buckets(leat_loader *l, const leat_loader_opts *given, uint64_t 
 
 /* Payload bytes of a column with images of different size: of the largest row and of any batch of
  * `rows`, whatever is drawn. */
-int leat__sizes_bound(leat_loader *l, uint32_t column, uint32_t rows, bool repeats,
-                      leat__ragged_bound *out, leat_error *err) LEAT_MUST_CHECK;
+int leat__sizes_bound(leat_loader *l, uint32_t column, uint32_t rows, bool repeats, leat__ragged_bound *out,
+                      leat_error *err) LEAT_MUST_CHECK;
 
 #endif

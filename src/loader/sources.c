@@ -86,8 +86,8 @@ void leat__sources_close(leat_loader *l)
 
 bool leat__sources_mixed(const leat_loader_opts *given)
 {
-    bool mixed = given->mix_batches != LEAT_MIX_SHUFFLED || given->mix_replacement != 0 ||
-        given->epoch_size > 0;
+    bool mixed =
+        given->mix_batches != LEAT_MIX_SHUFFLED || given->mix_replacement != 0 || given->epoch_size > 0;
     for (uint32_t i = 0; i < given->source_count; i++) {
         const leat_loader_source *s = &given->sources[i];
         mixed |= s->weight != 0 || s->repeat != 0 || s->choose != 0;
@@ -100,8 +100,8 @@ bool leat__sources_mixed(const leat_loader_opts *given)
 /* Orders the subset by pack: each pack has a range of places. */
 static int group_indices(leat_loader *l, uint64_t *size, uint32_t parts, leat_error *err)
 {
-    uint64_t *out = LEAT_NEW_ARRAY(LOADER, uint64_t, l->universe), *at = LEAT_NEW_ARRAY(LOADER, uint64_t,
-                                                                                        parts);
+    uint64_t *out = LEAT_NEW_ARRAY(LOADER, uint64_t, l->universe),
+             *at = LEAT_NEW_ARRAY(LOADER, uint64_t, parts);
 
     if (out == NULL || at == NULL) {
         leat__free(out);
@@ -134,8 +134,8 @@ int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t
                          leat__share_source **list, leat__shares_opts *o, leat_error *err)
 {
     uint32_t parts = leat_pack_part_count(l->pack);
-    uint64_t *size = LEAT_NEW_ARRAY(LOADER, uint64_t, parts), *draws = LEAT_NEW_ARRAY(LOADER, uint64_t,
-                                                                                      parts);
+    uint64_t *size = LEAT_NEW_ARRAY(LOADER, uint64_t, parts),
+             *draws = LEAT_NEW_ARRAY(LOADER, uint64_t, parts);
     leat_loader_source alone = {.path = leat_pack_path(l->pack)};
     int rc = 0;
 
@@ -144,18 +144,24 @@ int leat__sources_shares(leat_loader *l, const leat_loader_opts *given, uint64_t
         LEAT_GO(rc, out, leat__fail_nomem(err, parts * sizeof **list, "packs"));
     for (uint32_t i = 0; i < parts; i++) size[i] = leat_pack_count(leat_pack_part(l->pack, i, NULL));
     if (l->indices != NULL) LEAT_GO(rc, out, group_indices(l, size, parts, err));
-    LEAT_GO(rc, out, leat__shares_draws(given->source_count > 0 ? given->sources : &alone, size, parts,
-                                        given->epoch_size, draws, err));
+    LEAT_GO(rc, out,
+            leat__shares_draws(given->source_count > 0 ? given->sources : &alone, size, parts,
+                               given->epoch_size, draws, err));
     uint64_t first = 0;
     for (uint32_t i = 0; i < parts; i++) {
         (*list)[i] = (leat__share_source){.first = first, .size = size[i], .draws = draws[i]};
         first += size[i];
     }
     if (l->page_samples != NULL) share_pages(l, *list, parts, pages);
-    *o = (leat__shares_opts){.order = l->opts.order, .seed = l->opts.seed, .sources = *list, .count = parts,
-                             .batches = given->mix_batches, .replacement = given->mix_replacement != 0,
+    *o = (leat__shares_opts){.order = l->opts.order,
+                             .seed = l->opts.seed,
+                             .sources = *list,
+                             .count = parts,
+                             .batches = given->mix_batches,
+                             .replacement = given->mix_replacement != 0,
                              .global_batch = (uint64_t)l->opts.batch_size * l->opts.world,
-                             .streams = l->opts.streams, .window_pages = l->opts.window_pages};
+                             .streams = l->opts.streams,
+                             .window_pages = l->opts.window_pages};
     l->mix = leat__hash64(draws, parts * sizeof *draws, 3 + given->mix_batches * 2 + o->replacement);
 out:
     leat__free(size);
@@ -185,7 +191,8 @@ static int check_field(leat_loader *l, uint32_t field, const leat_loader_opts *g
     if (other >= 0)
         return leat__fail(err, LEAT_EINVAL,
                           "field '%s' of %s has another type or shape than in the packs before "
-                          "it: leave it out (fields)", f->name, leat_pack_path(lacking));
+                          "it: leave it out (fields)",
+                          f->name, leat_pack_path(lacking));
     if (f->type == LEAT_FIELD_IMAGE)
         return leat__fail(err, LEAT_EINVAL, "%s has no image field '%s': leave it out (fields), or the pack",
                           leat_pack_path(lacking), f->name);
@@ -209,7 +216,8 @@ int leat__sources_check(leat_loader *l, const leat__shape *shape, const leat_loa
         if (c == shape->count || leat__pack_lacking(l->pack, (uint32_t)field) == NULL)
             return leat__fail(err, LEAT_EINVAL,
                               "default of '%s': it has no effect, no pack lacks a field that is "
-                              "delivered under this name", name != NULL ? name : "?");
+                              "delivered under this name",
+                              name != NULL ? name : "?");
     }
     return 0;
 }
@@ -242,7 +250,8 @@ bool leat__sources_classes(leat_loader *l, const leat__shape *shape, char text[L
                 continue;
             snprintf(text, LEAT__ADVICE_TEXT,
                      "%.120s: field '%.60s' has other class names than the packs beside it; "
-                     "its numbers are delivered as they are", leat_pack_path(part), f->name);
+                     "its numbers are delivered as they are",
+                     leat_pack_path(part), f->name);
             return true;
         }
     }

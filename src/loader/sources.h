@@ -10,8 +10,8 @@
 #include "loader/setup.h"
 
 /* Opens the pack of `path`, or opts->sources. */
-int leat__sources_open(leat_loader *l, const char *path, const leat_loader_opts *given, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__sources_open(leat_loader *l, const char *path, const leat_loader_opts *given,
+                       leat_error *err) LEAT_MUST_CHECK;
 void leat__sources_close(leat_loader *l);
 
 /* True when packs are mixed, not only concatenated. */

@@ -13,11 +13,11 @@
 
 /* Zeroed: everything on the CPUs. */
 typedef struct leat__split {
-    uint32_t share;       /* sixteenths for the device */
-    uint32_t floor;       /* below it the consumer waited */
-    uint32_t floor_age;   /* windows since then */
-    uint32_t calm;        /* windows without waiting */
-    uint32_t batches;     /* of the window so far */
+    uint32_t share;     /* sixteenths for the device */
+    uint32_t floor;     /* below it the consumer waited */
+    uint32_t floor_age; /* windows since then */
+    uint32_t calm;      /* windows without waiting */
+    uint32_t batches;   /* of the window so far */
     uint64_t begin_ns, waited_ns;
 } leat__split;
 

@@ -128,8 +128,8 @@ static int read_packs(const json_t *root, leat__state *s, leat_error *err)
 
     if (json_object_get(root, "mix") != NULL) LEAT_TRY(get_hex(root, "mix", &s->mix, err));
     if (list == NULL) return 0;
-    if (!json_is_array(list) || json_array_size(list) > LEAT_LOADER_SOURCES_MAX) return bad_state("packs",
-                                                                                                  err);
+    if (!json_is_array(list) || json_array_size(list) > LEAT_LOADER_SOURCES_MAX)
+        return bad_state("packs", err);
     s->pack_count = (uint32_t)json_array_size(list);
     for (uint32_t i = 0; i < s->pack_count; i++)
         LEAT_TRY(hex_value(json_array_get(list, i), "packs", &s->packs[i], err));
@@ -185,9 +185,8 @@ int leat__state_parse(leat__state *s, const char *text, leat_error *err)
 
 static int differs(const char *what, uint64_t other, uint64_t mine, leat_error *err)
 {
-    return leat__fail(err, LEAT_EINVAL,
-                      "loader state: its %s is %" PRIu64 ", this loader's is %" PRIu64, what, other,
-                      mine);
+    return leat__fail(err, LEAT_EINVAL, "loader state: its %s is %" PRIu64 ", this loader's is %" PRIu64,
+                      what, other, mine);
 }
 
 /* Names the pack that differs. */
@@ -200,8 +199,8 @@ static int check_packs(const leat__state *mine, const leat__state *other, leat_e
         if (mine->packs[i] != other->packs[i])
             return leat__fail(err, LEAT_EINVAL,
                               "loader state: pack number %u of %u was another one (%016" PRIx64
-                              ", this one is %016" PRIx64 ")", i + 1, mine->pack_count, other->packs[i],
-                              mine->packs[i]);
+                              ", this one is %016" PRIx64 ")",
+                              i + 1, mine->pack_count, other->packs[i], mine->packs[i]);
     }
     if (mine->mix != other->mix)
         return leat__fail(err, LEAT_EINVAL,

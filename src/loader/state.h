@@ -21,14 +21,14 @@ typedef struct leat__state {
     leat_order order;
     uint32_t order_version; /* see LEAT_ORDER_MAP; a state without one has version 1 */
     uint64_t seed, epoch;
-    uint64_t count;        /* positions of an epoch */
-    uint64_t global_batch; /* samples of all ranks per step */
-    uint64_t position;     /* global: positions done by all ranks together */
+    uint64_t count;                 /* positions of an epoch */
+    uint64_t global_batch;          /* samples of all ranks per step */
+    uint64_t position;              /* global: positions done by all ranks together */
     uint32_t streams, window_pages; /* quasi */
     uint32_t drop_last;
     /* several packs */
-    uint32_t pack_count; /* 0 for one pack */
-    uint64_t mix;        /* hash of how they are mixed, 0 = they are not */
+    uint32_t pack_count;                     /* 0 for one pack */
+    uint64_t mix;                            /* hash of how they are mixed, 0 = they are not */
     uint64_t packs[LEAT_LOADER_SOURCES_MAX]; /* digest of each */
     uint32_t left_out; /* LEAT_DROP_EMPTY left out the last, smaller global batch in this world */
 } leat__state;
@@ -37,11 +37,10 @@ int leat__state_write(const leat__state *s, leat__buf *out) LEAT_MUST_CHECK;
 int leat__state_parse(leat__state *s, const char *text, leat_error *err) LEAT_MUST_CHECK;
 
 /* 0 when a loader at `mine` may resume at `other`; LEAT_EINVAL names the difference. */
-int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err) LEAT_MUST_CHECK;
 
 const char *leat__order_name(leat_order order);
 bool leat__order_find(const char *name, leat_order *order); /* false: there is none, or name is NULL */
-uint32_t leat__order_version(leat_order order); /* of this build */
+uint32_t leat__order_version(leat_order order);             /* of this build */
 
 #endif

@@ -78,8 +78,7 @@ static int read_flow(const leat_loader *l, leat_loader_stats *s)
     s->prefetch = flow.prefetch;
     s->blocked_ns = flow.blocked_ns;
     s->floor_bytes = flow.floor_bytes;
-    for (uint32_t i = 0; i < LEAT_LOADER_STAGES; i++)
-        LEAT_TRY(leat_flow_read_stage(f, i, &s->stages[i]));
+    for (uint32_t i = 0; i < LEAT_LOADER_STAGES; i++) LEAT_TRY(leat_flow_read_stage(f, i, &s->stages[i]));
     return 0;
 }
 

@@ -31,7 +31,7 @@ typedef struct flight {
     leat__device_block *block;
     leat__gpu_event *begin;   /* of its copies */
     leat__device_marks marks; /* start: only if the device decodes */
-    leat__device_job job; /* if the device decodes rows of it */
+    leat__device_job job;     /* if the device decodes rows of it */
     bool decodes;
     uint32_t slot;
     uint64_t begin_ns, bytes;
@@ -59,7 +59,7 @@ struct leat__to_device {
     leat__device_trace trace;
     uint32_t first, count;
     uint32_t next_slot;
-    uint64_t landed; /* batches since the device was idle */
+    uint64_t landed;  /* batches since the device was idle */
     leat__mutex lock; /* guards the rest */
     leat__cond changed;
     pushed *waiting;
@@ -117,8 +117,8 @@ static int copy_columns(leat__to_device *d, flight *f, bool all, leat_error *err
         const leat__column *column = &frame->shape->columns[c];
         uint64_t bytes = column->row_bytes * frame->batch.samples;
         if (column->kind == LEAT__COLUMN_RAGGED || (!all && made_there(frame, c))) continue;
-        LEAT_TRY(leat__gpu_copy_in(d->stream, f->block->memory + column->device_start,
-                                   frame->tensors[c].data, bytes, err));
+        LEAT_TRY(leat__gpu_copy_in(d->stream, f->block->memory + column->device_start, frame->tensors[c].data,
+                                   bytes, err));
         f->bytes += bytes;
     }
     return 0;
@@ -169,8 +169,8 @@ static int repair(leat__to_device *d, flight *f, leat_error *err)
         const leat__column *column = &frame->shape->columns[c];
         if (column->kind != LEAT__COLUMN_IMAGE) continue;
         LEAT_TRY(leat__gpu_copy_out(d->stream, frame->tensors[c].data,
-                                    f->block->memory + column->device_start,
-                                    column->row_bytes * frame->rows, err));
+                                    f->block->memory + column->device_start, column->row_bytes * frame->rows,
+                                    err));
     }
     LEAT_TRY(leat__gpu_event_record(f->marks.end, d->stream, err));
     LEAT_TRY(leat__gpu_event_wait(f->marks.end, err));

@@ -17,23 +17,23 @@
 typedef struct leat__to_device leat__to_device;
 
 typedef struct leat__to_device_opts {
-    const char *device;  /* "cuda" or "cuda:N" */
-    uint64_t memory;     /* limit, 0 = a quarter of what is free */
+    const char *device;   /* "cuda" or "cuda:N" */
+    uint64_t memory;      /* limit, 0 = a quarter of what is free */
     uint64_t frame_bytes; /* of a full batch, on the device: the limit must hold two */
 } leat__to_device_opts;
 
 typedef struct leat__to_device_stats {
     leat__device_pool_stats pool;
     uint64_t copied_bytes, copy_ns, wait_ns;
-    uint64_t decoded; /* images */
-    uint64_t decode_ns;  /* of the kernels */
+    uint64_t decoded;   /* images */
+    uint64_t decode_ns; /* of the kernels */
     leat__device_store_stats store;
     uint64_t overlap_ns; /* of copies and kernels, beside those of the batch before */
 } leat__to_device_stats;
 
 /* LEAT_ENOTSUP no CUDA here, LEAT_EINVAL no such device, LEAT_EBUDGET the limit is too small. */
-int leat__to_device_open(leat__to_device **d, const leat__to_device_opts *opts, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__to_device_open(leat__to_device **d, const leat__to_device_opts *opts,
+                         leat_error *err) LEAT_MUST_CHECK;
 /* After the flow was closed. Borrowed batches stay valid. */
 void leat__to_device_close(leat__to_device **d);
 

@@ -71,8 +71,6 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
     case LEAT__STEP_BLEND_START:
     case LEAT__STEP_BLEND_ADD: return leat__step_blend(b, &s, err);
     case LEAT__STEP_ERASE: leat__step_erase(b, &s); return 0;
-    default:
-        return leat__fail(err, LEAT_EINTERNAL, "the step %s has no place here",
-                          leat__step_name(s.kind));
+    default: return leat__fail(err, LEAT_EINTERNAL, "the step %s has no place here", leat__step_name(s.kind));
     }
 }

@@ -39,8 +39,7 @@ void leat__bench_reset(leat__bench *b);
 
 /* Any step that the head does not take, and not ERASE_OUT. nearest: the image is a mask, so
  * pixels are only moved: filters become nearest, and colour steps do nothing. */
-int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_error *err) LEAT_MUST_CHECK;
 
 /* The families: pad.c, color_steps.c, blur_steps.c, distort_steps.c,
  * clahe_steps.c, blend_steps.c, warp_steps.c, elastic.c. */

@@ -20,8 +20,7 @@ static void smooth_plane(leat__bench *b, const smoothing *m, uint32_t c)
     const uint32_t last = im->height - 1;
     for (uint32_t y = 0; y <= last; y++) {
         if (im->width < 3) break;
-        b->color->smooth_sums(leat__planes_row(im, c, y), m->edge[y % 3], m->middle[y % 3],
-                              im->width - 2);
+        b->color->smooth_sums(leat__planes_row(im, c, y), m->edge[y % 3], m->middle[y % 3], im->width - 2);
         if (y < 2) continue;
         b->color->smooth_join(m->edge[(y - 2) % 3], m->middle[(y - 1) % 3], m->edge[y % 3],
                               leat__planes_row(&b->spare, c, y - 1) + 1, im->width - 2);
@@ -90,8 +89,7 @@ typedef struct blur {
     size_t pitch;
 } blur;
 
-static void blur_source_row(const leat__bench *b, const blur *g, uint32_t c, uint32_t y,
-                            float *dst)
+static void blur_source_row(const leat__bench *b, const blur *g, uint32_t c, uint32_t y, float *dst)
 {
     const uint8_t *const src = leat__planes_row(&b->image, c, y);
     const uint32_t n = b->image.width, half = g->width / 2;
@@ -112,10 +110,8 @@ static void blur_plane(leat__bench *b, const blur *g, uint32_t c)
         blur_source_row(b, g, c, leat__reflect(p, rows), g->ring + slot * g->pitch);
         if (p < half) continue;
         const uint32_t y = (uint32_t)(p - half);
-        for (uint32_t t = 0; t < g->height; t++)
-            g->taps[t] = g->ring + (y + t) % g->height * g->pitch;
-        b->color->blur_column(g->taps, leat__planes_row(&b->spare, c, y), b->image.width, g->ky,
-                              g->height);
+        for (uint32_t t = 0; t < g->height; t++) g->taps[t] = g->ring + (y + t) % g->height * g->pitch;
+        b->color->blur_column(g->taps, leat__planes_row(&b->spare, c, y), b->image.width, g->ky, g->height);
     }
 }
 
@@ -137,8 +133,7 @@ int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err)
     g.taps = (const float **)(((uintptr_t)(g.ky + g.height) + 15) & ~(uintptr_t)15);
     leat__gaussian(g.kx, g.width, s->amount);
     leat__gaussian(g.ky, g.height, s->amount);
-    LEAT_TRY(leat__planes_resize(&b->spare, b->image.width, b->image.height, b->image.channels,
-                                 err));
+    LEAT_TRY(leat__planes_resize(&b->spare, b->image.width, b->image.height, b->image.channels, err));
     for (uint32_t c = 0; c < b->image.channels; c++) blur_plane(b, &g, c);
     leat__planes_swap(&b->image, &b->spare);
     return 0;

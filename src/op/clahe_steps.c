@@ -73,8 +73,8 @@ static between find_between(uint32_t i, const axis *a)
 {
     const float at = (float)i * (1.0f / (float)a->tile) - 0.5f, low = floorf(at);
     const uint32_t next = (uint32_t)(low + 1);
-    return (between){.first = low < 0 ? 0 : (uint32_t)low, .second = LEAT_MIN(next, a->tiles - 1),
-                     .weight = at - low};
+    return (between){
+        .first = low < 0 ? 0 : (uint32_t)low, .second = LEAT_MIN(next, a->tiles - 1), .weight = at - low};
 }
 
 static void mix_row(uint8_t *row, const axis *ax, const between *column, const uint8_t *upper,

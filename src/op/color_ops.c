@@ -8,9 +8,10 @@
 #include "base/num.h"
 #include "op/op.h"
 
-#define P_PARAM(default_)                                                                  \
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1,          \
-     .help = "probability"}
+#define P_PARAM(default_)                                                                                    \
+    {                                                                                                        \
+        .name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1, .help = "probability"   \
+    }
 
 static int add(leat__recipe *r, leat__step_kind kind, double amount, leat_error *err)
 {
@@ -26,14 +27,20 @@ static bool happens(const leat__value *p, leat__rng *rng)
 /* ---- ColorJitter ---- */
 
 enum { JITTER_BRIGHTNESS, JITTER_CONTRAST, JITTER_SATURATION, JITTER_HUE, JITTER_P };
-#define JITTER_PARAM(name_)                                                                \
-    {.name = name_, .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 1e3,          \
-     .help = "largest change of the factor from 1, or (lowest, highest) factor"}
+#define JITTER_PARAM(name_)                                                                                  \
+    {                                                                                                        \
+        .name = name_, .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 1e3,                         \
+        .help = "largest change of the factor from 1, or (lowest, highest) factor"                           \
+    }
 static const leat__param jitter_params[] = {
     JITTER_PARAM("brightness"),
     JITTER_PARAM("contrast"),
     JITTER_PARAM("saturation"),
-    {.name = "hue", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = -0.5, .max = 0.5,
+    {.name = "hue",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0",
+     .min = -0.5,
+     .max = 0.5,
      .help = "largest shift either way in turns, or (lowest, highest)"},
     P_PARAM("1"),
 };
@@ -58,8 +65,7 @@ static int jitter_check(const leat__op_spec *op, leat_error *err)
         double lo, hi;
         jitter_range(op, i, &lo, &hi);
         if (op->value[i].count > 2 || lo > hi)
-            return leat__fail(err, LEAT_EINVAL,
-                              "ColorJitter.%s: one number from 0 on, or (lowest, highest)",
+            return leat__fail(err, LEAT_EINVAL, "ColorJitter.%s: one number from 0 on, or (lowest, highest)",
                               op->def->params[i].name);
     }
     return 0;
@@ -67,11 +73,10 @@ static int jitter_check(const leat__op_spec *op, leat_error *err)
 
 /* The four changes come in random order; one whose range is a single neutral value is left
  * out, but the order is drawn over all four, so streams do not depend on it. */
-static int jitter_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                       leat_error *err)
+static int jitter_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
-    static const leat__step_kind kinds[] = {LEAT__STEP_BRIGHTNESS, LEAT__STEP_CONTRAST,
-                                            LEAT__STEP_SATURATION, LEAT__STEP_HUE};
+    static const leat__step_kind kinds[] = {LEAT__STEP_BRIGHTNESS, LEAT__STEP_CONTRAST, LEAT__STEP_SATURATION,
+                                            LEAT__STEP_HUE};
     int order[4] = {0, 1, 2, 3};
     double amount[4];
     bool neutral[4];
@@ -88,8 +93,7 @@ static int jitter_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
         amount[i] = leat__rng_range(rng, lo, hi);
     }
     for (int i = 0; i < 4; i++)
-        if (!neutral[order[i]])
-            LEAT_TRY(add(r, kinds[order[i]], amount[order[i]], err));
+        if (!neutral[order[i]]) LEAT_TRY(add(r, kinds[order[i]], amount[order[i]], err));
     return 0;
 }
 
@@ -98,45 +102,52 @@ static int jitter_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
 static const leat__param p_half[] = {P_PARAM("0.5")};
 static const leat__param p_tenth[] = {P_PARAM("0.1")};
 
-#define SIMPLE(name, step)                                                                 \
-    static int name(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,              \
-                    leat_error *err)                                                       \
-    {                                                                                      \
-        return happens(&op->value[0], rng) ? add(r, step, 0, err) : 0;                     \
+#define SIMPLE(name, step)                                                                                   \
+    static int name(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)               \
+    {                                                                                                        \
+        return happens(&op->value[0], rng) ? add(r, step, 0, err) : 0;                                       \
     }
 SIMPLE(random_gray_draw, LEAT__STEP_GRAYSCALE)
 SIMPLE(invert_draw, LEAT__STEP_INVERT)
 SIMPLE(autocontrast_draw, LEAT__STEP_AUTOCONTRAST)
 SIMPLE(equalize_draw, LEAT__STEP_EQUALIZE)
 
-#define WITH_AMOUNT(name, step)                                                            \
-    static int name(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,              \
-                    leat_error *err)                                                       \
-    {                                                                                      \
-        return happens(&op->value[1], rng) ? add(r, step, op->value[0].f, err) : 0;        \
+#define WITH_AMOUNT(name, step)                                                                              \
+    static int name(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)               \
+    {                                                                                                        \
+        return happens(&op->value[1], rng) ? add(r, step, op->value[0].f, err) : 0;                          \
     }
 WITH_AMOUNT(solarize_draw, LEAT__STEP_SOLARIZE)
 WITH_AMOUNT(posterize_draw, LEAT__STEP_POSTERIZE)
 WITH_AMOUNT(sharpness_draw, LEAT__STEP_SHARPNESS)
 
 static const leat__param solarize_params[] = {
-    {.name = "threshold", .kind = LEAT__PARAM_FLOAT, .min = 0, .max = 256,
+    {.name = "threshold",
+     .kind = LEAT__PARAM_FLOAT,
+     .min = 0,
+     .max = 256,
      .help = "values from here on are inverted"},
     P_PARAM("0.5"),
 };
 static const leat__param posterize_params[] = {
-    {.name = "bits", .kind = LEAT__PARAM_INT, .min = 1, .max = 8,
-     .help = "bits kept of each value"},
+    {.name = "bits", .kind = LEAT__PARAM_INT, .min = 1, .max = 8, .help = "bits kept of each value"},
     P_PARAM("0.5"),
 };
 static const leat__param sharpness_params[] = {
-    {.name = "sharpness_factor", .kind = LEAT__PARAM_FLOAT, .min = 0, .max = 1e3,
+    {.name = "sharpness_factor",
+     .kind = LEAT__PARAM_FLOAT,
+     .min = 0,
+     .max = 1e3,
      .help = "0 smooths, 1 changes nothing, 2 sharpens"},
     P_PARAM("0.5"),
 };
 
 static const leat__param gray_params[] = {
-    {.name = "num_output_channels", .kind = LEAT__PARAM_INT, .def = "1", .min = 1, .max = 3,
+    {.name = "num_output_channels",
+     .kind = LEAT__PARAM_INT,
+     .def = "1",
+     .min = 1,
+     .max = 3,
      .help = "1, or 3 equal channels"},
 };
 
@@ -155,9 +166,16 @@ static int gray_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 
 enum { BLUR_KERNEL, BLUR_SIGMA, BLUR_P };
 static const leat__param blur_params[] = {
-    {.name = "kernel_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 255,
+    {.name = "kernel_size",
+     .kind = LEAT__PARAM_INTS,
+     .min = 1,
+     .max = 255,
      .help = "odd; one number or (width, height)"},
-    {.name = "sigma", .kind = LEAT__PARAM_FLOATS, .def = "0.1,2", .min = 0.001, .max = 1000,
+    {.name = "sigma",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.1,2",
+     .min = 0.001,
+     .max = 1000,
      .help = "deviation in pixels, or (lowest, highest)"},
     P_PARAM("1"),
 };
@@ -177,7 +195,8 @@ static int blur_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 {
     const leat__value *const k = &op->value[BLUR_KERNEL], *const s = &op->value[BLUR_SIGMA];
     if (!happens(&op->value[BLUR_P], rng)) return 0;
-    const leat__step step = {.kind = LEAT__STEP_BLUR, .width = (uint32_t)k->list[0],
+    const leat__step step = {.kind = LEAT__STEP_BLUR,
+                             .width = (uint32_t)k->list[0],
                              .height = (uint32_t)k->list[k->count - 1],
                              .amount = leat__rng_range(rng, s->list[0], s->list[s->count - 1])};
     /* torchvision's reflecting border needs more pixels than half the kernel */
@@ -192,14 +211,27 @@ static int blur_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 enum { ERASE_P, ERASE_SCALE, ERASE_RATIO, ERASE_VALUE, ERASE_NOISE };
 static const leat__param erase_params[] = {
     P_PARAM("0.5"),
-    {.name = "scale", .kind = LEAT__PARAM_FLOATS, .def = "0.02,0.33", .min = 0, .max = 1,
-     .arity = 2, .help = "share of the area"},
-    {.name = "ratio", .kind = LEAT__PARAM_FLOATS, .def = "0.3,3.3", .min = 0.001, .max = 1000,
-     .arity = 2, .help = "height to width"},
-    {.name = "value", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = -1e6, .max = 1e6,
+    {.name = "scale",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.02,0.33",
+     .min = 0,
+     .max = 1,
+     .arity = 2,
+     .help = "share of the area"},
+    {.name = "ratio",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.3,3.3",
+     .min = 0.001,
+     .max = 1000,
+     .arity = 2,
+     .help = "height to width"},
+    {.name = "value",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0",
+     .min = -1e6,
+     .max = 1e6,
      .help = "what is put there: one number or one per channel"},
-    {.name = "random", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
-     .help = "put noise there instead"},
+    {.name = "random", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1, .help = "put noise there instead"},
 };
 
 static int erase_check(const leat__op_spec *op, leat_error *err)
@@ -231,8 +263,7 @@ static int erase_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
         const double aspect = exp(leat__rng_range(rng, log(ratio[0]), log(ratio[1])));
         const double h = rint(sqrt(target * aspect)), w = rint(sqrt(target / aspect));
         if (!(h < r->height && w < r->width) || h < 1 || w < 1) continue;
-        leat__step s = {.width = (uint32_t)w, .height = (uint32_t)h,
-                        .noise = op->value[ERASE_NOISE].i != 0};
+        leat__step s = {.width = (uint32_t)w, .height = (uint32_t)h, .noise = op->value[ERASE_NOISE].i != 0};
         s.y = (int32_t)leat__rng_below(rng, r->height - s.height + 1);
         s.x = (int32_t)leat__rng_below(rng, r->width - s.width + 1);
         s.noise_seed = leat__rng_u64(rng);
@@ -243,10 +274,17 @@ static int erase_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
 
 enum { CUTOUT_SIZE, CUTOUT_P, CUTOUT_VALUE };
 static const leat__param cutout_params[] = {
-    {.name = "size", .kind = LEAT__PARAM_INT, .min = 1, .max = 65535,
+    {.name = "size",
+     .kind = LEAT__PARAM_INT,
+     .min = 1,
+     .max = 65535,
      .help = "side of the square that is blanked"},
     P_PARAM("1"),
-    {.name = "value", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = -1e6, .max = 1e6,
+    {.name = "value",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0",
+     .min = -1e6,
+     .max = 1e6,
      .help = "what is put there: one number or one per channel"},
 };
 
@@ -256,8 +294,7 @@ static int cutout_check(const leat__op_spec *op, leat_error *err)
 }
 
 /* The middle may lie anywhere, so squares at the border are cut off, as in the paper. */
-static int cutout_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                       leat_error *err)
+static int cutout_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const int64_t size = op->value[CUTOUT_SIZE].i, w = r->width, h = r->height;
     if (!happens(&op->value[CUTOUT_P], rng)) return 0;
@@ -266,35 +303,36 @@ static int cutout_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
     const int64_t x0 = LEAT_MAX(cx - size / 2, 0), y0 = LEAT_MAX(cy - size / 2, 0);
     const int64_t x1 = LEAT_MIN(cx - size / 2 + size, w), y1 = LEAT_MIN(cy - size / 2 + size, h);
     if (x1 <= x0 || y1 <= y0) return 0;
-    const leat__step s = {.x = (int32_t)x0, .y = (int32_t)y0, .width = (uint32_t)(x1 - x0),
-                          .height = (uint32_t)(y1 - y0)};
+    const leat__step s = {
+        .x = (int32_t)x0, .y = (int32_t)y0, .width = (uint32_t)(x1 - x0), .height = (uint32_t)(y1 - y0)};
     return add_erase(r, s, &op->value[CUTOUT_VALUE], err);
 }
 
-#define OP(name, help, kind, params, check, draw)                                          \
-    {name, help, kind, params, LEAT_COUNT(params), check, NULL, draw}
+#define OP(name, help, kind, params, check, draw)                                                            \
+    {                                                                                                        \
+        name, help, kind, params, LEAT_COUNT(params), check, NULL, draw                                      \
+    }
 const leat__op_def leat__ops_color[] = {
-    OP("ColorJitter", "changes brightness, contrast, saturation and hue, in random order",
-       LEAT_OP_COLOR, jitter_params, jitter_check, jitter_draw),
+    OP("ColorJitter", "changes brightness, contrast, saturation and hue, in random order", LEAT_OP_COLOR,
+       jitter_params, jitter_check, jitter_draw),
     OP("Grayscale", "leaves only the luma", LEAT_OP_COLOR, gray_params, gray_check, gray_draw),
-    OP("RandomGrayscale", "leaves only the luma, in three channels, with probability p",
-       LEAT_OP_COLOR, p_tenth, NULL, random_gray_draw),
+    OP("RandomGrayscale", "leaves only the luma, in three channels, with probability p", LEAT_OP_COLOR,
+       p_tenth, NULL, random_gray_draw),
     OP("RandomInvert", "inverts with probability p", LEAT_OP_COLOR, p_half, NULL, invert_draw),
-    OP("RandomPosterize", "keeps some bits of each value with probability p", LEAT_OP_COLOR,
-       posterize_params, NULL, posterize_draw),
+    OP("RandomPosterize", "keeps some bits of each value with probability p", LEAT_OP_COLOR, posterize_params,
+       NULL, posterize_draw),
     OP("RandomSolarize", "inverts values from a threshold on with probability p", LEAT_OP_COLOR,
        solarize_params, NULL, solarize_draw),
-    OP("RandomAdjustSharpness", "sharpens or smooths with probability p", LEAT_OP_COLOR,
-       sharpness_params, NULL, sharpness_draw),
-    OP("RandomAutocontrast", "stretches each channel to the full range with probability p",
-       LEAT_OP_COLOR, p_half, NULL, autocontrast_draw),
-    OP("RandomEqualize", "flattens each channel's histogram with probability p", LEAT_OP_COLOR,
-       p_half, NULL, equalize_draw),
-    OP("GaussianBlur", "blurs with a random deviation", LEAT_OP_COLOR, blur_params, blur_check,
-       blur_draw),
-    OP("RandomErasing", "blanks a random rectangle with probability p", LEAT_OP_ERASE,
-       erase_params, erase_check, erase_draw),
-    OP("Cutout", "blanks a square at a random place", LEAT_OP_ERASE, cutout_params,
-       cutout_check, cutout_draw),
+    OP("RandomAdjustSharpness", "sharpens or smooths with probability p", LEAT_OP_COLOR, sharpness_params,
+       NULL, sharpness_draw),
+    OP("RandomAutocontrast", "stretches each channel to the full range with probability p", LEAT_OP_COLOR,
+       p_half, NULL, autocontrast_draw),
+    OP("RandomEqualize", "flattens each channel's histogram with probability p", LEAT_OP_COLOR, p_half, NULL,
+       equalize_draw),
+    OP("GaussianBlur", "blurs with a random deviation", LEAT_OP_COLOR, blur_params, blur_check, blur_draw),
+    OP("RandomErasing", "blanks a random rectangle with probability p", LEAT_OP_ERASE, erase_params,
+       erase_check, erase_draw),
+    OP("Cutout", "blanks a square at a random place", LEAT_OP_ERASE, cutout_params, cutout_check,
+       cutout_draw),
     {0},
 };

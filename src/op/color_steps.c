@@ -51,8 +51,7 @@ static int saturation(leat__bench *b, double factor, leat_error *err)
         uint8_t *row[3];
         rows_of(&b->image, y, row);
         b->color->luma((const uint8_t *const *)row, grey, b->image.width);
-        for (int c = 0; c < 3; c++)
-            b->color->blend(grey, row[c], row[c], b->image.width, (float)factor);
+        for (int c = 0; c < 3; c++) b->color->blend(grey, row[c], row[c], b->image.width, (float)factor);
     }
     return 0;
 }
@@ -85,8 +84,7 @@ static void hue(leat__bench *b, double shift)
 
 static void count(leat__bench *b, uint32_t channel, uint32_t counts[256])
 {
-    b->color->histogram(b->image.plane[channel], b->image.stride, b->image.width,
-                        b->image.height, counts);
+    b->color->histogram(b->image.plane[channel], b->image.stride, b->image.width, b->image.height, counts);
 }
 
 static void identity(table t)

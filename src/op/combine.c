@@ -9,19 +9,29 @@
 #include "base/num.h"
 #include "op/spec.h"
 
-#define OPS_PARAM                                                                          \
-    {.name = "transforms", .kind = LEAT__PARAM_STRING, .min = 1,                           \
-     .help = "the ops inside, separated by ';'"}
+#define OPS_PARAM                                                                                            \
+    {                                                                                                        \
+        .name = "transforms", .kind = LEAT__PARAM_STRING, .min = 1,                                          \
+        .help = "the ops inside, separated by ';'"                                                           \
+    }
 
 enum { COMBINE_OPS, COMBINE_P };
 static const leat__param apply_params[] = {
     OPS_PARAM,
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0, .max = 1,
+    {.name = "p",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.5",
+     .min = 0,
+     .max = 1,
      .help = "probability of all of them; else none"},
 };
 static const leat__param choice_params[] = {
     OPS_PARAM,
-    {.name = "p", .kind = LEAT__PARAM_FLOATS, .def = "", .min = 0, .max = 1e9,
+    {.name = "p",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "",
+     .min = 0,
+     .max = 1e9,
      .help = "weight of each op, for up to 16 ops; equal when not given"},
 };
 static const leat__param order_params[] = {OPS_PARAM};
@@ -39,8 +49,7 @@ static int combine_check(const leat__op_spec *op, leat_error *err)
     for (uint32_t i = 1; i <= op->inside; i++)
         if (strcmp(op[i].def->name, "Grayscale") == 0 && op[i].value[0].i != 3)
             return leat__fail(err, LEAT_EINVAL,
-                              "%s: Grayscale inside it must keep the channels: Grayscale(3)",
-                              op->def->name);
+                              "%s: Grayscale inside it must keep the channels: Grayscale(3)", op->def->name);
     return 0;
 }
 
@@ -53,8 +62,7 @@ static int choice_check(const leat__op_spec *op, leat_error *err)
     for (int i = 0; i < p->count; i++) sum += p->list[i];
     if (p->count && (uint32_t)p->count != n)
         return leat__fail(err, LEAT_EINVAL, "RandomChoice.p: %d weights for %u ops", p->count, n);
-    if (p->count && !(sum > 0))
-        return leat__fail(err, LEAT_EINVAL, "RandomChoice.p: all weights are 0");
+    if (p->count && !(sum > 0)) return leat__fail(err, LEAT_EINVAL, "RandomChoice.p: all weights are 0");
     return combine_check(op, err);
 }
 
@@ -132,10 +140,8 @@ static leat__op_size combined_size(const leat__op_spec *op, leat__op_size in)
 leat__op_size leat__ops_size(const leat__op_spec *ops, uint32_t count, leat__op_size in)
 {
     for (uint32_t i = 0; i < count; i += 1 + ops[i].inside) {
-        if (ops[i].def->combine)
-            in = combined_size(&ops[i], in);
-        else if (ops[i].def->size)
-            in = ops[i].def->size(&ops[i], in);
+        if (ops[i].def->combine) in = combined_size(&ops[i], in);
+        else if (ops[i].def->size) in = ops[i].def->size(&ops[i], in);
     }
     return in;
 }
@@ -202,14 +208,15 @@ bool leat__combine_changes_size(const leat__op_spec *op)
     return false;
 }
 
-#define OP(name_, help_, params_, check_, combine_)                                        \
-    {.name = name_, .help = help_, .kind = LEAT_OP_COMBINE, .params = params_,             \
-     .param_count = LEAT_COUNT(params_), .check = check_, .combine = combine_}
+#define OP(name_, help_, params_, check_, combine_)                                                          \
+    {                                                                                                        \
+        .name = name_, .help = help_, .kind = LEAT_OP_COMBINE, .params = params_,                            \
+        .param_count = LEAT_COUNT(params_), .check = check_, .combine = combine_                             \
+    }
 const leat__op_def leat__ops_combine[] = {
     OP("RandomApply", "applies the ops inside with probability p", apply_params, combine_check,
        LEAT__COMBINE_APPLY),
-    OP("RandomChoice", "applies one of the ops inside", choice_params, choice_check,
-       LEAT__COMBINE_CHOICE),
+    OP("RandomChoice", "applies one of the ops inside", choice_params, choice_check, LEAT__COMBINE_CHOICE),
     OP("RandomOrder", "applies the ops inside in random order", order_params, combine_check,
        LEAT__COMBINE_ORDER),
     {0},

@@ -27,7 +27,6 @@ bool leat__combine_changes_size(const leat__op_spec *op);
 bool leat__op_moves(const leat__op_spec *op);
 
 /* Both draw the same geometry, or neither draws any (src/op/moves.c). */
-bool leat__ops_same_moves(const leat__op_spec *a, uint32_t a_count, const leat__op_spec *b,
-                          uint32_t b_count);
+bool leat__ops_same_moves(const leat__op_spec *a, uint32_t a_count, const leat__op_spec *b, uint32_t b_count);
 
 #endif

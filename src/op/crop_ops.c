@@ -13,22 +13,31 @@
 static int add_crop(leat__recipe *r, uint32_t x, uint32_t y, leat__op_size size, bool centers,
                     leat_error *err)
 {
-    const leat__step s = {.kind = LEAT__STEP_CROP, .x = (int32_t)x, .y = (int32_t)y, .width = size.width,
-                          .height = size.height, .centers = centers};
+    const leat__step s = {.kind = LEAT__STEP_CROP,
+                          .x = (int32_t)x,
+                          .y = (int32_t)y,
+                          .width = size.width,
+                          .height = size.height,
+                          .centers = centers};
     return leat__recipe_add(r, &s, err);
 }
 
 /* ---- FiveCrop, TenCrop ---- */
 
-#define SIZE_PARAM                                                                         \
-    {.name = "size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,                     \
-     .help = "size of each crop: one number or (height, width)"}
+#define SIZE_PARAM                                                                                           \
+    {                                                                                                        \
+        .name = "size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,                                    \
+        .help = "size of each crop: one number or (height, width)"                                           \
+    }
 
 enum { FIVE_SIZE, TEN_VERTICAL };
 static const leat__param five_params[] = {SIZE_PARAM};
 static const leat__param ten_params[] = {
     SIZE_PARAM,
-    {.name = "vertical_flip", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
+    {.name = "vertical_flip",
+     .kind = LEAT__PARAM_FLAG,
+     .def = "false",
+     .min = 1,
      .help = "mirror top and bottom instead of left and right"},
 };
 
@@ -73,18 +82,41 @@ static int ten_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, le
 enum { IOU_MIN, IOU_MAX, IOU_THIN, IOU_WIDE, IOU_OPTIONS, IOU_TRIALS };
 enum { ROUNDS = 100 }; /* torchvision tries without limit */
 static const leat__param iou_params[] = {
-    {.name = "min_scale", .kind = LEAT__PARAM_FLOAT, .def = "0.3", .min = 1e-3, .max = 1,
+    {.name = "min_scale",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.3",
+     .min = 1e-3,
+     .max = 1,
      .help = "lowest share of width and of height"},
-    {.name = "max_scale", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 1e-3, .max = 1,
+    {.name = "max_scale",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "1",
+     .min = 1e-3,
+     .max = 1,
      .help = "highest share of width and of height"},
-    {.name = "min_aspect_ratio", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 1e-3, .max = 1e3,
+    {.name = "min_aspect_ratio",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.5",
+     .min = 1e-3,
+     .max = 1e3,
      .help = "lowest width over height of the crop"},
-    {.name = "max_aspect_ratio", .kind = LEAT__PARAM_FLOAT, .def = "2", .min = 1e-3, .max = 1e3,
+    {.name = "max_aspect_ratio",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "2",
+     .min = 1e-3,
+     .max = 1e3,
      .help = "highest width over height of the crop"},
-    {.name = "sampler_options", .kind = LEAT__PARAM_FLOATS, .def = "0,0.1,0.3,0.5,0.7,0.9,1", .min = 0,
+    {.name = "sampler_options",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0,0.1,0.3,0.5,0.7,0.9,1",
+     .min = 0,
      .max = 2,
      .help = "overlaps with a box, up to 16, one of which is drawn; 1 leaves the image as it is"},
-    {.name = "trials", .kind = LEAT__PARAM_INT, .def = "40", .min = 1, .max = 1000,
+    {.name = "trials",
+     .kind = LEAT__PARAM_INT,
+     .def = "40",
+     .min = 1,
+     .max = 1000,
      .help = "crops that are tried before another overlap is drawn"},
 };
 
@@ -144,8 +176,7 @@ static bool try_crop(const leat__op_spec *op, leat__rng *rng, const leat__recipe
     const float crop[4] = {(float)at[0], (float)at[1], (float)(at[0] + size->width),
                            (float)(at[1] + size->height)};
     float most = -1;
-    for (uint32_t i = 0; i < r->box_count; i++)
-        most = fmaxf(most, overlap(r->moved + 4 * (size_t)i, crop));
+    for (uint32_t i = 0; i < r->box_count; i++) most = fmaxf(most, overlap(r->moved + 4 * (size_t)i, crop));
     return most >= 0 && most >= (float)least;
 }
 

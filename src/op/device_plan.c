@@ -21,7 +21,7 @@
 #define PIXELS_MAX UINT64_C(100000000)
 #define WINDOW_ROWS 28u
 #define LINES_MIN 8u /* read at once, if there are so many */
-#define SLACK 16 /* readable bytes behind the tiles of an image */
+#define SLACK 16     /* readable bytes behind the tiles of an image */
 
 void leat__device_chunk_init(leat__device_chunk *c)
 {
@@ -86,11 +86,12 @@ static bool is_one_of(const char *name, const char *const *names)
 /* Geometry first, then colour: what is made before the resize stays on the host. */
 bool leat__device_takes(const leat__pipeline *p, const char **why)
 {
-    static const char *const geometry[] = {"RandomResizedCrop", "Resize", "CenterCrop", "RandomCrop",
-                                           "RandomHorizontalFlip", "RandomVerticalFlip", NULL};
-    static const char *const colour[] = {"ColorJitter", "Grayscale", "RandomGrayscale", "RandomInvert",
-                                         "RandomPosterize", "RandomSolarize", "RandomAutocontrast",
-                                         "RandomEqualize", "RandomErasing", NULL};
+    static const char *const geometry[] = {
+        "RandomResizedCrop",  "Resize", "CenterCrop", "RandomCrop", "RandomHorizontalFlip",
+        "RandomVerticalFlip", NULL};
+    static const char *const colour[] = {
+        "ColorJitter",    "Grayscale",          "RandomGrayscale", "RandomInvert",  "RandomPosterize",
+        "RandomSolarize", "RandomAutocontrast", "RandomEqualize",  "RandomErasing", NULL};
     const char *before = NULL; /* the first colour op */
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_def *const def = p->ops[i].def;
@@ -406,8 +407,12 @@ static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const ui
             const uint32_t len = leat__load_u16(h->lengths + 2 * (size_t)number);
             if (tx == w->tx0) begin = at;
             if (tx >= w->tx0 && tx <= w->tx1) {
-                const leat_job_tile tile = {.data = quant + (to != NULL ? put + row : at), .len = len,
-                                            .image = image, .tx = tx, .ty = ty, .number = number};
+                const leat_job_tile tile = {.data = quant + (to != NULL ? put + row : at),
+                                            .len = len,
+                                            .image = image,
+                                            .tx = tx,
+                                            .ty = ty,
+                                            .number = number};
                 if (leat__buf_append(&c->tiles, &tile, sizeof tile) != 0) return LEAT_ENOMEM;
                 row += len;
             }
@@ -458,8 +463,7 @@ int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat
     const leat__tile_tables *const tables = e->tables;
 
     *taken = false;
-    if (e->info->codec != LEAT__CODEC_TILE ||
-        leat__tile_header_parse(&h, e->data, e->len, NULL) != 0)
+    if (e->info->codec != LEAT__CODEC_TILE || leat__tile_header_parse(&h, e->data, e->len, NULL) != 0)
         return 0;
     if ((uint64_t)h.width * h.height > PIXELS_MAX) return 0; /* the CPU knows the limits */
     im.small = (h.flags & LEAT__TILE_FLAG_SMALL) != 0;
@@ -470,8 +474,7 @@ int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat
     im.mcus_x = h.mcus_x;
     im.mcus_y = h.mcus_y;
     if (!plan_geometry(&im, p, e, &h, key, &r)) return 0;
-    if (put_image(c, &h, e->data, &r, &im, place) == 0 &&
-        leat__buf_append(&c->images, &im, sizeof im) == 0) {
+    if (put_image(c, &h, e->data, &r, &im, place) == 0 && leat__buf_append(&c->images, &im, sizeof im) == 0) {
         *taken = true;
         return 0;
     }

@@ -29,9 +29,9 @@ typedef struct leat__device_arena {
 /* Images with their tiles. An image's bytes are its quantisers, then tiles, then padding, aligned to 16;
  * `data` of an image counts from the arena's begin, or from the chunk's own bytes where the arena is full. */
 typedef struct leat__device_chunk {
-    leat__buf images; /* leat_job_image */
-    leat__buf tiles;  /* leat_job_tile; `image` counts in this chunk */
-    leat__buf data;   /* what the arena had no room for */
+    leat__buf images;          /* leat_job_image */
+    leat__buf tiles;           /* leat_job_tile; `image` counts in this chunk */
+    leat__buf data;            /* what the arena had no room for */
     leat__device_arena *arena; /* or NULL */
     uint64_t arena_bytes;      /* taken from it since the last clear */
 } leat__device_chunk;

@@ -8,9 +8,10 @@
 #include "base/num.h"
 #include "op/op.h"
 
-#define P_PARAM(default_)                                                                  \
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1,          \
-     .help = "probability"}
+#define P_PARAM(default_)                                                                                    \
+    {                                                                                                        \
+        .name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1, .help = "probability"   \
+    }
 
 static bool happens(const leat__value *p, leat__rng *rng)
 {
@@ -30,9 +31,17 @@ static int check_range(const leat__op_spec *op, int i, leat_error *err)
 
 enum { NOISE_MEAN, NOISE_SIGMA, NOISE_P };
 static const leat__param noise_params[] = {
-    {.name = "mean", .kind = LEAT__PARAM_FLOAT, .def = "0", .min = -1, .max = 1,
+    {.name = "mean",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0",
+     .min = -1,
+     .max = 1,
      .help = "mean of the noise; white is 1"},
-    {.name = "sigma", .kind = LEAT__PARAM_FLOATS, .def = "0.1", .min = 0, .max = 10,
+    {.name = "sigma",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.1",
+     .min = 0,
+     .max = 10,
      .help = "deviation, or (lowest, highest); white is 1"},
     P_PARAM("1"),
 };
@@ -56,7 +65,10 @@ static int noise_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
 
 enum { JPEG_QUALITY, JPEG_P };
 static const leat__param jpeg_params[] = {
-    {.name = "quality", .kind = LEAT__PARAM_INTS, .min = 1, .max = 100,
+    {.name = "quality",
+     .kind = LEAT__PARAM_INTS,
+     .min = 1,
+     .max = 100,
      .help = "quality of libjpeg, or (lowest, highest)"},
     P_PARAM("1"),
 };
@@ -101,16 +113,27 @@ static int permute_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r
 /* ---- RandomPhotometricDistort ---- */
 
 enum { PHOTO_BRIGHTNESS, PHOTO_CONTRAST, PHOTO_SATURATION, PHOTO_HUE, PHOTO_P };
-#define FACTOR_PARAM(name_, default_)                                                      \
-    {.name = name_, .kind = LEAT__PARAM_FLOATS, .def = default_, .min = 0, .max = 1e3,     \
-     .arity = 2, .help = "lowest and highest factor"}
+#define FACTOR_PARAM(name_, default_)                                                                        \
+    {                                                                                                        \
+        .name = name_, .kind = LEAT__PARAM_FLOATS, .def = default_, .min = 0, .max = 1e3, .arity = 2,        \
+        .help = "lowest and highest factor"                                                                  \
+    }
 static const leat__param photo_params[] = {
     FACTOR_PARAM("brightness", "0.875,1.125"),
     FACTOR_PARAM("contrast", "0.5,1.5"),
     FACTOR_PARAM("saturation", "0.5,1.5"),
-    {.name = "hue", .kind = LEAT__PARAM_FLOATS, .def = "-0.05,0.05", .min = -0.5, .max = 0.5,
-     .arity = 2, .help = "lowest and highest shift in turns"},
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0, .max = 1,
+    {.name = "hue",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "-0.05,0.05",
+     .min = -0.5,
+     .max = 0.5,
+     .arity = 2,
+     .help = "lowest and highest shift in turns"},
+    {.name = "p",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.5",
+     .min = 0,
+     .max = 1,
      .help = "probability of each change, and of another order of the channels"},
 };
 
@@ -123,11 +146,10 @@ static int photo_check(const leat__op_spec *op, leat_error *err)
 /* Each change with probability p; contrast comes second or last, as in SSD. */
 static int photo_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
-    static const leat__step_kind kinds[] = {LEAT__STEP_BRIGHTNESS, LEAT__STEP_CONTRAST,
-                                            LEAT__STEP_SATURATION, LEAT__STEP_HUE};
-    static const int orders[2][4] = {
-        {PHOTO_BRIGHTNESS, PHOTO_CONTRAST, PHOTO_SATURATION, PHOTO_HUE},
-        {PHOTO_BRIGHTNESS, PHOTO_SATURATION, PHOTO_HUE, PHOTO_CONTRAST}};
+    static const leat__step_kind kinds[] = {LEAT__STEP_BRIGHTNESS, LEAT__STEP_CONTRAST, LEAT__STEP_SATURATION,
+                                            LEAT__STEP_HUE};
+    static const int orders[2][4] = {{PHOTO_BRIGHTNESS, PHOTO_CONTRAST, PHOTO_SATURATION, PHOTO_HUE},
+                                     {PHOTO_BRIGHTNESS, PHOTO_SATURATION, PHOTO_HUE, PHOTO_CONTRAST}};
     bool on[4];
     double amount[4];
     for (int i = 0; i < 4; i++) {
@@ -146,7 +168,11 @@ static int photo_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
 
 enum { MEDIAN_SIZE, MEDIAN_P };
 static const leat__param median_params[] = {
-    {.name = "kernel_size", .kind = LEAT__PARAM_INT, .def = "3", .min = 3, .max = 63,
+    {.name = "kernel_size",
+     .kind = LEAT__PARAM_INT,
+     .def = "3",
+     .min = 3,
+     .max = 63,
      .help = "side of the square the median is taken of; odd"},
     P_PARAM("1"),
 };
@@ -169,20 +195,31 @@ static int median_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
 
 enum { GRID_D, GRID_RATIO, GRID_P, GRID_FILL };
 static const leat__param grid_params[] = {
-    {.name = "d", .kind = LEAT__PARAM_INTS, .def = "96,224", .min = 2, .max = 65535,
+    {.name = "d",
+     .kind = LEAT__PARAM_INTS,
+     .def = "96,224",
+     .min = 2,
+     .max = 65535,
      .help = "pixels from one hole to the next, or (lowest, highest)"},
-    {.name = "ratio", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0.001, .max = 0.999,
+    {.name = "ratio",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.5",
+     .min = 0.001,
+     .max = 0.999,
      .help = "side of a hole as a share of d"},
     P_PARAM("0.5"),
-    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,
+    {.name = "fill",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0",
+     .min = 0,
+     .max = 255,
      .help = "value of the holes: one number or one per channel"},
 };
 
 static int grid_check(const leat__op_spec *op, leat_error *err)
 {
     const int n = op->value[GRID_FILL].count;
-    if (n != 1 && n != 3)
-        return leat__fail(err, LEAT_EINVAL, "GridMask.fill: one number or three");
+    if (n != 1 && n != 3) return leat__fail(err, LEAT_EINVAL, "GridMask.fill: one number or three");
     return check_range(op, GRID_D, err);
 }
 
@@ -193,7 +230,8 @@ static int grid_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
     const uint64_t choices = (uint64_t)(d->list[d->count - 1] - d->list[0]) + 1;
     const uint32_t period = (uint32_t)(d->list[0] + (double)leat__rng_below(rng, choices));
     const double hole = rint(period * op->value[GRID_RATIO].f);
-    leat__step s = {.kind = LEAT__STEP_GRID, .width = period,
+    leat__step s = {.kind = LEAT__STEP_GRID,
+                    .width = period,
                     .height = (uint32_t)LEAT_MIN(LEAT_MAX(hole, 1), period - 1)};
     s.x = (int32_t)leat__rng_below(rng, period);
     s.y = (int32_t)leat__rng_below(rng, period);
@@ -205,9 +243,18 @@ static int grid_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 
 enum { CLAHE_LIMIT, CLAHE_GRID, CLAHE_P };
 static const leat__param clahe_params[] = {
-    {.name = "clip_limit", .kind = LEAT__PARAM_FLOATS, .def = "1,4", .min = 0.01, .max = 256,
+    {.name = "clip_limit",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "1,4",
+     .min = 0.01,
+     .max = 256,
      .help = "highest count of a value in a tile, 1 = the mean: one number or (lowest, highest)"},
-    {.name = "tile_grid_size", .kind = LEAT__PARAM_INTS, .def = "8,8", .min = 1, .max = 64, .arity = 2,
+    {.name = "tile_grid_size",
+     .kind = LEAT__PARAM_INTS,
+     .def = "8,8",
+     .min = 1,
+     .max = 64,
+     .arity = 2,
      .help = "tiles across and down"},
     P_PARAM("0.5"),
 };
@@ -221,27 +268,26 @@ static int clahe_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
 {
     const leat__value *const limit = &op->value[CLAHE_LIMIT];
     if (!happens(&op->value[CLAHE_P], rng)) return 0;
-    const leat__step s = {
-        .kind = LEAT__STEP_CLAHE, .width = (uint32_t)op->value[CLAHE_GRID].list[0],
-        .height = (uint32_t)op->value[CLAHE_GRID].list[1],
-        .amount = leat__rng_range(rng, limit->list[0], limit->list[limit->count - 1])};
+    const leat__step s = {.kind = LEAT__STEP_CLAHE,
+                          .width = (uint32_t)op->value[CLAHE_GRID].list[0],
+                          .height = (uint32_t)op->value[CLAHE_GRID].list[1],
+                          .amount = leat__rng_range(rng, limit->list[0], limit->list[limit->count - 1])};
     return leat__recipe_add(r, &s, err);
 }
 
-#define OP(name, help, params, check, draw)                                                \
-    {name, help, LEAT_OP_COLOR, params, LEAT_COUNT(params), check, NULL, draw}
+#define OP(name, help, params, check, draw)                                                                  \
+    {                                                                                                        \
+        name, help, LEAT_OP_COLOR, params, LEAT_COUNT(params), check, NULL, draw                             \
+    }
 const leat__op_def leat__ops_distort[] = {
     OP("GaussianNoise", "adds Gaussian noise", noise_params, noise_check, noise_draw),
     OP("JPEG", "encodes as JPEG and decodes again", jpeg_params, jpeg_check, jpeg_draw),
     OP("RandomPhotometricDistort",
        "changes brightness, contrast, saturation, hue and the order of channels, each with probability p",
        photo_params, photo_check, photo_draw),
-    OP("RandomChannelPermutation", "puts the channels in random order", permute_params, NULL,
-       permute_draw),
-    OP("MedianBlur", "replaces each value by the median round it", median_params, median_check,
-       median_draw),
-    OP("GridMask", "blanks a grid of squares with probability p", grid_params, grid_check,
-       grid_draw),
+    OP("RandomChannelPermutation", "puts the channels in random order", permute_params, NULL, permute_draw),
+    OP("MedianBlur", "replaces each value by the median round it", median_params, median_check, median_draw),
+    OP("GridMask", "blanks a grid of squares with probability p", grid_params, grid_check, grid_draw),
     OP("CLAHE", "equalises the histogram tile by tile, with limited contrast", clahe_params, clahe_check,
        clahe_draw),
     {0},

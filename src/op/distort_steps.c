@@ -23,7 +23,7 @@ static void make_quantiles(void)
     double x = 0;
     for (int i = 0; i < QUANTILES; i++) {
         const double want = (QUANTILES - 0.5 - i) / (2.0 * QUANTILES); /* share beyond x */
-        for (int k = 0; k < 6; k++) /* Newton, from the quantile before */
+        for (int k = 0; k < 6; k++)                                    /* Newton, from the quantile before */
             x += (0.5 * erfc(x * M_SQRT1_2) - want) / (exp(-0.5 * x * x) * 0.3989422804014327);
         quantile[i] = (float)x;
     }
@@ -82,8 +82,8 @@ static int permute(leat__bench *b, int32_t order, leat_error *err)
     LEAT_TRY(leat__planes_resize(&b->spare, in->width, in->height, in->channels, err));
     for (uint32_t c = 0; c < 3; c++)
         for (uint32_t y = 0; y < in->height; y++)
-            memcpy(leat__planes_row(&b->spare, c, y),
-                   leat__planes_row(in, (uint32_t)(order >> 2 * c) & 3, y), in->width);
+            memcpy(leat__planes_row(&b->spare, c, y), leat__planes_row(in, (uint32_t)(order >> 2 * c) & 3, y),
+                   in->width);
     leat__planes_swap(&b->image, &b->spare);
     return 0;
 }
@@ -134,8 +134,7 @@ static int median(leat__bench *b, uint32_t side, leat_error *err)
     const uint8_t **const row = leat__work_fit(&b->work, side * sizeof *row + n * sizeof(uint32_t), err);
     if (!row) return LEAT_ENOMEM;
     uint32_t *const column = (uint32_t *)(row + side);
-    for (uint32_t x = 0; x < n; x++)
-        column[x] = x < half ? 0 : LEAT_MIN(x - half, in->width - 1);
+    for (uint32_t x = 0; x < n; x++) column[x] = x < half ? 0 : LEAT_MIN(x - half, in->width - 1);
     LEAT_TRY(leat__planes_resize(&b->spare, in->width, in->height, in->channels, err));
     for (uint32_t c = 0; c < in->channels; c++)
         for (uint32_t y = 0; y < in->height; y++) {

@@ -181,8 +181,8 @@ int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err)
     int32_t *const at = (int32_t *)(work + 2 * n);
     uint32_t *const memory = (uint32_t *)(at + 2 * n);
     float *const field = (float *)(memory + laid);
-    const rows lines = {.turned = field + 2 * area, .padded = field + 3 * area,
-                        .blurred = field + 3 * area + line};
+    const rows lines = {
+        .turned = field + 2 * area, .padded = field + 3 * area, .blurred = field + 3 * area + line};
     memset(lines.padded, 0, 2 * line * sizeof *field); /* ends of runs are read, never used */
     const uint8_t *plane[4];
     uint8_t fill[4];
@@ -190,9 +190,12 @@ int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err)
         plane[c] = in->plane[c < in->channels ? c : 0];
         fill[c] = (uint8_t)s->fill[c < 3 ? c : 0];
     }
-    const job j = {.dsp = b->warp, .step = s, .in = in, .out = &b->spare,
-                   .laid = leat__warp_image_lay(b->warp, plane, in->stride, in->width, in->height, fill,
-                                                memory),
+    const job j = {.dsp = b->warp,
+                   .step = s,
+                   .in = in,
+                   .out = &b->spare,
+                   .laid =
+                       leat__warp_image_lay(b->warp, plane, in->stride, in->width, in->height, fill, memory),
                    .spots = {.at = at, .dx = work, .dy = work + n},
                    .row = (uint32_t *)(at + n),
                    .shift = {field, field + area}};

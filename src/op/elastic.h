@@ -17,7 +17,7 @@ typedef struct leat__elastic {
     uint32_t width, height, taps;
     int axis;
     uint64_t seed;
-    float scale;                     /* of the blurred noise, in pixels */
+    float scale;                             /* of the blurred noise, in pixels */
     float kernel[2][LEAT__ELASTIC_TAPS_MAX]; /* along x and along y */
 } leat__elastic;
 

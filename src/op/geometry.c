@@ -9,38 +9,47 @@
 #include "dsp/resize.h"
 #include "op/op.h"
 
-#define SIZE_PARAM(text)                                                                   \
-    {.name = "size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535, .help = text}
-#define FILTER_PARAM(default_)                                                             \
-    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                 \
-     .choices = LEAT__FILTER_CHOICES, .min = 1, .help = "resize filter, antialiased as in Pillow"}
-#define LIKE_PARAM                                                                         \
-    {.name = "like", .kind = LEAT__PARAM_CHOICE, .def = "pillow13",                        \
-     .choices = LEAT__PASS_CHOICES, .min = 1,                                              \
-     .help = "whose pixels: Pillow 13's, Pillow 12's, or fast: near them, faster for JPEG and tiles"}
-#define P_PARAM(default_)                                                                  \
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1,          \
-     .help = "probability"}
-#define FILL_PARAM                                                                         \
-    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 65535,       \
-     .help = "value of new pixels: one number or one per channel, up to 255 for 8-bit images"}
-#define EDGE_PARAM                                                                         \
-    {.name = "padding_mode", .kind = LEAT__PARAM_CHOICE, .def = "constant",                \
-     .choices = LEAT__EDGE_CHOICES, .min = 1, .help = "what the new border shows"}
+#define SIZE_PARAM(text)                                                                                     \
+    {                                                                                                        \
+        .name = "size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535, .help = text                       \
+    }
+#define FILTER_PARAM(default_)                                                                               \
+    {                                                                                                        \
+        .name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                                \
+        .choices = LEAT__FILTER_CHOICES, .min = 1, .help = "resize filter, antialiased as in Pillow"         \
+    }
+#define LIKE_PARAM                                                                                           \
+    {                                                                                                        \
+        .name = "like", .kind = LEAT__PARAM_CHOICE, .def = "pillow13", .choices = LEAT__PASS_CHOICES,        \
+        .min = 1,                                                                                            \
+        .help = "whose pixels: Pillow 13's, Pillow 12's, or fast: near them, faster for JPEG and tiles"      \
+    }
+#define P_PARAM(default_)                                                                                    \
+    {                                                                                                        \
+        .name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1, .help = "probability"   \
+    }
+#define FILL_PARAM                                                                                           \
+    {                                                                                                        \
+        .name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 65535,                      \
+        .help = "value of new pixels: one number or one per channel, up to 255 for 8-bit images"             \
+    }
+#define EDGE_PARAM                                                                                           \
+    {                                                                                                        \
+        .name = "padding_mode", .kind = LEAT__PARAM_CHOICE, .def = "constant",                               \
+        .choices = LEAT__EDGE_CHOICES, .min = 1, .help = "what the new border shows"                         \
+    }
 
 /* (h, w) as torchvision orders them; one number is a square. */
 static leat__op_size size_of(const leat__value *v)
 {
-    return (leat__op_size){.height = (uint32_t)v->list[0],
-                           .width = (uint32_t)v->list[v->count == 2 ? 1 : 0]};
+    return (leat__op_size){.height = (uint32_t)v->list[0], .width = (uint32_t)v->list[v->count == 2 ? 1 : 0]};
 }
 
 static int check_size(const leat__op_spec *op, leat_error *err)
 {
     const leat__value *v = &op->value[0];
     if (v->count > 2)
-        return leat__fail(err, LEAT_EINVAL, "%s.size: one number or (height, width)",
-                          op->def->name);
+        return leat__fail(err, LEAT_EINVAL, "%s.size: one number or (height, width)", op->def->name);
     return 0;
 }
 
@@ -49,21 +58,25 @@ static leat__op_size fixed_size(const leat__op_spec *op, leat__op_size in)
     return size_of(&op->value[0]);
 }
 
-static int add_crop(leat__recipe *r, uint32_t x, uint32_t y, leat__op_size size,
-                    leat_error *err)
+static int add_crop(leat__recipe *r, uint32_t x, uint32_t y, leat__op_size size, leat_error *err)
 {
     if (x == 0 && y == 0 && size.width == r->width && size.height == r->height) return 0;
-    const leat__step s = {.kind = LEAT__STEP_CROP, .x = (int32_t)x, .y = (int32_t)y,
-                          .width = size.width, .height = size.height};
+    const leat__step s = {.kind = LEAT__STEP_CROP,
+                          .x = (int32_t)x,
+                          .y = (int32_t)y,
+                          .width = size.width,
+                          .height = size.height};
     return leat__recipe_add(r, &s, err);
 }
 
-static int add_resize(leat__recipe *r, leat__op_size size, const leat__value *filter,
-                      const leat__value *like, leat_error *err)
+static int add_resize(leat__recipe *r, leat__op_size size, const leat__value *filter, const leat__value *like,
+                      leat_error *err)
 {
     if (size.width == r->width && size.height == r->height) return 0;
-    const leat__step s = {.kind = LEAT__STEP_RESIZE, .width = size.width,
-                          .height = size.height, .filter = (leat__filter)filter->i,
+    const leat__step s = {.kind = LEAT__STEP_RESIZE,
+                          .width = size.width,
+                          .height = size.height,
+                          .filter = (leat__filter)filter->i,
                           .order = (leat__pass_order)like->i};
     return leat__recipe_add(r, &s, err);
 }
@@ -73,10 +86,20 @@ static int add_resize(leat__recipe *r, leat__op_size size, const leat__value *fi
 enum { RRC_SIZE, RRC_SCALE, RRC_RATIO, RRC_FILTER, RRC_LIKE };
 static const leat__param rrc_params[] = {
     SIZE_PARAM("size after the crop: one number or (height, width)"),
-    {.name = "scale", .kind = LEAT__PARAM_FLOATS, .def = "0.08,1", .min = 0, .max = 1,
-     .arity = 2, .help = "share of the area that is cropped, lowest and highest"},
-    {.name = "ratio", .kind = LEAT__PARAM_FLOATS, .def = "0.75,1.3333333333333333",
-     .min = 0.001, .max = 1000, .arity = 2, .help = "aspect ratio of the crop"},
+    {.name = "scale",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.08,1",
+     .min = 0,
+     .max = 1,
+     .arity = 2,
+     .help = "share of the area that is cropped, lowest and highest"},
+    {.name = "ratio",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.75,1.3333333333333333",
+     .min = 0.001,
+     .max = 1000,
+     .arity = 2,
+     .help = "aspect ratio of the crop"},
     FILTER_PARAM("bilinear"),
     LIKE_PARAM,
 };
@@ -86,8 +109,8 @@ static int rrc_check(const leat__op_spec *op, leat_error *err)
     LEAT_TRY(check_size(op, err));
     for (int i = RRC_SCALE; i <= RRC_RATIO; i++)
         if (op->value[i].list[0] > op->value[i].list[1])
-            return leat__fail(err, LEAT_EINVAL, "%s.%s: the first number is the larger one",
-                              op->def->name, op->def->params[i].name);
+            return leat__fail(err, LEAT_EINVAL, "%s.%s: the first number is the larger one", op->def->name,
+                              op->def->params[i].name);
     return 0;
 }
 
@@ -112,16 +135,13 @@ static int rrc_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, le
     }
     if (!found) {
         crop = (leat__op_size){.width = r->width, .height = r->height};
-        if (width / height < ratio[0])
-            crop.height = (uint32_t)LEAT_MAX(1, rint(width / ratio[0]));
-        else if (width / height > ratio[1])
-            crop.width = (uint32_t)LEAT_MAX(1, rint(height * ratio[1]));
+        if (width / height < ratio[0]) crop.height = (uint32_t)LEAT_MAX(1, rint(width / ratio[0]));
+        else if (width / height > ratio[1]) crop.width = (uint32_t)LEAT_MAX(1, rint(height * ratio[1]));
         x = (r->width - crop.width) / 2;
         y = (r->height - crop.height) / 2;
     }
     LEAT_TRY(add_crop(r, x, y, crop, err));
-    return add_resize(r, size_of(&op->value[RRC_SIZE]), &op->value[RRC_FILTER],
-                      &op->value[RRC_LIKE], err);
+    return add_resize(r, size_of(&op->value[RRC_SIZE]), &op->value[RRC_FILTER], &op->value[RRC_LIKE], err);
 }
 
 /* ---- Resize ---- */
@@ -130,7 +150,11 @@ enum { RESIZE_SIZE, RESIZE_FILTER, RESIZE_MAX_SIZE, RESIZE_LIKE };
 static const leat__param resize_params[] = {
     SIZE_PARAM("one number: length of the shorter side; or (height, width)"),
     FILTER_PARAM("bilinear"),
-    {.name = "max_size", .kind = LEAT__PARAM_INT, .def = "0", .min = 0, .max = 65535,
+    {.name = "max_size",
+     .kind = LEAT__PARAM_INT,
+     .def = "0",
+     .min = 0,
+     .max = 65535,
      .help = "highest length of the longer side, 0 = none; only with one number"},
     LIKE_PARAM,
 };
@@ -141,8 +165,7 @@ static int resize_check(const leat__op_spec *op, leat_error *err)
     const leat__value *size = &op->value[RESIZE_SIZE];
     const int64_t most = op->value[RESIZE_MAX_SIZE].i;
     if (most != 0 && (size->count != 1 || most <= size->list[0]))
-        return leat__fail(err, LEAT_EINVAL,
-                          "Resize.max_size: must exceed a size given as one number");
+        return leat__fail(err, LEAT_EINVAL, "Resize.max_size: must exceed a size given as one number");
     return 0;
 }
 
@@ -167,8 +190,7 @@ static leat__op_size resized(const leat__op_spec *op, uint32_t width, uint32_t h
 
 static leat__op_size resize_size(const leat__op_spec *op, leat__op_size in)
 {
-    if (op->value[RESIZE_SIZE].count == 2 || (in.width && in.height))
-        return resized(op, in.width, in.height);
+    if (op->value[RESIZE_SIZE].count == 2 || (in.width && in.height)) return resized(op, in.width, in.height);
     return (leat__op_size){0, 0};
 }
 
@@ -191,11 +213,10 @@ static void resize_reach(const leat__op_spec *op, leat__op_reach *r)
     r->width_max = r->height_max = (uint32_t)fmin(longest, LEAT__RESIZE_MAX);
 }
 
-static int resize_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                       leat_error *err)
+static int resize_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
-    return add_resize(r, resized(op, r->width, r->height), &op->value[RESIZE_FILTER],
-                      &op->value[RESIZE_LIKE], err);
+    return add_resize(r, resized(op, r->width, r->height), &op->value[RESIZE_FILTER], &op->value[RESIZE_LIKE],
+                      err);
 }
 
 /* ---- padding ---- */
@@ -213,20 +234,25 @@ static border border_of(const leat__value *v)
     return (border){a, b, (uint32_t)v->list[2], (uint32_t)v->list[3]};
 }
 
-static int add_pad(leat__recipe *r, border b, const leat__value *fill, leat__edge edge,
-                   leat_error *err)
+static int add_pad(leat__recipe *r, border b, const leat__value *fill, leat__edge edge, leat_error *err)
 {
     if ((b.left | b.top | b.right | b.bottom) == 0) return 0;
-    leat__step s = {.kind = LEAT__STEP_PAD, .x = (int32_t)b.left, .y = (int32_t)b.top,
+    leat__step s = {.kind = LEAT__STEP_PAD,
+                    .x = (int32_t)b.left,
+                    .y = (int32_t)b.top,
                     .width = r->width + b.left + b.right,
-                    .height = r->height + b.top + b.bottom, .edge = edge};
+                    .height = r->height + b.top + b.bottom,
+                    .edge = edge};
     if (fill) leat__op_fill(fill, s.fill);
     return leat__recipe_add(r, &s, err);
 }
 
 enum { PAD_PADDING, PAD_FILL, PAD_EDGE };
 static const leat__param pad_params[] = {
-    {.name = "padding", .kind = LEAT__PARAM_INTS, .min = 0, .max = 16384,
+    {.name = "padding",
+     .kind = LEAT__PARAM_INTS,
+     .min = 0,
+     .max = 16384,
      .help = "one number, (left and right, top and bottom) or (left, top, right, bottom)"},
     FILL_PARAM,
     EDGE_PARAM,
@@ -251,8 +277,7 @@ static int check_border(const leat__op_spec *op, const leat__value *fill, const 
                         leat_error *err)
 {
     if (!is_set(fill) || edge->i == LEAT__EDGE_CONSTANT) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s.fill has no effect: padding_mode is not constant",
-                      op->def->name);
+    return leat__fail(err, LEAT_EINVAL, "%s.fill has no effect: padding_mode is not constant", op->def->name);
 }
 
 static int pad_check(const leat__op_spec *op, leat_error *err)
@@ -290,7 +315,11 @@ static int pad_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, le
 enum { CENTER_SIZE, CENTER_RATIO, CENTER_FILTER, CENTER_LIKE };
 static const leat__param center_params[] = {
     SIZE_PARAM("size of the result; without ratio, smaller images are padded with 0"),
-    {.name = "ratio", .kind = LEAT__PARAM_FLOAT, .def = "0", .min = 0, .max = 1,
+    {.name = "ratio",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0",
+     .min = 0,
+     .max = 1,
      .help = "crop a square of this share of the shorter side and resize it to size; 0 = crop size"},
     FILTER_PARAM("bilinear"),
     LIKE_PARAM,
@@ -314,12 +343,11 @@ static int center_share(const leat__op_spec *op, leat__recipe *r, leat_error *er
     const uint32_t n = (uint32_t)LEAT_MAX(side, 1);
     const leat__op_size square = {n, n};
     LEAT_TRY(add_crop(r, (r->width - n) / 2, (r->height - n) / 2, square, err));
-    return add_resize(r, size_of(&op->value[CENTER_SIZE]), &op->value[CENTER_FILTER],
-                      &op->value[CENTER_LIKE], err);
+    return add_resize(r, size_of(&op->value[CENTER_SIZE]), &op->value[CENTER_FILTER], &op->value[CENTER_LIKE],
+                      err);
 }
 
-static int center_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                       leat_error *err)
+static int center_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     if (op->value[CENTER_RATIO].f > 0) return center_share(op, r, err);
     const leat__op_size size = size_of(&op->value[0]);
@@ -336,9 +364,16 @@ static int center_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
 enum { CROP_SIZE, CROP_PADDING, CROP_IF_NEEDED, CROP_FILL, CROP_EDGE };
 static const leat__param crop_params[] = {
     SIZE_PARAM("size of the crop: one number or (height, width)"),
-    {.name = "padding", .kind = LEAT__PARAM_INTS, .def = "0", .min = 0, .max = 16384,
+    {.name = "padding",
+     .kind = LEAT__PARAM_INTS,
+     .def = "0",
+     .min = 0,
+     .max = 16384,
      .help = "border added first: 1, 2 or 4 numbers as in Pad"},
-    {.name = "pad_if_needed", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
+    {.name = "pad_if_needed",
+     .kind = LEAT__PARAM_FLAG,
+     .def = "false",
+     .min = 1,
      .help = "pad images that are smaller than the crop"},
     FILL_PARAM,
     EDGE_PARAM,
@@ -372,8 +407,7 @@ static int crop_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
         LEAT_TRY(add_pad(r, (border){0, dy, 0, dy}, fill, edge, err));
     }
     if (size.width > r->width || size.height > r->height)
-        return leat__fail(err, LEAT_EINVAL,
-                          "RandomCrop: a crop of %ux%u is larger than the image of %ux%u",
+        return leat__fail(err, LEAT_EINVAL, "RandomCrop: a crop of %ux%u is larger than the image of %ux%u",
                           size.width, size.height, r->width, r->height);
     const uint32_t y = (uint32_t)leat__rng_below(rng, r->height - size.height + 1);
     const uint32_t x = (uint32_t)leat__rng_below(rng, r->width - size.width + 1);
@@ -384,22 +418,20 @@ static int crop_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 
 static const leat__param flip_params[] = {P_PARAM("0.5")};
 
-static int flip_draw(leat__step_kind kind, const leat__op_spec *op, leat__rng *rng,
-                     leat__recipe *r, leat_error *err)
+static int flip_draw(leat__step_kind kind, const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
+                     leat_error *err)
 {
     if (leat__rng_double(rng) >= op->value[0].f) return 0;
     const leat__step s = {.kind = kind};
     return leat__recipe_add(r, &s, err);
 }
 
-static int hflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                      leat_error *err)
+static int hflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     return flip_draw(LEAT__STEP_FLIP_H, op, rng, r, err);
 }
 
-static int vflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                      leat_error *err)
+static int vflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     return flip_draw(LEAT__STEP_FLIP_V, op, rng, r, err);
 }
@@ -419,20 +451,24 @@ static int check_ranges(const leat__op_spec *op, int i, leat_error *err)
 }
 
 /* Both sides by one factor, cut to whole pixels as torchvision has it. */
-static int add_scaled(leat__recipe *r, double factor, const leat__value *filter,
-                      const leat__value *like, leat_error *err)
+static int add_scaled(leat__recipe *r, double factor, const leat__value *filter, const leat__value *like,
+                      leat_error *err)
 {
     const double most = LEAT__RESIZE_MAX + 1.0; /* refused by the step */
-    const leat__op_size size = {
-        .width = (uint32_t)LEAT_MIN(LEAT_MAX(r->width * factor, 1), most),
-        .height = (uint32_t)LEAT_MIN(LEAT_MAX(r->height * factor, 1), most)};
+    const leat__op_size size = {.width = (uint32_t)LEAT_MIN(LEAT_MAX(r->width * factor, 1), most),
+                                .height = (uint32_t)LEAT_MIN(LEAT_MAX(r->height * factor, 1), most)};
     return add_resize(r, size, filter, like, err);
 }
 
 enum { ZOOM_FILL, ZOOM_RANGE, ZOOM_P };
 static const leat__param zoom_params[] = {
     FILL_PARAM,
-    {.name = "side_range", .kind = LEAT__PARAM_FLOATS, .def = "1,4", .min = 1, .max = 64, .arity = 2,
+    {.name = "side_range",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "1,4",
+     .min = 1,
+     .max = 64,
+     .arity = 2,
      .help = "lowest and highest factor of the sides"},
     P_PARAM("0.5"),
 };
@@ -452,8 +488,8 @@ static int zoom_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
     const uint32_t dy = (uint32_t)(r->height * factor) - r->height;
     const uint32_t left = (uint32_t)(dx * leat__rng_double(rng));
     const uint32_t top = (uint32_t)(dy * leat__rng_double(rng));
-    return add_pad(r, (border){left, top, dx - left, dy - top}, &op->value[ZOOM_FILL],
-                   LEAT__EDGE_CONSTANT, err);
+    return add_pad(r, (border){left, top, dx - left, dy - top}, &op->value[ZOOM_FILL], LEAT__EDGE_CONSTANT,
+                   err);
 }
 
 static void zoom_reach(const leat__op_spec *op, leat__op_reach *r)
@@ -465,10 +501,18 @@ static void zoom_reach(const leat__op_spec *op, leat__op_reach *r)
 
 enum { SCALE_TARGET, SCALE_RANGE, SCALE_FILTER, SCALE_LIKE };
 static const leat__param scale_params[] = {
-    {.name = "target_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,
+    {.name = "target_size",
+     .kind = LEAT__PARAM_INTS,
+     .min = 1,
+     .max = 65535,
      .help = "size the image fits at scale 1: one number or (height, width)"},
-    {.name = "scale_range", .kind = LEAT__PARAM_FLOATS, .def = "0.1,2", .min = 1e-3, .max = 1e3,
-     .arity = 2, .help = "lowest and highest scale"},
+    {.name = "scale_range",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.1,2",
+     .min = 1e-3,
+     .max = 1e3,
+     .arity = 2,
+     .help = "lowest and highest scale"},
     FILTER_PARAM("bilinear"),
     LIKE_PARAM,
 };
@@ -500,9 +544,16 @@ static void scale_reach(const leat__op_spec *op, leat__op_reach *r)
 
 enum { SHORT_MIN, SHORT_MAX, SHORT_FILTER, SHORT_LIKE };
 static const leat__param short_params[] = {
-    {.name = "min_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,
+    {.name = "min_size",
+     .kind = LEAT__PARAM_INTS,
+     .min = 1,
+     .max = 65535,
      .help = "lengths of the shorter side, up to 16: one of them is drawn"},
-    {.name = "max_size", .kind = LEAT__PARAM_INT, .def = "0", .min = 0, .max = 65535,
+    {.name = "max_size",
+     .kind = LEAT__PARAM_INT,
+     .def = "0",
+     .min = 0,
+     .max = 65535,
      .help = "highest length of the longer side, 0 = none"},
     FILTER_PARAM("bilinear"),
     LIKE_PARAM,
@@ -532,28 +583,25 @@ static void short_reach(const leat__op_spec *op, leat__op_reach *r)
 }
 
 const leat__op_def leat__ops_geometry[] = {
-    {"RandomResizedCrop", "crops a random part of random size and shape and resizes it",
-     LEAT_OP_GEOMETRY, rrc_params, LEAT_COUNT(rrc_params), rrc_check, fixed_size, rrc_draw},
-    {"Resize", "resizes, by the shorter side or to a given size", LEAT_OP_GEOMETRY,
-     resize_params, LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw, true,
-     .reach = resize_reach},
+    {"RandomResizedCrop", "crops a random part of random size and shape and resizes it", LEAT_OP_GEOMETRY,
+     rrc_params, LEAT_COUNT(rrc_params), rrc_check, fixed_size, rrc_draw},
+    {"Resize", "resizes, by the shorter side or to a given size", LEAT_OP_GEOMETRY, resize_params,
+     LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw, true, .reach = resize_reach},
     {"CenterCrop", "crops the middle, by size or by a share of the shorter side", LEAT_OP_GEOMETRY,
      center_params, LEAT_COUNT(center_params), center_check, fixed_size, center_draw, true},
-    {"RandomCrop", "crops a random part of a given size, after padding if asked",
-     LEAT_OP_GEOMETRY, crop_params, LEAT_COUNT(crop_params), crop_check, fixed_size,
-     crop_draw},
-    {"Pad", "adds a border", LEAT_OP_GEOMETRY, pad_params, LEAT_COUNT(pad_params), pad_check,
-     pad_size, pad_draw, true, .reach = pad_reach},
-    {"RandomHorizontalFlip", "mirrors left and right with probability p", LEAT_OP_GEOMETRY,
-     flip_params, LEAT_COUNT(flip_params), NULL, NULL, hflip_draw},
-    {"RandomVerticalFlip", "mirrors top and bottom with probability p", LEAT_OP_GEOMETRY,
-     flip_params, LEAT_COUNT(flip_params), NULL, NULL, vflip_draw},
-    {"RandomZoomOut", "puts the image somewhere on a larger canvas with probability p",
-     LEAT_OP_GEOMETRY, zoom_params, LEAT_COUNT(zoom_params), zoom_check, unknown_size, zoom_draw,
-     .reach = zoom_reach},
-    {"ScaleJitter", "resizes by a random factor", LEAT_OP_GEOMETRY, scale_params,
-     LEAT_COUNT(scale_params), scale_check, unknown_size, scale_draw, .reach = scale_reach},
-    {"RandomShortestSize", "resizes the shorter side to one of some lengths", LEAT_OP_GEOMETRY,
-     short_params, LEAT_COUNT(short_params), NULL, unknown_size, short_draw, .reach = short_reach},
+    {"RandomCrop", "crops a random part of a given size, after padding if asked", LEAT_OP_GEOMETRY,
+     crop_params, LEAT_COUNT(crop_params), crop_check, fixed_size, crop_draw},
+    {"Pad", "adds a border", LEAT_OP_GEOMETRY, pad_params, LEAT_COUNT(pad_params), pad_check, pad_size,
+     pad_draw, true, .reach = pad_reach},
+    {"RandomHorizontalFlip", "mirrors left and right with probability p", LEAT_OP_GEOMETRY, flip_params,
+     LEAT_COUNT(flip_params), NULL, NULL, hflip_draw},
+    {"RandomVerticalFlip", "mirrors top and bottom with probability p", LEAT_OP_GEOMETRY, flip_params,
+     LEAT_COUNT(flip_params), NULL, NULL, vflip_draw},
+    {"RandomZoomOut", "puts the image somewhere on a larger canvas with probability p", LEAT_OP_GEOMETRY,
+     zoom_params, LEAT_COUNT(zoom_params), zoom_check, unknown_size, zoom_draw, .reach = zoom_reach},
+    {"ScaleJitter", "resizes by a random factor", LEAT_OP_GEOMETRY, scale_params, LEAT_COUNT(scale_params),
+     scale_check, unknown_size, scale_draw, .reach = scale_reach},
+    {"RandomShortestSize", "resizes the shorter side to one of some lengths", LEAT_OP_GEOMETRY, short_params,
+     LEAT_COUNT(short_params), NULL, unknown_size, short_draw, .reach = short_reach},
     {0},
 };

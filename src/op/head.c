@@ -11,8 +11,8 @@
 
 bool leat__head_takes(leat__step_kind kind)
 {
-    return kind == LEAT__STEP_CROP || kind == LEAT__STEP_RESIZE ||
-           kind == LEAT__STEP_FLIP_H || kind == LEAT__STEP_FLIP_V;
+    return kind == LEAT__STEP_CROP || kind == LEAT__STEP_RESIZE || kind == LEAT__STEP_FLIP_H ||
+           kind == LEAT__STEP_FLIP_V;
 }
 
 /* Part [at, at+length) of what is now seen, of `whole` pixels starting at *start. */
@@ -42,8 +42,7 @@ static void resize(leat__head *h, const leat__step *s)
     h->order = s->order;
 }
 
-void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32_t width,
-                     uint32_t height)
+void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32_t width, uint32_t height)
 {
     bool resized = false;
     *h = (leat__head){.width = width, .height = height};
@@ -74,10 +73,8 @@ void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32
 
 void leat__head_orient(leat__head *h, uint32_t width, uint32_t height, uint32_t orientation)
 {
-    const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 ||
-                          orientation == 7;
-    const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 ||
-                          orientation == 8;
+    const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+    const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
     if (mirror_x) {
         h->x = width - h->x - h->width;
         h->ax.mirror_in = !h->ax.mirror_in;

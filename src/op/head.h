@@ -17,8 +17,7 @@ typedef struct leat__head {
 } leat__head;
 
 /* From step `from` on, with a source of width x height pixels. */
-void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32_t width,
-                     uint32_t height);
+void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32_t width, uint32_t height);
 
 /* The same request on pixels as they are stored: EXIF mirroring goes into the axes.
  * Orientations 5 to 8 also exchange rows and columns; that is left to the caller. */

@@ -15,19 +15,25 @@
 
 enum { MIX_ALPHA, MIX_P, MIX_UNMIXED };
 static const leat__param mix_params[] = {
-    {.name = "alpha", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 1e-3, .max = 1e3,
+    {.name = "alpha",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "1",
+     .min = 1e-3,
+     .max = 1e3,
      .help = "both parameters of the beta distribution of the weight"},
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1,
-     .help = "probability per batch"},
-    {.name = "unmixed", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
+    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1, .help = "probability per batch"},
+    {.name = "unmixed",
+     .kind = LEAT__PARAM_FLAG,
+     .def = "false",
+     .min = 1,
      .help = "only batches that no MixUp or CutMix before it has mixed"},
 };
 
 const leat__op_def leat__ops_batch[] = {
     {"MixUp", "blends each sample of a batch, and its label, with the one before it", LEAT_OP_BATCH,
      mix_params, LEAT_COUNT(mix_params), NULL, NULL, NULL},
-    {"CutMix", "pastes a rectangle of the sample before it into each, and mixes the labels",
-     LEAT_OP_BATCH, mix_params, LEAT_COUNT(mix_params), NULL, NULL, NULL},
+    {"CutMix", "pastes a rectangle of the sample before it into each, and mixes the labels", LEAT_OP_BATCH,
+     mix_params, LEAT_COUNT(mix_params), NULL, NULL, NULL},
     {0},
 };
 
@@ -67,8 +73,8 @@ void leat__mix_rng(leat__rng *rng, uint64_t seed, uint64_t epoch, uint64_t posit
     leat__rng_init(rng, seed, epoch, position, BATCH_STREAM + index);
 }
 
-void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec,
-                    uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index)
+void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec, uint64_t seed,
+                    uint64_t epoch, uint64_t position, uint32_t index)
 {
     leat__rng rng;
     *mix = (leat__mix){.lambda = 1};
@@ -106,23 +112,21 @@ static void blend(leat_dtype dtype, void *a, const void *b, size_t bytes, float 
 enum { PIECE = 4096 };
 
 /* Bytes [at, at + bytes) of all samples: blended, or taken from the partner. */
-static void mix_piece(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n,
-                      size_t stride, size_t at, size_t bytes)
+static void mix_piece(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n, size_t stride,
+                      size_t at, size_t bytes)
 {
     _Alignas(16) uint8_t last[PIECE];
     memcpy(last, base + (n - 1) * stride + at, bytes);
     for (size_t i = n; i-- > 0;) {
         const uint8_t *const partner = i > 0 ? base + (i - 1) * stride + at : last;
         uint8_t *const own = base + i * stride + at;
-        if (mix->paste)
-            memcpy(own, partner, bytes);
-        else
-            blend(dtype, own, partner, bytes, mix->lambda);
+        if (mix->paste) memcpy(own, partner, bytes);
+        else blend(dtype, own, partner, bytes, mix->lambda);
     }
 }
 
-static void mix_range(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n,
-                      size_t stride, size_t at, size_t bytes)
+static void mix_range(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n, size_t stride,
+                      size_t at, size_t bytes)
 {
     for (size_t done = 0; done < bytes; done += PIECE)
         mix_piece(mix, dtype, base, n, stride, at + done, LEAT_MIN(bytes - done, (size_t)PIECE));
@@ -142,8 +146,7 @@ void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void 
     for (uint32_t c = 0; c < (woven ? 1 : spec->channels); c++)
         for (uint32_t y = mix->y; y < mix->y + mix->height; y++) {
             const size_t row = ((size_t)c * spec->height + y) * spec->width;
-            mix_range(mix, spec->dtype, batch, n, stride, (row + mix->x) * pixel,
-                      mix->width * pixel);
+            mix_range(mix, spec->dtype, batch, n, stride, (row + mix->x) * pixel, mix->width * pixel);
         }
 }
 

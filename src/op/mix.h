@@ -12,10 +12,10 @@
 #include "op/pipeline.h"
 
 typedef struct leat__mix {
-    bool active;          /* false: the batch stays as it is */
-    bool paste;           /* CutMix: the rectangle comes from the partner */
+    bool active; /* false: the batch stays as it is */
+    bool paste;  /* CutMix: the rectangle comes from the partner */
     uint32_t x, y, width, height;
-    float lambda;         /* weight of the sample itself; its partner has the rest */
+    float lambda; /* weight of the sample itself; its partner has the rest */
 } leat__mix;
 
 /* Whether what the op draws depends on the size of the images. */
@@ -29,8 +29,8 @@ void leat__mix_rng(leat__rng *rng, uint64_t seed, uint64_t epoch, uint64_t posit
 
 /* What this batch gets. `op` comes from leat__pipeline_batch_op; `index` is its position there;
  * `position` is that of the batch's first sample in the epoch, over all ranks. */
-void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec,
-                    uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index);
+void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec, uint64_t seed,
+                    uint64_t epoch, uint64_t position, uint32_t index);
 
 /* Mixes `n` samples that lie `stride` bytes apart, in place. */
 void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void *batch, size_t n,

@@ -11,9 +11,18 @@
 
 enum { MOSAIC_CENTER, MOSAIC_P };
 static const leat__param mosaic_params[] = {
-    {.name = "center", .kind = LEAT__PARAM_FLOATS, .def = "0.3,0.7", .min = 0, .max = 1, .arity = 2,
+    {.name = "center",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0.3,0.7",
+     .min = 0,
+     .max = 1,
+     .arity = 2,
      .help = "where the four samples meet: lowest and highest share of width and of height"},
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1,
+    {.name = "p",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1,
      .help = "probability per sample"},
 };
 

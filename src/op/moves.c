@@ -39,7 +39,8 @@ static const leat__op_spec *next_op(span *s)
 static const leat__op_spec *next_move(span *s)
 {
     const leat__op_spec *op;
-    while ((op = next_op(s)) && !leat__op_moves(op)) {}
+    while ((op = next_op(s)) && !leat__op_moves(op)) {
+    }
     return op;
 }
 
@@ -51,8 +52,7 @@ static bool same_move(leat__op_spec a, leat__op_spec b)
     if (a.def != b.def) return false;
     for (uint32_t i = 0; i < a.def->param_count; i++) {
         bool skip = i == 0 && leat__op_resizes(a.def);
-        for (size_t k = 0; k < LEAT_COUNT(looks); k++)
-            skip |= strcmp(a.def->params[i].name, looks[k]) == 0;
+        for (size_t k = 0; k < LEAT_COUNT(looks); k++) skip |= strcmp(a.def->params[i].name, looks[k]) == 0;
         if (skip) a.value[i] = b.value[i];
     }
     return leat__op_spec_equal(&a, &b);
@@ -82,15 +82,12 @@ static void compare(span a, span b, verdict *v)
         v->random |= (x && !x->def->fixed) || (y && !y->def->fixed);
         v->same &= x && y ? same_move(*x, *y) : x == y;
         if (!x || !y || !x->def->combine || x->def != y->def) continue;
-        if (x->def->combine == LEAT__COMBINE_APPLY)
-            compare(inside_of(x), inside_of(y), v);
-        else
-            compare_places(inside_of(x), inside_of(y), v);
+        if (x->def->combine == LEAT__COMBINE_APPLY) compare(inside_of(x), inside_of(y), v);
+        else compare_places(inside_of(x), inside_of(y), v);
     } while (x || y);
 }
 
-bool leat__ops_same_moves(const leat__op_spec *a, uint32_t a_count, const leat__op_spec *b,
-                          uint32_t b_count)
+bool leat__ops_same_moves(const leat__op_spec *a, uint32_t a_count, const leat__op_spec *b, uint32_t b_count)
 {
     verdict v = {.same = true};
     compare((span){a, a + a_count}, (span){b, b + b_count}, &v);

@@ -11,10 +11,9 @@
 #include "base/str.h"
 
 static const leat__op_def *const families[] = {
-    leat__ops_geometry, leat__ops_crops,   leat__ops_warp,   leat__ops_color, leat__ops_distort,
-    leat__ops_policy,   leat__ops_combine, leat__ops_output, leat__ops_batch, leat__ops_mosaic,
-    leat__ops_paste,
-    leat__ops_roles,
+    leat__ops_geometry, leat__ops_crops,  leat__ops_warp,    leat__ops_color,
+    leat__ops_distort,  leat__ops_policy, leat__ops_combine, leat__ops_output,
+    leat__ops_batch,    leat__ops_mosaic, leat__ops_paste,   leat__ops_roles,
 };
 
 enum { OPS_MAX = 96 };
@@ -93,8 +92,7 @@ int leat_op_info_at(uint32_t index, leat_op_info *info)
     LEAT_REQUIRE(info != NULL, NULL);
     const leat__op_def *d = leat__op_at(index);
     if (!d) return LEAT_ENOENT;
-    *info = (leat_op_info){
-        .name = d->name, .help = d->help, .kind = d->kind, .params = d->param_count};
+    *info = (leat_op_info){.name = d->name, .help = d->help, .kind = d->kind, .params = d->param_count};
     return 0;
 }
 

@@ -22,7 +22,7 @@
 typedef struct leat__op_spec {
     const struct leat__op_def *def;
     leat__value value[LEAT__OP_PARAMS_MAX];
-    char text[256]; /* of its parameter that is text, where it has one */
+    char text[256];  /* of its parameter that is text, where it has one */
     uint32_t inside; /* specs behind this one that stand inside it, nested ones included */
 } leat__op_spec;
 
@@ -56,14 +56,13 @@ typedef struct leat__op_def {
     leat__op_size (*size)(const leat__op_spec *op, leat__op_size in);
     /* Appends steps; NULL for output and batch ops. LEAT_EINVAL when the image cannot be
      * handled (a crop larger than the image without padding). */
-    int (*draw)(const leat__op_spec *op, leat__rng *rng, leat__recipe *recipe,
-                leat_error *err);
+    int (*draw)(const leat__op_spec *op, leat__rng *rng, leat__recipe *recipe, leat_error *err);
     bool fixed; /* geometry that draws nothing: the same for all images of one size */
     leat__combine combine;
-    uint32_t crops; /* images that it makes of one: an extra dimension; else 0 */
-    bool boxes;  /* its draw depends on the boxes of the image */
+    uint32_t crops;  /* images that it makes of one: an extra dimension; else 0 */
+    bool boxes;      /* its draw depends on the boxes of the image */
     bool bytes_only; /* geometry without a form for wide images */
-    bool splits; /* makes several images of one: masks and boxes cannot follow it */
+    bool splits;     /* makes several images of one: masks and boxes cannot follow it */
     /* Widens what may come in to what may come out; needed where `size` depends on the image. */
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);
 } leat__op_def;

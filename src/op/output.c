@@ -9,9 +9,15 @@
 #include "op/pipeline.h"
 
 static const leat__param normalize_params[] = {
-    {.name = "mean", .kind = LEAT__PARAM_FLOATS, .min = -1e6, .max = 1e6,
+    {.name = "mean",
+     .kind = LEAT__PARAM_FLOATS,
+     .min = -1e6,
+     .max = 1e6,
      .help = "subtracted, one number or one per channel"},
-    {.name = "std", .kind = LEAT__PARAM_FLOATS, .min = 1e-12, .max = 1e6,
+    {.name = "std",
+     .kind = LEAT__PARAM_FLOATS,
+     .min = 1e-12,
+     .max = 1e6,
      .help = "divided by, one number or one per channel"},
 };
 
@@ -25,25 +31,33 @@ static int normalize_check(const leat__op_spec *op, leat_error *err)
 }
 
 static const leat__param dtype_params[] = {
-    {.name = "dtype", .kind = LEAT__PARAM_CHOICE, .choices = LEAT__OUTPUT_DTYPE_CHOICES,
-     .min = 1, .help = "element type of the batch"},
-    {.name = "scale", .kind = LEAT__PARAM_FLAG, .def = "true", .min = 1,
+    {.name = "dtype",
+     .kind = LEAT__PARAM_CHOICE,
+     .choices = LEAT__OUTPUT_DTYPE_CHOICES,
+     .min = 1,
+     .help = "element type of the batch"},
+    {.name = "scale",
+     .kind = LEAT__PARAM_FLAG,
+     .def = "true",
+     .min = 1,
      .help = "float types hold 0 to 1 instead of 0 to 255"},
 };
 
 static const leat__param layout_params[] = {
-    {.name = "layout", .kind = LEAT__PARAM_CHOICE, .choices = LEAT__LAYOUT_CHOICES,
-     .min = 1, .help = "separate planes, or channels last"},
+    {.name = "layout",
+     .kind = LEAT__PARAM_CHOICE,
+     .choices = LEAT__LAYOUT_CHOICES,
+     .min = 1,
+     .help = "separate planes, or channels last"},
 };
 
 const leat__op_def leat__ops_output[] = {
-    {"Normalize", "subtracts the mean and divides by the standard deviation, per channel",
-     LEAT_OP_OUTPUT, normalize_params, LEAT_COUNT(normalize_params), normalize_check, NULL,
-     NULL},
-    {"ToDtype", "element type of the output", LEAT_OP_OUTPUT, dtype_params,
-     LEAT_COUNT(dtype_params), NULL, NULL, NULL},
-    {"ToLayout", "memory layout of the output", LEAT_OP_OUTPUT, layout_params,
-     LEAT_COUNT(layout_params), NULL, NULL, NULL},
+    {"Normalize", "subtracts the mean and divides by the standard deviation, per channel", LEAT_OP_OUTPUT,
+     normalize_params, LEAT_COUNT(normalize_params), normalize_check, NULL, NULL},
+    {"ToDtype", "element type of the output", LEAT_OP_OUTPUT, dtype_params, LEAT_COUNT(dtype_params), NULL,
+     NULL, NULL},
+    {"ToLayout", "memory layout of the output", LEAT_OP_OUTPUT, layout_params, LEAT_COUNT(layout_params),
+     NULL, NULL, NULL},
     {0},
 };
 
@@ -53,8 +67,7 @@ int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_
 {
     const leat__op_spec **const said = &draft->said[op->def - leat__ops_output];
     if (*said)
-        return leat__fail(err, LEAT_EINVAL, "%s is given twice: the first one has no effect",
-                          op->def->name);
+        return leat__fail(err, LEAT_EINVAL, "%s is given twice: the first one has no effect", op->def->name);
     *said = op;
     if (op->def == &leat__ops_output[0]) {
         draft->normalized = true;

@@ -14,13 +14,12 @@ typedef struct leat__output_draft {
     bool dtype_given, scale, normalized;
     float mean[LEAT__CHANNELS_MAX], std[LEAT__CHANNELS_MAX];
     uint32_t mean_count, std_count; /* numbers given: one, or one per channel */
-    const leat__op_spec *said[3]; /* by op, in the order of the table */
+    const leat__op_spec *said[3];   /* by op, in the order of the table */
 } leat__output_draft;
 
 extern const leat__op_def *const leat__op_layout; /* ToLayout */
 
 /* LEAT_EINVAL: said before, or without effect. */
-int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

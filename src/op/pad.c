@@ -64,10 +64,8 @@ int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err)
         for (uint32_t y = 0; y < s->height; y++) {
             uint8_t *const dst = leat__planes_row(out, c, y);
             const int64_t at = leat__pad_look((int64_t)y - s->y, in->height, s->edge);
-            if (at < 0)
-                memset(dst, fill, s->width);
-            else
-                pad_row(leat__planes_row(in, c, (uint32_t)at), in->width, dst, &side, filled, fill);
+            if (at < 0) memset(dst, fill, s->width);
+            else pad_row(leat__planes_row(in, c, (uint32_t)at), in->width, dst, &side, filled, fill);
         }
     }
     leat__planes_swap(&b->image, &b->spare);

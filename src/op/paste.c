@@ -11,9 +11,17 @@
 
 enum { PASTE_SHARE, PASTE_P };
 static const leat__param paste_params[] = {
-    {.name = "share", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0, .max = 1,
+    {.name = "share",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.5",
+     .min = 0,
+     .max = 1,
      .help = "probability of each object of the other sample"},
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0, .max = 1,
+    {.name = "p",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.5",
+     .min = 0,
+     .max = 1,
      .help = "probability per sample"},
 };
 

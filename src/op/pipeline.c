@@ -37,15 +37,15 @@ static int check_order(const leat__op_spec *ops, uint32_t count, leat_error *err
     const leat__op_def *last = NULL;
     for (uint32_t i = 0; i < count; i++) {
         const leat__op_def *const d = ops[i].def;
-        const bool pixels = d->kind == LEAT_OP_GEOMETRY || d->kind == LEAT_OP_COLOR ||
-                            d->kind == LEAT_OP_POLICY;
+        const bool pixels =
+            d->kind == LEAT_OP_GEOMETRY || d->kind == LEAT_OP_COLOR || d->kind == LEAT_OP_POLICY;
         if (pixels && last)
-            return leat__fail(err, LEAT_EINVAL, "%s works on 8-bit pixels: put it before %s",
-                              d->name, last->name);
+            return leat__fail(err, LEAT_EINVAL, "%s works on 8-bit pixels: put it before %s", d->name,
+                              last->name);
         if (d == leat__op_layout) continue;
         if (last && last->kind == LEAT_OP_BATCH && d->kind != LEAT_OP_BATCH)
-            return leat__fail(err, LEAT_EINVAL, "%s works on single samples: put it before %s",
-                              d->name, last->name);
+            return leat__fail(err, LEAT_EINVAL, "%s works on single samples: put it before %s", d->name,
+                              last->name);
         if (d->kind == LEAT_OP_OUTPUT || d->kind == LEAT_OP_BATCH) last = d;
     }
     return 0;
@@ -68,8 +68,7 @@ static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_erro
     if (draft->normalized && !draft->dtype_given && draft->dtype == LEAT_DTYPE_U8)
         draft->dtype = LEAT_DTYPE_F32;
     if (draft->normalized && draft->dtype == LEAT_DTYPE_U8)
-        return leat__fail(err, LEAT_EINVAL,
-                          "Normalize needs a float type: ToDtype(f32), f16 or bf16");
+        return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type: ToDtype(f32), f16 or bf16");
     o->dtype = draft->dtype;
     o->layout = draft->layout;
     for (int c = 0; c < 3; c++)
@@ -87,8 +86,8 @@ static void settle_streams(leat__pipeline *p)
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_spec *const op = &p->ops[i];
         const uint32_t slot = (uint32_t)op->def->kind + (op->def->combine && !leat__op_moves(op));
-        p->stream[i] = (slot - LEAT_OP_GEOMETRY) * STREAMS_PER_KIND +
-                       p->view * LEAT__SPEC_OPS_MAX + used[slot]++;
+        p->stream[i] =
+            (slot - LEAT_OP_GEOMETRY) * STREAMS_PER_KIND + p->view * LEAT__SPEC_OPS_MAX + used[slot]++;
     }
 }
 
@@ -103,8 +102,9 @@ static int refuse_size(const leat__pipeline *p, leat_error *err)
     return leat__fail(err, LEAT_EINVAL,
                       "the pipeline does not give all images one size: add "
                       "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))%s",
-                      leat__ops_without_reach(p->ops, p->count) ? ""
-                      : "; or let batches hold images of different size (collate pad, list or ragged)");
+                      leat__ops_without_reach(p->ops, p->count)
+                          ? ""
+                          : "; or let batches hold images of different size (collate pad, list or ragged)");
 }
 
 /* What depends on the image needs a bound, or it cannot be planned for. */
@@ -112,8 +112,10 @@ static int check_reach(const leat__pipeline *p, leat_error *err)
 {
     const leat__op_def *without = leat__ops_without_reach(p->ops, p->count);
     if (!without) return 0;
-    return leat__fail(err, LEAT_EINVAL, "the size that %s gives is not known before: add Resize((h, w)), "
-                                        "CenterCrop or RandomCrop after it", without->name);
+    return leat__fail(err, LEAT_EINVAL,
+                      "the size that %s gives is not known before: add Resize((h, w)), "
+                      "CenterCrop or RandomCrop after it",
+                      without->name);
 }
 
 /* Several images of one sample: what could not tell them apart is refused. */
@@ -141,17 +143,14 @@ static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
     for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside) {
         const leat__op_def *const d = p->ops[i].def;
         if (strcmp(d->name, "Grayscale") == 0)
-            p->output.channels =
-                (uint32_t)p->ops[i].value[leat__op_param_index(d, "num_output_channels")].i;
+            p->output.channels = (uint32_t)p->ops[i].value[leat__op_param_index(d, "num_output_channels")].i;
     }
     if (!size.width || !size.height) return any_size ? check_reach(p, err) : refuse_size(p, err);
     uint64_t bytes;
     if (!leat__mul_u64((uint64_t)size.width * size.height,
                        p->output.channels * leat_dtype_size(p->output.dtype), &bytes) ||
-        !leat__mul_u64(bytes, LEAT_MAX(p->output.crops, 1u), &bytes) ||
-        bytes > PTRDIFF_MAX)
-        return leat__fail(err, LEAT_EOVERFLOW, "an output of %ux%u is too large", size.width,
-                          size.height);
+        !leat__mul_u64(bytes, LEAT_MAX(p->output.crops, 1u), &bytes) || bytes > PTRDIFF_MAX)
+        return leat__fail(err, LEAT_EOVERFLOW, "an output of %ux%u is too large", size.width, size.height);
     p->output.width = size.width;
     p->output.height = size.height;
     p->output.bytes = bytes;
@@ -160,8 +159,8 @@ static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
 
 static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_error *err)
 {
-    leat__output_draft draft = {.dtype = LEAT_DTYPE_U8, .layout = LEAT__LAYOUT_NCHW,
-                                .scale = true, .std = {1}};
+    leat__output_draft draft = {
+        .dtype = LEAT_DTYPE_U8, .layout = LEAT__LAYOUT_NCHW, .scale = true, .std = {1}};
     LEAT_TRY(leat__spec_parse(opts->ops ? opts->ops : "", p->ops, &p->count, err));
     LEAT_TRY(check_order(p->ops, p->count, err));
     for (uint32_t i = 0; i < p->count; i++) {
@@ -262,8 +261,8 @@ bool leat__pipeline_same_geometry(const leat__pipeline *a, const leat__pipeline 
     return leat__ops_same_moves(a->ops, a->count, b->ops, b->count);
 }
 
-static int draw_op(const leat__pipeline *p, uint32_t at, const leat__draw_key *key,
-                   leat__recipe *recipe, leat_error *err)
+static int draw_op(const leat__pipeline *p, uint32_t at, const leat__draw_key *key, leat__recipe *recipe,
+                   leat_error *err)
 {
     const leat__op_spec *const op = &p->ops[at];
     leat__rng rng;
@@ -276,20 +275,18 @@ static int draw_op(const leat__pipeline *p, uint32_t at, const leat__draw_key *k
     return 0;
 }
 
-int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,
-                        uint32_t height, leat__recipe *recipe, leat_error *err)
+int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width, uint32_t height,
+                        leat__recipe *recipe, leat_error *err)
 {
     leat__recipe_start(recipe, width, height);
     recipe->crop = key->crop;
     recipe->boxes = key->boxes;
     recipe->moved = key->moved;
     recipe->box_count = key->box_count;
-    for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside)
-        LEAT_TRY(draw_op(p, i, key, recipe, err));
-    if (p->output.width != 0 &&
-        (recipe->width != p->output.width || recipe->height != p->output.height))
-        return leat__fail(err, LEAT_EINTERNAL, "the recipe gives %ux%u, not %ux%u",
-                          recipe->width, recipe->height, p->output.width, p->output.height);
+    for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside) LEAT_TRY(draw_op(p, i, key, recipe, err));
+    if (p->output.width != 0 && (recipe->width != p->output.width || recipe->height != p->output.height))
+        return leat__fail(err, LEAT_EINTERNAL, "the recipe gives %ux%u, not %ux%u", recipe->width,
+                          recipe->height, p->output.width, p->output.height);
     return 0;
 }
 
@@ -301,8 +298,8 @@ int leat_pipeline_check(const char *ops, leat_pipeline_output *output, leat_erro
     LEAT_TRY(leat__pipeline_open(&p, &opts, err));
     const leat__output_spec *const o = &p->output;
     if (output) {
-        *output = (leat_pipeline_output){.width = o->width, .height = o->height,
-                                         .channels = o->channels, .bytes = o->bytes};
+        *output = (leat_pipeline_output){
+            .width = o->width, .height = o->height, .channels = o->channels, .bytes = o->bytes};
         snprintf(output->dtype, sizeof output->dtype, "%s", leat_dtype_name(o->dtype));
         snprintf(output->layout, sizeof output->layout, "%s", leat__layout_name(o->layout));
     }

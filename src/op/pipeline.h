@@ -19,19 +19,16 @@
 
 /* Element types that an image can be delivered with, in the order of ToDtype's choices and of
  * `leat load --dtype`: identifier of LEAT_DTYPE_MAP, name. u16: of 16-bit images only. */
-#define LEAT__OUTPUT_DTYPE_MAP(X) \
-    X(U8, "u8")                   \
-    X(F16, "f16")                 \
-    X(BF16, "bf16")               \
-    X(F32, "f32")                 \
+#define LEAT__OUTPUT_DTYPE_MAP(X)                                                                            \
+    X(U8, "u8")                                                                                              \
+    X(F16, "f16")                                                                                            \
+    X(BF16, "bf16")                                                                                          \
+    X(F32, "f32")                                                                                            \
     X(U16, "u16")
 #define LEAT__OUTPUT_DTYPE_CHOICE(id, name) "|" name
 #define LEAT__OUTPUT_DTYPE_CHOICES (&(LEAT__OUTPUT_DTYPE_MAP(LEAT__OUTPUT_DTYPE_CHOICE))[1])
 
-typedef enum leat__layout {
-    LEAT__LAYOUT_NCHW,
-    LEAT__LAYOUT_NHWC
-} leat__layout;
+typedef enum leat__layout { LEAT__LAYOUT_NCHW, LEAT__LAYOUT_NHWC } leat__layout;
 #define LEAT__LAYOUT_CHOICES "nchw|nhwc"
 
 /* The choice of this number in LEAT__OUTPUT_DTYPE_CHOICES. */
@@ -43,8 +40,8 @@ typedef struct leat__output_spec {
     uint32_t width, height, channels;
     leat_dtype dtype;
     leat__layout layout;
-    size_t bytes;     /* of all crops */
-    uint32_t crops;   /* images of one sample, as FiveCrop makes them; 0 = one, without a dimension */
+    size_t bytes;   /* of all crops */
+    uint32_t crops; /* images of one sample, as FiveCrop makes them; 0 = one, without a dimension */
 } leat__output_spec;
 
 /* What goes in. Zeroed: 8-bit images of 1, 3 or 4 channels, of which three come out. Else wide images
@@ -63,14 +60,13 @@ typedef struct leat__pipeline_worker leat__pipeline_worker;
  * LEAT_EINVAL names the op and parameter that is wrong. */
 typedef struct leat__pipeline_opts {
     const char *ops;
-    uint32_t view;               /* number of the view: views of one sample draw differently */
-    bool any_size;               /* images may come out with different sizes */
+    uint32_t view; /* number of the view: views of one sample draw differently */
+    bool any_size; /* images may come out with different sizes */
     leat__pixel_kind kind;
-    const char *field;           /* for messages about the kind; NULL: "image" */
+    const char *field; /* for messages about the kind; NULL: "image" */
 } leat__pipeline_opts;
 
-int leat__pipeline_open(leat__pipeline **p, const leat__pipeline_opts *opts, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__pipeline_open(leat__pipeline **p, const leat__pipeline_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__pipeline_close(leat__pipeline **p);
 const leat__output_spec *leat__pipeline_output(const leat__pipeline *p); /* view */
 /* The same of one sample, whose recipe ends with this size. */
@@ -107,10 +103,10 @@ typedef struct leat__encoded {
     const leat__image_info *info;
     const uint8_t *data;
     size_t len;
-    const void *tables;          /* tile codec: tables of the pack, else NULL */
-    const uint8_t *entries;      /* JPEG: entry points, or NULL */
+    const void *tables;     /* tile codec: tables of the pack, else NULL */
+    const uint8_t *entries; /* JPEG: entry points, or NULL */
     size_t entries_len;
-    uint32_t orientation;        /* EXIF 1..8; 0 or 1 = as stored */
+    uint32_t orientation; /* EXIF 1..8; 0 or 1 = as stored */
     leat__decode_limits limits;
 } leat__encoded;
 
@@ -125,33 +121,28 @@ typedef struct leat__draw_key {
 /* Decodes and writes one sample: exactly as many bytes as its output has at `out`, which is aligned to its
  * element type. On failure
  * the bytes at `out` are undefined. */
-int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
-                       const leat__encoded *image, const leat__draw_key *key, void *out,
-                       leat_error *err) LEAT_MUST_CHECK;
+int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w, const leat__encoded *image,
+                       const leat__draw_key *key, void *out, leat_error *err) LEAT_MUST_CHECK;
 
 /* The same for several views of one image (pipelines opened with view 0, 1, …). The image is
  * decoded once for the union of what the views need when that is less work, else per view;
  * the pixels are the same either way. */
-int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
-                             leat__pipeline_worker *w, const leat__encoded *image,
-                             const leat__draw_key *key, void *const *out, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count, leat__pipeline_worker *w,
+                             const leat__encoded *image, const leat__draw_key *key, void *const *out,
+                             leat_error *err) LEAT_MUST_CHECK;
 
 /* A mask of an image, moved as `recipe` (leat__pipeline_draw for the image) moves it: nearest
  * pixel, as torchvision resizes masks; `fill` where the image has none. The mask is as large as
  * the image and has one channel. u8, height x width of the output, to `out`. */
-int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe,
-                            const leat__encoded *mask, uint8_t fill, uint8_t *out,
-                            leat_error *err) LEAT_MUST_CHECK;
+int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe, const leat__encoded *mask,
+                            uint8_t fill, uint8_t *out, leat_error *err) LEAT_MUST_CHECK;
 
 /* What would be drawn for an image of this (oriented) size: for tests, tools and masks. */
-int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,
-                        uint32_t height, leat__recipe *recipe, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width, uint32_t height,
+                        leat__recipe *recipe, leat_error *err) LEAT_MUST_CHECK;
 
 /* Runs the pipeline on pixels already decoded (three planes): tools and tests. */
-int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
-                              const leat__planes *pixels, const leat__draw_key *key, void *out,
-                              leat_error *err) LEAT_MUST_CHECK;
+int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w, const leat__planes *pixels,
+                              const leat__draw_key *key, void *out, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

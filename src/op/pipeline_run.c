@@ -98,19 +98,27 @@ static source source_of(const leat__encoded *e)
 
 static source source_of_pixels(const leat__planes *im)
 {
-    return (source){.pixels = im, .width = im->width, .height = im->height, .orientation = 1,
+    return (source){.pixels = im,
+                    .width = im->width,
+                    .height = im->height,
+                    .orientation = 1,
                     .planes = im->channels >= 3 ? 3 : 1};
 }
 
 static leat__decode_request request_for(const leat__encoded *e, region r)
 {
-    return (leat__decode_request){.x = r.x, .y = r.y, .width = r.width, .height = r.height,
-                                  .tables = e->tables, .limits = e->limits,
-                                  .entries = e->entries, .entries_len = e->entries_len};
+    return (leat__decode_request){.x = r.x,
+                                  .y = r.y,
+                                  .width = r.width,
+                                  .height = r.height,
+                                  .tables = e->tables,
+                                  .limits = e->limits,
+                                  .entries = e->entries,
+                                  .entries_len = e->entries_len};
 }
 
-static int rows_to_resizer(void *ctx, uint32_t y, uint32_t count,
-                           const uint8_t *const plane[4], size_t stride)
+static int rows_to_resizer(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                           size_t stride)
 {
     return leat__resizer_rows(ctx, y, count, plane, stride);
 }
@@ -173,8 +181,7 @@ static int grey_done(void *ctx, uint32_t y)
     return 0;
 }
 
-static int plan_head(leat__pipeline_worker *w, const source *s, leat__head *h, region *r,
-                     leat_error *err)
+static int plan_head(leat__pipeline_worker *w, const source *s, leat__head *h, region *r, leat_error *err)
 {
     leat__resize_need need;
     leat__head_orient(h, s->width, s->height, s->orientation);
@@ -183,8 +190,7 @@ static int plan_head(leat__pipeline_worker *w, const source *s, leat__head *h, r
     return 0;
 }
 
-static int part_to_resizer(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows,
-                           size_t stride)
+static int part_to_resizer(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride)
 {
     leat__ycc_resizer_rows(ctx, c, count, rows, stride);
     return 0;
@@ -199,8 +205,7 @@ static int run_fast(leat__pipeline_worker *w, const source *s, const leat__head 
     leat__head h = *head;
     leat__ycc_part part[3];
     *done = false;
-    if (h.order != LEAT__PASS_FAST || !e || e->info->chroma_h == 0 || is_turned(s->orientation))
-        return 0;
+    if (h.order != LEAT__PASS_FAST || !e || e->info->chroma_h == 0 || is_turned(s->orientation)) return 0;
     const leat__ycc_grid grid = {e->info->channels, e->info->chroma_h, e->info->chroma_v};
     bool fits;
     leat__head_orient(&h, s->width, s->height, s->orientation);
@@ -293,8 +298,7 @@ static uint32_t pixel_steps(const leat__recipe *r)
 
 /* Runs steps until all are done: true in *in_batch when the last head wrote the batch, else
  * the result is the image in flight. mask: nearest, one channel, never into the batch. */
-static int run_steps(leat__pipeline_worker *w, source s, bool mask, bool *in_batch,
-                     leat_error *err)
+static int run_steps(leat__pipeline_worker *w, source s, bool mask, bool *in_batch, leat_error *err)
 {
     const leat__recipe *const r = &w->recipe;
     const uint32_t count = pixel_steps(r);
@@ -316,8 +320,7 @@ static int run_steps(leat__pipeline_worker *w, source s, bool mask, bool *in_bat
     }
 }
 
-static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s, void *out,
-                     leat_error *err)
+static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s, void *out, leat_error *err)
 {
     bool in_batch;
     w->spec = leat__pipeline_output_of(p, w->recipe.width, w->recipe.height);
@@ -383,8 +386,8 @@ static const char *kind_text(leat__pixel_kind kind, char text[64])
 /* A field has pixels of one kind: those of its first image. */
 static int check_kind(const leat__pipeline *p, const leat__image_info *info, leat_error *err)
 {
-    const leat__pixel_kind own = leat__image_wide(info) ? (leat__pixel_kind){info->type, info->channels}
-                                                        : (leat__pixel_kind){0};
+    const leat__pixel_kind own =
+        leat__image_wide(info) ? (leat__pixel_kind){info->type, info->channels} : (leat__pixel_kind){0};
     char text[2][64];
     if (own.type == p->kind.type && own.channels == p->kind.channels) return 0;
     return leat__fail(err, LEAT_EDATA, "an image of %s in a field of %s",
@@ -432,9 +435,9 @@ static int run_view(const leat__pipeline *p, leat__pipeline_worker *w, const sou
     return 0;
 }
 
-int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
-                             leat__pipeline_worker *w, const leat__encoded *image,
-                             const leat__draw_key *key, void *const *out, leat_error *err)
+int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count, leat__pipeline_worker *w,
+                             const leat__encoded *image, const leat__draw_key *key, void *const *out,
+                             leat_error *err)
 {
     source s = source_of(image);
     region all = {0};
@@ -450,9 +453,8 @@ int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
     return 0;
 }
 
-int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
-                       const leat__encoded *image, const leat__draw_key *key, void *out,
-                       leat_error *err)
+int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w, const leat__encoded *image,
+                       const leat__draw_key *key, void *out, leat_error *err)
 {
     const source s = source_of(image);
     if (p->output.crops) return leat__pipeline_run_views(&p, 1, w, image, key, &out, err);
@@ -462,9 +464,8 @@ int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
     return run_drawn(p, w, s, out, err);
 }
 
-int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
-                              const leat__planes *pixels, const leat__draw_key *key, void *out,
-                              leat_error *err)
+int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w, const leat__planes *pixels,
+                              const leat__draw_key *key, void *out, leat_error *err)
 {
     const source s = source_of_pixels(pixels);
     return run_view(p, w, &s, key, out, err);
@@ -472,8 +473,8 @@ int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
 
 /* ---- masks ---- */
 
-int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe,
-                            const leat__encoded *mask, uint8_t fill, uint8_t *out, leat_error *err)
+int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe, const leat__encoded *mask,
+                            uint8_t fill, uint8_t *out, leat_error *err)
 {
     const source s = source_of(mask);
     bool in_batch;
@@ -481,8 +482,8 @@ int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe
         return leat__fail(err, LEAT_EDATA, "a mask of %u channels: masks are grey or palette images",
                           mask->info->channels);
     if (s.width != recipe->in_width || s.height != recipe->in_height)
-        return leat__fail(err, LEAT_EDATA, "a mask of %ux%u belongs to an image of %ux%u",
-                          s.width, s.height, recipe->in_width, recipe->in_height);
+        return leat__fail(err, LEAT_EDATA, "a mask of %ux%u belongs to an image of %ux%u", s.width, s.height,
+                          recipe->in_width, recipe->in_height);
     w->recipe = *recipe;
     for (uint32_t i = 0; i < w->recipe.count; i++)
         for (int c = 0; c < 3; c++) w->recipe.step[i].fill[c] = fill;

@@ -46,8 +46,7 @@ static int add(leat__recipe *r, leat__step_kind kind, double amount, leat_error 
     return leat__recipe_add(r, &s, err);
 }
 
-static int add_action(leat__recipe *r, action a, double m, const leat__warp_style *style,
-                      leat_error *err)
+static int add_action(leat__recipe *r, action a, double m, const leat__warp_style *style, leat_error *err)
 {
     static const double corner[2] = {0, 0};
     leat__affine f = {.scale = 1};
@@ -58,9 +57,7 @@ static int add_action(leat__recipe *r, action a, double m, const leat__warp_styl
         f.center = corner;
         return leat__recipe_affine(r, &f, style, err);
     case TRANSLATE_X:
-    case TRANSLATE_Y:
-        f.translate[a == TRANSLATE_Y] = trunc(m);
-        return leat__recipe_affine(r, &f, style, err);
+    case TRANSLATE_Y: f.translate[a == TRANSLATE_Y] = trunc(m); return leat__recipe_affine(r, &f, style, err);
     case ROTATE: return leat__recipe_rotate(r, m, false, NULL, style, err);
     case BRIGHTNESS: return add(r, LEAT__STEP_BRIGHTNESS, 1.0 + m, err);
     case COLOR: return add(r, LEAT__STEP_SATURATION, 1.0 + m, err);
@@ -114,18 +111,26 @@ static double wide_magnitude(action a, uint32_t i, uint32_t bins)
     }
 }
 
-#define MAP_PARAM(default_)                                                                \
-    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                 \
-     .choices = LEAT__WARP_CHOICES, .min = 1, .help = "how turned and shifted pixels are found"}
-#define FILL_PARAM                                                                         \
-    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,         \
-     .help = "value outside the image: one number or one per channel"}
-#define BINS_PARAM                                                                         \
-    {.name = "num_magnitude_bins", .kind = LEAT__PARAM_INT, .def = "31", .min = 2,         \
-     .max = 1000, .help = "steps from weakest to strongest"}
+#define MAP_PARAM(default_)                                                                                  \
+    {                                                                                                        \
+        .name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_, .choices = LEAT__WARP_CHOICES, \
+        .min = 1, .help = "how turned and shifted pixels are found"                                          \
+    }
+#define FILL_PARAM                                                                                           \
+    {                                                                                                        \
+        .name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,                        \
+        .help = "value outside the image: one number or one per channel"                                     \
+    }
+#define BINS_PARAM                                                                                           \
+    {                                                                                                        \
+        .name = "num_magnitude_bins", .kind = LEAT__PARAM_INT, .def = "31", .min = 2, .max = 1000,           \
+        .help = "steps from weakest to strongest"                                                            \
+    }
 
-#define P_PARAM                                                                            \
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1, .help = "probability"}
+#define P_PARAM                                                                                              \
+    {                                                                                                        \
+        .name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1, .help = "probability"        \
+    }
 
 static int check_fill(const leat__op_spec *op, leat_error *err)
 {
@@ -138,9 +143,17 @@ static int check_fill(const leat__op_spec *op, leat_error *err)
 
 enum { RAND_OPS, RAND_MAGNITUDE, RAND_BINS, RAND_MAP, RAND_FILL, RAND_P };
 static const leat__param rand_params[] = {
-    {.name = "num_ops", .kind = LEAT__PARAM_INT, .def = "2", .min = 0, .max = 16,
+    {.name = "num_ops",
+     .kind = LEAT__PARAM_INT,
+     .def = "2",
+     .min = 0,
+     .max = 16,
      .help = "how many ops are drawn"},
-    {.name = "magnitude", .kind = LEAT__PARAM_INT, .def = "9", .min = 0, .max = 999,
+    {.name = "magnitude",
+     .kind = LEAT__PARAM_INT,
+     .def = "9",
+     .min = 0,
+     .max = 999,
      .help = "bin of the strength, from 0"},
     BINS_PARAM,
     MAP_PARAM("nearest"),
@@ -151,8 +164,7 @@ static const leat__param rand_params[] = {
 static int rand_check(const leat__op_spec *op, leat_error *err)
 {
     if (op->value[RAND_MAGNITUDE].i >= op->value[RAND_BINS].i)
-        return leat__fail(err, LEAT_EINVAL,
-                          "RandAugment.magnitude: must be below num_magnitude_bins");
+        return leat__fail(err, LEAT_EINVAL, "RandAugment.magnitude: must be below num_magnitude_bins");
     return check_fill(op, err);
 }
 
@@ -163,9 +175,9 @@ static int rand_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
     const leat__warp_style style = leat__warp_style_of(&v[RAND_MAP], &v[RAND_FILL]);
     for (int64_t i = 0; i < v[RAND_OPS].i; i++) {
         const action a = (action)leat__rng_below(rng, INVERT);
-        double m = has_magnitude(a) ? narrow_magnitude(a, (uint32_t)v[RAND_MAGNITUDE].i,
-                                                       (uint32_t)v[RAND_BINS].i, r)
-                                    : 0;
+        double m = has_magnitude(a)
+                       ? narrow_magnitude(a, (uint32_t)v[RAND_MAGNITUDE].i, (uint32_t)v[RAND_BINS].i, r)
+                       : 0;
         if (is_signed(a) && leat__rng_below(rng, 2)) m = -m;
         LEAT_TRY(add_action(r, a, m, &style, err));
     }
@@ -177,8 +189,7 @@ static int rand_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 enum { TRIVIAL_BINS, TRIVIAL_MAP, TRIVIAL_FILL, TRIVIAL_P };
 static const leat__param trivial_params[] = {BINS_PARAM, MAP_PARAM("nearest"), FILL_PARAM, P_PARAM};
 
-static int trivial_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                        leat_error *err)
+static int trivial_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const leat__value *const v = op->value;
     if (!leat__op_happens(&v[TRIVIAL_P], rng)) return 0;
@@ -203,6 +214,7 @@ typedef struct chance {
     uint32_t bin;
 } chance;
 
+/* clang-format off */
 static const chance policies[POLICIES][POLICY_ROWS][2] = {
     [POLICY_IMAGENET] = {
         {{POSTERIZE, 0.4, 8}, {ROTATE, 0.6, 9}},
@@ -286,11 +298,16 @@ static const chance policies[POLICIES][POLICY_ROWS][2] = {
         {{SHEAR_X, 0.7, 2}, {INVERT, 0.1, 0}},
     },
 };
+/* clang-format on */
 
 enum { AUTO_POLICY, AUTO_MAP, AUTO_FILL, AUTO_P };
 static const leat__param auto_params[] = {
-    {.name = "policy", .kind = LEAT__PARAM_CHOICE, .def = "imagenet",
-     .choices = "imagenet|cifar10|svhn", .min = 1, .help = "data set it was learned on"},
+    {.name = "policy",
+     .kind = LEAT__PARAM_CHOICE,
+     .def = "imagenet",
+     .choices = "imagenet|cifar10|svhn",
+     .min = 1,
+     .help = "data set it was learned on"},
     MAP_PARAM("nearest"),
     FILL_PARAM,
     P_PARAM,
@@ -319,15 +336,34 @@ static int auto_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 enum { MIX_SEVERITY, MIX_WIDTH, MIX_DEPTH, MIX_ALPHA, MIX_ALL, MIX_MAP, MIX_FILL, MIX_P };
 enum { MIX_BINS = 10, MIX_WIDTH_MAX = 4, MIX_DEPTH_MAX = 8 };
 static const leat__param augmix_params[] = {
-    {.name = "severity", .kind = LEAT__PARAM_INT, .def = "3", .min = 1, .max = MIX_BINS,
+    {.name = "severity",
+     .kind = LEAT__PARAM_INT,
+     .def = "3",
+     .min = 1,
+     .max = MIX_BINS,
      .help = "highest bin of the strength that is drawn, of 10"},
-    {.name = "mixture_width", .kind = LEAT__PARAM_INT, .def = "3", .min = 1, .max = MIX_WIDTH_MAX,
+    {.name = "mixture_width",
+     .kind = LEAT__PARAM_INT,
+     .def = "3",
+     .min = 1,
+     .max = MIX_WIDTH_MAX,
      .help = "how many changed copies are mixed with the image"},
-    {.name = "chain_depth", .kind = LEAT__PARAM_INT, .def = "-1", .min = -1, .max = MIX_DEPTH_MAX,
+    {.name = "chain_depth",
+     .kind = LEAT__PARAM_INT,
+     .def = "-1",
+     .min = -1,
+     .max = MIX_DEPTH_MAX,
      .help = "how many ops change a copy; -1 or 0 = one to three, drawn"},
-    {.name = "alpha", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 1e-3, .max = 1e3,
+    {.name = "alpha",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "1",
+     .min = 1e-3,
+     .max = 1e3,
      .help = "parameter of the distributions of the weights"},
-    {.name = "all_ops", .kind = LEAT__PARAM_FLAG, .def = "true", .min = 1,
+    {.name = "all_ops",
+     .kind = LEAT__PARAM_FLAG,
+     .def = "true",
+     .min = 1,
      .help = "use brightness, color, contrast and sharpness, too"},
     MAP_PARAM("bilinear"),
     FILL_PARAM,
@@ -346,9 +382,9 @@ static double augmix_magnitude(action a, uint32_t i, const leat__recipe *r)
 
 static int augmix_chain(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
-    static const action actions[] = {SHEAR_X,   SHEAR_Y,      TRANSLATE_X, TRANSLATE_Y, ROTATE,
-                                     POSTERIZE, SOLARIZE,     AUTOCONTRAST, EQUALIZE,   BRIGHTNESS,
-                                     COLOR,     CONTRAST,     SHARPNESS};
+    static const action actions[] = {SHEAR_X,   SHEAR_Y,  TRANSLATE_X,  TRANSLATE_Y, ROTATE,
+                                     POSTERIZE, SOLARIZE, AUTOCONTRAST, EQUALIZE,    BRIGHTNESS,
+                                     COLOR,     CONTRAST, SHARPNESS};
     const leat__value *const v = op->value;
     const leat__warp_style style = leat__warp_style_of(&v[MIX_MAP], &v[MIX_FILL]);
     const uint64_t known = v[MIX_ALL].i ? LEAT_COUNT(actions) : 9;
@@ -386,7 +422,8 @@ static int augmix_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
     LEAT_TRY(add(r, LEAT__STEP_BLEND_START, (double)(float)own[0], err));
     for (int64_t i = 0; i < n; i++) {
         LEAT_TRY(augmix_chain(op, rng, r, err));
-        const leat__step s = {.kind = LEAT__STEP_BLEND_ADD, .x = i + 1 == n,
+        const leat__step s = {.kind = LEAT__STEP_BLEND_ADD,
+                              .x = i + 1 == n,
                               .amount = (double)((float)weight[i] * (float)own[1])};
         LEAT_TRY(leat__recipe_add(r, &s, err));
     }
@@ -398,9 +435,9 @@ const leat__op_def leat__ops_policy[] = {
      LEAT_COUNT(auto_params), check_fill, NULL, auto_draw},
     {"RandAugment", "applies some random ops of one strength", LEAT_OP_POLICY, rand_params,
      LEAT_COUNT(rand_params), rand_check, NULL, rand_draw},
-    {"TrivialAugmentWide", "applies one random op of random strength", LEAT_OP_POLICY,
-     trivial_params, LEAT_COUNT(trivial_params), check_fill, NULL, trivial_draw},
-    {"AugMix", "mixes the image with copies that random ops have changed", LEAT_OP_POLICY,
-     augmix_params, LEAT_COUNT(augmix_params), check_fill, NULL, augmix_draw, .splits = true},
+    {"TrivialAugmentWide", "applies one random op of random strength", LEAT_OP_POLICY, trivial_params,
+     LEAT_COUNT(trivial_params), check_fill, NULL, trivial_draw},
+    {"AugMix", "mixes the image with copies that random ops have changed", LEAT_OP_POLICY, augmix_params,
+     LEAT_COUNT(augmix_params), check_fill, NULL, augmix_draw, .splits = true},
     {0},
 };

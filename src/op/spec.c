@@ -22,8 +22,8 @@ typedef struct cursor {
 
 static int complain(const cursor *c, const char *what)
 {
-    const int rc = leat__fail(c->err, LEAT_EINVAL, "pipeline: %s at character %ld: '%.24s'",
-                              what, (long)(c->at - c->text) + 1, c->at);
+    const int rc = leat__fail(c->err, LEAT_EINVAL, "pipeline: %s at character %ld: '%.24s'", what,
+                              (long)(c->at - c->text) + 1, c->at);
     leat__error_at(c->err, NULL, -1, c->at - c->text);
     return rc;
 }
@@ -126,8 +126,7 @@ static bool next_inside(cursor *c, bool bracket)
         ahead.at++;
         skip_blanks(&ahead, true);
     } while (*ahead.at == ';');
-    if (*c->at == ',' && !bracket &&
-        (!isalpha((unsigned char)*ahead.at) || named_argument(&ahead, name)))
+    if (*c->at == ',' && !bracket && (!isalpha((unsigned char)*ahead.at) || named_argument(&ahead, name)))
         return false; /* another argument of the combinator */
     c->at = ahead.at;
     return *c->at != ')' && *c->at != ']';
@@ -137,8 +136,7 @@ static int check_inside(const cursor *c, const leat__op_spec *outer, const leat_
 {
     const leat_op_kind kind = op->def->kind;
     if (kind != LEAT_OP_OUTPUT && kind != LEAT_OP_BATCH && kind != LEAT_OP_ROLE && !op->def->crops) return 0;
-    return leat__fail(c->err, LEAT_EINVAL, "%s cannot stand inside %s", op->def->name,
-                      outer->def->name);
+    return leat__fail(c->err, LEAT_EINVAL, "%s cannot stand inside %s", op->def->name, outer->def->name);
 }
 
 /* The ops inside a combinator, with or without brackets round them. */
@@ -175,14 +173,12 @@ static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
         *position = UINT32_MAX; /* as in Python: no positional ones after it */
         LEAT_TRY(find_param(c, def, name, &i));
     } else {
-        if (*position == UINT32_MAX)
-            return complain(c, "an argument without a name follows one with a name");
+        if (*position == UINT32_MAX) return complain(c, "an argument without a name follows one with a name");
         i = (*position)++;
         if (i >= def->param_count) return complain(c, "too many arguments");
     }
     snprintf(shown, sizeof shown, "%s.%s", def->name, def->params[i].name);
-    if (op->value[i].set)
-        return leat__fail(c->err, LEAT_EINVAL, "%s is given twice", shown);
+    if (op->value[i].set) return leat__fail(c->err, LEAT_EINVAL, "%s is given twice", shown);
     if (def->combine && i == 0) {
         op->value[i].set = true;
         return read_inside(c, op);
@@ -202,10 +198,8 @@ static int read_arguments(cursor *c, leat__op_spec *op)
         if (*c->at == ')') break;
         LEAT_TRY(read_argument(c, op, &position));
         skip_blanks(c, true);
-        if (*c->at == ',')
-            c->at++;
-        else if (*c->at != ')')
-            return complain(c, "',' or ')' is expected");
+        if (*c->at == ',') c->at++;
+        else if (*c->at != ')') return complain(c, "',' or ')' is expected");
     }
     c->at++;
     return 0;
@@ -230,8 +224,7 @@ static int read_op(cursor *c)
         const leat__param *p = &op->def->params[i];
         if (op->value[i].set) continue;
         if (!p->def)
-            return leat__fail(c->err, LEAT_EINVAL, "%s needs its parameter '%s'",
-                              op->def->name, p->name);
+            return leat__fail(c->err, LEAT_EINVAL, "%s needs its parameter '%s'", op->def->name, p->name);
         leat__param_default(p, &op->value[i]);
         op->value[i].s = NULL;
     }

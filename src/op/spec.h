@@ -20,8 +20,7 @@
 
 /* Fills at most LEAT__SPEC_OPS_MAX specs; ops inside an op follow it (leat__op_spec.inside).
  * LEAT_EINVAL names op, parameter and what is wrong; err->offset is the place in the text. */
-int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err) LEAT_MUST_CHECK;
 
 /* The text form of roles: role = field [ "=" ( "follow" | Op ) ], separated as ops are. A field
  * whose name has blanks or one of ,;()[]=# is quoted. Fills at most LEAT__SPEC_OPS_MAX roles. */

@@ -67,8 +67,8 @@ static bool inside(const leat__recipe *r, const leat__step *s)
 
 static bool fits(const leat__recipe *r, const leat__step *s)
 {
-    const bool sized = s->width > 0 && s->height > 0 && s->width <= LEAT__RESIZE_MAX &&
-                       s->height <= LEAT__RESIZE_MAX;
+    const bool sized =
+        s->width > 0 && s->height > 0 && s->width <= LEAT__RESIZE_MAX && s->height <= LEAT__RESIZE_MAX;
     switch (s->kind) {
     case LEAT__STEP_CROP:
     case LEAT__STEP_ERASE:
@@ -89,12 +89,11 @@ static bool fits(const leat__recipe *r, const leat__step *s)
 int leat__recipe_add(leat__recipe *r, const leat__step *step, leat_error *err)
 {
     if (r->count == LEAT__RECIPE_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "more than %d steps for one image",
-                          LEAT__RECIPE_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "more than %d steps for one image", LEAT__RECIPE_MAX);
     if (!fits(r, step))
         return leat__fail(err, LEAT_EINVAL, "%s %d,%d %ux%u does not fit an image of %ux%u",
-                          leat__step_name(step->kind), step->x, step->y, step->width,
-                          step->height, r->width, r->height);
+                          leat__step_name(step->kind), step->x, step->y, step->width, step->height, r->width,
+                          r->height);
     r->step[r->count++] = *step;
     switch (step->kind) {
     case LEAT__STEP_CROP:

@@ -57,8 +57,7 @@ typedef struct warp {
 static warp warp_of(const leat__step *s)
 {
     warp w = {{0}, false};
-    w.ok = s->kind == LEAT__STEP_AFFINE ? invert_affine(s->matrix, w.m)
-                                        : invert_perspective(s->matrix, w.m);
+    w.ok = s->kind == LEAT__STEP_AFFINE ? invert_affine(s->matrix, w.m) : invert_perspective(s->matrix, w.m);
     if (s->kind == LEAT__STEP_AFFINE) w.m[8] = 1;
     return w;
 }
@@ -95,8 +94,7 @@ static extent after(const leat__step *s, extent e)
 static bool warp_box(const leat__step *s, float box[4])
 {
     const warp w = warp_of(s);
-    const point corner[4] = {
-        {box[0], box[1]}, {box[2], box[1]}, {box[2], box[3]}, {box[0], box[3]}};
+    const point corner[4] = {{box[0], box[1]}, {box[2], box[1]}, {box[2], box[3]}, {box[0], box[3]}};
     double x0 = INFINITY, y0 = INFINITY, x1 = -INFINITY, y1 = -INFINITY;
     for (int i = 0; i < 4; i++) {
         point p;
@@ -192,8 +190,7 @@ static double area(const float box[4])
 static double clip_box(float box[4], extent e)
 {
     const double before = area(box);
-    for (int i = 0; i < 4; i++)
-        box[i] = fminf(fmaxf(box[i], 0.0f), (float)(i % 2 ? e.height : e.width));
+    for (int i = 0; i < 4; i++) box[i] = fminf(fmaxf(box[i], 0.0f), (float)(i % 2 ? e.height : e.width));
     return before > 0 ? area(box) / before : 0;
 }
 
@@ -287,8 +284,7 @@ static void step_point(const leat__step *s, const warp *w, extent e, float *x, f
     }
 }
 
-void leat__recipe_points(const leat__recipe *r, const leat__point_rule *rule, float *points,
-                         uint64_t n)
+void leat__recipe_points(const leat__recipe *r, const leat__point_rule *rule, float *points, uint64_t n)
 {
     extent e = {r->in_width, r->in_height};
     const float out_w = rule->relative ? (float)r->width : 1, out_h = rule->relative ? (float)r->height : 1;

@@ -9,11 +9,7 @@
 
 #include "op/step.h"
 
-typedef enum leat__box_format {
-    LEAT__BOX_XYXY,
-    LEAT__BOX_XYWH,
-    LEAT__BOX_CXCYWH
-} leat__box_format;
+typedef enum leat__box_format { LEAT__BOX_XYXY, LEAT__BOX_XYWH, LEAT__BOX_CXCYWH } leat__box_format;
 
 typedef struct leat__box_rule {
     leat__box_format format; /* of what comes in and goes out */
@@ -38,7 +34,6 @@ typedef struct leat__point_rule {
 
 /* Moves n points in place; those that leave the image are not clipped. One that a
  * perspective cannot show becomes NaN. */
-void leat__recipe_points(const leat__recipe *r, const leat__point_rule *rule, float *points,
-                         uint64_t n);
+void leat__recipe_points(const leat__recipe *r, const leat__point_rule *rule, float *points, uint64_t n);
 
 #endif

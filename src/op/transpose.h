@@ -8,7 +8,6 @@
 #include "op/image.h"
 
 /* dst gets the shape of src turned; the two are different images. */
-int leat__planes_transpose(const leat__planes *src, leat__planes *dst, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__planes_transpose(const leat__planes *src, leat__planes *dst, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

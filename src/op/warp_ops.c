@@ -15,8 +15,7 @@
 
 leat__warp_style leat__warp_style_of(const leat__value *interpolation, const leat__value *fill)
 {
-    static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR,
-                                           LEAT__FILTER_BICUBIC};
+    static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR, LEAT__FILTER_BICUBIC};
     leat__warp_style s = {.filter = filters[interpolation->i]};
     leat__op_fill(fill, s.fill);
     return s;
@@ -38,8 +37,7 @@ static double round15(double v)
 static int add_map(leat__recipe *r, const double m[6], uint32_t width, uint32_t height,
                    const leat__warp_style *style, leat_error *err)
 {
-    leat__step s = {.kind = LEAT__STEP_AFFINE, .width = width, .height = height,
-                    .filter = style->filter};
+    leat__step s = {.kind = LEAT__STEP_AFFINE, .width = width, .height = height, .filter = style->filter};
     memcpy(s.matrix, m, 6 * sizeof *m);
     memcpy(s.fill, style->fill, sizeof s.fill);
     return leat__recipe_add(r, &s, err);
@@ -97,8 +95,7 @@ int leat__recipe_rotate(leat__recipe *r, double degrees, bool expand, const doub
     uint32_t width = r->width, height = r->height;
     const double cx = center ? center[0] : width / 2.0, cy = center ? center[1] : height / 2.0;
     const double a = -radians(turn);
-    double m[6] = {round15(cos(a)), round15(sin(a)), 0.0,
-                   round15(-sin(a)), round15(cos(a)), 0.0};
+    double m[6] = {round15(cos(a)), round15(sin(a)), 0.0, round15(-sin(a)), round15(cos(a)), 0.0};
     double u, v;
     move(m, -cx, -cy, &u, &v);
     m[2] = u + cx;
@@ -128,21 +125,28 @@ int leat__recipe_affine(leat__recipe *r, const leat__affine *f, const leat__warp
 
 /* ---- ops ---- */
 
-#define MAP_PARAM(default_)                                                                \
-    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                 \
-     .choices = LEAT__WARP_CHOICES, .min = 1, .help = "how new pixels are found"}
-#define FILL_PARAM                                                                         \
-    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 65535,       \
-     .help = "value outside the image: one number or one per channel, up to 255 for 8-bit images"}
-#define CENTER_PARAM                                                                       \
-    {.name = "center", .kind = LEAT__PARAM_FLOATS, .def = "", .min = -65536, .max = 65536, \
-     .help = "(x, y) that stays in place; the middle when not given"}
+#define MAP_PARAM(default_)                                                                                  \
+    {                                                                                                        \
+        .name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_, .choices = LEAT__WARP_CHOICES, \
+        .min = 1, .help = "how new pixels are found"                                                         \
+    }
+#define FILL_PARAM                                                                                           \
+    {                                                                                                        \
+        .name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 65535,                      \
+        .help = "value outside the image: one number or one per channel, up to 255 for 8-bit images"         \
+    }
+#define CENTER_PARAM                                                                                         \
+    {                                                                                                        \
+        .name = "center", .kind = LEAT__PARAM_FLOATS, .def = "", .min = -65536, .max = 65536,                \
+        .help = "(x, y) that stays in place; the middle when not given"                                      \
+    }
 
-#define P_PARAM                                                                            \
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1, .help = "probability"}
+#define P_PARAM                                                                                              \
+    {                                                                                                        \
+        .name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1, .help = "probability"        \
+    }
 
-static int check_counts(const leat__op_spec *op, const char *param, int a, int b,
-                        leat_error *err)
+static int check_counts(const leat__op_spec *op, const char *param, int a, int b, leat_error *err)
 {
     const int n = op->value[leat__op_param_index(op->def, param)].count;
     if (n == a || n == b) return 0;
@@ -158,10 +162,16 @@ static double draw_angle(const leat__value *v, leat__rng *rng)
 
 enum { ROTATE_DEGREES, ROTATE_MAP, ROTATE_EXPAND, ROTATE_CENTER, ROTATE_FILL, ROTATE_P };
 static const leat__param rotate_params[] = {
-    {.name = "degrees", .kind = LEAT__PARAM_FLOATS, .min = -360, .max = 360,
+    {.name = "degrees",
+     .kind = LEAT__PARAM_FLOATS,
+     .min = -360,
+     .max = 360,
      .help = "largest angle either way, or (lowest, highest)"},
     MAP_PARAM("nearest"),
-    {.name = "expand", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
+    {.name = "expand",
+     .kind = LEAT__PARAM_FLAG,
+     .def = "false",
+     .min = 1,
      .help = "grow the image to hold all of it"},
     CENTER_PARAM,
     FILL_PARAM,
@@ -189,27 +199,50 @@ static void rotate_reach(const leat__op_spec *op, leat__op_reach *r)
     r->width_max = r->height_max = (uint32_t)fmin(most, LEAT__RESIZE_MAX);
 }
 
-static int rotate_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                       leat_error *err)
+static int rotate_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const leat__value *const v = op->value;
     if (!leat__op_happens(&v[ROTATE_P], rng)) return 0;
     const leat__warp_style style = leat__warp_style_of(&v[ROTATE_MAP], &v[ROTATE_FILL]);
     return leat__recipe_rotate(r, draw_angle(&v[ROTATE_DEGREES], rng), v[ROTATE_EXPAND].i != 0,
-                               v[ROTATE_CENTER].count ? v[ROTATE_CENTER].list : NULL, &style,
-                               err);
+                               v[ROTATE_CENTER].count ? v[ROTATE_CENTER].list : NULL, &style, err);
 }
 
-enum { AFFINE_DEGREES, AFFINE_TRANSLATE, AFFINE_SCALE, AFFINE_SHEAR, AFFINE_MAP, AFFINE_FILL,
-       AFFINE_CENTER, AFFINE_P };
+enum {
+    AFFINE_DEGREES,
+    AFFINE_TRANSLATE,
+    AFFINE_SCALE,
+    AFFINE_SHEAR,
+    AFFINE_MAP,
+    AFFINE_FILL,
+    AFFINE_CENTER,
+    AFFINE_P
+};
 static const leat__param affine_params[] = {
-    {.name = "degrees", .kind = LEAT__PARAM_FLOATS, .min = -360, .max = 360,
+    {.name = "degrees",
+     .kind = LEAT__PARAM_FLOATS,
+     .min = -360,
+     .max = 360,
      .help = "largest angle either way, or (lowest, highest)"},
-    {.name = "translate", .kind = LEAT__PARAM_FLOATS, .def = "0,0", .min = 0, .max = 1,
-     .arity = 2, .help = "largest shift as a share of the width and of the height"},
-    {.name = "scale", .kind = LEAT__PARAM_FLOATS, .def = "1,1", .min = 1e-3, .max = 1e3,
-     .arity = 2, .help = "lowest and highest factor"},
-    {.name = "shear", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = -89, .max = 89,
+    {.name = "translate",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0,0",
+     .min = 0,
+     .max = 1,
+     .arity = 2,
+     .help = "largest shift as a share of the width and of the height"},
+    {.name = "scale",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "1,1",
+     .min = 1e-3,
+     .max = 1e3,
+     .arity = 2,
+     .help = "lowest and highest factor"},
+    {.name = "shear",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "0",
+     .min = -89,
+     .max = 89,
      .help = "degrees along x: largest, (lowest, highest), or four numbers for x and y"},
     MAP_PARAM("nearest"),
     FILL_PARAM,
@@ -226,8 +259,7 @@ static int affine_check(const leat__op_spec *op, leat_error *err)
     return leat__op_check_channels(op, AFFINE_FILL, err);
 }
 
-static int affine_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
-                       leat_error *err)
+static int affine_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const leat__value *const v = op->value;
     if (!leat__op_happens(&v[AFFINE_P], rng)) return 0;
@@ -253,10 +285,13 @@ static int affine_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
 
 enum { VIEW_SCALE, VIEW_P, VIEW_MAP, VIEW_FILL };
 static const leat__param view_params[] = {
-    {.name = "distortion_scale", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0, .max = 1,
+    {.name = "distortion_scale",
+     .kind = LEAT__PARAM_FLOAT,
+     .def = "0.5",
+     .min = 0,
+     .max = 1,
      .help = "how far the corners move, as a share of half the side"},
-    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0, .max = 1,
-     .help = "probability"},
+    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "0.5", .min = 0, .max = 1, .help = "probability"},
     MAP_PARAM("bilinear"),
     FILL_PARAM,
 };
@@ -333,12 +368,24 @@ static int view_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 
 enum { ELASTIC_ALPHA, ELASTIC_SIGMA, ELASTIC_MAP, ELASTIC_FILL, ELASTIC_P };
 static const leat__param elastic_params[] = {
-    {.name = "alpha", .kind = LEAT__PARAM_FLOATS, .def = "50", .min = 0, .max = 1e5,
+    {.name = "alpha",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "50",
+     .min = 0,
+     .max = 1e5,
      .help = "strength of the shifts: one number or (x, y)"},
-    {.name = "sigma", .kind = LEAT__PARAM_FLOATS, .def = "5", .min = 0, .max = LEAT__ELASTIC_SIGMA_MAX,
+    {.name = "sigma",
+     .kind = LEAT__PARAM_FLOATS,
+     .def = "5",
+     .min = 0,
+     .max = LEAT__ELASTIC_SIGMA_MAX,
      .help = "smoothness of the shifts: one number or (x, y)"},
-    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = "bilinear",
-     .choices = "nearest|bilinear", .min = 1, .help = "how new pixels are found"},
+    {.name = "interpolation",
+     .kind = LEAT__PARAM_CHOICE,
+     .def = "bilinear",
+     .choices = "nearest|bilinear",
+     .min = 1,
+     .help = "how new pixels are found"},
     FILL_PARAM,
     P_PARAM,
 };
@@ -374,13 +421,12 @@ static int elastic_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r
 }
 
 const leat__op_def leat__ops_warp[] = {
-    {"RandomRotation", "turns by a random angle", LEAT_OP_GEOMETRY, rotate_params,
-     LEAT_COUNT(rotate_params), rotate_check, rotate_size, rotate_draw,
-     .reach = rotate_reach},
-    {"RandomAffine", "turns, shifts, scales and shears at random", LEAT_OP_GEOMETRY,
-     affine_params, LEAT_COUNT(affine_params), affine_check, NULL, affine_draw},
-    {"RandomPerspective", "moves the corners at random with probability p", LEAT_OP_GEOMETRY,
-     view_params, LEAT_COUNT(view_params), view_check, NULL, view_draw},
+    {"RandomRotation", "turns by a random angle", LEAT_OP_GEOMETRY, rotate_params, LEAT_COUNT(rotate_params),
+     rotate_check, rotate_size, rotate_draw, .reach = rotate_reach},
+    {"RandomAffine", "turns, shifts, scales and shears at random", LEAT_OP_GEOMETRY, affine_params,
+     LEAT_COUNT(affine_params), affine_check, NULL, affine_draw},
+    {"RandomPerspective", "moves the corners at random with probability p", LEAT_OP_GEOMETRY, view_params,
+     LEAT_COUNT(view_params), view_check, NULL, view_draw},
     {"ElasticTransform", "shifts pixels by a smooth random field", LEAT_OP_GEOMETRY, elastic_params,
      LEAT_COUNT(elastic_params), elastic_check, NULL, elastic_draw, .bytes_only = true},
     {0},

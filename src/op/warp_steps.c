@@ -28,14 +28,12 @@ static uint32_t fixed(double v)
 
 static bool fits_fixed(const double a[6], double x, double y)
 {
-    return fabs(x * a[0] + y * a[1] + a[2]) < 32768.0 &&
-           fabs(x * a[3] + y * a[4] + a[5]) < 32768.0;
+    return fabs(x * a[0] + y * a[1] + a[2]) < 32768.0 && fabs(x * a[3] + y * a[4] + a[5]) < 32768.0;
 }
 
 static bool fits_all(const double a[6], uint32_t w, uint32_t h)
 {
-    return fits_fixed(a, 0, 0) && fits_fixed(a, w, h) && fits_fixed(a, 0, h) &&
-           fits_fixed(a, w, 0);
+    return fits_fixed(a, 0, 0) && fits_fixed(a, w, h) && fits_fixed(a, 0, h) && fits_fixed(a, w, 0);
 }
 
 /* In 32-bit sums, as Pillow's. */
@@ -91,8 +89,7 @@ static void warp_scaled(const leat__warp_walk *w)
 static void warp_mapped(const leat__warp_walk *w)
 {
     const leat__step *const t = w->step;
-    leat__warp_map m = {.flat = t->kind == LEAT__STEP_AFFINE,
-                        .nearest = t->filter == LEAT__FILTER_NEAREST};
+    leat__warp_map m = {.flat = t->kind == LEAT__STEP_AFFINE, .nearest = t->filter == LEAT__FILTER_NEAREST};
     memcpy(m.a, t->matrix, sizeof m.a);
     for (uint32_t y = 0; y < t->height; y++) {
         w->dsp->mapped(&w->in, &m, y, t->width, w->spots);
@@ -105,14 +102,10 @@ void leat__warp_rows(const leat__warp_walk *w)
 {
     const leat__step *const t = w->step;
     const double *const a = t->matrix;
-    if (t->kind != LEAT__STEP_AFFINE || t->filter != LEAT__FILTER_NEAREST)
-        warp_mapped(w);
-    else if (a[1] == 0 && a[3] == 0)
-        warp_scaled(w);
-    else if (fits_all(a, t->width, t->height))
-        warp_fixed(w);
-    else
-        warp_walked(w);
+    if (t->kind != LEAT__STEP_AFFINE || t->filter != LEAT__FILTER_NEAREST) warp_mapped(w);
+    else if (a[1] == 0 && a[3] == 0) warp_scaled(w);
+    else if (fits_all(a, t->width, t->height)) warp_fixed(w);
+    else warp_walked(w);
 }
 
 static void put_row(void *ctx, uint32_t y)
@@ -154,8 +147,8 @@ int leat__step_warp(leat__bench *b, const leat__step *step, leat_error *err)
         fill[c] = (uint8_t)t.fill[c < 3 ? c : 0];
     }
     job j = {.row = (uint32_t *)(at + 2 * n), .out = &b->spare};
-    const leat__warp_image laid = leat__warp_image_lay(
-        b->warp, plane, in->stride, in->width, in->height, fill, (uint32_t *)(at + 3 * n));
+    const leat__warp_image laid = leat__warp_image_lay(b->warp, plane, in->stride, in->width, in->height,
+                                                       fill, (uint32_t *)(at + 3 * n));
     j.walk = (leat__warp_walk){.dsp = b->warp,
                                .step = &t,
                                .in = laid,

@@ -56,8 +56,10 @@ int leat__wide_check(const leat__op_spec *ops, uint32_t count, const leat__pixel
         const leat__op_def *const d = ops[i].def;
         numbers |= d->kind == LEAT_OP_OUTPUT;
         if (d->kind == LEAT_OP_ERASE && !numbers)
-            return leat__fail(err, LEAT_EINVAL, "%s blanks 8-bit pixels: put it behind Normalize or ToDtype "
-                              "for %s", d->name, name_of(kind, field, text));
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s blanks 8-bit pixels: put it behind Normalize or ToDtype "
+                              "for %s",
+                              d->name, name_of(kind, field, text));
         if (d->kind == LEAT_OP_COLOR || d->kind == LEAT_OP_POLICY || d->bytes_only)
             return leat__fail(err, LEAT_EINVAL,
                               "%s works on 8-bit images of 1, 3 or 4 channels, and not on %s", d->name,

@@ -11,8 +11,8 @@
 #include "base/rng.h"
 #include "probe/cpu.h"
 
-int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const leat__norm *norm,
-                       void *out, leat_error *err)
+int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const leat__norm *norm, void *out,
+                       leat_error *err)
 {
     const size_t pitch = ((size_t)spec->width + 127) & ~(size_t)63;
     const size_t bytes = 3 * pitch * (1 + sizeof(float));
@@ -32,8 +32,7 @@ int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const lea
     w->pitch = pitch;
     w->row = spec->width * (size_t)leat_dtype_size(spec->dtype);
     w->plane = spec->height * w->row;
-    w->direct = spec->dtype == LEAT_DTYPE_U8 &&
-                (spec->layout == LEAT__LAYOUT_NCHW || spec->channels == 1);
+    w->direct = spec->dtype == LEAT_DTYPE_U8 && (spec->layout == LEAT__LAYOUT_NCHW || spec->channels == 1);
     return 0;
 }
 
@@ -77,12 +76,10 @@ static void write_woven(const leat__writer *w, uint32_t y, const uint8_t *const 
         convert(w, c, row[c], wide[c]);
     }
     if (size == 2) {
-        const uint16_t *const v[3] = {(uint16_t *)wide[0], (uint16_t *)wide[1],
-                                      (uint16_t *)wide[2]};
+        const uint16_t *const v[3] = {(uint16_t *)wide[0], (uint16_t *)wide[1], (uint16_t *)wide[2]};
         w->dsp->interleave16(v, (uint16_t *)dst, n);
     } else {
-        const uint32_t *const v[3] = {(uint32_t *)wide[0], (uint32_t *)wide[1],
-                                      (uint32_t *)wide[2]};
+        const uint32_t *const v[3] = {(uint32_t *)wide[0], (uint32_t *)wide[1], (uint32_t *)wide[2]};
         w->dsp->interleave32(v, (uint32_t *)dst, n);
     }
 }
@@ -128,8 +125,7 @@ void leat__writer_image(leat__writer *w, const leat__planes *im)
     assert(im->width == w->spec->width && im->height == w->spec->height);
     for (uint32_t y = 0; y < im->height; y++) {
         const uint8_t *row[3];
-        for (uint32_t c = 0; c < 3; c++)
-            row[c] = leat__planes_row(im, im->channels == 3 ? c : 0, y);
+        for (uint32_t c = 0; c < 3; c++) row[c] = leat__planes_row(im, im->channels == 3 ? c : 0, y);
         write_row(w, y, row);
     }
 }
@@ -157,8 +153,8 @@ void leat__writer_erase(leat__writer *w, const leat__step *s)
         for (uint32_t y = (uint32_t)s->y; y < (uint32_t)s->y + s->height; y++)
             for (uint32_t x = (uint32_t)s->x; x < (uint32_t)s->x + s->width; x++) {
                 const size_t pixel = (size_t)y * o->width + x;
-                const size_t index = woven ? pixel * o->channels + c
-                                           : (size_t)c * o->width * o->height + pixel;
+                const size_t index =
+                    woven ? pixel * o->channels + c : (size_t)c * o->width * o->height + pixel;
                 put(w, index, s->noise ? (float)leat__rng_normal(&rng) : s->fill[c]);
             }
 }

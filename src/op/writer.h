@@ -17,15 +17,15 @@ typedef struct leat__writer {
     const leat__norm *norm; /* three of them; unused for u8 */
     uint8_t *out;
     size_t row, plane; /* bytes of them in a planar output */
-    uint32_t planes; /* of the rows that come: 1 (grey, repeated) or 3; set by the caller */
-    bool direct;     /* 8-bit planes: rows are made where they stay */
-    uint8_t *line;   /* scratch: three 8-bit rows, then three of the output type */
+    uint32_t planes;   /* of the rows that come: 1 (grey, repeated) or 3; set by the caller */
+    bool direct;       /* 8-bit planes: rows are made where they stay */
+    uint8_t *line;     /* scratch: three 8-bit rows, then three of the output type */
     size_t pitch, cap;
 } leat__writer;
 
 /* Zeroed struct = empty. */
-int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const leat__norm *norm,
-                       void *out, leat_error *err) LEAT_MUST_CHECK;
+int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const leat__norm *norm, void *out,
+                       leat_error *err) LEAT_MUST_CHECK;
 void leat__writer_reset(leat__writer *w);
 
 /* As a target of the streaming resize. */

@@ -163,10 +163,12 @@ int leat__append_check_blob(const leat_packer *p, const leat__blob *old, const v
 {
     bool classes = strncmp(old->name, "classes/", 8) == 0;
     if (classes && extends(old, data, size)) return 0;
-    return leat__fail(err, LEAT_EINVAL, classes ? "%s: %s: class names of the pack cannot be changed by an"
-                      " append, new ones can only be added after them"
-                                                : "%s: blob \"%s\" cannot be changed by an append: samples"
-                      " of the pack need it", p->path, old->name);
+    return leat__fail(err, LEAT_EINVAL,
+                      classes ? "%s: %s: class names of the pack cannot be changed by an"
+                                " append, new ones can only be added after them"
+                              : "%s: blob \"%s\" cannot be changed by an append: samples"
+                                " of the pack need it",
+                      p->path, old->name);
 }
 
 /* ---- dropping ------------------------------------------------------------------------------ */
@@ -221,8 +223,11 @@ static void sort_drops(leat_packer *p)
 static leat__journal_shard first_shard(const leat_packer *p)
 {
     const leat__footer *f = &p->base->shards[0].index->footer;
-    return (leat__journal_shard){.file_bytes = f->file_bytes, .samples = f->samples, .pages = f->pages,
-                                 .fingerprint = f->check, .max_page_bytes = f->max_page_bytes,
+    return (leat__journal_shard){.file_bytes = f->file_bytes,
+                                 .samples = f->samples,
+                                 .pages = f->pages,
+                                 .fingerprint = f->check,
+                                 .max_page_bytes = f->max_page_bytes,
                                  .max_sample_bytes = f->max_sample_bytes};
 }
 
@@ -243,8 +248,8 @@ static int copy_file(leat_packer *p, const char *to, leat_error *err)
     uint64_t size = p->base->shards[0].index->footer.file_bytes;
     int rc = partial == NULL || data == NULL ? leat__fail_nomem(err, COPY_BYTES, "a copy") : 0;
     if (rc != 0) goto out;
-    LEAT_GO(rc, out, leat__file_open(&file, partial,
-                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+    LEAT_GO(rc, out,
+            leat__file_open(&file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     for (uint64_t at = 0; at < size; at += COPY_BYTES) {
         size_t n = (size_t)LEAT_MIN(size - at, COPY_BYTES);
         LEAT_GO(rc, out, leat__file_pread(from, data, n, at, err));

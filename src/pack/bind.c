@@ -41,8 +41,7 @@ static bool are_parts(const json_t *packs, size_t at, leat_pack *pack)
     const uint32_t parts = leat_pack_part_count(pack);
     for (uint32_t i = 0; i < parts; i++) {
         const json_t *p = json_array_get(packs, at + i);
-        if (!is_fingerprint(json_object_get(p, "fingerprint"),
-                            fingerprint_of(leat_pack_part(pack, i, NULL))))
+        if (!is_fingerprint(json_object_get(p, "fingerprint"), fingerprint_of(leat_pack_part(pack, i, NULL))))
             return false;
     }
     return true;
@@ -54,8 +53,7 @@ static bool find_pack(const json_t *packs, leat_pack *pack, uint64_t *first, uin
     bool found = false;
     *total = 0;
     for (size_t i = 0; i < json_array_size(packs); i++) {
-        const json_int_t samples =
-            json_integer_value(json_object_get(json_array_get(packs, i), "samples"));
+        const json_int_t samples = json_integer_value(json_object_get(json_array_get(packs, i), "samples"));
         if (samples < 0) return false;
         if (!found && are_parts(packs, i, pack)) {
             found = true;

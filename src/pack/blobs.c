@@ -86,13 +86,11 @@ bool leat__blob_unpack(const void *frame, size_t frame_size, void *out, size_t s
     return ZSTD_decompress(out, size, frame, frame_size) == size;
 }
 
-int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t size,
-                    leat_error *err)
+int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t size, leat_error *err)
 {
     size_t len = strlen(name);
     if (len == 0 || len > LEAT__PACK_NAME_MAX)
-        return leat__fail(err, LEAT_EINVAL, "blob: name must have 1 to %u bytes",
-                          LEAT__PACK_NAME_MAX);
+        return leat__fail(err, LEAT_EINVAL, "blob: name must have 1 to %u bytes", LEAT__PACK_NAME_MAX);
     if (size > LEAT__PACK_BLOB_MAX || b->count >= LEAT__PACK_BLOBS_MAX)
         return leat__fail(err, LEAT_ELIMIT, "blob \"%s\": too large or one too many", name);
     bool found;
@@ -101,9 +99,8 @@ int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t s
     leat__blob own = {.name = found ? NULL : leat__strdup(LEAT__MEM_PACK, name),
                       .data = leat__alloc(LEAT__MEM_PACK, size),
                       .size = size};
-    int rc = (own.name == NULL && !found) || own.data == NULL
-                 ? leat__fail_nomem(err, len + size, "a blob")
-                 : 0;
+    int rc =
+        (own.name == NULL && !found) || own.data == NULL ? leat__fail_nomem(err, len + size, "a blob") : 0;
     if (rc == 0 && size > 0) memcpy(own.data, data, size);
     if (rc == 0) rc = pack(&own, err);
     if (rc != 0) {

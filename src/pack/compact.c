@@ -44,8 +44,11 @@ static int copy_sample(compacting *c, uint64_t number, leat_error *err)
         uint32_t type = leat_pack_field(c->pack, f)->type;
         leat_view view;
         LEAT_TRY(leat_sample_field(c->sample, f, &view, err));
-        *v = (leat_pack_value){.data = view.data, .size = view.size, .image = view.image,
-                               .entries = view.entries, .entries_size = view.entries_size};
+        *v = (leat_pack_value){.data = view.data,
+                               .size = view.size,
+                               .image = view.image,
+                               .entries = view.entries,
+                               .entries_size = view.entries_size};
         memcpy(v->shape, view.shape, sizeof v->shape);
         if (type == LEAT_FIELD_INT) memcpy(&v->i, view.data, sizeof v->i);
         else if (type == LEAT_FIELD_FLOAT) memcpy(&v->f, view.data, sizeof v->f);
@@ -156,8 +159,8 @@ int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts, leat
     if (rc == 0) rc = open_values(&c, err);
     if (rc == 0 && compact_already(&c)) {
         const leat__footer *f = &c.pack->shards[0].index->footer;
-        own = (leat_packer_stats){.samples = f->samples, .pages = f->pages, .shards = 1,
-                                  .file_bytes = f->file_bytes};
+        own = (leat_packer_stats){
+            .samples = f->samples, .pages = f->pages, .shards = 1, .file_bytes = f->file_bytes};
     } else if (rc == 0) {
         rc = write_anew(&c, path, &own, err);
     }

@@ -35,25 +35,21 @@ static int check(const leat_pack_split_opts *o, leat_error *err)
 {
     double sum = 0;
     if (o->part_count == 0 || o->part_count > LEAT_PACK_PARTS_MAX || o->parts == NULL)
-        return leat__fail(err, LEAT_EINVAL, "split: 1 to %u parts are needed",
-                          LEAT_PACK_PARTS_MAX);
+        return leat__fail(err, LEAT_EINVAL, "split: 1 to %u parts are needed", LEAT_PACK_PARTS_MAX);
     for (uint32_t i = 0; i < o->part_count; i++) {
         const leat_split_part *p = &o->parts[i];
         if (p->output == NULL || !(p->share > 0 && p->share <= 1))
-            return leat__fail(
-                err, LEAT_EINVAL,
-                "split: part %u has no name, or a share that is not above 0 and up"
-                " to 1",
-                i + 1);
+            return leat__fail(err, LEAT_EINVAL,
+                              "split: part %u has no name, or a share that is not above 0 and up"
+                              " to 1",
+                              i + 1);
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(o->parts[k].output, p->output) == 0)
-                return leat__fail(err, LEAT_EINVAL, "split: %s is the name of two parts",
-                                  p->output);
+                return leat__fail(err, LEAT_EINVAL, "split: %s is the name of two parts", p->output);
         sum += p->share;
     }
     if (sum > 1 + ROUNDING)
-        return leat__fail(err, LEAT_EINVAL, "split: the shares add up to %g, more than 1",
-                          sum);
+        return leat__fail(err, LEAT_EINVAL, "split: the shares add up to %g, more than 1", sum);
     return 0;
 }
 
@@ -67,8 +63,7 @@ static uint8_t part_at(const leat_pack_split_opts *o, double place)
     return UINT8_MAX;
 }
 
-static int hash_of(division *d, uint64_t sample, char **key, size_t *room, uint64_t *hash,
-                   leat_error *err)
+static int hash_of(division *d, uint64_t sample, char **key, size_t *room, uint64_t *hash, leat_error *err)
 {
     size_t size;
     int rc = leat_pack_key(d->pack, sample, *key, *room, &size, err);
@@ -95,16 +90,13 @@ static void rank_all(division *d, ranked *all, uint64_t count)
 {
     qsort(all, (size_t)count, sizeof *all, by_value_and_hash);
     for (uint64_t first = 0, end; first < count; first = end) {
-        for (end = first; end < count && all[end].value == all[first].value; end++)
-            continue;
+        for (end = first; end < count && all[end].value == all[first].value; end++) continue;
         for (uint64_t i = first; i < end; i++)
-            d->part[all[i].sample] =
-                part_at(&d->opts, ((double)(i - first) + 0.5) / (double)(end - first));
+            d->part[all[i].sample] = part_at(&d->opts, ((double)(i - first) + 0.5) / (double)(end - first));
     }
 }
 
-static int stratum(division *d, uint64_t sample, uint32_t field, int64_t *value,
-                   leat_error *err)
+static int stratum(division *d, uint64_t sample, uint32_t field, int64_t *value, leat_error *err)
 {
     return leat_pack_ints(d->pack, field, sample, 1, value, err);
 }
@@ -119,11 +111,9 @@ static int assign(division *d, leat_error *err)
     d->part = LEAT_NEW_ARRAY(PACK, uint8_t, count);
     if (d->opts.stratify != NULL) {
         field = leat_pack_field_find(d->pack, d->opts.stratify);
-        if (field < 0 ||
-            leat_pack_field(d->pack, (uint32_t)field)->type != LEAT_FIELD_INT)
+        if (field < 0 || leat_pack_field(d->pack, (uint32_t)field)->type != LEAT_FIELD_INT)
             LEAT_GO(rc, out,
-                    leat__fail(err, LEAT_EINVAL,
-                               "%s: has no int field \"%s\" to stratify by",
+                    leat__fail(err, LEAT_EINVAL, "%s: has no int field \"%s\" to stratify by",
                                leat_pack_path(d->pack), d->opts.stratify));
         all = LEAT_NEW_ARRAY(PACK, ranked, count);
     }
@@ -160,8 +150,7 @@ static int describe(const division *d, uint32_t part, leat__buf *out, leat_error
 {
     char of[17];
     leat__json j;
-    snprintf(of, sizeof of, "%016llx",
-             (unsigned long long)leat__pack_meta(d->pack)->footer.check);
+    snprintf(of, sizeof of, "%016llx", (unsigned long long)leat__pack_meta(d->pack)->footer.check);
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_kstr(&j, "kind", "split");
@@ -169,8 +158,7 @@ static int describe(const division *d, uint32_t part, leat__buf *out, leat_error
     leat__json_ku64(&j, "part", part);
     leat__json_key(&j, "shares");
     leat__json_array(&j);
-    for (uint32_t i = 0; i < d->opts.part_count; i++)
-        leat__json_double(&j, d->opts.parts[i].share);
+    for (uint32_t i = 0; i < d->opts.part_count; i++) leat__json_double(&j, d->opts.parts[i].share);
     leat__json_end(&j);
     leat__json_ku64(&j, "seed", d->opts.seed);
     if (d->opts.stratify != NULL) leat__json_kstr(&j, "stratify", d->opts.stratify);
@@ -191,8 +179,7 @@ static int write_part(division *d, uint32_t part, leat_error *err)
                                 .cookie = d->opts.cookie};
     leat__buf_init(&source, LEAT__MEM_PACK, 1u << 20);
     int rc = describe(d, part, &source, err);
-    if (rc == 0)
-        rc = leat__pack_copy(d->pack, &o, leat__buf_str(&source), chosen, &c, &st, err);
+    if (rc == 0) rc = leat__pack_copy(d->pack, &o, leat__buf_str(&source), chosen, &c, &st, err);
     leat__buf_reset(&source);
     d->opts.parts[part].samples = st.samples;
     return rc;
@@ -206,8 +193,7 @@ static int check_outputs(const division *d, leat_error *err)
         LEAT_TRY(leat__pack_spare_input(d->opts.parts[i].output, leat_pack_path(d->pack), err));
         LEAT_TRY(leat__path_exists(d->opts.parts[i].output, &exists, err));
         if (exists && !d->opts.replace)
-            return leat__fail(err, LEAT_EEXIST, "%s: already exists",
-                              d->opts.parts[i].output);
+            return leat__fail(err, LEAT_EEXIST, "%s: already exists", d->opts.parts[i].output);
         if (exists) LEAT_TRY(leat__file_only_pack(d->opts.parts[i].output, err));
     }
     return 0;
@@ -222,8 +208,7 @@ int leat_pack_split(const char *path, const leat_pack_split_opts *opts, leat_err
     int rc = leat_pack_open(&d.pack, path, NULL, err);
     if (rc == 0) rc = check_outputs(&d, err);
     if (rc == 0) rc = assign(&d, err);
-    for (uint32_t i = 0; i < d.opts.part_count && rc == 0; i++)
-        rc = write_part(&d, i, err);
+    for (uint32_t i = 0; i < d.opts.part_count && rc == 0; i++) rc = write_part(&d, i, err);
     leat__free(d.part);
     leat_pack_close(&d.pack);
     return rc;

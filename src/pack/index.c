@@ -14,10 +14,11 @@
 #include "base/num.h"
 
 #define CHECKS_PER_CHUNK (LEAT__PACK_CHUNK / 8)
-#define REMOTE_GROUP 16u /* chunks of a remote index read at once: a round trip costs more than
-                          * the bytes */
+#define REMOTE_GROUP                                                                                         \
+    16u /* chunks of a remote index read at once: a round trip costs more than                               \
+         * the bytes */
 #define REMOTE_CACHE (UINT64_C(1) << 30) /* and the minimum of its cache */
-#define REMOTE_READS 6u  /* tries for bytes that arrive damaged */
+#define REMOTE_READS 6u                  /* tries for bytes that arrive damaged */
 
 static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const char *what)
 {
@@ -59,8 +60,7 @@ static int open_blocks(leat__index *x, leat_error *err)
     LEAT_TRY(leat__file_pread(x->file, block, sizeof block, size - sizeof block, err));
     LEAT_TRY(leat__footer_decode(block, path, size, &x->footer, err));
     const leat__footer *f = &x->footer;
-    if (f->check != told.check || f->kind != told.kind || f->major != told.major ||
-        f->minor != told.minor)
+    if (f->check != told.check || f->kind != told.kind || f->major != told.major || f->minor != told.minor)
         return damaged(err, x, 24, "header and footer belong to different files");
     return 0;
 }
@@ -74,8 +74,7 @@ static int open_roots(leat__index *x, leat_error *err)
     x->root_count = leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK);
     x->roots = leat__alloc(LEAT__MEM_PACK, bytes);
     x->checks = leat__zalloc_array(LEAT__MEM_PACK, (size_t)x->root_count, sizeof *x->checks);
-    x->verified = leat__zalloc_array(LEAT__MEM_PACK, (size_t)(x->chunk_count / 64 + 1),
-                                     sizeof *x->verified);
+    x->verified = leat__zalloc_array(LEAT__MEM_PACK, (size_t)(x->chunk_count / 64 + 1), sizeof *x->verified);
     x->cache = leat__zalloc_array(LEAT__MEM_PACK, (size_t)x->chunk_count, sizeof *x->cache);
     if (x->roots == NULL || x->checks == NULL || x->verified == NULL || x->cache == NULL)
         return leat__fail_nomem(err, bytes, "the index");
@@ -95,12 +94,12 @@ static int open_directory(leat__index *x, leat_error *err)
         rc = leat__fail_nomem(err, bytes, "the directory");
         goto out;
     }
-    LEAT_GO(rc, out, read_checked(x, data, bytes, at, f->directory_check,
-                                  "checksum of the directory does not match", err));
+    LEAT_GO(rc, out,
+            read_checked(x, data, bytes, at, f->directory_check, "checksum of the directory does not match",
+                         err));
     LEAT_GO(rc, out, leat__directory_decode(data, f, leat__file_path(x->file), x->sections, err));
     for (uint64_t i = f->sections; i-- > 0;)
-        if (x->sections[i].kind < LEAT_COUNT(x->first))
-            x->first[x->sections[i].kind] = &x->sections[i];
+        if (x->sections[i].kind < LEAT_COUNT(x->first)) x->first[x->sections[i].kind] = &x->sections[i];
 out:
     leat__free(data);
     return rc;
@@ -120,13 +119,10 @@ static int check_sections(leat__index *x, leat_error *err)
         {LEAT__SECTION_KEY_ROWS, 4, f->samples},
     };
     uint64_t at = leat__footer_directory_at(f);
-    const uint32_t always[] = {LEAT__SECTION_SCHEMA, LEAT__SECTION_PROVENANCE,
-                               LEAT__SECTION_BLOB_NAMES,
-                               f->kind == LEAT__PACK_SET ? LEAT__SECTION_SHARDS
-                                                         : LEAT__SECTION_KEYS};
+    const uint32_t always[] = {LEAT__SECTION_SCHEMA, LEAT__SECTION_PROVENANCE, LEAT__SECTION_BLOB_NAMES,
+                               f->kind == LEAT__PACK_SET ? LEAT__SECTION_SHARDS : LEAT__SECTION_KEYS};
     for (size_t i = 0; i < LEAT_COUNT(always); i++)
-        if (leat__index_section(x, always[i]) == NULL)
-            return damaged(err, x, at, "a section is missing");
+        if (leat__index_section(x, always[i]) == NULL) return damaged(err, x, at, "a section is missing");
     if (f->kind == LEAT__PACK_SET) return 0;
     for (size_t i = 0; i < LEAT_COUNT(want); i++) {
         const leat__section *s = leat__index_section(x, want[i].kind);
@@ -144,8 +140,8 @@ int leat__index_open(leat__index **out, leat__file_pool *pool, const char *path,
     if (x == NULL) return leat__fail_nomem(err, sizeof *x, "a pack");
     x->cache_limit = cache_limit;
     int rc;
-    LEAT_GO(rc, out, leat__file_open_pooled(&x->file, pool, path,
-                                            direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ, err));
+    LEAT_GO(rc, out,
+            leat__file_open_pooled(&x->file, pool, path, direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ, err));
     if (leat__file_remote(x->file) != NULL) x->cache_limit = LEAT_MAX(cache_limit, REMOTE_CACHE);
     rc = open_blocks(x, err);
     for (uint32_t i = 1; rc == LEAT_EDATA && leat__file_remote(x->file) != NULL && i < REMOTE_READS; i++) {
@@ -167,8 +163,7 @@ void leat__index_close(leat__index **index)
 {
     leat__index *x = *index;
     if (x == NULL) return;
-    for (uint64_t i = 0; x->checks != NULL && i < x->root_count; i++)
-        leat__free(atomic_load(&x->checks[i]));
+    for (uint64_t i = 0; x->checks != NULL && i < x->root_count; i++) leat__free(atomic_load(&x->checks[i]));
     /* If nothing was cached, skip a walk over millions of empty entries. */
     for (uint64_t i = 0; atomic_load(&x->cached) > 0 && i < x->chunk_count; i++)
         leat__free(atomic_load(&x->cache[i]));
@@ -208,14 +203,12 @@ static int checks_chunk(leat__index *x, uint64_t i, const uint64_t **checks, lea
 
 static bool is_verified(const leat__index *x, uint64_t chunk)
 {
-    return atomic_load_explicit(&x->verified[chunk / 64], memory_order_acquire) >>
-               (chunk % 64) & 1;
+    return atomic_load_explicit(&x->verified[chunk / 64], memory_order_acquire) >> (chunk % 64) & 1;
 }
 
 static void set_verified(leat__index *x, uint64_t chunk)
 {
-    atomic_fetch_or_explicit(&x->verified[chunk / 64], UINT64_C(1) << (chunk % 64),
-                             memory_order_release);
+    atomic_fetch_or_explicit(&x->verified[chunk / 64], UINT64_C(1) << (chunk % 64), memory_order_release);
 }
 
 int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat_error *err)
@@ -272,8 +265,7 @@ static void fetch_group(leat__index *x, uint64_t chunk)
 }
 
 /* Reads part of one chunk at `offset` in the index. */
-static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
-                         leat_error *err)
+static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len, leat_error *err)
 {
     uint64_t chunk = offset / LEAT__PACK_CHUNK;
     const uint8_t *have = atomic_load_explicit(&x->cache[chunk], memory_order_acquire);
@@ -300,12 +292,11 @@ static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
     return rc;
 }
 
-int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, void *buf,
-                     size_t len, leat_error *err)
+int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, void *buf, size_t len,
+                     leat_error *err)
 {
     if (!leat__range_inside(offset, len, s->length))
-        return leat__fail(err, LEAT_EINVAL, "%s: read past the end of a section",
-                          leat__file_path(x->file));
+        return leat__fail(err, LEAT_EINVAL, "%s: read past the end of a section", leat__file_path(x->file));
     uint64_t at = s->offset - x->footer.index_offset + offset;
     int rc = 0;
     for (size_t done = 0; done < len && rc == 0;) {
@@ -326,15 +317,14 @@ void leat__index_touch(const leat__index *x, const leat__section *s, uint64_t of
     }
 }
 
-int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t padding,
-                     void **data, size_t *len, leat_error *err)
+int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t padding, void **data,
+                     size_t *len, leat_error *err)
 {
     *data = NULL;
     *len = 0;
     if (s->length > max)
         return leat__fail(err, LEAT_ELIMIT, "%s: a section has %llu bytes, at most %llu may be",
-                          leat__file_path(x->file), (unsigned long long)s->length,
-                          (unsigned long long)max);
+                          leat__file_path(x->file), (unsigned long long)s->length, (unsigned long long)max);
     size_t bytes = (size_t)s->length;
     uint8_t *block = leat__alloc_aligned(LEAT__MEM_PACK, bytes + padding, 64);
     if (block == NULL) return leat__fail_nomem(err, bytes + padding, "a section");
@@ -351,8 +341,7 @@ int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t 
 
 /* ---- entries ---------------------------------------------------------------------------- */
 
-int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_t *samples,
-                     leat_error *err)
+int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_t *samples, leat_error *err)
 {
     const leat__footer *f = &x->footer;
     const leat__section *s = leat__index_section(x, LEAT__SECTION_PAGES);
@@ -372,8 +361,7 @@ int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_
     }
     if (e->offset < LEAT__PACK_BLOCK || e->bytes == 0 || e->bytes > f->max_page_bytes ||
         (e->offset | e->bytes) % leat__footer_page_align(f) != 0 ||
-        !leat__range_inside(e->offset, e->bytes, f->index_offset) || e->first >= end ||
-        end > f->samples)
+        !leat__range_inside(e->offset, e->bytes, f->index_offset) || e->first >= end || end > f->samples)
         return damaged(err, x, s->offset + page * LEAT__PACK_PAGE_WIDTH,
                        "impossible entry in the table of pages");
     *samples = end - e->first;
@@ -382,21 +370,19 @@ int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_
 
 /* Checks all values of an entry against its page, its neighbour and the limits. */
 static bool sample_possible(const leat__index *x, const leat__sample_entry *e, uint64_t sample,
-                            const leat__page_entry *page, uint64_t page_samples,
-                            uint64_t key_start)
+                            const leat__page_entry *page, uint64_t page_samples, uint64_t key_start)
 {
     const leat__section *keys = leat__index_section(x, LEAT__SECTION_KEYS);
     return sample >= page->first && sample - page->first < page_samples &&
-           e->offset % LEAT__PACK_ALIGN == 0 &&
-           leat__range_inside(e->offset, e->size, page->bytes) &&
-           e->size <= x->footer.max_sample_bytes && e->key_end >= key_start &&
-           e->key_end <= keys->length && e->key_end - key_start <= LEAT__PACK_KEY_MAX;
+           e->offset % LEAT__PACK_ALIGN == 0 && leat__range_inside(e->offset, e->size, page->bytes) &&
+           e->size <= x->footer.max_sample_bytes && e->key_end >= key_start && e->key_end <= keys->length &&
+           e->key_end - key_start <= LEAT__PACK_KEY_MAX;
 }
 
 #define BATCH 128u /* entries read at once */
 
-int leat__index_samples(leat__index *x, uint64_t first, size_t count,
-                        leat__sample_place *places, uint64_t *key_start, leat_error *err)
+int leat__index_samples(leat__index *x, uint64_t first, size_t count, leat__sample_place *places,
+                        uint64_t *key_start, leat_error *err)
 {
     const leat__section *s = leat__index_section(x, LEAT__SECTION_SAMPLES);
     uint8_t bytes[(BATCH + 1) * LEAT__PACK_SAMPLE_WIDTH];
@@ -404,9 +390,9 @@ int leat__index_samples(leat__index *x, uint64_t first, size_t count,
     uint64_t page_samples = 0, page_number = UINT64_MAX, key_end = 0;
     *key_start = 0;
     if (!leat__range_inside(first, count, x->footer.samples))
-        return leat__fail(err, LEAT_EINVAL, "%s: samples %llu+%llu of %llu",
-                          leat__file_path(x->file), (unsigned long long)first,
-                          (unsigned long long)count, (unsigned long long)x->footer.samples);
+        return leat__fail(err, LEAT_EINVAL, "%s: samples %llu+%llu of %llu", leat__file_path(x->file),
+                          (unsigned long long)first, (unsigned long long)count,
+                          (unsigned long long)x->footer.samples);
     for (size_t done = 0; done < count;) {
         /* Includes the entry before: a key starts at the end of the previous one. */
         uint64_t from = first + done, before = from > 0 ? 1 : 0;
@@ -420,8 +406,7 @@ int leat__index_samples(leat__index *x, uint64_t first, size_t count,
             leat__sample_entry_load(bytes + (i + before) * LEAT__PACK_SAMPLE_WIDTH, e);
             uint64_t at = s->offset + (from + i) * LEAT__PACK_SAMPLE_WIDTH;
             if (e->page >= x->footer.pages) return damaged(err, x, at, "sample in no page");
-            if (e->page != page_number)
-                LEAT_TRY(leat__index_page(x, e->page, &page, &page_samples, err));
+            if (e->page != page_number) LEAT_TRY(leat__index_page(x, e->page, &page, &page_samples, err));
             page_number = e->page;
             if (!sample_possible(x, e, from + i, &page, page_samples, key_end))
                 return damaged(err, x, at, "impossible entry in the table of samples");
@@ -437,8 +422,7 @@ int leat__index_samples(leat__index *x, uint64_t first, size_t count,
 
 #define WINDOW 256u /* hashes scanned at once */
 
-static int hash_at(leat__index *x, const leat__section *s, uint64_t i, uint64_t *hash,
-                   leat_error *err)
+static int hash_at(leat__index *x, const leat__section *s, uint64_t i, uint64_t *hash, leat_error *err)
 {
     uint8_t bytes[8];
     LEAT_TRY(leat__index_read(x, s, i * 8, bytes, sizeof bytes, err));
@@ -457,8 +441,7 @@ static uint64_t guess(uint64_t hash, uint64_t low, uint64_t high, uint64_t n)
 
 /* First entry not below `hash`: interpolation search with a bisection after each step, so that no
  * content makes it slower than bisection. */
-static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, uint64_t *pos,
-                       leat_error *err)
+static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, uint64_t *pos, leat_error *err)
 {
     uint64_t lo = 0, hi = s->length / 8, low = 0, high = UINT64_MAX, seen;
     bool halve = false;
@@ -482,8 +465,8 @@ static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, ui
     return 0;
 }
 
-static int key_equals(leat__index *x, uint64_t sample, const void *key, size_t size,
-                      bool *equal, leat_error *err)
+static int key_equals(leat__index *x, uint64_t sample, const void *key, size_t size, bool *equal,
+                      leat_error *err)
 {
     leat__sample_place place;
     uint64_t start = 0;

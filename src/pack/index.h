@@ -20,9 +20,9 @@
 typedef struct leat__index {
     leat__file *file;
     leat__footer footer;
-    leat__section *sections; /* footer.sections of them */
+    leat__section *sections;                             /* footer.sections of them */
     const leat__section *first[LEAT__SECTION_DROPS + 1]; /* first section of each kind, or NULL */
-    uint64_t *roots;         /* one per chunk of the checks */
+    uint64_t *roots;                                     /* one per chunk of the checks */
     uint64_t chunk_count, root_count;
     _Atomic(uint64_t *) *checks; /* per chunk of the checks: its content, once verified */
     _Atomic uint64_t *verified;  /* one bit per chunk of the index */
@@ -45,19 +45,18 @@ static inline const leat__section *leat__index_section(const leat__index *x, uin
 
 /* Reads bytes of a section. LEAT_EDATA when they or their chunk are damaged; the range must be
  * inside the section (LEAT_EINVAL). */
-int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, void *buf,
-                     size_t len, leat_error *err) LEAT_MUST_CHECK;
+int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, void *buf, size_t len,
+                     leat_error *err) LEAT_MUST_CHECK;
 /* Prefetches cached bytes of a section into the CPU cache: only a hint. */
 void leat__index_touch(const leat__index *x, const leat__section *s, uint64_t offset, size_t len);
 /* Loads a whole section into a new block followed by `padding` zeros (leat__free), aligned to 64
  * bytes. */
-int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t padding,
-                     void **data, size_t *len, leat_error *err) LEAT_MUST_CHECK;
+int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t padding, void **data,
+                     size_t *len, leat_error *err) LEAT_MUST_CHECK;
 
 /* Reads chunk `chunk` of the index again and verifies it, even if it was verified before. `data`
  * has LEAT__PACK_CHUNK bytes. */
-int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data,
-                             leat_error *err) LEAT_MUST_CHECK;
+int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat_error *err) LEAT_MUST_CHECK;
 
 /* One page or sample, checked against the rest of the file. */
 int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_t *samples,
@@ -68,9 +67,8 @@ typedef struct leat__sample_place {
     leat__sample_entry e;
     uint64_t page_offset; /* in the file */
 } leat__sample_place;
-int leat__index_samples(leat__index *x, uint64_t first, size_t count,
-                        leat__sample_place *places, uint64_t *key_start,
-                        leat_error *err) LEAT_MUST_CHECK;
+int leat__index_samples(leat__index *x, uint64_t first, size_t count, leat__sample_place *places,
+                        uint64_t *key_start, leat_error *err) LEAT_MUST_CHECK;
 /* The first sample with this key, at or after `least`; LEAT_ENOENT when there is none. */
 int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t least, uint64_t *sample,
                      leat_error *err) LEAT_MUST_CHECK;

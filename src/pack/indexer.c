@@ -22,9 +22,9 @@
 typedef struct plan {
     leat__section *sections;
     size_t count, capacity;
-    uint64_t end;           /* of the last section */
-    leat__buf schema;       /* JSON */
-    leat__buf names;        /* of blobs */
+    uint64_t end;     /* of the last section */
+    leat__buf schema; /* JSON */
+    leat__buf names;  /* of blobs */
     leat__footer footer;
 } plan;
 
@@ -37,8 +37,8 @@ static leat__section *add_section(plan *p, uint32_t kind, uint64_t length, uint3
 {
     uint64_t start = round_up(p->end);
     leat__section *s = &p->sections[p->count++];
-    *s = (leat__section){.kind = kind, .field = LEAT__PACK_NO_FIELD, .offset = start,
-                         .length = length, .width = width};
+    *s = (leat__section){
+        .kind = kind, .field = LEAT__PACK_NO_FIELD, .offset = start, .length = length, .width = width};
     p->end = start + length;
     return s;
 }
@@ -52,14 +52,13 @@ static const leat__section *section(const plan *p, uint32_t kind)
 
 static void plan_blobs(plan *p, const leat__blobs *blobs)
 {
-    for (size_t i = 0; i < blobs->count; i++)
-        (void)leat__buf_puts(&p->names, blobs->items[i].name);
+    for (size_t i = 0; i < blobs->count; i++) (void)leat__buf_puts(&p->names, blobs->items[i].name);
     add_section(p, LEAT__SECTION_BLOB_NAMES, p->names.len, 1);
     uint64_t name_at = 0;
     for (size_t i = 0; i < blobs->count; i++) {
         const leat__blob *b = &blobs->items[i];
-        leat__section *s = add_section(p, LEAT__SECTION_BLOB,
-                                       b->packed != NULL ? b->packed_size : b->size, 1);
+        leat__section *s =
+            add_section(p, LEAT__SECTION_BLOB, b->packed != NULL ? b->packed_size : b->size, 1);
         if (b->packed != NULL) s->unpacked = b->size;
         s->name_offset = name_at;
         s->name_length = (uint32_t)strlen(b->name);
@@ -117,12 +116,10 @@ static int plan_make(plan *p, const leat__indexer *x, leat_error *err)
 {
     memset(p, 0, sizeof *p);
     leat__buf_init(&p->schema, LEAT__MEM_PACK, LEAT__PACK_JSON_MAX);
-    leat__buf_init(&p->names, LEAT__MEM_PACK,
-                   (size_t)LEAT__PACK_BLOBS_MAX * LEAT__PACK_NAME_MAX);
+    leat__buf_init(&p->names, LEAT__MEM_PACK, (size_t)LEAT__PACK_BLOBS_MAX * LEAT__PACK_NAME_MAX);
     p->capacity = x->schema->count + x->blobs->count + 16;
     p->sections = LEAT_NEW_ARRAY(PACK, leat__section, p->capacity);
-    if (p->sections == NULL)
-        return leat__fail_nomem(err, p->capacity * sizeof *p->sections, "the directory");
+    if (p->sections == NULL) return leat__fail_nomem(err, p->capacity * sizeof *p->sections, "the directory");
     if (leat__schema_json(x->schema, &p->schema) != 0)
         return leat__fail(err, p->schema.status, "cannot write the schema");
     p->end = x->data_end;
@@ -163,8 +160,7 @@ static int column_flush(column *c, leat__file *file, leat_error *err)
     return 0;
 }
 
-static int column_put(column *c, leat__file *file, const void *data, size_t len,
-                      leat_error *err)
+static int column_put(column *c, leat__file *file, const void *data, size_t len, leat_error *err)
 {
     const uint8_t *p = data;
     while (len > 0) {
@@ -190,8 +186,7 @@ typedef struct scatter {
     uint64_t page, first, key_base;
 } scatter;
 
-static int scatter_open(scatter *s, const leat__indexer *x, leat__file *file, const plan *p,
-                        leat_error *err)
+static int scatter_open(scatter *s, const leat__indexer *x, leat__file *file, const plan *p, leat_error *err)
 {
     memset(s, 0, sizeof *s);
     s->x = x;
@@ -212,8 +207,7 @@ static int scatter_open(scatter *s, const leat__indexer *x, leat__file *file, co
     s->cols[COL_KEYS].at = section(p, LEAT__SECTION_KEYS)->offset;
     s->cols[COL_HASHES].at = p->footer.file_bytes;
     for (size_t i = 0, field = COL_FIELDS; i < p->count; i++)
-        if (p->sections[i].kind == LEAT__SECTION_COLUMN)
-            s->cols[field++].at = p->sections[i].offset;
+        if (p->sections[i].kind == LEAT__SECTION_COLUMN) s->cols[field++].at = p->sections[i].offset;
     return 0;
 }
 
@@ -223,8 +217,8 @@ static void scatter_reset(scatter *s)
     leat__free(s->memory);
 }
 
-static int scatter_row(scatter *s, const uint8_t *row, const leat__journal_page *g,
-                       uint64_t *key_start, leat_error *err)
+static int scatter_row(scatter *s, const uint8_t *row, const leat__journal_page *g, uint64_t *key_start,
+                       leat_error *err)
 {
     leat__sample_entry e;
     uint8_t bytes[LEAT__PACK_SAMPLE_WIDTH];
@@ -287,8 +281,8 @@ static int scatter_all(scatter *s, leat_error *err)
     return 0;
 }
 
-static int write_samples(const leat__indexer *x, leat__file *file, const plan *p,
-                         uint64_t *duplicates, leat_error *err)
+static int write_samples(const leat__indexer *x, leat__file *file, const plan *p, uint64_t *duplicates,
+                         leat_error *err)
 {
     scatter s;
     int rc;
@@ -325,15 +319,14 @@ static int write_texts(const leat__indexer *x, leat__file *file, const plan *p, 
             const leat__blob *b = &x->blobs->items[blob++];
             data = b->packed != NULL ? b->packed : b->data;
         }
-        if (data != NULL)
-            LEAT_TRY(leat__file_pwrite(file, data, (size_t)s->length, s->offset, err));
+        if (data != NULL) LEAT_TRY(leat__file_pwrite(file, data, (size_t)s->length, s->offset, err));
     }
     return 0;
 }
 
 /* Computes one check per chunk of [from, from + bytes) into `out`, padded. */
-static int hash_chunks(leat__file *file, uint64_t from, uint64_t bytes, uint8_t *chunk,
-                       leat__buf *out, leat_error *err)
+static int hash_chunks(leat__file *file, uint64_t from, uint64_t bytes, uint8_t *chunk, leat__buf *out,
+                       leat_error *err)
 {
     for (uint64_t at = 0; at < bytes; at += LEAT__PACK_CHUNK) {
         size_t n = (size_t)LEAT_MIN(bytes - at, LEAT__PACK_CHUNK);
@@ -359,8 +352,7 @@ static int write_tail(leat__file *file, plan *p, leat_error *err)
     LEAT_GO(rc, out, hash_chunks(file, f->index_offset, f->index_bytes, chunk, &out, err));
     LEAT_GO(rc, out, leat__file_pwrite(file, out.data, out.len, leat__footer_checks_at(f), err));
     leat__buf_clear(&out);
-    LEAT_GO(rc, out,
-            hash_chunks(file, leat__footer_checks_at(f), f->checks_bytes, chunk, &out, err));
+    LEAT_GO(rc, out, hash_chunks(file, leat__footer_checks_at(f), f->checks_bytes, chunk, &out, err));
     f->roots_check = leat__hash64(out.data, out.len, 0);
     LEAT_GO(rc, out, leat__file_pwrite(file, out.data, out.len, leat__footer_roots_at(f), err));
 
@@ -372,8 +364,7 @@ static int write_tail(leat__file *file, plan *p, leat_error *err)
         goto out;
     }
     f->directory_check = leat__hash64(out.data, out.len, 0);
-    LEAT_GO(rc, out,
-            leat__file_pwrite(file, out.data, out.len, leat__footer_directory_at(f), err));
+    LEAT_GO(rc, out, leat__file_pwrite(file, out.data, out.len, leat__footer_directory_at(f), err));
     uint8_t block[LEAT__PACK_BLOCK];
     leat__footer_encode(f, block);
     rc = leat__file_pwrite(file, block, sizeof block, f->file_bytes - sizeof block, err);
@@ -395,8 +386,7 @@ int leat__indexer_write(const leat__indexer *x, leat__file *file, leat__footer *
     LEAT_GO(rc, out, leat__file_truncate(file, x->data_end, err));
     LEAT_GO(rc, out, leat__file_truncate(file, p.footer.file_bytes, err));
     LEAT_GO(rc, out, write_texts(x, file, &p, err));
-    if (x->kind == LEAT__PACK_FILE)
-        LEAT_GO(rc, out, write_samples(x, file, &p, duplicate_keys, err));
+    if (x->kind == LEAT__PACK_FILE) LEAT_GO(rc, out, write_samples(x, file, &p, duplicate_keys, err));
     LEAT_GO(rc, out, write_tail(file, &p, err));
     LEAT_GO(rc, out, leat__file_truncate(file, p.footer.file_bytes, err));
     *footer = p.footer;

@@ -16,11 +16,11 @@
 typedef struct leat__indexer {
     uint32_t kind; /* leat__pack_kind */
     const leat__schema *schema;
-    const char *provenance;  /* JSON */
-    const char *shards;      /* JSON, sets only */
-    const leat__buf *drops;  /* sets only: dropped samples in order, or NULL */
+    const char *provenance; /* JSON */
+    const char *shards;     /* JSON, sets only */
+    const leat__buf *drops; /* sets only: dropped samples in order, or NULL */
     const leat__blobs *blobs;
-    leat__journal *journal;  /* packs only: page records of `shard` from `journal_from` on */
+    leat__journal *journal; /* packs only: page records of `shard` from `journal_from` on */
     uint64_t journal_from;
     uint32_t shard;
     uint64_t samples, pages, keys_bytes;
@@ -30,8 +30,7 @@ typedef struct leat__indexer {
 } leat__indexer;
 
 /* Size the finished file will have. */
-int leat__indexer_size(const leat__indexer *x, uint64_t *file_bytes,
-                       leat_error *err) LEAT_MUST_CHECK;
+int leat__indexer_size(const leat__indexer *x, uint64_t *file_bytes, leat_error *err) LEAT_MUST_CHECK;
 /* Writes it and truncates the file to its size; fills *footer. */
 int leat__indexer_write(const leat__indexer *x, leat__file *file, leat__footer *footer,
                         uint64_t *duplicate_keys, leat_error *err) LEAT_MUST_CHECK;

@@ -117,8 +117,8 @@ static int join_names(leat_pack *p, leat_error *err)
     return leat__fail_nomem(err, 256, "a name");
 }
 
-int leat_pack_open_many(leat_pack **out, const char *const *paths, uint32_t count,
-                        const leat_pack_opts *opts, leat_error *err)
+int leat_pack_open_many(leat_pack **out, const char *const *paths, uint32_t count, const leat_pack_opts *opts,
+                        leat_error *err)
 {
     LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
@@ -151,8 +151,11 @@ out:
 
 int leat__pack_join_info(const leat_pack *p, leat_pack_info *info, uint32_t struct_size)
 {
-    leat_pack_info full = {.struct_size = struct_size, .shards = p->shard_count, .samples = p->samples,
-                           .pages = p->pages, .fingerprint = leat__mix64(p->part_count)};
+    leat_pack_info full = {.struct_size = struct_size,
+                           .shards = p->shard_count,
+                           .samples = p->samples,
+                           .pages = p->pages,
+                           .fingerprint = leat__mix64(p->part_count)};
     for (uint32_t i = 0; i < p->part_count; i++) {
         leat_pack_info part = {0};
         (void)leat_pack_info_read(p->parts[i], &part, sizeof part);

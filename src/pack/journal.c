@@ -12,8 +12,8 @@
 #include "base/num.h"
 #include "pack/layout.h"
 
-#define HEAD_BYTES 32u   /* of the journal */
-#define RECORD_HEAD 24u  /* of a record */
+#define HEAD_BYTES 32u  /* of the journal */
+#define RECORD_HEAD 24u /* of a record */
 #define RECORD_MAX (UINT64_C(4) << 30)
 #define PAGE_FIXED 96u
 #define SHARD_FIXED 64u
@@ -40,13 +40,11 @@ int leat__journal_hold(leat__journal *j, const char *path, leat_error *err)
     return leat__file_open(&j->file, path, LEAT__FILE_WRITE | LEAT__FILE_LOCK, err);
 }
 
-int leat__journal_create(leat__journal *j, const char *path, uint64_t identity,
-                         leat_error *err)
+int leat__journal_create(leat__journal *j, const char *path, uint64_t identity, leat_error *err)
 {
     memset(j, 0, sizeof *j);
     leat__buf_init(&j->buf, LEAT__MEM_PACK, RECORD_MAX + RECORD_HEAD);
-    LEAT_TRY(leat__file_open(&j->file, path,
-                             LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err));
+    LEAT_TRY(leat__file_open(&j->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err));
     /* Emptied only after taking the lock: another run may be using it. */
     return leat__journal_restart(j, identity, err);
 }
@@ -61,8 +59,7 @@ int leat__journal_restart(leat__journal *j, uint64_t identity, leat_error *err)
     return 0;
 }
 
-int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
-                         leat_error *err)
+int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity, leat_error *err)
 {
     uint8_t head[HEAD_BYTES], want[HEAD_BYTES];
     LEAT_TRY(leat__journal_hold(j, path, err));
@@ -78,12 +75,9 @@ int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
         j->end = HEAD_BYTES;
         return 0;
     }
-    if (memcmp(head, magic, sizeof magic) != 0 ||
-        leat__load_u64(head + 24) != leat__hash64(head, 24, 0))
-        return leat__fail(err, LEAT_EDATA, "%s: damaged journal; start again without resume",
-                          path);
-    return leat__fail(err, LEAT_ESTATE,
-                      "%s: the unfinished pack has another source or other settings", path);
+    if (memcmp(head, magic, sizeof magic) != 0 || leat__load_u64(head + 24) != leat__hash64(head, 24, 0))
+        return leat__fail(err, LEAT_EDATA, "%s: damaged journal; start again without resume", path);
+    return leat__fail(err, LEAT_ESTATE, "%s: the unfinished pack has another source or other settings", path);
 }
 
 void leat__journal_reset(leat__journal *j)
@@ -115,8 +109,8 @@ static int commit(leat__journal *j, leat__record_kind kind, leat_error *err)
     uint8_t *p = (uint8_t *)j->buf.data;
     leat__store_u32(p, kind);
     leat__store_u64(p + 8, j->buf.len - RECORD_HEAD);
-    leat__store_u64(p + 16, leat__hash64(p, 16, 0) ^
-                                leat__hash64(p + RECORD_HEAD, j->buf.len - RECORD_HEAD, kind));
+    leat__store_u64(p + 16,
+                    leat__hash64(p, 16, 0) ^ leat__hash64(p + RECORD_HEAD, j->buf.len - RECORD_HEAD, kind));
     LEAT_TRY(leat__file_pwrite(j->file, p, j->buf.len, j->end, err));
     j->end += j->buf.len;
     return 0;
@@ -139,8 +133,7 @@ int leat__journal_put_page(leat__journal *j, const leat__journal_page *page, lea
     return commit(j, LEAT__RECORD_PAGE, err);
 }
 
-int leat__journal_put_blob(leat__journal *j, const char *name, const void *data, size_t size,
-                           leat_error *err)
+int leat__journal_put_blob(leat__journal *j, const char *name, const void *data, size_t size, leat_error *err)
 {
     begin(j);
     put_u64(j, strlen(name) + 1);
@@ -204,8 +197,8 @@ static bool parse_page(leat__journal_record *r, const uint8_t *p, uint64_t len)
     for (int i = 0; i < LEAT_PACKER_MARKS; i++) g->marks[i] = leat__load_u64(p + 48 + 8 * i);
     g->rows_bytes = leat__load_u64(p + 80);
     g->keys_bytes = leat__load_u64(p + 88);
-    if (g->rows_bytes > len || g->keys_bytes > len ||
-        PAGE_FIXED + g->rows_bytes + g->keys_bytes != len || g->samples == 0)
+    if (g->rows_bytes > len || g->keys_bytes > len || PAGE_FIXED + g->rows_bytes + g->keys_bytes != len ||
+        g->samples == 0)
         return false;
     g->rows = p + PAGE_FIXED;
     g->keys = g->rows + g->rows_bytes;
@@ -268,12 +261,10 @@ int leat__journal_read(leat__journal *j, uint64_t at, leat__journal_record *r, l
     uint64_t len = leat__load_u64(head + 8);
     uint64_t size;
     LEAT_TRY(leat__file_size(j->file, &size, err));
-    if (got < sizeof head || !leat__range_inside(at + RECORD_HEAD, len, size) ||
-        len > RECORD_MAX)
+    if (got < sizeof head || !leat__range_inside(at + RECORD_HEAD, len, size) || len > RECORD_MAX)
         return LEAT_ENOENT;
     leat__buf_clear(&j->buf);
-    if (leat__buf_reserve(&j->buf, (size_t)len) != 0)
-        return leat__fail_nomem(err, len, "a journal record");
+    if (leat__buf_reserve(&j->buf, (size_t)len) != 0) return leat__fail_nomem(err, len, "a journal record");
     uint8_t *body = (uint8_t *)j->buf.data;
     LEAT_TRY(leat__file_pread(j->file, body, (size_t)len, at + RECORD_HEAD, err));
     r->kind = (leat__record_kind)leat__load_u32(head);

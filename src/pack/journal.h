@@ -48,10 +48,10 @@ typedef struct leat__journal {
 
 typedef struct leat__journal_record {
     leat__record_kind kind;
-    uint64_t at, next;      /* in the journal */
+    uint64_t at, next; /* in the journal */
     leat__journal_page page;
     leat__journal_shard shard;
-    const char *blob_name;  /* NUL-terminated view */
+    const char *blob_name; /* NUL-terminated view */
     const uint8_t *blob;
     uint64_t blob_bytes;
     const char *old_shards; /* NUL-terminated view: the JSON list of a set */
@@ -81,8 +81,7 @@ int leat__journal_once(leat__journal *held, bool *once, leat_error *err) LEAT_MU
 int leat__journal_cut(leat__journal *j, uint64_t at, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_sync(leat__journal *j, leat_error *err) LEAT_MUST_CHECK;
 
-int leat__journal_put_page(leat__journal *j, const leat__journal_page *page,
-                           leat_error *err) LEAT_MUST_CHECK;
+int leat__journal_put_page(leat__journal *j, const leat__journal_page *page, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_blob(leat__journal *j, const char *name, const void *data, size_t size,
                            leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_shard(leat__journal *j, const leat__journal_shard *shard,

@@ -95,8 +95,7 @@ static int emit(run *r, leat_error *err)
             leat__store_u32(r->io_rows + i * 4, (uint32_t)e->row);
         }
         LEAT_TRY(leat__file_pwrite(r->k->file, r->io, n * 8, r->k->hashes_to + r->done * 8, err));
-        LEAT_TRY(leat__file_pwrite(r->k->file, r->io_rows, n * 4, r->k->rows_to + r->done * 4,
-                                   err));
+        LEAT_TRY(leat__file_pwrite(r->k->file, r->io_rows, n * 4, r->k->rows_to + r->done * 4, err));
         r->done += n;
         at += n;
     }
@@ -111,8 +110,7 @@ int leat__keysort_run(const leat__keysort *k, uint64_t *duplicates, leat_error *
     if (r == NULL) return leat__fail_nomem(err, sizeof *r, "sorting keys");
     r->k = k;
     /* Ranges are sized for 15/16 of the memory, because equal ranges differ a little. */
-    uint64_t room = LEAT_MAX((k->memory ? k->memory : MEMORY_DEFAULT) / (2 * sizeof(entry)),
-                             UINT64_C(64));
+    uint64_t room = LEAT_MAX((k->memory ? k->memory : MEMORY_DEFAULT) / (2 * sizeof(entry)), UINT64_C(64));
     uint64_t passes = leat__ceil_div(k->count, room - room / 16);
     uint64_t width = passes > 1 ? UINT64_MAX / passes : UINT64_MAX;
     int rc;

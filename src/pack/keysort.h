@@ -19,7 +19,6 @@ typedef struct leat__keysort {
 } leat__keysort;
 
 /* *duplicates: number of entries with the same hash as the previous one. */
-int leat__keysort_run(const leat__keysort *k, uint64_t *duplicates,
-                      leat_error *err) LEAT_MUST_CHECK;
+int leat__keysort_run(const leat__keysort *k, uint64_t *duplicates, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -31,11 +31,10 @@ uint8_t leat__kind_flags(leat__sample_type type)
 
 leat__image_kind leat__image_kind_of(const leat_pack_image *image)
 {
-    const leat__image_info info = {
-        .channels = image->channels,
-        .type = image->flags & LEAT_PACK_IMAGE_F32   ? LEAT__SAMPLE_F32
-                : image->flags & LEAT_PACK_IMAGE_U16 ? LEAT__SAMPLE_U16
-                                                     : LEAT__SAMPLE_U8};
+    const leat__image_info info = {.channels = image->channels,
+                                   .type = image->flags & LEAT_PACK_IMAGE_F32   ? LEAT__SAMPLE_F32
+                                           : image->flags & LEAT_PACK_IMAGE_U16 ? LEAT__SAMPLE_U16
+                                                                                : LEAT__SAMPLE_U8};
     return leat__image_wide(&info) ? (uint32_t)info.type << 8 | info.channels : 0;
 }
 
@@ -153,11 +152,10 @@ int leat__packer_check_kinds(leat_packer *p, const leat_pack_sample *sample, lea
         if (!p->kinds[i].known && p->base != NULL) LEAT_TRY(learn_base(p, i, err));
         if (!p->kinds[i].known) decide(p, i, kind, sample->key, sample->key_size);
         if (kind != p->kinds[i].kind)
-            return leat__fail(err, LEAT_EFORMAT,
-                              "sample '%.*s', field '%s': %s in a field of %s (set by '%s')",
-                              (int)LEAT_MIN(sample->key_size, 200u), (const char *)sample->key, f->name,
-                              leat__kind_text(kind, text[0]), leat__kind_text(p->kinds[i].kind, text[1]),
-                              p->kinds[i].by);
+            return leat__fail(
+                err, LEAT_EFORMAT, "sample '%.*s', field '%s': %s in a field of %s (set by '%s')",
+                (int)LEAT_MIN(sample->key_size, 200u), (const char *)sample->key, f->name,
+                leat__kind_text(kind, text[0]), leat__kind_text(p->kinds[i].kind, text[1]), p->kinds[i].by);
     }
     return 0;
 }

@@ -50,13 +50,12 @@ static bool known_major(const leat__footer *f)
                              (f->major == LEAT__PACK_MAJOR_DROPS && f->kind == LEAT__PACK_SET));
 }
 
-int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
-                        leat__footer *f, leat_error *err)
+int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path, leat__footer *f,
+                        leat_error *err)
 {
     memset(f, 0, sizeof *f);
     if (memcmp(block, partial_magic, MAGIC_BYTES) == 0)
-        return leat__fail(err, LEAT_EFORMAT,
-                          "%s: an unfinished pack; continue it with --resume", path);
+        return leat__fail(err, LEAT_EFORMAT, "%s: an unfinished pack; continue it with --resume", path);
     if (memcmp(block, magic, MAGIC_BYTES) != 0)
         return leat__fail(err, LEAT_EFORMAT, "%s: not a leat pack", path);
     if (leat__load_u64(block + HEADER_CHECK_AT) != leat__hash64(block, HEADER_CHECK_AT, 0))
@@ -65,9 +64,8 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
     f->minor = leat__load_u16(block + 10);
     f->kind = leat__load_u32(block + 12);
     if (!known_major(f))
-        return leat__fail(err, LEAT_EFORMAT,
-                          "%s: format %u.%u is newer than this leat's " LEAT__PACK_VERSION, path,
-                          f->major, f->minor);
+        return leat__fail(err, LEAT_EFORMAT, "%s: format %u.%u is newer than this leat's " LEAT__PACK_VERSION,
+                          path, f->major, f->minor);
     f->file_bytes = leat__load_u64(block + 16);
     f->check = leat__load_u64(block + 24);
     if (f->kind != LEAT__PACK_FILE && f->kind != LEAT__PACK_SET)
@@ -79,20 +77,20 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
 }
 
 /* The footer's u64 fields after `kind`, in file order. */
-#define FOOTER_WORDS(X)                                                                    \
-    X(16, file_bytes)                                                                      \
-    X(24, samples)                                                                         \
-    X(32, pages)                                                                           \
-    X(40, page_bytes)                                                                      \
-    X(48, max_page_bytes)                                                                  \
-    X(56, max_sample_bytes)                                                                \
-    X(64, index_offset)                                                                    \
-    X(72, index_bytes)                                                                     \
-    X(80, checks_bytes)                                                                    \
-    X(88, roots_bytes)                                                                     \
-    X(96, directory_bytes)                                                                 \
-    X(104, sections)                                                                       \
-    X(112, roots_check)                                                                    \
+#define FOOTER_WORDS(X)                                                                                      \
+    X(16, file_bytes)                                                                                        \
+    X(24, samples)                                                                                           \
+    X(32, pages)                                                                                             \
+    X(40, page_bytes)                                                                                        \
+    X(48, max_page_bytes)                                                                                    \
+    X(56, max_sample_bytes)                                                                                  \
+    X(64, index_offset)                                                                                      \
+    X(72, index_bytes)                                                                                       \
+    X(80, checks_bytes)                                                                                      \
+    X(88, roots_bytes)                                                                                       \
+    X(96, directory_bytes)                                                                                   \
+    X(104, sections)                                                                                         \
+    X(112, roots_check)                                                                                      \
     X(120, directory_check)
 
 void leat__footer_encode(leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
@@ -125,9 +123,9 @@ static bool footer_consistent(const leat__footer *f)
     uint64_t checks = leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t roots = leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t entries = f->sections <= UINT32_MAX ? f->sections * LEAT__PACK_ENTRY : UINT64_MAX;
-    return f->checks_bytes >= checks && f->checks_bytes - checks < align &&
-           f->roots_bytes >= roots && f->roots_bytes - roots < align &&
-           f->directory_bytes >= entries && f->directory_bytes - entries < align;
+    return f->checks_bytes >= checks && f->checks_bytes - checks < align && f->roots_bytes >= roots &&
+           f->roots_bytes - roots < align && f->directory_bytes >= entries &&
+           f->directory_bytes - entries < align;
 }
 
 static bool footer_in_limits(const leat__footer *f)
@@ -142,8 +140,8 @@ static bool footer_in_limits(const leat__footer *f)
            (f->pages == 0) == (f->max_page_bytes == 0) && (f->pages == 0) == (room == 0);
 }
 
-int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
-                        uint64_t file_bytes, leat__footer *f, leat_error *err)
+int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path, uint64_t file_bytes,
+                        leat__footer *f, leat_error *err)
 {
     int64_t at = (int64_t)(file_bytes - LEAT__PACK_BLOCK);
     memset(f, 0, sizeof *f);
@@ -186,8 +184,8 @@ static uint64_t section_start(uint64_t end_before)
     return (end_before + LEAT__PACK_SECTION_ALIGN - 1) & ~(uint64_t)(LEAT__PACK_SECTION_ALIGN - 1);
 }
 
-int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path,
-                           leat__section *out, leat_error *err)
+int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path, leat__section *out,
+                           leat_error *err)
 {
     uint64_t at = leat__footer_directory_at(f);
     uint64_t next = section_start(f->index_offset), index_end = f->index_offset + f->index_bytes;

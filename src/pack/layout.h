@@ -14,10 +14,10 @@
 #include "base/error.h"
 
 #define LEAT__PACK_BLOCK 4096u
-#define LEAT__PACK_CHUNK 65536u    /* of the index, with one checksum */
-#define LEAT__PACK_ALIGN 16u       /* of pages, of samples in them, of payloads in samples */
+#define LEAT__PACK_CHUNK 65536u      /* of the index, with one checksum */
+#define LEAT__PACK_ALIGN 16u         /* of pages, of samples in them, of payloads in samples */
 #define LEAT__PACK_SECTION_ALIGN 64u /* also of the parts after the index */
-#define LEAT__PACK_ENTRY 64u       /* bytes of a directory entry */
+#define LEAT__PACK_ENTRY 64u         /* bytes of a directory entry */
 #define LEAT__PACK_MAJOR 2u
 #define LEAT__PACK_MAJOR_DROPS 3u /* for sets that drop samples; the highest version we read */
 #define LEAT__PACK_MINOR 0u
@@ -40,8 +40,9 @@
 #define LEAT__PACK_KEY_MAX (1u << 20)
 #define LEAT__PACK_JSON_MAX (64u << 20)
 #define LEAT__PACK_BLOB_MAX (1u << 30)
-#define LEAT__PACK_PACKED_MAX (1u << 20) /* of a compressed blob: limits what a few bytes can
-                                          * expand to */
+#define LEAT__PACK_PACKED_MAX                                                                                \
+    (1u << 20) /* of a compressed blob: limits what a few bytes can                                          \
+                * expand to */
 #define LEAT__PACK_BLOBS_MAX 65536u
 #define LEAT__PACK_SHARDS_MAX 65536u
 #define LEAT__PACK_DROPS_MAX (UINT64_C(1) << 32) /* bytes of the list of dropped samples */
@@ -122,16 +123,16 @@ void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK]);
 
 /* Header: LEAT_EFORMAT when not a pack, unfinished or newer; LEAT_EDATA when damaged. On success
  * *f has the values that the header repeats from the footer: version, kind, file_bytes, check. */
-int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
+int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path, leat__footer *f,
+                        leat_error *err) LEAT_MUST_CHECK;
+int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path, uint64_t file_bytes,
                         leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
-int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
-                        uint64_t file_bytes, leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
 
 int leat__section_append(leat__buf *out, const leat__section *s); /* as buf appends */
 /* Decodes `f->sections` entries and checks order, bounds, widths and counts. `out` must have room
  * for all of them. */
-int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path,
-                           leat__section *out, leat_error *err) LEAT_MUST_CHECK;
+int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path, leat__section *out,
+                           leat_error *err) LEAT_MUST_CHECK;
 
 /* Elements of the index. */
 typedef struct leat__page_entry {

@@ -42,13 +42,11 @@ int leat__pack_open_blobs(leat_pack *p, leat_error *err)
     p->lock_ready = true;
     for (uint64_t i = 0; i < x->footer.sections; i++)
         if (x->sections[i].kind == LEAT__SECTION_BLOB) count++;
-    if (count > LEAT__PACK_BLOBS_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "%s: too many blobs", p->path);
+    if (count > LEAT__PACK_BLOBS_MAX) return leat__fail(err, LEAT_ELIMIT, "%s: too many blobs", p->path);
     p->blobs = LEAT_NEW_ARRAY(PACK, leat__loaded_blob, count);
     if (p->blobs == NULL) return leat__fail_nomem(err, count * sizeof *p->blobs, "blobs");
     LEAT_TRY(leat__index_load(x, leat__index_section(x, LEAT__SECTION_BLOB_NAMES),
-                              (size_t)LEAT__PACK_BLOBS_MAX * LEAT__PACK_NAME_MAX, 1, &names,
-                              &len, err));
+                              (size_t)LEAT__PACK_BLOBS_MAX * LEAT__PACK_NAME_MAX, 1, &names, &len, err));
     int rc = read_names(p, names, len, err);
     leat__free(names);
     return rc;
@@ -78,8 +76,7 @@ static leat__loaded_blob *find(const leat_pack *p, const char *name)
     return NULL;
 }
 
-static int unpack(leat_pack *p, leat__loaded_blob *b, const void *frame, size_t frame_size,
-                  leat_error *err)
+static int unpack(leat_pack *p, leat__loaded_blob *b, const void *frame, size_t frame_size, leat_error *err)
 {
     size_t size = (size_t)b->section->unpacked; /* small: the directory limits it */
     uint8_t *data = leat__alloc_aligned(LEAT__MEM_PACK, size + LEAT_PACK_PADDING, 64);
@@ -100,8 +97,8 @@ static int load_locked(leat_pack *p, leat__loaded_blob *b, leat_error *err)
     if (b->data != NULL) return 0;
     void *bytes;
     size_t len;
-    LEAT_TRY(leat__index_load(leat__pack_meta(p), b->section, LEAT__PACK_BLOB_MAX,
-                              LEAT_PACK_PADDING, &bytes, &len, err));
+    LEAT_TRY(leat__index_load(leat__pack_meta(p), b->section, LEAT__PACK_BLOB_MAX, LEAT_PACK_PADDING, &bytes,
+                              &len, err));
     if (b->section->unpacked == 0) {
         b->data = bytes;
         b->size = len;
@@ -112,8 +109,7 @@ static int load_locked(leat_pack *p, leat__loaded_blob *b, leat_error *err)
     return rc;
 }
 
-int leat_pack_blob(leat_pack *p, const char *name, const void **data, size_t *size,
-                   leat_error *err)
+int leat_pack_blob(leat_pack *p, const char *name, const void **data, size_t *size, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && name != NULL && data != NULL && size != NULL, err);
     *data = NULL;
@@ -143,14 +139,12 @@ const char *leat_pack_blob_name(const leat_pack *p, uint32_t blob)
 }
 
 /* Pointers and strings in one block, so that there is only one to free. */
-static int build_classes(leat_pack *p, leat__loaded_blob *b, const json_t *list,
-                         leat_error *err)
+static int build_classes(leat_pack *p, leat__loaded_blob *b, const json_t *list, leat_error *err)
 {
     size_t count = json_array_size(list), bytes = (count + 1) * sizeof(char *);
     for (size_t i = 0; i < count; i++) {
         const json_t *s = json_array_get(list, i);
-        if (!json_is_string(s))
-            return leat__fail(err, LEAT_EDATA, "%s: malformed class names", p->path);
+        if (!json_is_string(s)) return leat__fail(err, LEAT_EDATA, "%s: malformed class names", p->path);
         bytes += json_string_length(s) + 1;
     }
     const char **names = leat__zalloc(LEAT__MEM_PACK, bytes);
@@ -174,20 +168,18 @@ static int classes_locked(leat_pack *p, leat__loaded_blob *b, leat_error *err)
     json_error_t jerr;
     json_t *list = json_loadb(b->data, b->size, 0, &jerr);
     int rc = json_is_array(list) ? build_classes(p, b, list, err)
-                                 : leat__fail(err, LEAT_EDATA, "%s: malformed class names",
-                                              p->path);
+                                 : leat__fail(err, LEAT_EDATA, "%s: malformed class names", p->path);
     json_decref(list);
     return rc;
 }
 
-int leat_pack_classes(leat_pack *p, uint32_t field, const char *const **names,
-                      uint64_t *count, leat_error *err)
+int leat_pack_classes(leat_pack *p, uint32_t field, const char *const **names, uint64_t *count,
+                      leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && names != NULL && count != NULL, err);
     *names = NULL;
     *count = 0;
-    if (field >= p->schema->count)
-        return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, field);
+    if (field >= p->schema->count) return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, field);
     if (p->parts != NULL) return leat__pack_join_classes(p, field, names, count, err);
     char *name = leat__blob_classes_name(p->schema->fields[field].name);
     if (name == NULL) return leat__fail_nomem(err, LEAT__PACK_NAME_MAX, "class names");

@@ -88,9 +88,8 @@ static int start_shard(leat_packer *p, leat_error *err)
     int rc;
     if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
     leat__packer_forget_shard(p);
-    LEAT_GO(rc, out, leat__file_open(&p->file, partial,
-                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK,
-                                     err));
+    LEAT_GO(rc, out,
+            leat__file_open(&p->file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err));
     LEAT_GO(rc, out, leat__file_truncate(p->file, 0, err));
     leat__header_encode_partial(block);
     LEAT_GO(rc, out, leat__file_pwrite(p->file, block, sizeof block, 0, err));
@@ -123,8 +122,7 @@ static void fill_indexer(const leat_packer *p, leat__indexer *x)
 int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_error *err)
 {
     if (p->done_count >= LEAT__PACK_SHARDS_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "%s: more than %u shards", p->path,
-                          LEAT__PACK_SHARDS_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "%s: more than %u shards", p->path, LEAT__PACK_SHARDS_MAX);
     if (p->done_count == p->done_capacity) {
         size_t want = p->done_capacity == 0 ? 16 : p->done_capacity * 2;
         void *grown = leat__realloc(LEAT__MEM_PACK, p->done, want * sizeof *p->done);
@@ -146,8 +144,8 @@ static int close_shard(leat_packer *p, leat_error *err)
     fill_indexer(p, &x);
     LEAT_TRY(leat__indexer_write(&x, p->file, &footer, &duplicates, err));
     if (p->sync) LEAT_TRY(leat__file_sync(p->file, err));
-    leat__journal_shard s = {p->shard, footer.file_bytes, p->samples, p->pages, footer.check,
-                             p->max_page, p->max_sample, duplicates};
+    leat__journal_shard s = {p->shard,     footer.file_bytes, p->samples,    p->pages,
+                             footer.check, p->max_page,       p->max_sample, duplicates};
     LEAT_TRY(leat__journal_put_shard(&p->journal, &s, err));
     if (p->sync) LEAT_TRY(leat__journal_sync(&p->journal, err));
     LEAT_TRY(leat__packer_add_done(p, &s, err));
@@ -160,8 +158,7 @@ static int close_shard(leat_packer *p, leat_error *err)
 /* ---- pages ------------------------------------------------------------------------------ */
 
 /* Whether the page still fits the current file. Always true for the file's first page. */
-static int page_fits_file(const leat_packer *p, const leat__page *page, bool *fits,
-                          leat_error *err)
+static int page_fits_file(const leat_packer *p, const leat__page *page, bool *fits, leat_error *err)
 {
     uint64_t samples = p->samples + page->samples, bytes = 0;
     *fits = true;
@@ -236,8 +233,7 @@ static int write_lent(leat_packer *p, const leat__page *page, leat_error *err)
 
 int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
 {
-    if (p->finishing)
-        return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
     if (page->samples == 0) return 0;
     leat__page_seal(page);
     bool fits;
@@ -283,12 +279,10 @@ int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_erro
 {
     LEAT_REQUIRE(p != NULL && sample != NULL, err);
     uint64_t size;
-    if (p->finishing)
-        return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
     LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
     LEAT_TRY(leat__packer_check_kinds(p, sample, err));
-    if (p->page == NULL)
-        LEAT_TRY(leat__page_open(&p->page, p->schema, p->page_bytes, err));
+    if (p->page == NULL) LEAT_TRY(leat__page_open(&p->page, p->schema, p->page_bytes, err));
     if (p->page->sealed || !leat__page_fits(p->page, sample, size))
         LEAT_TRY(leat__packer_put(p, p->page, err));
     if (size <= p->page_bytes) return leat__page_add(p->page, sample, err);
@@ -300,23 +294,19 @@ int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_erro
 
 /* ---- blobs ------------------------------------------------------------------------------ */
 
-int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size,
-                     leat_error *err)
+int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && name != NULL && (data != NULL || size == 0), err);
     const leat__blob *old = leat__blobs_find(&p->blobs, name);
-    if (old != NULL && old->size == size && (size == 0 || memcmp(old->data, data, size) == 0))
-        return 0;
-    if (p->finishing)
-        return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (old != NULL && old->size == size && (size == 0 || memcmp(old->data, data, size) == 0)) return 0;
+    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
     if (old != NULL && p->base != NULL) LEAT_TRY(leat__append_check_blob(p, old, data, size, err));
     LEAT_TRY(leat__blobs_set(&p->blobs, name, data, size, err));
     p->blobs_changed = true;
     return leat__journal_put_blob(&p->journal, name, data, size, err);
 }
 
-int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data,
-                          size_t *size)
+int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data, size_t *size)
 {
     LEAT_REQUIRE(p != NULL && name != NULL && data != NULL && size != NULL, NULL);
     const leat__blob *b = leat__blobs_find(&p->blobs, name);
@@ -325,8 +315,8 @@ int leat_packer_blob_view(const leat_packer *p, const char *name, const void **d
     return b != NULL ? 0 : LEAT_ENOENT;
 }
 
-int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names,
-                        uint64_t count, leat_error *err)
+int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names, uint64_t count,
+                        leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && (names != NULL || count == 0), err);
     if (field >= p->schema->count || p->schema->fields[field].type != LEAT_FIELD_INT)
@@ -406,8 +396,7 @@ static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *e
     p->sync = o->no_sync == 0;
     if (p->page_bytes < LEAT__PACK_PAGE_MIN || p->page_bytes > LEAT__PACK_PAGE_MAX ||
         p->page_bytes % LEAT__PACK_BLOCK != 0)
-        return leat__fail(err, LEAT_EINVAL,
-                          "page size must be a multiple of 4096 from 64 KiB to 256 MiB");
+        return leat__fail(err, LEAT_EINVAL, "page size must be a multiple of 4096 from 64 KiB to 256 MiB");
     if (p->shard_bytes != 0 && p->shard_bytes < SHARD_BYTES_MIN)
         return leat__fail(err, LEAT_EINVAL, "shard size must be 1 MiB at least");
     LEAT_TRY(leat__schema_make(&p->schema, o->fields, o->field_count, err));
@@ -440,7 +429,8 @@ static int take_over(leat_packer *p, const leat_packer_opts *o, const char *jour
     if (!once && (!p->replace || o->append))
         return leat__fail(err, LEAT_EEXIST,
                           "%s: an unfinished pack is there: resume it, or replace it to start"
-                          " again", p->path);
+                          " again",
+                          p->path);
     LEAT_TRY(check_output(p, err));
     LEAT_TRY(leat__packer_discard_files(p->path, &p->journal, err));
     return leat__journal_restart(&p->journal, id, err);
@@ -477,8 +467,7 @@ out:
     return rc;
 }
 
-int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts *opts,
-                     leat_error *err)
+int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts *opts, leat_error *err)
 {
     LEAT_REQUIRE(out != NULL, err);
     leat_packer_opts o = {0};

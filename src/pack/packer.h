@@ -31,36 +31,36 @@ struct leat_packer {
     char *provenance; /* whole JSON text */
     uint64_t page_bytes, shard_bytes;
     bool replace, sync;
-    leat_pack *base;        /* the pack appended to, or NULL: append.c */
-    bool blobs_changed;     /* they differ from those of the base */
-    leat__buf drops;        /* dropped samples of it, leat__drop_word */
-    char *base_provenance;  /* provenance of the set: that of the base, and what is added */
+    leat_pack *base;       /* the pack appended to, or NULL: append.c */
+    bool blobs_changed;    /* they differ from those of the base */
+    leat__buf drops;       /* dropped samples of it, leat__drop_word */
+    char *base_provenance; /* provenance of the set: that of the base, and what is added */
     leat__journal journal;
     leat__blobs blobs;
-    leat__page *page; /* filled by append */
+    leat__page *page;           /* filled by append */
     leat__write_behind *writer; /* writes pages; drained before any other change to a file */
 
     /* the file being written */
     leat__file *file;
     uint32_t shard;
     uint64_t samples, pages, keys_bytes, data_end, max_page, max_sample;
-    uint64_t journal_from;  /* its first record */
-    uint64_t unsynced;      /* bytes of pages since the last SYNC record */
-    uint64_t reserved;      /* end of the space reserved ahead of the pages */
+    uint64_t journal_from; /* its first record */
+    uint64_t unsynced;     /* bytes of pages since the last SYNC record */
+    uint64_t reserved;     /* end of the space reserved ahead of the pages */
     leat__packer_totals at_start;
 
     leat__packer_totals totals, resumed;
     leat__journal_shard *done; /* files that have their footer */
     size_t done_count, done_capacity;
     char *old_shards; /* JSON list of the replaced set, from the journal; or NULL */
-    bool finishing; /* FINISH is in the journal: only publishing remains */
+    bool finishing;   /* FINISH is in the journal: only publishing remains */
     bool finished;
     char damage[400]; /* damage found by resume, or "" */
     struct {
         leat__image_kind kind;
         bool known;
         char by[LEAT__KIND_KEY]; /* key of the sample that decided, cut */
-    } *kinds; /* per field: pixels of its images, from the first one on */
+    } * kinds;                   /* per field: pixels of its images, from the first one on */
 };
 
 /* Takes the kinds of images from a page of the journal that a resumed run keeps (kind.c). */
@@ -73,8 +73,7 @@ char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s
 char *leat__path_with(const char *path, const char *suffix);
 
 void leat__packer_forget_shard(leat_packer *p); /* resets the counters of the current file */
-int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s,
-                          leat_error *err) LEAT_MUST_CHECK;
+int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_error *err) LEAT_MUST_CHECK;
 
 /* The whole provenance of a file around the caller's text; free with leat__free. */
 int leat__packer_provenance(const char *source, char **whole, leat_error *err) LEAT_MUST_CHECK;
@@ -88,7 +87,6 @@ int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err) 
 int leat__packer_note_old(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
 /* publish.c: removes the files recorded in the journal, except those that a published set lists.
  * The journal itself stays. */
-int leat__packer_discard_files(const char *path, leat__journal *held,
-                               leat_error *err) LEAT_MUST_CHECK;
+int leat__packer_discard_files(const char *path, leat__journal *held, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

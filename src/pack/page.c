@@ -16,8 +16,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-int leat__page_open(leat__page **out, const leat__schema *schema, uint64_t page_bytes,
-                    leat_error *err)
+int leat__page_open(leat__page **out, const leat__schema *schema, uint64_t page_bytes, leat_error *err)
 {
     leat__page *p = LEAT_NEW(PACK, leat__page);
     *out = p;
@@ -58,8 +57,7 @@ void leat__page_clear(leat__page *p)
 
 /* ---- measuring ------------------------------------------------------------------------- */
 
-static int bad_value(leat_error *err, const leat_pack_sample *sample, const leat_field *f,
-                     const char *what)
+static int bad_value(leat_error *err, const leat_pack_sample *sample, const leat_field *f, const char *what)
 {
     int key_len = (int)LEAT_MIN(sample->key_size, 200u);
     return leat__fail(err, LEAT_EINVAL, "sample \"%.*s\", field \"%s\": %s", key_len,
@@ -81,8 +79,8 @@ static bool is_json(const leat_pack_value *v)
     return root != NULL;
 }
 
-static int check_value(const leat_pack_sample *sample, const leat_field *f,
-                       const leat_pack_value *v, leat_error *err)
+static int check_value(const leat_pack_sample *sample, const leat_field *f, const leat_pack_value *v,
+                       leat_error *err)
 {
     uint64_t bytes;
     size_t good;
@@ -94,8 +92,7 @@ static int check_value(const leat_pack_sample *sample, const leat_field *f,
             return bad_value(err, sample, f, "entry points that cannot be");
         break;
     case LEAT_FIELD_TEXT:
-        if (!leat__utf8_valid(v->data, v->size, &good))
-            return bad_value(err, sample, f, "text is not UTF-8");
+        if (!leat__utf8_valid(v->data, v->size, &good)) return bad_value(err, sample, f, "text is not UTF-8");
         break;
     case LEAT_FIELD_JSON:
         if (!is_json(v)) return bad_value(err, sample, f, "not a JSON value");
@@ -124,8 +121,7 @@ static bool has_entries(const leat_field *f, const leat_pack_value *v)
 }
 
 /* Start and length of a payload placed at `pos`; moves pos past it. */
-static void place(const leat_field *f, const leat_pack_value *v, uint64_t *pos,
-                  leat_pack_cell *cell)
+static void place(const leat_field *f, const leat_pack_value *v, uint64_t *pos, leat_pack_cell *cell)
 {
     memset(cell, 0, sizeof *cell);
     cell->i = v->i;
@@ -144,8 +140,8 @@ static void place(const leat_field *f, const leat_pack_value *v, uint64_t *pos,
     *pos = round_up(*pos, LEAT__PACK_ALIGN) + LEAT__PACK_ENTRIES_FRONT + v->entries_size;
 }
 
-int leat__sample_measure(const leat__schema *schema, const leat_pack_sample *sample,
-                         uint64_t *size, leat_error *err)
+int leat__sample_measure(const leat__schema *schema, const leat_pack_sample *sample, uint64_t *size,
+                         leat_error *err)
 {
     *size = 0;
     if (sample->key_size > LEAT__PACK_KEY_MAX)
@@ -203,8 +199,8 @@ static void copy_entries(leat__page *p, uint64_t sample_at, const leat_pack_valu
     p->used = at + LEAT__PACK_ENTRIES_FRONT + v->entries_size;
 }
 
-static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f,
-                         const leat_pack_value *v, const leat_pack_cell *cell)
+static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f, const leat_pack_value *v,
+                         const leat_pack_cell *cell)
 {
     uint64_t at = sample_at + cell->start;
     memset(p->data + p->used, 0, at - p->used);
@@ -223,16 +219,14 @@ static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f,
 static int reserve_row(leat__page *p, const leat_pack_sample *sample, leat_error *err)
 {
     size_t row_bytes = LEAT__PACK_SAMPLE_WIDTH + p->schema->row_bytes;
-    if (leat__buf_reserve(&p->rows, row_bytes) == 0 &&
-        leat__buf_reserve(&p->keys, sample->key_size) == 0)
+    if (leat__buf_reserve(&p->rows, row_bytes) == 0 && leat__buf_reserve(&p->keys, sample->key_size) == 0)
         return 0;
     p->rows.status = p->keys.status = 0;
     return leat__fail_nomem(err, row_bytes + sample->key_size, "the index of a page");
 }
 
 /* Adds key, entry and cells of the sample at `at`, and copies its payloads unless lent. */
-static void add_row(leat__page *p, const leat_pack_sample *sample, uint64_t at, uint64_t size,
-                    bool copy)
+static void add_row(leat__page *p, const leat_pack_sample *sample, uint64_t at, uint64_t size, bool copy)
 {
     if (sample->key_size > 0) (void)leat__buf_append(&p->keys, sample->key, sample->key_size);
     leat__sample_entry entry = {0, (uint32_t)at, size, 0, p->keys.len};

@@ -21,11 +21,11 @@
 
 typedef struct leat__page {
     const leat__schema *schema;
-    uint64_t target;     /* page_bytes */
-    uint8_t *data;       /* whole blocks of memory */
+    uint64_t target; /* page_bytes */
+    uint8_t *data;   /* whole blocks of memory */
     uint64_t used, capacity;
-    uint64_t bytes;      /* when sealed: a multiple of LEAT__PACK_ALIGN */
-    uint64_t check;      /* when sealed */
+    uint64_t bytes; /* when sealed: a multiple of LEAT__PACK_ALIGN */
+    uint64_t check; /* when sealed */
     uint32_t samples;
     uint64_t max_sample; /* bytes of the largest */
     uint64_t payload;    /* sum of the sizes of its samples */
@@ -43,22 +43,20 @@ void leat__page_close(leat__page **p);
 void leat__page_clear(leat__page *p); /* empties it; keeps its memory unless oversized */
 
 /* Computes the stored size of the sample; checks the values against the schema. */
-int leat__sample_measure(const leat__schema *schema, const leat_pack_sample *sample,
-                         uint64_t *size, leat_error *err) LEAT_MUST_CHECK;
+int leat__sample_measure(const leat__schema *schema, const leat_pack_sample *sample, uint64_t *size,
+                         leat_error *err) LEAT_MUST_CHECK;
 /* True when the page is empty or the sample still fits: payloads and keys must each stay within
  * the target, and samples within LEAT__PAGE_SAMPLES_MAX. */
 bool leat__page_fits(const leat__page *p, const leat_pack_sample *sample, uint64_t size);
 /* Copies the sample into the page, which must have room and not be sealed. */
-int leat__page_add(leat__page *p, const leat_pack_sample *sample,
-                   leat_error *err) LEAT_MUST_CHECK;
+int leat__page_add(leat__page *p, const leat_pack_sample *sample, leat_error *err) LEAT_MUST_CHECK;
 /* Adds a sample larger than a page to an empty page and seals it. Its payloads are not copied;
  * they must live until the page is put or cleared. */
-int leat__page_lend(leat__page *p, const leat_pack_sample *sample,
-                    leat_error *err) LEAT_MUST_CHECK;
+int leat__page_lend(leat__page *p, const leat_pack_sample *sample, leat_error *err) LEAT_MUST_CHECK;
 /* Passes the bytes of a lent page in order, including zeros between payloads, to `piece`, which
  * returns 0 to continue. */
-int leat__page_lent_bytes(const leat__page *p,
-                          int (*piece)(void *cookie, const void *data, size_t len), void *cookie);
+int leat__page_lent_bytes(const leat__page *p, int (*piece)(void *cookie, const void *data, size_t len),
+                          void *cookie);
 /* Checksums of samples and page. Cannot fail. */
 void leat__page_seal(leat__page *p);
 

@@ -16,8 +16,7 @@
 #include "pack/index.h"
 #include "pack/packer.h"
 
-static int write_header_and_sync(leat__file *file, const leat__footer *f, bool sync,
-                                 leat_error *err)
+static int write_header_and_sync(leat__file *file, const leat__footer *f, bool sync, leat_error *err)
 {
     uint8_t block[LEAT__PACK_BLOCK];
     leat__header_encode(f, block);
@@ -26,8 +25,7 @@ static int write_header_and_sync(leat__file *file, const leat__footer *f, bool s
 }
 
 /* Reads the footer of a complete file, which must match the journal. */
-static int read_footer(const leat__file *file, const leat__journal_shard *s, leat__footer *f,
-                       leat_error *err)
+static int read_footer(const leat__file *file, const leat__journal_shard *s, leat__footer *f, leat_error *err)
 {
     uint8_t block[LEAT__PACK_BLOCK];
     uint64_t size;
@@ -101,15 +99,19 @@ static int shards_json(const leat_packer *p, leat__buf *out, leat_error *err)
     return rc == 0 ? 0 : leat__fail(err, rc, "%s: cannot list the shards", p->path);
 }
 
-static int write_set(leat_packer *p, const char *partial, const char *shards,
-                     uint64_t *file_bytes, leat_error *err)
+static int write_set(leat_packer *p, const char *partial, const char *shards, uint64_t *file_bytes,
+                     leat_error *err)
 {
     leat__file *file = NULL;
     leat__footer footer;
     uint8_t block[LEAT__PACK_BLOCK];
     uint64_t none;
-    leat__indexer x = {.kind = LEAT__PACK_SET, .schema = p->schema, .provenance = p->provenance,
-                       .shards = shards, .blobs = &p->blobs, .data_end = LEAT__PACK_BLOCK,
+    leat__indexer x = {.kind = LEAT__PACK_SET,
+                       .schema = p->schema,
+                       .provenance = p->provenance,
+                       .shards = shards,
+                       .blobs = &p->blobs,
+                       .data_end = LEAT__PACK_BLOCK,
                        .page_bytes = p->page_bytes};
     for (size_t i = 0; i < p->done_count; i++) {
         const leat__journal_shard *s = &p->done[i];
@@ -118,8 +120,8 @@ static int write_set(leat_packer *p, const char *partial, const char *shards,
     }
     if (p->base != NULL) leat__append_set(p, &x);
     int rc;
-    LEAT_GO(rc, out, leat__file_open(&file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE |
-                                                         LEAT__FILE_TRUNCATE, err));
+    LEAT_GO(rc, out,
+            leat__file_open(&file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
     leat__header_encode_partial(block);
     LEAT_GO(rc, out, leat__file_pwrite(file, block, sizeof block, 0, err));
     LEAT_GO(rc, out, leat__indexer_write(&x, file, &footer, &none, err));
@@ -167,8 +169,8 @@ static int listed_shards(const char *path, char **text, leat_error *err)
     int rc = leat__index_open(&x, NULL, path, false, 0, err);
     if (rc != 0 && rc != LEAT_ENOENT) return rc;
     if (rc == 0 && x->footer.kind == LEAT__PACK_SET) {
-        rc = leat__index_load(x, leat__index_section(x, LEAT__SECTION_SHARDS),
-                              LEAT__PACK_JSON_MAX, 1, &data, &len, err);
+        rc = leat__index_load(x, leat__index_section(x, LEAT__SECTION_SHARDS), LEAT__PACK_JSON_MAX, 1, &data,
+                              &len, err);
         *text = data;
     } else {
         *text = leat__strdup(LEAT__MEM_PACK, "");
@@ -215,7 +217,8 @@ static void remove_listed(const char *path, const char *old, const json_t *kept)
 {
     json_t *names = names_of(old), *value;
     const char *file;
-    json_object_foreach(names, file, value) {
+    json_object_foreach(names, file, value)
+    {
         if (!leat__path_relative_safe(file, strlen(file)) || strchr(file, '/') != NULL ||
             json_object_get(kept, file) != NULL)
             continue;
@@ -301,14 +304,11 @@ static int discard_shards(leat_packer *p, const json_t *kept, leat_error *err)
         if (rc == LEAT_ENOENT) break;
         LEAT_TRY(rc);
         if (r.kind == LEAT__RECORD_PAGE) last = LEAT_MAX(last, r.page.shard);
-        if (r.kind == LEAT__RECORD_SHARD && kept != NULL)
-            LEAT_TRY(unlink_unlisted(p, &r.shard, kept, err));
+        if (r.kind == LEAT__RECORD_SHARD && kept != NULL) LEAT_TRY(unlink_unlisted(p, &r.shard, kept, err));
         /* The new pack had already replaced the set; only the old shards remained. */
-        if (r.kind == LEAT__RECORD_OLD && kept != NULL && exists)
-            remove_listed(p->path, r.old_shards, kept);
+        if (r.kind == LEAT__RECORD_OLD && kept != NULL && exists) remove_listed(p->path, r.old_shards, kept);
     }
-    for (uint32_t i = 0; i <= last && i < LEAT__PACK_SHARDS_MAX; i++)
-        LEAT_TRY(unlink_partial(p, i, err));
+    for (uint32_t i = 0; i <= last && i < LEAT__PACK_SHARDS_MAX; i++) LEAT_TRY(unlink_partial(p, i, err));
     return last < LEAT__PACK_SHARDS_MAX ? unlink_partial(p, last + 1, err) : 0;
 }
 

@@ -29,16 +29,16 @@ static int find_columns(const leat_pack *p, leat__shard *s, leat_error *err)
     const leat__index *x = s->index;
     for (uint64_t i = 0; i < x->footer.sections; i++) {
         const leat__section *c = &x->sections[i];
-        if (c->kind == LEAT__SECTION_COLUMN && c->field < p->schema->count)
-            s->columns[c->field] = c;
+        if (c->kind == LEAT__SECTION_COLUMN && c->field < p->schema->count) s->columns[c->field] = c;
     }
     for (uint32_t i = 0; i < p->schema->count; i++) {
         const leat__section *c = s->columns[i];
         if (c == NULL || c->width != leat__field_width(&p->schema->fields[i]) ||
             c->length != x->footer.samples * c->width)
-            return leat__fail(err, LEAT_EDATA, "%s: the column of field \"%s\" is missing or"
-                              " has the wrong size", leat__file_path(x->file),
-                              p->schema->fields[i].name);
+            return leat__fail(err, LEAT_EDATA,
+                              "%s: the column of field \"%s\" is missing or"
+                              " has the wrong size",
+                              leat__file_path(x->file), p->schema->fields[i].name);
     }
     return 0;
 }
@@ -47,8 +47,7 @@ static int find_columns(const leat_pack *p, leat__shard *s, leat_error *err)
 static int load_text(leat__index *x, uint32_t kind, char **text, size_t *len, leat_error *err)
 {
     void *data;
-    LEAT_TRY(leat__index_load(x, leat__index_section(x, kind), LEAT__PACK_JSON_MAX, 1, &data,
-                              len, err));
+    LEAT_TRY(leat__index_load(x, leat__index_section(x, kind), LEAT__PACK_JSON_MAX, 1, &data, len, err));
     *text = data;
     return 0;
 }
@@ -70,8 +69,7 @@ static int same_schema(leat_pack *p, leat__index *x, leat_error *err)
     bool same = len == strlen(p->schema_text) && memcmp(text, p->schema_text, len) == 0;
     leat__free(text);
     if (same) return 0;
-    return leat__fail(err, LEAT_EDATA, "%s: another schema than %s", leat__file_path(x->file),
-                      p->path);
+    return leat__fail(err, LEAT_EDATA, "%s: another schema than %s", leat__file_path(x->file), p->path);
 }
 
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
@@ -135,8 +133,7 @@ static int open_pack(leat_pack **out, const char *path, const leat_pack_opts *op
     p->source = leat__strdup(LEAT__MEM_PACK, path);
     if (p->path == NULL || p->source == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
     if (rc == 0) rc = open_files(p, err);
-    if (rc == 0)
-        rc = load_text(leat__pack_meta(p), LEAT__SECTION_PROVENANCE, &p->provenance, &len, err);
+    if (rc == 0) rc = load_text(leat__pack_meta(p), LEAT__SECTION_PROVENANCE, &p->provenance, &len, err);
     if (rc == 0) rc = leat__pack_open_blobs(p, err);
     if (p->set != NULL) *set = p->set->footer.check;
     if (rc == 0) settle(p);
@@ -153,8 +150,7 @@ static bool was_replaced(const char *path, uint64_t set)
     return other;
 }
 
-int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts,
-                   leat_error *err)
+int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts, leat_error *err)
 {
     LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
@@ -342,8 +338,7 @@ static int check_range(const leat_pack *p, uint64_t first, size_t count, leat_er
 {
     if (leat__range_inside(first, count, p->samples)) return 0;
     return leat__fail(err, LEAT_EINVAL, "%s: samples %llu+%llu are out of range (%llu)", p->path,
-                      (unsigned long long)first, (unsigned long long)count,
-                      (unsigned long long)p->samples);
+                      (unsigned long long)first, (unsigned long long)count, (unsigned long long)p->samples);
 }
 
 /* The row of sample `sample` in its shard. *left: how many samples from there on are adjacent. */
@@ -383,8 +378,7 @@ static void row_of(const leat_pack *p, const leat__shard *s, const leat__sample_
                            .shard = (uint32_t)(s - p->shards)};
 }
 
-int leat_pack_rows(leat_pack *p, uint64_t first, size_t count, leat_pack_row *rows,
-                   leat_error *err)
+int leat_pack_rows(leat_pack *p, uint64_t first, size_t count, leat_pack_row *rows, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && (rows != NULL || count == 0), err);
     leat__sample_place places[BATCH];
@@ -409,9 +403,11 @@ static int bad_cell(const leat_pack *p, const leat__shard *s, uint32_t field, ui
 {
     const leat__section *c = s->columns[field];
     uint64_t left, at = c->offset + row_in_shard(s, sample, &left) * c->width;
-    leat__fail(err, LEAT_EDATA, "%s: sample %llu, field \"%s\": impossible entry in the index"
-               " (byte %llu)", leat__file_path(s->index->file), (unsigned long long)sample,
-               p->schema->fields[field].name, (unsigned long long)at);
+    leat__fail(err, LEAT_EDATA,
+               "%s: sample %llu, field \"%s\": impossible entry in the index"
+               " (byte %llu)",
+               leat__file_path(s->index->file), (unsigned long long)sample, p->schema->fields[field].name,
+               (unsigned long long)at);
     leat__error_at(err, NULL, (int64_t)sample, (int64_t)at);
     return LEAT_EDATA;
 }
@@ -423,15 +419,14 @@ int leat_pack_image_exact(const leat_pack_image *image)
     return image->codec != LEAT__CODEC_TILE || (image->flags & LEAT_PACK_IMAGE_RECODED) != 0;
 }
 
-int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
-                    leat_pack_cell *cells, leat_error *err)
+int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count, leat_pack_cell *cells,
+                    leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && (cells != NULL || count == 0), err);
     uint8_t bytes[BATCH * LEAT__PACK_IMAGE_WIDTH];
     leat__sample_place places[BATCH];
     LEAT_TRY(check_range(p, first, count, err));
-    if (field >= p->schema->count)
-        return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, field);
+    if (field >= p->schema->count) return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, field);
     const leat_field *f = &p->schema->fields[field];
     uint32_t width = leat__field_width(f);
     while (count > 0) {
@@ -446,8 +441,7 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
         }
         if (leat__field_is_payload(f)) /* sizes, to check the cells against */
             LEAT_TRY(leat__index_samples(s->index, local, n, places, &key_start, err));
-        LEAT_TRY(leat__index_read(s->index, s->columns[field], local * width, bytes, n * width,
-                                  err));
+        LEAT_TRY(leat__index_read(s->index, s->columns[field], local * width, bytes, n * width, err));
         for (size_t i = 0; i < n; i++) {
             uint64_t size = leat__field_is_payload(f) ? places[i].e.size : 0;
             if (!leat__cell_load(f, bytes + i * width, size, cells++))
@@ -459,8 +453,8 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
     return 0;
 }
 
-int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint32_t *fields,
-                   uint32_t count, leat_pack_cell *cells, leat_error *err)
+int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint32_t *fields, uint32_t count,
+                   leat_pack_cell *cells, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && row != NULL, err);
     uint8_t bytes[LEAT__PACK_IMAGE_WIDTH];
@@ -477,22 +471,20 @@ int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint
             continue;
         }
         LEAT_TRY(leat__index_read(s->index, s->columns[fields[i]], local * width, bytes, width, err));
-        if (!leat__cell_load(f, bytes, row->size, &cells[i]))
-            return bad_cell(p, s, fields[i], sample, err);
+        if (!leat__cell_load(f, bytes, row->size, &cells[i])) return bad_cell(p, s, fields[i], sample, err);
     }
     return 0;
 }
 
-void leat__pack_touch(const leat_pack *p, const uint64_t *samples, uint32_t count,
-                      const uint32_t *fields, uint32_t field_count)
+void leat__pack_touch(const leat_pack *p, const uint64_t *samples, uint32_t count, const uint32_t *fields,
+                      uint32_t field_count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (samples[i] >= p->samples) continue;
         const leat__shard *s = leat__pack_shard_of_sample(p, samples[i]);
         uint64_t left, local = row_in_shard(s, samples[i], &left), before = local > 0 ? 1 : 0;
         leat__index_touch(s->index, leat__index_section(s->index, LEAT__SECTION_SAMPLES),
-                          (local - before) * LEAT__PACK_SAMPLE_WIDTH,
-                          (1 + before) * LEAT__PACK_SAMPLE_WIDTH);
+                          (local - before) * LEAT__PACK_SAMPLE_WIDTH, (1 + before) * LEAT__PACK_SAMPLE_WIDTH);
         for (uint32_t f = 0; f < field_count; f++) {
             uint32_t width = leat__field_width(&p->schema->fields[fields[f]]);
             if (s->columns[fields[f]] != NULL)
@@ -502,8 +494,8 @@ void leat__pack_touch(const leat_pack *p, const uint64_t *samples, uint32_t coun
 }
 
 /* Reads a column of 8-byte numbers directly into the caller's array. */
-static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, size_t count,
-                   void *out, leat_error *err)
+static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, size_t count, void *out,
+                   leat_error *err)
 {
     LEAT_TRY(check_range(p, first, count, err));
     if (field >= p->schema->count || p->schema->fields[field].type != type)
@@ -527,15 +519,15 @@ static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, 
     return 0;
 }
 
-int leat_pack_ints(leat_pack *p, uint32_t field, uint64_t first, size_t count,
-                   int64_t *values, leat_error *err)
+int leat_pack_ints(leat_pack *p, uint32_t field, uint64_t first, size_t count, int64_t *values,
+                   leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && (values != NULL || count == 0), err);
     return numbers(p, field, LEAT_FIELD_INT, first, count, values, err);
 }
 
-int leat_pack_floats(leat_pack *p, uint32_t field, uint64_t first, size_t count,
-                     double *values, leat_error *err)
+int leat_pack_floats(leat_pack *p, uint32_t field, uint64_t first, size_t count, double *values,
+                     leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && (values != NULL || count == 0), err);
     return numbers(p, field, LEAT_FIELD_FLOAT, first, count, values, err);
@@ -543,8 +535,7 @@ int leat_pack_floats(leat_pack *p, uint32_t field, uint64_t first, size_t count,
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, size_t *size,
-                  leat_error *err)
+int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, size_t *size, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && size != NULL && (key != NULL || capacity == 0), err);
     leat__sample_place place;
@@ -557,14 +548,13 @@ int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, siz
     if (capacity <= *size)
         return leat__fail(err, LEAT_ELIMIT, "%s: the key of sample %llu has %zu bytes", p->path,
                           (unsigned long long)sample, *size);
-    LEAT_TRY(leat__index_read(s->index, leat__index_section(s->index, LEAT__SECTION_KEYS), start,
-                              key, *size, err));
+    LEAT_TRY(leat__index_read(s->index, leat__index_section(s->index, LEAT__SECTION_KEYS), start, key, *size,
+                              err));
     key[*size] = '\0';
     return 0;
 }
 
-int leat_pack_find(leat_pack *p, const void *key, size_t size, uint64_t *sample,
-                   leat_error *err)
+int leat_pack_find(leat_pack *p, const void *key, size_t size, uint64_t *sample, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && sample != NULL && (key != NULL || size == 0), err);
     for (uint32_t i = 0; i < p->shard_count; i++) {
@@ -582,28 +572,29 @@ int leat_pack_find(leat_pack *p, const void *key, size_t size, uint64_t *sample,
 
 /* ---- samples and pages ------------------------------------------------------------------ */
 
-int leat__pack_sample_check(leat_pack *p, uint64_t sample, const leat_pack_row *row,
-                            const void *bytes, leat_error *err)
+int leat__pack_sample_check(leat_pack *p, uint64_t sample, const leat_pack_row *row, const void *bytes,
+                            leat_error *err)
 {
     if (!p->verify || leat__hash64(bytes, (size_t)row->size, 0) == row->check) return 0;
     char key[256] = ""; /* for the message: worth one more read */
     size_t size;
     if (leat_pack_key(p, sample, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
-    leat__fail(err, LEAT_EDATA, "%s: sample %llu \"%s\" (page %llu, byte %llu): checksum does"
-               " not match", leat__file_path(leat__pack_file(p, row->shard)),
-               (unsigned long long)sample, key, (unsigned long long)row->page,
-               (unsigned long long)row->file_offset);
+    leat__fail(err, LEAT_EDATA,
+               "%s: sample %llu \"%s\" (page %llu, byte %llu): checksum does"
+               " not match",
+               leat__file_path(leat__pack_file(p, row->shard)), (unsigned long long)sample, key,
+               (unsigned long long)row->page, (unsigned long long)row->file_offset);
     leat__error_at(err, key, (int64_t)sample, (int64_t)row->file_offset);
     return LEAT_EDATA;
 }
 
-int leat__pack_read_row(leat_pack *p, uint64_t sample, const leat_pack_row *row, void *buf,
-                        size_t capacity, leat_error *err)
+int leat__pack_read_row(leat_pack *p, uint64_t sample, const leat_pack_row *row, void *buf, size_t capacity,
+                        leat_error *err)
 {
     uint64_t want;
     if (!leat__add_u64(row->size, LEAT_PACK_PADDING, &want) || capacity < want)
-        return leat__fail(err, LEAT_ELIMIT, "%s: sample %llu needs %llu bytes of buffer",
-                          p->path, (unsigned long long)sample, (unsigned long long)want);
+        return leat__fail(err, LEAT_ELIMIT, "%s: sample %llu needs %llu bytes of buffer", p->path,
+                          (unsigned long long)sample, (unsigned long long)want);
     const leat__file *file = leat__pack_file(p, row->shard);
     uint32_t reads = leat__file_remote(file) != NULL ? REMOTE_READS : 1;
     int rc;
@@ -645,8 +636,8 @@ int leat_pack_page_info(leat_pack *p, uint64_t page, leat_pack_page *info, leat_
     return 0;
 }
 
-int leat__pack_page_check(leat_pack *p, uint64_t page, const leat_pack_page *info,
-                          const void *bytes, leat_error *err)
+int leat__pack_page_check(leat_pack *p, uint64_t page, const leat_pack_page *info, const void *bytes,
+                          leat_error *err)
 {
     if (!p->verify || leat__hash64(bytes, (size_t)info->bytes, 0) == info->check) return 0;
     leat__fail(err, LEAT_EDATA, "%s: page %llu (byte %llu): checksum does not match",
@@ -672,16 +663,14 @@ static int read_page(const leat_pack *p, const leat_pack_page *info, void *buf, 
     return rc;
 }
 
-int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity,
-                        leat_error *err)
+int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity, leat_error *err)
 {
     LEAT_REQUIRE(p != NULL && (buf != NULL || capacity == 0), err);
     leat_pack_page info;
     LEAT_TRY(leat_pack_page_info(p, page, &info, err));
     if (capacity < LEAT_PACK_PADDING || capacity - LEAT_PACK_PADDING < info.bytes)
         return leat__fail(err, LEAT_ELIMIT, "%s: page %llu needs %llu bytes of buffer", p->path,
-                          (unsigned long long)page,
-                          (unsigned long long)info.bytes + LEAT_PACK_PADDING);
+                          (unsigned long long)page, (unsigned long long)info.bytes + LEAT_PACK_PADDING);
     const leat__file *file = leat__pack_file(p, info.shard);
     uint32_t reads = leat__file_remote(file) != NULL ? REMOTE_READS : 1;
     int rc;

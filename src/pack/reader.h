@@ -21,8 +21,8 @@ uint32_t leat__pack_shards(const leat_pack *pack);
 /* Prefetches cached index entries of samples that will be looked up soon. At random places of a
  * large index these memory waits are most of a lookup, and prefetching overlaps them. Only a
  * hint. */
-void leat__pack_touch(const leat_pack *pack, const uint64_t *samples, uint32_t count,
-                      const uint32_t *fields, uint32_t field_count);
+void leat__pack_touch(const leat_pack *pack, const uint64_t *samples, uint32_t count, const uint32_t *fields,
+                      uint32_t field_count);
 
 /* leat_pack_read() for a caller that already has the row. */
 int leat__pack_read_row(leat_pack *pack, uint64_t sample, const leat_pack_row *row, void *buf,
@@ -30,13 +30,13 @@ int leat__pack_read_row(leat_pack *pack, uint64_t sample, const leat_pack_row *r
 
 /* Verifies the bytes of a sample that the caller read from row->file_offset of its shard's file
  * (unless no_verify). LEAT_EDATA names file, sample, key and offset. */
-int leat__pack_sample_check(leat_pack *pack, uint64_t sample, const leat_pack_row *row,
-                            const void *bytes, leat_error *err) LEAT_MUST_CHECK;
+int leat__pack_sample_check(leat_pack *pack, uint64_t sample, const leat_pack_row *row, const void *bytes,
+                            leat_error *err) LEAT_MUST_CHECK;
 
 /* Verifies bytes that the caller read against the page's checksum (unless no_verify). LEAT_EDATA
  * names file, page and offset. */
-int leat__pack_page_check(leat_pack *pack, uint64_t page, const leat_pack_page *info,
-                          const void *bytes, leat_error *err) LEAT_MUST_CHECK;
+int leat__pack_page_check(leat_pack *pack, uint64_t page, const leat_pack_page *info, const void *bytes,
+                          leat_error *err) LEAT_MUST_CHECK;
 
 /* Joined packs (leat_pack_open_many): the part that a shard or a sample belongs to; 0
  * otherwise. */

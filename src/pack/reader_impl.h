@@ -13,8 +13,8 @@
 
 typedef struct leat__shard {
     leat__index *index;
-    const leat__section **columns; /* one per field; NULL: joined packs, and this one lacks the
-                                    * field */
+    const leat__section **columns;     /* one per field; NULL: joined packs, and this one lacks the
+                                        * field */
     uint64_t first_sample, first_page; /* in the whole pack; dropped samples do not count */
     const uint64_t *drops;             /* its part of leat_pack.drops: rows are the low 32 bits */
     uint64_t drop_count;
@@ -33,8 +33,8 @@ typedef struct leat__loaded_blob {
 struct leat_pack {
     char *path, *source; /* path: for messages, without secrets; source: as given */
     bool verify, direct;
-    uint64_t cache_limit; /* per index */
-    leat__index *set; /* NULL for a single pack */
+    uint64_t cache_limit;         /* per index */
+    leat__index *set;             /* NULL for a single pack */
     leat__file_pool *descriptors; /* shared by the shards; NULL when each keeps its own */
     leat__shard *shards;
     uint32_t shard_count;
@@ -50,10 +50,10 @@ struct leat_pack {
     /* joined packs (join.c); the shards' indices belong to the parts */
     leat_pack **parts; /* NULL for a pack or a set */
     uint32_t part_count;
-    uint64_t *part_first;   /* part_count + 1: first sample of each */
-    leat_pack_cell *fill;   /* per field: the value for a part without it */
-    uint32_t *lacking;      /* per field: 1 + the first part that lacks a field of that name
-                             * and type; or 0 */
+    uint64_t *part_first; /* part_count + 1: first sample of each */
+    leat_pack_cell *fill; /* per field: the value for a part without it */
+    uint32_t *lacking;    /* per field: 1 + the first part that lacks a field of that name
+                           * and type; or 0 */
 };
 
 /* The file with the data of the whole pack: the set, or the only shard. Not for joined packs. */

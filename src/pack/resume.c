@@ -63,8 +63,7 @@ static int open_partial(leat_packer *p, leat_error *err)
     return rc == LEAT_ENOENT ? 0 : rc;
 }
 
-static int page_matches(leat__file *file, const leat__journal_page *g, bool *there,
-                        leat_error *err)
+static int page_matches(leat__file *file, const leat__journal_page *g, bool *there, leat_error *err)
 {
     uint64_t size = 0;
     *there = false;
@@ -78,8 +77,7 @@ static int page_matches(leat__file *file, const leat__journal_page *g, bool *the
     return rc;
 }
 
-static int page_is_there(leat_packer *p, const leat__journal_page *g, bool *there,
-                         leat_error *err)
+static int page_is_there(leat_packer *p, const leat__journal_page *g, bool *there, leat_error *err)
 {
     *there = false;
     LEAT_TRY(open_partial(p, err));
@@ -98,7 +96,8 @@ static int note_damage(leat_packer *p, const leat__journal_page *g, leat_error *
     if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
     snprintf(p->damage, sizeof p->damage,
              "%.160s: page %llu at byte %llu was damaged since it was written: packing again from "
-             "there", path, (unsigned long long)p->pages, (unsigned long long)g->offset);
+             "there",
+             path, (unsigned long long)p->pages, (unsigned long long)g->offset);
     leat__free(path);
     return 0;
 }
@@ -132,8 +131,7 @@ static int apply_page(leat_packer *p, const leat__journal_record *r, const safe 
     return 0;
 }
 
-static int apply(leat_packer *p, const leat__journal_record *r, const safe *s, bool *keep,
-                 leat_error *err)
+static int apply(leat_packer *p, const leat__journal_record *r, const safe *s, bool *keep, leat_error *err)
 {
     *keep = true;
     switch (r->kind) {
@@ -174,8 +172,7 @@ static int cut_back(leat_packer *p, uint64_t at, leat_error *err)
     return 0;
 }
 
-static int shard_is_there(const leat_packer *p, const leat__journal_shard *s, bool *there,
-                          leat_error *err)
+static int shard_is_there(const leat_packer *p, const leat__journal_shard *s, bool *there, leat_error *err)
 {
     char *paths[] = {leat__packer_partial_path(p, s->shard), leat__packer_final_path(p, s)};
     int rc = 0;
@@ -189,8 +186,7 @@ static int shard_is_there(const leat_packer *p, const leat__journal_shard *s, bo
 }
 
 /* Opens the file of a complete shard under its current name; NULL when there is none. */
-static int open_done(const leat_packer *p, const leat__journal_shard *s, leat__file **file,
-                     leat_error *err)
+static int open_done(const leat_packer *p, const leat__journal_shard *s, leat__file **file, leat_error *err)
 {
     char *paths[] = {leat__packer_partial_path(p, s->shard), leat__packer_final_path(p, s)};
     int rc = 0;
@@ -228,8 +224,9 @@ static int check_finished(leat_packer *p, leat_error *err)
         if (rc == 0 && !there)
             rc = leat__fail(err, LEAT_EDATA,
                             "%s: page %llu at byte %llu was damaged since it was written; "
-                            "start again with --force", leat__file_path(file),
-                            (unsigned long long)pages, (unsigned long long)r.page.offset);
+                            "start again with --force",
+                            leat__file_path(file), (unsigned long long)pages,
+                            (unsigned long long)r.page.offset);
         pages++;
     }
     leat__file_close(&file);
@@ -259,8 +256,7 @@ static int settle(leat_packer *p, leat_error *err)
     if (p->finishing) return settle_finished(p, err);
     LEAT_TRY(open_partial(p, err));
     if (p->file != NULL) LEAT_TRY(leat__file_size(p->file, &size, err));
-    if (p->file != NULL && size >= p->data_end)
-        return leat__file_truncate(p->file, p->data_end, err);
+    if (p->file != NULL && size >= p->data_end) return leat__file_truncate(p->file, p->data_end, err);
     leat__file_close(&p->file);
     p->totals = p->at_start;
     return cut_back(p, p->journal_from, err);

@@ -78,8 +78,7 @@ int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err)
     LEAT_REQUIRE(s != NULL, err);
     leat_pack_row row;
     s->loaded = false;
-    LEAT_TRY(leat_pack_look(s->pack, sample, &row, s->fields, s->pack->schema->count, s->cells,
-                            err));
+    LEAT_TRY(leat_pack_look(s->pack, sample, &row, s->fields, s->pack->schema->count, s->cells, err));
     LEAT_TRY(grow((void **)&s->data, &s->capacity, row.size + LEAT_PACK_PADDING, err));
     LEAT_TRY(grow((void **)&s->key, &s->key_capacity, row.key_size + 1, err));
     LEAT_TRY(leat_pack_key(s->pack, sample, s->key, s->key_capacity, &s->key_size, err));
@@ -98,8 +97,8 @@ const char *leat_sample_key(const leat_sample *s, size_t *size)
 }
 
 /* The shape comes before the elements; both together must fill the payload exactly. */
-static int ragged(const leat_sample *s, const leat_field *f, const leat_pack_cell *c,
-                  leat_view *v, leat_error *err)
+static int ragged(const leat_sample *s, const leat_field *f, const leat_pack_cell *c, leat_view *v,
+                  leat_error *err)
 {
     const uint8_t *p = s->data + c->start;
     uint64_t bytes = leat_dtype_size(f->dtype), head = leat__field_shape_bytes(f);
@@ -110,9 +109,10 @@ static int ragged(const leat_sample *s, const leat_field *f, const leat_pack_cel
         fits = fits && leat__mul_u64(bytes, v->shape[d], &bytes);
     }
     if (!fits || bytes != c->length - head) {
-        leat__fail(err, LEAT_EDATA, "%s: sample %llu \"%s\", field \"%s\": shape does not match"
-                   " the size", leat_pack_path(s->pack), (unsigned long long)s->number, s->key,
-                   f->name);
+        leat__fail(err, LEAT_EDATA,
+                   "%s: sample %llu \"%s\", field \"%s\": shape does not match"
+                   " the size",
+                   leat_pack_path(s->pack), (unsigned long long)s->number, s->key, f->name);
         leat__error_at(err, s->key, (int64_t)s->number, (int64_t)c->start);
         return LEAT_EDATA;
     }

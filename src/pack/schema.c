@@ -16,9 +16,8 @@
 #include "pack/layout.h"
 
 static const char *const type_names[] = {
-    [LEAT_FIELD_IMAGE] = "image", [LEAT_FIELD_BYTES] = "bytes",
-    [LEAT_FIELD_TEXT] = "text",   [LEAT_FIELD_INT] = "int",
-    [LEAT_FIELD_FLOAT] = "float", [LEAT_FIELD_ARRAY] = "array",
+    [LEAT_FIELD_IMAGE] = "image",   [LEAT_FIELD_BYTES] = "bytes", [LEAT_FIELD_TEXT] = "text",
+    [LEAT_FIELD_INT] = "int",       [LEAT_FIELD_FLOAT] = "float", [LEAT_FIELD_ARRAY] = "array",
     [LEAT_FIELD_RAGGED] = "ragged", [LEAT_FIELD_JSON] = "json",
 };
 
@@ -99,23 +98,19 @@ static int check_field(const leat_field *f, uint32_t number, leat_error *err)
 {
     size_t len = f->name != NULL ? strlen(f->name) : 0, good;
     if (len == 0 || len > LEAT__PACK_NAME_MAX || !leat__utf8_valid(f->name, len, &good))
-        return leat__fail(err, LEAT_EINVAL,
-                          "schema: field %u: name must be UTF-8 of 1 to %u bytes", number,
+        return leat__fail(err, LEAT_EINVAL, "schema: field %u: name must be UTF-8 of 1 to %u bytes", number,
                           LEAT__PACK_NAME_MAX);
     if (leat_field_type_name(f->type) == NULL)
-        return leat__fail(err, LEAT_EFORMAT, "schema: field \"%s\": unknown type %u", f->name,
-                          f->type);
+        return leat__fail(err, LEAT_EFORMAT, "schema: field \"%s\": unknown type %u", f->name, f->type);
     if (!has_elements(f)) return 0;
     if (leat_dtype_size(f->dtype) == 0)
-        return leat__fail(err, LEAT_EFORMAT, "schema: field \"%s\": unknown dtype %u", f->name,
-                          f->dtype);
+        return leat__fail(err, LEAT_EFORMAT, "schema: field \"%s\": unknown dtype %u", f->name, f->dtype);
     uint64_t bytes;
     if (f->ndim > LEAT_NDIM_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "schema: field \"%s\": more than %d dimensions",
-                          f->name, LEAT_NDIM_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "schema: field \"%s\": more than %d dimensions", f->name,
+                          LEAT_NDIM_MAX);
     if (f->type == LEAT_FIELD_ARRAY && !shape_bytes(f, &bytes))
-        return leat__fail(err, LEAT_EOVERFLOW, "schema: field \"%s\": shape is too large",
-                          f->name);
+        return leat__fail(err, LEAT_EOVERFLOW, "schema: field \"%s\": shape is too large", f->name);
     return 0;
 }
 
@@ -133,19 +128,16 @@ static int check_unique(const leat__schema *s, leat_error *err)
     int rc = 0;
     for (uint32_t i = 1; i < s->count && rc == 0; i++)
         if (strcmp(order[i - 1]->name, order[i]->name) == 0)
-            rc = leat__fail(err, LEAT_EINVAL, "schema: field \"%s\" appears twice",
-                            order[i]->name);
+            rc = leat__fail(err, LEAT_EINVAL, "schema: field \"%s\" appears twice", order[i]->name);
     leat__free(order);
     return rc;
 }
 
-int leat__schema_make(leat__schema **out, const leat_field *fields, uint32_t count,
-                      leat_error *err)
+int leat__schema_make(leat__schema **out, const leat_field *fields, uint32_t count, leat_error *err)
 {
     *out = NULL;
     if (count > LEAT__PACK_FIELDS_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "schema: more than %u fields",
-                          LEAT__PACK_FIELDS_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "schema: more than %u fields", LEAT__PACK_FIELDS_MAX);
     leat__schema *s = LEAT_NEW(PACK, leat__schema);
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "the schema");
     int rc = 0;
@@ -232,8 +224,7 @@ static int parse_shape(const json_t *shape, uint32_t number, leat_field *f, leat
     f->ndim = (uint32_t)n;
     for (size_t d = 0; d < n; d++) {
         const json_t *v = json_array_get(shape, d);
-        if (!json_is_integer(v) || json_integer_value(v) < 0)
-            return malformed(err, number, "bad shape");
+        if (!json_is_integer(v) || json_integer_value(v) < 0) return malformed(err, number, "bad shape");
         f->shape[d] = (uint64_t)json_integer_value(v);
     }
     return 0;
@@ -247,17 +238,14 @@ static int parse_field(const json_t *obj, uint32_t number, leat_field *f, leat_e
     f->name = name;
     f->type = type_of_name(type);
     if (f->type == 0)
-        return leat__fail(err, LEAT_EFORMAT, "schema: field \"%s\": unknown type \"%s\"", name,
-                          type);
+        return leat__fail(err, LEAT_EFORMAT, "schema: field \"%s\": unknown type \"%s\"", name, type);
     if (!has_elements(f)) return 0;
     const char *dtype = json_string_value(json_object_get(obj, "dtype"));
     if (dtype == NULL) return malformed(err, number, "no dtype");
     f->dtype = dtype_of_name(dtype);
-    if (f->type == LEAT_FIELD_ARRAY)
-        return parse_shape(json_object_get(obj, "shape"), number, f, err);
+    if (f->type == LEAT_FIELD_ARRAY) return parse_shape(json_object_get(obj, "shape"), number, f, err);
     const json_t *ndim = json_object_get(obj, "ndim");
-    if (!json_is_integer(ndim) || json_integer_value(ndim) < 0 ||
-        json_integer_value(ndim) > LEAT_NDIM_MAX)
+    if (!json_is_integer(ndim) || json_integer_value(ndim) < 0 || json_integer_value(ndim) > LEAT_NDIM_MAX)
         return malformed(err, number, "bad ndim");
     f->ndim = (uint32_t)json_integer_value(ndim);
     return 0;
@@ -271,8 +259,7 @@ int leat__schema_parse(leat__schema **s, const char *text, size_t len, leat_erro
     int rc;
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &jerr);
     if (root == NULL)
-        return leat__fail(err, LEAT_EDATA, "schema: not JSON: %s (byte %d)", jerr.text,
-                          jerr.position);
+        return leat__fail(err, LEAT_EDATA, "schema: not JSON: %s (byte %d)", jerr.text, jerr.position);
     const json_t *list = json_object_get(root, "fields");
     size_t count = json_array_size(list);
     if (json_integer_value(json_object_get(root, "version")) != 1) {
@@ -323,8 +310,7 @@ void leat__cell_store(const leat_field *f, uint8_t *p, const leat_pack_cell *cel
     leat__store_u32(p + 28, image.cost);
 }
 
-bool leat__cell_load(const leat_field *f, const uint8_t *p, uint64_t size,
-                     leat_pack_cell *cell)
+bool leat__cell_load(const leat_field *f, const uint8_t *p, uint64_t size, leat_pack_cell *cell)
 {
     memset(cell, 0, sizeof *cell);
     if (f->type == LEAT_FIELD_INT) {
@@ -342,8 +328,7 @@ bool leat__cell_load(const leat_field *f, const uint8_t *p, uint64_t size,
         cell->length = 0;
         return cell->start == 0;
     }
-    if (cell->start % LEAT__PACK_ALIGN != 0 ||
-        !leat__range_inside(cell->start, cell->length, size))
+    if (cell->start % LEAT__PACK_ALIGN != 0 || !leat__range_inside(cell->start, cell->length, size))
         return false;
     if (f->type == LEAT_FIELD_ARRAY) return cell->length == leat__field_array_bytes(f);
     if (f->type == LEAT_FIELD_RAGGED) return cell->length >= leat__field_shape_bytes(f);
@@ -358,8 +343,8 @@ bool leat__cell_load(const leat_field *f, const uint8_t *p, uint64_t size,
     return true;
 }
 
-const uint8_t *leat__cell_entries(const leat_pack_cell *cell, const uint8_t *sample,
-                                  uint64_t size, size_t *entries_size)
+const uint8_t *leat__cell_entries(const leat_pack_cell *cell, const uint8_t *sample, uint64_t size,
+                                  size_t *entries_size)
 {
     uint64_t at;
     *entries_size = 0;

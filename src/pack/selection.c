@@ -4,7 +4,6 @@
  */
 #include "pack/selection.h"
 
-
 #include "base/error.h"
 #include "base/num.h"
 
@@ -15,8 +14,7 @@ int leat__pack_key_read(leat_pack *pack, uint64_t sample, leat__buf *key, leat_e
     size_t size = 0;
     leat__buf_clear(key);
     for (size_t room = 256;; room = size + 1) {
-        if (leat__buf_reserve(key, room) != 0)
-            return leat__fail_nomem(err, room, "a key");
+        if (leat__buf_reserve(key, room) != 0) return leat__fail_nomem(err, room, "a key");
         int rc = leat_pack_key(pack, sample, key->data, room, &size, err);
         if (rc == 0) key->len = size;
         if (rc != LEAT_ELIMIT || size < room) return rc;
@@ -28,18 +26,16 @@ int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_erro
     static const char *const names[] = {"selected", "keep"};
     for (size_t i = 0; i < LEAT_COUNT(names); i++) {
         const int at = leat_pack_field_find(selection, names[i]);
-        if (at < 0 || leat_pack_field(selection, (uint32_t)at)->type != LEAT_FIELD_INT)
-            continue;
+        if (at < 0 || leat_pack_field(selection, (uint32_t)at)->type != LEAT_FIELD_INT) continue;
         *field = (uint32_t)at;
         return 0;
     }
-    return leat__fail(err, LEAT_EINVAL,
-                      "%s: not a selection: it has no int field 'selected' or 'keep'",
+    return leat__fail(err, LEAT_EINVAL, "%s: not a selection: it has no int field 'selected' or 'keep'",
                       leat_pack_path(selection));
 }
 
-static int collect(leat_pack *selection, uint32_t field, uint64_t *rows,
-                   uint64_t capacity, uint64_t *count, leat_error *err)
+static int collect(leat_pack *selection, uint32_t field, uint64_t *rows, uint64_t capacity, uint64_t *count,
+                   leat_error *err)
 {
     int64_t value[CHUNK];
     const uint64_t total = leat_pack_count(selection);
@@ -52,14 +48,13 @@ static int collect(leat_pack *selection, uint32_t field, uint64_t *rows,
             ++*count;
         }
     }
-    return rows && *count > capacity
-               ? leat__fail(err, LEAT_ELIMIT, "%s: %llu rows are selected",
-                            leat_pack_path(selection), (unsigned long long)*count)
-               : 0;
+    return rows && *count > capacity ? leat__fail(err, LEAT_ELIMIT, "%s: %llu rows are selected",
+                                                  leat_pack_path(selection), (unsigned long long)*count)
+                                     : 0;
 }
 
-int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t capacity,
-                     uint64_t *count, leat_error *err)
+int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t capacity, uint64_t *count,
+                     leat_error *err)
 {
     leat_pack *selection = NULL;
     uint32_t field = 0;

@@ -11,8 +11,7 @@
 #include "base/json.h"
 
 /* The key of a sample, of any length, into a buffer whose maximum is 2 MiB or more. */
-int leat__pack_key_read(leat_pack *pack, uint64_t sample, leat__buf *key,
-                        leat_error *err) LEAT_MUST_CHECK;
+int leat__pack_key_read(leat_pack *pack, uint64_t sample, leat__buf *key, leat_error *err) LEAT_MUST_CHECK;
 
 /* Opens a packer for columns, which are made again after a crash: the next run discards the files of one
  * that was killed. */
@@ -21,11 +20,9 @@ int leat__packer_open_once(leat_packer **packer, const char *path, const leat_pa
 
 /* The row in `columns` at which the rows of `pack` begin. LEAT_EINVAL when the columns name the fingerprint
  * of another pack, have another number of rows, or another key somewhere: with the first difference. */
-int leat__pack_bind(leat_pack *columns, leat_pack *pack, uint64_t *first,
-                    leat_error *err) LEAT_MUST_CHECK;
+int leat__pack_bind(leat_pack *columns, leat_pack *pack, uint64_t *first, leat_error *err) LEAT_MUST_CHECK;
 /* The same, for columns of this pack alone. */
-int leat__pack_match_rows(leat_pack *columns, leat_pack *pack,
-                          leat_error *err) LEAT_MUST_CHECK;
+int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err) LEAT_MUST_CHECK;
 /* Adds "fingerprint" to the provenance of columns made from `pack`. */
 void leat__pack_describe(const leat_pack *pack, leat__json *j);
 /* Adds what the provenance of `columns` says of its pack, for columns made from columns; nothing when it
@@ -39,7 +36,6 @@ int leat__pack_spare_input(const char *output, const char *input, leat_error *er
 int leat__pack_spare_result(const char *output, const char *other, leat_error *err) LEAT_MUST_CHECK;
 
 /* The field that says which rows are selected: the int field 'selected', or 'keep'. */
-int leat__selection_field(const leat_pack *selection, uint32_t *field,
-                          leat_error *err) LEAT_MUST_CHECK;
+int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -39,8 +39,7 @@ static int parse_entry(const leat_pack *p, const json_t *obj, listed *l, leat_er
         !get_u64(obj, "samples", &l->samples) || !get_u64(obj, "pages", &l->pages))
         return leat__fail(err, LEAT_EDATA, "%s: malformed list of shards", p->path);
     if (!leat__path_relative_safe(l->file, strlen(l->file)) || strchr(l->file, '/') != NULL)
-        return leat__fail(err, LEAT_EDATA, "%s: shard \"%s\" is not a plain file name", p->path,
-                          l->file);
+        return leat__fail(err, LEAT_EDATA, "%s: shard \"%s\" is not a plain file name", p->path, l->file);
     return 0;
 }
 
@@ -73,8 +72,8 @@ static int open_one(leat_pack *p, const listed *l, size_t share, leat__index *x,
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)f->check);
     if (f->kind != LEAT__PACK_FILE || f->file_bytes != l->bytes || f->samples != l->samples ||
         f->pages != l->pages || strcmp(fingerprint, l->fingerprint) != 0) {
-        rc = leat__fail(err, LEAT_EDATA, "%s: not the shard that %s lists",
-                        leat__file_path(x->file), p->path);
+        rc =
+            leat__fail(err, LEAT_EDATA, "%s: not the shard that %s lists", leat__file_path(x->file), p->path);
         leat__index_close(&x);
         return rc;
     }
@@ -187,8 +186,8 @@ int leat__pack_open_shards(leat_pack *p, leat_error *err)
     json_error_t jerr;
     listed l = {0};
     leat__index **opened = NULL;
-    LEAT_TRY(leat__index_load(p->set, leat__index_section(p->set, LEAT__SECTION_SHARDS),
-                              LEAT__PACK_JSON_MAX, 1, &text, &len, err));
+    LEAT_TRY(leat__index_load(p->set, leat__index_section(p->set, LEAT__SECTION_SHARDS), LEAT__PACK_JSON_MAX,
+                              1, &text, &len, err));
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &jerr);
     leat__free(text);
     const json_t *list = json_object_get(root, "shards");

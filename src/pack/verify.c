@@ -37,23 +37,24 @@ static void report(job *j, const leat_pack_damage *d)
     leat__mutex_lock(&j->lock);
     j->stats.damaged++;
     if (d->sample >= 0) j->stats.damaged_samples++;
-    if (j->opts.damage != NULL && !atomic_load(&j->stop) &&
-        j->opts.damage(j->opts.cookie, d) != 0)
+    if (j->opts.damage != NULL && !atomic_load(&j->stop) && j->opts.damage(j->opts.cookie, d) != 0)
         atomic_store(&j->stop, true);
     leat__mutex_unlock(&j->lock);
 }
 
-static void report_plain(job *j, const leat__file *file, int64_t page, uint64_t offset,
-                         const char *reason)
+static void report_plain(job *j, const leat__file *file, int64_t page, uint64_t offset, const char *reason)
 {
-    leat_pack_damage d = {.path = leat__file_path(file), .key = "", .sample = -1, .page = page,
-                          .offset = (int64_t)offset, .reason = reason};
+    leat_pack_damage d = {.path = leat__file_path(file),
+                          .key = "",
+                          .sample = -1,
+                          .page = page,
+                          .offset = (int64_t)offset,
+                          .reason = reason};
     report(j, &d);
 }
 
 /* Reports damage and continues; any other error ends the work. */
-static bool survived(job *j, const leat__file *file, int64_t page, int rc,
-                     const leat_error *err)
+static bool survived(job *j, const leat__file *file, int64_t page, int rc, const leat_error *err)
 {
     if (rc == 0) return true;
     if (rc == LEAT_EDATA || rc == LEAT_EIO) {
@@ -93,8 +94,9 @@ static void verify_chunks(job *j, leat__index *x)
     for (uint64_t i = 0; i < x->chunk_count && !atomic_load(&j->stop); i++) {
         leat__error_reset(&err);
         survived(j, x->file, -1, leat__index_verify_chunk(x, i, data, &err), &err);
-        if (i % 256 == 0) advance(j, LEAT_MIN(LEAT__PACK_CHUNK * UINT64_C(256),
-                                              x->footer.index_bytes - i * LEAT__PACK_CHUNK));
+        if (i % 256 == 0)
+            advance(j,
+                    LEAT_MIN(LEAT__PACK_CHUNK * UINT64_C(256), x->footer.index_bytes - i * LEAT__PACK_CHUNK));
     }
     leat__free(data);
 }
@@ -143,8 +145,7 @@ static int sum_of_table(leat__shard *s, uint64_t *sum, bool *sorted, leat_error 
         LEAT_TRY(leat__index_read(s->index, rows, at * 4, r, n * 4, err));
         for (size_t i = 0; i < n; i++) {
             uint64_t hash = leat__load_u64(h + i * 8), row = leat__load_u32(r + i * 4);
-            if (at + i > 0 && (hash < last_hash || (hash == last_hash && row <= last_row)))
-                *sorted = false;
+            if (at + i > 0 && (hash < last_hash || (hash == last_hash && row <= last_row))) *sorted = false;
             last_hash = hash;
             last_row = row;
             *sum += key_sum(hash, row);
@@ -163,28 +164,30 @@ static void verify_keys(job *j, leat__shard *s)
     if (rc == 0) rc = sum_of_table(s, &b, &sorted, &err);
     if (!survived(j, s->index->file, -1, rc, &err)) return;
     if (a != b || !sorted)
-        report_plain(j, s->index->file, -1,
-                     leat__index_section(s->index, LEAT__SECTION_KEY_HASHES)->offset,
+        report_plain(j, s->index->file, -1, leat__index_section(s->index, LEAT__SECTION_KEY_HASHES)->offset,
                      "the table of keys does not match the keys");
 }
 
 /* ---- pages ------------------------------------------------------------------------------ */
 
-static void report_sample(job *j, const leat__file *file, uint64_t sample, uint64_t page,
-                          uint64_t offset, const char *reason)
+static void report_sample(job *j, const leat__file *file, uint64_t sample, uint64_t page, uint64_t offset,
+                          const char *reason)
 {
     char key[1024] = "";
     size_t size = 0;
     if (leat_pack_key(j->pack, sample, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
-    leat_pack_damage d = {.path = leat__file_path(file), .key = key, .key_size = strlen(key),
-                          .sample = (int64_t)sample, .page = (int64_t)page,
-                          .offset = (int64_t)offset, .reason = reason};
+    leat_pack_damage d = {.path = leat__file_path(file),
+                          .key = key,
+                          .key_size = strlen(key),
+                          .sample = (int64_t)sample,
+                          .page = (int64_t)page,
+                          .offset = (int64_t)offset,
+                          .reason = reason};
     report(j, &d);
 }
 
 /* Checks each sample of a page; returns how many were damaged. */
-static uint64_t verify_samples(job *j, const leat_pack_page *g, uint64_t page,
-                               const uint8_t *data)
+static uint64_t verify_samples(job *j, const leat_pack_page *g, uint64_t page, const uint8_t *data)
 {
     const leat__file *file = leat__pack_file(j->pack, g->shard);
     leat_pack_row rows[ROWS];
@@ -194,12 +197,11 @@ static uint64_t verify_samples(job *j, const leat_pack_page *g, uint64_t page,
     for (uint64_t at = 0; at < g->samples && !atomic_load(&j->stop); at += ROWS) {
         size_t n = (size_t)LEAT_MIN(g->samples - at, ROWS);
         leat__error_reset(&err);
-        if (!survived(j, file, (int64_t)page,
-                      leat_pack_rows(j->pack, g->first + at, n, rows, &err), &err))
+        if (!survived(j, file, (int64_t)page, leat_pack_rows(j->pack, g->first + at, n, rows, &err), &err))
             return bad + 1;
         for (uint32_t f = 0; f < j->pack->schema->count; f++)
-            if (!survived(j, file, (int64_t)page,
-                          leat_pack_cells(j->pack, f, g->first + at, n, cells, &err), &err))
+            if (!survived(j, file, (int64_t)page, leat_pack_cells(j->pack, f, g->first + at, n, cells, &err),
+                          &err))
                 return bad + 1;
         for (size_t i = 0; i < n; i++) {
             const leat_pack_row *r = &rows[i];
@@ -224,8 +226,7 @@ static void verify_page(job *j, uint64_t page, uint8_t *data)
     const leat__shard *s = leat__pack_shard_of_page(j->pack, page);
     const leat__file *file = s->index->file;
     leat__error_reset(&err);
-    if (!survived(j, file, (int64_t)page, leat_pack_page_info(j->pack, page, &g, &err), &err))
-        return;
+    if (!survived(j, file, (int64_t)page, leat_pack_page_info(j->pack, page, &g, &err), &err)) return;
     int rc = leat__file_pread(file, data, (size_t)g.bytes, g.offset, &err);
     if (!survived(j, file, (int64_t)page, rc, &err)) return;
     bool whole = leat__hash64(data, (size_t)g.bytes, 0) == g.check;
@@ -327,20 +328,18 @@ static int verify_open(job *j, leat_error *err)
     if (j->stats.damaged > 0 && !atomic_load(&j->stop))
         return leat__fail(err, LEAT_EDATA, "%s: damaged, %llu findings", j->pack->path,
                           (unsigned long long)j->stats.damaged);
-    return atomic_load(&j->stop) ? leat__fail(err, LEAT_ECANCELED, "%s: verify was stopped",
-                                              j->pack->path)
+    return atomic_load(&j->stop) ? leat__fail(err, LEAT_ECANCELED, "%s: verify was stopped", j->pack->path)
                                  : 0;
 }
 
-int leat_pack_verify(const char *path, const leat_pack_verify_opts *opts,
-                     leat_pack_verify_stats *stats, leat_error *err)
+int leat_pack_verify(const char *path, const leat_pack_verify_opts *opts, leat_pack_verify_stats *stats,
+                     leat_error *err)
 {
     LEAT_REQUIRE(path != NULL, err);
     job j = {.stop = false};
     leat_error why;
     leat__error_reset(&why);
-    if (opts != NULL)
-        memcpy(&j.opts, opts, LEAT_MIN((size_t)opts->struct_size, sizeof j.opts));
+    if (opts != NULL) memcpy(&j.opts, opts, LEAT_MIN((size_t)opts->struct_size, sizeof j.opts));
     leat__mutex_init(&j.lock);
     int rc = leat_pack_open(&j.pack, path, NULL, &why);
     if (rc == 0) {
@@ -348,8 +347,12 @@ int leat_pack_verify(const char *path, const leat_pack_verify_opts *opts,
     } else {
         if (err != NULL) *err = why;
         if (rc == LEAT_EDATA || rc == LEAT_EFORMAT) {
-            leat_pack_damage d = {.path = path, .key = "", .sample = -1, .page = -1,
-                                  .offset = why.offset, .reason = why.message};
+            leat_pack_damage d = {.path = path,
+                                  .key = "",
+                                  .sample = -1,
+                                  .page = -1,
+                                  .offset = why.offset,
+                                  .reason = why.message};
             report(&j, &d);
         }
     }

@@ -84,8 +84,10 @@ static int measure_generic(const leat__arch_shape *shape, leat__tape_sum *sum, l
         !leat__mul_u64(shape->params, 4, &grads) || bytes > UINT64_MAX / 4)
         return leat__fail(err, LEAT_EOVERFLOW, "model of %llu parameters is out of range",
                           (unsigned long long)shape->params);
-    *sum = (leat__tape_sum){.params = shape->params, .saved_bytes = bytes,
-                            .peak_bytes = bytes + grads, .peak_grads_bytes = grads,
+    *sum = (leat__tape_sum){.params = shape->params,
+                            .saved_bytes = bytes,
+                            .peak_bytes = bytes + grads,
+                            .peak_grads_bytes = grads,
                             .macs = shape->macs * (double)shape->batch,
                             /* each saved byte is written once, read by the next layer and by
                              * backward, and its gradient is written and read */
@@ -93,14 +95,16 @@ static int measure_generic(const leat__arch_shape *shape, leat__tape_sum *sum, l
     return 0;
 }
 
-int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape,
-                       leat__tape_sum *sum, leat_error *err)
+int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape, leat__tape_sum *sum,
+                       leat_error *err)
 {
     if (arch->kind == LEAT__ARCH_GENERIC) return measure_generic(shape, sum, err);
     uint32_t least = arch->kind == LEAT__ARCH_VIT ? arch->dims[2] : 32;
     if (shape->image < least || shape->image > 65536)
-        return leat__fail(err, LEAT_EINVAL, "%s needs images of %u to 65536 pixels a side, "
-                          "not %llu", arch->title, least, (unsigned long long)shape->image);
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s needs images of %u to 65536 pixels a side, "
+                          "not %llu",
+                          arch->title, least, (unsigned long long)shape->image);
     leat__tape t;
     leat__tape_init(&t, shape->batch, shape->size, shape->mixed);
     t.keep_grads = shape->keep_grads;

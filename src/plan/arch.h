@@ -22,25 +22,25 @@ typedef enum leat__arch_kind {
 } leat__arch_kind;
 
 typedef struct leat__arch {
-    const char *name;     /* "resnet50" */
-    const char *title;    /* "ResNet-50" */
+    const char *name;  /* "resnet50" */
+    const char *title; /* "ResNet-50" */
     leat__arch_kind kind;
     uint32_t depths[4];
-    uint32_t dims[4];     /* convnext: channels; vit: {dim, heads, patch} */
-    bool bottleneck;      /* resnet */
-    bool adamw;           /* trained with AdamW in its paper; the others with SGD + momentum */
+    uint32_t dims[4]; /* convnext: channels; vit: {dim, heads, patch} */
+    bool bottleneck;  /* resnet */
+    bool adamw;       /* trained with AdamW in its paper; the others with SGD + momentum */
 } leat__arch;
 
 /* "ResNet-50", "resnet50", "vit-b/16", "ViT_B": case, dashes and the default patch do not
  * matter. NULL when unknown. */
 const leat__arch *leat__arch_find(const char *name);
-const leat__arch *leat__arch_at(uint32_t index); /* NULL past the last */
+const leat__arch *leat__arch_at(uint32_t index);  /* NULL past the last */
 const char *leat__arch_nearest(const char *name); /* a hint, or NULL */
 
 typedef struct leat__arch_shape {
     uint64_t batch, image, classes;
-    uint32_t size;  /* bytes of an activation element */
-    bool mixed;     /* fp32 weights, 16-bit compute */
+    uint32_t size; /* bytes of an activation element */
+    bool mixed;    /* fp32 weights, 16-bit compute */
     bool fused_attention;
     bool keep_grads;
     /* Only for LEAT__ARCH_GENERIC. */
@@ -50,8 +50,8 @@ typedef struct leat__arch_shape {
 
 /* Computes the step's memory and work. LEAT_EINVAL when the image is too small for the
  * architecture. */
-int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape,
-                       leat__tape_sum *sum, leat_error *err) LEAT_MUST_CHECK;
+int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape, leat__tape_sum *sum,
+                       leat_error *err) LEAT_MUST_CHECK;
 
 /* The families, one file each: write forward and loss to `t`. */
 void leat__arch_resnet(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape);

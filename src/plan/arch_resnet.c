@@ -9,8 +9,8 @@
 static leat__feature_map conv_bn(leat__tape *t, leat__feature_map x, uint64_t channels, uint32_t kernel,
                                  uint32_t stride)
 {
-    x = leat__layer_conv(t, x, (leat__conv){.channels = channels, .kernel = kernel,
-                                            .stride = stride, .pad = kernel / 2});
+    x = leat__layer_conv(
+        t, x, (leat__conv){.channels = channels, .kernel = kernel, .stride = stride, .pad = kernel / 2});
     return leat__layer_batch_norm(t, x);
 }
 
@@ -34,8 +34,7 @@ void leat__arch_resnet(leat__tape *t, const leat__arch *arch, const leat__arch_s
     x = leat__layer_max_pool(t, x, 3, 2, 1);
     for (uint32_t stage = 0; stage < 4; stage++)
         for (uint32_t i = 0; i < arch->depths[stage]; i++)
-            x = block(t, x, UINT64_C(64) << stage, stage > 0 && i == 0 ? 2 : 1,
-                      arch->bottleneck);
+            x = block(t, x, UINT64_C(64) << stage, stage > 0 && i == 0 ? 2 : 1, arch->bottleneck);
     x = leat__layer_linear(t, leat__layer_mean(t, x), shape->classes);
     leat__layer_cross_entropy(t, x);
 }

@@ -21,11 +21,9 @@ void leat__arch_vit(leat__tape *t, const leat__arch *arch, const leat__arch_shap
 {
     uint32_t dim = arch->dims[0], heads = arch->dims[1], patch = arch->dims[2];
     leat__feature_map x = leat__layer_input(t, 3, shape->image, shape->image);
-    x = leat__layer_conv(t, x, (leat__conv){.channels = dim, .kernel = patch, .stride = patch,
-                                            .bias = true});
+    x = leat__layer_conv(t, x, (leat__conv){.channels = dim, .kernel = patch, .stride = patch, .bias = true});
     x = leat__layer_tokens(t, x);
-    for (uint32_t i = 0; i < arch->depths[0]; i++)
-        x = block(t, x, heads, shape->fused_attention);
+    for (uint32_t i = 0; i < arch->depths[0]; i++) x = block(t, x, heads, shape->fused_attention);
     x = leat__layer_first_token(t, leat__layer_layer_norm(t, x));
     leat__layer_cross_entropy(t, leat__layer_linear(t, x, shape->classes));
 }

@@ -72,12 +72,18 @@ static int check(const leat_plan_facts *f, leat_error *err)
         const char *name;
         uint64_t value, max;
     } limits[] = {
-        {"cpus", f->cpus, 1 << 20},       {"gpus", f->gpus, 1 << 16},
-        {"nodes", f->nodes, 1 << 20},     {"batch", f->batch, 1 << 24},
-        {"image", f->image, 65536},       {"classes", f->classes, 1 << 28},
-        {"prefetch", f->prefetch, 65536}, {"width", f->width, 1 << 20},
-        {"height", f->height, 1 << 20},   {"samples", f->samples, UINT64_C(1) << 48},
-        {"epochs", f->epochs, 1 << 24},   {"sample_bytes", f->sample_bytes, UINT64_C(1) << 40},
+        {"cpus", f->cpus, 1 << 20},
+        {"gpus", f->gpus, 1 << 16},
+        {"nodes", f->nodes, 1 << 20},
+        {"batch", f->batch, 1 << 24},
+        {"image", f->image, 65536},
+        {"classes", f->classes, 1 << 28},
+        {"prefetch", f->prefetch, 65536},
+        {"width", f->width, 1 << 20},
+        {"height", f->height, 1 << 20},
+        {"samples", f->samples, UINT64_C(1) << 48},
+        {"epochs", f->epochs, 1 << 24},
+        {"sample_bytes", f->sample_bytes, UINT64_C(1) << 40},
         {"max_sample_bytes", f->max_sample_bytes, UINT64_C(1) << 40},
         {"params", f->params, UINT64_C(1) << 48},
         {"activation_bytes", f->activation_bytes, UINT64_C(1) << 44},
@@ -93,18 +99,14 @@ static int check(const leat_plan_facts *f, leat_error *err)
     };
     for (size_t i = 0; i < LEAT_COUNT(limits); i++)
         if (limits[i].value > limits[i].max)
-            return leat__fail(err, LEAT_EINVAL, "%s of %llu is out of range (up to %llu)",
-                              limits[i].name, (unsigned long long)limits[i].value,
-                              (unsigned long long)limits[i].max);
+            return leat__fail(err, LEAT_EINVAL, "%s of %llu is out of range (up to %llu)", limits[i].name,
+                              (unsigned long long)limits[i].value, (unsigned long long)limits[i].max);
     if (f->workers < -1 || f->workers > 65536)
-        return leat__fail(err, LEAT_EINVAL, "workers of %d is out of range (-1 to 65536)",
-                          (int)f->workers);
+        return leat__fail(err, LEAT_EINVAL, "workers of %d is out of range (-1 to 65536)", (int)f->workers);
     if (f->element_bytes != 1 && f->element_bytes != 2 && f->element_bytes != 4)
-        return leat__fail(err, LEAT_EINVAL, "elements of %u bytes (1, 2 or 4)",
-                          f->element_bytes);
+        return leat__fail(err, LEAT_EINVAL, "elements of %u bytes (1, 2 or 4)", f->element_bytes);
     const leat_plan_calibration *m = &f->measured;
-    const leat_plan_range ranges[] = {m->io_bytes_per_s, m->cpu_us, m->step_ms,
-                                      m->h2d_bytes_per_s};
+    const leat_plan_range ranges[] = {m->io_bytes_per_s, m->cpu_us, m->step_ms, m->h2d_bytes_per_s};
     for (size_t i = 0; i < LEAT_COUNT(ranges); i++) {
         leat_plan_range r = ranges[i];
         bool known = r.low > 1e-6 && r.low <= r.mid && r.mid <= r.high && r.high < 1e15;
@@ -161,13 +163,15 @@ static int complete_model(leat_plan *plan, leat_error *err)
     const leat__arch *arch = leat__arch_find(f->model);
     if (arch == NULL) {
         const char *near = leat__arch_nearest(f->model);
-        return leat__fail(err, LEAT_EINVAL, "unknown model '%s'%s%s%s; any model can be given "
+        return leat__fail(err, LEAT_EINVAL,
+                          "unknown model '%s'%s%s%s; any model can be given "
                           "as 'generic' with its parameters and activation bytes per sample",
-                          f->model, near != NULL ? " (did you mean '" : "",
-                          near != NULL ? near : "", near != NULL ? "'?)" : "");
+                          f->model, near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
+                          near != NULL ? "'?)" : "");
     }
     if (arch->kind == LEAT__ARCH_GENERIC && (f->params == 0 || f->activation_bytes == 0))
-        return leat__fail(err, LEAT_EINVAL, "model 'generic' needs its parameters and its "
+        return leat__fail(err, LEAT_EINVAL,
+                          "model 'generic' needs its parameters and its "
                           "activation bytes per sample");
     snprintf(f->model, sizeof f->model, "%s", arch->name);
     if (f->optimizer == LEAT_PLAN_OPTIMIZER_AUTO)

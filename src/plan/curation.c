@@ -32,8 +32,7 @@ static void guide_bands(const leat_plan_minhash_facts *f, leat_plan_minhash *p)
     }
 }
 
-int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minhash *plan,
-                           leat_error *err)
+int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minhash *plan, leat_error *err)
 {
     LEAT_REQUIRE(facts != NULL && plan != NULL, err);
     leat_plan_minhash_facts f = *facts;
@@ -47,8 +46,7 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
     if (f.bands > f.hashes || f.hashes > 65536)
         return leat__fail(err, LEAT_EINVAL, "%u bands of %u hashes", f.bands, f.hashes);
     if (f.bands_per_iteration > f.bands)
-        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration",
-                          f.bands_per_iteration, f.bands);
+        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration", f.bands_per_iteration, f.bands);
 
     guide_bands(&f, plan);
     plan->guide_all_bytes = guide_bytes(&f, f.bands);
@@ -69,8 +67,7 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
     if (f.memory_bytes == 0) return 0;
     plan->fits = plan->union_bytes < f.memory_bytes;
     if (plan->fits)
-        plan->partitions = LEAT_MAX(leat__ceil_div(SORT_FACTOR * plan->spill_bytes,
-                                                   f.memory_bytes - plan->union_bytes),
-                                    UINT64_C(1));
+        plan->partitions = LEAT_MAX(
+            leat__ceil_div(SORT_FACTOR * plan->spill_bytes, f.memory_bytes - plan->union_bytes), UINT64_C(1));
     return 0;
 }

@@ -60,10 +60,8 @@ int leat_plan_stage_make(const char *name, uint64_t amount, const leat_plan_fact
     if (row == NULL) return unknown(name, err);
     const plan_gpu *gpu = facts != NULL && facts->gpu[0] != '\0' ? leat__plan_gpu_find(facts->gpu) : NULL;
     if (facts != NULL && facts->gpus > 0) stage->gpus = facts->gpus;
-    if (facts != NULL && facts->vram_bytes > 0)
-        stage->vram_limit = facts->vram_bytes;
-    else if (gpu != NULL)
-        stage->vram_limit = gpu->vram_mib << 20;
+    if (facts != NULL && facts->vram_bytes > 0) stage->vram_limit = facts->vram_bytes;
+    else if (gpu != NULL) stage->vram_limit = gpu->vram_mib << 20;
     snprintf(stage->name, sizeof stage->name, "%s", row->name);
     snprintf(stage->unit, sizeof stage->unit, "%s", row->unit);
     snprintf(stage->source, sizeof stage->source, "%s", PLAN_CURATION_STAGE_SOURCE);

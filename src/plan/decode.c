@@ -34,8 +34,8 @@ static void add(leat_plan *plan, const char *name, double rate, double ceiling, 
                 uint64_t device_bytes)
 {
     leat_plan_decode *d = &plan->decodes[plan->decode_count++];
-    *d = (leat_plan_decode){.rate = LEAT_MIN(rate, ceiling), .estimated = estimated,
-                            .device_bytes = device_bytes};
+    *d = (leat_plan_decode){
+        .rate = LEAT_MIN(rate, ceiling), .estimated = estimated, .device_bytes = device_bytes};
     d->share = d->rate / ceiling;
     d->threads = (uint32_t)LEAT_MIN(ceil(ceiling * cpu_us / 1e6), 1e6);
     snprintf(d->decode, sizeof d->decode, "%s", name);

@@ -48,8 +48,9 @@ static void join(char *to, const char *word)
 
 static gpu_name parse(const char *name)
 {
-    static const char *const vendor[] = {"nvidia", "amd", "geforce", "tesla", "instinct", "generation",
-                                         "hbm2", "hbm2e", "hbm3", "hbm3e", "gpu", "oam", "tensor", "core"};
+    static const char *const vendor[] = {"nvidia",     "amd",  "geforce", "tesla", "instinct",
+                                         "generation", "hbm2", "hbm2e",   "hbm3",  "hbm3e",
+                                         "gpu",        "oam",  "tensor",  "core"};
     static const char *const form[] = {"pcie", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "nvl"};
     gpu_name out = {0};
     while (*name != '\0') {

@@ -68,8 +68,8 @@ leat__feature_map leat__layer_conv(leat__tape *t, leat__feature_map in, leat__co
 
 leat__feature_map leat__layer_linear(leat__tape *t, leat__feature_map in, uint64_t out_channels)
 {
-    return leat__layer_conv(t, in, (leat__conv){.channels = out_channels, .kernel = 1,
-                                                .stride = 1, .bias = true});
+    return leat__layer_conv(t, in,
+                            (leat__conv){.channels = out_channels, .kernel = 1, .stride = 1, .bias = true});
 }
 
 leat__feature_map leat__layer_batch_norm(leat__tape *t, leat__feature_map in)
@@ -223,8 +223,7 @@ leat__feature_map leat__layer_attention(leat__tape *t, leat__feature_map qkv, ui
     op_save(&op, qkv);
     op_save(&op, out);
     op.kept_bytes = t->batch * heads * qkv.height * 4; /* log-sum-exp */
-    op.macs = 2.0 * (double)t->batch * (double)qkv.height * (double)qkv.height *
-              (double)out.channels;
+    op.macs = 2.0 * (double)t->batch * (double)qkv.height * (double)qkv.height * (double)out.channels;
     leat__tape_add(t, &op);
     return out;
 }

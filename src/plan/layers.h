@@ -20,7 +20,7 @@ typedef struct leat__feature_map {
 typedef struct leat__conv {
     uint64_t channels; /* out */
     uint32_t kernel, stride, pad;
-    uint64_t groups;   /* 0 = 1 */
+    uint64_t groups; /* 0 = 1 */
     bool bias;
 } leat__conv;
 
@@ -29,7 +29,7 @@ leat__feature_map leat__layer_conv(leat__tape *t, leat__feature_map in, leat__co
 leat__feature_map leat__layer_linear(leat__tape *t, leat__feature_map in, uint64_t out);
 leat__feature_map leat__layer_batch_norm(leat__tape *t, leat__feature_map in);
 leat__feature_map leat__layer_layer_norm(leat__tape *t, leat__feature_map in);
-leat__feature_map leat__layer_relu(leat__tape *t, leat__feature_map in);              /* in place */
+leat__feature_map leat__layer_relu(leat__tape *t, leat__feature_map in); /* in place */
 leat__feature_map leat__layer_gelu(leat__tape *t, leat__feature_map in);
 /* a += b */
 leat__feature_map leat__layer_add_into(leat__tape *t, leat__feature_map a, leat__feature_map b);

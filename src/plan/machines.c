@@ -23,8 +23,7 @@ uint64_t leat_plan_frames(double hours, double fps)
 }
 
 /* The guide's row as a machine, checked with the memory model. */
-static int try_image_row(size_t row, const leat_plan_facts *facts, leat_plan_machine *m,
-                         leat_error *err)
+static int try_image_row(size_t row, const leat_plan_facts *facts, leat_plan_machine *m, leat_error *err)
 {
     const plan_image_machine *r = &plan_image_machine_rows[row];
     leat_plan plan;
@@ -75,19 +74,17 @@ static void name_larger_gpu(leat_plan_machine *m)
                  best->name);
 }
 
-static int recommend_images(uint64_t amount, const leat_plan_facts *facts,
-                            leat_plan_machine *m, leat_error *err)
+static int recommend_images(uint64_t amount, const leat_plan_facts *facts, leat_plan_machine *m,
+                            leat_error *err)
 {
     const size_t rows = LEAT_COUNT(plan_image_machine_rows);
     leat_plan_facts f;
-    if (facts != NULL)
-        f = *facts;
-    else
-        leat_plan_facts_init(&f);
+    if (facts != NULL) f = *facts;
+    else leat_plan_facts_init(&f);
     f.samples = amount;
     size_t first = 0;
-    while (first + 1 < rows && !row_holds(amount, plan_image_machine_rows[first].up_to,
-                                          plan_image_machine_rows[first].inclusive))
+    while (first + 1 < rows &&
+           !row_holds(amount, plan_image_machine_rows[first].up_to, plan_image_machine_rows[first].inclusive))
         first++;
     snprintf(m->source, sizeof m->source, "%s", PLAN_IMAGE_MACHINE_SOURCE);
     for (size_t row = first; row < rows; row++) {
@@ -105,29 +102,28 @@ static int recommend_images(uint64_t amount, const leat_plan_facts *facts,
     return 0;
 }
 
-#define CLUSTER_FIELDS(m, r, row_, source_)                                                \
-    do {                                                                                   \
-        (m)->row = (uint32_t)(row_);                                                       \
-        (m)->nodes_low = (uint32_t)(r)->nodes_low;                                         \
-        (m)->nodes_high = (uint32_t)(r)->nodes_high;                                       \
-        (m)->gpus_low = (uint32_t)(r)->gpus_low;                                           \
-        (m)->gpus_high = (uint32_t)(r)->gpus_high;                                         \
-        (m)->open_ended = (uint32_t)(r)->open_ended;                                       \
-        (m)->ram_bytes = (r)->ram_gb * PLAN_GB;                                            \
-        snprintf((m)->note, sizeof(m)->note, "%s", (r)->note);                             \
-        snprintf((m)->source, sizeof(m)->source, "%s", (source_));                         \
+#define CLUSTER_FIELDS(m, r, row_, source_)                                                                  \
+    do {                                                                                                     \
+        (m)->row = (uint32_t)(row_);                                                                         \
+        (m)->nodes_low = (uint32_t)(r)->nodes_low;                                                           \
+        (m)->nodes_high = (uint32_t)(r)->nodes_high;                                                         \
+        (m)->gpus_low = (uint32_t)(r)->gpus_low;                                                             \
+        (m)->gpus_high = (uint32_t)(r)->gpus_high;                                                           \
+        (m)->open_ended = (uint32_t)(r)->open_ended;                                                         \
+        (m)->ram_bytes = (r)->ram_gb * PLAN_GB;                                                              \
+        snprintf((m)->note, sizeof(m)->note, "%s", (r)->note);                                               \
+        snprintf((m)->source, sizeof(m)->source, "%s", (source_));                                           \
     } while (0)
 
 /* Text: fuzzy deduplication needs the most memory; a row must hold at least one band at a time by
  * the guide's own formula, in the memory of its nodes. */
-static int recommend_text(uint64_t bytes, const leat_plan_facts *facts, leat_plan_machine *m,
-                          leat_error *err)
+static int recommend_text(uint64_t bytes, const leat_plan_facts *facts, leat_plan_machine *m, leat_error *err)
 {
     const size_t rows = LEAT_COUNT(plan_text_cluster_rows);
     uint64_t gb = bytes / PLAN_GB + (bytes % PLAN_GB != 0); /* round up: 100 GB and one byte is
                                                              * more than 100 GB */
-    uint64_t documents = facts != NULL && facts->samples > 0 ? facts->samples
-                                                             : bytes / 4000; /* ~4 KB a page */
+    uint64_t documents =
+        facts != NULL && facts->samples > 0 ? facts->samples : bytes / 4000; /* ~4 KB a page */
     size_t first = 0;
     while (first + 1 < rows) {
         const plan_text_cluster *r = &plan_text_cluster_rows[first];
@@ -141,8 +137,8 @@ static int recommend_text(uint64_t bytes, const leat_plan_facts *facts, leat_pla
         m->raised = (uint32_t)(row - first);
         m->fits = 1;
         if (documents == 0) break;
-        leat_plan_minhash_facts mf = {.documents = documents, .dataset_bytes = bytes,
-                                      .memory_bytes = m->ram_bytes * r->nodes_high};
+        leat_plan_minhash_facts mf = {
+            .documents = documents, .dataset_bytes = bytes, .memory_bytes = m->ram_bytes * r->nodes_high};
         leat_plan_minhash mh;
         LEAT_TRY(leat_plan_minhash_make(&mf, &mh, err));
         m->ram_needed_bytes = mh.guide_bytes;
@@ -150,8 +146,7 @@ static int recommend_text(uint64_t bytes, const leat_plan_facts *facts, leat_pla
         if (r->open_ended && !mh.guide_fits) {
             uint64_t nodes = leat__ceil_div(mh.guide_bytes, m->ram_bytes);
             m->nodes_low = m->nodes_high = (uint32_t)LEAT_MIN(nodes, UINT64_C(1) << 30);
-            snprintf(m->note, sizeof m->note, "large cluster: the band tables need %u nodes",
-                     m->nodes_low);
+            snprintf(m->note, sizeof m->note, "large cluster: the band tables need %u nodes", m->nodes_low);
         }
         if (m->fits) break;
     }
@@ -162,8 +157,8 @@ static void recommend_video(uint64_t videos, leat_plan_machine *m)
 {
     const size_t rows = LEAT_COUNT(plan_video_cluster_rows);
     size_t row = 0;
-    while (row + 1 < rows && !row_holds(videos, plan_video_cluster_rows[row].up_to,
-                                        plan_video_cluster_rows[row].inclusive))
+    while (row + 1 < rows &&
+           !row_holds(videos, plan_video_cluster_rows[row].up_to, plan_video_cluster_rows[row].inclusive))
         row++;
     CLUSTER_FIELDS(m, &plan_video_cluster_rows[row], row, PLAN_VIDEO_CLUSTER_SOURCE);
     m->fits = 1;
@@ -175,16 +170,11 @@ int leat_plan_recommend(leat_plan_kind kind, uint64_t amount, const leat_plan_fa
     LEAT_REQUIRE(machine != NULL, err);
     *machine = (leat_plan_machine){0};
     if (amount > UINT64_C(1) << 58)
-        return leat__fail(err, LEAT_EINVAL, "a dataset of %llu is out of range",
-                          (unsigned long long)amount);
+        return leat__fail(err, LEAT_EINVAL, "a dataset of %llu is out of range", (unsigned long long)amount);
     switch (kind) {
-    case LEAT_PLAN_KIND_IMAGES:
-        return recommend_images(amount, facts, machine, err);
-    case LEAT_PLAN_KIND_TEXT:
-        return recommend_text(amount, facts, machine, err);
-    case LEAT_PLAN_KIND_VIDEO:
-        recommend_video(amount, machine);
-        return 0;
+    case LEAT_PLAN_KIND_IMAGES: return recommend_images(amount, facts, machine, err);
+    case LEAT_PLAN_KIND_TEXT: return recommend_text(amount, facts, machine, err);
+    case LEAT_PLAN_KIND_VIDEO: recommend_video(amount, machine); return 0;
     }
     return leat__fail(err, LEAT_EINVAL, "no such kind of dataset");
 }

@@ -49,8 +49,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
 
 /* vram.c */
-int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err)
-    LEAT_MUST_CHECK;
+int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err) LEAT_MUST_CHECK;
 
 /* gpus.c: a row by its exact name or alias; NULL when unknown. */
 const plan_gpu *leat__plan_gpu_find(const char *name);
@@ -72,17 +71,16 @@ double leat__plan_cpu_times(const leat_plan_facts *f);
 void leat__plan_decodes(leat_plan *plan);
 
 /* rate.c */
-void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
-                      const leat_plan_vram *vram, leat_plan_speed *speed);
-bool leat__plan_in_memory(const leat_plan_facts *f); /* nothing is read from storage */
-bool leat__plan_remote(const leat_plan_facts *f);    /* read from a bucket, by requests */
+void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram, const leat_plan_vram *vram,
+                      leat_plan_speed *speed);
+bool leat__plan_in_memory(const leat_plan_facts *f);             /* nothing is read from storage */
+bool leat__plan_remote(const leat_plan_facts *f);                /* read from a bucket, by requests */
 double leat__plan_samples_per_request(const leat_plan_facts *f); /* of a bucket */
 /* Share of time that the workers decode while the pack is read from storage. */
 double leat__plan_busy(const leat_plan_facts *f);
 /* CPU time of one sample in microseconds from the table: stored with `method` of
  * data/plan/costs.txt in this many bytes and pixels; and of a mean sample of the facts. */
-double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes,
-                            double pixels);
+double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes, double pixels);
 double leat__plan_table_us(const leat_plan_facts *f);
 double leat__plan_quality_share(uint32_t quality); /* share of the original's bytes */
 void leat__plan_what_ifs(leat_plan *plan);

@@ -88,10 +88,11 @@ static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r, uin
         leat__json_ku64(j, "guide_total_bytes", r->guide_total);
     }
     leat__json_kstr(j, "verdict", leat_plan_verdict_name(r->verdict));
-    leat__json_kstr(j, "source", r->budget > 0
-                    ? "model: the loader's own arithmetic (src/loader/footprint.c)"
-                    : "model: workers x prefetch x batch and private memory; guide_*: single-GPU "
-                      "guide, \"Memory budget\"");
+    leat__json_kstr(j, "source",
+                    r->budget > 0
+                        ? "model: the loader's own arithmetic (src/loader/footprint.c)"
+                        : "model: workers x prefetch x batch and private memory; guide_*: single-GPU "
+                          "guide, \"Memory budget\"");
     leat__json_end(j);
 }
 
@@ -128,8 +129,9 @@ static void decodes_json(leat__json *j, const leat_plan *p)
         leat__json_ku64(j, "threads", d->threads);
         leat__json_ku64(j, "device_bytes", d->device_bytes);
         leat__json_kbool(j, "estimated", d->estimated != 0);
-        leat__json_kstr(j, "source", d->decode[0] == 'c' ? p->speed.sources[LEAT_PLAN_CPU]
-                                                         : "table: " PLAN_DEVICE_DECODE_SOURCE);
+        leat__json_kstr(j, "source",
+                        d->decode[0] == 'c' ? p->speed.sources[LEAT_PLAN_CPU]
+                                            : "table: " PLAN_DEVICE_DECODE_SOURCE);
         leat__json_end(j);
     }
     leat__json_end(j);
@@ -233,10 +235,8 @@ static void tables_json(leat__json *j, const leat_plan *p)
         leat__json_ku64(j, "guide_ram_bytes", s->guide_ram);
         leat__json_kdouble(j, "samples_per_s", s->rate);
         leat__json_key(j, "fits");
-        if (s->fits == 2)
-            leat__json_null(j);
-        else
-            leat__json_bool(j, s->fits == 1);
+        if (s->fits == 2) leat__json_null(j);
+        else leat__json_bool(j, s->fits == 1);
         leat__json_end(j);
     }
     leat__json_end(j);
@@ -267,10 +267,8 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     leat__json_object(&j);
     leat__json_ku64(&j, "version", 1);
     leat__json_key(&j, "fits");
-    if (p->fits == 2)
-        leat__json_null(&j);
-    else
-        leat__json_bool(&j, p->fits == 1);
+    if (p->fits == 2) leat__json_null(&j);
+    else leat__json_bool(&j, p->fits == 1);
     if (p->fits == 0) leat__json_kstr(&j, "fix", p->fix);
     facts_json(&j, &p->facts);
     config_json(&j, p);
@@ -294,18 +292,20 @@ void leat__plan_yaml(const leat_plan *p, leat__buf *out)
     leat__buf_printf(out, "size: %u\n", f->image);
     if (f->wide != 2) /* without it images keep their type */
         leat__buf_printf(out, "dtype: %s\n",
-                         f->element_bytes == 1 ? "u8" : f->element_bytes == 2 ? "f16" : "f32");
+                         f->element_bytes == 1   ? "u8"
+                         : f->element_bytes == 2 ? "f16"
+                                                 : "f32");
     leat__buf_printf(out, "order: %s\n", leat__plan_order_name(p));
     leat__buf_printf(out, "cache: %s\n", c->cache_process ? "process" : "os");
     leat__buf_printf(out, "threads: %u\n", c->workers);
     leat__buf_printf(out, "epochs: %u\n", f->epochs);
-    if (c->memory_bytes > 0)
-        leat__buf_printf(out, "memory: %llu\n", (unsigned long long)c->memory_bytes);
+    if (c->memory_bytes > 0) leat__buf_printf(out, "memory: %llu\n", (unsigned long long)c->memory_bytes);
     leat__buf_printf(out, "prefetch: %u\n", c->prefetch);
     if (c->page_window > 0) leat__buf_printf(out, "window_pages: %u\n", c->page_window);
     if (f->gpus == 0) return;
-    leat__buf_printf(out, "# trainer: precision %s, compile %s, lr %.6g for a total batch of "
-                          "%llu on %u x %u GPUs\n",
+    leat__buf_printf(out,
+                     "# trainer: precision %s, compile %s, lr %.6g for a total batch of "
+                     "%llu on %u x %u GPUs\n",
                      leat_plan_precision_name(c->precision), c->compile ? "true" : "false", c->lr,
                      (unsigned long long)c->total_batch, f->nodes, f->gpus);
 }

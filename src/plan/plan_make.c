@@ -53,10 +53,9 @@ static void note_rules(leat_plan *plan)
     if (f->gpus > 0 && f->ram_bytes > 0 && f->ram_bytes <= (8 * f->gpus + 5) * PLAN_GB)
         leat__plan_note(plan, "the guide's check fails: RAM > 8 GB x %u GPUs + 5 GB", f->gpus);
     if (f->cpus > 0 && f->ram_bytes > 0 && f->ram_bytes < 4 * PLAN_GB * f->cpus)
-        leat__plan_note(plan, "below the rule of thumb of 4 GB of RAM per vCPU (%u GB for %u)",
-                        4 * f->cpus, f->cpus);
-    if (f->gpus > 0 && f->cpus > 0 && f->vram_bytes > 0 &&
-        f->vram_bytes * f->gpus < 2 * PLAN_GB * f->cpus)
+        leat__plan_note(plan, "below the rule of thumb of 4 GB of RAM per vCPU (%u GB for %u)", 4 * f->cpus,
+                        f->cpus);
+    if (f->gpus > 0 && f->cpus > 0 && f->vram_bytes > 0 && f->vram_bytes * f->gpus < 2 * PLAN_GB * f->cpus)
         leat__plan_note(plan, "below the rule of thumb of 2 GB of GPU memory per vCPU (%u GB for %u)",
                         2 * f->cpus, f->cpus);
     const plan_gpu *gpu = f->gpus > 0 ? leat__plan_gpu_find(f->gpu) : NULL;
@@ -68,11 +67,11 @@ static void note_rules(leat_plan *plan)
         leat__plan_note(plan, "/dev/shm is too small for a process-based loader's queue");
     if (plan->speed.incomplete) {
         const leat_plan_speed *s = &plan->speed;
-        leat__plan_note(plan, "incomplete: the rate of %s%s%s is not known",
-                        s->io.mid <= 0 ? "storage" : "", s->io.mid <= 0 && s->gpu.mid <= 0 &&
-                        f->gpus > 0 ? " and " : "",
-                        s->cpu.mid <= 0 ? "the CPUs" : f->gpus > 0 && s->gpu.mid <= 0
-                        ? "the GPU" : "");
+        leat__plan_note(plan, "incomplete: the rate of %s%s%s is not known", s->io.mid <= 0 ? "storage" : "",
+                        s->io.mid <= 0 && s->gpu.mid <= 0 && f->gpus > 0 ? " and " : "",
+                        s->cpu.mid <= 0                  ? "the CPUs"
+                        : f->gpus > 0 && s->gpu.mid <= 0 ? "the GPU"
+                                                         : "");
     }
 }
 
@@ -82,9 +81,7 @@ static uint32_t fits_of(const leat_plan *plan)
     if (plan->ram.verdict == LEAT_PLAN_OUT_OF_MEMORY ||
         (gpu && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY))
         return 0;
-    if (plan->ram.verdict == LEAT_PLAN_UNKNOWN ||
-        (gpu && plan->vram.verdict == LEAT_PLAN_UNKNOWN))
-        return 2;
+    if (plan->ram.verdict == LEAT_PLAN_UNKNOWN || (gpu && plan->vram.verdict == LEAT_PLAN_UNKNOWN)) return 2;
     return 1;
 }
 
@@ -94,10 +91,8 @@ static int make(leat_plan *plan, leat_error *err)
     LEAT_TRY(leat__plan_complete(plan, err));
     choose_order(plan);
     leat__plan_ram_process(f, &plan->ram_process);
-    if (f->loader == LEAT_PLAN_PROCESS)
-        plan->ram = plan->ram_process;
-    else
-        leat__plan_ram_leat(f, plan->config.page_window, &plan->ram);
+    if (f->loader == LEAT_PLAN_PROCESS) plan->ram = plan->ram_process;
+    else leat__plan_ram_leat(f, plan->config.page_window, &plan->ram);
     plan->config.memory_bytes = plan->ram.budget;
     if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
     leat__plan_speed(f, &plan->ram, &plan->vram, &plan->speed);
@@ -110,8 +105,7 @@ static int make(leat_plan *plan, leat_error *err)
     return plan->fits == 0 ? leat__plan_fix(plan, err) : 0;
 }
 
-int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size,
-                   leat_error *err)
+int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size, leat_error *err)
 {
     LEAT_REQUIRE(facts != NULL && plan != NULL, err);
     if (facts->struct_size == 0 || plan_size == 0)
@@ -158,8 +152,8 @@ static leat_plan_error_row *add_row(leat_plan_error_row *rows, uint32_t *n, cons
 {
     if (predicted <= 0 || measured <= 0 || *n == LEAT_PLAN_ERROR_ROWS) return NULL;
     leat_plan_error_row *row = &rows[(*n)++];
-    *row = (leat_plan_error_row){.predicted = predicted, .measured = measured,
-                                 .error = (predicted - measured) / measured};
+    *row = (leat_plan_error_row){
+        .predicted = predicted, .measured = measured, .error = (predicted - measured) / measured};
     snprintf(row->what, sizeof row->what, "%s", what);
     return row;
 }
@@ -182,8 +176,7 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
                             over_epochs(s->first_epoch.mid, s->rate.mid, epochs),
                             over_epochs(s->first_epoch.high, s->rate.high, epochs)};
     leat_plan_error_row *row = add_row(rows, &n, "samples/s", rate.mid, run->samples_per_s);
-    if (row != NULL)
-        row->inside = run->samples_per_s >= rate.low && run->samples_per_s <= rate.high;
+    if (row != NULL) row->inside = run->samples_per_s >= rate.low && run->samples_per_s <= rate.high;
     if (run->epochs > 0 && rate.mid > 0)
         add_row(rows, &n, "seconds per epoch", (double)run->samples / epochs / rate.mid,
                 run->seconds / epochs);
@@ -193,8 +186,9 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
     /* A trainer that mostly waits for batches never sees full queues: then the prediction is an
      * upper bound. */
     bool starved = run->wait_seconds > 0.5 * run->seconds;
-    double resident = (double)(plan->facts.loader == LEAT_PLAN_PROCESS
-                                   ? r->total - r->os - r->framework - r->used : r->resident);
+    double resident =
+        (double)(plan->facts.loader == LEAT_PLAN_PROCESS ? r->total - r->os - r->framework - r->used
+                                                         : r->resident);
     row = add_row(rows, &n, starved ? "peak memory, at most" : "peak memory", resident,
                   (double)run->peak_rss_bytes);
     if (row != NULL) row->bytes = 1;
@@ -204,23 +198,17 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
 /* ---- Output ---- */
 
 int leat_plan_write(const leat_plan *plan, leat_plan_format format,
-                    int (*write)(void *cookie, const char *text, size_t len), void *cookie,
-                    leat_error *err)
+                    int (*write)(void *cookie, const char *text, size_t len), void *cookie, leat_error *err)
 {
     LEAT_REQUIRE(plan != NULL && write != NULL, err);
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_PLAN, (size_t)1 << 24);
-    if (format == LEAT_PLAN_JSON)
-        leat__plan_json(plan, &out);
-    else if (format == LEAT_PLAN_YAML)
-        leat__plan_yaml(plan, &out);
-    else
-        leat__plan_page(plan, &out, format == LEAT_PLAN_PAGE_ASCII);
+    if (format == LEAT_PLAN_JSON) leat__plan_json(plan, &out);
+    else if (format == LEAT_PLAN_YAML) leat__plan_yaml(plan, &out);
+    else leat__plan_page(plan, &out, format == LEAT_PLAN_PAGE_ASCII);
     int rc = leat__buf_status(&out);
-    if (rc != 0)
-        leat__fail_nomem(err, out.len, "the plan's text");
-    else
-        rc = write(cookie, leat__buf_str(&out), out.len);
+    if (rc != 0) leat__fail_nomem(err, out.len, "the plan's text");
+    else rc = write(cookie, leat__buf_str(&out), out.len);
     leat__buf_reset(&out);
     return rc;
 }

@@ -25,17 +25,14 @@ static const char *count(double value, char out[24])
 
 static void bar(leat__buf *out, uint64_t solid, uint64_t light, uint64_t limit, bool ascii)
 {
-    static const char *const marks[2][3] = {{"\xe2\x96\x88", "\xe2\x96\x92", "\xc2\xb7"},
-                                            {"#", "+", "."}};
+    static const char *const marks[2][3] = {{"\xe2\x96\x88", "\xe2\x96\x92", "\xc2\xb7"}, {"#", "+", "."}};
     uint64_t whole = LEAT_MAX(limit, LEAT_MAX(solid, light));
     if (whole == 0) return;
     int full = (int)((double)solid / (double)whole * BAR + 0.5);
     int part = (int)((double)LEAT_MAX(solid, light) / (double)whole * BAR + 0.5);
     leat__buf_puts(out, "  ");
-    for (int i = 0; i < BAR; i++)
-        leat__buf_puts(out, marks[ascii][i < full ? 0 : i < part ? 1 : 2]);
-    if (limit == 0)
-        leat__buf_puts(out, "  limit not known\n");
+    for (int i = 0; i < BAR; i++) leat__buf_puts(out, marks[ascii][i < full ? 0 : i < part ? 1 : 2]);
+    if (limit == 0) leat__buf_puts(out, "  limit not known\n");
     else
         leat__buf_printf(out, "  %.0f %% of the limit\n",
                          100.0 * (double)LEAT_MAX(solid, light) / (double)limit);
@@ -70,8 +67,7 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
     bool process = p->facts.loader == LEAT_PLAN_PROCESS;
     leat__buf_printf(out, "\nHost memory, per node: %s", bytes(r->total, a));
     if (r->with_validation > r->total)
-        leat__buf_printf(out, ", %s while a validation loader is alive",
-                         bytes(r->with_validation, b));
+        leat__buf_printf(out, ", %s while a validation loader is alive", bytes(r->with_validation, b));
     leat__buf_printf(out, ": %s\n", leat_plan_verdict_name(r->verdict));
     bar(out, r->total, r->with_validation, r->limit, ascii);
     ram_parts(out, r, process);
@@ -79,8 +75,10 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
         leat__buf_printf(out, "  The guide's arithmetic: buffer %.1f GB, total %.1f GB.\n",
                          (double)r->guide_buffer / 1e9, (double)r->guide_total / 1e9);
     } else {
-        leat__buf_printf(out, "  Its budget keeps to that limit; with every queue full it would take "
-                              "%s.\n", bytes(r->resident, a));
+        leat__buf_printf(out,
+                         "  Its budget keeps to that limit; with every queue full it would take "
+                         "%s.\n",
+                         bytes(r->resident, a));
     }
     if (!process && p->facts.gpus > 0) {
         const leat_plan_ram *q = &p->ram_process;
@@ -95,8 +93,7 @@ static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
     const leat_plan_vram *v = &p->vram;
     char a[24];
     if (p->facts.gpus == 0) return;
-    leat__buf_printf(out, "\nGPU memory: %s: %s\n", bytes(v->total, a),
-                     leat_plan_verdict_name(v->verdict));
+    leat__buf_printf(out, "\nGPU memory: %s: %s\n", bytes(v->total, a), leat_plan_verdict_name(v->verdict));
     bar(out, v->total, v->total, v->limit, ascii);
     part(out, "weights", v->weights, "");
     part(out, "gradients", v->gradients, "of weights, at the peak");
@@ -106,8 +103,7 @@ static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
     part(out, "workspace", v->workspace, "of the kernel libraries");
     part(out, "context", v->context, "of the driver, outside the framework's count");
     if (v->largest_batch > 0)
-        leat__buf_printf(out, "  Largest batch that fits: %llu\n",
-                         (unsigned long long)v->largest_batch);
+        leat__buf_printf(out, "  Largest batch that fits: %llu\n", (unsigned long long)v->largest_batch);
 }
 
 /* The source's first word: "given", "calibrated", "table", "model". */
@@ -160,8 +156,7 @@ static void speed_section(const leat_plan *p, leat__buf *out)
     leat__buf_puts(out, "\nSamples per second, per node\n");
     rate_line(out, "storage", s->io, s->sources[LEAT_PLAN_IO],
               mark_of(s, s->cached_share > 0 ? 99 : LEAT_PLAN_IO));
-    if (s->cached_share > 0)
-        rate_line(out, "cached", s->io_cached, NULL, mark_of(s, LEAT_PLAN_IO));
+    if (s->cached_share > 0) rate_line(out, "cached", s->io_cached, NULL, mark_of(s, LEAT_PLAN_IO));
     rate_line(out, "cpu", s->cpu, s->sources[LEAT_PLAN_CPU], mark_of(s, LEAT_PLAN_CPU));
     if (p->facts.gpus > 0) {
         rate_line(out, "copy", s->h2d, s->sources[LEAT_PLAN_H2D], mark_of(s, LEAT_PLAN_H2D));
@@ -172,11 +167,10 @@ static void speed_section(const leat_plan *p, leat__buf *out)
         leat__buf_printf(out, "  After the first epoch %.0f %% of the dataset is in memory.\n",
                          100 * s->cached_share);
     if (s->needed > 0)
-        leat__buf_printf(out, "  Keeping the GPU busy takes %s samples/s: %.1f cores.\n",
-                         count(s->needed, a), s->cores_needed);
+        leat__buf_printf(out, "  Keeping the GPU busy takes %s samples/s: %.1f cores.\n", count(s->needed, a),
+                         s->cores_needed);
     if (p->facts.samples == 0 || s->epoch_s.mid <= 0) return;
-    leat__buf_printf(out, "  %llu iterations, %s per epoch (%s to %s)",
-                     (unsigned long long)s->iterations,
+    leat__buf_printf(out, "  %llu iterations, %s per epoch (%s to %s)", (unsigned long long)s->iterations,
                      leat__format_seconds(s->epoch_s.mid, a, sizeof a),
                      leat__format_seconds(s->epoch_s.low, b, sizeof b),
                      leat__format_seconds(s->epoch_s.high, c, sizeof c));
@@ -249,8 +243,7 @@ static void what_if_section(const leat_plan *p, leat__buf *out)
         const leat_plan_what_if *w = &p->what_ifs[i];
         leat__buf_printf(out, "  %-34s %9s  %4.2fx  %s", w->change, count(w->rate, a), w->gain,
                          leat_plan_resource_name(w->limit));
-        if (w->dataset_bytes > 0)
-            leat__buf_printf(out, ", dataset %s", bytes(w->dataset_bytes, b));
+        if (w->dataset_bytes > 0) leat__buf_printf(out, ", dataset %s", bytes(w->dataset_bytes, b));
         leat__buf_putc(out, '\n');
     }
 }
@@ -263,10 +256,9 @@ static void scale_section(const leat_plan *p, leat__buf *out)
                         "guide: 8 GB x GPUs + 5 GB\n");
     for (uint32_t i = 0; i < p->scale_count; i++) {
         const leat_plan_scale *s = &p->scales[i];
-        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %7.4g  %12s  > %.0f GB%s\n", s->gpus,
-                         s->nodes, (unsigned long long)s->total_batch, s->workers, s->lr,
-                         bytes(s->ram, a), (double)s->guide_ram / 1e9,
-                         s->fits == 0 ? "  does not fit this node" : "");
+        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %7.4g  %12s  > %.0f GB%s\n", s->gpus, s->nodes,
+                         (unsigned long long)s->total_batch, s->workers, s->lr, bytes(s->ram, a),
+                         (double)s->guide_ram / 1e9, s->fits == 0 ? "  does not fit this node" : "");
     }
 }
 
@@ -277,28 +269,25 @@ static void config_section(const leat_plan *p, leat__buf *out)
     leat__buf_puts(out, "\nConfiguration\n");
     bool process = p->facts.loader == LEAT_PLAN_PROCESS;
     leat__buf_printf(out, "  batch %llu%s, %s %u, prefetch %u", (unsigned long long)c->batch,
-                     p->facts.gpus > 1 ? " per GPU" : "", process ? "workers" : "threads",
-                     c->workers, c->prefetch);
+                     p->facts.gpus > 1 ? " per GPU" : "", process ? "workers" : "threads", c->workers,
+                     c->prefetch);
     if (!process)
         leat__buf_printf(out, ", order %s, cache %s", leat__plan_order_name(p),
                          c->cache_process ? "process" : "os");
     if (!process && c->page_window > 0) leat__buf_printf(out, ", window %u pages", c->page_window);
-    if (c->memory_bytes > 0)
-        leat__buf_printf(out, ", memory %s", bytes(c->memory_bytes, a));
+    if (c->memory_bytes > 0) leat__buf_printf(out, ", memory %s", bytes(c->memory_bytes, a));
     leat__buf_putc(out, '\n');
     if (p->facts.gpus > 0)
         leat__buf_printf(out, "  precision %s, %s, lr %.4g for a total batch of %llu\n",
-                         leat_plan_precision_name(c->precision),
-                         c->compile ? "compiled" : "not compiled", c->lr,
-                         (unsigned long long)c->total_batch);
+                         leat_plan_precision_name(c->precision), c->compile ? "compiled" : "not compiled",
+                         c->lr, (unsigned long long)c->total_batch);
 }
 
 void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
 {
     const leat_plan_facts *f = &p->facts;
     char a[24];
-    leat__buf_printf(out, "Plan: batch %llu of %u x %u", (unsigned long long)f->batch, f->image,
-                     f->image);
+    leat__buf_printf(out, "Plan: batch %llu of %u x %u", (unsigned long long)f->batch, f->image, f->image);
     if (f->gpus > 0) {
         const leat__arch *arch = leat__arch_find(f->model);
         leat__buf_printf(out, ", %s on %u x %s", arch != NULL ? arch->title : f->model, f->gpus,

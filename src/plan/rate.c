@@ -40,8 +40,7 @@ static leat_plan_range spread(double mid, double share)
 
 static leat_plan_range at_most(leat_plan_range a, leat_plan_range b)
 {
-    return (leat_plan_range){LEAT_MIN(a.low, b.low), LEAT_MIN(a.mid, b.mid),
-                             LEAT_MIN(a.high, b.high)};
+    return (leat_plan_range){LEAT_MIN(a.low, b.low), LEAT_MIN(a.mid, b.mid), LEAT_MIN(a.high, b.high)};
 }
 
 /* ---- CPU ---- */
@@ -53,8 +52,7 @@ static const char *isa_class(const char *isa)
     return "scalar";
 }
 
-double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes,
-                            double pixels)
+double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes, double pixels)
 {
     double out = (double)f->image * f->image, crop = f->crop_area;
     for (size_t i = 0; i < LEAT_COUNT(plan_sample_cost_rows); i++) {
@@ -62,8 +60,8 @@ double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double
         if (strcmp(row->method, method) != 0) continue;
         if (strcmp(row->isa, "any") != 0 && strcmp(row->isa, isa_class(f->isa)) != 0) continue;
         return row->fixed_us + ((row->byte_ns + row->crop_byte_ns * crop) * bytes +
-                                (row->pixel_ns + row->crop_pixel_ns * crop) * pixels +
-                                row->out_ns * out) / 1e3;
+                                (row->pixel_ns + row->crop_pixel_ns * crop) * pixels + row->out_ns * out) /
+                                   1e3;
     }
     return 0;
 }
@@ -72,8 +70,7 @@ double leat__plan_table_us(const leat_plan_facts *f)
 {
     double pixels = (double)f->width * f->height, bytes = (double)f->sample_bytes;
     double work = f->work > 0 ? f->work : 1;
-    if (f->loader == LEAT_PLAN_PROCESS)
-        return work * leat__plan_sample_us(f, "process", bytes, pixels);
+    if (f->loader == LEAT_PLAN_PROCESS) return work * leat__plan_sample_us(f, "process", bytes, pixels);
     double share = f->images == LEAT_PLAN_RAW ? 1 : f->images == LEAT_PLAN_MIX ? f->mix_raw : 0;
     if (f->images == LEAT_PLAN_MIX && share < 1) /* share of those that are not raw */
         bytes = LEAT_MAX(bytes - share * 3 * pixels, 0.0) / (1 - share);
@@ -255,8 +252,7 @@ static overlap overlap_of(const leat_plan_facts *f)
     double both = 1 / m->rate_cold.mid, io = (double)f->sample_bytes / m->io_bytes_per_s.mid;
     double cpu = LEAT_MAX(1 / m->rate_all.mid, m->cold_cpu_us / 1e6 / m->cpus);
     o.read_us = LEAT_MAX(m->cold_cpu_us - m->cpu_us.mid, 0.0) / (double)f->sample_bytes;
-    if (both >= LEAT_MAX(io, cpu))
-        o.beside = LEAT_MIN((both - LEAT_MAX(io, cpu)) / LEAT_MIN(io, cpu), 1.0);
+    if (both >= LEAT_MAX(io, cpu)) o.beside = LEAT_MIN((both - LEAT_MAX(io, cpu)) / LEAT_MIN(io, cpu), 1.0);
     if (both > io + cpu) o.io_scale = (both - cpu) / io;
     if (both < io) o.io_scale = LEAT_MAX(both, cpu) / io;
     return o;
@@ -264,8 +260,8 @@ static overlap overlap_of(const leat_plan_facts *f)
 
 /* The loader's rate when the share `read` of its samples is not in memory, and storage delivers
  * `io` per second. */
-static double loader_rate(const leat_plan_facts *f, const overlap *o, double io, double cpu,
-                          double us, double read)
+static double loader_rate(const leat_plan_facts *f, const overlap *o, double io, double cpu, double us,
+                          double read)
 {
     if (io <= 0 || cpu <= 0) return LEAT_MAX(io, cpu);
     double io_s = (1 + (o->io_scale - 1) * read) / io;
@@ -284,8 +280,7 @@ static leat_plan_range loader_range(const leat_plan_facts *f, const overlap *o, 
 
 /* ---- GPU ---- */
 
-static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *v,
-                                uint32_t *measured)
+static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *v, uint32_t *measured)
 {
     double gpus = f->gpus;
     if (f->gpus == 0) return (leat_plan_range){0};
@@ -364,8 +359,8 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
     } rows[] = {
         [LEAT_PLAN_IO] = {s->io, m->io_bytes_per_s,
                           leat__plan_remote(f) ? "measured: a few reads of the bucket"
-                          : m->quick ? "measured: a short series of direct reads of the pack"
-                                     : "calibrated: direct reads of the pack",
+                          : m->quick           ? "measured: a short series of direct reads of the pack"
+                                               : "calibrated: direct reads of the pack",
                           "given: --io-mbs or --gbps", "table: " PLAN_STORAGE_SOURCE},
         [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us,
                            m->quick ? "measured: a short run of the loader on the pack"
@@ -374,8 +369,7 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
         [LEAT_PLAN_H2D] = {s->h2d, m->h2d_bytes_per_s, "calibrated: page-locked copies to the GPU",
                            "given: --h2d-gbs", "table: " PLAN_GPU_SOURCE},
         [LEAT_PLAN_GPU] = {s->gpu, m->step_ms, "calibrated: training steps", "given: --step-ms",
-                           "model: roofline of the architecture, fitted to "
-                           PLAN_STEP_SOURCE},
+                           "model: roofline of the architecture, fitted to " PLAN_STEP_SOURCE},
     };
     for (uint32_t r = LEAT_PLAN_IO; r <= LEAT_PLAN_GPU; r++) {
         if (rows[r].rate.mid <= 0) continue;
@@ -401,8 +395,7 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     /* cold: the loader itself was measured with as many threads; otherwise the rate is
      * computed */
     bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
-    leat_plan_range first = same ? f->measured.rate_cold
-                                 : loader_range(f, o, s->io, s->cpu, s->cpu_us, 1);
+    leat_plan_range first = same ? f->measured.rate_cold : loader_range(f, o, s->io, s->cpu, s->cpu_us, 1);
     if (leat__plan_in_memory(f) && f->cached >= PLAN_CACHED) first = s->io_cached;
     leat_plan_range cold[5] = {{0}, first, s->cpu, s->h2d, s->gpu};
     double read = leat__plan_in_memory(f) ? 0 : 1 - s->cached_share;
@@ -416,16 +409,15 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     leat_plan_range first_s = seconds_for(share, s->first_epoch);
     s->epoch_s = seconds_for(share, s->rate);
     double rest = f->epochs - 1.0;
-    s->total_s = (leat_plan_range){first_s.low + rest * s->epoch_s.low,
-                                   first_s.mid + rest * s->epoch_s.mid,
+    s->total_s = (leat_plan_range){first_s.low + rest * s->epoch_s.low, first_s.mid + rest * s->epoch_s.mid,
                                    first_s.high + rest * s->epoch_s.high};
     s->needed = s->gpu.mid;
     s->cores_needed = s->needed * s->cpu_us / 1e6;
     name_sources(f, s);
 }
 
-void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
-                      const leat_plan_vram *vram, leat_plan_speed *s)
+void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram, const leat_plan_vram *vram,
+                      leat_plan_speed *s)
 {
     overlap o = overlap_of(f);
     speed_of(f, &o, ram, vram, s);
@@ -458,8 +450,8 @@ static void what_if(leat_plan *plan, const char *change, const leat_plan_facts *
         snprintf(plan->no_gain + used, sizeof plan->no_gain - used, "%s%s", used > 0 ? "; " : "", change);
         return;
     }
-    *row = (leat_plan_what_if){.rate = s.rate.mid, .gain = s.rate.mid / plan->speed.rate.mid,
-                               .limit = s.limit};
+    *row =
+        (leat_plan_what_if){.rate = s.rate.mid, .gain = s.rate.mid / plan->speed.rate.mid, .limit = s.limit};
     uint64_t bytes = leat__plan_dataset_bytes(f);
     if (bytes != leat__plan_dataset_bytes(&plan->facts)) row->dataset_bytes = bytes;
     snprintf(row->change, sizeof row->change, "%s", change);
@@ -487,8 +479,7 @@ static void store_as(leat_plan_facts *f, uint32_t images, double mix)
     leat_plan_facts before = *f;
     uint64_t raw_bytes = (uint64_t)f->width * f->height * 3;
     double share = images == LEAT_PLAN_RAW ? 1 : images == LEAT_PLAN_MIX ? mix : 0;
-    f->sample_bytes = (uint64_t)(share * (double)raw_bytes +
-                                 (1 - share) * (double)f->sample_bytes);
+    f->sample_bytes = (uint64_t)(share * (double)raw_bytes + (1 - share) * (double)f->sample_bytes);
     f->images = images;
     f->mix_raw = mix;
     reprice(f, &before);

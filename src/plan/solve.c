@@ -14,10 +14,8 @@
 
 static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
 {
-    if (f->loader == LEAT_PLAN_PROCESS)
-        leat__plan_ram_process(f, ram);
-    else
-        leat__plan_ram_leat(f, window, ram);
+    if (f->loader == LEAT_PLAN_PROCESS) leat__plan_ram_process(f, ram);
+    else leat__plan_ram_leat(f, window, ram);
 }
 
 /* Without leat's window of pages: that is reduced first. */
@@ -30,17 +28,14 @@ static bool ram_fits(const leat_plan_facts *f)
 
 /* Largest value in [1, top] for which the facts with *field = value fit; 0 when none does. Memory
  * grows with each of these fields, so bisection finds it. */
-static uint64_t largest(leat_plan_facts *f, uint64_t top,
-                        void (*set)(leat_plan_facts *f, uint64_t value))
+static uint64_t largest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_facts *f, uint64_t value))
 {
     uint64_t low = 0, high = top + 1;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         set(f, middle);
-        if (ram_fits(f))
-            low = middle;
-        else
-            high = middle;
+        if (ram_fits(f)) low = middle;
+        else high = middle;
     }
     return low;
 }
@@ -77,8 +72,7 @@ static void fix_ram(leat_plan *plan)
     } fields[] = {{"--prefetch", set_prefetch},
                   {process ? "--workers" : "--threads", set_workers},
                   {"--batch", set_batch}};
-    const uint64_t asked[] = {plan->facts.prefetch, (uint64_t)plan->facts.workers,
-                              plan->facts.batch};
+    const uint64_t asked[] = {plan->facts.prefetch, (uint64_t)plan->facts.workers, plan->facts.batch};
     double best_share = 0;
     if (plan->facts.memory_bytes > 0 && !process) {
         leat_plan_facts f = plan->facts;
@@ -86,8 +80,7 @@ static void fix_ram(leat_plan *plan)
         f.memory_bytes = 0;
         leat__plan_ram_leat(&f, 0, &ram);
         if (ram.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
-            snprintf(plan->fix, sizeof plan->fix, "--memory %llu",
-                     (unsigned long long)ram.budget);
+            snprintf(plan->fix, sizeof plan->fix, "--memory %llu", (unsigned long long)ram.budget);
             return;
         }
     }
@@ -145,8 +138,7 @@ static int fix_vram(leat_plan *plan, leat_error *err)
 int leat__plan_fix(leat_plan *plan, leat_error *err)
 {
     plan->fix[0] = '\0';
-    if (plan->facts.gpus > 0 && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY)
-        return fix_vram(plan, err);
+    if (plan->facts.gpus > 0 && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY) return fix_vram(plan, err);
     if (plan->ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) fix_ram(plan);
     return 0;
 }
@@ -202,8 +194,7 @@ static int solve_batch(const leat_plan *plan, uint64_t *value, leat_error *err)
     }
     leat_plan_facts f = plan->facts;
     f.memory_bytes = 0;
-    *value = top == 0 || plan->ram.limit == 0
-                 ? top : largest(&f, top, set_batch);
+    *value = top == 0 || plan->ram.limit == 0 ? top : largest(&f, top, set_batch);
     return 0;
 }
 
@@ -216,8 +207,7 @@ static void solve_ram(const leat_plan *plan, uint64_t *value)
 static int solve_gpus(const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
-        return leat__fail(err, LEAT_EINVAL,
-                          "the most GPUs need a GPU, a memory limit and a number of CPUs");
+        return leat__fail(err, LEAT_EINVAL, "the most GPUs need a GPU, a memory limit and a number of CPUs");
     leat_plan_facts f = plan->facts;
     uint64_t held = largest(&f, 4096, set_gpus);
     double per_gpu = plan->speed.cores_needed / plan->facts.gpus;
@@ -237,23 +227,17 @@ static int solve_cpus(const leat_plan *plan, uint64_t *value, leat_error *err)
     return 0;
 }
 
-int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_t *value,
-                    leat_error *err)
+int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_t *value, leat_error *err)
 {
     LEAT_REQUIRE(facts != NULL && value != NULL, err);
     leat_plan plan;
     *value = 0;
     LEAT_TRY(leat_plan_make(facts, &plan, sizeof plan, err));
     switch (field) {
-    case LEAT_PLAN_SOLVE_BATCH:
-        return solve_batch(&plan, value, err);
-    case LEAT_PLAN_SOLVE_RAM:
-        solve_ram(&plan, value);
-        return 0;
-    case LEAT_PLAN_SOLVE_GPUS:
-        return solve_gpus(&plan, value, err);
-    case LEAT_PLAN_SOLVE_CPUS:
-        return solve_cpus(&plan, value, err);
+    case LEAT_PLAN_SOLVE_BATCH: return solve_batch(&plan, value, err);
+    case LEAT_PLAN_SOLVE_RAM: solve_ram(&plan, value); return 0;
+    case LEAT_PLAN_SOLVE_GPUS: return solve_gpus(&plan, value, err);
+    case LEAT_PLAN_SOLVE_CPUS: return solve_cpus(&plan, value, err);
     }
     return leat__fail(err, LEAT_EINVAL, "no such field to solve for");
 }

@@ -65,16 +65,17 @@ static double launch_s(uint64_t compiled)
 
 static uint32_t precision_of(const char *name)
 {
-    return strcmp(name, "fp32") == 0 ? LEAT_PLAN_FP32 : strcmp(name, "16-mixed") == 0 ? LEAT_PLAN_FP16_MIXED
-                                                                                     : LEAT_PLAN_BF16_MIXED;
+    return strcmp(name, "fp32") == 0       ? LEAT_PLAN_FP32
+           : strcmp(name, "16-mixed") == 0 ? LEAT_PLAN_FP16_MIXED
+                                           : LEAT_PLAN_BF16_MIXED;
 }
 
 /* A row of the table compared with the request. */
 typedef struct likeness {
-    double share;    /* of the peaks, converted to the requested card */
+    double share; /* of the peaks, converted to the requested card */
     double weight;
-    bool exact;      /* same model, card and precision, compiled or not as requested */
-    bool family;     /* same family and precision, on a similar card */
+    bool exact;  /* same model, card and precision, compiled or not as requested */
+    bool family; /* same family and precision, on a similar card */
 } likeness;
 
 /* Share of the peaks that the row's step reaches, without launch time; 0 when unknown. */

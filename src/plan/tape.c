@@ -13,11 +13,11 @@
 
 /* State of one storage (or of the gradient that belongs to it) during the walk. */
 typedef struct cell {
-    uint64_t refs;      /* number of operations that saved it and have not run backward */
-    uint32_t last_use;  /* index of the last op that touches it in forward */
+    uint64_t refs;     /* number of operations that saved it and have not run backward */
+    uint32_t last_use; /* index of the last op that touches it in forward */
     bool alive;
-    bool needs_grad;    /* there are parameters before it */
-    uint32_t grad;      /* index of its gradient block, LEAT__TAPE_NONE = none yet */
+    bool needs_grad;     /* there are parameters before it */
+    uint32_t grad;       /* index of its gradient block, LEAT__TAPE_NONE = none yet */
     uint64_t grad_bytes; /* of the block with this index */
     uint32_t grad_refs;
 } cell;
@@ -27,7 +27,7 @@ typedef struct walk {
     const leat__tape_op *ops;
     uint32_t op_count, cell_count;
     cell *cells;
-    uint64_t live;      /* activations and gradients of activations */
+    uint64_t live; /* activations and gradients of activations */
     uint64_t weight_grads;
     uint64_t saved;
     leat__tape_sum *sum;
@@ -49,8 +49,8 @@ void leat__tape_reset(leat__tape *t)
 uint32_t leat__tape_storage(leat__tape *t, uint64_t elements, uint32_t element_bytes)
 {
     uint64_t bytes;
-    if (!leat__mul_u64(elements, element_bytes, &bytes) ||
-        !leat__mul_u64(bytes, t->batch, &bytes) || bytes > BYTES_MAX / 1024) {
+    if (!leat__mul_u64(elements, element_bytes, &bytes) || !leat__mul_u64(bytes, t->batch, &bytes) ||
+        bytes > BYTES_MAX / 1024) {
         t->status = LEAT_EOVERFLOW;
         bytes = 0;
     }
@@ -101,8 +101,7 @@ static void forward_one(walk *w, uint32_t i)
     }
     if (op->weights > 0) out->needs_grad = true;
     for (int k = 0; k < 2; k++)
-        if (op->in[k] != LEAT__TAPE_NONE && w->cells[op->in[k]].needs_grad)
-            out->needs_grad = true;
+        if (op->in[k] != LEAT__TAPE_NONE && w->cells[op->in[k]].needs_grad) out->needs_grad = true;
     w->live += op->kept_bytes;
     w->saved += op->kept_bytes;
     for (uint32_t k = 0; k < op->saves_count; k++) {
@@ -154,7 +153,7 @@ static void backward_one(walk *w, uint32_t i)
     const leat__tape_op *op = &w->ops[i];
     uint32_t incoming = w->cells[op->out].grad;
     if (i + 1 == w->op_count) incoming = grad_make(w, op->out); /* the loss */
-    if (incoming == LEAT__TAPE_NONE) { /* nothing needs this gradient */
+    if (incoming == LEAT__TAPE_NONE) {                          /* nothing needs this gradient */
         drop_saved(w, op);
         return;
     }
@@ -179,10 +178,8 @@ static void backward_one(walk *w, uint32_t i)
     for (int k = 0; k < 2; k++) {
         if (made[k] == LEAT__TAPE_NONE) continue;
         cell *c = &w->cells[op->in[k]];
-        if (c->grad == LEAT__TAPE_NONE)
-            c->grad = made[k];
-        else
-            grad_drop(w, made[k]); /* added to the existing one */
+        if (c->grad == LEAT__TAPE_NONE) c->grad = made[k];
+        else grad_drop(w, made[k]); /* added to the existing one */
     }
     grad_drop(w, incoming);
     for (uint32_t k = 0; k < op->saves_count; k++)

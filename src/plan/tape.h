@@ -24,39 +24,39 @@
 #define LEAT__TAPE_SAVES 5
 
 typedef struct leat__tape_op {
-    uint32_t in[2];       /* storages read; LEAT__TAPE_NONE when absent */
-    uint32_t out;         /* storage written; equal to in[0] for in-place operations */
+    uint32_t in[2];                   /* storages read; LEAT__TAPE_NONE when absent */
+    uint32_t out;                     /* storage written; equal to in[0] for in-place operations */
     uint32_t saves[LEAT__TAPE_SAVES]; /* storages kept until this op's backward */
     uint32_t saves_count;
-    bool grad_alias;      /* backward passes its gradient on (add, view) instead of making one */
-    bool grad_temp;       /* parameter gradients are in the compute type and are widened */
-    uint64_t kept_bytes;  /* saved besides storages: statistics, indices, cast weights */
-    uint64_t weights;     /* parameters, in elements */
+    bool grad_alias;     /* backward passes its gradient on (add, view) instead of making one */
+    bool grad_temp;      /* parameter gradients are in the compute type and are widened */
+    uint64_t kept_bytes; /* saved besides storages: statistics, indices, cast weights */
+    uint64_t weights;    /* parameters, in elements */
     uint64_t forward_workspace, backward_workspace;
-    double macs;          /* multiply-adds of forward, whole batch */
-    double passes;        /* times the input is read in forward (batch norm: 2) */
+    double macs;   /* multiply-adds of forward, whole batch */
+    double passes; /* times the input is read in forward (batch norm: 2) */
 } leat__tape_op;
 
 typedef struct leat__tape {
     uint64_t batch;
-    uint32_t size;      /* bytes of an activation element in compute precision */
-    bool mixed;         /* autocast: fp32 weights, compute in 16 bits */
-    bool keep_grads;    /* gradients stay allocated between steps */
+    uint32_t size;        /* bytes of an activation element in compute precision */
+    bool mixed;           /* autocast: fp32 weights, compute in 16 bits */
+    bool keep_grads;      /* gradients stay allocated between steps */
     uint32_t param_bytes; /* bytes of a stored parameter */
-    leat__buf storages; /* uint64_t bytes each */
-    leat__buf ops;      /* leat__tape_op each */
+    leat__buf storages;   /* uint64_t bytes each */
+    leat__buf ops;        /* leat__tape_op each */
     int status;
 } leat__tape;
 
 /* The needs of a step. Bytes for the whole batch, without weights and optimizer state. */
 typedef struct leat__tape_sum {
-    uint64_t params;            /* elements */
-    uint64_t saved_bytes;       /* kept from forward to backward */
-    uint64_t peak_bytes;        /* maximum of live bytes: activations, their gradients,
-                                 * weights' gradients */
-    uint64_t peak_grads_bytes;  /* gradients of weights in it */
-    double macs;                /* forward, per batch */
-    double traffic_bytes;       /* moved to and from memory in forward and backward */
+    uint64_t params;           /* elements */
+    uint64_t saved_bytes;      /* kept from forward to backward */
+    uint64_t peak_bytes;       /* maximum of live bytes: activations, their gradients,
+                                * weights' gradients */
+    uint64_t peak_grads_bytes; /* gradients of weights in it */
+    double macs;               /* forward, per batch */
+    double traffic_bytes;      /* moved to and from memory in forward and backward */
 } leat__tape_sum;
 
 void leat__tape_init(leat__tape *t, uint64_t batch, uint32_t size, bool mixed);

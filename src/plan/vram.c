@@ -63,8 +63,8 @@ static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
         v->gradients = sum.params * stored;
         v->activations = step - v->gradients;
     }
-    v->total = v->weights + v->optimizer + v->gradients + v->activations + v->batch +
-               v->workspace + v->context;
+    v->total =
+        v->weights + v->optimizer + v->gradients + v->activations + v->batch + v->workspace + v->context;
     v->macs = sum.macs / (double)f->batch;
     v->traffic_bytes = sum.traffic_bytes / (double)f->batch;
     return 0;
@@ -94,10 +94,8 @@ static int find_largest_batch(const leat_plan_facts *facts, uint64_t *batch, lea
     while (high - low > 1) {
         f.batch = low + (high - low) / 2;
         LEAT_TRY(measure(&f, &v, err));
-        if (verdict_of(&v) == LEAT_PLAN_SAFE)
-            low = f.batch;
-        else
-            high = f.batch;
+        if (verdict_of(&v) == LEAT_PLAN_SAFE) low = f.batch;
+        else high = f.batch;
     }
     *batch = low;
     return 0;

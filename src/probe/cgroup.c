@@ -82,8 +82,7 @@ static void take_memory(leat__cgroup *cg, uint64_t limit, uint64_t used)
 
 /* File cache is charged to the group but is freed under memory pressure. Pages of tmpfs and
  * shared memory are not: the kernel keeps them out of these two lists. */
-static uint64_t without_cache(uint64_t used, const char *stat, const char *inactive,
-                              const char *active)
+static uint64_t without_cache(uint64_t used, const char *stat, const char *inactive, const char *active)
 {
     uint64_t pages = 0;
     if (leat__text_key_u64(stat, inactive, &pages)) used = minus(used, pages);
@@ -168,8 +167,7 @@ static bool own_path(const char *cgroups, const char *controller, char out[PATH_
         const char *path = list ? memchr(list + 1, ':', len - (size_t)(list + 1 - line)) : NULL;
         if (!path) continue;
         size_t list_len = (size_t)(path - list - 1);
-        bool match = controller ? leat__mount_option(list + 1, list_len, controller)
-                                : list_len == 0;
+        bool match = controller ? leat__mount_option(list + 1, list_len, controller) : list_len == 0;
         size_t path_len = len - (size_t)(path + 1 - line);
         if (!match || path[1] != '/' || path_len >= PATH_MAX) continue;
         memcpy(out, path + 1, path_len);
@@ -220,8 +218,8 @@ static void walk_up(leat__cgroup *cg, const char *point, const char *own, visit 
 
 /* Handles one hierarchy: finds its mount point and our group in it, then visits all groups from
  * there up. */
-static bool visit_hierarchy(leat__cgroup *cg, const char *mounts, const char *cgroups,
-                            const char *controller, visit fn)
+static bool visit_hierarchy(leat__cgroup *cg, const char *mounts, const char *cgroups, const char *controller,
+                            visit fn)
 {
     leat__mount m;
     char path[PATH_MAX], dir[PATH_MAX];

@@ -10,15 +10,15 @@
 #include "probe/sysfile.h"
 
 typedef struct leat__cgroup {
-    uint32_t version;  /* 0 none, 1, 2, 3 = both */
-    double cpu_quota;  /* smallest of all groups, in CPUs; 0 = none */
+    uint32_t version;                                  /* 0 none, 1, 2, 3 = both */
+    double cpu_quota;                                  /* smallest of all groups, in CPUs; 0 = none */
     uint64_t periods, throttled_periods, throttled_us; /* of the group with that quota */
-    uint64_t memory_limit; /* smallest of all groups; LEAT_UNLIMITED = none */
-    uint64_t memory_used;  /* of the group with that limit, without file cache */
-    uint64_t memory_left;  /* smallest limit - used of all groups */
-    uint64_t swap_left;    /* smallest swap limit - used; LEAT_UNLIMITED = none */
+    uint64_t memory_limit;                             /* smallest of all groups; LEAT_UNLIMITED = none */
+    uint64_t memory_used;                              /* of the group with that limit, without file cache */
+    uint64_t memory_left;                              /* smallest limit - used of all groups */
+    uint64_t swap_left;                                /* smallest swap limit - used; LEAT_UNLIMITED = none */
     bool has_cpuset;
-    leat__cpuset cpuset; /* CPUs that all groups allow */
+    leat__cpuset cpuset;    /* CPUs that all groups allow */
     char unified[PATH_MAX]; /* own version 2 group (below the sysroot), "" = none */
 } leat__cgroup;
 

@@ -90,8 +90,7 @@ uint32_t leat__cpu_decode(const leat__cpuid *id)
     }
     /* Zen 1 and 2 (and Hygon's Zen 1) run pdep in microcode, up to 290 cycles; Zen 3 is
      * family 0x19. */
-    bool amd = strcmp(id->vendor, "AuthenticAMD") == 0 ||
-               strcmp(id->vendor, "HygonGenuine") == 0;
+    bool amd = strcmp(id->vendor, "AuthenticAMD") == 0 || strcmp(id->vendor, "HygonGenuine") == 0;
     if (amd && has(id->leaf7_ebx, BIT(8)) && family(id->leaf1_eax) < 0x19) {
         flags |= LEAT__CPU_SLOW_PDEP;
     }
@@ -178,8 +177,10 @@ int leat__cpu_check(leat_error *err)
 {
     leat__once_run(&cpu.once, detect);
     if (cpu.bad_mask[0] == '\0') return 0;
-    return leat__fail(err, LEAT_EINVAL, "LEAT_CPU_MASK: \"%s\" is not scalar, avx2, avx512, "
-                      "avx512icl or a hexadecimal mask", cpu.bad_mask);
+    return leat__fail(err, LEAT_EINVAL,
+                      "LEAT_CPU_MASK: \"%s\" is not scalar, avx2, avx512, "
+                      "avx512icl or a hexadecimal mask",
+                      cpu.bad_mask);
 }
 
 uint32_t leat__cpu_detected(void)

@@ -26,12 +26,35 @@
 static bool is_network(const char *type)
 {
     static const char *const types[] = {
-        "nfs",           "nfs4",          "cifs",         "smb3",          "smbfs",
-        "ceph",          "lustre",        "gpfs",         "beegfs",        "afs",
-        "9p",            "glusterfs",     "orangefs",     "pvfs2",         "wekafs",
-        "fuse.sshfs",    "fuse.s3fs",     "fuse.gcsfuse", "fuse.goofys",   "fuse.rclone",
-        "fuse.juicefs",  "fuse.ceph",     "fuse.blobfuse", "fuse.blobfuse2", "fuse.glusterfs",
-        "fuse.mountpoint-s3", "fuse.seaweedfs", "fuse.alluxio-fuse", "fuse.davfs",
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "ceph",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "afs",
+        "9p",
+        "glusterfs",
+        "orangefs",
+        "pvfs2",
+        "wekafs",
+        "fuse.sshfs",
+        "fuse.s3fs",
+        "fuse.gcsfuse",
+        "fuse.goofys",
+        "fuse.rclone",
+        "fuse.juicefs",
+        "fuse.ceph",
+        "fuse.blobfuse",
+        "fuse.blobfuse2",
+        "fuse.glusterfs",
+        "fuse.mountpoint-s3",
+        "fuse.seaweedfs",
+        "fuse.alluxio-fuse",
+        "fuse.davfs",
     };
     for (size_t i = 0; i < LEAT_COUNT(types); i++) {
         if (strcmp(type, types[i]) == 0) return true;
@@ -59,13 +82,11 @@ static void read_device(leat_disk *disk, uint32_t major, uint32_t minor)
         }
     }
     /* Virtual disks always report "rotational", so the real value is unknown. */
-    bool virtual_disk = leat__str_starts(disk->device, "vd") ||
-                        leat__str_starts(disk->device, "xvd");
+    bool virtual_disk = leat__str_starts(disk->device, "vd") || leat__str_starts(disk->device, "xvd");
     if (queue_u64(&value, major, minor, "rotational") && !(virtual_disk && value != 0)) {
         disk->rotational = value != 0;
     }
-    if (queue_u64(&value, major, minor, "logical_block_size") && leat__is_pow2(value) &&
-        value <= 65536) {
+    if (queue_u64(&value, major, minor, "logical_block_size") && leat__is_pow2(value) && value <= 65536) {
         disk->block_bytes = (uint32_t)value;
     }
 }
@@ -78,8 +99,7 @@ static void find_device(leat_disk *disk, const leat__mount *m)
     uint64_t kb;
     if (m->major != 0) {
         read_device(disk, m->major, m->minor);
-    } else if (leat__str_starts(m->source, "/dev/") && stat(m->source, &st) == 0 &&
-               S_ISBLK(st.st_mode)) {
+    } else if (leat__str_starts(m->source, "/dev/") && stat(m->source, &st) == 0 && S_ISBLK(st.st_mode)) {
         read_device(disk, major(st.st_rdev), minor(st.st_rdev));
     }
     /* Every file system has its readahead here, even without a block device. */

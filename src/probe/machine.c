@@ -68,8 +68,7 @@ static void read_caches(leat_machine *m)
         if (level == 1) m->cache_l1d_bytes = (uint32_t)bytes;
         if (level == 2) m->cache_l2_bytes = (uint32_t)bytes;
         if (level == 3) m->cache_l3_bytes = (uint32_t)bytes;
-        if (leat__sysfile_u64(&line, "%s/index%u/coherency_line_size", dir, i) &&
-            line <= 4096) {
+        if (leat__sysfile_u64(&line, "%s/index%u/coherency_line_size", dir, i) && line <= 4096) {
             m->cache_line_bytes = (uint32_t)line;
         }
     }
@@ -99,8 +98,7 @@ typedef struct host_memory {
 static uint64_t meminfo_bytes(const char *text, const char *key, uint64_t otherwise)
 {
     uint64_t kb, bytes;
-    return leat__text_key_u64(text, key, &kb) && leat__mul_u64(kb, 1024, &bytes) ? bytes
-                                                                                 : otherwise;
+    return leat__text_key_u64(text, key, &kb) && leat__mul_u64(kb, 1024, &bytes) ? bytes : otherwise;
 }
 
 static host_memory read_meminfo(uint64_t page)
@@ -180,8 +178,7 @@ static double pressure(const leat__cgroup *cg, const char *what)
 {
     static const char key[] = "some avg10=";
     char text[256];
-    bool ok = cg->unified[0] &&
-              leat__sysfile_read(text, sizeof text, "%s/%s.pressure", cg->unified, what);
+    bool ok = cg->unified[0] && leat__sysfile_read(text, sizeof text, "%s/%s.pressure", cg->unified, what);
     ok = ok || leat__sysfile_read(text, sizeof text, "/proc/pressure/%s", what);
     if (!ok || !leat__str_starts(text, key)) return -1;
     char *number = text + strlen(key);
@@ -232,8 +229,7 @@ int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *e
     m.pressure_io = pressure(&cg, "io");
     m.io_uring = can_make_ring();
     read_names(&m);
-    m.gpu_count = leat__nvml_read(m.gpus, LEAT_MACHINE_GPUS_MAX, m.nvml_status,
-                                  sizeof m.nvml_status, NULL);
+    m.gpu_count = leat__nvml_read(m.gpus, LEAT_MACHINE_GPUS_MAX, m.nvml_status, sizeof m.nvml_status, NULL);
 
     /* A caller of another version gets the fields it knows; the rest is zero. */
     m.struct_size = LEAT_MIN(struct_size, (uint32_t)sizeof m);
@@ -335,4 +331,3 @@ void leat__machine_json_fields(const leat_machine *m, leat__json *j)
     for (uint32_t i = 0; i < m->node_count; i++) put_node(j, &m->nodes[i]);
     leat__json_end(j);
 }
-

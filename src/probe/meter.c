@@ -76,8 +76,7 @@ static bool set_name_used_locked(const char *name)
 static int unique_name_locked(const char *name, leat__buf *out)
 {
     leat__buf_puts(out, name);
-    for (unsigned n = 2; leat__buf_status(out) == 0 && set_name_used_locked(leat__buf_str(out));
-         n++) {
+    for (unsigned n = 2; leat__buf_status(out) == 0 && set_name_used_locked(leat__buf_str(out)); n++) {
         leat__buf_clear(out);
         leat__buf_printf(out, "%s-%u", name, n);
     }
@@ -158,15 +157,13 @@ void leat__meters_close(leat__meters **set)
 
 static bool identifier_ok(const char *s, size_t len)
 {
-    static const char letters[] =
-        "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const char letters[] = "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     return len > 0 && len <= 80 && !(s[0] >= '0' && s[0] <= '9') && strspn(s, letters) >= len;
 }
 
 bool leat__meter_name_ok(const char *name)
 {
-    static const char *const reserved[] = {"_total",  "_count",   "_sum",
-                                           "_bucket", "_created", "_info"};
+    static const char *const reserved[] = {"_total", "_count", "_sum", "_bucket", "_created", "_info"};
     for (size_t i = 0; i < LEAT_COUNT(reserved); i++) {
         if (leat__str_ends(name, reserved[i])) return false;
     }
@@ -242,8 +239,7 @@ static void *zalloc_lines(size_t size)
     return p;
 }
 
-static leat__meter *new_meter(leat__meter_kind kind, const char *name, const char *label,
-                              const char *help)
+static leat__meter *new_meter(leat__meter_kind kind, const char *name, const char *label, const char *help)
 {
     static const size_t sizes[] = {
         [LEAT__METER_COUNTER] = sizeof(leat__counter),
@@ -280,8 +276,8 @@ uint64_t leat__meters_now(void)
     return leat__meters_enabled() ? leat__clock_ns() : 0;
 }
 
-static void *make(leat__meters *set, leat__meter_kind kind, const char *name,
-                  const char *label, const char *help)
+static void *make(leat__meters *set, leat__meter_kind kind, const char *name, const char *label,
+                  const char *help)
 {
     if (!leat__meters_enabled()) return NULL;
     if (!set || !leat__meter_name_ok(name) || (label && !label_ok(label))) return NULL;
@@ -301,20 +297,17 @@ static void *make(leat__meters *set, leat__meter_kind kind, const char *name,
     return m;
 }
 
-leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label,
-                                  const char *help)
+leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label, const char *help)
 {
     return make(set, LEAT__METER_COUNTER, name, label, help);
 }
 
-leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label,
-                              const char *help)
+leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label, const char *help)
 {
     return make(set, LEAT__METER_GAUGE, name, label, help);
 }
 
-leat__timer *leat__timer_make(leat__meters *set, const char *name, const char *label,
-                              const char *help)
+leat__timer *leat__timer_make(leat__meters *set, const char *name, const char *label, const char *help)
 {
     return make(set, LEAT__METER_TIMER, name, label, help);
 }
@@ -344,8 +337,8 @@ static inline void shared_add(cell_u64 *cell, uint64_t n)
 static void shared_raise(cell_u64 *cell, uint64_t v)
 {
     uint64_t seen = peek(cell);
-    while (v > seen && !atomic_compare_exchange_weak_explicit(
-                           cell, &seen, v, memory_order_relaxed, memory_order_relaxed)) {
+    while (v > seen && !atomic_compare_exchange_weak_explicit(cell, &seen, v, memory_order_relaxed,
+                                                              memory_order_relaxed)) {
     }
 }
 
@@ -458,8 +451,7 @@ static void add_cell(const timer_cell *cell, leat__timer_stats *stats, uint64_t 
     *max_inverted = LEAT_MAX(*max_inverted, peek(&cell->max_inverted));
 }
 
-static void sum_up(const leat__timer *t, leat__timer_stats *stats,
-                   uint64_t buckets[LEAT__TIMER_BUCKETS])
+static void sum_up(const leat__timer *t, leat__timer_stats *stats, uint64_t buckets[LEAT__TIMER_BUCKETS])
 {
     uint64_t max_inverted = 0;
     memset(stats, 0, sizeof *stats);
@@ -475,8 +467,7 @@ static void sum_up(const leat__timer *t, leat__timer_stats *stats,
 }
 
 /* Middle of the quantile's bucket, clamped to the observed minimum and maximum. */
-static double quantile(const uint64_t buckets[LEAT__TIMER_BUCKETS],
-                       const leat__timer_stats *stats, double q)
+static double quantile(const uint64_t buckets[LEAT__TIMER_BUCKETS], const leat__timer_stats *stats, double q)
 {
     uint64_t rank = (uint64_t)(q * (double)stats->count);
     uint32_t i = 0;

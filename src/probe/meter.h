@@ -43,12 +43,9 @@ uint64_t leat__meters_now(void);
  * return the same meter. NULL when out of memory, when the name or label is malformed or reserved
  * (leat__meter_name_ok), when an open set uses the name for another kind of meter, or while
  * meters are off. Writing to NULL does nothing. */
-leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label,
-                                  const char *help);
-leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label,
-                              const char *help);
-leat__timer *leat__timer_make(leat__meters *set, const char *name, const char *label,
-                              const char *help);
+leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label, const char *help);
+leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label, const char *help);
+leat__timer *leat__timer_make(leat__meters *set, const char *name, const char *label, const char *help);
 
 /* Letters, digits and '_', not starting with a digit, at most 80. Endings that OpenMetrics adds
  * are not allowed (_total, _count, _sum, _bucket, _created, _info). */

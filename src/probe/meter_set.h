@@ -14,11 +14,7 @@
 #include "probe/meter.h"
 #include "probe/slot.h"
 
-typedef enum leat__meter_kind {
-    LEAT__METER_COUNTER,
-    LEAT__METER_GAUGE,
-    LEAT__METER_TIMER
-} leat__meter_kind;
+typedef enum leat__meter_kind { LEAT__METER_COUNTER, LEAT__METER_GAUGE, LEAT__METER_TIMER } leat__meter_kind;
 
 #define LEAT__LABEL_PAIRS 8
 

@@ -92,8 +92,8 @@ static family family_of(const leat__meter *m)
 }
 
 /* Writes name{set="…",label="…" without the closing brace, so that `le` can follow. */
-static void put_series(leat__buf *out, const family *f, const char *suffix,
-                       const leat__meters *set, const leat__meter *m)
+static void put_series(leat__buf *out, const family *f, const char *suffix, const leat__meters *set,
+                       const leat__meter *m)
 {
     const char *label = m->label, *key, *value;
     size_t key_len, value_len;
@@ -108,8 +108,7 @@ static void put_series(leat__buf *out, const family *f, const char *suffix,
 }
 
 /* Bounds at powers of two from 1 microsecond to 69 seconds: the same at every scrape. */
-static void put_timer(leat__buf *out, const family *f, const leat__meters *set,
-                      const leat__meter *m)
+static void put_timer(leat__buf *out, const family *f, const leat__meters *set, const leat__meter *m)
 {
     enum { FIRST_POWER = 10, LAST_POWER = 36 };
     const leat__timer *t = (const leat__timer *)m;
@@ -117,8 +116,7 @@ static void put_timer(leat__buf *out, const family *f, const leat__meters *set,
     uint64_t sum_ns = leat__timer_buckets(t, buckets);
     uint32_t i = 0;
     for (unsigned power = FIRST_POWER; power <= LAST_POWER; power++) {
-        for (; i < LEAT__TIMER_BUCKETS &&
-               leat__timer_bucket_top(i) <= UINT64_C(1) << power; i++) {
+        for (; i < LEAT__TIMER_BUCKETS && leat__timer_bucket_top(i) <= UINT64_C(1) << power; i++) {
             count += buckets[i];
         }
         put_series(out, f, "_bucket", set, m);
@@ -137,8 +135,7 @@ static void put_timer(leat__buf *out, const family *f, const leat__meters *set,
     leat__buf_putc(out, '\n');
 }
 
-static void put_sample(leat__buf *out, const family *f, const leat__meters *set,
-                       const leat__meter *m)
+static void put_sample(leat__buf *out, const family *f, const leat__meters *set, const leat__meter *m)
 {
     if (m->kind == LEAT__METER_TIMER) {
         put_timer(out, f, set, m);

@@ -17,8 +17,8 @@ static bool take_field(const char **at, char *out, size_t size, bool cut)
     size_t n = 0;
     while (*s != ' ' && *s != '\n' && *s != '\0') {
         char c = *s++;
-        if (c == '\\' && s[0] >= '0' && s[0] <= '3' && s[1] >= '0' && s[1] <= '7' &&
-            s[2] >= '0' && s[2] <= '7') {
+        if (c == '\\' && s[0] >= '0' && s[0] <= '3' && s[1] >= '0' && s[1] <= '7' && s[2] >= '0' &&
+            s[2] <= '7') {
             c = (char)((s[0] - '0') * 64 + (s[1] - '0') * 8 + (s[2] - '0'));
             s += 3;
         }
@@ -74,8 +74,7 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-bool leat__mount_find(const char *mountinfo, const char *type, const char *option,
-                      leat__mount *m)
+bool leat__mount_find(const char *mountinfo, const char *type, const char *option, leat__mount *m)
 {
     leat__mount one;
     bool found = false;
@@ -96,8 +95,7 @@ bool leat__mount_of(const char *mountinfo, const char *path, leat__mount *m)
     for (const char *line = mountinfo; *line; line = next_line(line)) {
         if (!leat__mount_parse(line, &one)) continue;
         size_t len = strlen(one.point);
-        bool above = strncmp(path, one.point, len) == 0 &&
-                     (path[len] == '/' || path[len] == '\0');
+        bool above = strncmp(path, one.point, len) == 0 && (path[len] == '/' || path[len] == '\0');
         if (!above || (found && len < best)) continue;
         *m = one;
         best = len;

@@ -24,8 +24,7 @@ bool leat__mount_parse(const char *line, leat__mount *m);
 
 /* The last mount of this type in mountinfo whose options contain `option` (NULL: any). Later
  * mounts hide earlier ones. */
-bool leat__mount_find(const char *mountinfo, const char *type, const char *option,
-                      leat__mount *m);
+bool leat__mount_find(const char *mountinfo, const char *type, const char *option, leat__mount *m);
 
 /* The mount that an absolute, resolved path is on. */
 bool leat__mount_of(const char *mountinfo, const char *path, leat__mount *m);

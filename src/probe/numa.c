@@ -62,8 +62,7 @@ static uint64_t memory_of(uint32_t id)
     return leat__text_u64(at, &kb) && leat__mul_u64(kb, 1024, &bytes) ? bytes : 0;
 }
 
-static void read_node(leat__numa *numa, uint32_t id, const leat__cpuset *usable,
-                      const leat__cpuset *memory)
+static void read_node(leat__numa *numa, uint32_t id, const leat__cpuset *usable, const leat__cpuset *memory)
 {
     leat__numa_node *node = &numa->nodes[numa->count];
     char path[sizeof NODES + 32];

@@ -96,8 +96,7 @@ static void read_gpu(const nvml *n, device dev, leat_gpu *gpu)
     if (n->pcie_width && n->pcie_width(dev, &value) == 0) gpu->pcie_width = value;
 }
 
-static uint32_t read_all(const nvml *n, leat_gpu *gpus, uint32_t max, char *status,
-                         size_t status_size)
+static uint32_t read_all(const nvml *n, leat_gpu *gpus, uint32_t max, char *status, size_t status_size)
 {
     unsigned count = 0;
     uint32_t filled = 0;
@@ -138,8 +137,7 @@ static bool open_library(nvml *n, const char *library, char *status, size_t stat
     return rc == 0;
 }
 
-uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size,
-                         const char *library)
+uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size, const char *library)
 {
     nvml n;
     if (!open_library(&n, library, status, status_size)) return 0;

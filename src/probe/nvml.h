@@ -13,8 +13,7 @@
 
 /* Fills at most `max` GPUs and returns how many. `status` gets "ok" or the reason for fewer.
  * `library` is the file to load, NULL for the driver's default. */
-uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size,
-                         const char *library);
+uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size, const char *library);
 
 /* Bytes per second into (`in`) and out of GPU `index` over the bus. The driver measures each for
  * 20 ms, so the call takes that long. False when there is no such counter. */

@@ -22,8 +22,7 @@ static void give_back(void *value)
 {
     uint32_t slot = (uint32_t)(uintptr_t)value - 1;
     leat__slot_plus_one = 0; /* a later destructor that writes takes a new number */
-    atomic_fetch_and_explicit(&taken[slot / 64], ~(UINT64_C(1) << (slot % 64)),
-                              memory_order_release);
+    atomic_fetch_and_explicit(&taken[slot / 64], ~(UINT64_C(1) << (slot % 64)), memory_order_release);
 }
 
 static void make_key(void)
@@ -37,10 +36,8 @@ static uint32_t take_lowest(void)
         uint64_t seen = atomic_load_explicit(&taken[word], memory_order_relaxed);
         while (seen != UINT64_MAX) {
             uint32_t bit = (uint32_t)__builtin_ctzll(~seen);
-            if (atomic_compare_exchange_weak_explicit(&taken[word], &seen,
-                                                      seen | UINT64_C(1) << bit,
-                                                      memory_order_acquire,
-                                                      memory_order_relaxed)) {
+            if (atomic_compare_exchange_weak_explicit(&taken[word], &seen, seen | UINT64_C(1) << bit,
+                                                      memory_order_acquire, memory_order_relaxed)) {
                 return word * 64 + bit;
             }
         }
@@ -54,8 +51,7 @@ uint32_t leat__slot_take(void)
     /* A number that could not be returned must not be taken. */
     uint32_t slot = exit_key_made ? take_lowest() : LEAT__SLOTS;
     leat__slot_plus_one = slot + 1;
-    if (slot < LEAT__SLOTS &&
-        pthread_setspecific(exit_key, (void *)(uintptr_t)(slot + 1)) != 0) {
+    if (slot < LEAT__SLOTS && pthread_setspecific(exit_key, (void *)(uintptr_t)(slot + 1)) != 0) {
         give_back((void *)(uintptr_t)(slot + 1));
         slot = LEAT__SLOTS;
         leat__slot_plus_one = slot + 1;

@@ -35,8 +35,8 @@
 
 #define EVENTS_DEFAULT 16384u
 #define EVENTS_MAX (UINT32_C(1) << 22)
-#define RINGS_MAX 1024u /* bounds the memory of a program that keeps starting threads */
-#define ROWS_MAX 512u   /* that are not threads' */
+#define RINGS_MAX 1024u             /* bounds the memory of a program that keeps starting threads */
+#define ROWS_MAX 512u               /* that are not threads' */
 #define ROW_TID (UINT64_C(1) << 30) /* above the ids of threads */
 
 typedef struct event {
@@ -82,8 +82,8 @@ int leat__trace_start(uint32_t events_per_thread, leat_error *err)
 {
     if (events_per_thread == 0) events_per_thread = EVENTS_DEFAULT;
     if (events_per_thread > EVENTS_MAX) {
-        return leat__fail(err, LEAT_EINVAL, "a trace ring has at most %u events, not %u",
-                          EVENTS_MAX, events_per_thread);
+        return leat__fail(err, LEAT_EINVAL, "a trace ring has at most %u events, not %u", EVENTS_MAX,
+                          events_per_thread);
     }
     uint32_t events = 1;
     while (events < events_per_thread) events *= 2;
@@ -247,8 +247,7 @@ static void put_us(leat__json *j, const char *key, uint64_t ns)
     leat__json_raw(j, text);
 }
 
-static void put_meta(leat__json *j, const char *what, uint64_t pid, uint64_t tid,
-                     const char *name)
+static void put_meta(leat__json *j, const char *what, uint64_t pid, uint64_t tid, const char *name)
 {
     leat__json_object(j);
     leat__json_kstr(j, "ph", "M");

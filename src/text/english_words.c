@@ -16,35 +16,38 @@
 
 /* In the order of their letters. */
 static const char *const contraction[] = {
-    "ai nt", "are nt", "can not", "ca nt", "ca nt ve", "could nt", "could nt ve", "could ve",
-    "dare nt", "did nt", "did nt ve", "does nt", "does nt ve", "do nt", "do nt ve", "gon na",
-    "got ta", "had nt", "had nt ve", "has nt", "have nt", "he d", "he d ve", "he ll ve", "he s",
-    "how d", "how d ve", "how ll", "how ll ve", "how re", "how s", "how ve", "i d", "i d ve",
-    "i ll ve", "i m", "i m a", "is nt", "it d", "it d ve", "it ll", "it ll ve", "i ve", "may nt",
-    "may nt ve", "might nt", "might nt ve", "might ve", "must nt", "must nt ve", "must ve",
-    "need nt", "need nt ve", "not ve", "ought nt", "ought nt ve", "sha nt", "sha nt ve", "she d ve",
-    "she ll ve", "she s", "should nt", "should nt ve", "should ve", "that d", "that d ve",
-    "that ll", "that ll ve", "that s", "there d", "there d ve", "there ll", "there ll ve",
-    "there re", "there s", "there ve", "these d", "these d ve", "these ll", "these ll ve",
-    "these re", "these ve", "they d", "they d ve", "they ll", "they ll ve", "they re", "they ve",
-    "this d", "this d ve", "this ll", "this ll ve", "this s", "those d", "those d ve", "those ll",
-    "those ll ve", "those re", "those ve", "was nt", "we d", "we d ve", "we ll ve", "were nt",
-    "we ve", "what d", "what d ve", "what ll", "what ll ve", "what re", "what s", "what ve",
-    "when d", "when d ve", "when ll", "when ll ve", "when re", "when s", "when ve", "where d",
-    "where d ve", "where ll", "where ll ve", "where re", "where s", "where ve", "who d", "who d ve",
-    "who ll", "who ll ve", "who s", "who ve", "why d", "why d ve", "why ll", "why ll ve", "why re",
-    "why s", "why ve", "wo nt", "wo nt ve", "would nt", "would nt ve", "would ve", "y all", "you d",
-    "you d ve", "you ll", "you ll ve", "you re", "you ve",
+    "ai nt",      "are nt",     "can not",     "ca nt",       "ca nt ve",    "could nt",    "could nt ve",
+    "could ve",   "dare nt",    "did nt",      "did nt ve",   "does nt",     "does nt ve",  "do nt",
+    "do nt ve",   "gon na",     "got ta",      "had nt",      "had nt ve",   "has nt",      "have nt",
+    "he d",       "he d ve",    "he ll ve",    "he s",        "how d",       "how d ve",    "how ll",
+    "how ll ve",  "how re",     "how s",       "how ve",      "i d",         "i d ve",      "i ll ve",
+    "i m",        "i m a",      "is nt",       "it d",        "it d ve",     "it ll",       "it ll ve",
+    "i ve",       "may nt",     "may nt ve",   "might nt",    "might nt ve", "might ve",    "must nt",
+    "must nt ve", "must ve",    "need nt",     "need nt ve",  "not ve",      "ought nt",    "ought nt ve",
+    "sha nt",     "sha nt ve",  "she d ve",    "she ll ve",   "she s",       "should nt",   "should nt ve",
+    "should ve",  "that d",     "that d ve",   "that ll",     "that ll ve",  "that s",      "there d",
+    "there d ve", "there ll",   "there ll ve", "there re",    "there s",     "there ve",    "these d",
+    "these d ve", "these ll",   "these ll ve", "these re",    "these ve",    "they d",      "they d ve",
+    "they ll",    "they ll ve", "they re",     "they ve",     "this d",      "this d ve",   "this ll",
+    "this ll ve", "this s",     "those d",     "those d ve",  "those ll",    "those ll ve", "those re",
+    "those ve",   "was nt",     "we d",        "we d ve",     "we ll ve",    "were nt",     "we ve",
+    "what d",     "what d ve",  "what ll",     "what ll ve",  "what re",     "what s",      "what ve",
+    "when d",     "when d ve",  "when ll",     "when ll ve",  "when re",     "when s",      "when ve",
+    "where d",    "where d ve", "where ll",    "where ll ve", "where re",    "where s",     "where ve",
+    "who d",      "who d ve",   "who ll",      "who ll ve",   "who s",       "who ve",      "why d",
+    "why d ve",   "why ll",     "why ll ve",   "why re",      "why s",       "why ve",      "wo nt",
+    "wo nt ve",   "would nt",   "would nt ve", "would ve",    "y all",       "you d",       "you d ve",
+    "you ll",     "you ll ve",  "you re",      "you ve",
 };
 
 /* Taken off after a digit. One is two units: spaCy's list lacks a separator there. */
 static const char *const unit[] = {
-    "km", "km²", "km³", "m", "m²", "m³", "dm", "dm²", "dm³", "cm", "cm²", "cm³", "mm", "mm²", "mm³",
-    "ha", "µm", "nm", "yd", "in", "ft", "kg", "g", "mg", "µg", "t", "lb", "oz", "kmh", "mph", "mbar",
-    "mb", "kb", "gb", "tb", "км", "км²", "км³", "м", "м²", "м³", "дм", "дм²", "дм³", "см", "см²",
-    "см³", "мм", "мм²", "мм³", "нм", "кг", "г", "мг", "мбар", "кб", "мб", "гб", "тбكم", "كم²", "كم³",
-    "م", "م²", "م³", "سم", "سم²", "سم³", "مم", "مم²", "مم³", "كم", "غرام", "جرام", "جم", "كغ", "ملغ",
-    "كوب", "اكواب",
+    "km",  "km²", "km³",  "m",   "m²",   "m³", "dm",   "dm²",  "dm³", "cm",  "cm²", "cm³", "mm",
+    "mm²", "mm³", "ha",   "µm",  "nm",   "yd", "in",   "ft",   "kg",  "g",   "mg",  "µg",  "t",
+    "lb",  "oz",  "kmh",  "mph", "mbar", "mb", "kb",   "gb",   "tb",  "км",  "км²", "км³", "м",
+    "м²",  "м³",  "дм",   "дм²", "дм³",  "см", "см²",  "см³",  "мм",  "мм²", "мм³", "нм",  "кг",
+    "г",   "мг",  "мбар", "кб",  "мб",   "гб", "тбكم", "كم²",  "كم³", "م",   "م²",  "م³",  "سم",
+    "سم²", "سم³", "مم",   "مم²", "مم³",  "كم", "غرام", "جرام", "جم",  "كغ",  "ملغ", "كوب", "اكواب",
 };
 
 typedef struct writer {
@@ -109,8 +112,7 @@ static uint32_t flags_at(const uint8_t *p, uint32_t *bytes)
 
 static size_t last_char(const uint8_t *p, size_t s, size_t e)
 {
-    do
-        e--;
+    do e--;
     while (e > s && (p[e] & 0xc0) == 0x80);
     return e;
 }

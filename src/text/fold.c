@@ -43,8 +43,7 @@ static bool cased_from(const uint8_t *text, size_t len, size_t at, bool back)
     for (;;) {
         if (back) {
             if (at == 0) return false;
-            do
-                at--;
+            do at--;
             while ((text[at] & 0xc0) == 0x80);
         } else if (at >= len) {
             return false;
@@ -60,8 +59,7 @@ static bool cased_from(const uint8_t *text, size_t len, size_t at, bool back)
 static uint32_t lower_of(const uint8_t *text, size_t len, size_t at, uint32_t code, uint32_t bytes)
 {
     if (code == SIGMA)
-        return cased_from(text, len, at, true) && !cased_from(text, len, at + bytes, false) ? 0x3c2
-                                                                                           : 0x3c3;
+        return cased_from(text, len, at, true) && !cased_from(text, len, at + bytes, false) ? 0x3c2 : 0x3c3;
     return code + (uint32_t)leat__fold_of(code)->lower;
 }
 
@@ -101,8 +99,7 @@ static void put_plain(writer *w, uint32_t code, uint32_t lower, const leat__lett
         put(w, lower);
         return;
     }
-    for (uint32_t i = 0; i < f->parts; i++)
-        put(w, fold_part[f->part + i]);
+    for (uint32_t i = 0; i < f->parts; i++) put(w, fold_part[f->part + i]);
 }
 
 static bool digit_at(const uint8_t *text, size_t len, size_t at, uint32_t *bytes)
@@ -112,21 +109,18 @@ static bool digit_at(const uint8_t *text, size_t len, size_t at, uint32_t *bytes
 
 static bool separates(uint32_t code)
 {
-    return code == '.' || code == ',' || code == 0x60c || code == 0x66b ||
-           (code >= 0x2396 && code <= 0x2398);
+    return code == '.' || code == ',' || code == 0x60c || code == 0x66b || (code >= 0x2396 && code <= 0x2398);
 }
 
 /* The end of the number at `at`: digits, once a separator and more digits. */
 static size_t number_end(const uint8_t *text, size_t len, size_t at)
 {
     uint32_t bytes, mark;
-    while (digit_at(text, len, at, &bytes))
-        at += bytes;
+    while (digit_at(text, len, at, &bytes)) at += bytes;
     if (at >= len || !separates(leat__utf8_decode(text + at, &mark))) return at;
     if (!digit_at(text, len, at + mark, &bytes)) return at;
     at += mark;
-    while (digit_at(text, len, at, &bytes))
-        at += bytes;
+    while (digit_at(text, len, at, &bytes)) at += bytes;
     return at;
 }
 

@@ -22,9 +22,9 @@ enum {
 
 /* What becomes of a code point. */
 typedef struct leat__letter {
-    int32_t lower;  /* difference to its lower case */
-    uint16_t part;  /* first part of the decomposition, without marks (Mn) */
-    uint8_t parts;  /* their number; LEAT__FOLD_SELF: the lower case itself */
+    int32_t lower; /* difference to its lower case */
+    uint16_t part; /* first part of the decomposition, without marks (Mn) */
+    uint8_t parts; /* their number; LEAT__FOLD_SELF: the lower case itself */
     uint8_t flags;
 } leat__letter;
 

@@ -29,8 +29,7 @@ static const uint8_t *fail(parser *s, const char *why)
 
 static inline void blanks(parser *s)
 {
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\r'))
-        s->p++;
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\r')) s->p++;
 }
 
 static inline int hex_digit(uint8_t c)
@@ -86,8 +85,7 @@ static const uint8_t *string(parser *s, bool *escaped)
 static bool digits(parser *s)
 {
     const uint8_t *from = s->p;
-    while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
-        s->p++;
+    while (s->p < s->end && *s->p >= '0' && *s->p <= '9') s->p++;
     return s->p > from;
 }
 
@@ -214,8 +212,8 @@ static uint32_t escape_code(const uint8_t **pp, uint64_t *lone)
 
 size_t leat__jsonl_text(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone)
 {
-    static const uint8_t plain_escape[256] = {['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = 8,
-                                              ['f'] = 12,  ['n'] = 10,    ['r'] = 13,  ['t'] = 9};
+    static const uint8_t plain_escape[256] = {
+        ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = 8, ['f'] = 12, ['n'] = 10, ['r'] = 13, ['t'] = 9};
     if (!f->escaped) {
         memcpy(dst, f->raw, f->raw_len);
         return f->raw_len;
@@ -261,8 +259,7 @@ static leat__jsonl_field *wanted(leat__jsonl_field *fields, size_t count, const 
 {
     for (size_t i = 0; i < count; i++) {
         leat__jsonl_field *f = &fields[i];
-        if (escaped ? same_key(raw, len, f) : len == f->name_len && memcmp(raw, f->name, len) == 0)
-            return f;
+        if (escaped ? same_key(raw, len, f) : len == f->name_len && memcmp(raw, f->name, len) == 0) return f;
     }
     return NULL;
 }
@@ -296,8 +293,7 @@ static bool members(parser *s, leat__jsonl_field *fields, size_t count)
         s->p++;
         const uint8_t *key_end = string(s, &key_escaped);
         if (!key_end) return false;
-        leat__jsonl_field *f =
-            wanted(fields, count, member + 1, (size_t)(key_end - member - 1), key_escaped);
+        leat__jsonl_field *f = wanted(fields, count, member + 1, (size_t)(key_end - member - 1), key_escaped);
         blanks(s);
         if (s->p >= s->end || *s->p != ':') return fail(s, "a colon is expected") != NULL;
         s->p++;
@@ -326,8 +322,7 @@ const char *leat__jsonl_read(const uint8_t *line, size_t len, leat__jsonl_field 
                              size_t *at)
 {
     parser s = {.p = line, .end = line + len, .dsp = leat__text_dsp_now()};
-    for (size_t i = 0; i < count; i++)
-        fields[i].kind = LEAT__JSONL_ABSENT;
+    for (size_t i = 0; i < count; i++) fields[i].kind = LEAT__JSONL_ABSENT;
     size_t good = leat__utf8_check(line, len);
     if (good < len) {
         *at = good;

@@ -48,8 +48,8 @@ void leat__lid_work_reset(leat__lid_work *w)
 
 uint64_t leat__lid_work_bytes(const leat__lid *m)
 {
-    return m->input.cols * sizeof(float) +
-           m->labels * (sizeof(float) + sizeof(leat__lid_step)) + 2 * sizeof(leat__lid_step);
+    return m->input.cols * sizeof(float) + m->labels * (sizeof(float) + sizeof(leat__lid_step)) +
+           2 * sizeof(leat__lid_step);
 }
 
 /* ---- rows ---- */
@@ -304,8 +304,7 @@ static int best_leaf(const leat__lid *m, leat__lid_work *w, float *score)
     return best;
 }
 
-int leat__lid_run(const leat__lid *m, leat__lid_work *w, const uint8_t *text, size_t len,
-                  double *probability)
+int leat__lid_run(const leat__lid *m, leat__lid_work *w, const uint8_t *text, size_t len, double *probability)
 {
     sum s = {.m = m, .hidden = w->hidden};
     float score = 0;

@@ -122,8 +122,7 @@ static int read_settings(reader *r, leat__lid *m, uint32_t *dim)
     m->bucket = (uint32_t)v[BUCKET];
     m->minn = (uint32_t)v[MINN];
     m->maxn = (uint32_t)v[MAXN];
-    if ((m->maxn > 0 || m->word_ngrams > 1) && m->bucket == 0)
-        return damaged(r, "n-grams without buckets");
+    if ((m->maxn > 0 || m->word_ngrams > 1) && m->bucket == 0) return damaged(r, "n-grams without buckets");
     return 0;
 }
 

@@ -15,10 +15,10 @@
 #define LEAT__LID_NGRAMS_MAX 64 /* most words or characters of an n-gram */
 
 typedef enum leat__lid_loss {
-    LEAT__LID_HS = 1,      /* hierarchical softmax */
-    LEAT__LID_NS = 2,      /* negative sampling */
+    LEAT__LID_HS = 1, /* hierarchical softmax */
+    LEAT__LID_NS = 2, /* negative sampling */
     LEAT__LID_SOFTMAX = 3,
-    LEAT__LID_OVA = 4      /* one classifier per label */
+    LEAT__LID_OVA = 4 /* one classifier per label */
 } leat__lid_loss;
 
 /* Rows of floats, or (dense == NULL) of product-quantised codes. Views of the file. */
@@ -56,7 +56,7 @@ struct leat__lid {
     uint32_t slot_mask;
     bool pruned;
     leat__lid_kept *kept;
-    uint32_t kept_mask; /* 0 = none was kept */
+    uint32_t kept_mask;   /* 0 = none was kept */
     leat__lid_node *tree; /* 2 * labels - 1 nodes, the root last */
     leat__lid_matrix input, output;
 };

@@ -70,8 +70,7 @@ static const uint8_t *before_citations(const uint8_t *from, const uint8_t *end)
 {
     while (end > from && end[-1] == ']') {
         const uint8_t *q = end - 1;
-        while (q > from && q[-1] >= '0' && q[-1] <= '9')
-            q--;
+        while (q > from && q[-1] >= '0' && q[-1] <= '9') q--;
         if (q > from && q[-1] == '[') end = q - 1;
         else if (ENDS(from, end, "[edit]")) end -= 6;
         else if (ENDS(from, end, "[citation needed]")) end -= 17;
@@ -99,8 +98,7 @@ static void careful_line(leat__scorer *s, uint32_t end, uint32_t w0, uint32_t w1
     leat__counts *k = &s->counts;
     uint32_t kinds = 0;
     k->split_lines++;
-    while (*next_hit < s->hit_count && s->hit[*next_hit] < end)
-        kinds |= s->hit_kind[(*next_hit)++];
+    while (*next_hit < s->hit_count && s->hit[*next_hit] < end) kinds |= s->hit_kind[(*next_hit)++];
     if (w0 == w1) return;
     const uint8_t *a = s->text + s->bounds[2 * w0], *z = s->text + s->bounds[2 * w1 - 1];
     k->bullet_lines += *a == '-' || (a[0] == 0xe2 && a[1] == 0x80 && a[2] == 0xa2);
@@ -184,8 +182,7 @@ static void careful_lines(leat__scorer *s)
         }
         if (i + n > len) n = 1; /* the line feed after a return is in the padding */
         uint32_t w1 = w0;
-        while (w1 < s->word_count && s->bounds[2 * w1] < i)
-            w1++;
+        while (w1 < s->word_count && s->bounds[2 * w1] < i) w1++;
         careful_line(s, i, w0, w1, sentences_in(s, from, i), &next_hit);
         i += n;
         from = i;
@@ -204,8 +201,7 @@ static const uint8_t line_end[256] = {
 /* NeMo's other endings of an unfinished line. */
 static int nemo_ellipsis(const leat__scorer *s, const uint8_t *a, const uint8_t *z)
 {
-    if (ENDS(a, z, "[...]") || ENDS(a, z, "(...)") || ENDS(a, z, "[\xe2\x80\xa6]") ||
-        ENDS(a, z, "-\xc2\xbb"))
+    if (ENDS(a, z, "[...]") || ENDS(a, z, "(...)") || ENDS(a, z, "[\xe2\x80\xa6]") || ENDS(a, z, "-\xc2\xbb"))
         return 1;
     if (z - a >= 9 && SAYS(z - 9, "read more")) return 1;
     return z - a >= 11 && SAYS(z - 11, "read more..");
@@ -242,8 +238,7 @@ INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint
     if (RARE(s->text[to - 1] >= 0x80)) {
         const uint8_t *q = s->text + to - 1;
         uint32_t len;
-        while ((*q & 0xc0) == 0x80)
-            q--;
+        while ((*q & 0xc0) == 0x80) q--;
         c->terminal += (leat__unicode_of(leat__utf8_decode(q, &len)) & LEAT__UNI_TERMINAL) != 0;
     }
     c->bullets += *a == '-';
@@ -252,8 +247,7 @@ INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint
         c->nemo_bullets += (leat__unicode_of(leat__utf8_decode(a, &len)) & LEAT__UNI_BULLET) != 0;
         c->bullets += a[1] == 0x80 && a[2] == 0xa2;
     }
-    if (RARE((is & 8) | ((last >> 48) == 0x2e2e)) && !dots)
-        c->nemo_dots += (uint32_t)nemo_ellipsis(s, a, z);
+    if (RARE((is & 8) | ((last >> 48) == 0x2e2e)) && !dots) c->nemo_dots += (uint32_t)nemo_ellipsis(s, a, z);
     /* a bracket among the last three bytes: perhaps a citation */
     uint64_t b = (last >> 40) ^ 0x5d5d5d;
     c->citation |= ((b - 0x010101) & ~b & 0x808080) != 0;
@@ -297,8 +291,7 @@ static NOINLINE void line_pass(leat__scorer *s)
         s0 = s1;
     }
     line_counts c = {0};
-    for (uint32_t i = 0; i < n; i++)
-        plain_line(s, &c, &t, begin[i], end[i], first[i], past[i], sentences[i]);
+    for (uint32_t i = 0; i < n; i++) plain_line(s, &c, &t, begin[i], end[i], first[i], past[i], sentences[i]);
     intern_end(s, &t);
     if (len == 0) edges = 1;                           /* the one part of an empty text is empty */
     if (len > 0 && s->newline_count == len) edges = 2; /* only line feeds: two empty parts */
@@ -332,8 +325,7 @@ typedef struct paragraph_counts {
     uint32_t n, again, again_chars, chars;
 } paragraph_counts;
 
-INLINE void paragraph(const leat__scorer *s, paragraph_counts *c, interning *t, uint32_t from,
-                      uint32_t to)
+INLINE void paragraph(const leat__scorer *s, paragraph_counts *c, interning *t, uint32_t from, uint32_t to)
 {
     uint32_t chars = chars_in(s, from, to),
              again = intern_again(t, leat__hash_run(s->text + from, to - from, 1));
@@ -355,8 +347,7 @@ static void gopher_paragraphs(leat__scorer *s, paragraph_counts *c)
     uint32_t from = s->bounds[0], end = s->bounds[2 * s->word_count - 1];
     for (uint32_t i = 0; i < s->newline_count && nl[i] < end;) {
         uint32_t j = i + 1;
-        while (j < s->newline_count && nl[j] == nl[j - 1] + 1)
-            j++;
+        while (j < s->newline_count && nl[j] == nl[j - 1] + 1) j++;
         if (nl[i] >= from && j - i >= 2) {
             paragraph(s, c, &t, from, nl[i]);
             from = nl[j - 1] + 1;
@@ -383,8 +374,7 @@ static NOINLINE void paragraph_pass(leat__scorer *s)
             i++;
         }
         paragraph(s, &c, &t, from, end);
-        while (next_hit < s->hit_count && s->hit[next_hit] < end)
-            kinds |= s->hit_kind[next_hit++];
+        while (next_hit < s->hit_count && s->hit[next_hit] < end) kinds |= s->hit_kind[next_hit++];
         uint32_t policy = (kinds & (HIT_POLICY | HIT_NEMO_POLICY)) != 0;
         boilerplate += policy;
         edge |= policy & (from == 0 || last);

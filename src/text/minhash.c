@@ -17,7 +17,7 @@
 
 #define PRIME ((UINT64_C(1) << 61) - 1)
 #define BYTES_MAX (UINT32_C(1) << 29) /* of a text: offsets after folding fit 32 bits */
-#define AT_ONCE 256 /* shingles that are permuted together */
+#define AT_ONCE 256                   /* shingles that are permuted together */
 
 /* ---- Permutations: draws of numpy.random.RandomState(1).randint ---- */
 
@@ -153,8 +153,7 @@ uint32_t leat__minhasher_sign(leat__minhasher *m, size_t len, uint64_t *values)
         if (width > units) width = units;
     }
     if (units == 0 || units < width) return 0;
-    for (uint32_t k = 0; k < m->count; k++)
-        values[k] = UINT64_MAX;
+    for (uint32_t k = 0; k < m->count; k++) values[k] = UINT64_MAX;
     for (uint32_t i = 0; i + width <= units; i++, count++) {
         hash[filled++] = hash_of(m, p + m->start[i], m->start[i + width] - gap - m->start[i]);
         if (filled < AT_ONCE && i + width < units) continue;
@@ -166,8 +165,8 @@ uint32_t leat__minhasher_sign(leat__minhasher *m, size_t len, uint64_t *values)
 
 /* ---- Memory ---- */
 
-int leat__minhasher_init(leat__minhasher *m, uint32_t family, uint32_t words, uint32_t chars,
-                         uint32_t count, leat_error *err)
+int leat__minhasher_init(leat__minhasher *m, uint32_t family, uint32_t words, uint32_t chars, uint32_t count,
+                         leat_error *err)
 {
     memset(m, 0, sizeof *m);
     m->family = family;
@@ -214,13 +213,11 @@ int leat__minhasher_reserve(leat__minhasher *m, size_t bytes, leat_error *err)
 uint64_t leat__minhash_band(const uint64_t *values, uint32_t rows)
 {
     uint64_t h = rows;
-    for (uint32_t i = 0; i < rows; i++)
-        h = leat__fold(h ^ LEAT__HW0, values[i] ^ LEAT__HW1);
+    for (uint32_t i = 0; i < rows; i++) h = leat__fold(h ^ LEAT__HW0, values[i] ^ LEAT__HW1);
     return h ^ h >> 31;
 }
 
 void leat__minhash_bytes(const uint64_t *values, uint32_t k, uint8_t *out)
 {
-    for (uint32_t i = 0; i < k; i++)
-        out[i] = (uint8_t)(values[i] * LEAT__HW0 >> 56);
+    for (uint32_t i = 0; i < k; i++) out[i] = (uint8_t)(values[i] * LEAT__HW0 >> 56);
 }

@@ -37,8 +37,8 @@ typedef struct leat__minhasher {
     void *slab;
 } leat__minhasher;
 
-int leat__minhasher_init(leat__minhasher *m, uint32_t family, uint32_t words, uint32_t chars,
-                         uint32_t count, leat_error *err) LEAT_MUST_CHECK;
+int leat__minhasher_init(leat__minhasher *m, uint32_t family, uint32_t words, uint32_t chars, uint32_t count,
+                         leat_error *err) LEAT_MUST_CHECK;
 void leat__minhasher_reset(leat__minhasher *m);
 int leat__minhasher_reserve(leat__minhasher *m, size_t bytes, leat_error *err) LEAT_MUST_CHECK;
 uint64_t leat__minhasher_need(uint64_t bytes);

@@ -55,8 +55,7 @@ static void quotes(reader r, leat__buf *out)
 {
     while (r.p < r.end) {
         uint32_t n, code = leat__utf8_decode(r.p, &n);
-        if (code == 0x2018 || code == 0x2019 || code == 0x201a || code == 0x201b)
-            leat__buf_putc(out, '\'');
+        if (code == 0x2018 || code == 0x2019 || code == 0x201a || code == 0x201b) leat__buf_putc(out, '\'');
         else if (code == 0x201c || code == 0x201d || code == 0x201e || code == 0x201f || code == 0xab ||
                  code == 0xbb)
             leat__buf_putc(out, '"');
@@ -102,8 +101,8 @@ static void unicode_repair(reader r, leat__buf *out)
             continue;
         }
         bool drop = (code < 0x20 && code != '\n' && code != '\t' && code != '\r') ||
-                    (code >= 0x7f && code < 0xa0) || code == 0xfeff || code == 0x200b ||
-                    code == 0x2060 || code == 0xad;
+                    (code >= 0x7f && code < 0xa0) || code == 0xfeff || code == 0x200b || code == 0x2060 ||
+                    code == 0xad;
         if (!drop) put(out, r.p, n);
         r.p += n;
     }
@@ -119,8 +118,7 @@ static void compatible(reader r, leat__buf *out)
         uint8_t is = leat__unicode_of(code);
         if (code >= 0xff01 && code <= 0xff5e) leat__buf_putc(out, (char)(code - 0xfee0));
         else if (code >= 0xfb00 && code <= 0xfb04) leat__buf_puts(out, ligature[code - 0xfb00]);
-        else if (code >= 0x80 && (is & LEAT__UNI_SPACE) && !(is & LEAT__UNI_BREAK))
-            leat__buf_putc(out, ' ');
+        else if (code >= 0x80 && (is & LEAT__UNI_SPACE) && !(is & LEAT__UNI_BREAK)) leat__buf_putc(out, ' ');
         else if (code == 0x2010 || code == 0x2011) leat__buf_putc(out, '-');
         else put(out, r.p, n);
         r.p += n;
@@ -138,10 +136,8 @@ static size_t url_length(const uint8_t *p, const uint8_t *end)
     }
     if (n == 0) return 0;
     size_t begin = n;
-    while (p + n < end && p[n] > ' ' && p[n] < 0x7f && !strchr("<>\"'`{}|\\^", p[n]))
-        n++;
-    while (n > begin && strchr(".,;:!?)]", p[n - 1]))
-        n--;
+    while (p + n < end && p[n] > ' ' && p[n] < 0x7f && !strchr("<>\"'`{}|\\^", p[n])) n++;
+    while (n > begin && strchr(".,;:!?)]", p[n - 1])) n--;
     return n > begin ? n : 0;
 }
 
@@ -170,8 +166,7 @@ static size_t email_length(const uint8_t *p, const uint8_t *end)
 {
     size_t n = 0, label = 0, last_label = 0;
     bool dot = false, letters = true;
-    while (p + n < end && in_local_part(p[n]) && n <= 64)
-        n++;
+    while (p + n < end && in_local_part(p[n]) && n <= 64) n++;
     if (n == 0 || p + n >= end || p[n] != '@' || p[n - 1] == '.') return 0;
     size_t k = n + 1;
     for (; p + k < end && k < n + 255; k++) {
@@ -283,8 +278,7 @@ static bool has_word(const uint8_t *p, const uint8_t *end, const char *word)
     size_t n = strlen(word);
     for (; (size_t)(end - p) >= n; p++) {
         size_t i = 0;
-        while (i < n && (p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 32 : p[i]) == (uint8_t)word[i])
-            i++;
+        while (i < n && (p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 32 : p[i]) == (uint8_t)word[i]) i++;
         if (i == n) return true;
     }
     return false;
@@ -292,9 +286,8 @@ static bool has_word(const uint8_t *p, const uint8_t *end, const char *word)
 
 static bool boilerplate_line(const uint8_t *p, const uint8_t *end)
 {
-    static const char *const phrases[] = {"terms of use", "privacy policy", "cookie policy",
-                                          "uses cookies", "use of cookies", "use cookies",
-                                          "lorem ipsum",  "javascript"};
+    static const char *const phrases[] = {"terms of use",   "privacy policy", "cookie policy", "uses cookies",
+                                          "use of cookies", "use cookies",    "lorem ipsum",   "javascript"};
     for (size_t i = 0; i < LEAT_COUNT(phrases); i++)
         if (has_word(p, end, phrases[i])) return true;
     return false;
@@ -303,8 +296,7 @@ static bool boilerplate_line(const uint8_t *p, const uint8_t *end)
 /* True for lines that C4 keeps: an end mark, three words, no policy phrase, no script. */
 static bool c4_line(const uint8_t *p, const uint8_t *end)
 {
-    while (end > p && (end[-1] == ' ' || (end[-1] >= 9 && end[-1] <= 13)))
-        end--;
+    while (end > p && (end[-1] == ' ' || (end[-1] >= 9 && end[-1] <= 13))) end--;
     if (end == p || end[-1] == 0 || !strchr(".?!\"'", end[-1])) return false;
     if (end - p >= 3 && memcmp(end - 3, "...", 3) == 0) return false;
     unsigned words = 0;
@@ -347,8 +339,7 @@ static const struct {
     const char *name, *help;
     void (*run)(reader r, leat__buf *out);
 } steps[] = {
-    {"unicode", "undo UTF-8 read as Windows-1252; drop controls and zero-width characters",
-     unicode_repair},
+    {"unicode", "undo UTF-8 read as Windows-1252; drop controls and zero-width characters", unicode_repair},
     {"compatible", "replace full-width characters, ligatures and unusual blanks", compatible},
     {"newlines", "one kind of line end, no blanks before it, at most one blank line", newlines},
     {"quotes", "straight quotes", quotes},
@@ -374,8 +365,7 @@ int leat__modifiers_init(leat__modifiers *m, const char *names, leat_error *err)
     for (const char *p = names ? names : ""; *p;) {
         size_t n = strcspn(p, ",");
         unsigned i = 0;
-        while (i < LEAT_COUNT(steps) && (strlen(steps[i].name) != n || memcmp(steps[i].name, p, n) != 0))
-            i++;
+        while (i < LEAT_COUNT(steps) && (strlen(steps[i].name) != n || memcmp(steps[i].name, p, n) != 0)) i++;
         if (i == LEAT_COUNT(steps))
             return leat__fail(err, LEAT_EINVAL, "there is no modifier \"%.*s\"", (int)n, p);
         if (m->count == LEAT__MODIFIERS_MAX)
@@ -399,8 +389,7 @@ int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed, leat
         leat__buf_clear(&m->work);
         steps[m->step[i]].run(all_of(text), &m->work);
         if (m->work.status != 0) return leat__fail_nomem(err, text->len, "a modified document");
-        if (m->work.len == text->len &&
-            (text->len == 0 || memcmp(m->work.data, text->data, text->len) == 0))
+        if (m->work.len == text->len && (text->len == 0 || memcmp(m->work.data, text->data, text->len) == 0))
             continue;
         leat__buf swap = *text;
         *text = m->work;

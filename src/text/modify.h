@@ -23,8 +23,7 @@ typedef struct leat__modifiers {
 int leat__modifiers_init(leat__modifiers *m, const char *names, leat_error *err) LEAT_MUST_CHECK;
 void leat__modifiers_reset(leat__modifiers *m);
 /* Modifies the valid UTF-8 in `text`; *changed is true when anything changed. */
-int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed,
-                        leat_error *err) LEAT_MUST_CHECK;
+int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed, leat_error *err) LEAT_MUST_CHECK;
 
 /* The i-th modifier; false past the last. */
 bool leat__modifier_at(unsigned i, const char **name, const char **help);

@@ -17,85 +17,80 @@ enum { ITSELF = -1, NOT_NEWLINES = -2 };
 #define EMPTY1 LEAT__SCORE_ONE_IF_EMPTY
 
 /* One row per score, in an enumeration and a table. */
-#define SCORES(X)                                                                                    \
-    X(words, "words between white space", words, ITSELF, 0, 0)                                       \
-    X(plain_words, "words that are not all symbols", plain_words, ITSELF, 0, 0)                      \
-    X(mean_word_length, "characters per word", word_chars, C(words), 0, 0)                           \
-    X(mean_plain_word_length, "characters per word that is not all symbols", plain_word_chars,       \
-      C(plain_words), 0, 0)                                                                          \
-    X(longest_word, "characters of the longest word", longest_word, ITSELF, 0, 0)                    \
-    X(hash_ratio, "number signs per word", hashes, C(words), 0, 0)                                   \
-    X(ellipsis_ratio, "ellipses per word", ellipses, C(words), 0, 0)                                 \
-    X(bullet_line_ratio, "lines that begin with a bullet or -", bullet_lines, C(split_lines), 0, 0)  \
-    X(ellipsis_line_ratio, "lines that end in an ellipsis", ellipsis_lines, C(split_lines), 0, 0)    \
-    X(alpha_word_ratio, "words with a letter", alpha_words, C(words), 0, 0)                          \
-    X(stop_words_distinct, "different stop words", stop_words_distinct, ITSELF, 0, 0)                \
-    X(stop_words, "occurrences of stop words", stop_words, ITSELF, 0, 0)                             \
-    X(dup_line_ratio, "repeated lines", rep_dup_lines, C(rep_lines), 0, 0)                           \
-    X(dup_line_char_ratio, "characters in repeated lines", rep_dup_line_chars, C(chars), 0, 0)       \
-    X(dup_paragraph_ratio, "repeated paragraphs", rep_dup_paragraphs, C(rep_paragraphs), 0, 0)       \
-    X(dup_paragraph_char_ratio, "characters in repeated paragraphs", rep_dup_paragraph_chars,        \
-      C(chars), 0, 0)                                                                                \
-    X(top_2gram_ratio, "characters in the top 2-gram", top_2gram_chars, C(chars), 0, 0)              \
-    X(top_3gram_ratio, "characters in the top 3-gram", top_3gram_chars, C(chars), 0, 0)              \
-    X(top_4gram_ratio, "characters in the top 4-gram", top_4gram_chars, C(chars), 0, 0)              \
-    X(dup_5gram_ratio, "characters in repeated 5-grams", dup_5gram_chars, C(chars), 0, 0)            \
-    X(dup_6gram_ratio, "characters in repeated 6-grams", dup_6gram_chars, C(chars), 0, 0)            \
-    X(dup_7gram_ratio, "characters in repeated 7-grams", dup_7gram_chars, C(chars), 0, 0)            \
-    X(dup_8gram_ratio, "characters in repeated 8-grams", dup_8gram_chars, C(chars), 0, 0)            \
-    X(dup_9gram_ratio, "characters in repeated 9-grams", dup_9gram_chars, C(chars), 0, 0)            \
-    X(dup_10gram_ratio, "characters in repeated 10-grams", dup_10gram_chars, C(chars), 0, 0)         \
-    X(c4_sentences, "sentences on lines that C4 keeps (3 words)", c4_sentences, ITSELF, 0, 0)        \
-    X(c4_drop, "lorem ipsum (1) or a brace (2) on such a line", c4_drop, ITSELF, 0, 0)               \
-    X(c4_paper_sentences, "sentences on lines that C4 keeps (5 words)", c4_paper_sentences,          \
-      ITSELF, 0, 0)                                                                                  \
-    X(lorem_ipsum, "lorem ipsum occurs", lorem_ipsum, ITSELF, 0, 0)                                  \
-    X(curly, "opening braces", curly, ITSELF, 0, 0)                                                  \
-    X(lines, "lines that are not blank", lines, ITSELF, 0, 0)                                        \
-    X(terminal_line_ratio, "lines that end in terminal punctuation", terminal_lines, C(lines), 0, 0) \
-    X(short_line_ratio, "lines of 30 characters or fewer", short_lines, C(lines), 0, 0)              \
-    X(shorter_line_ratio, "lines of fewer than 30 characters", shorter_lines, C(lines), 0, 0)        \
-    X(dup_line_chars_ratio, "characters in repeated lines, line feeds not counted", dup_line_chars,  \
-      NOT_NEWLINES, 0, 0)                                                                            \
-    X(newline_ratio, "line feeds per word", newlines, C(words), 0, 0)                                \
-    X(non_alnum_ratio, "not ASCII letters, digits or ?!,.", nemo_alnum, C(chars), REST | EMPTY1, 0)  \
-    X(symbol_word_ratio, "ellipses and words of # (NeMo)", symbol_words, C(words), EMPTY1, 0)        \
-    X(digit_ratio, "digits 0 to 9", ascii_digits, C(chars), EMPTY1, 0)                               \
-    X(url_ratio, "characters in URLs", url_chars, C(chars), EMPTY1, 0)                               \
-    X(nemo_bullet_ratio, "lines that begin with a bullet (NeMo)", nemo_bullet_lines, C(lines),       \
-      EMPTY1, 0)                                                                                     \
-    X(space_ratio, "white space (NeMo)", nemo_spaces, C(chars), EMPTY1, 0)                           \
-    X(bracket_ratio, "brackets", brackets, C(chars), EMPTY1, 0)                                      \
-    X(boilerplate_ratio, "paragraphs with policy phrases", boilerplate_paragraphs, C(paragraphs),    \
-      EMPTY1, 0)                                                                                     \
-    X(open_line_ratio, "lines without . ? ! \" ' at the end", open_lines, C(lines), EMPTY1, 0)       \
-    X(nemo_ellipsis_ratio, "lines that end in an ellipsis (NeMo)", nemo_ellipsis_lines, C(lines),    \
-      EMPTY1, 0)                                                                                     \
-    X(unique_line_ratio, "different lines", unique_lines, C(lines), EMPTY1, 0)                       \
-    X(unique_paragraph_ratio, "different paragraphs", unique_paragraphs, C(paragraphs), EMPTY1, 0)   \
-    X(unique_line_char_ratio, "characters in different lines", unique_line_chars, C(line_chars),     \
-      EMPTY1, 0)                                                                                     \
-    X(unique_paragraph_char_ratio, "characters in different paragraphs", unique_paragraph_chars,     \
-      C(paragraph_chars), EMPTY1, 0)                                                                 \
-    X(nemo_dup_5gram_ratio, "repeated 5-grams (NeMo)", nemo_dup_5gram_chars, C(chars), EMPTY1, 5)    \
-    X(nemo_dup_6gram_ratio, "repeated 6-grams (NeMo)", nemo_dup_6gram_chars, C(chars), EMPTY1, 6)    \
-    X(nemo_dup_7gram_ratio, "repeated 7-grams (NeMo)", nemo_dup_7gram_chars, C(chars), EMPTY1, 7)    \
-    X(nemo_dup_8gram_ratio, "repeated 8-grams (NeMo)", nemo_dup_8gram_chars, C(chars), EMPTY1, 8)    \
-    X(nemo_dup_9gram_ratio, "repeated 9-grams (NeMo)", nemo_dup_9gram_chars, C(chars), EMPTY1, 9)    \
-    X(nemo_dup_10gram_ratio, "repeated 10-grams (NeMo)", nemo_dup_10gram_chars, C(chars), EMPTY1, 10) \
-    X(chars, "code points", chars, ITSELF, 0, 0)                                                     \
-    X(bytes, "bytes of UTF-8", bytes, ITSELF, 0, 0)                                                  \
-    X(letter_ratio, "letters of any script", letters, C(chars), 0, 0)                                \
-    X(unicode_digit_ratio, "digits of any script", digits, C(chars), 0, 0)                           \
-    X(symbol_ratio, "punctuation and symbols", symbols, C(chars), 0, 0)                              \
-    X(sentences, "sentences", sentences, ITSELF, 0, 0)                                               \
+#define SCORES(X)                                                                                            \
+    X(words, "words between white space", words, ITSELF, 0, 0)                                               \
+    X(plain_words, "words that are not all symbols", plain_words, ITSELF, 0, 0)                              \
+    X(mean_word_length, "characters per word", word_chars, C(words), 0, 0)                                   \
+    X(mean_plain_word_length, "characters per word that is not all symbols", plain_word_chars,               \
+      C(plain_words), 0, 0)                                                                                  \
+    X(longest_word, "characters of the longest word", longest_word, ITSELF, 0, 0)                            \
+    X(hash_ratio, "number signs per word", hashes, C(words), 0, 0)                                           \
+    X(ellipsis_ratio, "ellipses per word", ellipses, C(words), 0, 0)                                         \
+    X(bullet_line_ratio, "lines that begin with a bullet or -", bullet_lines, C(split_lines), 0, 0)          \
+    X(ellipsis_line_ratio, "lines that end in an ellipsis", ellipsis_lines, C(split_lines), 0, 0)            \
+    X(alpha_word_ratio, "words with a letter", alpha_words, C(words), 0, 0)                                  \
+    X(stop_words_distinct, "different stop words", stop_words_distinct, ITSELF, 0, 0)                        \
+    X(stop_words, "occurrences of stop words", stop_words, ITSELF, 0, 0)                                     \
+    X(dup_line_ratio, "repeated lines", rep_dup_lines, C(rep_lines), 0, 0)                                   \
+    X(dup_line_char_ratio, "characters in repeated lines", rep_dup_line_chars, C(chars), 0, 0)               \
+    X(dup_paragraph_ratio, "repeated paragraphs", rep_dup_paragraphs, C(rep_paragraphs), 0, 0)               \
+    X(dup_paragraph_char_ratio, "characters in repeated paragraphs", rep_dup_paragraph_chars, C(chars), 0,   \
+      0)                                                                                                     \
+    X(top_2gram_ratio, "characters in the top 2-gram", top_2gram_chars, C(chars), 0, 0)                      \
+    X(top_3gram_ratio, "characters in the top 3-gram", top_3gram_chars, C(chars), 0, 0)                      \
+    X(top_4gram_ratio, "characters in the top 4-gram", top_4gram_chars, C(chars), 0, 0)                      \
+    X(dup_5gram_ratio, "characters in repeated 5-grams", dup_5gram_chars, C(chars), 0, 0)                    \
+    X(dup_6gram_ratio, "characters in repeated 6-grams", dup_6gram_chars, C(chars), 0, 0)                    \
+    X(dup_7gram_ratio, "characters in repeated 7-grams", dup_7gram_chars, C(chars), 0, 0)                    \
+    X(dup_8gram_ratio, "characters in repeated 8-grams", dup_8gram_chars, C(chars), 0, 0)                    \
+    X(dup_9gram_ratio, "characters in repeated 9-grams", dup_9gram_chars, C(chars), 0, 0)                    \
+    X(dup_10gram_ratio, "characters in repeated 10-grams", dup_10gram_chars, C(chars), 0, 0)                 \
+    X(c4_sentences, "sentences on lines that C4 keeps (3 words)", c4_sentences, ITSELF, 0, 0)                \
+    X(c4_drop, "lorem ipsum (1) or a brace (2) on such a line", c4_drop, ITSELF, 0, 0)                       \
+    X(c4_paper_sentences, "sentences on lines that C4 keeps (5 words)", c4_paper_sentences, ITSELF, 0, 0)    \
+    X(lorem_ipsum, "lorem ipsum occurs", lorem_ipsum, ITSELF, 0, 0)                                          \
+    X(curly, "opening braces", curly, ITSELF, 0, 0)                                                          \
+    X(lines, "lines that are not blank", lines, ITSELF, 0, 0)                                                \
+    X(terminal_line_ratio, "lines that end in terminal punctuation", terminal_lines, C(lines), 0, 0)         \
+    X(short_line_ratio, "lines of 30 characters or fewer", short_lines, C(lines), 0, 0)                      \
+    X(shorter_line_ratio, "lines of fewer than 30 characters", shorter_lines, C(lines), 0, 0)                \
+    X(dup_line_chars_ratio, "characters in repeated lines, line feeds not counted", dup_line_chars,          \
+      NOT_NEWLINES, 0, 0)                                                                                    \
+    X(newline_ratio, "line feeds per word", newlines, C(words), 0, 0)                                        \
+    X(non_alnum_ratio, "not ASCII letters, digits or ?!,.", nemo_alnum, C(chars), REST | EMPTY1, 0)          \
+    X(symbol_word_ratio, "ellipses and words of # (NeMo)", symbol_words, C(words), EMPTY1, 0)                \
+    X(digit_ratio, "digits 0 to 9", ascii_digits, C(chars), EMPTY1, 0)                                       \
+    X(url_ratio, "characters in URLs", url_chars, C(chars), EMPTY1, 0)                                       \
+    X(nemo_bullet_ratio, "lines that begin with a bullet (NeMo)", nemo_bullet_lines, C(lines), EMPTY1, 0)    \
+    X(space_ratio, "white space (NeMo)", nemo_spaces, C(chars), EMPTY1, 0)                                   \
+    X(bracket_ratio, "brackets", brackets, C(chars), EMPTY1, 0)                                              \
+    X(boilerplate_ratio, "paragraphs with policy phrases", boilerplate_paragraphs, C(paragraphs), EMPTY1, 0) \
+    X(open_line_ratio, "lines without . ? ! \" ' at the end", open_lines, C(lines), EMPTY1, 0)               \
+    X(nemo_ellipsis_ratio, "lines that end in an ellipsis (NeMo)", nemo_ellipsis_lines, C(lines), EMPTY1, 0) \
+    X(unique_line_ratio, "different lines", unique_lines, C(lines), EMPTY1, 0)                               \
+    X(unique_paragraph_ratio, "different paragraphs", unique_paragraphs, C(paragraphs), EMPTY1, 0)           \
+    X(unique_line_char_ratio, "characters in different lines", unique_line_chars, C(line_chars), EMPTY1, 0)  \
+    X(unique_paragraph_char_ratio, "characters in different paragraphs", unique_paragraph_chars,             \
+      C(paragraph_chars), EMPTY1, 0)                                                                         \
+    X(nemo_dup_5gram_ratio, "repeated 5-grams (NeMo)", nemo_dup_5gram_chars, C(chars), EMPTY1, 5)            \
+    X(nemo_dup_6gram_ratio, "repeated 6-grams (NeMo)", nemo_dup_6gram_chars, C(chars), EMPTY1, 6)            \
+    X(nemo_dup_7gram_ratio, "repeated 7-grams (NeMo)", nemo_dup_7gram_chars, C(chars), EMPTY1, 7)            \
+    X(nemo_dup_8gram_ratio, "repeated 8-grams (NeMo)", nemo_dup_8gram_chars, C(chars), EMPTY1, 8)            \
+    X(nemo_dup_9gram_ratio, "repeated 9-grams (NeMo)", nemo_dup_9gram_chars, C(chars), EMPTY1, 9)            \
+    X(nemo_dup_10gram_ratio, "repeated 10-grams (NeMo)", nemo_dup_10gram_chars, C(chars), EMPTY1, 10)        \
+    X(chars, "code points", chars, ITSELF, 0, 0)                                                             \
+    X(bytes, "bytes of UTF-8", bytes, ITSELF, 0, 0)                                                          \
+    X(letter_ratio, "letters of any script", letters, C(chars), 0, 0)                                        \
+    X(unicode_digit_ratio, "digits of any script", digits, C(chars), 0, 0)                                   \
+    X(symbol_ratio, "punctuation and symbols", symbols, C(chars), 0, 0)                                      \
+    X(sentences, "sentences", sentences, ITSELF, 0, 0)                                                       \
     X(urls, "URLs", urls, ITSELF, 0, 0)
 
 enum {
 #define ROW(name, help, over, under, flags, words) S_##name,
     SCORES(ROW)
 #undef ROW
-    S_TOTAL,
+        S_TOTAL,
     S_lang_score = S_TOTAL,
     S_lang_match,
     S_ALL
@@ -105,7 +100,7 @@ const leat__score leat__scores[] = {
 #define ROW(name, help, over, under, flags, words) {#name, help, C(over), under, flags, words},
     SCORES(ROW)
 #undef ROW
-    {"lang_score", "probability of the language (with a model)", 0, ITSELF, 0, 0},
+        {"lang_score", "probability of the language (with a model)", 0, ITSELF, 0, 0},
     {"lang_match", "1 when the language is a wanted one (with a model)", 0, ITSELF, 0, 0},
 };
 const unsigned leat__score_total = S_TOTAL;
@@ -146,50 +141,91 @@ typedef struct profile_rule {
 #define ABOVE LEAT__BOUND_ABOVE
 #define BELOW LEAT__BOUND_BELOW
 
-#define GOPHER_REPETITION                                                                              \
-    {S_dup_paragraph_ratio, MAX, .30}, {S_dup_paragraph_char_ratio, MAX, .20},                         \
-        {S_dup_line_ratio, MAX, .30}, {S_dup_line_char_ratio, MAX, .20}, {S_top_2gram_ratio, MAX, .20}, \
-        {S_top_3gram_ratio, MAX, .18}, {S_top_4gram_ratio, MAX, .16}, {S_dup_5gram_ratio, MAX, .15},   \
-        {S_dup_6gram_ratio, MAX, .14}, {S_dup_7gram_ratio, MAX, .13}, {S_dup_8gram_ratio, MAX, .12},   \
-        {S_dup_9gram_ratio, MAX, .11}, {S_dup_10gram_ratio, MAX, .10}
+#define GOPHER_REPETITION                                                                                    \
+    {S_dup_paragraph_ratio, MAX, .30}, {S_dup_paragraph_char_ratio, MAX, .20}, {S_dup_line_ratio, MAX, .30}, \
+        {S_dup_line_char_ratio, MAX, .20}, {S_top_2gram_ratio, MAX, .20}, {S_top_3gram_ratio, MAX, .18},     \
+        {S_top_4gram_ratio, MAX, .16}, {S_dup_5gram_ratio, MAX, .15}, {S_dup_6gram_ratio, MAX, .14},         \
+        {S_dup_7gram_ratio, MAX, .13}, {S_dup_8gram_ratio, MAX, .12}, {S_dup_9gram_ratio, MAX, .11},         \
+    {                                                                                                        \
+        S_dup_10gram_ratio, MAX, .10                                                                         \
+    }
 
 static const profile_rule gopher_paper[] = {
-    {S_words, MIN, 50}, {S_words, MAX, 100000}, {S_mean_word_length, MIN, 3}, {S_mean_word_length, MAX, 10},
-    {S_hash_ratio, MAX, .1}, {S_ellipsis_ratio, MAX, .1}, {S_bullet_line_ratio, MAX, .9},
-    {S_ellipsis_line_ratio, MAX, .3}, {S_alpha_word_ratio, MIN, .8}, {S_stop_words_distinct, MIN, 2},
+    {S_words, MIN, 50},
+    {S_words, MAX, 100000},
+    {S_mean_word_length, MIN, 3},
+    {S_mean_word_length, MAX, 10},
+    {S_hash_ratio, MAX, .1},
+    {S_ellipsis_ratio, MAX, .1},
+    {S_bullet_line_ratio, MAX, .9},
+    {S_ellipsis_line_ratio, MAX, .3},
+    {S_alpha_word_ratio, MIN, .8},
+    {S_stop_words_distinct, MIN, 2},
     GOPHER_REPETITION,
 };
 static const profile_rule gopher_datatrove[] = {
-    {S_plain_words, MIN, 50}, {S_plain_words, MAX, 100000}, {S_mean_plain_word_length, MIN, 3},
-    {S_mean_plain_word_length, MAX, 10}, {S_hash_ratio, MAX, .1}, {S_ellipsis_ratio, MAX, .1},
-    {S_bullet_line_ratio, MAX, .9}, {S_ellipsis_line_ratio, MAX, .3}, {S_alpha_word_ratio, MIN, .8},
-    {S_stop_words_distinct, MIN, 2}, GOPHER_REPETITION,
+    {S_plain_words, MIN, 50},
+    {S_plain_words, MAX, 100000},
+    {S_mean_plain_word_length, MIN, 3},
+    {S_mean_plain_word_length, MAX, 10},
+    {S_hash_ratio, MAX, .1},
+    {S_ellipsis_ratio, MAX, .1},
+    {S_bullet_line_ratio, MAX, .9},
+    {S_ellipsis_line_ratio, MAX, .3},
+    {S_alpha_word_ratio, MIN, .8},
+    {S_stop_words_distinct, MIN, 2},
+    GOPHER_REPETITION,
 };
 static const profile_rule c4_paper[] = {
-    {S_c4_paper_sentences, MIN, 3}, {S_lorem_ipsum, MAX, 0}, {S_curly, MAX, 0},
+    {S_c4_paper_sentences, MIN, 3},
+    {S_lorem_ipsum, MAX, 0},
+    {S_curly, MAX, 0},
 };
 static const profile_rule c4_datatrove[] = {
-    {S_c4_drop, MAX, 0}, {S_c4_sentences, MIN, 5},
+    {S_c4_drop, MAX, 0},
+    {S_c4_sentences, MIN, 5},
 };
 static const profile_rule fineweb_paper[] = {
-    {S_terminal_line_ratio, ABOVE, .12}, {S_dup_line_chars_ratio, BELOW, .1},
+    {S_terminal_line_ratio, ABOVE, .12},
+    {S_dup_line_chars_ratio, BELOW, .1},
     {S_shorter_line_ratio, BELOW, .67},
 };
 static const profile_rule fineweb_datatrove[] = {
-    {S_lines, MIN, 1}, {S_terminal_line_ratio, MIN, .12}, {S_short_line_ratio, MAX, .67},
-    {S_dup_line_chars_ratio, MAX, .01}, {S_newline_ratio, MAX, .3},
+    {S_lines, MIN, 1},
+    {S_terminal_line_ratio, MIN, .12},
+    {S_short_line_ratio, MAX, .67},
+    {S_dup_line_chars_ratio, MAX, .01},
+    {S_newline_ratio, MAX, .3},
 };
 static const profile_rule nemo_english[] = {
-    {S_non_alnum_ratio, MAX, .25}, {S_symbol_word_ratio, MAX, .1}, {S_digit_ratio, MAX, .15},
-    {S_url_ratio, MAX, .2}, {S_nemo_bullet_ratio, MAX, .9}, {S_space_ratio, MAX, .25},
+    {S_non_alnum_ratio, MAX, .25},
+    {S_symbol_word_ratio, MAX, .1},
+    {S_digit_ratio, MAX, .15},
+    {S_url_ratio, MAX, .2},
+    {S_nemo_bullet_ratio, MAX, .9},
+    {S_space_ratio, MAX, .25},
     {S_bracket_ratio, MAX, .1},
-    {S_longest_word, MAX, 1000}, {S_words, MIN, 50}, {S_words, MAX, 100000}, {S_boilerplate_ratio, MAX, .4},
-    {S_mean_word_length, MIN, 3}, {S_mean_word_length, MAX, 10}, {S_open_line_ratio, MAX, .85},
-    {S_nemo_ellipsis_ratio, MAX, .3}, {S_stop_words, MIN, 2}, {S_alpha_word_ratio, MIN, .8},
-    {S_unique_line_ratio, MIN, .7}, {S_unique_paragraph_ratio, MIN, .7}, {S_unique_line_char_ratio, MIN, .8},
-    {S_unique_paragraph_char_ratio, MIN, .8}, {S_top_2gram_ratio, MAX, .20}, {S_top_3gram_ratio, MAX, .18},
-    {S_top_4gram_ratio, MAX, .16}, {S_nemo_dup_5gram_ratio, MAX, .15}, {S_nemo_dup_6gram_ratio, MAX, .14},
-    {S_nemo_dup_7gram_ratio, MAX, .13}, {S_nemo_dup_8gram_ratio, MAX, .12},
+    {S_longest_word, MAX, 1000},
+    {S_words, MIN, 50},
+    {S_words, MAX, 100000},
+    {S_boilerplate_ratio, MAX, .4},
+    {S_mean_word_length, MIN, 3},
+    {S_mean_word_length, MAX, 10},
+    {S_open_line_ratio, MAX, .85},
+    {S_nemo_ellipsis_ratio, MAX, .3},
+    {S_stop_words, MIN, 2},
+    {S_alpha_word_ratio, MIN, .8},
+    {S_unique_line_ratio, MIN, .7},
+    {S_unique_paragraph_ratio, MIN, .7},
+    {S_unique_line_char_ratio, MIN, .8},
+    {S_unique_paragraph_char_ratio, MIN, .8},
+    {S_top_2gram_ratio, MAX, .20},
+    {S_top_3gram_ratio, MAX, .18},
+    {S_top_4gram_ratio, MAX, .16},
+    {S_nemo_dup_5gram_ratio, MAX, .15},
+    {S_nemo_dup_6gram_ratio, MAX, .14},
+    {S_nemo_dup_7gram_ratio, MAX, .13},
+    {S_nemo_dup_8gram_ratio, MAX, .12},
     {S_nemo_dup_9gram_ratio, MAX, .11},
     {S_nemo_dup_10gram_ratio, MAX, .10},
 };
@@ -199,7 +235,10 @@ static const struct {
     const profile_rule *rule;
     unsigned count;
 } profiles[] = {
-#define ROW(name, rules, source) {{name, source}, rules, LEAT_COUNT(rules)}
+#define ROW(name, rules, source)                                                                             \
+    {                                                                                                        \
+        {name, source}, rules, LEAT_COUNT(rules)                                                             \
+    }
     ROW("gopher@paper", gopher_paper, "Rae et al. 2021, appendix A.1: quality and repetition"),
     ROW("gopher@datatrove", gopher_datatrove,
         "datatrove GopherQualityFilter and GopherRepetitionFilter, defaults"),

@@ -81,8 +81,7 @@ INLINE uint32_t chars_in(const leat__scorer *s, uint32_t from, uint32_t to)
 /* State of the first pass between blocks. */
 typedef struct scan {
     uint32_t *bounds, *newline, *newline_words, *newline_sentences, *candidate;
-    uint64_t letters, digits, ascii_digits, spaces, nemo_spaces, nemo_alnum, symbols, brackets, hashes,
-        curly;
+    uint64_t letters, digits, ascii_digits, spaces, nemo_spaces, nemo_alnum, symbols, brackets, hashes, curly;
     uint64_t alpha_words, plain_words, symbol_chars, continuations, words, sentences;
     uint64_t last_white; /* bit 0: the byte before this block is white space */
     uint64_t white_over; /* bytes of this block that belong to a space of the previous block */
@@ -91,8 +90,7 @@ typedef struct scan {
 
 /* Handles controls other than tab and line feed: Python's white space, NeMo's backspace, line
  * breaks. */
-static NOINLINE uint64_t scan_controls(leat__scorer *s, scan *c, const uint8_t *p,
-                                                        uint64_t m)
+static NOINLINE uint64_t scan_controls(leat__scorer *s, scan *c, const uint8_t *p, uint64_t m)
 {
     uint64_t white = 0;
     for (; m; m &= m - 1) {
@@ -108,8 +106,8 @@ static NOINLINE uint64_t scan_controls(leat__scorer *s, scan *c, const uint8_t *
 }
 
 /* Handles the non-ASCII code points that begin in this block. */
-INLINE void scan_unicode(leat__scorer *s, scan *c, const uint8_t *p, uint32_t block, uint64_t leads,
-                         masks *m, uint64_t *letters, uint64_t *plain)
+INLINE void scan_unicode(leat__scorer *s, scan *c, const uint8_t *p, uint32_t block, uint64_t leads, masks *m,
+                         uint64_t *letters, uint64_t *plain)
 {
     uint32_t n_letters = 0, n_digits = 0, n_symbols = 0;
     for (; leads; leads &= leads - 1) {
@@ -139,17 +137,15 @@ INLINE void scan_unicode(leat__scorer *s, scan *c, const uint8_t *p, uint32_t bl
 }
 
 /* Characters of the words that end at the bits of m and consist only of symbols. */
-static NOINLINE uint64_t scan_symbol_words(const leat__scorer *s,
-                                                            const uint32_t *bounds, uint64_t edges,
-                                                            uint64_t m, uint32_t base)
+static NOINLINE uint64_t scan_symbol_words(const leat__scorer *s, const uint32_t *bounds, uint64_t edges,
+                                           uint64_t m, uint32_t base)
 {
     uint64_t chars = 0;
     for (; m; m &= m - 1) {
         uint64_t bit = m & (~m + 1);
         uint32_t end = base + lowest(m);
         uint32_t start = bounds[(ptrdiff_t)bits_of(edges & (bit - 1)) - 1];
-        for (uint32_t i = start; i < end; i++)
-            chars += (s->text[i] & 0xc0) != 0x80;
+        for (uint32_t i = start; i < end; i++) chars += (s->text[i] & 0xc0) != 0x80;
     }
     return chars;
 }
@@ -234,8 +230,7 @@ static void scan_text(leat__scorer *s, size_t len)
     memset(s->text + len, ' ', LEAT__TEXT_PAD);
     s->nonascii = s->rare_breaks = 0;
     uint32_t blocks = (uint32_t)(len / 64 + 1);
-    for (uint32_t b = 0; b + 1 < blocks; b++)
-        scan_block(s, &c, s->text + 64 * (size_t)b, b, ~UINT64_C(0));
+    for (uint32_t b = 0; b + 1 < blocks; b++) scan_block(s, &c, s->text + 64 * (size_t)b, b, ~UINT64_C(0));
     scan_block(s, &c, s->text + 64 * (size_t)(blocks - 1), blocks - 1, ~(~UINT64_C(0) << (len & 63)));
     if (s->nonascii) {
         s->continuation[blocks] = 0;

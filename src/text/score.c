@@ -52,19 +52,16 @@ static void *carve(carver *c, uint64_t count, uint64_t size)
 static uint32_t slots_for(uint64_t n)
 {
     uint64_t slots = 64;
-    while (slots < 4 * n)
-        slots *= 2;
+    while (slots < 4 * n) slots *= 2;
     return (uint32_t)slots;
 }
 
 static uint64_t lay_out(leat__scorer *s, uint8_t *block, uint64_t bytes, const leat__text_size *size)
 {
     carver c = {.block = block};
-    uint64_t words = size->words + SLACK, lines = size->newlines + SLACK,
-             found = size->candidates + SLACK;
+    uint64_t words = size->words + SLACK, lines = size->newlines + SLACK, found = size->candidates + SLACK;
     uint64_t most = LEAT_MAX(words, lines), filter = 512;
-    while (filter < 16 * words)
-        filter *= 2;
+    while (filter < 16 * words) filter *= 2;
     s->bounds = carve(&c, 2 * words, 4);
     s->word_hash = carve(&c, words, 8);
     s->before = carve(&c, words, 4);
@@ -135,8 +132,7 @@ void leat__scorer_reset(leat__scorer *s)
 int leat__scorer_reserve(leat__scorer *s, size_t bytes, leat_error *err)
 {
     if (bytes > LEAT__TEXT_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes,
-                          LEAT__TEXT_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes, LEAT__TEXT_MAX);
     if (bytes <= s->text_capacity && s->text) return 0;
     uint64_t need = bytes + BEFORE + 2 * LEAT__TEXT_PAD;
     leat__free(s->text_slab);

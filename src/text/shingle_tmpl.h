@@ -16,8 +16,7 @@ INLINE uint64_t word_key(const uint8_t *p, uint32_t len)
     uint64_t h = LEAT__HW2;
     uint32_t left = len;
     for (; RARE(left > 16); p += 16, left -= 16)
-        h = leat__fold(lower8(leat__load_u64(p)) ^ LEAT__HW0 ^ h,
-                       lower8(leat__load_u64(p + 8)) ^ LEAT__HW1);
+        h = leat__fold(lower8(leat__load_u64(p)) ^ LEAT__HW0 ^ h, lower8(leat__load_u64(p + 8)) ^ LEAT__HW1);
     uint64_t a = leat__low_bytes(lower8(leat__load_u64(p)), left);
     uint64_t b = leat__low_bytes(lower8(leat__load_u64(p + 8)), left > 8 ? left - 8 : 0);
     return leat__fold(a ^ LEAT__HW0 ^ h, b ^ LEAT__HW1 ^ (uint64_t)len << 32);
@@ -76,8 +75,7 @@ static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
     }
     for (uint32_t i = 0; i + n <= words; i++) {
         uint64_t h = n;
-        for (uint32_t j = 0; j < n; j++)
-            h = h * LEAT__HW1 + w[i + j];
+        for (uint32_t j = 0; j < n; j++) h = h * LEAT__HW1 + w[i + j];
         s->shingle[i] = finish(h);
     }
     return words - n + 1;
@@ -101,8 +99,7 @@ static uint32_t char_shingles(leat__sketcher *s, size_t len)
         s->bounds[chars++] = n;
         if (step == 1) t[n++] = code >= 'A' && code <= 'Z' ? (uint8_t)(code | 32) : (uint8_t)code;
         else
-            for (uint32_t k = 0; k < step; k++)
-                t[n++] = t[i + k];
+            for (uint32_t k = 0; k < step; k++) t[n++] = t[i + k];
     }
     if (chars > 0 && t[n - 1] == ' ') {
         chars--;

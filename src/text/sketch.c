@@ -44,8 +44,7 @@ uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes)
 int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err)
 {
     if (bytes > LEAT__TEXT_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes,
-                          LEAT__TEXT_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes, LEAT__TEXT_MAX);
     if (bytes <= s->text_capacity && s->text) return 0;
     uint64_t need = bytes + 2 * LEAT__TEXT_PAD, arrays = array_bytes(s, bytes);
     uint64_t items = (s->words ? bytes / 2 + 1 : bytes) + SLACK;
@@ -87,8 +86,7 @@ void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
     for (uint32_t r = 0; left > 0; r++) {
         memset(least, 0xff, 4 * (size_t)k);
         for (uint32_t i = 0; i < n; i++) {
-            uint64_t h =
-                r ? leat__fold(x[i] ^ LEAT__HW0, LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2) : x[i];
+            uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2) : x[i];
             uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h;
             v -= v == UINT32_MAX;
             least[bin] = v < least[bin] ? v : least[bin];
@@ -106,23 +104,20 @@ uint64_t leat__sketch_band(const uint32_t *values, uint32_t rows)
 {
     uint64_t h = rows;
     uint32_t i = 0;
-    for (; i + 2 <= rows; i += 2)
-        h = leat__fold(h ^ LEAT__HW0, leat__load_u64(values + i) ^ LEAT__HW1);
+    for (; i + 2 <= rows; i += 2) h = leat__fold(h ^ LEAT__HW0, leat__load_u64(values + i) ^ LEAT__HW1);
     if (i < rows) h = leat__fold(h ^ LEAT__HW0, values[i] ^ LEAT__HW1);
     return h ^ h >> 31;
 }
 
 void leat__sketch_bytes(const uint32_t *values, uint32_t k, uint8_t *out)
 {
-    for (uint32_t i = 0; i < k; i++)
-        out[i] = (uint8_t)(values[i] * UINT32_C(0x9e3779b1) >> 24);
+    for (uint32_t i = 0; i < k; i++) out[i] = (uint8_t)(values[i] * UINT32_C(0x9e3779b1) >> 24);
 }
 
 uint32_t leat__sketch_equal(const uint8_t *a, const uint8_t *b, uint32_t k)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < k; i++)
-        n += a[i] == b[i];
+    for (uint32_t i = 0; i < k; i++) n += a[i] == b[i];
     return n;
 }
 

@@ -32,14 +32,12 @@ typedef struct leat__sketcher {
     uint64_t slab_bytes, text_slab_bytes;
 } leat__sketcher;
 
-int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars,
-                        leat_error *err) LEAT_MUST_CHECK;
+int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err) LEAT_MUST_CHECK;
 void leat__sketcher_reset(leat__sketcher *s);
 int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err) LEAT_MUST_CHECK;
 /* Writes the shingles of s->text[0, len) to s->shingle, with repeats; *count of them. A text
  * shorter than one shingle is one shingle; a text without words has none. */
-int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count,
-                            leat_error *err) LEAT_MUST_CHECK;
+int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat_error *err) LEAT_MUST_CHECK;
 uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes);
 
 /* K values (at most LEAT__SKETCH_MAX) of a set of n > 0 shingles. */

@@ -101,19 +101,16 @@ static inline void word_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *al
 
 static const uint8_t *string_stop(const uint8_t *p)
 {
-    while (*p != '"' && *p != '\\' && *p >= 0x20)
-        p++;
+    while (*p != '"' && *p != '\\' && *p >= 0x20) p++;
     return p;
 }
 
 static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 {
     uint8_t *d = *dst;
-    while (*p != '"' && *p != '\\' && *p >= 0x20)
-        *d++ = *p++;
+    while (*p != '"' && *p != '\\' && *p >= 0x20) *d++ = *p++;
     *dst = d;
     return p;
 }
 
-const leat__text_dsp leat__text_c = {"c",          string_stop, string_copy,
-                                     measure_text, score_text,  shingle_text};
+const leat__text_dsp leat__text_c = {"c", string_stop, string_copy, measure_text, score_text, shingle_text};

@@ -38,10 +38,8 @@ size_t leat__utf8_check(const uint8_t *p, size_t len)
 {
     size_t i = 0;
     while (i < len) {
-        while (i + 8 <= len && (leat__load_u64(p + i) & UINT64_C(0x8080808080808080)) == 0)
-            i += 8;
-        while (i < len && p[i] < 0x80)
-            i++;
+        while (i + 8 <= len && (leat__load_u64(p + i) & UINT64_C(0x8080808080808080)) == 0) i += 8;
+        while (i < len && p[i] < 0x80) i++;
         while (i < len && p[i] >= 0x80) {
             size_t n = valid_length(p + i, len - i);
             if (n == 0) return i;

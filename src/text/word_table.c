@@ -29,13 +29,10 @@ static void make(void)
 {
     for (table.multiplier = UINT64_C(0x9e3779b97f4a7c15);; table.multiplier += 2) {
         memset(table.entry, 0, sizeof table.entry);
-        for (size_t i = 0; i < LEAT_COUNT(table.entry); i++)
-            table.entry[i].key = ~UINT64_C(0);
+        for (size_t i = 0; i < LEAT_COUNT(table.entry); i++) table.entry[i].key = ~UINT64_C(0);
         int ok = 1;
-        for (size_t i = 0; i < LEAT_COUNT(stop_words) && ok; i++)
-            ok = put(stop_words[i], 1, 1u << i);
-        for (size_t i = 0; i < LEAT_COUNT(symbols) && ok; i++)
-            ok = put(symbols[i], 0, 0);
+        for (size_t i = 0; i < LEAT_COUNT(stop_words) && ok; i++) ok = put(stop_words[i], 1, 1u << i);
+        for (size_t i = 0; i < LEAT_COUNT(symbols) && ok; i++) ok = put(symbols[i], 0, 0);
         if (ok) return;
     }
 }

@@ -106,8 +106,7 @@ static const uint8_t *url_at(leat__scorer *s, const uint8_t *p, const uint8_t *e
     else if (p - s->text < 4 || memcmp(p - 4, "http", 4) != 0) return NULL;
     const uint8_t *q = p + 3;
     int step;
-    while (q < end && (step = url_char(q, end)) > 0)
-        q += step;
+    while (q < end && (step = url_char(q, end)) > 0) q += step;
     if (q == p + 3) return NULL;
     s->counts.urls++;
     s->counts.url_chars += (uint32_t)(q - from);
@@ -124,8 +123,7 @@ static void hash_word(leat__scorer *s, uint32_t at)
         if (s->bounds[2 * mid] <= at) lo = mid;
         else hi = mid;
     }
-    const uint8_t *a = s->text + s->bounds[2 * lo], *b = s->text + s->bounds[2 * lo + 1],
-                  *p = s->text + at;
+    const uint8_t *a = s->text + s->bounds[2 * lo], *b = s->text + s->bounds[2 * lo + 1], *p = s->text + at;
     if (p + 2 >= b) return;
     for (const uint8_t *q = a; q < p; q++)
         if (q[0] == '#' && q[1] != '#' && q[2] == '#') return;

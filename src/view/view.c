@@ -35,8 +35,7 @@ static int make_secret(char out[33], leat_error *err)
         if (n < 0 && errno != EINTR) return leat__fail_errno(err, errno, "no random numbers");
         got += n > 0 ? (size_t)n : 0;
     }
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    for (size_t i = 0; i < sizeof bytes; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
     return 0;
 }
 
@@ -98,8 +97,7 @@ int leat__view_open(leat__view **out, const leat__view_opts *o, leat_error *err)
     LEAT_GO(rc, out, set_save(v, o, err));
     LEAT_GO(rc, out, leat__view_selection_init(&v->selection, v->data.rows, err));
     leat_pack *pack = v->data.source[0].pack;
-    if (o->selection)
-        LEAT_GO(rc, out, leat__view_selection_load(&v->selection, pack, o->selection, err));
+    if (o->selection) LEAT_GO(rc, out, leat__view_selection_load(&v->selection, pack, o->selection, err));
     LEAT_GO(rc, out, leat__view_thumbs_open(&v->thumbs, pack, v->data.image, err));
     *out = v;
     v = NULL;
@@ -127,8 +125,7 @@ void leat__view_close(leat__view **view)
     leat__view *v = *view;
     if (!v) return;
     stop(v);
-    for (uint32_t i = 0; i < LEAT__VIEW_RESULTS; i++)
-        drop_result(v, &v->result[i]);
+    for (uint32_t i = 0; i < LEAT__VIEW_RESULTS; i++) drop_result(v, &v->result[i]);
     leat__view_thumbs_close(&v->thumbs);
     leat__view_selection_reset(&v->selection);
     leat__view_data_close(&v->data);
@@ -170,10 +167,8 @@ int leat__view_rows_for(leat__view *v, const char *query, leat__view_rows **rows
     }
     drop_result(v, oldest);
     int rc = leat__view_query(&v->data, query, v->selection.bits, &oldest->rows, err);
-    for (uint32_t i = 0; rc == LEAT_EBUDGET && i < LEAT__VIEW_RESULTS; i++)
-        drop_result(v, &v->result[i]);
-    if (rc == LEAT_EBUDGET)
-        rc = leat__view_query(&v->data, query, v->selection.bits, &oldest->rows, err);
+    for (uint32_t i = 0; rc == LEAT_EBUDGET && i < LEAT__VIEW_RESULTS; i++) drop_result(v, &v->result[i]);
+    if (rc == LEAT_EBUDGET) rc = leat__view_query(&v->data, query, v->selection.bits, &oldest->rows, err);
     if (rc == 0) oldest->query = leat__strdup(LEAT__MEM_MISC, query);
     if (rc == 0 && !oldest->query) rc = leat__fail_nomem(err, strlen(query), "a query");
     if (rc != 0) {
@@ -188,8 +183,7 @@ int leat__view_rows_for(leat__view *v, const char *query, leat__view_rows **rows
 
 /* ---- the page and its facts ---- */
 
-static int answer_page(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
-                       leat_error *err)
+static int answer_page(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a, leat_error *err)
 {
     static const char mark[] = "@NONCE@";
     const char *at = leat__view_page, *next;
@@ -216,15 +210,13 @@ static void put_column(leat__json *j, const leat__view *v, const leat__view_colu
     if (c->names) {
         leat__json_key(j, c->bits ? "bits" : "classes");
         leat__json_array(j);
-        for (uint32_t i = 0; i < c->name_count; i++)
-            leat__json_str(j, c->names[i]);
+        for (uint32_t i = 0; i < c->name_count; i++) leat__json_str(j, c->names[i]);
         leat__json_end(j);
     }
     leat__json_end(j);
 }
 
-static int answer_facts(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
-                        leat_error *err)
+static int answer_facts(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a, leat_error *err)
 {
     leat__json j;
     (void)r;
@@ -238,8 +230,7 @@ static int answer_facts(leat__view *v, const leat__httpd_request *r, leat__httpd
     leat__json_ku64(&j, "memory", v->data.budget);
     leat__json_key(&j, "columns");
     leat__json_array(&j);
-    for (uint32_t i = 0; i < v->data.column_count; i++)
-        put_column(&j, v, &v->data.column[i]);
+    for (uint32_t i = 0; i < v->data.column_count; i++) put_column(&j, v, &v->data.column[i]);
     leat__json_end(&j);
     leat__json_end(&j);
     return leat__buf_status(&a->body) == 0 ? 0 : leat__fail_nomem(err, a->body.len, "an answer");
@@ -255,8 +246,7 @@ static int select_rows(leat__view *v, const json_t *body, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "needs \"on\", and \"rows\" or \"q\"");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        if (!json_is_integer(row) || json_integer_value(row) < 0 ||
-            json_integer_value(row) >= v->data.rows)
+        if (!json_is_integer(row) || json_integer_value(row) < 0 || json_integer_value(row) >= v->data.rows)
             return leat__fail(err, LEAT_EINVAL, "rows: there is no such row");
     }
     for (size_t i = 0; i < json_array_size(rows); i++)
@@ -270,8 +260,7 @@ static int select_rows(leat__view *v, const json_t *body, leat_error *err)
     return 0;
 }
 
-static int answer_select(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
-                         leat_error *err)
+static int answer_select(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a, leat_error *err)
 {
     json_t *body = json_loadb(r->body, r->body_len, 0, NULL);
     int rc = select_rows(v, body, err);
@@ -281,8 +270,7 @@ static int answer_select(leat__view *v, const leat__httpd_request *r, leat__http
     return 0;
 }
 
-static int answer_save(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
-                       leat_error *err)
+static int answer_save(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a, leat_error *err)
 {
     char *path = NULL;
     leat__json j;
@@ -353,8 +341,7 @@ static const char *behind_token(const leat__view *v, const char *path)
     const size_t len = strlen(v->token);
     unsigned differ = 0;
     if (strlen(path) < len + 2 || path[0] != '/' || path[len + 1] != '/') return NULL;
-    for (size_t i = 0; i < len; i++)
-        differ |= (unsigned)(path[i + 1] ^ v->token[i]);
+    for (size_t i = 0; i < len; i++) differ |= (unsigned)(path[i + 1] ^ v->token[i]);
     return differ ? NULL : path + len + 2;
 }
 

@@ -22,15 +22,14 @@
 #define TEXT_SHOWN 65536u
 #define KEY_BYTES_MAX ((size_t)2 << 20)
 
-int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64_t fallback,
-                          uint64_t most, uint64_t *value, leat_error *err)
+int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64_t fallback, uint64_t most,
+                          uint64_t *value, leat_error *err)
 {
     const char *text = r->arg(r->from, name);
     *value = fallback;
     if (!text) return 0;
     if (!leat__str_to_u64(text, value) || *value > most)
-        return leat__fail(err, LEAT_EINVAL, "%s: not a number up to %llu", name,
-                          (unsigned long long)most);
+        return leat__fail(err, LEAT_EINVAL, "%s: not a number up to %llu", name, (unsigned long long)most);
     return 0;
 }
 
@@ -71,8 +70,7 @@ static void put_value(leat__json *j, const leat__view_column *c, uint32_t row)
 }
 
 /* {"row":5,"key":"a.jpg","width":640,"height":480,"selected":false,"value":…} */
-static int put_row(leat__view *v, leat__json *j, uint32_t row, const leat__view_column *c,
-                   leat_error *err)
+static int put_row(leat__view *v, leat__json *j, uint32_t row, const leat__view_column *c, leat_error *err)
 {
     leat_pack *pack = v->data.source[0].pack;
     leat_pack_cell cell;
@@ -90,8 +88,7 @@ static int put_row(leat__view *v, leat__json *j, uint32_t row, const leat__view_
 }
 
 /* The column "show", whose values are given with the rows; NULL when there is none. */
-static int load_shown(leat__view *v, const leat__httpd_request *r, leat__view_column **c,
-                      leat_error *err)
+static int load_shown(leat__view *v, const leat__httpd_request *r, leat__view_column **c, leat_error *err)
 {
     *c = NULL;
     if (!r->arg(r->from, "show") || !r->arg(r->from, "show")[0]) return 0;
@@ -118,8 +115,7 @@ int leat__view_answer_rows(leat__view *v, const leat__httpd_request *r, leat__ht
     leat__json_ku64(&j, "from", from);
     leat__json_key(&j, "rows");
     leat__json_array(&j);
-    for (uint64_t i = 0; i < count; i++)
-        LEAT_TRY(put_row(v, &j, rows->row[from + i], shown, err));
+    for (uint64_t i = 0; i < count; i++) LEAT_TRY(put_row(v, &j, rows->row[from + i], shown, err));
     leat__json_end(&j);
     leat__json_end(&j);
     return finish(a, err);
@@ -140,24 +136,23 @@ int leat__view_answer_histogram(leat__view *v, const leat__httpd_request *r, lea
 
 /* ---- groups ---- */
 
-static int put_group(leat__view *v, leat__json *j, const leat__view_column *c,
-                     const leat__view_column *shown, const uint32_t *row, uint32_t size, leat_error *err)
+static int put_group(leat__view *v, leat__json *j, const leat__view_column *c, const leat__view_column *shown,
+                     const uint32_t *row, uint32_t size, leat_error *err)
 {
     leat__json_object(j);
     put_value(j, c, row[0]);
     leat__json_ku64(j, "size", size);
     leat__json_key(j, "rows");
     leat__json_array(j);
-    for (uint32_t i = 0; i < LEAT_MIN(size, GROUP_SHOWN); i++)
-        LEAT_TRY(put_row(v, j, row[i], shown, err));
+    for (uint32_t i = 0; i < LEAT_MIN(size, GROUP_SHOWN); i++) LEAT_TRY(put_row(v, j, row[i], shown, err));
     leat__json_end(j);
     leat__json_end(j);
     return 0;
 }
 
 static int put_groups(leat__view *v, const leat__view_column *c, const leat__view_column *shown,
-                      const leat__view_rows *rows, const leat__view_groups *g, uint64_t from,
-                      uint64_t count, leat__buf *out, leat_error *err)
+                      const leat__view_rows *rows, const leat__view_groups *g, uint64_t from, uint64_t count,
+                      leat__buf *out, leat_error *err)
 {
     leat__json j;
     if (shown && shown->held == 0) shown = NULL; /* dropped for the groups */
@@ -284,16 +279,14 @@ static int place_points(leat__view *v, const leat__httpd_request *r, axis at[3],
         return copy_numbers(v, r, "y", &at[1], err);
     }
     LEAT_TRY(column_arg(v, r, "column", &c, err));
-    if (c->kind != LEAT__VIEW_VECTOR)
-        return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");
+    if (c->kind != LEAT__VIEW_VECTOR) return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");
     LEAT_TRY(leat__view_load_plane(&v->data, c, err));
     at[0].plane = c->plane;
     at[1].plane = c->plane + 1;
     return 0;
 }
 
-int leat__view_answer_map(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a,
-                          leat_error *err)
+int leat__view_answer_map(leat__view *v, const leat__httpd_request *r, leat__httpd_answer *a, leat_error *err)
 {
     leat__view_rows *rows;
     axis at[3] = {{0}};
@@ -305,8 +298,7 @@ int leat__view_answer_map(leat__view *v, const leat__httpd_request *r, leat__htt
     for (int i = 0; i < 3 && rc == 0; i++)
         if (at[i].number || at[i].plane) measure(&at[i], rows);
     if (rc == 0) put_points(&at[0], &at[1], &at[2], rows, &a->body);
-    for (int i = 0; i < 3; i++)
-        leat__free(at[i].number);
+    for (int i = 0; i < 3; i++) leat__free(at[i].number);
     leat__view_release(&v->data, bytes);
     return rc == 0 ? finish(a, err) : rc;
 }
@@ -323,8 +315,7 @@ int leat__view_answer_similar(leat__view *v, const leat__httpd_request *r, leat_
     LEAT_TRY(leat__view_number_arg(r, "count", 40, SIMILAR_MOST, &most, err));
     LEAT_TRY(column_arg(v, r, "column", &c, err));
     if (row == UINT64_MAX) return leat__fail(err, LEAT_EINVAL, "row: missing");
-    if (c->kind != LEAT__VIEW_VECTOR)
-        return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");
+    if (c->kind != LEAT__VIEW_VECTOR) return leat__fail(err, LEAT_EINVAL, "column: not a column of vectors");
     LEAT_TRY(leat__view_similar(&v->data, c, (uint32_t)row, near, (uint32_t)most, &count, err));
     leat__json_init(&j, &a->body, 0);
     leat__json_array(&j);

@@ -221,8 +221,7 @@ void leat__view_data_close(leat__view_data *d)
     for (uint32_t i = 0; i < d->column_count; i++) {
         leat__view_column *c = &d->column[i];
         drop(d, c);
-        for (uint32_t n = 0; n < c->name_count; n++)
-            leat__free(c->names[n]);
+        for (uint32_t n = 0; n < c->name_count; n++) leat__free(c->names[n]);
         leat__free(c->names);
         leat__free(c->name);
     }
@@ -294,8 +293,7 @@ static int rank_text(leat__view_data *d, leat__view_column *c, leat_error *err)
         leat__view_release(d, 2 * bytes);
         return leat__fail_nomem(err, 2 * bytes, "the order of a column");
     }
-    for (uint32_t i = 0; i < d->rows; i++)
-        order[i] = i;
+    for (uint32_t i = 0; i < d->rows; i++) order[i] = i;
     qsort_r(order, d->rows, sizeof *order, by_text, c);
     c->ranks = d->rows > 0;
     for (uint32_t i = 0; i < d->rows; i++) {

@@ -38,20 +38,20 @@ typedef struct leat__view_column {
     leat__view_kind kind;
     leat__view_origin origin;
     uint32_t source, field;
-    bool whole;         /* integers */
-    bool bits;          /* each bit of the number has a name */
-    char **names;       /* of values (classes) or bits; NULL when there are none */
+    bool whole;   /* integers */
+    bool bits;    /* each bit of the number has a name */
+    char **names; /* of values (classes) or bits; NULL when there are none */
     uint32_t name_count;
     uint32_t dim, dtype; /* VECTOR */
     /* Held, or NULL: */
-    double *number;   /* NaN = no value */
-    uint64_t *start;  /* TEXT: of each row in `text`, and the end */
+    double *number;  /* NaN = no value */
+    uint64_t *start; /* TEXT: of each row in `text`, and the end */
     char *text;
-    uint32_t *rank;   /* TEXT: order among the values, equal for equal ones */
-    uint32_t ranks;   /* number of different values */
-    int8_t *vector;   /* VECTOR: `dim` numbers a row, the largest of a row is 127 or -127 */
-    float *norm;      /* VECTOR: length of such a row; 0 = no value */
-    float *plane;     /* VECTOR: coordinates on the map, two per row (view_vector.h) */
+    uint32_t *rank;      /* TEXT: order among the values, equal for equal ones */
+    uint32_t ranks;      /* number of different values */
+    int8_t *vector;      /* VECTOR: `dim` numbers a row, the largest of a row is 127 or -127 */
+    float *norm;         /* VECTOR: length of such a row; 0 = no value */
+    float *plane;        /* VECTOR: coordinates on the map, two per row (view_vector.h) */
     uint64_t held, used; /* bytes; when it was last used */
 } leat__view_column;
 
@@ -59,7 +59,7 @@ typedef struct leat__view_source {
     leat_pack *pack;
     leat_sample *sample; /* under the caller's lock */
     char *name;
-    uint64_t first;      /* row of the first sample of the viewed pack */
+    uint64_t first; /* row of the first sample of the viewed pack */
 } leat__view_source;
 
 typedef struct leat__view_data {

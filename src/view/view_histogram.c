@@ -38,8 +38,7 @@ static int number_bins(const leat__view_column *c, const leat__view_rows *rows, 
     if (count) leat__json_kdouble(j, "hi", top);
     leat__json_key(j, "bins");
     leat__json_array(j);
-    for (uint32_t i = 0; i < count; i++)
-        leat__json_u64(j, bins[i]);
+    for (uint32_t i = 0; i < count; i++) leat__json_u64(j, bins[i]);
     leat__json_end(j);
     leat__json_ku64(j, "missing", missing);
     leat__json_end(j);
@@ -73,8 +72,7 @@ static void put_values(const leat__view_column *c, uint64_t *counts, uint32_t n,
         leat__json_end(j);
         counts[best] = 0;
     }
-    for (uint32_t i = 0; i < n; i++)
-        others += counts[i];
+    for (uint32_t i = 0; i < n; i++) others += counts[i];
     leat__json_end(j);
     leat__json_ku64(j, "others", others);
     leat__json_end(j);
@@ -90,8 +88,7 @@ static int named_values(leat__view_data *d, const leat__view_column *c, const le
         const double v = c->number[rows->row[i]];
         if (c->bits) {
             const uint64_t bits = v >= 0 ? (uint64_t)v : 0;
-            for (uint32_t b = 0; b < c->name_count; b++)
-                counts[b] += bits >> b & 1;
+            for (uint32_t b = 0; b < c->name_count; b++) counts[b] += bits >> b & 1;
         } else if (v >= 0 && v < c->name_count) {
             counts[(uint32_t)v]++;
         } else {

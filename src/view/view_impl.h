@@ -57,7 +57,7 @@ int leat__view_answer_sample(leat__view *v, const leat__httpd_request *r, leat__
                              leat_error *err);
 
 /* A number of the query string; `fallback` when absent. LEAT_EINVAL when malformed or over `most`. */
-int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64_t fallback,
-                          uint64_t most, uint64_t *value, leat_error *err) LEAT_MUST_CHECK;
+int leat__view_number_arg(const leat__httpd_request *r, const char *name, uint64_t fallback, uint64_t most,
+                          uint64_t *value, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -42,8 +42,7 @@ static int read_numbers(leat_pack *pack, const leat__view_column *c, uint64_t at
     if (c->origin != LEAT__VIEW_FIELD) return read_facts(pack, c, at, n, out, err);
     if (!c->whole) return leat_pack_floats(pack, c->field, at, n, out, err);
     LEAT_TRY(leat_pack_ints(pack, c->field, at, n, whole, err));
-    for (size_t i = 0; i < n; i++)
-        out[i] = (double)whole[i];
+    for (size_t i = 0; i < n; i++) out[i] = (double)whole[i];
     return 0;
 }
 
@@ -206,8 +205,8 @@ static int load_vectors(leat__view_data *d, leat__view_column *c, leat_error *er
     c->vector = leat__alloc_array(LEAT__MEM_MISC, d->rows, c->dim);
     c->norm = leat__alloc_array(LEAT__MEM_MISC, d->rows, sizeof *c->norm);
     float *row = leat__alloc_array(LEAT__MEM_MISC, c->dim, sizeof *row);
-    int rc = c->vector && c->norm && row ? fill_vectors(d, c, row, err)
-                                         : leat__fail_nomem(err, bytes, "vectors");
+    int rc =
+        c->vector && c->norm && row ? fill_vectors(d, c, row, err) : leat__fail_nomem(err, bytes, "vectors");
     leat__free(row);
     if (rc == 0) {
         c->held = bytes;

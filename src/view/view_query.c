@@ -38,8 +38,7 @@ static bool contains(const char *text, size_t len, const char *part, size_t part
     if (part_len == 0) return true;
     for (size_t i = 0; i + part_len <= len; i++) {
         size_t k = 0;
-        while (k < part_len && lower(text[i + k]) == (uint8_t)part[k])
-            k++;
+        while (k < part_len && lower(text[i + k]) == (uint8_t)part[k]) k++;
         if (k == part_len) return true;
     }
     return false;
@@ -49,8 +48,7 @@ static bool is_text_in(const char *text, size_t len, const json_t *values)
 {
     for (size_t i = 0; i < json_array_size(values); i++) {
         const json_t *v = json_array_get(values, i);
-        if (json_is_string(v) && json_string_length(v) == len &&
-            memcmp(json_string_value(v), text, len) == 0)
+        if (json_is_string(v) && json_string_length(v) == len && memcmp(json_string_value(v), text, len) == 0)
             return true;
     }
     return false;
@@ -65,8 +63,7 @@ static int keep_texts(leat__view_data *d, const leat__view_column *c, const json
     if (len > sizeof part || (!json_is_string(has) && !json_is_array(in)))
         return leat__fail(err, LEAT_EINVAL, "a condition on the text \"%s\" needs \"has\" or \"in\"",
                           c->name);
-    for (size_t i = 0; i < len; i++)
-        part[i] = (char)lower(json_string_value(has)[i]);
+    for (size_t i = 0; i < len; i++) part[i] = (char)lower(json_string_value(has)[i]);
     for (uint32_t i = 0; i < d->rows; i++) {
         if (!get_bit(keep, i)) continue;
         const char *text = c->text + c->start[i];
@@ -94,8 +91,8 @@ static bool is_number_ok(const number_cond *n, double v)
     return n->any;
 }
 
-static int keep_numbers(leat__view_data *d, const leat__view_column *c, const json_t *cond,
-                        uint8_t *keep, leat_error *err)
+static int keep_numbers(leat__view_data *d, const leat__view_column *c, const json_t *cond, uint8_t *keep,
+                        leat_error *err)
 {
     static const double far = INFINITY;
     const json_t *min = json_object_get(cond, "min"), *max = json_object_get(cond, "max"),
@@ -127,8 +124,7 @@ static int keep_rows(leat__view_data *d, const json_t *cond, const uint8_t *sele
     const json_t *chosen = json_object_get(cond, "selected");
     if (json_is_boolean(chosen)) {
         const uint8_t flip = json_is_true(chosen) ? 0 : 255;
-        for (size_t i = 0; i < ((size_t)d->rows + 7) / 8; i++)
-            keep[i] &= (uint8_t)(selected[i] ^ flip);
+        for (size_t i = 0; i < ((size_t)d->rows + 7) / 8; i++) keep[i] &= (uint8_t)(selected[i] ^ flip);
         return 0;
     }
     const char *name = json_string_value(json_object_get(cond, "column"));
@@ -153,8 +149,7 @@ void leat__view_rows_reset(leat__view_data *d, leat__view_rows *rows)
 static int collect(leat__view_data *d, const uint8_t *keep, leat__view_rows *out, leat_error *err)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < d->rows; i++)
-        count += get_bit(keep, i);
+    for (uint32_t i = 0; i < d->rows; i++) count += get_bit(keep, i);
     const uint64_t bytes = (uint64_t)LEAT_MAX(count, 1u) * sizeof *out->row;
     LEAT_TRY(leat__view_charge(d, bytes, NULL, err));
     out->bytes = bytes;
@@ -171,8 +166,8 @@ static double value_of(const leat__view_column *c, uint32_t row)
 }
 
 /* Puts rows into the order of a column that is loaded. */
-static int order_by(leat__view_data *d, const leat__view_column *c, bool descending,
-                    leat__view_rows *rows, leat_error *err)
+static int order_by(leat__view_data *d, const leat__view_column *c, bool descending, leat__view_rows *rows,
+                    leat_error *err)
 {
     const uint64_t bytes = (uint64_t)LEAT_MAX(rows->count, 1u) * sizeof(leat__view_pair);
     LEAT_TRY(leat__view_charge(d, 2 * bytes, c, err));
@@ -181,8 +176,7 @@ static int order_by(leat__view_data *d, const leat__view_column *c, bool descend
     for (uint32_t i = 0; i < rows->count && rc == 0; i++)
         a[i] = (leat__view_pair){leat__view_key(value_of(c, rows->row[i]), descending), rows->row[i]};
     const leat__view_pair *sorted = rc == 0 ? leat__view_sort(a, b, rows->count) : NULL;
-    for (uint32_t i = 0; i < rows->count && rc == 0; i++)
-        rows->row[i] = sorted[i].row;
+    for (uint32_t i = 0; i < rows->count && rc == 0; i++) rows->row[i] = sorted[i].row;
     leat__free(a);
     leat__free(b);
     leat__view_release(d, 2 * bytes);
@@ -215,8 +209,8 @@ static int run(leat__view_data *d, const json_t *query, const uint8_t *selected,
     return sort_rows(d, query, out, err);
 }
 
-int leat__view_query(leat__view_data *d, const char *query, const uint8_t *selected,
-                     leat__view_rows *out, leat_error *err)
+int leat__view_query(leat__view_data *d, const char *query, const uint8_t *selected, leat__view_rows *out,
+                     leat_error *err)
 {
     const size_t bytes = ((size_t)d->rows + 7) / 8;
     memset(out, 0, sizeof *out);
@@ -262,8 +256,8 @@ static uint32_t walk_groups(const leat__view_column *c, const leat__view_rows *r
     return groups;
 }
 
-int leat__view_group(leat__view_data *d, leat__view_column *c, leat__view_rows *rows,
-                     leat__view_groups *out, leat_error *err)
+int leat__view_group(leat__view_data *d, leat__view_column *c, leat__view_rows *rows, leat__view_groups *out,
+                     leat_error *err)
 {
     memset(out, 0, sizeof *out);
     if (c->kind == LEAT__VIEW_VECTOR)

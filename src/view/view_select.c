@@ -49,14 +49,12 @@ static int read_bits(leat__view_selection *s, leat_pack *from, uint64_t first, l
     for (uint32_t at = 0; at < s->rows;) {
         const uint32_t n = LEAT_MIN(s->rows - at, CHUNK);
         LEAT_TRY(leat_pack_ints(from, field, first + at, n, values, err));
-        for (uint32_t i = 0; i < n; i++, at++)
-            leat__view_select(s, at, values[i] != 0);
+        for (uint32_t i = 0; i < n; i++, at++) leat__view_select(s, at, values[i] != 0);
     }
     return 0;
 }
 
-int leat__view_selection_load(leat__view_selection *s, leat_pack *pack, const char *path,
-                              leat_error *err)
+int leat__view_selection_load(leat__view_selection *s, leat_pack *pack, const char *path, leat_error *err)
 {
     leat_pack *from = NULL;
     uint64_t first;
@@ -89,14 +87,13 @@ static int create(const char *base, const char *provenance, leat_packer **packer
     return rc;
 }
 
-static int write_rows(const leat__view_selection *s, leat_pack *pack, leat_packer *packer,
-                      leat__buf *key, const atomic_bool *stopping, leat_error *err)
+static int write_rows(const leat__view_selection *s, leat_pack *pack, leat_packer *packer, leat__buf *key,
+                      const atomic_bool *stopping, leat_error *err)
 {
     for (uint32_t row = 0; row < s->rows; row++) {
         LEAT_TRY(leat__pack_key_read(pack, row, key, err));
         const leat_pack_value value = {.i = leat__view_selected(s, row)};
-        const leat_pack_sample sample = {
-            .key = leat__buf_str(key), .key_size = key->len, .values = &value};
+        const leat_pack_sample sample = {.key = leat__buf_str(key), .key_size = key->len, .values = &value};
         LEAT_TRY(leat_packer_append(packer, &sample, err));
         if (row % CHUNK == 0 && atomic_load(stopping))
             return leat__fail(err, LEAT_ECANCELED, "the view was closed");

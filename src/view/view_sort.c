@@ -22,16 +22,14 @@ leat__view_pair *leat__view_sort(leat__view_pair *from, leat__view_pair *to, uin
 {
     for (unsigned shift = 0; shift < 64; shift += 8) {
         uint32_t at[256] = {0}, sum = 0;
-        for (uint32_t i = 0; i < count; i++)
-            at[from[i].key >> shift & 255]++;
+        for (uint32_t i = 0; i < count; i++) at[from[i].key >> shift & 255]++;
         if (count == 0 || at[from[0].key >> shift & 255] == count) continue;
         for (int b = 0; b < 256; b++) {
             const uint32_t n = at[b];
             at[b] = sum;
             sum += n;
         }
-        for (uint32_t i = 0; i < count; i++)
-            to[at[from[i].key >> shift & 255]++] = from[i];
+        for (uint32_t i = 0; i < count; i++) to[at[from[i].key >> shift & 255]++] = from[i];
         leat__view_pair *swap = from;
         from = to;
         to = swap;

@@ -23,8 +23,7 @@
 static double dot(const double *a, const double *b, uint32_t n)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
+    for (uint32_t i = 0; i < n; i++) sum += a[i] * b[i];
     return sum;
 }
 
@@ -33,14 +32,11 @@ static void straighten(double *axes, uint32_t dim)
 {
     double *x = axes, *y = axes + dim;
     const double length = sqrt(dot(x, x, dim));
-    for (uint32_t i = 0; i < dim && length > 0; i++)
-        x[i] /= length;
+    for (uint32_t i = 0; i < dim && length > 0; i++) x[i] /= length;
     const double along = dot(x, y, dim);
-    for (uint32_t i = 0; i < dim; i++)
-        y[i] -= along * x[i];
+    for (uint32_t i = 0; i < dim; i++) y[i] -= along * x[i];
     const double rest = sqrt(dot(y, y, dim));
-    for (uint32_t i = 0; i < dim && rest > 0; i++)
-        y[i] /= rest;
+    for (uint32_t i = 0; i < dim && rest > 0; i++) y[i] /= rest;
 }
 
 /* The coordinates of a row on both axes; four sums each, so that the compiler can use vectors. */
@@ -87,29 +83,25 @@ static void iterate(const float *rows, uint32_t count, uint32_t dim, const doubl
 {
     leat__rng rng;
     leat__rng_init(&rng, 1, 0, 0, 0);
-    for (uint32_t i = 0; i < 2 * dim; i++)
-        axes[i] = leat__rng_normal(&rng);
+    for (uint32_t i = 0; i < 2 * dim; i++) axes[i] = leat__rng_normal(&rng);
     straighten(axes, dim);
     for (int n = 0; n < ITERATIONS; n++) {
         double change = 0;
         multiply(rows, count, dim, mean, axes, next);
         straighten(next, dim);
-        for (uint32_t i = 0; i < 2 * dim; i++)
-            change = fmax(change, fabs(next[i] - axes[i]));
+        for (uint32_t i = 0; i < 2 * dim; i++) change = fmax(change, fabs(next[i] - axes[i]));
         memcpy(axes, next, 2 * (size_t)dim * sizeof *axes);
         if (change < STILL) break;
     }
 }
 
-int leat__view_pca(const float *rows, uint32_t count, uint32_t dim, float *mean, float *axes,
-                   leat_error *err)
+int leat__view_pca(const float *rows, uint32_t count, uint32_t dim, float *mean, float *axes, leat_error *err)
 {
     double *work = LEAT_NEW_ARRAY(MISC, double, 5 * (size_t)dim);
     if (!work) return leat__fail_nomem(err, 40ull * dim, "a map");
     double *centre = work, *wide = work + dim, *next = work + 3 * (size_t)dim;
     for (uint32_t r = 0; r < count; r++)
-        for (uint32_t i = 0; i < dim; i++)
-            centre[i] += rows[(size_t)r * dim + i] / (double)count;
+        for (uint32_t i = 0; i < dim; i++) centre[i] += rows[(size_t)r * dim + i] / (double)count;
     iterate(rows, count, dim, centre, wide, next);
     for (int a = 0; a < 2; a++) {
         const double *axis = wide + (size_t)a * dim;
@@ -119,8 +111,7 @@ int leat__view_pca(const float *rows, uint32_t count, uint32_t dim, float *mean,
         for (uint32_t i = 0; i < dim; i++)
             axes[(size_t)a * dim + i] = (float)(axis[most] < 0 ? -axis[i] : axis[i]);
     }
-    for (uint32_t i = 0; i < dim; i++)
-        mean[i] = (float)centre[i];
+    for (uint32_t i = 0; i < dim; i++) mean[i] = (float)centre[i];
     leat__free(work);
     return 0;
 }
@@ -136,8 +127,7 @@ static uint32_t take_sample(const leat__view_data *d, const leat__view_column *c
         const int8_t *from = c->vector + (size_t)row * c->dim;
         if (c->norm[row] == 0) continue;
         float *to = sample + (size_t)taken++ * c->dim;
-        for (uint32_t k = 0; k < c->dim; k++)
-            to[k] = (float)from[k] / c->norm[row];
+        for (uint32_t k = 0; k < c->dim; k++) to[k] = (float)from[k] / c->norm[row];
     }
     return taken;
 }
@@ -229,8 +219,7 @@ static void keep_nearest(leat__view_near *heap, uint32_t *count, uint32_t most, 
 static int32_t dot_bytes(const int8_t *a, const int8_t *b, uint32_t n)
 {
     int32_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
+    for (uint32_t i = 0; i < n; i++) sum += a[i] * b[i];
     return sum;
 }
 

@@ -24,8 +24,7 @@ static const struct {
     {"avx2", CHECK_REFERENCE | LEAT__CPU_AVX2},
     {"avx2 slow pdep", CHECK_REFERENCE | LEAT__CPU_AVX2 | LEAT__CPU_SLOW_PDEP},
     {"avx512", CHECK_REFERENCE | LEAT__CPU_AVX2 | LEAT__CPU_AVX512},
-    {"avx512icl",
-     CHECK_REFERENCE | LEAT__CPU_AVX2 | LEAT__CPU_AVX512 | LEAT__CPU_AVX512ICL},
+    {"avx512icl", CHECK_REFERENCE | LEAT__CPU_AVX2 | LEAT__CPU_AVX512 | LEAT__CPU_AVX512ICL},
 };
 
 static uint64_t seed = 1;
@@ -69,8 +68,7 @@ static void free_blocks(check *c)
         check_block *b = &c->block[i];
         for (uint8_t *p = b->map + page; p < b->map + b->map_len - page; p++)
             if ((p < b->data || p >= b->data + b->size) && *p != CANARY) {
-                CHECK(c, false, "wrote %td bytes from the start of a block of %zu",
-                      p - b->data, b->size);
+                CHECK(c, false, "wrote %td bytes from the start of a block of %zu", p - b->data, b->size);
                 break;
             }
         munmap(b->map, b->map_len);
@@ -99,8 +97,7 @@ void check_fail(check *c, const char *file, int line, const char *fmt, ...)
 {
     va_list ap;
     if (c->failures++ >= SHOWN_MAX) return;
-    printf("FAILED %s [%s] seed %llu, %s:%d: ", c->name, c->isa, (unsigned long long)seed,
-           file, line);
+    printf("FAILED %s [%s] seed %llu, %s:%d: ", c->name, c->isa, (unsigned long long)seed, file, line);
     va_start(ap, fmt);
     vprintf(fmt, ap);
     va_end(ap);
@@ -132,8 +129,8 @@ bool check_clock_next(check_clock *k)
 void check_clock_print(check *c, const check_clock *k, const char *what, double bytes)
 {
     double rate = bytes / k->best * 1e9;
-    printf("%-28s %-14s %10.1f ns %8.2f GB/s %6.0f %% of copying\n", what, c->isa, k->best,
-           rate / 1e9, 100 * rate / copy_rate);
+    printf("%-28s %-14s %10.1f ns %8.2f GB/s %6.0f %% of copying\n", what, c->isa, k->best, rate / 1e9,
+           100 * rate / copy_rate);
 }
 
 static double measure_copy(void)
@@ -157,14 +154,12 @@ static double measure_copy(void)
 
 static uint32_t run_case(const check_case *one, uint32_t level, bool timing)
 {
-    check c = {.name = one->name, .isa = levels[level].name, .flags = levels[level].flags,
-               .timing = timing};
+    check c = {.name = one->name, .isa = levels[level].name, .flags = levels[level].flags, .timing = timing};
     leat__rng_init(&c.rng, seed, 0, 0, 0);
     one->run(&c);
     free_blocks(&c);
     if (!timing)
-        printf("%-6s %-28s %-14s %u checks\n", c.failures ? "FAILED" : "ok", c.name, c.isa,
-               c.checks);
+        printf("%-6s %-28s %-14s %u checks\n", c.failures ? "FAILED" : "ok", c.name, c.isa, c.checks);
     return c.failures;
 }
 
@@ -180,15 +175,13 @@ int check_run(int argc, char **argv, const check_case *cases, size_t count)
         else if (strcmp(argv[i], "--isa") == 0 && more) only_isa = argv[++i];
         else if (strcmp(argv[i], "--case") == 0 && more) only_case = argv[++i];
         else {
-            fprintf(stderr, "usage: %s [--time] [--seed N] [--isa NAME] [--case NAME]\n",
-                    argv[0]);
+            fprintf(stderr, "usage: %s [--time] [--seed N] [--isa NAME] [--case NAME]\n", argv[0]);
             return 2;
         }
     }
     if (timing) {
         copy_rate = measure_copy();
-        printf("%s: copying 64 MiB reads and writes %.1f GB/s\n", leat__cpu_model(),
-               copy_rate / 1e9);
+        printf("%s: copying 64 MiB reads and writes %.1f GB/s\n", leat__cpu_model(), copy_rate / 1e9);
     }
     uint32_t have = leat__cpu_detected() | (uint32_t)LEAT__CPU_SLOW_PDEP;
     for (size_t i = 0; i < count; i++)

@@ -66,10 +66,10 @@ uint32_t check_below(check *c, uint32_t n); /* [0, n) */
 
 void check_fail(check *c, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-#define CHECK(c, condition, ...)                                                           \
-    do {                                                                                   \
-        (c)->checks++;                                                                     \
-        if (!(condition)) check_fail(c, __FILE__, __LINE__, __VA_ARGS__);                  \
+#define CHECK(c, condition, ...)                                                                             \
+    do {                                                                                                     \
+        (c)->checks++;                                                                                       \
+        if (!(condition)) check_fail(c, __FILE__, __LINE__, __VA_ARGS__);                                    \
     } while (0)
 
 /* Times `expression`, which touches `bytes` bytes (read and written), and prints the rate
@@ -81,25 +81,25 @@ typedef struct check_clock {
 } check_clock;
 bool check_clock_next(check_clock *k);
 void check_clock_print(check *c, const check_clock *k, const char *what, double bytes);
-#define CHECK_TIME(c, what, bytes, expression)                                             \
-    do {                                                                                   \
-        if ((c)->timing) {                                                                 \
-            check_clock k_ = {0};                                                          \
-            while (check_clock_next(&k_))                                                  \
-                for (uint64_t i_ = 0; i_ < k_.runs; i_++) {                                \
-                    expression;                                                            \
-                    __asm__ volatile("" ::: "memory");                                     \
-                }                                                                          \
-            check_clock_print(c, &k_, what, bytes);                                        \
-        }                                                                                  \
+#define CHECK_TIME(c, what, bytes, expression)                                                               \
+    do {                                                                                                     \
+        if ((c)->timing) {                                                                                   \
+            check_clock k_ = {0};                                                                            \
+            while (check_clock_next(&k_))                                                                    \
+                for (uint64_t i_ = 0; i_ < k_.runs; i_++) {                                                  \
+                    expression;                                                                              \
+                    __asm__ volatile("" ::: "memory");                                                       \
+                }                                                                                            \
+            check_clock_print(c, &k_, what, bytes);                                                          \
+        }                                                                                                    \
     } while (0)
 
 int check_run(int argc, char **argv, const check_case *cases, size_t count);
-#define CHECK_MAIN(...)                                                                    \
-    int main(int argc, char **argv)                                                        \
-    {                                                                                      \
-        static const check_case cases[] = {__VA_ARGS__};                                   \
-        return check_run(argc, argv, cases, sizeof cases / sizeof cases[0]);               \
+#define CHECK_MAIN(...)                                                                                      \
+    int main(int argc, char **argv)                                                                          \
+    {                                                                                                        \
+        static const check_case cases[] = {__VA_ARGS__};                                                     \
+        return check_run(argc, argv, cases, sizeof cases / sizeof cases[0]);                                 \
     }
 
 #endif

@@ -34,18 +34,17 @@ static void random_blocks(check *c, leat__tile_coefs *coefs, bool extreme)
         coefs->first[b] = n;
         coefs->dc[b] = (int16_t)(extreme ? leat__rng_u32(&c->rng) : check_below(c, 400) - 200);
         for (uint64_t m = coefs->mask[b]; m != 0; m &= m - 1)
-            coefs->value[n++] = (int16_t)(extreme && check_below(c, 3) ? leat__rng_u32(&c->rng)
-                                                                       : check_below(c, 41) - 20);
+            coefs->value[n++] =
+                (int16_t)(extreme && check_below(c, 3) ? leat__rng_u32(&c->rng) : check_below(c, 41) - 20);
     }
 }
 
 /* `rows` of `width` bytes must be equal; the rest of the canvas untouched. */
-static void same_rows(check *c, const uint8_t *got, const uint8_t *want, size_t stride,
-                      uint32_t rows, uint32_t width, const char *what)
+static void same_rows(check *c, const uint8_t *got, const uint8_t *want, size_t stride, uint32_t rows,
+                      uint32_t width, const char *what)
 {
     for (uint32_t y = 0; y < rows; y++)
-        CHECK(c, memcmp(got + y * stride, want + y * stride, width) == 0, "%s: row %u of %u",
-              what, y, width);
+        CHECK(c, memcmp(got + y * stride, want + y * stride, width) == 0, "%s: row %u of %u", what, y, width);
 }
 
 static void check_one_size(check *c, uint32_t shrink)
@@ -79,8 +78,7 @@ static void check_one_size(check *c, uint32_t shrink)
         for (uint32_t y = 0; y < side * high; y++)
             for (uint32_t x = 0; x < STRIDE - room; x++)
                 if (top[y * STRIDE + x] != 0x5a) CHECK(c, false, "wrote outside");
-        for (uint32_t i = 0; i < wide; i++)
-            leat__tile_block_expand(blocks + 64 * i, coefs, area.first + i);
+        for (uint32_t i = 0; i < wide; i++) leat__tile_block_expand(blocks + 64 * i, coefs, area.first + i);
         opt.plain[shrink](dst, STRIDE, blocks, last, wide, quant);
         same_rows(c, dst, want, STRIDE, side, side * wide, "plain");
     }
@@ -88,8 +86,7 @@ static void check_one_size(check *c, uint32_t shrink)
 
 static void time_idct(check *c)
 {
-    static const char *const names[] = {"64 to 8x8 (exact)", "64 to 4x4", "64 to 2x2",
-                                        "64 to 1x1"};
+    static const char *const names[] = {"64 to 8x8 (exact)", "64 to 4x4", "64 to 2x2", "64 to 1x1"};
     static const uint16_t quant[64] __attribute__((aligned(64))) = {[0 ... 63] = 3};
     leat__idct_small_dsp dsp;
     leat__idct_small_init(&dsp, c->flags);
@@ -105,8 +102,7 @@ static void time_idct(check *c)
     }
     const double bytes = n * 2.0 + 64 * 64;
     for (uint32_t s = 0; s < LEAT__IDCT_SHRINKS; s++)
-        CHECK_TIME(c, names[s], bytes,
-                   dsp.area[s](out, 128, coefs, &(leat__idct_area){0, 8, 8, 8}, quant));
+        CHECK_TIME(c, names[s], bytes, dsp.area[s](out, 128, coefs, &(leat__idct_area){0, 8, 8, 8}, quant));
 }
 
 static void idct_small(check *c)
@@ -119,11 +115,12 @@ static void idct_small(check *c)
 
 static leat__axis_request random_axis(check *c)
 {
-    static const leat__filter filters[3] = {LEAT__FILTER_BILINEAR, LEAT__FILTER_BOX,
-                                            LEAT__FILTER_HAMMING};
-    leat__axis_request q = {.in = 2 + check_below(c, 700), .out = 1 + check_below(c, 300),
+    static const leat__filter filters[3] = {LEAT__FILTER_BILINEAR, LEAT__FILTER_BOX, LEAT__FILTER_HAMMING};
+    leat__axis_request q = {.in = 2 + check_below(c, 700),
+                            .out = 1 + check_below(c, 300),
                             .filter = filters[check_below(c, 3)],
-                            .mirror_in = check_below(c, 2), .mirror_out = check_below(c, 2)};
+                            .mirror_in = check_below(c, 2),
+                            .mirror_out = check_below(c, 2)};
     q.from = check_below(c, q.out);
     q.count = 1 + check_below(c, q.out - q.from);
     if (check_below(c, 2)) {
@@ -153,10 +150,10 @@ static void check_across(check *c)
         const leat__axis_request q = random_axis(c);
         bool fits, same;
         CHECK(c, leat__ycc_axis_build(&a, &q, ref, CHECK_REFERENCE, &fits, NULL) == 0, "build");
-        CHECK(c, leat__ycc_axis_build(&b, &q, opt, c->flags, &same, NULL) == 0 && same == fits,
-              "build");
+        CHECK(c, leat__ycc_axis_build(&b, &q, opt, c->flags, &same, NULL) == 0 && same == fits, "build");
         if (!fits) continue;
-        CHECK(c, a.lo == b.lo && a.width == b.width && a.pairs == b.pairs &&
+        CHECK(c,
+              a.lo == b.lo && a.width == b.width && a.pairs == b.pairs &&
                   memcmp(a.first, b.first, a.count * sizeof *a.first) == 0 &&
                   memcmp(a.weight, b.weight, a.pairs * a.stride * sizeof *a.weight) == 0,
               "%u to %u: weights", q.in, q.out);
@@ -164,8 +161,8 @@ static void check_across(check *c)
             uint32_t sum = 0;
             for (uint32_t p = 0; p < a.pairs; p++)
                 sum += (a.weight[p * a.stride + j] & 255) + (a.weight[p * a.stride + j] >> 8);
-            CHECK(c, sum == 256 && a.first[j] + 2 * a.pairs <= a.width, "%u to %u: output %u",
-                  q.in, q.out, j);
+            CHECK(c, sum == 256 && a.first[j] + 2 * a.pairs <= a.width, "%u to %u: output %u", q.in, q.out,
+                  j);
         }
         /* the slack of the last row ends at the guard page; the output at another */
         const uint32_t rows = 1 + check_below(c, ROWS);
@@ -176,8 +173,8 @@ static void check_across(check *c)
         ref->across(&a, rows, src, IN, want, padded);
         opt->across(&b, rows, src, IN, got, padded);
         for (uint32_t y = 0; y < rows; y++)
-            CHECK(c, memcmp(want + y * padded, got + y * padded, a.count) == 0,
-                  "%u to %u: row %u of %u", q.in, q.out, y, rows);
+            CHECK(c, memcmp(want + y * padded, got + y * padded, a.count) == 0, "%u to %u: row %u of %u",
+                  q.in, q.out, y, rows);
     }
     leat__ycc_axis_reset(&a);
     leat__ycc_axis_reset(&b);
@@ -248,11 +245,9 @@ static void time_resize(check *c)
     CHECK(c, leat__ycc_axis_build(&a, &shrink, dsp, c->flags, &fits, NULL) == 0 && fits, "build");
     CHECK_TIME(c, "axis, 300 to 224", 224.0,
                if (leat__ycc_axis_build(&a, &shrink, dsp, c->flags, &fits, NULL) != 0) return );
-    CHECK_TIME(c, "across, 8 rows of 300 to 224", 8 * 524,
-               dsp->across(&a, 8, src + 64, 512, dst, 256));
+    CHECK_TIME(c, "across, 8 rows of 300 to 224", 8 * 524, dsp->across(&a, 8, src + 64, 512, dst, 256));
     CHECK(c, leat__ycc_axis_build(&a, &grow, dsp, c->flags, &fits, NULL) == 0 && fits, "build");
-    CHECK_TIME(c, "across, 8 rows of 150 to 224", 8 * 374,
-               dsp->across(&a, 8, src + 64, 512, dst, 256));
+    CHECK_TIME(c, "across, 8 rows of 150 to 224", 8 * 374, dsp->across(&a, 8, src + 64, 512, dst, 256));
     const leat__ycc_taps taps[3] = {{dst, 256, w, 1, 2}, {dst, 256, w, 1, 1}, {dst, 256, w, 1, 1}};
     CHECK_TIME(c, "colour, 224 pixels", 224 * 11, dsp->colour(taps, to, 224));
     leat__ycc_axis_reset(&a);

@@ -41,8 +41,7 @@ static void check_writers(check *c)
     opt->to_bf16(&norm, src, half, n);
     CHECK(c, memcmp(want, half, 2 * n) == 0, "bf16, %zu", n);
     const uint8_t *wide[3];
-    for (int i = 0; i < 3; i++)
-        wide[i] = random_bytes(c, 4 * n);
+    for (int i = 0; i < 3; i++) wide[i] = random_bytes(c, 4 * n);
     const uint32_t *const w32[3] = {(const uint32_t *)wide[0], (const uint32_t *)wide[1],
                                     (const uint32_t *)wide[2]};
     const uint16_t *const w16[3] = {(const uint16_t *)wide[0], (const uint16_t *)wide[1],
@@ -80,13 +79,13 @@ static void check_blends(check *c)
     ref->blend_u8(want, y, n, wa, wb);
     opt->blend_u8(a, y, n, wa, wb);
     CHECK(c, memcmp(want, a, n) == 0, "blend_u8, %zu", n);
-#define BLEND(name, type, size)                                                            \
-    ref->to_##name(&norm, x, (type *)want, n);                                             \
-    ref->to_##name(&norm, x, a, n);                                                        \
-    ref->to_##name(&norm, y, b, n);                                                        \
-    ref->blend_##name((type *)want, b, n, wa, wb);                                         \
-    opt->blend_##name(a, b, n, wa, wb);                                                    \
-    CHECK(c, memcmp(want, a, (size) * n) == 0, "blend_" #name ", %zu", n)
+#define BLEND(name, type, size)                                                                              \
+    ref->to_##name(&norm, x, (type *)want, n);                                                               \
+    ref->to_##name(&norm, x, a, n);                                                                          \
+    ref->to_##name(&norm, y, b, n);                                                                          \
+    ref->blend_##name((type *)want, b, n, wa, wb);                                                           \
+    opt->blend_##name(a, b, n, wa, wb);                                                                      \
+    CHECK(c, memcmp(want, a, (size)*n) == 0, "blend_" #name ", %zu", n)
     BLEND(f32, float, 4);
     BLEND(f16, uint16_t, 2);
     BLEND(bf16, uint16_t, 2);
@@ -139,8 +138,7 @@ static void check_values(check *c)
     }
     ref->hue(a, n, shift);
     opt->hue(got, n, shift);
-    for (int i = 0; i < 3; i++)
-        CHECK(c, memcmp(copy[i], got[i], n) == 0, "hue %u, %zu", shift, n);
+    for (int i = 0; i < 3; i++) CHECK(c, memcmp(copy[i], got[i], n) == 0, "hue %u, %zu", shift, n);
     uint32_t counts[2][256];
     ref->histogram(rgb[0], n / 4, n / 4, 4, counts[0]);
     opt->histogram(rgb[0], n / 4, n / 4, 4, counts[1]);
@@ -155,9 +153,7 @@ static void check_every_hue(check *c)
     const leat__color_dsp *const ref = leat__color_dsp_for(CHECK_REFERENCE);
     const leat__color_dsp *const opt = leat__color_dsp_for(c->flags);
     static uint8_t px[2][3][256];
-    uint8_t *const a[3] = {px[0][0], px[0][1], px[0][2]}, *const b[3] = {px[1][0],
-                                                                         px[1][1],
-                                                                         px[1][2]};
+    uint8_t *const a[3] = {px[0][0], px[0][1], px[0][2]}, *const b[3] = {px[1][0], px[1][1], px[1][2]};
     uint32_t bad = 0;
     const uint8_t shift = (uint8_t)check_below(c, 256);
     for (uint32_t rg = 0; rg < 65536; rg += 3) {
@@ -184,8 +180,7 @@ static void check_blurs(check *c)
     float k[TAPS];
     const size_t n = 1 + check_below(c, RUN - 1), taps = 1 + check_below(c, TAPS);
     check_random(c, px, sizeof px);
-    for (int i = 0; i < RUN + TAPS; i++)
-        src[i] = (float)check_below(c, 256);
+    for (int i = 0; i < RUN + TAPS; i++) src[i] = (float)check_below(c, 256);
     for (size_t t = 0; t < taps; t++) {
         k[t] = 1.0f / (float)taps;
         rows[t] = src + t;
@@ -199,8 +194,8 @@ static void check_blurs(check *c)
     CHECK(c, memcmp(out[0], exact, n) == 0, "blur_column, %zu, %zu taps", n, taps);
     ref->smooth_sums(px, want[0], want[1], n);
     opt->smooth_sums(px, got[0], got[1], n);
-    CHECK(c, memcmp(want[0], got[0], n * 4) == 0 && memcmp(want[1], got[1], n * 4) == 0,
-          "smooth_sums, %zu", n);
+    CHECK(c, memcmp(want[0], got[0], n * 4) == 0 && memcmp(want[1], got[1], n * 4) == 0, "smooth_sums, %zu",
+          n);
     ref->smooth_join(want[0], want[1], want[0], out[0], n);
     opt->smooth_join(want[0], want[1], want[0], exact, n);
     CHECK(c, memcmp(out[0], exact, n) == 0, "smooth_join, %zu", n);
@@ -218,14 +213,12 @@ static void many_writers(check *c)
 
 static void many_values(check *c)
 {
-    for (int i = 0; i < 6; i++)
-        check_values(c);
+    for (int i = 0; i < 6; i++) check_values(c);
 }
 
 static void many_blurs(check *c)
 {
-    for (int i = 0; i < 50; i++)
-        check_blurs(c);
+    for (int i = 0; i < 50; i++) check_blurs(c);
 }
 
 CHECK_MAIN({"writers", many_writers}, {"values", many_values}, {"hue", check_every_hue},

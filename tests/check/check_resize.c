@@ -40,8 +40,7 @@ static uint8_t *random_row(check *c, size_t width)
     uint8_t *const row = block + LEAT__RESIZE_SLACK;
     if (check_below(c, 4) == 0) memset(row, check_below(c, 2) ? 255 : 0, width);
     if (check_below(c, 4) == 0)
-        for (size_t i = 0; i < width; i++)
-            row[i] = row[i] < 128 ? 0 : 255;
+        for (size_t i = 0; i < width; i++) row[i] = row[i] < 128 ? 0 : 255;
     return row;
 }
 
@@ -54,16 +53,15 @@ static void check_weights(check *c)
     for (int i = 0; i < 400; i++) {
         leat__axis_request q = random_request(c);
         if (i % 4) q.filter = LEAT__FILTER_BILINEAR;
-        if (leat__axis_build(&a, &q, ref, false, NULL) ||
-            leat__axis_build(&b, &q, opt, false, NULL)) {
+        if (leat__axis_build(&a, &q, ref, false, NULL) || leat__axis_build(&b, &q, opt, false, NULL)) {
             CHECK(c, false, "axis %u to %u", q.in, q.out);
             continue;
         }
         const size_t cells = (size_t)((a.taps + 3) & ~3u) * a.stride;
-        CHECK(c, a.taps == b.taps && memcmp(a.first, b.first, a.count * sizeof *a.first) == 0 &&
-                     memcmp(a.weight, b.weight, cells * sizeof *a.weight) == 0,
-              "weights of %u to %u, filter %d, window %u+%u", q.in, q.out, (int)q.filter, q.from,
-              q.count);
+        CHECK(c,
+              a.taps == b.taps && memcmp(a.first, b.first, a.count * sizeof *a.first) == 0 &&
+                  memcmp(a.weight, b.weight, cells * sizeof *a.weight) == 0,
+              "weights of %u to %u, filter %d, window %u+%u", q.in, q.out, (int)q.filter, q.from, q.count);
     }
     leat__axis_reset(&a);
     leat__axis_reset(&b);
@@ -80,8 +78,7 @@ static void check_horizontal(check *c)
         const uint32_t rows = 1 + check_below(c, PLANES_MAX);
         const uint8_t *src[PLANES_MAX];
         uint8_t *to[PLANES_MAX], *got[PLANES_MAX];
-        if (leat__axis_build(&a, &q, ref, false, NULL) ||
-            leat__axis_build(&b, &q, opt, false, NULL)) {
+        if (leat__axis_build(&a, &q, ref, false, NULL) || leat__axis_build(&b, &q, opt, false, NULL)) {
             CHECK(c, false, "axis %u to %u", q.in, q.out);
             continue;
         }
@@ -93,9 +90,8 @@ static void check_horizontal(check *c)
         ref->horizontal(&a, src, to, rows);
         opt->horizontal(&b, src, got, rows);
         for (uint32_t k = 0; k < rows; k++)
-            CHECK(c, memcmp(want[k], got[k], a.count) == 0,
-                  "%u to %u, filter %d, window %u+%u, row %u of %u", q.in, q.out, (int)q.filter,
-                  q.from, q.count, k, rows);
+            CHECK(c, memcmp(want[k], got[k], a.count) == 0, "%u to %u, filter %d, window %u+%u, row %u of %u",
+                  q.in, q.out, (int)q.filter, q.from, q.count, k, rows);
     }
     const leat__axis_request q = {.in = 300, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     if (leat__axis_build(&b, &q, opt, false, NULL) == 0) {
@@ -103,8 +99,7 @@ static void check_horizontal(check *c)
         uint8_t *const dst[3] = {check_alloc(c, 256), check_alloc(c, 256), check_alloc(c, 256)};
         CHECK_TIME(c, "horizontal 300 to 224, x3", 3 * 524, opt->horizontal(&b, src, dst, 3));
         int rc = 0;
-        CHECK_TIME(c, "coefficients 300 to 224", 0,
-                   rc |= leat__axis_build(&b, &q, opt, false, NULL));
+        CHECK_TIME(c, "coefficients 300 to 224", 0, rc |= leat__axis_build(&b, &q, opt, false, NULL));
         CHECK(c, rc == 0, "coefficients");
     }
     leat__axis_reset(&a);
@@ -123,8 +118,7 @@ static void check_vertical(check *c)
         leat__axis_request q = random_request(c);
         q.in = 1 + q.in % 60; /* no more taps than rows */
         q.box_lo = q.box_hi = 0;
-        if (leat__axis_build(&a, &q, ref, true, NULL) ||
-            leat__axis_build(&b, &q, opt, true, NULL)) {
+        if (leat__axis_build(&a, &q, ref, true, NULL) || leat__axis_build(&b, &q, opt, true, NULL)) {
             CHECK(c, false, "axis %u to %u", q.in, q.out);
             continue;
         }
@@ -132,27 +126,23 @@ static void check_vertical(check *c)
         /* rows are read up to the next multiple of 64 */
         uint8_t *const shared = check_alloc(c, ((n + 63) & ~63u));
         check_random(c, shared, (n + 63) & ~63u);
-        for (uint32_t t = 0; t < ROWS_MAX + 4; t++)
-            rows[t] = shared;
+        for (uint32_t t = 0; t < ROWS_MAX + 4; t++) rows[t] = shared;
         if (a.taps_of[k] > 1) {
             uint8_t *const other = check_alloc(c, ((n + 63) & ~63u));
             check_random(c, other, (n + 63) & ~63u);
-            for (uint32_t t = 1; t < a.taps_of[k]; t += 2)
-                rows[t] = other;
+            for (uint32_t t = 1; t < a.taps_of[k]; t += 2) rows[t] = other;
         }
         uint8_t *const got = check_alloc(c, n);
         ref->vertical(&a, k, rows, want, n);
         opt->vertical(&b, k, rows, got, n);
-        CHECK(c, memcmp(want, got, n) == 0, "%u to %u, filter %d, output %u, %u bytes",
-              q.in, q.out, (int)q.filter, k, n);
+        CHECK(c, memcmp(want, got, n) == 0, "%u to %u, filter %d, output %u, %u bytes", q.in, q.out,
+              (int)q.filter, k, n);
     }
     const leat__axis_request q = {.in = 300, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     if (leat__axis_build(&b, &q, opt, true, NULL) == 0) {
         uint8_t *const px = check_alloc(c, 256), *const dst = check_alloc(c, 224);
-        for (int t = 0; t < ROWS_MAX + 4; t++)
-            rows[t] = px;
-        CHECK_TIME(c, "vertical 224 bytes", 224 * 4,
-                   opt->vertical(&b, 100, rows, dst, 224));
+        for (int t = 0; t < ROWS_MAX + 4; t++) rows[t] = px;
+        CHECK_TIME(c, "vertical 224 bytes", 224 * 4, opt->vertical(&b, 100, rows, dst, 224));
     }
     leat__axis_reset(&a);
     leat__axis_reset(&b);

@@ -61,8 +61,7 @@ static void put_pair(bits *b, uint32_t symbol)
 
 static void random_shape(check *c, leat__tile_shape *s)
 {
-    static const uint8_t factors[6][3] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1},
-                                          {3, 2, 2}, {3, 1, 2}, {3, 4, 1}};
+    static const uint8_t factors[6][3] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 2, 2}, {3, 1, 2}, {3, 4, 1}};
     const uint8_t *f = factors[check_below(c, 6)];
     uint32_t mcus_x = 1 + check_below(c, 8u / f[1]), mcus_y = 1 + check_below(c, 8u / f[2]);
     if (check_below(c, 2)) {
@@ -124,8 +123,7 @@ static void put_streams(bits *b, const tile *t, const leat__tile_codes *codes)
         }
         const uint8_t *g = groups + block - t->shape.count[k];
         for (uint32_t i = 0; i < t->shape.count[k]; i += 2)
-            pair[pairs++] =
-                (uint8_t)(g[i] + 9 * (i + 1 < t->shape.count[k] ? g[i + 1] : 0));
+            pair[pairs++] = (uint8_t)(g[i] + 9 * (i + 1 < t->shape.count[k] ? g[i + 1] : 0));
     }
     b->at += 6;
     for (uint32_t s = 0; s < 4; s++) {
@@ -189,16 +187,14 @@ static leat__tile_coefs *coefs_alloc(check *c)
     return out;
 }
 
-static bool same_coefs(const leat__tile_coefs *a, const leat__tile_coefs *b,
-                       const leat__tile_shape *s)
+static bool same_coefs(const leat__tile_coefs *a, const leat__tile_coefs *b, const leat__tile_shape *s)
 {
     uint32_t n = s->blocks + LEAT__TILE_BLOCKS_PAD, values = 0;
-    if (memcmp(a->mask, b->mask, n * sizeof a->mask[0]) != 0
-        || memcmp(a->first, b->first, n * sizeof a->first[0]) != 0
-        || memcmp(a->dc, b->dc, n * sizeof a->dc[0]) != 0)
+    if (memcmp(a->mask, b->mask, n * sizeof a->mask[0]) != 0 ||
+        memcmp(a->first, b->first, n * sizeof a->first[0]) != 0 ||
+        memcmp(a->dc, b->dc, n * sizeof a->dc[0]) != 0)
         return false;
-    for (uint32_t i = 0; i < s->blocks; i++)
-        values += (uint32_t)__builtin_popcountll(a->mask[i]);
+    for (uint32_t i = 0; i < s->blocks; i++) values += (uint32_t)__builtin_popcountll(a->mask[i]);
     return memcmp(a->value, b->value, values * sizeof a->value[0]) == 0;
 }
 
@@ -219,8 +215,7 @@ static void check_entropy(check *c)
         memcpy(tile_bytes, encoded, len);
         leat__tile_damage da = ref.decode(a, tile_bytes, len, &one_tile.shape, use);
         leat__tile_damage db = opt.decode(b, tile_bytes, len, &one_tile.shape, use);
-        CHECK(c, da == LEAT__TILE_WHOLE && db == LEAT__TILE_WHOLE, "round %d: %d %d", round, da,
-              db);
+        CHECK(c, da == LEAT__TILE_WHOLE && db == LEAT__TILE_WHOLE, "round %d: %d %d", round, da, db);
         CHECK(c, memcmp(a->value, one_tile.value, one_tile.values * 2) == 0,
               "round %d: reference is not what was encoded", round);
         CHECK(c, same_coefs(a, b, &one_tile.shape), "round %d: coefficients", round);
@@ -247,8 +242,7 @@ static void check_entropy(check *c)
 /* Roughly the tile of a photograph: 4:2:0, a dozen small values per block. */
 static void typical_tile(check *c)
 {
-    one_tile.shape = (leat__tile_shape){
-        3, {8, 4, 4}, {8, 4, 4}, {64, 16, 16}, 96};
+    one_tile.shape = (leat__tile_shape){3, {8, 4, 4}, {8, 4, 4}, {64, 16, 16}, 96};
     one_tile.values = 0;
     for (uint32_t b = 0; b < 96; b++) {
         uint64_t mask = leat__rng_u64(&c->rng) & leat__rng_u64(&c->rng);
@@ -270,12 +264,10 @@ static void time_entropy(check *c)
     typical_tile(c);
     size_t len = encode_tile(encoded, &one_tile, &codes);
     double bytes = (double)len + one_tile.values * 2.0;
-    CHECK_TIME(c, "entropy, small", bytes,
-               dsp.decode(coefs, encoded, len, &one_tile.shape, &codes));
+    CHECK_TIME(c, "entropy, small", bytes, dsp.decode(coefs, encoded, len, &one_tile.shape, &codes));
     len = encode_tile(encoded, &one_tile, NULL);
     bytes = (double)len + one_tile.values * 2.0;
-    CHECK_TIME(c, "entropy, fast", bytes,
-               dsp.decode(coefs, encoded, len, &one_tile.shape, NULL));
+    CHECK_TIME(c, "entropy, fast", bytes, dsp.decode(coefs, encoded, len, &one_tile.shape, NULL));
 }
 
 /* ---- packing ---- */
@@ -296,9 +288,8 @@ static void random_plain(check *c, int16_t *blocks, uint32_t count)
 
 static bool same_parts(const leat__tile_parts *a, const leat__tile_parts *b, uint32_t blocks)
 {
-    return a->values == b->values && memcmp(a->mask, b->mask, blocks * 8) == 0
-           && memcmp(a->groups, b->groups, blocks) == 0
-           && memcmp(a->value, b->value, a->values * 2) == 0;
+    return a->values == b->values && memcmp(a->mask, b->mask, blocks * 8) == 0 &&
+           memcmp(a->groups, b->groups, blocks) == 0 && memcmp(a->value, b->value, a->values * 2) == 0;
 }
 
 static leat__tile_parts *parts_alloc(check *c)
@@ -351,11 +342,10 @@ static void check_put_values(check *c, const leat__tile_pack_dsp *opt)
 
 static bool same_scan_block(const leat__scan_block *a, const leat__scan_block *b)
 {
-    if (a->ac != b->ac || a->dc != b->dc || a->plain != b->plain || a->symbols != b->symbols)
-        return false;
+    if (a->ac != b->ac || a->dc != b->dc || a->plain != b->plain || a->symbols != b->symbols) return false;
     if (!a->plain)
-        return memcmp(a->symbol, b->symbol, a->symbols + 1u) == 0
-               && memcmp(a->extra, b->extra, (a->symbols + 1u) * 2) == 0;
+        return memcmp(a->symbol, b->symbol, a->symbols + 1u) == 0 &&
+               memcmp(a->extra, b->extra, (a->symbols + 1u) * 2) == 0;
     for (uint64_t mask = a->ac; mask != 0; mask &= mask - 1)
         if (a->at[__builtin_ctzll(mask)] != b->at[__builtin_ctzll(mask)]) return false;
     return true;
@@ -396,8 +386,7 @@ static void check_same(check *c, const leat__tile_pack_dsp *ref, const leat__til
         if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE)
             CHECK(c, false, "round %d: decode", round);
         int16_t *blocks = room + 64 * (LEAT__TILE_BLOCKS_MAX - count);
-        for (uint32_t b = 0; b < count; b++)
-            leat__tile_block_expand(blocks + 64 * b, coefs, first + b);
+        for (uint32_t b = 0; b < count; b++) leat__tile_block_expand(blocks + 64 * b, coefs, first + b);
         CHECK(c, ref->same(coefs, first, blocks, count), "round %d: same", round);
         CHECK(c, opt->same(coefs, first, blocks, count), "round %d: same", round);
         for (int i = 0; i < 20; i++) {
@@ -423,14 +412,11 @@ static void time_pack(check *c, const leat__tile_pack_dsp *dsp)
     size_t len = encode_tile(encoded, &one_tile, NULL);
     if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE) return;
     for (uint32_t b = 0; b < 96; b++) leat__tile_block_expand(plain + 64 * b, coefs, b);
-    CHECK_TIME(c, "take 96 blocks", sizeof plain + one_tile.values * 2.0,
-               parts->values = 0; dsp->take(parts, 0, plain, 96, 0));
-    CHECK_TIME(c, "put values", one_tile.values * 2.0 + (double)len,
-               dsp->put_values(encoded, parts));
-    CHECK_TIME(c, "order 96 blocks", sizeof blocks + one_tile.values * 2.0,
-               dsp->order(blocks, coefs, 0, 96));
-    CHECK_TIME(c, "same 96 blocks", sizeof plain + one_tile.values * 2.0,
-               dsp->same(coefs, 0, plain, 96));
+    CHECK_TIME(c, "take 96 blocks", sizeof plain + one_tile.values * 2.0, parts->values = 0;
+               dsp->take(parts, 0, plain, 96, 0));
+    CHECK_TIME(c, "put values", one_tile.values * 2.0 + (double)len, dsp->put_values(encoded, parts));
+    CHECK_TIME(c, "order 96 blocks", sizeof blocks + one_tile.values * 2.0, dsp->order(blocks, coefs, 0, 96));
+    CHECK_TIME(c, "same 96 blocks", sizeof plain + one_tile.values * 2.0, dsp->same(coefs, 0, plain, 96));
 }
 
 /* ---- inverse DCT ---- */
@@ -480,8 +466,7 @@ static void check_idct(check *c)
         const uint32_t blocks = LEAT__TILE_BLOCKS_MAX;
         const leat__idct_area area = random_area(c, blocks);
         const uint32_t rows = 8 * area.high, width = 8 * area.wide;
-        const uint32_t room = (width + LEAT__IDCT_ROUND - 1) / LEAT__IDCT_ROUND
-                              * LEAT__IDCT_ROUND;
+        const uint32_t room = (width + LEAT__IDCT_ROUND - 1) / LEAT__IDCT_ROUND * LEAT__IDCT_ROUND;
         uint8_t want[ROWS * STRIDE];
         random_blocks(c, coefs, blocks);
         for (int k = 0; k < 64; k++)
@@ -495,8 +480,7 @@ static void check_idct(check *c)
         for (uint32_t y = 0; y < rows; y++) {
             CHECK(c, memcmp(dst + y * STRIDE, want + y * STRIDE, width) == 0,
                   "round %d: row %u of %ux%u blocks", round, y, area.wide, area.high);
-            for (uint32_t x = 0; x < STRIDE - room; x++)
-                inside = inside && top[y * STRIDE + x] == 0x5a;
+            for (uint32_t x = 0; x < STRIDE - room; x++) inside = inside && top[y * STRIDE + x] == 0x5a;
         }
         for (uint8_t *p = a; p < top; p++) inside = inside && *p == 0x5a;
         CHECK(c, inside, "round %d: wrote outside", round);
@@ -504,13 +488,13 @@ static void check_idct(check *c)
 }
 
 /* The sparse blocks from above in plain layout; positions after the last used one are zero. */
-static void plain_blocks(int16_t *out, uint8_t *last, const leat__tile_coefs *coefs,
-                         uint32_t first, uint32_t count)
+static void plain_blocks(int16_t *out, uint8_t *last, const leat__tile_coefs *coefs, uint32_t first,
+                         uint32_t count)
 {
-    static const uint8_t zigzag[64] = {
-        0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,
-        41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,
-        46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
+    static const uint8_t zigzag[64] = {0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42,
+                                       3,  8,  12, 17, 25, 30, 41, 43, 9,  11, 18, 24, 31, 40, 44, 53,
+                                       10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38, 46, 51, 55, 60,
+                                       21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
     for (uint32_t b = 0; b < count; b++, out += 64) {
         leat__tile_block_expand(out, coefs, first + b);
         last[b] = 0;
@@ -534,8 +518,7 @@ static void check_idct_plain(check *c)
     memset(all, 0x33, (BLOCKS + LEAT__IDCT_BLOCKS_PAD) * 128);
     for (int round = 0; round < 4000; round++) {
         uint32_t count = 1 + check_below(c, BLOCKS);
-        uint32_t room = (8 * count + LEAT__IDCT_ROUND - 1) / LEAT__IDCT_ROUND
-                        * LEAT__IDCT_ROUND;
+        uint32_t room = (8 * count + LEAT__IDCT_ROUND - 1) / LEAT__IDCT_ROUND * LEAT__IDCT_ROUND;
         int16_t *blocks = all + (BLOCKS - count) * 64;
         uint8_t *last = all_last + (BLOCKS - count);
         uint8_t want[8 * STRIDE];
@@ -568,8 +551,7 @@ static void time_idct(check *c)
     size_t len = encode_tile(encoded, &one_tile, NULL);
     if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE) return;
     double bytes = one_tile.values * 2.0 * 64 / 96 + 64 * 64;
-    CHECK_TIME(c, "idct, 64 blocks", bytes,
-               dsp.area(out, 128, coefs, &(leat__idct_area){0, 8, 8, 8}, ones));
+    CHECK_TIME(c, "idct, 64 blocks", bytes, dsp.area(out, 128, coefs, &(leat__idct_area){0, 8, 8, 8}, ones));
     static int16_t blocks[(64 + LEAT__IDCT_BLOCKS_PAD) * 64] __attribute__((aligned(64)));
     uint8_t last[64];
     plain_blocks(blocks, last, coefs, 0, 64);
@@ -659,10 +641,8 @@ static void check_upsample(check *c)
             compare_row(c, 0, out, r.want[0], 4 * n, "repeat4");
         }
     CHECK_TIME(c, "h2v1, 200 -> 400", 600, opt.h2v1(c->block[3].data, r.in[0], WIDTH_MAX));
-    CHECK_TIME(c, "h2v2, 2 x 200 -> 400", 800,
-               opt.h2v2(c->block[3].data, r.in[0], r.in[1], WIDTH_MAX));
-    CHECK_TIME(c, "h1v2, 2 x 200 -> 200", 600,
-               opt.h1v2(c->block[3].data, r.in[0], r.in[1], WIDTH_MAX, 1));
+    CHECK_TIME(c, "h2v2, 2 x 200 -> 400", 800, opt.h2v2(c->block[3].data, r.in[0], r.in[1], WIDTH_MAX));
+    CHECK_TIME(c, "h1v2, 2 x 200 -> 200", 600, opt.h1v2(c->block[3].data, r.in[0], r.in[1], WIDTH_MAX, 1));
 }
 
 /* All 16.7 million combinations would take a minute in C: all of one plane against each value
@@ -696,9 +676,9 @@ static void check_colour(check *c)
             CHECK(c, memcmp(a, b, sizeof a) == 0, "rgb: y %u, cb %u", y, cb);
         }
     random_rows(c, &r, WIDTH_MAX);
-    CHECK_TIME(c, "rgb, 200 pixels", 1200,
-               opt.rgb(c->block[3].data, c->block[4].data, c->block[5].data, r.in[0], r.in[1],
-                       r.in[2], WIDTH_MAX));
+    CHECK_TIME(
+        c, "rgb, 200 pixels", 1200,
+        opt.rgb(c->block[3].data, c->block[4].data, c->block[5].data, r.in[0], r.in[1], r.in[2], WIDTH_MAX));
 }
 
 static void entropy(check *c)

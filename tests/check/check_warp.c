@@ -40,8 +40,7 @@ static leat__warp_map draw_map(check *c, uint32_t w, uint32_t h)
 
 /* Every variant prepares the image in the same way; its last byte is the last that may be
  * read. */
-static leat__warp_image lay(check *c, const leat__warp_dsp *dsp, uint32_t w, uint32_t h,
-                            const uint8_t *plane)
+static leat__warp_image lay(check *c, const leat__warp_dsp *dsp, uint32_t w, uint32_t h, const uint8_t *plane)
 {
     const uint8_t fill[4] = {7, 8, 9, 10};
     const uint8_t *const planes[4] = {plane, plane + 1, plane + 2, plane + 3};
@@ -88,8 +87,10 @@ static void check_maps(check *c)
     const leat__warp_image im = lay(c, ref, w, h, plane), other = lay(c, opt, w, h, plane);
     const size_t head = 2 * (size_t)im.stride + 2;
     for (uint32_t y = 0; y < h; y++)
-        CHECK(c, memcmp(im.origin - head + y * im.stride, other.origin - head + y * im.stride,
-                        (size_t)im.stride * 4) == 0, "pack, %u x %u, row %u", w, h, y);
+        CHECK(c,
+              memcmp(im.origin - head + y * im.stride, other.origin - head + y * im.stride,
+                     (size_t)im.stride * 4) == 0,
+              "pack, %u x %u, row %u", w, h, y);
     const leat__warp_map m = draw_map(c, w, h);
     const uint32_t y = check_below(c, MOST);
     ref->mapped(&im, &m, y, n, spots_of(&want));

@@ -151,11 +151,11 @@ static const cli_command sleep_command = {
 
 static int fail_run(cli *c)
 {
-#define FAIL_IF(name, value, text)                                                         \
-    if (leat__str_eq(cli_arg(c, 0), #name)) {                                              \
-        leat_error err = {0};                                                              \
-        leat__fail(&err, LEAT_##name, "a\tfile\033[31m: %s", text);                        \
-        return cli_fail(c, &err);                                                          \
+#define FAIL_IF(name, value, text)                                                                           \
+    if (leat__str_eq(cli_arg(c, 0), #name)) {                                                                \
+        leat_error err = {0};                                                                                \
+        leat__fail(&err, LEAT_##name, "a\tfile\033[31m: %s", text);                                          \
+        return cli_fail(c, &err);                                                                            \
     }
     LEAT_ERROR_MAP(FAIL_IF)
     cli_warn(c, "about to fail");

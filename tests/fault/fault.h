@@ -19,15 +19,14 @@
 
 typedef struct fault_scenario {
     const char *name;
-    void (*before)(void *ctx);               /* a fresh start; no faults */
-    int (*run)(void *ctx, leat_error *err);  /* under fault */
-    bool (*after)(void *ctx, int rc);        /* no faults; false = wrong */
+    void (*before)(void *ctx);              /* a fresh start; no faults */
+    int (*run)(void *ctx, leat_error *err); /* under fault */
+    bool (*after)(void *ctx, int rc);       /* no faults; false = wrong */
     void *ctx;
     uint64_t stride; /* test every stride-th call of a kind that is called very often; 0 = 1 */
 } fault_scenario;
 
-static inline int fault_once(const fault_scenario *s, leat__fault_kind kind, uint64_t nth,
-                             bool for_ever)
+static inline int fault_once(const fault_scenario *s, leat__fault_kind kind, uint64_t nth, bool for_ever)
 {
     leat_error err;
     leat__error_reset(&err);

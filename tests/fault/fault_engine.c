@@ -47,8 +47,9 @@ static int run(void *ctx, leat_error *err)
     leat_pool_opts_init(&po);
     po.threads = 2;
     po.io_threads = 2;
-    LEAT_GO(rc, out, w->threads ? leat_pool_open(&pool, &po, err)
-                                : leat__replay_open(&pool, &po, w->seed, NULL, NULL, err));
+    LEAT_GO(rc, out,
+            w->threads ? leat_pool_open(&pool, &po, err)
+                       : leat__replay_open(&pool, &po, w->seed, NULL, NULL, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, 1, err));
     LEAT_GO(rc, out, pipe_start(&w->p, pool, budget, w->seed * 37, &flow, err));
     rc = drive(w, flow, err);
@@ -150,17 +151,16 @@ int main(void)
     uint64_t seeds = text ? strtoull(text, NULL, 0) : 12;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         w = (world){.seed = seed};
-        fault_scenario replayed = {.name = "replayed", .before = fresh, .run = run,
-                                   .after = clean, .ctx = &w};
+        fault_scenario replayed = {
+            .name = "replayed", .before = fresh, .run = run, .after = clean, .ctx = &w};
         bad += fault_run(&replayed);
         w = (world){.seed = seed, .threads = true};
-        fault_scenario threaded = {.name = "threaded", .before = fresh, .run = run,
-                                   .after = clean, .ctx = &w};
+        fault_scenario threaded = {
+            .name = "threaded", .before = fresh, .run = run, .after = clean, .ctx = &w};
         bad += fault_run(&threaded);
     }
     reader r = {0};
-    fault_scenario reading = {.name = "reading", .run = run_reader, .after = reader_clean,
-                              .ctx = &r};
+    fault_scenario reading = {.name = "reading", .run = run_reader, .after = reader_clean, .ctx = &r};
     bad += fault_run(&reading);
     return bad == 0 ? 0 : 1;
 }

@@ -107,12 +107,17 @@ int main(void)
         if (run_write(&w, &err) != 0) return 1;
         w.want = pt_load(w.path, &w.want_size);
         fault_scenario scenarios[] = {
-            {.name = shards ? "read a set" : "read", .run = run_read, .ctx = &w,
-             .stride = shards ? 11 : 1},
-            {.name = shards ? "verify a set" : "verify", .run = run_verify, .ctx = &w,
+            {.name = shards ? "read a set" : "read", .run = run_read, .ctx = &w, .stride = shards ? 11 : 1},
+            {.name = shards ? "verify a set" : "verify",
+             .run = run_verify,
+             .ctx = &w,
              .stride = shards ? 7 : 1},
-            {.name = shards ? "write a set" : "write", .before = fresh, .run = run_write,
-             .after = resumes, .ctx = &w, .stride = shards ? 3 : 1},
+            {.name = shards ? "write a set" : "write",
+             .before = fresh,
+             .run = run_write,
+             .after = resumes,
+             .ctx = &w,
+             .stride = shards ? 3 : 1},
         };
         for (int i = 0; i < 3; i++) bad += fault_run(&scenarios[i]);
         free(w.want);

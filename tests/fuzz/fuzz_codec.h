@@ -17,8 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int fuzz_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                     size_t stride)
+static int fuzz_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     uint32_t *next = ctx;
     if (y != *next || count == 0) abort(); /* every row once, top to bottom */
@@ -56,8 +55,8 @@ static void fuzz_decode_wide(leat__decoder *d, const leat__image_info *info, con
     if (rc != 0 && (err.code != rc || err.message[0] == 0)) abort();
 }
 
-static void fuzz_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
-                        size_t size, leat__decode_request rq, uint32_t height)
+static void fuzz_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t size,
+                        leat__decode_request rq, uint32_t height)
 {
     leat_error err = {0};
     uint32_t rows = 0;
@@ -66,8 +65,8 @@ static void fuzz_decode(leat__decoder *d, const leat__image_info *info, const ui
         fuzz_decode_wide(d, info, data, size, rq, height);
         return;
     }
-    rq.limits = (leat__decode_limits){.max_pixels = 1 << 22, .max_out_bytes = 1 << 24,
-                                      .max_scans = 50, .max_work = 100000000};
+    rq.limits = (leat__decode_limits){
+        .max_pixels = 1 << 22, .max_out_bytes = 1 << 24, .max_scans = 50, .max_work = 100000000};
     int rc = leat__codec_decode(d, info, data, size, &rq, &sink, &err);
     if (rc == 0 && rows != height) abort();
     if (rc != 0 && (err.code != rc || err.message[0] == 0)) abort();
@@ -92,8 +91,8 @@ static int fuzz_part_rows(void *ctx, uint32_t c, uint32_t count, const uint8_t *
     return 0;
 }
 
-static inline int fuzz_parts(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
-                             size_t size, leat__decode_request rq, uint32_t shrink, uint32_t a, uint32_t b,
+static inline int fuzz_parts(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t size,
+                             leat__decode_request rq, uint32_t shrink, uint32_t a, uint32_t b,
                              uint64_t *digest)
 {
     fuzz_parts_seen seen = {.digest = 0};

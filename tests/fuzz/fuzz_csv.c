@@ -19,8 +19,7 @@ static void read_all(const uint8_t *data, size_t size, bool lines)
         bool end = false;
         /* every call advances: no input needs more calls than it has bytes */
         for (size_t n = 0; !end; n++) {
-            int rc = lines ? leat__csv_next_line(&csv, &end, NULL)
-                           : leat__csv_next(&csv, &end, NULL);
+            int rc = lines ? leat__csv_next_line(&csv, &end, NULL) : leat__csv_next(&csv, &end, NULL);
             if (n > size + 2 && !leat__stream_compressed(stream)) abort();
             if (rc != 0 && leat__stream_compressed(stream)) break;
             for (uint32_t i = 0; rc == 0 && !lines && i < csv.cells; i++)

@@ -107,8 +107,7 @@ static void repair(uint8_t *j, size_t size, const uint8_t head[HEAD])
         uint64_t len = leat__load_u64(j + at + 8);
         if (len > size - at - RECORD_HEAD) break;
         leat__store_u64(j + at + 16,
-                        leat__hash64(j + at, 16, 0) ^
-                            leat__hash64(j + at + RECORD_HEAD, (size_t)len, kind));
+                        leat__hash64(j + at, 16, 0) ^ leat__hash64(j + at + RECORD_HEAD, (size_t)len, kind));
         at += RECORD_HEAD + (size_t)len;
     }
 }
@@ -120,9 +119,8 @@ static void go_on(bool sharded)
     uint64_t marks[LEAT_PACKER_MARKS];
     if (open_packer(&p, sharded) == 0) {
         (void)leat_packer_resumed(p, marks);
-        leat_pack_value v[3] = {{.data = "image", .size = 5, .image = {.codec = 1}},
-                                {.i = 7},
-                                {.data = "text", .size = 4}};
+        leat_pack_value v[3] = {
+            {.data = "image", .size = 5, .image = {.codec = 1}}, {.i = 7}, {.data = "text", .size = 4}};
         leat_pack_sample s = {.key = "more", .key_size = 4, .values = v};
         if (leat_packer_append(p, &s, NULL) == 0 && leat_packer_finish(p, &stats, NULL) == 0)
             (void)!leat_pack_verify(pack, NULL, NULL, NULL);

@@ -24,8 +24,8 @@ static void read_coefs(const uint8_t *data, size_t size)
 {
     leat__jpeg_coef_reader *r = NULL;
     leat__jpeg_coefs coefs;
-    leat__decode_limits limits = {.max_pixels = 1 << 22, .max_out_bytes = 1 << 24,
-                                  .max_scans = 50, .max_work = 100000000};
+    leat__decode_limits limits = {
+        .max_pixels = 1 << 22, .max_out_bytes = 1 << 24, .max_scans = 50, .max_work = 100000000};
     if (leat__jpeg_coef_reader_open(&r, NULL) != 0) return;
     if (leat__jpeg_coef_read(r, data, size, &limits, &coefs, NULL) == 0) {
         if (coefs.header_len + coefs.scan_len + coefs.tail_len != size) abort();
@@ -39,16 +39,15 @@ static void read_coefs(const uint8_t *data, size_t size)
     leat__jpeg_coef_reader_close(&r);
 }
 
-static const leat__decode_limits small = {.max_pixels = 1 << 20, .max_out_bytes = 1 << 22,
-                                          .max_scans = 50, .max_work = 100000000};
+static const leat__decode_limits small = {
+    .max_pixels = 1 << 20, .max_out_bytes = 1 << 22, .max_scans = 50, .max_work = 100000000};
 
 typedef struct picture {
     uint32_t width, channels, next;
     uint64_t hash;
 } picture;
 
-static int hash_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                     size_t stride)
+static int hash_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     picture *p = ctx;
     if (y != p->next) abort();
@@ -60,8 +59,8 @@ static int hash_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const
 }
 
 /* Hash of the region's pixels; 0 when it does not decode. */
-static uint64_t region_hash(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
-                            size_t size, leat__decode_request rq, const leat__buf *entries)
+static uint64_t region_hash(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t size,
+                            leat__decode_request rq, const leat__buf *entries)
 {
     picture p = {rq.width, info->channels, 0, 1};
     leat__row_sink sink = {hash_rows, &p};
@@ -83,8 +82,10 @@ static void enter(leat__decoder *d, leat__jpeg_scan *scan, const uint8_t *data, 
     leat__buf_init(&entries, LEAT__MEM_MISC, 1 << 20);
     if (leat__codec_probe(LEAT__CODEC_JPEG, data, size, &info, NULL) == 0 &&
         leat__jpeg_entries_make(scan, data, size, &small, &entries, &whole, NULL) == 0 && whole) {
-        leat__decode_request rq = {.x = info.width / 3, .y = info.height / 3,
-                                   .width = 1 + info.width / 4, .height = 1 + info.height / 4};
+        leat__decode_request rq = {.x = info.width / 3,
+                                   .y = info.height / 3,
+                                   .width = 1 + info.width / 4,
+                                   .height = 1 + info.height / 4};
         if (rq.x + rq.width > info.width) rq.x = 0;
         if (rq.y + rq.height > info.height) rq.y = 0;
         uint64_t plain = region_hash(d, &info, data, size, rq, NULL);
@@ -102,8 +103,7 @@ static void enter_anywhere(const uint8_t *data, size_t size)
     leat__decoder *d = NULL;
     leat__jpeg_scan *scan = NULL;
     uint8_t *padded = calloc(1, size + LEAT__CODEC_PADDING);
-    if (padded && size > 0 && leat__decoder_open(&d, NULL) == 0 &&
-        leat__jpeg_scan_open(&scan, NULL) == 0) {
+    if (padded && size > 0 && leat__decoder_open(&d, NULL) == 0 && leat__jpeg_scan_open(&scan, NULL) == 0) {
         memcpy(padded, data, size);
         enter(d, scan, padded, size);
     }

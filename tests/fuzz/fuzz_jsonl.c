@@ -35,8 +35,8 @@ static bool put(const uint8_t *data, size_t size, const char *ext)
 static void read_manifest(bool shuffle)
 {
     const char *paths[] = {path};
-    leat_ingest_opts opts = {.struct_size = sizeof opts, .sources = paths, .source_count = 1,
-                             .output = path, .shuffle = shuffle};
+    leat_ingest_opts opts = {
+        .struct_size = sizeof opts, .sources = paths, .source_count = 1, .output = path, .shuffle = shuffle};
     leat__source *s = NULL;
     leat_error err = {0};
     if (leat__source_open(&s, &opts, &err) != 0) {
@@ -65,8 +65,7 @@ static void read_manifest(bool shuffle)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* a compressed manifest may be unlimited; the stream has its own target */
-    if (size >= 2 && (memcmp(data, "\x1f\x8b", 2) == 0 || memcmp(data, "\x28\xb5", 2) == 0))
-        return 0;
+    if (size >= 2 && (memcmp(data, "\x1f\x8b", 2) == 0 || memcmp(data, "\x28\xb5", 2) == 0)) return 0;
     leat__mem_limit_set(256u << 20);
     if (put(data, size, "jsonl")) read_manifest(false);
     if (put(data, size, "csv")) {

@@ -85,9 +85,7 @@ static void look_at(leat_pack *p, uint64_t sample)
     leat_pack_cell cells[8];
     for (uint32_t i = 0; i < n; i++) fields[i] = i;
     if (leat_pack_look(p, sample, &row, fields, n, cells, NULL) != 0) return;
-    if (leat_pack_rows(p, sample, 1, &other, NULL) != 0 ||
-        memcmp(&row, &other, sizeof row) != 0)
-        abort();
+    if (leat_pack_rows(p, sample, 1, &other, NULL) != 0 || memcmp(&row, &other, sizeof row) != 0) abort();
     for (uint32_t i = 0; i < n; i++)
         if (cells[i].length > row.size || cells[i].start > row.size - cells[i].length) abort();
 }

@@ -27,8 +27,7 @@ static void run(const leat__pipeline *p, uint8_t pick)
             for (uint32_t y = 0; y < height; y++)
                 memset(leat__planes_row(&im, c, y), (int)(pick + y * 16), width);
         for (uint64_t sample = 0; sample < 3; sample++)
-            if (leat__pipeline_run_pixels(p, w, &im, &(leat__draw_key){pick, 0, sample}, out, &err))
-                break;
+            if (leat__pipeline_run_pixels(p, w, &im, &(leat__draw_key){pick, 0, sample}, out, &err)) break;
     }
     leat__pipeline_worker_close(&w);
     leat__planes_reset(&im);

@@ -13,8 +13,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const leat__decode_limits limits = {.max_pixels = 1 << 20, .max_out_bytes = 1 << 22,
-                                           .max_scans = 50, .max_work = 100000000};
+static const leat__decode_limits limits = {
+    .max_pixels = 1 << 20, .max_out_bytes = 1 << 22, .max_scans = 50, .max_work = 100000000};
 
 /* A scan called usual is restored from its coefficients alone, byte for byte. */
 static void restore_usual(leat__jpeg_coef_reader *r, const uint8_t *data, size_t size)
@@ -28,13 +28,13 @@ static void restore_usual(leat__jpeg_coef_reader *r, const uint8_t *data, size_t
     if (!coefs.usual) return;
     leat__buf_init(&sample, LEAT__MEM_MISC, 1 << 26);
     leat__buf_init(&file, LEAT__MEM_MISC, 1 << 26);
-    if (leat__tile_encoder_open(&e, NULL, NULL) != 0
-        || leat__tile_encode(e, &coefs, data, size, &opts, &sample, &kept, NULL) != 0)
+    if (leat__tile_encoder_open(&e, NULL, NULL) != 0 ||
+        leat__tile_encode(e, &coefs, data, size, &opts, &sample, &kept, NULL) != 0)
         abort();
     if (kept == LEAT__TILE_KEPT_RESTORE) abort();
-    if (kept == LEAT__TILE_KEPT_NONE
-        && (leat__tile_restore((const uint8_t *)sample.data, sample.len, NULL, &file, NULL) != 0
-            || file.len != size || memcmp(file.data, data, size) != 0))
+    if (kept == LEAT__TILE_KEPT_NONE &&
+        (leat__tile_restore((const uint8_t *)sample.data, sample.len, NULL, &file, NULL) != 0 ||
+         file.len != size || memcmp(file.data, data, size) != 0))
         abort();
     leat__tile_encoder_close(&e);
     leat__buf_reset(&sample);
@@ -69,8 +69,8 @@ static bool decode(const leat__jpeg_scan *s, const leat__jpeg_blocks *blocks, si
     for (uint32_t y = 0; y < leat__jpeg_scan_mcus_y(s); y++) {
         bool good = leat__jpeg_scan_mcus(s, &at, across, &to);
         /* skipped in two parts, it is the same position */
-        bool again = leat__jpeg_scan_skip(s, &parts, across / 2)
-                     && leat__jpeg_scan_skip(s, &parts, across - across / 2);
+        bool again = leat__jpeg_scan_skip(s, &parts, across / 2) &&
+                     leat__jpeg_scan_skip(s, &parts, across - across / 2);
         if (good != again || (good && memcmp(&at, &parts, sizeof at) != 0)) abort();
         if (!good) return false;
         for (uint32_t c = 0; c < f->components; c++)
@@ -79,31 +79,30 @@ static bool decode(const leat__jpeg_scan *s, const leat__jpeg_blocks *blocks, si
     return leat__jpeg_scan_finish(s, &at, end, NULL);
 }
 
-static void compare(const leat__jpeg_scan *s, const leat__jpeg_blocks *mine, size_t end,
-                    const uint8_t *data, size_t size)
+static void compare(const leat__jpeg_scan *s, const leat__jpeg_blocks *mine, size_t end, const uint8_t *data,
+                    size_t size)
 {
     const leat__jpeg_coefs *f = leat__jpeg_scan_frame(s);
     leat__jpeg_coef_reader *r = NULL;
     leat__jpeg_coefs want;
     if (leat__jpeg_coef_reader_open(&r, NULL) != 0) abort();
     if (leat__jpeg_coef_read_libjpeg(r, data, size, &limits, &want, NULL) != 0) abort();
-    if (want.components != f->components || want.tail != data + end - 2
-        || want.colour != f->colour || want.mcus_x != f->mcus_x || want.mcus_y != f->mcus_y)
+    if (want.components != f->components || want.tail != data + end - 2 || want.colour != f->colour ||
+        want.mcus_x != f->mcus_x || want.mcus_y != f->mcus_y)
         abort();
     for (uint32_t c = 0; c < f->components; c++) {
         const leat__jpeg_component *a = &want.component[c], *b = &f->component[c];
         size_t n = 64 * (size_t)a->grid_x * a->grid_y;
-        if (a->grid_x != b->grid_x || a->grid_y != b->grid_y || a->width != b->width
-            || memcmp(a->quant, b->quant, sizeof a->quant) != 0
-            || memcmp(a->coefs, mine->block[c], n * sizeof(int16_t)) != 0)
+        if (a->grid_x != b->grid_x || a->grid_y != b->grid_y || a->width != b->width ||
+            memcmp(a->quant, b->quant, sizeof a->quant) != 0 ||
+            memcmp(a->coefs, mine->block[c], n * sizeof(int16_t)) != 0)
             abort();
     }
     restore_usual(r, data, size);
     leat__jpeg_coef_reader_close(&r);
 }
 
-static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                       size_t stride)
+static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     return 0;
 }
@@ -127,9 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t end = 0;
     if (leat__jpeg_scan_open(&s, NULL) != 0) abort();
     bool whole = leat__jpeg_scan_whole(s, data, size, &limits), mine = false;
-    if (leat__jpeg_scan_start(s, data, size)
-        && (uint64_t)leat__jpeg_scan_frame(s)->width * leat__jpeg_scan_frame(s)->height
-               <= limits.max_pixels) {
+    if (leat__jpeg_scan_start(s, data, size) &&
+        (uint64_t)leat__jpeg_scan_frame(s)->width * leat__jpeg_scan_frame(s)->height <= limits.max_pixels) {
         int16_t *memory = make_blocks(leat__jpeg_scan_frame(s), &to);
         mine = decode(s, &to, &end);
         if (mine) compare(s, &to, end, data, size);

@@ -29,13 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t read = 0;
         for (uint32_t i = 0; i < o.strategy_count; i++) {
             const leat_select_strategy *s = &o.strategies[i];
-            for (uint32_t k = 0; k < s->target_count; k++)
-                read += strlen(s->targets[k].name);
+            for (uint32_t k = 0; k < s->target_count; k++) read += strlen(s->targets[k].name);
             read += s->column ? strlen(s->column) : 0;
             read += strlen(leat__select_kind_name(s->kind));
         }
-        for (uint32_t i = 0; i < o.column_count; i++)
-            read += strlen(o.columns[i]);
+        for (uint32_t i = 0; i < o.column_count; i++) read += strlen(o.columns[i]);
         bytes_read = read;
     }
     leat__select_config_close(&config);

@@ -81,8 +81,8 @@ static void modify(const uint8_t *text, size_t len)
     leat__modifiers m;
     leat__buf b;
     bool changed;
-    if (leat__modifiers_init(
-            &m, "unicode,compatible,newlines,quotes,urls,emails,pii,boilerplate,c4-lines", NULL) != 0)
+    if (leat__modifiers_init(&m, "unicode,compatible,newlines,quotes,urls,emails,pii,boilerplate,c4-lines",
+                             NULL) != 0)
         abort();
     leat__buf_init(&b, LEAT__MEM_CURATE, 1u << 26);
     leat__buf_append(&b, text, len);

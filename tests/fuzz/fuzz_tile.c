@@ -26,9 +26,9 @@ static void open_once(void)
     leat__buf blob;
     if (decoder != NULL) return;
     leat__buf_init(&blob, LEAT__MEM_MISC, 1 << 20);
-    if (leat__decoder_open(&decoder, NULL) != 0 || leat__tile_trainer_open(&trainer, NULL) != 0
-        || leat__tile_trainer_finish(trainer, &blob, NULL) != 0
-        || leat__tile_tables_open(&tables, blob.data, blob.len, NULL) != 0)
+    if (leat__decoder_open(&decoder, NULL) != 0 || leat__tile_trainer_open(&trainer, NULL) != 0 ||
+        leat__tile_trainer_finish(trainer, &blob, NULL) != 0 ||
+        leat__tile_tables_open(&tables, blob.data, blob.len, NULL) != 0)
         abort();
     leat__tile_trainer_close(&trainer);
     leat__buf_reset(&blob);
@@ -39,8 +39,7 @@ typedef struct digest {
     uint32_t width, channels, rows;
 } digest;
 
-static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                     size_t stride)
+static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     digest *d = ctx;
     if (y != d->rows) abort(); /* rows in order, each once */
@@ -126,8 +125,7 @@ static void repair(uint8_t *data, size_t len)
     data[13] = 0;
     data[14] = data[15] = 0;
     leat__store_u32(data + 16, leat__tile_tables_id(tables));
-    leat__tile_header h = {.width = data[8], .height = data[10],
-                           .sampling = (leat__tile_sampling)data[6]};
+    leat__tile_header h = {.width = data[8], .height = data[10], .sampling = (leat__tile_sampling)data[6]};
     leat__tile_geometry(&h);
     size_t tiles = (size_t)h.tiles_x * h.tiles_y, at = LEAT__TILE_FIXED + 64;
     size_t header = (at + 2 * tiles + 15) / 16 * 16;
@@ -146,7 +144,8 @@ static void repair(uint8_t *data, size_t len)
 static void try_tile(const uint8_t *data, size_t len, uint8_t form)
 {
     static leat__tile_coefs a, b;
-    leat__tile_header h = {.width = 1u + (form & 7u) * 9u, .height = 1u + (form >> 3 & 7u) * 9u,
+    leat__tile_header h = {.width = 1u + (form & 7u) * 9u,
+                           .height = 1u + (form >> 3 & 7u) * 9u,
                            .sampling = (leat__tile_sampling)((form >> 5) % 6)};
     leat__tile_shape shape;
     leat__tile_entropy_dsp ref, best;
@@ -159,9 +158,8 @@ static void try_tile(const uint8_t *data, size_t len, uint8_t form)
         leat__tile_damage da = ref.decode(&a, data, len, &shape, codes);
         leat__tile_damage db = best.decode(&b, data, len, &shape, codes);
         if (da != db) abort();
-        if (da == LEAT__TILE_WHOLE
-            && (memcmp(a.mask, b.mask, shape.blocks * sizeof a.mask[0]) != 0
-                || memcmp(a.dc, b.dc, shape.blocks * sizeof a.dc[0]) != 0))
+        if (da == LEAT__TILE_WHOLE && (memcmp(a.mask, b.mask, shape.blocks * sizeof a.mask[0]) != 0 ||
+                                       memcmp(a.dc, b.dc, shape.blocks * sizeof a.dc[0]) != 0))
             abort();
     }
 }

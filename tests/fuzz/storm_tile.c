@@ -139,8 +139,8 @@ static uint8_t pixels[VARIANTS][LEAT__TILE_BLOCKS_MAX * 64 + 1024];
 static leat__tile_damage decode(uint32_t v, const tile *t, const uint8_t *bytes, uint32_t len)
 {
     static const uint16_t quant[64] __attribute__((aligned(64))) = {[0 ... 63] = 7};
-    leat__tile_damage damage = entropy[v].decode(coefs[v], bytes, len, &t->shape,
-                                                 t->small ? &tables->codes : NULL);
+    leat__tile_damage damage =
+        entropy[v].decode(coefs[v], bytes, len, &t->shape, t->small ? &tables->codes : NULL);
     if (damage != LEAT__TILE_WHOLE) return damage;
     uint8_t *out = pixels[v];
     for (uint32_t b = 0; b < t->shape.blocks; b += 4, out += 256) {
@@ -150,8 +150,7 @@ static leat__tile_damage decode(uint32_t v, const tile *t, const uint8_t *bytes,
     return damage;
 }
 
-static double time_decode(uint32_t v, const tile *t, const uint8_t *bytes, uint32_t len,
-                          int tries)
+static double time_decode(uint32_t v, const tile *t, const uint8_t *bytes, uint32_t len, int tries)
 {
     double best = 1e18;
     for (int i = 0; i < tries; i++) {
@@ -191,8 +190,7 @@ static void open_variants(void)
         memset(coefs[variants], 0, sizeof *coefs[0]);
         variants++;
     }
-    uint8_t *map = mmap(NULL, ROOM + 4096, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *map = mmap(NULL, ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must(map == MAP_FAILED || mprotect(map + ROOM, 4096, PROT_NONE) != 0);
     fence = map + ROOM;
 }
@@ -210,7 +208,7 @@ static uint8_t *corrupt(const tile *t, uint32_t *len)
     uint8_t *bytes = fence - LEAT__TILE_OVERREAD - *len;
     memcpy(bytes, t->bytes, *len);
     uint32_t hits = 1 + (uint32_t)leat__rng_below(&rng, 4);
-    for (uint32_t i = 0; i < hits && *len > 0; i++) {
+    for (uint32_t i = 0; i<hits && * len> 0; i++) {
         bool head = leat__rng_below(&rng, 3) == 0;
         uint32_t at = (uint32_t)leat__rng_below(&rng, head ? LEAT_MIN(*len, 16u) : *len);
         if (leat__rng_below(&rng, 2)) bytes[at] ^= (uint8_t)(1u << leat__rng_below(&rng, 8));
@@ -230,8 +228,7 @@ static void one(tally *sum)
         leat__tile_damage damage = decode(v, t, bytes, len);
         double ns = (double)(leat__clock_ns() - start);
         if (v == 0) first = damage;
-        sum->disagreed += damage != first
-                          || (damage == LEAT__TILE_WHOLE && !same_pixels(t, 0, v));
+        sum->disagreed += damage != first || (damage == LEAT__TILE_WHOLE && !same_pixels(t, 0, v));
         /* A slow one is timed again: a busy machine has delays. */
         if (ns > 1.5 * t->valid_ns[v]) {
             double valid = time_decode(v, t, t->bytes, t->len, RETRIES);
@@ -259,8 +256,7 @@ static void find_usual(uint32_t v)
     for (uint32_t i = 0; i < tile_count; i++) {
         uint32_t n = 0;
         for (uint32_t k = 0; k < tile_count; k++)
-            if (tiles[k].shape.blocks == tiles[i].shape.blocks
-                && tiles[k].small == tiles[i].small)
+            if (tiles[k].shape.blocks == tiles[i].shape.blocks && tiles[k].small == tiles[i].small)
                 same[n++] = tiles[k].valid_ns[v];
         qsort(same, n, sizeof same[0], by_value);
         tiles[i].usual_ns[v] = same[n / 2];
@@ -293,8 +289,8 @@ int main(int argc, char **argv)
            "\"accepted\": %llu, \"disagreed\": %llu, \"slower_than_2x\": %llu, "
            "\"worst_ratio\": %.2f, \"worst_ratio_to_own\": %.2f}\n",
            (unsigned long long)n, tile_count, variants, (unsigned long long)sum.refused,
-           (unsigned long long)sum.accepted, (unsigned long long)sum.disagreed,
-           (unsigned long long)sum.slow, sum.worst, sum.worst_of_own);
+           (unsigned long long)sum.accepted, (unsigned long long)sum.disagreed, (unsigned long long)sum.slow,
+           sum.worst, sum.worst_of_own);
     bool judge_time = argc > 3 && strcmp(argv[3], "--time") == 0;
     return sum.disagreed > 0 || (judge_time && sum.slow > 0);
 }

@@ -29,16 +29,15 @@ typedef struct request {
 static bool read_request(request *q)
 {
     unsigned long text;
-    if (scanf("%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64
-              " %" SCNu32 " %" SCNx32 " %lu",
-              &q->width, &q->height, &q->channels, &q->key.seed, &q->key.epoch,
-              &q->key.sample, &q->orientation, &q->cpu_mask, &text) != 9)
+    if (scanf("%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNx32
+              " %lu",
+              &q->width, &q->height, &q->channels, &q->key.seed, &q->key.epoch, &q->key.sample,
+              &q->orientation, &q->cpu_mask, &text) != 9)
         return false;
     if (getchar() != '\n' || text >= sizeof q->text) return false;
     if (fread(q->text, 1, text, stdin) != text) return false;
     q->text[text] = '\0';
-    const size_t bytes =
-        q->channels ? (size_t)q->width * q->height * q->channels : q->width;
+    const size_t bytes = q->channels ? (size_t)q->width * q->height * q->channels : q->width;
     q->pixels = leat__zalloc(LEAT__MEM_MISC, bytes + LEAT__CODEC_PADDING);
     return q->pixels && fread(q->pixels, 1, bytes, stdin) == bytes;
 }
@@ -83,8 +82,7 @@ static int encode(const request *q, leat__buf *raw, leat_error *err)
     for (uint32_t y = 0; y < q->height; y++) {
         uint8_t *row[4];
         for (int c = 0; c < 4; c++) row[c] = im.plane[c] ? im.plane[c] + y * im.stride : NULL;
-        leat__planar_split(q->pixels + (size_t)y * q->width * q->channels, q->width,
-                           q->channels, row);
+        leat__planar_split(q->pixels + (size_t)y * q->width * q->channels, q->width, q->channels, row);
     }
     LEAT_GO(rc, out, leat__raw_encode(&im, &(leat__encode_opts){0}, raw, err));
 out:
@@ -102,18 +100,15 @@ static int run(const request *q, leat__buf *out, leat__buf *json, leat_error *er
     int rc;
     leat__buf_init(&raw, LEAT__MEM_MISC, SIZE_MAX);
     LEAT_GO(rc, out, recipe ? 0 : LEAT_ENOMEM);
-    if (q->channels)
-        LEAT_GO(rc, out, encode(q, &raw, err));
-    else
-        LEAT_GO(rc, out, leat__buf_append(&raw, q->pixels, q->width));
+    if (q->channels) LEAT_GO(rc, out, encode(q, &raw, err));
+    else LEAT_GO(rc, out, leat__buf_append(&raw, q->pixels, q->width));
     const size_t len = raw.len;
     LEAT_GO(rc, out, leat__buf_zeros(&raw, LEAT__CODEC_PADDING));
     const uint8_t *const data = (const uint8_t *)raw.data;
     LEAT_GO(rc, out, leat__codec_probe(leat__codec_sniff(data, len), data, len, &info, err));
     LEAT_GO(rc, out, leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = q->text}, err));
     LEAT_GO(rc, out, leat__pipeline_worker_open(&w, err));
-    const leat__encoded e = {.info = &info, .data = data, .len = len,
-                             .orientation = q->orientation};
+    const leat__encoded e = {.info = &info, .data = data, .len = len, .orientation = q->orientation};
     LEAT_GO(rc, out, leat__buf_zeros(out, leat__pipeline_output(p)->bytes));
     LEAT_GO(rc, out, leat__pipeline_run(p, w, &e, &q->key, out->data, err));
     const bool turned = q->orientation >= 5;

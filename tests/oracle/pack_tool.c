@@ -155,8 +155,8 @@ int main(int argc, char **argv)
         o.shard_bytes = (uint64_t)atoll(argv[5]);
         rc = pt_write(argv[2], &o, (uint64_t)atoll(argv[3]), (size_t)atoll(argv[4]), NULL, &err);
     } else if (argc == 6 && strcmp(argv[1], "append") == 0) {
-        rc = append(argv[2], (uint64_t)atoll(argv[3]), (uint64_t)atoll(argv[4]), (size_t)atoll(argv[5]),
-                    &err);
+        rc =
+            append(argv[2], (uint64_t)atoll(argv[3]), (uint64_t)atoll(argv[4]), (size_t)atoll(argv[5]), &err);
     } else if (argc == 3 && strcmp(argv[1], "dump") == 0) {
         rc = dump(argv[2], &err);
     }

@@ -35,8 +35,7 @@ static void print_counts(size_t len)
 
 static void print_text(size_t len)
 {
-    for (size_t i = 0; i < len; i++)
-        printf("%02x", scorer.text[i]);
+    for (size_t i = 0; i < len; i++) printf("%02x", scorer.text[i]);
     printf("\n");
 }
 
@@ -47,13 +46,11 @@ static void print_shingles(size_t len)
     if (leat__sketcher_reserve(&sketcher, len, &err) != 0) fail(err.message);
     memcpy(sketcher.text, scorer.text, len);
     if (leat__sketcher_shingles(&sketcher, len, &n, &err) != 0) fail(err.message);
-    for (uint32_t i = 0; i < n; i++)
-        printf("%llx ", (unsigned long long)sketcher.shingle[i]);
+    for (uint32_t i = 0; i < n; i++) printf("%llx ", (unsigned long long)sketcher.shingle[i]);
     printf("|");
     if (n > 0) {
         leat__sketch_fss(sketcher.shingle, n, 112, values);
-        for (uint32_t i = 0; i < 112; i++)
-            printf(" %x", values[i]);
+        for (uint32_t i = 0; i < 112; i++) printf(" %x", values[i]);
     }
     printf("\n");
 }
@@ -71,8 +68,7 @@ static void time_sketch(size_t len)
     if (leat__sketcher_shingles(&sketcher, len, &n, NULL) != 0) fail("shingles");
     if (n == 0) return;
     leat__sketch_fss(sketcher.shingle, n, 112, values);
-    for (uint32_t b = 0; b < 14; b++)
-        total += leat__sketch_band(values + 8 * b, 8);
+    for (uint32_t b = 0; b < 14; b++) total += leat__sketch_band(values + 8 * b, 8);
 }
 
 static void nothing(size_t len)
@@ -123,15 +119,13 @@ int main(int argc, char **argv)
     size_t size = 0;
     leat_error err;
     if (argc > 1 && !strcmp(argv[1], "names")) {
-        for (unsigned i = 0; i < LEAT__COUNT_TOTAL; i++)
-            printf("%s\n", leat__count_name(i));
+        for (unsigned i = 0; i < LEAT__COUNT_TOTAL; i++) printf("%s\n", leat__count_name(i));
         return 0;
     }
     if (argc < 3) fail("usage: text_oracle names | counts|text|shingles|bench FILE …");
     uint32_t words = argc > 3 && !strcmp(argv[1], "shingles") ? (uint32_t)atoi(argv[3]) : 5;
     uint32_t chars = argc > 4 && !strcmp(argv[1], "shingles") ? (uint32_t)atoi(argv[4]) : 0;
-    if (leat__file_load(argv[2], (size_t)1 << 40, LEAT__TEXT_PAD, &data, &size, &err) != 0)
-        fail(err.message);
+    if (leat__file_load(argv[2], (size_t)1 << 40, LEAT__TEXT_PAD, &data, &size, &err) != 0) fail(err.message);
     if (leat__scorer_init(&scorer, &err) != 0 || leat__sketcher_init(&sketcher, words, chars, &err) != 0)
         fail(err.message);
     if (!strcmp(argv[1], "counts")) walk(data, size, print_counts);

@@ -23,26 +23,24 @@
 #include "base/mem.h"
 
 /* A call that must succeed; prints its error when it does not. */
-#define assert_ok(expr)                                                                    \
-    do {                                                                                   \
-        int ok_rc_ = (expr);                                                               \
-        if (ok_rc_ != 0)                                                                   \
-            fail_msg("%s: %s (%s)", #expr, leat_code_name(ok_rc_), leat_code_text(ok_rc_)); \
+#define assert_ok(expr)                                                                                      \
+    do {                                                                                                     \
+        int ok_rc_ = (expr);                                                                                 \
+        if (ok_rc_ != 0) fail_msg("%s: %s (%s)", #expr, leat_code_name(ok_rc_), leat_code_text(ok_rc_));     \
     } while (0)
 
 /* A call that must fail with this code. */
-#define assert_code(code, expr)                                                            \
-    do {                                                                                   \
-        int code_rc_ = (expr);                                                             \
-        if (code_rc_ != (code))                                                            \
-            fail_msg("%s: got %s, wanted %s", #expr, leat_code_name(code_rc_),             \
-                     leat_code_name(code));                                                \
+#define assert_code(code, expr)                                                                              \
+    do {                                                                                                     \
+        int code_rc_ = (expr);                                                                               \
+        if (code_rc_ != (code))                                                                              \
+            fail_msg("%s: got %s, wanted %s", #expr, leat_code_name(code_rc_), leat_code_name(code));        \
     } while (0)
 
-#define assert_contains(haystack, needle)                                                  \
-    do {                                                                                   \
-        if (strstr((haystack), (needle)) == NULL)                                          \
-            fail_msg("'%s' does not contain '%s'", (haystack), (needle));                  \
+#define assert_contains(haystack, needle)                                                                    \
+    do {                                                                                                     \
+        if (strstr((haystack), (needle)) == NULL)                                                            \
+            fail_msg("'%s' does not contain '%s'", (haystack), (needle));                                    \
     } while (0)
 
 /* A test that fails leaves what it had behind; that is not the next one's fault: each begins by
@@ -57,7 +55,10 @@ static inline int test_begin(void **state)
 }
 
 #undef cmocka_unit_test
-#define cmocka_unit_test(f) {#f, f, test_begin, NULL, NULL}
+#define cmocka_unit_test(f)                                                                                  \
+    {                                                                                                        \
+#f, f, test_begin, NULL, NULL                                                                        \
+    }
 
 /* No heap block that was allocated during the test may be left. */
 #define assert_no_leaks() assert_int_equal(leat__mem_blocks(), test_blocks)

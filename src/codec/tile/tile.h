@@ -38,8 +38,8 @@ void leat__tile_trainer_close(leat__tile_trainer **t);
 
 /* Counts one image; `jpeg` is the file the coefficients are of. Images that cannot be tiled are
  * skipped. A tenth of a data set, or some hundred images, is enough. */
-int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
-                           const uint8_t *jpeg, size_t len, leat_error *err) LEAT_MUST_CHECK;
+int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs, const uint8_t *jpeg,
+                           size_t len, leat_error *err) LEAT_MUST_CHECK;
 uint32_t leat__tile_trainer_images(const leat__tile_trainer *t); /* counted so far */
 
 /* Adds the counts of `part` to `t`, in that order: images may be counted by many
@@ -49,8 +49,7 @@ int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *par
 
 /* Appends the tables to `blob`. Also right with no image at all: then they are flat. The same
  * images in the same order give the same bytes. */
-int leat__tile_trainer_finish(leat__tile_trainer *t, leat__buf *blob,
-                              leat_error *err) LEAT_MUST_CHECK;
+int leat__tile_trainer_finish(leat__tile_trainer *t, leat__buf *blob, leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- encoding: one encoder per thread ---- */
 
@@ -60,15 +59,15 @@ typedef enum leat__tile_density {
 } leat__tile_density;
 
 /* Why an image is kept as it is: id, name in JSON, text. */
-#define LEAT__TILE_KEPT_MAP(X)                                                             \
-    X(NONE, "tiled", "tiled")                                                              \
-    X(COLOUR, "colour", "colour space is not grey or YCbCr")                               \
-    X(SAMPLING, "sampling", "unusual chroma sampling")                                     \
-    X(CODING, "coding", "arithmetic coding")                                               \
-    X(RANGE, "range", "coefficients that no encoder makes")                                \
-    X(SIZE, "size", "too large")                                                           \
-    X(PIXELS, "pixels", "decoded pixels differ from libjpeg-turbo's")                      \
-    X(RESTORE, "restore", "the restored file differs")                                     \
+#define LEAT__TILE_KEPT_MAP(X)                                                                               \
+    X(NONE, "tiled", "tiled")                                                                                \
+    X(COLOUR, "colour", "colour space is not grey or YCbCr")                                                 \
+    X(SAMPLING, "sampling", "unusual chroma sampling")                                                       \
+    X(CODING, "coding", "arithmetic coding")                                                                 \
+    X(RANGE, "range", "coefficients that no encoder makes")                                                  \
+    X(SIZE, "size", "too large")                                                                             \
+    X(PIXELS, "pixels", "decoded pixels differ from libjpeg-turbo's")                                        \
+    X(RESTORE, "restore", "the restored file differs")                                                       \
     X(DAMAGED, "damaged", "damaged or truncated file")
 
 typedef enum leat__tile_kept {
@@ -102,20 +101,20 @@ void leat__tile_encoder_close(leat__tile_encoder **e);
  * coefficients. Negative codes mean that nothing is known about the image (out of memory, `out`
  * full). LEAT__CODEC_PADDING bytes follow `jpeg`. The reader that coefs->pixels names is asked
  * for them: it has read no other file since. */
-int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
-                      const uint8_t *jpeg, size_t len, const leat__tile_encode_opts *opts,
-                      leat__buf *out, leat__tile_kept *kept, leat_error *err) LEAT_MUST_CHECK;
+int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, const uint8_t *jpeg, size_t len,
+                      const leat__tile_encode_opts *opts, leat__buf *out, leat__tile_kept *kept,
+                      leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- looking and restoring ---- */
 
 typedef struct leat__tile_facts {
     leat__tile_density density;
-    bool exact;            /* restore gives the original file, byte for byte; false only in
-                              packs of old writers, of which the original was progressive */
-    bool progressive;      /* the original was progressive */
+    bool exact;       /* restore gives the original file, byte for byte; false only in
+                         packs of old writers, of which the original was progressive */
+    bool progressive; /* the original was progressive */
     uint32_t tiles;
-    uint32_t tables_id;    /* 0: needs none */
-    uint64_t file_bytes;   /* of the restored file */
+    uint32_t tables_id;                               /* 0: needs none */
+    uint64_t file_bytes;                              /* of the restored file */
     uint64_t tile_bytes, header_bytes, restore_bytes; /* parts of the sample */
 } leat__tile_facts;
 
@@ -124,7 +123,7 @@ int leat__tile_describe(const uint8_t *data, size_t len, leat__tile_facts *facts
 
 /* Appends the original file to `out`; or, where facts.exact is false, a baseline JPEG of the same
  * coefficients and so the same pixels. `tables` may be NULL when facts.tables_id is 0. */
-int leat__tile_restore(const uint8_t *data, size_t len, const leat__tile_tables *tables,
-                       leat__buf *out, leat_error *err) LEAT_MUST_CHECK;
+int leat__tile_restore(const uint8_t *data, size_t len, const leat__tile_tables *tables, leat__buf *out,
+                       leat_error *err) LEAT_MUST_CHECK;
 
 #endif

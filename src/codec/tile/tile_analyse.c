@@ -10,12 +10,10 @@
 static bool factors_are(const leat__jpeg_coefs *coefs, uint32_t h, uint32_t v)
 {
     const leat__jpeg_component *c = coefs->component;
-    return c[0].h == h && c[0].v == v && c[1].h == 1 && c[1].v == 1 && c[2].h == 1
-           && c[2].v == 1;
+    return c[0].h == h && c[0].v == v && c[1].h == 1 && c[1].v == 1 && c[2].h == 1 && c[2].v == 1;
 }
 
-static leat__tile_kept find_sampling(const leat__jpeg_coefs *coefs,
-                                     leat__tile_sampling *sampling)
+static leat__tile_kept find_sampling(const leat__jpeg_coefs *coefs, leat__tile_sampling *sampling)
 {
     static const struct {
         leat__tile_sampling sampling;
@@ -28,8 +26,7 @@ static leat__tile_kept find_sampling(const leat__jpeg_coefs *coefs,
         *sampling = LEAT__TILE_GREY; /* its factors do not matter: nothing to compare with */
         return LEAT__TILE_KEPT_NONE;
     }
-    if (coefs->components != 3 || coefs->colour != LEAT__JPEG_YCC)
-        return LEAT__TILE_KEPT_COLOUR;
+    if (coefs->components != 3 || coefs->colour != LEAT__JPEG_YCC) return LEAT__TILE_KEPT_COLOUR;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (factors_are(coefs, known[i].h, known[i].v)) {
             *sampling = known[i].sampling;
@@ -44,8 +41,7 @@ leat__tile_kept leat__tile_header_from(leat__tile_header *h, const leat__jpeg_co
     if (coefs->arithmetic) return LEAT__TILE_KEPT_CODING;
     leat__tile_kept kept = find_sampling(coefs, &h->sampling);
     if (kept != LEAT__TILE_KEPT_NONE) return kept;
-    if (coefs->width == 0 || coefs->height == 0 || coefs->width > UINT16_MAX
-        || coefs->height > UINT16_MAX)
+    if (coefs->width == 0 || coefs->height == 0 || coefs->width > UINT16_MAX || coefs->height > UINT16_MAX)
         return LEAT__TILE_KEPT_SIZE;
     h->width = coefs->width;
     h->height = coefs->height;
@@ -54,8 +50,8 @@ leat__tile_kept leat__tile_header_from(leat__tile_header *h, const leat__jpeg_co
     leat__tile_geometry(h);
     for (uint32_t c = 0; c < h->components; c++) {
         memcpy(h->quant[c], coefs->component[c].quant, sizeof h->quant[c]);
-        if (coefs->component[c].grid_x < leat__tile_grid_x(h, c)
-            || coefs->component[c].grid_y < leat__tile_grid_y(h, c))
+        if (coefs->component[c].grid_x < leat__tile_grid_x(h, c) ||
+            coefs->component[c].grid_y < leat__tile_grid_y(h, c))
             return LEAT__TILE_KEPT_SAMPLING;
     }
     return LEAT__TILE_KEPT_NONE;
@@ -66,14 +62,14 @@ leat__tile_kept leat__tile_header_from(leat__tile_header *h, const leat__jpeg_co
 static inline bool in_range(int32_t c, int32_t quant, int32_t product_max)
 {
     int32_t product = c * quant;
-    return (c <= LEAT__TILE_COEF_MAX) & (c >= -LEAT__TILE_COEF_MAX)
-           & (product <= product_max) & (product >= -product_max);
+    return (c <= LEAT__TILE_COEF_MAX) & (c >= -LEAT__TILE_COEF_MAX) & (product <= product_max) &
+           (product >= -product_max);
 }
 
 /* Whether all coefficients of a row of blocks are in range but the first of each. Mostly a
  * bound tells: no magnitude is above the union of all of them. */
-static bool row_in_range(const int16_t *blocks, uint32_t count, const uint16_t *quant,
-                         uint32_t all, uint32_t quant_max)
+static bool row_in_range(const int16_t *blocks, uint32_t count, const uint16_t *quant, uint32_t all,
+                         uint32_t quant_max)
 {
     if (all < LEAT__TILE_COEF_MAX && (all + 1) * quant_max <= 32767) return true;
     bool good = true;
@@ -97,8 +93,8 @@ static uint32_t largest(const uint16_t *quant)
 }
 
 leat__tile_kept leat__tile_take_apart(const leat__tile_pack_dsp *dsp, leat__tile_parts *parts,
-                                      const leat__tile_header *h,
-                                      const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty)
+                                      const leat__tile_header *h, const leat__jpeg_coefs *coefs, uint32_t tx,
+                                      uint32_t ty)
 {
     leat__tile_shape shape;
     uint32_t b = 0;
@@ -114,8 +110,7 @@ leat__tile_kept leat__tile_take_apart(const leat__tile_pack_dsp *dsp, leat__tile
             const int16_t *row = comp->coefs + (y0 + y) * stride + 64 * (size_t)x0;
             int16_t above = y > 0 ? row[-(ptrdiff_t)stride] : 0;
             uint32_t all = dsp->take(parts, b, row, wide, above);
-            if (!means_in_range(row, wide, quant[0])
-                || !row_in_range(row, wide, quant, all, quant_max))
+            if (!means_in_range(row, wide, quant[0]) || !row_in_range(row, wide, quant, all, quant_max))
                 return LEAT__TILE_KEPT_RANGE;
         }
     }

@@ -46,8 +46,8 @@ static void find_columns(region *r, const leat__raster *raster)
 }
 
 /* Transforms the blocks of one tile that the region needs. */
-static void transform_tile(tile_state *s, const region *r, const leat__tile_shape *shape,
-                           uint32_t tx, uint32_t ty)
+static void transform_tile(tile_state *s, const region *r, const leat__tile_shape *shape, uint32_t tx,
+                           uint32_t ty)
 {
     uint32_t base = 0;
     for (uint32_t c = 0; c < shape->components; base += shape->count[c], c++) {
@@ -57,20 +57,20 @@ static void transform_tile(tile_state *s, const region *r, const leat__tile_shap
         uint32_t x0 = LEAT_MAX(need->bx0, gx), x1 = LEAT_MIN(need->bx1, gx + shape->wide[c]);
         uint32_t y0 = LEAT_MAX(need->by0, gy), y1 = LEAT_MIN(need->by1, gy + shape->high[c]);
         if (x0 >= x1 || y0 >= y1) continue;
-        const leat__idct_area area = {base + (y0 - gy) * shape->wide[c] + (x0 - gx), x1 - x0,
-                                      y1 - y0, shape->wide[c]};
-        s->idct.area[need->shrink](
-            leat__raster_at(&s->raster, ty, c, need->side * x0, need->side * y0),
-            s->raster.planes.stride, s->coefs, &area, r->h.quant[c]);
+        const leat__idct_area area = {base + (y0 - gy) * shape->wide[c] + (x0 - gx), x1 - x0, y1 - y0,
+                                      shape->wide[c]};
+        s->idct.area[need->shrink](leat__raster_at(&s->raster, ty, c, need->side * x0, need->side * y0),
+                                   s->raster.planes.stride, s->coefs, &area, r->h.quant[c]);
     }
 }
 
-static int bad_tile(const region *r, uint32_t tx, uint32_t ty, size_t offset,
-                    leat__tile_damage damage, leat_error *err)
+static int bad_tile(const region *r, uint32_t tx, uint32_t ty, size_t offset, leat__tile_damage damage,
+                    leat_error *err)
 {
-    int rc = leat__fail(err, LEAT_EDATA, "tiled image: tile %u (column %u, row %u): %s "
-                        "(at byte %zu)", ty * r->h.tiles_x + tx, tx, ty,
-                        leat__tile_damage_text(damage), offset);
+    int rc = leat__fail(err, LEAT_EDATA,
+                        "tiled image: tile %u (column %u, row %u): %s "
+                        "(at byte %zu)",
+                        ty * r->h.tiles_x + tx, tx, ty, leat__tile_damage_text(damage), offset);
     leat__error_at(err, NULL, -1, (int64_t)offset);
     return rc;
 }
@@ -78,8 +78,7 @@ static int bad_tile(const region *r, uint32_t tx, uint32_t ty, size_t offset,
 static size_t skip_tiles(const region *r, uint32_t from, uint32_t count)
 {
     size_t bytes = 0;
-    for (uint32_t i = from; i < from + count; i++)
-        bytes += leat__load_u16(r->h.lengths + 2 * (size_t)i);
+    for (uint32_t i = from; i < from + count; i++) bytes += leat__load_u16(r->h.lengths + 2 * (size_t)i);
     return bytes;
 }
 
@@ -87,13 +86,11 @@ static size_t skip_tiles(const region *r, uint32_t from, uint32_t count)
 static void fetch_ahead(const region *r, size_t at, uint32_t index)
 {
     const uint8_t *const tile = r->data + at;
-    for (size_t i = 0, len = skip_tiles(r, index, 1); i < len; i += 64)
-        __builtin_prefetch(tile + i, 0, 2);
+    for (size_t i = 0, len = skip_tiles(r, index, 1); i < len; i += 64) __builtin_prefetch(tile + i, 0, 2);
 }
 
 /* Decodes the needed tiles of a tile row that begins at *offset, and moves it on. */
-static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *offset,
-                           leat_error *err)
+static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *offset, leat_error *err)
 {
     uint32_t first = ty * r->h.tiles_x;
     size_t at = *offset + skip_tiles(r, first, r->tx0);
@@ -101,8 +98,7 @@ static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *
         leat__tile_shape shape;
         size_t len = skip_tiles(r, first + tx, 1);
         leat__tile_shape_at(&r->h, tx, ty, &shape);
-        leat__tile_damage damage =
-            s->entropy.decode(s->coefs, r->data + at, len, &shape, r->codes);
+        leat__tile_damage damage = s->entropy.decode(s->coefs, r->data + at, len, &shape, r->codes);
         if (damage != LEAT__TILE_WHOLE) return bad_tile(r, tx, ty, at, damage, err);
         if (r->sink->tile) LEAT_TRY(r->sink->tile(r->sink->ctx, tx, ty, s->coefs));
         at += len;
@@ -123,11 +119,10 @@ static void choose_kernels(tile_state *s)
 static int find_codes(region *r, const leat__tile_tables *tables, leat_error *err)
 {
     if ((r->h.flags & LEAT__TILE_FLAG_SMALL) == 0) return 0;
-    if (tables == NULL)
-        return leat__fail(err, LEAT_EINVAL, "tiled image: its pack's tables are needed");
+    if (tables == NULL) return leat__fail(err, LEAT_EINVAL, "tiled image: its pack's tables are needed");
     if (tables->id != r->h.tables_id)
-        return leat__fail(err, LEAT_EDATA, "tiled image: made with tables %08x, not %08x",
-                          r->h.tables_id, tables->id);
+        return leat__fail(err, LEAT_EDATA, "tiled image: made with tables %08x, not %08x", r->h.tables_id,
+                          tables->id);
     r->codes = &tables->codes;
     return 0;
 }
@@ -137,8 +132,8 @@ static int tile_decode(void *state, const leat__decode_job *job, leat_error *err
     tile_state *s = state;
     region r = {.data = job->data, .sink = job->sink};
     LEAT_TRY(leat__tile_header_parse(&r.h, job->data, job->len, err));
-    if (r.h.width != job->info->width || r.h.height != job->info->height
-        || r.h.components != job->info->channels)
+    if (r.h.width != job->info->width || r.h.height != job->info->height ||
+        r.h.components != job->info->channels)
         return leat__fail(err, LEAT_EDATA, "tiled image: not the one that was probed");
     LEAT_TRY(find_codes(&r, job->tables, err));
     const leat__raster_shape shape = {r.h.width, r.h.height, r.h.components, r.h.h, r.h.v};
@@ -170,8 +165,7 @@ static bool tile_sniff(const uint8_t *data, size_t len)
 static int tile_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
 {
     static const char *const names[LEAT__TILE_SAMPLINGS] = {
-        "tiled grey", "tiled 4:4:4", "tiled 4:2:2", "tiled 4:2:0", "tiled 4:4:0",
-        "tiled 4:1:1",
+        "tiled grey", "tiled 4:4:4", "tiled 4:2:2", "tiled 4:2:0", "tiled 4:4:0", "tiled 4:1:1",
     };
     leat__tile_header h;
     LEAT_TRY(leat__tile_header_parse(&h, data, len, err));

@@ -32,22 +32,19 @@ struct leat__tile_encoder {
     leat__buf row; /* of pixels, channels side by side */
 };
 
-int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *tables,
-                            leat_error *err)
+int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *tables, leat_error *err)
 {
     leat__tile_encoder *e = LEAT_NEW(CODEC, leat__tile_encoder);
     int rc = 0;
     *out = NULL;
     if (e == NULL) return leat__fail_nomem(err, sizeof *e, "tile encoder");
     leat__buf *bufs[] = {&e->skeleton, &e->packed, &e->row};
-    for (size_t i = 0; i < LEAT_COUNT(bufs); i++)
-        leat__buf_init(bufs[i], LEAT__MEM_CODEC, (size_t)1 << 31);
+    for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_init(bufs[i], LEAT__MEM_CODEC, (size_t)1 << 31);
     e->tables = tables;
     leat__tile_pack_init(&e->dsp, leat__cpu_flags());
     leat__tile_entropy_init(&e->entropy, leat__cpu_flags());
     e->coefs = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *e->coefs, 64);
-    if (e->coefs == NULL)
-        LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *e->coefs, "tile coefficients"));
+    if (e->coefs == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *e->coefs, "tile coefficients"));
     memset(e->coefs, 0, sizeof *e->coefs);
     e->zstd = ZSTD_createCCtx();
     if (e->zstd == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "zstd"));
@@ -142,13 +139,12 @@ static inline void eight_pairs(uint16_t *to, uint64_t mask, const uint8_t table[
     typedef uint8_t bytes __attribute__((vector_size(16)));
     typedef uint64_t words __attribute__((vector_size(16)));
     bytes low = (bytes)(words){mask}, high = (bytes)(words){leat__load_u64(table)};
-    bytes pairs = __builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
-                                          6, 22, 7, 23);
+    bytes pairs = __builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     memcpy(to, &pairs, sizeof pairs);
 }
 
-static void collect_symbols(symbols *s, const leat__tile_parts *p,
-                            const leat__tile_shape *shape, const leat__tile_codes *codes)
+static void collect_symbols(symbols *s, const leat__tile_parts *p, const leat__tile_shape *shape,
+                            const leat__tile_codes *codes)
 {
     uint32_t n = 0;
     for (uint32_t c = 0, b = 0; c < shape->components; b += shape->count[c], c++)
@@ -169,11 +165,10 @@ enum { ROUNDS = 4 }; /* codes that fit beside seven bits that wait */
 
 /* Symbols `from` to `end` are dealt to the streams from the first one on: every fourth is this
  * one's. */
-static inline void deal(bits *to, const symbols *s, uint32_t from, uint32_t end,
-                        const leat__tile_tables *t)
+static inline void deal(bits *to, const symbols *s, uint32_t from, uint32_t end, const leat__tile_tables *t)
 {
     const uint16_t *codes = t->put[0]; /* of all tables, one behind the other */
-    bits b = *to; /* a copy stays in registers */
+    bits b = *to;                      /* a copy stays in registers */
     uint32_t i = from;
     for (; i + (ROUNDS - 1) * STREAMS < end; i += ROUNDS * STREAMS) {
 #pragma GCC unroll 4
@@ -191,8 +186,8 @@ static inline void deal(bits *to, const symbols *s, uint32_t from, uint32_t end,
     *to = b;
 }
 
-static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
-                          const leat__tile_shape *shape, const leat__tile_tables *t)
+static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p, const leat__tile_shape *shape,
+                          const leat__tile_tables *t)
 {
     symbols s;
     collect_symbols(&s, p, shape, &t->codes);
@@ -211,8 +206,7 @@ static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
 
 /* Whether a decoded tile has the coefficients it was made from. */
 static bool same_tile(const leat__tile_pack_dsp *dsp, const leat__tile_coefs *tile,
-                      const leat__tile_header *h, const leat__jpeg_coefs *coefs, uint32_t tx,
-                      uint32_t ty)
+                      const leat__tile_header *h, const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty)
 {
     leat__tile_shape shape;
     bool same = true;
@@ -229,9 +223,8 @@ static bool same_tile(const leat__tile_pack_dsp *dsp, const leat__tile_coefs *ti
 
 /* Appends a tile to `out`. *good, if it is true: unless its bytes there decode to something
  * else. */
-static int encode_tile(leat__tile_encoder *e, const leat__tile_header *h,
-                       const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty, leat__buf *out,
-                       leat__tile_kept *kept, bool *good)
+static int encode_tile(leat__tile_encoder *e, const leat__tile_header *h, const leat__jpeg_coefs *coefs,
+                       uint32_t tx, uint32_t ty, leat__buf *out, leat__tile_kept *kept, bool *good)
 {
     const leat__tile_tables *small = (h->flags & LEAT__TILE_FLAG_SMALL) ? e->tables : NULL;
     leat__tile_shape shape;
@@ -240,22 +233,21 @@ static int encode_tile(leat__tile_encoder *e, const leat__tile_header *h,
     leat__tile_shape_at(h, tx, ty, &shape);
     LEAT_TRY(leat__buf_reserve(out, TILE_ROOM));
     uint8_t *start = (uint8_t *)out->data + out->len;
-    uint8_t *at = small ? put_small(start, &e->parts, &shape, small)
-                        : put_fast(start, &e->parts, shape.blocks);
+    uint8_t *at =
+        small ? put_small(start, &e->parts, &shape, small) : put_fast(start, &e->parts, shape.blocks);
     at = e->dsp.put_values(at, &e->parts);
     size_t len = (size_t)(at - start);
-    *good = *good
-            && e->entropy.decode(e->coefs, start, len, &shape, small ? &small->codes : NULL)
-                   == LEAT__TILE_WHOLE
-            && same_tile(&e->dsp, e->coefs, h, coefs, tx, ty);
+    *good =
+        *good &&
+        e->entropy.decode(e->coefs, start, len, &shape, small ? &small->codes : NULL) == LEAT__TILE_WHOLE &&
+        same_tile(&e->dsp, e->coefs, h, coefs, tx, ty);
     out->len += len;
     return 0;
 }
 
 /* Appends all tiles and stores their lengths; *good as above. */
-static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h,
-                        const leat__jpeg_coefs *coefs, leat__buf *out, size_t lengths,
-                        leat__tile_kept *kept, bool *good)
+static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h, const leat__jpeg_coefs *coefs,
+                        leat__buf *out, size_t lengths, leat__tile_kept *kept, bool *good)
 {
     size_t first = out->len;
     for (uint32_t ty = 0; ty < h->tiles_y; ty++)
@@ -272,8 +264,7 @@ static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h,
 /* ---- the rest of the sample ---- */
 
 /* Everything but the scan: where there is only one, its ends are known. */
-static int make_skeleton(leat__buf *out, const leat__jpeg_coefs *coefs, const uint8_t *jpeg,
-                         size_t len)
+static int make_skeleton(leat__buf *out, const leat__jpeg_coefs *coefs, const uint8_t *jpeg, size_t len)
 {
     if (!coefs->usual) return leat__tile_skeleton_of(jpeg, len, out);
     leat__buf_append(out, coefs->header, coefs->header_len);
@@ -281,8 +272,8 @@ static int make_skeleton(leat__buf *out, const leat__jpeg_coefs *coefs, const ui
     return leat__buf_status(out);
 }
 
-static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h,
-                         const leat__jpeg_coefs *coefs, const uint8_t *jpeg, size_t len)
+static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h, const leat__jpeg_coefs *coefs,
+                         const uint8_t *jpeg, size_t len)
 {
     leat__buf_clear(&e->skeleton);
     leat__buf_clear(&e->packed);
@@ -292,11 +283,10 @@ static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h,
     size_t n;
     if (e->tables != NULL && e->tables->cdict != NULL) {
         h->flags |= LEAT__TILE_FLAG_DICTIONARY;
-        n = ZSTD_compress_usingCDict(e->zstd, e->packed.data, room, e->skeleton.data,
-                                     e->skeleton.len, e->tables->cdict);
+        n = ZSTD_compress_usingCDict(e->zstd, e->packed.data, room, e->skeleton.data, e->skeleton.len,
+                                     e->tables->cdict);
     } else {
-        n = ZSTD_compressCCtx(e->zstd, e->packed.data, room, e->skeleton.data,
-                              e->skeleton.len, PLAIN_LEVEL);
+        n = ZSTD_compressCCtx(e->zstd, e->packed.data, room, e->skeleton.data, e->skeleton.len, PLAIN_LEVEL);
     }
     if (ZSTD_isError(n)) return LEAT_ENOMEM;
     e->packed.len = n;
@@ -326,9 +316,8 @@ static int assemble(leat__tile_encoder *e, leat__tile_header *h, const leat__jpe
 
 /* Whether the sample gives the file back, and how it has to pad for that: without writing the
  * scan where it is `usual`, else both ways. */
-static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *sample,
-                    const uint8_t *jpeg, size_t len, const leat__jpeg_coefs *usual, bool *same,
-                    leat_error *err)
+static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *sample, const uint8_t *jpeg,
+                    size_t len, const leat__jpeg_coefs *usual, bool *same, leat_error *err)
 {
     const uint32_t flags = h->flags;
     int rc = 0;
@@ -336,8 +325,8 @@ static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *
     for (int way = usual ? 0 : 1; way < 3 && !*same && rc == 0; way++) {
         bool zeros = way == 0 ? usual->pads_zero : way == 2;
         h->flags = flags | (zeros ? LEAT__TILE_FLAG_PAD_ZERO : 0);
-        rc = leat__tile_rebuilds(e->restorer, h, sample, e->tables, jpeg, len,
-                                 way == 0 ? usual : NULL, same, err);
+        rc = leat__tile_rebuilds(e->restorer, h, sample, e->tables, jpeg, len, way == 0 ? usual : NULL, same,
+                                 err);
         if (way == 0 && rc == LEAT_EDATA) rc = 0;
     }
     return rc;
@@ -345,8 +334,8 @@ static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *
 
 /* Sets `exact` or another way to pad when that is what the file needs. Rewrites the header
  * fields in place: nothing else depends on them. `usual` as in leat__tile_rebuilds. */
-static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *usual, const uint8_t *jpeg,
-                      size_t len, leat__buf *out, leat__tile_kept *kept, leat_error *err)
+static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *usual, const uint8_t *jpeg, size_t len,
+                      leat__buf *out, leat__tile_kept *kept, leat_error *err)
 {
     uint8_t *sample = (uint8_t *)out->data;
     leat__tile_header h;
@@ -375,8 +364,7 @@ typedef struct comparison {
 } comparison;
 
 /* Rows come in order, all of them. */
-static int compare_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                        size_t stride)
+static int compare_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     comparison *cmp = ctx;
     for (uint32_t i = 0; i < count && !cmp->differ; i++) {
@@ -402,9 +390,8 @@ static int compare_tile(void *ctx, uint32_t tx, uint32_t ty, const void *tile)
 /* Against libjpeg-turbo's pixels of the same coefficients. That they are those of the file, the
  * restored file shows; of a progressive one, libjpeg-turbo has read them itself. *good: whether
  * all tiles were seen to decode to the coefficients, on the way. */
-static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
-                        const leat__buf *out, leat__tile_kept *kept, bool *good,
-                        leat_error *err)
+static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, const leat__buf *out,
+                        leat__tile_kept *kept, bool *good, leat_error *err)
 {
     const uint8_t *sample = (const uint8_t *)out->data;
     leat__image_info info;
@@ -412,8 +399,7 @@ static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
     comparison cmp = {.libjpeg = coefs->pixels, .encoder = e, .coefs = coefs, .err = err};
     leat__row_sink sink = {.rows = compare_rows, .ctx = &cmp, .tile = compare_tile};
 
-    if (coefs->pixels == NULL)
-        return leat__fail(err, LEAT_EINVAL, "nothing to compare the tiles with");
+    if (coefs->pixels == NULL) return leat__fail(err, LEAT_EINVAL, "nothing to compare the tiles with");
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_TILE, sample, out->len, &info, err));
     LEAT_TRY(leat__tile_header_parse(&cmp.h, sample, out->len, err));
     leat__buf_clear(&e->row);
@@ -431,9 +417,8 @@ static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
     return 0;
 }
 
-static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
-                            const uint8_t *jpeg, size_t len,
-                            const leat__tile_encode_opts *opts, leat__buf *out,
+static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, const uint8_t *jpeg,
+                            size_t len, const leat__tile_encode_opts *opts, leat__buf *out,
                             leat__tile_kept *kept, leat_error *err)
 {
     leat__tile_header h;
@@ -448,8 +433,7 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     bool usual = coefs->usual && coefs->header == jpeg, pixels = usual && !opts->trust;
     bool good = usual && !pixels;
     int rc = pack_skeleton(e, &h, coefs, jpeg, len);
-    if ((h.flags & (LEAT__TILE_FLAG_SMALL | LEAT__TILE_FLAG_DICTIONARY)) != 0)
-        h.tables_id = e->tables->id;
+    if ((h.flags & (LEAT__TILE_FLAG_SMALL | LEAT__TILE_FLAG_DICTIONARY)) != 0) h.tables_id = e->tables->id;
     if (rc == 0) rc = assemble(e, &h, coefs, out, kept, &good);
     if (rc != 0) return leat__fail(err, rc, "tiling an image of %zu bytes", len);
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
@@ -460,9 +444,9 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     return opts->trust ? 0 : prove_pixels(e, coefs, out, kept, &good, err);
 }
 
-int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
-                      const uint8_t *jpeg, size_t len, const leat__tile_encode_opts *opts,
-                      leat__buf *out, leat__tile_kept *kept, leat_error *err)
+int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, const uint8_t *jpeg, size_t len,
+                      const leat__tile_encode_opts *opts, leat__buf *out, leat__tile_kept *kept,
+                      leat_error *err)
 {
     *kept = LEAT__TILE_KEPT_NONE;
     leat__buf_clear(out);

@@ -27,8 +27,7 @@ void leat__tile_geometry(leat__tile_header *h)
     h->tiles_y = (uint32_t)leat__ceil_div(h->height, LEAT__TILE_PIXELS);
 }
 
-void leat__tile_shape_at(const leat__tile_header *h, uint32_t tx, uint32_t ty,
-                         leat__tile_shape *shape)
+void leat__tile_shape_at(const leat__tile_header *h, uint32_t tx, uint32_t ty, leat__tile_shape *shape)
 {
     shape->components = h->components;
     shape->blocks = 0;
@@ -50,8 +49,7 @@ static int bad(leat_error *err, int code, int64_t offset, const char *what)
 
 /* Quantisation tables: 1 to 3 stored, each of 64 u8, or u16 when wide; two bits per component
  * say which one it uses. */
-static int parse_quant(leat__tile_header *h, const uint8_t *data, size_t len, size_t *at,
-                       leat_error *err)
+static int parse_quant(leat__tile_header *h, const uint8_t *data, size_t len, size_t *at, leat_error *err)
 {
     uint32_t stored = data[12], map = data[13] & 63, wide = data[13] >> 7;
     if (stored < 1 || stored > h->components || (data[13] & 64) != 0)
@@ -62,8 +60,7 @@ static int parse_quant(leat__tile_header *h, const uint8_t *data, size_t len, si
         uint32_t index = map >> (2 * c) & 3;
         if (index >= stored) return bad(err, LEAT_EDATA, 13, "quantisation table number");
         const uint8_t *table = data + *at + index * each;
-        for (uint32_t i = 0; i < 64; i++)
-            h->quant[c][i] = wide ? leat__load_u16(table + 2 * i) : table[i];
+        for (uint32_t i = 0; i < 64; i++) h->quant[c][i] = wide ? leat__load_u16(table + 2 * i) : table[i];
     }
     *at += stored * each;
     return 0;
@@ -76,8 +73,7 @@ static uint8_t version_of(uint32_t flags)
     return (flags & both) == both ? 2 : 1;
 }
 
-int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t len,
-                            leat_error *err)
+int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t len, leat_error *err)
 {
     memset(h, 0, sizeof *h);
     if (len < LEAT__TILE_FIXED || memcmp(data, LEAT__TILE_MAGIC, 4) != 0)
@@ -93,13 +89,10 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
     h->restore_bytes = leat__load_u32(data + 24);
     h->skeleton_bytes = leat__load_u32(data + 28);
     h->file_bytes = leat__load_u32(data + 32);
-    if ((h->flags & ~(uint32_t)LEAT__TILE_FLAGS) != 0)
-        return bad(err, LEAT_EDATA, 5, "unknown flags");
-    if (data[4] != version_of(h->flags))
-        return bad(err, LEAT_EDATA, 4, "version does not match its flags");
+    if ((h->flags & ~(uint32_t)LEAT__TILE_FLAGS) != 0) return bad(err, LEAT_EDATA, 5, "unknown flags");
+    if (data[4] != version_of(h->flags)) return bad(err, LEAT_EDATA, 4, "version does not match its flags");
     if (data[6] >= LEAT__TILE_SAMPLINGS) return bad(err, LEAT_EDATA, 6, "unknown sampling");
-    if (h->orientation < 1 || h->orientation > 8)
-        return bad(err, LEAT_EDATA, 7, "orientation out of range");
+    if (h->orientation < 1 || h->orientation > 8) return bad(err, LEAT_EDATA, 7, "orientation out of range");
     if (h->width == 0 || h->height == 0) return bad(err, LEAT_EDATA, 8, "empty image");
     if (leat__load_u16(data + 14) != 0) return bad(err, LEAT_EDATA, 14, "reserved bytes set");
     h->sampling = (leat__tile_sampling)data[6];
@@ -115,22 +108,19 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
     h->header_bytes = (uint32_t)header;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < tiles; i++) sum += leat__load_u16(h->lengths + 2 * i);
-    if (sum != h->tile_bytes)
-        return bad(err, LEAT_EDATA, (int64_t)at, "tile lengths do not add up");
+    if (sum != h->tile_bytes) return bad(err, LEAT_EDATA, (int64_t)at, "tile lengths do not add up");
     return 0;
 }
 
 /* Distinct tables first, in order of use. */
-static uint32_t quant_map(const leat__tile_header *h, uint32_t order[3], uint32_t *map,
-                          bool *wide)
+static uint32_t quant_map(const leat__tile_header *h, uint32_t order[3], uint32_t *map, bool *wide)
 {
     uint32_t stored = 0;
     *map = 0;
     *wide = false;
     for (uint32_t c = 0; c < h->components; c++) {
         uint32_t i = 0;
-        while (i < stored && memcmp(h->quant[order[i]], h->quant[c], sizeof h->quant[c]) != 0)
-            i++;
+        while (i < stored && memcmp(h->quant[order[i]], h->quant[c], sizeof h->quant[c]) != 0) i++;
         if (i == stored) order[stored++] = c;
         *map |= i << (2 * c);
         for (uint32_t k = 0; k < 64; k++) *wide = *wide || h->quant[c][k] > 255;
@@ -180,8 +170,7 @@ int leat__tile_header_write(leat__tile_header *h, leat__buf *out, size_t *length
     return leat__buf_status(out);
 }
 
-int leat__tile_describe(const uint8_t *data, size_t len, leat__tile_facts *facts,
-                        leat_error *err)
+int leat__tile_describe(const uint8_t *data, size_t len, leat__tile_facts *facts, leat_error *err)
 {
     leat__tile_header h;
     LEAT_TRY(leat__tile_header_parse(&h, data, len, err));

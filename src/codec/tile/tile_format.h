@@ -11,10 +11,10 @@
 #include "dsp/tile_pack.h"
 
 #define LEAT__TILE_MAGIC "LTIL"
-#define LEAT__TILE_VERSION 2   /* the newest: 2 where a progressive file is restored, else 1 */
-#define LEAT__TILE_FIXED 36    /* bytes before the quantisation tables */
-#define LEAT__TILE_GUARD 16    /* zero bytes after the last tile */
-#define LEAT__TILE_ALIGN 16    /* tile data begins on a multiple of this in the sample */
+#define LEAT__TILE_VERSION 2 /* the newest: 2 where a progressive file is restored, else 1 */
+#define LEAT__TILE_FIXED 36  /* bytes before the quantisation tables */
+#define LEAT__TILE_GUARD 16  /* zero bytes after the last tile */
+#define LEAT__TILE_ALIGN 16  /* tile data begins on a multiple of this in the sample */
 
 /* A quantised coefficient may not be larger, so that a DC difference has 15 bits. */
 #define LEAT__TILE_COEF_MAX 16383
@@ -44,18 +44,18 @@ typedef struct leat__tile_header {
     uint32_t flags;
     leat__tile_sampling sampling;
     uint32_t orientation;
-    uint32_t components;         /* 1 or 3 */
-    uint32_t h, v;               /* luma samples per chroma sample; 1, 1 for grey */
-    uint32_t mcus_x, mcus_y;     /* an MCU is h * v luma blocks and one of each chroma */
+    uint32_t components;     /* 1 or 3 */
+    uint32_t h, v;           /* luma samples per chroma sample; 1, 1 for grey */
+    uint32_t mcus_x, mcus_y; /* an MCU is h * v luma blocks and one of each chroma */
     uint32_t tiles_x, tiles_y;
     uint32_t tables_id;
-    uint32_t tile_bytes;         /* all tiles */
-    uint32_t restore_bytes;      /* compressed, at the end of the sample */
-    uint32_t skeleton_bytes;     /* the same uncompressed */
-    uint32_t file_bytes;         /* restored file */
-    uint32_t header_bytes;       /* = where the tiles begin */
+    uint32_t tile_bytes;                                    /* all tiles */
+    uint32_t restore_bytes;                                 /* compressed, at the end of the sample */
+    uint32_t skeleton_bytes;                                /* the same uncompressed */
+    uint32_t file_bytes;                                    /* restored file */
+    uint32_t header_bytes;                                  /* = where the tiles begin */
     _Alignas(64) uint16_t quant[LEAT__TILE_COMPONENTS][64]; /* row by row */
-    const uint8_t *lengths;      /* tiles_x * tiles_y little-endian u16: view into the data */
+    const uint8_t *lengths; /* tiles_x * tiles_y little-endian u16: view into the data */
 } leat__tile_header;
 
 /* Sets components, h, v, mcus and tiles from width, height and sampling. */
@@ -68,14 +68,12 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
 /* Appends the header, with zeros for what is known only later: the length of each tile, to be
  * stored from *lengths in `out` on, and what leat__tile_header_totals stores. Sets
  * header_bytes. */
-int leat__tile_header_write(leat__tile_header *h, leat__buf *out,
-                            size_t *lengths) LEAT_MUST_CHECK;
+int leat__tile_header_write(leat__tile_header *h, leat__buf *out, size_t *lengths) LEAT_MUST_CHECK;
 /* Into a header at `sample`: version, flags, tile_bytes, file_bytes. */
 void leat__tile_header_totals(const leat__tile_header *h, uint8_t *sample);
 
 /* Blocks of tile (tx, ty). */
-void leat__tile_shape_at(const leat__tile_header *h, uint32_t tx, uint32_t ty,
-                         leat__tile_shape *shape);
+void leat__tile_shape_at(const leat__tile_header *h, uint32_t tx, uint32_t ty, leat__tile_shape *shape);
 
 /* Blocks of component c across and down, padded to whole MCUs. */
 static inline uint32_t leat__tile_grid_x(const leat__tile_header *h, uint32_t c)
@@ -134,12 +132,11 @@ int leat__tile_tables_write(const leat__tile_lengths *lengths, const uint8_t *di
 /* Header fields from the coefficients, or why not. */
 leat__tile_kept leat__tile_header_from(leat__tile_header *h, const leat__jpeg_coefs *coefs);
 leat__tile_kept leat__tile_take_apart(const leat__tile_pack_dsp *dsp, leat__tile_parts *parts,
-                                      const leat__tile_header *h,
-                                      const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty);
+                                      const leat__tile_header *h, const leat__jpeg_coefs *coefs, uint32_t tx,
+                                      uint32_t ty);
 
 /* Pairs of counts of component k: symbol i of n = (count + 1) / 2. */
-static inline uint32_t leat__tile_pair_symbol(const uint8_t *groups, uint32_t count,
-                                              uint32_t i)
+static inline uint32_t leat__tile_pair_symbol(const uint8_t *groups, uint32_t count, uint32_t i)
 {
     return groups[2 * i] + 9u * (2 * i + 1 < count ? groups[2 * i + 1] : 0u);
 }
@@ -159,9 +156,8 @@ void leat__tile_restorer_close(leat__tile_restorer **r);
  * `usual`, or NULL: coefficients of the file that the tiles are known to hold, of a scan that
  * is `usual`. Which bytes are then restored for the scan is known as well (tile_restore.c says
  * why), and they are not made. */
-int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h,
-                        const uint8_t *data, const leat__tile_tables *tables,
-                        const uint8_t *file, size_t len, const leat__jpeg_coefs *usual,
-                        bool *same, leat_error *err) LEAT_MUST_CHECK;
+int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
+                        const leat__tile_tables *tables, const uint8_t *file, size_t len,
+                        const leat__jpeg_coefs *usual, bool *same, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -39,9 +39,8 @@ static uint32_t magnitude(const leat__scan_block *block, uint32_t k, const leat_
     return (uint32_t)abs(block->at[k]) >> pass->low;
 }
 
-static bool put_first(leat__scan_queue *q, const leat__scan_block *block,
-                      const leat__scan_pass *pass, const leat__scan_codes *ac,
-                      leat__scan_run *run)
+static bool put_first(leat__scan_queue *q, const leat__scan_block *block, const leat__scan_pass *pass,
+                      const leat__scan_codes *ac, leat__scan_run *run)
 {
     uint32_t next = pass->first; /* place behind the coefficient before */
     uint64_t none = 0;
@@ -60,8 +59,7 @@ static bool put_first(leat__scan_queue *q, const leat__scan_block *block,
         leat__scan_put_code(q, code);
         next = k + 1;
     }
-    if (next <= pass->last && ++run->blocks == LEAT__SCAN_RUN_BLOCKS)
-        good &= leat__scan_end_run(q, run, ac);
+    if (next <= pass->last && ++run->blocks == LEAT__SCAN_RUN_BLOCKS) good &= leat__scan_end_run(q, run, ac);
     return good && (none & LEAT__SCAN_NO_CODE) == 0;
 }
 
@@ -82,8 +80,7 @@ static void put_corrections(leat__scan_queue *q, corrections *c)
 }
 
 /* The last place whose coefficient is new in this pass; 0: none. */
-static uint32_t last_new(const leat__scan_block *block, const leat__scan_pass *pass,
-                         uint64_t mask)
+static uint32_t last_new(const leat__scan_block *block, const leat__scan_pass *pass, uint64_t mask)
 {
     uint32_t last = 0;
     for (; mask != 0; mask &= mask - 1) {
@@ -103,9 +100,8 @@ static bool add_to_run(leat__scan_queue *q, leat__scan_run *run, const correctio
     return leat__scan_end_run(q, run, ac);
 }
 
-static bool put_refined(leat__scan_queue *q, const leat__scan_block *block,
-                        const leat__scan_pass *pass, const leat__scan_codes *ac,
-                        leat__scan_run *run)
+static bool put_refined(leat__scan_queue *q, const leat__scan_block *block, const leat__scan_pass *pass,
+                        const leat__scan_codes *ac, leat__scan_run *run)
 {
     const uint64_t places = places_of(block, pass);
     const uint32_t end = last_new(block, pass, places);
@@ -141,8 +137,8 @@ static bool put_refined(leat__scan_queue *q, const leat__scan_block *block,
     return good && (none & LEAT__SCAN_NO_CODE) == 0;
 }
 
-static bool put_mean(leat__scan_queue *q, const leat__scan_block *block,
-                     const leat__scan_pass *pass, const leat__scan_codes *dc, int *guess)
+static bool put_mean(leat__scan_queue *q, const leat__scan_block *block, const leat__scan_pass *pass,
+                     const leat__scan_codes *dc, int *guess)
 {
     int v = block->dc >> pass->low;
     if (pass->refine) {
@@ -155,11 +151,10 @@ static bool put_mean(leat__scan_queue *q, const leat__scan_block *block,
     return (code & LEAT__SCAN_NO_CODE) == 0;
 }
 
-bool leat__scan_put_pass(leat__scan_queue *q, const leat__scan_block *block,
-                         const leat__scan_pass *pass, const leat__scan_codes *dc,
-                         const leat__scan_codes *ac, int *guess, leat__scan_run *run)
+bool leat__scan_put_pass(leat__scan_queue *q, const leat__scan_block *block, const leat__scan_pass *pass,
+                         const leat__scan_codes *dc, const leat__scan_codes *ac, int *guess,
+                         leat__scan_run *run)
 {
     if (pass->first == 0) return put_mean(q, block, pass, dc, guess);
-    return pass->refine ? put_refined(q, block, pass, ac, run)
-                        : put_first(q, block, pass, ac, run);
+    return pass->refine ? put_refined(q, block, pass, ac, run) : put_first(q, block, pass, ac, run);
 }

@@ -37,8 +37,17 @@
 #include "probe/cpu.h"
 
 enum {
-    SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, RST0 = 0xd0, RST7 = 0xd7, SOI = 0xd8,
-    EOI = 0xd9, SOS = 0xda, DRI = 0xdd, TEM = 0x01
+    SOF0 = 0xc0,
+    SOF1 = 0xc1,
+    SOF2 = 0xc2,
+    DHT = 0xc4,
+    RST0 = 0xd0,
+    RST7 = 0xd7,
+    SOI = 0xd8,
+    EOI = 0xd9,
+    SOS = 0xda,
+    DRI = 0xdd,
+    TEM = 0x01
 };
 
 /* Scans: of one file, and of all of them the pixels. What an encoder makes has far fewer. */
@@ -63,8 +72,8 @@ typedef struct segment {
 
 static bool stands_alone(uint8_t marker)
 {
-    return marker == SOI || marker == EOI || marker == TEM || marker == 0
-           || (marker >= RST0 && marker <= RST7);
+    return marker == SOI || marker == EOI || marker == TEM || marker == 0 ||
+           (marker >= RST0 && marker <= RST7);
 }
 
 /* The next marker segment at or after `at`; bytes before the marker belong to it. False when
@@ -139,7 +148,7 @@ struct leat__tile_restorer {
     size_t blocks_room;
     leat__buf skeleton;
     huffman dc[4], ac[4];
-    uint8_t zigzag[64]; /* place of each bit of a tile's bitmaps */
+    uint8_t zigzag[64];   /* place of each bit of a tile's bitmaps */
     uint8_t stage[STAGE]; /* bytes of a scan, not yet stuffed */
     /* the current file */
     const leat__tile_header *h;
@@ -149,7 +158,7 @@ struct leat__tile_restorer {
     size_t row_offset; /* of the next tile row */
     uint32_t restart;  /* interval in MCUs, 0 = none */
     uint8_t id[LEAT__TILE_COMPONENTS];
-    bool no_code;      /* a symbol had no code */
+    bool no_code; /* a symbol had no code */
     bool progressive;
     leat__scan_run run; /* of the current scan, when progressive */
     uint32_t scans;
@@ -298,8 +307,8 @@ static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
         leat__tile_damage damage =
             w->entropy.decode(w->coefs, w->data + w->row_offset, len, &shape, w->codes);
         if (damage != LEAT__TILE_WHOLE) {
-            leat__fail(err, LEAT_EDATA, "tiled image: tile %u: %s (at byte %zu)",
-                       ty * h->tiles_x + tx, leat__tile_damage_text(damage), w->row_offset);
+            leat__fail(err, LEAT_EDATA, "tiled image: tile %u: %s (at byte %zu)", ty * h->tiles_x + tx,
+                       leat__tile_damage_text(damage), w->row_offset);
             leat__error_at(err, NULL, -1, (int64_t)w->row_offset);
             return LEAT_EDATA;
         }
@@ -318,7 +327,7 @@ typedef struct scan {
     uint32_t index[LEAT__TILE_COMPONENTS]; /* of the frame */
     uint8_t dc[LEAT__TILE_COMPONENTS], ac[LEAT__TILE_COMPONENTS];
     uint32_t mcus_x, mcus_y;
-    bool alone; /* one component: an MCU is one block, padding blocks are not in it */
+    bool alone;           /* one component: an MCU is one block, padding blocks are not in it */
     leat__scan_pass pass; /* of a progressive file */
 } scan;
 
@@ -346,8 +355,8 @@ static bool scan_parse(const writer *w, const segment *s, scan *out)
     *out = (scan){0};
     if (s->body_len < 1) return false;
     out->components = s->body[0];
-    if (out->components < 1 || out->components > h->components
-        || s->body_len != 4 + 2 * (size_t)out->components)
+    if (out->components < 1 || out->components > h->components ||
+        s->body_len != 4 + 2 * (size_t)out->components)
         return false;
     const uint8_t *rest = s->body + 1 + 2 * out->components;
     if (!pass_parse(w, rest, out)) return false;
@@ -383,15 +392,14 @@ typedef struct place {
 } place;
 
 /* As put_mcus, of one pass. */
-static uint32_t put_passes(writer *w, const leat__scan_pass *pass, place *places,
-                           uint32_t blocks, uint32_t count)
+static uint32_t put_passes(writer *w, const leat__scan_pass *pass, place *places, uint32_t blocks,
+                           uint32_t count)
 {
     const uint8_t *full = w->stage + STAGE - MCU_BLOCKS_MAX * LEAT__SCAN_PASS_ROOM;
     uint32_t done = 0;
     for (; done < count && w->queue.at <= full; done++)
         for (place *p = places; p < places + blocks; p->block += p->step, p++)
-            w->no_code |= !leat__scan_put_pass(&w->queue, p->block, pass, p->dc, p->ac, p->guess,
-                                               &w->run);
+            w->no_code |= !leat__scan_put_pass(&w->queue, p->block, pass, p->dc, p->ac, p->guess, &w->run);
     return done;
 }
 
@@ -411,8 +419,7 @@ static uint32_t put_mcus(writer *w, place *places, uint32_t blocks, uint32_t cou
 }
 
 /* The blocks of the MCUs of row my. */
-static uint32_t find_places(writer *w, const scan *s, uint32_t my, int guess[3],
-                            place places[MCU_BLOCKS_MAX])
+static uint32_t find_places(writer *w, const scan *s, uint32_t my, int guess[3], place places[MCU_BLOCKS_MAX])
 {
     const leat__tile_header *h = w->h;
     uint32_t n = 0;
@@ -423,7 +430,9 @@ static uint32_t find_places(writer *w, const scan *s, uint32_t my, int guess[3],
             uint32_t y = (my * down + b / across) % leat__tile_blocks_y(h, c);
             places[n++] = (place){
                 .block = w->rows[c] + (size_t)y * leat__tile_grid_x(h, c) + b % across,
-                .step = across, .dc = &w->dc[s->dc[i]], .ac = &w->ac[s->ac[i]],
+                .step = across,
+                .dc = &w->dc[s->dc[i]],
+                .ac = &w->ac[s->ac[i]],
                 .guess = &guess[c],
             };
         }
@@ -467,14 +476,13 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
         for (uint32_t left = s->mcus_x; left > 0;) {
             uint64_t to_restart = w->restart ? w->restart - done % w->restart : left;
             uint32_t most = (uint32_t)LEAT_MIN(left, to_restart);
-            uint32_t now = w->progressive ? put_passes(w, &s->pass, places, n, most)
-                                          : put_mcus(w, places, n, most);
+            uint32_t now =
+                w->progressive ? put_passes(w, &s->pass, places, n, most) : put_mcus(w, places, n, most);
             left -= now;
             done += now;
             if (w->restart != 0 && done % w->restart == 0 && done != total)
                 put_restart(w, s, done / w->restart - 1, guess);
-            else
-                put_staged(w);
+            else put_staged(w);
         }
         if (w->no_code) return bad_skeleton(err, "a coefficient has no code");
         LEAT_TRY(target_status(w, err));
@@ -537,8 +545,8 @@ static int pass_scan(writer *w, const scan *s, leat_error *err)
 {
     const leat__jpeg_coefs *f = w->usual;
     bool pads_zero = (w->h->flags & LEAT__TILE_FLAG_PAD_ZERO) != 0;
-    bool same = w->scans == 1 && s->components == f->components
-                && w->restart == f->restart_interval && pads_zero == f->pads_zero;
+    bool same = w->scans == 1 && s->components == f->components && w->restart == f->restart_interval &&
+                pads_zero == f->pads_zero;
     for (uint32_t i = 0; i < s->components; i++)
         same = same && s->index[i] == i && w->id[i] == f->component[i].id;
     uint32_t mcus_x = s->alone ? f->component[0].blocks_x : f->mcus_x;
@@ -561,10 +569,8 @@ static int write_file(writer *w, const uint8_t *skeleton, size_t len, leat_error
         at = s.end;
         if (s.marker == EOI) break;
         if (s.marker == DHT && !read_huffman(w, &s)) return bad_skeleton(err, "codes");
-        if (s.marker >= SOF0 && s.marker <= SOF2 && !read_frame(w, &s))
-            return bad_skeleton(err, "frame");
-        if (s.marker == DRI && s.body_len == 2)
-            w->restart = (uint32_t)s.body[0] << 8 | s.body[1];
+        if (s.marker >= SOF0 && s.marker <= SOF2 && !read_frame(w, &s)) return bad_skeleton(err, "frame");
+        if (s.marker == DRI && s.body_len == 2) w->restart = (uint32_t)s.body[0] << 8 | s.body[1];
         if (s.marker != SOS) continue;
         put_bytes(w, skeleton + copied, at - copied);
         copied = at;
@@ -588,25 +594,22 @@ static int unpack_skeleton(writer *w, const leat__tile_tables *tables, leat_erro
     }
     char *out = w->skeleton.data;
     size_t n = (h->flags & LEAT__TILE_FLAG_DICTIONARY)
-                   ? ZSTD_decompress_usingDDict(w->zstd, out, h->skeleton_bytes, packed,
-                                                h->restore_bytes, tables->ddict)
-                   : ZSTD_decompressDCtx(w->zstd, out, h->skeleton_bytes, packed,
-                                         h->restore_bytes);
+                   ? ZSTD_decompress_usingDDict(w->zstd, out, h->skeleton_bytes, packed, h->restore_bytes,
+                                                tables->ddict)
+                   : ZSTD_decompressDCtx(w->zstd, out, h->skeleton_bytes, packed, h->restore_bytes);
     if (ZSTD_isError(n) || n != h->skeleton_bytes) return bad_skeleton(err, "damaged");
     return 0;
 }
 
-static int check_restorable(const leat__tile_header *h, const leat__tile_tables *tables,
-                            leat_error *err)
+static int check_restorable(const leat__tile_header *h, const leat__tile_tables *tables, leat_error *err)
 {
     if (h->skeleton_bytes > SKELETON_MAX) return bad_skeleton(err, "too long");
     uint32_t needs = h->flags & (LEAT__TILE_FLAG_SMALL | LEAT__TILE_FLAG_DICTIONARY);
     if (needs == 0) return 0;
-    if (tables == NULL)
-        return leat__fail(err, LEAT_EINVAL, "tiled image: its pack's tables are needed");
+    if (tables == NULL) return leat__fail(err, LEAT_EINVAL, "tiled image: its pack's tables are needed");
     if (tables->id != h->tables_id)
-        return leat__fail(err, LEAT_EDATA, "tiled image: made with tables %08x, not %08x",
-                          h->tables_id, tables->id);
+        return leat__fail(err, LEAT_EDATA, "tiled image: made with tables %08x, not %08x", h->tables_id,
+                          tables->id);
     if ((needs & LEAT__TILE_FLAG_DICTIONARY) && tables->ddict == NULL)
         return bad_skeleton(err, "its dictionary is missing");
     return 0;
@@ -646,8 +649,7 @@ int leat__tile_restorer_open(leat__tile_restorer **out, leat_error *err)
     w->zstd = ZSTD_createDCtx();
     if (w->zstd == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "zstd"));
     w->coefs = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *w->coefs, 64);
-    if (w->coefs == NULL)
-        LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *w->coefs, "tile coefficients"));
+    if (w->coefs == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *w->coefs, "tile coefficients"));
     memset(w->coefs, 0, sizeof *w->coefs);
     *out = w;
     w = NULL;
@@ -686,17 +688,16 @@ static int rebuild(writer *w, const leat__tile_header *h, const uint8_t *data,
 
 /* Restores without checking the length of the result. */
 static int rebuild_file(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
-                       const leat__tile_tables *tables, leat__buf *out, leat_error *err)
+                        const leat__tile_tables *tables, leat__buf *out, leat_error *err)
 {
     r->to = (target){.out = out};
     r->usual = NULL;
     return rebuild(r, h, data, tables, err);
 }
 
-int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h,
-                        const uint8_t *data, const leat__tile_tables *tables,
-                        const uint8_t *file, size_t len, const leat__jpeg_coefs *usual,
-                        bool *same, leat_error *err)
+int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
+                        const leat__tile_tables *tables, const uint8_t *file, size_t len,
+                        const leat__jpeg_coefs *usual, bool *same, leat_error *err)
 {
     r->to = (target){.want = file, .left = len};
     r->usual = usual;
@@ -705,8 +706,8 @@ int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h,
     return r->to.differs ? 0 : rc;
 }
 
-int leat__tile_restore(const uint8_t *data, size_t len, const leat__tile_tables *tables,
-                       leat__buf *out, leat_error *err)
+int leat__tile_restore(const uint8_t *data, size_t len, const leat__tile_tables *tables, leat__buf *out,
+                       leat_error *err)
 {
     leat__tile_restorer *r;
     leat__tile_header h;

@@ -82,9 +82,9 @@ enum { LEAT__SCAN_PASS_ROOM = 512 };
 
 /* Writes what a pass codes of one block, of which `plain` is set. *guess: the DC of the
  * component's block before. False when something has no code. */
-bool leat__scan_put_pass(leat__scan_queue *q, const leat__scan_block *block,
-                         const leat__scan_pass *pass, const leat__scan_codes *dc,
-                         const leat__scan_codes *ac, int *guess, leat__scan_run *run);
+bool leat__scan_put_pass(leat__scan_queue *q, const leat__scan_block *block, const leat__scan_pass *pass,
+                         const leat__scan_codes *dc, const leat__scan_codes *ac, int *guess,
+                         leat__scan_run *run);
 
 /* Writes the run: before a restart marker and at the end of a scan. */
 bool leat__scan_end_run(leat__scan_queue *q, leat__scan_run *run, const leat__scan_codes *ac);

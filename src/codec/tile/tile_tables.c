@@ -14,7 +14,7 @@
 
 enum {
     FIXED = 16,
-    MAP_BYTES = 2 * 36, /* for 1..8 groups used, one context per group */
+    MAP_BYTES = 2 * 36,   /* for 1..8 groups used, one context per group */
     COMPRESSION_LEVEL = 5 /* 12 takes twice the time for 13 bytes of an image */
 };
 
@@ -65,8 +65,7 @@ static int parse_lengths(leat__tile_lengths *lengths, const uint8_t *blob, leat_
     for (int kind = 0; kind < 2; kind++)
         for (int groups = 1; groups <= 8; groups++)
             for (int g = 0; g < groups; g++, at++) {
-                if (blob[at] >= LEAT__TILE_CONTEXTS)
-                    return bad(err, at, "context out of range");
+                if (blob[at] >= LEAT__TILE_CONTEXTS) return bad(err, at, "context out of range");
                 lengths->context[kind][groups][g] = blob[at];
             }
     for (uint32_t t = 0; t < LEAT__TILE_TABLES; t++) {
@@ -110,8 +109,7 @@ static void build_codes(leat__tile_tables *t)
     }
 }
 
-static int open_dictionary(leat__tile_tables *t, const uint8_t *bytes, size_t len,
-                           leat_error *err)
+static int open_dictionary(leat__tile_tables *t, const uint8_t *bytes, size_t len, leat_error *err)
 {
     if (len == 0) return 0;
     t->dictionary = leat__alloc(LEAT__MEM_CODEC, len);
@@ -125,15 +123,13 @@ static int open_dictionary(leat__tile_tables *t, const uint8_t *bytes, size_t le
     return 0;
 }
 
-int leat__tile_tables_open(leat__tile_tables **out, const void *blob, size_t len,
-                           leat_error *err)
+int leat__tile_tables_open(leat__tile_tables **out, const void *blob, size_t len, leat_error *err)
 {
     const uint8_t *bytes = blob;
     const size_t before = blob_bytes_before_dictionary();
     int rc = 0;
     *out = NULL;
-    if (len < before || memcmp(bytes, LEAT__TILE_TABLES_MAGIC, 4) != 0)
-        return bad(err, 0, "no tables");
+    if (len < before || memcmp(bytes, LEAT__TILE_TABLES_MAGIC, 4) != 0) return bad(err, 0, "no tables");
     if (bytes[4] != LEAT__TILE_TABLES_VERSION)
         return leat__fail(err, LEAT_EFORMAT, "tile tables: version %u is not known", bytes[4]);
     if (bytes[5] != LEAT__TILE_CODE_BITS || bytes[6] != LEAT__TILE_CONTEXTS || bytes[7] != 0)

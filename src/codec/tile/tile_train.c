@@ -85,16 +85,15 @@ static int end_skeleton(leat__tile_trainer *t, size_t before, int rc, leat_error
     return 0;
 }
 
-int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
-                           const uint8_t *jpeg, size_t len, leat_error *err)
+int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs, const uint8_t *jpeg,
+                           size_t len, leat_error *err)
 {
     leat__tile_header h;
     if (leat__tile_header_from(&h, coefs) != LEAT__TILE_KEPT_NONE) return 0;
     for (uint32_t ty = 0; ty < h.tiles_y; ty++)
         for (uint32_t tx = 0; tx < h.tiles_x; tx++) {
             leat__tile_shape shape;
-            if (leat__tile_take_apart(&t->dsp, &t->parts, &h, coefs, tx, ty)
-                != LEAT__TILE_KEPT_NONE)
+            if (leat__tile_take_apart(&t->dsp, &t->parts, &h, coefs, tx, ty) != LEAT__TILE_KEPT_NONE)
                 return 0; /* counts of its other tiles do no harm */
             leat__tile_shape_at(&h, tx, ty, &shape);
             count_tile(t, &shape);
@@ -102,12 +101,10 @@ int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
     t->images++;
     size_t before = t->skeletons.len;
     if (before >= SKELETONS_MAX) return 0;
-    return end_skeleton(t, before,
-                        leat__tile_skeleton_of(jpeg, len, &t->skeletons), err);
+    return end_skeleton(t, before, leat__tile_skeleton_of(jpeg, len, &t->skeletons), err);
 }
 
-int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *part,
-                            leat_error *err)
+int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *part, leat_error *err)
 {
     t->images += part->images;
     for (uint32_t k = 0; k < 2; k++)
@@ -157,14 +154,12 @@ static void count_leaves(const package (*level)[LIST_MAX], int l, uint32_t i, ui
  * each symbol is used, and that is its length. */
 static int code_lengths(const double *weight, uint32_t symbols, uint8_t *length)
 {
-    package(*level)[LIST_MAX] =
-        leat__alloc_array(LEAT__MEM_CODEC, LEAT__TILE_CODE_BITS, sizeof *level);
+    package(*level)[LIST_MAX] = leat__alloc_array(LEAT__MEM_CODEC, LEAT__TILE_CODE_BITS, sizeof *level);
     package leaf[256];
     uint32_t n[LEAT__TILE_CODE_BITS];
     if (level == NULL) return LEAT_ENOMEM;
 
-    for (uint32_t s = 0; s < symbols; s++)
-        leaf[s] = (package){weight[s], LEAF, (uint16_t)s};
+    for (uint32_t s = 0; s < symbols; s++) leaf[s] = (package){weight[s], LEAF, (uint16_t)s};
     qsort(leaf, symbols, sizeof leaf[0], by_weight);
     memcpy(level[0], leaf, symbols * sizeof leaf[0]);
     n[0] = symbols;
@@ -172,14 +167,12 @@ static int code_lengths(const double *weight, uint32_t symbols, uint8_t *length)
         uint32_t a = 0, b = 0, pairs = n[l - 1] / 2;
         for (n[l] = 0; a < symbols || b < pairs; n[l]++) {
             const package *pair = &level[l - 1][2 * b];
-            bool take_leaf = b == pairs
-                             || (a < symbols
-                                 && leaf[a].weight <= pair[0].weight + pair[1].weight);
+            bool take_leaf = b == pairs || (a < symbols && leaf[a].weight <= pair[0].weight + pair[1].weight);
             if (take_leaf) {
                 level[l][n[l]] = leaf[a++];
             } else {
-                level[l][n[l]] = (package){pair[0].weight + pair[1].weight,
-                                           (uint16_t)(2 * b), (uint16_t)(2 * b + 1)};
+                level[l][n[l]] =
+                    (package){pair[0].weight + pair[1].weight, (uint16_t)(2 * b), (uint16_t)(2 * b + 1)};
                 b++;
             }
         }
@@ -196,8 +189,7 @@ static int code_lengths_of(const uint64_t *count, uint32_t symbols, uint8_t *len
 {
     double weight[256], total = 0;
     for (uint32_t s = 0; s < symbols; s++) total += (double)count[s];
-    for (uint32_t s = 0; s < symbols; s++)
-        weight[s] = (double)count[s] + total * 2e-6 + 0.01;
+    for (uint32_t s = 0; s < symbols; s++) weight[s] = (double)count[s] + total * 2e-6 + 0.01;
     return code_lengths(weight, symbols, length);
 }
 
@@ -274,8 +266,9 @@ static int make_lengths(leat__tile_trainer *t, leat__tile_lengths *lengths)
         LEAT_GO(rc, out, code_lengths_of(t->bytes[c], 256, lengths->length[tables++]));
     }
     for (uint32_t kind = 0; kind < 2; kind++) {
-        LEAT_GO(rc, out, code_lengths_of(t->pairs[kind], LEAT__TILE_PAIRS,
-                                         lengths->length[LEAT__TILE_CONTEXTS + kind]));
+        LEAT_GO(
+            rc, out,
+            code_lengths_of(t->pairs[kind], LEAT__TILE_PAIRS, lengths->length[LEAT__TILE_CONTEXTS + kind]));
         for (uint32_t groups = 1; groups <= 8; groups++)
             for (uint32_t g = 0; g < groups; g++)
                 lengths->context[kind][groups][g] = table_of[k->of[class_of(kind, groups, g)]];
@@ -292,8 +285,7 @@ static size_t make_dictionary(leat__tile_trainer *t, uint8_t *dictionary)
     size_t room = LEAT_MIN((size_t)DICTIONARY, t->skeletons.len / 8);
     if (count < 8 || room < 1024) return 0;
     size_t n = ZDICT_trainFromBuffer(dictionary, room, t->skeletons.data,
-                                     (const size_t *)(const void *)t->lengths.data,
-                                     (unsigned)count);
+                                     (const size_t *)(const void *)t->lengths.data, (unsigned)count);
     return ZDICT_isError(n) ? 0 : n;
 }
 
@@ -302,8 +294,7 @@ int leat__tile_trainer_finish(leat__tile_trainer *t, leat__buf *blob, leat_error
     leat__tile_lengths lengths = {0};
     uint8_t *dictionary = leat__alloc(LEAT__MEM_CODEC, DICTIONARY);
     int rc = dictionary == NULL ? LEAT_ENOMEM : make_lengths(t, &lengths);
-    if (rc == 0)
-        rc = leat__tile_tables_write(&lengths, dictionary, make_dictionary(t, dictionary), blob);
+    if (rc == 0) rc = leat__tile_tables_write(&lengths, dictionary, make_dictionary(t, dictionary), blob);
     leat__free(dictionary);
     if (rc == LEAT_ENOMEM) return leat__fail_nomem(err, DICTIONARY, "tile tables");
     return rc == 0 ? 0 : leat__fail(err, rc, "tile tables do not fit their buffer");

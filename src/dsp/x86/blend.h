@@ -34,8 +34,8 @@ static void blend_u8(uint8_t *a, const uint8_t *b, size_t n, float wa, float wb)
         const __m256i lo = blend_u8x8(a + i, b + i, wa, wb);
         const __m256i hi = blend_u8x8(a + i + 8, b + i + 8, wa, wb);
         const __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(lo, hi), 0xd8);
-        const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words),
-                                               _mm256_extracti128_si256(words, 1));
+        const __m128i bytes =
+            _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
         _mm_storeu_si128((__m128i *)(a + i), bytes);
     }
     for (; i < n; i++) a[i] = (uint8_t)(wa * (float)a[i] + wb * (float)b[i] + 0.5f);
@@ -70,8 +70,7 @@ static inline __m256i blend_bf16_round(__m256 v)
 
 static inline __m256 blend_bf16_cut(__m256 v)
 {
-    return _mm256_castsi256_ps(
-        _mm256_and_si256(blend_bf16_round(v), _mm256_set1_epi32((int)0xffff0000)));
+    return _mm256_castsi256_ps(_mm256_and_si256(blend_bf16_round(v), _mm256_set1_epi32((int)0xffff0000)));
 }
 
 static inline __m256 blend_bf16_wide(__m128i v)
@@ -88,22 +87,21 @@ static inline __m128i blend_bf16x8(__m128i a, __m128i b, float wa, float wb)
 }
 
 /* The end of a row goes through a padded vector: the same arithmetic to the last element. */
-#define BLEND_16(name, eight)                                                              \
-    static void name(uint16_t *a, const uint16_t *b, size_t n, float wa, float wb)         \
-    {                                                                                      \
-        size_t i = 0;                                                                      \
-        for (; i + 8 <= n; i += 8)                                                         \
-            _mm_storeu_si128((__m128i *)(a + i),                                           \
-                             eight(_mm_loadu_si128((const __m128i *)(a + i)),              \
-                                   _mm_loadu_si128((const __m128i *)(b + i)), wa, wb));    \
-        uint16_t x[8] = {0}, y[8] = {0};                                                   \
-        for (size_t k = i; k < n; k++) {                                                   \
-            x[k - i] = a[k];                                                               \
-            y[k - i] = b[k];                                                               \
-        }                                                                                  \
-        _mm_storeu_si128((__m128i *)x, eight(_mm_loadu_si128((const __m128i *)x),          \
-                                             _mm_loadu_si128((const __m128i *)y), wa, wb)); \
-        for (size_t k = i; k < n; k++) a[k] = x[k - i];                                    \
+#define BLEND_16(name, eight)                                                                                \
+    static void name(uint16_t *a, const uint16_t *b, size_t n, float wa, float wb)                           \
+    {                                                                                                        \
+        size_t i = 0;                                                                                        \
+        for (; i + 8 <= n; i += 8)                                                                           \
+            _mm_storeu_si128((__m128i *)(a + i), eight(_mm_loadu_si128((const __m128i *)(a + i)),            \
+                                                       _mm_loadu_si128((const __m128i *)(b + i)), wa, wb));  \
+        uint16_t x[8] = {0}, y[8] = {0};                                                                     \
+        for (size_t k = i; k < n; k++) {                                                                     \
+            x[k - i] = a[k];                                                                                 \
+            y[k - i] = b[k];                                                                                 \
+        }                                                                                                    \
+        _mm_storeu_si128((__m128i *)x, eight(_mm_loadu_si128((const __m128i *)x),                            \
+                                             _mm_loadu_si128((const __m128i *)y), wa, wb));                  \
+        for (size_t k = i; k < n; k++) a[k] = x[k - i];                                                      \
     }
 BLEND_16(blend_f16, blend_f16x8)
 BLEND_16(blend_bf16, blend_bf16x8)

@@ -12,8 +12,7 @@ static void lut(const uint8_t *src, uint8_t *dst, size_t n, const uint8_t table[
 {
     __m256i part[16];
     for (int h = 0; h < 16; h++)
-        part[h] = _mm256_broadcastsi128_si256(
-            _mm_loadu_si128((const __m128i *)(table + 16 * h)));
+        part[h] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(table + 16 * h)));
     const __m256i step = _mm256_set1_epi8(16), top = _mm256_set1_epi8(0x70);
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {

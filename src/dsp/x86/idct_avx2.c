@@ -15,11 +15,11 @@
 #define V_LANES(x) _mm256_broadcastsi128_si256(x)
 #define V_MADD(x, a, b) _mm256_madd_epi16(x, V_SET32(IDCT_PAIR(a, b)))
 #define V_DOT(s, x, a, b) _mm256_add_epi32(s, V_MADD(x, a, b))
-#define V_BOTH(s, x, a, b, sum, difference)                                                \
-    do {                                                                                   \
-        V dot_ = V_MADD(x, a, b);                                                          \
-        *(sum) = V_ADD32(s, dot_);                                                         \
-        *(difference) = V_SUB32(s, dot_);                                                  \
+#define V_BOTH(s, x, a, b, sum, difference)                                                                  \
+    do {                                                                                                     \
+        V dot_ = V_MADD(x, a, b);                                                                            \
+        *(sum) = V_ADD32(s, dot_);                                                                           \
+        *(difference) = V_SUB32(s, dot_);                                                                    \
     } while (0)
 #define V_XOR _mm256_xor_si256
 #define V_ADD16 _mm256_add_epi16
@@ -47,8 +47,7 @@
 /* Four rows of eight columns -> the pairs of columns of these rows. */
 IDCT_INLINE void idct_turn(const V low[4], const V high[4], idct_pairs *x)
 {
-    const V pairs =
-        V_LANES(_mm_setr_epi8(0, 1, 8, 9, 4, 5, 12, 13, 14, 15, 2, 3, 6, 7, 10, 11));
+    const V pairs = V_LANES(_mm_setr_epi8(0, 1, 8, 9, 4, 5, 12, 13, 14, 15, 2, 3, 6, 7, 10, 11));
     V p[4];
     for (int i = 0; i < 4; i++) {
         V row = V_PACK32(V_SRA32(low[i], IDCT_SHIFT1), V_SRA32(high[i], IDCT_SHIFT1));
@@ -70,18 +69,14 @@ typedef struct idct_block {
 /* g: the groups of leat__tile_order, dequantised. */
 IDCT_INLINE idct_block idct_of_groups(const V g[8])
 {
-    return (idct_block){{V_LO16(g[0], g[3]), V_LO16(g[1], g[5]), V_HI16(g[5], g[0]),
-                         V_HI16(g[1], g[3])},
-                        {V_LO16(g[2], g[6]), V_LO16(g[4], g[7]), V_HI16(g[7], g[2]),
-                         V_HI16(g[4], g[6])}};
+    return (idct_block){{V_LO16(g[0], g[3]), V_LO16(g[1], g[5]), V_HI16(g[5], g[0]), V_HI16(g[1], g[3])},
+                        {V_LO16(g[2], g[6]), V_LO16(g[4], g[7]), V_HI16(g[7], g[2]), V_HI16(g[4], g[6])}};
 }
 
 IDCT_INLINE idct_block idct_of_rows(const V r[8])
 {
-    return (idct_block){{V_LO16(r[0], r[4]), V_LO16(r[2], r[6]), V_LO16(r[7], r[1]),
-                         V_LO16(r[3], r[5])},
-                        {V_HI16(r[0], r[4]), V_HI16(r[2], r[6]), V_HI16(r[7], r[1]),
-                         V_HI16(r[3], r[5])}};
+    return (idct_block){{V_LO16(r[0], r[4]), V_LO16(r[2], r[6]), V_LO16(r[7], r[1]), V_LO16(r[3], r[5])},
+                        {V_HI16(r[0], r[4]), V_HI16(r[2], r[6]), V_HI16(r[7], r[1]), V_HI16(r[3], r[5])}};
 }
 
 /* Both passes. Leaves columns: rows 0 to 3 in top, 4 to 7 in bottom, to be shifted by
@@ -101,10 +96,8 @@ IDCT_INLINE void idct_full(const idct_block *in, V top[8], V bottom[8])
 /* Two rows of four columns -> the pairs of columns (0,2) of both rows, then (1,3). */
 IDCT_INLINE V idct_turn_two(V first, V second)
 {
-    const V pairs =
-        V_LANES(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
-    return V_SHUFFLE8(V_PACK32(V_SRA32(first, IDCT_SHIFT1), V_SRA32(second, IDCT_SHIFT1)),
-                      pairs);
+    const V pairs = V_LANES(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    return V_SHUFFLE8(V_PACK32(V_SRA32(first, IDCT_SHIFT1), V_SRA32(second, IDCT_SHIFT1)), pairs);
 }
 
 /* idct_full for blocks whose coefficients are all in the 4x4 corner, a third of them in
@@ -124,9 +117,8 @@ IDCT_INLINE void idct_quant(const uint16_t quant[64], V q[8])
 {
     for (int i = 0; i < 8; i++) {
         const uint16_t *const at = quant + leat__tile_order[8 * i];
-        q[i] = V_LANES(_mm_unpacklo_epi64(
-            _mm_loadl_epi64((const __m128i *)(const void *)at),
-            _mm_loadl_epi64((const __m128i *)(const void *)(at + 8))));
+        q[i] = V_LANES(_mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)(const void *)at),
+                                          _mm_loadl_epi64((const __m128i *)(const void *)(at + 8))));
     }
 }
 
@@ -139,14 +131,12 @@ IDCT_INLINE void idct_quant_rows(const uint16_t quant[64], V q[8])
 
 /* ---- blocks ---- */
 
-static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {
-    EXPAND_256(EXPAND_WORDS_OF)};
+static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {EXPAND_256(EXPAND_WORDS_OF)};
 
 IDCT_INLINE V two_lanes(const void *low, const void *high)
 {
-    return _mm256_inserti128_si256(
-        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
-        _mm_loadu_si128((const __m128i *)high), 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
+                                   _mm_loadu_si128((const __m128i *)high), 1);
 }
 
 /* Two blocks being expanded from the sparse form. */
@@ -160,8 +150,8 @@ typedef struct pair {
 IDCT_INLINE V next_group(pair *p)
 {
     uint32_t a = p->mask[0] & 255, b = p->mask[1] & 255;
-    V v = _mm256_shuffle_epi8(two_lanes(p->value[0], p->value[1]),
-                              two_lanes(expand_words[a], expand_words[b]));
+    V v =
+        _mm256_shuffle_epi8(two_lanes(p->value[0], p->value[1]), two_lanes(expand_words[a], expand_words[b]));
     p->value[0] += _mm_popcnt_u32(a);
     p->value[1] += _mm_popcnt_u32(b);
     p->mask[0] >>= 8;
@@ -205,8 +195,7 @@ IDCT_INLINE void store_rows(uint8_t *dst, size_t stride, V blocks)
 /* Four rows of two blocks. */
 IDCT_INLINE void store_half(uint8_t *dst, size_t stride, const V columns[8])
 {
-    const V rows_of_four =
-        V_LANES(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+    const V rows_of_four = V_LANES(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
     V left = V_SHUFFLE8(idct_samples(columns), rows_of_four);
     V right = V_SHUFFLE8(idct_samples(columns + 4), rows_of_four);
     store_rows(dst, stride, V_LO32(left, right));
@@ -223,8 +212,8 @@ static void flat_pair(uint8_t *dst, size_t stride, int16_t dc0, int16_t dc1, uin
 }
 
 /* Two blocks from b on. */
-IDCT_INLINE void sparse_pair(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
-                             uint32_t b, const V q[8], uint16_t quant)
+IDCT_INLINE void sparse_pair(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t b,
+                             const V q[8], uint16_t quant)
 {
     V top[8], bottom[8];
     pair p = {{coefs->mask[b], coefs->mask[b + 1]},
@@ -249,8 +238,7 @@ IDCT_VARIANT(leat__idct_area_avx2)
     idct_quant(quant, q);
     for (uint32_t y = 0; y < area->high; y++, dst += 8 * stride)
         for (uint32_t x = 0; x < area->wide; x += 2)
-            sparse_pair(dst + 8 * x, stride, coefs, area->first + y * area->pitch + x, q,
-                        quant[0]);
+            sparse_pair(dst + 8 * x, stride, coefs, area->first + y * area->pitch + x, q, quant[0]);
 }
 
 IDCT_PLAIN_VARIANT(leat__idct_plain_avx2)

@@ -30,18 +30,18 @@ static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pa
     return sum;
 }
 
-#define PAIR_AT(a, b)                                                                      \
-    ({                                                                                     \
-        static const int32_t pair_ = IDCT_PAIR(a, b);                                      \
-        &pair_;                                                                            \
+#define PAIR_AT(a, b)                                                                                        \
+    ({                                                                                                       \
+        static const int32_t pair_ = IDCT_PAIR(a, b);                                                        \
+        &pair_;                                                                                              \
     })
 #define V_SET32(x) _mm512_set1_epi32(x)
 #define V_MADD(x, a, b) madd(x, PAIR_AT(a, b))
 #define V_DOT(s, x, a, b) dot(s, x, PAIR_AT(a, b))
-#define V_BOTH(s, x, a, b, sum, difference)                                                \
-    do {                                                                                   \
-        *(sum) = V_DOT(s, x, a, b);                                                        \
-        *(difference) = V_DOT(s, x, -(a), -(b));                                           \
+#define V_BOTH(s, x, a, b, sum, difference)                                                                  \
+    do {                                                                                                     \
+        *(sum) = V_DOT(s, x, a, b);                                                                          \
+        *(difference) = V_DOT(s, x, -(a), -(b));                                                             \
     } while (0)
 #define V_XOR _mm512_xor_si512
 #define V_ADD16 _mm512_add_epi16
@@ -49,36 +49,38 @@ static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pa
 #define V_SUB32 _mm512_sub_epi32
 #define V_SRA16 _mm512_srai_epi16
 #define V_PACK16 _mm512_packs_epi16
-#define V_HIGHS(a, b) /* one shuffle, into the low words of b: a shift and a blend take longer */ \
-    _mm512_mask_shuffle_epi8(                                                              \
-        b, UINT64_C(0x3333333333333333), a,                                                \
-        _mm512_broadcast_i32x4(                                                            \
-            _mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15)))
+#define V_HIGHS(a, b) /* one shuffle, into the low words of b: a shift and a blend take longer */            \
+    _mm512_mask_shuffle_epi8(                                                                                \
+        b, UINT64_C(0x3333333333333333), a,                                                                  \
+        _mm512_broadcast_i32x4(_mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15)))
 #include "dsp/x86/idct_tmpl.h"
 
 /* ---- which words go where ---- */
 
 /* PAIRS(at, a, b): places at(i, a) and at(i, b) by turns, i = 0 .. 7: half a vector. */
-#define PAIRS(at, a, b)                                                                    \
-    at(0, a), at(0, b), at(1, a), at(1, b), at(2, a), at(2, b), at(3, a), at(3, b), at(4, a), \
-        at(4, b), at(5, a), at(5, b), at(6, a), at(6, b), at(7, a), at(7, b)
+#define PAIRS(at, a, b)                                                                                      \
+    at(0, a), at(0, b), at(1, a), at(1, b), at(2, a), at(2, b), at(3, a), at(3, b), at(4, a), at(4, b),      \
+        at(5, a), at(5, b), at(6, a), at(6, b), at(7, a), at(7, b)
 
 /* Pairs of rows, picked from the two halves of a block, or from the first halves of two. */
 typedef struct places {
     _Alignas(64) uint16_t even[32], odd[32]; /* (0,4) and (2,6); (7,1) and (3,5) */
     uint16_t corner[32];                     /* (0,2) and (1,3) */
 } places;
-#define PLACES(at, corner_at)                                                              \
-    {{PAIRS(at, 0, 4), PAIRS(at, 2, 6)}, {PAIRS(at, 7, 1), PAIRS(at, 3, 5)},               \
-     {PAIRS(corner_at, 0, 2), PAIRS(corner_at, 1, 3)}}
+#define PLACES(at, corner_at)                                                                                \
+    {                                                                                                        \
+        {PAIRS(at, 0, 4), PAIRS(at, 2, 6)}, {PAIRS(at, 7, 1), PAIRS(at, 3, 5)},                              \
+        {                                                                                                    \
+            PAIRS(corner_at, 0, 2), PAIRS(corner_at, 1, 3)                                                   \
+        }                                                                                                    \
+    }
 
 /* Columns 0 4 2 6 7 1 3 5, and 0 2 1 3 of both corners. */
-#define COLUMN(i) ((i) < 4 ? ((i) & 2) + ((i) & 1) * 4 : (i) == 4 ? 7 : (i) * 2 - 9)
-#define CORNER_COLUMN(i) (((i) & 1) * 2 + ((i) >> 1 & 1))
+#define COLUMN(i) ((i) < 4 ? ((i)&2) + ((i)&1) * 4 : (i) == 4 ? 7 : (i)*2 - 9)
+#define CORNER_COLUMN(i) (((i)&1) * 2 + ((i) >> 1 & 1))
 /* Column c, row r of a block in leat__tile_order, and row by row. */
-#define GROUP(c, r)                                                                        \
-    ((c) < 4 ? ((r) < 2 ? 0 : (r) / 2 * 2 - 1) : (r) < 6 ? (r) / 2 * 2 + 2 : 7)
-#define IN_GROUPS(c, r) 8 * GROUP(c, r) + 4 * ((r) & 1) + ((c) & 3)
+#define GROUP(c, r) ((c) < 4 ? ((r) < 2 ? 0 : (r) / 2 * 2 - 1) : (r) < 6 ? (r) / 2 * 2 + 2 : 7)
+#define IN_GROUPS(c, r) 8 * GROUP(c, r) + 4 * ((r)&1) + ((c)&3)
 #define IN_ROWS(c, r) 8 * (r) + (c)
 #define WHOLE_IN_GROUPS(i, r) IN_GROUPS(COLUMN(i), r)
 #define WHOLE_IN_ROWS(i, r) IN_ROWS(COLUMN(i), r)
@@ -106,14 +108,12 @@ IDCT_INLINE V highs(V a, V b)
 /* 32-bit numbers 0, 2 of each lane of both; 1, 3. */
 IDCT_INLINE V evens(V a, V b)
 {
-    return _mm512_castps_si512(
-        _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88));
+    return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88));
 }
 
 IDCT_INLINE V odds(V a, V b)
 {
-    return _mm512_castps_si512(
-        _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));
+    return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));
 }
 
 /* ---- passes ---- */
@@ -128,14 +128,12 @@ IDCT_INLINE idct_pairs columns_of(const block in[2], const places *p)
 {
     V even0 = words(in[0].low, p->even, in[0].high), odd0 = words(in[0].low, p->odd, in[0].high);
     V even1 = words(in[1].low, p->even, in[1].high), odd1 = words(in[1].low, p->odd, in[1].high);
-    return (idct_pairs){lows(even0, even1), highs(even0, even1), lows(odd0, odd1),
-                        highs(odd0, odd1)};
+    return (idct_pairs){lows(even0, even1), highs(even0, even1), lows(odd0, odd1), highs(odd0, odd1)};
 }
 
 IDCT_INLINE V pack_rows(V a, V b)
 {
-    return _mm512_packs_epi32(_mm512_srai_epi32(a, IDCT_SHIFT1),
-                              _mm512_srai_epi32(b, IDCT_SHIFT1));
+    return _mm512_packs_epi32(_mm512_srai_epi32(a, IDCT_SHIFT1), _mm512_srai_epi32(b, IDCT_SHIFT1));
 }
 
 /* Four rows of four blocks: of the first two, then of the others. Packed, a lane holds pairs
@@ -145,10 +143,9 @@ IDCT_INLINE idct_pairs rows_of(const V first[4], const V others[4])
     V a = pack_rows(first[0], first[1]), b = pack_rows(first[2], first[3]);
     V c = pack_rows(others[0], others[1]), d = pack_rows(others[2], others[3]);
     V x04_71 = evens(a, b), y04_71 = evens(c, d), x26_35 = odds(a, b), y26_35 = odds(c, d);
-    return (idct_pairs){_mm512_shuffle_i32x4(x04_71, y04_71, 0x88),
-                        _mm512_shuffle_i32x4(x26_35, y26_35, 0x88),
-                        _mm512_shuffle_i32x4(x04_71, y04_71, 0xdd),
-                        _mm512_shuffle_i32x4(x26_35, y26_35, 0xdd)};
+    return (idct_pairs){
+        _mm512_shuffle_i32x4(x04_71, y04_71, 0x88), _mm512_shuffle_i32x4(x26_35, y26_35, 0x88),
+        _mm512_shuffle_i32x4(x04_71, y04_71, 0xdd), _mm512_shuffle_i32x4(x26_35, y26_35, 0xdd)};
 }
 
 /* Where four blocks go: two by two, side by side or not. */
@@ -167,13 +164,11 @@ IDCT_INLINE void store_row(spot to, size_t at, __m256i row)
 }
 
 /* Byte of row r, column c of block b in a pair of idct_samples. */
-#define AT(b, r, c) (uint8_t)(((c) & 4) * 16 + 16 * (b) + ((c) & 2) * 4 + 2 * (r) + ((c) & 1))
-#define BLOCK(b, r)                                                                        \
-    AT(b, r, 0), AT(b, r, 1), AT(b, r, 2), AT(b, r, 3), AT(b, r, 4), AT(b, r, 5), AT(b, r, 6), \
-        AT(b, r, 7)
+#define AT(b, r, c) (uint8_t)(((c)&4) * 16 + 16 * (b) + ((c)&2) * 4 + 2 * (r) + ((c)&1))
+#define BLOCK(b, r)                                                                                          \
+    AT(b, r, 0), AT(b, r, 1), AT(b, r, 2), AT(b, r, 3), AT(b, r, 4), AT(b, r, 5), AT(b, r, 6), AT(b, r, 7)
 #define ROW(r) BLOCK(0, r), BLOCK(1, r), BLOCK(2, r), BLOCK(3, r)
-static const uint8_t rows_at[2][64] __attribute__((aligned(64))) = {{ROW(0), ROW(1)},
-                                                                    {ROW(2), ROW(3)}};
+static const uint8_t rows_at[2][64] __attribute__((aligned(64))) = {{ROW(0), ROW(1)}, {ROW(2), ROW(3)}};
 
 /* Rows 0 to 3 and 4 to 7 of four blocks. */
 IDCT_INLINE void store_blocks(spot to, size_t stride, const V upper[8], const V lower[8])
@@ -182,8 +177,7 @@ IDCT_INLINE void store_blocks(spot to, size_t stride, const V upper[8], const V 
     V right[2] = {idct_samples(upper + 4), idct_samples(lower + 4)};
     V rows[4];
     for (size_t i = 0; i < 4; i++)
-        rows[i] = _mm512_permutex2var_epi8(left[i / 2], _mm512_load_si512(rows_at[i % 2]),
-                                           right[i / 2]);
+        rows[i] = _mm512_permutex2var_epi8(left[i / 2], _mm512_load_si512(rows_at[i % 2]), right[i / 2]);
     for (size_t i = 0; i < 4; i++) {
         store_row(to, 2 * i * stride, _mm512_castsi512_si256(rows[i]));
         store_row(to, (2 * i + 1) * stride, _mm512_extracti64x4_epi64(rows[i], 1));
@@ -279,8 +273,7 @@ IDCT_INLINE V low_half(const leat__tile_coefs *c, size_t b)
 IDCT_INLINE V high_half(const leat__tile_coefs *c, size_t b)
 {
     uint32_t before = (uint32_t)_mm_popcnt_u32(half_mask(c, b, 0));
-    return _mm512_maskz_expand_epi16(half_mask(c, b, 1),
-                                     load512(c->value + c->first[b] + before));
+    return _mm512_maskz_expand_epi16(half_mask(c, b, 1), load512(c->value + c->first[b] + before));
 }
 
 /* Half the quantisers in the order of the groups. */
@@ -312,8 +305,8 @@ IDCT_INLINE size_t block_of(const four *f, size_t i)
 }
 
 /* Without a branch, which would be foreseen only in two cases of three. */
-IDCT_INLINE void add_four(fours *f, const leat__tile_coefs *c, uint32_t b0, uint32_t b1,
-                          uint8_t *left, uint8_t *right)
+IDCT_INLINE void add_four(fours *f, const leat__tile_coefs *c, uint32_t b0, uint32_t b1, uint8_t *left,
+                          uint8_t *right)
 {
     const uint64_t any = c->mask[b0] | c->mask[b0 + 1] | c->mask[b1] | c->mask[b1 + 1];
     const four each = {{b0, b1}, {left, right}};
@@ -362,8 +355,7 @@ IDCT_INLINE halves expand_full(const leat__tile_coefs *c, const four *f, V q0, V
 }
 
 /* The next four are expanded between the passes of these, which leave room for it. */
-static void corner_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count,
-                         V q0)
+static void corner_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count, V q0)
 {
     corner_columns columns = expand_corners(c, f, q0);
     for (; count > 1; count--, f++) {
@@ -375,8 +367,7 @@ static void corner_fours(size_t stride, const leat__tile_coefs *c, const four *f
     corner_second_pass(f->to, stride, &rows);
 }
 
-static void full_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count,
-                       V q0, V q1)
+static void full_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count, V q0, V q1)
 {
     halves columns = expand_full(c, f, q0, q1);
     for (; count > 1; count--, f++) {

@@ -15,8 +15,7 @@
 #define SUB _mm256_sub_epi16
 #define MUL(v, k) _mm256_mulhrs_epi16(v, _mm256_set1_epi16(k))
 
-static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {
-    EXPAND_256(EXPAND_WORDS_OF)};
+static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {EXPAND_256(EXPAND_WORDS_OF)};
 
 /* Down the rows x[0] .. x[3]; in place. */
 INLINE void pass(V x[4])
@@ -53,8 +52,8 @@ INLINE void store_two(uint8_t *dst, size_t stride, V rows)
 INLINE void four_blocks(uint8_t *dst, size_t stride, const __m128i top[4], const __m128i bottom[4],
                         const V quant[2])
 {
-    const V order = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15));
+    const V order =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15));
     V x[4];
     for (int i = 0; i < 2; i++) {
         const __m128i *const from = i == 0 ? top : bottom;
@@ -72,8 +71,7 @@ INLINE void four_blocks(uint8_t *dst, size_t stride, const __m128i top[4], const
     const V right = _mm256_shuffle_epi8(_mm256_packs_epi16(x[2], x[3]), order);
     const V middle = _mm256_set1_epi8((char)0x80);
     store_two(dst, stride, _mm256_xor_si256(_mm256_unpacklo_epi16(left, right), middle));
-    store_two(dst + 2 * stride, stride,
-              _mm256_xor_si256(_mm256_unpackhi_epi16(left, right), middle));
+    store_two(dst + 2 * stride, stride, _mm256_xor_si256(_mm256_unpackhi_epi16(left, right), middle));
 }
 
 /* Four columns of two rows, 8 apart. */
@@ -87,8 +85,7 @@ INLINE __m128i two_rows(const void *at)
 INLINE void quant_of(const uint16_t quant[64], V q[2])
 {
     for (int i = 0; i < 2; i++)
-        q[i] = _mm256_broadcastsi128_si256(
-            _mm_slli_epi16(two_rows(quant + 16 * i), IDCT_SMALL_BITS));
+        q[i] = _mm256_broadcastsi128_si256(_mm_slli_epi16(two_rows(quant + 16 * i), IDCT_SMALL_BITS));
 }
 
 /* The first two groups of a sparse block are its corner. */
@@ -98,8 +95,8 @@ INLINE __m128i group_of(const int16_t *value, uint32_t bits)
                             _mm_load_si128((const __m128i *)(const void *)expand_words[bits]));
 }
 
-static void area4(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
-                  const leat__idct_area *area, const uint16_t quant[64])
+static void area4(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, const leat__idct_area *area,
+                  const uint16_t quant[64])
 {
     V q[2];
     quant_of(quant, q);
@@ -126,19 +123,17 @@ INLINE void two_by_two(uint8_t *dst, size_t stride, __m128i top, __m128i bottom)
     __m128i row[2] = {_mm_mulhrs_epi16(_mm_add_epi16(top, bottom), c4),
                       _mm_mulhrs_epi16(_mm_sub_epi16(top, bottom), c4)};
     for (int i = 0; i < 2; i++) {
-        const __m128i swapped =
-            _mm_or_si128(_mm_slli_epi32(row[i], 16), _mm_srli_epi32(row[i], 16));
+        const __m128i swapped = _mm_or_si128(_mm_slli_epi32(row[i], 16), _mm_srli_epi32(row[i], 16));
         row[i] = _mm_mulhrs_epi16(_mm_add_epi16(swapped, _mm_sign_epi16(row[i], turns)), c4);
         row[i] = _mm_mulhrs_epi16(row[i], level);
     }
-    const __m128i both =
-        _mm_xor_si128(_mm_packs_epi16(row[0], row[1]), _mm_set1_epi8((char)0x80));
+    const __m128i both = _mm_xor_si128(_mm_packs_epi16(row[0], row[1]), _mm_set1_epi8((char)0x80));
     _mm_storel_epi64((__m128i *)(void *)dst, both);
     _mm_storeh_pd((double *)(void *)(dst + stride), _mm_castsi128_pd(both));
 }
 
-static void area2(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
-                  const leat__idct_area *area, const uint16_t quant[64])
+static void area2(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, const leat__idct_area *area,
+                  const uint16_t quant[64])
 {
     const __m128i q0 = _mm_set1_epi32((int)(quant[0] | (uint32_t)quant[1] << 16));
     const __m128i q1 = _mm_set1_epi32((int)(quant[8] | (uint32_t)quant[9] << 16));
@@ -147,22 +142,21 @@ static void area2(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
             const uint32_t b = area->first + y * area->pitch + x;
             __m128i g[4];
             for (uint32_t i = 0; i < 4; i++)
-                g[i] = _mm_insert_epi16(group_of(coefs->value + coefs->first[b + i],
-                                                 (uint32_t)coefs->mask[b + i] & 255),
-                                        coefs->dc[b + i], 0);
-            const __m128i top = _mm_unpacklo_epi64(_mm_unpacklo_epi32(g[0], g[1]),
-                                                   _mm_unpacklo_epi32(g[2], g[3]));
-            const __m128i bottom = _mm_unpacklo_epi64(_mm_unpackhi_epi32(g[0], g[1]),
-                                                      _mm_unpackhi_epi32(g[2], g[3]));
-            two_by_two(dst + 2 * x, stride,
-                       _mm_slli_epi16(_mm_mullo_epi16(top, q0), IDCT_SMALL_BITS),
+                g[i] = _mm_insert_epi16(
+                    group_of(coefs->value + coefs->first[b + i], (uint32_t)coefs->mask[b + i] & 255),
+                    coefs->dc[b + i], 0);
+            const __m128i top =
+                _mm_unpacklo_epi64(_mm_unpacklo_epi32(g[0], g[1]), _mm_unpacklo_epi32(g[2], g[3]));
+            const __m128i bottom =
+                _mm_unpacklo_epi64(_mm_unpackhi_epi32(g[0], g[1]), _mm_unpackhi_epi32(g[2], g[3]));
+            two_by_two(dst + 2 * x, stride, _mm_slli_epi16(_mm_mullo_epi16(top, q0), IDCT_SMALL_BITS),
                        _mm_slli_epi16(_mm_mullo_epi16(bottom, q1), IDCT_SMALL_BITS));
         }
 }
 
 /* Nothing but the means. */
-static void area1(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
-                  const leat__idct_area *area, const uint16_t quant[64])
+static void area1(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, const leat__idct_area *area,
+                  const uint16_t quant[64])
 {
     const __m128i q = _mm_set1_epi16((short)(quant[0] << IDCT_SMALL_BITS));
     const __m128i c4 = _mm_set1_epi16(IDCT_SMALL_C4);
@@ -177,8 +171,8 @@ static void area1(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
         }
 }
 
-static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
-                   uint32_t count, const uint16_t quant[64])
+static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last, uint32_t count,
+                   const uint16_t quant[64])
 {
     V q[2];
     quant_of(quant, q);

@@ -52,8 +52,7 @@ static inline __m128i bf16_of(__m256 v)
 static void to_bf16(const leat__norm *n, const uint8_t *src, uint16_t *dst, size_t count)
 {
     size_t i = 0;
-    for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128((__m128i *)(dst + i), bf16_of(normalize(n, src + i)));
+    for (; i + 8 <= count; i += 8) _mm_storeu_si128((__m128i *)(dst + i), bf16_of(normalize(n, src + i)));
     for (; i < count; i++) dst[i] = n->bf16[src[i]];
 }
 
@@ -62,17 +61,14 @@ static inline size_t weave(const void *const src[3], uint8_t *dst, size_t bytes,
 {
     __m128i take[3][3];
     for (int k = 0; k < 3; k++)
-        for (int c = 0; c < 3; c++)
-            take[k][c] = _mm_loadu_si128((const __m128i *)weave16[log_size][k][c]);
+        for (int c = 0; c < 3; c++) take[k][c] = _mm_loadu_si128((const __m128i *)weave16[log_size][k][c]);
     size_t at = 0;
     for (; at + 16 <= bytes; at += 16) {
         __m128i row[3];
-        for (int c = 0; c < 3; c++)
-            row[c] = _mm_loadu_si128((const __m128i *)((const uint8_t *)src[c] + at));
+        for (int c = 0; c < 3; c++) row[c] = _mm_loadu_si128((const __m128i *)((const uint8_t *)src[c] + at));
         for (int k = 0; k < 3; k++) {
             const __m128i all = _mm_or_si128(
-                _mm_or_si128(_mm_shuffle_epi8(row[0], take[k][0]),
-                             _mm_shuffle_epi8(row[1], take[k][1])),
+                _mm_or_si128(_mm_shuffle_epi8(row[0], take[k][0]), _mm_shuffle_epi8(row[1], take[k][1])),
                 _mm_shuffle_epi8(row[2], take[k][2]));
             _mm_storeu_si128((__m128i *)(dst + 3 * at + 16 * k), all);
         }
@@ -80,15 +76,14 @@ static inline size_t weave(const void *const src[3], uint8_t *dst, size_t bytes,
     return at;
 }
 
-#define INTERLEAVE(bits, log_size)                                                         \
-    static void interleave##bits(const uint##bits##_t *const src[3], uint##bits##_t *dst,  \
-                                 size_t count)                                             \
-    {                                                                                      \
-        const void *const rows[3] = {src[0], src[1], src[2]};                              \
-        const size_t size = sizeof *dst;                                                   \
-        size_t i = weave(rows, (uint8_t *)dst, size * count, log_size) / size;             \
-        for (; i < count; i++)                                                             \
-            for (size_t c = 0; c < 3; c++) dst[3 * i + c] = src[c][i];                     \
+#define INTERLEAVE(bits, log_size)                                                                           \
+    static void interleave##bits(const uint##bits##_t *const src[3], uint##bits##_t *dst, size_t count)      \
+    {                                                                                                        \
+        const void *const rows[3] = {src[0], src[1], src[2]};                                                \
+        const size_t size = sizeof *dst;                                                                     \
+        size_t i = weave(rows, (uint8_t *)dst, size * count, log_size) / size;                               \
+        for (; i < count; i++)                                                                               \
+            for (size_t c = 0; c < 3; c++) dst[3 * i + c] = src[c][i];                                       \
     }
 INTERLEAVE(8, 0)
 INTERLEAVE(16, 1)
@@ -96,9 +91,8 @@ INTERLEAVE(32, 2)
 
 static void reverse(const uint8_t *src, uint8_t *dst, size_t count)
 {
-    const __m256i order =
-        _mm256_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12,
-                         11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m256i order = _mm256_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13,
+                                           12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     size_t i = 0;
     for (; i + 32 <= count; i += 32) {
         const __m256i v = _mm256_loadu_si256((const __m256i *)(src + count - 32 - i));

@@ -44,16 +44,14 @@ static inline __m256i bf16_of(__m512 v)
 static void to_f32(const leat__norm *n, const uint8_t *src, float *dst, size_t count)
 {
     for (size_t i = 0; i < count; i += 16)
-        _mm512_mask_storeu_ps(dst + i, some(count - i),
-                              normalize(n, load_some(src + i, count - i)));
+        _mm512_mask_storeu_ps(dst + i, some(count - i), normalize(n, load_some(src + i, count - i)));
 }
 
 static void to_f16(const leat__norm *n, const uint8_t *src, uint16_t *dst, size_t count)
 {
     for (size_t i = 0; i < count; i += 16) {
         const __m512 v = normalize(n, load_some(src + i, count - i));
-        _mm256_mask_storeu_epi16(dst + i, some(count - i),
-                                 _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+        _mm256_mask_storeu_epi16(dst + i, some(count - i), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
     }
 }
 
@@ -80,15 +78,11 @@ static inline void weave(const void *const src[3], uint8_t *dst, size_t bytes, i
         const size_t left = 3 * (bytes - at);
         for (size_t k = 0; k < 3; k++) {
             const struct weave64 *const w = &weave64[log_size][k];
-            const __m512i two =
-                _mm512_permutex2var_epi8(va, _mm512_loadu_si512(w->two), vb);
-            const __m512i all = _mm512_mask_permutexvar_epi8(
-                two, w->mask, _mm512_loadu_si512(w->third), vc);
-            if (left >= 64 * (k + 1))
-                _mm512_storeu_si512(dst + 64 * k, all);
+            const __m512i two = _mm512_permutex2var_epi8(va, _mm512_loadu_si512(w->two), vb);
+            const __m512i all = _mm512_mask_permutexvar_epi8(two, w->mask, _mm512_loadu_si512(w->third), vc);
+            if (left >= 64 * (k + 1)) _mm512_storeu_si512(dst + 64 * k, all);
             else if (left > 64 * k)
-                _mm512_mask_storeu_epi8(dst + 64 * k,
-                                        _bzhi_u64(~0ull, (unsigned)(left - 64 * k)), all);
+                _mm512_mask_storeu_epi8(dst + 64 * k, _bzhi_u64(~0ull, (unsigned)(left - 64 * k)), all);
         }
     }
 }
@@ -113,15 +107,15 @@ static void interleave32(const uint32_t *const src[3], uint32_t *dst, size_t cou
 
 static void reverse(const uint8_t *src, uint8_t *dst, size_t count)
 {
-    static const uint8_t last_first[64] = {
-        63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42,
-        41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20,
-        19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9,  8,  7,  6,  5,  4,  3,  2,  1,  0};
+    static const uint8_t last_first[64] = {63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48,
+                                           47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32,
+                                           31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
+                                           15, 14, 13, 12, 11, 10, 9,  8,  7,  6,  5,  4,  3,  2,  1,  0};
     const __m512i order = _mm512_loadu_si512(last_first);
     size_t i = 0;
     for (; i + 64 <= count; i += 64)
-        _mm512_storeu_si512(
-            dst + i, _mm512_permutexvar_epi8(order, _mm512_loadu_si512(src + count - 64 - i)));
+        _mm512_storeu_si512(dst + i,
+                            _mm512_permutexvar_epi8(order, _mm512_loadu_si512(src + count - 64 - i)));
     for (; i < count; i++) dst[i] = src[count - 1 - i];
 }
 

@@ -160,8 +160,7 @@ static h_way choose_way(const leat__axis *a, uint32_t pairs)
 }
 
 /* Outputs j .. j+3 of one lane, whose pixels are taken from `base` on. */
-static void pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, uint32_t base,
-                      uint32_t pairs)
+static void pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, uint32_t base, uint32_t pairs)
 {
     uint8_t *const take = (uint8_t *)&v->take + 16 * lane;
     v->base[lane] = base;
@@ -178,16 +177,13 @@ static void pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, ui
             memset(high, 0, 16);
             continue;
         }
-        const __m128i a0 =
-            _mm_loadu_si128((const __m128i *)(a->weight + (size_t)(2 * g) * a->stride + j));
+        const __m128i a0 = _mm_loadu_si128((const __m128i *)(a->weight + (size_t)(2 * g) * a->stride + j));
         const __m128i a1 =
             _mm_loadu_si128((const __m128i *)(a->weight + (size_t)(2 * g + 1) * a->stride + j));
         const __m128i mask = _mm_set1_epi32((1 << LOW_BITS) - 1);
-        const __m128i l = _mm_or_si128(_mm_and_si128(a0, mask),
-                                       _mm_slli_epi32(_mm_and_si128(a1, mask), 16));
-        const __m128i h =
-            _mm_blend_epi16(_mm_srai_epi32(a0, LOW_BITS),
-                            _mm_slli_epi32(_mm_srai_epi32(a1, LOW_BITS), 16), 0xaa);
+        const __m128i l = _mm_or_si128(_mm_and_si128(a0, mask), _mm_slli_epi32(_mm_and_si128(a1, mask), 16));
+        const __m128i h = _mm_blend_epi16(_mm_srai_epi32(a0, LOW_BITS),
+                                          _mm_slli_epi32(_mm_srai_epi32(a1, LOW_BITS), 16), 0xaa);
         _mm_storeu_si128((__m128i *)low, l);
         _mm_storeu_si128((__m128i *)high, h);
     }
@@ -199,7 +195,9 @@ static void pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, ui
 static void pack_horizontal(const leat__axis *a, h_head *head)
 {
     const uint32_t pairs = pairs_of(a->taps);
-    *head = (h_head){.pairs = pairs, .blocks = (a->count + 31) / 32, .way = choose_way(a, pairs),
+    *head = (h_head){.pairs = pairs,
+                     .blocks = (a->count + 31) / 32,
+                     .way = choose_way(a, pairs),
                      .record = (uint32_t)(sizeof(h_vector) + pairs * 64)};
     if (head->way == H_WIDE) {
         pack_wide(a, head);
@@ -223,10 +221,8 @@ static void pack_horizontal(const leat__axis *a, h_head *head)
 
 static void pack(const leat__axis *a, bool vertical, void *packed)
 {
-    if (vertical)
-        pack_vertical(a, packed);
-    else
-        pack_horizontal(a, packed);
+    if (vertical) pack_vertical(a, packed);
+    else pack_horizontal(a, packed);
 }
 
 /* ---- horizontal ---- */
@@ -248,8 +244,8 @@ H_INLINE __m256i load_both(const uint8_t *s, const h_vector *v)
 
 /* Eight sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or 3:
  * the planes of a pixel row share what is loaded of the weights, which is what limits this. */
-H_INLINE void sums_of(const h_vector *v, const uint8_t *const *src, __m256i sum[3],
-                      const uint32_t rows, const uint32_t pairs, const h_way way)
+H_INLINE void sums_of(const h_vector *v, const uint8_t *const *src, __m256i sum[3], const uint32_t rows,
+                      const uint32_t pairs, const h_way way)
 {
     __m256i take = v->take, low[3], high[3], bytes[3];
     for (uint32_t i = 0; i < rows; i++) {
@@ -268,12 +264,12 @@ H_INLINE void sums_of(const h_vector *v, const uint8_t *const *src, __m256i sum[
         if (way != H_PER_PAIR) take = _mm256_add_epi8(take, _mm256_set1_epi8(2));
     }
     for (uint32_t i = 0; i < rows; i++)
-        sum[i] = _mm256_srai_epi32(
-            _mm256_add_epi32(low[i], _mm256_slli_epi32(high[i], LOW_BITS)), LEAT__RESIZE_BITS);
+        sum[i] = _mm256_srai_epi32(_mm256_add_epi32(low[i], _mm256_slli_epi32(high[i], LOW_BITS)),
+                                   LEAT__RESIZE_BITS);
 }
 
-H_INLINE void rows_of(const h_head *h, const uint8_t *const *src, uint8_t *const *dst,
-                      const uint32_t rows, const uint32_t pairs, const h_way way)
+H_INLINE void rows_of(const h_head *h, const uint8_t *const *src, uint8_t *const *dst, const uint32_t rows,
+                      const uint32_t pairs, const h_way way)
 {
     const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const uint8_t *at = (const uint8_t *)(h + 1);
@@ -282,8 +278,7 @@ H_INLINE void rows_of(const h_head *h, const uint8_t *const *src, uint8_t *const
         for (int i = 0; i < 2; i++, at += 2 * (size_t)h->record) {
             sums_of((const h_vector *)at, src, first, rows, pairs, way);
             sums_of((const h_vector *)(at + h->record), src, second, rows, pairs, way);
-            for (uint32_t r = 0; r < rows; r++)
-                half[i][r] = _mm256_packus_epi32(first[r], second[r]);
+            for (uint32_t r = 0; r < rows; r++) half[i][r] = _mm256_packus_epi32(first[r], second[r]);
         }
         for (uint32_t r = 0; r < rows; r++) {
             __m256i out = _mm256_packus_epi16(half[0][r], half[1][r]);
@@ -309,8 +304,7 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
         const uint8_t *const s = src + a->first[j];
         __m256i low = _mm256_setzero_si256(), high = low;
         for (uint32_t t = 0; t < a->taps_of[j]; t += 16) {
-            const __m256i px =
-                _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(s + t)));
+            const __m256i px = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(s + t)));
             const __m256i kl = _mm256_loadu_si256((const __m256i *)(k + t));
             const __m256i kh = _mm256_loadu_si256((const __m256i *)(k + taps16 + t));
             low = _mm256_add_epi32(low, _mm256_madd_epi16(px, kl));
@@ -323,8 +317,7 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
 }
 
 /* With constants for what is common. */
-H_INLINE void narrow(const h_head *h, const uint8_t *const *src, uint8_t *const *dst,
-                     const uint32_t rows)
+H_INLINE void narrow(const h_head *h, const uint8_t *const *src, uint8_t *const *dst, const uint32_t rows)
 {
     if (h->way == H_PER_PAIR) {
         rows_of(h, src, dst, rows, h->pairs, H_PER_PAIR);
@@ -339,14 +332,12 @@ H_INLINE void narrow(const h_head *h, const uint8_t *const *src, uint8_t *const 
     }
 }
 
-static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
-                       uint32_t rows)
+static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst, uint32_t rows)
 {
     const h_head *const h = a->packed;
     if (h->way == H_WIDE)
         for (uint32_t i = 0; i < rows; i++) row_wide(a, h, src[i], dst[i]);
-    else if (rows == 3)
-        narrow(h, src, dst, 3);
+    else if (rows == 3) narrow(h, src, dst, 3);
     else
         for (uint32_t i = 0; i < rows; i++) narrow(h, src + i, dst + i, 1);
 }
@@ -356,8 +347,8 @@ static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *
 #define V_INLINE static inline __attribute__((always_inline))
 
 /* 32 outputs. `bytes` is a constant, as is `pairs` where it is small. */
-V_INLINE __m256i column32(const uint32_t *k, const uint8_t *const *rows, size_t x,
-                          const uint32_t pairs, const bool bytes)
+V_INLINE __m256i column32(const uint32_t *k, const uint8_t *const *rows, size_t x, const uint32_t pairs,
+                          const bool bytes)
 {
     const __m256i zero = _mm256_setzero_si256();
     __m256i low[4], high[4];
@@ -373,24 +364,21 @@ V_INLINE __m256i column32(const uint32_t *k, const uint8_t *const *rows, size_t 
                                _mm256_unpacklo_epi8(h, zero), _mm256_unpackhi_epi8(h, zero)};
         const __m256i kl = _mm256_set1_epi32((int)k[2 * g]);
         const __m256i kh = _mm256_set1_epi32((int)k[2 * g + 1]);
-        for (int i = 0; i < 4; i++)
-            low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(px[i], kl));
+        for (int i = 0; i < 4; i++) low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(px[i], kl));
         if (bytes) { /* 16 sums of 16 bits in each */
             high[0] = _mm256_add_epi16(high[0], _mm256_maddubs_epi16(l, kh));
             high[1] = _mm256_add_epi16(high[1], _mm256_maddubs_epi16(h, kh));
         } else {
-            for (int i = 0; i < 4; i++)
-                high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(px[i], kh));
+            for (int i = 0; i < 4; i++) high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(px[i], kh));
         }
     }
     for (int i = 0; i < 4; i++) {
-        const __m256i part = !bytes ? _mm256_slli_epi32(high[i], LOW_BITS)
+        const __m256i part = !bytes  ? _mm256_slli_epi32(high[i], LOW_BITS)
                              : i & 1 ? _mm256_unpackhi_epi16(zero, high[i / 2])
                                      : _mm256_unpacklo_epi16(zero, high[i / 2]);
         low[i] = _mm256_srai_epi32(_mm256_add_epi32(low[i], part), LEAT__RESIZE_BITS);
     }
-    return _mm256_packus_epi16(_mm256_packus_epi32(low[0], low[1]),
-                               _mm256_packus_epi32(low[2], low[3]));
+    return _mm256_packus_epi16(_mm256_packus_epi32(low[0], low[1]), _mm256_packus_epi32(low[2], low[3]));
 }
 
 V_INLINE void column(const uint32_t *k, const uint8_t *const *rows, uint8_t *dst, size_t n,
@@ -406,8 +394,7 @@ V_INLINE void column(const uint32_t *k, const uint8_t *const *rows, uint8_t *dst
     }
 }
 
-static void vertical(const leat__axis *a, uint32_t index, const uint8_t *const *rows,
-                     uint8_t *dst, size_t n)
+static void vertical(const leat__axis *a, uint32_t index, const uint8_t *const *rows, uint8_t *dst, size_t n)
 {
     const uint32_t pairs = pairs_of(a->taps), used = pairs_of(a->taps_of[index]);
     const v_head *const head = a->packed;

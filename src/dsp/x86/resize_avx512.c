@@ -57,8 +57,7 @@ static inline void split(const leat__axis *a, uint32_t g, uint32_t j, __m512i di
         __m512i k = _mm512_loadu_si512(a->weight + (size_t)(4 * g + t) * a->stride + j);
         for (int d = 0; d < 3; d++) {
             const __m512i low = _mm512_srai_epi32(_mm512_slli_epi32(k, 24), 24);
-            digit[d] = _mm512_or_si512(_mm512_slli_epi32(digit[d], 8),
-                                       _mm512_and_si512(low, byte));
+            digit[d] = _mm512_or_si512(_mm512_slli_epi32(digit[d], 8), _mm512_and_si512(low, byte));
             k = _mm512_srai_epi32(_mm512_sub_epi32(k, low), 8);
         }
     }
@@ -94,8 +93,7 @@ static bool reach(const leat__axis *a, uint32_t groups, int32_t load)
 {
     for (uint32_t j = 0; j < a->stride; j += 16) {
         const int32_t base = base_of(a, j, groups, load);
-        const int32_t highest =
-            (int32_t)_mm512_reduce_max_epu32(_mm512_loadu_si512(a->first + j));
+        const int32_t highest = (int32_t)_mm512_reduce_max_epu32(_mm512_loadu_si512(a->first + j));
         if (base < -LEAT__RESIZE_SLACK || highest - base + 4 > load) return false;
     }
     return true;
@@ -121,7 +119,8 @@ static void pack_wide(const leat__axis *a, h_head *head)
 static void pack_horizontal(const leat__axis *a, h_head *head)
 {
     const uint32_t groups = groups_of(a->taps);
-    *head = (h_head){.groups = groups, .vectors = a->stride / 16,
+    *head = (h_head){.groups = groups,
+                     .vectors = a->stride / 16,
                      .record = (uint32_t)(sizeof(h_vector) + groups * 3 * 64)};
     if (reach(a, groups, 64)) {
         head->mode = H_ONE;
@@ -136,8 +135,7 @@ static void pack_horizontal(const leat__axis *a, h_head *head)
     for (uint32_t j = 0; j < a->stride; j += 16, at += head->record) {
         h_vector *const v = (h_vector *)at;
         v->base = base_of(a, j, groups, head->mode == H_ONE ? 64 : 128);
-        const __m512i first = _mm512_sub_epi32(_mm512_loadu_si512(a->first + j),
-                                               _mm512_set1_epi32(v->base));
+        const __m512i first = _mm512_sub_epi32(_mm512_loadu_si512(a->first + j), _mm512_set1_epi32(v->base));
         v->take = _mm512_add_epi32(_mm512_mullo_epi32(first, ones), four);
         for (uint32_t g = 0; g < groups; g++) split(a, g, j, &v->weight[3 * g]);
     }
@@ -145,16 +143,14 @@ static void pack_horizontal(const leat__axis *a, h_head *head)
 
 static void pack(const leat__axis *a, bool vertical, void *packed)
 {
-    if (vertical)
-        pack_vertical(a, packed);
-    else
-        pack_horizontal(a, packed);
+    if (vertical) pack_vertical(a, packed);
+    else pack_horizontal(a, packed);
 }
 
 /* ---- horizontal ---- */
 
-static inline __attribute__((always_inline)) __m512i pixels_of(const h_vector *v,
-                                                               const uint8_t *src, bool two)
+static inline __attribute__((always_inline)) __m512i pixels_of(const h_vector *v, const uint8_t *src,
+                                                               bool two)
 {
     const __m512i low = _mm512_loadu_si512(src);
     if (!two) return _mm512_permutexvar_epi8(v->take, low);
@@ -164,9 +160,9 @@ static inline __attribute__((always_inline)) __m512i pixels_of(const h_vector *v
 /* Sixteen sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or
  * 3, `groups` a constant 1, 2, or 0 = any. */
 static inline __attribute__((always_inline)) void sums_of(const h_head *h, const h_vector *v,
-                                                          const uint8_t *const *src,
-                                                          __m512i sum[3], const uint32_t rows,
-                                                          const uint32_t groups, const bool two)
+                                                          const uint8_t *const *src, __m512i sum[3],
+                                                          const uint32_t rows, const uint32_t groups,
+                                                          const bool two)
 {
     if (groups == 1 || groups == 2) {
         /* few taps: shift between the digits instead of keeping three sums */
@@ -206,14 +202,12 @@ static inline __attribute__((always_inline)) void sums_of(const h_head *h, const
 static inline __m512i clip64(__m512i a, __m512i b, __m512i c, __m512i d)
 {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(_mm512_packus_epi32(a, b),
-                                                               _mm512_packus_epi32(c, d)));
+    return _mm512_permutexvar_epi32(
+        order, _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d)));
 }
 
-static inline __attribute__((always_inline)) void rows_of(const h_head *h,
-                                                          const uint8_t *const *src,
-                                                          uint8_t *const *dst,
-                                                          const uint32_t rows,
+static inline __attribute__((always_inline)) void rows_of(const h_head *h, const uint8_t *const *src,
+                                                          uint8_t *const *dst, const uint32_t rows,
                                                           const uint32_t groups, const bool two)
 {
     const uint8_t *at = (const uint8_t *)(h + 1);
@@ -243,13 +237,11 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
     const uint8_t *k = (const uint8_t *)(h + 1);
     for (uint32_t j = 0; j < a->count; j++, k += h->record) {
         const uint8_t *const s = src + a->first[j];
-        __m512i sum[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(),
-                          _mm512_setzero_si512()};
+        __m512i sum[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
         for (uint32_t t = 0; t < a->taps_of[j]; t += 64) {
             const __m512i px = _mm512_loadu_si512(s + t);
             for (int d = 0; d < 3; d++)
-                sum[d] = _mm512_dpbusd_epi32(
-                    sum[d], px, _mm512_loadu_si512(k + (size_t)d * taps64 + t));
+                sum[d] = _mm512_dpbusd_epi32(sum[d], px, _mm512_loadu_si512(k + (size_t)d * taps64 + t));
         }
         const __m512i high = _mm512_add_epi32(_mm512_slli_epi32(sum[2], 8), sum[1]);
         const __m512i all = _mm512_add_epi32(_mm512_slli_epi32(high, 8), sum[0]);
@@ -258,34 +250,24 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
     }
 }
 
-static inline __attribute__((always_inline)) void narrow(const h_head *h,
-                                                         const uint8_t *const *src,
-                                                         uint8_t *const *dst,
-                                                         const uint32_t rows)
+static inline __attribute__((always_inline)) void narrow(const h_head *h, const uint8_t *const *src,
+                                                         uint8_t *const *dst, const uint32_t rows)
 {
     const bool two = h->mode == H_TWO;
-    if (h->groups == 1 && !two)
-        rows_of(h, src, dst, rows, 1, false);
-    else if (h->groups == 1)
-        rows_of(h, src, dst, rows, 1, true);
-    else if (h->groups == 2 && !two)
-        rows_of(h, src, dst, rows, 2, false);
-    else if (h->groups == 2)
-        rows_of(h, src, dst, rows, 2, true);
-    else if (!two)
-        rows_of(h, src, dst, rows, 0, false);
-    else
-        rows_of(h, src, dst, rows, 0, true);
+    if (h->groups == 1 && !two) rows_of(h, src, dst, rows, 1, false);
+    else if (h->groups == 1) rows_of(h, src, dst, rows, 1, true);
+    else if (h->groups == 2 && !two) rows_of(h, src, dst, rows, 2, false);
+    else if (h->groups == 2) rows_of(h, src, dst, rows, 2, true);
+    else if (!two) rows_of(h, src, dst, rows, 0, false);
+    else rows_of(h, src, dst, rows, 0, true);
 }
 
-static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
-                       uint32_t rows)
+static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst, uint32_t rows)
 {
     const h_head *const h = a->packed;
     if (h->mode == H_WIDE)
         for (uint32_t i = 0; i < rows; i++) row_wide(a, h, src[i], dst[i]);
-    else if (rows == 3)
-        narrow(h, src, dst, 3);
+    else if (rows == 3) narrow(h, src, dst, 3);
     else
         for (uint32_t i = 0; i < rows; i++) narrow(h, src + i, dst + i, 1);
 }
@@ -308,10 +290,8 @@ static inline void weave(const uint8_t *const *rows, size_t x, __m512i px[4])
 /* Masked stores are slow: only rows shorter than a vector need one. */
 static inline void store_some(uint8_t *dst, __m512i v, size_t left)
 {
-    if (left >= 64)
-        _mm512_storeu_si512(dst, v);
-    else
-        _mm512_mask_storeu_epi8(dst, _bzhi_u64(~0ull, (unsigned)left), v);
+    if (left >= 64) _mm512_storeu_si512(dst, v);
+    else _mm512_mask_storeu_epi8(dst, _bzhi_u64(~0ull, (unsigned)left), v);
 }
 
 /* The last vector ends with the row and does some pixels of the one before it again. */
@@ -320,9 +300,8 @@ static inline size_t next_vector(size_t x, size_t n)
     return x + 64 < n && x + 128 > n ? n - 64 : x + 64;
 }
 
-static inline __attribute__((always_inline)) void column(const uint32_t *k, uint32_t groups,
-                                                         const uint8_t *const *rows,
-                                                         uint8_t *dst, size_t n, const bool one)
+static inline __attribute__((always_inline)) void
+column(const uint32_t *k, uint32_t groups, const uint8_t *const *rows, uint8_t *dst, size_t n, const bool one)
 {
     for (size_t x = 0; x < n; x = next_vector(x, n)) {
         __m512i low[4], mid[4], sum[4], px[4];
@@ -354,22 +333,19 @@ static inline __attribute__((always_inline)) void column(const uint32_t *k, uint
             sum[i] = _mm512_srai_epi32(sum[i], LEAT__RESIZE_BITS);
         }
         /* the packs undo the interleaving of the unpacks, lane by lane */
-        store_some(dst + x,
-                   _mm512_packus_epi16(_mm512_packus_epi32(sum[0], sum[1]),
-                                       _mm512_packus_epi32(sum[2], sum[3])),
-                   n - x);
+        store_some(
+            dst + x,
+            _mm512_packus_epi16(_mm512_packus_epi32(sum[0], sum[1]), _mm512_packus_epi32(sum[2], sum[3])),
+            n - x);
     }
 }
 
-static void vertical(const leat__axis *a, uint32_t index, const uint8_t *const *rows,
-                     uint8_t *dst, size_t n)
+static void vertical(const leat__axis *a, uint32_t index, const uint8_t *const *rows, uint8_t *dst, size_t n)
 {
     const uint32_t groups = groups_of(a->taps), used = groups_of(a->taps_of[index]);
     const uint32_t *const k = (const uint32_t *)a->packed + (size_t)index * groups * 3;
-    if (used == 1)
-        column(k, 1, rows, dst, n, true);
-    else
-        column(k, used, rows, dst, n, false);
+    if (used == 1) column(k, 1, rows, dst, n, true);
+    else column(k, used, rows, dst, n, false);
 }
 
 const leat__resize_dsp leat__resize_avx512 = {

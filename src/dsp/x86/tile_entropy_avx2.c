@@ -10,18 +10,16 @@
 #include "dsp/x86/expand_tables.h"
 #include "dsp/x86/tile_variants.h"
 
-static const uint8_t expand_bytes[256][8] __attribute__((aligned(64))) = {
-    EXPAND_256(EXPAND_BYTES_OF)};
+static const uint8_t expand_bytes[256][8] __attribute__((aligned(64))) = {EXPAND_256(EXPAND_BYTES_OF)};
 
 TILE_INLINE __m128i two_halves(const void *low, const void *high)
 {
-    return _mm_castpd_si128(_mm_loadh_pd(
-        _mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)low)), (const double *)high));
+    return _mm_castpd_si128(
+        _mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)low)), (const double *)high));
 }
 
 /* Level l from the level above it: see the portable version. Sixteen values at a time. */
-TILE_INLINE void spread_level(uint8_t *level, const uint8_t *above, const uint8_t *plane,
-                              uint32_t count)
+TILE_INLINE void spread_level(uint8_t *level, const uint8_t *above, const uint8_t *plane, uint32_t count)
 {
     const __m128i minus_one = _mm_set1_epi8(-1);
     const __m128i high_half = _mm_set_epi64x(INT64_C(0x0808080808080808), 0);
@@ -75,18 +73,15 @@ TILE_INLINE int above_8(__m128i s)
 }
 
 /* The same by pdep, four at a time. */
-static __attribute__((noinline, cold)) uint64_t large_values_pdep(int16_t *value,
-                                                                  const uint8_t *size,
-                                                                  const uint8_t *extra,
-                                                                  uint64_t pos)
+static __attribute__((noinline, cold)) uint64_t large_values_pdep(int16_t *value, const uint8_t *size,
+                                                                  const uint8_t *extra, uint64_t pos)
 {
-    const __m128i low_ones =
-        _mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i low_ones = _mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1);
     const __m128i high_ones = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 7, 15, 31, 63, 127);
     const __m128i s = _mm_loadu_si128((const __m128i *)(const void *)size);
     const __m128i low = _mm_shuffle_epi8(low_ones, s), high = _mm_shuffle_epi8(high_ones, s);
-    const __m256i ones = _mm256_inserti128_si256(
-        _mm256_castsi128_si256(_mm_unpacklo_epi8(low, high)), _mm_unpackhi_epi8(low, high), 1);
+    const __m256i ones = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi8(low, high)),
+                                                 _mm_unpackhi_epi8(low, high), 1);
     _Alignas(32) uint64_t mask[4], bits[4];
     _mm256_store_si256((__m256i *)(void *)mask, ones);
     for (int i = 0; i < 4; i++) {
@@ -102,8 +97,7 @@ static __attribute__((noinline, cold)) uint64_t large_values_pdep(int16_t *value
 static __attribute__((noinline)) void values_pdep(int16_t *value, const uint8_t *size, uint32_t n,
                                                   const uint8_t *extra)
 {
-    const __m128i ones_of =
-        _mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i ones_of = _mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1);
     uint64_t pos = 0;
     for (const uint8_t *const end = size + n; size < end; size += 16, value += 16) {
         const __m128i s = _mm_loadu_si128((const __m128i *)(const void *)size);
@@ -120,8 +114,7 @@ static __attribute__((noinline)) void values_pdep(int16_t *value, const uint8_t 
         const uint64_t v0 = _pdep_u64(tile_bits_at(extra, pos), ones0);
         const uint64_t v1 = _pdep_u64(tile_bits_at(extra, pos1), ones1);
         __m256i v = _mm256_cvtepu8_epi16(_mm_set_epi64x((long long)v1, (long long)v0));
-        _mm256_storeu_si256((__m256i *)(void *)value,
-                            amplitudes(v, _mm256_cvtepu8_epi16(ones)));
+        _mm256_storeu_si256((__m256i *)(void *)value, amplitudes(v, _mm256_cvtepu8_epi16(ones)));
         pos = pos1 + (uint64_t)n1;
     }
 }
@@ -129,15 +122,14 @@ static __attribute__((noinline)) void values_pdep(int16_t *value, const uint8_t 
 /* Each lane works on eight values: their bit offsets from a common byte are the running sums
  * of the sizes; a shuffle fetches two bytes per value, a multiplication brings its first bit
  * to bit 7, a shift drops what is below, a mask what is above. */
-static void values_shuffle(int16_t *value, const uint8_t *size, uint32_t n,
-                           const uint8_t *extra)
+static void values_shuffle(int16_t *value, const uint8_t *size, uint32_t n, const uint8_t *extra)
 {
-    const __m256i twice = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7));
+    const __m256i twice =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7));
     const __m256i ones_of = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1));
-    const __m256i power = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(-128, 64, 32, 16, 8, 4, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0));
+    const __m256i power =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(-128, 64, 32, 16, 8, 4, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0));
     const __m256i next_byte = _mm256_set1_epi16(0x0100), low = _mm256_set1_epi16(0xff);
     const uint64_t each = UINT64_C(0x0101010101010101);
     uint64_t pos = 0;
@@ -150,29 +142,25 @@ static void values_shuffle(int16_t *value, const uint8_t *size, uint32_t n,
             continue;
         }
         uint64_t at0 = (sum0 << 8) + (pos & 7) * each, at1 = (sum1 << 8) + (pos1 & 7) * each;
-        __m256i at = _mm256_shuffle_epi8(
-            _mm256_set_epi64x(0, (long long)at1, 0, (long long)at0), twice);
+        __m256i at = _mm256_shuffle_epi8(_mm256_set_epi64x(0, (long long)at1, 0, (long long)at0), twice);
         __m256i bytes = _mm256_inserti128_si256(
-            _mm256_castsi128_si256(
-                _mm_loadu_si128((const __m128i *)(const void *)(extra + (pos >> 3)))),
+            _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(extra + (pos >> 3)))),
             _mm_loadu_si128((const __m128i *)(const void *)(extra + (pos1 >> 3))), 1);
-        __m256i from = _mm256_add_epi8(
-            _mm256_and_si256(_mm256_srli_epi16(at, 3), _mm256_set1_epi8(0x1f)), next_byte);
+        __m256i from =
+            _mm256_add_epi8(_mm256_and_si256(_mm256_srli_epi16(at, 3), _mm256_set1_epi8(0x1f)), next_byte);
         __m256i pair = _mm256_shuffle_epi8(bytes, from);
-        __m256i up = _mm256_and_si256(
-            _mm256_shuffle_epi8(power, _mm256_and_si256(at, _mm256_set1_epi16(7))), low);
+        __m256i up =
+            _mm256_and_si256(_mm256_shuffle_epi8(power, _mm256_and_si256(at, _mm256_set1_epi16(7))), low);
         __m256i s = _mm256_cvtepu8_epi16(_mm_set_epi64x((long long)s1, (long long)s0));
         __m256i ones = _mm256_and_si256(_mm256_shuffle_epi8(ones_of, s), low);
-        __m256i v = _mm256_and_si256(
-            _mm256_srli_epi16(_mm256_mullo_epi16(pair, up), 7), ones);
+        __m256i v = _mm256_and_si256(_mm256_srli_epi16(_mm256_mullo_epi16(pair, up), 7), ones);
         _mm256_storeu_si256((__m256i *)(void *)(value + i), amplitudes(v, ones));
         pos = pos1 + (sum1 >> 56);
     }
 }
 
 TILE_INLINE leat__tile_damage decode(leat__tile_coefs *c, const uint8_t *in, size_t len,
-                                     const leat__tile_shape *shape,
-                                     const leat__tile_codes *codes, bool pdep)
+                                     const leat__tile_shape *shape, const leat__tile_codes *codes, bool pdep)
 {
     tile_planes p;
     leat__tile_damage damage = tile_front(c, in, len, shape, codes, &p);

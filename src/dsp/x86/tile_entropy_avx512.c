@@ -12,7 +12,7 @@
 #include "dsp/x86/tile_variants.h"
 
 #define BLOCKS_BEFORE UINT64_C(0x7f3f1f0f070301ff) /* of each block; all of them of the first */
-#define EACH_BYTE(x) ((x) * UINT64_C(0x0101010101010101))
+#define EACH_BYTE(x) ((x)*UINT64_C(0x0101010101010101))
 
 /* Eight blocks from b on, whose nibbles lie back to back from nibble `odd` of `in`: `counts` has a
  * byte for each, how many, at most 16. Their values begin at `value`; returns how many they have.
@@ -20,25 +20,22 @@
 TILE_INLINE uint32_t eight_bitmaps(leat__tile_coefs *c, uint32_t b, const uint8_t *in, uint32_t odd,
                                    uint64_t counts, uint32_t value)
 {
-    const __m512i spread = _mm512_set_epi64(0x0707070707070707, 0x0606060606060606,
-                                            0x0505050505050505, 0x0404040404040404,
-                                            0x0303030303030303, 0x0202020202020202,
-                                            0x0101010101010101, 0);
+    const __m512i spread =
+        _mm512_set_epi64(0x0707070707070707, 0x0606060606060606, 0x0505050505050505, 0x0404040404040404,
+                         0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
     const __m512i iota = _mm512_set1_epi64(INT64_C(0x0706050403020100));
     const uint64_t start = (EACH_BYTE(counts) << 8) + EACH_BYTE(odd);
     const uint64_t unused = EACH_BYTE(UINT64_C(64)) - (counts << 2); /* bits on top */
     const __mmask8 halfway = (__mmask8)_pext_u64(start, EACH_BYTE(UINT64_C(1)));
     const __m512i byte = _mm512_add_epi8(
-        iota, _mm512_shuffle_epi8(
-                  _mm512_set1_epi64((long long)(start >> 1 & EACH_BYTE(UINT64_C(0x7f)))), spread));
+        iota,
+        _mm512_shuffle_epi8(_mm512_set1_epi64((long long)(start >> 1 & EACH_BYTE(UINT64_C(0x7f)))), spread));
     const __m512i bits = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(in));
     const __m512i next = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(in + 1));
     /* where one begins with a high nibble: that, and all but the last nibble of the bytes behind */
-    const __m512i all =
-        _mm512_mask_shldi_epi64(bits, halfway, next, _mm512_slli_epi64(bits, 56), 4);
+    const __m512i all = _mm512_mask_shldi_epi64(bits, halfway, next, _mm512_slli_epi64(bits, 56), 4);
     const __m512i keep =
-        _mm512_srlv_epi64(_mm512_set1_epi64(-1),
-                          _mm512_cvtepu8_epi64(_mm_cvtsi64_si128((long long)unused)));
+        _mm512_srlv_epi64(_mm512_set1_epi64(-1), _mm512_cvtepu8_epi64(_mm_cvtsi64_si128((long long)unused)));
     const __m512i mask = _mm512_and_si512(all, keep);
     _mm512_storeu_si512(c->mask + b, mask);
     /* values before each block; of all of them where the first has none before it */
@@ -69,9 +66,8 @@ TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uin
     return values;
 }
 
-TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in,
-                                              size_t len, const leat__tile_shape *shape,
-                                              size_t *used, uint32_t *values)
+TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in, size_t len,
+                                              const leat__tile_shape *shape, size_t *used, uint32_t *values)
 {
     size_t at = (size_t)(shape->blocks + 1) / 2 * 2; /* in nibbles */
     uint32_t n = 0;
@@ -143,53 +139,50 @@ TILE_INLINE sized measure(uint64_t bits, const uint8_t *above, uint32_t left)
 {
     const uint64_t valid = left < 64 ? _bzhi_u64(~UINT64_C(0), left) : ~UINT64_C(0);
     sized m;
-    m.sizes = _mm512_maskz_add_epi8(
-        valid, _mm512_maskz_expand_epi8(bits, load512(above)), _mm512_set1_epi8(1));
-    m.in_lanes =
-        _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), m.sizes);
+    m.sizes =
+        _mm512_maskz_add_epi8(valid, _mm512_maskz_expand_epi8(bits, load512(above)), _mm512_set1_epi8(1));
+    m.in_lanes = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), m.sizes);
     m.sums = _mm512_mullo_epi64(m.in_lanes, _mm512_set1_epi64(INT64_C(0x0101010101010101)));
-    m.ahead = _mm512_sad_epu8(
-        _mm512_maskz_permutexvar_epi8(EIGHTS_BEFORE, _mm512_set1_epi64(LAST_SUMS), m.sums),
-        _mm512_setzero_si512());
+    m.ahead =
+        _mm512_sad_epu8(_mm512_maskz_permutexvar_epi8(EIGHTS_BEFORE, _mm512_set1_epi64(LAST_SUMS), m.sums),
+                        _mm512_setzero_si512());
     return m;
 }
 
 /* 64 values from pos on, low and high byte apart. Returns the bits used. No branch for sizes
  * above 8, which one vector in seven has in photographs. */
-TILE_INLINE uint64_t values64(int16_t *value, const sized *m, const uint8_t *extra,
-                              uint64_t pos)
+TILE_INLINE uint64_t values64(int16_t *value, const sized *m, const uint8_t *extra, uint64_t pos)
 {
-    const __m512i to_bytes = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8));
+    const __m512i to_bytes =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8));
     const __m512i iota = _mm512_set1_epi64(INT64_C(0x0706050403020100));
-    const __m512i low_ones = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1));
-    const __m512i high_ones = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 7, 15, 31, 63, 127));
+    const __m512i low_ones =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1));
+    const __m512i high_ones =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 7, 15, 31, 63, 127));
     uint64_t used = (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(m->ahead));
     /* A lane's bits must be within 8 bytes after a shift of up to 7. */
-    if (__builtin_expect(_mm512_mask_cmpgt_epu8_mask(UINT64_C(0x8080808080808080), m->sums,
-                                                     _mm512_set1_epi8(57)) != 0, 0)) {
+    if (__builtin_expect(
+            _mm512_mask_cmpgt_epu8_mask(UINT64_C(0x8080808080808080), m->sums, _mm512_set1_epi8(57)) != 0,
+            0)) {
         large_values(value, m->sizes, extra, pos);
         return used;
     }
     __m512i odd = _mm512_set1_epi64((long long)(pos & 7));
     __m512i start = _mm512_mask_add_epi64(odd, 0xfe, m->ahead, odd);
-    __m512i byte = _mm512_add_epi8(
-        _mm512_shuffle_epi8(_mm512_srli_epi64(start, 3), to_bytes), iota);
+    __m512i byte = _mm512_add_epi8(_mm512_shuffle_epi8(_mm512_srli_epi64(start, 3), to_bytes), iota);
     __m512i bits = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(extra + (pos >> 3)));
-    __m512i shift = _mm512_add_epi8(
-        _mm512_slli_epi64(m->sums, 8),
-        _mm512_shuffle_epi8(_mm512_and_si512(start, _mm512_set1_epi64(7)), to_bytes));
+    __m512i shift =
+        _mm512_add_epi8(_mm512_slli_epi64(m->sums, 8),
+                        _mm512_shuffle_epi8(_mm512_and_si512(start, _mm512_set1_epi64(7)), to_bytes));
     __m512i ones0 = _mm512_shuffle_epi8(low_ones, m->in_lanes);
     __m512i ones1 = _mm512_shuffle_epi8(high_ones, m->in_lanes);
     __m512i v0 = _mm512_and_si512(_mm512_multishift_epi64_epi8(shift, bits), ones0);
     shift = _mm512_add_epi8(shift, _mm512_set1_epi8(8));
     __m512i v1 = _mm512_and_si512(_mm512_multishift_epi64_epi8(shift, bits), ones1);
-    _mm512_storeu_si512(value, amplitudes(_mm512_unpacklo_epi8(v0, v1),
-                                          _mm512_unpacklo_epi8(ones0, ones1)));
-    _mm512_storeu_si512(value + 32, amplitudes(_mm512_unpackhi_epi8(v0, v1),
-                                               _mm512_unpackhi_epi8(ones0, ones1)));
+    _mm512_storeu_si512(value, amplitudes(_mm512_unpacklo_epi8(v0, v1), _mm512_unpacklo_epi8(ones0, ones1)));
+    _mm512_storeu_si512(value + 32,
+                        amplitudes(_mm512_unpackhi_epi8(v0, v1), _mm512_unpackhi_epi8(ones0, ones1)));
     return used;
 }
 

@@ -27,8 +27,7 @@ PACK_INLINE uint64_t nonzero(const __m128i g[GROUPS])
     const __m128i none = _mm_setzero_si128();
     uint64_t zero = 0;
     for (int i = 0; i < GROUPS; i += 2) {
-        __m128i both = _mm_packs_epi16(_mm_cmpeq_epi16(g[i], none),
-                                       _mm_cmpeq_epi16(g[i + 1], none));
+        __m128i both = _mm_packs_epi16(_mm_cmpeq_epi16(g[i], none), _mm_cmpeq_epi16(g[i + 1], none));
         zero |= (uint64_t)(uint32_t)_mm_movemask_epi8(both) << 8 * i;
     }
     return ~zero;
@@ -55,8 +54,7 @@ TILE_TAKE_VARIANT(leat__tile_take_avx2)
         }
         g[0] = _mm_insert_epi16(g[0], (int16_t)(blocks[0] - guess), 0);
         guess = blocks[0];
-        for (int k = 0; k < GROUPS; k++)
-            _mm_storeu_si128((__m128i *)(void *)(ordered + 8 * k), g[k]);
+        for (int k = 0; k < GROUPS; k++) _mm_storeu_si128((__m128i *)(void *)(ordered + 8 * k), g[k]);
         int16_t *value = parts->value + parts->values;
         uint64_t mask = nonzero(g);
         pack_note(parts, first + i, mask);

@@ -155,14 +155,12 @@ PACK_INLINE void put_extra(pack_bits *b, __m512i v)
 {
     const __mmask8 even = 0x55;
     __m512i ones = ones_of(v), less = _mm512_add_epi16(v, _mm512_srai_epi16(v, 15));
-    lane_bits four = join64(join32((lane_bits){_mm512_and_si512(less, ones),
-                                               _mm512_popcnt_epi16(ones)}));
+    lane_bits four = join64(join32((lane_bits){_mm512_and_si512(less, ones), _mm512_popcnt_epi16(ones)}));
     lane_bits eight = join(four, (lane_bits){_mm512_unpackhi_epi64(four.value, four.value),
                                              _mm512_unpackhi_epi64(four.n, four.n)});
     if (__builtin_expect(_mm512_mask_cmpgt_epu64_mask(even, eight.n, _mm512_set1_epi64(56)), 0))
         put_fours(b, four);
-    else
-        put_eights(b, eight);
+    else put_eights(b, eight);
 }
 
 TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512)
@@ -230,8 +228,8 @@ PACK_INLINE void zigzag(__m512i out[2], const leat__tile_coefs *c, uint32_t b)
 
 PACK_INLINE __m512i low_bytes(const __m512i v[2])
 {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi16_epi8(v[0])),
-                              _mm512_cvtepi16_epi8(v[1]), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi16_epi8(v[0])), _mm512_cvtepi16_epi8(v[1]),
+                              1);
 }
 
 /* Distances from the AC coefficient before (of the first: from the DC), one byte each. */
@@ -254,8 +252,7 @@ PACK_INLINE __m512i low_bits(__m512i v, __m512i ones)
     return _mm512_and_si512(_mm512_add_epi16(v, _mm512_srai_epi16(v, 15)), ones);
 }
 
-PACK_INLINE void store_symbols(leat__scan_block *out, uint64_t ac, const __m512i v[2],
-                               __m512i distance)
+PACK_INLINE void store_symbols(leat__scan_block *out, uint64_t ac, const __m512i v[2], __m512i distance)
 {
     __m512i ones[2] = {ones_of(v[0]), ones_of(v[1])};
     __m512i bits[2] = {_mm512_popcnt_epi16(ones[0]), _mm512_popcnt_epi16(ones[1])};
@@ -264,10 +261,9 @@ PACK_INLINE void store_symbols(leat__scan_block *out, uint64_t ac, const __m512i
     __m512i high4 = _mm512_set1_epi8((char)0xf0);
     _mm512_storeu_si512(out->symbol, _mm512_or_si512(_mm512_and_si512(run, high4), size));
     uint32_t n = (uint32_t)_mm_popcnt_u64(ac), low = (uint32_t)_mm_popcnt_u32((uint32_t)ac);
-    _mm512_storeu_si512(out->extra, _mm512_maskz_compress_epi16((__mmask32)ac,
-                                                                low_bits(v[0], ones[0])));
-    _mm512_storeu_si512(out->extra + low, _mm512_maskz_compress_epi16(
-                                              (__mmask32)(ac >> 32), low_bits(v[1], ones[1])));
+    _mm512_storeu_si512(out->extra, _mm512_maskz_compress_epi16((__mmask32)ac, low_bits(v[0], ones[0])));
+    _mm512_storeu_si512(out->extra + low,
+                        _mm512_maskz_compress_epi16((__mmask32)(ac >> 32), low_bits(v[1], ones[1])));
     out->symbol[n] = LEAT__SCAN_END; /* n is at most 63 */
     out->extra[n] = 0;
     n += ac >> 63 == 0;
@@ -280,8 +276,8 @@ PACK_INLINE void order_one(leat__scan_block *out, const leat__tile_coefs *c, uin
 {
     __m512i v[2];
     zigzag(v, c, b);
-    uint64_t ac = two_masks(_mm512_test_epi16_mask(v[0], v[0]),
-                            _mm512_test_epi16_mask(v[1], v[1])) & ~UINT64_C(1);
+    uint64_t ac =
+        two_masks(_mm512_test_epi16_mask(v[0], v[0]), _mm512_test_epi16_mask(v[1], v[1])) & ~UINT64_C(1);
     __m512i distance = distances(ac);
     out->ac = ac;
     out->dc = c->dc[b];

@@ -35,8 +35,8 @@ static void pack(const uint8_t *const plane[4], uint32_t *px, size_t n)
 
 static void unpack(const uint32_t *px, uint8_t *const plane[4], uint32_t channels, size_t n)
 {
-    const __m256i sort = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15,
-                                          0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m256i sort = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
+                                          1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m256i turn = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
@@ -91,8 +91,8 @@ static void nearest(const leat__warp_image *im, leat__warp_spots s, uint32_t *px
     const int32_t *const from = (const int32_t *)im->origin, *const at = s.at;
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
-        _mm_storeu_si128((__m128i *)(px + i), _mm_setr_epi32(from[at[i]], from[at[i + 1]],
-                                                             from[at[i + 2]], from[at[i + 3]]));
+        _mm_storeu_si128((__m128i *)(px + i),
+                         _mm_setr_epi32(from[at[i]], from[at[i + 1]], from[at[i + 2]], from[at[i + 3]]));
     for (; i < n; i++) px[i] = im->origin[at[i]];
 }
 

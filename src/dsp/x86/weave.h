@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+/* clang-format off */
 /* [log2 of the element size][vector out][row] */
 static const uint8_t weave16[3][3][3][16] = {
     {
@@ -142,4 +143,5 @@ static const struct weave64 {
     },
 };
 
+/* clang-format on */
 #endif

@@ -28,8 +28,7 @@ enum { GROUP = 8, LOAD = 16 };
 
 YCC_INLINE V two_loads(const uint8_t *low, const uint8_t *high)
 {
-    return _mm256_loadu2_m128i((const __m128i *)(const void *)high,
-                               (const __m128i *)(const void *)low);
+    return _mm256_loadu2_m128i((const __m128i *)(const void *)high, (const __m128i *)(const void *)low);
 }
 
 /* A pair of taps of 16 outputs: a group in each lane. */
@@ -39,26 +38,23 @@ YCC_INLINE V dots_at(const uint8_t *low, const uint8_t *high, V take, V weights,
     const V near = _mm256_adds_epu8(take, _mm256_set1_epi8(128 - LOAD));
     const V far = _mm256_sub_epi8(take, _mm256_set1_epi8(LOAD));
     V px = _mm256_shuffle_epi8(two_loads(low, high), two ? near : take);
-    if (two)
-        px = _mm256_or_si256(px, _mm256_shuffle_epi8(two_loads(low + LOAD, high + LOAD), far));
+    if (two) px = _mm256_or_si256(px, _mm256_shuffle_epi8(two_loads(low + LOAD, high + LOAD), far));
     return V_DOT(weights, V_XOR(px, V_SET16((short)0x8080)));
 }
 
 /* Sixteen outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2,
  * `pairs` a constant 1, 2, or 0 = any. */
-YCC_INLINE void sixteen(const leat__ycc_axis *a, uint32_t j, const uint8_t *const src[2],
-                        const uint32_t rows, const uint32_t pairs, const bool two, V out[2])
+YCC_INLINE void sixteen(const leat__ycc_axis *a, uint32_t j, const uint8_t *const src[2], const uint32_t rows,
+                        const uint32_t pairs, const bool two, V out[2])
 {
     const uint16_t *w = a->weight + j;
     const V take = V_LOAD(a->take + j), first = V_LOAD(w);
     const ptrdiff_t low = a->base[j / GROUP], high = a->base[j / GROUP + 1];
-    for (uint32_t r = 0; r < rows; r++)
-        out[r] = dots_at(src[r] + low, src[r] + high, take, first, two);
+    for (uint32_t r = 0; r < rows; r++) out[r] = dots_at(src[r] + low, src[r] + high, take, first, two);
     for (uint32_t p = 1; p < (pairs ? pairs : a->pairs); p++) {
         const V next = V_LOAD(w + p * a->stride);
         for (uint32_t r = 0; r < rows; r++)
-            out[r] = V_ADD(out[r], dots_at(src[r] + low + 2 * p, src[r] + high + 2 * p, take, next,
-                                           two));
+            out[r] = V_ADD(out[r], dots_at(src[r] + low + 2 * p, src[r] + high + 2 * p, take, next, two));
     }
     for (uint32_t r = 0; r < rows; r++) out[r] = V_MUL(out[r], LEAT__YCC_ROUND8);
 }
@@ -75,8 +71,8 @@ YCC_INLINE void rows_of(const leat__ycc_axis *a, const uint8_t *const src[2], in
     }
 }
 
-YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
-                          int8_t *const dst[2], const uint32_t rows)
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2], int8_t *const dst[2],
+                          const uint32_t rows)
 {
     if (a->loads == 2 && a->pairs == 2) rows_of(a, src, dst, rows, 2, true);
     else if (a->loads == 2) rows_of(a, src, dst, rows, 0, true);

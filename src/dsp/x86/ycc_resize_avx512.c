@@ -30,8 +30,8 @@ enum { GROUP = 32, LOAD = 64 };
 YCC_INLINE V dots_at(const uint8_t *src, V take, V weights, const bool two)
 {
     const V low = V_LOAD(src);
-    const V px = two ? _mm512_permutex2var_epi8(low, take, V_LOAD(src + LOAD))
-                     : _mm512_permutexvar_epi8(take, low);
+    const V px =
+        two ? _mm512_permutex2var_epi8(low, take, V_LOAD(src + LOAD)) : _mm512_permutexvar_epi8(take, low);
     return V_DOT(weights, V_XOR(px, V_SET16((short)0x8080)));
 }
 
@@ -70,8 +70,8 @@ YCC_INLINE void rows_of(const leat__ycc_axis *a, const uint8_t *const src[2], in
         _mm256_storeu_si256((__m256i *)(void *)(dst[r] + j), _mm512_cvtepi16_epi8(left[r]));
 }
 
-YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
-                          int8_t *const dst[2], const uint32_t rows)
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2], int8_t *const dst[2],
+                          const uint32_t rows)
 {
     if (a->loads == 2) rows_of(a, src, dst, rows, 0, true);
     else if (a->pairs == 1) rows_of(a, src, dst, rows, 1, false);

@@ -34,8 +34,7 @@ YCC_INLINE ycc_sums ycc_pair_at(const leat__ycc_taps *t, uint32_t pair, V weight
 }
 
 /* `pairs` is a constant 1, 2, or 0 = any; w: the weights of the first two. */
-YCC_INLINE ycc_sums ycc_sums_at(const leat__ycc_taps *t, const V w[2], const uint32_t pairs,
-                                size_t x)
+YCC_INLINE ycc_sums ycc_sums_at(const leat__ycc_taps *t, const V w[2], const uint32_t pairs, size_t x)
 {
     ycc_sums all = ycc_pair_at(t, 0, w[0], x);
     for (uint32_t p = 1; p < (pairs ? pairs : t->pairs); p++) {
@@ -93,8 +92,7 @@ YCC_INLINE void ycc_colour_of(const leat__ycc_taps comp[3], uint8_t *const dst[3
 {
     V w[3][2];
     for (int c = 0; c < 3; c++)
-        for (uint32_t p = 0; p < 2; p++)
-            w[c][p] = ycc_weights(&comp[c], p < comp[c].pairs ? p : 0);
+        for (uint32_t p = 0; p < 2; p++) w[c][p] = ycc_weights(&comp[c], p < comp[c].pairs ? p : 0);
     for (size_t x = 0; x < n; x = ycc_next(x, n)) {
         V lo[3], hi[3];
         const ycc_sums y = ycc_sums_at(&comp[0], w[0], luma, x);
@@ -119,8 +117,8 @@ static void ycc_colour(const leat__ycc_taps comp[3], uint8_t *const dst[3], size
 /* ---- across ---- */
 
 /* One or two rows, a constant, so that weights are loaded once for both; the ISA's own. */
-YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
-                          int8_t *const dst[2], const uint32_t rows);
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2], int8_t *const dst[2],
+                          const uint32_t rows);
 
 /* Where outputs lie too far apart for a shuffle. */
 static void ycc_far_row(const leat__ycc_axis *a, const uint8_t *src, int8_t *dst)
@@ -138,8 +136,7 @@ static void ycc_far_row(const leat__ycc_axis *a, const uint8_t *src, int8_t *dst
 static void ycc_across(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride,
                        int8_t *dst, size_t dst_stride)
 {
-    for (; rows > 0 && a->loads == 0; rows--, src += src_stride, dst += dst_stride)
-        ycc_far_row(a, src, dst);
+    for (; rows > 0 && a->loads == 0; rows--, src += src_stride, dst += dst_stride) ycc_far_row(a, src, dst);
     for (; rows > 0; src += 2 * src_stride, dst += 2 * dst_stride) {
         const uint8_t *const from[2] = {src, src + src_stride};
         int8_t *const to[2] = {dst, dst + dst_stride};

@@ -21,8 +21,7 @@ YCC_INLINE V times3(V v)
 }
 
 /* Two outputs per sample: the even ones lean to the left neighbour, the odd to the right. */
-YCC_INLINE void store_both(uint8_t *out, V here3, V left, V right, V bias_even, V bias_odd,
-                           const int shift)
+YCC_INLINE void store_both(uint8_t *out, V here3, V left, V right, V bias_even, V bias_odd, const int shift)
 {
     V even = V_SRL16(V_ADD16(V_ADD16(here3, left), bias_even), shift);
     V odd = V_SRL16(V_ADD16(V_ADD16(here3, right), bias_odd), shift);
@@ -32,8 +31,8 @@ YCC_INLINE void store_both(uint8_t *out, V here3, V left, V right, V bias_even, 
 H2V1_VARIANT(YCC_NAME(up_h2v1))
 {
     for (uint32_t i = 0; i < n; i += STEP)
-        store_both(out + 2 * i, times3(V_WIDEN(in + i)), V_WIDEN(in + i - 1),
-                   V_WIDEN(in + i + 1), V_SET16(1), V_SET16(2), 2);
+        store_both(out + 2 * i, times3(V_WIDEN(in + i)), V_WIDEN(in + i - 1), V_WIDEN(in + i + 1), V_SET16(1),
+                   V_SET16(2), 2);
 }
 
 YCC_INLINE V column_sum(const uint8_t *near, const uint8_t *far)
@@ -44,9 +43,8 @@ YCC_INLINE V column_sum(const uint8_t *near, const uint8_t *far)
 H2V2_VARIANT(YCC_NAME(up_h2v2))
 {
     for (uint32_t i = 0; i < n; i += STEP)
-        store_both(out + 2 * i, times3(column_sum(near + i, far + i)),
-                   column_sum(near + i - 1, far + i - 1), column_sum(near + i + 1, far + i + 1),
-                   V_SET16(8), V_SET16(7), 4);
+        store_both(out + 2 * i, times3(column_sum(near + i, far + i)), column_sum(near + i - 1, far + i - 1),
+                   column_sum(near + i + 1, far + i + 1), V_SET16(8), V_SET16(7), 4);
 }
 
 H1V2_VARIANT(YCC_NAME(up_h1v2))

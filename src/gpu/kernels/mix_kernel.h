@@ -35,8 +35,7 @@ DEVICE uint32_t bfloat_of(float v)
 /* The bits of a row's element and of its partner's, blended. */
 DEVICE uint32_t blend_bits(const leat_job_mix *m, uint32_t a, uint32_t b)
 {
-    if (m->dtype == LEAT_JOB_U8)
-        return (uint32_t)(m->weight * (float)a + m->rest * (float)b + 0.5f) & 255;
+    if (m->dtype == LEAT_JOB_U8) return (uint32_t)(m->weight * (float)a + m->rest * (float)b + 0.5f) & 255;
     if (m->dtype == LEAT_JOB_F32)
         return bits_of_float(float_of_bits(b) * m->rest + float_of_bits(a) * m->weight);
     if (m->dtype == LEAT_JOB_F16) {

@@ -46,8 +46,8 @@ DEVICE void hue_of(const uint8_t px[3], int32_t high, int32_t low, int32_t *h, i
     const int32_t r = px[0], g = px[1], b = px[2], span = high - low;
     const int32_t plus = r == high ? b : g == high ? r : g, minus = r == high ? g : g == high ? b : r;
     const float by = (float)(span + (span == 0)), base = r == high ? 0.0f : g == high ? 2.0f : 4.0f;
-    const float turn = (float)((double)base + (double)((float)(high - plus) / by) -
-                               (double)((float)(high - minus) / by));
+    const float turn =
+        (float)((double)base + (double)((float)(high - plus) / by) - (double)((float)(high - minus) / by));
     const double once = (double)turn / 6.0 + 1.0;
     const float hue = (float)(once - (double)(int32_t)once);
     const float sat = (float)span / (float)(high + (high == 0));

@@ -15,7 +15,7 @@
 
 #define TILE_BLOCKS_MAX 192
 #define TILE_PLANES_MAX 15
-#define TILE_RING 512 /* values that wait for their block: 4 x 64 and a round of 32 */
+#define TILE_RING 512  /* values that wait for their block: 4 x 64 and a round of 32 */
 #define BLOCK_PITCH 72 /* of 64 coefficients: keeps lanes of different blocks off the same bank */
 
 /* Damage: as leat__tile_damage. */
@@ -28,7 +28,7 @@
 /* Scratch of a warp, on a device in shared memory. What it does not take is cache for tiles and tables. */
 typedef struct tile_scratch {
     union {
-        struct { /* of the values */
+        struct {                           /* of the values */
             int16_t coef[4 * BLOCK_PITCH]; /* first, as it is read 16 bytes at a time */
             int16_t ring[TILE_RING];
         };
@@ -44,7 +44,7 @@ typedef struct tile_view {
     uint32_t len;
     uint32_t components;
     uint32_t luma, chroma, blocks; /* of each component of the kind; of all */
-    uint32_t values; /* set when the bitmaps are known */
+    uint32_t values;               /* set when the bitmaps are known */
 } tile_view;
 
 DEVICE uint32_t blocks_of(const tile_view *t, uint32_t c)
@@ -54,9 +54,9 @@ DEVICE uint32_t blocks_of(const tile_view *t, uint32_t c)
 
 /* Where decoding of the values stands. Positions in bits. */
 typedef struct value_reader {
-    uint32_t done;            /* values decoded */
-    uint32_t extra;           /* the next one's extra bits */
-    PER_LANE(uint32_t, plane); /* lane l: the next bit of size plane l, */
+    uint32_t done;              /* values decoded */
+    uint32_t extra;             /* the next one's extra bits */
+    PER_LANE(uint32_t, plane);  /* lane l: the next bit of size plane l, */
     PER_LANE(uint32_t, window); /* and 32 bits from there on, loaded before they are needed */
 } value_reader;
 
@@ -123,13 +123,15 @@ DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
         PER_LANE(uint32_t, nibbles);
         PER_LANE(uint32_t, end);
         PER_LANE(uint32_t, set);
-        LANES {
+        LANES
+        {
             const uint32_t b = b0 + (uint32_t)lane;
             AT(nibbles) = b < t->blocks ? 1 + ((uint32_t)t->in[b / 2] >> 4 * (b & 1) & 15) : 0;
             AT(end) = AT(nibbles);
         }
         WARP_SCAN(end);
-        LANES {
+        LANES
+        {
             const uint32_t b = b0 + (uint32_t)lane, n = AT(nibbles);
             const uint32_t start = 4 * (at + AT(end) - n);
             uint64_t mask = 0;
@@ -150,21 +152,22 @@ DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
 
 /* Symbols of four streams: symbol i from stream i % 4, with the table at its position. A code has at
  * most 11 bits, so one load serves five. */
-#define READ_SYMBOLS(total)                                                                          \
-    LANES {                                                                                          \
-        for (uint32_t i = (uint32_t)lane; lane < 4 && i < (total);) {                                \
-            uint64_t bits = load_long(t->in + least(AT(pos) >> 3, t->len), AT(pos) & 7);             \
-            UNROLL                                                                                   \
-            for (int k = 0; k < 5; k++) {                                                            \
-                if (i >= (total)) break;                                                             \
-                const uint32_t e = READ_ONLY(&codes->entry[s->symbol[i] & 15][(uint32_t)bits & 2047]); \
-                bits >>= e & 63;                                                                     \
-                AT(pos) += e & 63;                                                                   \
-                s->symbol[i] = (uint8_t)(e >> 8);                                                    \
-                i += 4;                                                                              \
-            }                                                                                        \
-        }                                                                                            \
-    }                                                                                                \
+#define READ_SYMBOLS(total)                                                                                  \
+    LANES                                                                                                    \
+    {                                                                                                        \
+        for (uint32_t i = (uint32_t)lane; lane < 4 && i < (total);) {                                        \
+            uint64_t bits = load_long(t->in + least(AT(pos) >> 3, t->len), AT(pos) & 7);                     \
+            UNROLL                                                                                           \
+            for (int k = 0; k < 5; k++) {                                                                    \
+                if (i >= (total)) break;                                                                     \
+                const uint32_t e = READ_ONLY(&codes->entry[s->symbol[i] & 15][(uint32_t)bits & 2047]);       \
+                bits >>= e & 63;                                                                             \
+                AT(pos) += e & 63;                                                                           \
+                s->symbol[i] = (uint8_t)(e >> 8);                                                            \
+                i += 4;                                                                                      \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
     WARP_SYNC()
 
 /* Counts of bitmap bytes from the pairs in s->symbol. */
@@ -172,7 +175,8 @@ DEVICE void unpair(const tile_view *t, tile_scratch *s)
 {
     uint32_t block = 0, pair = 0;
     for (uint32_t c = 0; c < t->components; c++) {
-        LANES {
+        LANES
+        {
             for (uint32_t i = (uint32_t)lane; i < blocks_of(t, c); i += 32) {
                 const uint32_t v = s->symbol[pair + i / 2], high = v / 9;
                 s->groups[block + i] = (uint8_t)least(i & 1 ? high : v - 9 * high, 8);
@@ -190,17 +194,18 @@ DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_jo
     uint32_t total = 0;
     for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
         PER_LANE(uint32_t, end);
-        LANES {
+        LANES
+        {
             const uint32_t b = b0 + (uint32_t)lane;
             AT(end) = b < t->blocks ? s->groups[b] : 0;
         }
         WARP_SCAN(end);
-        LANES {
+        LANES
+        {
             const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
             const uint64_t tables =
                 READ_ONLY((const uint64_t *)(const void *)codes->context[b >= t->luma][n]);
-            for (uint32_t g = 0; g < n; g++)
-                s->symbol[total + AT(end) - n + g] = (uint8_t)(tables >> 8 * g);
+            for (uint32_t g = 0; g < n; g++) s->symbol[total + AT(end) - n + g] = (uint8_t)(tables >> 8 * g);
         }
         total += WARP_FROM(end, 31);
     }
@@ -215,16 +220,17 @@ DEVICE uint32_t join_bytes(const tile_view *t, tile_scratch *s)
     for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
         PER_LANE(uint32_t, end);
         PER_LANE(uint32_t, set);
-        LANES {
+        LANES
+        {
             const uint32_t b = b0 + (uint32_t)lane;
             AT(end) = b < t->blocks ? s->groups[b] : 0;
         }
         WARP_SCAN(end);
-        LANES {
+        LANES
+        {
             const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
             uint64_t mask = 0;
-            for (uint32_t g = 0; g < n; g++)
-                mask |= (uint64_t)s->symbol[total + AT(end) - n + g] << 8 * g;
+            for (uint32_t g = 0; g < n; g++) mask |= (uint64_t)s->symbol[total + AT(end) - n + g] << 8 * g;
             AT(set) = POPCLL(mask);
             if (b < t->blocks) s->mask[b] = mask;
         }
@@ -249,7 +255,8 @@ DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_code
     LANES AT(pos) = 8 * (lane == 0 ? start[0] : lane == 1 ? start[1] : lane == 2 ? start[2] : start[3]);
     for (uint32_t c = 0; c < t->components; c++) {
         const uint32_t n = (blocks_of(t, c) + 1) / 2;
-        LANES {
+        LANES
+        {
             for (uint32_t i = (uint32_t)lane; i < n; i += 32) s->symbol[pairs + i] = (uint8_t)(14 + (c > 0));
         }
         pairs += n;
@@ -281,7 +288,8 @@ DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, value_reader *r)
         PER_LANE(uint32_t, set);
         if (planes == TILE_PLANES_MAX || t->len - at < bytes) return TILE_BAD_PLANES;
         extra_bits += left;
-        LANES {
+        LANES
+        {
             if ((uint32_t)lane == planes) AT(r->plane) = 8 * at;
             AT(set) = 0;
             for (uint32_t i = 32 * (uint32_t)lane; i < left; i += 32 * 32)
@@ -314,7 +322,8 @@ DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
     const uint32_t n = least(32, t->values - r->done);
     uint32_t more = low_bits(n); /* lanes that have a bit in the plane */
     const uint32_t first = WARP_FROM(r->window, 0);
-    LANES { /* in the first plane every lane has one, so its rank is its number */
+    LANES
+    { /* in the first plane every lane has one, so its rank is its number */
         AT(size) = more >> lane & 1;
         AT(start) = (uint32_t)lane;
         AT(bit) = AT(size) & first >> lane;
@@ -323,7 +332,8 @@ DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
     more = WARP_BALLOT(bit);
     for (int l = 1; more != 0 && l < TILE_PLANES_MAX; l++) {
         const uint32_t plane = WARP_FROM(r->window, l);
-        LANES {
+        LANES
+        {
             const uint32_t rank = POPC(more & ((1u << lane) - 1));
             AT(size) += AT(bit);
             AT(start) += rank;
@@ -332,12 +342,14 @@ DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
         }
         more = WARP_BALLOT(bit);
     }
-    LANES {
+    LANES
+    {
         AT(r->plane) += POPC(AT(mine)); /* counting is slow: once, not in every plane */
         AT(r->window) = bits_at(t, AT(r->plane));
         AT(end) = AT(start) + AT(size);
     }
-    LANES {
+    LANES
+    {
         if ((uint32_t)lane < n)
             s->ring[(r->done + (uint32_t)lane) % TILE_RING] =
                 amplitude(bits_at(t, r->extra + AT(start)), AT(size));
@@ -398,7 +410,8 @@ typedef struct block_group {
 
 DEVICE void find_lane_part(lane_part *p, const uint16_t *quant)
 {
-    LANES {
+    LANES
+    {
         const uint32_t a = tile_order[lane], b = tile_order[32 + lane];
         AT(p->low) = (a & 7) * 8 + (a >> 3);
         AT(p->high) = (b & 7) * 8 + (b >> 3);
@@ -413,7 +426,8 @@ DEVICE void expand_group(const block_group *g, const lane_part *p, tile_scratch 
     for (int k = 0; k < 4; k++) {
         const uint32_t lo = (uint32_t)g->mask[k], hi = (uint32_t)(g->mask[k] >> 32);
         const uint32_t behind = g->first[k] + POPC(lo);
-        LANES {
+        LANES
+        {
             const uint32_t below = (1u << lane) - 1;
             int16_t *const coef = s->coef + k * BLOCK_PITCH;
             int32_t a = 0, b = 0;
@@ -435,18 +449,21 @@ DEVICE void expand_group(const block_group *g, const lane_part *p, tile_scratch 
 DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plane, uint32_t pitch)
 {
     PER_LANE_EIGHT(v);
-    LANES {
+    LANES
+    {
         load_eight(s->coef + (lane >> 3) * BLOCK_PITCH + 8 * (lane & 7), AT(v));
         idct_eight(AT(v), 11);
     }
     WARP_SYNC();
-    LANES {
+    LANES
+    {
         int16_t *const coef = s->coef + (lane >> 3) * BLOCK_PITCH + (lane & 7);
         UNROLL
         for (int i = 0; i < 8; i++) coef[8 * i] = (int16_t)clamp16(AT(v)[i]);
     }
     WARP_SYNC();
-    LANES {
+    LANES
+    {
         const int k = lane >> 3;
         int32_t *const x = AT(v);
         load_eight(s->coef + k * BLOCK_PITCH + 8 * (lane & 7), x);
@@ -503,8 +520,7 @@ DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reade
     uint32_t above = 0;
     uint8_t *plane = job->work + im->work + im->plane[c] - 8 * (int64_t)y0 * (int64_t)pitch - 8 * (int64_t)x0;
     lane_part part;
-    find_lane_part(&part,
-                   (const uint16_t *)(const void *)(im->data + im->quant) + 64 * c);
+    find_lane_part(&part, (const uint16_t *)(const void *)(im->data + im->quant) + 64 * c);
     for (uint32_t y = 0; y < rows; y++, plane += 8 * (uint64_t)pitch, base += wide) {
         const bool row = (int32_t)y >= y0 && (int32_t)y < y1;
         uint32_t dc = above;
@@ -535,11 +551,11 @@ DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
     value_reader r;
     uint32_t used = 0, value = 0, base = 0;
     find_tile(&t, im, tile);
-    uint32_t damage =
-        im->small ? bitmaps_small(&t, s, job->codes, &used) : bitmaps_plain(&t, s, &used);
+    uint32_t damage = im->small ? bitmaps_small(&t, s, job->codes, &used) : bitmaps_plain(&t, s, &used);
     if (damage == TILE_WHOLE) damage = find_planes(&t, used, &r);
     if (damage != TILE_WHOLE) {
-        LANES {
+        LANES
+        {
             if (lane == 0) REPORT(&job->status[tile->image], tile->number << 4 | damage);
         }
         return;

@@ -17,7 +17,7 @@
 
 #define LEAT_JOB_COMPONENTS 3
 #define LEAT_JOB_NO_DAMAGE 0xffffffffu
-#define LEAT_JOB_POOL 11264 /* words of shared memory for a window of an image */
+#define LEAT_JOB_POOL 11264   /* words of shared memory for a window of an image */
 #define LEAT_JOB_POOL_SLACK 8 /* of them, read but not used behind the last */
 #define LEAT_JOB_WORD_BITS 20
 #define LEAT_JOB_WORDS_MAX 4095u /* of inputs for one output */
@@ -27,10 +27,10 @@ typedef struct leat_job_axis {
     uint32_t in, out, from, count; /* whole input and output; window of the output */
     uint32_t filter;               /* leat__filter: nearest, box, bilinear or bicubic */
     uint32_t mirror_in, mirror_out;
-    uint32_t lo;      /* first input of the region: taps count from it */
-    uint32_t taps;    /* at most so many per output */
-    uint32_t words;   /* and so many words of four inputs */
-    uint32_t lead;    /* inputs of the first word before the region */
+    uint32_t lo;    /* first input of the region: taps count from it */
+    uint32_t taps;  /* at most so many per output */
+    uint32_t words; /* and so many words of four inputs */
+    uint32_t lead;  /* inputs of the first word before the region */
     uint32_t pad;
     uint64_t first;   /* in its image's workspace: u32 per output, `lead` counted, */
     uint64_t taps_of; /* u32 per output, */
@@ -61,45 +61,45 @@ enum {
 
 typedef struct leat_job_step {
     uint32_t kind;
-    float amount;   /* of a blend */
-    uint32_t value; /* threshold; bits that stay; shift of the hue; a byte per channel */
+    float amount;                 /* of a blend */
+    uint32_t value;               /* threshold; bits that stay; shift of the hue; a byte per channel */
     uint32_t x, y, width, height; /* of an erased rectangle */
     uint32_t noise, key[2];       /* it gets random bytes, by this key */
 } leat_job_step;
 
 typedef struct leat_job_image {
-    uint32_t components, h, v, smooth;        /* chroma is sampled every h x v pixels */
-    uint32_t x, y, width, height;             /* region of the image that is needed, in pixels */
+    uint32_t components, h, v, smooth; /* chroma is sampled every h x v pixels */
+    uint32_t x, y, width, height;      /* region of the image that is needed, in pixels */
     uint32_t bx0[LEAT_JOB_COMPONENTS], by0[LEAT_JOB_COMPONENTS]; /* blocks that are needed */
     uint32_t bx1[LEAT_JOB_COMPONENTS], by1[LEAT_JOB_COMPONENTS];
     uint32_t samples_x[LEAT_JOB_COMPONENTS], samples_y[LEAT_JOB_COMPONENTS]; /* of the whole image */
-    uint32_t pitch[LEAT_JOB_COMPONENTS];      /* bytes from row to row of a plane */
-    uint32_t mcus_x, mcus_y;                  /* of the whole image */
-    uint32_t small;                           /* bitmaps are Huffman-coded */
+    uint32_t pitch[LEAT_JOB_COMPONENTS]; /* bytes from row to row of a plane */
+    uint32_t mcus_x, mcus_y;             /* of the whole image */
+    uint32_t small;                      /* bitmaps are Huffman-coded */
     uint32_t vertical_first;
-    uint32_t turned;                          /* rows of the image are columns of the output (EXIF 5 to 8) */
-    uint32_t windows, window_x, window_y;     /* outputs that one block of threads makes at once: it reads */
-    uint32_t lines, line_pitch;               /* so many lines at once, so many words apart, */
-    uint32_t mid_pitch;                       /* and has so many words between the passes per output */
-    uint32_t row;                             /* of the batch */
-    uint32_t column;                          /* which output it is for */
+    uint32_t turned;                      /* rows of the image are columns of the output (EXIF 5 to 8) */
+    uint32_t windows, window_x, window_y; /* outputs that one block of threads makes at once: it reads */
+    uint32_t lines, line_pitch;           /* so many lines at once, so many words apart, */
+    uint32_t mid_pitch;                   /* and has so many words between the passes per output */
+    uint32_t row;                         /* of the batch */
+    uint32_t column;                      /* which output it is for */
     uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */
-    uint32_t erase_bits[3];                   /* with these bits of the output's type */
-    uint32_t lead;                            /* pixels before the region, in its RGB planes: x % 4 */
-    uint32_t source;                          /* LEAT_JOB_SPILL and so on: what `data` counts from */
-    uint64_t data;                            /* quantisers and tiles: an address, once the job is sent */
-    uint64_t work;                            /* where its own part of the workspace begins */
+    uint32_t erase_bits[3];                                      /* with these bits of the output's type */
+    uint32_t lead;   /* pixels before the region, in its RGB planes: x % 4 */
+    uint32_t source; /* LEAT_JOB_SPILL and so on: what `data` counts from */
+    uint64_t data;   /* quantisers and tiles: an address, once the job is sent */
+    uint64_t work;   /* where its own part of the workspace begins */
     uint64_t work_bytes;
-    uint64_t plane[LEAT_JOB_COMPONENTS];      /* in its workspace */
-    uint64_t quant;                           /* in its data: u16 [component][64], row by row */
+    uint64_t plane[LEAT_JOB_COMPONENTS]; /* in its workspace */
+    uint64_t quant;                      /* in its data: u16 [component][64], row by row */
     leat_job_axis ax, ay;
-    uint64_t canvas;                          /* with steps, in its workspace: three planes of bytes */
+    uint64_t canvas; /* with steps, in its workspace: three planes of bytes */
     uint32_t steps, pad2;
     leat_job_step step[LEAT_JOB_STEPS];
 } leat_job_image;
 
 typedef struct leat_job_tile {
-    uint64_t data;  /* in its image's data */
+    uint64_t data; /* in its image's data */
     uint32_t len;
     uint32_t image;
     uint32_t tx, ty;
@@ -118,7 +118,7 @@ enum { LEAT_JOB_U8, LEAT_JOB_F16, LEAT_JOB_BF16, LEAT_JOB_F32 };
 
 /* One array of the batch. */
 typedef struct leat_job_output {
-    uint64_t data;     /* address on the device */
+    uint64_t data; /* address on the device */
     uint32_t width, height, channels;
     uint32_t dtype, nhwc;
     uint32_t pad;
@@ -139,10 +139,10 @@ typedef struct leat_job_mix {
     uint32_t row_elements; /* from row to row */
     uint32_t elements;     /* of a row that change */
     uint32_t dtype;
-    uint32_t paste;        /* CutMix: a rectangle is taken from the partner */
+    uint32_t paste;                         /* CutMix: a rectangle is taken from the partner */
     uint32_t width, height, channels, nhwc; /* of a row, with `paste` */
     uint32_t x, y, wide, high;              /* the rectangle */
-    float weight, rest;    /* of the row itself and of its partner, without `paste` */
+    float weight, rest;                     /* of the row itself and of its partner, without `paste` */
     uint32_t pad;
 } leat_job_mix;
 
@@ -152,12 +152,12 @@ typedef struct leat_job {
     const leat_job_tile *tiles;
     const leat_job_output *outputs;
     const leat_job_codes *codes;
-    uint8_t *work;            /* workspace */
-    uint32_t *status;         /* per image: LEAT_JOB_NO_DAMAGE, or tile number << 4 | damage */
+    uint8_t *work;    /* workspace */
+    uint32_t *status; /* per image: LEAT_JOB_NO_DAMAGE, or tile number << 4 | damage */
     uint32_t image_count, tile_count;
-    uint32_t windows;         /* of the image that has the most */
-    uint32_t steps;           /* the same */
-    leat_job_mix mix;         /* of the kernel `mix`: the others leave it alone */
+    uint32_t windows; /* of the image that has the most */
+    uint32_t steps;   /* the same */
+    leat_job_mix mix; /* of the kernel `mix`: the others leave it alone */
 } leat_job;
 
 #endif

@@ -160,7 +160,7 @@ DEVICE uint8_t clamp8(int32_t v)
 
 /* A component as the pixels of a region see it: kept in registers while a thread makes its pixels. */
 typedef struct chroma_view {
-    const uint8_t *plane; /* sample (0, 0) of the image */
+    const uint8_t *plane;         /* sample (0, 0) of the image */
     uint32_t pitch, lo, hi, last; /* first and last sample of a row that is there; last row */
 } chroma_view;
 
@@ -298,12 +298,12 @@ DEVICE void colour_four(const leat_job_image *im, const colour_view *p, const ui
 typedef struct pixel_window {
     const leat_job_image *im;
     uint8_t *work;
-    uint32_t down;                                   /* the vertical pass is first */
-    uint32_t x0, wide, y0, high;                     /* outputs */
-    uint32_t word_x, end_x, word_y, end_y;           /* inputs that they need, in words of four */
-    uint32_t planes, outputs;                        /* of the first pass */
-    uint32_t count, line_pitch, mid_pitch;           /* lines at once; words from line to line */
-    uint32_t *lines, *mid;                           /* shared memory */
+    uint32_t down;                         /* the vertical pass is first */
+    uint32_t x0, wide, y0, high;           /* outputs */
+    uint32_t word_x, end_x, word_y, end_y; /* inputs that they need, in words of four */
+    uint32_t planes, outputs;              /* of the first pass */
+    uint32_t count, line_pitch, mid_pitch; /* lines at once; words from line to line */
+    uint32_t *lines, *mid;                 /* shared memory */
     uint32_t tid, threads;
 } pixel_window;
 
@@ -450,16 +450,16 @@ DEVICE void first_pass(const pixel_window *w, const leat_job_axis *a, uint32_t l
             uint32_t *out = to + g;
             NO_UNROLL
             for (uint32_t c = 0; c < w->planes; c++, in += in_step, out += out_step)
-                *out = pack_four(weigh_output(in, &o, fast), weigh_output(in + pitch, &o, fast),
-                                 weigh_output(in + 2 * pitch, &o, fast),
-                                 weigh_output(in + 3 * pitch, &o, fast));
+                *out =
+                    pack_four(weigh_output(in, &o, fast), weigh_output(in + pitch, &o, fast),
+                              weigh_output(in + 2 * pitch, &o, fast), weigh_output(in + 3 * pitch, &o, fast));
         }
     }
 }
 
 /* Where the outputs go. */
 typedef struct pixel_sink {
-    uint8_t *data;          /* the image's */
+    uint8_t *data; /* the image's */
     const leat_job_output *o;
     uint32_t dtype, channels;
     uint32_t x_step, y_step, c_step; /* in values */

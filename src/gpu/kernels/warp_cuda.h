@@ -111,7 +111,7 @@ DEVICE void add_shared_(uint64_t *to, uint64_t v)
     atomicAdd((unsigned long long *)to, (unsigned long long)v);
 }
 #define ADD_SHARED(to, v) add_shared_(to, v) /* by any thread of the block */
-#define READ_ONLY(p) __ldg(p) /* nothing writes it while the kernel runs */
+#define READ_ONLY(p) __ldg(p)                /* nothing writes it while the kernel runs */
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
 

@@ -9,8 +9,7 @@ static void grows_and_ends_with_nul(void **state)
     (void)state;
     leat__buf_init(&b, LEAT__MEM_MISC, 1 << 20);
     assert_string_equal(leat__buf_str(&b), "");
-    for (int i = 0; i < 1000; i++)
-        assert_ok(leat__buf_printf(&b, "%d,", i));
+    for (int i = 0; i < 1000; i++) assert_ok(leat__buf_printf(&b, "%d,", i));
     assert_int_equal(b.len, 3890);
     assert_int_equal(strlen(b.data), b.len);
     assert_memory_equal(b.data, "0,1,2,3", 7);
@@ -27,8 +26,7 @@ static void maximum_is_enforced_and_remembered(void **state)
     leat__buf b;
     (void)state;
     leat__buf_init(&b, LEAT__MEM_MISC, 100);
-    for (int i = 0; i < 10; i++)
-        assert_ok(leat__buf_append(&b, "0123456789", 10));
+    for (int i = 0; i < 10; i++) assert_ok(leat__buf_append(&b, "0123456789", 10));
     assert_code(LEAT_ELIMIT, leat__buf_putc(&b, 'x'));
     assert_int_equal(b.len, 100);
     assert_code(LEAT_ELIMIT, leat__buf_puts(&b, ""));

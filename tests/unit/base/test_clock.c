@@ -11,8 +11,7 @@ static void time_advances(void **state)
     assert_true(leat__clock_ns() - a >= 2 * LEAT_NS_PER_MS);
     volatile uint64_t work = 0;
     uint64_t thread = leat__clock_thread_ns();
-    for (int i = 0; i < 1000000; i++)
-        work += (uint64_t)i;
+    for (int i = 0; i < 1000000; i++) work += (uint64_t)i;
     assert_true(work == UINT64_C(499999500000));
     assert_true(leat__clock_thread_ns() > thread);
     assert_true(leat__clock_process_ns() > cpu);

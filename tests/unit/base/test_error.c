@@ -24,8 +24,7 @@ static void codes_are_distinct_and_negative(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_true(all[i] < 0);
-        for (size_t j = 0; j < i; j++)
-            assert_int_not_equal(all[i], all[j]);
+        for (size_t j = 0; j < i; j++) assert_int_not_equal(all[i], all[j]);
     }
 }
 
@@ -33,8 +32,7 @@ static void fail_fills_and_returns_the_code(void **state)
 {
     leat_error err;
     (void)state;
-    assert_int_equal(leat__fail(&err, LEAT_EDATA, "a.leat: page %d is damaged", 7),
-                     LEAT_EDATA);
+    assert_int_equal(leat__fail(&err, LEAT_EDATA, "a.leat: page %d is damaged", 7), LEAT_EDATA);
     assert_int_equal(err.code, LEAT_EDATA);
     assert_string_equal(err.message, "a.leat: page 7 is damaged");
     assert_int_equal(err.sample, -1);
@@ -59,12 +57,11 @@ static void errno_gives_code_and_text(void **state)
 {
     static const struct {
         int sys, code;
-    } map[] = {
-        {ENOSPC, LEAT_ENOSPC},       {EDQUOT, LEAT_ENOSPC}, {ENOENT, LEAT_ENOENT},
-        {EACCES, LEAT_EPERM},        {EIO, LEAT_EIO},       {ENOMEM, LEAT_ENOMEM},
-        {EEXIST, LEAT_EEXIST},       {EINVAL, LEAT_EINVAL}, {ENOSYS, LEAT_ENOTSUP},
-        {ETIMEDOUT, LEAT_ETIMEDOUT}, {EAGAIN, LEAT_EAGAIN}, {ECANCELED, LEAT_ECANCELED},
-        {EOVERFLOW, LEAT_EOVERFLOW}, {EPIPE, LEAT_EIO}};
+    } map[] = {{ENOSPC, LEAT_ENOSPC},       {EDQUOT, LEAT_ENOSPC}, {ENOENT, LEAT_ENOENT},
+               {EACCES, LEAT_EPERM},        {EIO, LEAT_EIO},       {ENOMEM, LEAT_ENOMEM},
+               {EEXIST, LEAT_EEXIST},       {EINVAL, LEAT_EINVAL}, {ENOSYS, LEAT_ENOTSUP},
+               {ETIMEDOUT, LEAT_ETIMEDOUT}, {EAGAIN, LEAT_EAGAIN}, {ECANCELED, LEAT_ECANCELED},
+               {EOVERFLOW, LEAT_EOVERFLOW}, {EPIPE, LEAT_EIO}};
     leat_error err;
     (void)state;
     for (size_t i = 0; i < sizeof map / sizeof map[0]; i++) {
@@ -97,8 +94,7 @@ static void nomem_names_size_and_purpose(void **state)
     leat_error err;
     (void)state;
     assert_code(LEAT_ENOMEM, leat__fail_nomem(&err, 4096, "a page"));
-    assert_string_equal(err.message,
-                        "out of memory: cannot allocate 4096 bytes for a page");
+    assert_string_equal(err.message, "out of memory: cannot allocate 4096 bytes for a page");
 }
 
 static int two(leat_error *err)
@@ -124,14 +120,10 @@ out:
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_have_names_and_texts),
-        cmocka_unit_test(codes_are_distinct_and_negative),
-        cmocka_unit_test(fail_fills_and_returns_the_code),
-        cmocka_unit_test(messages_cannot_forge_lines),
-        cmocka_unit_test(errno_gives_code_and_text),
-        cmocka_unit_test(context_is_prepended),
-        cmocka_unit_test(nomem_names_size_and_purpose),
-        cmocka_unit_test(try_and_go_leave_early),
+        cmocka_unit_test(codes_have_names_and_texts),      cmocka_unit_test(codes_are_distinct_and_negative),
+        cmocka_unit_test(fail_fills_and_returns_the_code), cmocka_unit_test(messages_cannot_forge_lines),
+        cmocka_unit_test(errno_gives_code_and_text),       cmocka_unit_test(context_is_prepended),
+        cmocka_unit_test(nomem_names_size_and_purpose),    cmocka_unit_test(try_and_go_leave_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

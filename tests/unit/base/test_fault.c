@@ -24,8 +24,7 @@ static void sticky_fault_fails_every_later_call(void **state)
     leat__fault_arm(LEAT__FAULT_ALLOC, 2, true);
     void *p = leat__alloc(LEAT__MEM_MISC, 8);
     assert_non_null(p);
-    for (int i = 0; i < 5; i++)
-        assert_null(leat__alloc(LEAT__MEM_MISC, 8));
+    for (int i = 0; i < 5; i++) assert_null(leat__alloc(LEAT__MEM_MISC, 8));
     leat__fault_disarm();
     leat__free(p);
 }

@@ -9,16 +9,14 @@ static void known_values(void **state)
     (void)state;
     assert_true(leat__hash64("", 0, 0) == UINT64_C(0x2d06800538d394c2));
     leat__hash128 h = leat__hash128_of("", 0, 0);
-    assert_true(h.low == UINT64_C(0x6001c324468d497f) &&
-                h.high == UINT64_C(0x99aa06d3014798d8));
+    assert_true(h.low == UINT64_C(0x6001c324468d497f) && h.high == UINT64_C(0x99aa06d3014798d8));
 }
 
 static void streaming_equals_one_call(void **state)
 {
     unsigned char data[5000];
     (void)state;
-    for (size_t i = 0; i < sizeof data; i++)
-        data[i] = (unsigned char)(i * 131 >> 3);
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (unsigned char)(i * 131 >> 3);
     leat__hasher *h = leat__hasher_open(9);
     assert_non_null(h);
     for (size_t len = 0; len < sizeof data; len += 311) {
@@ -29,8 +27,7 @@ static void streaming_equals_one_call(void **state)
             leat__hasher_update(h, data + at, step);
             at += step;
         }
-        leat__hash128 whole = leat__hash128_of(data, len, 7),
-                      parts = leat__hasher_value128(h);
+        leat__hash128 whole = leat__hash128_of(data, len, 7), parts = leat__hasher_value128(h);
         assert_true(whole.low == parts.low && whole.high == parts.high);
         assert_true(leat__hasher_value64(h) == leat__hash64(data, len, 7));
     }

@@ -32,10 +32,9 @@ static void nesting_commas_and_escapes(void **state)
     leat__json_kbool(&j, "f", false);
     leat__json_kstr(&j, "n", NULL);
     leat__json_end(&j);
-    assert_string_equal(
-        b.data, "{\"a\\\"b\":\"tab\\there\\nquote\\\" back\\\\ \\u0001 \\u007f\","
-                "\"list\":[18446744073709551615,-9223372036854775808,null,true,{},[]],"
-                "\"u\":3,\"i\":-3,\"d\":0.1,\"f\":false,\"n\":null}");
+    assert_string_equal(b.data, "{\"a\\\"b\":\"tab\\there\\nquote\\\" back\\\\ \\u0001 \\u007f\","
+                                "\"list\":[18446744073709551615,-9223372036854775808,null,true,{},[]],"
+                                "\"u\":3,\"i\":-3,\"d\":0.1,\"f\":false,\"n\":null}");
     leat__buf_reset(&b);
     assert_no_leaks();
 }
@@ -51,23 +50,16 @@ static void bad_bytes_become_replacement_characters(void **state)
     leat__json_str(&j, "ok \xc3\xa9 bad \xff\xfe cut \xe2\x82");
     json_t *read = json_loads(b.data, JSON_DECODE_ANY, &err);
     assert_non_null(read);
-    assert_string_equal(
-        json_string_value(read),
-        "ok \xc3\xa9 bad \xef\xbf\xbd\xef\xbf\xbd cut \xef\xbf\xbd\xef\xbf\xbd");
+    assert_string_equal(json_string_value(read),
+                        "ok \xc3\xa9 bad \xef\xbf\xbd\xef\xbf\xbd cut \xef\xbf\xbd\xef\xbf\xbd");
     json_decref(read);
     leat__buf_reset(&b);
 }
 
 static void numbers_read_back_equal(void **state)
 {
-    static const double values[] = {0,
-                                    -0.0,
-                                    1.0 / 3,
-                                    1e-300,
-                                    123456789.123456789,
-                                    1e22,
-                                    5e-324,
-                                    1.7976931348623157e308};
+    static const double values[] = {
+        0, -0.0, 1.0 / 3, 1e-300, 123456789.123456789, 1e22, 5e-324, 1.7976931348623157e308};
     leat__buf b;
     (void)state;
     leat__buf_init(&b, LEAT__MEM_MISC, 4096);

@@ -27,8 +27,7 @@ static void zalloc_returns_zeros(void **state)
     (void)state;
     for (int i = 0; i < 50; i++) {
         unsigned char *p = leat__zalloc_array(LEAT__MEM_MISC, 33, 7);
-        for (int k = 0; k < 231; k++)
-            assert_int_equal(p[k], 0);
+        for (int k = 0; k < 231; k++) assert_int_equal(p[k], 0);
         memset(p, 0xff, 231);
         leat__free(p);
     }
@@ -118,8 +117,7 @@ static void large_blocks_cross_the_threshold(void **state)
 static void strings_are_copied(void **state)
 {
     (void)state;
-    char *s = leat__strdup(LEAT__MEM_MISC, "mill"),
-         *t = leat__strndup(LEAT__MEM_MISC, "wheel", 2);
+    char *s = leat__strdup(LEAT__MEM_MISC, "mill"), *t = leat__strndup(LEAT__MEM_MISC, "wheel", 2);
     assert_string_equal(s, "mill");
     assert_string_equal(t, "wh");
     leat__free(s);

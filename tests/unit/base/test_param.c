@@ -3,15 +3,13 @@
 
 #include "base/param.h"
 
-static const leat__param batch = {"batch", LEAT__PARAM_INT, "256",
-                                  1,       65536,           .help = "samples per batch"};
+static const leat__param batch = {"batch", LEAT__PARAM_INT, "256", 1, 65536, .help = "samples per batch"};
 static const leat__param order = {
     "order", LEAT__PARAM_CHOICE, "random", 1, 0, "sequential|random|quasi_random"};
 static const leat__param memory = {"memory", LEAT__PARAM_BYTES, "2G", 1 << 20, 1e15};
 static const leat__param flip = {"flip", LEAT__PARAM_FLOAT, "0.5", 0, 1};
 static const leat__param wait = {"wait", LEAT__PARAM_SECONDS, NULL, 0, 10};
-static const leat__param mean = {"mean", LEAT__PARAM_FLOATS, "0.485,0.456,0.406", 0,
-                                 1,      .arity = 3};
+static const leat__param mean = {"mean", LEAT__PARAM_FLOATS, "0.485,0.456,0.406", 0, 1, .arity = 3};
 static const leat__param any = {"any", LEAT__PARAM_FLOATS, NULL, 1, 0};
 static const leat__param sizes = {"sizes", LEAT__PARAM_INTS, NULL, 1, 65535};
 static const leat__param flag = {"json", LEAT__PARAM_FLAG, ""};

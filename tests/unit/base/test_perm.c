@@ -22,8 +22,7 @@ static void every_small_n_is_a_permutation(void **state)
         for (uint64_t i = 0; i < n; i++) {
             uint64_t x = leat__perm_at(&p, i);
             if (x >= n || seen[x])
-                fail_msg("n %llu: position %llu", (unsigned long long)n,
-                         (unsigned long long)i);
+                fail_msg("n %llu: position %llu", (unsigned long long)n, (unsigned long long)i);
             seen[x] = 1;
         }
     }
@@ -37,14 +36,12 @@ static void no_collision_at_any_size(void **state)
     uint64_t draws = test_count("LEAT_PERM_DRAWS", 200000), slots = 1;
     leat__rng r;
     (void)state;
-    while (slots < draws * 2)
-        slots *= 2;
+    while (slots < draws * 2) slots *= 2;
     uint64_t *set = malloc(slots * sizeof *set);
     leat__rng_init(&r, 3, 0, 0, 0);
     for (int round = 0; round < 4; round++) {
-        uint64_t n = round == 0
-                         ? LEAT__PERM_MAX
-                         : draws + leat__rng_below(&r, LEAT__PERM_MAX >> (round * 9)) + 1;
+        uint64_t n =
+            round == 0 ? LEAT__PERM_MAX : draws + leat__rng_below(&r, LEAT__PERM_MAX >> (round * 9)) + 1;
         uint64_t start = leat__rng_below(&r, n);
         leat__perm p;
         leat__perm_init(&p, n, leat__rng_u64(&r), 1);
@@ -55,8 +52,7 @@ static void no_collision_at_any_size(void **state)
             uint64_t at = (x * 0x9e3779b97f4a7c15u) & (slots - 1);
             while (set[at] != UINT64_MAX) {
                 if (set[at] == x)
-                    fail_msg("n %llu: %llu twice", (unsigned long long)n,
-                             (unsigned long long)x);
+                    fail_msg("n %llu: %llu twice", (unsigned long long)n, (unsigned long long)x);
                 at = (at + 1) & (slots - 1);
             }
             set[at] = x;
@@ -124,12 +120,10 @@ static void speed_is_printed(void **state)
         leat__perm p;
         leat__perm_init(&p, sizes[s], 1, 2);
         uint64_t sum = 0, calls = 200000, t = leat__clock_ns();
-        for (uint64_t i = 0; i < calls; i++)
-            sum += leat__perm_at(&p, i % sizes[s]);
+        for (uint64_t i = 0; i < calls; i++) sum += leat__perm_at(&p, i % sizes[s]);
         t = leat__clock_ns() - t;
-        print_message("n %15llu: %.1f ns per call (sum %llu)\n",
-                      (unsigned long long)sizes[s], (double)t / (double)calls,
-                      (unsigned long long)sum);
+        print_message("n %15llu: %.1f ns per call (sum %llu)\n", (unsigned long long)sizes[s],
+                      (double)t / (double)calls, (unsigned long long)sum);
     }
 }
 

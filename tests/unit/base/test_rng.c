@@ -42,12 +42,10 @@ static void stream_depends_only_on_its_ids(void **state)
         leat__rng a, b;
         leat__rng_init(&a, names[i][0], names[i][1], names[i][2], (uint32_t)names[i][3]);
         leat__rng_init(&b, names[i][0], names[i][1], names[i][2], (uint32_t)names[i][3]);
-        for (int k = 0; k < 20; k++)
-            assert_true(leat__rng_u64(&a) == leat__rng_u64(&b));
+        for (int k = 0; k < 20; k++) assert_true(leat__rng_u64(&a) == leat__rng_u64(&b));
         leat__rng_init(&a, names[i][0], names[i][1], names[i][2], (uint32_t)names[i][3]);
         first[i] = leat__rng_u64(&a);
-        for (size_t j = 0; j < i; j++)
-            assert_true(first[i] != first[j]);
+        for (size_t j = 0; j < i; j++) assert_true(first[i] != first[j]);
     }
 }
 
@@ -58,14 +56,11 @@ static void below_is_uniform(void **state)
     leat__rng r;
     (void)state;
     leat__rng_init(&r, 42, 0, 0, 0);
-    for (int i = 0; i < DRAWS; i++)
-        seen[leat__rng_below(&r, N)]++;
+    for (int i = 0; i < DRAWS; i++) seen[leat__rng_below(&r, N)]++;
     double chi = 0;
-    for (int i = 0; i < N; i++)
-        chi += pow(seen[i] - DRAWS / (double)N, 2) / (DRAWS / (double)N);
+    for (int i = 0; i < N; i++) chi += pow(seen[i] - DRAWS / (double)N, 2) / (DRAWS / (double)N);
     assert_true(chi < 22.5); /* 6 degrees of freedom, p = 0.001 */
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(leat__rng_below(&r, 1), 0);
+    for (int i = 0; i < 100; i++) assert_int_equal(leat__rng_below(&r, 1), 0);
     /* a range that rejects often: more than half of 2^64 */
     for (int i = 0; i < 1000; i++)
         assert_true(leat__rng_below(&r, (UINT64_C(1) << 63) + 1) <= UINT64_C(1) << 63);

@@ -21,8 +21,7 @@ static void sums(void **state)
     };
     uint8_t data[200], sum[LEAT__SHA1_BYTES];
     char hex[2 * LEAT__SHA1_BYTES + 1];
-    for (int i = 0; i < 200; i++)
-        data[i] = (uint8_t)(i % 251);
+    for (int i = 0; i < 200; i++) data[i] = (uint8_t)(i % 251);
     for (size_t i = 0; i < LEAT_COUNT(want); i++) {
         leat__sha1_of(data, want[i].len, sum);
         assert_string_equal(leat__to_hex(sum, sizeof sum, hex), want[i].hex);

@@ -63,8 +63,12 @@ static void known_macs(void **state)
 /* RFC 4648, section 10. */
 static void base64(void **state)
 {
-    static const char *const pairs[][2] = {{"", ""},         {"f", "Zg=="},     {"fo", "Zm8="},
-                                           {"foo", "Zm9v"},  {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="},
+    static const char *const pairs[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
                                            {"foobar", "Zm9vYmFy"}};
     static const char *const bad[] = {"Z", "Zg=", "Zg==Zg==", "=g==", "Z===", "Zm9*", "Zg=a"};
     char text[64];

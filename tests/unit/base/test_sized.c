@@ -29,7 +29,11 @@ static void assert_untouched_from(const unsigned char *room, size_t size)
 
 static void copies_what_both_know(void **state)
 {
-    struct { uint32_t size; uint32_t a; uint64_t b; } own = {99, 1, 2};
+    struct {
+        uint32_t size;
+        uint32_t a;
+        uint64_t b;
+    } own = {99, 1, 2};
     unsigned char *room = marked();
     uint32_t size = 8;
     (void)state;

@@ -21,17 +21,9 @@ static void comparisons(void **state)
 
 static void natural_order(void **state)
 {
-    static const char *const sorted[] = {"",
-                                         "A",
-                                         "a",
-                                         "a01",
-                                         "a1",
-                                         "a2",
-                                         "a10",
-                                         "a10b",
-                                         "a100000000000000000000",
-                                         "a100000000000000000001",
-                                         "b"};
+    static const char *const sorted[] = {
+        "", "A", "a", "a01", "a1", "a2", "a10", "a10b", "a100000000000000000000", "a100000000000000000001",
+        "b"};
     (void)state;
     for (size_t i = 0; i < sizeof sorted / sizeof sorted[0]; i++) {
         for (size_t j = 0; j < sizeof sorted / sizeof sorted[0]; j++) {
@@ -81,8 +73,7 @@ static void sizes_and_times(void **state)
     assert_true(leat__str_to_bytes("2TiB", &u) && u == UINT64_C(2) << 40);
     assert_true(leat__str_to_bytes("10MB", &u) && u == 10000000);
     assert_true(leat__str_to_bytes("7B", &u) && u == 7);
-    assert_true(leat__str_to_bytes("9007199254740993", &u) &&
-                u == UINT64_C(9007199254740993));
+    assert_true(leat__str_to_bytes("9007199254740993", &u) && u == UINT64_C(9007199254740993));
     assert_false(leat__str_to_bytes("-1G", &u));
     assert_false(leat__str_to_bytes("1X", &u));
     assert_false(leat__str_to_bytes("1GG", &u));

@@ -33,8 +33,7 @@ static void threads_are_named_and_block_signals(void **state)
     seen s = {0};
     sigset_t mask;
     (void)state;
-    assert_ok(
-        leat__thread_start(&t, "leat-worker-with-a-long-name", look_around, &s, NULL));
+    assert_ok(leat__thread_start(&t, "leat-worker-with-a-long-name", look_around, &s, NULL));
     leat__thread_join(&t);
     leat__thread_join(&t); /* a second join does nothing */
     assert_string_equal(s.name, "leat-worker-wit");
@@ -76,8 +75,7 @@ static void pong(void *arg)
     pair *p = arg;
     for (int i = 0; i < 1000; i++) {
         leat__mutex_lock(&p->lock);
-        while (p->turn != 1)
-            leat__cond_wait(&p->changed, &p->lock);
+        while (p->turn != 1) leat__cond_wait(&p->changed, &p->lock);
         p->turn = 0;
         leat__cond_broadcast(&p->changed);
         leat__mutex_unlock(&p->lock);
@@ -94,8 +92,7 @@ static void conditions_wake(void **state)
     assert_ok(leat__thread_start(&t, "pong", pong, &p, NULL));
     for (int i = 0; i < 1000; i++) {
         leat__mutex_lock(&p.lock);
-        while (p.turn != 0)
-            leat__cond_wait_until(&p.changed, &p.lock, UINT64_MAX);
+        while (p.turn != 0) leat__cond_wait_until(&p.changed, &p.lock, UINT64_MAX);
         p.turn = 1;
         leat__cond_signal(&p.changed);
         leat__mutex_unlock(&p.lock);
@@ -131,10 +128,8 @@ static void once_is_once(void **state)
 {
     leat__thread t[8];
     (void)state;
-    for (int i = 0; i < 8; i++)
-        assert_ok(leat__thread_start(&t[i], "once", run_once, NULL, NULL));
-    for (int i = 0; i < 8; i++)
-        leat__thread_join(&t[i]);
+    for (int i = 0; i < 8; i++) assert_ok(leat__thread_start(&t[i], "once", run_once, NULL, NULL));
+    for (int i = 0; i < 8; i++) leat__thread_join(&t[i]);
     assert_int_equal(runs, 1);
 }
 

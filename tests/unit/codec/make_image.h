@@ -60,8 +60,7 @@ typedef struct jpeg_kind {
     int progressive, restart_rows, separate_scans, odd_chroma;
 } jpeg_kind;
 
-static inline bytes make_jpeg(const jpeg_kind *kind, uint32_t w, uint32_t h, int quality,
-                              uint32_t seed)
+static inline bytes make_jpeg(const jpeg_kind *kind, uint32_t w, uint32_t h, int quality, uint32_t seed)
 {
     struct jpeg_compress_struct c;
     struct jpeg_error_mgr e;
@@ -131,8 +130,7 @@ static const jpeg_kind jpeg_kinds[] = {
 #define JPEG_KINDS (sizeof jpeg_kinds / sizeof jpeg_kinds[0])
 
 /* The whole image as libjpeg gives it: interleaved, CMYK as it is. */
-static inline uint8_t *plain_jpeg(bytes b, uint32_t denom, uint32_t *w, uint32_t *h,
-                                  uint32_t *channels)
+static inline uint8_t *plain_jpeg(bytes b, uint32_t denom, uint32_t *w, uint32_t *h, uint32_t *channels)
 {
     struct jpeg_decompress_struct c;
     struct jpeg_error_mgr e;
@@ -162,8 +160,8 @@ static inline uint8_t *plain_jpeg(bytes b, uint32_t denom, uint32_t *w, uint32_t
 }
 
 /* Pixel (x, y) of channel c of a reference, CMYK turned to RGB with Pillow's rounding. */
-static inline uint8_t plain_at(const uint8_t *ref, uint32_t w, uint32_t channels, uint32_t x,
-                               uint32_t y, uint32_t c)
+static inline uint8_t plain_at(const uint8_t *ref, uint32_t w, uint32_t channels, uint32_t x, uint32_t y,
+                               uint32_t c)
 {
     const uint8_t *p = ref + ((size_t)y * w + x) * channels;
     if (channels != 4) return p[c];

@@ -20,8 +20,8 @@ static leat__decoder *decoder;
 /* Kinds of make_image.h that can be tiled. */
 static inline bool can_be_tiled(const jpeg_kind *kind)
 {
-    return (kind->file == JCS_YCbCr || kind->file == JCS_GRAYSCALE) && !kind->odd_chroma
-           && !(kind->h == 4 && kind->v == 2);
+    return (kind->file == JCS_YCbCr || kind->file == JCS_GRAYSCALE) && !kind->odd_chroma &&
+           !(kind->h == 4 && kind->v == 2);
 }
 
 static inline void train_on_kinds(leat__tile_trainer *trainer)
@@ -63,8 +63,7 @@ static inline int close_tiles(void **state)
 }
 
 /* The sample of a JPEG, or why there is none; free .data. */
-static inline bytes tile_jpeg(bytes jpeg, leat__tile_density density,
-                              leat__tile_kept *kept)
+static inline bytes tile_jpeg(bytes jpeg, leat__tile_density density, leat__tile_kept *kept)
 {
     leat__jpeg_coefs coefs;
     leat__buf out;
@@ -81,8 +80,8 @@ static inline bytes tile_jpeg(bytes jpeg, leat__tile_density density,
     return b;
 }
 
-static inline int decode_tiles(bytes sample, const leat__decode_request *request,
-                               leat__planes *out, leat_error *err)
+static inline int decode_tiles(bytes sample, const leat__decode_request *request, leat__planes *out,
+                               leat_error *err)
 {
     leat__image_info info;
     int rc = leat__codec_probe(LEAT__CODEC_TILE, sample.data, sample.len, &info, err);

@@ -10,8 +10,8 @@
  * graphic control and a place. */
 static size_t put_frame(uint8_t *to, uint8_t flags, uint8_t transparent, uint8_t x)
 {
-    const uint8_t block[] = {'!', 0xf9, 4, flags, 0, 0, transparent, 0,
-                             ',', x, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x4c, 0x01, 0};
+    const uint8_t block[] = {'!', 0xf9, 4, flags, 0, 0, transparent, 0, ',',  x,    0, 0,
+                             0,   1,    0, 1,     0, 0, 2,           2, 0x4c, 0x01, 0};
     memcpy(to, block, sizeof block);
     return sizeof block;
 }
@@ -31,10 +31,10 @@ static void frames_follow_one_another(void **state)
     leat_error err = {0};
     bool end;
     size_t n = put_head(file);
-    n += put_frame(file + n, 1 << 2, 0, 0);       /* stays */
-    n += put_frame(file + n, 2 << 2, 0, 1);       /* is replaced by the background */
-    n += put_frame(file + n, 3 << 2, 0, 0);       /* is replaced by what was there */
-    n += put_frame(file + n, 1 << 2 | 1, 1, 1);   /* colour 1 is transparent */
+    n += put_frame(file + n, 1 << 2, 0, 0);     /* stays */
+    n += put_frame(file + n, 2 << 2, 0, 1);     /* is replaced by the background */
+    n += put_frame(file + n, 3 << 2, 0, 0);     /* is replaced by what was there */
+    n += put_frame(file + n, 1 << 2 | 1, 1, 1); /* colour 1 is transparent */
     file[n++] = ';';
     assert_int_equal(leat__anim_count(LEAT__CODEC_GIF, file, n), 4);
     assert_true(leat__anim_known(LEAT__CODEC_GIF));
@@ -90,7 +90,8 @@ static void damage_ends(void **state)
             bool end = false;
             b.data[i] ^= (uint8_t)(1u << i % 8);
             if (leat__anim_open(&f, LEAT__CODEC_GIF, b.data, b.len - i % 7, &limits, NULL) == 0)
-                for (int n = 0; n < 64 && !end && leat__anim_next(&f, &end, NULL) == 0; n++) {}
+                for (int n = 0; n < 64 && !end && leat__anim_next(&f, &end, NULL) == 0; n++) {
+                }
             leat__anim_close(&f);
             b.data[i] ^= (uint8_t)(1u << i % 8);
         }

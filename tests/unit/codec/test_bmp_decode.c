@@ -138,10 +138,8 @@ static void others_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_are_known),
-        cmocka_unit_test(damage_is_known),
-        cmocka_unit_test(runs_are_unpacked),
-        cmocka_unit_test(masks_and_rows_from_the_top),
+        cmocka_unit_test(pixels_are_known),   cmocka_unit_test(damage_is_known),
+        cmocka_unit_test(runs_are_unpacked),  cmocka_unit_test(masks_and_rows_from_the_top),
         cmocka_unit_test(others_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

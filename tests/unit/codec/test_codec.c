@@ -27,8 +27,7 @@ static void sniff_knows_the_formats(void **state)
         {"", 0, LEAT__CODEC_NONE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(leat__codec_sniff((const uint8_t *)cases[i].bytes, cases[i].len),
-                         cases[i].id);
+        assert_int_equal(leat__codec_sniff((const uint8_t *)cases[i].bytes, cases[i].len), cases[i].id);
     assert_string_equal(leat__codec_name(LEAT__CODEC_TILE), "tiled");
     assert_string_equal(leat__codec_name((leat__codec_id)99), "unknown");
     assert_true(leat__codec_built(LEAT__CODEC_JPEG));
@@ -41,10 +40,10 @@ static void suffixes_name_the_format(void **state)
         const char *name;
         leat__codec_id id;
     } cases[] = {
-        {"jpg", LEAT__CODEC_JPEG},       {"cat/1.JPeG", LEAT__CODEC_JPEG}, {".jfif", LEAT__CODEC_JPEG},
-        {"a.b.tiff", LEAT__CODEC_TIFF},  {"heic", LEAT__CODEC_HEIF},       {"x.heif", LEAT__CODEC_HEIF},
-        {"jp", LEAT__CODEC_NONE},        {"jpgx", LEAT__CODEC_NONE},       {"", LEAT__CODEC_NONE},
-        {"a.", LEAT__CODEC_NONE},        {"x.jpg/b", LEAT__CODEC_NONE},    {"raw", LEAT__CODEC_NONE},
+        {"jpg", LEAT__CODEC_JPEG},      {"cat/1.JPeG", LEAT__CODEC_JPEG}, {".jfif", LEAT__CODEC_JPEG},
+        {"a.b.tiff", LEAT__CODEC_TIFF}, {"heic", LEAT__CODEC_HEIF},       {"x.heif", LEAT__CODEC_HEIF},
+        {"jp", LEAT__CODEC_NONE},       {"jpgx", LEAT__CODEC_NONE},       {"", LEAT__CODEC_NONE},
+        {"a.", LEAT__CODEC_NONE},       {"x.jpg/b", LEAT__CODEC_NONE},    {"raw", LEAT__CODEC_NONE},
         {"jpg jpeg", LEAT__CODEC_NONE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -72,8 +71,7 @@ static void unknown_is_said_so(void **state)
     leat_error err = {0};
     leat__decoder *d = NULL;
     assert_int_equal(leat__decoder_open(&d, NULL), 0);
-    assert_int_equal(leat__codec_probe(LEAT__CODEC_NONE, (const uint8_t *)"x", 1, &info, &err),
-                     LEAT_EFORMAT);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_NONE, (const uint8_t *)"x", 1, &info, &err), LEAT_EFORMAT);
     assert_int_equal(leat__codec_decode(d, &info, NULL, 0, NULL, NULL, &err), LEAT_EFORMAT);
     leat__decoder_close(&d);
     leat__decoder_close(&d); /* twice is fine */
@@ -106,8 +104,7 @@ static void every_allocation_may_fail(void **state)
         leat__fault_disarm();
         assert_true(rc == 0 || rc == LEAT_ENOMEM);
         if (d) {
-            assert_int_equal(
-                leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, NULL), 0);
+            assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, NULL), 0);
         }
         leat__decoder_close(&d);
         leat__planes_reset(&out);
@@ -150,8 +147,7 @@ static void components_may_be_asked_for(void **state)
                      LEAT_ENOTSUP); /* damage: the verdict is that of a decode to pixels */
     assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, odd.data, odd.len, &rgb, NULL), 0);
     assert_int_equal(rgb.chroma_h, 0);
-    assert_int_equal(leat__codec_decode(d, &rgb, odd.data, odd.len, &request, &sink, NULL),
-                     LEAT_EINVAL);
+    assert_int_equal(leat__codec_decode(d, &rgb, odd.data, odd.len, &request, &sink, NULL), LEAT_EINVAL);
     leat__decoder_close(&d);
     free(b.data);
     free(odd.data);
@@ -161,12 +157,9 @@ static void components_may_be_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(components_may_be_asked_for),
-        cmocka_unit_test(sniff_knows_the_formats),
-        cmocka_unit_test(suffixes_name_the_format),
-        cmocka_unit_test(every_format_has_its_facts),
-        cmocka_unit_test(unknown_is_said_so),
-        cmocka_unit_test(limits_get_defaults),
+        cmocka_unit_test(components_may_be_asked_for), cmocka_unit_test(sniff_knows_the_formats),
+        cmocka_unit_test(suffixes_name_the_format),    cmocka_unit_test(every_format_has_its_facts),
+        cmocka_unit_test(unknown_is_said_so),          cmocka_unit_test(limits_get_defaults),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

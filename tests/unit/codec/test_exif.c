@@ -7,21 +7,50 @@
 static size_t make_tiff(uint8_t *out, int big, uint16_t type, uint32_t value)
 {
     uint8_t *p = out;
-#define PUT16(v) (big ? (*p++ = (uint8_t)((v) >> 8), *p++ = (uint8_t)(v))                  \
-                      : (*p++ = (uint8_t)(v), *p++ = (uint8_t)((v) >> 8)))
+#define PUT16(v)                                                                                             \
+    (big ? (*p++ = (uint8_t)((v) >> 8), *p++ = (uint8_t)(v))                                                 \
+         : (*p++ = (uint8_t)(v), *p++ = (uint8_t)((v) >> 8)))
     *p++ = big ? 'M' : 'I';
     *p++ = big ? 'M' : 'I';
     PUT16(42);
-    if (big) { PUT16(0); PUT16(8); } else { PUT16(8); PUT16(0); }
+    if (big) {
+        PUT16(0);
+        PUT16(8);
+    } else {
+        PUT16(8);
+        PUT16(0);
+    }
     PUT16(2);
-    PUT16(0x010f); PUT16(2);
-    if (big) { PUT16(0); PUT16(4); } else { PUT16(4); PUT16(0); }
-    PUT16(0x4142); PUT16(0x4344);
-    PUT16(0x0112); PUT16(type);
-    if (big) { PUT16(0); PUT16(1); } else { PUT16(1); PUT16(0); }
+    PUT16(0x010f);
+    PUT16(2);
+    if (big) {
+        PUT16(0);
+        PUT16(4);
+    } else {
+        PUT16(4);
+        PUT16(0);
+    }
+    PUT16(0x4142);
+    PUT16(0x4344);
+    PUT16(0x0112);
+    PUT16(type);
+    if (big) {
+        PUT16(0);
+        PUT16(1);
+    } else {
+        PUT16(1);
+        PUT16(0);
+    }
     int longs = type == 4 || type == 9 || type == 13;
-    if (longs && big) { PUT16(0); PUT16(value); } else { PUT16(value); PUT16(0); }
-    PUT16(0); PUT16(0);
+    if (longs && big) {
+        PUT16(0);
+        PUT16(value);
+    } else {
+        PUT16(value);
+        PUT16(0);
+    }
+    PUT16(0);
+    PUT16(0);
 #undef PUT16
     return (size_t)(p - out);
 }
@@ -50,7 +79,7 @@ static void other_types_and_nonsense(void **state)
     n = make_tiff(tiff, 0, 3, 0);
     assert_int_equal(leat__exif_orientation(tiff, n), 1);
     const uint16_t others[] = {0, 1, 2, 5, 7, 10, 11, 12, 14, 999}; /* as Pillow: no BYTE */
-    n = make_tiff(tiff, 0, 6, 6); /* a signed byte */
+    n = make_tiff(tiff, 0, 6, 6);                                   /* a signed byte */
     assert_int_equal(leat__exif_orientation(tiff, n), 6);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         n = make_tiff(tiff, 0, others[i], 6);
@@ -141,12 +170,9 @@ static void minimal_reads_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_both_orders_and_types),
-        cmocka_unit_test(other_types_and_nonsense),
-        cmocka_unit_test(every_cut_and_byte_is_safe),
-        cmocka_unit_test(minimal_reads_back),
-        cmocka_unit_test(xmp_is_searched_as_pillow_does),
-        cmocka_unit_test(raw_profiles_are_read),
+        cmocka_unit_test(reads_both_orders_and_types),        cmocka_unit_test(other_types_and_nonsense),
+        cmocka_unit_test(every_cut_and_byte_is_safe),         cmocka_unit_test(minimal_reads_back),
+        cmocka_unit_test(xmp_is_searched_as_pillow_does),     cmocka_unit_test(raw_profiles_are_read),
         cmocka_unit_test(exif_counts_before_profile_and_xmp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

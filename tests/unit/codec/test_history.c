@@ -98,8 +98,7 @@ static void add_pixels(leat__codec_id codec, uint32_t channels, uint32_t *s)
     assert_ok(leat__planes_resize(&image, w, h, channels, NULL));
     for (uint32_t c = 0; c < channels; c++)
         for (uint32_t y = 0; y < h; y++)
-            for (uint32_t x = 0; x < w; x++)
-                image.plane[c][y * image.stride + x] = (uint8_t)(dice(s) & 63);
+            for (uint32_t x = 0; x < w; x++) image.plane[c][y * image.stride + x] = (uint8_t)(dice(s) & 63);
     assert_ok(leat__codec_encode(codec, &image, NULL, &out, NULL));
     add_with_damage(codec, padded(out.data, out.len), s);
     leat__buf_reset(&out);
@@ -127,8 +126,8 @@ static void add_png(uint8_t colour, uint32_t channels, bool interlaced, uint32_t
         assert_int_equal(spng_set_plte(ctx, &plte), 0);
         if (interlaced) assert_int_equal(spng_set_trns(ctx, &trns), 0);
     }
-    assert_int_equal(spng_encode_image(ctx, pixels, (size_t)w * h * channels, SPNG_FMT_PNG,
-                                       SPNG_ENCODE_FINALIZE), 0);
+    assert_int_equal(
+        spng_encode_image(ctx, pixels, (size_t)w * h * channels, SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE), 0);
     uint8_t *out = spng_get_png_buffer(ctx, &n, &rc);
     add_with_damage(LEAT__CODEC_PNG, padded(out, n), s);
     free(out);
@@ -180,10 +179,14 @@ static int make_images(void **state)
     static const struct {
         leat__codec_id codec;
         const char *name;
-    } foreign[] = {{LEAT__CODEC_GIF, "gif/palette.gif"},  {LEAT__CODEC_GIF, "gif/transparent.gif"},
-                   {LEAT__CODEC_BMP, "bmp/rgb.bmp"},      {LEAT__CODEC_BMP, "bmp/palette.bmp"},
-                   {LEAT__CODEC_TIFF, "tiff/rgb_tiff_lzw.tif"}, {LEAT__CODEC_TIFF, "tiff/palette.tif"},
-                   {LEAT__CODEC_AVIF, "avif/lossy.avif"}, {LEAT__CODEC_JXL, "jxl/rgb.jxl"},
+    } foreign[] = {{LEAT__CODEC_GIF, "gif/palette.gif"},
+                   {LEAT__CODEC_GIF, "gif/transparent.gif"},
+                   {LEAT__CODEC_BMP, "bmp/rgb.bmp"},
+                   {LEAT__CODEC_BMP, "bmp/palette.bmp"},
+                   {LEAT__CODEC_TIFF, "tiff/rgb_tiff_lzw.tif"},
+                   {LEAT__CODEC_TIFF, "tiff/palette.tif"},
+                   {LEAT__CODEC_AVIF, "avif/lossy.avif"},
+                   {LEAT__CODEC_JXL, "jxl/rgb.jxl"},
                    {LEAT__CODEC_HEIF, "heif/rgb.heic"}};
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
         if (leat__codec_built(foreign[i].codec))
@@ -213,8 +216,7 @@ static outcome outcome_of_planes(int rc, const leat_error *err, const leat__plan
 {
     outcome h = outcome_of(rc, err, NULL, 0);
     for (uint32_t c = 0; rc == 0 && c < p->channels; c++)
-        for (uint32_t y = 0; y < p->height; y++)
-            h = leat__hash64(p->plane[c] + y * p->stride, p->width, h);
+        for (uint32_t y = 0; y < p->height; y++) h = leat__hash64(p->plane[c] + y * p->stride, p->width, h);
     return h;
 }
 
@@ -265,8 +267,7 @@ static void decoding_forgets_the_image_before(void **state)
 
 /* ---- coefficients, their pixels, and tiles ---- */
 
-static outcome read_one(leat__jpeg_coef_reader *r, leat__tile_encoder *e, uint32_t image,
-                        bool libjpeg)
+static outcome read_one(leat__jpeg_coef_reader *r, leat__tile_encoder *e, uint32_t image, bool libjpeg)
 {
     const bytes b = images[image].file;
     leat__jpeg_coefs f;
@@ -334,18 +335,15 @@ static void missing_tables_are_never_another_files(void **state)
             assert_ok(leat__codec_decode_planes(decoder, &other, p.data, p.len, NULL, &got, NULL));
             assert_ok(leat__jpeg_coef_read(reader, p.data, p.len, NULL, &f, NULL));
         }
-        assert_ok(leat__codec_decode_planes(decoder, &info, no_codes.data, no_codes.len, NULL,
-                                            &got, NULL));
+        assert_ok(leat__codec_decode_planes(decoder, &info, no_codes.data, no_codes.len, NULL, &got, NULL));
         for (uint32_t c = 0; c < 3; c++)
             for (uint32_t y = 0; y < 50; y++)
-                assert_memory_equal(got.plane[c] + y * got.stride,
-                                    with.plane[c] + y * with.stride, 60);
+                assert_memory_equal(got.plane[c] + y * got.stride, with.plane[c] + y * with.stride, 60);
         assert_ok(leat__jpeg_coef_read(reader, no_codes.data, no_codes.len, NULL, &f, NULL));
-        assert_code(LEAT_EDATA, leat__codec_decode_planes(decoder, &info, no_quants.data,
-                                                          no_quants.len, NULL, &got, &err));
+        assert_code(LEAT_EDATA, leat__codec_decode_planes(decoder, &info, no_quants.data, no_quants.len, NULL,
+                                                          &got, &err));
         assert_contains(err.message, "Quantization table");
-        assert_code(LEAT_EDATA, leat__jpeg_coef_read(reader, no_quants.data, no_quants.len, NULL,
-                                                     &f, &err));
+        assert_code(LEAT_EDATA, leat__jpeg_coef_read(reader, no_quants.data, no_quants.len, NULL, &f, &err));
     }
     leat__planes_reset(&with);
     leat__planes_reset(&got);
@@ -358,12 +356,9 @@ static void missing_tables_are_never_another_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(decoding_forgets_the_image_before, make_images,
-                                        free_images),
-        cmocka_unit_test_setup_teardown(tiling_forgets_the_image_before, make_images,
-                                        free_images),
-        cmocka_unit_test_setup_teardown(missing_tables_are_never_another_files, open_tiles,
-                                        close_tiles),
+        cmocka_unit_test_setup_teardown(decoding_forgets_the_image_before, make_images, free_images),
+        cmocka_unit_test_setup_teardown(tiling_forgets_the_image_before, make_images, free_images),
+        cmocka_unit_test_setup_teardown(missing_tables_are_never_another_files, open_tiles, close_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

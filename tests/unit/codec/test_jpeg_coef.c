@@ -40,8 +40,7 @@ static void compare_with_libjpeg(bytes b, const leat__jpeg_coefs *got)
         assert_int_equal(comp->grid_y % comp->v, 0);
         assert_int_equal((uintptr_t)comp->coefs % 64, 0);
         for (uint32_t y = 0; y < comp->grid_y; y++) {
-            JBLOCKARRAY row =
-                c.mem->access_virt_barray((j_common_ptr)&c, arrays[i], y, 1, FALSE);
+            JBLOCKARRAY row = c.mem->access_virt_barray((j_common_ptr)&c, arrays[i], y, 1, FALSE);
             assert_memory_equal(row[0], comp->coefs + (size_t)y * comp->grid_x * 64,
                                 comp->grid_x * sizeof(JBLOCK));
         }
@@ -58,9 +57,8 @@ static void coefficients_are_libjpegs(void **state)
         size_t k = n / 2;
         bytes b = make_jpeg(&jpeg_kinds[k], 75, 43, 85, 4);
         leat__jpeg_coefs coefs;
-        int rc = n % 2 == 0
-                     ? leat__jpeg_coef_read(reader, b.data, b.len, NULL, &coefs, NULL)
-                     : leat__jpeg_coef_read_libjpeg(reader, b.data, b.len, NULL, &coefs, NULL);
+        int rc = n % 2 == 0 ? leat__jpeg_coef_read(reader, b.data, b.len, NULL, &coefs, NULL)
+                            : leat__jpeg_coef_read_libjpeg(reader, b.data, b.len, NULL, &coefs, NULL);
         assert_int_equal(rc, 0);
         assert_int_equal(coefs.width, 75);
         assert_int_equal(coefs.components, jpeg_kinds[k].channels);
@@ -106,20 +104,17 @@ static void pixels_are_those_of_a_decode(void **state)
         bytes b = make_jpeg(&jpeg_kinds[n / 2], 75, 43, 85, 4);
         leat__jpeg_coefs coefs;
         leat__image_info info;
-        int rc = n % 2 == 0
-                     ? leat__jpeg_coef_read(reader, b.data, b.len, NULL, &coefs, NULL)
-                     : leat__jpeg_coef_read_libjpeg(reader, b.data, b.len, NULL, &coefs, NULL);
+        int rc = n % 2 == 0 ? leat__jpeg_coef_read(reader, b.data, b.len, NULL, &coefs, NULL)
+                            : leat__jpeg_coef_read_libjpeg(reader, b.data, b.len, NULL, &coefs, NULL);
         assert_int_equal(rc, 0);
         assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, b.data, b.len, &info, NULL), 0);
-        assert_int_equal(
-            leat__codec_decode_planes(decoder, &info, b.data, b.len, NULL, &want, NULL), 0);
+        assert_int_equal(leat__codec_decode_planes(decoder, &info, b.data, b.len, NULL, &want, NULL), 0);
         for (int turn = 0; turn < 2 && coefs.pixels != NULL; turn++, compared++) {
             read_pixels(&coefs, &got);
             assert_int_equal(got.channels, want.channels);
             for (uint32_t c = 0; c < want.channels; c++)
                 for (uint32_t y = 0; y < 43; y++)
-                    assert_memory_equal(got.plane[c] + y * got.stride,
-                                        want.plane[c] + y * want.stride, 75);
+                    assert_memory_equal(got.plane[c] + y * got.stride, want.plane[c] + y * want.stride, 75);
         }
         free(b.data);
     }
@@ -133,8 +128,7 @@ static void trailing_bytes_are_the_tail(void **state)
 {
     bytes b = make_jpeg(&jpeg_kinds[2], 75, 43, 85, 4);
     leat__jpeg_coefs coefs;
-    assert_int_equal(
-        leat__jpeg_coef_read(reader, b.data, b.len + 10, NULL, &coefs, NULL), 0);
+    assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len + 10, NULL, &coefs, NULL), 0);
     assert_int_equal(coefs.tail_len, 12);
     free(b.data);
 }
@@ -145,16 +139,13 @@ static void damage_and_limits_are_errors(void **state)
     leat__jpeg_coefs coefs;
     leat_error err = {0};
     for (size_t i = 0; i < 50; i++) {
-        assert_int_equal(
-            leat__jpeg_coef_read(reader, b.data, b.len * i / 50, NULL, &coefs, &err),
-            LEAT_EDATA);
+        assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len * i / 50, NULL, &coefs, &err),
+                         LEAT_EDATA);
         assert_true(err.offset >= 0);
     }
     leat__decode_limits few = {.max_scans = 2}, small = {.max_pixels = 1000};
-    assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len, &few, &coefs, &err),
-                     LEAT_ELIMIT);
-    assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len, &small, &coefs, &err),
-                     LEAT_ELIMIT);
+    assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len, &few, &coefs, &err), LEAT_ELIMIT);
+    assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len, &small, &coefs, &err), LEAT_ELIMIT);
     assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len, NULL, &coefs, &err), 0);
     free(b.data);
 }

@@ -29,9 +29,8 @@ static leat__image_info probe_ok(bytes b)
     return info;
 }
 
-static void check_region(const char *name, bytes b, const leat__image_info *info,
-                         const uint8_t *ref, uint32_t ref_w, uint32_t ref_channels,
-                         leat__decode_request rq, leat__planes *out)
+static void check_region(const char *name, bytes b, const leat__image_info *info, const uint8_t *ref,
+                         uint32_t ref_w, uint32_t ref_channels, leat__decode_request rq, leat__planes *out)
 {
     leat_error err = {0};
     int rc = leat__codec_decode_planes(decoder, info, b.data, b.len, &rq, out, &err);
@@ -43,8 +42,7 @@ static void check_region(const char *name, bytes b, const leat__image_info *info
                 uint8_t got = out->plane[c][y * out->stride + x];
                 if (got != want)
                     fail_msg("%s 1/%u: region %u,%u %ux%u differs at %u,%u,%u: %u, not %u", name,
-                             rq.scale_denom, rq.x, rq.y, rq.width, rq.height, x, y, c, got,
-                             want);
+                             rq.scale_denom, rq.x, rq.y, rq.width, rq.height, x, y, c, got, want);
             }
 }
 
@@ -77,7 +75,7 @@ static void check_kind(const jpeg_kind *kind, uint32_t w, uint32_t h, uint32_t d
 
 static void regions_equal_full_decode(void **state)
 {
-    static const uint32_t sizes[][2] = {{1, 1},   {2, 3},   {7, 9},    {16, 16}, {17, 33},
+    static const uint32_t sizes[][2] = {{1, 1},   {2, 3},   {7, 9},    {16, 16},  {17, 33},
                                         {40, 31}, {65, 64}, {131, 97}, {160, 203}};
     for (size_t k = 0; k < JPEG_KINDS; k++)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
@@ -93,8 +91,7 @@ static void scaled_regions_equal_scaled_decode(void **state)
         }
 }
 
-static int decode_whole(bytes b, const leat__image_info *info, leat__decode_limits limits,
-                        leat_error *err)
+static int decode_whole(bytes b, const leat__image_info *info, leat__decode_limits limits, leat_error *err)
 {
     leat__planes out = {0};
     leat__decode_request rq = {.limits = limits};
@@ -115,8 +112,7 @@ static void truncation_is_known(void **state)
             memcpy(cut.data, b.data, len);
             memset(cut.data + len, 0xff, LEAT__CODEC_PADDING);
             leat_error err = {0};
-            assert_int_equal(decode_whole(cut, &info, (leat__decode_limits){0}, &err),
-                             LEAT_EDATA);
+            assert_int_equal(decode_whole(cut, &info, (leat__decode_limits){0}, &err), LEAT_EDATA);
             assert_true(err.offset >= 0 && (size_t)err.offset <= len);
             leat__image_info probed;
             int rc = leat__codec_probe(LEAT__CODEC_JPEG, cut.data, len, &probed, NULL);
@@ -124,8 +120,7 @@ static void truncation_is_known(void **state)
             free(cut.data);
         }
         bytes no_end = {b.data, b.len - 2};
-        assert_int_equal(decode_whole(no_end, &info, (leat__decode_limits){0}, NULL),
-                         LEAT_EDATA);
+        assert_int_equal(decode_whole(no_end, &info, (leat__decode_limits){0}, NULL), LEAT_EDATA);
         assert_int_equal(decode_whole(b, &info, (leat__decode_limits){0}, NULL), 0);
         free(b.data);
     }
@@ -138,20 +133,16 @@ static void limits_hold(void **state)
     leat_error err = {0};
     assert_true(info.progressive);
     assert_string_equal(info.format, "jpeg 4:2:0 progressive");
-    assert_int_equal(
-        decode_whole(b, &info, (leat__decode_limits){.max_pixels = 19999}, &err), LEAT_ELIMIT);
+    assert_int_equal(decode_whole(b, &info, (leat__decode_limits){.max_pixels = 19999}, &err), LEAT_ELIMIT);
     assert_non_null(strstr(err.message, "200 x 100"));
-    assert_int_equal(
-        decode_whole(b, &info, (leat__decode_limits){.max_out_bytes = 59999}, &err),
-        LEAT_ELIMIT);
-    assert_int_equal(decode_whole(b, &info, (leat__decode_limits){.max_scans = 3}, &err),
+    assert_int_equal(decode_whole(b, &info, (leat__decode_limits){.max_out_bytes = 59999}, &err),
                      LEAT_ELIMIT);
+    assert_int_equal(decode_whole(b, &info, (leat__decode_limits){.max_scans = 3}, &err), LEAT_ELIMIT);
     assert_non_null(strstr(err.message, "scans"));
-    assert_int_equal(decode_whole(b, &info, (leat__decode_limits){.max_work = 199999}, &err),
-                     LEAT_ELIMIT);
+    assert_int_equal(decode_whole(b, &info, (leat__decode_limits){.max_work = 199999}, &err), LEAT_ELIMIT);
     assert_non_null(strstr(err.message, "scans of so many pixels"));
-    leat__decode_limits exact = {.max_pixels = 20000, .max_out_bytes = 60000, .max_scans = 10,
-                                 .max_work = 200000};
+    leat__decode_limits exact = {
+        .max_pixels = 20000, .max_out_bytes = 60000, .max_scans = 10, .max_work = 200000};
     assert_int_equal(decode_whole(b, &info, exact, &err), 0);
     free(b.data);
 }
@@ -186,8 +177,7 @@ static void verdicts_do_not_depend_on_the_cpu(void **state)
         assert_int_equal(rc, decode_masked(~UINT32_C(0), b, &rq, &two));
         for (uint32_t c = 0; rc == 0 && c < one.channels; c++)
             for (uint32_t y = 0; y < one.height; y++)
-                assert_memory_equal(one.plane[c] + y * one.stride, two.plane[c] + y * two.stride,
-                                    one.width);
+                assert_memory_equal(one.plane[c] + y * one.stride, two.plane[c] + y * two.stride, one.width);
         good += rc == 0;
         bad += rc != 0;
         free(b.data);
@@ -211,13 +201,11 @@ static void wrong_requests_are_refused(void **state)
         {.scale_denom = 3},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(
-            leat__codec_decode_planes(decoder, &info, b.data, b.len, &bad[i], &out, NULL),
-            LEAT_EINVAL);
+        assert_int_equal(leat__codec_decode_planes(decoder, &info, b.data, b.len, &bad[i], &out, NULL),
+                         LEAT_EINVAL);
     leat__image_info lie = info;
     lie.width = 49;
-    assert_int_equal(leat__codec_decode_planes(decoder, &lie, b.data, b.len, NULL, &out, NULL),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_decode_planes(decoder, &lie, b.data, b.len, NULL, &out, NULL), LEAT_EDATA);
     leat__planes_reset(&out);
     free(b.data);
 }
@@ -228,12 +216,11 @@ static void cmyk_is_inverted(void **state)
     static const uint8_t cmyk[][4] = {{255, 255, 255, 255}, {0, 0, 0, 0}, {255, 128, 0, 200}};
     static const uint8_t rgb[][3] = {{255, 255, 255}, {0, 0, 0}, {200, 100, 0}};
     for (int i = 0; i < 3; i++)
-        for (uint32_t c = 0; c < 3; c++)
-            assert_int_equal(plain_at(cmyk[i], 1, 4, 0, 0, c), rgb[i][c]);
+        for (uint32_t c = 0; c < 3; c++) assert_int_equal(plain_at(cmyk[i], 1, 4, 0, 0, c), rgb[i][c]);
 }
 
-static int stop_at_second_band(void *ctx, uint32_t y, uint32_t count,
-                               const uint8_t *const plane[4], size_t stride)
+static int stop_at_second_band(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                               size_t stride)
 {
     ++*(int *)ctx;
     return y > 0 ? -77 : 0;

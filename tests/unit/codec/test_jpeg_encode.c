@@ -21,8 +21,8 @@ static double error_of(const leat__planes *a, const uint8_t *ref, uint32_t chann
     for (uint32_t c = 0; c < channels; c++)
         for (uint32_t y = 0; y < a->height; y++)
             for (uint32_t x = 0; x < a->width; x++) {
-                double d = (double)a->plane[c][y * a->stride + x] -
-                           ref[((size_t)y * a->width + x) * channels + c];
+                double d =
+                    (double)a->plane[c][y * a->stride + x] - ref[((size_t)y * a->width + x) * channels + c];
                 sum += d * d;
             }
     return sum / ((double)a->width * a->height * channels);
@@ -104,8 +104,7 @@ static void failures_are_errors(void **state)
     assert_int_equal(leat__codec_encode(LEAT__CODEC_JPEG, &p, &opts, &buf, &err), LEAT_ELIMIT);
     assert_int_equal(leat__codec_encode(LEAT__CODEC_WEBP, &p, &opts, &buf, &err), LEAT_ENOTSUP);
     leat__planes empty = {0};
-    assert_int_equal(leat__codec_encode(LEAT__CODEC_JPEG, &empty, &opts, &buf, &err),
-                     LEAT_EINVAL);
+    assert_int_equal(leat__codec_encode(LEAT__CODEC_JPEG, &empty, &opts, &buf, &err), LEAT_EINVAL);
     leat__buf_reset(&buf);
     leat__planes_reset(&p);
     assert_int_equal(leat__mem_blocks(), 0);

@@ -66,9 +66,8 @@ static void each_is_where_a_walk_comes(void **state)
             }
             free(data);
         } else {
-            bool ours = (kind->file == JCS_YCbCr || kind->file == JCS_GRAYSCALE) &&
-                        !kind->progressive && !kind->separate_scans && !kind->odd_chroma &&
-                        kind->h * kind->v <= 4;
+            bool ours = (kind->file == JCS_YCbCr || kind->file == JCS_GRAYSCALE) && !kind->progressive &&
+                        !kind->separate_scans && !kind->odd_chroma && kind->h * kind->v <= 4;
             if (ours) fail_msg("%s has no entry points", kind->name);
         }
         leat__buf_reset(&out);
@@ -111,8 +110,7 @@ static void nothing_else_is_taken_for_them(void **state)
     leat__jpeg_cursor at;
     assert_true(make(b, &out));
     uint8_t *data = exact_copy(&out);
-    for (size_t len = 0; len < out.len; len++)
-        assert_false(leat__jpeg_entries_view(&e, data, len, scan));
+    for (size_t len = 0; len < out.len; len++) assert_false(leat__jpeg_entries_view(&e, data, len, scan));
     for (int i = 0; i < 3; i++) { /* kind, components, bits of a position */
         data[i] ^= 0x40;
         assert_false(leat__jpeg_entries_view(&e, data, out.len, scan));

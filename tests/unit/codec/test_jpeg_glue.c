@@ -121,8 +121,7 @@ static void random_damage_never_crashes(void **state)
         uint8_t *copy = malloc(b.len);
         memcpy(copy, b.data, b.len);
         for (int i = 0; i < 400; i++) {
-            for (int n = 0; n < 3; n++)
-                b.data[dice_below(&s, (uint32_t)b.len)] = (uint8_t)dice(&s);
+            for (int n = 0; n < 3; n++) b.data[dice_below(&s, (uint32_t)b.len)] = (uint8_t)dice(&s);
             leat_error err = {0};
             int rc = decode(b, &out, &err);
             if (rc != 0) {

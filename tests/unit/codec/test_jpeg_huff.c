@@ -7,8 +7,7 @@
 #include "codec/jpeg_huff.h"
 
 /* Canonical codes by the book: the shortest code that is a prefix of the 16 bits. */
-static uint32_t plain_code(const uint8_t counts[16], const uint8_t *symbols, uint32_t top,
-                           uint32_t *symbol)
+static uint32_t plain_code(const uint8_t counts[16], const uint8_t *symbols, uint32_t top, uint32_t *symbol)
 {
     uint32_t code = 0, at = 0;
     for (uint32_t l = 1; l <= 16; l++, code <<= 1)
@@ -22,10 +21,10 @@ static uint32_t plain_code(const uint8_t counts[16], const uint8_t *symbols, uin
 
 /* Annex K.3.2: AC of luminance, shortened to its first 40 symbols; and one of long codes. */
 static const uint8_t ac_counts[16] = {0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 3};
-static const uint8_t ac_symbols[] = {
-    0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51,
-    0x61, 0x07, 0x22, 0x71, 0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1,
-    0x15, 0x52, 0xd1, 0xf0, 0x24, 0x33, 0x62, 0x72, 0x82, 0x09, 0x0a, 0x16};
+static const uint8_t ac_symbols[] = {0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31,
+                                     0x41, 0x06, 0x13, 0x51, 0x61, 0x07, 0x22, 0x71, 0x14, 0x32,
+                                     0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15, 0x52,
+                                     0xd1, 0xf0, 0x24, 0x33, 0x62, 0x72, 0x82, 0x09, 0x0a, 0x16};
 
 static int32_t plain_value(uint32_t bits, uint32_t size)
 {
@@ -39,8 +38,7 @@ static void replay(leat__huff_look e, uint32_t seen, uint32_t *pairs, uint32_t *
     uint32_t symbol = 0, length = plain_code(ac_counts, ac_symbols, seen >> 16, &symbol);
     uint32_t size = symbol & 15, taken = length + size, bits = e.bits & 63;
     if (e.last == LEAT__HUFF_NOWHERE) { /* and nothing else could be said */
-        assert_true(length == 0 || length > LEAT__HUFF_LOOK || symbol == 0xf0
-                    || taken > LEAT__HUFF_TAKE);
+        assert_true(length == 0 || length > LEAT__HUFF_LOOK || symbol == 0xf0 || taken > LEAT__HUFF_TAKE);
         return;
     }
     assert_in_range(length, 1, LEAT__HUFF_LOOK);
@@ -69,8 +67,7 @@ static void replay(leat__huff_look e, uint32_t seen, uint32_t *pairs, uint32_t *
     if (size > 0)
         assert_int_equal(leat__huff_signed(last, e.mask),
                          plain_value((seen << (taken + length)) >> (32 - size), size));
-    else
-        assert_int_equal(e.mask, 0);
+    else assert_int_equal(e.mask, 0);
     *pairs += symbol != 0;
     *ends += symbol == 0;
 }
@@ -84,8 +81,7 @@ static void looks_are_codes_one_by_one(void **state)
     for (uint32_t i = 0; i < 1u << LEAT__HUFF_LOOK; i++)
         for (int k = 0; k < 20; k++) {
             behind = behind * 1664525u + 1013904223u;
-            replay(t.look[i], i << (32 - LEAT__HUFF_LOOK) | behind >> LEAT__HUFF_LOOK, &pairs,
-                   &ends);
+            replay(t.look[i], i << (32 - LEAT__HUFF_LOOK) | behind >> LEAT__HUFF_LOOK, &pairs, &ends);
         }
     assert_true(pairs > 20 * 300);
     assert_true(ends > 20 * 30);
@@ -99,8 +95,7 @@ static void means_are_codes_of_sizes(void **state)
     assert_true(leat__huff_build(&t, counts, symbols, true));
     uint32_t longer = 0;
     for (uint32_t i = 0; i < 1u << LEAT__HUFF_LOOK_DC; i++) {
-        uint32_t size = 0, length = plain_code(counts, symbols, i << (16 - LEAT__HUFF_LOOK_DC),
-                                               &size);
+        uint32_t size = 0, length = plain_code(counts, symbols, i << (16 - LEAT__HUFF_LOOK_DC), &size);
         leat__huff_mean e = t.mean[i];
         bool seen = length > 0 && length <= LEAT__HUFF_LOOK_DC;
         assert_int_equal(e.bits, seen ? length + size : 0);
@@ -182,12 +177,9 @@ static void the_same_table_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(looks_are_codes_one_by_one),
-        cmocka_unit_test(means_are_codes_of_sizes),
-        cmocka_unit_test(symbols_with_two_codes_are_seen),
-        cmocka_unit_test(any_code_is_found),
-        cmocka_unit_test(extra_bits_are_values),
-        cmocka_unit_test(tables_that_libjpeg_refuses),
+        cmocka_unit_test(looks_are_codes_one_by_one),      cmocka_unit_test(means_are_codes_of_sizes),
+        cmocka_unit_test(symbols_with_two_codes_are_seen), cmocka_unit_test(any_code_is_found),
+        cmocka_unit_test(extra_bits_are_values),           cmocka_unit_test(tables_that_libjpeg_refuses),
         cmocka_unit_test(the_same_table_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

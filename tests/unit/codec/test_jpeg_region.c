@@ -37,8 +37,7 @@ typedef struct seen {
 } seen;
 
 /* Rows come once and in order, and are libjpeg's. */
-static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                     size_t stride)
+static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     seen *s = ctx;
     assert_int_equal(y, s->next);
@@ -47,8 +46,7 @@ static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const
         for (uint32_t x = 0; x < s->width; x++)
             for (uint32_t c = 0; c < s->channels; c++)
                 assert_int_equal(plane[c][i * stride + x],
-                                 plain_at(s->ref, s->ref_w, s->channels, s->x + x,
-                                          s->y + y + i, c));
+                                 plain_at(s->ref, s->ref_w, s->channels, s->x + x, s->y + y + i, c));
     return 0;
 }
 
@@ -61,8 +59,8 @@ static leat__image_info probe_ok(bytes b)
 
 static bool is_ours(const jpeg_kind *k)
 {
-    return (k->file == JCS_YCbCr || k->file == JCS_GRAYSCALE) && !k->progressive &&
-           !k->separate_scans && !k->odd_chroma && k->h * k->v <= 4;
+    return (k->file == JCS_YCbCr || k->file == JCS_GRAYSCALE) && !k->progressive && !k->separate_scans &&
+           !k->odd_chroma && k->h * k->v <= 4;
 }
 
 static void check_kind(const jpeg_kind *kind, uint32_t w, uint32_t h, bool entries)
@@ -117,16 +115,14 @@ static void damage_is_libjpegs_to_judge(void **state)
     seen s = {0};
     leat__row_sink sink = {take_rows, &s};
     leat__decode_request rq = {.x = 30, .y = 0, .width = 100, .height = 320};
-    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len / 2, &rq, &sink, &err),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len / 2, &rq, &sink, &err), LEAT_EDATA);
     assert_true(s.next > 50 && s.next < 320);
     assert_true(err.offset > 0);
     /* whole, except for the end marker: only a decode of everything must tell */
     s.next = 0;
     assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len - 2, &rq, &sink, &err), 0);
     s.next = 0;
-    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len - 2, NULL, &sink, &err),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len - 2, NULL, &sink, &err), LEAT_EDATA);
     free(b.data);
 }
 
@@ -141,7 +137,10 @@ static void wrong_entry_points_do_no_harm(void **state)
     leat__buf_init(&index, LEAT__MEM_MISC, 1 << 20);
     assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, &index, &whole, NULL), 0);
     assert_true(index.len > 100);
-    leat__decode_request rq = {.x = 100, .y = 100, .width = 90, .height = 80,
+    leat__decode_request rq = {.x = 100,
+                               .y = 100,
+                               .width = 90,
+                               .height = 80,
                                .entries = (const uint8_t *)index.data,
                                .entries_len = index.len};
     /* cut: not looked at; all ones from the middle on: places behind the file's end, so that
@@ -168,8 +167,7 @@ static void wrong_entry_points_do_no_harm(void **state)
     free(b.data);
 }
 
-static int refuse(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                  size_t stride)
+static int refuse(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     return LEAT_ECANCELED;
 }
@@ -179,8 +177,7 @@ static void sink_can_stop_it(void **state)
     bytes b = make_jpeg(&jpeg_kinds[2], 100, 100, 90, 5);
     leat__image_info info = probe_ok(b);
     leat__row_sink sink = {refuse, NULL};
-    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len, NULL, &sink, NULL),
-                     LEAT_ECANCELED);
+    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len, NULL, &sink, NULL), LEAT_ECANCELED);
     free(b.data);
 }
 

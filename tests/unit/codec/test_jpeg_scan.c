@@ -89,8 +89,7 @@ static leat__jpeg_blocks blocks_at(const blocks *b, uint32_t x, uint32_t y)
     leat__jpeg_blocks to = b->to;
     for (uint32_t c = 0; c < f->components; c++) {
         bool alone = f->components == 1;
-        size_t n = x * (alone ? 1 : f->component[c].h) +
-                   y * (alone ? 1 : f->component[c].v) * to.stride[c];
+        size_t n = x * (alone ? 1 : f->component[c].h) + y * (alone ? 1 : f->component[c].v) * to.stride[c];
         to.block[c] += 64 * n;
         to.last[c] += n;
     }
@@ -112,10 +111,10 @@ static bool decode_all(bytes file, blocks *b)
     return leat__jpeg_scan_finish(scan, &at, &end, NULL) && end <= file.len;
 }
 
-static const uint8_t zigzag_of[64] = {
-    0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,
-    41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,
-    46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
+static const uint8_t zigzag_of[64] = {0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42,
+                                      3,  8,  12, 17, 25, 30, 41, 43, 9,  11, 18, 24, 31, 40, 44, 53,
+                                      10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38, 46, 51, 55, 60,
+                                      21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
 
 static void compare_with_libjpeg(bytes file, const blocks *b)
 {
@@ -136,15 +135,13 @@ static void compare_with_libjpeg(bytes file, const blocks *b)
         assert_int_equal(comp->width, c.comp_info[i].downsampled_width);
         assert_int_equal(comp->height, c.comp_info[i].downsampled_height);
         for (uint32_t y = 0; y < comp->grid_y; y++) {
-            JBLOCKARRAY row =
-                c.mem->access_virt_barray((j_common_ptr)&c, arrays[i], y, 1, FALSE);
+            JBLOCKARRAY row = c.mem->access_virt_barray((j_common_ptr)&c, arrays[i], y, 1, FALSE);
             const int16_t *got = b->to.block[i] + 64 * (size_t)y * comp->grid_x;
             assert_memory_equal(row[0], got, comp->grid_x * sizeof(JBLOCK));
             for (uint32_t x = 0; x < comp->grid_x; x++)
                 for (uint32_t k = 1; k < 64; k++)
                     if (got[64 * x + k] != 0)
-                        assert_true(zigzag_of[k]
-                                    <= b->to.last[i][(size_t)y * comp->grid_x + x]);
+                        assert_true(zigzag_of[k] <= b->to.last[i][(size_t)y * comp->grid_x + x]);
         }
         for (int q = 0; q < 64; q++)
             assert_int_equal(comp->quant[q], c.comp_info[i].quant_table->quantval[q]);
@@ -261,8 +258,7 @@ static void odd_ends_are_not_taken(void **state)
     free(longer.data);
     size_t wrong = 0;
     for (size_t i = 0; i + 1 < file.len; i++) {
-        if (file.data[i] != 0xff || file.data[i + 1] < 0xd0 || file.data[i + 1] > 0xd7)
-            continue;
+        if (file.data[i] != 0xff || file.data[i + 1] < 0xd0 || file.data[i + 1] > 0xd7) continue;
         file.data[i + 1] ^= 1;
         check_file(file, false);
         file.data[i + 1] ^= 1;
@@ -321,12 +317,9 @@ static void wild_cursors_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(coefficients_are_libjpegs),
-        cmocka_unit_test(all_small_sizes),
-        cmocka_unit_test(any_mcu_is_an_entry_point),
-        cmocka_unit_test(cut_files_are_not_taken),
-        cmocka_unit_test(odd_ends_are_not_taken),
-        cmocka_unit_test(limits_and_samplings_are_for_others),
+        cmocka_unit_test(coefficients_are_libjpegs), cmocka_unit_test(all_small_sizes),
+        cmocka_unit_test(any_mcu_is_an_entry_point), cmocka_unit_test(cut_files_are_not_taken),
+        cmocka_unit_test(odd_ends_are_not_taken),    cmocka_unit_test(limits_and_samplings_are_for_others),
         cmocka_unit_test(wild_cursors_do_no_harm),
     };
     return cmocka_run_group_tests(tests, open_scan, close_scan);

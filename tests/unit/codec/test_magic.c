@@ -19,10 +19,18 @@ static void formats_are_known(void **state)
         {"II*", 3, LEAT__CODEC_NONE},
         {"\xff\x0a..", 4, LEAT__CODEC_JXL},
         {"\0\0\0\x0cJXL \r\n\x87\n", 12, LEAT__CODEC_JXL},
-        {"\0\0\0\x20" "ftypavif\0\0\0\0mif1....", 24, LEAT__CODEC_AVIF},
-        {"\0\0\0\x20" "ftypmif1\0\0\0\0mif1avif", 24, LEAT__CODEC_AVIF},
-        {"\0\0\0\x18" "ftypheic\0\0\0\0mif1heic", 24, LEAT__CODEC_HEIF},
-        {"\0\0\0\x18" "ftypisom\0\0\0\0mp41mp42", 24, LEAT__CODEC_NONE}, /* a video */
+        {"\0\0\0\x20"
+         "ftypavif\0\0\0\0mif1....",
+         24, LEAT__CODEC_AVIF},
+        {"\0\0\0\x20"
+         "ftypmif1\0\0\0\0mif1avif",
+         24, LEAT__CODEC_AVIF},
+        {"\0\0\0\x18"
+         "ftypheic\0\0\0\0mif1heic",
+         24, LEAT__CODEC_HEIF},
+        {"\0\0\0\x18"
+         "ftypisom\0\0\0\0mp41mp42",
+         24, LEAT__CODEC_NONE}, /* a video */
         {"\x89PNG\r\n\x1a\n", 8, LEAT__CODEC_PNG},
         {"", 0, LEAT__CODEC_NONE},
     };

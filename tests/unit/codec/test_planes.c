@@ -14,8 +14,7 @@ static void split_and_join_are_inverse(void **state)
             for (uint32_t c = 0; c < n; c++) plane[c] = malloc(w);
             leat__planar_split(src, w, n, plane);
             for (uint32_t i = 0; i < w; i++)
-                for (uint32_t c = 0; c < n; c++)
-                    assert_int_equal(plane[c][i], src[i * n + c]);
+                for (uint32_t c = 0; c < n; c++) assert_int_equal(plane[c][i], src[i * n + c]);
             leat__planar_join((const uint8_t *const *)plane, w, n, back);
             assert_memory_equal(back, src, (size_t)w * n);
             for (uint32_t c = 0; c < n; c++) free(plane[c]);
@@ -63,8 +62,7 @@ static void impossible_sizes_are_refused(void **state)
     leat__planes_reset(&p);
 }
 
-static int count_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                      size_t stride)
+static int count_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     uint32_t *seen = ctx;
     assert_int_equal(y, *seen);

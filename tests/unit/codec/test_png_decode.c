@@ -30,8 +30,8 @@ static uint8_t palette_at(uint32_t index, uint32_t c)
     return (uint8_t)(index * (3 + 2 * c) + 7 * c);
 }
 
-static bytes make_png(const png_kind *k, uint32_t w, uint32_t h, const uint8_t *pixels,
-                      bool interlaced, uint32_t orientation)
+static bytes make_png(const png_kind *k, uint32_t w, uint32_t h, const uint8_t *pixels, bool interlaced,
+                      uint32_t orientation)
 {
     spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
     struct spng_ihdr ihdr = {w, h, k->bits, k->colour, 0, 0, interlaced};
@@ -75,8 +75,8 @@ static uint8_t want(const png_kind *k, const uint8_t *p, uint32_t c)
     return p[c];
 }
 
-static void check(const png_kind *k, bytes b, uint32_t w, const uint8_t *pixels,
-                  leat__decoder *d, leat__decode_request rq)
+static void check(const png_kind *k, bytes b, uint32_t w, const uint8_t *pixels, leat__decoder *d,
+                  leat__decode_request rq)
 {
     leat__image_info info;
     leat__planes out = {0};
@@ -89,9 +89,8 @@ static void check(const png_kind *k, bytes b, uint32_t w, const uint8_t *pixels,
     for (uint32_t y = 0; y < out.height; y++)
         for (uint32_t x = 0; x < out.width; x++)
             for (uint32_t c = 0; c < out.channels; c++)
-                assert_int_equal(
-                    out.plane[c][y * out.stride + x],
-                    want(k, pixels + ((size_t)(rq.y + y) * w + rq.x + x) * k->channels_in, c));
+                assert_int_equal(out.plane[c][y * out.stride + x],
+                                 want(k, pixels + ((size_t)(rq.y + y) * w + rq.x + x) * k->channels_in, c));
     leat__planes_reset(&out);
 }
 
@@ -106,8 +105,7 @@ static void pixels_come_back(void **state)
         bytes b = make_png(&kinds[i], w, h, pixels, n % 2, 1);
         check(&kinds[i], b, w, pixels, d, (leat__decode_request){0});
         for (int r = 0; r < 20; r++) {
-            leat__decode_request rq = {.width = 1 + dice_below(&s, w),
-                                       .height = 1 + dice_below(&s, h)};
+            leat__decode_request rq = {.width = 1 + dice_below(&s, w), .height = 1 + dice_below(&s, h)};
             rq.x = dice_below(&s, w - rq.width + 1);
             rq.y = dice_below(&s, h - rq.height + 1);
             check(&kinds[i], b, w, pixels, d, rq);
@@ -187,8 +185,7 @@ static void sides_are_limited(void **state)
         memcpy(b.data + 16, "\0\0\0\1\0\0\0\1", 8);
         memcpy(b.data + at, "\x00\x0f\x42\x41", 4); /* 1,000,001 */
         assert_int_equal(leat__codec_probe(LEAT__CODEC_PNG, b.data, b.len, &info, NULL), 0);
-        assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, &err),
-                         LEAT_ELIMIT);
+        assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, &err), LEAT_ELIMIT);
         assert_non_null(strstr(err.message, "1,000,000"));
     }
     leat__planes_reset(&out);
@@ -208,12 +205,10 @@ static void damage_is_known(void **state)
     for (int i = 0; i < 50; i++) {
         leat_error err = {0};
         size_t len = b.len * (size_t)i / 50;
-        assert_int_equal(leat__codec_decode_planes(d, &info, b.data, len, NULL, &out, &err),
-                         LEAT_EDATA);
+        assert_int_equal(leat__codec_decode_planes(d, &info, b.data, len, NULL, &out, &err), LEAT_EDATA);
         assert_true(err.offset >= 0 && (size_t)err.offset <= len);
     }
-    assert_int_equal(
-        leat__codec_decode_planes(d, &info, b.data, b.len - 12, NULL, &out, NULL), LEAT_EDATA);
+    assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len - 12, NULL, &out, NULL), LEAT_EDATA);
     for (size_t i = 0; i < b.len; i++) {
         b.data[i] ^= 1u << (i & 7);
         int rc = leat__codec_probe(LEAT__CODEC_PNG, b.data, b.len, &again, NULL);
@@ -231,10 +226,8 @@ static void damage_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_come_back),
-        cmocka_unit_test(orientation_is_read),
-        cmocka_unit_test(sixteen_bits_are_kept),
-        cmocka_unit_test(sides_are_limited),
+        cmocka_unit_test(pixels_come_back),      cmocka_unit_test(orientation_is_read),
+        cmocka_unit_test(sixteen_bits_are_kept), cmocka_unit_test(sides_are_limited),
         cmocka_unit_test(damage_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,8 +28,7 @@ static void pixels_come_back_exactly(void **state)
         assert_int_equal(leat__codec_probe(LEAT__CODEC_PNG, data, buf.len, &info, NULL), 0);
         assert_int_equal(info.orientation, i + 4);
         assert_int_equal(info.channels, n);
-        assert_int_equal(leat__codec_decode_planes(d, &info, data, buf.len, NULL, &out, NULL),
-                         0);
+        assert_int_equal(leat__codec_decode_planes(d, &info, data, buf.len, NULL, &out, NULL), 0);
         for (uint32_t c = 0; c < n; c++)
             for (uint32_t y = 0; y < h; y++)
                 assert_memory_equal(out.plane[c] + y * out.stride, p.plane[c] + y * p.stride, w);

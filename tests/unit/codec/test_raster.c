@@ -17,8 +17,7 @@ typedef struct seen {
     uint32_t refuse; /* row at which the sink says no; 0: never */
 } seen;
 
-static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                     size_t stride)
+static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     seen *s = ctx;
     assert_int_equal(y, s->next);
@@ -27,8 +26,7 @@ static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const
     if (s->refuse != 0 && s->next >= s->refuse) return LEAT_ECANCELED;
     for (uint32_t c = 0; c < s->out.channels; c++)
         for (uint32_t i = 0; i < count; i++)
-            memcpy(s->out.plane[c] + (y + i) * s->out.stride, plane[c] + i * stride,
-                   s->out.width);
+            memcpy(s->out.plane[c] + (y + i) * s->out.stride, plane[c] + i * stride, s->out.width);
     return 0;
 }
 
@@ -48,22 +46,21 @@ static void put_strip(leat__raster *r, const leat__jpeg_coefs *coefs, const leat
                 memcpy(block, from->coefs + ((size_t)by * from->grid_x + bx) * 64, 128);
                 idct->plain(samples[0], LEAT__IDCT_ROUND, block, full, 1, from->quant);
                 uint8_t *dst = leat__raster_at(r, strip, c, 8 * bx, 8 * by);
-                for (size_t y = 0; y < 8; y++)
-                    memcpy(dst + y * r->planes.stride, samples[y], 8);
+                for (size_t y = 0; y < 8; y++) memcpy(dst + y * r->planes.stride, samples[y], 8);
             }
     }
 }
 
-static void check_pixels(const char *name, const leat__raster *r, const seen *s,
-                         const uint8_t *ref, uint32_t w, uint32_t channels)
+static void check_pixels(const char *name, const leat__raster *r, const seen *s, const uint8_t *ref,
+                         uint32_t w, uint32_t channels)
 {
     for (uint32_t y = 0; y < s->out.height; y++)
         for (uint32_t x = 0; x < s->out.width; x++)
             for (uint32_t c = 0; c < s->out.channels; c++)
                 if (s->out.plane[c][y * s->out.stride + x] !=
                     plain_at(ref, w, channels, r->x + x, r->y + y, c))
-                    fail_msg("%s: region %u,%u %ux%u, strips of %u: differs at %u,%u,%u", name,
-                             r->x, r->y, r->width, r->height, r->strip_rows, x, y, c);
+                    fail_msg("%s: region %u,%u %ux%u, strips of %u: differs at %u,%u,%u", name, r->x, r->y,
+                             r->width, r->height, r->strip_rows, x, y, c);
 }
 
 static void check_kind(const jpeg_kind *kind, uint32_t w, uint32_t h)
@@ -80,8 +77,7 @@ static void check_kind(const jpeg_kind *kind, uint32_t w, uint32_t h)
     leat__raster r = {0};
     seen s = {0};
     bool grey = coefs.components == 1;
-    leat__raster_shape shape = {w, h, coefs.components, grey ? 1 : coefs.max_h,
-                                grey ? 1 : coefs.max_v};
+    leat__raster_shape shape = {w, h, coefs.components, grey ? 1 : coefs.max_h, grey ? 1 : coefs.max_v};
     for (uint32_t i = 0; i < 40; i++) {
         uint32_t rows = 8 * shape.v << dice_below(&state, 4);
         uint32_t width = i == 0 ? w : 1 + dice_below(&state, i % 3 == 0 && w > 9 ? 9 : w);

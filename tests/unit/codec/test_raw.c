@@ -7,8 +7,7 @@
 #include "codec/planes.h"
 #include "codec/raw.h"
 
-static void make_planes(leat__planes *p, const uint8_t *pixels, uint32_t w, uint32_t h,
-                        uint32_t n)
+static void make_planes(leat__planes *p, const uint8_t *pixels, uint32_t w, uint32_t h, uint32_t n)
 {
     assert_int_equal(leat__planes_resize(p, w, h, n, NULL), 0);
     for (uint32_t y = 0; y < h; y++) {
@@ -46,8 +45,7 @@ static void regions_are_copies(void **state)
             rq.height = 1 + dice_below(&s, h);
             rq.x = dice_below(&s, w - rq.width + 1);
             rq.y = dice_below(&s, h - rq.height + 1);
-            assert_int_equal(
-                leat__codec_decode_planes(d, &info, data, buf.len, &rq, &out, NULL), 0);
+            assert_int_equal(leat__codec_decode_planes(d, &info, data, buf.len, &rq, &out, NULL), 0);
             for (uint32_t c = 0; c < n; c++)
                 for (uint32_t y = 0; y < rq.height; y++)
                     assert_memory_equal(out.plane[c] + y * out.stride,
@@ -71,24 +69,19 @@ static void headers_that_lie_are_refused(void **state)
         assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, len, &info, NULL), LEAT_EDATA);
     leat__store_u32(img + 8, UINT32_MAX);
     leat__store_u32(img + 12, UINT32_MAX);
-    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL), LEAT_EDATA);
     leat__store_u32(img + 8, 2);
     leat__store_u32(img + 12, 2);
     img[5] = 2;
-    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL), LEAT_EDATA);
     img[5] = 3;
     img[6] = 9;
-    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL), LEAT_EDATA);
     img[6] = 1;
     img[4] = 2; /* three bytes are version 1 */
-    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL), LEAT_EDATA);
     img[4] = 3;
-    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL),
-                     LEAT_EFORMAT);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL), LEAT_EFORMAT);
 }
 
 static void wide_headers_that_lie_are_refused(void **state)
@@ -97,8 +90,8 @@ static void wide_headers_that_lie_are_refused(void **state)
     static const struct {
         int at;
         uint8_t value;
-    } lies[] = {{5, 0}, {5, 4}, {5, 17}, {5, 255}, {6, 0}, {7, 0},
-                {7, 2}, {7, 3}, {7, 255}, {8, 3}, {12, 1}, {4, 1}};
+    } lies[] = {{5, 0}, {5, 4}, {5, 17},  {5, 255}, {6, 0},  {7, 0},
+                {7, 2}, {7, 3}, {7, 255}, {8, 3},   {12, 1}, {4, 1}};
     leat__image_info info;
     assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, img, sizeof img, &info, NULL), 0);
     assert_string_equal(info.format, "raw uint16 x 5");

@@ -6,16 +6,15 @@
 #include "probe/cpu.h"
 
 /* Undoes the prediction as docs/tile-format.md says it. */
-static int16_t predicted(const int16_t (*dc)[64], const leat__tile_shape *s, uint32_t c,
-                         uint32_t i)
+static int16_t predicted(const int16_t (*dc)[64], const leat__tile_shape *s, uint32_t c, uint32_t i)
 {
     uint32_t x = i % s->wide[c];
     if (x > 0) return dc[c][i - 1];
     return i >= s->wide[c] ? dc[c][i - s->wide[c]] : 0;
 }
 
-static void check_tile(const leat__tile_header *h, const leat__jpeg_coefs *coefs,
-                       leat__tile_parts *parts, uint32_t tx, uint32_t ty)
+static void check_tile(const leat__tile_header *h, const leat__jpeg_coefs *coefs, leat__tile_parts *parts,
+                       uint32_t tx, uint32_t ty)
 {
     leat__tile_shape s;
     int16_t dc[3][64];

@@ -16,8 +16,8 @@ static const uint32_t levels[] = {
 };
 enum { LEVELS = 3 };
 
-static void compare_region(bytes sample, const uint8_t *ref, uint32_t width, uint32_t channels,
-                           uint32_t x, uint32_t y, uint32_t w, uint32_t h)
+static void compare_region(bytes sample, const uint8_t *ref, uint32_t width, uint32_t channels, uint32_t x,
+                           uint32_t y, uint32_t w, uint32_t h)
 {
     leat__planes got = {0};
     leat_error err = {0};
@@ -29,10 +29,8 @@ static void compare_region(bytes sample, const uint8_t *ref, uint32_t width, uin
     for (uint32_t c = 0; c < channels; c++)
         for (uint32_t row = 0; row < h; row++)
             for (uint32_t i = 0; i < w; i++)
-                if (got.plane[c][row * got.stride + i]
-                    != plain_at(ref, width, channels, x + i, y + row, c))
-                    fail_msg("region %u,%u %ux%u differs at %u,%u channel %u", x, y, w, h, i,
-                             row, c);
+                if (got.plane[c][row * got.stride + i] != plain_at(ref, width, channels, x + i, y + row, c))
+                    fail_msg("region %u,%u %ux%u differs at %u,%u channel %u", x, y, w, h, i, row, c);
     leat__planes_reset(&got);
 }
 
@@ -115,8 +113,7 @@ static void damage_is_found_and_placed(void **state)
         leat__store_u16(lengths + 4, (uint16_t)(leat__load_u16(lengths + 4) + 1));
         leat__store_u16(lengths + 6, (uint16_t)(leat__load_u16(lengths + 6) - 1));
         assert_int_equal(decode_tiles(b, &request, &got, &err), LEAT_EDATA);
-        int64_t third = (int64_t)h.header_bytes + leat__load_u16(lengths)
-                        + leat__load_u16(lengths + 2);
+        int64_t third = (int64_t)h.header_bytes + leat__load_u16(lengths) + leat__load_u16(lengths + 2);
         assert_int_equal(err.offset, third);
         assert_non_null(strstr(err.message, "tile 2 (column 2, row 0)"));
         /* What does not touch it decodes. */
@@ -128,8 +125,7 @@ static void damage_is_found_and_placed(void **state)
     free(jpeg.data);
 }
 
-static int stop_at_second(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
-                          size_t stride)
+static int stop_at_second(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     return ++*(int *)ctx == 2 ? LEAT_ECANCELED : 0;
 }
@@ -143,8 +139,7 @@ static void what_the_sink_says_is_returned(void **state)
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 75, 143, 85, 4);
     bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, &kept);
     assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, b.data, b.len, &info, NULL), 0);
-    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len, NULL, &sink, NULL),
-                     LEAT_ECANCELED);
+    assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len, NULL, &sink, NULL), LEAT_ECANCELED);
     assert_int_equal(calls, 2);
     free(b.data);
     free(jpeg.data);
@@ -164,8 +159,7 @@ static void decoding_survives_failed_allocations(void **state)
         leat__planes got = {0};
         leat__fault_arm(LEAT__FAULT_ALLOC, nth, false);
         int rc = leat__decoder_open(&d, NULL);
-        if (rc == 0)
-            rc = leat__codec_decode_planes(d, &info, b.data, b.len, &request, &got, NULL);
+        if (rc == 0) rc = leat__codec_decode_planes(d, &info, b.data, b.len, &request, &got, NULL);
         uint64_t asked = leat__fault_count(LEAT__FAULT_ALLOC);
         leat__fault_disarm();
         leat__decoder_close(&d);

@@ -10,8 +10,8 @@
 
 static void all_kinds_and_sizes_are_tiled(void **state)
 {
-    static const uint32_t sizes[][2] = {{1, 1},   {2, 3},   {5, 17},  {8, 8},   {16, 16},
-                                        {33, 9},  {64, 64}, {65, 63}, {63, 129}, {200, 131}};
+    static const uint32_t sizes[][2] = {{1, 1},  {2, 3},   {5, 17},  {8, 8},    {16, 16},
+                                        {33, 9}, {64, 64}, {65, 63}, {63, 129}, {200, 131}};
     for (size_t k = 0; k < JPEG_KINDS; k++)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
             for (int density = 0; density < 2; density++) {
@@ -41,10 +41,8 @@ static void others_are_refused_with_their_reason(void **state)
         bytes jpeg = make_jpeg(kind, 50, 40, 80, 1);
         bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, &kept);
         leat__tile_kept want = LEAT__TILE_KEPT_NONE;
-        if (kind->file != JCS_YCbCr && kind->file != JCS_GRAYSCALE)
-            want = LEAT__TILE_KEPT_COLOUR;
-        else if (!can_be_tiled(kind))
-            want = LEAT__TILE_KEPT_SAMPLING;
+        if (kind->file != JCS_YCbCr && kind->file != JCS_GRAYSCALE) want = LEAT__TILE_KEPT_COLOUR;
+        else if (!can_be_tiled(kind)) want = LEAT__TILE_KEPT_SAMPLING;
         assert_int_equal(kept, want);
         assert_int_equal(b.len == 0, want != LEAT__TILE_KEPT_NONE);
         free(b.data);
@@ -67,15 +65,14 @@ static void a_component_without_a_scan_is_grey(void **state)
     memcpy(jpeg.data + at, "\xff\xd9", 2);
     jpeg.len = at + 2;
     assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, jpeg.data, jpeg.len, &info, NULL), 0);
-    assert_int_equal(leat__codec_decode_planes(decoder, &info, jpeg.data, jpeg.len, NULL, &whole,
-                                               NULL), 0);
+    assert_int_equal(leat__codec_decode_planes(decoder, &info, jpeg.data, jpeg.len, NULL, &whole, NULL), 0);
     bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, &kept);
     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
     assert_int_equal(decode_tiles(b, &request, &tiled, NULL), 0);
     for (uint32_t c = 0; c < 3; c++)
         for (uint32_t y = 0; y < whole.height; y++)
-            assert_memory_equal(whole.plane[c] + y * whole.stride,
-                                tiled.plane[c] + y * tiled.stride, whole.width);
+            assert_memory_equal(whole.plane[c] + y * whole.stride, tiled.plane[c] + y * tiled.stride,
+                                whole.width);
     leat__planes_reset(&whole);
     leat__planes_reset(&tiled);
     free(b.data);
@@ -98,10 +95,10 @@ static void coefficients_out_of_range_are_refused(void **state)
         int at, coef, quant;
         leat__tile_kept want;
     } cases[] = {
-        {5, 16383, 2, LEAT__TILE_KEPT_NONE},   {5, -16383, 2, LEAT__TILE_KEPT_NONE},
-        {5, 16384, 1, LEAT__TILE_KEPT_RANGE},  {5, -32768, 1, LEAT__TILE_KEPT_RANGE},
-        {5, 1000, 33, LEAT__TILE_KEPT_RANGE},  {0, 8191, 1, LEAT__TILE_KEPT_NONE},
-        {0, -8192, 1, LEAT__TILE_KEPT_RANGE},  {63, 1, 65535, LEAT__TILE_KEPT_RANGE},
+        {5, 16383, 2, LEAT__TILE_KEPT_NONE},  {5, -16383, 2, LEAT__TILE_KEPT_NONE},
+        {5, 16384, 1, LEAT__TILE_KEPT_RANGE}, {5, -32768, 1, LEAT__TILE_KEPT_RANGE},
+        {5, 1000, 33, LEAT__TILE_KEPT_RANGE}, {0, 8191, 1, LEAT__TILE_KEPT_NONE},
+        {0, -8192, 1, LEAT__TILE_KEPT_RANGE}, {63, 1, 65535, LEAT__TILE_KEPT_RANGE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         memset(blocks, 0, 4 * 64 * sizeof *blocks);
@@ -130,13 +127,10 @@ static void trust_changes_no_byte(void **state)
         bytes jpeg = make_jpeg(&jpeg_kinds[k], 90, 70, 85, 3);
         leat__jpeg_coefs a, b;
         leat__tile_kept kept, again;
-        assert_int_equal(
-            leat__jpeg_coef_read_libjpeg(reader, jpeg.data, jpeg.len, NULL, &a, NULL), 0);
-        assert_int_equal(
-            leat__tile_encode(e, &a, jpeg.data, jpeg.len, &check, &want, &kept, NULL), 0);
+        assert_int_equal(leat__jpeg_coef_read_libjpeg(reader, jpeg.data, jpeg.len, NULL, &a, NULL), 0);
+        assert_int_equal(leat__tile_encode(e, &a, jpeg.data, jpeg.len, &check, &want, &kept, NULL), 0);
         assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &b, NULL), 0);
-        assert_int_equal(
-            leat__tile_encode(e, &b, jpeg.data, jpeg.len, &trust, &got, &again, NULL), 0);
+        assert_int_equal(leat__tile_encode(e, &b, jpeg.data, jpeg.len, &trust, &got, &again, NULL), 0);
         assert_int_equal(kept, again);
         assert_int_equal(want.len, got.len);
         if (want.len > 0) assert_memory_equal(want.data, got.data, want.len);
@@ -160,10 +154,9 @@ static void small_tiles_need_tables(void **state)
     leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
     assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL), 0);
     assert_int_equal(leat__tile_encoder_open(&bare, NULL, NULL), 0);
-    assert_int_equal(leat__tile_encode(bare, &coefs, jpeg.data, jpeg.len, &small, &out, &kept,
-                                       NULL), LEAT_EINVAL);
-    assert_int_equal(leat__tile_encode(bare, &coefs, jpeg.data, jpeg.len, &fast, &out, &kept,
-                                       NULL), 0);
+    assert_int_equal(leat__tile_encode(bare, &coefs, jpeg.data, jpeg.len, &small, &out, &kept, NULL),
+                     LEAT_EINVAL);
+    assert_int_equal(leat__tile_encode(bare, &coefs, jpeg.data, jpeg.len, &fast, &out, &kept, NULL), 0);
     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
     leat__buf file;
     leat__buf_init(&file, LEAT__MEM_MISC, 1 << 20);
@@ -191,8 +184,7 @@ static void survives_failed_allocations(void **state)
         leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
         leat__fault_arm(LEAT__FAULT_ALLOC, nth, false);
         int rc = leat__tile_encoder_open(&e, tables, NULL);
-        if (rc == 0)
-            rc = leat__tile_encode(e, &coefs, jpeg.data, jpeg.len, &opts, &out, &kept, NULL);
+        if (rc == 0) rc = leat__tile_encode(e, &coefs, jpeg.data, jpeg.len, &opts, &out, &kept, NULL);
         uint64_t asked = leat__fault_count(LEAT__FAULT_ALLOC);
         leat__fault_disarm();
         if (rc != 0) assert_int_equal(rc, LEAT_ENOMEM);

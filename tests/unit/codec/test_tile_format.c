@@ -32,8 +32,7 @@ static void header_is_as_documented(void **state)
     assert_int_equal(h.tiles_y, 2);
     assert_int_equal(h.header_bytes % 16, 0);
     assert_int_equal(h.header_bytes, (36 + 128 + 2 * 6 + 15) / 16 * 16);
-    for (int i = 0; i < 16; i++)
-        assert_int_equal(b.data[h.header_bytes + h.tile_bytes + (uint32_t)i], 0);
+    for (int i = 0; i < 16; i++) assert_int_equal(b.data[h.header_bytes + h.tile_bytes + (uint32_t)i], 0);
     free(b.data);
 }
 
@@ -43,11 +42,10 @@ static void wrong_fields_are_refused(void **state)
         uint8_t at, value;
         int want;
     } cases[] = {
-        {0, 'X', LEAT_EDATA},  {4, 2, LEAT_EDATA},
-        {4, 0, LEAT_EFORMAT},  {4, 3, LEAT_EFORMAT}, {5, 32, LEAT_EDATA}, {6, 6, LEAT_EDATA},
-        {7, 0, LEAT_EDATA},    {7, 9, LEAT_EDATA},   {12, 0, LEAT_EDATA}, {12, 4, LEAT_EDATA},
-        {13, 64, LEAT_EDATA},  {13, 3, LEAT_EDATA},  {14, 1, LEAT_EDATA}, {8, 200, LEAT_EDATA},
-        {20, 255, LEAT_EDATA}, {27, 1, LEAT_EDATA},
+        {0, 'X', LEAT_EDATA}, {4, 2, LEAT_EDATA},   {4, 0, LEAT_EFORMAT},  {4, 3, LEAT_EFORMAT},
+        {5, 32, LEAT_EDATA},  {6, 6, LEAT_EDATA},   {7, 0, LEAT_EDATA},    {7, 9, LEAT_EDATA},
+        {12, 0, LEAT_EDATA},  {12, 4, LEAT_EDATA},  {13, 64, LEAT_EDATA},  {13, 3, LEAT_EDATA},
+        {14, 1, LEAT_EDATA},  {8, 200, LEAT_EDATA}, {20, 255, LEAT_EDATA}, {27, 1, LEAT_EDATA},
     };
     bytes b = sample(LEAT__TILE_FAST);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -69,8 +67,8 @@ static void wrong_fields_are_refused(void **state)
 
 static void wide_quantisers_are_kept(void **state)
 {
-    leat__tile_header h = {.width = 9, .height = 9, .sampling = LEAT__TILE_444,
-                           .orientation = 6, .tile_bytes = 7};
+    leat__tile_header h = {
+        .width = 9, .height = 9, .sampling = LEAT__TILE_444, .orientation = 6, .tile_bytes = 7};
     leat__tile_header again;
     leat__buf out;
     size_t lengths;
@@ -94,8 +92,7 @@ static void shapes_cover_the_grid(void **state)
 {
     static const uint32_t blocks[] = {64, 192, 128, 96, 128, 96};
     for (int s = 0; s < LEAT__TILE_SAMPLINGS; s++) {
-        leat__tile_header h = {.width = 201, .height = 131,
-                               .sampling = (leat__tile_sampling)s};
+        leat__tile_header h = {.width = 201, .height = 131, .sampling = (leat__tile_sampling)s};
         leat__tile_shape shape;
         leat__tile_geometry(&h);
         leat__tile_shape_at(&h, 0, 0, &shape);
@@ -128,10 +125,8 @@ static void reasons_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(header_is_as_documented),
-        cmocka_unit_test(wrong_fields_are_refused),
-        cmocka_unit_test(wide_quantisers_are_kept),
-        cmocka_unit_test(shapes_cover_the_grid),
+        cmocka_unit_test(header_is_as_documented),  cmocka_unit_test(wrong_fields_are_refused),
+        cmocka_unit_test(wide_quantisers_are_kept), cmocka_unit_test(shapes_cover_the_grid),
         cmocka_unit_test(reasons_have_names),
     };
     return cmocka_run_group_tests(tests, open_tiles, close_tiles);

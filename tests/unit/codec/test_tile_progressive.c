@@ -20,8 +20,7 @@ static void add_scan(script *s, int components, int first, int from, int to, int
 {
     assert_true(s->scans < SCRIPT_MAX);
     jpeg_scan_info *scan = &s->scan[s->scans++];
-    *scan = (jpeg_scan_info){.comps_in_scan = components, .Ss = from, .Se = to, .Ah = high,
-                             .Al = low};
+    *scan = (jpeg_scan_info){.comps_in_scan = components, .Ss = from, .Se = to, .Ah = high, .Al = low};
     for (int i = 0; i < components; i++) scan->component_index[i] = first + i;
 }
 
@@ -95,8 +94,7 @@ static void expect_back(bytes jpeg, uint32_t number)
     leat__tile_facts facts;
     leat__buf file;
     bytes b = tile_jpeg(jpeg, number % 2 ? LEAT__TILE_FAST : LEAT__TILE_SMALL, &kept);
-    if (kept != LEAT__TILE_KEPT_NONE)
-        fail_msg("file %u: %s", number, leat__tile_kept_text(kept));
+    if (kept != LEAT__TILE_KEPT_NONE) fail_msg("file %u: %s", number, leat__tile_kept_text(kept));
     assert_int_equal(b.data[4], 2); /* readers of version 1 refuse it */
     assert_ok(leat__tile_describe(b.data, b.len, &facts, NULL));
     assert_true(facts.exact && facts.progressive);
@@ -114,8 +112,15 @@ static void random_scripts_come_back(void **state)
     uint32_t seed = 9;
     const uint64_t files = test_count("LEAT_TEST_SCRIPTS", 150);
     for (uint32_t i = 0; i < files; i++) {
-        making m = {1 + dice_below(&seed, 150), 1 + dice_below(&seed, 150), 3, 1, 1,
-                    30 + (int)dice_below(&seed, 70), 0, false, false};
+        making m = {1 + dice_below(&seed, 150),
+                    1 + dice_below(&seed, 150),
+                    3,
+                    1,
+                    1,
+                    30 + (int)dice_below(&seed, 70),
+                    0,
+                    false,
+                    false};
         if (dice_below(&seed, 4) == 0) m.components = 1;
         uint32_t sampling = dice_below(&seed, 5);
         if (m.components == 3) {

@@ -14,8 +14,7 @@ static void restore(bytes sample)
 {
     leat_error err = {0};
     leat__buf_clear(&file);
-    if (leat__tile_restore(sample.data, sample.len, tables, &file, &err) != 0)
-        fail_msg("%s", err.message);
+    if (leat__tile_restore(sample.data, sample.len, tables, &file, &err) != 0) fail_msg("%s", err.message);
 }
 
 static void expect_exact(bytes jpeg, const char *what)
@@ -122,8 +121,8 @@ static leat__tile_kept expect_same_both_ways(bytes jpeg, bool *usual)
         if (leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL) != 0) continue;
         *usual = *usual || coefs.usual;
         coefs.usual = coefs.usual && way == 0;
-        assert_int_equal(leat__tile_encode(encoder, &coefs, jpeg.data, jpeg.len, &opts,
-                                           &out[way], &kept[way], NULL), 0);
+        assert_int_equal(
+            leat__tile_encode(encoder, &coefs, jpeg.data, jpeg.len, &opts, &out[way], &kept[way], NULL), 0);
     }
     assert_int_equal(kept[0], kept[1]);
     assert_int_equal(out[0].len, out[1].len);
@@ -175,11 +174,10 @@ static void unwritten_scans_are_those_that_would_be_written(void **state)
 static bytes one_block(uint8_t fourth, uint8_t scan)
 {
     uint8_t made[] = {
-        0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0,
-        0xff, 0xc4, 0, 20, 0x00, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0xff, 0xc4, 0, 23, 0x10, 0, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0x00, 0xf0, 0x01, fourth,
-        0xff, 0xdb, 0, 67, 0,
+        0xff, 0xd8, 0xff, 0xc0, 0,    11, 8,  0,    8,    0,    8,      1,    1,    0x11, 0,  0xff, 0xc4,
+        0,    20,   0x00, 1,    0,    0,  0,  0,    0,    0,    0,      0,    0,    0,    0,  0,    0,
+        0,    0,    0,    0xff, 0xc4, 0,  23, 0x10, 0,    3,    1,      0,    0,    0,    0,  0,    0,
+        0,    0,    0,    0,    0,    0,  0,  0x00, 0xf0, 0x01, fourth, 0xff, 0xdb, 0,    67, 0,
     };
     const uint8_t rest[] = {0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, scan, 0xff, 0xd9};
     size_t len = sizeof made + 64 + sizeof rest;

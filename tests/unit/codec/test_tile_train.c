@@ -42,8 +42,7 @@ static void joined_trainers_are_one(void **state)
         leat__jpeg_coefs coefs;
         bytes jpeg = make_jpeg(&jpeg_kinds[k], 130, 70, 80, (uint32_t)k);
         assert_int_equal(leat__tile_trainer_open(&part, NULL), 0);
-        assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL),
-                         0);
+        assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL), 0);
         assert_int_equal(leat__tile_trainer_add(part, &coefs, jpeg.data, jpeg.len, NULL), 0);
         assert_int_equal(leat__tile_trainer_join(all, part, NULL), 0);
         leat__tile_trainer_close(&part);
@@ -68,8 +67,7 @@ static size_t size_with(const leat__tile_tables *t, bytes jpeg)
     leat__buf_init(&out, LEAT__MEM_MISC, 1 << 24);
     assert_int_equal(leat__tile_encoder_open(&e, t, NULL), 0);
     assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL), 0);
-    assert_int_equal(leat__tile_encode(e, &coefs, jpeg.data, jpeg.len, &opts, &out, &kept, NULL),
-                     0);
+    assert_int_equal(leat__tile_encode(e, &coefs, jpeg.data, jpeg.len, &opts, &out, &kept, NULL), 0);
     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
     assert_int_equal(leat__tile_describe((uint8_t *)out.data, out.len, &facts, NULL), 0);
     leat__tile_encoder_close(&e);

@@ -43,8 +43,7 @@ static void regions_equal_full_decode(void **state)
             bytes b = make_webp(w, h, channels, k >= 2);
             leat__image_info info;
             assert_int_equal(leat__codec_sniff(b.data, b.len), LEAT__CODEC_WEBP);
-            assert_int_equal(leat__codec_probe(LEAT__CODEC_WEBP, b.data, b.len, &info, NULL),
-                             0);
+            assert_int_equal(leat__codec_probe(LEAT__CODEC_WEBP, b.data, b.len, &info, NULL), 0);
             assert_int_equal(info.width, w);
             assert_int_equal(info.height, h);
             channels = info.channels; /* an opaque image has no alpha */
@@ -59,14 +58,12 @@ static void regions_equal_full_decode(void **state)
                     rq.x = dice_below(&s, w - rq.width + 1);
                     rq.y = dice_below(&s, h - rq.height + 1);
                 }
-                assert_int_equal(
-                    leat__codec_decode_planes(d, &info, b.data, b.len, &rq, &out, NULL), 0);
+                assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len, &rq, &out, NULL), 0);
                 for (uint32_t y = 0; y < out.height; y++)
                     for (uint32_t x = 0; x < out.width; x++)
                         for (uint32_t c = 0; c < channels; c++)
-                            assert_int_equal(
-                                out.plane[c][y * out.stride + x],
-                                ref[((size_t)(rq.y + y) * w + rq.x + x) * channels + c]);
+                            assert_int_equal(out.plane[c][y * out.stride + x],
+                                             ref[((size_t)(rq.y + y) * w + rq.x + x) * channels + c]);
             }
             WebPFree(ref);
             free(b.data);
@@ -90,8 +87,7 @@ static void truncation_is_known(void **state)
             size_t len = b.len * (size_t)i / 50;
             uint8_t *cut = malloc(len ? len : 1);
             memcpy(cut, b.data, len);
-            assert_int_equal(leat__codec_decode_planes(d, &info, cut, len, NULL, &out, &err),
-                             LEAT_EDATA);
+            assert_int_equal(leat__codec_decode_planes(d, &info, cut, len, NULL, &out, &err), LEAT_EDATA);
             assert_true(err.message[0] != 0);
             free(cut);
         }
@@ -118,8 +114,7 @@ static void orientation_is_read(void **state)
     leat__planes out = {0};
     assert_int_equal(leat__decoder_open(&d, NULL), 0);
     assert_int_equal(leat__codec_decode_planes(d, &info, x, n, NULL, &out, NULL), 0);
-    assert_int_equal(leat__codec_decode_planes(d, &info, x, n - 1, NULL, &out, NULL),
-                     LEAT_EDATA);
+    assert_int_equal(leat__codec_decode_planes(d, &info, x, n - 1, NULL, &out, NULL), LEAT_EDATA);
     leat__planes_reset(&out);
     leat__decoder_close(&d);
     free(x);

@@ -9,8 +9,8 @@
 static const struct kind {
     leat__sample_type type;
     uint32_t channels;
-} kinds[] = {{LEAT__SAMPLE_U16, 1}, {LEAT__SAMPLE_U16, 4}, {LEAT__SAMPLE_F32, 3}, {LEAT__SAMPLE_F32, 16},
-             {LEAT__SAMPLE_U8, 2},  {LEAT__SAMPLE_U8, 9}};
+} kinds[] = {{LEAT__SAMPLE_U16, 1},  {LEAT__SAMPLE_U16, 4}, {LEAT__SAMPLE_F32, 3},
+             {LEAT__SAMPLE_F32, 16}, {LEAT__SAMPLE_U8, 2},  {LEAT__SAMPLE_U8, 9}};
 
 static leat__buf make_raw(const struct kind *k, uint32_t w, uint32_t h, uint8_t **pixels, uint32_t turn)
 {
@@ -67,8 +67,7 @@ static void planes_are_refused(void **state)
     const uint8_t *const data = (const uint8_t *)buf.data;
     assert_int_equal(leat__decoder_open(&d, NULL), 0);
     assert_int_equal(leat__codec_probe(LEAT__CODEC_RAW, data, buf.len, &info, NULL), 0);
-    assert_int_equal(leat__codec_decode_planes(d, &info, data, buf.len, NULL, &planes, &err),
-                     LEAT_EFORMAT);
+    assert_int_equal(leat__codec_decode_planes(d, &info, data, buf.len, NULL, &planes, &err), LEAT_EFORMAT);
     assert_non_null(strstr(err.message, "uint16 samples with 4 channels"));
     leat__planes_reset(&planes);
     leat__decoder_close(&d);

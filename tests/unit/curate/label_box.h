@@ -27,8 +27,7 @@ static inline void fill_label(uint32_t row, leat_pack_value *v, void *cookie)
 static inline void fill_logits(uint32_t row, leat_pack_value *v, void *cookie)
 {
     static float score[LABEL_CLASSES];
-    for (uint32_t c = 0; c < LABEL_CLASSES; c++)
-        score[c] = c == row % LABEL_CLASSES ? 3 : 0;
+    for (uint32_t c = 0; c < LABEL_CLASSES; c++) score[c] = c == row % LABEL_CLASSES ? 3 : 0;
     if (cookie && row == 9) score[1] = NAN;
     v[0].data = score;
     v[0].size = sizeof score;
@@ -52,9 +51,8 @@ static inline leat_check_labels_opts label_opts(const char *output)
     put_pack(in_box("labels.leat"), fields, 2, LABEL_ROWS, fill_label, NULL);
     leat_check_labels_opts_init(&o);
     o.pack = in_box("labels.leat");
-    o.vectors = put_vectors(
-        "v.leat", LABEL_ROWS,
-        (vector_kind){.dim = 12, .clusters = LABEL_CLASSES, .seed = 6, .spread = 0.3f});
+    o.vectors = put_vectors("v.leat", LABEL_ROWS,
+                            (vector_kind){.dim = 12, .clusters = LABEL_CLASSES, .seed = 6, .spread = 0.3f});
     o.output = in_box(output);
     o.replace = o.no_sync = 1;
     return o;

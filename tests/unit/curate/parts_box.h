@@ -33,8 +33,8 @@ static inline void make_lines(const char *name, int n, int seed, bool compressed
         if (i % 977 == 5) leat__buf_printf(&b, i % 2 ? "\n" : "{\"text\":%d}\n", i);
         else if (i % 1501 == 7) leat__buf_printf(&b, "{\"text\":\"no id %d\"}\n", k);
         else
-            leat__buf_printf(&b, "{\"id\":\"%d-%d\",\"n\":%d,\"text\":\"a%d b%d c%d d%d\"}\n", seed, i,
-                             i % 7, k, k / 2, k / 3, k);
+            leat__buf_printf(&b, "{\"id\":\"%d-%d\",\"n\":%d,\"text\":\"a%d b%d c%d d%d\"}\n", seed, i, i % 7,
+                             k, k / 2, k / 3, k);
     }
     if (compressed) assert_int_equal(leat__compress_buf(&b, LEAT__COMPRESS_GZIP, NULL), 0);
     put_file(name, b.data, b.len);
@@ -117,9 +117,9 @@ static inline void join_box(parts_box *x)
         leat__part p = x->part;
         p.token = "copy";
         for (int again = 0; again < 2; again++)
-            assert_int_equal(leat__part_copy_output(&p, json_string_value(json_object_get(copy, "to")), piece,
-                                                    n, NULL),
-                             0);
+            assert_int_equal(
+                leat__part_copy_output(&p, json_string_value(json_object_get(copy, "to")), piece, n, NULL),
+                0);
     }
     json_decref(root);
     leat__buf_reset(&json);

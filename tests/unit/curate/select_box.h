@@ -21,10 +21,8 @@ static inline void row_key(char *key, size_t size, uint32_t row)
     snprintf(key, size, "f%u/%05u.jpg", row % 3, row);
 }
 
-static inline void put_pack(const char *path, const leat_field *fields,
-                            uint32_t field_count, uint32_t rows,
-                            void (*fill)(uint32_t row, leat_pack_value *v, void *cookie),
-                            void *cookie)
+static inline void put_pack(const char *path, const leat_field *fields, uint32_t field_count, uint32_t rows,
+                            void (*fill)(uint32_t row, leat_pack_value *v, void *cookie), void *cookie)
 {
     leat_packer *p = NULL;
     leat_packer_stats st;
@@ -72,8 +70,8 @@ static inline void fill_row(uint32_t row, leat_pack_value *v, void *cookie)
 /* True when a strategy of the configuration takes vectors: others refuse them. */
 static inline bool uses_vectors(const char *config)
 {
-    return config && (strstr(config, "diversity") || strstr(config, "similarity") ||
-                      strstr(config, "typicality"));
+    return config &&
+           (strstr(config, "diversity") || strstr(config, "similarity") || strstr(config, "typicality"));
 }
 
 /* "label" (int, four classes) and "score" (float). */
@@ -98,8 +96,7 @@ static inline void vector_of(const vector_kind *k, uint32_t row, float *to)
     leat__rng_init(&centre, k->seed, 1, row % k->clusters, 0);
     leat__rng_init(&own, k->seed, 2, row, 0);
     for (uint32_t i = 0; i < k->dim; i++)
-        to[i] = (float)(leat__rng_normal(&centre) +
-                        (double)k->spread * leat__rng_normal(&own));
+        to[i] = (float)(leat__rng_normal(&centre) + (double)k->spread * leat__rng_normal(&own));
 }
 
 static inline void fill_vector(uint32_t row, leat_pack_value *v, void *cookie)
@@ -113,11 +110,8 @@ static inline void fill_vector(uint32_t row, leat_pack_value *v, void *cookie)
 
 static inline const char *put_vectors(const char *name, uint32_t rows, vector_kind kind)
 {
-    const leat_field field = {.name = "vector",
-                              .type = LEAT_FIELD_ARRAY,
-                              .dtype = LEAT_DTYPE_F32,
-                              .ndim = 1,
-                              .shape = {kind.dim}};
+    const leat_field field = {
+        .name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {kind.dim}};
     put_pack(in_box(name), &field, 1, rows, fill_vector, &kind);
     return in_box(name);
 }

@@ -14,10 +14,9 @@ static void fill_more(uint32_t row, leat_pack_value *v, void *cookie)
 
 static const char *put_more(const char *name, uint32_t rows)
 {
-    static const leat_field fields[] = {
-        {.name = "minus", .type = LEAT_FIELD_INT},
-        {.name = "score", .type = LEAT_FIELD_FLOAT}, /* also in the pack */
-        {.name = "half", .type = LEAT_FIELD_FLOAT}};
+    static const leat_field fields[] = {{.name = "minus", .type = LEAT_FIELD_INT},
+                                        {.name = "score", .type = LEAT_FIELD_FLOAT}, /* also in the pack */
+                                        {.name = "half", .type = LEAT_FIELD_FLOAT}};
     put_pack(in_box(name), fields, 3, rows, fill_more, NULL);
     return in_box(name);
 }
@@ -87,11 +86,9 @@ static void conditions_use_all_columns(void **state)
     leat_error err = {0};
     memset(meets, true, sizeof meets);
     assert_ok(leat__column_packs_where(
-        &s, "minus > -2000 and half >= 2 and label != 'cat' and key != 'f1/00004.jpg'",
-        meets, NULL));
+        &s, "minus > -2000 and half >= 2 and label != 'cat' and key != 'f1/00004.jpg'", meets, NULL));
     for (uint32_t i = 0; i < ROWS; i++)
-        assert_int_equal(meets[i],
-                         i < 2000 && i >= 4 && i != 5 && label_of(i) != 0 && i != 4);
+        assert_int_equal(meets[i], i < 2000 && i >= 4 && i != 5 && label_of(i) != 0 && i != 4);
     assert_code(LEAT_EINVAL, leat__column_packs_where(&s, "nothing > 3", meets, &err));
     assert_contains(err.message, "nothing");
     assert_code(LEAT_EINVAL, leat__column_packs_where(&s, "half >", meets, &err));
@@ -104,8 +101,7 @@ static void columns_of_other_rows_are_refused(void **state)
     leat__column_packs s;
     leat_error err = {0};
     const char *columns[] = {put_more("fewer.leat", 10)};
-    assert_code(LEAT_EINVAL,
-                leat__column_packs_open(&s, put_rows("p.leat", 12), columns, 1, &err));
+    assert_code(LEAT_EINVAL, leat__column_packs_open(&s, put_rows("p.leat", 12), columns, 1, &err));
     assert_contains(err.message, "fewer.leat has 10 rows");
     assert_code(LEAT_ENOENT, leat__column_packs_open(&s, in_box("nothing"), columns, 1, &err));
     assert_int_equal(leat__mem_blocks(), test_blocks);

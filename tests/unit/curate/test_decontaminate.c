@@ -88,8 +88,7 @@ static void output_is_the_same(void **state)
     make_corpus("c.jsonl", 2000);
     char *text = load_text("c.jsonl");
     char *end = text;
-    for (int i = 0; i < 20; i++)
-        end = strchr(end, '\n') + 1;
+    for (int i = 0; i < 20; i++) end = strchr(end, '\n') + 1;
     *end = 0;
     put_text("e.jsonl", text);
     leat__free(text);

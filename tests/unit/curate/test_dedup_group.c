@@ -56,8 +56,7 @@ static void pairs_are_found(void **state)
         double common = 396 - changed[step], j = common / (2 * 396 - common);
         double want = leat_dedup_chance(j, 14, 8) * PAIRS, spread = 4 * 10;
         if ((double)st.removed < want - spread || (double)st.removed > want + spread)
-            fail_msg("similarity %.3f: %llu found, %.0f expected", j, (unsigned long long)st.removed,
-                     want);
+            fail_msg("similarity %.3f: %llu found, %.0f expected", j, (unsigned long long)st.removed, want);
     }
 }
 
@@ -65,8 +64,7 @@ static void pairs_are_found(void **state)
 static void one_large_bucket(void **state)
 {
     FILE *f = fopen(in_box("same.jsonl"), "wb");
-    for (int i = 0; i < 20000; i++)
-        put_doc(f, "x", 1, 8, 8, 0);
+    for (int i = 0; i < 20000; i++) put_doc(f, "x", 1, 8, 8, 0);
     fclose(f);
     leat_dedup_opts o = fuzzy_opts("same.jsonl", "same");
     o.memory = 64u << 20;

@@ -54,10 +54,9 @@ static void repeated_lines_are_removed(void **state)
                         "{\"id\":5,\"text\":\"menu!\"}\n");
     leat_dedup_opts o = lines_opts("l.jsonl", "l", LEAT_LEVEL_LINE);
     dedup_ok(&o, &st);
-    is_file("l/kept-00000.jsonl",
-            "{\"id\":1,\"text\":\"Menu\\nFirst.\\n\\nFooter\",\"x\":\"\\u00e9\"}\n"
-            "{\"id\":2,\"text\":\"Second.\"}\n{\"id\":4,\"text\":\"\\n \\n\"}\n"
-            "{\"id\":5,\"text\":\"menu!\"}\n");
+    is_file("l/kept-00000.jsonl", "{\"id\":1,\"text\":\"Menu\\nFirst.\\n\\nFooter\",\"x\":\"\\u00e9\"}\n"
+                                  "{\"id\":2,\"text\":\"Second.\"}\n{\"id\":4,\"text\":\"\\n \\n\"}\n"
+                                  "{\"id\":5,\"text\":\"menu!\"}\n");
     is_file("l/changed.jsonl", "{\"id\":2,\"pieces\":4,\"removed\":3,\"kept\":true}\n"
                                "{\"id\":3,\"pieces\":2,\"removed\":2,\"kept\":false}\n");
     assert_int_equal(st.documents, 5);
@@ -88,8 +87,7 @@ static void output_is_the_same(void **state)
     leat__rng_init(&r, 5, 0, 0, 0);
     for (int i = 0; i < 60000; i++) {
         fprintf(f, "{\"text\":\"");
-        for (int k = 0; k < 8; k++)
-            fprintf(f, "%d\\n", (int)leat__rng_below(&r, 4000000));
+        for (int k = 0; k < 8; k++) fprintf(f, "%d\\n", (int)leat__rng_below(&r, 4000000));
         fprintf(f, "\"}\n");
     }
     fclose(f);
@@ -198,8 +196,7 @@ static void substrings_are_the_same(void **state)
 {
     FILE *f = fopen(in_box("sub.jsonl"), "wb");
     assert_non_null(f);
-    for (int i = 0; i < 6000; i++)
-        put_doc(f, "d", i % 1000 / 2, 40 + i % 60, 20 + i % 50, i);
+    for (int i = 0; i < 6000; i++) put_doc(f, "d", i % 1000 / 2, 40 + i % 60, 20 + i % 50, i);
     put_doc(f, "large", 3, 60000, 50, 7);
     fclose(f);
     leat_dedup_opts o = lines_opts("sub.jsonl", "s1", LEAT_LEVEL_SUBSTRING);

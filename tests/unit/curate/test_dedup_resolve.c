@@ -13,10 +13,8 @@ static void chain(const char *name)
     fprintf(f, "{\"id\":\"c\",\"score\":9,\"text\":\"");
     put_words(f, 1, 225, 225, 0);
     fprintf(f, " ");
-    for (int i = 225; i < 270; i++)
-        fprintf(f, "other%d ", i);
-    for (int i = 270; i < 300; i++)
-        fprintf(f, "w2x%d ", (int)((unsigned)i * 7919 % 5000));
+    for (int i = 225; i < 270; i++) fprintf(f, "other%d ", i);
+    for (int i = 270; i < 300; i++) fprintf(f, "w2x%d ", (int)((unsigned)i * 7919 % 5000));
     fprintf(f, "\"}\n");
     fclose(f);
 }

@@ -67,8 +67,7 @@ static void short_lines_fit_a_small_budget(void **state)
 {
     FILE *f = fopen(in_box("short.jsonl"), "wb");
     assert_non_null(f);
-    for (int i = 0; i < 64000; i++)
-        fprintf(f, "{\"text\":\"a%d b\"}\n", i % 60000);
+    for (int i = 0; i < 64000; i++) fprintf(f, "{\"text\":\"a%d b\"}\n", i % 60000);
     fclose(f);
     leat_dedup_opts o = fuzzy_opts("short.jsonl", "short");
     o.memory = 64u << 20;
@@ -125,9 +124,8 @@ static void exact(void **state)
     assert_int_equal(st.clusters, 2);
     char *clusters = load_text("e/clusters.jsonl");
     assert_string_equal(
-        clusters,
-        "{\"id\":3,\"kept\":1,\"similarity\":1.0000}\n{\"id\":5,\"kept\":4,\"similarity\":1.0000}\n"
-        "{\"id\":6,\"kept\":1,\"similarity\":1.0000}\n");
+        clusters, "{\"id\":3,\"kept\":1,\"similarity\":1.0000}\n{\"id\":5,\"kept\":4,\"similarity\":1.0000}\n"
+                  "{\"id\":6,\"kept\":1,\"similarity\":1.0000}\n");
     leat__free(clusters);
     o = fuzzy_opts("e.jsonl", "n");
     o.kind = LEAT_DEDUP_EXACT;

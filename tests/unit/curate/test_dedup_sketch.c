@@ -11,8 +11,7 @@ static void characters_find_more_than_words(void **state)
     FILE *f = fopen(in_box("c.jsonl"), "wb");
     /* the same letters, cut into other words */
     fprintf(f, "{\"text\":\"");
-    for (int i = 0; i < 400; i++)
-        fprintf(f, "\xe6\xbc\xa2%c\xe5\xad\x97", 'a' + i * 7 % 26);
+    for (int i = 0; i < 400; i++) fprintf(f, "\xe6\xbc\xa2%c\xe5\xad\x97", 'a' + i * 7 % 26);
     fprintf(f, "\"}\n{\"text\":\"");
     for (int i = 0; i < 400; i++)
         fprintf(f, "\xe6\xbc\xa2%c\xe5\xad\x97%s", 'a' + i * 7 % 26, i == 200 ? " " : "");

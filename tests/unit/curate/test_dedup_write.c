@@ -20,8 +20,7 @@ static void bad_lines_and_ids(void **state)
     assert_int_equal(st.empty, 2); /* no words: not duplicates */
     char *clusters = load_text("w/clusters.jsonl"), *bad = load_text("w/bad.jsonl"),
          *kept = load_text("w/kept-00000.jsonl");
-    assert_non_null(
-        strstr(clusters, "w.jsonl:5\",\"kept\":\"first \\\"one\\\"\",\"similarity\":1.0000}\n"));
+    assert_non_null(strstr(clusters, "w.jsonl:5\",\"kept\":\"first \\\"one\\\"\",\"similarity\":1.0000}\n"));
     assert_non_null(strstr(bad, "\"line\":2,"));
     assert_non_null(strstr(bad, "\"line\":4,"));
     assert_non_null(strstr(kept, "\"}\n{\"text\":\"...\"}\n{\"text\":\"...\"}\n"));
@@ -48,7 +47,6 @@ static void empty_input(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bad_lines_and_ids),
-                                       cmocka_unit_test(empty_input)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bad_lines_and_ids), cmocka_unit_test(empty_input)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -60,8 +60,7 @@ static void it_grows_to_the_limit(void **state)
     leat_error err = {0};
     FILE *f = fopen(in_box("e.jsonl"), "wb");
     fputs("{\"text\":\"", f);
-    for (int i = 0; i < 20000; i++)
-        fprintf(f, "w%d ", i);
+    for (int i = 0; i < 20000; i++) fprintf(f, "w%d ", i);
     fputs("\"}\n", f);
     fclose(f);
     assert_int_equal(read_sets("text", 4 << 20, &err), 0);

@@ -18,7 +18,7 @@ static void hostile_documents(void **state)
     assert_non_null(strstr(page, "3 documents: 2 kept, 1 dropped; 0 bad lines."));
     assert_non_null(strstr(page, "words: words between white space"));
     assert_null(strstr(page, "chars: code points")); /* only scores of rules */
-    assert_non_null(strstr(page, "in.jsonl:2")); /* an id that is not text */
+    assert_non_null(strstr(page, "in.jsonl:2"));     /* an id that is not text */
     assert_true(strlen(page) > 1000 && strcmp(page + strlen(page) - 15, "</body></html>\n") == 0);
     leat__free(page);
 }

@@ -85,7 +85,7 @@ static void random_documents(void **state)
         assert_int_equal(s[i].dropped, 7);
         assert_int_equal(s[i].borderline, 7);
     }
-    assert_string_equal(s[0].ids, s[1].ids); /* any number of threads */
+    assert_string_equal(s[0].ids, s[1].ids);     /* any number of threads */
     assert_string_not_equal(s[0].ids, s[2].ids); /* another seed */
     leat_filter_opts o;
     leat_filter_opts_init(&o);

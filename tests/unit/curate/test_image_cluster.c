@@ -21,8 +21,7 @@ static void chains_are_one_cluster(void **state)
     for (uint32_t keep = 0; keep < 4; keep++) {
         uint32_t kept[6];
         assert_ok(leat__dedup_clusters(&rows, &pairs, keep, kept, NULL));
-        for (int i = 0; i < 4; i++)
-            assert_int_equal(kept[i], best[keep]);
+        for (int i = 0; i < 4; i++) assert_int_equal(kept[i], best[keep]);
         assert_true(kept[4] == 4 && kept[5] == 5); /* probable pairs are kept */
     }
     assert_no_leaks();

@@ -15,8 +15,7 @@ static int8_t *make_codes(void)
     assert_non_null(codes);
     leat__rng_init(&r, 3, 0, 0, 0);
     for (int c = 0; c < 40; c++)
-        for (int i = 0; i < DIM; i++)
-            middle[c][i] = (int8_t)((int)leat__rng_below(&r, 100) - 50);
+        for (int i = 0; i < DIM; i++) middle[c][i] = (int8_t)((int)leat__rng_below(&r, 100) - 50);
     for (int n = 0; n < COUNT; n++)
         for (int i = 0; i < DIM; i++)
             codes[n * DIM + i] = (int8_t)(middle[n % 40][i] + (int)leat__rng_below(&r, 41) - 20);
@@ -36,8 +35,7 @@ static void near_entries_are_found(void **state)
         const int8_t *code = codes + (size_t)(q * 57) * DIM;
         const uint32_t n = leat__image_index_find(x, code, 0.2f, 0.1f, found, 100, scratch);
         assert_true(n > 0 && found[0].distance < 1e-4f);
-        for (uint32_t i = 1; i < n; i++)
-            assert_true(found[i - 1].distance <= found[i].distance);
+        for (uint32_t i = 1; i < n; i++) assert_true(found[i - 1].distance <= found[i].distance);
         for (int k = 0; k < COUNT; k++)
             wanted += leat__image_sign_distance(code, codes + (size_t)k * DIM, DIM - 1) < 0.2f;
         got += n;

@@ -23,20 +23,16 @@ static void limits_adapt(void **state)
 {
     leat__issue_limits l = {0};
     double scores[1000];
-    for (int i = 0; i < 1000; i++)
-        scores[i] = 200 + i % 40; /* an ordinary data set: outliers begin at 92 */
+    for (int i = 0; i < 1000; i++) scores[i] = 200 + i % 40; /* an ordinary data set: outliers begin at 92 */
     leat__issue_limits_adapt(&l, LEAT__ISSUE_DARK, scores, 1000);
     assert_true(l.limit[LEAT__ISSUE_DARK] > 60 && l.limit[LEAT__ISSUE_DARK] <= 110);
-    for (int i = 0; i < 1000; i++)
-        scores[i] = i % 256; /* all values occur: only surely dark images count */
+    for (int i = 0; i < 1000; i++) scores[i] = i % 256; /* all values occur: only surely dark images count */
     leat__issue_limits_adapt(&l, LEAT__ISSUE_DARK, scores, 1000);
     assert_true(l.limit[LEAT__ISSUE_DARK] == 60);
-    for (int i = 0; i < 1000; i++)
-        scores[i] = 0; /* a grey data set has no grey outliers */
+    for (int i = 0; i < 1000; i++) scores[i] = 0; /* a grey data set has no grey outliers */
     leat__issue_limits_adapt(&l, LEAT__ISSUE_GREY, scores, 1000);
     assert_true(l.off[LEAT__ISSUE_GREY]);
-    for (int i = 0; i < 1000; i++)
-        scores[i] = i < 3 ? 100 : 32;
+    for (int i = 0; i < 1000; i++) scores[i] = i < 3 ? 100 : 32;
     leat__issue_limits_adapt(&l, LEAT__ISSUE_LARGE, scores, 1000);
     assert_true(l.limit[LEAT__ISSUE_LARGE] == 64);
     l.set[LEAT__ISSUE_LARGE] = true;
@@ -51,8 +47,7 @@ static void bits_compare_scores(void **state)
 {
     leat__issue_limits l = {0};
     double score[LEAT__LOOKS] = {0};
-    for (int i = LEAT__ISSUE_SCORED; i < LEAT__ISSUES; i++)
-        l.limit[i] = leat__issue_kinds[i].sure;
+    for (int i = LEAT__ISSUE_SCORED; i < LEAT__ISSUES; i++) l.limit[i] = leat__issue_kinds[i].sure;
     score[LEAT__LOOK_P99] = 59;
     score[LEAT__LOOK_CONTRAST] = 50;
     score[LEAT__LOOK_BLUR] = score[LEAT__LOOK_SATURATION] = 50;

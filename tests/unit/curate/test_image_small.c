@@ -20,8 +20,7 @@ static double mean_of(const leat__small_plane *p)
 {
     double sum = 0;
     for (uint32_t y = 0; y < p->height; y++)
-        for (uint32_t x = 0; x < p->width; x++)
-            sum += p->data[y * p->stride + x];
+        for (uint32_t x = 0; x < p->width; x++) sum += p->data[y * p->stride + x];
     return sum / p->width / p->height;
 }
 
@@ -38,12 +37,10 @@ static void coefficients_and_pixels_agree(void **state)
     assert_int_equal(small->plane[0].height, 41);
     assert_int_equal(small->blocks, 26 * 21);
     double mean[3];
-    for (int c = 0; c < 3; c++)
-        mean[c] = mean_of(&small->plane[c]);
+    for (int c = 0; c < 3; c++) mean[c] = mean_of(&small->plane[c]);
     small = look(&png);
     assert_false(small->coefficients);
-    for (int c = 0; c < 3; c++)
-        assert_true(fabs(mean[c] - mean_of(&small->plane[c])) < 1);
+    for (int c = 0; c < 3; c++) assert_true(fabs(mean[c] - mean_of(&small->plane[c])) < 1);
     leat__buf_reset(&jpeg);
     leat__buf_reset(&png);
     leat__image_looker_close(&looker);
@@ -82,8 +79,8 @@ static void tiles_have_the_content_of_their_jpeg(void **state)
     assert_ok(leat__tile_encoder_open(&encoder, tables, NULL));
     const uint8_t *data = (const uint8_t *)jpeg.data;
     assert_ok(leat__jpeg_coef_read(reader, data, jpeg.len, &(leat__decode_limits){0}, &coefs, NULL));
-    assert_ok(leat__tile_encode(encoder, &coefs, data, jpeg.len, &(leat__tile_encode_opts){0}, &tiles,
-                                &kept, NULL));
+    assert_ok(leat__tile_encode(encoder, &coefs, data, jpeg.len, &(leat__tile_encode_opts){0}, &tiles, &kept,
+                                NULL));
     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
     const size_t len = tiles.len;
     assert_ok(leat__buf_zeros(&tiles, LEAT__CODEC_PADDING));

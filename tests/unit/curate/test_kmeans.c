@@ -13,10 +13,8 @@ static leat__vectors make(uint32_t rows, float spread)
     for (uint32_t i = 0; i < rows; i++) {
         double sum = 0;
         vector_of(&k, i, vectors + i * DIM);
-        for (int d = 0; d < DIM; d++)
-            sum += (double)vectors[i * DIM + d] * vectors[i * DIM + d];
-        for (int d = 0; d < DIM; d++)
-            vectors[i * DIM + d] = (float)(vectors[i * DIM + d] / sqrt(sum));
+        for (int d = 0; d < DIM; d++) sum += (double)vectors[i * DIM + d] * vectors[i * DIM + d];
+        for (int d = 0; d < DIM; d++) vectors[i * DIM + d] = (float)(vectors[i * DIM + d] / sqrt(sum));
     }
     return (leat__vectors){.count = rows, .dim = DIM, .row = vectors};
 }
@@ -39,14 +37,11 @@ static void clusters_are_found_by_any_number_of_threads(void **state)
         for (uint32_t i = 0; i < ROWS; i++) {
             float d[CLUSTERS];
             assert_true(to[i] < CLUSTERS && (to[i] == to[i % CLUSTERS]));
-            leat__distance_dsp_for(0)->rows(leat__vectors_at(&v, i), k.centre, DIM,
-                                            CLUSTERS, d);
-            for (int c = 0; c < CLUSTERS; c++)
-                assert_true(d[c] >= distance[i]);
+            leat__distance_dsp_for(0)->rows(leat__vectors_at(&v, i), k.centre, DIM, CLUSTERS, d);
+            for (int c = 0; c < CLUSTERS; c++) assert_true(d[c] >= distance[i]);
         }
         for (uint32_t a = 0; a < CLUSTERS; a++)
-            for (uint32_t b = 0; b < a; b++)
-                assert_true(to[a] != to[b]);
+            for (uint32_t b = 0; b < a; b++) assert_true(to[a] != to[b]);
         leat__kmeans_reset(&k);
         leat__thread_team_close(&crew);
     }
@@ -65,17 +60,14 @@ static void few_and_equal_rows_are_clustered(void **state)
         assert_ok(leat__kmeans_train(&k, &v, 50, crew, NULL));
         assert_int_equal(k.count, rows ? rows : 1);
         leat__kmeans_assign(&k, &v, to, distance, crew);
-        for (uint32_t i = 0; i < rows; i++)
-            assert_int_equal(to[i], i);
+        for (uint32_t i = 0; i < rows; i++) assert_int_equal(to[i], i);
         leat__kmeans_reset(&k);
     }
     leat__vectors v = make(8, 0);
-    for (int i = 1; i < 8; i++)
-        memcpy(vectors + i * DIM, vectors, DIM * sizeof *vectors);
+    for (int i = 1; i < 8; i++) memcpy(vectors + i * DIM, vectors, DIM * sizeof *vectors);
     assert_ok(leat__kmeans_train(&k, &v, 4, crew, NULL));
     leat__kmeans_assign(&k, &v, to, distance, crew);
-    for (int i = 0; i < 8; i++)
-        assert_int_equal(to[i], to[0]);
+    for (int i = 0; i < 8; i++) assert_int_equal(to[i], to[0]);
     leat__kmeans_reset(&k);
     leat__thread_team_close(&crew);
     assert_int_equal(leat__mem_blocks(), test_blocks);

@@ -22,11 +22,9 @@ static void wrong_labels_are_found_by_any_number_of_threads(void **state)
     for (int i = 0; i < 3; i++) {
         o.threads = threads[i];
         const leat_check_labels_stats st = labels_ok(&o);
-        assert_true(st.samples == LABEL_ROWS && st.labelled == LABEL_ROWS - 1 &&
-                    st.classes == LABEL_CLASSES);
+        assert_true(st.samples == LABEL_ROWS && st.labelled == LABEL_ROWS - 1 && st.classes == LABEL_CLASSES);
         assert_true(st.wrong >= 5 && st.wrong <= 7 && st.examples == 5);
-        for (uint32_t k = 0; k < 5; k++)
-            assert_true(is_wrong((uint32_t)st.example[k]));
+        for (uint32_t k = 0; k < 5; k++) assert_true(is_wrong((uint32_t)st.example[k]));
         if (i == 0) first = hash_of(o.output);
         assert_true(hash_of(o.output) == first);
     }
@@ -53,8 +51,7 @@ static void wrong_options_are_refused(void **state)
     o.vectors = NULL;
     assert_code(LEAT_EINVAL, leat_check_labels(&o, NULL, &err));
     assert_contains(err.message, "labels need embeddings");
-    o.pack = o.vectors =
-        put_vectors("alone.leat", 7, (vector_kind){.dim = 4, .clusters = 1});
+    o.pack = o.vectors = put_vectors("alone.leat", 7, (vector_kind){.dim = 4, .clusters = 1});
     assert_code(LEAT_EINVAL, leat_check_labels(&o, NULL, &err));
     assert_contains(err.message, "no int or float column 'label'");
     assert_ok(leat__path_exists(o.output, &there, NULL));

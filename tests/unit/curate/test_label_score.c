@@ -5,8 +5,7 @@ static void read_floats(const char *path, const char *name, double *to)
 {
     leat_pack *pack = NULL;
     assert_ok(leat_pack_open(&pack, path, NULL, NULL));
-    assert_ok(leat_pack_floats(pack, (uint32_t)leat_pack_field_find(pack, name), 0,
-                               LABEL_ROWS, to, NULL));
+    assert_ok(leat_pack_floats(pack, (uint32_t)leat_pack_field_find(pack, name), 0, LABEL_ROWS, to, NULL));
     leat_pack_close(&pack);
 }
 
@@ -28,13 +27,11 @@ static void votes_are_those_of_the_nearest_rows(void **state)
         double own = 0, sum = 0;
         bool used[LABEL_ROWS] = {false};
         leat_pack_value mine[2], other[2];
-        leat__distance_dsp_for(0)->rows(leat__vectors_at(&v, i), v.row, v.dim, LABEL_ROWS,
-                                        d);
+        leat__distance_dsp_for(0)->rows(leat__vectors_at(&v, i), v.row, v.dim, LABEL_ROWS, d);
         for (int k = 0; k < 6; k++) {
             near[k] = LABEL_ROWS;
             for (uint32_t j = 0; j < LABEL_ROWS; j++)
-                if (j != i && !used[j] && (near[k] == LABEL_ROWS || d[j] < d[near[k]]))
-                    near[k] = j;
+                if (j != i && !used[j] && (near[k] == LABEL_ROWS || d[j] < d[near[k]])) near[k] = j;
             used[near[k]] = true;
         }
         fill_label(i, mine, NULL);
@@ -65,9 +62,7 @@ static void predictions_take_the_place_of_votes(void **state)
     read_floats(o.output, "confidence", confidence);
     const double sum = exp(3) + 3;
     for (uint32_t i = 0; i < LABEL_ROWS; i++)
-        if (i != 5)
-            assert_true(fabs(confidence[i] - (is_wrong(i) ? 1 / sum : exp(3) / sum)) <
-                        1e-5);
+        if (i != 5) assert_true(fabs(confidence[i] - (is_wrong(i) ? 1 / sum : exp(3) / sum)) < 1e-5);
     put_logits("bad.leat", &err);
     o.predictions = in_box("bad.leat");
     assert_code(LEAT_EDATA, leat_check_labels(&o, NULL, &err));

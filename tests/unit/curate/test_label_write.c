@@ -30,8 +30,7 @@ static void columns_and_csv_agree(void **state)
     leat_pack_close(&pack);
     assert_ok(leat__file_load(o.csv, 1 << 20, 1, &csv, &len, NULL));
     assert_int_equal(strncmp(csv, "key,label,suggested,suspicion\n", 30), 0);
-    row_key(key, sizeof key,
-            13); /* the first of equally suspicious ones: a dog that was called owl */
+    row_key(key, sizeof key, 13); /* the first of equally suspicious ones: a dog that was called owl */
     assert_int_equal(strncmp(csv + 30, key, strlen(key)), 0);
     assert_contains(csv, ",owl,dog,0.9");
     leat__free(csv);

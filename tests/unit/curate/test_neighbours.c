@@ -24,8 +24,7 @@ static int tell(void *cookie, uint64_t done, uint64_t total)
 static leat__vectors make(uint32_t rows)
 {
     const vector_kind k = {.dim = DIM, .clusters = 6, .seed = 1, .spread = 0.5f};
-    for (uint32_t i = 0; i < rows; i++)
-        vector_of(&k, i % 600, vectors + i * DIM); /* some are copies */
+    for (uint32_t i = 0; i < rows; i++) vector_of(&k, i % 600, vectors + i * DIM); /* some are copies */
     return (leat__vectors){.count = rows, .dim = DIM, .row = vectors};
 }
 
@@ -33,8 +32,7 @@ static void check_row(const leat__vectors *v, uint32_t row)
 {
     bool used[ROWS] = {false};
     float d[ROWS];
-    leat__distance_dsp_for(0)->rows(leat__vectors_at(v, row), v->row, DIM,
-                                    (size_t)v->count, d);
+    leat__distance_dsp_for(0)->rows(leat__vectors_at(v, row), v->row, DIM, (size_t)v->count, d);
     for (uint32_t n = 0; n < counts[row]; n++) {
         uint32_t best = UINT32_MAX;
         for (uint32_t i = 0; i < v->count; i++)
@@ -67,8 +65,7 @@ static void neighbours_are_exact(void **state)
 static void a_search_can_be_stopped(void **state)
 {
     const leat__vectors v = make(ROWS);
-    leat__neighbours n = {
-        .vectors = &v, .k = K, .take = take, .tell = tell, .cookie = &n};
+    leat__neighbours n = {.vectors = &v, .k = K, .take = take, .tell = tell, .cookie = &n};
     assert_ok(leat__thread_team_open(&n.crew, 1, NULL));
     assert_code(LEAT_ECANCELED, leat__neighbours_run(&n, NULL));
     leat__thread_team_close(&n.crew);

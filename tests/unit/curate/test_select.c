@@ -47,8 +47,7 @@ static void read_ints(const char *path, const char *field, int64_t *to)
     leat_pack *pack = NULL;
     assert_ok(leat_pack_open(&pack, path, NULL, NULL));
     assert_int_equal(leat_pack_count(pack), ROWS);
-    assert_ok(leat_pack_ints(pack, (uint32_t)leat_pack_field_find(pack, field), 0, ROWS,
-                             to, NULL));
+    assert_ok(leat_pack_ints(pack, (uint32_t)leat_pack_field_find(pack, field), 0, ROWS, to, NULL));
     leat_pack_close(&pack);
 }
 
@@ -56,9 +55,9 @@ static void the_result_does_not_depend_on_threads(void **state)
 {
     static const uint32_t threads[] = {1, 2, 7};
     uint64_t first = 0;
-    leat_select_opts o = opts_for(
-        "strategies: [{strategy: diversity}, {strategy: typicality}, {strategy: weights, "
-        "column: score, strength: 0.3}, {strategy: balance, column: label}]");
+    leat_select_opts o =
+        opts_for("strategies: [{strategy: diversity}, {strategy: typicality}, {strategy: weights, "
+                 "column: score, strength: 0.3}, {strategy: balance, column: label}]");
     o.share = 0.1;
     for (size_t i = 0; i < 3; i++) {
         o.threads = threads[i];
@@ -73,14 +72,12 @@ static void the_result_does_not_depend_on_threads(void **state)
 static void balance_gives_equal_numbers(void **state)
 {
     int64_t on[ROWS], count[4] = {0};
-    leat_select_opts o =
-        opts_for("{count: 80, strategies: [{strategy: balance, column: label}]}");
+    leat_select_opts o = opts_for("{count: 80, strategies: [{strategy: balance, column: label}]}");
     run_ok(&o);
     read_ints(o.output, "selected", on);
     for (uint32_t i = 0; i < ROWS; i++)
         if (on[i]) count[label_of(i)]++;
-    for (int c = 0; c < 4; c++)
-        assert_int_equal(count[c], 20);
+    for (int c = 0; c < 4; c++) assert_int_equal(count[c], 20);
     memset(count, 0, sizeof count);
     o.config = "{count: 100, strategies: [{strategy: balance, column: label, "
                "distribution: {owl: 0.4, '3': 0.2}}]}";
@@ -109,9 +106,7 @@ static void a_later_round_adds_to_an_earlier_one(void **state)
     for (uint32_t i = 0; i < ROWS; i++) {
         both += second[i] != 0;
         if (first[i]) assert_true(second[i] && round[i] == 0 && order[i] < 30);
-        else
-            assert_true(second[i] ? round[i] == 1 && order[i] >= 30
-                                  : round[i] == -1 && order[i] == -1);
+        else assert_true(second[i] ? round[i] == 1 && order[i] >= 30 : round[i] == -1 && order[i] == -1);
     }
     assert_int_equal(both, 60);
     /* choosing 60 at once is the same as 30 and 30: the choice is greedy */
@@ -130,19 +125,15 @@ static void wrong_options_are_refused(void **state)
         int code;
     } bad[] = {
         {NULL, "nothing to select by", LEAT_EINVAL},
-        {"{count: 3, share: 0.5, where: score > 1}", "either count or share",
-         LEAT_EINVAL},
+        {"{count: 3, share: 0.5, where: score > 1}", "either count or share", LEAT_EINVAL},
         {"strategies: [{strategy: diversity}]", "diversity needs an end", LEAT_EINVAL},
-        {"{count: 3, strategies: [{strategy: diversity, strength: -1}]}",
-         "not between 0 and 16", LEAT_EINVAL},
-        {"{count: 3, strategies: [{strategy: diversity}, {strategy: diversity}]}",
-         "only one", LEAT_EINVAL},
-        {"{count: 3, strategies: [{strategy: weights}]}", "weights needs a column",
+        {"{count: 3, strategies: [{strategy: diversity, strength: -1}]}", "not between 0 and 16",
          LEAT_EINVAL},
-        {"{count: 3, strategies: [{strategy: weights, column: nothing}]}",
-         "no int or float column", LEAT_EINVAL},
-        {"{count: 3, strategies: [{strategy: balance, column: score}]}",
-         "only int columns", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: diversity}, {strategy: diversity}]}", "only one", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: weights}]}", "weights needs a column", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: weights, column: nothing}]}", "no int or float column",
+         LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: balance, column: score}]}", "only int columns", LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {bee: "
          "1}}]}",
          "'bee'", LEAT_EINVAL},
@@ -152,12 +143,9 @@ static void wrong_options_are_refused(void **state)
         {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {cat: "
          "0.1, '0': 0.5}}]}",
          "has two shares", LEAT_EINVAL},
-        {"{count: 3, strategies: [{strategy: similarity}]}", "needs a query",
-         LEAT_EINVAL},
-        {"{count: 3, strategies: [{strategy: threshold}]}", "needs a condition",
-         LEAT_EINVAL},
-        {"{count: 3, previous: nothing, strategies: [{strategy: random}]}", "nothing",
-         LEAT_ENOENT},
+        {"{count: 3, strategies: [{strategy: similarity}]}", "needs a query", LEAT_EINVAL},
+        {"{count: 3, strategies: [{strategy: threshold}]}", "needs a condition", LEAT_EINVAL},
+        {"{count: 3, previous: nothing, strategies: [{strategy: random}]}", "nothing", LEAT_ENOENT},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         leat_error err = {0};
@@ -205,8 +193,7 @@ static void a_query_has_vectors_of_the_same_length(void **state)
     }
 }
 
-static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                uint64_t found)
+static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     return 1;
 }

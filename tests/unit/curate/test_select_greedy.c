@@ -35,10 +35,8 @@ static void make_vectors(float spread)
         float *to = vectors + i * DIM;
         double sum = 0;
         vector_of(&k, i % 500, to); /* the last hundred are copies */
-        for (int d = 0; d < DIM; d++)
-            sum += (double)to[d] * to[d];
-        for (int d = 0; d < DIM; d++)
-            to[d] = (float)(to[d] / sqrt(sum));
+        for (int d = 0; d < DIM; d++) sum += (double)to[d] * to[d];
+        for (int d = 0; d < DIM; d++) to[d] = (float)(to[d] / sqrt(sum));
     }
 }
 
@@ -49,15 +47,14 @@ static double naive_distance(const leat__greedy *g, const uint8_t *state, uint32
     float near = 4, d;
     for (uint32_t i = 0; i < g->rows; i++) {
         if (state[i] != LEAT__ROW_CHOSEN && state[i] != LEAT__ROW_PREVIOUS) continue;
-        leat__distance_dsp_for(0)->rows(leat__vectors_at(g->vectors, row),
-                                        leat__vectors_at(g->vectors, i), DIM, 1, &d);
+        leat__distance_dsp_for(0)->rows(leat__vectors_at(g->vectors, row), leat__vectors_at(g->vectors, i),
+                                        DIM, 1, &d);
         if (d < near) near = d;
     }
     return sqrt((double)near);
 }
 
-static double naive_score(const leat__greedy *g, const uint8_t *state, uint32_t row,
-                          double *distance)
+static double naive_score(const leat__greedy *g, const uint8_t *state, uint32_t row, double *distance)
 {
     double score = g->weight ? exp2(g->weight[row]) : 1, factor = 1;
     *distance = LEAT__SELECT_FAR;
@@ -70,8 +67,8 @@ static double naive_score(const leat__greedy *g, const uint8_t *state, uint32_t 
         const leat__balance *x = &g->balance[b];
         uint64_t have = 0;
         for (uint32_t i = 0; i < g->rows; i++)
-            have += x->of[i] == x->of[row] &&
-                    (state[i] == LEAT__ROW_CHOSEN || state[i] == LEAT__ROW_PREVIOUS);
+            have +=
+                x->of[i] == x->of[row] && (state[i] == LEAT__ROW_CHOSEN || state[i] == LEAT__ROW_PREVIOUS);
         const double f = x->want[x->of[row]] / ((double)have + 0.5);
         factor *= x->strength == 1 ? f : pow(f, x->strength);
     }
@@ -127,9 +124,7 @@ static void compare(leat__greedy g, const uint8_t *state)
         for (uint32_t i = 0; i < got.count; i++)
             assert_true(fabs(got.score[i] - want.score[i]) <= 1e-12 * want.score[i]);
         assert_memory_equal(got.distance, want.distance, sizeof got.distance);
-        if (g.vectors)
-            assert_true(g.distances > 0 &&
-                        g.distances < (uint64_t)ROWS * (want.count + 600));
+        if (g.vectors) assert_true(g.distances > 0 && g.distances < (uint64_t)ROWS * (want.count + 600));
     }
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
@@ -138,26 +133,19 @@ static void diversity_is_exact(void **state)
 {
     uint8_t open[ROWS] = {0};
     make_vectors(0.3f);
-    compare((leat__greedy){.rows = ROWS, .count = 120, .vectors = &all, .diversity = 1},
-            open);
+    compare((leat__greedy){.rows = ROWS, .count = 120, .vectors = &all, .diversity = 1}, open);
     make_vectors(3);
-    compare((leat__greedy){.rows = ROWS, .count = 80, .vectors = &all, .diversity = 2.5},
-            open);
-    for (uint32_t i = 0; i < ROWS; i += 3)
-        open[i] = LEAT__ROW_OUT + i % 5;
-    for (uint32_t i = 1; i < ROWS; i += 50)
-        open[i] = LEAT__ROW_PREVIOUS;
-    compare((leat__greedy){.rows = ROWS, .count = 100, .vectors = &all, .diversity = 1},
-            open);
+    compare((leat__greedy){.rows = ROWS, .count = 80, .vectors = &all, .diversity = 2.5}, open);
+    for (uint32_t i = 0; i < ROWS; i += 3) open[i] = LEAT__ROW_OUT + i % 5;
+    for (uint32_t i = 1; i < ROWS; i += 50) open[i] = LEAT__ROW_PREVIOUS;
+    compare((leat__greedy){.rows = ROWS, .count = 100, .vectors = &all, .diversity = 1}, open);
 }
 
 static void all_rows_are_ordered(void **state)
 {
     uint8_t open[ROWS] = {0};
     make_vectors(0.5f);
-    compare(
-        (leat__greedy){.rows = ROWS, .count = ROWS + 5, .vectors = &all, .diversity = 1},
-        open);
+    compare((leat__greedy){.rows = ROWS, .count = ROWS + 5, .vectors = &all, .diversity = 1}, open);
 }
 
 static void the_least_distance_is_kept(void **state)
@@ -165,11 +153,7 @@ static void the_least_distance_is_kept(void **state)
     uint8_t open[ROWS] = {0}, own[ROWS] = {0};
     taken t = {0};
     make_vectors(0.3f);
-    leat__greedy g = {.rows = ROWS,
-                      .count = ROWS,
-                      .vectors = &all,
-                      .diversity = 1,
-                      .min_distance = 0.4};
+    leat__greedy g = {.rows = ROWS, .count = ROWS, .vectors = &all, .diversity = 1, .min_distance = 0.4};
     compare(g, open);
     assert_ok(leat__thread_team_open(&g.crew, 2, NULL));
     g.state = own;
@@ -177,10 +161,8 @@ static void the_least_distance_is_kept(void **state)
     g.cookie = &t;
     assert_ok(leat__greedy_run(&g, NULL));
     leat__thread_team_close(&g.crew);
-    for (uint32_t i = 0; i < ROWS; i++)
-        assert_true(own[i] == LEAT__ROW_CHOSEN || own[i] == LEAT__ROW_NEAR);
-    for (uint32_t i = 1; i < t.count; i++)
-        assert_true(t.distance[i] >= 0.4);
+    for (uint32_t i = 0; i < ROWS; i++) assert_true(own[i] == LEAT__ROW_CHOSEN || own[i] == LEAT__ROW_NEAR);
+    for (uint32_t i = 1; i < t.count; i++) assert_true(t.distance[i] >= 0.4);
 }
 
 static void weights_and_balances_are_exact(void **state)
@@ -190,8 +172,7 @@ static void weights_and_balances_are_exact(void **state)
     static uint32_t of[2][ROWS];
     double want[2][5] = {{0.25, 0.25, 0.25, 0.25, 0}, {0.5, 0.1, 0.3, 0.05, 0.05}};
     uint64_t have[2][5];
-    leat__balance b[2] = {{5, of[0], want[0], have[0], 1},
-                          {5, of[1], want[1], have[1], 1.5}};
+    leat__balance b[2] = {{5, of[0], want[0], have[0], 1}, {5, of[1], want[1], have[1], 1.5}};
     make_vectors(0.5f);
     for (uint32_t i = 0; i < ROWS; i++) {
         weight[i] = log2(0.01 + score_of(i));
@@ -200,12 +181,8 @@ static void weights_and_balances_are_exact(void **state)
     }
     compare((leat__greedy){.rows = ROWS, .count = 90, .weight = weight}, open);
     compare((leat__greedy){.rows = ROWS, .count = 90, .balance = b, .balances = 1}, open);
-    compare(
-        (leat__greedy){
-            .rows = ROWS, .count = 200, .weight = weight, .balance = b, .balances = 2},
-        open);
-    for (uint32_t i = 2; i < ROWS; i += 40)
-        open[i] = LEAT__ROW_PREVIOUS;
+    compare((leat__greedy){.rows = ROWS, .count = 200, .weight = weight, .balance = b, .balances = 2}, open);
+    for (uint32_t i = 2; i < ROWS; i += 40) open[i] = LEAT__ROW_PREVIOUS;
     compare((leat__greedy){.rows = ROWS,
                            .count = 100,
                            .weight = weight,
@@ -232,14 +209,9 @@ static void products_out_of_range_are_in_order(void **state)
     uint8_t open[ROWS] = {0};
     static double weight[ROWS];
     taken t = {0};
-    leat__greedy g = {.rows = ROWS,
-                      .count = ROWS,
-                      .state = open,
-                      .weight = weight,
-                      .take = take,
-                      .cookie = &t};
-    for (uint32_t i = 0; i < ROWS; i++)
-        weight[i] = ((double)(i * 7 % ROWS) - ROWS / 2) * 30;
+    leat__greedy g = {
+        .rows = ROWS, .count = ROWS, .state = open, .weight = weight, .take = take, .cookie = &t};
+    for (uint32_t i = 0; i < ROWS; i++) weight[i] = ((double)(i * 7 % ROWS) - ROWS / 2) * 30;
     assert_ok(leat__thread_team_open(&g.crew, 2, NULL));
     assert_ok(leat__greedy_run(&g, NULL));
     leat__thread_team_close(&g.crew);

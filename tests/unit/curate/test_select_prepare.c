@@ -24,8 +24,7 @@ static leat__selecting *prepare(const char *config)
     columns[0] = in_box("odd.leat");
     leat_select_opts_init(&s->opts);
     s->opts.pack = put_rows("p.leat", ROWS);
-    const char *vectors =
-        put_vectors("v.leat", ROWS, (vector_kind){.dim = 8, .clusters = 3, .spread = 0.2f});
+    const char *vectors = put_vectors("v.leat", ROWS, (vector_kind){.dim = 8, .clusters = 3, .spread = 0.2f});
     if (uses_vectors(config)) s->opts.vectors = vectors;
     s->opts.output = in_box("out.leat");
     if (strstr(config, "where") || strstr(config, "column")) {
@@ -68,8 +67,7 @@ static void weights_are_scaled(void **state)
 
 static void thresholds_leave_rows_out(void **state)
 {
-    leat__selecting *s = prepare(
-        "{where: odd < 50, strategies: [{strategy: threshold, where: group != 2}]}");
+    leat__selecting *s = prepare("{where: odd < 50, strategies: [{strategy: threshold, where: group != 2}]}");
     for (uint32_t i = 0; i < ROWS; i++) {
         const bool first = i < 50 && i != 3 && i != 4;
         assert_int_equal(s->state[i], !first       ? LEAT__ROW_OUT
@@ -91,8 +89,7 @@ static void balances_have_shares(void **state)
                                  "balance, column: group, distribution: "
                                  "{1: 0.7}}]}");
     assert_int_equal(s->balances, 3);
-    for (int g = 0; g < 3; g++)
-        assert_true(fabs(s->balance[0].want[g] - 1.0 / 3) < 1e-12);
+    for (int g = 0; g < 3; g++) assert_true(fabs(s->balance[0].want[g] - 1.0 / 3) < 1e-12);
     assert_true(s->balance[0].want[3] == 0); /* none may be chosen */
     uint32_t cats = 0, open = 0;
     for (uint32_t i = 0; i < ROWS; i++) {
@@ -100,8 +97,7 @@ static void balances_have_shares(void **state)
         cats += i % 4 != 3 && label_of(i) == 0;
     }
     assert_true(fabs(s->balance[1].want[0] - (double)cats / open) < 1e-12);
-    assert_true(fabs(s->balance[2].want[1] - 0.7) < 1e-12 &&
-                fabs(s->balance[2].want[0] - 0.1) < 1e-12);
+    assert_true(fabs(s->balance[2].want[1] - 0.7) < 1e-12 && fabs(s->balance[2].want[0] - 0.1) < 1e-12);
     done(s);
 }
 
@@ -111,17 +107,15 @@ static void vectors_give_objectives(void **state)
                                  "{strategy: random, seed: 5}]");
     double most = 0;
     for (uint32_t i = 0; i < ROWS; i++) {
-        assert_true(s->shown[0][i] > 0 && s->shown[0][i] <= 1 && s->shown[1][i] > 0 &&
-                    s->shown[1][i] <= 1);
+        assert_true(s->shown[0][i] > 0 && s->shown[0][i] <= 1 && s->shown[1][i] > 0 && s->shown[1][i] <= 1);
         assert_true(fabs(s->weight[i] - log2(s->shown[0][i]) - log2(s->shown[1][i])) < 1e-12);
         most = LEAT_MAX(most, s->shown[0][i]);
     }
     assert_true(most == 1);
     done(s);
     char config[800];
-    snprintf(
-        config, sizeof config, "strategies: [{strategy: similarity, query: %s}]",
-        put_vectors("q.leat", 2, (vector_kind){.dim = 8, .clusters = 3, .spread = 0.2f}));
+    snprintf(config, sizeof config, "strategies: [{strategy: similarity, query: %s}]",
+             put_vectors("q.leat", 2, (vector_kind){.dim = 8, .clusters = 3, .spread = 0.2f}));
     s = prepare(config);
     assert_true(s->shown[0][0] == 1 && s->shown[0][1] == 1 &&
                 s->shown[0][2] < 1); /* the query is rows 0 and 1 */

@@ -21,8 +21,7 @@ static void every_row_has_a_reason(void **state)
     leat_select_opts o;
     leat_select_opts_init(&o);
     o.pack = put_rows("p.leat", ROWS);
-    o.vectors = put_vectors("v.leat", ROWS,
-                            (vector_kind){.dim = 8, .clusters = 5, .spread = 0.02f});
+    o.vectors = put_vectors("v.leat", ROWS, (vector_kind){.dim = 8, .clusters = 5, .spread = 0.02f});
     o.output = in_box("sel.leat");
     o.no_sync = 1;
     o.config = "{where: score < 9, count: 4, strategies: [{strategy: diversity, "
@@ -64,8 +63,7 @@ static void every_row_has_a_reason(void **state)
             seen[near ? 2 : 3]++;
         }
     }
-    assert_true(seen[0] == 4 && seen[1] == st.excluded && seen[2] == st.near &&
-                seen[3] > 0);
+    assert_true(seen[0] == 4 && seen[1] == st.excluded && seen[2] == st.near && seen[3] > 0);
     leat_sample_close(&sample);
     leat_pack_close(&pack);
     assert_int_equal(leat__mem_blocks(), test_blocks);

@@ -15,19 +15,15 @@ static void fill_copies(uint32_t row, leat_pack_value *v, void *cookie)
     leat__rng own;
     vector_of(&scene, row % SCENES, vector);
     leat__rng_init(&own, 8, 0, row, 0);
-    for (int i = 0; i < DIM; i++)
-        vector[i] += (float)(0.03 * leat__rng_normal(&own));
+    for (int i = 0; i < DIM; i++) vector[i] += (float)(0.03 * leat__rng_normal(&own));
     v[0].data = vector;
     v[0].size = sizeof vector;
 }
 
 static leat_dedup_semantic_opts opts_for(const char *output)
 {
-    static const leat_field f = {.name = "vector",
-                                 .type = LEAT_FIELD_ARRAY,
-                                 .dtype = LEAT_DTYPE_F32,
-                                 .ndim = 1,
-                                 .shape = {DIM}};
+    static const leat_field f = {
+        .name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {DIM}};
     leat_dedup_semantic_opts o;
     bool there = false;
     assert_ok(leat__path_exists(in_box("copies.leat"), &there, NULL));
@@ -66,16 +62,13 @@ static void copies_are_removed(void **state)
     leat_pack *pack = NULL;
     leat_dedup_semantic_opts o = opts_for("dup.leat");
     leat_dedup_semantic_stats st = run_ok(&o);
-    assert_true(st.threshold == 0.95 && st.removed >= 1700 && st.removed <= 2000 &&
-                st.clusters == 54);
+    assert_true(st.threshold == 0.95 && st.removed >= 1700 && st.removed <= 2000 && st.clusters == 54);
     assert_ok(leat_pack_open(&pack, o.output, NULL, NULL));
     assert_ok(leat_pack_ints(pack, 1, 0, ROWS, keep, NULL));
     assert_ok(leat_pack_ints(pack, 2, 0, ROWS, of, NULL));
     assert_ok(leat_pack_floats(pack, 3, 0, ROWS, similarity, NULL));
     for (uint32_t i = 0; i < ROWS; i++) {
-        assert_true(keep[i]
-                        ? of[i] == -1
-                        : keep[of[i]] == 1 && of[i] % SCENES == i % SCENES && of[i] < i);
+        assert_true(keep[i] ? of[i] == -1 : keep[of[i]] == 1 && of[i] % SCENES == i % SCENES && of[i] < i);
         assert_true(keep[i] == (similarity[i] < 0.95));
     }
     leat_pack_close(&pack);
@@ -84,16 +77,14 @@ static void copies_are_removed(void **state)
 static void the_result_does_not_depend_on_threads_or_memory(void **state)
 {
     static const uint32_t threads[] = {1, 2, 7};
-    static const uint64_t memory[] = {0, 600 << 10,
-                                      400 << 10}; /* the vectors alone have 384 KB */
+    static const uint64_t memory[] = {0, 600 << 10, 400 << 10}; /* the vectors alone have 384 KB */
     uint64_t first = 0;
     leat_dedup_semantic_opts o = opts_for("same.leat");
     for (int i = 0; i < 3; i++) {
         o.threads = threads[i];
         o.memory = memory[i];
         const leat_dedup_semantic_stats st = run_ok(&o);
-        assert_true(st.plan_memory > 0 &&
-                    (memory[i] == 0 || st.plan_memory <= memory[i]));
+        assert_true(st.plan_memory > 0 && (memory[i] == 0 || st.plan_memory <= memory[i]));
         assert_int_equal(st.in_memory, i == 0);
         if (i == 0) first = hash_of(o.output);
         assert_true(hash_of(o.output) == first);
@@ -116,8 +107,7 @@ static void a_share_is_kept(void **state)
     o.keep_share = 1;
     st = run_ok(&o);
     assert_true(st.removed == 0 && st.threshold == 1);
-    for (uint32_t keep = LEAT_KEEP_SIMILAR_OUTER; keep <= LEAT_KEEP_SIMILAR_CENTRAL;
-         keep++) {
+    for (uint32_t keep = LEAT_KEEP_SIMILAR_OUTER; keep <= LEAT_KEEP_SIMILAR_CENTRAL; keep++) {
         o.keep_share = 0;
         o.keep = keep;
         o.clusters = 20;
@@ -126,8 +116,7 @@ static void a_share_is_kept(void **state)
     }
 }
 
-static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                uint64_t found)
+static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     return 1;
 }

@@ -17,8 +17,8 @@ static int tell(void *cookie, uint64_t done, uint64_t total)
     return cookie != NULL;
 }
 
-static leat__semantic start(leat__vector_store *store, leat__thread_team *crew,
-                            uint32_t clusters, uint64_t tile)
+static leat__semantic start(leat__vector_store *store, leat__thread_team *crew, uint32_t clusters,
+                            uint64_t tile)
 {
     return (leat__semantic){.store = store,
                             .crew = crew,
@@ -58,8 +58,7 @@ static void pairs_are_exact_for_any_tile_and_threads(void **state)
     static const uint32_t threads[] = {1, 2, 7}, tiles[] = {1000, 64, 7};
     static float all[ROWS * DIM];
     static uint32_t first[ROWS];
-    const char *path = put_vectors(
-        "v.leat", ROWS, (vector_kind){.dim = DIM, .clusters = 6, .spread = 0.3f});
+    const char *path = put_vectors("v.leat", ROWS, (vector_kind){.dim = DIM, .clusters = 6, .spread = 0.3f});
     for (uint32_t keep = 0; keep < 3; keep++)
         for (int t = 0; t < 3; t++) {
             leat__thread_team *crew = NULL;
@@ -86,7 +85,6 @@ static void pairs_are_exact_for_any_tile_and_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_are_exact_for_any_tile_and_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pairs_are_exact_for_any_tile_and_threads)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

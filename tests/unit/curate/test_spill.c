@@ -20,8 +20,7 @@ static void records_reach_their_files(void **state)
     leat_error err = {0};
     assert_int_equal(leat__spill_open(&s, sandbox, "x", 3, 8, NULL, NULL), 0);
     for (int i = 0; i < 5; i++)
-        for (uint32_t k = 0; k < 3; k++)
-            assert_int_equal(leat__spill_put(&s, k, &"abc"[k], 1, NULL), 0);
+        for (uint32_t k = 0; k < 3; k++) assert_int_equal(leat__spill_put(&s, k, &"abc"[k], 1, NULL), 0);
     assert_int_equal(leat__spill_put(&s, 1, "a long record", 13, NULL), 0); /* more than a buffer */
     assert_int_equal(leat__spill_flush(&s, true, NULL), 0);
     assert_int_equal(leat__spill_bytes(&s), 15 + 13);

@@ -7,8 +7,7 @@ static void lists(void **state)
 {
     const char *name, *help;
     uint32_t n = 0;
-    while (leat_text_score(n, &name, &help) == 0)
-        n++;
+    while (leat_text_score(n, &name, &help) == 0) n++;
     assert_true(n > 50);
     assert_ok(leat_text_profile(0, &name, &help));
     assert_string_equal(name, "gopher@paper");

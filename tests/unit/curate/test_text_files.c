@@ -44,8 +44,7 @@ static void lines_are_whole(void **state)
     leat__buf data;
     leat__buf_init(&data, LEAT__MEM_MISC, 1u << 28);
     for (size_t i = 0; i < N; i++) {
-        for (size_t k = 0; k < lengths[i]; k++)
-            leat__buf_putc(&data, (char)('a' + i));
+        for (size_t k = 0; k < lengths[i]; k++) leat__buf_putc(&data, (char)('a' + i));
         if (i + 1 < N) leat__buf_putc(&data, '\n');
     }
     put_file("long.jsonl", data.data, data.len);
@@ -84,8 +83,7 @@ static void chunks_of_short_lines(void **state)
 {
     enum { LINES = 3 * LEAT__CHUNK_LINES + 5 };
     FILE *file = fopen(in_box("short.jsonl"), "wb");
-    for (int i = 0; i < LINES; i++)
-        fprintf(file, "%d%s", i, i + 1 < LINES ? "\n" : "");
+    for (int i = 0; i < LINES; i++) fprintf(file, "%d%s", i, i + 1 < LINES ? "\n" : "");
     fclose(file);
     const char *path = in_box("short.jsonl");
     leat__text_files f;
@@ -115,8 +113,7 @@ static void a_line_can_be_too_long(void **state)
     leat__buf data;
     leat__buf_init(&data, LEAT__MEM_MISC, 1u << 28);
     leat__buf_puts(&data, "first\n");
-    for (size_t k = 0; k < 5u << 20; k++)
-        leat__buf_putc(&data, 'x');
+    for (size_t k = 0; k < 5u << 20; k++) leat__buf_putc(&data, 'x');
     leat__buf_puts(&data, "\nlast\n");
     put_file("big.jsonl", data.data, data.len);
     leat__text_files f;
@@ -190,8 +187,7 @@ static void byte_order_mark(void **state)
 static void damaged_gzip_is_an_error(void **state)
 {
     gzFile z = gzopen(in_box("cut.jsonl.gz"), "wb");
-    for (int i = 0; i < 10000; i++)
-        gzprintf(z, "{\"text\":\"%d\"}\n", i * 7919);
+    for (int i = 0; i < 10000; i++) gzprintf(z, "{\"text\":\"%d\"}\n", i * 7919);
     gzclose(z);
     assert_int_equal(truncate(in_box("cut.jsonl.gz"), 9000), 0);
     leat__text_files f;

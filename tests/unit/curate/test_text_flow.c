@@ -27,8 +27,7 @@ static int work(void *cookie, void *worker, leat__text_chunk *c, leat_error *err
 {
     leat__line line;
     size_t at = 0;
-    while (leat__text_chunk_next(c, &at, &line))
-        c->count[0]++;
+    while (leat__text_chunk_next(c, &at, &line)) c->count[0]++;
     return 0;
 }
 
@@ -73,8 +72,7 @@ static int run(probe *p, uint32_t threads, uint64_t memory, leat_error *err)
 static void chunks_come_in_order(void **state)
 {
     FILE *f = fopen(in_box("many.jsonl"), "wb");
-    for (int i = 0; i < 200000; i++)
-        fprintf(f, "{\"id\": %d, \"text\": \"some words of a line\"}\n", i);
+    for (int i = 0; i < 200000; i++) fprintf(f, "{\"id\": %d, \"text\": \"some words of a line\"}\n", i);
     fclose(f);
     for (uint32_t threads = 1; threads <= 7; threads += 3) {
         probe p = {0};

@@ -52,9 +52,8 @@ static void what_is_wrong(void **state)
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_CURATE, 1000);
     leat__line_bad_json(&names, 0, 3, 99, "broken", &out);
-    assert_string_equal(
-        leat__buf_str(&out),
-        "{\"file\":\"a \\\"b\\\".jsonl\",\"line\":3,\"offset\":99,\"reason\":\"broken\"}\n");
+    assert_string_equal(leat__buf_str(&out),
+                        "{\"file\":\"a \\\"b\\\".jsonl\",\"line\":3,\"offset\":99,\"reason\":\"broken\"}\n");
     leat__buf_reset(&out);
     line = line_of("{\"text\":\"a\"}");
     line.len = 201;

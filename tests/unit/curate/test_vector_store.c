@@ -9,8 +9,7 @@ static void rows_are_the_same_from_memory_and_disk(void **state)
 {
     static const uint32_t wanted[] = {3, 39, 0, 3, 17};
     static float out[2][ROWS * 32], some[2][5 * 32];
-    const char *path = put_vectors("v.leat", ROWS,
-                                   (vector_kind){.dim = DIM, .clusters = 4, .spread = 1});
+    const char *path = put_vectors("v.leat", ROWS, (vector_kind){.dim = DIM, .clusters = 4, .spread = 1});
     for (uint32_t threads = 1; threads <= 3; threads += 2)
         for (int keep = 0; keep < 2; keep++) {
             leat__thread_team *crew = NULL;
@@ -21,8 +20,7 @@ static void rows_are_the_same_from_memory_and_disk(void **state)
             assert_ok(leat__vector_store_get(&s, NULL, 0, ROWS, out[keep], NULL));
             assert_ok(leat__vector_store_get(&s, wanted, 0, 5, some[keep], NULL));
             for (int i = 0; i < 5; i++)
-                assert_memory_equal(some[keep] + i * 32, out[keep] + wanted[i] * 32,
-                                    32 * sizeof(float));
+                assert_memory_equal(some[keep] + i * 32, out[keep] + wanted[i] * 32, 32 * sizeof(float));
             leat__vector_store_close(&s);
             leat__thread_team_close(&crew);
         }
@@ -41,11 +39,8 @@ static void fill_bad(uint32_t row, leat_pack_value *v, void *cookie)
 
 static void the_first_bad_row_is_named(void **state)
 {
-    const leat_field f = {.name = "vector",
-                          .type = LEAT_FIELD_ARRAY,
-                          .dtype = LEAT_DTYPE_F32,
-                          .ndim = 1,
-                          .shape = {4}};
+    const leat_field f = {
+        .name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {4}};
     leat__thread_team *crew = NULL;
     leat__vector_store s;
     leat_error err = {0};
@@ -56,12 +51,9 @@ static void the_first_bad_row_is_named(void **state)
     assert_code(LEAT_EDATA, leat__vector_store_get(&s, NULL, 0, 10, out, &err));
     assert_contains(err.message, "the vector of row 7 is not finite");
     leat__vector_store_close(&s);
-    assert_code(LEAT_EDATA,
-                leat__vector_store_open(&s, in_box("bad.leat"), NULL, true, crew, &err));
-    assert_code(LEAT_ENOENT,
-                leat__vector_store_open(&s, in_box("nothing"), NULL, true, crew, &err));
-    assert_code(LEAT_EINVAL,
-                leat__vector_store_open(&s, put_rows("plain.leat", 3), NULL, true, crew, &err));
+    assert_code(LEAT_EDATA, leat__vector_store_open(&s, in_box("bad.leat"), NULL, true, crew, &err));
+    assert_code(LEAT_ENOENT, leat__vector_store_open(&s, in_box("nothing"), NULL, true, crew, &err));
+    assert_code(LEAT_EINVAL, leat__vector_store_open(&s, put_rows("plain.leat", 3), NULL, true, crew, &err));
     leat__thread_team_close(&crew);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }

@@ -27,8 +27,8 @@ static int read_bad(const char *path, leat_error *err)
 
 static void rows_have_unit_length_and_padding(void **state)
 {
-    leat__vectors v = read_ok(
-        put_vectors("v.leat", 20, (vector_kind){.dim = 21, .clusters = 5, .spread = 1}));
+    leat__vectors v =
+        read_ok(put_vectors("v.leat", 20, (vector_kind){.dim = 21, .clusters = 5, .spread = 1}));
     assert_int_equal(v.count, 20);
     assert_int_equal(v.dim, 32);
     for (uint64_t r = 0; r < v.count; r++) {
@@ -36,8 +36,7 @@ static void rows_have_unit_length_and_padding(void **state)
         for (size_t i = 0; i < v.dim; i++)
             sum += (double)leat__vectors_at(&v, r)[i] * leat__vectors_at(&v, r)[i];
         assert_true(fabs(sum - 1) < 1e-5);
-        for (size_t i = 21; i < v.dim; i++)
-            assert_true(leat__vectors_at(&v, r)[i] == 0);
+        for (size_t i = 21; i < v.dim; i++) assert_true(leat__vectors_at(&v, r)[i] == 0);
     }
     leat__vectors_reset(&v);
     assert_int_equal(leat__mem_blocks(), test_blocks);
@@ -54,20 +53,14 @@ static void fill_half(uint32_t row, leat_pack_value *v, void *cookie)
 
 static void halves_are_read(void **state)
 {
-    leat_field f = {.name = "v",
-                    .type = LEAT_FIELD_ARRAY,
-                    .dtype = LEAT_DTYPE_F16,
-                    .ndim = 1,
-                    .shape = {4}};
+    leat_field f = {.name = "v", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F16, .ndim = 1, .shape = {4}};
     leat_error err = {0};
     put_pack(in_box("half.leat"), &f, 1, 2, fill_half, NULL);
     leat__vectors v = read_ok(in_box("half.leat"));
     const double length = sqrt(1 + 4 + 0.25);
     assert_true(fabs(v.row[0] - 1 / length) < 1e-6 && fabs(v.row[1] + 2 / length) < 1e-6);
-    assert_true(fabs(v.row[2] - 0.5 / length) < 1e-6 &&
-                fabs(v.row[3] * length - 5.9604645e-8) < 1e-12);
-    for (size_t i = 0; i < v.dim; i++)
-        assert_true(v.row[v.dim + i] == 0);
+    assert_true(fabs(v.row[2] - 0.5 / length) < 1e-6 && fabs(v.row[3] * length - 5.9604645e-8) < 1e-12);
+    for (size_t i = 0; i < v.dim; i++) assert_true(v.row[v.dim + i] == 0);
     leat__vectors_reset(&v);
     put_pack(in_box("nan.leat"), &f, 1, 2, fill_half, &f);
     assert_code(LEAT_EDATA, read_bad(in_box("nan.leat"), &err));
@@ -79,17 +72,10 @@ static void packs_without_vectors_are_refused(void **state)
     leat_error err = {0};
     assert_code(LEAT_EINVAL, read_bad(put_rows("plain.leat", 3), &err));
     assert_contains(err.message, "has no field of vectors");
-    leat_field two[] = {{.name = "a",
-                         .type = LEAT_FIELD_ARRAY,
-                         .dtype = LEAT_DTYPE_F16,
-                         .ndim = 1,
-                         .shape = {4}},
-                        {.name = "b",
-                         .type = LEAT_FIELD_ARRAY,
-                         .dtype = LEAT_DTYPE_F16,
-                         .ndim = 1,
-                         .shape = {4}},
-                        {.name = "c", .type = LEAT_FIELD_INT}};
+    leat_field two[] = {
+        {.name = "a", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F16, .ndim = 1, .shape = {4}},
+        {.name = "b", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F16, .ndim = 1, .shape = {4}},
+        {.name = "c", .type = LEAT_FIELD_INT}};
     put_pack(in_box("two.leat"), two, 3, 0, fill_half, NULL);
     assert_code(LEAT_EINVAL, read_bad(in_box("two.leat"), &err));
     assert_contains(err.message, "several fields of vectors");

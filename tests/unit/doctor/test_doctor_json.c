@@ -76,8 +76,7 @@ static void yaml_is_flags_and_values(void **state)
     d = judge(healthy());
     out = written(&d, LEAT_DOCTOR_YAML);
     assert_contains(out.data, "# No load flag");
-    for (const char *line = out.data; *line; line = strchr(line, '\n') + 1)
-        assert_int_equal(*line, '#');
+    for (const char *line = out.data; *line; line = strchr(line, '\n') + 1) assert_int_equal(*line, '#');
     leat__buf_reset(&out);
 }
 

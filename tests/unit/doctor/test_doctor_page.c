@@ -49,8 +49,8 @@ static void decisions_of_the_controller_are_shown(void **state)
     leat__buf_reset(&out);
     f.decision_count = 1;
     f.decisions_made = 1;
-    f.decisions[0] = (leat_doctor_decision){.at_s = 12.25, .knob = "threads", .from = 8, .to = 4,
-                                            .reason = "the consumer does not wait"};
+    f.decisions[0] = (leat_doctor_decision){
+        .at_s = 12.25, .knob = "threads", .from = 8, .to = 4, .reason = "the consumer does not wait"};
     out = page_of(f, true);
     assert_contains(out.data, "\nDecided by the controller\n    12.25 s  threads 8 -> 4: the consumer does");
     leat__buf_reset(&out);

@@ -3,11 +3,9 @@
 
 static void names_are_those_of_the_contract(void **state)
 {
-    static const char *const limits[] = {"none", "io", "cpu", "delivery", "trainer", "memory",
-                                         "python"};
+    static const char *const limits[] = {"none", "io", "cpu", "delivery", "trainer", "memory", "python"};
     (void)state;
-    for (uint32_t i = 0; i < LEAT_LIMITS; i++)
-        assert_string_equal(leat_doctor_limit_name(i), limits[i]);
+    for (uint32_t i = 0; i < LEAT_LIMITS; i++) assert_string_equal(leat_doctor_limit_name(i), limits[i]);
     assert_string_equal(leat_doctor_limit_name(99), "unknown");
     assert_string_equal(leat_doctor_cause_name(LEAT_CAUSE_THROTTLED), "quota");
     assert_string_equal(leat_doctor_cause_name(99), "unknown");

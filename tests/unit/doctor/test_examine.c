@@ -152,8 +152,9 @@ static void remedy_gain_is_measured_by_trying_it(void **state)
     if (rc != 0) fail_msg("%s", err.message);
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "io-depth=64");
-    if (f.skipped > 0 && f.trial_count == 0) return; /* the machine was too busy, and it is
-                                                      * reported */
+    if (f.skipped > 0 && f.trial_count == 0)
+        return; /* the machine was too busy, and it is
+                 * reported */
     if (r == NULL) fail_msg("%s; %u trials", d.sentence, f.trial_count);
     assert_int_equal(r->basis, LEAT_BASIS_MEASURED);
     assert_true(r->gain > 1.5);
@@ -230,10 +231,12 @@ static void a_missing_pack_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_trainer_is_named), cmocka_unit_test(a_slow_disk_is_named),
+        cmocka_unit_test(a_slow_trainer_is_named),
+        cmocka_unit_test(a_slow_disk_is_named),
         cmocka_unit_test(a_cold_pack_is_tried_from_memory),
         cmocka_unit_test(remedy_gain_is_measured_by_trying_it),
-        cmocka_unit_test(no_step_time_is_incomplete), cmocka_unit_test(it_can_be_stopped),
+        cmocka_unit_test(no_step_time_is_incomplete),
+        cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(a_missing_pack_is_an_error),
         cmocka_unit_test(batches_too_large_for_the_time_are_shrunk),
         cmocka_unit_test(stopping_keeps_what_is_known),

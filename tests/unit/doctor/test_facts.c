@@ -18,12 +18,12 @@ static void facts_survive_json(void **state)
     (void)state;
     f.gpu_busy = -1;
     f.option_count = 1;
-    f.options[0] = (leat_doctor_option){.action = "leat pack --images raw", .set = "", .cpu_all = 9,
-                                        .sample_bytes = 5, .out_bytes = -1};
+    f.options[0] = (leat_doctor_option){
+        .action = "leat pack --images raw", .set = "", .cpu_all = 9, .sample_bytes = 5, .out_bytes = -1};
     f.decision_count = 2;
     f.decisions_made = 9;
-    f.decisions[1] = (leat_doctor_decision){.at_s = 1.5, .knob = "io_depth", .from = 32, .to = 64,
-                                            .reason = "read had tasks waiting (90 %)"};
+    f.decisions[1] = (leat_doctor_decision){
+        .at_s = 1.5, .knob = "io_depth", .from = 32, .to = 64, .reason = "read had tasks waiting (90 %)"};
     f.trial_count = 1;
     f.trials[0] = (leat_doctor_trial){.set = "order=quasi_random", .rate = 700, .gain = 1.38};
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 20);
@@ -79,8 +79,7 @@ static void nonsense_is_refused(void **state)
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         leat_doctor_facts f;
         leat_error err;
-        assert_code(rows[i].code,
-                    leat_doctor_facts_parse(&f, rows[i].text, strlen(rows[i].text), &err));
+        assert_code(rows[i].code, leat_doctor_facts_parse(&f, rows[i].text, strlen(rows[i].text), &err));
         assert_contains(err.message, rows[i].says);
     }
 }
@@ -118,8 +117,10 @@ static void the_smallest_part_and_the_next(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(facts_start_unknown),     cmocka_unit_test(facts_survive_json),
-        cmocka_unit_test(a_run_file_may_hold_them_inside), cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(facts_start_unknown),
+        cmocka_unit_test(facts_survive_json),
+        cmocka_unit_test(a_run_file_may_hold_them_inside),
+        cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(reads_blend_by_what_is_cached),
         cmocka_unit_test(the_smallest_part_and_the_next),
     };

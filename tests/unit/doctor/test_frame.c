@@ -3,12 +3,26 @@
 
 #include "doctor/frame.h"
 
-static const leat_doctor_frame full = {
-    .at_s = 1.5, .samples_per_s = 8700.25, .read_bytes_per_s = 1e9, .batches_per_s = 34, .lost = 0.125,
-    .cpu_used = 1.96, .busy = {0.01, 1.4, 1.9, 0.02}, .ready = {0, 0.36, 0.97, 0.5},
-    .waiting = {0, 1, 42, UINT32_MAX}, .running = {1, 2, 3, 4}, .blocked = 0.0625,
-    .budget_used = UINT64_C(1) << 40, .budget_limit = UINT64_C(1) << 41, .cache_bytes = 12345,
-    .threads = 2, .io_depth = 64, .prefetch = 4, .epoch = 10, .samples = UINT64_C(1) << 50, .bad = 7};
+static const leat_doctor_frame full = {.at_s = 1.5,
+                                       .samples_per_s = 8700.25,
+                                       .read_bytes_per_s = 1e9,
+                                       .batches_per_s = 34,
+                                       .lost = 0.125,
+                                       .cpu_used = 1.96,
+                                       .busy = {0.01, 1.4, 1.9, 0.02},
+                                       .ready = {0, 0.36, 0.97, 0.5},
+                                       .waiting = {0, 1, 42, UINT32_MAX},
+                                       .running = {1, 2, 3, 4},
+                                       .blocked = 0.0625,
+                                       .budget_used = UINT64_C(1) << 40,
+                                       .budget_limit = UINT64_C(1) << 41,
+                                       .cache_bytes = 12345,
+                                       .threads = 2,
+                                       .io_depth = 64,
+                                       .prefetch = 4,
+                                       .epoch = 10,
+                                       .samples = UINT64_C(1) << 50,
+                                       .bad = 7};
 
 static leat__buf text_of(const leat_doctor_frame *f)
 {
@@ -52,9 +66,12 @@ static void missing_values_are_zero(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-    static const char *const texts[] = {
-        "[]", "{\"samples\":-1}", "{\"samples\":1e300}", "{\"threads\":4294967296}", "{\"lost\":\"much\"}",
-        "{\"stages\":{\"read\":{\"waiting\":-3}}}"};
+    static const char *const texts[] = {"[]",
+                                        "{\"samples\":-1}",
+                                        "{\"samples\":1e300}",
+                                        "{\"threads\":4294967296}",
+                                        "{\"lost\":\"much\"}",
+                                        "{\"stages\":{\"read\":{\"waiting\":-3}}}"};
     leat_doctor_frame got;
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(texts); i++) {

@@ -355,8 +355,8 @@ static void no_missing_fact_makes_it_confidently_wrong(void **state)
             *(double *)((char *)&f + leat__fact_rows[row].offset) = -1;
             leat_doctor_diagnosis d = judge(f);
             if (d.limit != situations[i].limit && d.confidence >= 0.6)
-                fail_msg("%s without %s: %s, %.2f sure", situations[i].name,
-                         leat__fact_rows[row].name, leat_doctor_limit_name(d.limit), d.confidence);
+                fail_msg("%s without %s: %s, %.2f sure", situations[i].name, leat__fact_rows[row].name,
+                         leat_doctor_limit_name(d.limit), d.confidence);
         }
     }
 }
@@ -418,7 +418,9 @@ static void the_bands_are_5_and_20_percent(void **state)
     static const struct {
         double data_ms;
         uint32_t grade;
-    } rows[] = {{2.5, LEAT_GRADE_FINE}, {2.7, LEAT_GRADE_WARNING}, {12.4, LEAT_GRADE_WARNING},
+    } rows[] = {{2.5, LEAT_GRADE_FINE},
+                {2.7, LEAT_GRADE_WARNING},
+                {12.4, LEAT_GRADE_WARNING},
                 {12.6, LEAT_GRADE_CRITICAL}};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {

@@ -9,10 +9,20 @@
 
 static void window_is_two_samples(void **state)
 {
-    leat__kernel_counters a = {.wall_ns = 10 * S, .cpu_ns = 2 * S, .wait_ns = 1 * S, .host_busy_ns = 5 * S,
-                               .faults = 10, .periods = 100, .throttled = 10};
-    leat__kernel_counters b = {.wall_ns = 20 * S, .cpu_ns = 17 * S, .wait_ns = 6 * S, .host_busy_ns = 24 * S,
-                               .faults = 40, .periods = 200, .throttled = 35};
+    leat__kernel_counters a = {.wall_ns = 10 * S,
+                               .cpu_ns = 2 * S,
+                               .wait_ns = 1 * S,
+                               .host_busy_ns = 5 * S,
+                               .faults = 10,
+                               .periods = 100,
+                               .throttled = 10};
+    leat__kernel_counters b = {.wall_ns = 20 * S,
+                               .cpu_ns = 17 * S,
+                               .wait_ns = 6 * S,
+                               .host_busy_ns = 24 * S,
+                               .faults = 40,
+                               .periods = 200,
+                               .throttled = 35};
     leat_doctor_facts f;
     (void)state;
     leat_doctor_facts_init(&f);
@@ -81,8 +91,10 @@ static void busy_time_is_read_from_the_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(window_is_two_samples),    cmocka_unit_test(an_empty_window_says_nothing),
-        cmocka_unit_test(threads_may_end),          cmocka_unit_test(work_of_this_process_is_seen),
+        cmocka_unit_test(window_is_two_samples),
+        cmocka_unit_test(an_empty_window_says_nothing),
+        cmocka_unit_test(threads_may_end),
+        cmocka_unit_test(work_of_this_process_is_seen),
         cmocka_unit_test(busy_time_is_read_from_the_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

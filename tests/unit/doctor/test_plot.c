@@ -19,8 +19,8 @@ static leat__buf plotted(size_t count, double top, const char *unit)
     static const leat__curve curves[] = {{"rate", "c0", rate_of}, {"lost", "bad", lost_of}};
     leat__buf out;
     for (size_t i = 0; i < count; i++)
-        frames[i] = (leat_doctor_frame){.at_s = (double)i, .samples_per_s = 130.0 * (double)(i % 2),
-                                        .lost = 0.5};
+        frames[i] =
+            (leat_doctor_frame){.at_s = (double)i, .samples_per_s = 130.0 * (double)(i % 2), .lost = 0.5};
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 20);
     leat__svg_plot(&out, "a <b>", unit, curves, 2, top, frames, count);
     return out;

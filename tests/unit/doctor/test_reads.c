@@ -104,7 +104,8 @@ static void what_was_just_written_is_in_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_just_written_is_in_memory), cmocka_unit_test(every_rate_is_there),
+        cmocka_unit_test(what_was_just_written_is_in_memory),
+        cmocka_unit_test(every_rate_is_there),
         cmocka_unit_test(a_slow_disk_is_slow),
         cmocka_unit_test(a_fixed_depth_is_compared),
         cmocka_unit_test(reads_that_fail_are_an_error),

@@ -91,7 +91,7 @@ static void tried_rates_override_computed_ones(void **state)
     const leat_doctor_remedy *r = remedy(&d, "quasi_random");
     assert_non_null(r);
     assert_int_equal(r->basis, LEAT_BASIS_MODEL); /* an estimate until it is tried */
-    f.memory_free = 0.01 * GIB; /* no memory for a cache */
+    f.memory_free = 0.01 * GIB;                   /* no memory for a cache */
     set_trial(&f, "order=quasi_random", 1.38);
     d = judge(f);
     r = remedy(&d, "quasi_random");
@@ -292,10 +292,12 @@ static void a_measured_option_is_priced_as_measured(void **state)
     leat_doctor_facts f = starved_by_cpu();
     (void)state;
     f.option_count = 2;
-    f.options[0] = (leat_doctor_option){.action = "leat pack --images tiled", .cpu_all = 3840,
-                                        .sample_bytes = 110000, .out_bytes = -1};
+    f.options[0] = (leat_doctor_option){
+        .action = "leat pack --images tiled", .cpu_all = 3840, .sample_bytes = 110000, .out_bytes = -1};
     f.options[1] = (leat_doctor_option){.action = "deliver u8, normalise on the GPU",
-                                        .set = "dtype=u8", .cpu_all = 2816, .sample_bytes = -1,
+                                        .set = "dtype=u8",
+                                        .cpu_all = 2816,
+                                        .sample_bytes = -1,
                                         .out_bytes = 150528};
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *tiled = remedy(&d, "tiled"), *u8 = remedy(&d, "dtype=u8");
@@ -303,9 +305,9 @@ static void a_measured_option_is_priced_as_measured(void **state)
     assert_near(tiled->gain, 1.5, 1e-6);
     assert_non_null(u8);
     assert_near(u8->gain, 1.1, 1e-6);
-    assert_true(tiled < u8);                    /* ranked */
-    assert_null(strstr(d.apply, "dtype"));      /* visible to a trainer: never set
-                                                 * automatically */
+    assert_true(tiled < u8);               /* ranked */
+    assert_null(strstr(d.apply, "dtype")); /* visible to a trainer: never set
+                                            * automatically */
 }
 
 static void copies_from_memory_are_part_of_the_cost(void **state)
@@ -316,8 +318,11 @@ static void copies_from_memory_are_part_of_the_cost(void **state)
     f.io_warm = 12000; /* 1.3 GB/s on one thread; five times the bytes would be 2,400 */
     f.sample_bytes = 110000;
     f.option_count = 1;
-    f.options[0] = (leat_doctor_option){.action = "leat pack --images raw", .cpu_all = 3840,
-                                        .sample_bytes = 550000, .out_bytes = -1, .whole = 1};
+    f.options[0] = (leat_doctor_option){.action = "leat pack --images raw",
+                                        .cpu_all = 3840,
+                                        .sample_bytes = 550000,
+                                        .out_bytes = -1,
+                                        .whole = 1};
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *raw = remedy(&d, "raw");
     assert_non_null(raw);
@@ -333,8 +338,11 @@ static void fewer_bytes_do_not_reduce_latency(void **state)
     (void)state;
     f.io_deep = 4000;
     f.option_count = 1;
-    f.options[0] = (leat_doctor_option){.action = "at lower quality", .cpu_all = f.cpu_all,
-                                        .sample_bytes = f.sample_bytes / 2, .out_bytes = -1, .whole = 1};
+    f.options[0] = (leat_doctor_option){.action = "at lower quality",
+                                        .cpu_all = f.cpu_all,
+                                        .sample_bytes = f.sample_bytes / 2,
+                                        .out_bytes = -1,
+                                        .whole = 1};
     leat_doctor_diagnosis d = judge(f);
     assert_non_null(remedy(&d, "lower quality")); /* the controller already uses the best depth */
     f.io_fixed = 1;
@@ -389,8 +397,7 @@ static void ranking_is_by_gain(void **state)
     leat_doctor_diagnosis d = judge(starved_by_reads());
     (void)state;
     assert_true(d.remedy_count >= 3);
-    for (uint32_t i = 1; i < d.remedy_count; i++)
-        assert_true(d.remedies[i - 1].gain >= d.remedies[i].gain);
+    for (uint32_t i = 1; i < d.remedy_count; i++) assert_true(d.remedies[i - 1].gain >= d.remedies[i].gain);
 }
 
 static void larger_batches_share_the_fixed_cost(void **state)

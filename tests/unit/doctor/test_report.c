@@ -15,8 +15,12 @@ static leat__buf report_of(const leat_doctor_diagnosis *d, size_t frames)
     static leat_doctor_frame frame[50];
     leat__buf out;
     for (size_t i = 0; i < frames; i++)
-        frame[i] = (leat_doctor_frame){.at_s = 0.25 * (double)i, .samples_per_s = 900, .lost = 0.5,
-                                       .budget_limit = 1 << 30, .budget_used = 1 << 28, .threads = 4};
+        frame[i] = (leat_doctor_frame){.at_s = 0.25 * (double)i,
+                                       .samples_per_s = 900,
+                                       .lost = 0.5,
+                                       .budget_limit = 1 << 30,
+                                       .budget_used = 1 << 28,
+                                       .threads = 4};
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 20);
     assert_ok(leat_doctor_report(d, frame, frames, "a run of <mine>", collect, &out, NULL));
     return out;
@@ -37,8 +41,8 @@ static void report_is_self_contained(void **state)
 {
     leat_doctor_facts f = starved();
     f.decision_count = f.decisions_made = 1;
-    f.decisions[0] = (leat_doctor_decision){.at_s = 2, .knob = "io_depth", .from = 32, .to = 64,
-                                            .reason = "reads < wanted"};
+    f.decisions[0] = (leat_doctor_decision){
+        .at_s = 2, .knob = "io_depth", .from = 32, .to = 64, .reason = "reads < wanted"};
     leat_doctor_diagnosis d = judge(f);
     leat__buf out = report_of(&d, 50);
     (void)state;

@@ -85,8 +85,7 @@ static void another_run_takes_its_place(void **state)
 
 static void other_files_are_refused(void **state)
 {
-    static const char *const texts[] = {"hello\n",
-                                        "{\"run\":\"a\"}\n{\"frame\":{\"samples\":\"x\"}}\n",
+    static const char *const texts[] = {"hello\n", "{\"run\":\"a\"}\n{\"frame\":{\"samples\":\"x\"}}\n",
                                         "{\"run\":\"a\"}\n[1,2]\n", "{\"steps\":\"many\"}\n",
                                         "{\"lost\":}\n"};
     (void)state;

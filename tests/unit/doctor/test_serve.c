@@ -100,8 +100,8 @@ static void metrics_end_once(void **state)
 
 static void ask(uint16_t port, const char *request, char *reply, size_t size)
 {
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in where = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     size_t len = 0;
     ssize_t got;
@@ -141,7 +141,8 @@ static void a_server_answers_get_and_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_page_is_there), cmocka_unit_test(json_is_json),
+        cmocka_unit_test(every_page_is_there),
+        cmocka_unit_test(json_is_json),
         cmocka_unit_test(metrics_end_once),
         cmocka_unit_test(a_server_answers_get_and_nothing_else),
     };

@@ -61,7 +61,11 @@ static void no_verdict_without_evidence(void **state)
 
 static void other_files_are_refused(void **state)
 {
-    static const char *const bad[] = {"", "{", "[]", "{}", "{\"limit\":\"reading\"}",
+    static const char *const bad[] = {"",
+                                      "{",
+                                      "[]",
+                                      "{}",
+                                      "{\"limit\":\"reading\"}",
                                       "{\"limit\":7,\"read_share\":1,\"text_bytes\":1}",
                                       "{\"limit\":\"gpu\",\"read_share\":1,\"text_bytes\":1}"};
     leat__text_verdict v;

@@ -18,11 +18,21 @@ static leat__buf view(uint32_t columns, bool ascii, size_t count)
     leat_doctor_diagnosis d = judge(f);
     leat__buf out;
     for (size_t i = 0; i < 10; i++)
-        frames[i] = (leat_doctor_frame){
-            .at_s = 60 + (double)i, .samples_per_s = 100.0 * (double)i, .lost = 0.1 * (double)i,
-            .ready = {0, 0.25, 1, 0}, .busy = {0.01, 2, 15.5, 0.1}, .waiting = {0, 3, 42, 0},
-            .budget_used = UINT64_C(1) << 30, .budget_limit = UINT64_C(2) << 30, .cpu_used = 8,
-            .threads = 16, .io_depth = 32, .prefetch = 4, .epoch = 7, .samples = 123456, .bad = 5};
+        frames[i] = (leat_doctor_frame){.at_s = 60 + (double)i,
+                                        .samples_per_s = 100.0 * (double)i,
+                                        .lost = 0.1 * (double)i,
+                                        .ready = {0, 0.25, 1, 0},
+                                        .busy = {0.01, 2, 15.5, 0.1},
+                                        .waiting = {0, 3, 42, 0},
+                                        .budget_used = UINT64_C(1) << 30,
+                                        .budget_limit = UINT64_C(2) << 30,
+                                        .cpu_used = 8,
+                                        .threads = 16,
+                                        .io_depth = 32,
+                                        .prefetch = 4,
+                                        .epoch = 7,
+                                        .samples = 123456,
+                                        .bad = 5};
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 16);
     assert_ok(leat_doctor_top(&d, frames, count, columns, ascii, collect, &out, NULL));
     return out;

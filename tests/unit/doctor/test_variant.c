@@ -67,8 +67,8 @@ static void tiles_are_the_same_pixels(void **state)
         leat__planes a = {0}, b = {0};
         leat__decode_request plain = {0}, tiled = {.tables = to.tables};
         assert_int_equal(to.sample[i].info.codec, LEAT__CODEC_TILE);
-        assert_ok(leat__codec_decode_planes(d, &from.sample[i].info, from.sample[i].data,
-                                            from.sample[i].len, &plain, &a, NULL));
+        assert_ok(leat__codec_decode_planes(d, &from.sample[i].info, from.sample[i].data, from.sample[i].len,
+                                            &plain, &a, NULL));
         assert_ok(leat__codec_decode_planes(d, &to.sample[i].info, to.sample[i].data, to.sample[i].len,
                                             &tiled, &b, NULL));
         assert_int_equal(a.width, b.width);

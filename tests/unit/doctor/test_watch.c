@@ -204,7 +204,8 @@ static void a_run_is_recorded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(epochs_add_up), cmocka_unit_test(a_run_is_recorded),
+        cmocka_unit_test(epochs_add_up),
+        cmocka_unit_test(a_run_is_recorded),
         cmocka_unit_test(decisions_are_among_the_facts),
         cmocka_unit_test(known_facts_are_used),
         cmocka_unit_test(another_loader_of_the_process_is_seen),

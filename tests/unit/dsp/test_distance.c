@@ -8,8 +8,7 @@ enum { DIM = 48, ROWS = 7 };
 
 static const leat__distance_dsp *kernels(size_t i)
 {
-    static const uint32_t flags[] = {LEAT__CPU_SSE42, LEAT__CPU_AVX2,
-                                     LEAT__CPU_AVX2 | LEAT__CPU_AVX512ICL};
+    static const uint32_t flags[] = {LEAT__CPU_SSE42, LEAT__CPU_AVX2, LEAT__CPU_AVX2 | LEAT__CPU_AVX512ICL};
     if (i >= 3 || (leat__cpu_detected() & flags[i]) != flags[i]) return NULL;
     return leat__distance_dsp_for(flags[i]);
 }

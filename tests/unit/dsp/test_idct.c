@@ -47,9 +47,8 @@ static double exact(const int16_t block[64], const uint16_t quant[64], int x, in
     double sum = 0;
     for (int v = 0; v < 8; v++)
         for (int u = 0; u < 8; u++)
-            sum += (u ? 1 : M_SQRT1_2) * (v ? 1 : M_SQRT1_2) * block[8 * v + u]
-                   * quant[8 * v + u] * cos((2 * x + 1) * u * M_PI / 16)
-                   * cos((2 * y + 1) * v * M_PI / 16);
+            sum += (u ? 1 : M_SQRT1_2) * (v ? 1 : M_SQRT1_2) * block[8 * v + u] * quant[8 * v + u] *
+                   cos((2 * x + 1) * u * M_PI / 16) * cos((2 * y + 1) * v * M_PI / 16);
     sum = sum / 4 + 128;
     return sum < 0 ? 0 : sum > 255 ? 255 : sum;
 }
@@ -72,8 +71,7 @@ static void close_to_the_definition(void **state)
         dsp.area(out, LEAT__IDCT_ROUND, &coefs, &one, quant);
         for (int y = 0; y < 8; y++)
             for (int x = 0; x < 8; x++)
-                assert_true(fabs(out[y * LEAT__IDCT_ROUND + x] - exact(block, quant, x, y))
-                            <= 1.0);
+                assert_true(fabs(out[y * LEAT__IDCT_ROUND + x] - exact(block, quant, x, y)) <= 1.0);
     }
 }
 
@@ -84,9 +82,11 @@ static void a_mean_alone_is_flat(void **state)
         uint16_t quant;
         uint8_t want;
     } cases[] = {
-        {0, 16, 128}, {1, 8, 129},  {-64, 16, 0},      {63, 16, 254},    {64, 16, 255},
-        {-1, 4, 128}, {3, 20, 136}, {32767, 1, 255},   {-32768, 1, 0},
-        {16384, 4, 128} /* 65536 is 0 modulo 2^16 */,
+        {0, 16, 128},   {1, 8, 129},
+        {-64, 16, 0},   {63, 16, 254},
+        {64, 16, 255},  {-1, 4, 128},
+        {3, 20, 136},   {32767, 1, 255},
+        {-32768, 1, 0}, {16384, 4, 128} /* 65536 is 0 modulo 2^16 */,
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int16_t block[64] = {cases[i].dc};
@@ -95,8 +95,7 @@ static void a_mean_alone_is_flat(void **state)
         set_block(block);
         dsp.area(out, LEAT__IDCT_ROUND, &coefs, &one, quant);
         for (int y = 0; y < 8; y++)
-            for (int x = 0; x < 8; x++)
-                assert_int_equal(out[y * LEAT__IDCT_ROUND + x], cases[i].want);
+            for (int x = 0; x < 8; x++) assert_int_equal(out[y * LEAT__IDCT_ROUND + x], cases[i].want);
     }
 }
 

@@ -45,9 +45,8 @@ static double exact(const int16_t block[64], const uint16_t quant[64], int n, in
     double sum = 0;
     for (int v = 0; v < n; v++)
         for (int u = 0; u < n; u++)
-            sum += (u ? 1 : M_SQRT1_2) * (v ? 1 : M_SQRT1_2) * block[8 * v + u] *
-                   quant[8 * v + u] * cos((2 * x + 1) * u * M_PI / (2 * n)) *
-                   cos((2 * y + 1) * v * M_PI / (2 * n));
+            sum += (u ? 1 : M_SQRT1_2) * (v ? 1 : M_SQRT1_2) * block[8 * v + u] * quant[8 * v + u] *
+                   cos((2 * x + 1) * u * M_PI / (2 * n)) * cos((2 * y + 1) * v * M_PI / (2 * n));
     sum = sum / 4 + 128;
     return sum < 0 ? 0 : sum > 255 ? 255 : sum;
 }
@@ -95,8 +94,7 @@ static void a_mean_alone_is_flat(void **state)
             dsp.area[shrink](out, 32, &coefs, &one, quant);
             for (int y = 0; y < 8 >> shrink; y++)
                 for (int x = 0; x < 8 >> shrink; x++)
-                    assert_int_equal(out[y * 32 + x],
-                                     level < 0 ? 0 : level > 255 ? 255 : level);
+                    assert_int_equal(out[y * 32 + x], level < 0 ? 0 : level > 255 ? 255 : level);
         }
     }
 }

@@ -32,8 +32,7 @@ static void variants_follow_the_flags(void **state)
         for (int level = 0; level < 4; level++) {
             assert_true(leat__kernel_report(n, levels[level], &family, &isa));
             const int rank = rank_of(isa);
-            if (rank < before || rank > level)
-                fail_msg("%s: '%s' for level %d", family, isa, level);
+            if (rank < before || rank > level) fail_msg("%s: '%s' for level %d", family, isa, level);
             before = rank;
         }
     }
@@ -45,8 +44,7 @@ static void names_are_unique(void **state)
 {
     const char *a, *b, *isa;
     for (size_t i = 0; leat__kernel_report(i, 0, &a, &isa); i++)
-        for (size_t k = 0; k < i && leat__kernel_report(k, 0, &b, &isa); k++)
-            assert_string_not_equal(a, b);
+        for (size_t k = 0; k < i && leat__kernel_report(k, 0, &b, &isa); k++) assert_string_not_equal(a, b);
 }
 
 int main(void)

@@ -52,10 +52,8 @@ static void half_floats_round_to_nearest_even(void **state)
 /* The formula with reciprocals is the table, for common and odd constants alike. */
 static void normalisation_is_exact(void **state)
 {
-    static const float means[] = {0,    0.485f,  0.456f,      0.406f,
-                                  0.5f, 0.1307f, 0.48145466f, -3};
-    static const float stds[] = {1,    0.229f,  0.224f,      0.225f,
-                                 0.5f, 0.3081f, 0.26862954f, 7};
+    static const float means[] = {0, 0.485f, 0.456f, 0.406f, 0.5f, 0.1307f, 0.48145466f, -3};
+    static const float stds[] = {1, 0.229f, 0.224f, 0.225f, 0.5f, 0.3081f, 0.26862954f, 7};
     leat__norm n;
     for (size_t i = 0; i < 8; i++)
         for (int scale = 0; scale < 2; scale++) {
@@ -72,8 +70,7 @@ static void normalisation_is_exact(void **state)
 
 static void rows_are_converted_and_woven(void **state)
 {
-    static const uint32_t flags[] = {LEAT__CPU_SSE42, LEAT__CPU_AVX2,
-                                     LEAT__CPU_AVX2 | LEAT__CPU_AVX512ICL};
+    static const uint32_t flags[] = {LEAT__CPU_SSE42, LEAT__CPU_AVX2, LEAT__CPU_AVX2 | LEAT__CPU_AVX512ICL};
     uint8_t src[3][200], woven[600 + 1], back[200];
     uint16_t half[200], brain[200], wide16[3][200], woven16[601];
     uint32_t wide32[3][200], woven32[601];
@@ -128,14 +125,11 @@ static void uncomputable_tables_are_looked_up(void **state)
     uint8_t src[64];
     float out[64];
     leat__norm_init(&n, true, 0, 1);
-    for (int i = 0; i < 64; i++)
-        src[i] = (uint8_t)(4 * i);
-    for (int v = 0; v < 256; v++)
-        n.f32[v] = (float)(v * v);
+    for (int i = 0; i < 64; i++) src[i] = (uint8_t)(4 * i);
+    for (int v = 0; v < 256; v++) n.f32[v] = (float)(v * v);
     n.computable = false;
     leat__pixel_dsp_for(leat__cpu_detected())->to_f32(&n, src, out, 64);
-    for (int i = 0; i < 64; i++)
-        assert_true(out[i] == (float)(16 * i * i));
+    for (int i = 0; i < 64; i++) assert_true(out[i] == (float)(16 * i * i));
 }
 
 int main(void)

@@ -10,8 +10,7 @@
 static int64_t sum_of(const leat__axis *a, uint32_t j)
 {
     int64_t sum = 0;
-    for (uint32_t t = 0; t < a->taps; t++)
-        sum += a->weight[(size_t)t * a->stride + j];
+    for (uint32_t t = 0; t < a->taps; t++) sum += a->weight[(size_t)t * a->stride + j];
     return sum;
 }
 
@@ -24,8 +23,7 @@ static void weights_are_sound(void **state)
     for (int f = LEAT__FILTER_NEAREST; f < LEAT__FILTER_COUNT; f++)
         for (uint32_t in = 1; in < 400; in += 7)
             for (uint32_t out = 1; out < 300; out += 37) {
-                const leat__axis_request q = {
-                    .in = in, .out = out, .filter = (leat__filter)f};
+                const leat__axis_request q = {.in = in, .out = out, .filter = (leat__filter)f};
                 assert_ok(leat__axis_build(&a, &q, dsp, in % 2 == 0, NULL));
                 assert_int_equal(a.count, out);
                 assert_true(a.stride >= out && a.stride % 16 == 0);
@@ -47,13 +45,11 @@ static void known_weights(void **state)
 {
     leat__axis a = {0};
     const leat__axis_request q = {.in = 8, .out = 4, .filter = LEAT__FILTER_BILINEAR};
-    assert_ok(
-        leat__axis_build(&a, &q, leat__resize_dsp_for(LEAT__CPU_SSE42), false, NULL));
+    assert_ok(leat__axis_build(&a, &q, leat__resize_dsp_for(LEAT__CPU_SSE42), false, NULL));
     static const int32_t want[4] = {1 << 19, 3 << 19, 3 << 19, 1 << 19};
     assert_int_equal(a.first[1], 1);
     assert_int_equal(a.taps_of[1], 4);
-    for (uint32_t t = 0; t < 4; t++)
-        assert_int_equal(a.weight[t * a.stride + 1], want[t]);
+    for (uint32_t t = 0; t < 4; t++) assert_int_equal(a.weight[t * a.stride + 1], want[t]);
     assert_int_equal(a.taps_of[0], 3); /* cut at the border */
     leat__axis_reset(&a);
 }
@@ -84,10 +80,8 @@ static void choice_follows_the_flags(void **state)
     assert_string_equal(leat__resize_dsp_for(LEAT__CPU_SSE42)->isa, "scalar");
 #ifdef LEAT_X86
     assert_string_equal(leat__resize_dsp_for(LEAT__CPU_AVX2)->isa, "avx2");
-    assert_string_equal(leat__resize_dsp_for(LEAT__CPU_AVX2 | LEAT__CPU_AVX512)->isa,
-                        "avx2");
-    assert_string_equal(leat__resize_dsp_for(LEAT__CPU_AVX2 | LEAT__CPU_AVX512ICL)->isa,
-                        "avx512");
+    assert_string_equal(leat__resize_dsp_for(LEAT__CPU_AVX2 | LEAT__CPU_AVX512)->isa, "avx2");
+    assert_string_equal(leat__resize_dsp_for(LEAT__CPU_AVX2 | LEAT__CPU_AVX512ICL)->isa, "avx512");
 #endif
 }
 
@@ -111,8 +105,7 @@ static void bad_requests_and_lack_of_memory(void **state)
     }
     if (leat__fault_available())
         for (uint64_t n = 1; n <= 4; n++) {
-            const leat__axis_request q = {
-                .in = 400, .out = 50, .filter = LEAT__FILTER_BICUBIC};
+            const leat__axis_request q = {.in = 400, .out = 50, .filter = LEAT__FILTER_BICUBIC};
             leat__axis fresh = {0};
             leat__fault_arm(LEAT__FAULT_ALLOC, n, false);
             assert_code(LEAT_ENOMEM, leat__axis_build(&fresh, &q, dsp, false, NULL));

@@ -17,8 +17,7 @@
 static uint64_t fnv(const uint8_t *p, size_t n)
 {
     uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 1099511628211u;
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 1099511628211u;
     return h;
 }
 
@@ -92,11 +91,9 @@ static uint8_t *resize(leat__resizer *r, const plane *p, const leat__axis_reques
     return guarded;
 }
 
-static leat__axis_request request(uint32_t in, uint32_t out, leat__filter f, float lo,
-                                  float hi)
+static leat__axis_request request(uint32_t in, uint32_t out, leat__filter f, float lo, float hi)
 {
-    return (leat__axis_request){
-        .in = in, .out = out, .filter = f, .box_lo = lo, .box_hi = hi};
+    return (leat__axis_request){.in = in, .out = out, .filter = f, .box_lo = lo, .box_hi = hi};
 }
 
 static void check_goldens(void)
@@ -106,10 +103,8 @@ static void check_goldens(void)
     for (size_t i = 0; i < LEAT_COUNT(goldens); i++) {
         const struct golden *g = &goldens[i];
         plane p = make_plane(g->in_w, g->in_h, g->seed);
-        const leat__axis_request x =
-            request(g->in_w, g->out_w, g->filter, g->box[0], g->box[2]);
-        const leat__axis_request y =
-            request(g->in_h, g->out_h, g->filter, g->box[1], g->box[3]);
+        const leat__axis_request x = request(g->in_w, g->out_w, g->filter, g->box[0], g->box[2]);
+        const leat__axis_request y = request(g->in_h, g->out_h, g->filter, g->box[1], g->box[3]);
         uint8_t *out = resize(r, &p, &x, &y, 1 + (uint32_t)i % 17);
         assert_int_equal(fnv(out, (size_t)g->out_w * g->out_h), g->hash);
         leat__free(out);
@@ -120,8 +115,7 @@ static void check_goldens(void)
 
 static void test_equals_pillow(void **state)
 {
-    static const uint32_t masks[] = {LEAT__CPU_SSE42, LEAT__CPU_SSE42 | LEAT__CPU_AVX2,
-                                     ~0u};
+    static const uint32_t masks[] = {LEAT__CPU_SSE42, LEAT__CPU_SSE42 | LEAT__CPU_AVX2, ~0u};
     for (size_t i = 0; i < LEAT_COUNT(masks); i++) {
         leat__cpu_mask(masks[i]);
         check_goldens();
@@ -157,8 +151,7 @@ static void test_mirrored_input(void **state)
     assert_int_equal(leat__resizer_open(&r, NULL), 0);
     plane p = make_plane(101, 77, 3), q = make_plane(101, 77, 3);
     for (uint32_t y = 0; y < 77; y++)
-        for (uint32_t x = 0; x < 101; x++)
-            q.px[y * q.stride + x] = p.px[(76 - y) * p.stride + 100 - x];
+        for (uint32_t x = 0; x < 101; x++) q.px[y * q.stride + x] = p.px[(76 - y) * p.stride + 100 - x];
     leat__axis_request x = request(101, 40, LEAT__FILTER_BILINEAR, 0, 0);
     leat__axis_request y = request(77, 90, LEAT__FILTER_BILINEAR, 0, 0);
     uint8_t *want = resize(r, &q, &x, &y, 16);
@@ -180,15 +173,12 @@ static void test_refuses_and_stops(void **state)
     assert_int_equal(leat__resizer_open(&r, NULL), 0);
     leat__axis_request x = request(10, 5, LEAT__FILTER_BOX, 0, 0), y = x;
     y.in = 0;
-    assert_int_equal(leat__resizer_plan(r, &x, &y, LEAT__PASS_PILLOW13, &need, &err),
-                     LEAT_EINVAL);
+    assert_int_equal(leat__resizer_plan(r, &x, &y, LEAT__PASS_PILLOW13, &need, &err), LEAT_EINVAL);
     y = x;
     y.from = 3, y.count = 3;
-    assert_int_equal(leat__resizer_plan(r, &x, &y, LEAT__PASS_PILLOW13, &need, &err),
-                     LEAT_EINVAL);
+    assert_int_equal(leat__resizer_plan(r, &x, &y, LEAT__PASS_PILLOW13, &need, &err), LEAT_EINVAL);
     y = request(10, 5, LEAT__FILTER_BOX, 2, 11);
-    assert_int_equal(leat__resizer_plan(r, &x, &y, LEAT__PASS_PILLOW13, &need, &err),
-                     LEAT_EINVAL);
+    assert_int_equal(leat__resizer_plan(r, &x, &y, LEAT__PASS_PILLOW13, &need, &err), LEAT_EINVAL);
 
     plane p = make_plane(10, 10, 1);
     uint8_t px[25];

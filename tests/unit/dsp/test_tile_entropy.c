@@ -62,8 +62,7 @@ static void every_wrong_length_is_refused(void **state)
     uint8_t bytes[64] = {0};
     memcpy(bytes, hand, sizeof hand);
     for (size_t len = 0; len < 40; len++)
-        if (len != sizeof hand)
-            assert_int_not_equal(decode(bytes, len), LEAT__TILE_WHOLE);
+        if (len != sizeof hand) assert_int_not_equal(decode(bytes, len), LEAT__TILE_WHOLE);
 }
 
 static void planes_without_end_are_refused(void **state)

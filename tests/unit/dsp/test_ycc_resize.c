@@ -51,10 +51,9 @@ static void weights_are_near_the_exact_ones(void **state)
             double sum = 0;
             for (uint32_t x = 0; x < a.width; x++) {
                 const uint32_t t = x - e.first[j];
-                const double want =
-                    x >= e.first[j] && t < e.taps_of[j]
-                        ? e.weight[(size_t)t * e.stride + j] / (double)(1 << LEAT__RESIZE_BITS)
-                        : 0;
+                const double want = x >= e.first[j] && t < e.taps_of[j] ? e.weight[(size_t)t * e.stride + j] /
+                                                                              (double)(1 << LEAT__RESIZE_BITS)
+                                                                        : 0;
                 assert_true(fabs(weight(&a, j, x) - want) <= 1 / 256.0 + 1e-6);
                 sum += weight(&a, j, x);
             }
@@ -69,16 +68,11 @@ static void weights_are_near_the_exact_ones(void **state)
 static void says_what_is_not_for_8_bits(void **state)
 {
     leat__ycc_axis a = {0};
-    assert_false(build(&a, &(leat__axis_request){.in = 300, .out = 224,
-                                                 .filter = LEAT__FILTER_BICUBIC}));
-    assert_false(build(&a, &(leat__axis_request){.in = 300, .out = 224,
-                                                 .filter = LEAT__FILTER_NEAREST}));
-    assert_false(build(&a, &(leat__axis_request){.in = 9000, .out = 100,
-                                                 .filter = LEAT__FILTER_BILINEAR}));
-    assert_false(build(&a, &(leat__axis_request){.in = 1, .out = 4,
-                                                 .filter = LEAT__FILTER_BILINEAR}));
-    assert_true(build(&a, &(leat__axis_request){.in = 2, .out = 4,
-                                                .filter = LEAT__FILTER_BILINEAR}));
+    assert_false(build(&a, &(leat__axis_request){.in = 300, .out = 224, .filter = LEAT__FILTER_BICUBIC}));
+    assert_false(build(&a, &(leat__axis_request){.in = 300, .out = 224, .filter = LEAT__FILTER_NEAREST}));
+    assert_false(build(&a, &(leat__axis_request){.in = 9000, .out = 100, .filter = LEAT__FILTER_BILINEAR}));
+    assert_false(build(&a, &(leat__axis_request){.in = 1, .out = 4, .filter = LEAT__FILTER_BILINEAR}));
+    assert_true(build(&a, &(leat__axis_request){.in = 2, .out = 4, .filter = LEAT__FILTER_BILINEAR}));
     leat__ycc_axis_reset(&a);
     assert_no_leaks();
 }

@@ -36,8 +36,7 @@ static double ramp(uint32_t c, double x, double y)
 }
 
 /* Delivers the parts as samples of the ramps; `across` and `down` are pixels per sample. */
-static void deliver(leat__ycc_resizer *r, const leat__ycc_grid *grid,
-                    const leat__ycc_part part[3])
+static void deliver(leat__ycc_resizer *r, const leat__ycc_grid *grid, const leat__ycc_part part[3])
 {
     static uint8_t rows[512 * 1024];
     for (uint32_t c = 0; c < grid->components; c++) {
@@ -47,12 +46,11 @@ static void deliver(leat__ycc_resizer *r, const leat__ycc_grid *grid,
         assert_true(p->width <= 512 && p->height <= 512);
         for (uint32_t y = 0; y < p->height; y++)
             for (uint32_t x = 0; x < p->width; x++)
-                rows[64 + y * 1024 + x] = (uint8_t)lrint(
-                    128 + ramp(c, (p->x + x + 0.5) * across, (p->y + y + 0.5) * down));
+                rows[64 + y * 1024 + x] =
+                    (uint8_t)lrint(128 + ramp(c, (p->x + x + 0.5) * across, (p->y + y + 0.5) * down));
         /* in two goes, as a decoder would */
         leat__ycc_resizer_rows(r, c, p->height / 2, rows + 64, 1024);
-        leat__ycc_resizer_rows(r, c, p->height - p->height / 2,
-                               rows + 64 + p->height / 2 * 1024, 1024);
+        leat__ycc_resizer_rows(r, c, p->height - p->height / 2, rows + 64 + p->height / 2 * 1024, 1024);
     }
 }
 
@@ -78,10 +76,10 @@ static void follows_the_ramps(const leat__ycc_grid *grid, uint32_t left, uint32_
     leat__ycc_part part[3];
     static canvas c;
     bool fits = false;
-    const leat__axis_request x = {.in = in, .out = SIDE, .count = SIDE, .mirror_in = mirror_x,
-                                  .filter = LEAT__FILTER_BILINEAR};
-    const leat__axis_request y = {.in = in, .out = SIDE, .count = SIDE, .mirror_out = mirror_y,
-                                  .filter = LEAT__FILTER_BILINEAR};
+    const leat__axis_request x = {
+        .in = in, .out = SIDE, .count = SIDE, .mirror_in = mirror_x, .filter = LEAT__FILTER_BILINEAR};
+    const leat__axis_request y = {
+        .in = in, .out = SIDE, .count = SIDE, .mirror_out = mirror_y, .filter = LEAT__FILTER_BILINEAR};
     const leat__resize_out out = {target, done, &c};
     c = (canvas){0};
     assert_ok(leat__ycc_resizer_open(&r, NULL));
@@ -99,16 +97,16 @@ static void follows_the_ramps(const leat__ycc_grid *grid, uint32_t left, uint32_
             for (int k = 0; k < (grid->components == 1 ? 0 : 3); k++)
                 assert_true(abs(c.row[i][k][j] - want[k]) <= 3);
             if (grid->components == 1)
-                assert_true(abs(c.row[i][0][j] - level(ramp(0, left + ((mirror_x ? SIDE - 1 - j : j) +
-                                                                       0.5) * step, 0) + 128)) <= 1);
+                assert_true(
+                    abs(c.row[i][0][j] -
+                        level(ramp(0, left + ((mirror_x ? SIDE - 1 - j : j) + 0.5) * step, 0) + 128)) <= 1);
         }
     leat__ycc_resizer_close(&r);
 }
 
 static void chroma_is_where_luma_is(void **state)
 {
-    static const leat__ycc_grid grids[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1},
-                                           {3, 2, 2}, {3, 1, 2}, {3, 4, 1}};
+    static const leat__ycc_grid grids[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 2, 2}, {3, 1, 2}, {3, 4, 1}};
     for (size_t g = 0; g < LEAT_COUNT(grids); g++)
         for (int mirror = 0; mirror < 4; mirror++) {
             follows_the_ramps(&grids[g], 0, 0, 60, mirror & 1, mirror & 2);
@@ -125,15 +123,14 @@ static void halves_what_is_fine_enough(void **state)
     const leat__ycc_grid grid = {3, 2, 2};
     static const struct {
         uint32_t x, y, luma, chroma;
-    } cases[] = {{95, 95, 0, 0}, {96, 96, 1, 0}, {192, 100, 1, 0}, {192, 192, 2, 1},
-                 {400, 400, 3, 2}};
+    } cases[] = {{95, 95, 0, 0}, {96, 96, 1, 0}, {192, 100, 1, 0}, {192, 192, 2, 1}, {400, 400, 3, 2}};
     leat__ycc_resizer *r = NULL;
     assert_ok(leat__ycc_resizer_open(&r, NULL));
     for (size_t i = 0; i < LEAT_COUNT(cases); i++) {
-        const leat__axis_request x = {.in = cases[i].x, .out = SIDE, .count = SIDE,
-                                      .filter = LEAT__FILTER_BILINEAR};
-        const leat__axis_request y = {.in = cases[i].y, .out = SIDE, .count = SIDE,
-                                      .filter = LEAT__FILTER_BILINEAR};
+        const leat__axis_request x = {
+            .in = cases[i].x, .out = SIDE, .count = SIDE, .filter = LEAT__FILTER_BILINEAR};
+        const leat__axis_request y = {
+            .in = cases[i].y, .out = SIDE, .count = SIDE, .filter = LEAT__FILTER_BILINEAR};
         leat__ycc_part part[3];
         bool fits = false;
         assert_ok(leat__ycc_resizer_plan(r, &grid, 0, 0, &x, &y, part, &fits, NULL));
@@ -150,8 +147,7 @@ static void halves_what_is_fine_enough(void **state)
 static void what_is_missing_or_refused_is_said(void **state)
 {
     const leat__ycc_grid grid = {1, 1, 1};
-    leat__axis_request q = {.in = 60, .out = SIDE, .count = SIDE,
-                            .filter = LEAT__FILTER_BILINEAR};
+    leat__axis_request q = {.in = 60, .out = SIDE, .count = SIDE, .filter = LEAT__FILTER_BILINEAR};
     static canvas c;
     const leat__resize_out out = {target, done, &c};
     leat__ycc_resizer *r = NULL;

@@ -44,8 +44,8 @@ typedef struct pipeline {
     bool sink, slow;
     leat_flow_opts opts;
     pipe_stage stage[PIPE_STAGES];
-    atomic_int live;      /* items that exist */
-    atomic_int broken;    /* invariant violations */
+    atomic_int live;   /* items that exist */
+    atomic_int broken; /* invariant violations */
     atomic_uint_fast64_t sunk_sum;
     atomic_uint sunk;
     uint64_t sunk_order;  /* hash in order, of an ordered sink */
@@ -357,8 +357,7 @@ static inline int pipe_start(pipeline *p, leat_pool *pool, leat_budget *budget, 
     p->opts.pool = pool;
     p->opts.budget = budget;
     LEAT_GO(rc, out, leat_flow_open(&f, &p->opts, err));
-    for (uint32_t i = 0; i < p->stages; i++)
-        LEAT_GO(rc, out, leat_flow_add(f, &p->stage[i].decl, err));
+    for (uint32_t i = 0; i < p->stages; i++) LEAT_GO(rc, out, leat_flow_add(f, &p->stage[i].decl, err));
     leat__sched_bounds(f);
     uint64_t floor = leat__sched_floor(f);
     if (slack != UINT64_MAX) {
@@ -399,8 +398,8 @@ typedef struct pipe_expect {
     uint64_t sum;
 } pipe_expect;
 
-static inline uint32_t pipe_model_gather(const pipeline *p, uint32_t i, const pipe_el *in,
-                                         uint32_t n, pipe_el *out)
+static inline uint32_t pipe_model_gather(const pipeline *p, uint32_t i, const pipe_el *in, uint32_t n,
+                                         pipe_el *out)
 {
     const leat_stage *d = &p->stage[i].decl;
     uint32_t made = 0, members = 0;
@@ -427,8 +426,8 @@ static inline uint32_t pipe_model_gather(const pipeline *p, uint32_t i, const pi
     return made;
 }
 
-static inline uint32_t pipe_model_expand(const pipeline *p, uint32_t i, const pipe_el *in,
-                                         uint32_t n, pipe_el *out)
+static inline uint32_t pipe_model_expand(const pipeline *p, uint32_t i, const pipe_el *in, uint32_t n,
+                                         pipe_el *out)
 {
     uint32_t made = 0;
     for (uint32_t k = 0; k < n && made + 8 < PIPE_MAX; k++) {
@@ -438,8 +437,7 @@ static inline uint32_t pipe_model_expand(const pipeline *p, uint32_t i, const pi
         }
         bool fails = pipe_fails(p, in[k].id, i);
         uint32_t total = pipe_kids(p, in[k].id, i), most = fails ? total / 2 : total;
-        for (uint32_t c = 0; c < most; c++)
-            out[made++] = (pipe_el){.id = pipe_mix(pipe_mix(in[k].id, c), i)};
+        for (uint32_t c = 0; c < most; c++) out[made++] = (pipe_el){.id = pipe_mix(pipe_mix(in[k].id, c), i)};
         if (fails && p->opts.on_error != LEAT_FLOW_SKIP)
             out[made++] = (pipe_el){.id = in[k].id, .status = LEAT_EDATA};
     }
@@ -468,12 +466,9 @@ static inline bool pipe_model(const pipeline *p, pipe_expect *x)
             for (uint32_t k = 0; k < n; k++) {
                 pipe_el *e = &in[k];
                 if (e->gone || e->status) continue;
-                if (pipe_fails(p, e->id, i))
-                    e->status = LEAT_EDATA;
-                else if (pipe_drops(p, e->id, i))
-                    e->gone = true;
-                else
-                    e->id = pipe_mix(e->id, i);
+                if (pipe_fails(p, e->id, i)) e->status = LEAT_EDATA;
+                else if (pipe_drops(p, e->id, i)) e->gone = true;
+                else e->id = pipe_mix(e->id, i);
             }
         }
         if (n + 64 > PIPE_MAX) return false;
@@ -526,10 +521,8 @@ static inline const char *pipe_drive(pipeline *p, leat_flow *f, const pipe_expec
         }
         uint64_t id = pipe_mix(pipe_id(task), (uint64_t)(int64_t)task->status);
         sum += id;
-        if (got >= x->count)
-            wrong = "too many results";
-        else if (!p->opts.unordered && x->result[got] != id)
-            wrong = "a result is not the one expected here";
+        if (got >= x->count) wrong = "too many results";
+        else if (!p->opts.unordered && x->result[got] != id) wrong = "a result is not the one expected here";
         got++;
         leat_task_release(held[at]);
         held[at] = task;
@@ -550,15 +543,14 @@ static inline void pipe_print(const pipeline *p, const leat_flow *f)
 {
     static const char *const kinds[] = {"", "source", "map", "expand", "gather", "sink"};
     fprintf(stderr, "roots %u fail %u drop %u policy %d mode %d unordered %u borrowed %u\n", p->roots,
-            p->fail_per_1000, p->drop_per_1000, p->opts.on_error, p->opts.mode,
-            p->opts.unordered, p->opts.loans);
+            p->fail_per_1000, p->drop_per_1000, p->opts.on_error, p->opts.mode, p->opts.unordered,
+            p->opts.loans);
     for (uint32_t i = 0; i < p->stages; i++) {
         const leat_stage *d = &p->stage[i].decl;
-        fprintf(stderr, "  %s %s lane %d%s%s count %u out %llu scratch %llu ram %llu parallel %u",
-                d->name, kinds[d->kind], d->lane, d->flags ? " ordered" : "",
-                d->closes ? " closes" : "", d->count,
-                (unsigned long long)d->bytes_out, (unsigned long long)d->scratch,
-                (unsigned long long)d->ram, d->parallel);
+        fprintf(stderr, "  %s %s lane %d%s%s count %u out %llu scratch %llu ram %llu parallel %u", d->name,
+                kinds[d->kind], d->lane, d->flags ? " ordered" : "", d->closes ? " closes" : "", d->count,
+                (unsigned long long)d->bytes_out, (unsigned long long)d->scratch, (unsigned long long)d->ram,
+                d->parallel);
         if (f && i < f->stage_count)
             fprintf(stderr, " | ready %u running %u turn %llu%s", f->stages[i].ready.count,
                     f->stages[i].running, (unsigned long long)f->stages[i].turn,
@@ -567,23 +559,23 @@ static inline void pipe_print(const pipeline *p, const leat_flow *f)
     }
     for (uint32_t i = 0; f && i < f->segment_count; i++) {
         const leat__segment *g = &f->segments[i];
-        fprintf(stderr, "  segment %u: stages %u-%u base %llu low %llu next %llu inside %u of %u%s\n",
-                i, g->first, g->last, (unsigned long long)g->base, (unsigned long long)g->low,
+        fprintf(stderr, "  segment %u: stages %u-%u base %llu low %llu next %llu inside %u of %u%s\n", i,
+                g->first, g->last, (unsigned long long)g->base, (unsigned long long)g->low,
                 (unsigned long long)g->next, g->inside, g->window, g->closed ? " closed" : "");
         for (uint64_t q = g->base; q < g->next; q++) {
             const leat__node *n = leat__segment_at(g, q);
             if (n)
                 fprintf(stderr, "    %llu: state %d stage %u status %d held %llu kids %u\n",
-                        (unsigned long long)q, n->state, n->stage, n->pub.status,
-                        (unsigned long long)n->held, n->kids.count);
+                        (unsigned long long)q, n->state, n->stage, n->pub.status, (unsigned long long)n->held,
+                        n->kids.count);
         }
     }
     leat_budget_stats b;
     if (!f) return;
     leat_budget_read(f->budget, &b);
     fprintf(stderr, "  budget: limit %llu used %llu floors %llu; out %u borrowed %u\n",
-            (unsigned long long)b.limit, (unsigned long long)b.used,
-            (unsigned long long)b.floors, f->out.count, f->loans);
+            (unsigned long long)b.limit, (unsigned long long)b.used, (unsigned long long)b.floors,
+            f->out.count, f->loans);
 }
 
 /* After everything is closed. */

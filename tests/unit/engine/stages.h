@@ -18,8 +18,8 @@
 
 typedef struct numbers {
     uint64_t next, end;
-    uint64_t bytes;     /* each */
-    atomic_int live;    /* emitted and not yet released */
+    uint64_t bytes;  /* each */
+    atomic_int live; /* emitted and not yet released */
 } numbers;
 
 static inline void number_release(void *cookie, void *data)
@@ -60,8 +60,7 @@ static inline leat_stage number_stage(numbers *n)
 }
 
 static inline leat_stage plain_stage(leat_stage_kind kind, const char *name,
-                                     int (*process)(void *, void *, leat_task *, leat_error *),
-                                     void *cookie)
+                                     int (*process)(void *, void *, leat_task *, leat_error *), void *cookie)
 {
     leat_stage s;
     leat_stage_init(&s);
@@ -103,8 +102,7 @@ static inline leat_flow_opts rig_opts(rig *r, uint32_t threads, uint64_t limit)
     return fo;
 }
 
-static inline void rig_start(rig *r, const leat_flow_opts *fo, const leat_stage *stages,
-                             uint32_t count)
+static inline void rig_start(rig *r, const leat_flow_opts *fo, const leat_stage *stages, uint32_t count)
 {
     leat_error err;
     leat__error_reset(&err);

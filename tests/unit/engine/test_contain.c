@@ -45,8 +45,7 @@ static void a_crash_fails_its_task(void **state)
     leat_flow_opts fo = rig_opts(&r, 2, 1000);
     fo.on_error = LEAT_FLOW_GIVE_BACK;
     fo.contain_crashes = 1;
-    leat_stage s[] = {number_stage(&n),
-                      plain_stage(LEAT_STAGE_MAP, "shaky", crash_on_seven, &cookie)};
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "shaky", crash_on_seven, &cookie)};
     s[1].setup = count_setup;
     rig_start(&r, &fo, s, 2);
     leat_task *t;

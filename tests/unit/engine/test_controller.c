@@ -84,8 +84,7 @@ static void record(void *cookie, leat_log_level level, const char *line)
     w->logged++;
     if (strstr(line, "only add latency")) w->taken_back_ns = LEAT_MAX(w->taken_back_ns, now - w->last_ns);
     w->last_ns = now;
-    if (getenv("LEAT_TEST_VERBOSE"))
-        print_message("    %6.2f s  %s\n", (double)(now - w->begin) / 1e9, line);
+    if (getenv("LEAT_TEST_VERBOSE")) print_message("    %6.2f s  %s\n", (double)(now - w->begin) / 1e9, line);
 }
 
 typedef struct outcome {
@@ -146,8 +145,7 @@ static outcome best_fixed(world *w)
             fo.io_depth = depths[d];
             fo.prefetch = ahead[a];
             outcome o = simulate(w, &fo);
-            for (int p = 0; p < PHASES; p++)
-                best.results[p] = LEAT_MAX(best.results[p], o.results[p]);
+            for (int p = 0; p < PHASES; p++) best.results[p] = LEAT_MAX(best.results[p], o.results[p]);
             best.all = LEAT_MAX(best.all, o.all);
         }
     return best;
@@ -170,8 +168,7 @@ static outcome check_world(world *w)
                       p + 1 < PHASES ? ", " : "; ");
     print_message("%u decisions, at the end threads %u, io_depth %u, prefetch %u\n", logged,
                   got.at_end.threads, got.at_end.io_depth, got.at_end.prefetch);
-    for (int p = 0; p < PHASES; p++)
-        assert_true((double)got.results[p] >= 0.95 * (double)best.results[p]);
+    for (int p = 0; p < PHASES; p++) assert_true((double)got.results[p] >= 0.95 * (double)best.results[p]);
     assert_true((double)got.all >= 0.90 * (double)best.all);
     assert_int_equal(logged, got.at_end.decisions); /* each with its reason */
     return got;
@@ -179,16 +176,14 @@ static outcome check_world(world *w)
 
 static void slow_storage_gets_more_io_depth(void **state)
 {
-    world w = {.name = "slow storage", .cost = slow_storage,
-               .step_ns = {800000, 800000, 800000}};
+    world w = {.name = "slow storage", .cost = slow_storage, .step_ns = {800000, 800000, 800000}};
     outcome o = check_world(&w);
     assert_in_range(o.at_end.io_depth, 16, 32);
 }
 
 static void costly_decode_gets_cpus_and_releases_them(void **state)
 {
-    world w = {.name = "costly decode", .cost = costly_decode,
-               .step_ns = {4000000, 4000000, 4000000}};
+    world w = {.name = "costly decode", .cost = costly_decode, .step_ns = {4000000, 4000000, 4000000}};
     outcome o = check_world(&w);
     assert_in_range(o.at_end.threads, 1, 2); /* half a CPU is needed */
 }

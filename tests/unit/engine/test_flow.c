@@ -382,8 +382,7 @@ static void one_task_above_the_budget_fails_alone(void **state)
         assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0);
         assert_int_equal(t->status, i == 5 ? LEAT_EBUDGET : 0);
         if (i == 5)
-            assert_non_null(strstr(t->error->message,
-                                   "needs 5010 bytes, 4010 more than the budget of 1000"));
+            assert_non_null(strstr(t->error->message, "needs 5010 bytes, 4010 more than the budget of 1000"));
         leat_task_release(t);
     }
     rig_close(&r);
@@ -419,7 +418,6 @@ static void holding_more_than_granted_is_detected(void **state)
     assert_int_equal(st.overruns, 1); /* from then on 60 are requested */
     rig_close(&r);
 }
-
 
 static void budget_halved_while_running(void **state)
 {

@@ -85,8 +85,7 @@ static int who_am_i(void *cookie, const leat_worker *worker, void **ctx, leat_er
     cpu_set_t mask;
     CPU_ZERO(&mask);
     sched_getaffinity(0, sizeof mask, &mask);
-    bool lone = worker->node >= 0 && CPU_COUNT(&mask) == 1 &&
-                CPU_ISSET(p->cpu[worker->node], &mask);
+    bool lone = worker->node >= 0 && CPU_COUNT(&mask) == 1 && CPU_ISSET(p->cpu[worker->node], &mask);
     if (!lone) atomic_fetch_add(&p->wrong, 1);
     if (lone) atomic_fetch_add(&p->ran[worker->node], 1);
     return 0;
@@ -97,8 +96,7 @@ static int io_is_free(void *cookie, const leat_worker *worker, void **ctx, leat_
     cpu_set_t mask;
     CPU_ZERO(&mask);
     sched_getaffinity(0, sizeof mask, &mask);
-    if (worker->node != -1 || CPU_COUNT(&mask) < 2)
-        atomic_fetch_add(&((places *)cookie)->elsewhere, 1);
+    if (worker->node != -1 || CPU_COUNT(&mask) < 2) atomic_fetch_add(&((places *)cookie)->elsewhere, 1);
     return 0;
 }
 

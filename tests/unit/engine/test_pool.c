@@ -31,8 +31,7 @@ static leat_pool *open_pool(uint32_t threads)
     return pool;
 }
 
-static const char *run_seed(leat_pool *pool, pipeline *p, pipe_expect *x, uint64_t seed,
-                            leat_error *err)
+static const char *run_seed(leat_pool *pool, pipeline *p, pipe_expect *x, uint64_t seed, leat_error *err)
 {
     const char *wrong = NULL;
     leat_budget *budget = NULL;
@@ -43,8 +42,7 @@ static const char *run_seed(leat_pool *pool, pipeline *p, pipe_expect *x, uint64
     if (!pipe_model(p, x)) return NULL;
     uint64_t slack = pipe_mix(seed, 99);
     if (leat_budget_open(&budget, 1, err) != 0) return "no budget";
-    if (pipe_start(p, pool, budget, slack % 3 ? slack : 0, &flow, err) != 0)
-        wrong = "did not start";
+    if (pipe_start(p, pool, budget, slack % 3 ? slack : 0, &flow, err) != 0) wrong = "did not start";
     if (!wrong) wrong = pipe_drive(p, flow, x, err);
     leat_flow_close(&flow);
     if (!wrong) wrong = pipe_after(p, budget);
@@ -66,8 +64,7 @@ static void soak(void **state)
             leat_error err;
             const char *wrong = run_seed(pool, &p, &x, seed, &err);
             if (wrong) {
-                print_error("LEAT_SEED=%llu: %s (%s)\n", (unsigned long long)seed, wrong,
-                            err.message);
+                print_error("LEAT_SEED=%llu: %s (%s)\n", (unsigned long long)seed, wrong, err.message);
                 fail();
             }
             seed += !one;
@@ -129,8 +126,9 @@ static void several_flows_share_pool_and_budget(void **state)
     uint64_t done = 0;
     for (int i = 0; i < 4; i++) {
         leat__thread_join(&c[i].thread);
-        if (c[i].wrong) print_error("seed %llu: %s (%s)\n", (unsigned long long)c[i].seed - 4,
-                                    c[i].wrong, c[i].err.message);
+        if (c[i].wrong)
+            print_error("seed %llu: %s (%s)\n", (unsigned long long)c[i].seed - 4, c[i].wrong,
+                        c[i].err.message);
         assert_null(c[i].wrong);
         assert_true(c[i].done > 0);
         done += c[i].done;

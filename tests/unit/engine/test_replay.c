@@ -40,8 +40,7 @@ static const char *run_seed(uint64_t seed, uint64_t *moves, leat_error *err)
     uint64_t slack = pipe_mix(seed, 99);
     if (leat__replay_open(&pool, &po, seed, NULL, NULL, err) != 0) return "no pool";
     if (leat_budget_open(&budget, 1, err) != 0) return "no budget";
-    if (pipe_start(&p, pool, budget, slack % 3 ? slack : 0, &flow, err) != 0)
-        wrong = "did not start";
+    if (pipe_start(&p, pool, budget, slack % 3 ? slack : 0, &flow, err) != 0) wrong = "did not start";
     if (!wrong) wrong = pipe_drive(&p, flow, &x, err);
     if (wrong) pipe_print(&p, flow);
     leat_flow_close(&flow);
@@ -63,8 +62,7 @@ static void search(void **state)
         const char *wrong = run_seed(seed, &moves, &err);
         if (!wrong && leat__mem_blocks() != blocks) wrong = "memory leaked";
         if (wrong) {
-            print_error("LEAT_SEED=%llu: %s (%s)\n", (unsigned long long)seed, wrong,
-                        err.message);
+            print_error("LEAT_SEED=%llu: %s (%s)\n", (unsigned long long)seed, wrong, err.message);
             fail();
         }
     }

@@ -24,8 +24,7 @@ static int keep(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-static void still_flow(rig *r, const leat_stage *s, uint32_t count, leat_flow_opts *fo,
-                       uint64_t limit)
+static void still_flow(rig *r, const leat_stage *s, uint32_t count, leat_flow_opts *fo, uint64_t limit)
 {
     leat_pool_opts po;
     leat_pool_opts_init(&po);
@@ -116,11 +115,11 @@ static void only_the_senior_uses_the_floor(void **state)
     assert_int_equal(r.flow->floor, 240);
     assert_string_equal(take(&r, 0), "numbers"); /* 100 of the 100 bytes outside the floor */
     finish(&r, 0);
-    assert_string_equal(take(&r, 0), "a");       /* 100 more: the senior may */
-    assert_string_equal(take(&r, 1), "");        /* the source may not */
+    assert_string_equal(take(&r, 0), "a"); /* 100 more: the senior may */
+    assert_string_equal(take(&r, 1), "");  /* the source may not */
     assert_true(r.flow->stages[0].starved);
-    finish(&r, 0);                               /* 20 left, waiting for the consumer */
-    assert_string_equal(take(&r, 0), "");        /* 120 would be too much, and is not needed: */
+    finish(&r, 0);                        /* 20 left, waiting for the consumer */
+    assert_string_equal(take(&r, 0), ""); /* 120 would be too much, and is not needed: */
     leat_task *t;
     /* the consumer must take a result */
     assert_int_equal(leat_flow_next(r.flow, &t, 0, NULL), 0);

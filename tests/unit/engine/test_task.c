@@ -123,7 +123,8 @@ static int three_children(void *cookie, void *ctx, leat_task *task, leat_error *
         atomic_fetch_add(&kids->live, 1);
     }
     return leat_task_emit(task, NULL, 0, NULL, NULL) == LEAT_ELIMIT
-               ? 0 : leat__fail(err, LEAT_EINTERNAL, "a fourth child was taken");
+               ? 0
+               : leat__fail(err, LEAT_EINTERNAL, "a fourth child was taken");
 }
 
 static void children_come_in_their_parents_order(void **state)

@@ -19,8 +19,16 @@
 #include "host_kernels.h"
 
 #define EXPORT __attribute__((visibility("default")))
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_CONTEXT = 201, NOT_READY = 600,
-       CAPTURE = 900, UNKNOWN = 999 };
+enum {
+    OK = 0,
+    INVALID = 1,
+    NO_MEMORY = 2,
+    NO_DEVICE = 100,
+    NO_CONTEXT = 201,
+    NOT_READY = 600,
+    CAPTURE = 900,
+    UNKNOWN = 999
+};
 #define MEMORY ((size_t)8 << 30)
 #define DEVICES 2
 #define TIMED ((size_t)16 << 20) /* copies that only take their time */
@@ -68,9 +76,9 @@ EXPORT int cuCtxRecordEvent(void *ctx, void *event);
 EXPORT int cuModuleLoadData(void **module, const void *image);
 EXPORT int cuModuleUnload(void *module);
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name);
-EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                          void *stream, void **parameters, void **extra);
+EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                          unsigned block_y, unsigned block_z, unsigned shared, void *stream,
+                          void **parameters, void **extra);
 EXPORT int nvrtcCreateProgram(void **p, const char *source, const char *name, int headers,
                               const char *const *header, const char *const *names);
 EXPORT int nvrtcCompileProgram(void *p, int options, const char *const *option);
@@ -83,9 +91,9 @@ EXPORT int nvrtcDestroyProgram(void **p);
 /* An event has passed when all of its marks have: one set by a stream, one by the trainer's work. */
 typedef struct fake_event {
     struct fake_event *next, **at; /* in the list of all, and what points here */
-    bool pending; /* recorded on a stream that has not come to it */
-    int kernel;   /* of the trainer that must have ended */
-    int uses;     /* queued items that name it: it may be destroyed before */
+    bool pending;                  /* recorded on a stream that has not come to it */
+    int kernel;                    /* of the trainer that must have ended */
+    int uses;                      /* queued items that name it: it may be destroyed before */
     bool destroyed;
 } fake_event;
 
@@ -145,9 +153,9 @@ static bool fails(void)
     return now;
 }
 
-#define COUNTED                                                                                      \
-    do {                                                                                             \
-        if (fails()) return UNKNOWN;                                                                 \
+#define COUNTED                                                                                              \
+    do {                                                                                                     \
+        if (fails()) return UNKNOWN;                                                                         \
     } while (0)
 
 int fake_cuda_held(void)
@@ -259,8 +267,9 @@ int cuInit(unsigned flags)
 
 int cuGetErrorName(int rc, const char **name)
 {
-    *name = rc == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : rc == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_UNKNOWN";
+    *name = rc == NO_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : rc == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
+                              : "CUDA_ERROR_UNKNOWN";
     return mode("nameless") ? INVALID : OK;
 }
 
@@ -313,7 +322,7 @@ int cuDevicePrimaryCtxRelease_v2(int device)
     need(device >= 10 && contexts > 0 && entered == 0);
     if (__atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST) > 0) return OK;
     pthread_mutex_lock(&lock);
-    progress(); /* then nothing that is queued names them */
+    progress();                                            /* then nothing that is queued names them */
     for (fake_event *e = all_events, *next; e; e = next) { /* a context takes its events with it */
         next = e->next;
         if (e->uses == 0) free(e);

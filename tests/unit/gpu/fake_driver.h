@@ -43,7 +43,7 @@ static inline int find_fake(void **state)
     void *lib = dlopen(fake_path, RTLD_LAZY | RTLD_LOCAL);
     if (lib == NULL) return -1;
     setenv("LEAT_CUDA_DRIVER", fake_path, 1);
-    setenv("LEAT_NVRTC", fake_path, 1); /* where leat was built without nvcc */
+    setenv("LEAT_NVRTC", fake_path, 1);             /* where leat was built without nvcc */
     setenv("LEAT_CACHE_DIR", "/nowhere/at/all", 1); /* nothing is kept */
     unsetenv("LOCAL_RANK");
     return fake_symbol(lib, "fake_cuda_held", &fake_cuda.held) |

@@ -78,10 +78,8 @@ static void trouble_is_named_and_nothing_stays(void **state)
         int code;
         const char *words;
     } opening[] = {
-        {"init", LEAT_EIO, "CUDA_ERROR_UNKNOWN"},
-        {"no device", LEAT_ENOTSUP, "CUDA_ERROR_NO_DEVICE"},
-        {"none", LEAT_ENOTSUP, "no GPU"},
-        {"context", LEAT_EIO, "context"},
+        {"init", LEAT_EIO, "CUDA_ERROR_UNKNOWN"}, {"no device", LEAT_ENOTSUP, "CUDA_ERROR_NO_DEVICE"},
+        {"none", LEAT_ENOTSUP, "no GPU"},         {"context", LEAT_EIO, "context"},
         {"nameless", LEAT_EIO, "unknown error"},
     };
     leat_error err = {0};
@@ -166,8 +164,8 @@ static void this_machine(void **state)
     if (leat__gpu_copy_rate(gpu, true, &pinned, &err) != 0) fail_msg("%s", err.message);
     if (leat__gpu_copy_rate(gpu, false, &plain, &err) != 0) fail_msg("%s", err.message);
     print_message("%s: %.1f GB/s page-locked (%.1f to %.1f), %.1f ordinary (%.1f to %.1f)\n",
-                  leat__gpu_info_view(gpu)->name, pinned.mid / 1e9, pinned.low / 1e9,
-                  pinned.high / 1e9, plain.mid / 1e9, plain.low / 1e9, plain.high / 1e9);
+                  leat__gpu_info_view(gpu)->name, pinned.mid / 1e9, pinned.low / 1e9, pinned.high / 1e9,
+                  plain.mid / 1e9, plain.low / 1e9, plain.high / 1e9);
     assert_true(plain.mid > 1e8 && pinned.mid >= plain.mid * 0.8);
     leat__gpu_close(&gpu);
 }

@@ -22,8 +22,13 @@ static int mix_rows(leat__gpu_kernels *k, leat__gpu_stream *s, uint32_t *status,
     uint8_t rows[6] = {0, 10, 100, 20, 200, 30};
     leat_job job = {.status = status, .image_count = 1};
     LEAT_TRY(leat__gpu_kernels_mix(k, s, &job, err)); /* no elements: no launch */
-    job.mix = (leat_job_mix){.data = (uint64_t)(uintptr_t)rows, .rows = 3, .row_elements = 2, .elements = 2,
-                             .dtype = LEAT_JOB_U8, .weight = 0.75f, .rest = 0.25f};
+    job.mix = (leat_job_mix){.data = (uint64_t)(uintptr_t)rows,
+                             .rows = 3,
+                             .row_elements = 2,
+                             .elements = 2,
+                             .dtype = LEAT_JOB_U8,
+                             .weight = 0.75f,
+                             .rest = 0.25f};
     status[0] = 16;
     LEAT_TRY(leat__gpu_kernels_mix(k, s, &job, err));
     leat__gpu_stream_drain(s);

@@ -94,8 +94,7 @@ static inline leat__buf make_image(leat__codec_id codec, uint32_t w, uint32_t h,
     return out;
 }
 
-static inline void put_image(const char *name, leat__codec_id codec, uint32_t w, uint32_t h,
-                             uint32_t seed)
+static inline void put_image(const char *name, leat__codec_id codec, uint32_t w, uint32_t h, uint32_t seed)
 {
     leat__buf b = make_image(codec, w, h, seed);
     put_file(name, b.data, b.len);
@@ -108,12 +107,19 @@ static inline void tar_header(leat__buf *t, const char *name, uint64_t size, cha
 {
     uint8_t h[512] = {0};
     strncpy((char *)h, name, 100);
-    memcpy(h + 100, "0000644\0" "0000000\0" "0000000\0", 24);
+    memcpy(h + 100,
+           "0000644\0"
+           "0000000\0"
+           "0000000\0",
+           24);
     snprintf((char *)h + 124, 12, "%011llo", (unsigned long long)size);
     snprintf((char *)h + 136, 12, "%011o", 0);
     memset(h + 148, ' ', 8);
     h[156] = (uint8_t)type;
-    memcpy(h + 257, "ustar\0" "00", 8);
+    memcpy(h + 257,
+           "ustar\0"
+           "00",
+           8);
     unsigned sum = 0;
     for (int i = 0; i < 512; i++) sum += h[i];
     snprintf((char *)h + 148, 8, "%06o", sum);
@@ -151,8 +157,7 @@ static inline void tar_end(leat__buf *t)
 
 /* ---- sources ---- */
 
-static inline leat__source *open_source(const char *const *paths, uint32_t n,
-                                        leat_ingest_opts *opts)
+static inline leat__source *open_source(const char *const *paths, uint32_t n, leat_ingest_opts *opts)
 {
     leat_ingest_opts own;
     leat_error err = {0};
@@ -181,8 +186,7 @@ static inline bool next_record(leat__source *s, leat__records_pool *shelf, leat_
         leat__records_pool_give(shelf, *run);
         return false;
     }
-    if (!(*r)->failed && s->ops->load && s->ops->load(s, *run, *r, &err) != 0)
-        leat__records_fail(*r, &err);
+    if (!(*r)->failed && s->ops->load && s->ops->load(s, *run, *r, &err) != 0) leat__records_fail(*r, &err);
     return true;
 }
 

@@ -101,8 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_classes_and_keys, sandbox_open, sandbox_close),
-        cmocka_unit_test_setup_teardown(test_images_are_stored_as_the_pack_says, sandbox_open,
-                                        sandbox_close),
+        cmocka_unit_test_setup_teardown(test_images_are_stored_as_the_pack_says, sandbox_open, sandbox_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,8 @@ static void expect_end(reader *r)
     assert_true(over);
 }
 
-#define ROW(r, line, ...)                                                                  \
-    expect_row(r, line, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *),            \
+#define ROW(r, line, ...)                                                                                    \
+    expect_row(r, line, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *),                              \
                (const char *const[]){__VA_ARGS__})
 
 static void rules_of_rfc_4180(void **state)

@@ -18,8 +18,7 @@ static void pack(const char *const *src, uint32_t n, const char *out, leat_image
     if (leat_ingest(&o, NULL, &err) != 0) fail_msg("%s", err.message);
 }
 
-static int export(const char *from, const char *to, const char *keys, leat_export_stats *st,
-                  leat_error *err)
+static int export(const char *from, const char *to, const char *keys, leat_export_stats *st, leat_error *err)
 {
     leat_export_opts o;
     leat_export_opts_init(&o);
@@ -74,15 +73,13 @@ static void pixels_are_exported_as_png(void **state)
     leat_export_stats st;
     pack(src, 1, in_box("r.leat"), LEAT_IMAGES_RAW);
     put_text("some.txt", "2.jpg\n");
-    assert_int_equal(
-        export(in_box("r.leat"), in_box("raw-some"), in_box("some.txt"), &st, NULL), 0);
+    assert_int_equal(export(in_box("r.leat"), in_box("raw-some"), in_box("some.txt"), &st, NULL), 0);
     assert_int_equal(st.files, 1);
     assert_int_equal(st.changed, 1);
     assert_int_equal(access(in_box("raw-some/2.jpg.png"), F_OK), 0);
     put_text("some.txt", "missing\n");
-    assert_int_equal(
-        export(in_box("r.leat"), in_box("raw-some"), in_box("some.txt"), &st, NULL),
-        LEAT_ENOENT);
+    assert_int_equal(export(in_box("r.leat"), in_box("raw-some"), in_box("some.txt"), &st, NULL),
+                     LEAT_ENOENT);
 }
 
 static void members_of_tar_samples_are_restored(void **state)
@@ -112,7 +109,7 @@ static void members_of_tar_samples_are_restored(void **state)
 static void keys_that_leave_the_folder_are_refused(void **state)
 {
     static const char *const bad[] = {"../out.jpg", "/abs.jpg", "a/../../b.jpg", "a//b.jpg",
-                                      "./x.jpg", "", "a/.."};
+                                      "./x.jpg",    "",         "a/.."};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         leat_packer *p = NULL;
         leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
@@ -122,18 +119,17 @@ static void keys_that_leave_the_folder_are_refused(void **state)
         o.field_count = 1;
         o.replace = o.no_sync = 1;
         leat__buf image = make_image(LEAT__CODEC_JPEG, 20, 20, 1);
-        leat_pack_value v = {.data = image.data,
-                             .size = image.len,
-                             .image = {.width = 20, .height = 20, .codec = 1, .channels = 3,
-                                       .orientation = 1}};
+        leat_pack_value v = {
+            .data = image.data,
+            .size = image.len,
+            .image = {.width = 20, .height = 20, .codec = 1, .channels = 3, .orientation = 1}};
         leat_pack_sample s = {.key = bad[i], .key_size = strlen(bad[i]), .values = &v};
         assert_int_equal(leat_packer_open(&p, in_box("evil.leat"), &o, NULL), 0);
         assert_int_equal(leat_packer_append(p, &s, NULL), 0);
         assert_int_equal(leat_packer_finish(p, NULL, NULL), 0);
         leat_packer_close(&p);
         leat__buf_reset(&image);
-        assert_int_equal(export(in_box("evil.leat"), in_box("evil/deep"), NULL, NULL, &err),
-                         LEAT_EPERM);
+        assert_int_equal(export(in_box("evil.leat"), in_box("evil/deep"), NULL, NULL, &err), LEAT_EPERM);
         assert_non_null(strstr(err.message, "not a path inside"));
     }
     assert_int_equal(access(in_box("out.jpg"), F_OK), -1);
@@ -143,9 +139,9 @@ static void keys_that_leave_the_folder_are_refused(void **state)
 static void put_sample(leat_packer *p, const char *key, size_t len)
 {
     leat__buf image = make_image(LEAT__CODEC_JPEG, 20, 20, 1);
-    leat_pack_value v = {.data = image.data, .size = image.len,
-                         .image = {.width = 20, .height = 20, .codec = 1, .channels = 3,
-                                   .orientation = 1}};
+    leat_pack_value v = {.data = image.data,
+                         .size = image.len,
+                         .image = {.width = 20, .height = 20, .codec = 1, .channels = 3, .orientation = 1}};
     leat_pack_sample s = {.key = key, .key_size = len, .values = &v};
     assert_int_equal(leat_packer_append(p, &s, NULL), 0);
     leat__buf_reset(&image);
@@ -155,8 +151,8 @@ static void put_sample(leat_packer *p, const char *key, size_t len)
  * follows. */
 static void odd_keys_do_not_stop_the_others(void **state)
 {
-    static const char *const good[] = {"back\\slash.jpg", "new\nline.jpg", "-rf", "n\xff\xfe.jpg",
-                                       "dots...", "a b/ .x", "*?$(x).jpg"};
+    static const char *const good[] = {"back\\slash.jpg", "new\nline.jpg", "-rf",       "n\xff\xfe.jpg",
+                                       "dots...",         "a b/ .x",       "*?$(x).jpg"};
     char name[300];
     leat_packer *p = NULL;
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;

@@ -30,8 +30,7 @@ static void grows_with_bytes_and_pixels(void **state)
     static const leat__codec_id codecs[] = {LEAT__CODEC_JPEG, LEAT__CODEC_PNG, LEAT__CODEC_WEBP,
                                             LEAT__CODEC_TILE};
     for (int i = 0; i < 4; i++) {
-        leat__image_info small = info_of(codecs[i], 100, 100, ""),
-                         large = info_of(codecs[i], 1000, 1000, "");
+        leat__image_info small = info_of(codecs[i], 100, 100, ""), large = info_of(codecs[i], 1000, 1000, "");
         uint32_t a = leat__image_cost(&small, 10000), b = leat__image_cost(&large, 10000),
                  c = leat__image_cost(&large, 1000000);
         assert_true(a >= 1 && a < b && b < c);

@@ -210,20 +210,17 @@ static void tiles_restore(leat__tile_density density)
     bench b;
     leat__tile_tables *tables = flat_tables();
     leat__tile_facts facts;
-    begin(&b, (leat__encode_plan){.images = LEAT_IMAGES_TILED, .tables = tables,
-                                  .density = density});
+    begin(&b, (leat__encode_plan){.images = LEAT_IMAGES_TILED, .tables = tables, .density = density});
     leat__buf image = make_image(LEAT__CODEC_JPEG, 150, 90, 4);
     leat__buf png = make_image(LEAT__CODEC_PNG, 50, 40, 4), back;
     leat__item *item = put(&b, "k", &image);
     assert_int_equal(handle(&b, item, NULL), 0);
     assert_int_equal(item->image.codec, LEAT__CODEC_TILE);
     assert_int_equal(item->image.flags, LEAT_PACK_IMAGE_RECODED);
-    assert_int_equal(leat__tile_describe(leat__records_data(b.run, item), item->size, &facts, NULL),
-                     0);
+    assert_int_equal(leat__tile_describe(leat__records_data(b.run, item), item->size, &facts, NULL), 0);
     assert_int_equal(facts.density, density);
     leat__buf_init(&back, LEAT__MEM_INGEST, 1u << 24);
-    assert_int_equal(
-        leat__tile_restore(leat__records_data(b.run, item), item->size, tables, &back, NULL), 0);
+    assert_int_equal(leat__tile_restore(leat__records_data(b.run, item), item->size, tables, &back, NULL), 0);
     assert_int_equal(back.len, image.len);
     assert_memory_equal(back.data, image.data, image.len);
     item = put(&b, "png", &png); /* only JPEGs are tiled */

@@ -162,8 +162,7 @@ static void bad_samples_stop_or_are_listed(void **state)
     assert_int_equal(remove(in_box("photos/class2/notes.txt")), 0);
 }
 
-static int stop_after(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                      uint64_t skipped)
+static int stop_after(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped)
 {
     return done >= *(uint64_t *)cookie;
 }

@@ -86,9 +86,9 @@ static void equal_keys_are_settled_by_every_rule(void **state)
                                         "y-2 4",     "n 10",      ".d 15", "m 22"};
     static const char *const last[] = {"x/1.jpg 0", "y-2 4", "n 10",  "x/2.jpg 11",
                                        "z.b/c 14",  "y 20",  ".d 21", "m 22"};
-    static const char *const renamed[] = {"x/1.jpg 0", "x/2.jpg 1", "y 2", "z.b/c 3", "y-2 4", "n 10",
-                                          "x/2-2.jpg 11", "y-3 12", "y-4 13", "z.b/c-2 14", ".d 15",
-                                          "y-5 20", ".d-2 21", "m 22"};
+    static const char *const renamed[] = {"x/1.jpg 0", "x/2.jpg 1",    "y 2",     "z.b/c 3", "y-2 4",
+                                          "n 10",      "x/2-2.jpg 11", "y-3 12",  "y-4 13",  "z.b/c-2 14",
+                                          ".d 15",     "y-5 20",       ".d-2 21", "m 22"};
     assert_int_equal(merge(LEAT_MERGE_FIRST, NULL, &st, &err), 0);
     has(first, LEAT_COUNT(first));
     assert_int_equal(st.existing, 6);
@@ -132,13 +132,11 @@ static void what_does_not_fit_is_said(void **state)
     p.field_count = 1;
     p.no_sync = 1;
     assert_int_equal(leat_packer_open(&packer, paths[1], &p, &err), 0);
-    assert_int_equal(
-        leat_packer_append(packer,
-                           &(leat_pack_sample){.key = "k",
-                                               .key_size = 1,
-                                               .values = &(leat_pack_value){.f = 1}},
-                           &err),
-        0);
+    assert_int_equal(leat_packer_append(
+                         packer,
+                         &(leat_pack_sample){.key = "k", .key_size = 1, .values = &(leat_pack_value){.f = 1}},
+                         &err),
+                     0);
     assert_int_equal(leat_packer_finish(packer, NULL, &err), 0);
     leat_packer_close(&packer);
     leat_ingest_opts_init(&o);
@@ -163,9 +161,9 @@ static void what_does_not_fit_is_said(void **state)
 
 static void names_get_numbers_before_their_ending(void **state)
 {
-    static const char *const pairs[][2] = {{"a.jpg", "a-12.jpg"}, {"a", "a-12"}, {"d.e/a", "d.e/a-12"},
-                                           {"d/.a", "d/.a-12"}, {".a", ".a-12"}, {"a.b.png", "a.b-12.png"},
-                                           {"", "-12"}, {"a.", "a-12."}};
+    static const char *const pairs[][2] = {{"a.jpg", "a-12.jpg"}, {"a", "a-12"},   {"d.e/a", "d.e/a-12"},
+                                           {"d/.a", "d/.a-12"},   {".a", ".a-12"}, {"a.b.png", "a.b-12.png"},
+                                           {"", "-12"},           {"a.", "a-12."}};
     for (size_t i = 0; i < LEAT_COUNT(pairs); i++) {
         leat__buf key;
         leat__buf_init(&key, LEAT__MEM_INGEST, 1u << 10);

@@ -28,10 +28,9 @@ static void names_and_settings_are_told(void **state)
     leat__buf_init(&text, LEAT__MEM_INGEST, 1u << 20);
     assert_int_equal(leat__source_open(&s, &o, NULL), 0);
     assert_int_equal(leat__ingest_provenance(&o, &plan, s, &text, NULL), 0);
-    assert_string_equal(leat__buf_str(&text),
-                        "{\"kind\":\"folder\",\"names\":[\"photos\"],"
-                        "\"settings\":{\"images\":\"keep\",\"quality\":80,"
-                        "\"checked\":true,\"on_error\":\"skip\"}}");
+    assert_string_equal(leat__buf_str(&text), "{\"kind\":\"folder\",\"names\":[\"photos\"],"
+                                              "\"settings\":{\"images\":\"keep\",\"quality\":80,"
+                                              "\"checked\":true,\"on_error\":\"skip\"}}");
     const uint64_t id = leat__ingest_identity(&o, &text);
     o.keys = "keys.txt";
     assert_true(leat__ingest_identity(&o, &text) != id);

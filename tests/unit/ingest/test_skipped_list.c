@@ -33,8 +33,7 @@ static void lines_are_json(void **state)
         assert_non_null(o);
         assert_string_equal(json_string_value(json_object_get(o, "key")), keys[i]);
         assert_int_equal(json_integer_value(json_object_get(o, "offset")), i == 0 ? 17 : 0);
-        if (i == 0)
-            assert_string_equal(json_string_value(json_object_get(o, "reason")), why.message);
+        if (i == 0) assert_string_equal(json_string_value(json_object_get(o, "reason")), why.message);
         json_decref(o);
         line = stop + 1;
     }

@@ -32,11 +32,10 @@ static void make_tree(const char *root, const char *const *keys, size_t n)
     }
 }
 
-static const char *const tree[] = {"10/b.jpg",   "2/img10.jpg", "2/img2.jpg", "2/deep/x.png",
+static const char *const tree[] = {"10/b.jpg",   "2/img10.jpg",   "2/img2.jpg", "2/deep/x.png",
                                    "cat/A.webp", ".hidden/z.jpg", "cat/.ds"};
 /* classes in byte order (10 before 2), files in natural order, folders among them */
-static const char *const order[] = {"10/b.jpg", "2/deep/x.png", "2/img2.jpg", "2/img10.jpg",
-                                    "cat/A.webp"};
+static const char *const order[] = {"10/b.jpg", "2/deep/x.png", "2/img2.jpg", "2/img10.jpg", "cat/A.webp"};
 static const int64_t labels[] = {0, 1, 1, 1, 2};
 
 static void classes_and_order(void **state)
@@ -80,8 +79,8 @@ static void a_shuffle_is_a_permutation_of_its_seed(void **state)
     char seen[2][5][64] = {{{0}}};
     make_tree("tree", tree, 7);
     for (int round = 0; round < 2; round++) {
-        leat_ingest_opts opts = {.struct_size = sizeof opts, .output = in_box("out.leat"),
-                                 .shuffle = 1, .shuffle_seed = 7};
+        leat_ingest_opts opts = {
+            .struct_size = sizeof opts, .output = in_box("out.leat"), .shuffle = 1, .shuffle_seed = 7};
         const char *paths[] = {in_box("tree")};
         leat__source *s = open_source(paths, 1, &opts);
         leat__records_pool shelf;

@@ -147,8 +147,8 @@ static void shuffled_rows_are_the_same_rows(void **state)
     char text[4000] = "path,label,id\n";
     for (int i = 0; i < 100; i++)
         snprintf(text + strlen(text), 64, "img/%c.jpg,\"c,%d\",%d\n", i & 1 ? 'a' : 'b', i % 3, i);
-    leat_ingest_opts opts = {.struct_size = sizeof opts, .output = in_box("out.leat"),
-                             .shuffle = 1, .shuffle_seed = 3};
+    leat_ingest_opts opts = {
+        .struct_size = sizeof opts, .output = in_box("out.leat"), .shuffle = 1, .shuffle_seed = 3};
     begin("m/many.csv", text, &opts);
     uint64_t seen[2] = {0};
     int in_place = 0;

@@ -3,10 +3,10 @@
 
 #include "ingest/source_reader.h"
 
-static const leat_field fields[] = {{.name = "image", .type = LEAT_FIELD_IMAGE},
-                                    {.name = "label", .type = LEAT_FIELD_INT},
-                                    {.name = "v", .type = LEAT_FIELD_RAGGED,
-                                     .dtype = LEAT_DTYPE_U8, .ndim = 1}};
+static const leat_field fields[] = {
+    {.name = "image", .type = LEAT_FIELD_IMAGE},
+    {.name = "label", .type = LEAT_FIELD_INT},
+    {.name = "v", .type = LEAT_FIELD_RAGGED, .dtype = LEAT_DTYPE_U8, .ndim = 1}};
 static const char *const classes[] = {"b", "a"}; /* their order is kept */
 static int at, closed;
 static char path[512];
@@ -42,8 +42,15 @@ static int open_it(leat__reader *r, const char *const *paths, uint32_t count, le
     (void)count, (void)err;
     if (strstr(paths[0], ".mine") == NULL) return LEAT_EAGAIN;
     at = 0;
-    *r = (leat__reader){.kind = "mine", .fields = fields, .field_count = 3, .classes = classes,
-                        .class_count = 2, .total = 4, .cookie = &at, .next = next, .close = close_it};
+    *r = (leat__reader){.kind = "mine",
+                        .fields = fields,
+                        .field_count = 3,
+                        .classes = classes,
+                        .class_count = 2,
+                        .total = 4,
+                        .cookie = &at,
+                        .next = next,
+                        .close = close_it};
     return 0;
 }
 

@@ -52,8 +52,7 @@ static void samples_are_groups_of_members(void **state)
         assert_false(r->failed);
         assert_string_equal(leat__records_str(run, r->key), keys[i]);
         assert_int_equal(r->items[label].i, labels[i]);
-        assert_int_equal(leat__codec_sniff(leat__records_data(run, &r->items[image]),
-                                           r->items[image].size),
+        assert_int_equal(leat__codec_sniff(leat__records_data(run, &r->items[image]), r->items[image].size),
                          i < 2 ? LEAT__CODEC_JPEG : LEAT__CODEC_PNG);
         assert_int_equal(r->items[json].absent, i > 0);
         if (i == 0) assert_memory_equal(leat__records_data(run, &r->items[seg]), "mask", 4);
@@ -117,9 +116,10 @@ static void members_may_be_missing(void **state)
         leat__source_close(&s);
     }
     assert_null(open_tar(paths, 1, NULL, "label=-1", 1)); /* the first sample has no label */
-    static const char *const bad[][2] = {{"jpg,,cls", NULL}, {"", NULL}, {".jpg", NULL}, {"a/b", NULL},
-                                         {NULL, "label"}, {NULL, "label=x"}, {NULL, "txt=1"}, {NULL, "=1"},
-                                         {NULL, "label=99999999999999999999"}};
+    static const char *const bad[][2] = {
+        {"jpg,,cls", NULL}, {"", NULL},      {".jpg", NULL},
+        {"a/b", NULL},      {NULL, "label"}, {NULL, "label=x"},
+        {NULL, "txt=1"},    {NULL, "=1"},    {NULL, "label=99999999999999999999"}};
     for (size_t i = 0; i < LEAT_COUNT(bad); i++) assert_null(open_tar(paths, 1, bad[i][0], bad[i][1], 0));
 }
 
@@ -154,9 +154,9 @@ static void nothing_is_dropped_silently(void **state)
     leat__records *run;
     leat__record *r;
     leat__records_pool_init(&shelf, s->field_count, 2);
-    static const char *const why[] = {NULL, "whole number", "no member of this kind",
-                                      "has no \"label\"", "regular file", NULL, "truncated",
-                                      NULL}; /* the text of sample 3 is not looked at: infer is 2 */
+    static const char *const why[] = {
+        NULL, "whole number", "no member of this kind", "has no \"label\"", "regular file", NULL, "truncated",
+        NULL}; /* the text of sample 3 is not looked at: infer is 2 */
     for (int i = 0; i < 8; i++) {
         assert_true(next_record(s, &shelf, &run, &r));
         assert_int_equal(r->failed, why[i] != NULL);

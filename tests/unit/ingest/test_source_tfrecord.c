@@ -127,7 +127,7 @@ static void damage_at_the_beginning(void **state)
         size_t one = file.len / 3;
         leat__buf bad;
         leat__buf_init(&bad, LEAT__MEM_INGEST, 1024);
-        leat__buf_append(&bad, "\x12\x7fzz", 4);            /* longer than the message */
+        leat__buf_append(&bad, "\x12\x7fzz", 4); /* longer than the message */
         if (way == 1) leat__buf_clear(&bad), feature(&bad, "n", 2, "\x0d\0\0\x80\x3f", 5); /* a float */
         if (way < 2) record(&file, &bad);
         else file.data[one + 1] ^= 1; /* a length */

@@ -165,8 +165,9 @@ static void sparse_and_damaged_are_refused(void **state)
     assert_int_equal(read_through(&a, a.bytes.len, &err), LEAT_EFORMAT);
     assert_non_null(strstr(err.message, "sparse"));
     end(&a);
-    static const char *const pax[] = {"22 GNU.sparse.major=1\n", "99 path=x\n", "path=x\n",
-                                      "3 \n", "9 pathx\n", "12 size=12x\n", "0 path=x\n", "7 a=b"};
+    static const char *const pax[] = {
+        "22 GNU.sparse.major=1\n", "99 path=x\n", "path=x\n", "3 \n", "9 pathx\n",
+        "12 size=12x\n",           "0 path=x\n",  "7 a=b"};
     for (size_t i = 0; i < sizeof pax / sizeof pax[0]; i++) {
         begin(&a);
         tar_header(&a.bytes, "p", strlen(pax[i]), 'x');
@@ -205,12 +206,9 @@ static void huge_sizes_do_not_allocate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_ustar_pax_and_long_names),
-        cmocka_unit_test(unread_data_is_skipped),
-        cmocka_unit_test(prefix_of_ustar_is_joined),
-        cmocka_unit_test(every_truncation_is_detected),
-        cmocka_unit_test(sparse_and_damaged_are_refused),
-        cmocka_unit_test(huge_sizes_do_not_allocate),
+        cmocka_unit_test(reads_ustar_pax_and_long_names), cmocka_unit_test(unread_data_is_skipped),
+        cmocka_unit_test(prefix_of_ustar_is_joined),      cmocka_unit_test(every_truncation_is_detected),
+        cmocka_unit_test(sparse_and_damaged_are_refused), cmocka_unit_test(huge_sizes_do_not_allocate),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -6,8 +6,7 @@
 static void train(const char *folder, leat__encode_plan plan, uint32_t threads, leat__buf *blob)
 {
     const char *paths[] = {in_box(folder)};
-    leat_ingest_opts o = {.struct_size = sizeof o, .sources = paths, .source_count = 1,
-                          .threads = threads};
+    leat_ingest_opts o = {.struct_size = sizeof o, .sources = paths, .source_count = 1, .threads = threads};
     leat_error err = {0};
     plan.images = LEAT_IMAGES_TILED;
     leat__buf_init(blob, LEAT__MEM_INGEST, 16u << 20);

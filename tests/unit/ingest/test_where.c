@@ -10,10 +10,8 @@
 #include "ingest/where.h"
 
 static const leat_field fields[] = {
-    {.name = "image", .type = LEAT_FIELD_IMAGE},
-    {.name = "label", .type = LEAT_FIELD_INT},
-    {.name = "score", .type = LEAT_FIELD_FLOAT},
-    {.name = "odd name", .type = LEAT_FIELD_INT},
+    {.name = "image", .type = LEAT_FIELD_IMAGE}, {.name = "label", .type = LEAT_FIELD_INT},
+    {.name = "score", .type = LEAT_FIELD_FLOAT}, {.name = "odd name", .type = LEAT_FIELD_INT},
     {.name = "nothing", .type = LEAT_FIELD_INT},
 };
 static const char *const classes[] = {"cat", "dog", "and"};
@@ -137,8 +135,8 @@ static void test_large_numbers(void **state)
 
 static void test_nan(void **state)
 {
-    static const char *const texts[] = {"score == 0", "score < 1", "score >= 0",
-                                        "score in 0..1", "score != 0"};
+    static const char *const texts[] = {"score == 0", "score < 1", "score >= 0", "score in 0..1",
+                                        "score != 0"};
     for (int i = 0; i < 5; i++) {
         leat__item items[5] = {{0}, {0}, {.f = NAN}, {0}, {0}};
         leat__where *w;
@@ -177,8 +175,7 @@ static void test_what_is_wrong(void **state)
         leat_error err;
         assert_int_equal(leat__where_open(&w, cases[i].text, &names, &err), LEAT_EINVAL);
         assert_null(w);
-        if (strstr(err.message, cases[i].message) == NULL)
-            fail_msg("%s: %s", cases[i].text, err.message);
+        if (strstr(err.message, cases[i].message) == NULL) fail_msg("%s: %s", cases[i].text, err.message);
     }
 }
 
@@ -192,8 +189,7 @@ static void test_size(void **state)
     assert_int_equal(leat__where_open(&w, text, &names, &err), LEAT_EINVAL);
     assert_non_null(strstr(err.message, "nested too deeply"));
     text[0] = '\0';
-    for (int i = 0; i < 9000; i++)
-        memcpy(text + 15 * i, "label == 1 and ", 16);
+    for (int i = 0; i < 9000; i++) memcpy(text + 15 * i, "label == 1 and ", 16);
     memcpy(text + 15 * 9000, " label == 1", 12);
     assert_true(holds(text));
 }
@@ -201,10 +197,8 @@ static void test_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meaning),
-        cmocka_unit_test(test_large_numbers),
-        cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test(test_meaning), cmocka_unit_test(test_large_numbers),
+        cmocka_unit_test(test_nan),     cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,8 +45,10 @@ static inline void at_many(void **state)
     leat__rng r;
     leat__rng_init(&r, 1, 0, 0, 0);
     for (size_t i = 0; i < N; i++) {
-        reqs[i] = (leat__aio_req){.file = f, .offset = leat__rng_below(&r, SIZE),
-                                  .len = leat__rng_below(&r, MOST), .buf = bufs + i * MOST};
+        reqs[i] = (leat__aio_req){.file = f,
+                                  .offset = leat__rng_below(&r, SIZE),
+                                  .len = leat__rng_below(&r, MOST),
+                                  .buf = bufs + i * MOST};
         leat__aio_submit(a, &reqs[i]);
         if (i == N / 2) leat__aio_depth_set(a, 2);
     }
@@ -107,8 +109,7 @@ static inline void at_callbacks(void **state)
     leat__aio_req reqs[4];
     uint8_t bufs[4][512];
     for (int i = 0; i < 4; i++) {
-        reqs[i] = (leat__aio_req){.file = f, .buf = bufs[i], .len = 512, .done = at_next,
-                                  .cookie = &c};
+        reqs[i] = (leat__aio_req){.file = f, .buf = bufs[i], .len = 512, .done = at_next, .cookie = &c};
         leat__aio_submit(c.a, &reqs[i]);
     }
     leat__aio_req *none;
@@ -160,8 +161,11 @@ static inline void at_churn(void **state)
         int n = (int)leat__rng_below(&r, MOST);
         for (int i = 0; i < n; i++) {
             leat__aio_req *q = malloc(sizeof *q);
-            *q = (leat__aio_req){.file = f, .offset = leat__rng_below(&r, SIZE - LEN),
-                                 .len = LEN, .buf = malloc(LEN), .done = at_count_and_free,
+            *q = (leat__aio_req){.file = f,
+                                 .offset = leat__rng_below(&r, SIZE - LEN),
+                                 .len = LEN,
+                                 .buf = malloc(LEN),
+                                 .done = at_count_and_free,
                                  .cookie = &tally};
             leat__aio_submit(a, q);
             if (i == n / 2) leat__aio_depth_set(a, 1 + (uint32_t)leat__rng_below(&r, 4));
@@ -252,11 +256,8 @@ static inline int at_run(leat__aio_kind kind)
 {
     at_kind = kind;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_many),
-        cmocka_unit_test(at_callbacks),
-        cmocka_unit_test(at_churn),
-        cmocka_unit_test(at_trouble),
-        cmocka_unit_test(at_direct),
+        cmocka_unit_test(at_many),    cmocka_unit_test(at_callbacks), cmocka_unit_test(at_churn),
+        cmocka_unit_test(at_trouble), cmocka_unit_test(at_direct),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;

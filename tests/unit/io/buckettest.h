@@ -20,7 +20,7 @@ typedef struct bucket {
     pthread_mutex_t lock;
     bucket_object objects[BUCKET_OBJECTS];
     int parts, aborted, completed, conditional;
-    int fail_parts; /* this many parts are answered with 500 first */
+    int fail_parts;     /* this many parts are answered with 500 first */
     bool fail_complete; /* 200 with an error in the body */
 } bucket;
 
@@ -127,8 +127,7 @@ static inline void bucket_list(web_request *q, bucket *b, const char *query)
         }
         if (*folder != '\0')
             n += snprintf(text + n, sizeof text - (size_t)n,
-                          "<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>",
-                          folder);
+                          "<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>", folder);
         else
             n += snprintf(text + n, sizeof text - (size_t)n,
                           "<Contents><Key>%s</Key><Size>%zu</Size><ETag>&quot;e&quot;</ETag></Contents>", key,
@@ -224,8 +223,7 @@ static inline void bucket_answer(web_request *q)
     pthread_mutex_lock(&b->lock);
     bucket_object *o = bucket_find(b, key, false);
     bool uploads = strstr(query, "uploads=") != NULL || strstr(query, "uploadId=") != NULL;
-    if (strcmp(method, "GET") == 0 && uploads)
-        bucket_uploads(q, b, key);
+    if (strcmp(method, "GET") == 0 && uploads) bucket_uploads(q, b, key);
     else if (strcmp(method, "GET") == 0 && *key == '\0') bucket_list(q, b, query);
     else if (strcmp(method, "PUT") == 0) bucket_put(q, b, key, query);
     else if (strcmp(method, "POST") == 0 && strstr(query, "uploads=") != NULL)

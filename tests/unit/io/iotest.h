@@ -67,8 +67,8 @@ static inline void it_check(const void *data, size_t len, uint64_t offset)
 {
     const uint8_t *p = data;
     for (size_t i = 0; i < len; i++)
-        if (p[i] != it_byte(offset + i)) fail_msg("byte %zu of the read at %llu is wrong", i,
-                                                  (unsigned long long)offset);
+        if (p[i] != it_byte(offset + i))
+            fail_msg("byte %zu of the read at %llu is wrong", i, (unsigned long long)offset);
 }
 
 #endif

@@ -48,8 +48,12 @@ static void at_once(void **state)
             usleep(round % 3 * 500u); /* lets the threads fall asleep */
             m.here = 0;
             for (int i = 0; i < m.wanted; i++) {
-                reqs[i] = (leat__aio_req){.file = f, .offset = 512 * (uint64_t)i, .len = 512,
-                                          .buf = bufs[i], .done = meet, .cookie = &m};
+                reqs[i] = (leat__aio_req){.file = f,
+                                          .offset = 512 * (uint64_t)i,
+                                          .len = 512,
+                                          .buf = bufs[i],
+                                          .done = meet,
+                                          .cookie = &m};
                 leat__aio_submit(a, &reqs[i]);
             }
             leat__aio_req *none;

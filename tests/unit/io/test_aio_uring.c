@@ -18,11 +18,10 @@ enum { READS = 300, SIZE = 1 << 20 };
 /* Makes io_uring_enter return `error` in all threads of this process from now on. */
 static bool refuse_enter(int error)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* the number of the call */
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* the number of the call */
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {sizeof code / sizeof code[0], code};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
@@ -84,8 +83,9 @@ static void refused_ring_falls_back_to_threads(void **state)
         if (child == 0) _exit(under_filter(it_path(dir, "a"), errors[i / 2], i % 2));
         assert_int_equal(waitpid(child, &status, 0), child);
         if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT) skip();
-        if (status != 0) fail_msg("errno %d, %s: status %#x", errors[i / 2],
-                                  i % 2 ? "after some reads" : "at once", status);
+        if (status != 0)
+            fail_msg("errno %d, %s: status %#x", errors[i / 2], i % 2 ? "after some reads" : "at once",
+                     status);
     }
     it_rmdir(dir);
 }

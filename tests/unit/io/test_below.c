@@ -74,7 +74,7 @@ static void missing_folders_are_created(void **state)
     assert_ok(put("a/b/c.txt", "2", true, &err));
     assert_holds("in/a/b/c.txt", "2");
     assert_true(put("a/b/c.txt/d", "x", true, &err) != 0); /* a file where a folder is needed */
-    assert_true(put("a/b", "x", true, &err) != 0); /* a folder where a file is needed */
+    assert_true(put("a/b", "x", true, &err) != 0);         /* a folder where a file is needed */
     memset(deep, 'n', sizeof deep - 1);
     deep[sizeof deep - 1] = '\0';
     assert_true(put(deep, "x", true, &err) != 0);

@@ -25,10 +25,12 @@ static void services(web_request *q)
     } else if (strstr(q->head, "GET /latest/meta-data/placement/region ") != NULL) {
         web_reply(q, "200 OK", "", "ap-south-1", 10);
     } else if (strstr(q->head, "Action=AssumeRoleWithWebIdentity") != NULL) {
-        int n = snprintf(body, sizeof body, "<R><Credentials><AccessKeyId>web%d</AccessKeyId>"
+        int n = snprintf(body, sizeof body,
+                         "<R><Credentials><AccessKeyId>web%d</AccessKeyId>"
                          "<SecretAccessKey>ws"
                          "</SecretAccessKey><SessionToken>wt</SessionToken><Expiration>%s</Expiration>"
-                         "</Credentials></R>", strstr(q->head, "WebIdentityToken=jwt.x ") != NULL, until);
+                         "</Credentials></R>",
+                         strstr(q->head, "WebIdentityToken=jwt.x ") != NULL, until);
         web_reply(q, "200 OK", "", body, (size_t)n);
     } else if (strstr(q->head, "/computeMetadata/v1/") != NULL) {
         const char *text = "{\"access_token\":\"ya29.x\",\"expires_in\":3599,\"token_type\":\"Bearer\"}";
@@ -36,8 +38,10 @@ static void services(web_request *q)
     } else {
         web_header(q, "x-aws-ec2-metadata-token", token, sizeof token);
         if (token[0] == '\0') web_header(q, "authorization", token, sizeof token);
-        int n = snprintf(body, sizeof body, "{\"AccessKeyId\":\"id-%s-%d\",\"SecretAccessKey\":\"sec\","
-                         "\"Token\":\"tok\",\"Expiration\":\"%s\"}", token, brief ? q->number : 0, until);
+        int n = snprintf(body, sizeof body,
+                         "{\"AccessKeyId\":\"id-%s-%d\",\"SecretAccessKey\":\"sec\","
+                         "\"Token\":\"tok\",\"Expiration\":\"%s\"}",
+                         token, brief ? q->number : 0, until);
         web_reply(q, "200 OK", "", body, (size_t)n);
     }
 }

@@ -52,9 +52,8 @@ static void kinds_sizes_and_order(void **state)
     assert_ok(leat__dir_read(&d, box, false, NULL));
     leat__dir_sort(&d, leat__str_natural_cmp);
     static const char *const names[] = {"a folder", "b9", "b10", "link", "pipe", "zbroken"};
-    static const leat__entry_kind kinds[] = {LEAT__ENTRY_FOLDER, LEAT__ENTRY_FILE,
-                                             LEAT__ENTRY_FILE,   LEAT__ENTRY_FILE,
-                                             LEAT__ENTRY_OTHER,  LEAT__ENTRY_BROKEN};
+    static const leat__entry_kind kinds[] = {LEAT__ENTRY_FOLDER, LEAT__ENTRY_FILE,  LEAT__ENTRY_FILE,
+                                             LEAT__ENTRY_FILE,   LEAT__ENTRY_OTHER, LEAT__ENTRY_BROKEN};
     assert_int_equal(d.count, 6);
     for (size_t i = 0; i < 6; i++) {
         assert_string_equal(leat__dir_name(&d, i), names[i]);

@@ -207,7 +207,7 @@ static void test_store_keeps_nodes(void **state)
     }
     close(listener);
     if (mknod(node, S_IFCHR | 0600, makedev(1, 3)) == 0) { /* as root only: a copy of /dev/null */
-        int rc = leat__file_store(node, "abc", 3, &err); /* a nodev mount refuses to open it */
+        int rc = leat__file_store(node, "abc", 3, &err);   /* a nodev mount refuses to open it */
         assert_true(rc == 0 || rc == LEAT_EPERM);
         assert_int_equal(kind_of(node), S_IFCHR);
     }
@@ -330,9 +330,11 @@ int main(void)
         cmocka_unit_test(test_read_cached),
         cmocka_unit_test(test_pread_cached_in_memory),
         cmocka_unit_test(test_direct),
-        cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
+        cmocka_unit_test(test_write_and_names),
+        cmocka_unit_test(test_only_regular_files),
         cmocka_unit_test(test_store_keeps_nodes),
-        cmocka_unit_test(test_packs_are_not_overwritten), cmocka_unit_test(test_only_packs_are_replaced),
+        cmocka_unit_test(test_packs_are_not_overwritten),
+        cmocka_unit_test(test_only_packs_are_replaced),
         cmocka_unit_test(test_store_through_links),
         cmocka_unit_test(test_faults),
     };

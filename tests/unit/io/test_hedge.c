@@ -17,7 +17,7 @@ static void late_is_twice_the_95th_percentile(void **state)
     assert_in_range(after, 200 * MS, 640 * MS);
     assert_true(leat__hedge_after(&h, 1 << 16) == UINT64_MAX); /* other sizes are independent */
     for (int i = 0; i < 2000; i++) leat__hedge_note(&h, 1 << 20, 1 * MS);
-    assert_int_equal(leat__hedge_after(&h, 1 << 20), 20 * MS); /* never sooner */
+    assert_int_equal(leat__hedge_after(&h, 1 << 20), 20 * MS);              /* never sooner */
     for (int i = 0; i < 100; i++) leat__hedge_note(&h, 1 << 20, 1000 * MS); /* the network is slower now */
     assert_in_range(leat__hedge_after(&h, 1 << 20), 1000 * MS, 2000 * MS);
 }

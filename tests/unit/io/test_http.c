@@ -101,8 +101,8 @@ static void transient_failures_are_retried(void **state)
 
 static void always_busy(web_request *q)
 {
-    web_reply(q, "500 Broken", "",
-              "<Error><Code>InternalError</Code><Message>try later</Message></Error>", 69);
+    web_reply(q, "500 Broken", "", "<Error><Code>InternalError</Code><Message>try later</Message></Error>",
+              69);
 }
 
 static void attempts_are_limited(void **state)
@@ -176,7 +176,10 @@ static void requests_of_an_owner_are_canceled(void **state)
     (void)state;
     begin(always_busy);
     for (int i = 0; i < 8; i++) {
-        r[i] = (leat__http_req){.ops = &ops, .what = "test", .method = "GET", .owner = &canceled,
+        r[i] = (leat__http_req){.ops = &ops,
+                                .what = "test",
+                                .method = "GET",
+                                .owner = &canceled,
                                 .delay_ns = i < 4 ? 0 : 3600 * LEAT_NS_PER_S};
         leat__http_submit(http, &r[i]);
     }
@@ -194,7 +197,10 @@ static void later_requests_are_not_canceled(void **state)
     (void)state;
     begin(ok);
     for (int i = 0; i < 100; i++) {
-        leat__http_req gone = {.ops = &ops, .what = "test", .method = "GET", .owner = &canceled,
+        leat__http_req gone = {.ops = &ops,
+                               .what = "test",
+                               .method = "GET",
+                               .owner = &canceled,
                                .delay_ns = 3600 * LEAT_NS_PER_S};
         leat__http_req stays = {.owner = &canceled};
         int before = atomic_load(&canceled);

@@ -62,8 +62,7 @@ static void ask(uint16_t port, const char *request, char *reply, size_t size)
     size_t len = 0;
     ssize_t got;
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-    while (len + 1 < size && (got = recv(fd, reply + len, size - 1 - len, 0)) > 0)
-        len += (size_t)got;
+    while (len + 1 < size && (got = recv(fd, reply + len, size - 1 - len, 0)) > 0) len += (size_t)got;
     reply[len] = '\0';
     close(fd);
 }
@@ -125,8 +124,7 @@ static void others_are_refused(void **state)
     assert_memory_equal(reply, "HTTP/1.1 403", 12);
     ask(port, "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n" END, reply, sizeof reply);
     assert_memory_equal(reply, "HTTP/1.1 405", 12);
-    ask(port, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n" END "hello", reply,
-        sizeof reply);
+    ask(port, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n" END "hello", reply, sizeof reply);
     assert_memory_equal(reply, "HTTP/1.1 413", 12);
     assert_int_equal(calls, 0);
     leat__httpd_close(&h);
@@ -148,15 +146,13 @@ static void idle_connections_do_not_block_others(void **state)
     int calls = 0;
     for (uint32_t threads = 1; threads <= 4; threads += 3) {
         leat__httpd *h = serve(threads, 0, &calls);
-        for (int i = 0; i < IDLE; i++)
-            fds[i] = connect_to(leat__httpd_port(h));
+        for (int i = 0; i < IDLE; i++) fds[i] = connect_to(leat__httpd_port(h));
         for (int i = 0; i < 20; i++) {
             ask(leat__httpd_port(h), "GET / HTTP/1.1\r\nHost: localhost\r\n" END, reply, sizeof reply);
             assert_contains(reply, "200 OK");
         }
         leat__httpd_close(&h);
-        for (int i = 0; i < IDLE; i++)
-            close(fds[i]);
+        for (int i = 0; i < IDLE; i++) close(fds[i]);
     }
     assert_int_equal(calls, 40);
     assert_no_leaks();
@@ -177,12 +173,9 @@ static void a_taken_port_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_this_machine_by_its_own_name),
-        cmocka_unit_test(posts_come_from_own_pages),
-        cmocka_unit_test(requests_reach_the_handler_decoded),
-        cmocka_unit_test(others_are_refused),
-        cmocka_unit_test(idle_connections_do_not_block_others),
-        cmocka_unit_test(a_taken_port_is_an_error),
+        cmocka_unit_test(only_this_machine_by_its_own_name),    cmocka_unit_test(posts_come_from_own_pages),
+        cmocka_unit_test(requests_reach_the_handler_decoded),   cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(idle_connections_do_not_block_others), cmocka_unit_test(a_taken_port_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,11 +19,10 @@ static void test_range_and_times(void **state)
     it_make(it_path(dir, "good"), 10000);
     assert_int_equal(leat__file_open(&f, it_path(dir, "bad"), LEAT__FILE_READ, &err), 0);
     assert_int_equal(leat__file_open(&g, it_path(dir, "good"), LEAT__FILE_READ, &err), 0);
-    leat__inject_rule r = {.path = "/bad", .offset = 4096, .length = 100, .sys_errno = EIO,
-                           .times = 2};
+    leat__inject_rule r = {.path = "/bad", .offset = 4096, .length = 100, .sys_errno = EIO, .times = 2};
     assert_int_equal(leat__io_inject(&r, &err), 0);
-    assert_int_equal(leat__file_pread(f, b, 100, 3996, &err), 0);  /* ends where it begins */
-    assert_int_equal(leat__file_pread(f, b, 100, 4196, &err), 0);  /* begins where it ends */
+    assert_int_equal(leat__file_pread(f, b, 100, 3996, &err), 0); /* ends where it begins */
+    assert_int_equal(leat__file_pread(f, b, 100, 4196, &err), 0); /* begins where it ends */
     assert_int_equal(leat__file_pread(g, b, 100, 4096, &err), 0);
     assert_int_equal(leat__file_pread(f, b, 100, 3997, &err), LEAT_EIO);
     assert_int_equal(err.sys_errno, EIO);

@@ -99,8 +99,10 @@ static void lists_folders(void **state)
 
 static void gets_many_at_once(void **state)
 {
-    leat__object_get g[4] = {{.path = "s3://b/1", .max = 100}, {.path = "s3://b/none", .max = 100},
-                             {.path = "s3://b/2", .max = 3}, {.path = "s3:///", .max = 1}};
+    leat__object_get g[4] = {{.path = "s3://b/1", .max = 100},
+                             {.path = "s3://b/none", .max = 100},
+                             {.path = "s3://b/2", .max = 3},
+                             {.path = "s3:///", .max = 1}};
     (void)state;
     begin();
     assert_ok(leat__object_put(store, "s3://b/1", "hello", 5, false, NULL));
@@ -215,14 +217,10 @@ int main(void)
 {
     leat__http *http;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(put_stat_delete),
-        cmocka_unit_test(lists_page_by_page),
-        cmocka_unit_test(lists_folders),
-        cmocka_unit_test(gets_many_at_once),
-        cmocka_unit_test(uploads_in_parts),
-        cmocka_unit_test(a_failed_upload_leaves_nothing),
-        cmocka_unit_test(an_upload_is_stopped),
-        cmocka_unit_test(a_web_server_is_not_written),
+        cmocka_unit_test(put_stat_delete),      cmocka_unit_test(lists_page_by_page),
+        cmocka_unit_test(lists_folders),        cmocka_unit_test(gets_many_at_once),
+        cmocka_unit_test(uploads_in_parts),     cmocka_unit_test(a_failed_upload_leaves_nothing),
+        cmocka_unit_test(an_upload_is_stopped), cmocka_unit_test(a_web_server_is_not_written),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;
     leat__http_unref(&http);

@@ -29,8 +29,7 @@ static void test_window(void **state)
     it_make(it_path(dir, "a"), 1 << 20);
     assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_READ, &err), 0);
     assert_int_equal(leat__readahead_open(&r, 100000, 8, &err), 0);
-    for (int i = 0; i < 8; i++)
-        assert_int_equal(leat__readahead_push(r, f, (uint64_t)i * 50000, 50000), 0);
+    for (int i = 0; i < 8; i++) assert_int_equal(leat__readahead_push(r, f, (uint64_t)i * 50000, 50000), 0);
     assert_int_equal(leat__readahead_push(r, f, 0, 1), LEAT_EAGAIN);
     wait_for_advised(r, 2);
     leat__sleep_ns(5 * LEAT_NS_PER_MS);

@@ -206,8 +206,9 @@ static void no_ranges(web_request *q)
 static void other_range(web_request *q)
 {
     if (q->number == 1) web_range(q, q->w->cookie, 0);
-    else web_reply(q, "206 Partial Content",
-                   "ETag: \"one\"\r\nContent-Range: bytes 0-99/3145728\r\n", bytes, 100);
+    else
+        web_reply(q, "206 Partial Content", "ETag: \"one\"\r\nContent-Range: bytes 0-99/3145728\r\n", bytes,
+                  100);
 }
 
 static void failing(web_request *q)

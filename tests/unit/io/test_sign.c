@@ -16,9 +16,17 @@ static void check_s3(const char *method, const char *path, const char *query, co
 {
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_MISC, 4096);
-    leat__sign_v4 s = {.key_id = EXAMPLE_ID, .secret = EXAMPLE_SECRET, .region = "us-east-1", .service = "s3",
-                       .method = method, .path = path, .query = query, .headers = headers,
-                       .header_count = count, .payload_hash = payload, .date = "20130524T000000Z"};
+    leat__sign_v4 s = {.key_id = EXAMPLE_ID,
+                       .secret = EXAMPLE_SECRET,
+                       .region = "us-east-1",
+                       .service = "s3",
+                       .method = method,
+                       .path = path,
+                       .query = query,
+                       .headers = headers,
+                       .header_count = count,
+                       .payload_hash = payload,
+                       .date = "20130524T000000Z"};
     assert_ok(leat__sign_v4_header(&s, &out));
     assert_contains(leat__buf_str(&out), signature);
     assert_contains(leat__buf_str(&out), "Credential=" EXAMPLE_ID "/20130524/us-east-1/s3/aws4_request, ");
@@ -59,9 +67,16 @@ static void suite_example(void **state)
     leat__buf out;
     const leat__header h[] = {{"host", "example.amazonaws.com"}, {"x-amz-date", "20150830T123600Z"}};
     leat__buf_init(&out, LEAT__MEM_MISC, 4096);
-    leat__sign_v4 s = {.key_id = "AKIDEXAMPLE", .secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
-                       .region = "us-east-1", .service = "service", .method = "GET", .path = "/", .query = "",
-                       .headers = h, .header_count = 2, .payload_hash = LEAT__EMPTY_SHA256,
+    leat__sign_v4 s = {.key_id = "AKIDEXAMPLE",
+                       .secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+                       .region = "us-east-1",
+                       .service = "service",
+                       .method = "GET",
+                       .path = "/",
+                       .query = "",
+                       .headers = h,
+                       .header_count = 2,
+                       .payload_hash = LEAT__EMPTY_SHA256,
                        .date = "20150830T123600Z"};
     assert_ok(leat__sign_v4_header(&s, &out));
     assert_contains(leat__buf_str(&out),
@@ -75,11 +90,16 @@ static void azure_texts(void **state)
     (void)state;
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_MISC, 4096);
-    const leat__header h[] = {{"x-ms-version", "2015-02-21"},
-                              {"x-ms-date", "Fri, 26 Jun 2015 23:39:12 GMT"}};
+    const leat__header h[] = {{"x-ms-version", "2015-02-21"}, {"x-ms-date", "Fri, 26 Jun 2015 23:39:12 GMT"}};
     const leat__header q[] = {{"timeout", "20"}, {"restype", "container"}, {"comp", "metadata"}};
-    leat__sign_azure s = {.account = "myaccount", .key = "a2V5", .method = "GET", .path = "/mycontainer",
-                          .query = q, .query_count = 3, .headers = h, .header_count = 2,
+    leat__sign_azure s = {.account = "myaccount",
+                          .key = "a2V5",
+                          .method = "GET",
+                          .path = "/mycontainer",
+                          .query = q,
+                          .query_count = 3,
+                          .headers = h,
+                          .header_count = 2,
                           .content_length = ""};
     assert_ok(leat__sign_azure_text(&s, &out));
     assert_string_equal(leat__buf_str(&out),
@@ -93,8 +113,12 @@ static void azure_texts(void **state)
                                 {"x-ms-meta-m2", "v2"},
                                 {"x-ms-version", "2009-09-19"},
                                 {"range", "bytes=0-1"}};
-    leat__sign_azure p = {.account = "testaccount1", .key = "a2V5", .method = "PUT",
-                          .path = "/mycontainer/hello.txt", .headers = put, .header_count = 6,
+    leat__sign_azure p = {.account = "testaccount1",
+                          .key = "a2V5",
+                          .method = "PUT",
+                          .path = "/mycontainer/hello.txt",
+                          .headers = put,
+                          .header_count = 6,
                           .content_length = "11"};
     assert_ok(leat__sign_azure_text(&p, &out));
     assert_string_equal(leat__buf_str(&out),

@@ -41,8 +41,8 @@ static int stop_late(void *cookie, uint64_t done, uint64_t total)
 static int send_file(size_t size, bool stop, leat_error *err)
 {
     leat__file *f;
-    leat__upload_opts o = {.part_bytes = PART, .note = it_path(dir, "note"),
-                           .progress = stop ? stop_late : NULL};
+    leat__upload_opts o = {
+        .part_bytes = PART, .note = it_path(dir, "note"), .progress = stop ? stop_late : NULL};
     it_make(it_path(dir, "f"), size);
     assert_ok(leat__file_open(&f, it_path(dir, "f"), LEAT__FILE_READ, NULL));
     int rc = leat__object_upload(store, "s3://b/dir/up", f, &o, err);

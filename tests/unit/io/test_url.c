@@ -18,8 +18,8 @@ static void schemes_and_parts(void **state)
     assert_ok(leat__url_parse(&u, "https://host:81/p/x?y=1", NULL));
     assert_string_equal(u.key, "/p/x?y=1");
     assert_int_equal(u.bucket_len, strlen("https://host:81"));
-    const char *const bad[] = {"s3://", "s3:///key", "s3://a b/k", "s3://a@b/k", "s3://.a/k", "http:///x",
-                               "s3://b/k\n", "http://h/a b", "file.leat"};
+    const char *const bad[] = {"s3://",     "s3:///key",  "s3://a b/k",   "s3://a@b/k", "s3://.a/k",
+                               "http:///x", "s3://b/k\n", "http://h/a b", "file.leat"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_code(LEAT_EINVAL, leat__url_parse(&u, bad[i], NULL));
 }

@@ -139,8 +139,8 @@ static void test_no_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reserved),      cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_close_waits),   cmocka_unit_test(test_failure_stays),
+        cmocka_unit_test(test_reserved),    cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_close_waits), cmocka_unit_test(test_failure_stays),
         cmocka_unit_test(test_no_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

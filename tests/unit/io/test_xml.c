@@ -32,8 +32,8 @@ static void lists(void **state)
 
 static void malformed(void **state)
 {
-    static const char *const texts[] = {"", "<", "<Key", "<Key>", "<Key>a</Ke",
-                                        "<Keys>a</Keys>", "Key", "</Key>"};
+    static const char *const texts[] = {"",    "<",     "<Key", "<Key>", "<Key>a</Ke", "<Keys>a</Keys>",
+                                        "Key", "</Key>"};
     leat__buf key;
     (void)state;
     leat__buf_init(&key, LEAT__MEM_MISC, 1024);

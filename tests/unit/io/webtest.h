@@ -34,7 +34,7 @@ struct web {
     atomic_int requests, threads;
     pthread_mutex_t lock; /* of `last` while requests come: each connection has a thread */
     char last[4096];      /* head of the last request */
-    char url[64];    /* http://127.0.0.1:port */
+    char url[64];         /* http://127.0.0.1:port */
 };
 
 static inline void web_send(web_request *q, const void *data, size_t len)
@@ -174,9 +174,10 @@ static inline void web_range(web_request *q, const web_file *f, size_t cut)
     else sscanf(text, "bytes=%llu-%llu", &first, &last);
     if (last >= f->size) last = f->size - 1;
     size_t len = (size_t)(last - first + 1);
-    int n = snprintf(head, sizeof head, "HTTP/1.1 206 Partial Content\r\nETag: %s\r\nContent-Range: bytes "
-                     "%llu-%llu/%llu\r\nContent-Length: %zu\r\n\r\n", f->etag, first, last,
-                     (unsigned long long)f->size, len);
+    int n = snprintf(head, sizeof head,
+                     "HTTP/1.1 206 Partial Content\r\nETag: %s\r\nContent-Range: bytes "
+                     "%llu-%llu/%llu\r\nContent-Length: %zu\r\n\r\n",
+                     f->etag, first, last, (unsigned long long)f->size, len);
     web_send(q, head, (size_t)n);
     char *body = malloc(len);
     for (size_t i = 0; i < len; i++) body[i] = (char)it_byte(first + i);
@@ -191,11 +192,21 @@ static inline void web_range(web_request *q, const web_file *f, size_t cut)
 /* Keeps the user's own configuration out of the tests. */
 static inline void web_environment(void)
 {
-    static const char *const names[] = {
-        "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL",
-        "AWS_ENDPOINT_URL_S3", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY",
-        "AZURE_STORAGE_SAS_TOKEN", "LEAT_ANONYMOUS", "http_proxy", "HTTP_PROXY"};
+    static const char *const names[] = {"AWS_ACCESS_KEY_ID",
+                                        "AWS_SECRET_ACCESS_KEY",
+                                        "AWS_SESSION_TOKEN",
+                                        "AWS_PROFILE",
+                                        "AWS_ENDPOINT_URL",
+                                        "AWS_ENDPOINT_URL_S3",
+                                        "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                                        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                        "AZURE_STORAGE_ACCOUNT",
+                                        "AZURE_STORAGE_KEY",
+                                        "AZURE_STORAGE_SAS_TOKEN",
+                                        "LEAT_ANONYMOUS",
+                                        "http_proxy",
+                                        "HTTP_PROXY"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
     setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
     setenv("AWS_CONFIG_FILE", "/dev/null", 1);

@@ -17,7 +17,7 @@
 
 static char kept[64], tiled[64], damaged[64], half[64];
 enum { SAMPLES = 150, DAMAGED_EVERY = 13 };
-static uint64_t cached; /* images that stayed on the device, in the last compare() */
+static uint64_t cached;    /* images that stayed on the device, in the last compare() */
 static uint64_t resume_at; /* compare() begins its first epoch with this row */
 
 static inline void tile_pack(const char *from, const char *to)

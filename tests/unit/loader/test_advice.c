@@ -4,10 +4,16 @@
 #include "base/num.h"
 #include "loader/advice.h"
 
-static const leat__advice_facts large = {.pack = "train.leat", .order = LEAT_ORDER_RANDOM,
-                                         .pack_bytes = UINT64_C(140) << 30, .page_bytes = 512 << 10,
-                                         .sample_bytes = 110 << 10, .memory_bytes = UINT64_C(60) << 30,
-                                         .rotational = true, .count = 1000, .batches = 10, .world = 1,
+static const leat__advice_facts large = {.pack = "train.leat",
+                                         .order = LEAT_ORDER_RANDOM,
+                                         .pack_bytes = UINT64_C(140) << 30,
+                                         .page_bytes = 512 << 10,
+                                         .sample_bytes = 110 << 10,
+                                         .memory_bytes = UINT64_C(60) << 30,
+                                         .rotational = true,
+                                         .count = 1000,
+                                         .batches = 10,
+                                         .world = 1,
                                          .batch_size = 100};
 
 static void a_slow_order_is_named_where_it_reads_slowly(void **state)
@@ -43,7 +49,10 @@ static void a_slow_order_is_named_where_it_reads_slowly(void **state)
 static leat__advice_facts ranks(uint64_t count, uint32_t world, uint32_t batch, leat_order order,
                                 leat_drop drop)
 {
-    return (leat__advice_facts){.order = order, .count = count, .world = world, .batch_size = batch,
+    return (leat__advice_facts){.order = order,
+                                .count = count,
+                                .world = world,
+                                .batch_size = batch,
                                 .drop = drop,
                                 .batches = leat__epoch_batches(count, batch, world, order, drop)};
 }

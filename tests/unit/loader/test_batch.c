@@ -7,11 +7,13 @@
 static leat__shape make_shape(void)
 {
     leat__shape s = {.count = 3, .columns = leat__zalloc(LEAT__MEM_LOADER, 3 * sizeof(leat__column))};
-    s.columns[0] = (leat__column){.kind = LEAT__COLUMN_IMAGE, .row_bytes = 30,
+    s.columns[0] = (leat__column){.kind = LEAT__COLUMN_IMAGE,
+                                  .row_bytes = 30,
                                   .tensor = {.dtype = LEAT_DTYPE_U8, .ndim = 2, .shape = {0, 30}}};
-    s.columns[1] = (leat__column){.kind = LEAT__COLUMN_FIXED, .row_bytes = 8,
-                                  .tensor = {.dtype = LEAT_DTYPE_I64, .ndim = 1}};
-    s.columns[2] = (leat__column){.kind = LEAT__COLUMN_RAGGED, .ragged_ndim = 1,
+    s.columns[1] = (leat__column){
+        .kind = LEAT__COLUMN_FIXED, .row_bytes = 8, .tensor = {.dtype = LEAT_DTYPE_I64, .ndim = 1}};
+    s.columns[2] = (leat__column){.kind = LEAT__COLUMN_RAGGED,
+                                  .ragged_ndim = 1,
                                   .tensor = {.dtype = LEAT_DTYPE_U16, .ndim = 1, .ragged_ndim = 1}};
     s.columns[0].tensor.name = leat__strdup(LEAT__MEM_LOADER, "image");
     s.columns[1].tensor.name = leat__strdup(LEAT__MEM_LOADER, "label");

@@ -232,8 +232,7 @@ static void large_caps_are_held_in_chunks(void **state)
     }
     for (uint64_t i = 0; i < info.pages; i++) {
         assert_int_equal(ask(c, &u, i, 1, &page), LEAT__CACHE_HIT);
-        for (uint64_t k = 1; k <= LEAT_PACK_PADDING; k++)
-            assert_int_equal(page->data[page->bytes - k], 0);
+        for (uint64_t k = 1; k <= LEAT_PACK_PADDING; k++) assert_int_equal(page->data[page->bytes - k], 0);
         leat__cache_unpin(c, page);
     }
     u.cap = CHUNK;

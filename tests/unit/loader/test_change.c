@@ -57,7 +57,7 @@ static void epochs_are_those_of_a_new_loader(void **state)
             drain(l, &a); /* the epoch that runs is not touched */
             assert_ok(leat_loader_begin(l, 1, NULL));
             drain(l, &b);
-            set(l, 7, NULL, LEAT_WHEN_BATCH); /* nothing runs: the next epoch */
+            set(l, 7, NULL, LEAT_WHEN_BATCH);            /* nothing runs: the next epoch */
             set(l, 0, base_opts().ops, LEAT_WHEN_EPOCH); /* adds to what waits */
             assert_ok(leat_loader_begin(l, 2, NULL));
             drain(l, &c);

@@ -43,7 +43,10 @@ static void whole_chunk_can_be_used_and_released(void **state)
 static void random_slots_do_not_overlap(void **state)
 {
     enum { ROOMS = 64 };
-    struct { uint8_t *at; uint64_t bytes; } rooms[ROOMS] = {{0}};
+    struct {
+        uint8_t *at;
+        uint64_t bytes;
+    } rooms[ROOMS] = {{0}};
     leat__chunk *c = leat__chunk_open(LEAT__MEM_PAGE, BYTES);
     static uint8_t owner[BYTES / 4096];
     leat__rng rng;

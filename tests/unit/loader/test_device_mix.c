@@ -17,10 +17,9 @@ static void the_same_mixed_batches(void **state)
 {
     static const char *const ends[] = {"MixUp()", "CutMix()", "MixUp(0.4, p=0.5)", "MixUp(0.2); CutMix()",
                                        "MixUp(0.2, p=0.5); CutMix(unmixed=true)"};
-    static const char *const types[] = {"ToDtype(u8)", "ToDtype(u8); ToLayout(nhwc)",
-                                        "Normalize(0.5, 0.25); ToDtype(f16)",
-                                        "Normalize(0.4, 0.2); ToDtype(bf16); ToLayout(nhwc)",
-                                        "Normalize(0.5, 0.25); ToDtype(f32)"};
+    static const char *const types[] = {
+        "ToDtype(u8)", "ToDtype(u8); ToLayout(nhwc)", "Normalize(0.5, 0.25); ToDtype(f16)",
+        "Normalize(0.4, 0.2); ToDtype(bf16); ToLayout(nhwc)", "Normalize(0.5, 0.25); ToDtype(f32)"};
     uint64_t bad;
     for (size_t i = 0; i < LEAT_COUNT(types); i++) {
         for (size_t k = i % 2; k < LEAT_COUNT(ends); k += 2) {

@@ -16,14 +16,15 @@ static size_t spans_on(json_t *events, const char *prefix, size_t *rows)
     json_t *m, *e;
     size_t i, k, spans = 0;
     *rows = 0;
-    json_array_foreach(events, i, m) {
+    json_array_foreach(events, i, m)
+    {
         const json_int_t tid = json_integer_value(json_object_get(m, "tid"));
         const char *name = json_string_value(json_object_get(json_object_get(m, "args"), "name"));
         if (name == NULL || strncmp(name, prefix, strlen(prefix)) != 0) continue;
         ++*rows;
-        json_array_foreach(events, k, e)
-            spans += strcmp(json_string_value(json_object_get(e, "ph")), "X") == 0 &&
-                     json_integer_value(json_object_get(e, "tid")) == tid;
+        json_array_foreach(events, k, e) spans +=
+            strcmp(json_string_value(json_object_get(e, "ph")), "X") == 0 &&
+            json_integer_value(json_object_get(e, "tid")) == tid;
     }
     return spans;
 }

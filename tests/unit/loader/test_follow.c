@@ -52,8 +52,8 @@ static int make_pack(void **state)
         const int64_t labels[2] = {5, 6};
         encode(&image, 3, i);
         encode(&mask, 1, i);
-        leat_pack_image info = {.width = SIDE, .height = SIDE, .codec = LEAT__CODEC_RAW, .channels = 3,
-                                .orientation = 1};
+        leat_pack_image info = {
+            .width = SIDE, .height = SIDE, .codec = LEAT__CODEC_RAW, .channels = 3, .orientation = 1};
         leat_pack_value v[5] = {{.data = image.data, .size = image.len, .image = info},
                                 {.data = mask.data, .size = mask.len, .image = info},
                                 {.data = boxes, .size = sizeof boxes, .shape = {2, 4}},

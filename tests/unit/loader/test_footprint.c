@@ -9,8 +9,12 @@
 
 static leat__footprint_facts facts(void)
 {
-    return (leat__footprint_facts){.batch = 128, .threads = 1, .prefetch = 3, .io_depth = 4,
-                                   .frame_bytes = 20 << 20, .sample_bytes = 110000,
+    return (leat__footprint_facts){.batch = 128,
+                                   .threads = 1,
+                                   .prefetch = 3,
+                                   .io_depth = 4,
+                                   .frame_bytes = 20 << 20,
+                                   .sample_bytes = 110000,
                                    .max_sample_bytes = 600000};
 }
 
@@ -131,8 +135,13 @@ static void a_held_back_loader_fills_what_it_says(void **state)
     leat_batch *b = NULL;
     assert_ok(leat_loader_next(l, &b, -1, &err));
     uint64_t frame = 16 * (3 * 24 * 24 + 16), used = 0;
-    leat__footprint_facts f = {.batch = 16, .threads = 2, .prefetch = 2, .io_depth = 4,
-                               .frame_bytes = frame, .sample_bytes = 2000, .max_sample_bytes = 4000};
+    leat__footprint_facts f = {.batch = 16,
+                               .threads = 2,
+                               .prefetch = 2,
+                               .io_depth = 4,
+                               .frame_bytes = frame,
+                               .sample_bytes = 2000,
+                               .max_sample_bytes = 4000};
     leat__footprint_of(&f, &p);
     for (int i = 0; i < 500 && used < (p.frames - 2) * frame; i++) { /* until nothing moves */
         leat__sleep_ns(LEAT_NS_PER_S / 100);

@@ -198,7 +198,9 @@ static void worlds_share_an_epoch(void **state)
  * without a part in it gets one of 0 samples, or by default in shuffled orders the batch is left out. */
 static void ranks_get_equally_many_batches(void **state)
 {
-    static const struct { uint32_t world, batch; } runs[] = {{4, 25}, {7, 1}, {9, 11}, {SAMPLES - 1, 1}};
+    static const struct {
+        uint32_t world, batch;
+    } runs[] = {{4, 25}, {7, 1}, {9, 11}, {SAMPLES - 1, 1}};
     (void)state;
     for (int n = 0; n < 4 * 6; n++) {
         uint32_t world = runs[n / 6].world, ranks = LEAT_MIN(world, 9u);
@@ -505,7 +507,9 @@ static void small_batches_begin_with_more_of_them_ahead(void **state)
     static const struct {
         uint32_t batch, prefetch;
         const char *ops;
-    } rows[] = {{1, 32, "Resize((8, 8))"}, {4, 8, "Resize((8, 8))"}, {16, 4, "Resize((8, 8))"},
+    } rows[] = {{1, 32, "Resize((8, 8))"},
+                {4, 8, "Resize((8, 8))"},
+                {16, 4, "Resize((8, 8))"},
                 {1, 5, "Resize((1000, 1000))"}};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
@@ -692,8 +696,7 @@ static void a_sample_function_sees_every_sample(void **state)
         while (leat_loader_next(l, &b, -1, &err) == 0 && b != NULL) {
             const leat_tensor *image = &b->fields[0], *label = &b->fields[1];
             for (uint32_t i = 0; i < b->samples; i++) {
-                assert_int_equal(((uint8_t *)image->data)[i * image->strides[0]],
-                                 (uint8_t)b->sample_ids[i]);
+                assert_int_equal(((uint8_t *)image->data)[i * image->strides[0]], (uint8_t)b->sample_ids[i]);
                 sums[run] = sums[run] * 31 + (uint64_t)((int64_t *)label->data)[i];
             }
             samples += b->samples;

@@ -219,8 +219,11 @@ static void pack_again(const char *from, const char *to)
         assert_ok(leat_sample_read(s, i, NULL));
         assert_ok(leat_sample_field(s, 0, &image, NULL));
         assert_ok(leat_sample_field(s, 1, &label, NULL));
-        v[0] = (leat_pack_value){.data = image.data, .size = image.size, .image = image.image,
-                                 .entries = image.entries, .entries_size = image.entries_size};
+        v[0] = (leat_pack_value){.data = image.data,
+                                 .size = image.size,
+                                 .image = image.image,
+                                 .entries = image.entries,
+                                 .entries_size = image.entries_size};
         memcpy(&v[1].i, label.data, sizeof v[1].i);
         leat_pack_sample sample = {.values = v};
         sample.key = leat_sample_key(s, &sample.key_size);

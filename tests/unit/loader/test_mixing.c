@@ -60,8 +60,7 @@ static void collect(rows *r, leat_loader *l)
         const leat_tensor *label = field_of(b, "label"), *partner = field_of(b, "label_partner");
         if (label->dtype == LEAT_DTYPE_F32)
             memcpy(r->soft[r->samples], label->data, b->samples * sizeof r->soft[0]);
-        else
-            memcpy(&r->label[r->samples], label->data, b->samples * sizeof(int64_t));
+        else memcpy(&r->label[r->samples], label->data, b->samples * sizeof(int64_t));
         if (partner != NULL) {
             memcpy(&r->partner[r->samples], partner->data, b->samples * sizeof(int64_t));
             memcpy(&r->lambda[r->samples], field_of(b, "label_lambda")->data, b->samples * sizeof(float));
@@ -118,10 +117,8 @@ static void mixed_batches_equal_their_reference(void **state)
             uint32_t pasted = 0, differ = 0;
             for (uint32_t k = 0; k < PIXELS; k++) {
                 uint8_t a = plain->pixels[i][k], b = plain->pixels[p][k], got = soft->pixels[i][k];
-                if (t == 1)
-                    assert_true(got == a || got == b);
-                else
-                    assert_int_equal(got, (int)(lambda * a + (1 - lambda) * b + 0.5f));
+                if (t == 1) assert_true(got == a || got == b);
+                else assert_int_equal(got, (int)(lambda * a + (1 - lambda) * b + 0.5f));
                 differ += a != b;
                 pasted += a != b && got == b;
             }
@@ -246,7 +243,10 @@ static void skipped_samples_are_left_out_before_mixing(void **state)
         uint64_t id;
         assert_ok(leat_loader_sample_at(l, 0, row, &id, &err));
         bad |= b->sample_ids[i] != id;
-        if (bad) { again.bad++; continue; }
+        if (bad) {
+            again.bad++;
+            continue;
+        }
         uint64_t pair[2] = {again.digest, b->sample_hash[i++]};
         again.digest = leat__hash64(pair, sizeof pair, 0);
         again.samples++;
@@ -300,8 +300,8 @@ static void what_cannot_be_mixed_is_refused(void **state)
     o.mix_labels = (leat_mix_labels)9;
     refused(o, "not a valid form");
     o = mix_opts(NULL);
-    o.images = (const leat_loader_image[]){{.name = "a", .ops = CROP "; MixUp()"},
-                                           {.name = "b", .ops = CROP}};
+    o.images =
+        (const leat_loader_image[]){{.name = "a", .ops = CROP "; MixUp()"}, {.name = "b", .ops = CROP}};
     o.image_count = 2;
     refused(o, "must end with the same");
     o.images = (const leat_loader_image[]){{.name = "a", .ops = CROP "; CutMix()"},

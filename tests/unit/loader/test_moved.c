@@ -10,11 +10,16 @@ static void boxes_take_their_labels_along(void **state)
     int64_t labels[6] = {10, 20, 30};
     int64_t box_at[3] = {0, 4, 12}, label_at[3] = {0, 1, 3};
     int64_t box_shapes[4] = {1, 4, 2, 4}, label_shapes[2] = {1, 2};
-    leat_tensor tensors[2] = {
-        {.dtype = LEAT_DTYPE_F32, .data = boxes, .offsets = box_at, .ragged_shapes = box_shapes,
-         .ragged_ndim = 2},
-        {.dtype = LEAT_DTYPE_I64, .data = labels, .offsets = label_at, .ragged_shapes = label_shapes,
-         .ragged_ndim = 1}};
+    leat_tensor tensors[2] = {{.dtype = LEAT_DTYPE_F32,
+                               .data = boxes,
+                               .offsets = box_at,
+                               .ragged_shapes = box_shapes,
+                               .ragged_ndim = 2},
+                              {.dtype = LEAT_DTYPE_I64,
+                               .data = labels,
+                               .offsets = label_at,
+                               .ragged_shapes = label_shapes,
+                               .ragged_ndim = 1}};
     leat__frame f = {.tensors = tensors, .batch.samples = 2};
     const leat__follower list[] = {{.role = LEAT__ROLE_BOXES, .column = 0},
                                    {.role = LEAT__ROLE_LABELS, .column = 1}};
@@ -49,8 +54,8 @@ static void too_many_labels_are_refused(void **state)
 {
     float boxes[4] = {0};
     int64_t at[2] = {0, 0}, shapes[2] = {0, 4};
-    leat_tensor tensor = {.dtype = LEAT_DTYPE_F32, .data = boxes, .offsets = at, .ragged_shapes = shapes,
-                          .ragged_ndim = 2};
+    leat_tensor tensor = {
+        .dtype = LEAT_DTYPE_F32, .data = boxes, .offsets = at, .ragged_shapes = shapes, .ragged_ndim = 2};
     leat__frame f = {.tensors = &tensor, .batch.samples = 1};
     leat__follower list[10] = {{.role = LEAT__ROLE_BOXES}};
     leat__moved_boxes b;

@@ -21,11 +21,15 @@ static uint32_t *some_pages(uint64_t pages, uint64_t seed, uint64_t *count)
     return samples;
 }
 
-static leat__order_opts quasi(uint64_t count, uint64_t pages, const uint32_t *page_samples,
-                              uint32_t streams, uint32_t window)
+static leat__order_opts quasi(uint64_t count, uint64_t pages, const uint32_t *page_samples, uint32_t streams,
+                              uint32_t window)
 {
-    return (leat__order_opts){.kind = LEAT_ORDER_QUASI, .seed = 7, .count = count, .pages = pages,
-                              .page_samples = page_samples, .streams = streams,
+    return (leat__order_opts){.kind = LEAT_ORDER_QUASI,
+                              .seed = 7,
+                              .count = count,
+                              .pages = pages,
+                              .page_samples = page_samples,
+                              .streams = streams,
                               .window_pages = window};
 }
 
@@ -46,7 +50,7 @@ static void every_order_visits_each_sample_once(void **state)
     (void)state;
     for (int kind = LEAT_ORDER_SEQUENTIAL; kind <= LEAT_ORDER_QUASI; kind++) {
         for (uint64_t pages = 1; pages < 60; pages += 7) {
-            static const uint32_t shapes[][2] = {{1, 1}, {1, 8}, {4, 8}, {64, 64},
+            static const uint32_t shapes[][2] = {{1, 1},     {1, 8}, {4, 8},  {64, 64},
                                                  {64, 4096}, {3, 2}, {5, 40}, {64, 24}};
             uint64_t count;
             uint32_t *samples = some_pages(pages, pages, &count);
@@ -81,8 +85,7 @@ static void an_order_is_a_function_of_seed_and_epoch(void **state)
         leat__order_epoch(a, 9);
         leat__order_epoch(b, 2); /* history does not matter */
         leat__order_epoch(b, 9);
-        for (uint64_t p = 0; p < count; p++)
-            assert_int_equal(leat__order_at(a, p), leat__order_at(b, p));
+        for (uint64_t p = 0; p < count; p++) assert_int_equal(leat__order_at(a, p), leat__order_at(b, p));
         leat__order_epoch(b, 10);
         for (uint64_t p = 0; p < count; p++) same += leat__order_at(a, p) == leat__order_at(b, p);
         leat__order_close(&b);
@@ -205,12 +208,13 @@ static void measure_mix(const mix *m, leat_order kind, uint32_t world, uint32_t 
  * the classes that the random order shows them. */
 static void batches_and_ranks_are_as_mixed_as_random_ones(void **state)
 {
-    static const mix packs[] = {
-        {50, 50, 10, 4096},         {60, 60, 20, 4096},       {5000, 2500, 10, 4096},
-        {40000, 170, 100, 4096},    {40000, 170, 10, 128},    {200000, 40, 100, 1024},
-        {25000, 5, 100, 4096}, /* 2.5 GB: just above one window */
-        {300000, 5, 1000, 4096}, {1000000, 5, 1000, 4096}, {1000000, 5, 10000, 4096}};
-    static const struct { uint32_t world, batch; } runs[] = {{1, 16}, {1, 256}, {3, 64}, {8, 16}, {64, 64}};
+    static const mix packs[] = {{50, 50, 10, 4096},      {60, 60, 20, 4096},       {5000, 2500, 10, 4096},
+                                {40000, 170, 100, 4096}, {40000, 170, 10, 128},    {200000, 40, 100, 1024},
+                                {25000, 5, 100, 4096}, /* 2.5 GB: just above one window */
+                                {300000, 5, 1000, 4096}, {1000000, 5, 1000, 4096}, {1000000, 5, 10000, 4096}};
+    static const struct {
+        uint32_t world, batch;
+    } runs[] = {{1, 16}, {1, 256}, {3, 64}, {8, 16}, {64, 64}};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(packs); i++) {
         for (size_t k = 0; k < LEAT_COUNT(runs); k++) {
@@ -236,8 +240,8 @@ static void weights_are_obeyed(void **state)
     leat_error err;
     (void)state;
     for (int i = 0; i < N; i++) sum += weights[i] = i == 3 ? 0 : i * i + 0.5;
-    leat__order_opts opts = {.kind = LEAT_ORDER_RANDOM, .seed = 1, .count = DRAWS,
-                             .weights = weights, .weight_count = N};
+    leat__order_opts opts = {
+        .kind = LEAT_ORDER_RANDOM, .seed = 1, .count = DRAWS, .weights = weights, .weight_count = N};
     assert_ok(leat__order_open(&o, &opts, NULL));
     for (uint64_t p = 0; p < DRAWS; p++) seen[leat__order_at(o, p)]++;
     for (int i = 0; i < N; i++) {

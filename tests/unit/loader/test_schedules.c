@@ -20,7 +20,7 @@
 
 enum { SAMPLES = 41, BAD_EVERY = 9, LOADERS_MAX = 3 };
 
-static char packs[2][64];             /* whole, damaged */
+static char packs[2][64]; /* whole, damaged */
 
 /* What a plain run gives, and each of its rows by position: hash (0 = left out) and bad samples. */
 typedef struct plain {
@@ -85,8 +85,8 @@ static int make_packs(void **state)
     (void)state;
     for (int p = 0; p < 2; p++) {
         snprintf(packs[p], sizeof packs[p], "/tmp/leat-schedules-%d-%d.leat", p, (int)getpid());
-        tiny_pack(packs[p], &(tiny_opts){.samples = SAMPLES, .classes = 3,
-                                         .bad_every = p == 0 ? 0 : BAD_EVERY});
+        tiny_pack(packs[p],
+                  &(tiny_opts){.samples = SAMPLES, .classes = 3, .bad_every = p == 0 ? 0 : BAD_EVERY});
         for (int order = 0; order < 3; order++) {
             for (int policy = 0; policy < 3; policy++) {
                 leat_loader_opts o = small_opts();
@@ -247,7 +247,8 @@ static const char *judge(const scenario *s, const guest *g)
     }
     if (got->rc == 0) return want->rc == 0 ? NULL : "a damaged sample was let through";
     return got->rc == LEAT_EIO || got->rc == LEAT_ENOMEM || got->rc == LEAT_EDATA
-               ? NULL : "an error of another kind than the fault";
+               ? NULL
+               : "an error of another kind than the fault";
 }
 
 static const char *run_seed(uint64_t seed, uint64_t *moves)
@@ -284,8 +285,8 @@ static const char *run_seed(uint64_t seed, uint64_t *moves)
         wrong = judge(&s, &s.guests[i]);
         if (wrong != NULL)
             print_error("loader %u: order %d cache %d on_error %d batch %u: rc %d (%s), "
-                        "%d samples, %d bad\n", i,
-                        s.guests[i].opts.order, s.guests[i].opts.cache, s.guests[i].opts.on_error,
+                        "%d samples, %d bad\n",
+                        i, s.guests[i].opts.order, s.guests[i].opts.cache, s.guests[i].opts.on_error,
                         s.guests[i].opts.batch_size, s.guests[i].out.rc, s.guests[i].out.err.message,
                         (int)s.guests[i].out.samples, (int)s.guests[i].out.bad);
     }

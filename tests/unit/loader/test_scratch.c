@@ -47,9 +47,11 @@ static int make_pack(void **state)
         const leat__buf *b = &bytes[i % 4 == 3];
         uint32_t side = i % 4 == 3 ? LARGE : SMALL;
         char key[16];
-        leat_pack_value v = {.data = b->data, .size = b->len,
-                             .image = {.width = side, .height = side, .codec = LEAT__CODEC_PNG, .channels = 3,
-                                       .orientation = 1}};
+        leat_pack_value v = {
+            .data = b->data,
+            .size = b->len,
+            .image = {
+                .width = side, .height = side, .codec = LEAT__CODEC_PNG, .channels = 3, .orientation = 1}};
         leat_pack_sample s = {.key = key, .values = &v};
         s.key_size = (size_t)snprintf(key, sizeof key, "%u", i);
         assert_ok(leat_packer_append(p, &s, NULL));
@@ -70,8 +72,9 @@ static int drop_pack(void **state)
 static uint64_t bytes_of(uint32_t side, uint8_t codec, uint8_t flags, uint8_t orientation,
                          leat__scratch_use use)
 {
-    leat_pack_cell cell = {.length = 1, .image = {.width = side, .height = side, .codec = codec,
-                                                  .flags = flags, .orientation = orientation}};
+    leat_pack_cell cell = {
+        .length = 1,
+        .image = {.width = side, .height = side, .codec = codec, .flags = flags, .orientation = orientation}};
     return leat__scratch_bytes(&cell, &use);
 }
 
@@ -79,8 +82,9 @@ static void bytes_follow_codec_and_use(void **state)
 {
     const uint64_t pixels = 1000 * 1000, band = 256 * 1000;
     const leat__scratch_use one = {.views = 1}, two = {.views = 2}, whole = {.views = 1, .whole = true};
-    leat_pack_cell absent = {.absent = 1}, huge = {.length = 1, .image = {.width = UINT32_MAX,
-                             .height = UINT32_MAX, .codec = LEAT__CODEC_WEBP}};
+    leat_pack_cell absent = {.absent = 1},
+                   huge = {.length = 1,
+                           .image = {.width = UINT32_MAX, .height = UINT32_MAX, .codec = LEAT__CODEC_WEBP}};
     (void)state;
     assert_int_equal(bytes_of(1000, LEAT__CODEC_JPEG, LEAT_PACK_IMAGE_ENTRIES, 1, one), band);
     assert_int_equal(bytes_of(1000, LEAT__CODEC_JPEG, 0, 1, one), 6 * pixels + band);
@@ -128,8 +132,10 @@ static void some_ops_take_more(void **state)
     static const struct {
         const char *ops;
         uint32_t more, views;
-    } cases[] = {{"RandomInvert(1); CenterCrop(9)", 0, 1}, {"ElasticTransform(p=0.5); CenterCrop(9)", 12, 1},
-                 {"RandomInvert(1); AugMix(p=0.5); CenterCrop(9)", 15, 1}, {"FiveCrop(9)", 0, 2}};
+    } cases[] = {{"RandomInvert(1); CenterCrop(9)", 0, 1},
+                 {"ElasticTransform(p=0.5); CenterCrop(9)", 12, 1},
+                 {"RandomInvert(1); AugMix(p=0.5); CenterCrop(9)", 15, 1},
+                 {"FiveCrop(9)", 0, 2}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         leat__pipeline *p = NULL;

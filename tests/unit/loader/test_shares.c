@@ -22,8 +22,13 @@ typedef struct mixed {
 static mixed make(uint32_t n, const uint64_t *size, const uint64_t *draws, leat_order order,
                   leat_mix_batches batches, uint64_t global_batch)
 {
-    mixed m = {.opts = {.order = order, .seed = 11, .count = n, .batches = batches,
-                        .global_batch = global_batch, .streams = 4, .window_pages = 16}};
+    mixed m = {.opts = {.order = order,
+                        .seed = 11,
+                        .count = n,
+                        .batches = batches,
+                        .global_batch = global_batch,
+                        .streams = 4,
+                        .window_pages = 16}};
     uint64_t first = 0;
     for (uint32_t i = 0; i < n; i++) {
         m.sources[i] = (leat__share_source){.first = first, .size = size[i], .draws = draws[i]};
@@ -274,7 +279,7 @@ static void draws_are_what_was_asked_for(void **state)
     assert_true(draws[0] == 707 && draws[1] == 303 && draws[2] == 0);
     assert_ok(leat__shares_draws(w, size, 3, 7, draws, NULL));
     assert_true(draws[0] == 5 && draws[1] == 2 && draws[2] == 0); /* 4.9 and 2.1 */
-    w[0].weight = 7e6, w[1].weight = 3e6; /* relative */
+    w[0].weight = 7e6, w[1].weight = 3e6;                         /* relative */
     assert_ok(leat__shares_draws(w, size, 3, 1000, draws, NULL));
     assert_true(draws[0] == 700 && draws[1] == 300);
     leat_loader_source r[3] = {{"a", 0, 0.5, 0}, {"b", 0, 2.25, 0}, {"c", 0, 3, 0}};
@@ -284,10 +289,12 @@ static void draws_are_what_was_asked_for(void **state)
     assert_ok(leat__shares_draws(c, size, 3, 0, draws, NULL));
     assert_true(draws[0] == 5 && draws[1] == 0 && draws[2] == 0);
 
-    static const struct { leat_loader_source s; const char *says; } bad[] = {
-        {{"c", 1, 0, 0}, "no samples"}, {{"c", -1, 0, 0}, "weight"}, {{"c", NAN, 0, 0}, "weight"},
-        {{"c", INFINITY, 0, 0}, "weight"}, {{"c", 0, 2, 0}, "either weights"}, {{"c", 0, 0, 3},
-                                                                                "either weights"}};
+    static const struct {
+        leat_loader_source s;
+        const char *says;
+    } bad[] = {{{"c", 1, 0, 0}, "no samples"},     {{"c", -1, 0, 0}, "weight"},
+               {{"c", NAN, 0, 0}, "weight"},       {{"c", INFINITY, 0, 0}, "weight"},
+               {{"c", 0, 2, 0}, "either weights"}, {{"c", 0, 0, 3}, "either weights"}};
     for (size_t i = 0; i < LEAT_COUNT(bad); i++) {
         w[2] = bad[i].s;
         assert_code(LEAT_EINVAL, leat__shares_draws(w, size, 3, 0, draws, &err));
@@ -319,8 +326,7 @@ static void odd_mixes(void **state)
         }
         draws[0]++;
         mixed m = make(n, size, draws, (leat_order)leat__rng_below(&r, 3),
-                       (leat_mix_batches)leat__rng_below(&r, 2),
-                       1 + leat__rng_below(&r, 9));
+                       (leat_mix_batches)leat__rng_below(&r, 2), 1 + leat__rng_below(&r, 9));
         m.opts.replacement = leat__rng_below(&r, 2) != 0;
         leat__shares *s = open_shares(&m);
         leat__shares_epoch(s, round % 2 ? UINT64_C(1) << 62 : (uint64_t)round);

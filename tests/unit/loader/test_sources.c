@@ -47,8 +47,8 @@ static leat_loader_opts labels_only(const leat_loader_source *s, uint32_t count)
 /* Images of concatenated packs, without random ops: the pixels of the parts. */
 static void concatenation_gives_every_pack(void **state)
 {
-    const leat_loader_source all[] = {{.path = paths[0]}, {.path = paths[3]}, {.path = paths[1]},
-                                      {.path = paths[2]}};
+    const leat_loader_source all[] = {
+        {.path = paths[0]}, {.path = paths[3]}, {.path = paths[1]}, {.path = paths[2]}};
     static const char *const fields[] = {"image", "label"};
     (void)state;
     uint8_t *want = malloc(TOTAL * 3 * 16 * 16), *at = want;
@@ -106,8 +106,10 @@ static uint32_t part_of(uint64_t id)
 /* Worlds 1 to 64 share one order, and its proportions are those of the weights. */
 static void worlds_share_one_order(void **state)
 {
-    const leat_loader_source mix[] = {{.path = paths[0], .weight = 0.7}, {.path = paths[1], .weight = 0.2},
-                                      {.path = paths[2], .weight = 0.1}, {.path = paths[3]}};
+    const leat_loader_source mix[] = {{.path = paths[0], .weight = 0.7},
+                                      {.path = paths[1], .weight = 0.2},
+                                      {.path = paths[2], .weight = 0.1},
+                                      {.path = paths[3]}};
     (void)state;
     for (int batches = 0; batches < 3; batches++) {
         leat_loader_opts o = labels_only(mix, 4);
@@ -118,7 +120,7 @@ static void worlds_share_one_order(void **state)
             leat_loader *l;
             o.world = world;
             o.batch_size = 64 / world;
-            for (o.rank = 0; o.rank < world; o.rank += world > 8 ? 7 : 1) {
+            for (o.rank = 0; o.rank<world; o.rank += world> 8 ? 7 : 1) {
                 assert_ok(leat_loader_open(&l, NULL, &o, NULL));
                 for (uint64_t p = 0; p < leat_loader_samples(l); p++) {
                     assert_ok(leat_loader_sample_at(l, 3, p, &id, NULL));
@@ -138,8 +140,8 @@ static void worlds_share_one_order(void **state)
 /* 200 times: a run is left somewhere in one world and resumed in another. */
 static void resume_is_exact_in_other_worlds(void **state)
 {
-    const leat_loader_source mix[] = {{.path = paths[0], .weight = 3}, {.path = paths[1], .weight = 1},
-                                      {.path = paths[2], .weight = 1}};
+    const leat_loader_source mix[] = {
+        {.path = paths[0], .weight = 3}, {.path = paths[1], .weight = 1}, {.path = paths[2], .weight = 1}};
     leat__rng r;
     (void)state;
     leat__rng_init(&r, 9, 0, 0, 0);
@@ -209,7 +211,11 @@ static void a_state_of_other_packs_is_refused(void **state)
     assert_non_null(strstr(text, "\"packs\""));
     assert_ok(leat_loader_restore(l, text, NULL));
     leat_loader_close(&l);
-    const struct { leat_loader_source s[2]; uint32_t n; const char *says; } other[] = {
+    const struct {
+        leat_loader_source s[2];
+        uint32_t n;
+        const char *says;
+    } other[] = {
         {{{.path = paths[0], .weight = 3}, {.path = paths[2], .weight = 1}}, 2, "pack number 2"},
         {{{.path = paths[0], .weight = 3}}, 1, "2 packs"},
         {{{.path = paths[0], .weight = 2}, {.path = paths[1], .weight = 1}}, 2, "mixed in another way"},
@@ -252,7 +258,7 @@ static void missing_fields_need_a_default(void **state)
 {
     const leat_loader_source both[] = {{.path = paths[0]}, {.path = paths[1]}};
     const leat_loader_default caption = {.field = "caption"}, label = {.field = "label"},
-        none = {.field = "nobody"};
+                              none = {.field = "nobody"};
     leat_loader_opts o = base_opts();
     leat_error err;
     leat_loader *l;

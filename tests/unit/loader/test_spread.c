@@ -11,11 +11,16 @@ static leat__frames *open_frames(leat_budget *budget, uint32_t channels, bool la
     leat__shape s = {.count = 2, .sized = 1};
     leat__frames *frames;
     s.columns = leat__zalloc(LEAT__MEM_LOADER, 2 * sizeof(leat__column));
-    s.columns[0] = (leat__column){.kind = LEAT__COLUMN_IMAGE, .sizing = LEAT__SIZING_PADDED,
+    s.columns[0] = (leat__column){.kind = LEAT__COLUMN_IMAGE,
+                                  .sizing = LEAT__SIZING_PADDED,
                                   .channels = channels,
-                                  .channels_last = last, .multiple = 1, .fill = {0x34, 0x12},
+                                  .channels_last = last,
+                                  .multiple = 1,
+                                  .fill = {0x34, 0x12},
                                   .tensor = {.dtype = LEAT_DTYPE_U16, .ndim = channels > 0 ? 4 : 3}};
-    s.columns[1] = (leat__column){.kind = LEAT__COLUMN_FIXED, .sizing = LEAT__SIZING_SEEN, .multiple = 1,
+    s.columns[1] = (leat__column){.kind = LEAT__COLUMN_FIXED,
+                                  .sizing = LEAT__SIZING_SEEN,
+                                  .multiple = 1,
                                   .tensor = {.dtype = LEAT_DTYPE_BOOL, .ndim = 3}};
     s.columns[0].tensor.name = leat__strdup(LEAT__MEM_LOADER, "image");
     s.columns[1].tensor.name = leat__strdup(LEAT__MEM_LOADER, "image_mask");

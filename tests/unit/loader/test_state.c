@@ -5,11 +5,18 @@
 #include "loader/defaults.h"
 #include "loader/state.h"
 
-static const leat__state sample = {.fingerprint = UINT64_C(0xfedcba9876543210), .subset = 5,
-                                   .order = LEAT_ORDER_QUASI, .order_version = 2,
-                                   .seed = UINT64_MAX, .epoch = 3,
-                                   .count = 1281167, .global_batch = 1024, .position = 4096,
-                                   .streams = 64, .window_pages = 4096, .drop_last = 1};
+static const leat__state sample = {.fingerprint = UINT64_C(0xfedcba9876543210),
+                                   .subset = 5,
+                                   .order = LEAT_ORDER_QUASI,
+                                   .order_version = 2,
+                                   .seed = UINT64_MAX,
+                                   .epoch = 3,
+                                   .count = 1281167,
+                                   .global_batch = 1024,
+                                   .position = 4096,
+                                   .streams = 64,
+                                   .window_pages = 4096,
+                                   .drop_last = 1};
 
 static void a_state_reads_back(void **state)
 {
@@ -32,10 +39,10 @@ static void what_differs_is_named(void **state)
     leat__state s;
     leat_error err;
     (void)state;
-#define DIFFERS(field, value, words)                                                       \
-    s = sample;                                                                            \
-    s.field = value;                                                                       \
-    assert_code(LEAT_EINVAL, leat__state_check(&sample, &s, &err));                        \
+#define DIFFERS(field, value, words)                                                                         \
+    s = sample;                                                                                              \
+    s.field = value;                                                                                         \
+    assert_code(LEAT_EINVAL, leat__state_check(&sample, &s, &err));                                          \
     assert_contains(err.message, words)
     DIFFERS(fingerprint, 1, "another pack");
     DIFFERS(order, LEAT_ORDER_RANDOM, "its order is random, this loader's is quasi_random");
@@ -79,7 +86,13 @@ static void states_without_an_order_version_are_of_the_first(void **state)
 static void malformed_states_are_refused(void **state)
 {
     static const char *const bad[] = {
-        "", "{", "[]", "{}", "null", "{\"leat_state\":1}", "{\"leat_state\":-1}",
+        "",
+        "{",
+        "[]",
+        "{}",
+        "null",
+        "{\"leat_state\":1}",
+        "{\"leat_state\":-1}",
         "{\"leat_state\":1,\"pack\":\"00\"}",
         "{\"leat_state\":1,\"pack\":\"000000000000000g\",\"subset\":\"0000000000000000\"}",
         "{\"leat_state\":1,\"pack\":\"0000000000000000\",\"subset\":\"0000000000000000\","
@@ -110,7 +123,8 @@ static void orders_are_found_by_their_names(void **state)
     static const struct {
         const char *name;
         leat_order order;
-    } rows[] = {{"sequential", LEAT_ORDER_SEQUENTIAL}, {"random", LEAT_ORDER_RANDOM},
+    } rows[] = {{"sequential", LEAT_ORDER_SEQUENTIAL},
+                {"random", LEAT_ORDER_RANDOM},
                 {"quasi_random", LEAT_ORDER_QUASI}};
     leat_order order = LEAT_ORDER_QUASI;
     (void)state;

@@ -140,7 +140,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_step_of_an_epoch_does_not_count),
         cmocka_unit_test(preparing_is_counted_apart),
-        cmocka_unit_test(preparing_is_bounded_by_the_step), cmocka_unit_test(timeouts_are_one_wait),
+        cmocka_unit_test(preparing_is_bounded_by_the_step),
+        cmocka_unit_test(timeouts_are_one_wait),
         cmocka_unit_test(short_epochs_count_whole),
         cmocka_unit_test(nothing_measured_is_nothing),
     };

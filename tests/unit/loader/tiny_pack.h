@@ -63,9 +63,13 @@ static inline void tiny_pack(const char *path, const tiny_opts *t)
         tiny_image(i, &jpeg);
         if (t->bad_every > 0 && i % t->bad_every == t->bad_every / 2)
             memset(jpeg.data + jpeg.len / 2, 0xff, jpeg.len / 2);
-        v[0] = (leat_pack_value){.data = jpeg.data, .size = jpeg.len,
-                                 .image = {.width = 40 + i % 37, .height = 33 + i % 29,
-                                           .codec = LEAT__CODEC_JPEG, .channels = 3, .orientation = 1}};
+        v[0] = (leat_pack_value){.data = jpeg.data,
+                                 .size = jpeg.len,
+                                 .image = {.width = 40 + i % 37,
+                                           .height = 33 + i % 29,
+                                           .codec = LEAT__CODEC_JPEG,
+                                           .channels = 3,
+                                           .orientation = 1}};
         v[1].i = i * t->classes / t->samples;
         v[2].data = caption;
         v[2].size = (size_t)snprintf(caption, sizeof caption, "%.*s", (int)(i % 17), "a picture of water");

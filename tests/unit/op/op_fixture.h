@@ -24,22 +24,19 @@ static inline uint8_t fixture_byte(uint64_t *state)
 static inline uint64_t fixture_fnv(const uint8_t *p, size_t n)
 {
     uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 1099511628211u;
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 1099511628211u;
     return h;
 }
 
 /* A gradient with noise, as make_golden_ops.py makes it. */
-static inline void fixture_picture(leat__planes *im, uint32_t w, uint32_t h,
-                                   uint32_t channels)
+static inline void fixture_picture(leat__planes *im, uint32_t w, uint32_t h, uint32_t channels)
 {
     assert_ok(leat__planes_resize(im, w, h, channels, NULL));
     for (uint32_t c = 0; c < channels; c++) {
         uint64_t state = c + 1;
         for (uint32_t y = 0; y < h; y++)
             for (uint32_t x = 0; x < w; x++)
-                leat__planes_row(im, c, y)[x] =
-                    (uint8_t)(fixture_byte(&state) / 4 + x + y);
+                leat__planes_row(im, c, y)[x] = (uint8_t)(fixture_byte(&state) / 4 + x + y);
     }
 }
 
@@ -51,8 +48,7 @@ typedef struct fixture_raw {
     leat__encoded encoded;
 } fixture_raw;
 
-static inline void fixture_encode(fixture_raw *f, const leat__planes *im,
-                                  uint32_t orientation)
+static inline void fixture_encode(fixture_raw *f, const leat__planes *im, uint32_t orientation)
 {
     leat__buf_init(&f->bytes, LEAT__MEM_MISC, SIZE_MAX);
     assert_ok(leat__raw_encode(im, &(leat__encode_opts){0}, &f->bytes, NULL));
@@ -60,8 +56,7 @@ static inline void fixture_encode(fixture_raw *f, const leat__planes *im,
     assert_ok(leat__buf_zeros(&f->bytes, LEAT__CODEC_PADDING));
     const uint8_t *const data = (const uint8_t *)f->bytes.data;
     assert_ok(leat__codec_probe(LEAT__CODEC_RAW, data, f->len, &f->info, NULL));
-    f->encoded = (leat__encoded){
-        .info = &f->info, .data = data, .len = f->len, .orientation = orientation};
+    f->encoded = (leat__encoded){.info = &f->info, .data = data, .len = f->len, .orientation = orientation};
 }
 
 static inline void fixture_reset(fixture_raw *f)

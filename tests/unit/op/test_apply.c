@@ -9,11 +9,9 @@ static void masks_are_only_moved(void **state)
     leat__bench b = {0};
     assert_ok(leat__planes_resize(&b.image, 16, 16, 1, NULL));
     for (uint32_t y = 0; y < 16; y++)
-        for (uint32_t x = 0; x < 16; x++)
-            leat__planes_row(&b.image, 0, y)[x] = x < 8 ? 10 : 200;
+        for (uint32_t x = 0; x < 16; x++) leat__planes_row(&b.image, 0, y)[x] = x < 8 ? 10 : 200;
     for (int k = LEAT__STEP_BRIGHTNESS; k < LEAT__STEP_ERASE_OUT; k++) {
-        const leat__step s = {
-            .kind = (leat__step_kind)k, .amount = 3, .width = 3, .height = 3};
+        const leat__step s = {.kind = (leat__step_kind)k, .amount = 3, .width = 3, .height = 3};
         assert_ok(leat__step_apply(&b, &s, true, NULL));
     }
     const leat__step turn = {.kind = LEAT__STEP_AFFINE,
@@ -34,14 +32,13 @@ static void masks_are_only_moved(void **state)
 
 static void steps_of_others_are_refused(void **state)
 {
-    static const leat__step_kind kinds[] = {LEAT__STEP_CROP, LEAT__STEP_RESIZE,
-                                            LEAT__STEP_FLIP_H, LEAT__STEP_ERASE_OUT};
+    static const leat__step_kind kinds[] = {LEAT__STEP_CROP, LEAT__STEP_RESIZE, LEAT__STEP_FLIP_H,
+                                            LEAT__STEP_ERASE_OUT};
     leat__bench b = {0};
     fixture_picture(&b.image, 4, 4, 3);
     for (size_t i = 0; i < 4; i++) {
         leat_error err = {0};
-        assert_code(LEAT_EINTERNAL,
-                    leat__step_apply(&b, &(leat__step){.kind = kinds[i]}, false, &err));
+        assert_code(LEAT_EINTERNAL, leat__step_apply(&b, &(leat__step){.kind = kinds[i]}, false, &err));
         assert_contains(err.message, leat__step_name(kinds[i]));
     }
     leat__bench_reset(&b);

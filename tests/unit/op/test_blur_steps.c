@@ -8,8 +8,7 @@
 static int mirror(int i, int n)
 {
     if (n == 1) return 0;
-    while (i < 0 || i >= n)
-        i = i < 0 ? -i : 2 * (n - 1) - i;
+    while (i < 0 || i >= n) i = i < 0 ? -i : 2 * (n - 1) - i;
     return i;
 }
 
@@ -38,13 +37,10 @@ static void blur_within_one_of_the_definition(void **state)
                 for (int j = -rh; j <= rh; j++)
                     for (int i = -rw; i <= rw; i++) {
                         const double w = exp(-(i * i + j * j) / s2);
-                        sum += w * leat__planes_row(
-                                       &in, 1,
-                                       (uint32_t)mirror(y + j, 33))[mirror(x + i, 70)];
+                        sum += w * leat__planes_row(&in, 1, (uint32_t)mirror(y + j, 33))[mirror(x + i, 70)];
                         all += w;
                     }
-                assert_true(fabs(leat__planes_row(&b.image, 1, (uint32_t)y)[x] -
-                                 sum / all) <= 0.51);
+                assert_true(fabs(leat__planes_row(&b.image, 1, (uint32_t)y)[x] - sum / all) <= 0.51);
             }
         leat__bench_reset(&b);
         leat__planes_reset(&in);
@@ -60,16 +56,14 @@ static void sharpness_of_one_changes_nothing(void **state)
         leat__planes in = {0};
         fixture_picture(&b.image, sizes[k][0], sizes[k][1], 3);
         fixture_picture(&in, sizes[k][0], sizes[k][1], 3);
-        assert_ok(leat__step_apply(
-            &b, &(leat__step){.kind = LEAT__STEP_SHARPNESS, .amount = 1}, false, NULL));
+        assert_ok(
+            leat__step_apply(&b, &(leat__step){.kind = LEAT__STEP_SHARPNESS, .amount = 1}, false, NULL));
         for (uint32_t y = 0; y < sizes[k][1]; y++)
-            assert_memory_equal(leat__planes_row(&b.image, 2, y),
-                                leat__planes_row(&in, 2, y), sizes[k][0]);
+            assert_memory_equal(leat__planes_row(&b.image, 2, y), leat__planes_row(&in, 2, y), sizes[k][0]);
         /* and the border never changes */
-        assert_ok(leat__step_apply(
-            &b, &(leat__step){.kind = LEAT__STEP_SHARPNESS, .amount = 3}, false, NULL));
-        assert_memory_equal(leat__planes_row(&b.image, 0, 0), leat__planes_row(&in, 0, 0),
-                            sizes[k][0]);
+        assert_ok(
+            leat__step_apply(&b, &(leat__step){.kind = LEAT__STEP_SHARPNESS, .amount = 3}, false, NULL));
+        assert_memory_equal(leat__planes_row(&b.image, 0, 0), leat__planes_row(&in, 0, 0), sizes[k][0]);
         leat__bench_reset(&b);
         leat__planes_reset(&in);
     }

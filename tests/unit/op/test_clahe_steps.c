@@ -61,8 +61,8 @@ static void limits_reduce_contrast(void **state)
 
 static void any_size_and_grid_works(void **state)
 {
-    static const uint32_t sizes[][4] = {{1, 1, 8, 8}, {3, 2, 8, 8}, {7, 50, 2, 9},
-                                        {64, 1, 1, 64}, {17, 16, 8, 8}};
+    static const uint32_t sizes[][4] = {
+        {1, 1, 8, 8}, {3, 2, 8, 8}, {7, 50, 2, 9}, {64, 1, 1, 64}, {17, 16, 8, 8}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         leat__bench b = {0};
         fixture_picture(&b.image, sizes[i][0], sizes[i][1], 3);

@@ -41,8 +41,7 @@ static void jitter_orders_and_ranges(void **state)
             }
         }
     }
-    for (int i = 0; i < 16; i++)
-        assert_true(seen[i / 4][i % 4]);
+    for (int i = 0; i < 16; i++) assert_true(seen[i / 4][i % 4]);
     draw("CenterCrop(64); ColorJitter(saturation=2)", 0);
     assert_int_equal(r.count, 1);
     assert_true(r.step[0].amount >= 0);
@@ -69,8 +68,7 @@ static void probabilities(void **state)
         snprintf(text, sizeof text, "CenterCrop(64); %s", ops[k]);
         leat__pipeline *p = fixture_pipeline(text);
         for (uint64_t i = 0; i < 2000; i++) {
-            assert_ok(
-                leat__pipeline_draw(p, &(leat__draw_key){4, 0, i}, 64, 64, &r, NULL));
+            assert_ok(leat__pipeline_draw(p, &(leat__draw_key){4, 0, i}, 64, 64, &r, NULL));
             count += r.count == 1;
         }
         leat__pipeline_close(&p);
@@ -83,8 +81,7 @@ static void erasing_has_area_and_ratio(void **state)
     for (uint64_t i = 0; i < 500; i++) {
         draw("CenterCrop(64); RandomErasing(1, scale=(0.1, 0.2), ratio=(0.5, 2))", i);
         const leat__step *s = &r.step[0];
-        const double share = s->width * s->height / 4096.0,
-                     ratio = (double)s->height / s->width;
+        const double share = s->width * s->height / 4096.0, ratio = (double)s->height / s->width;
         assert_true(share > 0.085 && share < 0.22);
         assert_true(ratio > 0.44 && ratio < 2.3);
     }
@@ -102,8 +99,7 @@ static void blur_needs_room(void **state)
 {
     leat__pipeline *p = fixture_pipeline("GaussianBlur(21); CenterCrop(8)");
     leat_error err = {0};
-    assert_code(LEAT_EINVAL,
-                leat__pipeline_draw(p, &(leat__draw_key){0}, 10, 40, &r, &err));
+    assert_code(LEAT_EINVAL, leat__pipeline_draw(p, &(leat__draw_key){0}, 10, 40, &r, &err));
     assert_contains(err.message, "21x21");
     leat__pipeline_close(&p);
 }

@@ -12,8 +12,7 @@ static void apply(leat__bench *b, leat__step_kind kind, double amount)
     assert_ok(leat__step_apply(b, &s, false, NULL));
 }
 
-static void check_each(leat__step_kind kind, double amount,
-                       int (*want)(int v, double amount))
+static void check_each(leat__step_kind kind, double amount, int (*want)(int v, double amount))
 {
     leat__bench b;
     leat__planes before = {0};
@@ -59,8 +58,7 @@ static void tables(void **state)
     check_each(LEAT__STEP_SOLARIZE, 0, solarized);
     check_each(LEAT__STEP_SOLARIZE, 77, solarized);
     check_each(LEAT__STEP_SOLARIZE, 256, solarized);
-    for (int bits = 1; bits <= 8; bits++)
-        check_each(LEAT__STEP_POSTERIZE, bits, posterized);
+    for (int bits = 1; bits <= 8; bits++) check_each(LEAT__STEP_POSTERIZE, bits, posterized);
     check_each(LEAT__STEP_BRIGHTNESS, 1.5, brighter);
     check_each(LEAT__STEP_BRIGHTNESS, 1, same);
     check_each(LEAT__STEP_CONTRAST, 1, same);
@@ -96,10 +94,8 @@ static void grayscale_equals_saturation_of_zero(void **state)
     apply(&b, LEAT__STEP_SATURATION, 0);
     for (uint32_t c = 0; c < 3; c++)
         for (uint32_t y = 0; y < 30; y++) {
-            assert_memory_equal(leat__planes_row(&a.image, c, y),
-                                leat__planes_row(&b.image, c, y), 40);
-            assert_memory_equal(leat__planes_row(&a.image, c, y),
-                                leat__planes_row(&a.image, 0, y), 40);
+            assert_memory_equal(leat__planes_row(&a.image, c, y), leat__planes_row(&b.image, c, y), 40);
+            assert_memory_equal(leat__planes_row(&a.image, c, y), leat__planes_row(&a.image, 0, y), 40);
         }
     leat__bench_reset(&a);
     leat__bench_reset(&b);
@@ -112,13 +108,11 @@ static void hue_turns(void **state)
     assert_ok(leat__planes_resize(&b.image, 1, 1, 3, NULL));
     b.image.plane[0][0] = 200;
     b.image.plane[1][0] = b.image.plane[2][0] = 0;
-    assert_ok(leat__step_apply(
-        &b, &(leat__step){.kind = LEAT__STEP_HUE, .amount = 85 / 255.0}, false, NULL));
+    assert_ok(leat__step_apply(&b, &(leat__step){.kind = LEAT__STEP_HUE, .amount = 85 / 255.0}, false, NULL));
     assert_int_equal(b.image.plane[0][0], 0);
     assert_int_equal(b.image.plane[1][0], 200);
-    assert_ok(leat__step_apply(
-        &b, &(leat__step){.kind = LEAT__STEP_HUE, .amount = -170 / 255.0 + 1e-9}, false,
-        NULL));
+    assert_ok(leat__step_apply(&b, &(leat__step){.kind = LEAT__STEP_HUE, .amount = -170 / 255.0 + 1e-9},
+                               false, NULL));
     assert_int_equal(b.image.plane[2][0], 200);
     leat__bench_reset(&b);
 }

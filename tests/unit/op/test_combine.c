@@ -34,7 +34,7 @@ static void assert_near(double got, double want)
 static void all_or_none_are_applied(void **state)
 {
     leat__pipeline *p = fixture_pipeline("CenterCrop(32); RandomApply(RandomInvert(1); "
-        "RandomSolarize(9, 1), p=0.3)");
+                                         "RandomSolarize(9, 1), p=0.3)");
     int applied = 0;
     for (uint64_t i = 0; i < DRAWS; i++) {
         const leat__recipe r = draw(p, i);
@@ -51,7 +51,7 @@ static void all_or_none_are_applied(void **state)
 static void one_is_chosen_by_weight(void **state)
 {
     leat__pipeline *even = fixture_pipeline("CenterCrop(32); RandomChoice(RandomInvert(1); "
-        "RandomEqualize(1); RandomGrayscale(1))");
+                                            "RandomEqualize(1); RandomGrayscale(1))");
     leat__pipeline *weighed = fixture_pipeline(
         "CenterCrop(32); RandomChoice(RandomInvert(1); RandomEqualize(1); RandomGrayscale(1), p=(6, 0, 2))");
     assert_near(share(even, LEAT__STEP_INVERT), 1.0 / 3);
@@ -67,7 +67,7 @@ static void one_is_chosen_by_weight(void **state)
 static void orders_are_equally_likely(void **state)
 {
     leat__pipeline *p = fixture_pipeline("CenterCrop(32); RandomOrder(RandomInvert(1); "
-        "RandomEqualize(1); RandomGrayscale(1))");
+                                         "RandomEqualize(1); RandomGrayscale(1))");
     int seen[27] = {0};
     for (uint64_t i = 0; i < DRAWS; i++) {
         const leat__recipe r = draw(p, i);
@@ -91,9 +91,8 @@ static void orders_are_equally_likely(void **state)
 /* Combinators nest; each draws by itself. */
 static void nested_ones_draw_apart(void **state)
 {
-    leat__pipeline *p = fixture_pipeline(
-        "CenterCrop(32); RandomApply(RandomApply(RandomInvert(1), p=0.5); "
-            "RandomApply(RandomEqualize(1), p=0.5), p=0.5)");
+    leat__pipeline *p = fixture_pipeline("CenterCrop(32); RandomApply(RandomApply(RandomInvert(1), p=0.5); "
+                                         "RandomApply(RandomEqualize(1), p=0.5), p=0.5)");
     int counts[4] = {0};
     for (uint64_t i = 0; i < DRAWS; i++) counts[draw(p, i).count]++;
     assert_near((double)counts[1] / DRAWS, 0.625);
@@ -122,7 +121,8 @@ static void sizes_are_one_or_refused(void **state)
         {"CenterCrop(24); RandomOrder(RandomApply(Pad(1); CenterCrop(24)); RandomInvert())", 24},
         {"CenterCrop(24); RandomOrder(RandomRotation(9, expand=true); RandomInvert())", 0},
         {"CenterCrop(24); RandomChoice(RandomRotation(9); RandomApply(RandomAffine(5)); "
-            "GaussianBlur(3))", 24},
+         "GaussianBlur(3))",
+         24},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         leat__pipeline *p = NULL;
@@ -144,10 +144,8 @@ static void sizes_are_one_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_or_none_are_applied),
-        cmocka_unit_test(one_is_chosen_by_weight),
-        cmocka_unit_test(orders_are_equally_likely),
-        cmocka_unit_test(nested_ones_draw_apart),
+        cmocka_unit_test(all_or_none_are_applied),   cmocka_unit_test(one_is_chosen_by_weight),
+        cmocka_unit_test(orders_are_equally_likely), cmocka_unit_test(nested_ones_draw_apart),
         cmocka_unit_test(sizes_are_one_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

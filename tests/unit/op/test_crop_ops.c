@@ -45,8 +45,7 @@ static void ten_crops_of_one_image(void **state)
             for (uint32_t y = 0; y < CH; y++)
                 for (uint32_t x = 0; x < CW; x++) {
                     const uint32_t u = at[k % 5][0] + x, v = at[k % 5][1] + y;
-                    assert_int_equal(out[0][k][c][y][x],
-                                     leat__planes_row(&im, c, v)[k < 5 ? u : W - 1 - u]);
+                    assert_int_equal(out[0][k][c][y][x], leat__planes_row(&im, c, v)[k < 5 ? u : W - 1 - u]);
                 }
     leat__pipeline_worker_close(&w);
     leat__pipeline_close(&p);

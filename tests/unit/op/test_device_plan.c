@@ -27,8 +27,8 @@ static bool make_tiled(tiled *t, uint32_t kind, uint32_t w, uint32_t h, uint32_t
     free(jpeg.data);
     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
     assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, t->sample.data, t->sample.len, &t->info, NULL), 0);
-    t->encoded = (leat__encoded){.info = &t->info, .data = t->sample.data, .len = t->sample.len,
-                                 .tables = tables, .orientation = 1};
+    t->encoded = (leat__encoded){
+        .info = &t->info, .data = t->sample.data, .len = t->sample.len, .tables = tables, .orientation = 1};
     return true;
 }
 
@@ -173,10 +173,11 @@ static void random_pipelines(void **state)
         uint32_t kind = dice_below(&s, JPEG_KINDS);
         uint32_t width = 1 + dice_below(&s, 260), height = 1 + dice_below(&s, 260);
         if (!make_tiled(&t, kind, width, height, i, dice(&s) & 1)) continue;
-        snprintf(ops, sizeof ops, "RandomResizedCrop((%u, %u), interpolation=%s); RandomHorizontalFlip(); "
-                 "RandomVerticalFlip(); ToDtype(%s); ToLayout(%s)", 1 + dice_below(&s, 80),
-                 1 + dice_below(&s, 80), filters[dice_below(&s, 4)], dtypes[dice_below(&s, 4)],
-                 dice(&s) & 1 ? "nhwc" : "nchw");
+        snprintf(ops, sizeof ops,
+                 "RandomResizedCrop((%u, %u), interpolation=%s); RandomHorizontalFlip(); "
+                 "RandomVerticalFlip(); ToDtype(%s); ToLayout(%s)",
+                 1 + dice_below(&s, 80), 1 + dice_below(&s, 80), filters[dice_below(&s, 4)],
+                 dtypes[dice_below(&s, 4)], dice(&s) & 1 ? "nhwc" : "nchw");
         t.encoded.orientation = 1 + dice_below(&s, 8);
         taken += compare(&t, ops, i);
         free(t.sample.data);
@@ -188,11 +189,20 @@ static void random_pipelines(void **state)
 static void colour_steps(void **state)
 {
     static const char *const steps[] = {
-        "ColorJitter(brightness=0.6)", "ColorJitter(contrast=0.6)", "ColorJitter(saturation=0.6)",
-        "ColorJitter(hue=0.5)", "ColorJitter(0.4, 0.4, 0.4, 0.1); RandomGrayscale(p=0.3)",
-        "Grayscale(3)", "RandomInvert(p=1)", "RandomSolarize(99.5, p=1)", "RandomPosterize(3, p=1)",
-        "RandomAutocontrast(p=1)", "RandomEqualize(p=1)", "RandomErasing(p=1, value=(9, 130, 255))",
-        "RandomErasing(p=1, random=true)", "Grayscale(1)",
+        "ColorJitter(brightness=0.6)",
+        "ColorJitter(contrast=0.6)",
+        "ColorJitter(saturation=0.6)",
+        "ColorJitter(hue=0.5)",
+        "ColorJitter(0.4, 0.4, 0.4, 0.1); RandomGrayscale(p=0.3)",
+        "Grayscale(3)",
+        "RandomInvert(p=1)",
+        "RandomSolarize(99.5, p=1)",
+        "RandomPosterize(3, p=1)",
+        "RandomAutocontrast(p=1)",
+        "RandomEqualize(p=1)",
+        "RandomErasing(p=1, value=(9, 130, 255))",
+        "RandomErasing(p=1, random=true)",
+        "Grayscale(1)",
         "RandomEqualize(p=1); RandomErasing(p=1); ColorJitter(0.2, 0.2, 0.2, 0.2); RandomSolarize(7, p=0.5)",
         "RandomAutocontrast(p=1); Normalize(0.5, 0.25); RandomErasing(p=1)"};
     static const char *const types[] = {"u8", "f16", "bf16", "f32"};
@@ -202,10 +212,13 @@ static void colour_steps(void **state)
         if (!make_tiled(&t, kind, 120, 90 + kind, kind, kind & 1)) continue;
         for (size_t i = 0; i < LEAT_COUNT(steps); i++, n++) {
             char ops[256];
-            snprintf(ops, sizeof ops, "RandomResizedCrop((33, 41)); RandomHorizontalFlip(); %s; ToDtype(%s); "
-                     "ToLayout(%s)", steps[i], types[(i + kind) % (strstr(steps[i], "Norm") ? 3 : 4) +
-                                                     (strstr(steps[i], "Norm") ? 1 : 0)],
-                     (i + kind) & 1 ? "nhwc" : "nchw");
+            snprintf(
+                ops, sizeof ops,
+                "RandomResizedCrop((33, 41)); RandomHorizontalFlip(); %s; ToDtype(%s); "
+                "ToLayout(%s)",
+                steps[i],
+                types[(i + kind) % (strstr(steps[i], "Norm") ? 3 : 4) + (strstr(steps[i], "Norm") ? 1 : 0)],
+                (i + kind) & 1 ? "nhwc" : "nchw");
             t.encoded.orientation = 1 + n % 8;
             taken += compare(&t, ops, 4 * n + 1);
         }
@@ -218,10 +231,13 @@ static void colour_steps(void **state)
 /* Regions that do not fit a block's shared memory are made in several windows, also next to each other. */
 static void large_regions_are_made_in_parts(void **state)
 {
-    static const char *const pipelines[] = {
-        "Resize((3, 2))", "Resize((40, 300), bicubic)", "RandomResizedCrop(200); RandomHorizontalFlip()",
-        "Resize((300, 7), box); ToDtype(f16)", "CenterCrop((80, 1900)); RandomVerticalFlip(p=1)",
-        "CenterCrop((1900, 80)); ToLayout(nhwc)", "Resize((70, 1000), nearest)"};
+    static const char *const pipelines[] = {"Resize((3, 2))",
+                                            "Resize((40, 300), bicubic)",
+                                            "RandomResizedCrop(200); RandomHorizontalFlip()",
+                                            "Resize((300, 7), box); ToDtype(f16)",
+                                            "CenterCrop((80, 1900)); RandomVerticalFlip(p=1)",
+                                            "CenterCrop((1900, 80)); ToLayout(nhwc)",
+                                            "Resize((70, 1000), nearest)"};
     static const uint32_t sizes[][2] = {{2100, 90}, {90, 2100}, {700, 500}};
     uint32_t taken = 0, kind = 0;
     for (size_t z = 0; z < LEAT_COUNT(sizes); z++) {

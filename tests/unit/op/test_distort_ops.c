@@ -40,16 +40,16 @@ static double share(const char *text, leat__step_kind kind, double *lo, double *
 static void p_and_ranges_are_kept(void **state)
 {
     double lo, hi;
-    assert_near(share("CenterCrop(8); GaussianNoise(0, (0.1, 0.3), p=0.3)",
-                      LEAT__STEP_NOISE, &lo, &hi), 0.3, 0.03);
+    assert_near(share("CenterCrop(8); GaussianNoise(0, (0.1, 0.3), p=0.3)", LEAT__STEP_NOISE, &lo, &hi), 0.3,
+                0.03);
     assert_near(lo, 25.5, 0.3);
     assert_near(hi, 76.5, 0.3);
     assert_near(share("CenterCrop(8); JPEG((20, 30), p=0.6)", LEAT__STEP_JPEG, &lo, &hi), 0.6, 0.03);
     assert_true(lo == 20 && hi == 30);
     assert_true(share("CenterCrop(8); JPEG(55)", LEAT__STEP_JPEG, &lo, &hi) == 1);
     assert_true(lo == 55 && hi == 55);
-    assert_near(share("CenterCrop(8); RandomChannelPermutation(0.5)",
-                      LEAT__STEP_PERMUTE, &lo, &hi), 0.5, 0.03);
+    assert_near(share("CenterCrop(8); RandomChannelPermutation(0.5)", LEAT__STEP_PERMUTE, &lo, &hi), 0.5,
+                0.03);
     assert_near(share("CenterCrop(8); MedianBlur(5, p=0.5)", LEAT__STEP_MEDIAN, &lo, &hi), 0.5, 0.03);
     assert_near(share("CenterCrop(8); CLAHE((2, 3))", LEAT__STEP_CLAHE, &lo, &hi), 0.5, 0.03);
     assert_near(lo, 2, 0.01);
@@ -58,8 +58,8 @@ static void p_and_ranges_are_kept(void **state)
     assert_near(share("CenterCrop(8); RandomPhotometricDistort()", LEAT__STEP_HUE, &lo, &hi), 0.5, 0.03);
     assert_near(lo, -0.05, 0.001);
     assert_near(hi, 0.05, 0.001);
-    assert_near(share("CenterCrop(8); RandomPhotometricDistort(p=0.2)",
-                      LEAT__STEP_PERMUTE, &lo, &hi), 0.2, 0.03);
+    assert_near(share("CenterCrop(8); RandomPhotometricDistort(p=0.2)", LEAT__STEP_PERMUTE, &lo, &hi), 0.2,
+                0.03);
 }
 
 static void contrast_is_second_or_last(void **state)

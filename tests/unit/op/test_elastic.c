@@ -11,8 +11,11 @@ enum { W = 61, H = 47 };
 
 static leat__step elastic(double alpha, double sigma, leat__filter filter)
 {
-    return (leat__step){.kind = LEAT__STEP_ELASTIC, .matrix = {alpha, alpha * 2, sigma, sigma + 1},
-                        .filter = filter, .fill = {200, 201, 202}, .noise_seed = 99};
+    return (leat__step){.kind = LEAT__STEP_ELASTIC,
+                        .matrix = {alpha, alpha * 2, sigma, sigma + 1},
+                        .filter = filter,
+                        .fill = {200, 201, 202},
+                        .noise_seed = 99};
 }
 
 /* Planes that say where a pixel comes from. */

@@ -56,10 +56,8 @@ static void resize_rounds_as_torchvision(void **state)
         const char *text;
         uint32_t w, h, rw, rh;
     } cases[] = {
-        {"Resize(256)", 500, 375, 341, 256},
-        {"Resize(256)", 375, 500, 256, 341},
-        {"Resize(256)", 333, 500, 256, 384},
-        {"Resize(100, max_size=120)", 500, 200, 120, 48},
+        {"Resize(256)", 500, 375, 341, 256},    {"Resize(256)", 375, 500, 256, 341},
+        {"Resize(256)", 333, 500, 256, 384},    {"Resize(100, max_size=120)", 500, 200, 120, 48},
         {"Resize((30, 40))", 500, 200, 40, 30},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -96,12 +94,10 @@ static void random_crop_pads_and_refuses(void **state)
         assert_true(cropped);
         seen[s->y][s->x] = true;
     }
-    for (int i = 0; i < 81; i++)
-        assert_true(seen[i / 9][i % 9]);
+    for (int i = 0; i < 81; i++) assert_true(seen[i / 9][i % 9]);
     leat__pipeline *p = fixture_pipeline("RandomCrop(32)");
     leat_error err = {0};
-    assert_code(LEAT_EINVAL,
-                leat__pipeline_draw(p, &(leat__draw_key){0}, 31, 40, &r, &err));
+    assert_code(LEAT_EINVAL, leat__pipeline_draw(p, &(leat__draw_key){0}, 31, 40, &r, &err));
     assert_contains(err.message, "31x40");
     leat__pipeline_close(&p);
     draw("RandomCrop(32, pad_if_needed=true)", 3, 20, 40);

@@ -14,14 +14,10 @@ static void one_run_becomes_one_request(void **state)
 {
     leat__head h;
     leat__recipe_start(&r, 100, 50);
-    add((leat__step){
-        .kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 60, .height = 40});
+    add((leat__step){.kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 60, .height = 40});
     add((leat__step){.kind = LEAT__STEP_FLIP_H});
     add((leat__step){.kind = LEAT__STEP_CROP, .x = 1, .y = 2, .width = 50, .height = 30});
-    add((leat__step){.kind = LEAT__STEP_RESIZE,
-                     .width = 25,
-                     .height = 15,
-                     .filter = LEAT__FILTER_BICUBIC});
+    add((leat__step){.kind = LEAT__STEP_RESIZE, .width = 25, .height = 15, .filter = LEAT__FILTER_BICUBIC});
     add((leat__step){.kind = LEAT__STEP_FLIP_V});
     add((leat__step){.kind = LEAT__STEP_CROP, .x = 3, .y = 4, .width = 20, .height = 10});
     add((leat__step){.kind = LEAT__STEP_HUE});
@@ -60,8 +56,7 @@ static void orientation_mirrors_the_crop(void **state)
 {
     leat__head h;
     leat__recipe_start(&r, 100, 50);
-    add((leat__step){
-        .kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 60, .height = 40});
+    add((leat__step){.kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 60, .height = 40});
     static const bool mirror_x[9] = {0, 0, 1, 1, 0, 0, 1, 1, 0};
     static const bool mirror_y[9] = {0, 0, 0, 1, 1, 0, 0, 1, 1};
     for (uint32_t o = 1; o <= 8; o++) {

@@ -16,8 +16,8 @@
 enum { SIDE = 40, BYTES = 3 * SIDE * SIDE };
 static const uint32_t masks[] = {LEAT__CPU_SSE42, LEAT__CPU_SSE42 | LEAT__CPU_AVX2, ~0u};
 
-static void run(const char *ops, leat__codec_id codec, bytes b, uint32_t orientation,
-                uint64_t sample, uint8_t *out)
+static void run(const char *ops, leat__codec_id codec, bytes b, uint32_t orientation, uint64_t sample,
+                uint8_t *out)
 {
     leat__pipeline *p = fixture_pipeline(ops);
     leat__pipeline_worker *w = NULL;
@@ -25,8 +25,8 @@ static void run(const char *ops, leat__codec_id codec, bytes b, uint32_t orienta
     leat_error err = {0};
     assert_int_equal(leat__pipeline_output(p)->bytes, BYTES);
     assert_ok(leat__codec_probe(codec, b.data, b.len, &info, NULL));
-    const leat__encoded e = {.info = &info, .data = b.data, .len = b.len, .tables = tables,
-                             .orientation = orientation};
+    const leat__encoded e = {
+        .info = &info, .data = b.data, .len = b.len, .tables = tables, .orientation = orientation};
     assert_ok(leat__pipeline_worker_open(&w, NULL));
     if (leat__pipeline_run(p, w, &e, &(leat__draw_key){7, 0, sample}, out, &err) != 0)
         fail_msg("%s: %s", ops, err.message);
@@ -40,8 +40,8 @@ static void run(const char *ops, leat__codec_id codec, bytes b, uint32_t orienta
 /* Every kind that can be tiled, sizes with and without whole blocks, mirrored or not. */
 static void same_bits_everywhere(void **state)
 {
-    static const uint32_t sizes[][2] = {{97, 75}, {160, 128}, {300, 250}, {41, 40}, {1, 1},
-                                        {2, 3},   {9, 1},     {17, 8}};
+    static const uint32_t sizes[][2] = {{97, 75}, {160, 128}, {300, 250}, {41, 40},
+                                        {1, 1},   {2, 3},     {9, 1},     {17, 8}};
     for (size_t k = 0; k < JPEG_KINDS; k++)
         for (size_t s = 0; s < LEAT_COUNT(sizes); s++) {
             const jpeg_kind *const kind = &jpeg_kinds[k];
@@ -132,8 +132,7 @@ static void near_the_exact_pixels(void **state)
             run(FAST, LEAT__CODEC_JPEG, b, 1, sample, fast);
             const distance d = between(exact, fast);
             if (d.mean > cases[i].mean || d.psnr < cases[i].psnr || d.most > cases[i].most)
-                fail_msg("%s: mean %.3f, PSNR %.2f dB, most %d", cases[i].name, d.mean, d.psnr,
-                         d.most);
+                fail_msg("%s: mean %.3f, PSNR %.2f dB, most %d", cases[i].name, d.mean, d.psnr, d.most);
         }
         free(b.data);
     }
@@ -144,8 +143,7 @@ static void exact_where_it_does_not_apply(void **state)
 {
     static const char *const pairs[][2] = {
         {EXACT, FAST},
-        {"Resize((40, 40), interpolation=bicubic)",
-         "Resize((40, 40), interpolation=bicubic, like=fast)"}};
+        {"Resize((40, 40), interpolation=bicubic)", "Resize((40, 40), interpolation=bicubic, like=fast)"}};
     for (size_t k = 0; k < JPEG_KINDS; k++)
         for (int which = 0; which < 3; which++) {
             const jpeg_kind *const kind = &jpeg_kinds[k];
@@ -167,8 +165,8 @@ static void continues_after_the_head(void **state)
     bytes b = picture(200, gradient);
     uint8_t exact[BYTES], fast[BYTES];
     run("RandomResizedCrop(40); ColorJitter(0.4); RandomSolarize(128)", LEAT__CODEC_JPEG, b, 1, 3, exact);
-    run("RandomResizedCrop(40, like=fast); ColorJitter(0.4); RandomSolarize(128)", LEAT__CODEC_JPEG, b,
-        1, 3, fast);
+    run("RandomResizedCrop(40, like=fast); ColorJitter(0.4); RandomSolarize(128)", LEAT__CODEC_JPEG, b, 1, 3,
+        fast);
     assert_true(between(exact, fast).mean < 1.0);
     leat__pipeline *p = fixture_pipeline("Resize((40, 40), like=fast)");
     leat__pipeline_worker *w = NULL;
@@ -246,12 +244,9 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits_everywhere),
-        cmocka_unit_test(near_the_exact_pixels),
-        cmocka_unit_test(exact_where_it_does_not_apply),
-        cmocka_unit_test(continues_after_the_head),
-        cmocka_unit_test(damage_is_an_error_at_most),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(same_bits_everywhere),          cmocka_unit_test(near_the_exact_pixels),
+        cmocka_unit_test(exact_where_it_does_not_apply), cmocka_unit_test(continues_after_the_head),
+        cmocka_unit_test(damage_is_an_error_at_most),    cmocka_unit_test(survives_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, open_tiles, close_tiles);
 }

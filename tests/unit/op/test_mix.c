@@ -15,8 +15,7 @@ static const leat__op_spec *batch_op(leat__pipeline *p)
 
 static void draws_are_beta_and_repeatable(void **state)
 {
-    leat__pipeline *p =
-        fixture_pipeline("CenterCrop(8); ToDtype(f32); MixUp(0.2, p=0.5)");
+    leat__pipeline *p = fixture_pipeline("CenterCrop(8); ToDtype(f32); MixUp(0.2, p=0.5)");
     leat__mix a, b;
     double sum = 0, spread = 0;
     int active = 0;
@@ -34,8 +33,7 @@ static void draws_are_beta_and_repeatable(void **state)
     }
     assert_in_range(active, 1850, 2150);
     assert_true(fabs(sum / active - 0.5) < 0.03);
-    assert_true(fabs(spread / active - 1 / (4 * 1.4)) <
-                0.02); /* variance of beta(0.2, 0.2) */
+    assert_true(fabs(spread / active - 1 / (4 * 1.4)) < 0.02); /* variance of beta(0.2, 0.2) */
     leat__pipeline_close(&p);
 }
 
@@ -61,16 +59,13 @@ static void mixup_blends_with_the_one_before(void **state)
         leat__mix_pixels(&mix, o, batch, 3, 64);
         for (int s = 0; s < 3; s++)
             for (int i = 0; i < 12; i++) {
-                const float want =
-                    0.75f * (float)(10 * s + i) + 0.25f * (float)(10 * ((s + 2) % 3) + i);
+                const float want = 0.75f * (float)(10 * s + i) + 0.25f * (float)(10 * ((s + 2) % 3) + i);
                 float got = 0;
                 if (t == 0) got = batch[s][i];
                 if (t == 1) got = leat__f32_of_f16(((uint16_t *)batch[s])[i]);
                 if (t == 2) got = leat__f32_of_bf16(((uint16_t *)batch[s])[i]);
                 if (t == 3) got = ((float *)batch[s])[i];
-                assert_true(fabsf(got - want) <= (t == 0   ? 0.5f
-                                                  : t == 2 ? 0.13f
-                                                           : 0.01f));
+                assert_true(fabsf(got - want) <= (t == 0 ? 0.5f : t == 2 ? 0.13f : 0.01f));
             }
         leat__pipeline_close(&p);
     }
@@ -91,14 +86,13 @@ static void cutmix_pastes_a_rectangle(void **state)
             assert_true(mix.x + mix.width <= 16 && mix.y + mix.height <= 16);
             const double share = 1 - mix.width * mix.height / 256.0;
             assert_true(fabs((double)mix.lambda - share) < 1e-6);
-            for (int s = 0; s < 4; s++)
-                memset(batch[s], s, 768);
+            for (int s = 0; s < 4; s++) memset(batch[s], s, 768);
             leat__mix_pixels(&mix, leat__pipeline_output(p), batch, 4, 768);
             for (uint32_t s = 0; s < 4; s++)
                 for (uint32_t i = 0; i < 768; i++) {
                     const uint32_t px = t ? i / 3 : i % 256, x = px % 16, y = px / 16;
-                    const bool in = x >= mix.x && x < mix.x + mix.width && y >= mix.y &&
-                                    y < mix.y + mix.height;
+                    const bool in =
+                        x >= mix.x && x < mix.x + mix.width && y >= mix.y && y < mix.y + mix.height;
                     assert_int_equal(batch[s][i], in ? (s + 3) % 4 : s);
                 }
         }
@@ -137,10 +131,8 @@ static void large_samples_are_mixed_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws_are_beta_and_repeatable),
-        cmocka_unit_test(mixup_blends_with_the_one_before),
-        cmocka_unit_test(cutmix_pastes_a_rectangle),
-        cmocka_unit_test(targets_are_mixed_alike),
+        cmocka_unit_test(draws_are_beta_and_repeatable), cmocka_unit_test(mixup_blends_with_the_one_before),
+        cmocka_unit_test(cutmix_pastes_a_rectangle),     cmocka_unit_test(targets_are_mixed_alike),
         cmocka_unit_test(large_samples_are_mixed_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,15 +10,13 @@ static leat__output_draft draft_of(const char *text)
     leat__output_draft d = {.scale = true, .std = {1, 1, 1}};
     uint32_t n;
     assert_ok(leat__spec_parse(text, ops, &n, NULL));
-    for (uint32_t i = 0; i < n; i++)
-        assert_ok(leat__output_apply(&d, &ops[i], NULL));
+    for (uint32_t i = 0; i < n; i++) assert_ok(leat__output_apply(&d, &ops[i], NULL));
     return d;
 }
 
 static void ops_fill_the_draft(void **state)
 {
-    leat__output_draft d =
-        draft_of("Normalize((1,2,3), 4); ToDtype(bf16, scale=false); ToLayout(nhwc)");
+    leat__output_draft d = draft_of("Normalize((1,2,3), 4); ToDtype(bf16, scale=false); ToLayout(nhwc)");
     assert_true(d.normalized && d.dtype_given && !d.scale);
     assert_int_equal(d.dtype, LEAT_DTYPE_BF16);
     assert_int_equal(d.layout, LEAT__LAYOUT_NHWC);
@@ -36,8 +34,8 @@ static void wrong_lists_are_refused(void **state)
     uint32_t n;
     assert_code(LEAT_EINVAL, leat_pipeline_check("CenterCrop(4); Normalize((1,2), 1)", NULL, NULL));
     assert_code(LEAT_EINVAL, leat_pipeline_check("CenterCrop(4); Normalize(1, (1,2))", NULL, NULL));
-    assert_code(LEAT_EINVAL, leat__spec_parse("Normalize((1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,7), 1)", ops,
-                                              &n, NULL));
+    assert_code(LEAT_EINVAL,
+                leat__spec_parse("Normalize((1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,7), 1)", ops, &n, NULL));
     assert_code(LEAT_EINVAL, leat__spec_parse("Normalize(1, 0)", ops, &n, NULL));
 }
 

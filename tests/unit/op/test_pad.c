@@ -16,8 +16,7 @@ static void edges(void **state)
         leat__bench b = {0};
         assert_ok(leat__planes_resize(&b.image, 3, 1, 3, NULL));
         for (int c = 0; c < 3; c++)
-            for (int x = 0; x < 3; x++)
-                b.image.plane[c][x] = (uint8_t)(x + 1);
+            for (int x = 0; x < 3; x++) b.image.plane[c][x] = (uint8_t)(x + 1);
         const leat__step s = {.kind = LEAT__STEP_PAD,
                               .x = 4,
                               .y = 2,
@@ -28,8 +27,7 @@ static void edges(void **state)
         assert_ok(leat__step_apply(&b, &s, false, NULL));
         assert_memory_equal(leat__planes_row(&b.image, 1, 2), want[e], 11);
         const uint8_t *top = leat__planes_row(&b.image, 1, 0);
-        for (int x = 0; x < 11; x++)
-            assert_int_equal(top[x], e == LEAT__EDGE_CONSTANT ? 9 : want[e][x]);
+        for (int x = 0; x < 11; x++) assert_int_equal(top[x], e == LEAT__EDGE_CONSTANT ? 9 : want[e][x]);
         leat__bench_reset(&b);
     }
     assert_no_leaks();
@@ -39,12 +37,7 @@ static void erasing(void **state)
 {
     leat__bench b = {0};
     fixture_picture(&b.image, 20, 10, 3);
-    leat__step s = {.kind = LEAT__STEP_ERASE,
-                    .x = 3,
-                    .y = 4,
-                    .width = 5,
-                    .height = 2,
-                    .fill = {1, 2, 3}};
+    leat__step s = {.kind = LEAT__STEP_ERASE, .x = 3, .y = 4, .width = 5, .height = 2, .fill = {1, 2, 3}};
     leat__planes in = {0};
     fixture_picture(&in, 20, 10, 3);
     assert_ok(leat__step_apply(&b, &s, false, NULL));
@@ -72,7 +65,6 @@ static void erasing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(edges),
-                                       cmocka_unit_test(erasing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(edges), cmocka_unit_test(erasing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ static void output_follows_the_ops(void **state)
         {"CenterCrop(4)\nNormalize(mean=(0.1,0.2,0.3), std=[1,2,3])\nToDtype(bf16)\n"
          "ToLayout(nhwc) # done",
          4, 4, 3, "bf16", "nhwc", 96},
-        {"RandomCrop(32, padding=4); RandomHorizontalFlip; ToDtype('f16')", 32, 32, 3,
-         "f16", "nchw", 6144},
+        {"RandomCrop(32, padding=4); RandomHorizontalFlip; ToDtype('f16')", 32, 32, 3, "f16", "nchw", 6144},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         leat_pipeline_output o;
@@ -78,16 +77,13 @@ static void draws_depend_on_the_key_only(void **state)
     const leat__draw_key key = {1, 2, 3};
     assert_int_equal(open_text(&a, "RandomResizedCrop(64)", NULL), 0);
     assert_int_equal(
-        leat__pipeline_open(
-            &b, &(leat__pipeline_opts){.ops = "RandomResizedCrop(64)", .view = 1}, NULL),
-        0);
+        leat__pipeline_open(&b, &(leat__pipeline_opts){.ops = "RandomResizedCrop(64)", .view = 1}, NULL), 0);
     assert_int_equal(leat__pipeline_draw(a, &key, 500, 375, &r[0], NULL), 0);
     assert_int_equal(leat__pipeline_draw(a, &key, 500, 375, &r[1], NULL), 0);
     assert_memory_equal(&r[0].step[0], &r[1].step[0], sizeof(leat__step));
     const leat__draw_key others[] = {{2, 2, 3}, {1, 3, 3}, {1, 2, 4}};
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(leat__pipeline_draw(i < 3 ? a : b, i < 3 ? &others[i] : &key,
-                                             500, 375, &r[1], NULL),
+        assert_int_equal(leat__pipeline_draw(i < 3 ? a : b, i < 3 ? &others[i] : &key, 500, 375, &r[1], NULL),
                          0);
         assert_memory_not_equal(&r[0].step[0], &r[1].step[0], sizeof(leat__step));
     }
@@ -146,16 +142,23 @@ static void same_geometry_is_recognised(void **state)
 static void draws_stay_within_reach(void **state)
 {
     static const char *const texts[] = {
-        "", "Resize(17)", "Resize(40, max_size=90)", "Pad((1, 2, 30, 4))", "RandomRotation(180, expand=true)",
+        "",
+        "Resize(17)",
+        "Resize(40, max_size=90)",
+        "Pad((1, 2, 30, 4))",
+        "RandomRotation(180, expand=true)",
         "RandomRotation(90, expand=true); Resize(33)",
         "RandomRotation(44, expand=true); Resize(9, max_size=10)",
         "Pad(3); RandomRotation(10, expand=true); Pad(5); RandomRotation(100, expand=true); Resize(7)",
-        "RandomRotation(5, expand=true, center=(3, 90)); RandomHorizontalFlip()", "Resize(3); RandAugment()",
+        "RandomRotation(5, expand=true, center=(3, 90)); RandomHorizontalFlip()",
+        "Resize(3); RandAugment()",
         "RandomResizedCrop((5, 9)); RandomRotation(70, expand=true)",
         "RandomApply(Resize(50); Pad(3)); RandomChoice(Pad(9); RandomRotation(30, expand=true); Resize(5))",
-        "ScaleJitter((60, 90), (0.1, 2))", "RandomShortestSize((9, 20, 55))",
+        "ScaleJitter((60, 90), (0.1, 2))",
+        "RandomShortestSize((9, 20, 55))",
         "Pad(9); RandomZoomOut(side_range=(1, 3))",
-        "RandomShortestSize((40, 60), max_size=70); RandomZoomOut(p=0.7)", "ScaleJitter(30, (1, 1))",
+        "RandomShortestSize((40, 60), max_size=70); RandomZoomOut(p=0.7)",
+        "ScaleJitter(30, (1, 1))",
         "RandomOrder(Resize(40); RandomHorizontalFlip(); ColorJitter(0.4)); RandomApply(CenterCrop(90))"};
     leat__recipe r;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
@@ -163,8 +166,7 @@ static void draws_stay_within_reach(void **state)
         assert_ok(leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = texts[t], .any_size = true}, NULL));
         assert_int_equal(leat__pipeline_output(p)->width, 0);
         for (uint64_t i = 0; i < 3000; i++) {
-            const uint32_t side[2] = {1 + (uint32_t)(i * i % 97),
-                                      i % 7 == 0 ? 1 : 1 + (uint32_t)(i % 1201)};
+            const uint32_t side[2] = {1 + (uint32_t)(i * i % 97), i % 7 == 0 ? 1 : 1 + (uint32_t)(i % 1201)};
             const uint32_t w = side[i % 2], h = side[1 - i % 2];
             uint32_t most_w, most_h;
             leat__pipeline_reach(p, w, h, &most_w, &most_h);
@@ -193,12 +195,9 @@ static void sizes_need_a_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(output_follows_the_ops),
-        cmocka_unit_test(wrong_pipelines_say_why),
-        cmocka_unit_test(draws_depend_on_the_key_only),
-        cmocka_unit_test(colour_does_not_shift_geometry),
-        cmocka_unit_test(same_geometry_is_recognised),
-        cmocka_unit_test(draws_stay_within_reach),
+        cmocka_unit_test(output_follows_the_ops),       cmocka_unit_test(wrong_pipelines_say_why),
+        cmocka_unit_test(draws_depend_on_the_key_only), cmocka_unit_test(colour_does_not_shift_geometry),
+        cmocka_unit_test(same_geometry_is_recognised),  cmocka_unit_test(draws_stay_within_reach),
         cmocka_unit_test(sizes_need_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

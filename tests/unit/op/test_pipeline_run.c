@@ -27,10 +27,8 @@ static void equals_pillow(void **state)
             const size_t bytes = leat__pipeline_output(p)->bytes;
             uint8_t *out = leat__alloc(LEAT__MEM_MISC, bytes);
             fixture_encode(&raw, &im, g->orientation);
-            assert_ok(leat__pipeline_run(p, w, &raw.encoded,
-                                         &(leat__draw_key){g->seed, 0, 0}, out, NULL));
-            if (fixture_fnv(out, bytes) != g->hash)
-                fail_msg("golden %zu, mask %zu: %s", i, m, g->text);
+            assert_ok(leat__pipeline_run(p, w, &raw.encoded, &(leat__draw_key){g->seed, 0, 0}, out, NULL));
+            if (fixture_fnv(out, bytes) != g->hash) fail_msg("golden %zu, mask %zu: %s", i, m, g->text);
             fixture_reset(&raw);
             leat__free(out);
             leat__pipeline_close(&p);
@@ -58,8 +56,7 @@ static void types_and_layouts(void **state)
     for (size_t m = 0; m < LEAT_COUNT(masks); m++) {
         leat__cpu_mask(masks[m]);
         assert_ok(leat__pipeline_worker_open(&w, NULL));
-        leat__pipeline *p =
-            fixture_pipeline("RandomResizedCrop(37); RandomHorizontalFlip()");
+        leat__pipeline *p = fixture_pipeline("RandomResizedCrop(37); RandomHorizontalFlip()");
         assert_ok(leat__pipeline_run(p, w, &raw.encoded, &key, plain, NULL));
         leat__pipeline_close(&p);
         for (int t = 0; t < 8; t++) {
@@ -68,8 +65,8 @@ static void types_and_layouts(void **state)
             snprintf(text, sizeof text,
                      "RandomResizedCrop(37); RandomHorizontalFlip(); %s ToDtype(%s); "
                      "ToLayout(%s)",
-                     u8 ? "" : "Normalize((0.485,0.456,0.406),(0.229,0.224,0.225));",
-                     dtypes[t / 2], woven ? "nhwc" : "nchw");
+                     u8 ? "" : "Normalize((0.485,0.456,0.406),(0.229,0.224,0.225));", dtypes[t / 2],
+                     woven ? "nhwc" : "nchw");
             p = fixture_pipeline(text);
             assert_ok(leat__pipeline_run(p, w, &raw.encoded, &key, out, NULL));
             for (size_t i = 0; i < 3 * SIDE * SIDE; i++) {
@@ -77,12 +74,9 @@ static void types_and_layouts(void **state)
                 const size_t at = woven ? 3 * px + c : i;
                 const float want = ((float)plain[i] / 255.0f - mean[c]) / std[c];
                 if (t / 2 == 0) assert_int_equal(out[at], plain[i]);
-                if (t / 2 == 1)
-                    assert_int_equal(((uint16_t *)out)[at], leat__f16_of(want));
-                if (t / 2 == 2)
-                    assert_int_equal(((uint16_t *)out)[at], leat__bf16_of(want));
-                if (t / 2 == 3)
-                    assert_memory_equal((float *)out + at, &want, sizeof want);
+                if (t / 2 == 1) assert_int_equal(((uint16_t *)out)[at], leat__f16_of(want));
+                if (t / 2 == 2) assert_int_equal(((uint16_t *)out)[at], leat__bf16_of(want));
+                if (t / 2 == 3) assert_memory_equal((float *)out + at, &want, sizeof want);
             }
             leat__pipeline_close(&p);
         }
@@ -102,8 +96,7 @@ static void grey_and_alpha(void **state)
     const leat__draw_key key = {5, 0, 0};
     static const char *const texts[] = {
         "RandomResizedCrop(20)", "RandomResizedCrop(20); ColorJitter(0.5, 0.5, 0.5)",
-        "RandomResizedCrop(20); ToLayout(nhwc)",
-        "RandomCrop(20, padding=3, fill=(1,2,3))"};
+        "RandomResizedCrop(20); ToLayout(nhwc)", "RandomCrop(20, padding=3, fill=(1,2,3))"};
     static uint8_t want[1200], got[1200];
     assert_ok(leat__pipeline_worker_open(&w, NULL));
     for (uint32_t channels = 1; channels <= 4; channels += 3) {
@@ -111,8 +104,7 @@ static void grey_and_alpha(void **state)
         assert_ok(leat__planes_resize(&rgb, 50, 40, 3, NULL));
         for (uint32_t c = 0; c < 3; c++)
             for (uint32_t y = 0; y < 40; y++)
-                memcpy(leat__planes_row(&rgb, c, y),
-                       leat__planes_row(&other, channels == 1 ? 0 : c, y), 50);
+                memcpy(leat__planes_row(&rgb, c, y), leat__planes_row(&other, channels == 1 ? 0 : c, y), 50);
         for (size_t i = 0; i < LEAT_COUNT(texts); i++) {
             leat__pipeline *p = fixture_pipeline(texts[i]);
             fixture_raw a, b;
@@ -135,10 +127,9 @@ static void grey_and_alpha(void **state)
 /* Views decoded together equal views run one by one. */
 static void views_together_and_apart(void **state)
 {
-    static const char *const texts[] = {
-        "RandomResizedCrop(32, scale=(0.4, 1))",
-        "RandomResizedCrop(32, scale=(0.4, 1)); ColorJitter(0.3)",
-        "RandomResizedCrop(16, scale=(0.05, 0.2))"};
+    static const char *const texts[] = {"RandomResizedCrop(32, scale=(0.4, 1))",
+                                        "RandomResizedCrop(32, scale=(0.4, 1)); ColorJitter(0.3)",
+                                        "RandomResizedCrop(16, scale=(0.05, 0.2))"};
     leat__planes im = {0};
     fixture_raw raw;
     leat__pipeline *p[3];
@@ -148,23 +139,20 @@ static void views_together_and_apart(void **state)
     fixture_picture(&im, 90, 70, 3);
     assert_ok(leat__pipeline_worker_open(&w, NULL));
     for (uint32_t i = 0; i < 3; i++)
-        assert_ok(leat__pipeline_open(
-            &p[i], &(leat__pipeline_opts){.ops = texts[i], .view = i}, NULL));
+        assert_ok(leat__pipeline_open(&p[i], &(leat__pipeline_opts){.ops = texts[i], .view = i}, NULL));
     for (uint32_t orientation = 1; orientation <= 8; orientation++)
         for (uint64_t sample = 0; sample < 6; sample++) {
             const leat__draw_key key = {1, 2, sample};
             fixture_encode(&raw, &im, orientation);
-            assert_ok(leat__pipeline_run_views((const leat__pipeline *const *)p, 3, w,
-                                               &raw.encoded, &key, out, NULL));
+            assert_ok(leat__pipeline_run_views((const leat__pipeline *const *)p, 3, w, &raw.encoded, &key,
+                                               out, NULL));
             for (int i = 0; i < 3; i++) {
                 assert_ok(leat__pipeline_run(p[i], w, &raw.encoded, &key, apart, NULL));
-                assert_memory_equal(apart, together[i],
-                                    leat__pipeline_output(p[i])->bytes);
+                assert_memory_equal(apart, together[i], leat__pipeline_output(p[i])->bytes);
             }
             fixture_reset(&raw);
         }
-    for (int i = 0; i < 3; i++)
-        leat__pipeline_close(&p[i]);
+    for (int i = 0; i < 3; i++) leat__pipeline_close(&p[i]);
     leat__pipeline_worker_close(&w);
     leat__planes_reset(&im);
     assert_no_leaks();
@@ -176,9 +164,8 @@ static void masks_and_boxes_follow(void **state)
     leat__planes im = {0}, mask = {0};
     fixture_raw a, b;
     leat__pipeline_worker *w = NULL;
-    leat__pipeline *p = fixture_pipeline(
-        "RandomResizedCrop(64, scale=(0.5, 1)); RandomHorizontalFlip();"
-        "RandomVerticalFlip(); Pad(4); ColorJitter(0.5); CenterCrop(70)");
+    leat__pipeline *p = fixture_pipeline("RandomResizedCrop(64, scale=(0.5, 1)); RandomHorizontalFlip();"
+                                         "RandomVerticalFlip(); Pad(4); ColorJitter(0.5); CenterCrop(70)");
     static uint8_t mask_out[70 * 70];
     static leat__recipe recipe;
     fixture_picture(&im, 100, 80, 3);
@@ -209,8 +196,7 @@ static void masks_and_boxes_follow(void **state)
         assert_int_equal(keep, x0 < x1);
         if (!keep) continue;
         const float seen[4] = {x0, y0, x1, y1};
-        for (int k = 0; k < 4; k++)
-            assert_true(box[k] - seen[k] < 1.5f && seen[k] - box[k] < 1.5f);
+        for (int k = 0; k < 4; k++) assert_true(box[k] - seen[k] < 1.5f && seen[k] - box[k] < 1.5f);
     }
     fixture_reset(&b);
     fixture_picture(&mask, 50, 80, 1);
@@ -253,14 +239,13 @@ static void erasing_the_output(void **state)
             for (uint32_t i = 0; i < 32 * 32; i++) {
                 const float v = out[t ? 3 * i + c : c * 1024 + i];
                 const uint32_t x = i % 32, y = i / 32;
-                const bool in = x >= (uint32_t)s->x && x < (uint32_t)s->x + s->width &&
-                                y >= (uint32_t)s->y && y < (uint32_t)s->y + s->height;
+                const bool in = x >= (uint32_t)s->x && x < (uint32_t)s->x + s->width && y >= (uint32_t)s->y &&
+                                y < (uint32_t)s->y + s->height;
                 const float want =
                     in ? (c == 0   ? 1.0f
                           : c == 1 ? -2.0f
                                    : 3.0f)
-                       : ((float)leat__planes_row(&im, c, y + 4)[x + 4] / 255.0f - 0.5f) /
-                             0.5f;
+                       : ((float)leat__planes_row(&im, c, y + 4)[x + 4] / 255.0f - 0.5f) / 0.5f;
                 assert_true(v == want);
             }
         leat__pipeline_close(&p);
@@ -291,8 +276,7 @@ static void survives_lack_of_memory(void **state)
         leat__fault_arm(LEAT__FAULT_ALLOC, n, false);
         int rc = leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = text}, &err);
         if (rc == 0) rc = leat__pipeline_worker_open(&w, &err);
-        if (rc == 0)
-            rc = leat__pipeline_run(p, w, &raw.encoded, &(leat__draw_key){0}, out, &err);
+        if (rc == 0) rc = leat__pipeline_run(p, w, &raw.encoded, &(leat__draw_key){0}, out, &err);
         const bool reached = leat__fault_count(LEAT__FAULT_ALLOC) >= n;
         leat__fault_disarm();
         leat__pipeline_worker_close(&w);
@@ -314,12 +298,9 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_pillow),
-        cmocka_unit_test(types_and_layouts),
-        cmocka_unit_test(grey_and_alpha),
-        cmocka_unit_test(views_together_and_apart),
-        cmocka_unit_test(masks_and_boxes_follow),
-        cmocka_unit_test(erasing_the_output),
+        cmocka_unit_test(equals_pillow),           cmocka_unit_test(types_and_layouts),
+        cmocka_unit_test(grey_and_alpha),          cmocka_unit_test(views_together_and_apart),
+        cmocka_unit_test(masks_and_boxes_follow),  cmocka_unit_test(erasing_the_output),
         cmocka_unit_test(survives_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,7 @@ static leat__recipe r;
 
 static void draw(leat__pipeline *p, uint64_t sample)
 {
-    assert_ok(
-        leat__pipeline_draw(p, &(leat__draw_key){8, 0, sample}, 331, 331, &r, NULL));
+    assert_ok(leat__pipeline_draw(p, &(leat__draw_key){8, 0, sample}, 331, 331, &r, NULL));
 }
 
 /* RandAugment: 14 actions alike (one of them nothing), all of one strength, either sign.
@@ -35,14 +34,11 @@ static void rand_augment(void **state)
         if (s->kind == LEAT__STEP_POSTERIZE) assert_int_equal((int)s->amount, 7);
     }
     assert_in_range(none, 400, 600);
-    assert_in_range(kinds[LEAT__STEP_AFFINE], 2250,
-                    2750); /* two shears, two shifts, a turn */
+    assert_in_range(kinds[LEAT__STEP_AFFINE], 2250, 2750); /* two shears, two shifts, a turn */
     static const leat__step_kind single[] = {
-        LEAT__STEP_BRIGHTNESS,   LEAT__STEP_SATURATION, LEAT__STEP_CONTRAST,
-        LEAT__STEP_SHARPNESS,    LEAT__STEP_POSTERIZE,  LEAT__STEP_SOLARIZE,
-        LEAT__STEP_AUTOCONTRAST, LEAT__STEP_EQUALIZE};
-    for (int i = 0; i < 8; i++)
-        assert_in_range(kinds[single[i]], 400, 600);
+        LEAT__STEP_BRIGHTNESS, LEAT__STEP_SATURATION, LEAT__STEP_CONTRAST,     LEAT__STEP_SHARPNESS,
+        LEAT__STEP_POSTERIZE,  LEAT__STEP_SOLARIZE,   LEAT__STEP_AUTOCONTRAST, LEAT__STEP_EQUALIZE};
+    for (int i = 0; i < 8; i++) assert_in_range(kinds[single[i]], 400, 600);
     assert_int_equal(kinds[LEAT__STEP_INVERT], 0);
     assert_true(brighter > 150 && darker > 150);
     leat__pipeline_close(&p);
@@ -56,8 +52,7 @@ static void translations_are_whole(void **state)
     for (uint64_t i = 0; i < 500; i++) {
         draw(p, i);
         const double *m = r.step[0].matrix;
-        if (r.count == 0 || r.step[0].kind != LEAT__STEP_AFFINE || m[0] != 1 ||
-            m[1] != 0 || m[3] != 0)
+        if (r.count == 0 || r.step[0].kind != LEAT__STEP_AFFINE || m[0] != 1 || m[1] != 0 || m[3] != 0)
             continue;
         assert_true(fabs(m[2]) == 150 || fabs(m[5]) == 150);
         seen = true;
@@ -95,8 +90,7 @@ static void auto_augment_rows(void **state)
     for (uint64_t i = 0; i < 5000; i++) {
         draw(p, i);
         assert_true(r.count <= 2);
-        for (uint32_t k = 0; k < r.count; k++)
-            kinds[r.step[k].kind]++;
+        for (uint32_t k = 0; k < r.count; k++) kinds[r.step[k].kind]++;
     }
     /* sums of the probabilities of the actions over the 25 rows: 10.4, 2.4 and 1.6 per
      * row */

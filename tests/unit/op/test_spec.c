@@ -16,9 +16,7 @@ static uint32_t parse(const char *text)
 
 static void reads_values_by_position_and_name(void **state)
 {
-    assert_int_equal(
-        parse("RandomResizedCrop( 224 , scale = (0.1, .9), interpolation='bicubic' )"),
-        1);
+    assert_int_equal(parse("RandomResizedCrop( 224 , scale = (0.1, .9), interpolation='bicubic' )"), 1);
     assert_string_equal(ops[0].def->name, "RandomResizedCrop");
     assert_int_equal(ops[0].value[0].count, 1);
     assert_true(ops[0].value[0].list[0] == 224);
@@ -34,8 +32,7 @@ static void separators_and_comments(void **state)
 {
     assert_int_equal(parse(""), 0);
     assert_int_equal(parse(" ;; \n # nothing\n"), 0);
-    assert_int_equal(
-        parse("CenterCrop(4)\nRandomHorizontalFlip # with p\n; RandomVerticalFlip()"), 3);
+    assert_int_equal(parse("CenterCrop(4)\nRandomHorizontalFlip # with p\n; RandomVerticalFlip()"), 3);
     assert_int_equal(parse("CenterCrop(\n  4 # side\n)"), 1);
 }
 
@@ -82,7 +79,8 @@ static void mistakes_say_where(void **state)
         {"RandomChoice(RandomInvert; RandomGrayscale, p=(0, 0))", "all weights are 0"},
         {"RandomChoice(RandomInvert, p=-1)", "out of range"},
         {"RandomApply(RandomApply(RandomApply(RandomApply(RandomApply(RandomApply(RandomApply("
-         "RandomApply(RandomApply(RandomInvert)))))))))", "nested too deeply"},
+         "RandomApply(RandomApply(RandomInvert)))))))))",
+         "nested too deeply"},
         {"RandomApply(RandomInvert", "expected"},
         {"RandomApply(RandomInverd)", "RandomInvert"},
         {"GaussianBlur(4)", "odd"},
@@ -92,8 +90,7 @@ static void mistakes_say_where(void **state)
         {"Grayscale(2)", "1 or 3"},
         {"RandomAffine(3, shear=(1,2,3))", "shear"},
         {"CenterCrop(=4)", "value is expected"},
-        {"CenterCrop(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=4)",
-         "list of numbers"},
+        {"CenterCrop(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=4)", "list of numbers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         leat_error err = {0};
@@ -101,8 +98,7 @@ static void mistakes_say_where(void **state)
         if (leat__spec_parse(cases[i].text, ops, &n, &err) != LEAT_EINVAL)
             fail_msg("accepted: %s", cases[i].text);
         if (!strstr(err.message, cases[i].says))
-            fail_msg("%s: '%s' does not say '%s'", cases[i].text, err.message,
-                     cases[i].says);
+            fail_msg("%s: '%s' does not say '%s'", cases[i].text, err.message, cases[i].says);
     }
 }
 
@@ -136,12 +132,10 @@ static void has_a_limit(void **state)
 {
     char text[LEAT__SPEC_OPS_MAX * 24 + 64] = "";
     uint32_t n;
-    for (int i = 0; i <= LEAT__SPEC_OPS_MAX; i++)
-        strcat(text, "RandomVerticalFlip;");
+    for (int i = 0; i <= LEAT__SPEC_OPS_MAX; i++) strcat(text, "RandomVerticalFlip;");
     assert_code(LEAT_EINVAL, leat__spec_parse(text, ops, &n, NULL));
     strcpy(text, "RandomOrder(");
-    for (int i = 0; i < LEAT__SPEC_OPS_MAX; i++)
-        strcat(text, "RandomVerticalFlip;");
+    for (int i = 0; i < LEAT__SPEC_OPS_MAX; i++) strcat(text, "RandomVerticalFlip;");
     strcat(text, ")");
     assert_code(LEAT_EINVAL, leat__spec_parse(text, ops, &n, NULL));
 }

@@ -9,18 +9,12 @@ static void sizes_are_followed(void **state)
 {
     leat__recipe_start(&r, 100, 50);
     assert_ok(leat__recipe_add(
-        &r,
-        &(leat__step){
-            .kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40},
-        NULL));
+        &r, &(leat__step){.kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40}, NULL));
     assert_int_equal(r.width, 80);
     assert_ok(leat__recipe_add(
-        &r,
-        &(leat__step){.kind = LEAT__STEP_PAD, .x = 1, .y = 2, .width = 90, .height = 50},
-        NULL));
+        &r, &(leat__step){.kind = LEAT__STEP_PAD, .x = 1, .y = 2, .width = 90, .height = 50}, NULL));
     assert_int_equal(r.height, 50);
-    assert_ok(leat__recipe_add(
-        &r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 7, .height = 9}, NULL));
+    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 7, .height = 9}, NULL));
     assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_HUE}, NULL));
     assert_int_equal(r.width, 7);
     assert_int_equal(r.height, 9);
@@ -48,8 +42,7 @@ static void steps_that_do_not_fit_are_refused(void **state)
     assert_int_equal(r.count, 0);
     for (int i = 0; i < LEAT__RECIPE_MAX; i++)
         assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
-    assert_code(LEAT_ELIMIT,
-                leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
+    assert_code(LEAT_ELIMIT, leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
 }
 
 int main(void)

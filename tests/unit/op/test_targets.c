@@ -22,12 +22,9 @@ static void boxes_move(void **state)
     bool keep[2];
     leat__recipe_start(&r, 100, 50);
     assert_ok(leat__recipe_add(
-        &r,
-        &(leat__step){
-            .kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40},
-        NULL));
-    assert_ok(leat__recipe_add(
-        &r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 160, .height = 20}, NULL));
+        &r, &(leat__step){.kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40}, NULL));
+    assert_ok(
+        leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 160, .height = 20}, NULL));
     assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
     leat__recipe_boxes(&r, &plain, b, keep, 2);
     assert_true(keep[0]);
@@ -41,12 +38,10 @@ static void boxes_turn(void **state)
     float b[4] = {10, 20, 15, 40};
     bool keep;
     leat__recipe_start(&r, 50, 50);
-    assert_ok(leat__recipe_add(&r,
-                               &(leat__step){.kind = LEAT__STEP_AFFINE,
-                                             .width = 50,
-                                             .height = 50,
-                                             .matrix = {0, 1, 0, -1, 0, 50}},
-                               NULL));
+    assert_ok(leat__recipe_add(
+        &r,
+        &(leat__step){.kind = LEAT__STEP_AFFINE, .width = 50, .height = 50, .matrix = {0, 1, 0, -1, 0, 50}},
+        NULL));
     assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_V}, NULL));
     leat__recipe_boxes(&r, &plain, b, &keep, 1);
     assert_true(keep);
@@ -54,16 +49,14 @@ static void boxes_turn(void **state)
     /* a perspective without perspective is a shift */
     float c[4] = {10, 20, 15, 40};
     leat__recipe_start(&r, 50, 50);
-    assert_ok(leat__recipe_add(&r,
-                               &(leat__step){.kind = LEAT__STEP_PERSPECTIVE,
-                                             .matrix = {1, 0, 3, 0, 1, -4, 0, 0}},
-                               NULL));
+    assert_ok(leat__recipe_add(
+        &r, &(leat__step){.kind = LEAT__STEP_PERSPECTIVE, .matrix = {1, 0, 3, 0, 1, -4, 0, 0}}, NULL));
     leat__recipe_boxes(&r, &plain, c, &keep, 1);
     check_box(c, 7, 24, 12, 44);
     /* no inverse: the box is lost, not wrong */
     leat__recipe_start(&r, 50, 50);
-    assert_ok(leat__recipe_add(
-        &r, &(leat__step){.kind = LEAT__STEP_AFFINE, .width = 50, .height = 50}, NULL));
+    assert_ok(
+        leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_AFFINE, .width = 50, .height = 50}, NULL));
     leat__recipe_boxes(&r, &plain, c, &keep, 1);
     assert_false(keep);
 }
@@ -105,8 +98,11 @@ static void boxes_are_dropped_by_what_is_left(void **state)
     static const struct {
         float visible, size;
         bool keep[2];
-    } cases[] = {{0, 0, {true, true}}, {0.25f, 0, {true, true}}, {0.26f, 0, {false, true}},
-                 {0, 1, {true, false}}, {0, 6, {false, false}}};
+    } cases[] = {{0, 0, {true, true}},
+                 {0.25f, 0, {true, true}},
+                 {0.26f, 0, {false, true}},
+                 {0, 1, {true, false}},
+                 {0, 6, {false, false}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const leat__box_rule rule = {.min_visible = cases[i].visible, .min_size = cases[i].size};
         float b[8];
@@ -136,10 +132,8 @@ static void points_move(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes_move),
-        cmocka_unit_test(boxes_turn),
-        cmocka_unit_test(formats_and_shares),
-        cmocka_unit_test(boxes_are_dropped_by_what_is_left),
+        cmocka_unit_test(boxes_move),         cmocka_unit_test(boxes_turn),
+        cmocka_unit_test(formats_and_shares), cmocka_unit_test(boxes_are_dropped_by_what_is_left),
         cmocka_unit_test(points_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,11 +15,9 @@ static void rows_become_columns(void **state)
         for (uint32_t c = 0; c < 3; c++)
             for (uint32_t y = 0; y < in.height; y++)
                 for (uint32_t x = 0; x < in.width; x++)
-                    assert_int_equal(leat__planes_row(&out, c, x)[y],
-                                     leat__planes_row(&in, c, y)[x]);
+                    assert_int_equal(leat__planes_row(&out, c, x)[y], leat__planes_row(&in, c, y)[x]);
         assert_ok(leat__planes_transpose(&out, &back, NULL));
-        assert_memory_equal(leat__planes_row(&back, 2, 0), leat__planes_row(&in, 2, 0),
-                            in.width);
+        assert_memory_equal(leat__planes_row(&back, 2, 0), leat__planes_row(&in, 2, 0), in.width);
     }
     leat__planes_reset(&in);
     leat__planes_reset(&out);

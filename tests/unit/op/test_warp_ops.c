@@ -11,8 +11,7 @@ static const leat__warp_style plain = {.filter = LEAT__FILTER_NEAREST};
 static void near(const double *got, const double *want, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!(fabs(got[i] - want[i]) < 1e-9))
-            fail_msg("number %d is %.17g, not %.17g", i, got[i], want[i]);
+        if (!(fabs(got[i] - want[i]) < 1e-9)) fail_msg("number %d is %.17g, not %.17g", i, got[i], want[i]);
 }
 
 /* Matrices as Image.rotate and torchvision compute them, worked out with Python. */
@@ -88,8 +87,7 @@ static void perspective_maps_corners(void **state)
         for (int y = 0; y < 100; y++)
             for (int x = 0; x < 100; x++) {
                 const double w = m[6] * x + m[7] * y + 1;
-                const double u = (m[0] * x + m[1] * y + m[2]) / w,
-                             v = (m[3] * x + m[4] * y + m[5]) / w;
+                const double u = (m[0] * x + m[1] * y + m[2]) / w, v = (m[3] * x + m[4] * y + m[5]) / w;
                 const bool cx = fabs(u) < 1e-2 || fabs(u - 99) < 1e-2;
                 const bool cy = fabs(v) < 1e-2 || fabs(v - 99) < 1e-2;
                 if (cx && cy) found++;
@@ -101,8 +99,7 @@ static void perspective_maps_corners(void **state)
 
 static void ranges(void **state)
 {
-    leat__pipeline *p =
-        fixture_pipeline("CenterCrop(64); RandomAffine((10, 20), scale=(2, 3))");
+    leat__pipeline *p = fixture_pipeline("CenterCrop(64); RandomAffine((10, 20), scale=(2, 3))");
     for (uint64_t i = 0; i < 200; i++) {
         assert_ok(leat__pipeline_draw(p, &(leat__draw_key){0, 0, i}, 64, 64, &r, NULL));
         const double *m = r.step[0].matrix;

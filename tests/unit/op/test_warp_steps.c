@@ -12,8 +12,7 @@ static void start(leat__bench *b)
 /* Maps that move whole pixels move them exactly, whatever the filter and the map. */
 static void whole_pixels_are_moved(void **state)
 {
-    static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR,
-                                           LEAT__FILTER_BICUBIC};
+    static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR, LEAT__FILTER_BICUBIC};
     static const leat__step_kind kinds[] = {LEAT__STEP_AFFINE, LEAT__STEP_PERSPECTIVE};
     for (int k = 0; k < 6; k++) {
         leat__bench b;
@@ -32,8 +31,7 @@ static void whole_pixels_are_moved(void **state)
                 for (uint32_t x = 0; x < 23; x++) {
                     const bool in = x + 3 < 23 && y >= 2;
                     assert_int_equal(leat__planes_row(&b.image, c, y)[x],
-                                     in ? leat__planes_row(&before, c, y - 2)[x + 3]
-                                        : c + 1);
+                                     in ? leat__planes_row(&before, c, y - 2)[x + 3] : c + 1);
                 }
         leat__bench_reset(&b);
         leat__planes_reset(&before);
@@ -79,8 +77,7 @@ static void fixed_point_and_spots_agree(void **state)
     int differ = 0;
     for (uint32_t y = 0; y < 17; y++)
         for (uint32_t x = 0; x < 23; x++)
-            differ += leat__planes_row(&a.image, 0, y)[x] !=
-                      leat__planes_row(&b.image, 0, y)[x];
+            differ += leat__planes_row(&a.image, 0, y)[x] != leat__planes_row(&b.image, 0, y)[x];
     assert_in_range(differ, 0, 4);
     leat__bench_reset(&a);
     leat__bench_reset(&b);
@@ -103,13 +100,11 @@ static void far_away_is_fill(void **state)
                             .width = 30,
                             .height = 10,
                             .fill = {9, 9, 9},
-                            .filter =
-                                k / 2 ? LEAT__FILTER_BICUBIC : LEAT__FILTER_NEAREST};
+                            .filter = k / 2 ? LEAT__FILTER_BICUBIC : LEAT__FILTER_NEAREST};
             memcpy(s.matrix, maps[i], sizeof maps[i]);
             assert_ok(leat__step_apply(&b, &s, false, NULL));
             assert_int_equal(b.image.width, k % 2 ? 30 : 23);
-            if (i < 2 || (i == 4))
-                assert_int_equal(leat__planes_row(&b.image, 2, 3)[20], 9);
+            if (i < 2 || (i == 4)) assert_int_equal(leat__planes_row(&b.image, 2, 3)[20], 9);
             leat__bench_reset(&b);
         }
     assert_no_leaks();

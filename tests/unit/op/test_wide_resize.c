@@ -27,8 +27,10 @@ static float at(const leat__wide *im, int64_t x, int64_t y, uint32_t c)
     float v;
     x = x < 0 ? 0 : x >= im->width ? im->width - 1 : x;
     y = y < 0 ? 0 : y >= im->height ? im->height - 1 : y;
-    leat__wide_to_float(im->type, leat__wide_row(im, (uint32_t)y) + x * (ptrdiff_t)leat__wide_pixel(im) +
-                                      c * leat__sample_bytes(im->type), &v, 1);
+    leat__wide_to_float(im->type,
+                        leat__wide_row(im, (uint32_t)y) + x * (ptrdiff_t)leat__wide_pixel(im) +
+                            c * leat__sample_bytes(im->type),
+                        &v, 1);
     return v;
 }
 
@@ -49,7 +51,8 @@ static void box_halves_are_means(void **state)
             for (uint32_t x = 0; x < 6; x++)
                 for (uint32_t c = 0; c < 5; c++) {
                     const float mean = (at(&in, 2 * x, 2 * y, c) + at(&in, 2 * x + 1, 2 * y, c) +
-                                        at(&in, 2 * x, 2 * y + 1, c) + at(&in, 2 * x + 1, 2 * y + 1, c)) / 4;
+                                        at(&in, 2 * x, 2 * y + 1, c) + at(&in, 2 * x + 1, 2 * y + 1, c)) /
+                                       4;
                     const float want = types[t] == LEAT__SAMPLE_F32 ? mean : rintf(mean);
                     assert_true(at(&b.image, x, y, c) == want);
                 }
@@ -71,8 +74,11 @@ static void planes_stay_planes(void **state)
                     for (uint32_t c = 0; c < 2; c++)
                         ((float *)leat__wide_row(&b.image, y))[2 * x + c] =
                             (float)(x + 0.5) + 3 * (float)(y + 0.5);
-            const leat__step s = {.kind = LEAT__STEP_RESIZE, .width = 20, .height = 30,
-                                  .filter = (leat__filter)f, .order = (leat__pass_order)order};
+            const leat__step s = {.kind = LEAT__STEP_RESIZE,
+                                  .width = 20,
+                                  .height = 30,
+                                  .filter = (leat__filter)f,
+                                  .order = (leat__pass_order)order};
             assert_int_equal(leat__wide_resample(&b, &s, NULL), 0);
             for (uint32_t y = 5; y < 25; y++)
                 for (uint32_t x = 5; x < 15; x++) {

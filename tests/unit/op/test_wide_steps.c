@@ -48,7 +48,11 @@ static void crops_and_flips(void **state)
 static void pads(void **state)
 {
     leat__wide_bench b = {0};
-    leat__step s = {.kind = LEAT__STEP_PAD, .x = 2, .y = 1, .width = W + 3, .height = H + 2,
+    leat__step s = {.kind = LEAT__STEP_PAD,
+                    .x = 2,
+                    .y = 1,
+                    .width = W + 3,
+                    .height = H + 2,
                     .fill = {60000, 1, 2, 3, 4, 50000}};
     start(&b);
     assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
@@ -68,8 +72,12 @@ static void maps(void **state)
     for (int f = LEAT__FILTER_NEAREST; f <= LEAT__FILTER_BICUBIC; f++) {
         if (f == LEAT__FILTER_BOX || f == LEAT__FILTER_HAMMING) continue;
         leat__wide_bench b = {0};
-        leat__step s = {.kind = LEAT__STEP_AFFINE, .width = W, .height = H, .filter = (leat__filter)f,
-                        .fill = {8, 9, 10}, .matrix = {1, 0, 2, 0, 1, 1}};
+        leat__step s = {.kind = LEAT__STEP_AFFINE,
+                        .width = W,
+                        .height = H,
+                        .filter = (leat__filter)f,
+                        .fill = {8, 9, 10},
+                        .matrix = {1, 0, 2, 0, 1, 1}};
         start(&b);
         assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
         assert_int_equal(at(&b, 0, 0, 1), 2101);
@@ -81,7 +89,10 @@ static void maps(void **state)
         leat__wide_bench_reset(&b);
     }
     leat__wide_bench b = {0};
-    leat__step s = {.kind = LEAT__STEP_AFFINE, .width = W, .height = H, .filter = LEAT__FILTER_BILINEAR,
+    leat__step s = {.kind = LEAT__STEP_AFFINE,
+                    .width = W,
+                    .height = H,
+                    .filter = LEAT__FILTER_BILINEAR,
                     .matrix = {1, 0, 0.5, 0, 1, 0}};
     start(&b);
     assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);

@@ -73,13 +73,12 @@ static void rectangles_are_blanked(void **state)
 {
     float out[C][H][W] = {{{0}}};
     const leat__output_spec s = spec_of(LEAT_DTYPE_F32, LEAT__LAYOUT_NCHW);
-    const leat__step e = {.kind = LEAT__STEP_ERASE_OUT, .x = 1, .y = 1, .width = 2, .height = 1,
-                          .fill = {-2, -2, -2, -2, -2}};
+    const leat__step e = {
+        .kind = LEAT__STEP_ERASE_OUT, .x = 1, .y = 1, .width = 2, .height = 1, .fill = {-2, -2, -2, -2, -2}};
     leat__wide_erase_out(&s, &e, out);
     for (uint32_t c = 0; c < C; c++)
         for (uint32_t y = 0; y < H; y++)
-            for (uint32_t x = 0; x < W; x++)
-                assert_true(out[c][y][x] == (x >= 1 && y == 1 ? -2.0f : 0.0f));
+            for (uint32_t x = 0; x < W; x++) assert_true(out[c][y][x] == (x >= 1 && y == 1 ? -2.0f : 0.0f));
 }
 
 int main(void)

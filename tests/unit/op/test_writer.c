@@ -10,8 +10,7 @@ static void rows_and_images_agree(void **state)
     leat__writer w = {0};
     leat__planes im = {0};
     static uint8_t by_rows[3 * 33 * 20 * 4], whole[3 * 33 * 20 * 4];
-    for (int c = 0; c < 3; c++)
-        leat__norm_init(&norm[c], true, 0.1f * (float)c, 0.5f);
+    for (int c = 0; c < 3; c++) leat__norm_init(&norm[c], true, 0.1f * (float)c, 0.5f);
     for (uint32_t channels = 1; channels <= 3; channels += 2)
         for (uint32_t planes = 1; planes <= 3; planes += 2)
             for (int k = 0; k < 8; k++) {
@@ -32,13 +31,11 @@ static void rows_and_images_agree(void **state)
                 for (uint32_t i = 0; i < 20; i++) {
                     const uint32_t y = (i * 7) % 20;
                     for (uint32_t c = 0; c < planes; c++)
-                        memcpy(out.target(out.ctx, y, c), leat__planes_row(&im, c, y),
-                               33);
+                        memcpy(out.target(out.ctx, y, c), leat__planes_row(&im, c, y), 33);
                     assert_ok(out.done(out.ctx, y));
                 }
                 assert_memory_equal(by_rows, whole, o.bytes);
-                for (size_t i = o.bytes; i < sizeof whole; i++)
-                    assert_int_equal(whole[i], 0xcc);
+                for (size_t i = o.bytes; i < sizeof whole; i++) assert_int_equal(whole[i], 0xcc);
             }
     leat__writer_reset(&w);
     leat__planes_reset(&im);

@@ -80,9 +80,10 @@ static inline void pt_make(pt_sample *s, uint64_t i, size_t scale)
     for (uint64_t k = 0; k < boxes * 4; k++) s->boxes[k] = (uint16_t)(i * 3 + k);
 
     leat_pack_value *v = s->values;
-    v[PT_IMAGE] = (leat_pack_value){.data = s->image, .size = image,
-                                    .image = {(uint32_t)(i % 640 + 1), (uint32_t)(i % 480 + 1), 1,
-                                              3, (uint8_t)(i % 8 + 1), 0, (uint32_t)(i * 7)}};
+    v[PT_IMAGE] = (leat_pack_value){.data = s->image,
+                                    .size = image,
+                                    .image = {(uint32_t)(i % 640 + 1), (uint32_t)(i % 480 + 1), 1, 3,
+                                              (uint8_t)(i % 8 + 1), 0, (uint32_t)(i * 7)}};
     if (i % 6 == 3 || i % 97 == 96) { /* entry points: the format does not parse them */
         v[PT_IMAGE].image.flags = LEAT_PACK_IMAGE_ENTRIES;
         v[PT_IMAGE].entries = s->text;
@@ -90,15 +91,15 @@ static inline void pt_make(pt_sample *s, uint64_t i, size_t scale)
     }
     v[PT_LABEL].i = (int64_t)(i % 10) - (i % 5 == 0 ? 100 : 0);
     v[PT_WEIGHT].f = (double)i / 3.0;
-    v[PT_MASK] = (leat_pack_value){.data = s->mask, .size = mask, .absent = i % 4 == 1,
-                                   .image = {8, 8, 2, 1, 1, 0, 0}};
+    v[PT_MASK] = (leat_pack_value){
+        .data = s->mask, .size = mask, .absent = i % 4 == 1, .image = {8, 8, 2, 1, 1, 0, 0}};
     v[PT_TEXT] = (leat_pack_value){.data = s->text, .size = strlen(s->text)};
     v[PT_RAW] = (leat_pack_value){.data = s->raw, .size = raw, .absent = i % 5 == 2};
     v[PT_VEC] = (leat_pack_value){.data = s->vec, .size = sizeof s->vec};
     v[PT_BOXES] = (leat_pack_value){.data = s->boxes, .size = boxes * 8, .shape = {boxes, 4}};
     v[PT_META] = (leat_pack_value){.data = s->json, .size = strlen(s->json)};
-    s->sample = (leat_pack_sample){.key = s->key, .key_size = strlen(s->key), .values = v,
-                                   .marks = {i + 1, i / 2, 0, 77}};
+    s->sample = (leat_pack_sample){
+        .key = s->key, .key_size = strlen(s->key), .values = v, .marks = {i + 1, i / 2, 0, 77}};
 }
 
 static inline void pt_free(pt_sample *s)
@@ -135,8 +136,7 @@ static inline int pt_blobs(leat_packer *p, leat_error *err)
 }
 
 /* Appends samples first … last-1; returns the first failure. */
-static inline int pt_append(leat_packer *p, uint64_t first, uint64_t last, size_t scale,
-                            leat_error *err)
+static inline int pt_append(leat_packer *p, uint64_t first, uint64_t last, size_t scale, leat_error *err)
 {
     int rc = 0;
     for (uint64_t i = first; i < last && rc == 0; i++) {
@@ -149,8 +149,8 @@ static inline int pt_append(leat_packer *p, uint64_t first, uint64_t last, size_
 }
 
 /* Everything from open to finish. */
-static inline int pt_write(const char *path, const leat_packer_opts *o, uint64_t n,
-                           size_t scale, leat_packer_stats *stats, leat_error *err)
+static inline int pt_write(const char *path, const leat_packer_opts *o, uint64_t n, size_t scale,
+                           leat_packer_stats *stats, leat_error *err)
 {
     leat_packer *p = NULL;
     int rc = leat_packer_open(&p, path, o, err);

@@ -11,11 +11,9 @@ static void test_sorted(void **state)
     leat__blobs b = {0};
     leat_error err;
     const char *const names[] = {"m", "z", "a", "classes/label", "b", "tile-tables", "m"};
-    for (size_t i = 0; i < 7; i++)
-        assert_int_equal(leat__blobs_set(&b, names[i], "0123456", i, &err), 0);
+    for (size_t i = 0; i < 7; i++) assert_int_equal(leat__blobs_set(&b, names[i], "0123456", i, &err), 0);
     assert_int_equal(b.count, 6);
-    for (size_t i = 1; i < b.count; i++)
-        assert_true(strcmp(b.items[i - 1].name, b.items[i].name) < 0);
+    for (size_t i = 1; i < b.count; i++) assert_true(strcmp(b.items[i - 1].name, b.items[i].name) < 0);
     assert_int_equal(leat__blobs_find(&b, "m")->size, 6); /* the last one set */
     assert_null(leat__blobs_find(&b, "nothing"));
     assert_int_equal(leat__blobs_set(&b, "", "", 0, &err), LEAT_EINVAL);

@@ -59,9 +59,13 @@ static void test_stratified(void **state)
     char *dir = pt_dir();
     char *path = pt_path(dir, "a.leat");
     leat_split_part parts[] = {{.output = pt_path(dir, "t.leat"), .share = 0.75},
-                              {.output = pt_path(dir, "v.leat"), .share = 0.125}};
-    leat_pack_split_opts s = {.struct_size = sizeof s, .part_count = 2, .parts = parts, .no_sync = 1,
-                              .stratify = "label", .seed = 3};
+                               {.output = pt_path(dir, "v.leat"), .share = 0.125}};
+    leat_pack_split_opts s = {.struct_size = sizeof s,
+                              .part_count = 2,
+                              .parts = parts,
+                              .no_sync = 1,
+                              .stratify = "label",
+                              .seed = 3};
     leat_packer_opts o = pt_opts();
     leat_error err;
     assert_int_equal(pt_write(path, &o, 400, 50, NULL, &err), 0); /* 40 of each label */
@@ -84,7 +88,7 @@ static void test_what_is_refused(void **state)
     char *dir = pt_dir();
     char *path = pt_path(dir, "a.leat");
     leat_split_part parts[] = {{.output = pt_path(dir, "t.leat"), .share = 0.7},
-                              {.output = pt_path(dir, "v.leat"), .share = 0.4}};
+                               {.output = pt_path(dir, "v.leat"), .share = 0.4}};
     leat_pack_split_opts s = {.struct_size = sizeof s, .part_count = 2, .parts = parts, .no_sync = 1};
     leat_packer_opts o = pt_opts();
     leat_error err;

@@ -254,12 +254,9 @@ static void test_many_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_with_any_cache),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_damage_on_touch),
-        cmocka_unit_test(test_impossible_pages),
-        cmocka_unit_test(test_versions_agree),
-        cmocka_unit_test(test_many_threads),
+        cmocka_unit_test(test_same_with_any_cache), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_damage_on_touch),     cmocka_unit_test(test_impossible_pages),
+        cmocka_unit_test(test_versions_agree),      cmocka_unit_test(test_many_threads),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;

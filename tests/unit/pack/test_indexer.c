@@ -25,9 +25,13 @@ static void prepare(bench *b, const char *dir, uint64_t n)
     assert_int_equal(leat__schema_make(&b->schema, pt_fields, PT_FIELDS, &err), 0);
     assert_int_equal(leat__journal_create(&b->journal, pt_path(dir, "j"), 1, &err), 0);
     assert_int_equal(leat__page_open(&page, b->schema, 65536, &err), 0);
-    b->x = (leat__indexer){.kind = LEAT__PACK_FILE, .schema = b->schema, .provenance = "{}",
-                           .blobs = &b->blobs, .journal = &b->journal,
-                           .journal_from = leat__journal_first(), .data_end = 4096,
+    b->x = (leat__indexer){.kind = LEAT__PACK_FILE,
+                           .schema = b->schema,
+                           .provenance = "{}",
+                           .blobs = &b->blobs,
+                           .journal = &b->journal,
+                           .journal_from = leat__journal_first(),
+                           .data_end = 4096,
                            .page_bytes = 65536};
     for (uint64_t i = 0; i < n; i++) {
         pt_sample s;
@@ -36,9 +40,12 @@ static void prepare(bench *b, const char *dir, uint64_t n)
         pt_free(&s);
         if (i % 10 != 9 && i + 1 != n) continue;
         leat__page_seal(page);
-        leat__journal_page g = {.samples = page->samples, .offset = b->x.data_end,
-                                .bytes = page->bytes, .check = page->check,
-                                .rows_bytes = page->rows.len, .keys_bytes = page->keys.len,
+        leat__journal_page g = {.samples = page->samples,
+                                .offset = b->x.data_end,
+                                .bytes = page->bytes,
+                                .check = page->check,
+                                .rows_bytes = page->rows.len,
+                                .keys_bytes = page->keys.len,
                                 .rows = (uint8_t *)page->rows.data,
                                 .keys = (uint8_t *)page->keys.data};
         assert_int_equal(leat__journal_put_page(&b->journal, &g, &err), 0);
@@ -110,8 +117,7 @@ static void test_journal_must_match(void **state)
     leat_error err;
     uint64_t duplicates;
     prepare(&b, dir, 100);
-    assert_int_equal(leat__file_open(&f, pt_path(dir, "x"), LEAT__FILE_WRITE | LEAT__FILE_CREATE,
-                                     &err), 0);
+    assert_int_equal(leat__file_open(&f, pt_path(dir, "x"), LEAT__FILE_WRITE | LEAT__FILE_CREATE, &err), 0);
     b.x.samples++;
     assert_int_equal(leat__indexer_write(&b.x, f, &footer, &duplicates, &err), LEAT_EDATA);
     b.x.samples--;

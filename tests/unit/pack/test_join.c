@@ -52,16 +52,16 @@ static void write_pack(const char *path, const leat_field *fields, uint32_t coun
 
 static int make(void **state)
 {
-    static const leat_field a[] = {{.name = "label", .type = LEAT_FIELD_INT}, {.name = "t",
-                                                                               .type = LEAT_FIELD_TEXT},
+    static const leat_field a[] = {{.name = "label", .type = LEAT_FIELD_INT},
+                                   {.name = "t", .type = LEAT_FIELD_TEXT},
                                    {.name = "score", .type = LEAT_FIELD_FLOAT}};
-    static const leat_field b[] = {{.name = "t", .type = LEAT_FIELD_TEXT}, {.name = "label",
-                                                                            .type = LEAT_FIELD_INT}};
-    static const leat_field c[] = {{.name = "label", .type = LEAT_FIELD_FLOAT}, {.name = "extra",
-                                                                                 .type = LEAT_FIELD_INT}};
+    static const leat_field b[] = {{.name = "t", .type = LEAT_FIELD_TEXT},
+                                   {.name = "label", .type = LEAT_FIELD_INT}};
+    static const leat_field c[] = {{.name = "label", .type = LEAT_FIELD_FLOAT},
+                                   {.name = "extra", .type = LEAT_FIELD_INT}};
     (void)state;
-    for (int i = 0; i < 4; i++) snprintf(paths[i], sizeof paths[i], "/tmp/leat-join-%d-%d.leat",
-                                         (int)getpid(), i);
+    for (int i = 0; i < 4; i++)
+        snprintf(paths[i], sizeof paths[i], "/tmp/leat-join-%d-%d.leat", (int)getpid(), i);
     write_pack(paths[A], a, 3, 150, 0);
     write_pack(paths[EMPTY], a, 3, 0, 0);
     write_pack(paths[B], b, 2, 40, 1000);

@@ -13,10 +13,18 @@ static void write_journal(const char *path)
     leat__journal j;
     leat_error err;
     assert_int_equal(leat__journal_create(&j, path, 5, &err), 0);
-    leat__journal_page page = {.shard = 1, .samples = 2, .offset = 4096, .bytes = 8192, .check = 9,
-                               .max_sample = 10, .payload = 11, .marks = {1, 2, 3, 4},
-                               .rows_bytes = 6, .keys_bytes = 4,
-                               .rows = (const uint8_t *)"rowsrr", .keys = (const uint8_t *)"keys"};
+    leat__journal_page page = {.shard = 1,
+                               .samples = 2,
+                               .offset = 4096,
+                               .bytes = 8192,
+                               .check = 9,
+                               .max_sample = 10,
+                               .payload = 11,
+                               .marks = {1, 2, 3, 4},
+                               .rows_bytes = 6,
+                               .keys_bytes = 4,
+                               .rows = (const uint8_t *)"rowsrr",
+                               .keys = (const uint8_t *)"keys"};
     assert_int_equal(leat__journal_put_blob(&j, "name", "data", 4, &err), 0);
     assert_int_equal(leat__journal_put_page(&j, &page, &err), 0);
     assert_int_equal(leat__journal_put_mark(&j, LEAT__RECORD_SYNC, &err), 0);
@@ -35,8 +43,7 @@ static int count(const char *path)
     leat_error err;
     int n = 0;
     if (leat__journal_resume(&j, path, 5, &err) == 0)
-        for (uint64_t at = leat__journal_first(); leat__journal_read(&j, at, &r, &err) == 0; n++)
-            at = r.next;
+        for (uint64_t at = leat__journal_first(); leat__journal_read(&j, at, &r, &err) == 0; n++) at = r.next;
     leat__journal_reset(&j);
     return n;
 }
@@ -100,8 +107,7 @@ static void test_damage_ends_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_records),
-                                       cmocka_unit_test(test_damage_ends_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_records), cmocka_unit_test(test_damage_ends_it)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;
 }

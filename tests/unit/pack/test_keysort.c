@@ -34,8 +34,8 @@ static void sort_and_compare(const char *path, uint32_t n, uint64_t distinct, si
     for (uint32_t i = 1; i < n; i++) expect += want[i].hash == want[i - 1].hash;
     assert_int_equal(leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, &err), 0);
     assert_int_equal(leat__file_pwrite(f, hashes, n * 8ull, 1 << 24, &err), 0);
-    leat__keysort k = {.file = f, .count = n, .from = 1 << 24, .hashes_to = 0,
-                       .rows_to = 1 << 23, .memory = memory};
+    leat__keysort k = {
+        .file = f, .count = n, .from = 1 << 24, .hashes_to = 0, .rows_to = 1 << 23, .memory = memory};
     assert_int_equal(leat__keysort_run(&k, &duplicates, &err), 0);
     assert_int_equal(duplicates, expect);
     assert_int_equal(leat__file_pread(f, sorted, n * 8ull, 0, &err), 0);

@@ -11,9 +11,14 @@ static const leat_field fields[] = {{.name = "image", .type = LEAT_FIELD_IMAGE}}
 
 static int add(leat_packer *p, const char *key, uint8_t channels, uint8_t flags, leat_error *err)
 {
-    leat_pack_value v = {.data = "pixels", .size = 6,
-                         .image = {.width = 1, .height = 1, .codec = LEAT__CODEC_RAW, .channels = channels,
-                                   .orientation = 1, .flags = flags}};
+    leat_pack_value v = {.data = "pixels",
+                         .size = 6,
+                         .image = {.width = 1,
+                                   .height = 1,
+                                   .codec = LEAT__CODEC_RAW,
+                                   .channels = channels,
+                                   .orientation = 1,
+                                   .flags = flags}};
     v.absent = channels == 0;
     const leat_pack_sample s = {.key = key, .key_size = strlen(key), .values = &v};
     return leat_packer_append(p, &s, err);
@@ -135,10 +140,8 @@ static void packs_that_differ_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_from_the_index),
-        cmocka_unit_test(a_field_has_one_kind),
-        cmocka_unit_test(too_many_channels_are_damage),
-        cmocka_unit_test(bytes_may_mix_one_three_and_four),
+        cmocka_unit_test(kinds_from_the_index),         cmocka_unit_test(a_field_has_one_kind),
+        cmocka_unit_test(too_many_channels_are_damage), cmocka_unit_test(bytes_may_mix_one_three_and_four),
         cmocka_unit_test(packs_that_differ_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,21 +12,38 @@
 /* Footers of a file with 10 samples in 2 pages and one section: in whole blocks, and unpadded. */
 static leat__footer blocks_footer(void)
 {
-    return (leat__footer){.major = 1, .kind = LEAT__PACK_FILE, .file_bytes = 4096 * 8,
-                          .samples = 10, .pages = 2, .page_bytes = 65536, .max_page_bytes = 8192,
-                          .max_sample_bytes = 5000, .index_offset = 4096 * 3,
-                          .index_bytes = 4096, .checks_bytes = 4096, .roots_bytes = 4096,
-                          .directory_bytes = 4096, .sections = 1};
+    return (leat__footer){.major = 1,
+                          .kind = LEAT__PACK_FILE,
+                          .file_bytes = 4096 * 8,
+                          .samples = 10,
+                          .pages = 2,
+                          .page_bytes = 65536,
+                          .max_page_bytes = 8192,
+                          .max_sample_bytes = 5000,
+                          .index_offset = 4096 * 3,
+                          .index_bytes = 4096,
+                          .checks_bytes = 4096,
+                          .roots_bytes = 4096,
+                          .directory_bytes = 4096,
+                          .sections = 1};
 }
 
 static leat__footer good_footer(void)
 {
-    return (leat__footer){.major = 2, .kind = LEAT__PACK_FILE,
-                          .file_bytes = 4096 + 7024 + 592 + 3 * 64 + 4096, .samples = 10,
-                          .pages = 2, .page_bytes = 65536, .max_page_bytes = 5008,
-                          .max_sample_bytes = 5000, .index_offset = 4096 + 7024,
-                          .index_bytes = 592, .checks_bytes = 64, .roots_bytes = 64,
-                          .directory_bytes = 64, .sections = 1};
+    return (leat__footer){.major = 2,
+                          .kind = LEAT__PACK_FILE,
+                          .file_bytes = 4096 + 7024 + 592 + 3 * 64 + 4096,
+                          .samples = 10,
+                          .pages = 2,
+                          .page_bytes = 65536,
+                          .max_page_bytes = 5008,
+                          .max_sample_bytes = 5000,
+                          .index_offset = 4096 + 7024,
+                          .index_bytes = 592,
+                          .checks_bytes = 64,
+                          .roots_bytes = 64,
+                          .directory_bytes = 64,
+                          .sections = 1};
 }
 
 static void test_header(void **state)
@@ -93,18 +110,18 @@ static void test_impossible_footers(void **state)
     uint8_t block[4096];
     leat_error err;
     leat__footer g;
-#define WRONG_IN(from, change)                                                                  \
-    do {                                                                                        \
-        leat__footer f = from;                                                                  \
-        uint64_t size = f.file_bytes;                                                           \
-        change;                                                                                 \
-        leat__footer_encode(&f, block);                                                         \
-        assert_int_equal(leat__footer_decode(block, "x", size, &g, &err), LEAT_EDATA);          \
+#define WRONG_IN(from, change)                                                                               \
+    do {                                                                                                     \
+        leat__footer f = from;                                                                               \
+        uint64_t size = f.file_bytes;                                                                        \
+        change;                                                                                              \
+        leat__footer_encode(&f, block);                                                                      \
+        assert_int_equal(leat__footer_decode(block, "x", size, &g, &err), LEAT_EDATA);                       \
     } while (0)
-#define WRONG(change)                        \
-    do {                                     \
-        WRONG_IN(good_footer(), change);     \
-        WRONG_IN(blocks_footer(), change);   \
+#define WRONG(change)                                                                                        \
+    do {                                                                                                     \
+        WRONG_IN(good_footer(), change);                                                                     \
+        WRONG_IN(blocks_footer(), change);                                                                   \
     } while (0)
     WRONG(f.major = 0);
     WRONG(f.major = 3);
@@ -144,11 +161,13 @@ static void directory_is_checked(leat__footer f, uint64_t first)
 {
     leat_error err;
     leat__buf b;
-    leat__section in[3] = {
-        {1, LEAT__PACK_NO_FIELD, first, 100, 1, 0, 0, 0},
-        {4, LEAT__PACK_NO_FIELD, first + 128, 320, 32, 0, 0, 0},
-        {10, LEAT__PACK_NO_FIELD, first + 448, 65, 1, 4, 9, f.major == 1 ? 0 : 1000},
-    }, out[3];
+    leat__section in[3] =
+        {
+            {1, LEAT__PACK_NO_FIELD, first, 100, 1, 0, 0, 0},
+            {4, LEAT__PACK_NO_FIELD, first + 128, 320, 32, 0, 0, 0},
+            {10, LEAT__PACK_NO_FIELD, first + 448, 65, 1, 4, 9, f.major == 1 ? 0 : 1000},
+        },
+                  out[3];
     f.sections = 3;
     leat__buf_init(&b, LEAT__MEM_PACK, 65536);
     for (int i = 0; i < 3; i++) assert_int_equal(leat__section_append(&b, &in[i]), 0);
@@ -157,22 +176,22 @@ static void directory_is_checked(leat__footer f, uint64_t first)
     const struct {
         int at;
         uint64_t value;
-    } wrong[] = {{8, first - 16}, {8, first + 64}, {64 + 8, first + 192}, {64 + 8, 0},
-                 {64 + 16, 321}, {64 + 16, UINT64_MAX - 31}, {128 + 16, 5000}, {64 + 24, 0},
+    } wrong[] = {{8, first - 16},        {8, first + 64},
+                 {64 + 8, first + 192},  {64 + 8, 0},
+                 {64 + 16, 321},         {64 + 16, UINT64_MAX - 31},
+                 {128 + 16, 5000},       {64 + 24, 0},
                  {128 + 40, UINT64_MAX}, {128 + 40, LEAT__PACK_PACKED_MAX + 1}};
     /* version 1 has no compressed blobs and ignores these bytes */
     size_t count = LEAT_COUNT(wrong) - (f.major == 1 ? 2 : 0);
     for (size_t i = 0; i < count; i++) {
         uint64_t keep = leat__load_u64(b.data + wrong[i].at);
         leat__store_u64(b.data + wrong[i].at, wrong[i].value);
-        assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err),
-                         LEAT_EDATA);
+        assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err), LEAT_EDATA);
         leat__store_u64(b.data + wrong[i].at, keep);
     }
     if (f.major > 1) { /* part of the index belongs to no section */
         leat__store_u64(b.data + 128 + 16, 64);
-        assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err),
-                         LEAT_EDATA);
+        assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err), LEAT_EDATA);
     }
     leat__buf_reset(&b);
 }
@@ -203,8 +222,10 @@ static void test_entries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_header),    cmocka_unit_test(test_footer),
-        cmocka_unit_test(test_impossible_footers), cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_header),
+        cmocka_unit_test(test_footer),
+        cmocka_unit_test(test_impossible_footers),
+        cmocka_unit_test(test_directory),
         cmocka_unit_test(test_entries),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,8 +31,7 @@ static void test_blobs_and_classes(void **state)
         assert_int_equal(size, 11);
         assert_memory_equal(data, "some tables", 11);
         assert_int_equal((uintptr_t)data % 64, 0);
-        for (int i = 0; i < LEAT_PACK_PADDING; i++)
-            assert_int_equal(((const uint8_t *)data)[11 + i], 0);
+        for (int i = 0; i < LEAT_PACK_PADDING; i++) assert_int_equal(((const uint8_t *)data)[11 + i], 0);
         assert_int_equal(leat_pack_blob(p, "tile-tables", &again, &size, &err), 0);
         assert_ptr_equal(data, again); /* a view for the life of the pack */
         assert_int_equal(leat_pack_blob(p, "nothing", &data, &size, &err), LEAT_ENOENT);
@@ -75,8 +74,7 @@ static void test_packed_blob(void **state)
     assert_int_equal(size, SIZE);
     assert_memory_equal(data, text, SIZE);
     assert_int_equal((uintptr_t)data % 64, 0);
-    for (int i = 0; i < LEAT_PACK_PADDING; i++)
-        assert_int_equal(((const uint8_t *)data)[SIZE + i], 0);
+    for (int i = 0; i < LEAT_PACK_PADDING; i++) assert_int_equal(((const uint8_t *)data)[SIZE + i], 0);
     leat_pack_close(&p);
     pt_rmdir(dir);
 }

@@ -49,7 +49,7 @@ static void test_places(void **state)
     assert_int_equal(c.length, 7);
     leat__sample_entry_load(row + 64, &e);
     assert_int_equal(e.offset, 32);
-    assert_int_equal(e.size, 32); /* an empty payload is aligned to 16 too */
+    assert_int_equal(e.size, 32);  /* an empty payload is aligned to 16 too */
     for (int i = 0; i < 64; i++) { /* zeros wherever there is no payload */
         bool payload = i < 5 || (i >= 16 && i < 23) || (i >= 32 && i < 49);
         assert_int_equal(p->data[i], payload ? 0xab : 0);

@@ -74,8 +74,7 @@ static void test_discard_a_set(void **state)
             leat_pack_close(&pack);
             assert_int_equal(files_in(dir), info.shards + 1);
             assert_int_equal(unlink(path), 0);
-            for (unsigned i = 0; i < info.shards; i++)
-                assert_int_equal(unlink(pt_shard(dir, "a", i)), 0);
+            for (unsigned i = 0; i < info.shards; i++) assert_int_equal(unlink(pt_shard(dir, "a", i)), 0);
         }
         assert_int_equal(files_in(dir), 0);
     }
@@ -101,14 +100,12 @@ static bool is_new_and_whole(const char *dir, bool clean)
     bool new = info.samples == NEW_SAMPLES;
     pt_check(path, new ? NEW_SAMPLES : OLD_SAMPLES, new ? NEW_SCALE : OLD_SCALE);
     assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), 0);
-    if (clean)
-        assert_int_equal(files_in(dir), info.shards > 1 ? info.shards + 1 : 1);
+    if (clean) assert_int_equal(files_in(dir), info.shards > 1 ? info.shards + 1 : 1);
     return new;
 }
 
 /* Kills the child before the nth operation of `kind` during finish. False: there are fewer. */
-static bool killed_while_replacing(const char *path, leat_packer_opts *o, leat__fault_kind kind,
-                                   uint64_t nth)
+static bool killed_while_replacing(const char *path, leat_packer_opts *o, leat__fault_kind kind, uint64_t nth)
 {
     int status;
     pid_t pid = fork();

@@ -128,8 +128,7 @@ static void test_pages(void **state)
         leat_pack_info_read(p, &info, sizeof info);
         size_t capacity = info.max_page_bytes + LEAT_PACK_PADDING;
         uint8_t *one = leat__alloc_aligned(LEAT__MEM_PAGE, capacity, 4096);
-        uint8_t *blocks = leat__alloc_aligned(LEAT__MEM_PAGE, capacity + 2 * LEAT__IO_ALIGN,
-                                              LEAT__IO_ALIGN);
+        uint8_t *blocks = leat__alloc_aligned(LEAT__MEM_PAGE, capacity + 2 * LEAT__IO_ALIGN, LEAT__IO_ALIGN);
         assert_int_equal(leat__aio_open(&a, NULL, &err), 0);
         uint64_t next = 0, inside = 0;
         for (uint64_t i = 0; i < info.pages; i++) {
@@ -142,8 +141,8 @@ static void test_pages(void **state)
             leat__span span = leat__span_around(g.offset, g.bytes);
             assert_int_equal(g.offset % 16, 0);
             inside += span.lead > 0;
-            leat__aio_req r = {.file = leat__pack_file(p, g.shard), .offset = span.offset,
-                               .len = span.len, .buf = blocks};
+            leat__aio_req r = {
+                .file = leat__pack_file(p, g.shard), .offset = span.offset, .len = span.len, .buf = blocks};
             leat__aio_submit(a, &r);
             assert_int_equal(leat__aio_wait(a, &done, UINT64_MAX), 0);
             assert_int_equal(r.rc, 0);
@@ -195,8 +194,10 @@ static void test_golden(void **state)
         uint32_t major, minor;
         uint64_t samples;
         size_t scale;
-    } files[] = {{"pack-1.0.leat", 1, 0, 20, 60}, {"pack-1.0-set.leat", 1, 0, 12, 60},
-                 {"pack-1.1.leat", 1, 1, 40, 200}, {"pack-2.0.leat", 2, 0, 40, 200},
+    } files[] = {{"pack-1.0.leat", 1, 0, 20, 60},
+                 {"pack-1.0-set.leat", 1, 0, 12, 60},
+                 {"pack-1.1.leat", 1, 1, 40, 200},
+                 {"pack-2.0.leat", 2, 0, 40, 200},
                  {"pack-2.0-set.leat", 2, 0, 12, 60}};
     for (size_t i = 0; i < LEAT_COUNT(files); i++) {
         leat_error err;
@@ -256,9 +257,12 @@ static void test_index_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_facts),       cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_buffers_and_keys), cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_not_a_pack),  cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_buffers_and_keys),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_not_a_pack),
+        cmocka_unit_test(test_golden),
         cmocka_unit_test(test_index_kept),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

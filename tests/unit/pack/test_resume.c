@@ -346,8 +346,7 @@ static void test_damage_while_publishing(void **state)
             bool renamed = shards && access(pt_path(w.dir, "x-00000.leat.partial"), F_OK) != 0;
             flip(pt_path(w.dir, last), 300000);
             if (renamed) {
-                assert_int_equal(leat_packer_open(&(leat_packer *){NULL}, w.path, &w.opts, &err),
-                                 LEAT_EDATA);
+                assert_int_equal(leat_packer_open(&(leat_packer *){NULL}, w.path, &w.opts, &err), LEAT_EDATA);
                 assert_non_null(strstr(err.message, "was damaged since it was written"));
                 flip(pt_path(w.dir, last), 300000);
                 refused++;

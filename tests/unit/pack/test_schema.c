@@ -59,10 +59,14 @@ static void test_refused_fields(void **state)
         {{{.name = "a", .type = 99}}, 1, LEAT_EFORMAT},
         {{{.name = "a", .type = LEAT_FIELD_ARRAY, .dtype = 99}}, 1, LEAT_EFORMAT},
         {{{.name = "a", .type = LEAT_FIELD_RAGGED, .dtype = 1, .ndim = 9}}, 1, LEAT_ELIMIT},
-        {{{.name = "a", .type = LEAT_FIELD_ARRAY, .dtype = 13, .ndim = 3,
-           .shape = {1u << 31, 1u << 31, 1u << 31}}}, 1, LEAT_EOVERFLOW},
-        {{{.name = "a", .type = LEAT_FIELD_INT}, {.name = "a", .type = LEAT_FIELD_TEXT}}, 2,
-         LEAT_EINVAL},
+        {{{.name = "a",
+           .type = LEAT_FIELD_ARRAY,
+           .dtype = 13,
+           .ndim = 3,
+           .shape = {1u << 31, 1u << 31, 1u << 31}}},
+         1,
+         LEAT_EOVERFLOW},
+        {{{.name = "a", .type = LEAT_FIELD_INT}, {.name = "a", .type = LEAT_FIELD_TEXT}}, 2, LEAT_EINVAL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(leat__schema_make(&s, cases[i].f, cases[i].n, &err), cases[i].code);
@@ -75,8 +79,14 @@ static void test_refused_texts(void **state)
     leat__schema *s;
     leat_error err;
     const char *const texts[] = {
-        "", "{", "[]", "{}", "{\"version\":2,\"fields\":[]}", "{\"version\":1}",
-        "{\"version\":1,\"fields\":[1]}", "{\"version\":1,\"fields\":[{\"name\":\"a\"}]}",
+        "",
+        "{",
+        "[]",
+        "{}",
+        "{\"version\":2,\"fields\":[]}",
+        "{\"version\":1}",
+        "{\"version\":1,\"fields\":[1]}",
+        "{\"version\":1,\"fields\":[{\"name\":\"a\"}]}",
         "{\"version\":1,\"fields\":[{\"name\":\"a\",\"type\":\"pickle\"}]}",
         "{\"version\":1,\"fields\":[{\"name\":\"a\",\"type\":\"array\"}]}",
         "{\"version\":1,\"fields\":[{\"name\":\"a\",\"type\":\"array\",\"dtype\":\"f32\"}]}",
@@ -101,8 +111,7 @@ static void test_cells(void **state)
 {
     const leat_field image = {.name = "i", .type = LEAT_FIELD_IMAGE};
     const leat_field bytes = {.name = "b", .type = LEAT_FIELD_BYTES};
-    const leat_field ragged = {.name = "r", .type = LEAT_FIELD_RAGGED, .dtype = LEAT_DTYPE_U8,
-                               .ndim = 3};
+    const leat_field ragged = {.name = "r", .type = LEAT_FIELD_RAGGED, .dtype = LEAT_DTYPE_U8, .ndim = 3};
     uint8_t b[32] = {0};
     leat_pack_cell in = {.start = 32, .length = 100, .image = {7, 8, 1, 3, 6, 2, 999}}, out;
     leat__cell_store(&image, b, &in);
@@ -157,8 +166,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_a_view_or_nothing),
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_names),
-        cmocka_unit_test(test_refused_fields), cmocka_unit_test(test_refused_texts),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_refused_fields),
+        cmocka_unit_test(test_refused_texts),
         cmocka_unit_test(test_cells),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

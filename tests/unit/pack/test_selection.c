@@ -18,8 +18,7 @@ static const char *at(const char *name)
 }
 
 /* Rows with keys k0, k1 …; field = row % 3 == 0. `renamed`: this row has another key. */
-static const char *put(const char *name, const char *field, uint32_t type, uint32_t rows,
-                       uint32_t renamed)
+static const char *put(const char *name, const char *field, uint32_t type, uint32_t rows, uint32_t renamed)
 {
     leat_packer *p = NULL;
     leat_packer_stats st;
@@ -47,15 +46,13 @@ static void rows_of_a_selection_are_read(void **state)
     static const char *const fields[] = {"selected", "keep"};
     leat_pack *pack = NULL;
     uint64_t rows[1000], count = 0;
-    assert_ok(leat_pack_open(
-        &pack, put("p.leat", "x", LEAT_FIELD_FLOAT, 2500, UINT32_MAX), NULL, NULL));
+    assert_ok(leat_pack_open(&pack, put("p.leat", "x", LEAT_FIELD_FLOAT, 2500, UINT32_MAX), NULL, NULL));
     for (int i = 0; i < 2; i++) {
         const char *path = put("s.leat", fields[i], LEAT_FIELD_INT, 2500, UINT32_MAX);
         assert_ok(leat_pack_select(pack, path, NULL, 0, &count, NULL));
         assert_int_equal(count, 834);
         assert_ok(leat_pack_select(pack, path, rows, 1000, &count, NULL));
-        for (uint64_t k = 0; k < count; k++)
-            assert_int_equal(rows[k], 3 * k);
+        for (uint64_t k = 0; k < count; k++) assert_int_equal(rows[k], 3 * k);
         assert_code(LEAT_ELIMIT, leat_pack_select(pack, path, rows, 10, &count, NULL));
         assert_int_equal(count, 834);
     }
@@ -83,23 +80,18 @@ static void other_packs_are_refused(void **state)
     leat_pack *pack = NULL;
     leat_error err = {0};
     uint64_t count = 7;
-    assert_ok(leat_pack_open(&pack, put("p.leat", "x", LEAT_FIELD_FLOAT, 9, UINT32_MAX),
-                             NULL, NULL));
+    assert_ok(leat_pack_open(&pack, put("p.leat", "x", LEAT_FIELD_FLOAT, 9, UINT32_MAX), NULL, NULL));
     assert_code(LEAT_EINVAL,
-                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_INT, 8, 99), NULL,
-                                 0, &count, &err));
+                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_INT, 8, 99), NULL, 0, &count, &err));
     assert_contains(err.message, "has 8 rows");
     assert_code(LEAT_EINVAL,
-                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_INT, 9, 5), NULL,
-                                 0, &count, &err));
+                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_INT, 9, 5), NULL, 0, &count, &err));
     assert_contains(err.message, "row 5 is \"other\", but \"k5\" in");
-    assert_code(LEAT_EINVAL,
-                leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_FLOAT, 9, 99),
-                                 NULL, 0, &count, &err));
+    assert_code(LEAT_EINVAL, leat_pack_select(pack, put("s.leat", "keep", LEAT_FIELD_FLOAT, 9, 99), NULL, 0,
+                                              &count, &err));
     assert_contains(err.message, "not a selection");
     assert_code(LEAT_EINVAL, leat_pack_select(pack, at("p.leat"), NULL, 0, &count, &err));
-    assert_code(LEAT_ENOENT,
-                leat_pack_select(pack, at("nothing"), NULL, 0, &count, &err));
+    assert_code(LEAT_ENOENT, leat_pack_select(pack, at("nothing"), NULL, 0, &count, &err));
     assert_code(LEAT_EINVAL, leat_pack_select(NULL, at("p.leat"), NULL, 0, &count, &err));
     leat_pack_close(&pack);
     assert_int_equal(leat__mem_blocks(), test_blocks);

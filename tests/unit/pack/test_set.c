@@ -24,10 +24,15 @@ static void write_set(const char *path, const char *shards)
     uint64_t none;
     uint8_t block[LEAT__PACK_BLOCK];
     assert_int_equal(leat__schema_make(&schema, pt_fields, PT_FIELDS, &err), 0);
-    assert_int_equal(leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE |
-                                                   LEAT__FILE_TRUNCATE, &err), 0);
-    leat__indexer x = {.kind = LEAT__PACK_SET, .schema = schema, .provenance = "{}",
-                       .shards = shards, .blobs = &blobs, .data_end = 4096, .page_bytes = 65536};
+    assert_int_equal(
+        leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, &err), 0);
+    leat__indexer x = {.kind = LEAT__PACK_SET,
+                       .schema = schema,
+                       .provenance = "{}",
+                       .shards = shards,
+                       .blobs = &blobs,
+                       .data_end = 4096,
+                       .page_bytes = 65536};
     assert_int_equal(leat__indexer_write(&x, f, &footer, &none, &err), 0);
     leat__header_encode(&footer, block);
     assert_int_equal(leat__file_pwrite(f, block, sizeof block, 0, &err), 0);
@@ -49,10 +54,10 @@ static void test_lists(void **state)
     leat_pack_close(&p);
     const char *fmt = "{\"version\":1,\"shards\":[{\"file\":\"%s\",\"bytes\":%llu,\"samples\":%llu,"
                       "\"pages\":%llu,\"fingerprint\":\"%016llx\"}]}";
-#define LIST(file, db, ds, dp, df)                                                         \
-    (snprintf(text, sizeof text, fmt, file, (unsigned long long)info.bytes + (db),         \
-              (unsigned long long)info.samples + (ds), (unsigned long long)info.pages + (dp), \
-              (unsigned long long)info.fingerprint + (df)),                                \
+#define LIST(file, db, ds, dp, df)                                                                           \
+    (snprintf(text, sizeof text, fmt, file, (unsigned long long)info.bytes + (db),                           \
+              (unsigned long long)info.samples + (ds), (unsigned long long)info.pages + (dp),                \
+              (unsigned long long)info.fingerprint + (df)),                                                  \
      write_set(path, text), leat_pack_open(&p, path, NULL, &err))
     assert_int_equal(LIST("one.leat", 0, 0, 0, 0), 0);
     assert_int_equal(leat_pack_count(p), 20);
@@ -66,8 +71,13 @@ static void test_lists(void **state)
     assert_non_null(strstr(err.message, "plain file name"));
     assert_int_equal(LIST("/etc/passwd", 0, 0, 0, 0), LEAT_EDATA);
     assert_int_equal(LIST("s.leat", 0, 0, 0, 0), LEAT_EDATA); /* itself: sets do not nest */
-    const char *const broken[] = {"", "{", "[]", "{\"version\":1}", "{\"version\":1,\"shards\":[]}",
-                                  "{\"version\":9,\"shards\":[{}]}", "{\"version\":1,\"shards\":[{}]}",
+    const char *const broken[] = {"",
+                                  "{",
+                                  "[]",
+                                  "{\"version\":1}",
+                                  "{\"version\":1,\"shards\":[]}",
+                                  "{\"version\":9,\"shards\":[{}]}",
+                                  "{\"version\":1,\"shards\":[{}]}",
                                   "{\"version\":1,\"shards\":[3]}"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         write_set(path, broken[i]);
@@ -94,10 +104,12 @@ static void write_many(const char *dir, const char *path)
         char name[32];
         snprintf(name, sizeof name, "%u.leat", i);
         assert_int_equal(link(pt_path(dir, "one.leat"), pt_path(dir, name)), 0);
-        (void)leat__buf_printf(&list, "%s{\"file\":\"%s\",\"bytes\":%llu,\"samples\":%llu,"
-                               "\"pages\":%llu,\"fingerprint\":\"%016llx\"}", i ? "," : "", name,
-                               (unsigned long long)info.bytes, (unsigned long long)info.samples,
-                               (unsigned long long)info.pages, (unsigned long long)info.fingerprint);
+        (void)leat__buf_printf(&list,
+                               "%s{\"file\":\"%s\",\"bytes\":%llu,\"samples\":%llu,"
+                               "\"pages\":%llu,\"fingerprint\":\"%016llx\"}",
+                               i ? "," : "", name, (unsigned long long)info.bytes,
+                               (unsigned long long)info.samples, (unsigned long long)info.pages,
+                               (unsigned long long)info.fingerprint);
     }
     (void)leat__buf_puts(&list, "]}");
     assert_int_equal(leat__buf_status(&list), 0);
@@ -116,16 +128,14 @@ static void read_at_once(leat_pack *p, leat__aio_kind kind)
     int rc = leat__aio_open(&a, &opts, &err);
     if (rc == 0) {
         for (unsigned i = 0; i < MANY; i++) {
-            reqs[i] = (leat__aio_req){.file = leat__pack_file(p, i), .buf = blocks + i * 4096,
-                                      .len = 4096};
+            reqs[i] = (leat__aio_req){.file = leat__pack_file(p, i), .buf = blocks + i * 4096, .len = 4096};
             leat__aio_submit(a, &reqs[i]);
         }
         for (unsigned i = 0; i < MANY; i++) {
             assert_int_equal(leat__aio_wait(a, &r, UINT64_MAX), 0);
             assert_int_equal(r->rc, 0);
         }
-        for (unsigned i = 1; i < MANY; i++)
-            assert_memory_equal(blocks, blocks + i * 4096, 4096);
+        for (unsigned i = 1; i < MANY; i++) assert_memory_equal(blocks, blocks + i * 4096, 4096);
         leat__aio_close(&a);
     } else {
         assert_int_equal(rc, LEAT_ENOTSUP); /* no io_uring here */

@@ -33,8 +33,7 @@ static int verify(const char *path, uint32_t threads, finds *f, leat_pack_verify
 {
     leat_error err;
     *f = (finds){0};
-    leat_pack_verify_opts o = {.struct_size = sizeof o, .threads = threads, .damage = on_damage,
-                               .cookie = f};
+    leat_pack_verify_opts o = {.struct_size = sizeof o, .threads = threads, .damage = on_damage, .cookie = f};
     return leat_pack_verify(path, &o, stats, &err);
 }
 
@@ -72,8 +71,7 @@ static void never_wrong(const char *path, const truth *t, uint8_t *buf, size_t c
     static leat_pack_row rows[SAMPLES];
     static leat_pack_cell cells[SAMPLES];
     if (leat_pack_open(&p, path, NULL, &err) != 0) return;
-    if (leat_pack_rows(p, 0, SAMPLES, rows, &err) == 0)
-        assert_memory_equal(rows, t->rows, sizeof rows);
+    if (leat_pack_rows(p, 0, SAMPLES, rows, &err) == 0) assert_memory_equal(rows, t->rows, sizeof rows);
     for (uint32_t f = 0; f < PT_FIELDS; f++)
         if (leat_pack_cells(p, f, 0, SAMPLES, cells, &err) == 0)
             assert_memory_equal(cells, t->cells[f], sizeof cells);
@@ -115,16 +113,14 @@ static void test_flips(void **state)
         uint8_t bad = file[at] ^ (uint8_t)(1 + leat__rng_below(&r, 255));
         assert_int_equal(pwrite(fd, &bad, 1, (off_t)at), 1);
         int rc = verify(path, 1 + (uint32_t)i % 2, &f, NULL);
-        if (rc == 0 || f.count == 0) fail_msg("flip at byte %llu was not found",
-                                              (unsigned long long)at);
+        if (rc == 0 || f.count == 0) fail_msg("flip at byte %llu was not found", (unsigned long long)at);
         in_samples += f.samples;
         assert_int_equal(f.samples, f.named);
         if (i % 10 == 0) never_wrong(path, &t, buf, size);
         assert_int_equal(pwrite(fd, &file[at], 1, (off_t)at), 1);
     }
     assert_true(in_samples > flips / 2); /* most bytes are samples, and those have names */
-    print_message("%d flips over %zu bytes: all found, %d in named samples\n", flips, size,
-                  in_samples);
+    print_message("%d flips over %zu bytes: all found, %d in named samples\n", flips, size, in_samples);
     close(fd);
     free(buf);
     free(file);

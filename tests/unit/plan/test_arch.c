@@ -5,8 +5,12 @@
 
 static leat__tape_sum measure(const char *name, uint64_t batch, bool mixed)
 {
-    leat__arch_shape shape = {.batch = batch, .image = 224, .classes = 1000,
-                              .size = mixed ? 2 : 4, .mixed = mixed, .fused_attention = true};
+    leat__arch_shape shape = {.batch = batch,
+                              .image = 224,
+                              .classes = 1000,
+                              .size = mixed ? 2 : 4,
+                              .mixed = mixed,
+                              .fused_attention = true};
     leat__tape_sum sum;
     leat_error err = {0};
     const leat__arch *arch = leat__arch_find(name);
@@ -23,12 +27,10 @@ static void every_family_has_its_published_size(void **state)
         uint64_t params;
         double gmacs;
     } known[] = {
-        {"resnet18", 11689512, 1.81},   {"resnet34", 21797672, 3.66},
-        {"resnet50", 25557032, 4.09},   {"resnet101", 44549160, 7.80},
-        {"resnet152", 60192808, 11.51}, {"vit_s", 22050664, 4.60},
-        {"vit_b", 86567656, 17.56},     {"vit_b_32", 88224232, 4.41},
-        {"vit_l", 304326632, 61.55},    {"vit_l_32", 306535400, 15.38},
-        {"convnext_t", 28589128, 4.46}, {"convnext_s", 50223688, 8.68},
+        {"resnet18", 11689512, 1.81},    {"resnet34", 21797672, 3.66},   {"resnet50", 25557032, 4.09},
+        {"resnet101", 44549160, 7.80},   {"resnet152", 60192808, 11.51}, {"vit_s", 22050664, 4.60},
+        {"vit_b", 86567656, 17.56},      {"vit_b_32", 88224232, 4.41},   {"vit_l", 304326632, 61.55},
+        {"vit_l_32", 306535400, 15.38},  {"convnext_t", 28589128, 4.46}, {"convnext_s", 50223688, 8.68},
         {"convnext_b", 88591464, 15.36},
     };
     (void)state;
@@ -49,25 +51,29 @@ static void memory_is_linear_in_the_batch(void **state)
                  c = measure(name, 24, true).saved_bytes;
         assert_int_equal(b - a, c - b);
         assert_true(measure(name, 8, true).peak_bytes >= a);
-        assert_true(measure(name, 16, false).saved_bytes - measure(name, 8, false).saved_bytes >
-                    b - a);
+        assert_true(measure(name, 16, false).saved_bytes - measure(name, 8, false).saved_bytes > b - a);
     }
 }
 
 static void names_are_found_as_people_write_them(void **state)
 {
     static const char *const spelled[][2] = {
-        {"ResNet-50", "resnet50"}, {"resnet_50", "resnet50"},   {"ViT-B/16", "vit_b"},
-        {"vit_base_patch16", NULL}, {"vit-l-32", "vit_l_32"},    {"ConvNeXt-Tiny", "convnext_t"},
-        {"convnext base", "convnext_b"}, {"ViT-Small/16", "vit_s"}, {"resnet", NULL}, {"", NULL},
+        {"ResNet-50", "resnet50"},
+        {"resnet_50", "resnet50"},
+        {"ViT-B/16", "vit_b"},
+        {"vit_base_patch16", NULL},
+        {"vit-l-32", "vit_l_32"},
+        {"ConvNeXt-Tiny", "convnext_t"},
+        {"convnext base", "convnext_b"},
+        {"ViT-Small/16", "vit_s"},
+        {"resnet", NULL},
+        {"", NULL},
     };
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(spelled); i++) {
         const leat__arch *arch = leat__arch_find(spelled[i][0]);
-        if (spelled[i][1] == NULL)
-            assert_null(arch);
-        else
-            assert_string_equal(arch->name, spelled[i][1]);
+        if (spelled[i][1] == NULL) assert_null(arch);
+        else assert_string_equal(arch->name, spelled[i][1]);
     }
     assert_string_equal(leat__arch_nearest("resnet51"), "resnet50");
 }

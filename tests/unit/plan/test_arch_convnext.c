@@ -7,8 +7,8 @@ static uint64_t per_sample(bool mixed)
 {
     uint64_t saved[2];
     for (uint64_t i = 0; i < 2; i++) {
-        leat__arch_shape shape = {.batch = 2 + i, .image = 224, .classes = 1000,
-                                  .size = mixed ? 2 : 4, .mixed = mixed};
+        leat__arch_shape shape = {
+            .batch = 2 + i, .image = 224, .classes = 1000, .size = mixed ? 2 : 4, .mixed = mixed};
         leat__tape_sum sum;
         assert_ok(leat__arch_measure(leat__arch_find("convnext_t"), &shape, &sum, NULL));
         saved[i] = sum.saved_bytes;

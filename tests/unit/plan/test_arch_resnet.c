@@ -5,8 +5,8 @@
 
 static uint64_t saved(const char *name, uint64_t batch, bool mixed, uint64_t image)
 {
-    leat__arch_shape shape = {.batch = batch, .image = image, .classes = 1000,
-                              .size = mixed ? 2 : 4, .mixed = mixed};
+    leat__arch_shape shape = {
+        .batch = batch, .image = image, .classes = 1000, .size = mixed ? 2 : 4, .mixed = mixed};
     leat__tape_sum sum;
     assert_ok(leat__arch_measure(leat__arch_find(name), &shape, &sum, NULL));
     return sum.saved_bytes;

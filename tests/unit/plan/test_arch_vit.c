@@ -7,8 +7,12 @@ static uint64_t per_sample(bool mixed, bool fused)
 {
     uint64_t saved[2];
     for (uint64_t i = 0; i < 2; i++) {
-        leat__arch_shape shape = {.batch = 2 + i, .image = 224, .classes = 1000,
-                                  .size = mixed ? 2 : 4, .mixed = mixed, .fused_attention = fused};
+        leat__arch_shape shape = {.batch = 2 + i,
+                                  .image = 224,
+                                  .classes = 1000,
+                                  .size = mixed ? 2 : 4,
+                                  .mixed = mixed,
+                                  .fused_attention = fused};
         leat__tape_sum sum;
         assert_ok(leat__arch_measure(leat__arch_find("vit_b"), &shape, &sum, NULL));
         saved[i] = sum.saved_bytes;
@@ -26,18 +30,16 @@ static void vit_b_matches_hand_count(void **state)
     uint64_t tail = n * d * 4 + n * 8;             /* the last norm */
     (void)state;
     assert_int_equal(per_sample(false, true), 12 * 64 * d * n + rows + tail + d * 4 + 4000);
-    assert_int_equal(per_sample(true, true), 12 * 36 * d * n + rows + tail + d * 2 + 4000 +
-                                                 3 * 224 * 224 * 2);
+    assert_int_equal(per_sample(true, true),
+                     12 * 36 * d * n + rows + tail + d * 2 + 4000 + 3 * 224 * 224 * 2);
 }
 
 static void unfused_attention_pays_for_the_scores(void **state)
 {
     uint64_t scores = 12 * 12 * 197 * 197;
     (void)state;
-    assert_int_equal(per_sample(false, false) - per_sample(false, true),
-                     scores * 4 - 12 * 12 * 197 * 4);
-    assert_int_equal(per_sample(true, false) - per_sample(true, true),
-                     scores * (4 + 2) - 12 * 12 * 197 * 4);
+    assert_int_equal(per_sample(false, false) - per_sample(false, true), scores * 4 - 12 * 12 * 197 * 4);
+    assert_int_equal(per_sample(true, false) - per_sample(true, true), scores * (4 + 2) - 12 * 12 * 197 * 4);
 }
 
 int main(void)

@@ -50,8 +50,8 @@ static void presets_are_the_guides(void **state)
 /* "lr 0.5 for 256, 0.625 or 0.75 for 320 or 384, 0.375 or 0.25 for 192 or 128." */
 static void the_learning_rate_is_linear(void **state)
 {
-    static const double known[][2] = {{256, 0.5}, {320, 0.625}, {384, 0.75}, {192, 0.375},
-                                      {128, 0.25}, {512, 1.0}, {1024, 2.0}, {2048, 4.0}};
+    static const double known[][2] = {{256, 0.5},  {320, 0.625}, {384, 0.75}, {192, 0.375},
+                                      {128, 0.25}, {512, 1.0},   {1024, 2.0}, {2048, 4.0}};
     leat_plan_facts f = guide_facts();
     (void)state;
     f = plan_of(f).facts;

@@ -52,8 +52,8 @@ static void bands_by_dataset_size_on_each_side_of_the_edges(void **state)
                 {500 * PLAN_GB + 1, 1, 1}};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
-        leat_plan_minhash p = minhash((leat_plan_minhash_facts){
-            .documents = 1000, .dataset_bytes = rows[i].bytes});
+        leat_plan_minhash p =
+            minhash((leat_plan_minhash_facts){.documents = 1000, .dataset_bytes = rows[i].bytes});
         assert_int_equal(p.guide_bands_low, rows[i].low);
         assert_int_equal(p.guide_bands_high, rows[i].high);
     }
@@ -62,8 +62,8 @@ static void bands_by_dataset_size_on_each_side_of_the_edges(void **state)
 /* One billion documents × 20 bands × 13 bytes = 260 GB of spill; union-find 4 GB. */
 static void spill_and_partitions(void **state)
 {
-    leat_plan_minhash p = minhash((leat_plan_minhash_facts){
-        .documents = PLAN_GB, .memory_bytes = 24 * PLAN_GB});
+    leat_plan_minhash p =
+        minhash((leat_plan_minhash_facts){.documents = PLAN_GB, .memory_bytes = 24 * PLAN_GB});
     (void)state;
     assert_int_equal(p.spill_bytes, 260 * PLAN_GB);
     assert_int_equal(p.union_bytes, 4 * PLAN_GB);

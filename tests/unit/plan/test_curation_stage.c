@@ -18,12 +18,10 @@ static void every_row_of_the_guide_is_reproduced(void **state)
         const char *name, *unit;
         uint32_t batch, gb;
         double per_s;
-    } rows[] = {{"QualityClassifier", "documents", 64, 8, 1000},
-                {"FineWebEduClassifier", "documents", 32, 12, 500},
-                {"AegisClassifier", "documents", 16, 16, 200},
-                {"TransNetV2", "clips", 1, 8, 2},
-                {"CaptionGeneration", "clips", 1, 24, 0.5},
-                {"CosmosEmbed1", "clips", 4, 12, 4}};
+    } rows[] = {
+        {"QualityClassifier", "documents", 64, 8, 1000}, {"FineWebEduClassifier", "documents", 32, 12, 500},
+        {"AegisClassifier", "documents", 16, 16, 200},   {"TransNetV2", "clips", 1, 8, 2},
+        {"CaptionGeneration", "clips", 1, 24, 0.5},      {"CosmosEmbed1", "clips", 4, 12, 4}};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         leat_plan_stage s = made(rows[i].name, 0, NULL);

@@ -24,8 +24,11 @@ static void shares_are_those_that_were_measured(void **state)
         double rate;
         int32_t threads;
         double gpu, both;
-    } rows[] = {{6844, 1, 0.973, 0.965}, {6844, 2, 0.971, 0.987}, {6844, 4, 0.972, 0.994},
-                {17608, 1, 0.939, 0.919}, {17608, 4, 0.926, 0.966}};
+    } rows[] = {{6844, 1, 0.973, 0.965},
+                {6844, 2, 0.971, 0.987},
+                {6844, 4, 0.972, 0.994},
+                {17608, 1, 0.939, 0.919},
+                {17608, 4, 0.926, 0.966}};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         leat_plan p = h200(rows[i].rate, rows[i].threads);

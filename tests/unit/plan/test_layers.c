@@ -18,8 +18,8 @@ static void convolution_counts_shape_weights_and_work(void **state)
     (void)state;
     leat__tape_init(&t, 2, 4, false);
     leat__feature_map x = leat__layer_input(&t, 3, 224, 224);
-    leat__feature_map y = leat__layer_conv(&t, x, (leat__conv){.channels = 64, .kernel = 7, .stride = 2,
-                                                               .pad = 3});
+    leat__feature_map y =
+        leat__layer_conv(&t, x, (leat__conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
     assert_int_equal(y.height, 112);
     assert_int_equal(y.channels, 64);
     leat__tape_sum sum = run(&t);
@@ -46,8 +46,8 @@ static void depthwise_divides_by_groups(void **state)
     (void)state;
     leat__tape_init(&t, 1, 4, false);
     leat__feature_map x = leat__layer_input(&t, 96, 56, 56);
-    leat__layer_conv(&t, x, (leat__conv){.channels = 96, .kernel = 7, .stride = 1, .pad = 3,
-                                         .groups = 96, .bias = true});
+    leat__layer_conv(
+        &t, x, (leat__conv){.channels = 96, .kernel = 7, .stride = 1, .pad = 3, .groups = 96, .bias = true});
     assert_int_equal(run(&t).params, 96 * 49 + 96);
 }
 
@@ -68,8 +68,8 @@ static void norms_keep_input_and_statistics(void **state)
     leat__layer_gelu(&t, leat__layer_layer_norm(&t, x));
     /* batch and weights in 16 bits; the norm's input widened to 32; statistics per row; GELU's
      * input, the norm's result in 32 bits */
-    assert_int_equal(run(&t).saved_bytes, 4 * 160 * 2 + (16 * 16 + 16) * 2 + 4 * 160 * 4 +
-                                              4 * 10 * 8 + 4 * 160 * 4);
+    assert_int_equal(run(&t).saved_bytes,
+                     4 * 160 * 2 + (16 * 16 + 16) * 2 + 4 * 160 * 4 + 4 * 10 * 8 + 4 * 160 * 4);
 }
 
 static void pooling_keeps_int64_indices(void **state)

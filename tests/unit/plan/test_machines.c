@@ -18,8 +18,8 @@ static void the_three_image_rows_on_each_side_of_their_edges(void **state)
         const char *name;
         uint32_t cpus, ram_gb;
     } rows[] = {
-        {1, "g4dn.xlarge", 4, 16},        {100000, "g4dn.xlarge", 4, 16},
-        {100001, "g4dn.2xlarge", 8, 32},  {1000000, "g4dn.2xlarge", 8, 32},
+        {1, "g4dn.xlarge", 4, 16},         {100000, "g4dn.xlarge", 4, 16},
+        {100001, "g4dn.2xlarge", 8, 32},   {1000000, "g4dn.2xlarge", 8, 32},
         {1000001, "g4dn.4xlarge", 16, 64}, {500000000, "g4dn.4xlarge", 16, 64},
     };
     (void)state;
@@ -78,10 +78,14 @@ static void the_five_text_rows_on_each_side_of_their_edges(void **state)
         uint64_t bytes;
         uint32_t row, nodes_low, nodes_high, gpus_low, gpus_high, ram_gb;
     } rows[] = {
-        {gb, 0, 1, 1, 1, 1, 32},          {10 * gb - 1, 0, 1, 1, 1, 1, 32},
-        {10 * gb, 1, 1, 1, 4, 4, 64},     {100 * gb, 1, 1, 1, 4, 4, 64},
-        {100 * gb + 1, 2, 2, 4, 8, 16, 128}, {500 * gb, 2, 2, 4, 8, 16, 128},
-        {500 * gb + 1, 3, 4, 8, 16, 32, 256}, {1000 * gb, 3, 4, 8, 16, 32, 256},
+        {gb, 0, 1, 1, 1, 1, 32},
+        {10 * gb - 1, 0, 1, 1, 1, 1, 32},
+        {10 * gb, 1, 1, 1, 4, 4, 64},
+        {100 * gb, 1, 1, 1, 4, 4, 64},
+        {100 * gb + 1, 2, 2, 4, 8, 16, 128},
+        {500 * gb, 2, 2, 4, 8, 16, 128},
+        {500 * gb + 1, 3, 4, 8, 16, 32, 256},
+        {1000 * gb, 3, 4, 8, 16, 32, 256},
         {1000 * gb + 1, 4, 8, 8, 32, 32, 512},
     };
     leat_plan_facts f;
@@ -124,8 +128,8 @@ static void the_four_video_rows_on_each_side_of_their_edges(void **state)
         uint64_t videos;
         uint32_t row, nodes_low, nodes_high, gpus_low, gpus_high;
     } rows[] = {
-        {1, 0, 1, 1, 1, 2},       {999, 0, 1, 1, 1, 2},       {1000, 1, 1, 2, 4, 8},
-        {10000, 1, 1, 2, 4, 8},   {10001, 2, 4, 8, 16, 32},   {100000, 2, 4, 8, 16, 32},
+        {1, 0, 1, 1, 1, 2},        {999, 0, 1, 1, 1, 2},     {1000, 1, 1, 2, 4, 8},
+        {10000, 1, 1, 2, 4, 8},    {10001, 2, 4, 8, 16, 32}, {100000, 2, 4, 8, 16, 32},
         {100001, 3, 8, 8, 32, 32},
     };
     (void)state;

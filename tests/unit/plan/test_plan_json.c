@@ -59,8 +59,8 @@ static void json_says_unknown_and_unfit(void **state)
 /* Only flags of `leat load` may be outside comments. */
 static void yaml_has_load_flags_only(void **state)
 {
-    static const char *const flags[] = {"batch", "size", "dtype", "order", "cache", "threads",
-                                        "epochs", "memory", "prefetch", "window_pages"};
+    static const char *const flags[] = {"batch",   "size",   "dtype",  "order",    "cache",
+                                        "threads", "epochs", "memory", "prefetch", "window_pages"};
     leat_plan_facts f = guide_facts();
     f.order = PLAN_ORDER_QUASI;
     f.cache = PLAN_CACHE_PROCESS;

@@ -92,8 +92,12 @@ static void comparison_gives_relative_errors(void **state)
     f.measured.cpu_us = (leat_plan_range){950, 1000, 1050};
     f.measured.io_bytes_per_s = (leat_plan_range){1e10, 1e10, 1e10};
     leat_plan p = plan_of(f);
-    leat_plan_run run = {.epochs = 2, .samples = 20000, .seconds = 10, .samples_per_s = 1950,
-                         .cpu_seconds = 25, .peak_rss_bytes = 2 * p.ram.resident};
+    leat_plan_run run = {.epochs = 2,
+                         .samples = 20000,
+                         .seconds = 10,
+                         .samples_per_s = 1950,
+                         .cpu_seconds = 25,
+                         .peak_rss_bytes = 2 * p.ram.resident};
     assert_int_equal(leat_plan_compare(&p, &run, rows), 4);
     assert_string_equal(rows[0].what, "samples/s");
     assert_near(rows[0].predicted, 2000, 1e-6);
@@ -123,8 +127,7 @@ static void any_facts_give_a_sound_plan(void **state)
     (void)state;
     leat__rng_init(&r, 8, 0, 0, 0);
     /* mostly small, sometimes absurd */
-#define PICK                                                                               \
-    leat__rng_below(&r, scales[leat__rng_below(&r, leat__rng_below(&r, 40) != 0 ? 3 : 5)])
+#define PICK leat__rng_below(&r, scales[leat__rng_below(&r, leat__rng_below(&r, 40) != 0 ? 3 : 5)])
     for (uint64_t i = 0; i < runs; i++) {
         leat_plan_facts f;
         leat_plan p;
@@ -153,8 +156,7 @@ static void any_facts_give_a_sound_plan(void **state)
         f.memory_bytes = leat__rng_below(&r, 2) != 0 ? PICK * 1000 : 0;
         f.measured.cpu_us.mid = f.measured.cpu_us.low = f.measured.cpu_us.high = (double)PICK;
         snprintf(f.gpu, sizeof f.gpu, "%s", gpus[leat__rng_below(&r, LEAT_COUNT(gpus))]);
-        snprintf(f.model, sizeof f.model, "%s",
-                 leat__arch_at((uint32_t)leat__rng_below(&r, 14))->name);
+        snprintf(f.model, sizeof f.model, "%s", leat__arch_at((uint32_t)leat__rng_below(&r, 14))->name);
         int rc = leat_plan_make(&f, &p, sizeof p, &err);
         if (rc != 0) {
             assert_true(rc == LEAT_EINVAL || rc == LEAT_EOVERFLOW);
@@ -163,8 +165,8 @@ static void any_facts_give_a_sound_plan(void **state)
         }
         made++;
         const leat_plan_ram *m = &p.ram;
-        assert_int_equal(m->total, m->os + m->framework + m->used + m->queue + m->assembling +
-                                       m->pinned + m->workers + m->pages);
+        assert_int_equal(m->total, m->os + m->framework + m->used + m->queue + m->assembling + m->pinned +
+                                       m->workers + m->pages);
         assert_true(m->with_validation >= m->total);
         assert_true(p.speed.rate.low <= p.speed.rate.mid && p.speed.rate.mid <= p.speed.rate.high);
         assert_true(p.fits != 0 || p.fix[0] != '\0');

@@ -51,8 +51,7 @@ static void bars_have_their_length(void **state)
     (void)state;
     char *text = page(f, true);
     char *at = strchr(strstr(text, "Host memory"), '\n') + 3;
-    size_t solid = strspn(at, "#"), light = strspn(at + solid, "+"),
-           empty = strspn(at + solid + light, ".");
+    size_t solid = strspn(at, "#"), light = strspn(at + solid, "+"), empty = strspn(at + solid + light, ".");
     assert_int_equal(solid + light + empty, 40);
     assert_int_equal(solid, (int)(40.0 * (double)p.ram.total / (double)p.ram.limit + 0.5));
     leat__free(text);

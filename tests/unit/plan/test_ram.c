@@ -63,8 +63,8 @@ static void budget_of_13_gb_is_reproduced(void **state)
     assert_int_equal(p.ram.os, 3000000000);
     assert_int_equal(p.ram.framework, 2000000000);
     assert_near((double)p.ram.total / 1e9, 15.86, 0.01);
-    assert_int_equal(p.ram.total, p.ram.os + p.ram.framework + p.ram.used + p.ram.queue +
-                                      p.ram.assembling + p.ram.pinned + p.ram.workers + p.ram.pages);
+    assert_int_equal(p.ram.total, p.ram.os + p.ram.framework + p.ram.used + p.ram.queue + p.ram.assembling +
+                                      p.ram.pinned + p.ram.workers + p.ram.pages);
 }
 
 static void shared_memory_can_be_the_limit(void **state)

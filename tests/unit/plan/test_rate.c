@@ -77,13 +77,11 @@ static void quasi_random_gain_is_shown(void **state)
     f.order = PLAN_ORDER_QUASI;
     p = plan_of(f);
     assert_near(p.speed.io.mid, 150e6 / (double)p.facts.sample_bytes, 1e-6);
-    for (uint32_t i = 0; i < p.what_if_count; i++)
-        assert_null(strstr(p.what_ifs[i].change, "--order"));
+    for (uint32_t i = 0; i < p.what_if_count; i++) assert_null(strstr(p.what_ifs[i].change, "--order"));
     f.order = 0;
     snprintf(f.storage, sizeof f.storage, "nvme");
     p = plan_of(f);
-    for (uint32_t i = 0; i < p.what_if_count; i++)
-        assert_null(strstr(p.what_ifs[i].change, "--order"));
+    for (uint32_t i = 0; i < p.what_if_count; i++) assert_null(strstr(p.what_ifs[i].change, "--order"));
     assert_contains(p.no_gain, "--order quasi_random");
 }
 

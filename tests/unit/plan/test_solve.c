@@ -19,8 +19,10 @@ static void multi_gpu_table_is_reproduced(void **state)
         uint32_t gpus, workers;
         uint64_t total_batch, buffer_gb, check_gb;
         double lr;
-    } rows[] = {{1, 12, 256, 8, 13, 0.5}, {2, 16, 512, 16, 21, 1.0},
-                {4, 16, 1024, 32, 37, 2.0}, {8, 16, 2048, 64, 69, 4.0}};
+    } rows[] = {{1, 12, 256, 8, 13, 0.5},
+                {2, 16, 512, 16, 21, 1.0},
+                {4, 16, 1024, 32, 37, 2.0},
+                {8, 16, 2048, 64, 69, 4.0}};
     leat_plan_facts f = guide_facts();
     (void)state;
     f.preset = LEAT_PLAN_BALANCED;
@@ -143,7 +145,7 @@ static void cpus_and_gpus_follow_the_rates(void **state)
     f.measured.step_ms = (leat_plan_range){250, 256, 260}; /* 1,000/s */
     f.measured.cpu_us = (leat_plan_range){1900, 2000, 2100};
     assert_int_equal(solved(f, LEAT_PLAN_SOLVE_CPUS), 2 + 1 + 1); /* two busy, one spare, the trainer */
-    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 8); /* 16 cores, 2 each */
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 8);         /* 16 cores, 2 each */
     f.loader = LEAT_PLAN_PROCESS;
     f.workers = 12;
     f.prefetch = 3;

@@ -13,7 +13,7 @@ static leat_plan_facts facts_of(const plan_step *row)
     f.image = (uint32_t)row->image;
     f.compile = (uint32_t)row->compiled;
     f.unfused_attention = (uint32_t)row->unfused;
-    f.precision = strcmp(row->precision, "fp32") == 0 ? LEAT_PLAN_FP32
+    f.precision = strcmp(row->precision, "fp32") == 0       ? LEAT_PLAN_FP32
                   : strcmp(row->precision, "16-mixed") == 0 ? LEAT_PLAN_FP16_MIXED
                                                             : LEAT_PLAN_BF16_MIXED;
     return f;

@@ -16,12 +16,12 @@ static void chain_peak_matches_hand_count(void **state)
     uint32_t a = leat__tape_storage(&t, 1000, 1);
     uint32_t b = leat__tape_storage(&t, 1000, 1);
     uint32_t c = leat__tape_storage(&t, 10, 1);
-    leat__tape_op first = {.in = {x, NONE}, .out = a, .saves = {x}, .saves_count = 1,
-                           .weights = 5, .passes = 1, .macs = 7};
-    leat__tape_op second = {.in = {a, NONE}, .out = b, .saves = {a}, .saves_count = 1,
-                            .passes = 1, .kept_bytes = 100};
-    leat__tape_op third = {.in = {b, NONE}, .out = c, .saves = {b}, .saves_count = 1,
-                           .weights = 3, .passes = 1, .macs = 2};
+    leat__tape_op first = {
+        .in = {x, NONE}, .out = a, .saves = {x}, .saves_count = 1, .weights = 5, .passes = 1, .macs = 7};
+    leat__tape_op second = {
+        .in = {a, NONE}, .out = b, .saves = {a}, .saves_count = 1, .passes = 1, .kept_bytes = 100};
+    leat__tape_op third = {
+        .in = {b, NONE}, .out = c, .saves = {b}, .saves_count = 1, .weights = 3, .passes = 1, .macs = 2};
     leat__tape_add(&t, &first);
     leat__tape_add(&t, &second);
     leat__tape_add(&t, &third);

@@ -16,8 +16,8 @@ static void guides_vram_budget_is_reproduced(void **state)
     assert_near((double)v.weights / 1e9, 0.1, 0.05);
     assert_near((double)v.optimizer / 1e9, 0.2, 0.1);
     assert_int_equal(v.verdict, LEAT_PLAN_SAFE);
-    assert_int_equal(v.total, v.weights + v.gradients + v.optimizer + v.activations + v.batch +
-                                  v.workspace + v.context);
+    assert_int_equal(v.total, v.weights + v.gradients + v.optimizer + v.activations + v.batch + v.workspace +
+                                  v.context);
     /* "batch 320 or 384: should stay below 20 GB" */
     f.batch = 384;
     assert_true(plan_of(f).vram.total < 20000000000);
@@ -47,9 +47,11 @@ static void every_measured_step_is_within_5_percent(void **state)
                 snprintf(f.model, sizeof f.model, "%s", name);
                 f.batch = (uint64_t)json_integer_value(json_object_get(j, "batch"));
                 f.precision = strcmp(json_string_value(json_object_get(j, "precision")), "fp32")
-                                  ? LEAT_PLAN_BF16_MIXED : LEAT_PLAN_FP32;
+                                  ? LEAT_PLAN_BF16_MIXED
+                                  : LEAT_PLAN_FP32;
                 f.optimizer = strcmp(json_string_value(json_object_get(j, "optimizer")), "adamw")
-                                  ? LEAT_PLAN_MOMENTUM : LEAT_PLAN_ADAMW;
+                                  ? LEAT_PLAN_MOMENTUM
+                                  : LEAT_PLAN_ADAMW;
                 leat_plan_vram v = plan_of(f).vram;
                 assert_near((double)(v.total - v.context) / (double)peak, 1.0, 0.05);
                 assert_int_equal(v.params, json_integer_value(json_object_get(j, "params")));

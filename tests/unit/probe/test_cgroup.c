@@ -143,9 +143,9 @@ static void test_mount_root(void **state)
     assert_string_equal(cg.unified, "");
 }
 
-#define V1_MOUNTS                                                                          \
-    "31 1 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"                     \
-    "32 1 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"                           \
+#define V1_MOUNTS                                                                                            \
+    "31 1 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"                                       \
+    "32 1 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"                                             \
     "33 1 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
 
 static void v1_files(void)
@@ -154,8 +154,7 @@ static void v1_files(void)
     tree_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
     tree_file("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "30000\n");
     tree_file("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "20000\n");
-    tree_file("/sys/fs/cgroup/cpu/job/cpu.stat",
-              "nr_periods 7\nnr_throttled 3\nthrottled_time 5000000\n");
+    tree_file("/sys/fs/cgroup/cpu/job/cpu.stat", "nr_periods 7\nnr_throttled 3\nthrottled_time 5000000\n");
     tree_file("/sys/fs/cgroup/cpu/job/x/cpu.cfs_quota_us", "-1\n");
     tree_file("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "2147483648\n");
     tree_file("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1500000000\n");
@@ -167,8 +166,7 @@ static void v1_files(void)
 
 static void test_v1(void **state)
 {
-    tree_file("/proc/self/cgroup",
-              "9:name=systemd:/\n4:memory:/job\n3:cpuset:/job\n1:cpu:/job/x\n");
+    tree_file("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/job\n3:cpuset:/job\n1:cpu:/job/x\n");
     tree_file("/proc/self/mountinfo", V1_MOUNTS);
     v1_files();
     leat__cgroup cg = read_group();
@@ -185,8 +183,7 @@ static void test_v1(void **state)
 /* Version 1 controllers beside a version 2 tree: the smallest of both counts. */
 static void test_hybrid(void **state)
 {
-    tree_file("/proc/self/cgroup",
-              "4:memory:/job\n3:cpuset:/job\n1:cpu:/job/x\n0::/unit\n");
+    tree_file("/proc/self/cgroup", "4:memory:/job\n3:cpuset:/job\n1:cpu:/job/x\n0::/unit\n");
     tree_file("/proc/self/mountinfo",
               V1_MOUNTS "41 1 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
     v1_files();
@@ -208,9 +205,9 @@ static void test_hybrid(void **state)
 
 static void test_garbage(void **state)
 {
-    static const char *const cpu_max[] = {"",        "garbage\n", "-5 100000\n", "100000 0\n",
-                                          "1e9\n",   "100000 x\n", "0 100000\n",  "\xff\xfe\n",
-                                          "99999999999999999999999 100000\n"};
+    static const char *const cpu_max[] = {"",           "garbage\n",  "-5 100000\n",
+                                          "100000 0\n", "1e9\n",      "100000 x\n",
+                                          "0 100000\n", "\xff\xfe\n", "99999999999999999999999 100000\n"};
     v2_tree("/a");
     tree_file("/sys/fs/cgroup/a/memory.max", "lots\n");
     tree_file("/sys/fs/cgroup/a/memory.high", "-1\n");
@@ -224,8 +221,7 @@ static void test_garbage(void **state)
         assert_true(cg.memory_limit == LEAT_UNLIMITED);
         assert_false(cg.has_cpuset);
     }
-    static const char *const lines[] = {"",     "\n\n", "0:", "0::", "0::relative\n",
-                                        "x\ny", ":::",  "0:/a"};
+    static const char *const lines[] = {"", "\n\n", "0:", "0::", "0::relative\n", "x\ny", ":::", "0:/a"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         tree_file("/proc/self/cgroup", lines[i]);
         read_group();
@@ -310,11 +306,16 @@ int main(void)
 {
 #define ON_TREE(test) cmocka_unit_test_setup_teardown(test, tree_open, tree_close)
     const struct CMUnitTest tests[] = {
-        ON_TREE(test_none),          ON_TREE(test_v2_nested),
-        ON_TREE(test_v2_high_and_swap), ON_TREE(test_v2_namespace),
-        ON_TREE(test_v2_path_not_visible), ON_TREE(test_mount_root),
-        ON_TREE(test_v1),            ON_TREE(test_hybrid),
-        ON_TREE(test_garbage),       ON_TREE(test_unreadable),
+        ON_TREE(test_none),
+        ON_TREE(test_v2_nested),
+        ON_TREE(test_v2_high_and_swap),
+        ON_TREE(test_v2_namespace),
+        ON_TREE(test_v2_path_not_visible),
+        ON_TREE(test_mount_root),
+        ON_TREE(test_v1),
+        ON_TREE(test_hybrid),
+        ON_TREE(test_garbage),
+        ON_TREE(test_unreadable),
         ON_TREE(test_real_v1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

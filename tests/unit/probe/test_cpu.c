@@ -28,10 +28,9 @@ static leat__cpuid full_machine(void)
     return (leat__cpuid){
         .vendor = "GenuineIntel",
         .leaf1_eax = 0x606a6,
-        .leaf1_ecx = BIT(0) | BIT(9) | BIT(12) | BIT(13) | BIT(19) | BIT(20) | BIT(23) |
-                     BIT(27) | BIT(28) | BIT(29),
-        .leaf7_ebx = BIT(3) | BIT(5) | BIT(8) | BIT(16) | BIT(17) | BIT(21) | BIT(28) |
-                     BIT(30) | BIT(31),
+        .leaf1_ecx =
+            BIT(0) | BIT(9) | BIT(12) | BIT(13) | BIT(19) | BIT(20) | BIT(23) | BIT(27) | BIT(28) | BIT(29),
+        .leaf7_ebx = BIT(3) | BIT(5) | BIT(8) | BIT(16) | BIT(17) | BIT(21) | BIT(28) | BIT(30) | BIT(31),
         .leaf7_ecx = BIT(1) | BIT(6) | BIT(11) | BIT(12) | BIT(14),
         .ext1_ecx = BIT(5),
         .xcr0 = 0xe7,
@@ -44,8 +43,7 @@ static void test_decode_levels(void **state)
     assert_int_equal(leat__cpu_decode(&id), ALL_LEVELS);
 
     id.leaf7_ecx &= ~BIT(6); /* no VBMI2: Cannon Lake */
-    assert_int_equal(leat__cpu_decode(&id),
-                     LEAT__CPU_SSE42 | LEAT__CPU_AVX2 | LEAT__CPU_AVX512);
+    assert_int_equal(leat__cpu_decode(&id), LEAT__CPU_SSE42 | LEAT__CPU_AVX2 | LEAT__CPU_AVX512);
     id = full_machine();
     id.leaf7_ebx &= ~BIT(30); /* no BW: Knights Landing */
     assert_int_equal(leat__cpu_decode(&id), LEAT__CPU_SSE42 | LEAT__CPU_AVX2);
@@ -73,7 +71,7 @@ static void test_decode_needs_the_kernel(void **state)
 static void test_decode_slow_pdep(void **state)
 {
     leat__cpuid id = full_machine();
-    id.leaf1_eax = 0x00830f10; /* Zen 2: family 0xf + 0x8 */
+    id.leaf1_eax = 0x00830f10;                                 /* Zen 2: family 0xf + 0x8 */
     assert_false(leat__cpu_decode(&id) & LEAT__CPU_SLOW_PDEP); /* still Intel */
     strcpy(id.vendor, "AuthenticAMD");
     assert_true(leat__cpu_decode(&id) & LEAT__CPU_SLOW_PDEP);
@@ -195,9 +193,8 @@ static void test_agrees_with_the_kernel(void **state)
     if (!found) skip(); /* not x86, or no /proc */
 
     uint32_t got = leat__cpu_detected();
-    bool avx2 = cpuinfo_has(line, "avx2") && cpuinfo_has(line, "bmi2") &&
-                cpuinfo_has(line, "fma") && cpuinfo_has(line, "f16c") &&
-                cpuinfo_has(line, "abm") && cpuinfo_has(line, "bmi1");
+    bool avx2 = cpuinfo_has(line, "avx2") && cpuinfo_has(line, "bmi2") && cpuinfo_has(line, "fma") &&
+                cpuinfo_has(line, "f16c") && cpuinfo_has(line, "abm") && cpuinfo_has(line, "bmi1");
     bool avx512 = avx2 && cpuinfo_has(line, "avx512f") && cpuinfo_has(line, "avx512bw") &&
                   cpuinfo_has(line, "avx512vl") && cpuinfo_has(line, "avx512dq") &&
                   cpuinfo_has(line, "avx512cd");

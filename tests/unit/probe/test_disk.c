@@ -18,9 +18,8 @@ static void mounted(const char *dev, const char *type, const char *source)
 {
     char line[512], real[PATH_MAX];
     assert_non_null(realpath(tree_root, real));
-    snprintf(line, sizeof line,
-             "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n21 20 %s / %.200s rw - %s %s rw\n", dev, real,
-             type, source);
+    snprintf(line, sizeof line, "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n21 20 %s / %.200s rw - %s %s rw\n", dev,
+             real, type, source);
     tree_file("/proc/self/mountinfo", line);
 }
 
@@ -148,9 +147,9 @@ int main(void)
 {
 #define ON_TREE(test) cmocka_unit_test_setup_teardown(test, tree_open, tree_close)
     const struct CMUnitTest tests[] = {
-        ON_TREE(test_whole_disk),    ON_TREE(test_partition), ON_TREE(test_virtual_disk),
-        ON_TREE(test_network),       ON_TREE(test_garbage),   ON_TREE(test_source_in_dev),
-        ON_TREE(test_errors),        ON_TREE(test_this_machine),
+        ON_TREE(test_whole_disk), ON_TREE(test_partition),    ON_TREE(test_virtual_disk),
+        ON_TREE(test_network),    ON_TREE(test_garbage),      ON_TREE(test_source_in_dev),
+        ON_TREE(test_errors),     ON_TREE(test_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,8 +49,7 @@ static void group_tree(void)
     tree_file("/proc/self/cgroup", "0::/pod/box\n");
     tree_file("/proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     tree_file("/sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
-    tree_file("/sys/fs/cgroup/pod/cpu.stat",
-              "nr_periods 100\nnr_throttled 25\nthrottled_usec 7\n");
+    tree_file("/sys/fs/cgroup/pod/cpu.stat", "nr_periods 100\nnr_throttled 25\nthrottled_usec 7\n");
     tree_file("/sys/fs/cgroup/pod/box/memory.max", "1073741824\n");
     tree_file("/sys/fs/cgroup/pod/box/memory.current", "500000000\n");
     tree_file("/sys/fs/cgroup/pod/box/memory.stat", "inactive_file 100000000\n");
@@ -168,18 +167,14 @@ static void test_json(void **state)
 static void test_caches(void **state)
 {
     static const char *const files[][4] = {
-        {"1", "Data", "48K", "64"},
-        {"1", "Instruction", "32K", "64"},
-        {"2", "Unified", "2048K", "64"},
-        {"3", "Unified", "105M", "128"},
-        {"4", "Unified", "junk", "64"},
+        {"1", "Data", "48K", "64"},      {"1", "Instruction", "32K", "64"}, {"2", "Unified", "2048K", "64"},
+        {"3", "Unified", "105M", "128"}, {"4", "Unified", "junk", "64"},
     };
     static const char *const names[] = {"level", "type", "size", "coherency_line_size"};
     for (int i = 0; i < 5; i++) {
         for (int f = 0; f < 4; f++) {
             char path[128], text[32];
-            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i,
-                     names[f]);
+            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, names[f]);
             snprintf(text, sizeof text, "%s\n", files[i][f]);
             tree_file(path, text);
         }
@@ -248,8 +243,7 @@ static int limited_child(void)
     tree_file("/proc/self/statm", "1000 5 5 5 5 5\n");
     m = read_machine();
     bool ok = before > 0 && m->memory_rlimit_bytes == limit.rlim_cur &&
-              m->memory_limit_bytes == limit.rlim_cur &&
-              m->memory_used_bytes == 1000u * m->page_bytes &&
+              m->memory_limit_bytes == limit.rlim_cur && m->memory_used_bytes == 1000u * m->page_bytes &&
               m->memory_available_bytes == limit.rlim_cur - m->memory_used_bytes;
     tree_file("/proc/self/statm", "999999999999999 5\n"); /* more than allowed: nothing left */
     return ok && read_machine()->memory_available_bytes == 0 ? 0 : 1;
@@ -287,9 +281,9 @@ int main(void)
 {
 #define ON_TREE(test) cmocka_unit_test_setup_teardown(test, tree_open, tree_close)
     const struct CMUnitTest tests[] = {
-        ON_TREE(test_host_only),       ON_TREE(test_container), ON_TREE(test_json),
-        ON_TREE(test_caches),          ON_TREE(test_nothing_to_read),
-        ON_TREE(test_struct_size),     ON_TREE(test_rlimit),    ON_TREE(test_this_machine),
+        ON_TREE(test_host_only), ON_TREE(test_container),       ON_TREE(test_json),
+        ON_TREE(test_caches),    ON_TREE(test_nothing_to_read), ON_TREE(test_struct_size),
+        ON_TREE(test_rlimit),    ON_TREE(test_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

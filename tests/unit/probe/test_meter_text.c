@@ -29,33 +29,36 @@ static leat__meters *open_set(const char *name)
 static void test_openmetrics_exact(void **state)
 {
     leat__meters *a = open_set("train"), *b = open_set("val\"1");
-    leat__counter_add(leat__counter_make(a, "read_bytes", "stage=read", "bytes \\ \"read\"\nso"),
-                      7);
+    leat__counter_add(leat__counter_make(a, "read_bytes", "stage=read", "bytes \\ \"read\"\nso"), 7);
     leat__counter_add(leat__counter_make(a, "busy_ns", NULL, NULL), 1500000001);
     leat__gauge_set(leat__gauge_make(a, "lag_ns", NULL, NULL), -20);
     leat__gauge_set(leat__gauge_make(a, "ahead_ns", NULL, NULL), 2000000000);
-    leat__counter_add(leat__counter_make(b, "read_bytes", "stage=a\\b\xff" "c", "other"), 8);
+    leat__counter_add(leat__counter_make(b, "read_bytes",
+                                         "stage=a\\b\xff"
+                                         "c",
+                                         "other"),
+                      8);
     leat__gauge_set(leat__gauge_make(b, "queue_len", NULL, "waiting"), -4);
 
-    static const char want[] =
-        "# TYPE leat_read_bytes counter\n"
-        "# UNIT leat_read_bytes bytes\n"
-        "# HELP leat_read_bytes bytes \\\\ \\\"read\\\"\\nso\n"
-        "leat_read_bytes_total{set=\"train\",stage=\"read\"} 7\n"
-        "leat_read_bytes_total{set=\"val\\\"1\",stage=\"a\\\\b\xef\xbf\xbd" "c\"} 8\n"
-        "# TYPE leat_busy_seconds counter\n"
-        "# UNIT leat_busy_seconds seconds\n"
-        "leat_busy_seconds_total{set=\"train\"} 1.500000001\n"
-        "# TYPE leat_lag_seconds gauge\n"
-        "# UNIT leat_lag_seconds seconds\n"
-        "leat_lag_seconds{set=\"train\"} -0.00000002\n"
-        "# TYPE leat_ahead_seconds gauge\n"
-        "# UNIT leat_ahead_seconds seconds\n"
-        "leat_ahead_seconds{set=\"train\"} 2.0\n"
-        "# TYPE leat_queue_len gauge\n"
-        "# HELP leat_queue_len waiting\n"
-        "leat_queue_len{set=\"val\\\"1\"} -4\n"
-        "# EOF\n";
+    static const char want[] = "# TYPE leat_read_bytes counter\n"
+                               "# UNIT leat_read_bytes bytes\n"
+                               "# HELP leat_read_bytes bytes \\\\ \\\"read\\\"\\nso\n"
+                               "leat_read_bytes_total{set=\"train\",stage=\"read\"} 7\n"
+                               "leat_read_bytes_total{set=\"val\\\"1\",stage=\"a\\\\b\xef\xbf\xbd"
+                               "c\"} 8\n"
+                               "# TYPE leat_busy_seconds counter\n"
+                               "# UNIT leat_busy_seconds seconds\n"
+                               "leat_busy_seconds_total{set=\"train\"} 1.500000001\n"
+                               "# TYPE leat_lag_seconds gauge\n"
+                               "# UNIT leat_lag_seconds seconds\n"
+                               "leat_lag_seconds{set=\"train\"} -0.00000002\n"
+                               "# TYPE leat_ahead_seconds gauge\n"
+                               "# UNIT leat_ahead_seconds seconds\n"
+                               "leat_ahead_seconds{set=\"train\"} 2.0\n"
+                               "# TYPE leat_queue_len gauge\n"
+                               "# HELP leat_queue_len waiting\n"
+                               "leat_queue_len{set=\"val\\\"1\"} -4\n"
+                               "# EOF\n";
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
     assert_int_equal(leat__meters_openmetrics(NULL, &out), 0);
@@ -112,8 +115,7 @@ static void test_openmetrics_histogram(void **state)
     assert_non_null(strstr(text, "le=\"68.719476736\"} 3\n"));
     assert_non_null(strstr(text, "le=\"+Inf\"} 4\n"));
     assert_non_null(strstr(text, "leat_decode_seconds_count{set=\"s\",stage=\"decode\"} 4\n"));
-    assert_non_null(
-        strstr(text, "leat_decode_seconds_sum{set=\"s\",stage=\"decode\"} 500.003002049\n"));
+    assert_non_null(strstr(text, "leat_decode_seconds_sum{set=\"s\",stage=\"decode\"} 500.003002049\n"));
     assert_true(leat__str_ends(text, "\n# EOF\n"));
     leat__buf_reset(&out);
     leat__meters_close(&set);

@@ -37,8 +37,8 @@ static leat__numa *read_numa(void)
 static void two_nodes(const char *allowed, const char *memory)
 {
     char status[256];
-    snprintf(status, sizeof status, "Name:\tx\nCpus_allowed_list:\t%s\nMems_allowed_list:\t%s\n",
-             allowed, memory);
+    snprintf(status, sizeof status, "Name:\tx\nCpus_allowed_list:\t%s\nMems_allowed_list:\t%s\n", allowed,
+             memory);
     tree_file("/proc/self/status", status);
     tree_file("/sys/devices/system/cpu/online", "0-15\n");
     tree_file("/sys/devices/system/node/online", "0-2\n");

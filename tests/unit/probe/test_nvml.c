@@ -103,8 +103,7 @@ static void test_this_machine(void **state)
     assert_true(status[0] != '\0');
     for (uint32_t i = 0; i < n; i++) {
         print_message("GPU %u: %s, %llu bytes, PCIe %u x%u\n", i, gpus[i].name,
-                      (unsigned long long)gpus[i].memory_bytes, gpus[i].pcie_generation,
-                      gpus[i].pcie_width);
+                      (unsigned long long)gpus[i].memory_bytes, gpus[i].pcie_generation, gpus[i].pcie_width);
         assert_true(gpus[i].name[0] != '\0');
         assert_true(gpus[i].memory_used_bytes <= gpus[i].memory_bytes);
         assert_true(gpus[i].utilization_percent <= 100);
@@ -119,11 +118,8 @@ static void test_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_gpus),
-        cmocka_unit_test(test_troubles),
-        cmocka_unit_test(test_bus),
-        cmocka_unit_test(test_no_library),
-        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_two_gpus),   cmocka_unit_test(test_troubles),     cmocka_unit_test(test_bus),
+        cmocka_unit_test(test_no_library), cmocka_unit_test(test_this_machine),
     };
     return cmocka_run_group_tests(tests, find_fake, NULL);
 }

@@ -132,9 +132,9 @@ static void test_cpusets(void **state)
         const char *text;
         uint32_t count; /* 0: refused */
     } cases[] = {
-        {"0\n", 1},     {"0-3\n", 4},  {"0-3,8,10-12", 8}, {"0,0,0\n", 1}, {"5000-5001", 2},
-        {"", 0},        {"\n", 0},     {"3-1\n", 0},       {"a", 0},       {"0-", 0},
-        {"0,", 0},      {"0-99999999", 0}, {"8192", 0},    {"-1", 0},      {"0-3;5", 0},
+        {"0\n", 1}, {"0-3\n", 4},      {"0-3,8,10-12", 8}, {"0,0,0\n", 1}, {"5000-5001", 2},
+        {"", 0},    {"\n", 0},         {"3-1\n", 0},       {"a", 0},       {"0-", 0},
+        {"0,", 0},  {"0-99999999", 0}, {"8192", 0},        {"-1", 0},      {"0-3;5", 0},
     };
     leat__cpuset set, other;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -150,9 +150,8 @@ static void test_cpusets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),     cmocka_unit_test(test_load),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_u64),
-        cmocka_unit_test(test_keys),     cmocka_unit_test(test_root),
+        cmocka_unit_test(test_read),    cmocka_unit_test(test_load), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_u64),     cmocka_unit_test(test_keys), cmocka_unit_test(test_root),
         cmocka_unit_test(test_cpusets),
     };
     return cmocka_run_group_tests(tests, tree_open, tree_close);

@@ -43,7 +43,8 @@ static json_t *nth(json_t *root, const char *phase, size_t n)
 {
     json_t *events = json_object_get(root, "traceEvents"), *e;
     size_t i;
-    json_array_foreach(events, i, e) {
+    json_array_foreach(events, i, e)
+    {
         if (strcmp(json_string_value(json_object_get(e, "ph")), phase) == 0 && n-- == 0) {
             return e;
         }
@@ -159,8 +160,7 @@ static void test_one_track_per_thread(void **state)
     for (size_t n = 0; n < 3; n++) {
         json_t *m = nth(root, "M", n);
         assert_non_null(m);
-        const char *name =
-            json_string_value(json_object_get(json_object_get(m, "args"), "name"));
+        const char *name = json_string_value(json_object_get(json_object_get(m, "args"), "name"));
         if (strcmp(name, "decode-0") == 0) {
             tids[0] = json_integer_value(json_object_get(m, "tid"));
         }
@@ -224,7 +224,8 @@ static void check_whole(json_t *root, bool *any)
 {
     json_t *events = json_object_get(root, "traceEvents"), *e;
     size_t i;
-    json_array_foreach(events, i, e) {
+    json_array_foreach(events, i, e)
+    {
         if (strcmp(json_string_value(json_object_get(e, "ph")), "X") != 0) continue;
         long long n = arg_of(e, "arg");
         char name[8] = {'n', (char)('0' + n % 3), 0};

@@ -27,8 +27,7 @@ static inline int tree_open(void **state)
     return 0;
 }
 
-static inline int tree_remove_one(const char *path, const struct stat *st, int flag,
-                                  struct FTW *at)
+static inline int tree_remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
 {
     return remove(path);
 }

@@ -13,8 +13,7 @@ static void splits(const char *text, const char *want)
     uint32_t n = leat__english_words((const uint8_t *)text, strlen(text), out, start);
     out[start[n] ? start[n] - 1 : 0] = 0;
     assert_string_equal((char *)out, want);
-    for (uint32_t i = 1; i < n; i++)
-        assert_int_equal(out[start[i] - 1], ' ');
+    for (uint32_t i = 1; i < n; i++) assert_int_equal(out[start[i] - 1], ' ');
 }
 
 static void words(void **state)

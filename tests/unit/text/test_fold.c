@@ -45,7 +45,10 @@ static void simple_text(void **state)
     simplifies("한", "\u1112\u1161\u11ab");
     simplifies("가", "\u1100\u1161");
     simplifies("x≠y \u037e", "x=y ;");
-    simplifies("a\x7f" "b\x01" "c", "a b c");
+    simplifies("a\x7f"
+               "b\x01"
+               "c",
+               "a b c");
 }
 
 int main(void)

@@ -21,8 +21,8 @@ static void fields_are_found(void **state)
     uint64_t lone = 0;
     size_t at;
     assert_null(read_line(
-        "{\"id\": 12, \"n\": {\"text\": [1, {}, []]}, \"text\" : \"a\\n\\u00e9\\ud83d\\ude00\\/\" }", f,
-        2, &at));
+        "{\"id\": 12, \"n\": {\"text\": [1, {}, []]}, \"text\" : \"a\\n\\u00e9\\ud83d\\ude00\\/\" }", f, 2,
+        &at));
     assert_int_equal(f[0].kind, LEAT__JSONL_STRING);
     size_t n = leat__jsonl_text(&f[0], out, &lone);
     assert_int_equal(n, 9);

@@ -57,10 +57,10 @@ static void softmax_of_words(void **state)
         expect(" \n\tja\r", 1, e2 / (e2 + 1));
         expect("yes\nyes", 0, e83 / (e83 + 1));
         expect("ja yes ja", 1, exp(2) / (exp(2) + exp(1)));
-        expect("unknown yes", 0, e2 / (e2 + 1));        /* not in the dictionary: no row */
-        expect("yes __label__de", 0, e2 / (e2 + 1));    /* labels do not count */
-        expect("yes </s> ja ja ja", 0, e2 / (e2 + 1));  /* the line ends */
-        expect("", 1, 0.5);                             /* a tie: the last label */
+        expect("unknown yes", 0, e2 / (e2 + 1));       /* not in the dictionary: no row */
+        expect("yes __label__de", 0, e2 / (e2 + 1));   /* labels do not count */
+        expect("yes </s> ja ja ja", 0, e2 / (e2 + 1)); /* the line ends */
+        expect("", 1, 0.5);                            /* a tie: the last label */
         close_box();
     }
 }

@@ -25,8 +25,7 @@ static void check(uint32_t family, uint32_t words, uint32_t chars, int which, ui
     assert_ok(leat__minhasher_reserve(&m, len, NULL));
     memcpy(m.text, text[which], len);
     assert_int_equal(leat__minhasher_sign(&m, len, values), shingles);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(values[i], want[i]);
+    for (int i = 0; i < 4; i++) assert_int_equal(values[i], want[i]);
     leat__minhasher_reset(&m);
     assert_no_leaks();
 }
@@ -72,8 +71,7 @@ static void long_texts(void **state)
     for (size_t k = 0; k < LEAT_COUNT(unit); k++) {
         size_t n = strlen(unit[k]), len = 100000 / n * n;
         assert_ok(leat__minhasher_reserve(&m, len, NULL));
-        for (size_t i = 0; i < len; i += n)
-            memcpy(m.text + i, unit[k], n);
+        for (size_t i = 0; i < len; i += n) memcpy(m.text + i, unit[k], n);
         uint32_t count = leat__minhasher_sign(&m, len, values);
         assert_true(count >= len / n);
         memcpy(m.text, unit[k], n);

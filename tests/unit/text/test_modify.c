@@ -21,8 +21,7 @@ static void expect(const char *names, const char *from, const char *to)
 static void steps(void **state)
 {
     expect("newlines", "a \r\nb\r\r\n\n\nc\t\n", "a\nb\n\nc\n");
-    expect("quotes", "\xe2\x80\x9cyes\xe2\x80\x9d it\xe2\x80\x99s \xc2\xabno\xc2\xbb",
-           "\"yes\" it's \"no\"");
+    expect("quotes", "\xe2\x80\x9cyes\xe2\x80\x9d it\xe2\x80\x99s \xc2\xabno\xc2\xbb", "\"yes\" it's \"no\"");
     expect("unicode", "caf\xc3\x83\xc2\xa9 it\xc3\xa2\xe2\x82\xac\xe2\x84\xa2s \xef\xbb\xbfok\x01",
            "caf\xc3\xa9 it\xe2\x80\x99s ok");
     expect("unicode", "na\xc3\xafve caf\xc3\xa9 \xc3\x83 x", "na\xc3\xafve caf\xc3\xa9 \xc3\x83 x");
@@ -52,8 +51,7 @@ static void names(void **state)
     assert_contains(err.message, "nothing");
     leat__modifiers_reset(&m);
     unsigned n = 0;
-    while (leat__modifier_at(n, &name, &help))
-        n++;
+    while (leat__modifier_at(n, &name, &help)) n++;
     assert_int_equal(n, 9);
     assert_no_leaks();
 }

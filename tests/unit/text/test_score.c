@@ -12,14 +12,12 @@ static void sizes_may_change(void **state)
     for (int i = 0; i < 6; i++) {
         size_t n = i % 2 ? 1u << 20 : 1000;
         assert_ok(leat__scorer_reserve(&s, n, &err));
-        for (size_t k = 0; k < n; k++)
-            s.text[k] = k % 2 ? '\n' : 'a';
+        for (size_t k = 0; k < n; k++) s.text[k] = k % 2 ? '\n' : 'a';
         assert_ok(leat__scorer_run(&s, n, &err));
         assert_int_equal(s.counts.words, n / 2);
         assert_int_equal(s.counts.lines, n / 2);
         assert_int_equal(s.counts.unique_lines, 1);
-        assert_int_equal(s.counts.dup_5gram_chars,
-                         n / 2 % 5 == 0 ? n / 2 - 5 : s.counts.dup_5gram_chars);
+        assert_int_equal(s.counts.dup_5gram_chars, n / 2 % 5 == 0 ? n / 2 - 5 : s.counts.dup_5gram_chars);
         assert_true(s.slab_bytes + s.text_slab_bytes <= leat__scorer_need(1u << 20));
     }
     leat__scorer_reset(&s);

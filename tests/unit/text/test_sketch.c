@@ -69,8 +69,7 @@ static void estimates_similarity(void **state)
             }
             leat__sketch_fss(a, n, K, x);
             leat__sketch_fss(b, n, K, y);
-            for (int i = 0; i < K; i++)
-                equal += x[i] == y[i];
+            for (int i = 0; i < K; i++) equal += x[i] == y[i];
             leat__sketch_bytes(x, K, p);
             leat__sketch_bytes(y, K, q);
             assert_true(leat__sketch_equal(p, q, K) >= equal);

@@ -106,8 +106,7 @@ static void strings_end_at_the_same_place(void **state)
     leat__rng_init(&r, 2, 0, 0, 0);
     for (int i = 0; i < 2000; i++) {
         size_t stop = leat__rng_below(&r, 200);
-        for (size_t k = 0; k < sizeof text; k++)
-            text[k] = (uint8_t)(0x23 + leat__rng_below(&r, 0x38));
+        for (size_t k = 0; k < sizeof text; k++) text[k] = (uint8_t)(0x23 + leat__rng_below(&r, 0x38));
         text[stop] = "\"\\\n\0\x1f"[leat__rng_below(&r, 5)];
         uint8_t *da = a, *db = b;
         assert_ptr_equal(leat__text_c.string_stop(text), text + stop);

@@ -39,7 +39,9 @@ static void options_are_read(void **state)
 {
     leat_error err;
     assert_int_equal(parse("count: 5\nmax_size: 2K\nforce: yes\nnames: [a, 'b c', 3]\n"
-                           "output: out\n", &err), 0);
+                           "output: out\n",
+                           &err),
+                     0);
     assert_int_equal(value("count")->i, 9); /* the command line wins */
     assert_int_equal(value("max-size")->u, 2048);
     assert_true(value("force")->i && value("force")->set);

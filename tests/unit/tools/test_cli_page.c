@@ -42,9 +42,9 @@ static size_t longest_line(const char *s)
     return longest;
 }
 
-#define HAS(text, part)                                                                    \
-    do {                                                                                   \
-        if (!strstr(text, part)) fail_msg("not there: %s in\n%s", part, text);             \
+#define HAS(text, part)                                                                                      \
+    do {                                                                                                     \
+        if (!strstr(text, part)) fail_msg("not there: %s in\n%s", part, text);                               \
     } while (0)
 
 static void text_page(void **state)
@@ -144,8 +144,8 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_page),         cmocka_unit_test(text_follows_the_width),
-        cmocka_unit_test(roff_is_escaped),   cmocka_unit_test(completions_quote),
+        cmocka_unit_test(text_page),          cmocka_unit_test(text_follows_the_width),
+        cmocka_unit_test(roff_is_escaped),    cmocka_unit_test(completions_quote),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,10 @@ static const cli_arg_spec args[] = {
     {.name = NULL},
 };
 static const cli_command command = {
-    .name = "try", .args = args, .options = {{"A", first}, {"B", second}}, .json = keys,
+    .name = "try",
+    .args = args,
+    .options = {{"A", first}, {"B", second}},
+    .json = keys,
     .required = "output",
 };
 static const cli_command bare = {.name = "bare"};
@@ -37,8 +40,7 @@ static const cli_command bare = {.name = "bare"};
 /* argv belongs to the line: kept here for one test at a time. */
 static char *words[WORDS_MAX];
 
-static int parse_words(cli_line *line, const cli_command *cmd, leat_error *err,
-                       const char *const *list)
+static int parse_words(cli_line *line, const cli_command *cmd, leat_error *err, const char *const *list)
 {
     int n = 0;
     for (; list[n]; n++) words[n] = (char *)(uintptr_t)list[n];
@@ -47,8 +49,7 @@ static int parse_words(cli_line *line, const cli_command *cmd, leat_error *err,
     return cli_parse(line, cmd, n, words, err);
 }
 
-#define PARSE(line, cmd, err, ...)                                                         \
-    parse_words(line, cmd, err, (const char *const[]){__VA_ARGS__, NULL})
+#define PARSE(line, cmd, err, ...) parse_words(line, cmd, err, (const char *const[]){__VA_ARGS__, NULL})
 
 static const leat__value *value(const cli_line *line, const char *name)
 {
@@ -77,8 +78,8 @@ static void options_and_arguments_mix(void **state)
 {
     cli_line line;
     leat_error err;
-    assert_int_equal(PARSE(&line, &command, &err, "-fc", "3", "fuzzy", "--output=a=b", "one",
-                           "--memory", "2K", "--", "--two", "-"),
+    assert_int_equal(PARSE(&line, &command, &err, "-fc", "3", "fuzzy", "--output=a=b", "one", "--memory",
+                           "2K", "--", "--two", "-"),
                      0);
     assert_int_equal(line.arg_count, 4);
     assert_string_equal(line.args[0], "fuzzy");
@@ -95,8 +96,8 @@ static void the_last_one_wins(void **state)
 {
     cli_line line;
     leat_error err;
-    assert_int_equal(PARSE(&line, &command, &err, "exact", "f", "-o1", "-o", "2", "--output=3",
-                           "--force", "--no-force", "--mode=keep", "--mode", "raw"),
+    assert_int_equal(PARSE(&line, &command, &err, "exact", "f", "-o1", "-o", "2", "--output=3", "--force",
+                           "--no-force", "--mode=keep", "--mode", "raw"),
                      0);
     assert_string_equal(value(&line, "output")->s, "3");
     assert_int_equal(value(&line, "force")->i, 0);

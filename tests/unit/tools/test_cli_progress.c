@@ -17,8 +17,13 @@ static size_t columns_of(const char *s)
 }
 
 static const cli_progress busy = {
-    .label = "packing", .unit = "images", .total = 32000, .done = 12345, .skipped = 3,
-    .per_s = 2100, .bytes_per_s = 231.4e6,
+    .label = "packing",
+    .unit = "images",
+    .total = 32000,
+    .done = 12345,
+    .skipped = 3,
+    .per_s = 2100,
+    .bytes_per_s = 231.4e6,
 };
 
 static void shows_everything_that_is_known(void **state)
@@ -145,8 +150,7 @@ static void codes_map_to_exits(void **state)
     assert_int_equal(cli_exit_of(LEAT_ELIMIT), CLI_FIT);
     assert_int_equal(cli_exit_of(LEAT_ECANCELED), CLI_INTERRUPTED);
     /* every other failure is one: never success, never a finding */
-#define CHECK_CODE(name, value, text)                                                      \
-    assert_true(cli_exit_of(LEAT_##name) >= CLI_USAGE);
+#define CHECK_CODE(name, value, text) assert_true(cli_exit_of(LEAT_##name) >= CLI_USAGE);
     LEAT_ERROR_MAP(CHECK_CODE)
     assert_int_equal(cli_exit_of(-1000), CLI_DATA);
 }

@@ -29,8 +29,10 @@ static void write_pack(int raw, uint8_t codec)
     for (int i = 0; i < 10; i++) {
         char key[8];
         leat_pack_value values[2] = {{.i = i}, {.data = bytes, .size = sizeof bytes}};
-        values[1].image = (leat_pack_image){.width = i % 2 ? 600 : 400, .height = i % 2 ? 500 : 300,
-                                            .codec = i < raw ? RAW : codec, .channels = 3,
+        values[1].image = (leat_pack_image){.width = i % 2 ? 600 : 400,
+                                            .height = i % 2 ? 500 : 300,
+                                            .codec = i < raw ? RAW : codec,
+                                            .channels = 3,
                                             .orientation = 1};
         int size = snprintf(key, sizeof key, "k%d", i);
         leat_pack_sample sample = {.key = key, .key_size = (size_t)size, .values = values};

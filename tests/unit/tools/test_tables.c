@@ -21,9 +21,9 @@ static const cli_command *const commands[] = {
     NULL,
 };
 
-#define CHECK(ok, ...)                                                                     \
-    do {                                                                                   \
-        if (!(ok)) fail_msg(__VA_ARGS__);                                                  \
+#define CHECK(ok, ...)                                                                                       \
+    do {                                                                                                     \
+        if (!(ok)) fail_msg(__VA_ARGS__);                                                                    \
     } while (0)
 
 /* ASCII, one line, starts low (a word in capitals such as JPEG is fine), ends without a stop. */
@@ -43,21 +43,18 @@ static void check_option(const cli_command *c, size_t i, const leat__param *p)
     for (const char *s = p->name; *s; s++)
         CHECK(islower((unsigned char)*s) || isdigit((unsigned char)*s) || *s == '-',
               "%s: --%s is not in kebab-case", c->name, p->name);
-    CHECK(!leat__str_starts(p->name, "no-"), "%s: --%s: --no- is for flags turned off", c->name,
-          p->name);
+    CHECK(!leat__str_starts(p->name, "no-"), "%s: --%s: --no- is for flags turned off", c->name, p->name);
     const leat__param *other;
     for (size_t k = 0; k < i && (other = cli_option_at(c, k)) != NULL; k++) {
         CHECK(!leat__str_eq(other->name, p->name), "%s: --%s twice", c->name, p->name);
-        CHECK(!p->shortcut || other->shortcut != p->shortcut, "%s: -%c twice", c->name,
-              p->shortcut);
+        CHECK(!p->shortcut || other->shortcut != p->shortcut, "%s: -%c twice", c->name, p->shortcut);
     }
-    CHECK((p->kind == LEAT__PARAM_CHOICE) == (p->choices != NULL), "%s: --%s: choices", c->name,
-          p->name);
+    CHECK((p->kind == LEAT__PARAM_CHOICE) == (p->choices != NULL), "%s: --%s: choices", c->name, p->name);
     if (!p->def || (p->kind == LEAT__PARAM_FLAG && !p->def[0])) return;
     leat__value value;
     leat_error err = {0};
-    CHECK(leat__param_parse(p, p->name, p->def, &value, &err) == 0, "%s: bad default: %s",
-          c->name, err.message);
+    CHECK(leat__param_parse(p, p->name, p->def, &value, &err) == 0, "%s: bad default: %s", c->name,
+          err.message);
 }
 
 static void tables_are_sound(void **state)
@@ -67,13 +64,12 @@ static void tables_are_sound(void **state)
         check_sentence(c->name, "the command", c->summary);
         CHECK(c->run != NULL, "%s: no function", c->name);
         CHECK(c->examples && c->examples->command, "%s: no example", c->name);
-        for (const cli_key *k = c->json; k && k->name; k++)
-            check_sentence(c->name, k->name, k->help);
+        for (const cli_key *k = c->json; k && k->name; k++) check_sentence(c->name, k->name, k->help);
         for (const cli_arg_spec *a = c->args; a && a->name; a++) {
             check_sentence(c->name, a->name, a->help);
             CHECK(!a->many || !a[1].name, "%s: %s... is not the last", c->name, a->name);
-            CHECK(a->optional || a == c->args || !a[-1].optional,
-                  "%s: %s comes after an optional one", c->name, a->name);
+            CHECK(a->optional || a == c->args || !a[-1].optional, "%s: %s comes after an optional one",
+                  c->name, a->name);
         }
         const leat__param *p;
         for (size_t k = 0; (p = cli_option_at(c, k)) != NULL; k++) check_option(c, k, p);
@@ -119,10 +115,10 @@ static void examples_parse(void **state)
             assert_true(strlen(e->command) < sizeof text);
             strcpy(text, e->command);
             const int n = split(text, argv, (int)LEAT_COUNT(argv));
-            CHECK(n >= 2 && leat__str_eq(argv[1], commands[i]->name),
-                  "%s: an example of another command: %s", commands[i]->name, e->command);
-            CHECK(cli_parse(&line, commands[i], n - 2, argv + 2, &err) == 0, "%s: %s",
-                  e->command, err.message);
+            CHECK(n >= 2 && leat__str_eq(argv[1], commands[i]->name), "%s: an example of another command: %s",
+                  commands[i]->name, e->command);
+            CHECK(cli_parse(&line, commands[i], n - 2, argv + 2, &err) == 0, "%s: %s", e->command,
+                  err.message);
             tried++;
         }
     }

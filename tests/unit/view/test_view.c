@@ -59,12 +59,10 @@ static void pictures_of_wrong_rows_are_refused(void **state)
     static const struct {
         const char *path, *args;
         uint32_t status;
-    } bad[] = {{"t/20", "", 404},      {"t/", "", 404},
-               {"t/-1", "", 404},      {"t/99999999999999999999", "", 404},
-               {"i/20", "", 404},      {"t/1", "s=0", 400},
-               {"t/1", "s=1025", 400}, {"t/5", "", 404},
-               {"none", "", 404},      {"select", "", 404},
-               {"t/1/2", "", 404}};
+    } bad[] = {
+        {"t/20", "", 404}, {"t/", "", 404},     {"t/-1", "", 404},      {"t/99999999999999999999", "", 404},
+        {"i/20", "", 404}, {"t/1", "s=0", 400}, {"t/1", "s=1025", 400}, {"t/5", "", 404},
+        {"none", "", 404}, {"select", "", 404}, {"t/1/2", "", 404}};
     leat__view *v = NULL;
     box_pack(BOX_PACK);
     assert_ok(leat__view_open(&v, &(leat__view_opts){.pack = BOX_PACK}, NULL));
@@ -163,8 +161,7 @@ static void threads_may_ask_at_once(void **state)
     assert_ok(leat__view_open(&v, &(leat__view_opts){.pack = BOX_PACK, .memory = 4000}, NULL));
     for (size_t i = 0; i < LEAT_COUNT(threads); i++)
         assert_ok(leat__thread_start(&threads[i], "browse", browse, v, NULL));
-    for (size_t i = 0; i < LEAT_COUNT(threads); i++)
-        leat__thread_join(&threads[i]);
+    for (size_t i = 0; i < LEAT_COUNT(threads); i++) leat__thread_join(&threads[i]);
     leat__view_close(&v);
     assert_no_leaks();
 }

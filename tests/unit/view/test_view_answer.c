@@ -70,8 +70,7 @@ static void samples_have_all_values(void **state)
     assert_contains(s, "{\"row\":{\"row\":2,\"key\":\"k17\"");
     assert_contains(s, "{\"name\":\"label\",\"source\":\"box\",\"type\":\"int\",\"value\":\"2\","
                        "\"names\":[\"<b>eel</b>\"]}");
-    assert_contains(s,
-                    "{\"name\":\"caption\",\"source\":\"box\",\"type\":\"text\",\"value\":\"even 0\"}");
+    assert_contains(s, "{\"name\":\"caption\",\"source\":\"box\",\"type\":\"text\",\"value\":\"even 0\"}");
     assert_contains(s, "\"name\":\"vector\",\"source\":\"box\",\"type\":\"array\",\"bytes\":12");
     assert_contains(get("sample", "row=5"), "\"type\":\"image\"}");
     assert_contains(get("similar", "row=2&column=vector&count=1"), "\"row\":{\"row\":3,\"key\":\"k16\"");

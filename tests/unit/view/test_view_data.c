@@ -12,8 +12,7 @@ static void all_columns_have_unique_names(void **state)
     static const char *const names[] = {"key",   "width",   "height", "bytes",         "label",
                                         "score", "caption", "vector", "columns.label", "more.label"};
     assert_int_equal(d.column_count, LEAT_COUNT(names));
-    for (size_t i = 0; i < LEAT_COUNT(names); i++)
-        assert_string_equal(d.column[i].name, names[i]);
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) assert_string_equal(d.column[i].name, names[i]);
     assert_int_equal(leat__view_find(&d, "label")->name_count, 4);
     assert_int_equal(leat__view_find(&d, "vector")->dim, BOX_DIM);
     assert_null(leat__view_find(&d, "none"));
@@ -50,8 +49,7 @@ static void texts_are_ranked(void **state)
     leat__view_column *key = leat__view_find(&d, "key"), *caption = leat__view_find(&d, "caption");
     assert_ok(leat__view_load_order(&d, key, NULL));
     assert_int_equal(key->ranks, BOX_ROWS);
-    for (uint32_t i = 0; i < BOX_ROWS; i++)
-        assert_int_equal(key->rank[i], BOX_ROWS - 1 - i);
+    for (uint32_t i = 0; i < BOX_ROWS; i++) assert_int_equal(key->rank[i], BOX_ROWS - 1 - i);
     assert_ok(leat__view_load_order(&d, caption, NULL));
     assert_int_equal(caption->ranks, 6); /* "An ODD one", "even 0" to "even 4" */
     assert_int_equal(caption->rank[1], 0);

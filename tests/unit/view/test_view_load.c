@@ -70,9 +70,8 @@ static void a_view_that_closes_stops_reading(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_those_of_the_pack),
-                                       cmocka_unit_test(vectors_are_bytes_and_a_length),
-                                       cmocka_unit_test(floats_of_all_types_are_read),
-                                       cmocka_unit_test(a_view_that_closes_stops_reading)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_those_of_the_pack), cmocka_unit_test(vectors_are_bytes_and_a_length),
+        cmocka_unit_test(floats_of_all_types_are_read), cmocka_unit_test(a_view_that_closes_stops_reading)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

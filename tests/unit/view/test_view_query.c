@@ -31,19 +31,16 @@ static void conditions_are_joined(void **state)
         "11 15 19");
     assert_string_equal(rows_of("{\"where\":[{\"column\":\"label\",\"in\":[]}]}"), "");
     assert_string_equal(
-        rows_of("{\"where\":[{\"column\":\"label\",\"bit\":1},{\"column\":\"score\",\"min\":5}]}"),
-        "2 3");
+        rows_of("{\"where\":[{\"column\":\"label\",\"bit\":1},{\"column\":\"score\",\"min\":5}]}"), "2 3");
     assert_string_equal(rows_of("{\"where\":[{\"column\":\"key\",\"has\":\"K1\"},{\"selected\":true}]}"),
                         "0 2");
-    assert_string_equal(
-        rows_of("{\"where\":[{\"column\":\"caption\",\"has\":\"odd\"},{\"selected\":false},"
-                "{\"column\":\"score\",\"min\":5}]}"),
-        "1 3 5");
+    assert_string_equal(rows_of("{\"where\":[{\"column\":\"caption\",\"has\":\"odd\"},{\"selected\":false},"
+                                "{\"column\":\"score\",\"min\":5}]}"),
+                        "1 3 5");
     assert_string_equal(rows_of("{\"where\":[{\"column\":\"caption\",\"in\":[\"even 1\",\"even 4\"]}]}"),
                         "4 6 16 18");
     assert_string_equal(
-        rows_of("{\"where\":[{\"column\":\"key\",\"has\":\"\"},{\"column\":\"score\",\"min\":10}]}"),
-        "0");
+        rows_of("{\"where\":[{\"column\":\"key\",\"has\":\"\"},{\"column\":\"score\",\"min\":10}]}"), "0");
 }
 
 static void rows_are_sorted(void **state)
@@ -53,8 +50,7 @@ static void rows_are_sorted(void **state)
     assert_string_equal(
         rows_of("{\"sort\":\"score\",\"desc\":true,\"where\":[{\"column\":\"key\",\"has\":\"k1\"}]}"),
         "0 1 2 3 4 5 6 8 9 7");
-    assert_string_equal(rows_of("{\"sort\":\"key\",\"where\":[{\"column\":\"score\",\"min\":8}]}"),
-                        "2 1 0");
+    assert_string_equal(rows_of("{\"sort\":\"key\",\"where\":[{\"column\":\"score\",\"min\":8}]}"), "2 1 0");
     assert_string_equal(
         rows_of("{\"sort\":\"label\",\"desc\":true,\"where\":[{\"column\":\"key\",\"has\":\"k1\"}]}"),
         "3 7 2 6 1 5 9 0 4 8"); /* equal values keep their order */
@@ -92,8 +88,7 @@ static void equal_values_form_groups(void **state)
 {
     leat__view_rows rows;
     leat__view_groups g;
-    assert_ok(
-        leat__view_query(&d, "{\"where\":[{\"column\":\"score\",\"min\":2}]}", selected, &rows, NULL));
+    assert_ok(leat__view_query(&d, "{\"where\":[{\"column\":\"score\",\"min\":2}]}", selected, &rows, NULL));
     assert_ok(leat__view_group(&d, leat__view_find(&d, "label"), &rows, &g, NULL)); /* rows 0..6 and 8 */
     assert_int_equal(g.count, 3); /* label 3 is there once */
     assert_int_equal(g.size[0], 3);
@@ -104,8 +99,7 @@ static void equal_values_form_groups(void **state)
     assert_int_equal(g.count, 3); /* "An ODD one", "even 0" and "even 1"; "even 2" is there once */
     leat__view_groups_reset(&d, &g);
     leat__view_rows_reset(&d, &rows);
-    assert_ok(
-        leat__view_query(&d, "{\"where\":[{\"column\":\"score\",\"max\":-1}]}", selected, &rows, NULL));
+    assert_ok(leat__view_query(&d, "{\"where\":[{\"column\":\"score\",\"max\":-1}]}", selected, &rows, NULL));
     assert_ok(leat__view_group(&d, leat__view_find(&d, "score"), &rows, &g, NULL));
     assert_int_equal(g.count, 0); /* negative numbers are not a group */
     leat__view_groups_reset(&d, &g);

@@ -27,8 +27,7 @@ static void sorting_is_complete_and_stable(void **state)
     bool seen[MANY] = {false};
     leat__rng_init(&rng, 5, 0, 0, 0);
     for (uint32_t i = 0; i < MANY; i++)
-        a[i] =
-            (leat__view_pair){leat__view_key((double)leat__rng_below(&rng, 300) - 150, i % 2 == 7), i};
+        a[i] = (leat__view_pair){leat__view_key((double)leat__rng_below(&rng, 300) - 150, i % 2 == 7), i};
     const leat__view_pair *sorted = leat__view_sort(a, b, MANY);
     for (uint32_t i = 0; i < MANY; i++) {
         if (i > 0) {

@@ -45,8 +45,8 @@ static void sizes_fit_and_follow_the_orientation(void **state)
     for (size_t i = 0; i < LEAT_COUNT(cases); i++) {
         uint8_t *pixels = NULL;
         uint32_t width, height;
-        assert_ok(leat__view_thumb_pixels(thumbs, cases[i].row, cases[i].side, &pixels, &width, &height,
-                                          NULL));
+        assert_ok(
+            leat__view_thumb_pixels(thumbs, cases[i].row, cases[i].side, &pixels, &width, &height, NULL));
         assert_int_equal(width, cases[i].width);
         assert_int_equal(height, cases[i].height);
         leat__free(pixels);
@@ -88,8 +88,7 @@ static void wide_images_are_shown(void **state)
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
     const char *type;
     uint16_t samples[8 * 4 * 5];
-    for (size_t i = 0; i < LEAT_COUNT(samples); i++)
-        samples[i] = (uint16_t)(i * 400);
+    for (size_t i = 0; i < LEAT_COUNT(samples); i++) samples[i] = (uint16_t)(i * 400);
     leat__buf_init(&raw, LEAT__MEM_MISC, 1 << 20);
     leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
     assert_ok(leat__raw_encode_wide(samples, 8, 4, 5, LEAT__SAMPLE_U16, 1, &raw, NULL));

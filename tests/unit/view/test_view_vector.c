@@ -25,15 +25,13 @@ static void the_map_is_along_the_greatest_variance(void **state)
     assert_ok(leat__view_pca(rows, ROWS, DIM, mean, axes, NULL));
     assert_true(fabsf(axes[0] - 0.7071f) < 0.02f && fabsf(axes[1] - 0.7071f) < 0.02f);
     assert_true(fabsf(axes[DIM - 1]) < 0.05f && fabsf(axes[2 * DIM - 1] - 1) < 0.02f);
-    for (uint32_t i = 0; i < DIM; i++)
-        assert_true(fabsf(mean[i] - 5) < 0.3f);
+    for (uint32_t i = 0; i < DIM; i++) assert_true(fabsf(mean[i] - 5) < 0.3f);
     float again[2 * DIM];
     assert_ok(leat__view_pca(rows, ROWS, DIM, mean, again, NULL));
     assert_memory_equal(axes, again, sizeof axes);
     assert_ok(leat__view_pca(rows, 1, DIM, mean, axes, NULL)); /* no variance at all */
     assert_ok(leat__view_pca(rows, 0, DIM, mean, axes, NULL));
-    for (uint32_t i = 0; i < 2 * DIM; i++)
-        assert_true(isfinite(axes[i]));
+    for (uint32_t i = 0; i < 2 * DIM; i++) assert_true(isfinite(axes[i]));
     leat__free(rows);
     assert_no_leaks();
 }
@@ -73,10 +71,8 @@ static void every_row_has_a_place_on_the_map(void **state)
     for (uint32_t i = 0; i < BOX_ROWS; i++)
         assert_true(i == 9 ? isnan(c->plane[2 * i])
                            : isfinite(c->plane[2 * i]) && isfinite(c->plane[2 * i + 1]));
-    const float turn =
-        c->plane[2 * 19] > c->plane[0] ? 1.0f : -1.0f; /* the first axis orders the angles */
-    for (uint32_t i = 0; i + 1 < 8; i++)
-        assert_true(turn * c->plane[2 * i] < turn * c->plane[2 * i + 2]);
+    const float turn = c->plane[2 * 19] > c->plane[0] ? 1.0f : -1.0f; /* the first axis orders the angles */
+    for (uint32_t i = 0; i + 1 < 8; i++) assert_true(turn * c->plane[2 * i] < turn * c->plane[2 * i + 2]);
     leat__view_data_close(&d);
     assert_no_leaks();
 }

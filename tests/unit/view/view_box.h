@@ -20,15 +20,12 @@
  */
 static inline void box_pack(const char *path)
 {
-    static const leat_field fields[] = {{.name = "image", .type = LEAT_FIELD_IMAGE},
-                                        {.name = "label", .type = LEAT_FIELD_INT},
-                                        {.name = "score", .type = LEAT_FIELD_FLOAT},
-                                        {.name = "caption", .type = LEAT_FIELD_TEXT},
-                                        {.name = "vector",
-                                         .type = LEAT_FIELD_ARRAY,
-                                         .dtype = LEAT_DTYPE_F32,
-                                         .ndim = 1,
-                                         .shape = {BOX_DIM}}};
+    static const leat_field fields[] = {
+        {.name = "image", .type = LEAT_FIELD_IMAGE},
+        {.name = "label", .type = LEAT_FIELD_INT},
+        {.name = "score", .type = LEAT_FIELD_FLOAT},
+        {.name = "caption", .type = LEAT_FIELD_TEXT},
+        {.name = "vector", .type = LEAT_FIELD_ARRAY, .dtype = LEAT_DTYPE_F32, .ndim = 1, .shape = {BOX_DIM}}};
     static const char *const classes[] = {"cat", "dog", "<b>eel</b>", "fox"};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
     leat_packer *packer = NULL;
@@ -47,18 +44,16 @@ static inline void box_pack(const char *path)
         const float vector[BOX_DIM] = {(float)i, 1, i == 9 ? NAN : 0.5f};
         snprintf(key, sizeof key, "k%02u", BOX_ROWS - 1 - i);
         snprintf(caption, sizeof caption, i % 2 ? "An ODD one" : "even %u", i / 4);
-        const leat_pack_value v[] = {{.data = i == 5 ? NULL : jpeg.data,
-                                      .size = i == 5 ? 0 : jpeg.len,
-                                      .absent = i == 5,
-                                      .image = {.width = 64 + i,
-                                                .height = 48,
-                                                .codec = 1,
-                                                .channels = 3,
-                                                .orientation = i == 3 ? 6 : 1}},
-                                     {.i = i % 4},
-                                     {.f = i == 7 ? NAN : 10.0 - i},
-                                     {.data = caption, .size = strlen(caption)},
-                                     {.data = vector, .size = sizeof vector}};
+        const leat_pack_value v[] = {
+            {.data = i == 5 ? NULL : jpeg.data,
+             .size = i == 5 ? 0 : jpeg.len,
+             .absent = i == 5,
+             .image =
+                 {.width = 64 + i, .height = 48, .codec = 1, .channels = 3, .orientation = i == 3 ? 6 : 1}},
+            {.i = i % 4},
+            {.f = i == 7 ? NAN : 10.0 - i},
+            {.data = caption, .size = strlen(caption)},
+            {.data = vector, .size = sizeof vector}};
         const leat_pack_sample sample = {.key = key, .key_size = strlen(key), .values = v};
         assert_int_equal(leat_packer_append(packer, &sample, NULL), 0);
         leat__buf_reset(&jpeg);
