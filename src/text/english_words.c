@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/num.h"
+#include "base/thread.h"
 #include "text/fold.h"
 #include "text/unicode.h"
 
-#define CONTRACTION_MAX 10
-
-/* In the order of their letters. */
+/* The words of each; "‘s" is one. */
 static const char *const contraction[] = {
     "ai nt",      "are nt",     "can not",     "ca nt",       "ca nt ve",    "could nt",    "could nt ve",
     "could ve",   "dare nt",    "did nt",      "did nt ve",   "does nt",     "does nt ve",  "do nt",
@@ -37,7 +37,7 @@ static const char *const contraction[] = {
     "who d",      "who d ve",   "who ll",      "who ll ve",   "who s",       "who ve",      "why d",
     "why d ve",   "why ll",     "why ll ve",   "why re",      "why s",       "why ve",      "wo nt",
     "wo nt ve",   "would nt",   "would nt ve", "would ve",    "y all",       "you d",       "you d ve",
-    "you ll",     "you ll ve",  "you re",      "you ve",
+    "you ll",     "you ll ve",  "you re",      "you ve",      "‘s",
 };
 
 /* Taken off after a digit. One is two units: spaCy's list lacks a separator there. */
@@ -50,57 +50,69 @@ static const char *const unit[] = {
     "سم²", "سم³", "مم",   "مم²", "مم³",  "كم", "غرام", "جرام", "جم",  "كغ",  "ملغ", "كوب", "اكواب",
 };
 
-typedef struct writer {
-    uint8_t *out;
-    uint32_t *start;
-    size_t n;
-    uint32_t words;
-} writer;
+#define UNIT_MAX 10 /* bytes */
 
-static void put(writer *w, const uint8_t *p, size_t len)
+static leat__contractions table;
+
+/* Bytes of a word that is at most LEAT__CONTRACTION_MAX long. */
+static void key_of(const uint8_t *p, size_t len, uint64_t *low, uint64_t *high)
 {
-    if (len == 0) return;
-    w->start[w->words++] = (uint32_t)w->n;
-    memcpy(w->out + w->n, p, len);
-    w->n += len;
-    w->out[w->n++] = ' ';
+    uint8_t bytes[16] = {0};
+    memcpy(bytes, p, len);
+    *low = leat__load_u64(bytes);
+    *high = leat__load_u64(bytes + 8);
 }
 
-/* Compares a word with a contraction, without its blanks. */
-static int compare(const uint8_t *p, size_t len, const char *other)
+static bool put_entry(uint32_t number, const char *parts)
 {
-    size_t i = 0;
-    for (; *other; other++) {
-        if (*other == ' ') continue;
-        if (i == len || p[i] < (uint8_t)*other) return -1;
-        if (p[i] > (uint8_t)*other) return 1;
-        i++;
+    uint8_t word[16];
+    size_t len = 0;
+    leat__contraction *e = &table.entry[number];
+    for (const char *p = parts; *p; p++)
+        if (*p != ' ') word[len++] = (uint8_t)*p;
+    key_of(word, len, &e->low, &e->high);
+    e->parts = parts;
+    if (leat__contraction_of(&table, e->low, e->high) != &table.entry[0]) return false;
+    table.slot[(e->low + (e->high << 3)) * table.multiplier >> (64 - LEAT__CONTRACTION_LOG)] =
+        (uint8_t)number;
+    return true;
+}
+
+/* Finds a multiplier that gives every contraction a different slot. */
+static void make_table(void)
+{
+    table.entry[0] = (leat__contraction){UINT64_MAX, UINT64_MAX, NULL};
+    for (table.multiplier = UINT64_C(0x9e3779b97f4a7c15);; table.multiplier += 2) {
+        size_t i = 0;
+        memset(table.slot, 0, sizeof table.slot);
+        while (i < LEAT_COUNT(contraction) && put_entry((uint32_t)i + 1, contraction[i])) i++;
+        if (i == LEAT_COUNT(contraction)) return;
     }
-    return i < len;
 }
 
-/* The parts of a contraction, or NULL. "‘s" is one word. */
-static const char *special(const uint8_t *p, size_t len)
+const leat__contractions *leat__english_contractions(void)
 {
-    size_t lo = 0, hi = LEAT_COUNT(contraction);
-    if (len < 2 || len > CONTRACTION_MAX) return NULL;
-    if (len == 4 && memcmp(p, "‘s", 4) == 0) return "‘s";
-    if (!strchr("adelmst", p[len - 1])) return NULL;
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        int order = compare(p, len, contraction[mid]);
-        if (order == 0) return contraction[mid];
-        if (order < 0) hi = mid;
-        else lo = mid + 1;
-    }
-    return NULL;
+    static leat__once once = LEAT__ONCE_INIT;
+    leat__once_run(&once, make_table);
+    return &table;
 }
 
-static void put_special(writer *w, const char *parts)
+/* The contraction that the word is, or NULL. */
+static const leat__contraction *special(const uint8_t *p, size_t len)
 {
+    uint64_t low, high;
+    if (len < 2 || len > LEAT__CONTRACTION_MAX) return NULL;
+    key_of(p, len, &low, &high);
+    const leat__contraction *c = leat__contraction_of(leat__english_contractions(), low, high);
+    return c->low == low && c->high == high ? c : NULL;
+}
+
+void leat__english_put_parts(leat__word_list *list, const leat__contraction *c)
+{
+    const char *parts = c->parts;
     while (parts) {
         const char *blank = strchr(parts, ' ');
-        put(w, (const uint8_t *)parts, blank ? (size_t)(blank - parts) : strlen(parts));
+        leat__word_list_put(list, (const uint8_t *)parts, blank ? (size_t)(blank - parts) : strlen(parts));
         parts = blank ? blank + 1 : NULL;
     }
 }
@@ -124,18 +136,29 @@ static size_t prefix_of(const uint8_t *p, size_t s, size_t e)
     return bytes;
 }
 
+/* Length of the unit after the last digit, 0 without one. */
+static size_t unit_of(const uint8_t *p, size_t s, size_t e)
+{
+    size_t n = 0;
+    while (n <= UNIT_MAX && e - s > n && p[e - n - 1] != '0') n++;
+    if (n == 0 || n > UNIT_MAX || e - s == n) return 0;
+    for (size_t i = 0; i < LEAT_COUNT(unit); i++)
+        if ((uint8_t)unit[i][0] == p[e - n] && strncmp(unit[i], (const char *)p + e - n, n) == 0 &&
+            unit[i][n] == 0)
+            return n;
+    return 0;
+}
+
 /* Bytes to take off the end; *is_unit when they may be several characters. */
 static size_t suffix_of(const uint8_t *p, size_t s, size_t e, bool *is_unit)
 {
     uint32_t bytes;
     *is_unit = false;
     if (s == e) return 0;
-    for (size_t i = 0; i < LEAT_COUNT(unit); i++) {
-        size_t n = strlen(unit[i]);
-        if (e - s > n && p[e - n - 1] == '0' && memcmp(p + e - n, unit[i], n) == 0) {
-            *is_unit = true;
-            return n;
-        }
+    size_t n = unit_of(p, s, e);
+    if (n > 0) {
+        *is_unit = true;
+        return n;
     }
     size_t last = last_char(p, s, e);
     uint32_t flags = flags_at(p + last, &bytes);
@@ -155,36 +178,36 @@ static bool splits(const uint8_t *p, size_t s, size_t e, size_t at, uint32_t *by
            leat__unicode_of(after) & LEAT__UNI_ALPHA;
 }
 
-static void put_inner(writer *w, const uint8_t *p, size_t s, size_t e)
+static void put_inner(leat__word_list *list, const uint8_t *p, size_t s, size_t e)
 {
-    const char *parts = special(p + s, e - s);
+    const leat__contraction *c = special(p + s, e - s);
     uint32_t bytes;
-    if (parts) {
-        put_special(w, parts);
+    if (c) {
+        leat__english_put_parts(list, c);
         return;
     }
     size_t from = s;
     for (size_t i = s; i < e; i += bytes) {
         if (!splits(p, s, e, i, &bytes) || i == s) continue;
-        put(w, p + from, i - from);
-        put(w, p + i, bytes);
+        leat__word_list_put(list, p + from, i - from);
+        leat__word_list_put(list, p + i, bytes);
         from = i + bytes;
     }
-    put(w, p + from, e - from);
+    leat__word_list_put(list, p + from, e - from);
 }
 
 /* Every character between s and e is a word. */
-static void put_chars(writer *w, const uint8_t *p, size_t s, size_t e)
+static void put_chars(leat__word_list *list, const uint8_t *p, size_t s, size_t e)
 {
     uint32_t bytes;
     for (; s < e; s += bytes) {
         leat__utf8_decode(p + s, &bytes);
-        put(w, p + s, bytes);
+        leat__word_list_put(list, p + s, bytes);
     }
 }
 
 /* After a unit a digit is at the end, so that nothing more is taken off there. */
-static void put_word(writer *w, const uint8_t *p, size_t len)
+static void put_word(leat__word_list *list, const uint8_t *p, size_t len)
 {
     size_t s = 0, e = len, unit_end = 0, last = 0;
     while (s < e && e - s != last && !special(p + s, e - s)) {
@@ -204,38 +227,36 @@ static void put_word(writer *w, const uint8_t *p, size_t len)
         s += before;
         e -= after;
     }
-    put_chars(w, p, 0, s);
-    if (s < e) put_inner(w, p, s, e);
+    put_chars(list, p, 0, s);
+    if (s < e) put_inner(list, p, s, e);
     if (unit_end) {
-        put(w, p + e, unit_end - e);
+        leat__word_list_put(list, p + e, unit_end - e);
         e = unit_end;
     }
-    put_chars(w, p, e, len);
+    put_chars(list, p, e, len);
 }
 
-/* True when nothing can be split off: letters only. */
-static bool is_plain(const uint8_t *p, size_t len)
+void leat__english_split(leat__word_list *list, const uint8_t *text, size_t len)
 {
-    for (size_t i = 0; i < len; i++)
-        if (p[i] < 'a' || p[i] > 'z') return false;
-    return true;
-}
-
-uint32_t leat__english_words(const uint8_t *text, size_t len, uint8_t *out, uint32_t *start)
-{
-    writer w = {.out = out, .start = start};
     for (size_t i = 0; i < len;) {
         const uint8_t *end = memchr(text + i, ' ', len - i);
         size_t n = end ? (size_t)(end - text) - i : len - i;
-        if (!is_plain(text + i, n)) {
-            put_word(&w, text + i, n);
-        } else {
-            const char *parts = special(text + i, n);
-            if (parts) put_special(&w, parts);
-            else put(&w, text + i, n);
-        }
+        put_word(list, text + i, n);
         i += n + 1;
     }
-    w.start[w.words] = (uint32_t)w.n;
-    return w.words;
+}
+
+/* A number may contain a point or a comma, which otherwise are between words. */
+static bool goes_on(uint8_t c)
+{
+    return c >= 0x80 || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '.' ||
+           c == ',';
+}
+
+size_t leat__english_words(leat__word_list *list, const uint8_t *text, size_t len, size_t from, size_t to,
+                           uint8_t *temp)
+{
+    while (to < len && goes_on(text[to])) to++;
+    leat__english_split(list, temp, leat__fold_simplify(text, len, from, to, temp));
+    return to;
 }

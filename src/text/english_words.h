@@ -10,9 +10,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes the words to `out`, with one blank between, and where each begins to `start`; after the
- * last word, where the next would begin. Returns their number. `out` has room for the
- * text and one more byte for each word, `start` for one more than the words. */
-uint32_t leat__english_words(const uint8_t *text, size_t len, uint8_t *out, uint32_t *start);
+#include "text/word_list.h"
+
+#define LEAT__CONTRACTION_MAX 10 /* bytes */
+#define LEAT__CONTRACTION_LOG 12
+
+/* A contraction: its bytes, zeros after them, and the words it is split into. */
+typedef struct leat__contraction {
+    uint64_t low, high;
+    const char *parts; /* divided by blanks */
+} leat__contraction;
+
+/* A perfect hash: every contraction has a different slot. Entry 0 is equal to no word. */
+typedef struct leat__contractions {
+    uint64_t multiplier;
+    uint8_t slot[1 << LEAT__CONTRACTION_LOG];
+    leat__contraction entry[256];
+} leat__contractions;
+
+const leat__contractions *leat__english_contractions(void);
+
+/* The only contraction that may have these bytes. */
+static inline const leat__contraction *leat__contraction_of(const leat__contractions *t, uint64_t low,
+                                                            uint64_t high)
+{
+    return &t->entry[t->slot[(low + (high << 3)) * t->multiplier >> (64 - LEAT__CONTRACTION_LOG)]];
+}
+
+void leat__english_put_parts(leat__word_list *list, const leat__contraction *c);
+
+/* Adds the words of a simplified text. */
+void leat__english_split(leat__word_list *list, const uint8_t *text, size_t len);
+
+/* Simplifies and adds the words from `from` on, a digit or code point beyond ASCII being in [from, to).
+ * Returns where it stopped: at or after `to`, between words. `temp` has room for LEAT__FOLD_GROWTH
+ * times the rest of the text. */
+size_t leat__english_words(leat__word_list *list, const uint8_t *text, size_t len, size_t from, size_t to,
+                           uint8_t *temp);
 
 #endif

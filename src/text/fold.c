@@ -70,11 +70,11 @@ static void put(writer *w, uint32_t code)
     w->n += leat__utf8_encode(code, w->out + w->n);
 }
 
-size_t leat__fold_lower(const uint8_t *text, size_t len, uint8_t *out)
+size_t leat__fold_lower(const uint8_t *text, size_t len, size_t from, size_t to, uint8_t *out)
 {
     writer w = {.out = out};
     uint32_t bytes;
-    for (size_t i = 0; i < len; i += bytes) {
+    for (size_t i = from; i < to; i += bytes) {
         uint32_t code = leat__utf8_decode(text + i, &bytes);
         if (leat__unicode_of(code) & LEAT__UNI_SPACE) {
             w.blank = true;
@@ -84,6 +84,18 @@ size_t leat__fold_lower(const uint8_t *text, size_t len, uint8_t *out)
         if (code == 0x130) put(&w, 0x307);
     }
     return w.n;
+}
+
+void leat__fold_lower_words(leat__word_list *list, const uint8_t *text, size_t len, size_t from, size_t to,
+                            uint8_t *temp)
+{
+    size_t n = leat__fold_lower(text, len, from, to, temp);
+    for (size_t i = 0; i < n;) {
+        const uint8_t *end = memchr(temp + i, ' ', n - i);
+        size_t bytes = end ? (size_t)(end - temp) - i : n - i;
+        leat__word_list_put(list, temp + i, bytes);
+        i += bytes + 1;
+    }
 }
 
 static void put_plain(writer *w, uint32_t code, uint32_t lower, const leat__letter *f)
@@ -124,11 +136,11 @@ static size_t number_end(const uint8_t *text, size_t len, size_t at)
     return at;
 }
 
-size_t leat__fold_simplify(const uint8_t *text, size_t len, uint8_t *out)
+size_t leat__fold_simplify(const uint8_t *text, size_t len, size_t from, size_t to, uint8_t *out)
 {
     writer w = {.out = out};
     uint32_t bytes;
-    for (size_t i = 0; i < len;) {
+    for (size_t i = from; i < to;) {
         uint8_t c = text[i];
         if ((c | 32) >= 'a' && (c | 32) <= 'z') {
             put(&w, c | 32);

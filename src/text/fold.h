@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "text/word_list.h"
+
 enum {
     LEAT__FOLD_BLANK = 1 << 0,  /* datatrove turns it into a blank */
     LEAT__FOLD_ICON = 1 << 1,   /* spaCy splits before and after it, anywhere in a word */
@@ -30,13 +32,16 @@ typedef struct leat__letter {
 
 const leat__letter *leat__fold_of(uint32_t code);
 
-/* Both take valid UTF-8 and write to `out`, which has room for LEAT__FOLD_GROWTH times the text;
- * they return the length. Words are divided by one blank. */
+/* Both take valid UTF-8 and write what becomes of [from, to) to `out`, which has room for
+ * LEAT__FOLD_GROWTH times as much; they return the length. Words are divided by one blank. */
 
 /* " ".join(text.lower().split()) */
-size_t leat__fold_lower(const uint8_t *text, size_t len, uint8_t *out);
+size_t leat__fold_lower(const uint8_t *text, size_t len, size_t from, size_t to, uint8_t *out);
+/* Adds these words. `temp` has room for LEAT__FOLD_GROWTH times as much. */
+void leat__fold_lower_words(leat__word_list *list, const uint8_t *text, size_t len, size_t from, size_t to,
+                            uint8_t *temp);
 /* Lower case, every number as 0, punctuation as blanks, decomposed without marks. Spacing marks
  * of different classes stay in their order. */
-size_t leat__fold_simplify(const uint8_t *text, size_t len, uint8_t *out);
+size_t leat__fold_simplify(const uint8_t *text, size_t len, size_t from, size_t to, uint8_t *out);
 
 #endif

@@ -6,18 +6,15 @@
 
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/hash.h"
 #include "base/mem.h"
-#include "base/sha1.h"
-#include "text/english_words.h"
+#include "base/num.h"
 #include "text/fold.h"
 #include "text/hash_words.h"
+#include "text/permute.h"
+#include "text/text_dsp.h"
 #include "text/unicode.h"
 
-#define PRIME ((UINT64_C(1) << 61) - 1)
 #define BYTES_MAX (UINT32_C(1) << 29) /* of a text: offsets after folding fit 32 bits */
-#define AT_ONCE 256                   /* shingles that are permuted together */
 
 /* ---- Permutations: draws of numpy.random.RandomState(1).randint ---- */
 
@@ -57,8 +54,8 @@ static uint32_t twister_next(twister *t)
 static uint64_t draw(twister *t, uint64_t low)
 {
     for (;;) {
-        uint64_t high = twister_next(t), v = (high << 32 | twister_next(t)) & PRIME;
-        if (v <= PRIME - 1 - low) return v + low;
+        uint64_t high = twister_next(t), v = (high << 32 | twister_next(t)) & LEAT__PERMUTE_PRIME;
+        if (v <= LEAT__PERMUTE_PRIME - 1 - low) return v + low;
     }
 }
 
@@ -75,92 +72,69 @@ static void draw_all(leat__minhasher *m)
         m->b[i] = m->family == LEAT__MINHASH_DATASKETCH ? twister_next(&t) : draw(&t, 0);
 }
 
-/* The product wraps at 2^64, as in numpy. */
-static void permute_prime(const leat__minhasher *m, const uint64_t *hash, uint32_t n, uint64_t mask,
-                          uint64_t *values)
+static void permute(const leat__minhasher *m, const leat__permute_dsp *dsp, const uint64_t *hash, uint32_t n,
+                    uint64_t *values)
 {
-    for (uint32_t k = 0; k < m->count; k++) {
-        uint64_t a = m->a[k], b = m->b[k], least = values[k];
-        for (uint32_t i = 0; i < n; i++) {
-            uint64_t v = hash[i] * a + b;
-            v = (v & PRIME) + (v >> 61);
-            v = (v >= PRIME ? v - PRIME : v) & mask;
-            least = v < least ? v : least;
-        }
-        values[k] = least;
-    }
-}
-
-/* The hash is first mixed by the last step of MurmurHash3. */
-static void permute_32(const leat__minhasher *m, const uint64_t *hash, uint32_t n, uint64_t *values)
-{
-    uint32_t mixed[AT_ONCE];
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t h = (uint32_t)hash[i];
-        h = (h ^ h >> 16) * 0x85ebca6bu;
-        h = (h ^ h >> 13) * 0xc2b2ae35u;
-        mixed[i] = h ^ h >> 16;
-    }
-    for (uint32_t k = 0; k < m->count; k++) {
-        uint32_t a = (uint32_t)m->a[k], b = (uint32_t)m->b[k], least = (uint32_t)values[k];
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t v = mixed[i] * a + b;
-            least = v < least ? v : least;
-        }
-        values[k] = least;
-    }
-}
-
-static void permute(const leat__minhasher *m, const uint64_t *hash, uint32_t n, uint64_t *values)
-{
-    if (m->family == LEAT__MINHASH_DATASKETCH) permute_32(m, hash, n, values);
-    else permute_prime(m, hash, n, m->family == LEAT__MINHASH_DATATROVE ? UINT64_MAX : UINT32_MAX, values);
+    if (m->family == LEAT__MINHASH_DATASKETCH) dsp->affine(m->a, m->b, m->count, hash, n, values);
+    else if (m->family == LEAT__MINHASH_DATATROVE) dsp->prime(m->a, m->b, m->count, hash, n, values);
+    else dsp->prime_low(m->a, m->b, m->count, hash, n, values);
 }
 
 /* ---- Shingles ---- */
 
-static uint64_t hash_of(const leat__minhasher *m, const uint8_t *p, size_t len)
-{
-    uint8_t sum[LEAT__SHA1_BYTES];
-    if (m->family == LEAT__MINHASH_DATATROVE) return leat__xxh64(p, len);
-    leat__sha1_of(p, len, sum);
-    return leat__load_u32(sum);
-}
-
-/* Where each word, or each character, of the folded text begins. Returns their number. */
-static uint32_t find_starts(leat__minhasher *m, size_t len)
+/* Where each character of the joined words begins. Returns their number. */
+static uint32_t find_chars(leat__minhasher *m, size_t len)
 {
     uint32_t n = 0, bytes;
     for (size_t i = 0; i < len; i += bytes) {
-        leat__utf8_decode(m->folded + i, &bytes);
-        if (m->words == 0 || i == 0 || m->folded[i - 1] == ' ') m->start[n++] = (uint32_t)i;
+        leat__utf8_decode(m->joined + i, &bytes);
+        m->start[n++] = (uint32_t)i;
     }
-    m->start[n] = (uint32_t)(len + (m->words > 0));
+    m->start[n] = (uint32_t)len;
     return n;
+}
+
+/* Words or characters of the text: m->start, with one more at the end. Returns their number. */
+static uint32_t find_units(leat__minhasher *m, size_t len)
+{
+    const leat__text_dsp *dsp = leat__text_dsp_now();
+    if (m->family == LEAT__MINHASH_DATATROVE) return dsp->join_english(m, len);
+    uint32_t words = dsp->join_lower(m, len);
+    if (m->words > 0 || words == 0) return words;
+    return find_chars(m, m->start[words] - 1);
+}
+
+/* Hashes of the n shingles from number `first` on. */
+static void hash_shingles(const leat__minhasher *m, const leat__permute_dsp *dsp, uint32_t first, uint32_t n,
+                          uint32_t width, uint64_t *hash)
+{
+    const uint8_t *text[LEAT__PERMUTE_MOST];
+    uint32_t len[LEAT__PERMUTE_MOST], gap = m->words > 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t *start = m->start + first + i;
+        text[i] = m->joined + start[0];
+        len[i] = start[width] - gap - start[0];
+    }
+    if (m->family == LEAT__MINHASH_DATATROVE) dsp->xxh64(text, len, n, hash);
+    else dsp->sha1(text, len, n, hash);
 }
 
 uint32_t leat__minhasher_sign(leat__minhasher *m, size_t len, uint64_t *values)
 {
-    uint64_t hash[AT_ONCE];
-    const uint8_t *p = m->folded;
-    uint32_t units, width = m->words ? m->words : m->chars, gap = m->words > 0, filled = 0, count = 0;
-    if (m->family == LEAT__MINHASH_DATATROVE) {
-        size_t n = leat__fold_simplify(m->text, len, m->folded);
-        units = leat__english_words(m->folded, n, m->joined, m->start);
-        p = m->joined;
-    } else {
-        units = find_starts(m, leat__fold_lower(m->text, len, m->folded));
-        if (width > units) width = units;
-    }
+    uint64_t hash[LEAT__PERMUTE_MOST], least[LEAT__SKETCH_MAX];
+    const leat__permute_dsp *dsp = leat__permute_dsp_now();
+    uint32_t units = find_units(m, len), width = m->words ? m->words : m->chars, n;
+    if (m->family != LEAT__MINHASH_DATATROVE && width > units) width = units;
     if (units == 0 || units < width) return 0;
-    for (uint32_t k = 0; k < m->count; k++) values[k] = UINT64_MAX;
-    for (uint32_t i = 0; i + width <= units; i++, count++) {
-        hash[filled++] = hash_of(m, p + m->start[i], m->start[i + width] - gap - m->start[i]);
-        if (filled < AT_ONCE && i + width < units) continue;
-        permute(m, hash, filled, values);
-        filled = 0;
+    uint32_t shingles = units - width + 1;
+    memset(least, 0xff, sizeof least);
+    for (uint32_t i = 0; i < shingles; i += n) {
+        n = LEAT_MIN(shingles - i, LEAT__PERMUTE_MOST);
+        hash_shingles(m, dsp, i, n, width, hash);
+        permute(m, dsp, hash, n, least);
     }
-    return count;
+    memcpy(values, least, m->count * sizeof *values);
+    return shingles;
 }
 
 /* ---- Memory ---- */

@@ -34,8 +34,9 @@ INLINE uint32_t lowest_or_64(uint64_t m)
     return m ? (uint32_t)__builtin_ctzll(m) : 64;
 }
 
+#ifndef HAS_PUT_BITS
 /* Appends the positions of the set bits. The first `always` are stored without a branch on their
- * number: the array has room for them. */
+ * number: the array has room for them, and for 64 at least. */
 INLINE uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int always)
 {
     uint32_t *end = out + bits_of(m);
@@ -54,6 +55,7 @@ INLINE uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int al
     }
     return end;
 }
+#endif
 
 /* x + y + *carry, and the carry out of it. */
 INLINE uint64_t add_carry(uint64_t x, uint64_t y, uint64_t *carry)

@@ -89,6 +89,26 @@ static inline void word_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *al
     }
 }
 
+static inline void letter_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *letter, uint64_t *digit)
+{
+    *nonascii = *letter = *digit = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        *nonascii |= (uint64_t)(p[i] >> 7) << i;
+        *letter |= (uint64_t)(class_of(p[i]) == ALPHA) << i;
+        *digit |= (uint64_t)(class_of(p[i]) == DIGIT) << i;
+    }
+}
+
+/* White space of Python. */
+static inline void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
+{
+    *nonascii = *white = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        *nonascii |= (uint64_t)(p[i] >> 7) << i;
+        *white |= (uint64_t)((p[i] >= 9 && p[i] <= 13) || (p[i] >= 28 && p[i] <= 32)) << i;
+    }
+}
+
 #include "text/scan_tmpl.h"
 
 #include "text/words_tmpl.h"
@@ -98,6 +118,8 @@ static inline void word_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *al
 #include "text/ngrams_tmpl.h"
 
 #include "text/shingle_tmpl.h"
+
+#include "text/join_tmpl.h"
 
 static const uint8_t *string_stop(const uint8_t *p)
 {
@@ -113,4 +135,5 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
     return p;
 }
 
-const leat__text_dsp leat__text_c = {"c", string_stop, string_copy, measure_text, score_text, shingle_text};
+const leat__text_dsp leat__text_c = {"c",        string_stop,  string_copy,  measure_text,
+                                     score_text, shingle_text, join_english, join_lower};

@@ -9,6 +9,7 @@
 const leat__text_dsp *leat__text_dsp_for(uint32_t cpu_flags)
 {
 #ifdef LEAT_X86
+    if (cpu_flags & LEAT__CPU_AVX512ICL) return &leat__text_avx512;
     if (cpu_flags & LEAT__CPU_AVX2) return &leat__text_avx2;
 #endif
     return &leat__text_c;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "text/minhash.h"
 #include "text/score.h"
 #include "text/sketch.h"
 
@@ -25,10 +26,15 @@ typedef struct leat__text_dsp {
     void (*score)(leat__scorer *s, size_t len);
     /* Writes hashes of the shingles of the text to s->shingle; returns their number. */
     uint32_t (*shingles)(leat__sketcher *s, size_t len);
+    /* Writes the words of the text to m->joined and m->start; returns their number. English: of the
+     * simplified text, as spaCy splits them. Lower: of text.lower().split(). */
+    uint32_t (*join_english)(leat__minhasher *m, size_t len);
+    uint32_t (*join_lower)(leat__minhasher *m, size_t len);
 } leat__text_dsp;
 
 extern const leat__text_dsp leat__text_c;
 extern const leat__text_dsp leat__text_avx2;
+extern const leat__text_dsp leat__text_avx512;
 
 const leat__text_dsp *leat__text_dsp_for(uint32_t cpu_flags);
 /* The kernels for this CPU. */

@@ -53,26 +53,40 @@ static void fold(const uint8_t *text, size_t len)
     uint8_t *joined = leat__alloc(LEAT__MEM_MISC, (LEAT__FOLD_GROWTH + 1) * len + 1);
     uint32_t *start = leat__alloc(LEAT__MEM_MISC, (len + 1) * sizeof *start);
     if (!folded || !joined || !start) abort();
-    size_t n = leat__fold_lower(text, len, folded);
+    size_t n = leat__fold_lower(text, len, 0, len, folded);
     if (leat__utf8_check(folded, n) != n) abort();
-    n = leat__fold_simplify(text, len, folded);
+    n = leat__fold_simplify(text, len, 0, len, folded);
     if (leat__utf8_check(folded, n) != n) abort();
-    uint32_t words = leat__english_words(folded, n, joined, start);
-    for (uint32_t i = 0; i < words; i++)
+    leat__word_list list = {.out = joined, .start = start};
+    leat__english_split(&list, folded, n);
+    for (uint32_t i = 0; i + 1 < list.count; i++)
         if (start[i] >= start[i + 1]) abort();
     leat__free(folded);
     leat__free(joined);
     leat__free(start);
 }
 
+static uint32_t sign_with(leat__minhasher *m, uint32_t cpus, const uint8_t *text, size_t len,
+                          uint64_t *values)
+{
+    leat__cpu_mask(cpus);
+    if (len > 0) memcpy(m->text, text, len);
+    uint32_t shingles = leat__minhasher_sign(m, len, values);
+    leat__cpu_mask(~0u);
+    return shingles;
+}
+
+/* Signatures do not depend on the CPU. */
 static void sign(const uint8_t *text, size_t len, uint32_t family, uint32_t words, uint32_t chars)
 {
     leat__minhasher m;
-    uint64_t values[8];
+    uint64_t plain[8] = {0}, avx2[8] = {0}, all[8] = {0};
     if (leat__minhasher_init(&m, family, words, chars, 8, NULL) != 0) abort();
     if (leat__minhasher_reserve(&m, len, NULL) != 0) abort();
-    memcpy(m.text, text, len);
-    leat__minhasher_sign(&m, len, values);
+    uint32_t n = sign_with(&m, 0, text, len, plain);
+    if (sign_with(&m, LEAT__CPU_AVX2, text, len, avx2) != n || sign_with(&m, ~0u, text, len, all) != n)
+        abort();
+    if (memcmp(plain, avx2, sizeof plain) != 0 || memcmp(plain, all, sizeof plain) != 0) abort();
     leat__minhasher_reset(&m);
 }
 
@@ -100,6 +114,7 @@ static void document(const uint8_t *text, size_t len)
     fold(text, len);
     sign(text, len, LEAT__MINHASH_DATATROVE, 2, 0);
     sign(text, len, LEAT__MINHASH_DATASKETCH, 0, 3);
+    sign(text, len, LEAT__MINHASH_DATASKETCH_LEGACY, 2, 0);
     modify(text, len);
 }
 

@@ -115,6 +115,22 @@ V void word_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *alnum)
                   either(within(small(b), 'a', 26), within(b, '0', 10)));
 }
 
+V void letter_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *letter, uint64_t *digit)
+{
+    __m256i a = load(p), b = load(p + 32);
+    *nonascii = pair(a, b);
+    *letter = pair(within(small(a), 'a', 26), within(small(b), 'a', 26));
+    *digit = pair(within(a, '0', 10), within(b, '0', 10));
+}
+
+/* White space of Python. */
+V void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
+{
+    __m256i a = load(p), b = load(p + 32);
+    *nonascii = pair(a, b);
+    *white = pair(either(within(a, 9, 5), within(a, 28, 5)), either(within(b, 9, 5), within(b, 28, 5)));
+}
+
 #include "text/scan_tmpl.h"
 
 #include "text/words_tmpl.h"
@@ -124,6 +140,8 @@ V void word_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *alnum)
 #include "text/ngrams_tmpl.h"
 
 #include "text/shingle_tmpl.h"
+
+#include "text/join_tmpl.h"
 
 V uint32_t stops(__m256i v)
 {
@@ -151,5 +169,5 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
     }
 }
 
-const leat__text_dsp leat__text_avx2 = {"avx2",       string_stop, string_copy,
-                                        measure_text, score_text,  shingle_text};
+const leat__text_dsp leat__text_avx2 = {"avx2",     string_stop,  string_copy,  measure_text,
+                                        score_text, shingle_text, join_english, join_lower};

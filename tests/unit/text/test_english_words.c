@@ -10,8 +10,10 @@ static void splits(const char *text, const char *want)
 {
     uint8_t out[512];
     uint32_t start[256];
-    uint32_t n = leat__english_words((const uint8_t *)text, strlen(text), out, start);
-    out[start[n] ? start[n] - 1 : 0] = 0;
+    leat__word_list list = {.out = out, .start = start};
+    leat__english_split(&list, (const uint8_t *)text, strlen(text));
+    uint32_t n = list.count;
+    out[n > 0 ? list.bytes - 1 : 0] = 0;
     assert_string_equal((char *)out, want);
     for (uint32_t i = 1; i < n; i++) assert_int_equal(out[start[i] - 1], ' ');
 }

@@ -10,14 +10,14 @@ static uint8_t out[4096];
 
 static void lowers(const char *text, const char *want)
 {
-    size_t n = leat__fold_lower((const uint8_t *)text, strlen(text), out);
+    size_t n = leat__fold_lower((const uint8_t *)text, strlen(text), 0, strlen(text), out);
     out[n] = 0;
     assert_string_equal((char *)out, want);
 }
 
 static void simplifies(const char *text, const char *want)
 {
-    size_t n = leat__fold_simplify((const uint8_t *)text, strlen(text), out);
+    size_t n = leat__fold_simplify((const uint8_t *)text, strlen(text), 0, strlen(text), out);
     assert_true(n <= LEAT__FOLD_GROWTH * strlen(text));
     out[n] = 0;
     assert_string_equal((char *)out, want);

@@ -5,7 +5,10 @@
 #include "leat_test.h"
 
 #include "base/rng.h"
+#include "base/num.h"
 #include "probe/cpu.h"
+#include "text/english_words.h"
+#include "text/fold.h"
 #include "text/text_dsp.h"
 #include "text/unicode.h"
 
@@ -55,12 +58,11 @@ static size_t random_text(leat__rng *r, uint8_t *out, size_t max)
     return n;
 }
 
-static void variants_agree(void **state)
+static void check_variant(const leat__text_dsp *fast)
 {
     leat__scorer a, b;
     leat__sketcher x, y;
     leat__rng r;
-    const leat__text_dsp *fast = leat__text_dsp_for(leat__cpu_detected());
     assert_ok(leat__scorer_init(&a, NULL));
     assert_ok(leat__scorer_init(&b, NULL));
     assert_ok(leat__sketcher_init(&x, 5, 0, NULL));
@@ -98,11 +100,16 @@ static void variants_agree(void **state)
     assert_no_leaks();
 }
 
-static void strings_end_at_the_same_place(void **state)
+static void variants_agree(void **state)
+{
+    check_variant(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
+    check_variant(leat__text_dsp_for(leat__cpu_detected()));
+}
+
+static void check_strings(const leat__text_dsp *fast)
 {
     uint8_t text[400], a[400], b[400];
     leat__rng r;
-    const leat__text_dsp *fast = leat__text_dsp_for(leat__cpu_detected());
     leat__rng_init(&r, 2, 0, 0, 0);
     for (int i = 0; i < 2000; i++) {
         size_t stop = leat__rng_below(&r, 200);
@@ -119,6 +126,75 @@ static void strings_end_at_the_same_place(void **state)
     }
 }
 
+static void strings_end_at_the_same_place(void **state)
+{
+    check_strings(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
+    check_strings(leat__text_dsp_for(leat__cpu_detected()));
+}
+
+/* Words by the tables alone, of the whole text at once. */
+static uint32_t join_slowly(leat__minhasher *m, const uint8_t *text, size_t len, bool english, uint8_t *out,
+                            uint32_t *start)
+{
+    leat__word_list list = {.out = out, .start = start};
+    if (english) leat__english_split(&list, m->folded, leat__fold_simplify(text, len, 0, len, m->folded));
+    else leat__fold_lower_words(&list, text, len, 0, len, m->folded);
+    start[list.count] = (uint32_t)list.bytes;
+    return list.count;
+}
+
+static void check_words(leat__minhasher *m, const uint8_t *text, size_t len, bool english)
+{
+    const uint32_t keep[] = {0, LEAT__CPU_AVX2, UINT32_MAX};
+    static uint8_t out[1 << 18];
+    static uint32_t start[1 << 16];
+    uint32_t words = join_slowly(m, text, len, english, out, start);
+    for (size_t i = 0; i < LEAT_COUNT(keep); i++) {
+        const leat__text_dsp *dsp = leat__text_dsp_for(leat__cpu_detected() & keep[i]);
+        memcpy(m->text, text, len);
+        assert_int_equal(english ? dsp->join_english(m, len) : dsp->join_lower(m, len), words);
+        assert_memory_equal(m->start, start, (words + 1) * sizeof *start);
+        if (words > 0) assert_memory_equal(m->joined, out, start[words]);
+    }
+}
+
+static void words_are_those_of_the_tables(void **state)
+{
+    static const char *const odd[] = {
+        " ",       "don't",
+        "dont",    "SHOULDNTVE",
+        "1,000.5", "12km",
+        "5",       ".",
+        ",",       "3.",
+        "x9y",     "Gr\u00f6\u00dfe",
+        "\u03a3",  "A\u03a3",
+        "\u00a9",  "\u3000",
+        "\u2019s", "\u2260",
+        "id",      "\x1c",
+        "\t",      "\ud55c\uad6d",
+        "\u0301",  "AaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaB",
+        "I",       "z"};
+    leat__minhasher m;
+    leat__rng r;
+    uint8_t text[8192];
+    leat__rng_init(&r, 3, 0, 0, 0);
+    assert_ok(leat__minhasher_init(&m, LEAT__MINHASH_DATATROVE, 5, 0, 8, NULL));
+    for (int i = 0; i < 400; i++) {
+        size_t n = 0, want = leat__rng_below(&r, i < 300 ? 300 : sizeof text - 200);
+        uint64_t blanks = leat__rng_below(&r, 4);
+        while (n < want) {
+            const char *p = odd[leat__rng_below(&r, LEAT_COUNT(odd))];
+            memcpy(text + n, p, strlen(p));
+            n += strlen(p);
+            if (leat__rng_below(&r, 4) < blanks) text[n++] = ' ';
+        }
+        check_words(&m, text, n, true);
+        check_words(&m, text, n, false);
+    }
+    leat__minhasher_reset(&m);
+    assert_no_leaks();
+}
+
 static void masked_cpus_run_plain_c(void **state)
 {
     assert_ptr_equal(leat__text_dsp_for(0), &leat__text_c);
@@ -130,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variants_agree),
         cmocka_unit_test(strings_end_at_the_same_place),
+        cmocka_unit_test(words_are_those_of_the_tables),
         cmocka_unit_test(masked_cpus_run_plain_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels with AVX-512: comparisons of 64 bytes give masks directly, and positions of set bits are
+ * compressed from a vector of numbers.
+ */
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "text/masks.h"
+#include "text/text_dsp.h"
+
+#define V __attribute__((always_inline)) static inline
+
+V __m512i load(const uint8_t *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+V __m512i each(uint8_t c)
+{
+    return _mm512_set1_epi8((char)c);
+}
+
+V uint64_t is(__m512i v, uint8_t c)
+{
+    return _mm512_cmpeq_epi8_mask(v, each(c));
+}
+
+/* lo <= v < lo + n */
+V uint64_t within(__m512i v, uint8_t lo, uint8_t n)
+{
+    return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v, each(lo)), each(n));
+}
+
+V __m512i small(__m512i v)
+{
+    return _mm512_or_si512(v, each(32));
+}
+
+enum { WHITE = 1, CONTROL = 2, ALPHA = 4, DIGIT = 8, BRACKET = 16, MARK = 32, END = 64, CLOSER = 128 };
+
+/* Classes of ASCII bytes. */
+static const uint8_t classes[128] = {
+    2, 2, 2, 2, 2, 2, 2, 2,  2,   3, 3, 3,  3, 3,   2,  2,   2, 2, 2,  2,  2,  2,  2, 2, 2, 2,
+    2, 2, 2, 2, 2, 2, 1, 96, 128, 0, 0, 0,  0, 128, 16, 144, 0, 0, 32, 0,  96, 0,  8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 0, 0,  0,   0, 0, 96, 0, 4,   4,  4,   4, 4, 4,  4,  4,  4,  4, 4, 4, 4,
+    4, 4, 4, 4, 4, 4, 4, 4,  4,   4, 4, 4,  4, 16,  0,  144, 0, 0, 0,  4,  4,  4,  4, 4, 4, 4,
+    4, 4, 4, 4, 4, 4, 4, 4,  4,   4, 4, 4,  4, 4,   4,  4,   4, 4, 4,  16, 0,  16, 0, 0,
+};
+
+/* The first, second and third byte of each pattern that a candidate begins: cooKIE, priVACy, jaVAScript,
+ * teRMS, IPSum, "://", "...", "#x#". A bit for each. */
+enum { HASH = 128 };
+static const uint8_t byte1[128] = {
+    0, 0, 0, 0,   0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0,
+    0, 0, 0, 128, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0,
+    0, 0, 0, 0,   0, 0, 0, 0, 0, 16, 0, 1, 0, 0, 0,  0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0, 0,  0, 0, 0, 0, 0,
+    0, 0, 0, 0,   0, 0, 0, 0, 0, 16, 0, 1, 0, 0, 0,  0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0, 0,  0, 0, 0, 0, 0,
+};
+
+static const uint8_t byte2[128] = {
+    128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+    128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 0,   128, 128,
+    128, 128, 128, 128, 128, 128, 128, 128, 192, 160, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+    128, 128, 128, 128, 128, 128, 128, 128, 134, 128, 128, 128, 128, 128, 128, 128, 129, 128, 128,
+    128, 136, 128, 128, 144, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+    128, 128, 134, 128, 128, 128, 128, 128, 128, 128, 129, 128, 128, 128, 136, 128, 128, 144, 128,
+    128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+};
+
+static const uint8_t byte3[128] = {
+    0, 0, 0, 0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 32, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 2,   0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 2,   0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+
+static const uint8_t numbers[64] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+    22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+    44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
+};
+
+/* Entries of a table for ASCII bytes, 0 for others. */
+V __m512i look_up(const uint8_t *table, __m512i v, uint64_t nonascii)
+{
+    return _mm512_maskz_permutex2var_epi8(~nonascii, load(table), v, load(table + 64));
+}
+
+V uint64_t has(__m512i v, uint8_t bits)
+{
+    return _mm512_test_epi8_mask(v, each(bits));
+}
+
+V uint64_t candidates(const uint8_t *p, __m512i v, uint64_t nonascii)
+{
+    __m512i next = load(p + 1), after = load(p + 2);
+    uint64_t next_nonascii = _mm512_movepi8_mask(next);
+    __m512i a = look_up(byte1, v, nonascii), b = look_up(byte2, next, next_nonascii);
+    __m512i c = look_up(byte3, after, _mm512_movepi8_mask(after));
+    b = _mm512_mask_mov_epi8(b, next_nonascii, each(HASH));
+    return _mm512_test_epi8_mask(_mm512_and_si512(a, b), c);
+}
+
+V void block_masks(const uint8_t *p, masks *m)
+{
+    __m512i v = load(p);
+    m->nonascii = _mm512_movepi8_mask(v);
+    m->follow = _mm512_cmplt_epi8_mask(v, each(0xc0));
+    __m512i is_class = look_up(classes, v, m->nonascii);
+    m->newline = is(v, '\n');
+    m->tab = is(v, '\t');
+    m->white = has(is_class, WHITE);
+    m->control = has(is_class, CONTROL);
+    m->alpha = has(is_class, ALPHA);
+    m->digit = has(is_class, DIGIT);
+    m->bracket = has(is_class, BRACKET);
+    m->mark = has(is_class, MARK);
+    m->hash = is(v, '#');
+    m->curly = is(v, '{');
+    m->ends = masks_ends(p, has(is_class, END), m->white, has(is_class, CLOSER));
+    m->candidate = candidates(p, v, m->nonascii);
+}
+
+V void word_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *alnum)
+{
+    __m512i v = load(p);
+    *nonascii = _mm512_movepi8_mask(v);
+    *alnum = within(small(v), 'a', 26) | within(v, '0', 10);
+}
+
+V void letter_masks(const uint8_t *p, uint64_t *nonascii, uint64_t *letter, uint64_t *digit)
+{
+    __m512i v = load(p);
+    *nonascii = _mm512_movepi8_mask(v);
+    *letter = within(small(v), 'a', 26);
+    *digit = within(v, '0', 10);
+}
+
+/* White space of Python. */
+V void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
+{
+    __m512i v = load(p);
+    *nonascii = _mm512_movepi8_mask(v);
+    *white = within(v, 9, 5) | within(v, 28, 5);
+}
+
+V void put_positions(uint32_t *out, __m128i at, uint32_t base)
+{
+    __m512i wide = _mm512_add_epi32(_mm512_cvtepu8_epi32(at), _mm512_set1_epi32((int)base));
+    _mm512_storeu_si512(out, wide);
+}
+
+#define HAS_PUT_BITS
+V uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int always)
+{
+    uint32_t n = (uint32_t)_mm_popcnt_u64(m);
+    if (always < 8 && __builtin_expect(m == 0, 1)) return out;
+    __m512i at = _mm512_maskz_compress_epi8(m, load(numbers));
+    put_positions(out, _mm512_castsi512_si128(at), base);
+    if (always > 16 || n > 16) put_positions(out + 16, _mm512_extracti32x4_epi32(at, 1), base);
+    if (__builtin_expect(n > 32, 0)) {
+        put_positions(out + 32, _mm512_extracti32x4_epi32(at, 2), base);
+        put_positions(out + 48, _mm512_extracti32x4_epi32(at, 3), base);
+    }
+    return out + n;
+}
+
+#include "text/scan_tmpl.h"
+
+#include "text/words_tmpl.h"
+
+#include "text/lines_tmpl.h"
+
+#include "text/ngrams_tmpl.h"
+
+#include "text/shingle_tmpl.h"
+
+#include "text/join_tmpl.h"
+
+V uint64_t stops(__m512i v)
+{
+    return is(v, '"') | is(v, '\\') | _mm512_cmplt_epu8_mask(v, each(32));
+}
+
+static const uint8_t *string_stop(const uint8_t *p)
+{
+    for (;; p += 64) {
+        uint64_t m = stops(load(p));
+        if (m) return p + _tzcnt_u64(m);
+    }
+}
+
+static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
+{
+    for (uint8_t *d = *dst;; p += 64, d += 64) {
+        __m512i v = load(p);
+        uint64_t m = stops(v);
+        _mm512_storeu_si512(d, v);
+        if (m) {
+            *dst = d + _tzcnt_u64(m);
+            return p + _tzcnt_u64(m);
+        }
+    }
+}
+
+const leat__text_dsp leat__text_avx512 = {"avx512",   string_stop,  string_copy,  measure_text,
+                                          score_text, shingle_text, join_english, join_lower};
