@@ -39,6 +39,7 @@ RUN_SECONDS = 1.0
 # Peak memory: a step as long as FEW batches take to make fills all queues at once, where an epoch has no more of them; in
 # longer epochs they fill with a step of MANY, and all samples are seen, the largest too.
 MEMORY_FEW, MEMORY_MANY, MEMORY_BATCHES = 12, 2, 3
+MEMORY_STEP = 1.5  # seconds at least: memory that the machine never used takes long to get
 LANE = threading.local()  # separate packs for each job: a calibration drops them from the page cache
 
 # ---- settings ------------------------------------------------------------------------------------
@@ -175,11 +176,13 @@ class Trial:
         self.set_cache()
         batches, flags = self.samples / self.s["batch"], ["--epochs", "1"]
         times = MEMORY_MANY if batches > MEMORY_FEW else MEMORY_FEW
+        step = times * self.s["batch"] / rate
         if times == MEMORY_FEW:
+            step = max(step, MEMORY_STEP)
             flags = ["--stop-after", str(MEMORY_BATCHES * self.s["batch"])]
         if self.s.get("cache") == "process":  # it fills in the first epoch
             flags = ["--epochs", "2"]
-        done = self.run([*self.load_command, "--step-ms", str(1000 * times * self.s["batch"] / rate), *flags])
+        done = self.run([*self.load_command, "--step-ms", str(1000 * step), *flags])
         return max(e["peak_rss_bytes"] for e in done)
 
 

@@ -20,8 +20,11 @@
 #include "op/pipeline.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
+#include "probe/machine.h"
 
 #define SAMPLES_MAX 1e14
+#define CODE_DATA (UINT64_C(1) << 20)
+#define CODE_MAX (UINT64_C(16) << 20) /* more is another program, which runs the command */
 
 /* ---- Options ---- */
 
@@ -350,6 +353,13 @@ static int measure_bucket(cli *c, leat_plan_facts *f, const leat_loader_opts *op
                                k, &f->latency_s, err);
 }
 
+/* The loader has just run in this process: `leat load` has the same code in memory. */
+static void measure_process(leat_plan_facts *f)
+{
+    uint64_t code = leat__process_code_rss();
+    if (code > 0 && code < CODE_MAX) f->process_bytes = code + CODE_DATA;
+}
+
 /* A short run of the loader on the pack, on by default if there is a pack of images. */
 static int measure(cli *c, leat_plan_facts *f)
 {
@@ -369,6 +379,7 @@ static int measure(cli *c, leat_plan_facts *f)
                  : plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), cold, &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
+    measure_process(f);
     m->cpu_us = k.cpu_us;
     m->rate_one = k.rate_one;
     m->rate_all = k.rate_all;
@@ -399,6 +410,7 @@ static int calibrate(cli *c, leat_plan_facts *f)
                                   f->gpus > 0 && m->h2d_bytes_per_s.mid == 0, &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
+    measure_process(f);
     k.step_ms = m->step_ms;
     k.step_batch = m->step_batch;
     if (cli_given(c, "storage")) { /* the current storage of the pack does not count */

@@ -47,7 +47,8 @@
 #define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* which have to be read first */
 #define BUCKET_BYTES (UINT64_C(8) << 20)      /* which are paid for */
 #define BUCKET_PARTS 16u                      /* of 1 MiB, for the rate of the link */
-#define BUCKET_FILL 3                         /* samples, as a multiple of those in these bytes */
+#define QUICK_BYTES_OWN (UINT64_C(64) << 20)  /* which the loader has to take into its own cache first */
+#define FILL 3                                /* samples, as a multiple of those in these bytes */
 #define BUCKET_BATCH 64u
 #define QUICK_SPREAD 0.20 /* nine of ten runs were within that of a short measurement */
 #define CALM_SPREAD 0.10  /* and so many within that of a calibration */
@@ -154,17 +155,36 @@ out:
 typedef struct effort {
     int slices;
     uint64_t slice_ns, bytes;
-    uint64_t fill; /* samples delivered before it counts: they bring a remote pack into memory */
+    uint64_t fill; /* samples delivered before it counts: they bring the pack into the loader's memory */
 } effort;
 static const effort calm = {SLICES, SLICE_NS, WARM_BYTES, 0};
 static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES, 0};
+static const effort quick_own = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_OWN, 0};
 static const effort quick_cold = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_COLD, 0};
 static const effort bucket = {QUICK_SLICES, QUICK_SLICE_NS, BUCKET_BYTES, 0};
 static const effort bucket_calm = {SLICES, SLICE_NS, 4 * BUCKET_BYTES, 0};
 
+/* Values in ascending order. */
+typedef struct turns {
+    double value[TURNS_MAX];
+    int count;
+} turns;
+
+static void add_turn(turns *t, double value)
+{
+    int i = t->count++;
+    for (; i > 0 && t->value[i - 1] > value; i--) t->value[i] = t->value[i - 1];
+    t->value[i] = value;
+}
+
+static double median(const turns *t)
+{
+    return (t->value[(t->count - 1) / 2] + t->value[t->count / 2]) / 2;
+}
+
 typedef struct look {
     uint64_t samples, wall_ns, cpu_ns;
-    double low, high;                 /* of the slices */
+    turns rates;                      /* of the slices */
     uint64_t first_samples, first_ns; /* of the first one, in which nothing was read ahead yet */
 } look;
 
@@ -189,9 +209,7 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
         leat_batch_release(&batch);
         uint64_t now = leat__clock_ns();
         if (now - slice_begin < e->slice_ns) continue;
-        double rate = (double)slice_samples * 1e9 / (double)(now - slice_begin);
-        out->low = slices == 0 ? rate : LEAT_MIN(out->low, rate);
-        out->high = LEAT_MAX(out->high, rate);
+        add_turn(&out->rates, (double)slice_samples * 1e9 / (double)(now - slice_begin));
         if (slices == 0) {
             out->first_samples = slice_samples;
             out->first_ns = now - begin;
@@ -206,16 +224,18 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
     return 0;
 }
 
+/* The median of the slices, where there are some: other work of the machine slows down one of them. */
 static leat_plan_range range_of(const look *l)
 {
-    double mid = (double)l->samples * 1e9 / (double)l->wall_ns;
+    const turns *r = &l->rates;
     if (l->samples == 0) return (leat_plan_range){0};
-    return (leat_plan_range){l->low > 0 ? LEAT_MIN(l->low, mid) : mid / 1.1, mid,
-                             l->high > 0 ? LEAT_MAX(l->high, mid) : mid * 1.1};
+    double mid = r->count >= 3 ? median(r) : (double)l->samples * 1e9 / (double)l->wall_ns;
+    if (r->count == 0) return (leat_plan_range){mid / 1.1, mid, mid * 1.1};
+    return (leat_plan_range){LEAT_MIN(r->value[0], mid), mid, LEAT_MAX(r->value[r->count - 1], mid)};
 }
 
-/* Pages of a remote pack come into the loader's memory: what is measured after that reads none. A
- * random order has then met nearly all of them. */
+/* Pages of a remote pack, or of any with cache=process, come into the loader's memory: what is measured
+ * after that reads none. A random order has then met nearly all of them. */
 static int fill_memory(leat_loader *l, uint64_t samples, leat_error *err)
 {
     uint64_t seen = 0;
@@ -247,24 +267,6 @@ out:
 }
 
 /* ---- Cold ---- */
-
-/* Values in ascending order. */
-typedef struct turns {
-    double value[TURNS_MAX];
-    int count;
-} turns;
-
-static void add_turn(turns *t, double value)
-{
-    int i = t->count++;
-    for (; i > 0 && t->value[i - 1] > value; i--) t->value[i] = t->value[i - 1];
-    t->value[i] = value;
-}
-
-static double median(const turns *t)
-{
-    return (t->value[(t->count - 1) / 2] + t->value[t->count / 2]) / 2;
-}
 
 /* The middle half of the values is close to the median. */
 static bool narrow(const turns *t)
@@ -325,7 +327,11 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     opts.indices = indices;
     opts.index_count = count;
     effort full = *e;
-    if (leat__path_remote(path)) full.fill = BUCKET_FILL * some;
+    if (base->cache == LEAT_CACHE_PROCESS) {
+        full.fill = FILL * some;
+        opts.memory = 0; /* as the loader itself chooses: the samples have to stay in it */
+    }
+    if (leat__path_remote(path)) full.fill = FILL * some;
     else LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
     /* with all threads it counts: one thread only tells how they scale */
     effort less = full;
@@ -389,6 +395,7 @@ static int measure_quick_cold(const char *path, const leat_loader_opts *opts, ui
     if (l.samples > l.first_samples) {
         l.samples -= l.first_samples;
         l.wall_ns -= l.first_ns;
+        l.rates.count = 0;
     }
     k->rate_cold = widened(range_of(&l), QUICK_COLD_SPREAD);
     k->io_bytes_per_s = widened((leat_plan_range){rate, rate, rate}, QUICK_COLD_SPREAD);
@@ -407,7 +414,8 @@ int plan_measure(const char *path, const leat_loader_opts *base, uint32_t thread
     LEAT_TRY(info_of(path, &info, err));
     LEAT_TRY(fit_batch(path, &opts, threads, err));
     if (cold) LEAT_TRY(measure_quick_cold(path, &opts, threads, k, err));
-    LEAT_TRY(measure_warm(path, &opts, cold ? &quick_cold : &quick, threads, &info, k, err));
+    const effort *e = opts.cache == LEAT_CACHE_PROCESS ? &quick_own : cold ? &quick_cold : &quick;
+    LEAT_TRY(measure_warm(path, &opts, e, threads, &info, k, err));
     k->rate_one = widened(k->rate_one, QUICK_SPREAD);
     k->rate_all = widened(k->rate_all, QUICK_SPREAD);
     k->cpu_us = widened(k->cpu_us, QUICK_SPREAD);

@@ -149,7 +149,8 @@ typedef struct leat_plan_facts {
     /* US dollars for 1000 requests, and for a GB (1e9 bytes) read from another region or over the
      * internet. All 0 = not known. */
     double price_requests, price_other_region, price_internet;
-    char price_date[16]; /* of these prices */
+    char price_date[16];    /* of these prices */
+    uint64_t process_bytes; /* of a process without the loader: code, libraries; 0 = the usual 9 MB */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -175,6 +176,7 @@ typedef struct leat_plan_ram {
     uint64_t guide_batch, guide_buffer, guide_total;
     uint32_t verdict;   /* leat_plan_verdict */
     uint32_t shm_short; /* 1 = /dev/shm is too small for the queue */
+    uint64_t cache;     /* of `total`: data that cache=process keeps */
 } leat_plan_ram;
 
 /* Peak memory of one GPU during a step; the parts add up to `total`. */

@@ -91,7 +91,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     out->frames = (uint32_t)(f->prefetch + LEAT__LOANS + filling);
     out->reading = reading(f, out->window);
     out->scratch = f->threads * THREAD_BYTES;
-    out->process = PROCESS_BYTES;
+    out->process = f->process_bytes > 0 ? f->process_bytes : PROCESS_BYTES;
     out->resident = out->waiting + out->lent + out->filling + out->reading + out->scratch + out->process;
 
     leat__footprint_facts wide = *f;

@@ -27,6 +27,7 @@ typedef struct leat__footprint_facts {
     uint64_t frame_bytes; /* a full batch */
     uint64_t sample_bytes, max_sample_bytes; /* encoded: mean and largest */
     bool in_memory;                          /* the pack is in the OS page cache: nothing is prefetched */
+    uint64_t process_bytes;                  /* outside the budget and the workers; 0 = usual */
     double busy; /* share of time in which the workers have something to decode; 0 = unknown:
                   * all */
 } leat__footprint_facts;

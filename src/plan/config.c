@@ -91,6 +91,7 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"vram_bytes", f->vram_bytes, UINT64_C(1) << 56},
         {"page_bytes", f->page_bytes, UINT64_C(1) << 32},
         {"memory_bytes", f->memory_bytes, UINT64_C(1) << 56},
+        {"process_bytes", f->process_bytes, UINT64_C(1) << 48},
         {"preset", f->preset, LEAT_PLAN_AGGRESSIVE},
         {"precision", f->precision, LEAT_PLAN_BF16_TRUE},
         {"optimizer", f->optimizer, LEAT_PLAN_ADAMW},

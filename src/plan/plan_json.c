@@ -73,6 +73,7 @@ static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r, uin
     leat__json_ku64(j, loader == LEAT_PLAN_PROCESS ? "pinned_bytes" : "borrowed_bytes", r->pinned);
     leat__json_ku64(j, "workers_bytes", r->workers);
     leat__json_ku64(j, "pages_bytes", r->pages);
+    leat__json_ku64(j, "cache_bytes", r->cache);
     leat__json_ku64(j, "os_bytes", r->os);
     leat__json_ku64(j, "framework_bytes", r->framework);
     leat__json_ku64(j, "used_bytes", r->used);

@@ -29,8 +29,10 @@ static void choose_order(leat_plan *plan)
 {
     const leat_plan_facts *f = &plan->facts;
     leat_plan_config *c = &plan->config;
+    leat_plan_facts rest = *f; /* without a cache, which takes what is left */
     leat_plan_ram ram;
-    leat__plan_ram_leat(f, 0, &ram);
+    rest.cache = 0;
+    leat__plan_ram_leat(&rest, 0, &ram);
     c->page_window = 0;
     c->quasi_random = f->order == PLAN_ORDER_QUASI;
     c->cache_process = f->cache == PLAN_CACHE_PROCESS;

@@ -47,7 +47,7 @@ static uint32_t verdict_of(const leat_plan_ram *ram, double safe)
 
 static void add_up(const leat_plan_facts *f, leat_plan_ram *ram)
 {
-    uint64_t loader = ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages;
+    uint64_t loader = ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages + ram->cache;
     ram->os = f->whole_machine ? OS_BYTES : 0;
     ram->used = f->ram_used_bytes;
     ram->limit = f->ram_bytes;
@@ -86,6 +86,7 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .sample_bytes = f->sample_bytes,
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
                                .in_memory = leat__plan_in_memory(f),
+                               .process_bytes = f->process_bytes,
                                /* with a trainer that may be slower than both, all queues fill */
                                .busy = f->gpus == 0 ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
@@ -97,6 +98,16 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
     out->waiting -= fewer;
     out->filling -= LEAT_MIN(over - fewer, out->filling);
     out->resident -= held - (out->waiting + out->filling + out->lent);
+}
+
+/* What cache=process adds to the budget of one loader when no budget is given: the dataset where memory
+ * allows, else as much of it as fits beside the rest. A loader for validation has another one. */
+static uint64_t cache_room(const leat_plan_facts *f, const leat_plan_ram *ram, uint64_t trainers)
+{
+    if (f->cache != PLAN_CACHE_PROCESS || f->memory_bytes > 0) return 0;
+    uint64_t safe = (uint64_t)(PLAN_SAFE_LEAT * (double)ram->limit);
+    uint64_t room = safe > ram->with_validation ? safe - ram->with_validation : 0;
+    return LEAT_MIN(room / trainers / (f->no_validation ? 1 : 2), leat__plan_dataset_bytes(f));
 }
 
 /* What one loader takes in the end, `most` of it inside the budget. A cache in the process keeps what it
@@ -134,9 +145,13 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
         ram->pages -= cut;
         ram->queue -= LEAT_MIN(over - cut, ram->queue);
     }
-    ram->resident = trainers * resident(f, &k, LEAT_MAX(ram->budget, 2 * k.floor) - k.floor, window_bytes);
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
+    uint64_t kept = cache_room(f, ram, trainers);
+    ram->budget += kept;
+    ram->cache = trainers * kept;
+    add_up(f, ram);
+    ram->resident = trainers * resident(f, &k, LEAT_MAX(ram->budget, 2 * k.floor) - k.floor, window_bytes);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);
     if (ram->budget < k.floor) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

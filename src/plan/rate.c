@@ -189,9 +189,9 @@ double leat__plan_busy(const leat_plan_facts *f)
     return io.mid > 0 && cpu.mid > 0 ? LEAT_MIN(1.0, io.mid / cpu.mid) : 1;
 }
 
-/* The page cache does not hold objects of a bucket: the loader does, in the part of its budget that
- * nothing else needs. An order other than random reads each page once an epoch and evicts it before it comes
- * again, unless all fit. */
+/* The page cache does not hold objects of a bucket, and cache=process does not use it: the loader keeps
+ * what it read, in the part of its budget that nothing else needs. Of a bucket, an order other than random
+ * reads each page once an epoch and evicts it before it comes again, unless all fit. */
 static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, double dataset)
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
@@ -199,7 +199,8 @@ static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, dou
     if (f->loader != LEAT_PLAN_LEAT || ram->budget <= own) return 0;
     double share = (double)(ram->budget - own) * (double)trainers / dataset;
     bool random = f->order == 0 || f->order == PLAN_ORDER_RANDOM;
-    return share >= 1 ? 1 : random && f->memory_bytes > 0 ? share : 0;
+    bool stays = !leat__plan_remote(f) || (random && f->memory_bytes > 0);
+    return share >= 1 ? 1 : stays ? share : 0;
 }
 
 /* Bytes that fit in free memory stay cached: t = c / memory + (1 − c) / storage. */
@@ -207,7 +208,8 @@ static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {
     if (leat__plan_in_memory(f)) return 1;
     double dataset = (double)leat__plan_dataset_bytes(f);
-    if (dataset > 0 && leat__plan_remote(f)) return kept_share(f, ram, dataset);
+    bool own = f->cache == PLAN_CACHE_PROCESS && f->loader == LEAT_PLAN_LEAT;
+    if (dataset > 0 && (own || leat__plan_remote(f))) return kept_share(f, ram, dataset);
     if (dataset <= 0 || ram->limit == 0 || ram->with_validation >= ram->limit) return 0;
     return LEAT_MIN(1.0, (double)(ram->limit - ram->with_validation) / dataset);
 }

@@ -123,12 +123,22 @@ static uint64_t address_space(uint64_t page)
     return leat__text_u64(text, &pages) && leat__mul_u64(pages, page, &bytes) ? bytes : 0;
 }
 
-uint64_t leat__process_peak_rss(void)
+static uint64_t own_status(const char *key)
 {
-    char text[4096]; /* VmHWM is among the first 1,500 bytes */
+    char text[4096]; /* memory is among the first 1,500 bytes */
     uint64_t kib;
     if (!leat__sysfile_read(text, sizeof text, "/proc/self/status")) return 0;
-    return leat__text_key_u64(text, "VmHWM", &kib) ? kib * 1024 : 0;
+    return leat__text_key_u64(text, key, &kib) ? kib * 1024 : 0;
+}
+
+uint64_t leat__process_peak_rss(void)
+{
+    return own_status("VmHWM");
+}
+
+uint64_t leat__process_code_rss(void)
+{
+    return own_status("RssFile");
 }
 
 static void read_memory(leat_machine *m, const leat__cgroup *cg)

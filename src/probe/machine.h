@@ -18,4 +18,7 @@ void leat__machine_json_fields(const leat_machine *m, leat__json *j);
  * survives exec, so it may belong to the parent process. */
 uint64_t leat__process_peak_rss(void);
 
+/* Resident memory of this process that files back, which is code and libraries; 0 when unknown. */
+uint64_t leat__process_code_rss(void);
+
 #endif

@@ -132,6 +132,31 @@ static void a_cache_of_the_process_takes_the_budget(void **state)
     assert_true(plan_of(f).ram.resident < some.ram.resident);
 }
 
+/* Without a budget the plan makes room for the dataset, or for the part of it that is safe. */
+static void the_plan_makes_room_for_a_cache_of_the_process(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.samples = 3000;
+    f.sample_bytes = 111558;
+    leat_plan without = plan_of(f);
+    f.cache = PLAN_CACHE_PROCESS;
+    leat_plan p = plan_of(f);
+    assert_int_equal(without.ram.cache, 0);
+    assert_int_equal(p.ram.cache, f.samples * f.sample_bytes);
+    assert_int_equal(p.ram.budget, without.ram.budget + p.ram.cache);
+    assert_near(p.speed.cached_share, 1, 1e-9);
+    f.samples = 3000000;
+    p = plan_of(f);
+    assert_true(p.ram.cache < f.samples * f.sample_bytes && p.ram.cache > f.ram_bytes / 4);
+    assert_int_equal(p.ram.verdict, LEAT_PLAN_SAFE);
+    assert_true(p.speed.cached_share > 0.04 && p.speed.cached_share < 0.2);
+    f.memory_bytes = without.ram.budget; /* as given: nothing is added */
+    p = plan_of(f);
+    assert_int_equal(p.ram.budget, f.memory_bytes);
+    assert_true(p.speed.cached_share < 0.01);
+}
+
 static void no_limit_means_unknown_never_fine(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -162,6 +187,7 @@ int main(void)
         cmocka_unit_test(shared_memory_can_be_the_limit),
         cmocka_unit_test(leat_needs_prefetch_batches_not_workers_times),
         cmocka_unit_test(a_cache_of_the_process_takes_the_budget),
+        cmocka_unit_test(the_plan_makes_room_for_a_cache_of_the_process),
         cmocka_unit_test(no_limit_means_unknown_never_fine),
         cmocka_unit_test(memory_of_other_processes_counts),
     };
