@@ -74,40 +74,72 @@ static int put_removed(const writing *w, leat__text_chunk *c, const leat__line *
     return 0;
 }
 
+/* Decisions about the lines of a chunk, and where their ids end, after the end of the one before. */
+typedef struct chunk_table {
+    const leat__dedup_decision *decision;
+    const uint64_t *end;
+} chunk_table;
+
+static int load_table(const writing *w, const leat__text_chunk *c, leat__buf *memory, chunk_table *t,
+                      leat_error *err)
+{
+    size_t bytes = c->lines * sizeof(leat__dedup_decision), ends = (c->lines + 1) * 8;
+    uint64_t before = c->document > 0; /* the first line has no end before it */
+    leat__buf_clear(memory);
+    if (leat__buf_reserve(memory, bytes + ends) != 0) return leat__fail_nomem(err, bytes + ends, "decisions");
+    uint64_t *end = (uint64_t *)memory->data;
+    t->end = end;
+    t->decision = (const leat__dedup_decision *)(memory->data + ends);
+    end[0] = 0;
+    LEAT_TRY(leat__file_pread(w->ids.ends, end + 1 - before, ends - 8 + 8 * before,
+                              (c->document - before) * 8, err));
+    return leat__file_pread(w->decisions, memory->data + ends, bytes,
+                            c->document * sizeof(leat__dedup_decision), err);
+}
+
+/* Reads a line that is not kept as it is: a bad one, or a removed document. */
+static int put_other(const writing *w, leat__text_chunk *c, const leat__line *line,
+                     const leat__dedup_decision *d, leat_error *err)
+{
+    leat__record_fields r;
+    size_t where;
+    const char *wrong = leat__line_read(&w->d->names, line, &r, &where);
+    if (wrong) {
+        c->count[N_BAD]++;
+        leat__line_bad_json(&w->d->names, c->file, line->number, line->offset + where, wrong,
+                            &c->out[OUT_BAD]);
+        return 0;
+    }
+    if (d->kept_for == line->document)
+        return leat__fail(err, LEAT_EDATA, "the input changed: %s, line %llu", w->d->files.path[c->file],
+                          (unsigned long long)line->number);
+    ((uint32_t *)c->extra)[c->count[N_REMOVED]] = d->kept_for;
+    return put_removed(w, c, line, &r, d, err);
+}
+
+/* Only documents have an id. They were read by the first pass: kept ones are copied unread. */
 static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     writing *w = cookie;
-    leat__buf *table = ctx;
     leat__line line;
-    size_t at = 0, where, bytes = c->lines * sizeof(leat__dedup_decision);
-    leat__buf_clear(table);
-    if (leat__buf_reserve(table, bytes) != 0) return leat__fail_nomem(err, bytes, "decisions");
-    LEAT_TRY(
-        leat__file_pread(w->decisions, table->data, bytes, c->document * sizeof(leat__dedup_decision), err));
-    const leat__dedup_decision *decision = (const leat__dedup_decision *)table->data;
-    uint32_t *removed_for = leat__alloc_array(LEAT__MEM_CURATE, c->lines + 1, 4);
-    c->extra = removed_for;
-    if (!removed_for) return leat__fail_nomem(err, c->lines * 4, "decisions");
+    chunk_table t = {0};
+    size_t at = 0;
+    LEAT_TRY(load_table(w, c, ctx, &t, err));
+    c->extra = leat__alloc_array(LEAT__MEM_CURATE, c->lines + 1, 4); /* removed for which document */
+    if (!c->extra) return leat__fail_nomem(err, c->lines * 4, "decisions");
     if (c->too_long) {
         c->count[N_BAD]++;
         leat__line_bad_json(&w->d->names, c->file, c->line, c->offset, LEAT__LINE_TOO_LONG, &c->out[OUT_BAD]);
     }
     while (leat__text_chunk_next(c, &at, &line)) {
-        leat__record_fields r;
-        const leat__dedup_decision *d = &decision[line.document - c->document];
-        const char *wrong = leat__line_read(&w->d->names, &line, &r, &where);
-        if (wrong) {
-            c->count[N_BAD]++;
-            leat__line_bad_json(&w->d->names, c->file, line.number, line.offset + where, wrong,
-                                &c->out[OUT_BAD]);
-        } else if (d->kept_for != line.document) {
-            removed_for[c->count[N_REMOVED]] = d->kept_for;
-            LEAT_TRY(put_removed(w, c, &line, &r, d, err));
-        } else {
-            leat__buf_append(&c->out[OUT_KEPT], line.text, line.len);
-            leat__buf_putc(&c->out[OUT_KEPT], '\n');
-            c->count[N_KEPT]++;
+        uint64_t i = line.document - c->document;
+        if (t.decision[i].kept_for != line.document || t.end[i + 1] == t.end[i]) {
+            LEAT_TRY(put_other(w, c, &line, &t.decision[i], err));
+            continue;
         }
+        leat__buf_append(&c->out[OUT_KEPT], line.text, line.len);
+        leat__buf_putc(&c->out[OUT_KEPT], '\n');
+        c->count[N_KEPT]++;
     }
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
         if (c->out[i].status != 0) return leat__fail_nomem(err, c->out[i].len, "results");

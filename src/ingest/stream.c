@@ -162,6 +162,21 @@ static int read_plain(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, 
     return 0;
 }
 
+/* Reads into the caller's memory: no copy. */
+static int read_direct(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
+{
+    size_t want = (size_t)LEAT_MIN(s->total - s->next, len);
+    LEAT_TRY(leat__file_pread_some(s->file, buf, want, s->next, wrote, err));
+    if (*wrote == 0) return leat__fail(err, LEAT_EDATA, "%s became shorter while it was read", s->name);
+    s->next += *wrote;
+    return 0;
+}
+
+static bool may_read_direct(const leat__stream *s, size_t len)
+{
+    return s->coding == PLAIN && s->file && s->in_len == 0 && len >= CHUNK && s->next < s->total;
+}
+
 static int read_gzip(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
 {
     s->z.next_in = (Bytef *)s->in;
@@ -201,6 +216,14 @@ int leat__stream_read(leat__stream *s, void *buf, size_t len, size_t *got, leat_
     uint8_t *at = buf;
     *got = 0;
     while (*got < len) {
+        if (may_read_direct(s, len - *got)) {
+            size_t n = 0;
+            LEAT_TRY(read_direct(s, at, len - *got, &n, err));
+            at += n;
+            *got += n;
+            s->offset += n;
+            continue;
+        }
         LEAT_TRY(refill(s, err));
         bool end = s->in_len == 0;
         if (end && s->coding == PLAIN) break;

@@ -77,26 +77,32 @@ int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat
 }
 
 /* Round r > 0 hashes again. After K rounds the hash alone selects the value, and round K + i
- * fills bin i for any set, so that the loop ends. */
+ * fills bin i for any set, so that the loop ends. A filled bin has the least value, 0, so that later
+ * rounds do not change it. Only the bins in `empty` are visited after a round: short texts take many. */
 void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
 {
     uint32_t least[LEAT__SKETCH_MAX];
-    uint8_t filled[LEAT__SKETCH_MAX] = {0};
+    uint16_t empty[LEAT__SKETCH_MAX];
     uint32_t left = k;
+    memset(least, 0xff, 4 * (size_t)k);
+    for (uint32_t i = 0; i < k; i++) empty[i] = (uint16_t)i;
     for (uint32_t r = 0; left > 0; r++) {
-        memset(least, 0xff, 4 * (size_t)k);
+        const uint64_t factor = LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2;
         for (uint32_t i = 0; i < n; i++) {
-            uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2) : x[i];
+            uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, factor) : x[i];
             uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h;
             v -= v == UINT32_MAX;
             least[bin] = v < least[bin] ? v : least[bin];
         }
-        for (uint32_t i = 0; i < k; i++) {
-            if (filled[i] || least[i] == UINT32_MAX) continue;
-            out[i] = least[i] ^ r * UINT32_C(0x9e3779b1);
-            filled[i] = 1;
-            left--;
+        uint32_t still = 0;
+        for (uint32_t i = 0; i < left; i++) {
+            uint32_t bin = empty[i], v = least[bin];
+            out[bin] = v ^ r * UINT32_C(0x9e3779b1);
+            empty[still] = (uint16_t)bin;
+            still += v == UINT32_MAX;
+            least[bin] = v == UINT32_MAX ? UINT32_MAX : 0;
         }
+        left = still;
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of properties, and the UTF-8 check. The check skips ASCII eight bytes at a time;
+ * The tables of properties, and the UTF-8 check. The check skips ASCII 32 and eight bytes at a time;
  * other code points are tested one at a time.
  */
 #include "text/unicode.h"
@@ -34,10 +34,18 @@ static size_t valid_length(const uint8_t *p, size_t left)
     return 4;
 }
 
+static inline int is_ascii32(const uint8_t *p)
+{
+    uint64_t all =
+        leat__load_u64(p) | leat__load_u64(p + 8) | leat__load_u64(p + 16) | leat__load_u64(p + 24);
+    return (all & UINT64_C(0x8080808080808080)) == 0;
+}
+
 size_t leat__utf8_check(const uint8_t *p, size_t len)
 {
     size_t i = 0;
     while (i < len) {
+        while (i + 32 <= len && is_ascii32(p + i)) i += 32;
         while (i + 8 <= len && (leat__load_u64(p + i) & UINT64_C(0x8080808080808080)) == 0) i += 8;
         while (i < len && p[i] < 0x80) i++;
         while (i < len && p[i] >= 0x80) {
