@@ -44,7 +44,7 @@ def _dump(*, to: str = "list", output: str | None = None, shard_bytes: int | str
 
 
 STEPS = (
-    Step("pack", "leat pack", True, _RUN | {"report", "keys", "select"}, _pack.pack),
+    Step("pack", "leat pack", True, _RUN | {"report", "keys", "select", "check"}, _pack.pack),
     Step("check", "leat check", True,
          _RUN | {"labels", "embeddings", "predictions", "column", "neighbours", "strict"}, _images.check),
     Step("train", "leat train", False, _MODEL | {"val"}),

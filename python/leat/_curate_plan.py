@@ -139,7 +139,7 @@ def _row(run: Run, step: str, found: dict[str, Any], cpus: int) -> dict[str, Any
     samples, size = found["samples"], found["bytes"]
     cpu = _cpu_seconds(run, step, samples, size)
     seconds = _train_seconds(run, samples, size) if step == "train" else None if cpu is None else cpu / cpus
-    reads = {"pack": size * (not run.in_place), "check": size, "embed": size, "tag": size, "train": size * (
+    reads = {"pack": size * (not run.in_place), "check": size * (not run.checks_while_packing), "embed": size, "tag": size, "train": size * (
         (run.steps["train"] or {}).get("epochs", 90))}.get(step, 0)
     target = dump_target(run) if step == "dump" else None
     sends = int(size * _wanted(run, samples) / max(samples, 1)) if target and "://" in target else 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _images, _pack, _select, _train
+from . import _check, _images, _pack, _select, _train
 from ._curate_config import Options, needs_vectors
 from ._dataset import Dataset
 from ._errors import AdviceWarning, ArgumentError, Error
@@ -34,6 +34,7 @@ class Run:
     def __init__(self, folder: str, sources: list[str], steps: Mapping[str, Options | None]) -> None:
         self.folder, self.sources, self.steps = folder, sources, steps
         self.written: str | None = None  # where an earlier dump of this run went
+        self.checked: dict[str, Any] | None = None  # what was found while images were packed
         self.in_place = len(sources) == 1 and "://" not in sources[0] and is_pack(sources[0]) and \
             not set(steps["pack"] or {}) - {"on_error", "threads", "memory"}
 
@@ -47,6 +48,11 @@ class Run:
     def pack(self) -> str:
         """A local pack is read where it is; other sources are packed."""
         return self.sources[0] if self.in_place else self.path("pack.leat")
+
+    @property
+    def checks_while_packing(self) -> bool:
+        """The images are read and decoded once for the pack and its check."""
+        return self.on("check") and not self.in_place and not set(self.steps["check"] or {}) - {"limits", "threads", "memory"}
 
     def model(self) -> str:
         """What embeds: the model of the config, else the one that was trained, else the built-in one."""
@@ -140,12 +146,22 @@ def _run_pack(run: Run, options: Options, resume: bool, progress: Progress) -> O
     if run.in_place:
         with Dataset(run.pack) as opened:
             return {"rows": len(opened), "note": "the pack is read where it is"}
+    check = None
+    if run.checks_while_packing:
+        check = _pack.Checked(run.path("check.leat"), run.path("check.csv"), _images.limits_text((run.steps["check"] or {}).get("limits")))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdviceWarning)
         done = _pack.pack(run.sources, run.pack, **options, report=run.path("bad.jsonl"), resume=resume, force=True,
-                          progress=progress)
+                          check=check, progress=progress)
+    run.checked = done.get("check")
     return {"rows": done["samples"], "dropped": _counts(unreadable=done["skipped"], condition=done.get("filtered", 0)),
-            "bytes_in": done["bytes_in"], "bytes_out": done["bytes_out"]}
+            "bytes_in": done["bytes_in"], "bytes_out": done["bytes_out"], "budget_share": _budget_share(options, done)}
+
+
+def _budget_share(options: Options, done: dict[str, Any]) -> float | None:
+    """How much of the budget that was given was in use at most."""
+    given = _check.size("memory", options.get("memory") or 0)
+    return done["budget_peak_bytes"] / given if given and "budget_peak_bytes" in done else None
 
 
 def _counts(**found: int) -> dict[str, int]:
@@ -153,10 +169,12 @@ def _counts(**found: int) -> dict[str, int]:
 
 
 def _run_check(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
-    done = _images.check(run.pack, run.path("check.leat"), **options, csv=run.path("check.csv"), force=True,
-                         progress=progress)
+    done = run.checked or _images.check(run.pack, run.path("check.leat"), **options, csv=run.path("check.csv"), force=True,
+                                        progress=progress)
     broken = {name: done["issues"][name]["count"] for name in _BROKEN if name in done["issues"]}
-    return {"rows": done["samples"], "dropped": _counts(**broken), "found": done["found"], "issues": done["issues"]}
+    return {"rows": done["samples"], "dropped": _counts(**broken), "found": done["found"], "issues": done["issues"],
+            "budget_share": _budget_share(options, done),
+            **({"note": "checked while packing"} if run.checked else {})}
 
 
 def _run_train(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
@@ -200,7 +218,8 @@ def _run_semantic(run: Run, options: Options, resume: bool, progress: Progress) 
                                   progress=progress)
     # the results of both dedups have a column `keep`: this one gets another name
     _select.select(run.pack, run.path("distinct.leat"), columns=run.path("similar.leat"), where="keep == 1", force=True)
-    return {"rows": done["samples"], "dropped": _counts(similar=done["removed"]), "threshold": done["threshold"]}
+    return {"rows": done["samples"], "dropped": _counts(similar=done["removed"]), "threshold": done["threshold"],
+            "too_large": "" if done["in_memory"] else "the vectors did not fit the memory and were read from disk again"}
 
 
 def condition(run: Run, options: Options) -> str | None:

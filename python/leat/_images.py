@@ -17,7 +17,7 @@ _KEEP_SIMILAR = {"first": 0, "outer": 1, "central": 2}
 _KEEP = {"largest": 0, "quality": 1, "first": 2, "pack": 3}
 
 
-def _limits(limits: Any) -> str | None:
+def limits_text(limits: Any) -> str | None:
     """Limits of issues as text."""
     if limits is not None and not isinstance(limits, Mapping):
         raise ArgumentError(f"limits: {shown(limits)} is not a dict of issue to limit")
@@ -88,14 +88,14 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
                  "neighbours": _check.whole("neighbours", neighbours, 0, 1000), "column": _check.text("column", column),
                  "field": None if field is None else _check.text("field", field)}
     if _check.flag("labels", labels):
-        _refuse("with labels", limits=_limits(limits), strict=_check.flag("strict", strict),
+        _refuse("with labels", limits=limits_text(limits), strict=_check.flag("strict", strict),
                 max_pixels=_check.whole("max_pixels", max_pixels))
         return _check_labels(source, output, csv, threads, memory, force, sync, progress, of_labels)
     _refuse("without labels", embeddings=of_labels["vectors"], predictions=of_labels["predictions"], neighbours=neighbours,
             column=None if column == "label" else column, field=field)
     report = _run(
         progress, _leat.check_images, _check.paths("source", source), _check.utf8_path("output", output),
-        csv=None if csv is None else _check.utf8_path("csv", csv), limits=_limits(limits),
+        csv=None if csv is None else _check.utf8_path("csv", csv), limits=limits_text(limits),
         strict=_check.flag("strict", strict), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), max_pixels=_check.whole("max_pixels", max_pixels),
         replace=_check.flag("force", force), sync=_check.flag("sync", sync))

@@ -105,13 +105,24 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     _leat.set_reader(_open_foreign, _write_table)
     with _key_file(keys) as key_file:
         done = _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted,
-                    check=None if check is None else _check.utf8_path("check", check), **options)
+                    check=None if check is None else _check.utf8_path("check", check), **options,
+                    **(check.more if isinstance(check, Checked) else {}))
     if check is not None:
         done["check"] = json.loads(done["check"])
     if done["unlabelled"]:
         warnings.warn(f"{done['unlabelled']} images of {shown(source)} are in no class folder: their label is -1", AdviceWarning,
                       stacklevel=2)
     return done
+
+
+class Checked(os.PathLike[str]):
+    """The argument `check` of ``leat.pack`` with a CSV file and limits, as ``leat.curate`` gives it."""
+
+    def __init__(self, path: str, csv: str, limits: str | None) -> None:
+        self.path, self.more = path, {"check_csv": csv, "check_limits": limits}
+
+    def __fspath__(self) -> str:
+        return self.path
 
 
 def _members(members: Sequence[str] | None, infer: int, defaults: Mapping[str, int] | None) -> dict[str, Any]:

@@ -92,7 +92,7 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
                             "page_bytes", "threads", "memory",     "skip_errors",  "report",  "resume",
                             "replace",    "sync",    "fast_tiles", "strict",       "where",   "append",
                             "merge",      "members", "defaults",   "infer",        "select",  "frames",
-                            "check",      NULL};
+                            "check", "check_csv", "check_limits", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
@@ -106,12 +106,12 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_ingest_opts_init(&o);
     leat_check_opts_init(&check);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIzIz", names, &sources,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzIzIzzz", names, &sources,
                                      &o.output, &control, &o.images, &o.mix_raw, &o.max_side, &o.quality,
                                      &trust, &shuffle, &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads,
                                      &memory, &skip, &o.report, &resume, &replace, &sync, &fast, &strict,
                                      &o.where, &o.append, &o.merge, &o.members, &o.defaults, &o.infer,
-                                     &o.select, &o.frames, &check.output))
+                                     &o.select, &o.frames, &check.output, &check.csv, &check.limits))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;

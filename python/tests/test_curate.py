@@ -77,6 +77,28 @@ def test_steps_are_those_of_the_commands(photos, whole, tmp_path):
         assert sum(len(batch.label) for batch in loader) == 8
 
 
+def test_images_are_checked_while_they_are_packed(photos, whole, tmp_path, monkeypatch):
+    result = whole[1]
+    check = next(step for step in result["steps"] if step["step"] == "check")
+    assert check["why"] == "checked while packing" and check["rows"] == 40
+    calls, real = [], leat._images.check
+    monkeypatch.setattr(leat._images, "check", lambda *args, **more: calls.append(args) or real(*args, **more))
+    config = {"check": {"limits": {"dark": 200, "grey": None}}}
+    leat.curate(photos, tmp_path / "run", config=config, share=0.2)
+    assert not calls
+    real(tmp_path / "run" / "pack.leat", tmp_path / "check.leat", csv=tmp_path / "check.csv", limits=config["check"]["limits"])
+    for name in ("check.leat", "check.csv"):
+        assert data(tmp_path / "run", name) == data(tmp_path, name), name
+    assert data(tmp_path / "run", "check.csv") != data(whole[0], "check.csv")
+    # other limits: the pack is used again; options that packing does not have: a run of its own
+    config["check"]["limits"]["dark"] = 3
+    assert ran(leat.curate(photos, tmp_path / "run", config=config, share=0.2))[0] == "check" and len(calls) == 1
+    leat.curate(photos, tmp_path / "other", config={"check": {"max_pixels": 10**6}}, share=0.2)
+    assert len(calls) == 2 and data(tmp_path / "other", "check.csv") == data(whole[0], "check.csv")
+    plan = {row["step"]: row for row in leat.curate(photos, tmp_path / "x", plan=True)["steps"]}
+    assert plan["check"]["read_bytes"] == 0 < plan["pack"]["read_bytes"]
+
+
 def in_child(work):
     """The wait status of a forked child that runs `work`."""
     pid = os.fork()
@@ -282,7 +304,7 @@ BAD = [({"dedupe": {}}, "there is no 'dedupe'; did you mean 'dedup'"), ({"embed"
        ({"semantic": True, "embed": False}, "needs embed"), ({"embed": 3}, "is not a list of options"), ([1], "neither a path"),
        ({"train": {"epochs": 0}}, "train: epochs: 0 is out of range"), ({"check": {"labels": True}}, "there is no 'labels'"),
        ({"embed": False, "select": {"strategies": ["diversity"], "count": 3}}, "diversity needs embeddings"),
-       ({"pack": {"output": "x"}}, "there is no 'output'"), ({"threads": -1}, "threads"), ({"pack": {1: 2}}, "there is no '1'")]
+       ({"pack": {"output": "x"}}, "there is no 'output'"), ({"pack": {"check": "x"}}, "pack: there is no 'check'"), ({"threads": -1}, "threads"), ({"pack": {1: 2}}, "there is no '1'")]
 
 
 @pytest.mark.parametrize("config, message", BAD, ids=[str(i) for i in range(len(BAD))])
@@ -343,6 +365,13 @@ def test_limits_are_told_apart():
     io = _curate_measure.limit("pack", {**seen, "cpu_seconds": 1.0, "machine_busy": 0.1}, {}, 2)
     assert io["limit"] == "I/O" and "SSD" in io["advice"]
     assert _curate_measure.limit("pack", {**seen, "seconds": 0.1}, {}, 2)["limit"] == "none"
+    idle = {**seen, "cpu_seconds": 2.0, "machine_busy": 0.2}
+    for more, outcome in (({"memory_wait": 4.0}, {}), ({}, {"budget_share": 0.97}), ({}, {"too_large": "did not fit"})):
+        found = _curate_measure.limit("semantic", {**idle, **more}, outcome, 2)
+        assert found["limit"] == "memory" and "memory" in found["advice"], found
+    assert _curate_measure.limit("pack", seen, {"budget_share": 0.97}, 2)["limit"] == "CPU"
+    assert _curate_measure.limit("pack", {**seen, "memory_wait": 4.0}, {}, 2)["limit"] == "memory"
+    assert _curate_measure.limit("pack", idle, {"budget_share": 0.5}, 2)["limit"] == "I/O"
     said = {"limit": "io", "verdict": "I/O-bound: storage gives 100 samples/s"}
     assert _curate_measure.limit("embed", seen, said, 2)["limit"] == "I/O"
     assert _curate_measure.limit("embed", seen, {**said, "verdict": "INCOMPLETE: few steps"}, 2)["limit"] == "CPU"
@@ -350,6 +379,21 @@ def test_limits_are_told_apart():
     for step in _curate_config.NAMES:
         for limit in ("CPU", "I/O", "GPU", "memory"):
             assert _curate_measure.advice(step, limit)
+
+
+def test_vectors_that_do_not_fit_are_a_matter_of_memory(tmp_path):
+    draw = np.random.default_rng(5)
+    with leat.Writer(tmp_path / "v.leat", {"vector": ("float32", (256,))}) as w:
+        for row in draw.normal(size=(3000, 256)):
+            w.append([row.astype(np.float32)])
+    run = _curate_steps.Run(str(tmp_path), [str(tmp_path / "v.leat")], {name: {} for name in _curate_config.NAMES})
+    os.rename(tmp_path / "v.leat", tmp_path / "embed.leat")
+    run.sources[0] = str(tmp_path / "embed.leat")
+    assert _curate_steps.RUN["semantic"](run, {}, False, lambda *_: None)["too_large"] == ""
+    outcome = _curate_steps.RUN["semantic"](run, {"memory": "3M"}, False, lambda *_: None)
+    idle = {"seconds": 10.0, "cpu_seconds": 2.0, "bytes_read": 0, "machine_busy": 0.2, "memory_wait": 0.0}
+    assert _curate_measure.limit("semantic", idle, outcome, 2)["limit"] == "memory"
+    assert "memory_wait" in _curate_measure.Meter().stop()
 
 
 def test_the_plan(photos, whole, tmp_path, monkeypatch):
