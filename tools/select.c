@@ -133,6 +133,8 @@ static int finish(cli *c, const leat_select_stats *st)
     if (st->excluded) cli_out(c, ", %llu left out by conditions", (unsigned long long)st->excluded);
     if (st->unknown)
         cli_out(c, ", %llu left out without a finite number in a column", (unsigned long long)st->unknown);
+    if (st->resumed)
+        cli_out(c, ", %llu of them by the interrupted run before", (unsigned long long)st->resumed);
     if (st->near) cli_out(c, ", %llu too near to others", (unsigned long long)st->near);
     cli_out(c, "\n%s, %.1f CPU-seconds", leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds);
@@ -242,20 +244,23 @@ const cli_command cli_cmd_select = {
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Selecting", selecting}, {"One strategy", one}, {"Running", running}},
     .required = "output",
-    .json = (const cli_key[]){{"samples", "samples of the pack"},
-                              {"selected", "samples chosen by this run"},
-                              {"previous", "samples of the previous selection"},
-                              {"round", "number of this selection, 0 without a previous one"},
-                              {"excluded", "samples left out by conditions"},
-                              {"unknown",
-                               "samples left out because a column of weights has no finite number for them"},
-                              {"near", "samples left out because they are too near to a chosen one"},
-                              {"distances", "distances computed"},
-                              {"last_distance", "distance of the last chosen sample to the others"},
-                              {"plan_memory", "bytes of memory planned"},
-                              {"seconds", "time taken"},
-                              {"cpu_seconds", "CPU time taken"},
-                              {NULL, NULL}},
+    .json =
+        (const cli_key[]){
+            {"samples", "samples of the pack"},
+            {"selected", "samples chosen by this run"},
+            {"previous", "samples of the previous selection"},
+            {"round", "number of this selection, 0 without a previous one"},
+            {"excluded", "samples left out by conditions"},
+            {"unknown", "samples left out because a column of weights has no finite number for them"},
+            {"near",
+             "samples left out because they are too near to a chosen one; 0 when the count was reached"},
+            {"distances", "distances computed"},
+            {"resumed", "samples chosen by an interrupted run before this one"},
+            {"last_distance", "distance of the last chosen sample to the others"},
+            {"plan_memory", "bytes of memory planned"},
+            {"seconds", "time taken"},
+            {"cpu_seconds", "CPU time taken"},
+            {NULL, NULL}},
     .remote = true,
     .run = run,
 };

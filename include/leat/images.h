@@ -232,7 +232,8 @@ typedef struct leat_dedup_semantic_stats {
     uint32_t in_memory;   /* 1 = all vectors were in memory */
     uint32_t reserved;
     double seconds, cpu_seconds;
-    uint64_t asked; /* keep_share: rows to keep; more are kept when there are more clusters */
+    uint64_t asked;   /* keep_share: rows to keep; more are kept when there are more clusters */
+    uint64_t resumed; /* rows whose clusters came from an interrupted run, from OUTPUT.state */
 } leat_dedup_semantic_stats;
 
 /* Finds rows whose vectors are similar: k-means, then all pairs inside each cluster. The result depends

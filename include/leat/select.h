@@ -107,14 +107,15 @@ typedef struct leat_select_stats {
     uint64_t selected;    /* rows chosen by this run */
     uint64_t previous;    /* rows of the previous selection */
     uint64_t excluded;    /* rows left out by thresholds */
-    uint64_t near;        /* rows left out because they are nearer than the least distance; those
-                             seen */
+    uint64_t near;        /* rows left out because they are nearer than the least distance; 0 when
+                             `count` rows were found */
     uint64_t distances;   /* that were computed for diversity */
     double last_distance; /* of the row chosen last to those before it; 0 without
                              diversity */
     uint64_t plan_memory; /* bytes planned before the run */
     double seconds, cpu_seconds;
     uint64_t unknown; /* rows left out because a column of WEIGHTS is not a finite number */
+    uint64_t resumed; /* of the selected rows: choices of an interrupted run, from OUTPUT.state */
 } leat_select_stats;
 
 /* Chooses rows and writes the columns selected, order, round, score, distance and reason.

@@ -60,7 +60,7 @@ def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -
     steps = {} if force else _load(folder).get("steps", {})
     if force:
         for names in _curate_steps.FILES.values():
-            for name in (*names, *(f"{file}.parts" for file in names)):
+            for name in (*names, *(f"{file}.{more}" for file in names for more in ("parts", "state"))):
                 _curate_steps.remove(os.path.join(folder, name))
     return {"version": _VERSION, "source": sources, "plan": plan, "steps": steps}
 

@@ -87,12 +87,12 @@ static PyObject *add_check(PyObject *done, const leat_check_stats *found, const 
 
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"sources",    "output",  "control",    "images",       "mix_raw", "max_side",
-                            "quality",    "trust",   "shuffle",    "shuffle_seed", "keys",    "shard_bytes",
-                            "page_bytes", "threads", "memory",     "skip_errors",  "report",  "resume",
-                            "replace",    "sync",    "fast_tiles", "strict",       "where",   "append",
-                            "merge",      "members", "defaults",   "infer",        "select",  "frames",
-                            "check", "check_csv", "check_limits", NULL};
+    static char *names[] = {
+        "sources", "output",      "control",      "images",    "mix_raw",      "max_side",   "quality",
+        "trust",   "shuffle",     "shuffle_seed", "keys",      "shard_bytes",  "page_bytes", "threads",
+        "memory",  "skip_errors", "report",       "resume",    "replace",      "sync",       "fast_tiles",
+        "strict",  "where",       "append",       "merge",     "members",      "defaults",   "infer",
+        "select",  "frames",      "check",        "check_csv", "check_limits", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;

@@ -198,9 +198,18 @@ static int choose(leat__selecting *s, leat_error *err)
                       .crew = s->crew,
                       .take = take,
                       .cookie = s};
+    LEAT_TRY(leat__saved_open(&s->saved, s->opts.output, err));
+    if (d) g.saved = &s->saved;
     LEAT_TRY(leat__greedy_run(&g, err));
     s->stats.distances = g.distances;
-    for (uint64_t i = 0; i < s->rows; i++) s->stats.near += s->state[i] == LEAT__ROW_NEAR;
+    s->stats.resumed = g.resumed;
+    /* Not all rows were looked at when the count was reached first. Which ones depends on the threads. */
+    const bool all = s->stats.selected < s->count;
+    for (uint64_t i = 0; i < s->rows; i++) {
+        if (s->state[i] != LEAT__ROW_NEAR) continue;
+        s->stats.near += all;
+        if (!all) s->state[i] = LEAT__ROW_OPEN;
+    }
     return 0;
 }
 
@@ -220,7 +229,8 @@ static int run(leat__selecting *s, leat_error *err)
     LEAT_TRY(leat__thread_team_open(&s->crew, o->threads, err));
     LEAT_TRY(leat__select_prepare(s, err));
     LEAT_TRY(choose(s, err));
-    return leat__select_write(s, err);
+    LEAT_TRY(leat__select_write(s, err));
+    return leat__saved_drop(&s->saved, err);
 }
 
 int leat_select(const leat_select_opts *opts, leat_select_stats *stats, leat_error *err)
@@ -236,6 +246,7 @@ int leat_select(const leat_select_opts *opts, leat_select_stats *stats, leat_err
     s->stats.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
     s->stats.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
     if (stats) (void)!leat__sized_copy(stats, &s->stats, sizeof s->stats);
+    leat__saved_close(&s->saved);
     leat__select_forget(s);
     leat__free(s);
     return rc;
@@ -254,6 +265,7 @@ void leat__select_json(const leat_select_stats *st, leat__buf *out)
     leat__json_ku64(&j, "near", st->near);
     leat__json_ku64(&j, "unknown", st->unknown);
     leat__json_ku64(&j, "distances", st->distances);
+    leat__json_ku64(&j, "resumed", st->resumed);
     leat__json_kdouble(&j, "last_distance", st->last_distance);
     leat__json_ku64(&j, "plan_memory", st->plan_memory);
     leat__json_kdouble(&j, "seconds", st->seconds);

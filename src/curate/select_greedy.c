@@ -32,6 +32,16 @@ typedef struct best {
     uint64_t distances;
 } best;
 
+typedef struct pick {
+    double score;
+    uint64_t row;
+} pick;
+
+/* Numbers of the saved state. */
+typedef struct progress {
+    uint64_t chosen, distances;
+} progress;
+
 typedef struct greedy {
     leat__greedy *g;
     void (*compare)(const float *a, const float *b, size_t dim, size_t count, float *out);
@@ -49,11 +59,13 @@ typedef struct greedy {
     best *found;     /* by member */
     uint32_t members;
     _Atomic uint64_t reached; /* the highest exact score of this choice, as bits in its order */
+    pick *picks;              /* the choices, for the saved state */
+    progress at;
 } greedy;
 
 uint64_t leat__greedy_bytes(uint64_t rows, uint64_t centres, size_t dim)
 {
-    return rows * (4 + 4 + 8 + 4 + 4) + centres * dim * 4 * 3 / 2;
+    return rows * (4 + 4 + 8 + 4 + 4) + centres * dim * 4 * 3 / 2 + centres * sizeof(pick);
 }
 
 /* ---- scores ---- */
@@ -229,11 +241,127 @@ static double product(double logarithm)
     return LEAT_MAX(LEAT_MIN(exp2(logarithm), DBL_MAX), DBL_MIN);
 }
 
+/* ---- the saved state ---- */
+
+enum { PARTS = 5 };
+
+/* Old distances are upper bounds, so these arrays are all that a run needs to continue. */
+static void list_parts(greedy *s, leat__saved_part parts[PARTS])
+{
+    const leat__greedy *g = s->g;
+    parts[0] = (leat__saved_part){&s->at, sizeof s->at};
+    parts[1] = (leat__saved_part){s->picks, (size_t)g->count * sizeof *s->picks};
+    parts[2] = (leat__saved_part){g->state, (size_t)g->rows};
+    parts[3] = (leat__saved_part){s->near, (size_t)g->rows * sizeof *s->near};
+    parts[4] = (leat__saved_part){s->seen, (size_t)g->rows * sizeof *s->seen};
+}
+
+/* A hash of everything that the choice depends on. */
+static int make_key(const leat__greedy *g, leat_error *err)
+{
+    const double numbers[] = {(double)g->rows, (double)g->count,    g->diversity,
+                              g->min_distance, (double)g->balances, (double)g->vectors->dim};
+    leat__hasher *h = leat__hasher_open(0);
+    if (!h) return leat__fail_nomem(err, 0, "a hash");
+    leat__hasher_update(h, numbers, sizeof numbers);
+    leat__hasher_update(h, g->state, (size_t)g->rows);
+    if (g->weight) leat__hasher_update(h, g->weight, (size_t)g->rows * sizeof *g->weight);
+    for (uint32_t b = 0; b < g->balances; b++) {
+        const leat__balance *x = &g->balance[b];
+        leat__hasher_update(h, &x->strength, sizeof x->strength);
+        leat__hasher_update(h, x->of, (size_t)g->rows * sizeof *x->of);
+        leat__hasher_update(h, x->want, x->groups * sizeof *x->want);
+        leat__hasher_update(h, x->have, x->groups * sizeof *x->have);
+    }
+    leat__hasher_update(h, g->vectors->row, (size_t)g->rows * g->vectors->dim * sizeof(float));
+    g->saved->key = leat__hasher_value128(h);
+    leat__hasher_close(&h);
+    return 0;
+}
+
+/* A run that cannot save its state, on a full disk for example, continues without. */
+static void save(greedy *s)
+{
+    leat__saved_part parts[PARTS];
+    list_parts(s, parts);
+    s->at.distances = s->g->distances;
+    (void)!leat__saved_store(s->g->saved, parts, PARTS, NULL);
+}
+
+static bool is_sound(const greedy *s)
+{
+    const leat__greedy *g = s->g;
+    if (s->at.chosen > g->count) return false;
+    for (uint64_t i = 0; i < s->at.chosen; i++)
+        if (s->picks[i].row >= g->rows || g->state[s->picks[i].row] != LEAT__ROW_CHOSEN) return false;
+    return true;
+}
+
+static void begin_rows(greedy *s)
+{
+    memset(&s->at, 0, sizeof s->at);
+    memset(s->seen, 0, (size_t)s->g->rows * sizeof *s->seen);
+    for (uint64_t i = 0; i < s->g->rows; i++) s->near[i] = (float)(LEAT__SELECT_FAR * LEAT__SELECT_FAR);
+}
+
+/* Continues the choice of a run that was killed or stopped. */
+static int resume(greedy *s, leat_error *err)
+{
+    leat__greedy *g = s->g;
+    leat__saved_part parts[PARTS];
+    bool found = false;
+    uint8_t *own = leat__alloc(LEAT__MEM_CURATE, LEAT_MAX(g->rows, 1));
+    s->picks = LEAT_NEW_ARRAY(CURATE, pick, LEAT_MAX(g->count, 1));
+    if (!own || !s->picks) {
+        leat__free(own);
+        return leat__fail_nomem(err, g->count * sizeof *s->picks, "choices");
+    }
+    memcpy(own, g->state, (size_t)g->rows);
+    list_parts(s, parts);
+    int rc = make_key(g, err);
+    if (rc == 0) rc = leat__saved_load(g->saved, parts, PARTS, &found, err);
+    if (!found || !is_sound(s)) {
+        memcpy(g->state, own, (size_t)g->rows);
+        begin_rows(s);
+    }
+    leat__free(own);
+    return rc;
+}
+
+/* Tells the caller of the choices of the saved state. */
+static int replay(greedy *s, leat_error *err)
+{
+    leat__greedy *g = s->g;
+    g->resumed = s->at.chosen;
+    g->distances = s->at.distances;
+    for (uint64_t i = 0; i < s->at.chosen; i++) {
+        const uint64_t row = s->picks[i].row;
+        LEAT_TRY(choose(s, row, err));
+        if (g->take(g->cookie, row, s->picks[i].score, sqrt((double)s->near[row])) != 0)
+            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+    }
+    return 0;
+}
+
+/* ---- all choices ---- */
+
+static int take_choice(greedy *s, uint64_t row, double score, leat_error *err)
+{
+    leat__greedy *g = s->g;
+    const double distance = g->vectors ? sqrt((double)s->near[row]) : LEAT__SELECT_FAR;
+    g->state[row] = LEAT__ROW_CHOSEN;
+    if (s->picks) s->picks[s->at.chosen++] = (pick){score, row};
+    LEAT_TRY(choose(s, row, err));
+    const int stop = g->take(g->cookie, row, score, distance);
+    if (s->picks && (stop != 0 || leat__saved_due(g->saved))) save(s);
+    return stop != 0 ? leat__fail(err, LEAT_ECANCELED, "the run was stopped") : 0;
+}
+
 static int run_choices(greedy *s, leat_error *err)
 {
     leat__greedy *g = s->g;
     uint64_t last = NONE; /* distances of the last choice */
-    for (uint64_t n = 0; n < g->count; n++) {
+    for (uint64_t n = s->at.chosen; n < g->count; n++) {
         best top = {.row = NONE};
         uint32_t from = 0;
         for (uint32_t i = 0; i < s->groups; i++) s->factor[i] = factor_of(s, i);
@@ -251,12 +379,8 @@ static int run_choices(greedy *s, leat_error *err)
         }
         g->distances += last;
         if (top.row == NONE) return 0;
-        const double distance = g->vectors ? sqrt((double)s->near[top.row]) : LEAT__SELECT_FAR;
-        g->state[top.row] = LEAT__ROW_CHOSEN;
         pop(s, &s->heaps[(uint64_t)from * s->groups + top.group]);
-        LEAT_TRY(choose(s, top.row, err));
-        if (g->take(g->cookie, top.row, product(top.score), distance) != 0)
-            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        LEAT_TRY(take_choice(s, top.row, product(top.score), err));
     }
     return 0;
 }
@@ -347,13 +471,15 @@ static int set_up(greedy *s, leat_error *err)
     s->found = LEAT_NEW_ARRAY(CURATE, best, leat__thread_team_size(g->crew));
     if (!s->bound || !s->near || !s->seen || !s->first || !s->factor || !s->found)
         return leat__fail_nomem(err, n * 16, "scores");
+    begin_rows(s);
+    if (g->vectors && g->saved) LEAT_TRY(resume(s, err));
     for (uint64_t i = g->rows; i-- > 0;) {
-        s->near[i] = (float)(LEAT__SELECT_FAR * LEAT__SELECT_FAR);
         s->bound[i] = value_of(s, (uint32_t)i);
         s->first[group_of(s, i)] = (uint32_t)i;
     }
     for (uint64_t i = 0; i < g->rows; i++)
         if (g->state[i] == LEAT__ROW_PREVIOUS) LEAT_TRY(choose(s, i, err));
+    LEAT_TRY(replay(s, err));
     return fill_heaps(s, err);
 }
 
@@ -372,5 +498,6 @@ int leat__greedy_run(leat__greedy *g, leat_error *err)
     leat__free(s.rows);
     leat__free(s.heaps);
     leat__free(s.found);
+    leat__free(s.picks);
     return rc;
 }

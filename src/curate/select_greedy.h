@@ -17,6 +17,7 @@
 #ifndef LEAT_CURATE_SELECT_GREEDY_H
 #define LEAT_CURATE_SELECT_GREEDY_H
 
+#include "curate/saved.h"
 #include "curate/thread_team.h"
 #include "curate/vectors.h"
 
@@ -53,7 +54,9 @@ typedef struct leat__greedy {
      * distance: to the nearest chosen one, or LEAT__SELECT_FAR. Non-zero stops. */
     int (*take)(void *cookie, uint64_t row, double score, double distance);
     void *cookie;
+    leat__saved *saved; /* NULL = the choice cannot be resumed */
     uint64_t distances; /* out: how many were computed */
+    uint64_t resumed;   /* out: choices of the saved state, which were passed to take again */
 } leat__greedy;
 
 int leat__greedy_run(leat__greedy *g, leat_error *err) LEAT_MUST_CHECK;

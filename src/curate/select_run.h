@@ -32,6 +32,7 @@ typedef struct leat__selecting {
     int64_t *order, *round;
     double *score, *distance;
     int64_t next_order;
+    leat__saved saved;
 } leat__selecting;
 
 /* Checks options and strategies. */

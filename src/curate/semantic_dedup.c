@@ -36,6 +36,7 @@ typedef struct deduping {
     leat__thread_team *crew;
     leat__vector_store store;
     leat__semantic s;
+    leat__saved saved;
     uint64_t sample, chunk;
     bool *removed;
     bool whole; /* all vectors fit into memory */
@@ -249,6 +250,21 @@ static int size_of(deduping *d, uint64_t *rows, size_t *dim, leat_error *err)
     return rc;
 }
 
+/* A hash of everything that clusters and similarities depend on. */
+static int make_key(deduping *d, leat_error *err)
+{
+    leat_pack_info info = {.struct_size = sizeof info};
+    leat__hasher *h = leat__hasher_open(0);
+    if (!h) return leat__fail_nomem(err, 0, "a hash");
+    (void)leat_pack_info_read(d->store.pack, &info, sizeof info);
+    const uint64_t numbers[] = {info.fingerprint, d->store.field, d->store.count, d->store.dim,
+                                d->s.clusters,    d->sample,      d->s.keep};
+    leat__hasher_update(h, numbers, sizeof numbers);
+    d->saved.key = leat__hasher_value128(h);
+    leat__hasher_close(&h);
+    return 0;
+}
+
 static int run(deduping *d, leat_error *err)
 {
     leat__semantic *s = &d->s;
@@ -262,6 +278,9 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(plan(d, rows, dim, err));
     LEAT_TRY(leat__thread_team_open(&d->crew, d->opts.threads, err));
     LEAT_TRY(leat__vector_store_open(&d->store, d->opts.input, d->opts.field, d->whole, d->crew, err));
+    LEAT_TRY(leat__saved_open(&d->saved, d->opts.output, err));
+    LEAT_TRY(make_key(d, err));
+    s->saved = &d->saved;
     s->store = &d->store;
     s->crew = d->crew;
     s->keep = d->opts.keep;
@@ -276,7 +295,8 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(leat__semantic_cluster(s, d->sample, d->chunk, err));
     LEAT_TRY(leat__semantic_compare(s, err));
     LEAT_TRY(decide(d, err));
-    return write_pack(d, err);
+    LEAT_TRY(write_pack(d, err));
+    return leat__saved_drop(&d->saved, err);
 }
 
 static void tear_down(deduping *d)
@@ -285,12 +305,15 @@ static void tear_down(deduping *d)
     if (d->budget) leat_budget_read(d->budget, &bs);
     d->stats.plan_memory = bs.used;
     d->stats.clusters = d->s.clusters;
-    d->stats.largest = d->s.largest;
-    d->stats.pairs = d->s.pairs;
+    d->stats.largest = d->s.at.largest;
+    d->stats.pairs = d->s.at.pairs;
+    d->stats.resumed = d->s.resumed;
     if (d->budget) leat_budget_release(d->budget, LEAT_BUDGET_OTHER, bs.used);
     leat_budget_close(&d->budget);
     if (d->store.pack) leat__vector_store_close(&d->store);
     leat__thread_team_close(&d->crew);
+    leat__semantic_reset(&d->s);
+    leat__saved_close(&d->saved);
     leat__free(d->s.cluster);
     leat__free(d->s.distance);
     leat__free(d->s.similarity);
@@ -329,6 +352,7 @@ void leat__dedup_semantic_json(const leat_dedup_semantic_stats *st, leat__buf *o
     leat__json_ku64(&j, "clusters", st->clusters);
     leat__json_ku64(&j, "largest", st->largest);
     leat__json_ku64(&j, "pairs", st->pairs);
+    leat__json_ku64(&j, "resumed", st->resumed);
     leat__json_kbool(&j, "in_memory", st->in_memory != 0);
     leat__json_ku64(&j, "plan_memory", st->plan_memory);
     leat__json_kdouble(&j, "seconds", st->seconds);

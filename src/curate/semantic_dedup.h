@@ -9,9 +9,19 @@
 #include <leat/images.h>
 
 #include "base/buf.h"
+#include "curate/kmeans.h"
+#include "curate/saved.h"
 #include "curate/vector_store.h"
 
 #define LEAT__SEMANTIC_NONE UINT32_MAX
+
+enum { LEAT__SEMANTIC_ASSIGN, LEAT__SEMANTIC_MEASURE, LEAT__SEMANTIC_COMPARE };
+
+/* How far a run is; part of its saved state. */
+typedef struct leat__semantic_at {
+    uint64_t phase, row;     /* row: the next one; while comparing, its place in the order of clusters */
+    uint64_t pairs, largest; /* compared; rows of the largest cluster */
+} leat__semantic_at;
 
 typedef struct leat__semantic {
     leat__vector_store *store;
@@ -21,11 +31,16 @@ typedef struct leat__semantic {
     uint32_t keep; /* leat_keep_similar: the order inside a cluster */
     /* Of each row: */
     uint32_t *cluster;
-    float *distance;         /* squared, to the centre */
-    float *similarity;       /* to the most similar earlier row of its cluster; -1: it is the
-                                first */
-    uint32_t *of;            /* that row, or LEAT__SEMANTIC_NONE */
-    uint64_t largest, pairs; /* out: rows of the largest cluster; pairs compared */
+    float *distance;   /* squared, to the centre */
+    float *similarity; /* to the most similar earlier row of its cluster; -1: it is the
+                          first */
+    uint32_t *of;      /* that row, or LEAT__SEMANTIC_NONE */
+    leat__kmeans k;
+    double *sum;       /* of the rows of each centre */
+    uint32_t *members; /* and how many they are */
+    leat__saved *saved;
+    leat__semantic_at at;
+    uint64_t resumed; /* out: rows whose clusters came from the saved state */
     int (*tell)(void *cookie, uint64_t done, uint64_t total); /* rows; non-zero stops */
     void *cookie;
 } leat__semantic;
@@ -33,6 +48,8 @@ typedef struct leat__semantic {
 /* Finds clusters on a sample of `sample` rows and assigns all rows, `chunk` at a time. */
 int leat__semantic_cluster(leat__semantic *s, uint64_t sample, uint64_t chunk,
                            leat_error *err) LEAT_MUST_CHECK;
+/* Frees the centres. */
+void leat__semantic_reset(leat__semantic *s);
 /* Fills similarity and of. */
 int leat__semantic_compare(leat__semantic *s, leat_error *err) LEAT_MUST_CHECK;
 

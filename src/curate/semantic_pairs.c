@@ -15,7 +15,7 @@
 
 #define BLOCK 64 /* rows compared with one row at a time */
 
-/* ---- clusters ---- */
+/* ---- the sample ---- */
 
 static int sample_rows(leat__semantic *s, uint64_t sample, leat__vectors *v, leat_error *err)
 {
@@ -29,66 +29,141 @@ static int sample_rows(leat__semantic *s, uint64_t sample, leat__vectors *v, lea
     return rc;
 }
 
-typedef struct clustering {
-    leat__semantic *s;
-    leat__kmeans k;
-    double *sum; /* of the rows of each centre */
-    uint32_t *members;
-} clustering;
+/* ---- the saved state ---- */
 
-enum { ASSIGN, MEASURE, PASSES };
+enum { PARTS = 8 };
+
+/* Everything that is known of the rows, between chunks of rows and between clusters. */
+static void list_parts(leat__semantic *s, leat__saved_part parts[PARTS])
+{
+    const size_t rows = (size_t)s->store->count, numbers = (size_t)s->k.count * s->k.dim;
+    parts[0] = (leat__saved_part){&s->at, sizeof s->at};
+    parts[1] = (leat__saved_part){s->k.centre, numbers * sizeof *s->k.centre};
+    parts[2] = (leat__saved_part){s->sum, numbers * sizeof *s->sum};
+    parts[3] = (leat__saved_part){s->members, s->k.count * sizeof *s->members};
+    parts[4] = (leat__saved_part){s->cluster, rows * sizeof *s->cluster};
+    parts[5] = (leat__saved_part){s->distance, rows * sizeof *s->distance};
+    parts[6] = (leat__saved_part){s->similarity, rows * sizeof *s->similarity};
+    parts[7] = (leat__saved_part){s->of, rows * sizeof *s->of};
+}
+
+/* Tells how far the run is, and saves its state when it is stopped or some time has passed. A run that
+ * cannot save its state, on a full disk for example, continues without. */
+static int tell(leat__semantic *s, uint64_t done, leat_error *err)
+{
+    leat__saved_part parts[PARTS];
+    const int stop = s->tell(s->cookie, done, s->store->count);
+    if (stop != 0 || leat__saved_due(s->saved)) {
+        list_parts(s, parts);
+        (void)!leat__saved_store(s->saved, parts, PARTS, NULL);
+    }
+    return stop != 0 ? leat__fail(err, LEAT_ECANCELED, "the run was stopped") : 0;
+}
+
+static bool is_sound(const leat__semantic *s)
+{
+    const uint64_t rows = s->store->count;
+    if (s->at.phase > LEAT__SEMANTIC_COMPARE || s->at.row > rows) return false;
+    for (uint64_t i = 0; i < rows; i++)
+        if (s->cluster[i] >= s->k.count || (s->of[i] >= rows && s->of[i] != LEAT__SEMANTIC_NONE))
+            return false;
+    return true;
+}
+
+static void begin_rows(leat__semantic *s)
+{
+    memset(&s->at, 0, sizeof s->at);
+    memset(s->sum, 0, (size_t)s->k.count * s->k.dim * sizeof *s->sum);
+    memset(s->members, 0, s->k.count * sizeof *s->members);
+    memset(s->cluster, 0, (size_t)s->store->count * sizeof *s->cluster);
+    for (uint64_t i = 0; i < s->store->count; i++) {
+        s->similarity[i] = INFINITY;
+        s->of[i] = LEAT__SEMANTIC_NONE;
+    }
+}
+
+/* The centres, of the saved state or of a sample of the rows. */
+static int find_centres(leat__semantic *s, uint64_t sample, leat_error *err)
+{
+    leat__saved_part parts[PARTS];
+    leat__vectors v = {0};
+    bool found = false;
+    list_parts(s, parts);
+    LEAT_TRY(leat__saved_load(s->saved, parts, PARTS, &found, err));
+    if (found && is_sound(s)) {
+        s->resumed = s->at.phase == LEAT__SEMANTIC_COMPARE ? s->store->count : s->at.row;
+        return 0;
+    }
+    begin_rows(s);
+    leat__kmeans_reset(&s->k);
+    int rc = sample_rows(s, LEAT_MIN(sample, s->store->count), &v, err);
+    if (rc == 0) rc = leat__kmeans_train(&s->k, &v, s->clusters, s->crew, err);
+    leat__vectors_reset(&v);
+    return rc;
+}
+
+/* ---- clusters of all rows ---- */
 
 /* Assigns a chunk of rows to clusters and adds them up; or measures their distance to the mean. */
-static void take_chunk(clustering *c, int pass, const leat__vectors *v, uint64_t at)
+static void take_chunk(leat__semantic *s, const leat__vectors *v)
 {
-    leat__semantic *s = c->s;
-    if (pass == MEASURE) {
-        leat__kmeans_measure(&c->k, v, s->cluster + at, s->distance + at, s->crew);
+    const uint64_t at = s->at.row;
+    if (s->at.phase == LEAT__SEMANTIC_MEASURE) {
+        leat__kmeans_measure(&s->k, v, s->cluster + at, s->distance + at, s->crew);
         return;
     }
-    leat__kmeans_assign(&c->k, v, s->cluster + at, s->distance + at, s->crew);
+    leat__kmeans_assign(&s->k, v, s->cluster + at, s->distance + at, s->crew);
     if (s->keep != LEAT_KEEP_SIMILAR_FIRST)
-        leat__kmeans_add(&c->k, v, s->cluster + at, c->sum, c->members, s->crew);
+        leat__kmeans_add(&s->k, v, s->cluster + at, s->sum, s->members, s->crew);
 }
 
 /* The clusters are found on a sample; distances are those to the mean of all rows of a cluster, which only
  * some orders need. */
-static int pass_rows(clustering *c, uint64_t chunk, leat_error *err)
+static int pass_rows(leat__semantic *s, uint64_t chunk, leat_error *err)
 {
-    leat__semantic *s = c->s;
-    const int passes = s->keep == LEAT_KEEP_SIMILAR_FIRST ? MEASURE : PASSES;
     leat__vectors v = {.dim = s->store->dim};
     v.row = leat__alloc_array(LEAT__MEM_CURATE, chunk, v.dim * sizeof(float));
-    c->sum = leat__zalloc_array(LEAT__MEM_CURATE, c->k.count, v.dim * sizeof *c->sum);
-    c->members = LEAT_NEW_ARRAY(CURATE, uint32_t, c->k.count);
-    int rc = v.row && c->sum && c->members ? 0 : leat__fail_nomem(err, chunk * v.dim * sizeof(float), "rows");
-    for (int pass = 0; rc == 0 && pass < passes; pass++) {
-        for (uint64_t at = 0; rc == 0 && at < s->store->count; at += v.count) {
-            v.count = LEAT_MIN(chunk, s->store->count - at);
-            rc = leat__vector_store_get(s->store, NULL, at, v.count, v.row, err);
-            if (rc == 0) take_chunk(c, pass, &v, at);
-            if (rc == 0 && s->tell(s->cookie, (at + v.count) / 2, s->store->count) != 0)
-                rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+    int rc = v.row ? 0 : leat__fail_nomem(err, chunk * v.dim * sizeof(float), "rows");
+    while (rc == 0 && s->at.phase < LEAT__SEMANTIC_COMPARE) {
+        while (rc == 0 && s->at.row < s->store->count) {
+            v.count = LEAT_MIN(chunk, s->store->count - s->at.row);
+            rc = leat__vector_store_get(s->store, NULL, s->at.row, v.count, v.row, err);
+            if (rc != 0) break;
+            take_chunk(s, &v);
+            s->at.row += v.count;
+            rc = tell(s, s->at.row / 2, err);
         }
-        if (pass == ASSIGN) leat__kmeans_move(&c->k, c->sum);
+        if (rc != 0) break;
+        if (s->at.phase == LEAT__SEMANTIC_ASSIGN) leat__kmeans_move(&s->k, s->sum);
+        s->at.row = 0;
+        s->at.phase = s->at.phase == LEAT__SEMANTIC_ASSIGN && s->keep != LEAT_KEEP_SIMILAR_FIRST
+                          ? LEAT__SEMANTIC_MEASURE
+                          : LEAT__SEMANTIC_COMPARE;
     }
     leat__vectors_reset(&v);
-    leat__free(c->sum);
-    leat__free(c->members);
     return rc;
 }
 
 int leat__semantic_cluster(leat__semantic *s, uint64_t sample, uint64_t chunk, leat_error *err)
 {
-    leat__vectors v = {0};
-    clustering c = {.s = s};
-    int rc = sample_rows(s, LEAT_MIN(sample, s->store->count), &v, err);
-    if (rc == 0) rc = leat__kmeans_train(&c.k, &v, s->clusters, s->crew, err);
-    leat__vectors_reset(&v);
-    if (rc == 0) s->clusters = c.k.count;
-    if (rc == 0) rc = pass_rows(&c, chunk, err);
-    leat__kmeans_reset(&c.k);
-    return rc;
+    const size_t dim = s->store->dim;
+    s->k = (leat__kmeans){.count = s->clusters, .dim = dim};
+    s->k.centre = leat__zalloc_array(LEAT__MEM_CURATE, s->clusters, dim * sizeof(float));
+    s->sum = leat__zalloc_array(LEAT__MEM_CURATE, s->clusters, dim * sizeof *s->sum);
+    s->members = LEAT_NEW_ARRAY(CURATE, uint32_t, s->clusters);
+    if (!s->k.centre || !s->sum || !s->members)
+        return leat__fail_nomem(err, leat__kmeans_bytes(0, s->clusters, dim), "clusters");
+    LEAT_TRY(find_centres(s, sample, err));
+    return pass_rows(s, chunk, err);
+}
+
+void leat__semantic_reset(leat__semantic *s)
+{
+    leat__kmeans_reset(&s->k);
+    leat__free(s->sum);
+    leat__free(s->members);
+    s->sum = NULL;
+    s->members = NULL;
 }
 
 /* ---- inside a cluster ---- */
@@ -148,8 +223,8 @@ static int compare_cluster(leat__semantic *s, const uint32_t *row, uint64_t n, f
         c.earlier = c.own;
         leat__thread_team_run(s->crew, compare_part, &c);
     }
-    s->pairs += n * (n - 1) / 2;
-    s->largest = LEAT_MAX(s->largest, n);
+    s->at.pairs += n * (n - 1) / 2;
+    s->at.largest = LEAT_MAX(s->at.largest, n);
     return 0;
 }
 
@@ -202,15 +277,13 @@ int leat__semantic_compare(leat__semantic *s, leat_error *err)
     float *memory = leat__alloc_array(LEAT__MEM_CURATE, 2 * s->tile, s->store->dim * sizeof(float));
     int rc = row && memory ? order_rows(s, row, err)
                            : leat__fail_nomem(err, 2 * s->tile * s->store->dim * sizeof(float), "rows");
-    for (uint64_t i = 0; i < n && rc == 0; i++) {
-        s->similarity[i] = INFINITY;
-        s->of[i] = LEAT__SEMANTIC_NONE;
-    }
-    for (uint64_t at = 0, end; at < n && rc == 0; at = end) {
-        for (end = at + 1; end < n && s->cluster[row[end]] == s->cluster[row[at]];) end++;
-        rc = compare_cluster(s, row + at, end - at, memory, err);
-        if (rc == 0 && s->tell(s->cookie, n / 2 + end / 2, n) != 0)
-            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+    while (rc == 0 && s->at.row < n) {
+        uint64_t end = s->at.row + 1;
+        while (end < n && s->cluster[row[end]] == s->cluster[row[s->at.row]]) end++;
+        rc = compare_cluster(s, row + s->at.row, end - s->at.row, memory, err);
+        if (rc != 0) break;
+        s->at.row = end;
+        rc = tell(s, n / 2 + end / 2, err);
     }
     for (uint64_t i = 0; i < n && rc == 0; i++) /* from squared distances of unit vectors */
         s->similarity[i] = s->of[i] == LEAT__SEMANTIC_NONE ? -1 : 1 - s->similarity[i] / 2;

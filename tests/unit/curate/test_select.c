@@ -198,7 +198,60 @@ static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uin
     return 1;
 }
 
-static void a_stopped_run_leaves_nothing(void **state)
+static bool is_there(const char *name)
+{
+    bool exists = false;
+    assert_ok(leat__path_exists(in_box(name), &exists, NULL));
+    return exists;
+}
+
+static void a_stopped_run_is_continued(void **state)
+{
+    leat_select_opts o = opts_for("{count: 300, strategies: [{strategy: diversity}]}");
+    run_ok(&o);
+    const uint64_t whole = hash_of(o.output);
+    o.output = in_box("again.leat");
+    o.replace = 0;
+    for (int other = 0; other < 2; other++) {
+        o.progress = stop;
+        o.config = "{count: 300, strategies: [{strategy: diversity}]}";
+        assert_code(LEAT_ECANCELED, leat_select(&o, NULL, NULL));
+        assert_true(!is_there("again.leat") && is_there("again.leat.state"));
+        o.progress = NULL;
+        if (other) o.config = "{count: 299, strategies: [{strategy: diversity}]}"; /* starts again */
+        const leat_select_stats st = run_ok(&o);
+        assert_int_equal(st.resumed, other ? 0 : 64);
+        assert_int_equal(st.selected, other ? 299 : 300);
+        assert_false(is_there("again.leat.state"));
+        assert_true((hash_of(o.output) == whole) == !other);
+        o.replace = 1;
+        if (!other) assert_ok(leat__path_unlink(o.output, NULL));
+    }
+}
+
+/* The count ends the choice before all rows were looked at: which ones were seen to be too near must not
+ * show. */
+static void a_count_and_a_least_distance_do_not_depend_on_threads(void **state)
+{
+    static const uint32_t threads[] = {1, 2, 3, 7};
+    uint64_t first = 0;
+    leat_select_opts o =
+        opts_for("strategies: [{strategy: diversity, min_distance: 0.5}, {strategy: weights, "
+                 "column: score, strength: 2}]");
+    o.count = 40;
+    for (size_t i = 0; i < 4; i++) {
+        o.threads = threads[i];
+        const leat_select_stats st = run_ok(&o);
+        assert_true(st.selected == 40 && st.near == 0);
+        if (i == 0) first = hash_of(o.output);
+        assert_true(hash_of(o.output) == first);
+    }
+    o.count = ROWS;
+    const leat_select_stats st = run_ok(&o);
+    assert_true(st.near > 0 && st.selected + st.near == ROWS);
+}
+
+static void a_stopped_run_leaves_no_output(void **state)
 {
     bool exists = true;
     leat_select_opts o = opts_for("{count: 300, strategies: [{strategy: diversity}]}");
@@ -220,7 +273,9 @@ int main(void)
         cmocka_unit_test(a_later_round_adds_to_an_earlier_one),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_query_has_vectors_of_the_same_length),
-        cmocka_unit_test(a_stopped_run_leaves_nothing),
+        cmocka_unit_test(a_stopped_run_leaves_no_output),
+        cmocka_unit_test(a_stopped_run_is_continued),
+        cmocka_unit_test(a_count_and_a_least_distance_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

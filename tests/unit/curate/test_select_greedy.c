@@ -245,6 +245,74 @@ static void a_run_can_be_stopped(void **state)
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
+typedef struct resuming {
+    leat__greedy g;
+    leat__saved saved;
+    taken t;
+    uint8_t state[ROWS];
+} resuming;
+
+static int run_again(resuming *r, uint32_t threads, uint32_t stop)
+{
+    memset(&r->t, 0, sizeof r->t);
+    memset(r->state, 0, sizeof r->state);
+    for (uint32_t b = 0; b < r->g.balances; b++)
+        memset(r->g.balance[b].have, 0, r->g.balance[b].groups * sizeof *r->g.balance[b].have);
+    r->t.stop = stop;
+    r->g.state = r->state;
+    r->g.take = take;
+    r->g.cookie = &r->t;
+    r->g.saved = &r->saved;
+    r->g.distances = r->g.resumed = 0;
+    assert_ok(leat__thread_team_open(&r->g.crew, threads, NULL));
+    const int rc = leat__greedy_run(&r->g, NULL);
+    leat__thread_team_close(&r->g.crew);
+    return rc;
+}
+
+/* Stopped again and again, with other numbers of threads, the choice is that of one run. */
+static void a_stopped_run_is_continued(void **state)
+{
+    static resuming whole, r;
+    static double weight[ROWS];
+    static uint32_t of[ROWS];
+    double want[4] = {0.25, 0.25, 0.25, 0.25};
+    uint64_t have[4];
+    leat__balance b = {4, of, want, have, 1};
+    for (uint32_t i = 0; i < ROWS; i++) {
+        weight[i] = log2(0.01 + score_of(i));
+        of[i] = (uint32_t)label_of(i);
+    }
+    make_vectors(0.3f);
+    for (int kind = 0; kind < 3; kind++) {
+        leat__greedy g = {.rows = ROWS, .count = 200, .vectors = &all, .diversity = 1};
+        if (kind == 1) g.min_distance = 0.4;
+        if (kind == 2) g.weight = weight, g.balance = &b, g.balances = 1;
+        whole.g = r.g = g;
+        assert_ok(leat__saved_open(&whole.saved, in_box("whole"), NULL));
+        assert_ok(leat__saved_open(&r.saved, in_box("parts"), NULL));
+        assert_ok(run_again(&whole, 2, 0));
+        for (uint32_t stop = 1; stop < whole.t.count; stop += 29) {
+            assert_code(LEAT_ECANCELED, run_again(&r, 1 + stop % 3, stop));
+            assert_true(r.g.resumed + 29 >= stop && r.g.resumed < stop);
+        }
+        r.g.weight = kind == 2 ? NULL : weight; /* another choice does not continue this one */
+        assert_ok(run_again(&r, 2, 0));
+        assert_int_equal(r.g.resumed, 0);
+        r.g.weight = g.weight;
+        assert_ok(run_again(&r, 3, 0));
+        assert_true(r.g.resumed > whole.t.count - 30 && r.g.distances <= whole.g.distances * 2);
+        assert_int_equal(r.t.count, whole.t.count);
+        assert_memory_equal(r.t.row, whole.t.row, sizeof r.t.row);
+        assert_memory_equal(r.t.score, whole.t.score, sizeof r.t.score);
+        assert_memory_equal(r.t.distance, whole.t.distance, sizeof r.t.distance);
+        assert_ok(leat__saved_drop(&r.saved, NULL));
+        leat__saved_close(&r.saved);
+        leat__saved_close(&whole.saved);
+    }
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +322,7 @@ int main(void)
         cmocka_unit_test(weights_and_balances_are_exact),
         cmocka_unit_test(products_out_of_range_are_in_order),
         cmocka_unit_test(a_run_can_be_stopped),
+        cmocka_unit_test(a_stopped_run_is_continued),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

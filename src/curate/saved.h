@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The saved state of a long step: OUTPUT.state, arrays that a run which was killed or stopped continues
+ * from. A key names all that the result depends on. A state with another key, of another size or damaged
+ * is ignored: the run starts at the beginning and replaces it.
+ */
+#ifndef LEAT_CURATE_SAVED_H
+#define LEAT_CURATE_SAVED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+typedef struct leat__saved {
+    char *path;
+    leat__hash128 key;
+    uint64_t last, cost; /* of saving: when, and how long it took, in ns */
+} leat__saved;
+
+typedef struct leat__saved_part {
+    void *data;
+    size_t size;
+} leat__saved_part;
+
+int leat__saved_open(leat__saved *s, const char *output, leat_error *err) LEAT_MUST_CHECK;
+void leat__saved_close(leat__saved *s);
+
+/* Reads the parts. *found is false, and the parts are undefined, when there is no state of this key. */
+int leat__saved_load(leat__saved *s, const leat__saved_part *parts, uint32_t count, bool *found,
+                     leat_error *err) LEAT_MUST_CHECK;
+/* Replaces the state atomically. */
+int leat__saved_store(leat__saved *s, const leat__saved_part *parts, uint32_t count,
+                      leat_error *err) LEAT_MUST_CHECK;
+/* Whether some seconds have passed since the state was saved: at most a fiftieth of the time goes into
+ * saving. */
+bool leat__saved_due(const leat__saved *s);
+/* Removes the state. */
+int leat__saved_drop(leat__saved *s, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
