@@ -68,6 +68,7 @@ static const leat__param vectors[] = {
     CLI_FLOAT("keep-share", 0, "0", 0, 1, "P", "keep this share of the rows, instead of --threshold"),
     CLI_STRING("field", 0, NULL, "NAME", "field of the vectors, when the pack has several"),
     CLI_INT("centres", 0, "0", 0, 1e6, "N", "clusters of k-means, 0 = square root of the number of rows"),
+    CLI_STRING("device", 0, NULL, "DEVICE", "run by PyTorch on this device, such as cuda"),
     CLI_END,
 };
 

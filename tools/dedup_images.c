@@ -39,7 +39,7 @@ int dedup_kind_check(cli *c)
          "level",       "compatible",   "on",         "task-bytes",
          NULL},
         {"csv", "orientations", "windows", "across", "list-probable", NULL},
-        {"keep-share", "centres", "field", NULL}};
+        {"keep-share", "centres", "field", "device", NULL}};
     static const char *const rules[KINDS][4] = {
         {"longest", "field", NULL}, {"largest", "quality", "pack", NULL}, {"outer", "central", NULL}};
     const char *kind = cli_arg(c, 0), *keep = cli_str(c, "keep");

@@ -8,6 +8,7 @@
 #include <leat/images.h>
 
 #include "base/str.h"
+#include "cli_python.h"
 #include "curate/semantic_dedup.h"
 
 typedef struct watch {
@@ -75,6 +76,7 @@ int dedup_semantic(cli *c, uint32_t inputs)
     if (inputs != 1) return cli_usage(c, "semantic: give one pack of vectors");
     const int zero = cli_refuse_zero(c, "keep-share");
     if (zero != CLI_OK) return zero;
+    if (cli_given(c, "device")) return cli_python(c);
     fill(c, &o);
     o.progress = on_progress;
     o.cookie = &w;

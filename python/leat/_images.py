@@ -142,7 +142,8 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
 
 
 def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = None, keep_share: float | None = None,
-                   keep: str = "first", clusters: int = 0, field: str | None = None, threads: int = 0, memory: int | str = 0, force: bool = False, sync: bool = True,
+                   keep: str = "first", clusters: int = 0, field: str | None = None, device: str | None = None, threads: int = 0,
+                   memory: int | str = 0, force: bool = False, sync: bool = True,
                    progress: Progress | None = None) -> dict[str, Any]:
     """Finds samples whose vectors are similar; what `leat dedup semantic` does.
 
@@ -161,11 +162,27 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = 
         keep: of similar rows the "first", the one farthest from the mean of its cluster ("outer"), or nearest ("central")
         field: field of the vectors, when the pack has several
         clusters: of k-means; 0 is the square root of the number of rows
+        device: run by PyTorch on this device, such as "cuda": all vectors are in its memory. The result is that of the CPU,
+            except that rows in the middle between two clusters may go to the other one, by rounding
         memory: hard limit, in bytes or text ("2G"); 0 is half of what is available. Vectors that do not fit are read again
         force: replace a pack of that name
         sync: write through to the disk before the pack takes its name
         progress: called now and then with (done, total, 0, 0)
     """
+    if device is not None:
+        _refuse("with device", threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory))
+        try:
+            from . import _semantic_torch
+        except ModuleNotFoundError:
+            raise ArgumentError(f"device: {device} needs PyTorch: pip install torch; or leave it out") from None
+        _check.one_of("keep", keep, _KEEP_SIMILAR)
+        _check.above("threshold", threshold, 1, -1)
+        _check.above("keep_share", keep_share, 1)
+        return _semantic_torch.run(
+            os.fsdecode(_check.path("embeddings", embeddings)), os.fsdecode(_check.utf8_path("output", output)), device=device,
+            threshold=threshold, keep_share=keep_share, keep=keep, clusters=_check.whole("clusters", clusters, 0, _check.U32),
+            field=None if field is None else _check.text("field", field), force=_check.flag("force", force),
+            sync=_check.flag("sync", sync), progress=progress)
     report = _run(
         progress, _leat.dedup_semantic, [os.fsencode(_check.path("embeddings", embeddings))],
         _check.utf8_path("output", output), threshold=_check.above("threshold", threshold, 1, -1),

@@ -90,7 +90,7 @@ def test_images_are_checked_while_they_are_packed(photos, whole, tmp_path, monke
     for name in ("check.leat", "check.csv"):
         assert data(tmp_path / "run", name) == data(tmp_path, name), name
     assert data(tmp_path / "run", "check.csv") != data(whole[0], "check.csv")
-    # other limits: the pack is used again; options that packing does not have: a run of its own
+    # other limits: the pack is used again; options that packing does not have: a separate run
     config["check"]["limits"]["dark"] = 3
     assert ran(leat.curate(photos, tmp_path / "run", config=config, share=0.2))[0] == "check" and len(calls) == 1
     leat.curate(photos, tmp_path / "other", config={"check": {"max_pixels": 10**6}}, share=0.2)

@@ -378,6 +378,7 @@ SEMANTIC = {
     "csv": lambda c: c.refused("is for images", V, "-o", c.file(), "--csv", c.file(), source=c.vectors),
     "keep-share": lambda c: c.differ(V, "--keep-share", 0.5, source=c.vectors),
     "centres": lambda c: c.differ(V, "--centres", 40, base=("--threshold", 0.5), source=c.vectors),
+    "device": lambda c: c.refused("device: 'abacus' cannot be used here", V, "-o", c.file(), "--device", "abacus", source=c.vectors),
     "threads": lambda c: c.threads(V, source=c.vectors),
 }
 # Of the doctor's own options; the loader's flags are those of leat load (test_effect_cli.py).

@@ -15,7 +15,7 @@ MODEL = Path(__file__).parents[2] / "tests" / "data" / "lid.ftz"
 NOISE = {"seconds", "cpu_seconds", "budget_peak_bytes", "limit", "read_share", "work_share", "write_share", "memory_share"}
 COMMON = {"json", "quiet", "verbose", "color", "help"}
 OTHERS = {"csv", "orientations", "windows", "across", "list-probable",  # of images: tests/cli/cases/images.t
-          "keep-share", "centres", "field"}  # of vectors: test_effect_more.py
+          "keep-share", "centres", "field", "device"}  # of vectors: test_effect_more.py
 
 
 def run(*args, code=0):

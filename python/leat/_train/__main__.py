@@ -39,6 +39,11 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
 
         print(_curate_text.result(result) if "selected" in result else _curate_text.plan(result))
         return
+    if command == "dedup":
+        print(f"{result['samples']} rows: {result['kept']} to keep, {result['removed']} to remove, with a similarity of "
+              f"{result['threshold']:.4f} or more\n{result['clusters']} clusters, {result['pairs']} pairs compared, "
+              f"{result['seconds']:.1f} s")
+        return
     if command == "export":
         print(f"{result['output']}: {result['model']}, images of {result['image_size']} pixels, {result['width']} outputs",
               file=sys.stderr)
@@ -70,7 +75,18 @@ def _curate(args: list[str], values: dict[str, Any]) -> dict[str, Any]:
     return curate(args, **values)
 
 
+def _dedup(args: list[str], values: dict[str, Any]) -> dict[str, Any]:
+    from .._images import dedup_semantic
+
+    if "centres" in values:
+        values["clusters"] = values.pop("centres")
+    values.pop("quiet", None)
+    return dedup_semantic(args[1], values.pop("output"), **values)
+
+
 def _run(command: str, args: list[str], values: dict[str, Any]) -> dict[str, Any]:
+    if command == "dedup":
+        return _dedup(args, values)
     if command == "curate":
         return _curate(args, values)
     if command == "export":
