@@ -60,7 +60,7 @@ static void launch(int kernel, leat_job job, cudaStream_t s)
     const uint32_t tiles = (job.tile_count + TILE_WARPS - 1) / TILE_WARPS;
     if (kernel == 0) leat_axes<<<dim3(2, job.image_count), 128, 0, s>>>(job);
     if (kernel == 1) leat_tiles<<<tiles, 32 * TILE_WARPS, 0, s>>>(job);
-    if (kernel == 2) leat_pixels<<<dim3(job.windows < 64 ? job.windows : 64, job.image_count), PIXEL_THREADS, 0, s>>>(job);
+    if (kernel == 2) leat_pixels<<<dim3(job.windows < 16 ? job.windows : 16, job.image_count), PIXEL_THREADS, 0, s>>>(job);
     if (kernel == 3 && job.steps > 0) leat_colour<<<dim3(1, job.image_count), COLOUR_THREADS, 0, s>>>(job);
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading and launching: see kernels.h. The module holds no state, so any number of streams may use it.
+ * Loading and launching: see kernels.h. The module holds no state, so any number of streams may use it. All
+ * loaders of a process that use one context share it.
  */
 #include "gpu/kernels.h"
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/thread.h"
 #include "gpu/gpu_impl.h"
 #include "gpu/kernels_data.h"
 #include "gpu/nvrtc.h"
@@ -15,7 +17,7 @@
 #define COLOUR_THREADS 512
 #define MIX_THREADS 128
 #define MIX_BLOCKS 65535u
-#define WINDOW_BLOCKS 64u /* per image at most: windows are spread over them */
+#define WINDOW_BLOCKS 16u /* per image at most: windows are spread over them */
 #define TILE_WARPS 4u     /* as in kernels.cu */
 #define OLDEST 75         /* compute capability, times ten */
 #define GRID_Y_MAX 65535u
@@ -24,48 +26,94 @@ enum { AXES, TILES, PIXELS, COLOUR, MIX, FUNCTIONS };
 static const char *const names[FUNCTIONS] = {"leat_axes", "leat_tiles", "leat_pixels", "leat_colour",
                                              "leat_mix"};
 
-struct leat__gpu_kernels {
-    leat__gpu *gpu;
-    leat__cu_module module;
+/* The module of one context. */
+typedef struct module {
+    struct module *next;
+    uint32_t refs;
+    leat__cu_context ctx;
+    leat__cu_module handle;
     leat__cu_function function[FUNCTIONS];
     const char *origin;
+} module;
+
+struct leat__gpu_kernels {
+    leat__gpu *gpu;
+    module *module;
 };
 
-static int load(leat__gpu_kernels *k, const void *image, leat_error *err)
+static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* of the list; held while a module is loaded */
+static module *modules;
+
+static int load(leat__gpu *gpu, const void *image, module *m, leat_error *err)
 {
-    const leat__cu *cu = &k->gpu->cu;
+    const leat__cu *cu = &gpu->cu;
     int mode, rc;
-    LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
-    LEAT_GO(rc, out, leat__cu_explain(cu, cu->module_load(&k->module, image), "loading the kernels", err));
+    LEAT_TRY(leat__gpu_enter(gpu, &mode, err));
+    LEAT_GO(rc, out, leat__cu_explain(cu, cu->module_load(&m->handle, image), "loading the kernels", err));
     for (int i = 0; i < FUNCTIONS; i++)
         LEAT_GO(
             rc, out,
-            leat__cu_explain(cu, cu->module_function(&k->function[i], k->module, names[i]), names[i], err));
+            leat__cu_explain(cu, cu->module_function(&m->function[i], m->handle, names[i]), names[i], err));
 out:
-    leat__gpu_leave(k->gpu, mode);
+    leat__gpu_leave(gpu, mode);
     return rc;
 }
 
-/* What was built in, else what NVRTC makes of the source. */
-static int find(leat__gpu_kernels *k, leat_error *err)
+static void unload(leat__gpu *gpu, module *m)
 {
-    const leat__gpu_info *info = leat__gpu_info_view(k->gpu);
+    int mode;
+    if (m->handle != NULL && leat__gpu_enter(gpu, &mode, NULL) == 0) {
+        gpu->cu.module_unload(m->handle);
+        leat__gpu_leave(gpu, mode);
+    }
+    m->handle = NULL;
+}
+
+/* What was built in, else what NVRTC makes of the source. */
+static int find_image(leat__gpu *gpu, module *m, leat_error *err)
+{
+    const leat__gpu_info *info = leat__gpu_info_view(gpu);
     uint32_t arch = 10 * info->compute_major + info->compute_minor;
     leat__buf made;
     const char *origin = NULL;
     if (arch < OLDEST)
         return leat__fail(err, LEAT_ENOTSUP, "%s: decoding needs compute capability 7.5", info->name);
     if (leat__kernels_image_size > 0) {
-        k->origin = "built in";
-        int rc = load(k, leat__kernels_image, err);
+        m->origin = "built in";
+        int rc = load(gpu, leat__kernels_image, m, err);
         if (rc == 0) return 0; /* a driver older than the compiler may refuse it */
+        unload(gpu, m);
     }
     leat__buf_init(&made, LEAT__MEM_MISC, (size_t)64 << 20);
     int rc = leat__nvrtc_compile(leat__kernels_source, arch, &made, &origin, err);
-    if (rc == 0) rc = load(k, made.data, err);
-    k->origin = origin;
+    if (rc == 0) rc = load(gpu, made.data, m, err);
+    m->origin = origin;
     leat__buf_reset(&made);
     return rc;
+}
+
+/* The module of the device's context; called with the lock held. */
+static int take_module(leat__gpu *gpu, module **out, leat_error *err)
+{
+    for (module *m = modules; m != NULL; m = m->next) {
+        if (m->ctx != gpu->ctx) continue;
+        m->refs++;
+        *out = m;
+        return 0;
+    }
+    module *m = LEAT_NEW(MISC, module);
+    if (m == NULL) return leat__fail_nomem(err, sizeof *m, "kernels");
+    int rc = find_image(gpu, m, err);
+    if (rc != 0) {
+        unload(gpu, m);
+        leat__free(m);
+        return rc;
+    }
+    m->ctx = gpu->ctx;
+    m->refs = 1;
+    m->next = modules;
+    modules = *out = m;
+    return 0;
 }
 
 int leat__gpu_kernels_open(leat__gpu_kernels **out, leat__gpu *gpu, leat_error *err)
@@ -74,7 +122,9 @@ int leat__gpu_kernels_open(leat__gpu_kernels **out, leat__gpu *gpu, leat_error *
     *out = k;
     if (k == NULL) return leat__fail_nomem(err, sizeof *k, "kernels");
     k->gpu = gpu;
-    int rc = find(k, err);
+    leat__mutex_lock(&lock);
+    int rc = take_module(gpu, &k->module, err);
+    leat__mutex_unlock(&lock);
     if (rc != 0) leat__gpu_kernels_close(out);
     return rc;
 }
@@ -82,26 +132,31 @@ int leat__gpu_kernels_open(leat__gpu_kernels **out, leat__gpu *gpu, leat_error *
 void leat__gpu_kernels_close(leat__gpu_kernels **out)
 {
     leat__gpu_kernels *k = *out;
-    int mode;
     if (k == NULL) return;
     *out = NULL;
-    if (k->module != NULL && leat__gpu_enter(k->gpu, &mode, NULL) == 0) {
-        k->gpu->cu.module_unload(k->module);
-        leat__gpu_leave(k->gpu, mode);
+    leat__mutex_lock(&lock);
+    module *const m = k->module;
+    if (m != NULL && --m->refs == 0) {
+        module **at = &modules;
+        while (*at != m) at = &(*at)->next;
+        *at = m->next;
+        unload(k->gpu, m);
+        leat__free(m);
     }
+    leat__mutex_unlock(&lock);
     leat__free(k);
 }
 
 const char *leat__gpu_kernels_origin(const leat__gpu_kernels *k)
 {
-    return k->origin;
+    return k->module->origin;
 }
 
 static int launch(leat__gpu_kernels *k, int which, leat__gpu_stream *s, leat_job *job, uint32_t grid_x,
                   uint32_t grid_y, uint32_t threads, leat_error *err)
 {
     void *parameters[] = {job};
-    int rc = k->gpu->cu.launch(k->function[which], grid_x, grid_y, 1, threads, 1, 1, 0,
+    int rc = k->gpu->cu.launch(k->module->function[which], grid_x, grid_y, 1, threads, 1, 1, 0,
                                leat__gpu_stream_handle(s), parameters, NULL);
     return leat__cu_explain(&k->gpu->cu, rc, names[which], err);
 }

@@ -173,7 +173,7 @@ static bool plan_axis(leat_job_axis *a, const leat__axis_request *q, uint32_t lo
                          .lo = lo,
                          .lead = lead,
                          .taps = nearest ? 1 : (uint32_t)(2 * support[q->filter] * stretch + 1e-6) + 1};
-    a->words = (a->taps + 3 + 3) / 4; /* the first may be the last byte of its word */
+    a->words = a->taps <= LEAT_JOB_NARROW ? 1 : (a->taps + 3 + 3) / 4; /* the first may end its word */
     if (a->words > LEAT_JOB_WORDS_MAX) return false;
     a->first = room(work, (uint64_t)a->count * sizeof(uint32_t));
     a->taps_of = room(work, (uint64_t)a->count * sizeof(uint32_t));

@@ -11,7 +11,7 @@
 #include "mix_kernel.h"
 
 #define TILE_WARPS 4  /* per block */
-#define TILE_BLOCKS 9 /* per multiprocessor, for which the compiler leaves enough registers */
+#define TILE_BLOCKS 7 /* per multiprocessor, for which the compiler leaves enough registers */
 #define PIXEL_THREADS 256
 #define PIXEL_BLOCKS 4
 #define COLOUR_THREADS 512
@@ -29,6 +29,7 @@ extern "C" __global__ void leat_axes(leat_job job)
 
 extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS, TILE_BLOCKS) leat_tiles(leat_job job)
 {
+    static_assert(sizeof(tile_scratch) % 16 == 0, "each is read 16 bytes at a time");
     __shared__ __align__(16) tile_scratch scratch[TILE_WARPS];
     const uint32_t tile = blockIdx.x * TILE_WARPS + threadIdx.x / 32;
     if (tile < job.tile_count) decode_tile(&job, tile, &scratch[threadIdx.x / 32]);

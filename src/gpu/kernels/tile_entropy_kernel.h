@@ -3,20 +3,22 @@
  * One tile by one warp: bytes -> coefficients -> inverse DCT -> samples (docs/tile-format.md). The
  * arithmetic and the answers to damaged bytes are those of src/dsp/tile_entropy.c and src/dsp/idct.c.
  *
- * Values are decoded 32 at a time, one per lane. Lane l holds the next 32 bits of size plane l. A lane whose
- * bit is set in a plane finds its bit in the next plane by its rank among the set bits. The ranks of a
- * lane add up to the sizes of the lanes before it, which is where its extra bits begin. So a round of 32
- * values reads memory twice, whatever their sizes. Four blocks are transformed at once, eight lanes each.
+ * Values are decoded in rounds of up to 32 runs, one per lane. Of each size plane a lane takes the bits of
+ * its run: how many the lanes before it have is a prefix sum of the bits that are set in the plane above.
+ * These sums add up to the sizes of the values before the run, which is where its extra bits begin. Then each
+ * lane reads its values one after another. Four blocks are transformed at once, eight lanes each.
  *
  * The time goes into issuing instructions, not into memory: what is constant per lane is kept in registers.
  *
- * Every read is held inside the tile: `len` bytes, with 12 readable bytes after them and 3 before.
+ * Every read is held inside the tile: `len` bytes, with 12 readable bytes after them and 3 before. Of the
+ * values find_planes makes sure: their bits end where the tile ends.
  */
 
 #define TILE_BLOCKS_MAX 192
 #define TILE_PLANES_MAX 15
-#define TILE_RING 512  /* values that wait for their block: 4 x 64 and a round of 32 */
-#define BLOCK_PITCH 72 /* of 64 coefficients: keeps lanes of different blocks off the same bank */
+#define TILE_RUN 23    /* values of a lane in a round, at most: odd, which keeps lanes off the same bank */
+#define TILE_READY 992 /* values that wait for their block: fewer than 4 x 64, and a round */
+#define BLOCK_PITCH 80 /* of 64 coefficients: keeps lanes of different blocks off the same bank */
 
 /* Damage: as leat__tile_damage. */
 #define TILE_WHOLE 0u
@@ -24,19 +26,6 @@
 #define TILE_BAD_STREAM 2u
 #define TILE_BAD_PLANES 3u
 #define TILE_BAD_END 4u
-
-/* Scratch of a warp, on a device in shared memory. What it does not take is cache for tiles and tables. */
-typedef struct tile_scratch {
-    union {
-        struct {                           /* of the values */
-            int16_t coef[4 * BLOCK_PITCH]; /* first, as it is read 16 bytes at a time */
-            int16_t ring[TILE_RING];
-        };
-        uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* of the bitmaps: which table, then what was read with it */
-    };
-    uint64_t mask[TILE_BLOCKS_MAX];
-    uint8_t groups[TILE_BLOCKS_MAX];
-} tile_scratch;
 
 /* A tile as stored in the data. */
 typedef struct tile_view {
@@ -47,18 +36,32 @@ typedef struct tile_view {
     uint32_t values;               /* set when the bitmaps are known */
 } tile_view;
 
+/* Scratch of a warp, on a device in shared memory. What it does not take is cache for tiles and tables. */
+typedef struct tile_scratch {
+    union {
+        struct { /* of the values */
+            int16_t
+                coef[4 * BLOCK_PITCH]; /* first, as it is read 16 bytes at a time; between the passes words */
+            int16_t value[TILE_READY];
+        };
+        uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* of the bitmaps: which table, then what was read with it */
+    };
+    uint64_t mask[TILE_BLOCKS_MAX];
+    tile_view tile;                      /* for read_values */
+    uint32_t plane[TILE_PLANES_MAX];     /* the next bit of each size plane, in the tile, */
+    uint32_t extra;                      /* and of the extra bits */
+    uint16_t first[TILE_BLOCKS_MAX + 8]; /* of a block: bytes of its bitmap, then its first value */
+} tile_scratch;
+
 DEVICE uint32_t blocks_of(const tile_view *t, uint32_t c)
 {
     return c == 0 ? t->luma : t->chroma;
 }
 
-/* Where decoding of the values stands. Positions in bits. */
-typedef struct value_reader {
-    uint32_t done;              /* values decoded */
-    uint32_t extra;             /* the next one's extra bits */
-    PER_LANE(uint32_t, plane);  /* lane l: the next bit of size plane l, */
-    PER_LANE(uint32_t, window); /* and 32 bits from there on, loaded before they are needed */
-} value_reader;
+/* Which values are ready, in the scratch. */
+typedef struct values_ready {
+    uint32_t first, end; /* the first is the scratch's first */
+} values_ready;
 
 /* Position in a block's bitmap -> row * 8 + column. */
 CONSTANT uint8_t tile_order[64] = {
@@ -113,16 +116,44 @@ DEVICE void find_tile(tile_view *t, const leat_job_image *im, const leat_job_til
 
 /* ---- bitmaps ---- */
 
+/* Numbers the values: the first one of each block. */
+DEVICE void number_values(tile_view *t, tile_scratch *s)
+{
+    uint32_t values = 0;
+    for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
+        PER_LANE(uint32_t, set);
+        PER_LANE(uint32_t, end);
+        LANES
+        {
+            const uint32_t b = b0 + (uint32_t)lane;
+            AT(set) = b < t->blocks ? POPCLL(s->mask[b]) : 0;
+            AT(end) = AT(set);
+        }
+        WARP_SCAN(end);
+        LANES
+        {
+            const uint32_t b = b0 + (uint32_t)lane;
+            if (b < t->blocks) s->first[b] = (uint16_t)(values + AT(end) - AT(set));
+        }
+        values += WARP_FROM(end, 31);
+    }
+    LANES
+    {
+        if (lane == 0) s->first[t->blocks] = (uint16_t)values;
+    }
+    WARP_SYNC();
+    t->values = values;
+}
+
 /* Plain: a nibble per block says how many nibbles of bitmap it has, less one. */
 DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
 {
     const uint32_t counts = (t->blocks + 1) / 2;
-    uint32_t at = counts * 2, values = 0; /* `at` in nibbles */
+    uint32_t at = counts * 2; /* in nibbles */
     if (t->len < counts + 1) return TILE_SHORT;
     for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
         PER_LANE(uint32_t, nibbles);
         PER_LANE(uint32_t, end);
-        PER_LANE(uint32_t, set);
         LANES
         {
             const uint32_t b = b0 + (uint32_t)lane;
@@ -138,15 +169,12 @@ DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
             for (uint32_t i = 0; i < n; i += 6)
                 mask |= (uint64_t)(bits_at(t, start + 4 * i) & 0xffffff) << 4 * i;
             if (n < 16) mask &= ((uint64_t)1 << 4 * n) - 1;
-            AT(set) = POPCLL(mask);
             if (b < t->blocks) s->mask[b] = mask;
         }
-        values += WARP_SUM(set);
         at += WARP_FROM(end, 31);
     }
     WARP_SYNC();
     *used = (at + 1) / 2;
-    t->values = values;
     return *used <= t->len ? TILE_WHOLE : TILE_SHORT;
 }
 
@@ -179,7 +207,7 @@ DEVICE void unpair(const tile_view *t, tile_scratch *s)
         {
             for (uint32_t i = (uint32_t)lane; i < blocks_of(t, c); i += 32) {
                 const uint32_t v = s->symbol[pair + i / 2], high = v / 9;
-                s->groups[block + i] = (uint8_t)least(i & 1 ? high : v - 9 * high, 8);
+                s->first[block + i] = (uint16_t)least(i & 1 ? high : v - 9 * high, 8);
             }
         }
         block += blocks_of(t, c);
@@ -197,12 +225,12 @@ DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_jo
         LANES
         {
             const uint32_t b = b0 + (uint32_t)lane;
-            AT(end) = b < t->blocks ? s->groups[b] : 0;
+            AT(end) = b < t->blocks ? s->first[b] : 0;
         }
         WARP_SCAN(end);
         LANES
         {
-            const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
+            const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->first[b] : 0;
             const uint64_t tables =
                 READ_ONLY((const uint64_t *)(const void *)codes->context[b >= t->luma][n]);
             for (uint32_t g = 0; g < n; g++) s->symbol[total + AT(end) - n + g] = (uint8_t)(tables >> 8 * g);
@@ -213,32 +241,28 @@ DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_jo
     return total;
 }
 
-/* Bitmaps from the bytes in s->symbol; the number of bits that are set. */
-DEVICE uint32_t join_bytes(const tile_view *t, tile_scratch *s)
+/* Bitmaps from the bytes in s->symbol. */
+DEVICE void join_bytes(const tile_view *t, tile_scratch *s)
 {
-    uint32_t total = 0, values = 0;
+    uint32_t total = 0;
     for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
         PER_LANE(uint32_t, end);
-        PER_LANE(uint32_t, set);
         LANES
         {
             const uint32_t b = b0 + (uint32_t)lane;
-            AT(end) = b < t->blocks ? s->groups[b] : 0;
+            AT(end) = b < t->blocks ? s->first[b] : 0;
         }
         WARP_SCAN(end);
         LANES
         {
-            const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
+            const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->first[b] : 0;
             uint64_t mask = 0;
             for (uint32_t g = 0; g < n; g++) mask |= (uint64_t)s->symbol[total + AT(end) - n + g] << 8 * g;
-            AT(set) = POPCLL(mask);
             if (b < t->blocks) s->mask[b] = mask;
         }
-        values += WARP_SUM(set);
         total += WARP_FROM(end, 31);
     }
     WARP_SYNC();
-    return values;
 }
 
 /* Huffman-coded: four streams, one lane each. */
@@ -272,17 +296,16 @@ DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_code
     for (int i = 0; i < 4; i++) wrong |= WARP_FROM(ends, i) != start[i + 1];
     if (wrong) return TILE_BAD_STREAM;
     *used = start[4];
-    t->values = join_bytes(t, s);
+    join_bytes(t, s);
     return TILE_WHOLE;
 }
 
 /* ---- sizes and values ---- */
 
-/* Where the size planes and the extra bits lie. */
-DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, value_reader *r)
+/* Finds where the size planes and the extra bits lie. */
+DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, tile_scratch *s)
 {
     uint32_t left = t->values, planes = 0, extra_bits = 0;
-    LANES AT(r->plane) = 0;
     while (left > 0) {
         const uint32_t bytes = (left + 7) / 8;
         PER_LANE(uint32_t, set);
@@ -290,7 +313,7 @@ DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, value_reader *r)
         extra_bits += left;
         LANES
         {
-            if ((uint32_t)lane == planes) AT(r->plane) = 8 * at;
+            if (lane == 0) s->plane[planes] = 8 * at;
             AT(set) = 0;
             for (uint32_t i = 32 * (uint32_t)lane; i < left; i += 32 * 32)
                 AT(set) += POPC(bits_at(t, 8 * at + i) & low_bits(left - i));
@@ -299,9 +322,11 @@ DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, value_reader *r)
         at += bytes;
         planes++;
     }
-    r->done = 0;
-    r->extra = 8 * at;
-    LANES AT(r->window) = bits_at(t, AT(r->plane));
+    LANES
+    {
+        if (lane == 0) s->extra = 8 * at;
+    }
+    WARP_SYNC();
     return t->len - at == (extra_bits + 7) / 8 ? TILE_WHOLE : TILE_BAD_END;
 }
 
@@ -311,59 +336,112 @@ DEVICE int16_t amplitude(uint32_t bits, uint32_t size)
     return (int16_t)(v >> (size - 1) ? v : v - ones);
 }
 
-/* The next 32 values into the ring. */
-DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
+/* A run of values of each lane: its bits of the size planes, and where its extra bits begin. */
+typedef struct value_runs {
+    PER_LANE_ARRAY(uint32_t, plane, TILE_PLANES_MAX);
+    PER_LANE(uint32_t, count);
+    PER_LANE(uint32_t, extra);
+} value_runs;
+
+/* Finds the runs of the next n values, `per` for each lane. Returns the number of planes they have bits in.
+ */
+DEVICE uint32_t find_runs(const tile_view *t, tile_scratch *s, uint32_t n, uint32_t per, value_runs *w)
 {
-    PER_LANE(uint32_t, mine); /* lane l: who has a bit in plane l */
-    PER_LANE(uint32_t, bit);  /* of the lane in the last plane: whether it has one in the next */
-    PER_LANE(uint32_t, size);
-    PER_LANE(uint32_t, start); /* of its extra bits */
-    PER_LANE(uint32_t, end);
-    const uint32_t n = least(32, t->values - r->done);
-    uint32_t more = low_bits(n); /* lanes that have a bit in the plane */
-    const uint32_t first = WARP_FROM(r->window, 0);
+    PER_LANE(uint32_t, before); /* bits of the plane that lanes before have, */
+    PER_LANE(uint32_t, bits);   /* that the lane has, */
+    PER_LANE(uint32_t, end);    /* and both */
+    uint32_t all = n, planes = 0, extra = s->extra;
     LANES
-    { /* in the first plane every lane has one, so its rank is its number */
-        AT(size) = more >> lane & 1;
-        AT(start) = (uint32_t)lane;
-        AT(bit) = AT(size) & first >> lane;
-        AT(mine) = lane == 0 ? more : 0;
+    {
+        AT(before) = least((uint32_t)lane * per, n);
+        AT(bits) = least(per, n - AT(before));
+        AT(w->count) = AT(bits);
+        AT(w->extra) = extra;
+        UNROLL
+        for (int l = 0; l < TILE_PLANES_MAX; l++) AT(w->plane)[l] = 0;
     }
-    more = WARP_BALLOT(bit);
-    for (int l = 1; more != 0 && l < TILE_PLANES_MAX; l++) {
-        const uint32_t plane = WARP_FROM(r->window, l);
+    UNROLL
+    for (int l = 0; l < TILE_PLANES_MAX; l++) {
+        if (all == 0) break;
+        const uint32_t at = s->plane[l];
+        WARP_SYNC();
         LANES
         {
-            const uint32_t rank = POPC(more & ((1u << lane) - 1));
-            AT(size) += AT(bit);
-            AT(start) += rank;
-            AT(bit) &= plane >> rank;
-            if (lane == l) AT(mine) = more;
+            const uint32_t mine = bits_at(t, at + AT(before)) & low_bits(AT(bits));
+            AT(w->plane)[l] = mine;
+            AT(w->extra) += AT(before);
+            if (lane == 0) s->plane[l] = at + all;
+            AT(bits) = POPC(mine);
+            AT(end) = AT(bits);
         }
-        more = WARP_BALLOT(bit);
+        extra += all;
+        planes++;
+        WARP_SCAN(end);
+        LANES AT(before) = AT(end) - AT(bits);
+        all = WARP_FROM(end, 31);
     }
     LANES
     {
-        AT(r->plane) += POPC(AT(mine)); /* counting is slow: once, not in every plane */
-        AT(r->window) = bits_at(t, AT(r->plane));
-        AT(end) = AT(start) + AT(size);
+        if (lane == 0) s->extra = extra;
     }
-    LANES
-    {
-        if ((uint32_t)lane < n)
-            s->ring[(r->done + (uint32_t)lane) % TILE_RING] =
-                amplitude(bits_at(t, r->extra + AT(start)), AT(size));
+    return planes;
+}
+
+/* Decodes the runs into `to`. `planes` is known when the code is compiled, and at least theirs. */
+DEVICE void read_runs(const tile_view *t, value_runs *w, uint32_t per, int planes, int16_t *to)
+{
+    PER_LANE(bit_reader, extra);
+    LANES AT(extra) = read_bits_from(t->in, AT(w->extra));
+    for (uint32_t i = 0; i < per; i++) {
+        LANES
+        {
+            uint32_t size = 1, bit = AT(w->plane)[0] & 1;
+            AT(w->plane)[0] >>= 1;
+            UNROLL
+            for (int l = 1; l < planes; l++) { /* a value has a bit in the plane if it had a set one above */
+                const uint32_t next = AT(w->plane)[l] & bit;
+                AT(w->plane)[l] >>= bit;
+                size += bit;
+                bit = next;
+            }
+            size += bit;
+            if (i < AT(w->count)) to[(uint32_t)lane * per + i] = amplitude(next_bits(&AT(extra)), size);
+            skip_bits(&AT(extra), size);
+        }
     }
-    r->extra += WARP_FROM(end, n - 1);
-    r->done += n;
+}
+
+/* The next values, behind those from `unread` on that are ready. */
+DEVICE values_ready read_values(values_ready ready, uint32_t unread, tile_scratch *s)
+{
+    const tile_view t = s->tile;
+    const uint32_t n = least(32 * TILE_RUN, t.values - ready.end), per = (n + 31) / 32 | 1;
+    const uint32_t rest = ready.end - unread, from = unread - ready.first;
+    value_runs w;
+    for (uint32_t i = 0; i < rest; i += 32) {
+        PER_LANE(int16_t, v);
+        LANES
+        {
+            if (i + (uint32_t)lane < rest) AT(v) = s->value[from + i + (uint32_t)lane];
+        }
+        WARP_SYNC();
+        LANES
+        {
+            if (i + (uint32_t)lane < rest) s->value[i + (uint32_t)lane] = AT(v);
+        }
+        WARP_SYNC();
+    }
+    const uint32_t planes = find_runs(&t, s, n, per, &w);
+    if (planes <= 6) read_runs(&t, &w, per, 6, s->value + rest);
+    else if (planes <= 9) read_runs(&t, &w, per, 9, s->value + rest);
+    else read_runs(&t, &w, per, TILE_PLANES_MAX, s->value + rest);
+    WARP_SYNC();
+    ready.first = unread;
+    ready.end += n;
+    return ready;
 }
 
 /* ---- the inverse DCT ---- */
-
-DEVICE int32_t clamp16(int32_t v)
-{
-    return v < -32768 ? -32768 : v > 32767 ? 32767 : v;
-}
 
 /* libjpeg's slow integer transform of eight values; sums modulo 2^32. */
 DEVICE void idct_eight(int32_t v[8], int shift)
@@ -400,13 +478,11 @@ typedef struct lane_part {
     PER_LANE(int32_t, high_step); /* and their quantisers */
 } lane_part;
 
-/* Up to four blocks side by side: which they are and what is wanted of them. */
-typedef struct block_group {
-    uint64_t mask[4];
-    uint32_t first[4]; /* value of the tile that is its first */
-    int32_t dc[4];
-    uint32_t wanted; /* bit per block */
-} block_group;
+/* DC coefficients, in lane 0; the others hold 0. */
+typedef struct dc_chain {
+    PER_LANE(int32_t, last); /* of the block before, */
+    PER_LANE(int32_t, head); /* and of the first one of the group */
+} dc_chain;
 
 DEVICE void find_lane_part(lane_part *p, const uint16_t *quant)
 {
@@ -420,22 +496,27 @@ DEVICE void find_lane_part(lane_part *p, const uint16_t *quant)
     }
 }
 
-DEVICE void expand_group(const block_group *g, const lane_part *p, tile_scratch *s)
+/* The coefficients of blocks `base` and on, up to four of a row. */
+DEVICE void expand_group(uint32_t base, uint32_t count, uint32_t ready, const lane_part *p, dc_chain *dc,
+                         tile_scratch *s)
 {
     UNROLL
-    for (int k = 0; k < 4; k++) {
-        const uint32_t lo = (uint32_t)g->mask[k], hi = (uint32_t)(g->mask[k] >> 32);
-        const uint32_t behind = g->first[k] + POPC(lo);
+    for (uint32_t k = 0; k < 4; k++) {
+        const uint64_t mask = k < count ? s->mask[base + k] : 0;
+        const uint32_t lo = (uint32_t)mask, hi = (uint32_t)(mask >> 32);
+        const int16_t *const from = s->value + (s->first[base + k] - ready);
         LANES
         {
             const uint32_t below = (1u << lane) - 1;
             int16_t *const coef = s->coef + k * BLOCK_PITCH;
             int32_t a = 0, b = 0;
-            if (lo >> lane & 1) a = s->ring[(g->first[k] + POPC(lo & below)) % TILE_RING];
-            if (lane == 0) a = g->dc[k];
+            if (lo >> lane & 1) a = from[POPC(lo & below)];
+            a += AT(dc->last);
+            AT(dc->last) = lane == 0 ? a : 0;
+            if (k == 0) AT(dc->head) = AT(dc->last);
             coef[AT(p->low)] = (int16_t)(a * AT(p->low_step));
             if (hi != 0) { /* most have no high frequencies */
-                if (hi >> lane & 1) b = s->ring[(behind + POPC(hi & below)) % TILE_RING];
+                if (hi >> lane & 1) b = from[POPC(lo) + POPC(hi & below)];
                 b *= AT(p->high_step);
             }
             coef[AT(p->high)] = (int16_t)b;
@@ -444,11 +525,26 @@ DEVICE void expand_group(const block_group *g, const lane_part *p, tile_scratch 
     WARP_SYNC();
 }
 
-/* Columns, then rows: eight lanes per block, whose samples go to `plane` and 8, 16 and 24 bytes behind.
- * Blocks that are not wanted lie perhaps outside of it. */
-DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plane, uint32_t pitch)
+/* Follows the DC coefficients of blocks that are not wanted. */
+DEVICE void skip_group(uint32_t base, uint32_t count, uint32_t ready, dc_chain *dc, const tile_scratch *s)
 {
-    PER_LANE_EIGHT(v);
+    UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        LANES
+        {
+            if (lane == 0 && k < count && (s->mask[base + k] & 1))
+                AT(dc->last) += s->value[s->first[base + k] - ready];
+            if (k == 0) AT(dc->head) = AT(dc->last);
+        }
+    }
+}
+
+/* Columns, then rows: eight lanes per block, whose samples go to `plane` and 8, 16 and 24 bytes behind.
+ * Between them a word holds two rows of a column. Blocks that are not wanted, by a bit of each, lie perhaps
+ * outside of the plane. */
+DEVICE void transform_group(uint32_t wanted, tile_scratch *s, uint8_t *plane, uint32_t pitch)
+{
+    PER_LANE_ARRAY(int32_t, v, 8);
     LANES
     {
         load_eight(s->coef + (lane >> 3) * BLOCK_PITCH + 8 * (lane & 7), AT(v));
@@ -457,47 +553,22 @@ DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plan
     WARP_SYNC();
     LANES
     {
-        int16_t *const coef = s->coef + (lane >> 3) * BLOCK_PITCH + (lane & 7);
+        int16_t *const pair = s->coef + (lane >> 3) * BLOCK_PITCH + 2 * (lane & 7);
         UNROLL
-        for (int i = 0; i < 8; i++) coef[8 * i] = (int16_t)clamp16(AT(v)[i]);
+        for (int i = 0; i < 4; i++) store_two(pair + 16 * i, AT(v)[2 * i], AT(v)[2 * i + 1]);
     }
     WARP_SYNC();
     LANES
     {
-        const int k = lane >> 3;
+        const int k = lane >> 3, y = lane & 7;
         int32_t *const x = AT(v);
-        load_eight(s->coef + k * BLOCK_PITCH + 8 * (lane & 7), x);
+        load_halves(s->coef + k * BLOCK_PITCH + 16 * (y >> 1), y & 1, x);
         idct_eight(x, 18);
-        if (g->wanted >> k & 1) {
-            store_eight(plane + (uint32_t)(8 * k) + (uint64_t)(uint32_t)(lane & 7) * pitch,
-                        pack_four(x[0] + 128, x[1] + 128, x[2] + 128, x[3] + 128),
-                        pack_four(x[4] + 128, x[5] + 128, x[6] + 128, x[7] + 128));
-        }
+        if (wanted >> k & 1)
+            store_eight(plane + (uint32_t)(8 * k) + (uint64_t)(uint32_t)y * pitch,
+                        pack_centred(x[0], x[1], x[2], x[3]), pack_centred(x[4], x[5], x[6], x[7]));
     }
     WARP_SYNC();
-}
-
-/* Blocks `base` and on, up to four of a row. Their DC differences add to *dc; the first block's sum goes
- * to *head. */
-DEVICE void find_group(const tile_view *t, uint32_t base, uint32_t count, value_reader *r, uint32_t *value,
-                       tile_scratch *s, uint32_t *dc, uint32_t *head, block_group *g)
-{
-    uint32_t last = *value;
-    UNROLL
-    for (uint32_t k = 0; k < 4; k++) {
-        g->mask[k] = k < count ? s->mask[base + k] : 0;
-        g->first[k] = last;
-        last += POPCLL(g->mask[k]);
-    }
-    while (r->done < last) read_values(t, r, s);
-    WARP_SYNC();
-    UNROLL
-    for (uint32_t k = 0; k < 4; k++) {
-        if (g->mask[k] & 1) *dc += (uint32_t)(int32_t)s->ring[g->first[k] % TILE_RING];
-        if (k == 0) *head = *dc;
-        g->dc[k] = (int16_t)*dc;
-    }
-    *value = last;
 }
 
 /* Clamps to 0 to `most`. */
@@ -506,37 +577,45 @@ DEVICE uint32_t held(int32_t v, int32_t most)
     return (uint32_t)(v < 0 ? 0 : v > most ? most : v);
 }
 
+/* Bits from `first` up to `end`, of the first `count`. */
+DEVICE uint32_t bits_between(int32_t first, int32_t end, uint32_t count)
+{
+    return low_bits(held(end, (int32_t)count)) & ~low_bits(held(first, (int32_t)count));
+}
+
 /* All blocks of component c, the first of which is block `base` of the tile. */
-DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reader *r, uint32_t *value,
-                      tile_scratch *s, const leat_job_tile *tile, const leat_job_image *im,
-                      const leat_job *job)
+DEVICE void component(uint32_t c, uint32_t base, values_ready *ready, tile_scratch *s,
+                      const leat_job_tile *tile, const leat_job_image *im, const leat_job *job)
 {
     const tile_part p = part_of(im, tile, c);
     const uint32_t wide = p.wide, pitch = im->pitch[c];
     /* blocks of the tile that are wanted; below the last of them there may be nothing */
-    const int32_t x0 = (int32_t)(im->bx0[c] - p.gx), x1 = (int32_t)(im->bx1[c] - p.gx);
-    const int32_t y0 = (int32_t)(im->by0[c] - p.gy), y1 = (int32_t)(im->by1[c] - p.gy);
-    const uint32_t rows = c + 1 < t->components ? p.high : held(y1, (int32_t)p.high);
-    uint32_t above = 0;
+    const int32_t x0 = (int32_t)(im->bx0[c] - p.gx), y0 = (int32_t)(im->by0[c] - p.gy);
+    const int32_t y1 = (int32_t)(im->by1[c] - p.gy);
+    const uint32_t columns = bits_between(x0, (int32_t)(im->bx1[c] - p.gx), wide);
+    const uint32_t rows = bits_between(y0, y1, p.high);
+    const uint32_t high = c + 1 < im->components ? p.high : held(y1, (int32_t)p.high);
     uint8_t *plane = job->work + im->work + im->plane[c] - 8 * (int64_t)y0 * (int64_t)pitch - 8 * (int64_t)x0;
+    PER_LANE(int32_t, above);
     lane_part part;
     find_lane_part(&part, (const uint16_t *)(const void *)(im->data + im->quant) + 64 * c);
-    for (uint32_t y = 0; y < rows; y++, plane += 8 * (uint64_t)pitch, base += wide) {
-        const bool row = (int32_t)y >= y0 && (int32_t)y < y1;
-        uint32_t dc = above;
+    LANES AT(above) = 0;
+    for (uint32_t y = 0; y < high; y++, plane += 8 * (uint64_t)pitch) {
+        dc_chain dc;
+        LANES AT(dc.last) = AT(above);
         for (uint32_t x = 0; x < wide; x += 4) {
             const uint32_t count = least(4, wide - x);
-            uint32_t head;
-            block_group g;
-            find_group(t, base + x, count, r, value, s, &dc, &head, &g);
-            if (x == 0) above = head;
-            g.wanted = (1u << held(x1 - (int32_t)x, (int32_t)count)) - 1;
-            g.wanted &= ~((1u << held(x0 - (int32_t)x, 4)) - 1);
-            if (row && g.wanted != 0) {
-                expand_group(&g, &part, s);
-                transform_group(&g, s, plane + 8 * x, pitch);
+            const uint32_t wanted = rows >> y & 1 ? columns >> x & 15 : 0;
+            if (ready->end < s->first[base + count]) *ready = read_values(*ready, s->first[base], s);
+            if (wanted != 0) {
+                expand_group(base, count, ready->first, &part, &dc, s);
+                transform_group(wanted, s, plane + 8 * x, pitch);
+            } else {
+                skip_group(base, count, ready->first, &dc, s);
             }
-            WARP_SYNC(); /* the next values may take these places of the ring */
+            if (x == 0) LANES AT(above) = AT(dc.head);
+            base += count;
+            WARP_SYNC(); /* the next values may take the places of these */
         }
     }
 }
@@ -548,11 +627,14 @@ DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
     const leat_job_tile *const tile = &job->tiles[index];
     const leat_job_image *const im = &job->images[tile->image];
     tile_view t;
-    value_reader r;
-    uint32_t used = 0, value = 0, base = 0;
+    values_ready ready = {0, 0};
+    uint32_t used = 0, base = 0;
     find_tile(&t, im, tile);
     uint32_t damage = im->small ? bitmaps_small(&t, s, job->codes, &used) : bitmaps_plain(&t, s, &used);
-    if (damage == TILE_WHOLE) damage = find_planes(&t, used, &r);
+    if (damage == TILE_WHOLE) {
+        number_values(&t, s);
+        damage = find_planes(&t, used, s);
+    }
     if (damage != TILE_WHOLE) {
         LANES
         {
@@ -560,6 +642,11 @@ DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
         }
         return;
     }
+    LANES
+    {
+        if (lane == 0) s->tile = t;
+    }
+    WARP_SYNC();
     for (uint32_t c = 0; c < t.components; base += blocks_of(&t, c), c++)
-        component(&t, c, base, &r, &value, s, tile, im, job);
+        component(c, base, &ready, s, tile, im, job);
 }

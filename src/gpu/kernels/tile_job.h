@@ -19,6 +19,7 @@
 #define LEAT_JOB_NO_DAMAGE 0xffffffffu
 #define LEAT_JOB_POOL 11264   /* words of shared memory for a window of an image */
 #define LEAT_JOB_POOL_SLACK 8 /* of them, read but not used behind the last */
+#define LEAT_JOB_NARROW 4     /* inputs of an output: one word has their weights, wherever they begin */
 #define LEAT_JOB_WORD_BITS 20
 #define LEAT_JOB_WORDS_MAX 4095u /* of inputs for one output */
 
@@ -29,7 +30,7 @@ typedef struct leat_job_axis {
     uint32_t mirror_in, mirror_out;
     uint32_t lo;    /* first input of the region: taps count from it */
     uint32_t taps;  /* at most so many per output */
-    uint32_t words; /* and so many words of four inputs */
+    uint32_t words; /* and so many words of weights */
     uint32_t lead;  /* inputs of the first word before the region */
     uint32_t pad;
     uint64_t first;   /* in its image's workspace: u32 per output, `lead` counted, */
@@ -40,7 +41,8 @@ typedef struct leat_job_axis {
 /* Weights of four inputs side by side, 22 bits after the point and a sign, byte by byte. */
 typedef struct leat_job_weights {
     uint32_t low, middle, high;
-    uint32_t place; /* the output's first word, and above LEAT_JOB_WORD_BITS the number of its words */
+    uint32_t place; /* first input of four; of a wider axis the first word, and above LEAT_JOB_WORD_BITS how
+                       many */
 } leat_job_weights;
 
 /* Steps on the pixels after the resize. Those before SATURATION are tables. */

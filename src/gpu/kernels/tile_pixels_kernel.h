@@ -59,6 +59,13 @@ DEVICE bool takes_nearest(const leat_job_axis *a)
     return a->filter == FILTER_NEAREST || a->in == a->out;
 }
 
+/* True for outputs of few inputs: the bytes of their weights are for the first input and on. Those of other
+ * axes are for whole words of inputs. */
+DEVICE bool is_narrow(const leat_job_axis *a)
+{
+    return a->taps <= LEAT_JOB_NARROW;
+}
+
 /* Adds the weight of the input at byte `at` of a word. */
 DEVICE void add_weight(leat_job_weights *w, int32_t weight, uint32_t at)
 {
@@ -80,13 +87,11 @@ DEVICE void build_nearest(const leat_job_axis *a, uint8_t *work)
         uint32_t x = a->in == a->out ? a->from + j : (uint32_t)at;
         x = x < a->in - 1 ? x : a->in - 1;
         const uint32_t first = (a->mirror_in ? a->in - x - 1 : x) - a->lo + a->lead;
-        leat_job_weights w = {0, 0, 0, first >> 2 | 1u << LEAT_JOB_WORD_BITS};
-        add_weight(&w, RESIZE_ONE, first & 3);
+        leat_job_weights w = {0, 0, 0, first};
+        add_weight(&w, RESIZE_ONE, 0);
         v.first[k] = first;
         v.taps_of[k] = 1;
         v.weight[k] = w;
-        w.low = w.middle = w.high = 0;
-        for (uint32_t i = 1; i < a->words; i++) v.weight[i * a->count + k] = w;
     }
 }
 
@@ -103,12 +108,13 @@ DEVICE void build_output(const leat_job_axis *a, uint8_t *work, uint32_t j)
     const uint32_t all = (uint32_t)((hi > (int32_t)a->in ? (int32_t)a->in : hi) - from);
     const uint32_t taps = all < a->taps ? all : a->taps;
     const uint32_t first = (a->mirror_in ? a->in - (uint32_t)from - taps : (uint32_t)from) - a->lo + a->lead;
-    const uint32_t used = ((first & 3) + taps + 3) >> 2;
+    const uint32_t lead = is_narrow(a) ? 0 : first & 3; /* bytes of the first word before the first input */
+    const uint32_t place = is_narrow(a) ? first : first >> 2 | (lead + taps + 3) >> 2 << LEAT_JOB_WORD_BITS;
     double sum = 0.0;
     for (uint32_t t = 0; t < taps; t++)
         sum += filter_at(a->filter, ((double)(int32_t)((uint32_t)from + t) - center + 0.5) * step);
-    for (uint32_t i = 0, at = 0u - (first & 3); i < a->words; i++) {
-        leat_job_weights w = {0, 0, 0, first >> 2 | used << LEAT_JOB_WORD_BITS};
+    for (uint32_t i = 0, at = 0u - lead; i < a->words; i++) {
+        leat_job_weights w = {0, 0, 0, place};
         for (uint32_t b = 0; b < 4; b++, at++) {
             if (at >= taps) continue; /* also before the first */
             const uint32_t t = a->mirror_in ? taps - 1 - at : at;
@@ -346,15 +352,23 @@ DEVICE void fill_rows(const pixel_window *w, const colour_view *view, uint32_t l
     const uint32_t wide = w->end_x - w->word_x, plane = w->count * w->line_pitch;
     const uint32_t end = least(least(line + w->count, 4 * w->end_y), w->im->height);
     const float inverse = 1.0f / (float)wide;
-    for (uint32_t i = w->tid; line < end && i < (end - line) * wide; i += w->threads) {
-        const uint32_t y = over(i, inverse), x = i - y * wide;
-        uint32_t *const to = w->lines + y * w->line_pitch + x;
+    const uint32_t down = over(w->threads, inverse), right = w->threads - down * wide;
+    uint32_t y = over(w->tid, inverse), x = w->tid - y * wide;
+    for (y += line; y < end;) {
+        uint32_t *const to = w->lines + (y - line) * w->line_pitch + x;
         uint32_t rgb[3];
-        colour_four(w->im, view, w->work, 4 * (w->word_x + x), line + y, rgb);
+        colour_four(w->im, view, w->work, 4 * (w->word_x + x), y, rgb);
         to[0] = rgb[0];
-        if (w->planes == 1) continue;
-        to[plane] = rgb[1];
-        to[2 * plane] = rgb[2];
+        if (w->planes == 3) {
+            to[plane] = rgb[1];
+            to[2 * plane] = rgb[2];
+        }
+        x += right;
+        y += down;
+        if (x >= wide) {
+            x -= wide;
+            y++;
+        }
     }
 }
 
@@ -402,38 +416,38 @@ DEVICE int32_t weigh(const uint32_t *in, const leat_job_weights *weight, uint32_
     return (int32_t)(low + (middle << 8) + (high << 16)) >> RESIZE_BITS;
 }
 
-/* Weights of an output. Most axes have two words per output, which are kept in registers; `fast` is then
- * known when the code is compiled, and the rest of it is left out. */
+/* Weights of an output. Those of a narrow axis are kept in registers; `narrow` is known when the code is
+ * compiled, and the rest of it is left out. */
 typedef struct output_weights {
-    leat_job_weights two[2];
+    leat_job_weights one;
     const leat_job_weights *all;
     uint32_t step;
 } output_weights;
 
-DEVICE output_weights weights_of(const leat_job_weights *all, uint32_t count, uint32_t j, bool fast)
+DEVICE output_weights weights_of(const leat_job_weights *all, uint32_t count, uint32_t j)
 {
     output_weights o;
     o.all = all + j;
     o.step = count;
-    o.two[0] = load_weights(o.all);
-    o.two[1] = o.two[0];
-    if (fast) o.two[1] = load_weights(o.all + count);
+    o.one = load_weights(o.all);
     return o;
 }
 
-DEVICE uint32_t first_word(const output_weights *o)
+DEVICE uint32_t first_word(const output_weights *o, bool narrow)
 {
-    return o->two[0].place & ((1u << LEAT_JOB_WORD_BITS) - 1);
+    return narrow ? o->one.place >> 2 : o->one.place & ((1u << LEAT_JOB_WORD_BITS) - 1);
 }
 
-DEVICE int32_t weigh_output(const uint32_t *in, const output_weights *o, bool fast)
+DEVICE int32_t weigh_output(const uint32_t *in, const output_weights *o, bool narrow)
 {
-    return fast ? weigh(in, o->two, 1, 2) : weigh(in, o->all, o->step, o->two[0].place >> LEAT_JOB_WORD_BITS);
+    if (!narrow) return weigh(in, o->all, o->step, o->one.place >> LEAT_JOB_WORD_BITS);
+    const uint32_t four = shift_right(in[0], in[1], o->one.place << 3 & 31);
+    return weigh(&four, &o->one, 1, 1);
 }
 
 /* The first pass of the `count` lines from `line` on, which is a multiple of four. */
 DEVICE void first_pass(const pixel_window *w, const leat_job_axis *a, uint32_t line, uint32_t count,
-                       bool fast)
+                       bool narrow)
 {
     const leat_job_weights *const all = view_axis(a, w->work).weight + (w->down ? w->y0 : w->x0);
     const uint32_t weights = a->count, pitch = w->line_pitch, groups = (count + 3) / 4;
@@ -442,17 +456,17 @@ DEVICE void first_pass(const pixel_window *w, const leat_job_axis *a, uint32_t l
     const uint32_t in_step = w->count * pitch, out_step = w->outputs * w->mid_pitch;
     const spread s = spread_threads(w->outputs, w->tid, w->threads);
     for (uint32_t j = s.column; j < w->outputs; j += s.column_step) {
-        const output_weights o = weights_of(all, weights, j, fast);
-        const uint32_t *const from = w->lines + (first_word(&o) - begin);
+        const output_weights o = weights_of(all, weights, j);
+        const uint32_t *const from = w->lines + (first_word(&o, narrow) - begin);
         uint32_t *const to = w->mid + j * w->mid_pitch + at;
         for (uint32_t g = s.row; g < groups; g += s.row_step) {
             const uint32_t *in = from + 4 * g * pitch;
             uint32_t *out = to + g;
             NO_UNROLL
             for (uint32_t c = 0; c < w->planes; c++, in += in_step, out += out_step)
-                *out =
-                    pack_four(weigh_output(in, &o, fast), weigh_output(in + pitch, &o, fast),
-                              weigh_output(in + 2 * pitch, &o, fast), weigh_output(in + 3 * pitch, &o, fast));
+                *out = pack_four(weigh_output(in, &o, narrow), weigh_output(in + pitch, &o, narrow),
+                                 weigh_output(in + 2 * pitch, &o, narrow),
+                                 weigh_output(in + 3 * pitch, &o, narrow));
         }
     }
 }
@@ -538,27 +552,57 @@ DEVICE void put_pixel(const pixel_sink *s, const leat_job_image *im, uint32_t x,
 }
 
 /* The second pass: all outputs of the window. */
-DEVICE void second_pass(const pixel_window *w, const leat_job_axis *a, const pixel_sink *sink, bool fast)
+DEVICE void second_pass(const pixel_window *w, const leat_job_axis *a, const pixel_sink *sink, bool narrow)
 {
     const leat_job_weights *const all = view_axis(a, w->work).weight + (w->down ? w->x0 : w->y0);
     const uint32_t weights = a->count, step = w->outputs * w->mid_pitch;
     const uint32_t begin = w->down ? w->word_x : w->word_y;
     const spread s = spread_threads(w->wide, w->tid, w->threads);
     for (uint32_t x = s.column; x < w->wide; x += s.column_step) {
-        output_weights o = weights_of(all, weights, w->down ? x : 0, fast);
+        output_weights o = weights_of(all, weights, w->down ? x : 0);
         NO_UNROLL
         for (uint32_t y = s.row; y < w->high; y += s.row_step) {
-            if (!w->down) o = weights_of(all, weights, y, fast);
-            const uint32_t *const in = w->mid + ((w->down ? y : x) * w->mid_pitch + first_word(&o) - begin);
+            if (!w->down) o = weights_of(all, weights, y);
+            const uint32_t *const in =
+                w->mid + ((w->down ? y : x) * w->mid_pitch + first_word(&o, narrow) - begin);
             uint32_t value[3];
-            value[0] = value[1] = value[2] = clamp8(weigh_output(in, &o, fast));
+            value[0] = value[1] = value[2] = clamp8(weigh_output(in, &o, narrow));
             if (w->planes == 3) {
-                value[1] = clamp8(weigh_output(in + step, &o, fast));
-                value[2] = clamp8(weigh_output(in + 2 * step, &o, fast));
+                value[1] = clamp8(weigh_output(in + step, &o, narrow));
+                value[2] = clamp8(weigh_output(in + 2 * step, &o, narrow));
             }
             put_pixel(sink, w->im, w->x0 + x, w->y0 + y, value);
         }
     }
+}
+
+/* The same for a narrow axis, and bytes of three channels of which none is erased: what most batches are.
+ * `down` is known when the code is compiled. */
+DEVICE void second_pass_bytes(const pixel_window *w, const leat_job_axis *a, const pixel_sink *sink,
+                              bool down)
+{
+    const leat_job_weights *const all = view_axis(a, w->work).weight + (down ? w->x0 : w->y0);
+    const uint32_t plane = w->outputs * w->mid_pitch, begin = down ? w->word_x : w->word_y;
+    const spread s = spread_threads(w->wide, w->tid, w->threads);
+    const uint32_t stride = s.row_step * sink->y_step, c_step = sink->c_step;
+    for (uint32_t x = s.column; x < w->wide; x += s.column_step) {
+        uint8_t *to = sink->data + (w->x0 + x) * sink->x_step + (w->y0 + s.row) * sink->y_step;
+        output_weights o = weights_of(all, 0, down ? x : 0);
+        NO_UNROLL
+        for (uint32_t y = s.row; y < w->high; y += s.row_step, to += stride) {
+            if (!down) o = weights_of(all, 0, y);
+            const uint32_t *const in =
+                w->mid + ((down ? y : x) * w->mid_pitch + first_word(&o, true) - begin);
+            to[0] = clamp8(weigh_output(in, &o, true));
+            to[c_step] = clamp8(weigh_output(in + plane, &o, true));
+            to[2 * c_step] = clamp8(weigh_output(in + 2 * plane, &o, true));
+        }
+    }
+}
+
+DEVICE bool takes_bytes(const pixel_window *w, const pixel_sink *sink)
+{
+    return w->planes == 3 && sink->channels == 3 && sink->dtype == LEAT_JOB_U8 && !sink->erase;
 }
 
 /* True when a tile of the image could not be decoded. Nothing may read the image then: parts of its planes
@@ -616,13 +660,15 @@ DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t 
         if (down) fill_columns(&w, &view, line);
         else fill_rows(&w, &view, line);
         BLOCK_SYNC();
-        if (first->words == 2) first_pass(&w, first, line, least(w.count, end - line), true);
+        if (is_narrow(first)) first_pass(&w, first, line, least(w.count, end - line), true);
         else first_pass(&w, first, line, least(w.count, end - line), false);
         BLOCK_SYNC(); /* the next lines take the place of these */
     }
     pixel_sink sink = im->steps > 0 ? find_canvas(im, o, w.work) : find_sink(im, o);
     if (im->turned) turn_sink(&sink);
-    if (second->words == 2) second_pass(&w, second, &sink, true);
-    else second_pass(&w, second, &sink, false);
+    if (!is_narrow(second)) second_pass(&w, second, &sink, false);
+    else if (!takes_bytes(&w, &sink)) second_pass(&w, second, &sink, true);
+    else if (down) second_pass_bytes(&w, second, &sink, true);
+    else second_pass_bytes(&w, second, &sink, false);
     BLOCK_SYNC(); /* the next window takes the place of this one */
 }

@@ -22,7 +22,7 @@ typedef long long int64_t;
 #define CONSTANT static __constant__ const
 
 #define PER_LANE(type, name) type name
-#define PER_LANE_EIGHT(name) int32_t name[8]
+#define PER_LANE_ARRAY(type, name, count) type name[count]
 #define AT(name) name
 #define LANES for (int lane = (int)(threadIdx.x & 31), once_ = 1; once_; once_ = 0)
 #define WARP_SYNC() __syncwarp()
@@ -45,6 +45,40 @@ DEVICE uint64_t load_long(const uint8_t *p, uint32_t bit)
     return (uint64_t)__funnelshift_r(middle, __ldg(word + 2), shift) << 32 | low;
 }
 
+/* Bits that one lane reads one after another: the next one is bit `at` % 32 of `low`. */
+typedef struct bit_reader {
+    const uint32_t *word; /* of `high` */
+    uint32_t low, high, at;
+} bit_reader;
+
+/* From bit `pos` of the bytes at p on. */
+DEVICE bit_reader read_bits_from(const uint8_t *p, uint32_t pos)
+{
+    const uint64_t address = (uint64_t)(p + (pos >> 3));
+    bit_reader r;
+    r.word = (const uint32_t *)(address & ~(uint64_t)3) + 1;
+    r.at = 8 * (uint32_t)(address & 3) + (pos & 7);
+    r.low = __ldg(r.word - 1);
+    r.high = __ldg(r.word);
+    return r;
+}
+
+DEVICE uint32_t next_bits(const bit_reader *r) /* 32 of them */
+{
+    return __funnelshift_r(r->low, r->high, r->at);
+}
+
+DEVICE void skip_bits(bit_reader *r, uint32_t count) /* fewer than 32 */
+{
+    const uint32_t next = r->at + count;
+    if ((next ^ r->at) & 32) {
+        r->low = r->high;
+        r->word++;
+        r->high = __ldg(r->word);
+    }
+    r->at = next;
+}
+
 /* Eight numbers from an address that is a multiple of 16. */
 DEVICE void load_eight(const int16_t *p, int32_t v[8])
 {
@@ -55,6 +89,17 @@ DEVICE void load_eight(const int16_t *p, int32_t v[8])
         v[2 * i] = (int16_t)two[i];
         v[2 * i + 1] = (int32_t)two[i] >> 16;
     }
+}
+
+/* Every second of sixteen numbers, from the first or the second on, from an address that is a multiple of 16.
+ */
+DEVICE void load_halves(const int16_t *p, int second, int32_t v[8])
+{
+    const uint4 a = ((const uint4 *)p)[0], b = ((const uint4 *)p)[1];
+    const uint32_t word[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    const uint32_t which = second ? 0xbb32 : 0x9910; /* two bytes, and twice the sign */
+#pragma unroll
+    for (int i = 0; i < 8; i++) asm("prmt.b32 %0, %1, 0, %2;" : "=r"(v[i]) : "r"(word[i]), "r"(which));
 }
 
 /* Four words from an address that is a multiple of 16. */
@@ -80,6 +125,23 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(d), "r"(c), "r"(0));
     asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(b), "r"(a), "r"(high));
     return all;
+}
+
+/* Two numbers, held in 16 bits with a sign, to an address that is a multiple of 4. */
+DEVICE void store_two(int16_t *p, int32_t a, int32_t b)
+{
+    uint32_t both;
+    asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(both) : "r"(b), "r"(a));
+    *(uint32_t *)p = both;
+}
+
+/* Four numbers, held in -128 to 127, plus 128, as four bytes: a is the first. */
+DEVICE uint32_t pack_centred(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    uint32_t high, all;
+    asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(d), "r"(c), "r"(0));
+    asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(b), "r"(a), "r"(high));
+    return all ^ 0x80808080u;
 }
 
 #define bits_of_float(v) __float_as_uint(v)

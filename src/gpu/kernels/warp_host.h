@@ -15,7 +15,7 @@
 #define CONSTANT static const
 
 #define PER_LANE(type, name) type name[32]
-#define PER_LANE_EIGHT(name) int32_t name[32][8]
+#define PER_LANE_ARRAY(type, name, count) type name[32][count]
 #define AT(name) name[lane]
 #define LANES for (int lane = 0; lane < 32; lane++)
 #define WARP_SYNC() (void)0
@@ -34,10 +34,38 @@ DEVICE uint64_t load_long(const uint8_t *p, uint32_t bit)
     return (uint64_t)load_bits(p + 4, bit) << 32 | load_bits(p, bit);
 }
 
+/* Bits that one lane reads one after another. */
+typedef struct bit_reader {
+    const uint8_t *p;
+    uint32_t at;
+} bit_reader;
+
+/* From bit `pos` of the bytes at p on. */
+DEVICE bit_reader read_bits_from(const uint8_t *p, uint32_t pos)
+{
+    return (bit_reader){p, pos};
+}
+
+DEVICE uint32_t next_bits(const bit_reader *r) /* 32 of them */
+{
+    return load_bits(r->p + (r->at >> 3), r->at & 7);
+}
+
+DEVICE void skip_bits(bit_reader *r, uint32_t count) /* fewer than 32 */
+{
+    r->at += count;
+}
+
 /* Eight numbers from an address that is a multiple of 16. */
 DEVICE void load_eight(const int16_t *p, int32_t v[8])
 {
     for (int i = 0; i < 8; i++) v[i] = p[i];
+}
+
+/* Every second of sixteen numbers, from the first or the second on. */
+DEVICE void load_halves(const int16_t *p, int second, int32_t v[8])
+{
+    for (int i = 0; i < 8; i++) v[i] = p[2 * i + second];
 }
 
 /* Four words from an address that is a multiple of 16. */
@@ -63,6 +91,23 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     const int32_t v[4] = {a, b, c, d};
     uint32_t all = 0;
     for (int i = 0; i < 4; i++) all |= (uint32_t)(v[i] < 0 ? 0 : v[i] > 255 ? 255 : v[i]) << 8 * i;
+    return all;
+}
+
+/* Two numbers, held in 16 bits with a sign. */
+DEVICE void store_two(int16_t *p, int32_t a, int32_t b)
+{
+    p[0] = (int16_t)(a < -32768 ? -32768 : a > 32767 ? 32767 : a);
+    p[1] = (int16_t)(b < -32768 ? -32768 : b > 32767 ? 32767 : b);
+}
+
+/* Four numbers, held in -128 to 127, plus 128, as four bytes: a is the first. */
+DEVICE uint32_t pack_centred(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    const int32_t v[4] = {a, b, c, d};
+    uint32_t all = 0;
+    for (int i = 0; i < 4; i++)
+        all |= (uint32_t)((v[i] < -128 ? -128 : v[i] > 127 ? 127 : v[i]) + 128) << 8 * i;
     return all;
 }
 

@@ -99,11 +99,37 @@ static void they_load_and_run(void **state)
     leat__gpu_close(&gpu);
 }
 
+static void loaders_of_one_context_share_a_module(void **state)
+{
+    leat__gpu *gpu, *other;
+    leat__gpu_kernels *first = NULL, *second = NULL, *third = NULL;
+    assert_int_equal(leat__gpu_open(&gpu, 0, fake_path, NULL), 0);
+    assert_int_equal(leat__gpu_open(&other, 0, fake_path, NULL), 0);
+    assert_int_equal(leat__gpu_kernels_open(&first, gpu, NULL), 0);
+    const size_t blocks = leat__mem_blocks();
+    go_wrong("module"); /* nothing is loaded again */
+    assert_int_equal(leat__gpu_kernels_open(&second, other, NULL), 0);
+    assert_int_equal(leat__mem_blocks(), blocks + 1);
+    assert_string_equal(leat__gpu_kernels_origin(first), leat__gpu_kernels_origin(second));
+    leat__gpu_kernels_close(&first); /* the other one keeps the module */
+    assert_int_equal(leat__gpu_kernels_open(&third, gpu, NULL), 0);
+    leat__gpu_kernels_close(&second);
+    leat__gpu_kernels_close(&third);
+    setenv("LEAT_NVRTC", "/nowhere/libnvrtc.so", 1);
+    assert_true(leat__gpu_kernels_open(&first, gpu, NULL) != 0); /* the last one has unloaded it */
+    setenv("LEAT_NVRTC", fake_path, 1);
+    go_wrong("");
+    leat__gpu_close(&gpu);
+    leat__gpu_close(&other);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_source_is_one_text),
         cmocka_unit_test(they_load_and_run),
+        cmocka_unit_test(loaders_of_one_context_share_a_module),
     };
     return cmocka_run_group_tests(tests, find_fake, NULL);
 }
