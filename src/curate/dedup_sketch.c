@@ -154,16 +154,25 @@ static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, boo
     return 0;
 }
 
+static uint8_t *text_of(const worker *w)
+{
+    return w->minhasher ? w->minhasher->text : w->sketcher.text;
+}
+
+static int reserve(worker *w, size_t bytes, leat_error *err)
+{
+    return w->minhasher ? leat__minhasher_reserve(w->minhasher, bytes, err)
+                        : leat__sketcher_reserve(&w->sketcher, bytes, err);
+}
+
 static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const leat__line *line,
                         const leat__record_fields *r, leat_error *err)
 {
     leat__buf *out = &c->out[0];
     size_t flag_at = out->len;
     bool empty = false;
-    LEAT_TRY(w->minhasher ? leat__minhasher_reserve(w->minhasher, r->text.raw_len, err)
-                          : leat__sketcher_reserve(&w->sketcher, r->text.raw_len, err));
-    size_t len =
-        leat__jsonl_text(&r->text, w->minhasher ? w->minhasher->text : w->sketcher.text, &c->count[N_LONE]);
+    if (!r->text.into) LEAT_TRY(reserve(w, r->text.raw_len, err));
+    size_t len = leat__jsonl_take(&r->text, text_of(w), &c->count[N_LONE]);
     double keep = (double)len;
     if (d->opts->keep == LEAT_KEEP_FIELD)
         keep = r->keep.kind == LEAT__JSONL_NUMBER ? leat__jsonl_number(&r->keep) : -INFINITY;
@@ -217,7 +226,9 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         put_gaps(c, &next, line.document);
-        const char *wrong = leat__line_read(&d->names, &line, &r, &where);
+        bool small = line.len <= LARGE; /* its text is written while it is read */
+        if (small) LEAT_TRY(reserve(w, line.len, err));
+        const char *wrong = leat__line_read_into(&d->names, &line, small ? text_of(w) : NULL, &r, &where);
         if (wrong) {
             note_bad(c, line.number, line.offset + where, wrong);
             continue;

@@ -168,8 +168,8 @@ static void put_scores(const filter *f, leat__text_chunk *c, const leat__line *l
 static int take_text(filter *f, worker *w, leat__text_chunk *c, const leat__jsonl_field *text, bool *changed,
                      size_t *len, leat_error *err)
 {
-    LEAT_TRY(leat__scorer_reserve(&w->scorer, text->raw_len, err));
-    *len = leat__jsonl_text(text, w->scorer.text, &c->count[N_LONE]);
+    if (!text->into) LEAT_TRY(leat__scorer_reserve(&w->scorer, text->raw_len, err));
+    *len = leat__jsonl_take(text, w->scorer.text, &c->count[N_LONE]);
     *changed = false;
     if (w->modifiers.count == 0) return 0;
     leat__buf_clear(&w->text);
@@ -292,7 +292,9 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     if (c->too_long) bad_line(f, c, c->line, c->offset, LEAT__LINE_TOO_LONG);
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
-        const char *wrong = leat__line_read(&f->names, &line, &r, &where);
+        bool small = line.len <= LARGE; /* its text is written while it is read */
+        if (small) LEAT_TRY(leat__scorer_reserve(&w->scorer, line.len, err));
+        const char *wrong = leat__line_read_into(&f->names, &line, small ? w->scorer.text : NULL, &r, &where);
         if (wrong) bad_line(f, c, line.number, line.offset + where, wrong);
         else LEAT_TRY(do_document(f, w, c, &line, &r, err));
     }

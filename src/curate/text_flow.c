@@ -197,6 +197,15 @@ void leat__text_load_json(const leat_text_load *load, leat__json *j)
     leat__json_kdouble(j, "memory_share", load->memory);
 }
 
+/* One free chunk per worker and one more; with much memory also those that may be prefetched. */
+static uint32_t shelf_size(leat_budget *budget, uint32_t threads, uint32_t prefetch)
+{
+    leat_budget_stats bs;
+    leat_budget_read(budget, &bs);
+    uint64_t spare = bs.limit / 64 / SHELF_BYTES;
+    return (uint32_t)LEAT_MIN(threads + 1 + LEAT_MIN(spare, prefetch), SHELF);
+}
+
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
                         uint32_t threads, const leat_log *log, leat_error *err)
 {
@@ -211,7 +220,6 @@ int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, le
     po.threads = threads;
     po.io_threads = 1;
     LEAT_GO(rc, out, leat_pool_open(&pool, &po, err));
-    r.shelf_max = LEAT_MIN(leat_pool_threads(pool) + 1, SHELF);
     leat_flow_opts_init(&fo);
     fo.name = pass->name;
     fo.pool = pool;
@@ -219,6 +227,7 @@ int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, le
     fo.threads = threads;
     fo.io_depth = 1;
     fo.prefetch = 2 + leat_pool_threads(pool);
+    r.shelf_max = shelf_size(budget, leat_pool_threads(pool), fo.prefetch);
     if (log) fo.log = *log;
     LEAT_GO(rc, out, leat_flow_open(&flow, &fo, err));
     LEAT_GO(rc, out, add_stages(flow, &r, err));

@@ -13,11 +13,17 @@
 const char *leat__line_read(const leat__line_names *n, const leat__line *line, leat__record_fields *f,
                             size_t *at)
 {
+    return leat__line_read_into(n, line, NULL, f, at);
+}
+
+const char *leat__line_read_into(const leat__line_names *n, const leat__line *line, uint8_t *into,
+                                 leat__record_fields *f, size_t *at)
+{
     leat__jsonl_field *fields = &f->text;
     memset(f, 0, offsetof(leat__record_fields, column));
     *at = 0;
     if (n->max_line > 0 && line->len > n->max_line) return LEAT__LINE_TOO_LONG;
-    f->text = (leat__jsonl_field){.name = n->text_field, .name_len = strlen(n->text_field)};
+    f->text = (leat__jsonl_field){.name = n->text_field, .name_len = strlen(n->text_field), .into = into};
     f->id = (leat__jsonl_field){.name = n->id_field, .name_len = strlen(n->id_field)};
     if (n->keep_field)
         f->keep = (leat__jsonl_field){.name = n->keep_field, .name_len = strlen(n->keep_field)};

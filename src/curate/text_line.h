@@ -34,6 +34,10 @@ typedef struct leat__line_names {
 const char *leat__line_read(const leat__line_names *n, const leat__line *line, leat__record_fields *f,
                             size_t *at);
 
+/* The same, and writes the text to `into` (see jsonl.h; may be NULL). */
+const char *leat__line_read_into(const leat__line_names *n, const leat__line *line, uint8_t *into,
+                                 leat__record_fields *f, size_t *at);
+
 /* Appends the id as a JSON value: that of the line, or "FILE:LINE". */
 void leat__line_id_json(const leat__line_names *n, const leat__text_chunk *c, const leat__line *line,
                         const leat__record_fields *f, leat__buf *out);

@@ -82,6 +82,58 @@ static const uint8_t *string(parser *s, bool *escaped)
     }
 }
 
+static uint32_t escape_code(const uint8_t **pp, uint64_t *lone)
+{
+    const uint8_t *p = *pp;
+    uint32_t c = (uint32_t)hex4(p + 2);
+    p += 6;
+    if (c >= 0xd800 && c < 0xdc00 && p[0] == '\\' && p[1] == 'u') {
+        uint32_t low = (uint32_t)hex4(p + 2);
+        if (low >= 0xdc00 && low < 0xe000) {
+            c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+            p += 6;
+        }
+    }
+    if (c >= 0xd800 && c < 0xe000) {
+        c = 0xfffd;
+        (*lone)++;
+    }
+    *pp = p;
+    return c;
+}
+
+static const uint8_t plain_escape[256] = {
+    ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = 8, ['f'] = 12, ['n'] = 10, ['r'] = 13, ['t'] = 9};
+
+/* As string(), and writes the text to f->into: a string is read once. */
+static const uint8_t *string_into(parser *s, leat__jsonl_field *f, bool *escaped)
+{
+    uint8_t *d = f->into;
+    *escaped = false;
+    f->lone_surrogates = 0;
+    for (;;) {
+        s->p = s->dsp->string_copy(s->p, &d);
+        if (s->p >= s->end) return fail(s, "a string has no end");
+        if (*s->p == '"') {
+            f->into_len = (size_t)(d - f->into);
+            return s->p++;
+        }
+        if (*s->p != '\\') return fail(s, "a control character in a string is not escaped");
+        *escaped = true;
+        if (s->end - s->p < 2) return fail(s, "a string has no end");
+        uint8_t c = plain_escape[s->p[1]];
+        if (c) {
+            *d++ = c;
+            s->p += 2;
+            continue;
+        }
+        if (s->p[1] != 'u') return fail(s, "an escape that JSON does not have");
+        if (s->end - s->p < 6 || hex4(s->p + 2) < 0)
+            return fail(s, "\\u is not followed by four hexadecimal digits");
+        d += leat__utf8_encode(escape_code(&s->p, &f->lone_surrogates), d);
+    }
+}
+
 static bool digits(parser *s)
 {
     const uint8_t *from = s->p;
@@ -190,30 +242,8 @@ static bool nested(parser *s)
     }
 }
 
-static uint32_t escape_code(const uint8_t **pp, uint64_t *lone)
-{
-    const uint8_t *p = *pp;
-    uint32_t c = (uint32_t)hex4(p + 2);
-    p += 6;
-    if (c >= 0xd800 && c < 0xdc00 && p[0] == '\\' && p[1] == 'u') {
-        uint32_t low = (uint32_t)hex4(p + 2);
-        if (low >= 0xdc00 && low < 0xe000) {
-            c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-            p += 6;
-        }
-    }
-    if (c >= 0xd800 && c < 0xe000) {
-        c = 0xfffd;
-        (*lone)++;
-    }
-    *pp = p;
-    return c;
-}
-
 size_t leat__jsonl_text(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone)
 {
-    static const uint8_t plain_escape[256] = {
-        ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = 8, ['f'] = 12, ['n'] = 10, ['r'] = 13, ['t'] = 9};
     if (!f->escaped) {
         memcpy(dst, f->raw, f->raw_len);
         return f->raw_len;
@@ -232,6 +262,13 @@ size_t leat__jsonl_text(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone
             d += leat__utf8_encode(escape_code(&p, lone), d);
         }
     }
+}
+
+size_t leat__jsonl_take(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone)
+{
+    if (!f->into) return leat__jsonl_text(f, dst, lone);
+    *lone += f->lone_surrogates;
+    return f->into_len;
 }
 
 double leat__jsonl_number(const leat__jsonl_field *f)
@@ -302,7 +339,7 @@ static bool members(parser *s, leat__jsonl_field *fields, size_t count)
         const uint8_t *value = s->p;
         if (*value == '"') {
             s->p++;
-            if (!string(s, &escaped)) return false;
+            if (!(f && f->into ? string_into(s, f, &escaped) : string(s, &escaped))) return false;
         } else if (!nested(s)) {
             return false;
         }

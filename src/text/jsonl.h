@@ -31,6 +31,10 @@ typedef struct leat__jsonl_field {
     /* The member in the line, from the quote of its key to the end of its value. */
     const uint8_t *member;
     size_t member_len;
+    /* in, may be NULL: memory of the length of the line and LEAT__TEXT_PAD, for the text of a string. */
+    uint8_t *into;
+    size_t into_len;          /* out: its length */
+    uint64_t lone_surrogates; /* out: in this text */
 } leat__jsonl_field;
 
 /* Reads a line (without its newline) and fills the fields. Returns NULL, or an error text with
@@ -41,6 +45,10 @@ const char *leat__jsonl_read(const uint8_t *line, size_t len, leat__jsonl_field 
 /* Writes the text of a string value to `dst`, which needs raw_len + LEAT__TEXT_PAD bytes; returns
  * its length. An unpaired surrogate becomes U+FFFD and is counted. */
 size_t leat__jsonl_text(const leat__jsonl_field *field, uint8_t *dst, uint64_t *lone_surrogates);
+
+/* The same for a field that was read with `into`, which has the text already; `dst` is `into` or for fields
+ * without it. */
+size_t leat__jsonl_take(const leat__jsonl_field *field, uint8_t *dst, uint64_t *lone_surrogates);
 
 /* The value of a field of kind NUMBER. */
 double leat__jsonl_number(const leat__jsonl_field *field);

@@ -56,6 +56,20 @@ INLINE uint64_t finish(uint64_t x)
     return x ^ x >> 29;
 }
 
+#ifndef HAS_SHINGLES_OF_5
+/* Pairs are shared: three products each. */
+INLINE void shingles_of_5(const uint64_t *w, uint32_t count, uint64_t *out)
+{
+    uint64_t p0 = w[0] * LEAT__HW0 + w[1], p1 = w[1] * LEAT__HW0 + w[2];
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t p2 = w[i + 2] * LEAT__HW0 + w[i + 3];
+        out[i] = finish((p0 * LEAT__HW1 + p2) * LEAT__HW1 + w[i + 4]);
+        p0 = p1;
+        p1 = p2;
+    }
+}
+#endif
+
 /* n consecutive words; a shorter text is one shingle. */
 static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
 {
@@ -63,14 +77,8 @@ static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
     uint32_t n = s->words;
     if (words == 0) return 0;
     if (words < n) n = words;
-    if (n == 5) { /* pairs are shared: three products each */
-        uint64_t p0 = w[0] * LEAT__HW0 + w[1], p1 = w[1] * LEAT__HW0 + w[2];
-        for (uint32_t i = 0; i + 5 <= words; i++) {
-            uint64_t p2 = w[i + 2] * LEAT__HW0 + w[i + 3];
-            s->shingle[i] = finish((p0 * LEAT__HW1 + p2) * LEAT__HW1 + w[i + 4]);
-            p0 = p1;
-            p1 = p2;
-        }
+    if (n == 5) {
+        shingles_of_5(w, words - 4, s->shingle);
         return words - 4;
     }
     for (uint32_t i = 0; i + n <= words; i++) {

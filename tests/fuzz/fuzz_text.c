@@ -118,6 +118,20 @@ static void document(const uint8_t *text, size_t len)
     modify(text, len);
 }
 
+/* Reading a line and its text at once gives the same result and the same text. */
+static void read_at_once(const uint8_t *line, size_t size, const leat__jsonl_field *f, const char *wrong,
+                         size_t wrong_at, const uint8_t *text, size_t len)
+{
+    uint8_t *into = leat__alloc(LEAT__MEM_MISC, size + LEAT__TEXT_PAD);
+    leat__jsonl_field g = {.name = "text", .name_len = 4, .into = into};
+    size_t at;
+    if (!into) abort();
+    if (leat__jsonl_read(line, size, &g, 1, &at) != wrong || at != wrong_at || g.kind != f->kind) abort();
+    if (!wrong && f->kind == LEAT__JSONL_STRING && (g.into_len != len || memcmp(into, text, len) != 0))
+        abort();
+    leat__free(into);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t *line = leat__zalloc(LEAT__MEM_MISC, size + LEAT__TEXT_PAD);
@@ -132,7 +146,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!wrong && f.kind == LEAT__JSONL_STRING) {
         size_t n = leat__jsonl_text(&f, text, &lone);
         if (n > f.raw_len || leat__utf8_check(text, n) != n) abort();
+        read_at_once(line, size, &f, wrong, at, text, n);
         document(text, n);
+    } else {
+        read_at_once(line, size, &f, wrong, at, NULL, 0);
     }
     if (leat__utf8_check(line, size) == size) document(line, size);
     leat__free(line);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "text/hash_words.h"
 #include "text/masks.h"
 #include "text/text_dsp.h"
 
@@ -165,6 +166,30 @@ V uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int always)
         put_positions(out + 48, _mm512_extracti32x4_epi32(at, 3), base);
     }
     return out + n;
+}
+
+V __m512i times_plus(__m512i a, uint64_t factor, __m512i plus)
+{
+    return _mm512_add_epi64(_mm512_mullo_epi64(a, _mm512_set1_epi64((int64_t)factor)), plus);
+}
+
+V __m512i shifted_out(__m512i x, const uint32_t n)
+{
+    return _mm512_xor_si512(x, _mm512_srli_epi64(x, n));
+}
+
+#define HAS_SHINGLES_OF_5
+/* Eight shingles at once. The arrays have room for as many past their ends. */
+V void shingles_of_5(const uint64_t *w, uint32_t count, uint64_t *out)
+{
+    for (uint32_t i = 0; i < count; i += 8) {
+        const uint64_t *p = w + i;
+        __m512i a = times_plus(_mm512_loadu_si512(p), LEAT__HW0, _mm512_loadu_si512(p + 1));
+        __m512i b = times_plus(_mm512_loadu_si512(p + 2), LEAT__HW0, _mm512_loadu_si512(p + 3));
+        __m512i x = times_plus(times_plus(a, LEAT__HW1, b), LEAT__HW1, _mm512_loadu_si512(p + 4));
+        x = _mm512_mullo_epi64(shifted_out(x, 32), _mm512_set1_epi64((int64_t)LEAT__HW3));
+        _mm512_storeu_si512(out + i, shifted_out(x, 29));
+    }
 }
 
 #include "text/scan_tmpl.h"

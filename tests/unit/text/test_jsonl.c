@@ -5,13 +5,32 @@
 
 static uint8_t line[4096 + LEAT__TEXT_PAD];
 
+/* The same when the text of a field is written while the line is read. */
+static void check_into(size_t len, const leat__jsonl_field *f, size_t n, const char *wrong, size_t wrong_at)
+{
+    static uint8_t into[sizeof line], text[sizeof line];
+    for (size_t i = 0; i < n; i++) {
+        leat__jsonl_field g = {.name = f[i].name, .name_len = f[i].name_len, .into = into};
+        uint64_t lone = 0, other = 0;
+        size_t at;
+        const char *again = leat__jsonl_read(line, len, &g, 1, &at);
+        assert_true(again == wrong && at == wrong_at && g.kind == f[i].kind);
+        if (wrong || g.kind != LEAT__JSONL_STRING) continue;
+        assert_int_equal(leat__jsonl_take(&g, into, &other), leat__jsonl_text(&f[i], text, &lone));
+        assert_int_equal(lone, other);
+        assert_memory_equal(into, text, g.into_len);
+    }
+}
+
 static const char *read_line(const char *text, leat__jsonl_field *f, size_t n, size_t *at)
 {
     size_t len = strlen(text);
     memset(line, 0, sizeof line);
     memcpy(line, text, len);
     line[len] = '\n';
-    return leat__jsonl_read(line, len, f, n, at);
+    const char *wrong = leat__jsonl_read(line, len, f, n, at);
+    check_into(len, f, n, wrong, *at);
+    return wrong;
 }
 
 static void fields_are_found(void **state)
