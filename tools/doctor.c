@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "doctor/doctor_flags.h"
-#include "doctor_text.h"
+#include "doctor_past.h"
 #include "io/file.h"
 #include "live.h"
 #include "load_flags.h"
@@ -39,6 +39,7 @@ static const leat__param options[] = {
 typedef struct job {
     cli *c;
     load_flags flags;
+    const char *record; /* the file that a run wrote or writes; NULL = measure a pack */
     cli_progress bar;
     leat_doctor_diagnosis d;
     /* the loader that is running now, and the frames of the first one: the one with the trainer */
@@ -239,13 +240,13 @@ static int work(job *j, leat_error *err)
 {
     static const char *const written[] = {"apply", "report", "trace"};
     cli *c = j->c;
-    const char *run_file = cli_str(c, "attach"), *apply = cli_str(c, "apply"), *trace = cli_str(c, "trace");
+    const char *apply = cli_str(c, "apply"), *trace = cli_str(c, "trace");
     int rc;
 
     for (size_t i = 0; i < LEAT_COUNT(written); i++)
         if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
     if (trace != NULL) LEAT_TRY(leat__trace_start(0, err));
-    rc = run_file != NULL ? attach(j, run_file, err) : examine(j, &j->flags.opts, &j->d, err);
+    rc = j->record != NULL ? attach(j, j->record, err) : examine(j, &j->flags.opts, &j->d, err);
     if (rc == 0 && j->stopped) cli_warn(c, "stopped: this is what was measured until then");
     if (rc == 0) rc = show(j, err);
     if (rc == 0 && j->stopped) return leat__fail(err, LEAT_ECANCELED, "stopped");
@@ -261,19 +262,22 @@ static int run(cli *c)
 {
     static job j; /* large */
     leat_error err = {0};
-    char report[4096];
+    char file[4096];
     j.c = c;
     int rc = 0;
 
     if (cli_arg_count(c) == 0 && cli_str(c, "attach") == NULL)
-        return cli_usage(c, "give a PACK, or a run with --attach");
-    if (cli_arg_count(c) > 0 && doctor_text_finds(cli_arg(c, 0), report)) return doctor_text(c, report);
-    if (cli_str(c, "attach") != NULL && cli_flag(c, "verify"))
+        return cli_usage(c, "give a PACK, the folder of a run, or a run with --attach");
+    past_kind past = cli_arg_count(c) > 0 ? doctor_past_find(cli_arg(c, 0), file) : PAST_NONE;
+    if (past == PAST_TEXT || past == PAST_CURATE) return doctor_past(c, past, file);
+    bool pack = cli_arg_count(c) > 0 && past == PAST_NONE;
+    j.record = past == PAST_RECORD ? file : cli_str(c, "attach");
+    if (j.record != NULL && cli_flag(c, "verify"))
         return cli_usage(c, "--verify needs a pack: a run that is over cannot be run again");
-    if (cli_arg_count(c) > 0) rc = load_flags_read(&j.flags, c, &err);
-    if (rc == 0 && cli_arg_count(c) > 0) rc = load_flags_keys(&j.flags, c, &err);
+    if (pack) rc = load_flags_read(&j.flags, c, &err);
+    if (rc == 0 && pack) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = work(&j, &err);
-    if (cli_arg_count(c) > 0) load_flags_reset(&j.flags);
+    if (pack) load_flags_reset(&j.flags);
     if (rc != 0) return cli_fail(c, &err);
     return j.d.grade >= LEAT_GRADE_WARNING ? CLI_FINDING : CLI_OK;
 }
@@ -290,6 +294,7 @@ const cli_command cli_cmd_doctor = {
             {"leat doctor train.leat --step-ms 55 --report doctor.html", "a page with plots"},
             {"leat doctor --attach run.jsonl", "diagnose a run from the file it writes"},
             {"leat doctor kept", "what limited leat filter -o kept, or leat dedup, and what would help"},
+            {"leat doctor run", "the same of leat curate -o run or leat train -o run"},
             {NULL, NULL}},
     .description =
         "Measures on the pack itself what reading (cold and from memory), decoding with augmentation "
@@ -308,7 +313,8 @@ const cli_command cli_cmd_doctor = {
             {.name = "PACK",
              .path = true,
              .optional = true,
-             .help = "a pack or a set of shards; or the output of leat filter, dedup or decontaminate"},
+             .help = "a pack or a set of shards; or the output of leat train, curate, filter, dedup or "
+                     "decontaminate"},
             {.name = NULL}},
     .options = {{"What is delivered", cli_load_options},
                 {"How", cli_load_machine},

@@ -26,6 +26,7 @@ ALLOWED = {
     "curate/text_flow.h": "leat filter",
     "doctor/doctor_flags.h": "leat doctor --verify applies a remedy's flags",
     "doctor/reads.h": "how much of a pack is cached, for leat plan",
+    "doctor/curate_run.h": "leat doctor of a run of leat curate",
     "doctor/text_run.h": "leat doctor of a run over text",
     "doctor/work.h": "cost of decoding, for leat plan --calibrate",
     "dsp/kernel.h": "kernels in use, for leat machine",

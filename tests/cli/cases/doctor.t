@@ -47,7 +47,7 @@ threads: 16
 
 # wrong usage and bad data
 $ leat doctor
-! leat doctor: give a PACK, or a run with --attach (see leat doctor --help)
+! leat doctor: give a PACK, the folder of a run, or a run with --attach (see leat doctor --help)
 = 2
 
 $ leat doctor --attach run.json --verify
@@ -61,3 +61,32 @@ $ echo '{"steps": "many"}' | leat doctor --attach -
 $ leat doctor nowhere.leat
 ! leat doctor: nowhere.leat: *: No such file or directory (glob)
 = 4
+
+# folders of runs: of leat train, which has its loader's record, and of leat curate
+$ mkdir trained && echo '{"facts": {"steps": 200, "batch": 256, "data_ms": 50, "batch_ms": 50, "samples_per_s": 2560, "io_cold": 20000, "io_warm": 80000, "cached": 0, "cpu_all": 2600, "cpu_one": 165, "delivery": 90000, "decode_ready": 0.95, "blocked": 0, "decode_share": 0.93, "threads": 16, "cpus": 16, "cpus_host": 16, "cpu_used": 15.7, "sample_bytes": 110000}}' > trained/run.jsonl
+> leat doctor trained --json | jget limit cause grade
+cpu
+decode
+critical
+
+$ leat doctor trained --verify
+! leat doctor: --verify needs a pack: a run that is over cannot be run again (see leat doctor --help)
+= 2
+
+$ mkdir curated
+> echo '{"version": 1, "steps": {"pack": {"state": "done", "seconds": 30, "cpu_seconds": 4, "limit": "I/O", "why": "7 % of 2 CPUs, 900 MB read", "advice": "a faster disk"}, "select": {"state": "running"}}}' > curated/run.json
+> leat doctor curated
+pack took 100 % of 30.0 s; its limit: I/O (7 % of 2 CPUs, 900 MB read).
+  pack         30.0 s  I/O                  a faster disk
+  select   not done
+= 1
+
+$ leat doctor curated --json | jget limit grade steps.0.action steps.1.done
+I/O
+warning
+a faster disk
+false
+
+$ leat doctor curated --step-ms 5
+! leat doctor: --step-ms has no effect on curated/run.json: it is the report of a run that is over (see leat doctor --help)
+= 2

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat doctor on the output folder of a run that is over: of leat filter, leat dedup or leat decontaminate,
+ * of leat curate, or of leat train.
+ */
+#ifndef LEAT_TOOLS_DOCTOR_PAST_H
+#define LEAT_TOOLS_DOCTOR_PAST_H
+
+#include "cli.h"
+
+typedef enum past_kind {
+    PAST_NONE,
+    PAST_TEXT,   /* report.json */
+    PAST_CURATE, /* run.json */
+    PAST_RECORD  /* run.jsonl, which a loader wrote: as --attach */
+} past_kind;
+
+/* What the path is: the folder of such a run, or its file. `file` (4096 bytes) is then that file. */
+past_kind doctor_past_find(const char *path, char *file);
+/* Prints the verdict on a run of PAST_TEXT or PAST_CURATE; an exit code. */
+int doctor_past(cli *c, past_kind kind, const char *file);
+
+#endif
