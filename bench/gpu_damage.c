@@ -22,6 +22,7 @@
 #include "base/rng.h"
 #include "codec/tile/tile_format.h"
 #include "gpu/gpu_stream.h"
+#include "gpu/kernels.h"
 
 enum { IMAGES = 6, ROUNDS = 2, KINDS = 3 };
 #define IMAGE_MAX (64u << 10)
@@ -140,8 +141,9 @@ typedef struct outcome {
     leat_error err;
 } outcome;
 
-/* The device, held open so that its context lives as long as this program. */
+/* The device and its kernels, held open so that they are loaded once. */
 static leat__gpu *gpu;
+static leat__gpu_kernels *kernels;
 static leat__gpu_stream *stream;
 
 static void fetch(void *to, const void *from, uint64_t bytes)
@@ -208,6 +210,7 @@ int main(int argc, char **argv)
     take_images(pack);
     if (leat__gpu_open(&gpu, 0, NULL, &err) != 0) die("device", &err);
     if (leat__gpu_stream_open(&stream, gpu, &err) != 0) die("device", &err);
+    if (leat__gpu_kernels_open(&kernels, gpu, &err) != 0) die("kernels", &err);
     for (uint64_t i = 0; i < count; i++) {
         leat__rng_init(&rng, seed, i, 3, 4);
         const uint32_t kind = valid ? KINDS : (uint32_t)(i % KINDS);
@@ -236,6 +239,7 @@ int main(int argc, char **argv)
                 device.err.message, (unsigned long long)device.bad);
     }
     unlink(path);
+    leat__gpu_kernels_close(&kernels);
     leat__gpu_stream_close(&stream);
     leat__gpu_close(&gpu);
     leat_pack_close(&pack);

@@ -13,7 +13,7 @@
 #define TILE_WARPS 4  /* per block */
 #define TILE_BLOCKS 7 /* per multiprocessor, for which the compiler leaves enough registers */
 #define PIXEL_THREADS 256
-#define PIXEL_BLOCKS 4
+#define PIXEL_BLOCKS 5
 #define COLOUR_THREADS 512
 
 extern "C" __global__ void leat_axes(leat_job job)

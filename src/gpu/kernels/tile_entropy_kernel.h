@@ -16,9 +16,9 @@
 
 #define TILE_BLOCKS_MAX 192
 #define TILE_PLANES_MAX 15
-#define TILE_RUN 23    /* values of a lane in a round, at most: odd, which keeps lanes off the same bank */
-#define TILE_READY 992 /* values that wait for their block: fewer than 4 x 64, and a round */
-#define BLOCK_PITCH 80 /* of 64 coefficients: keeps lanes of different blocks off the same bank */
+#define TILE_RUN 31     /* values of a lane in a round, at most: odd, which keeps lanes off the same bank */
+#define TILE_READY 1248 /* values that wait for their block: fewer than 4 x 64, and a round */
+#define BLOCK_PITCH 80  /* of 64 coefficients: keeps lanes of different blocks off the same bank */
 
 /* Damage: as leat__tile_damage. */
 #define TILE_WHOLE 0u
