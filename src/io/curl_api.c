@@ -53,9 +53,7 @@ static void load(void)
         {"curl_multi_setopt", &c->multi_setopt},
         {"curl_multi_add_handle", &c->multi_add_handle},
         {"curl_multi_remove_handle", &c->multi_remove_handle},
-        {"curl_multi_perform", &c->multi_perform},
-        {"curl_multi_poll", &c->multi_poll},
-        {"curl_multi_wakeup", &c->multi_wakeup},
+        {"curl_multi_socket_action", &c->multi_socket_action},
         {"curl_multi_info_read", &c->multi_info_read},
     };
     void *lib = open_library(); /* never closed: it keeps state for the whole process */

@@ -30,10 +30,7 @@ typedef struct leat__curl {
     CURLMcode (*multi_setopt)(CURLM *multi, CURLMoption option, ...);
     CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
     CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
-    CURLMcode (*multi_perform)(CURLM *multi, int *running);
-    CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *more, unsigned count, int timeout_ms,
-                            int *ready);
-    CURLMcode (*multi_wakeup)(CURLM *multi);
+    CURLMcode (*multi_socket_action)(CURLM *multi, curl_socket_t socket, int events, int *running);
     CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
 } leat__curl;
 

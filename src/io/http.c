@@ -10,11 +10,15 @@
  */
 #include "io/http.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <leat/version.h>
 
@@ -34,7 +38,8 @@
 #define RETRY_AFTER_MAX_S 30u
 #define ATTEMPTS_MAX 1000u /* with progress */
 #define ACTIVE_MIN 4.0
-#define IDLE_MAX 64 /* easy handles kept */
+#define IDLE_MAX 64   /* easy handles kept */
+#define EVENTS_MAX 64 /* sockets served in one round */
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 
@@ -129,7 +134,9 @@ struct leat__http {
     size_t idle_count;
     uint64_t jitter;
     leat__hedge hedge;
-    bool dropped; /* a request was canceled by leat__http_drop */
+    bool dropped;      /* a request was canceled by leat__http_drop */
+    int epoll, wake;   /* wake: an event counter that ends a wait */
+    uint64_t timer_ns; /* when libcurl is to be called; UINT64_MAX = not */
 };
 
 static struct {
@@ -494,9 +501,11 @@ static bool take_incoming(leat__http *h)
     leat__mutex_lock(&h->lock);
     leat__http_req *list = h->incoming_head;
     h->incoming_head = h->incoming_tail = NULL;
-    for (leat__http_req *r = h->waiting_head; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
-    for (leat__http_req *r = h->active; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
     bool any_canceled = h->cancel_count > 0 || h->dropped;
+    for (leat__http_req *r = h->waiting_head; any_canceled && r != NULL; r = r->next)
+        r->canceled |= is_canceled(h, r);
+    for (leat__http_req *r = h->active; any_canceled && r != NULL; r = r->next)
+        r->canceled |= is_canceled(h, r);
     h->dropped = false;
     h->cancel_count = 0;
     bool over = h->closing && list == NULL && h->waiting_head == NULL && h->active == NULL;
@@ -582,23 +591,76 @@ static void reap(leat__http *h)
     }
 }
 
+/* ---- sockets: libcurl names those it waits for, epoll reports which are ready. So a round costs what
+ * arrived, not what is in flight (curl_multi_perform asks about every socket, each time). */
+
+static int on_socket(CURL *easy, curl_socket_t socket, int what, void *cookie, void *unused)
+{
+    const leat__http *h = cookie;
+    (void)easy, (void)unused;
+    struct epoll_event e = {.data.fd = socket};
+    if (what & CURL_POLL_IN) e.events |= EPOLLIN;
+    if (what & CURL_POLL_OUT) e.events |= EPOLLOUT;
+    if (what == CURL_POLL_REMOVE) (void)epoll_ctl(h->epoll, EPOLL_CTL_DEL, socket, &e);
+    else if (epoll_ctl(h->epoll, EPOLL_CTL_MOD, socket, &e) != 0 && errno == ENOENT)
+        (void)epoll_ctl(h->epoll, EPOLL_CTL_ADD, socket, &e);
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long ms, void *cookie)
+{
+    leat__http *h = cookie;
+    (void)multi;
+    h->timer_ns = ms < 0 ? UINT64_MAX : leat__clock_ns() + (uint64_t)ms * LEAT_NS_PER_MS;
+    return 0;
+}
+
+static void wake_loop(const leat__http *h)
+{
+    const uint64_t one = 1;
+    ssize_t n = write(h->wake, &one, sizeof one);
+    (void)n; /* a full counter has woken it already */
+}
+
+static void serve(leat__http *h, const struct epoll_event *e)
+{
+    int running, events = 0;
+    if (e->data.fd == h->wake) {
+        uint64_t count;
+        ssize_t n = read(h->wake, &count, sizeof count);
+        (void)n;
+        return;
+    }
+    /* an error or a closed connection is found by reading or writing */
+    if (e->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) events |= CURL_CSELECT_IN;
+    if (e->events & EPOLLOUT) events |= CURL_CSELECT_OUT;
+    (void)h->curl->multi_socket_action(h->multi, e->data.fd, events, &running);
+}
+
+/* Serves sockets that are ready and libcurl's timers; waits for them until `due` at most. */
+static void wait_and_serve(leat__http *h, uint64_t due)
+{
+    struct epoll_event events[EVENTS_MAX];
+    uint64_t now = leat__clock_ns();
+    int running;
+    due = LEAT_MIN(LEAT_MIN(due, h->timer_ns), now + LEAT_NS_PER_S);
+    int wait_ms = due > now ? (int)((due - now + LEAT_NS_PER_MS - 1) / LEAT_NS_PER_MS) : 0;
+    int count = epoll_wait(h->epoll, events, EVENTS_MAX, wait_ms);
+    for (int i = 0; i < count; i++) serve(h, &events[i]);
+    if (h->timer_ns > leat__clock_ns()) return;
+    h->timer_ns = UINT64_MAX; /* libcurl sets the next one */
+    (void)h->curl->multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
 static void loop_main(void *arg)
 {
     leat__http *h = arg;
-    int running, ready;
     while (take_incoming(h)) {
-        uint64_t due = start_due(h);
-        (void)h->curl->multi_perform(h->multi, &running);
+        uint64_t due = LEAT_MIN(start_due(h), look_for_late(h));
+        if (h->waiting_head != NULL && h->active_count == 0 && due == UINT64_MAX) due = 0;
+        if (h->dropped) due = 0;
+        wait_and_serve(h, due);
         reap(h);
-        due = LEAT_MIN(due, look_for_late(h));
-        leat__mutex_lock(&h->lock);
-        bool more = h->incoming_head != NULL || h->dropped;
-        leat__mutex_unlock(&h->lock);
-        uint64_t now = leat__clock_ns();
-        uint64_t wait_ms = due == UINT64_MAX ? 1000 : due > now ? (due - now) / LEAT_NS_PER_MS + 1 : 0;
-        if (h->waiting_head != NULL && h->active_count == 0 && due == UINT64_MAX) wait_ms = 0;
-        if (more) continue;
-        (void)h->curl->multi_poll(h->multi, NULL, 0, (int)LEAT_MIN(wait_ms, 1000u), &ready);
     }
 }
 
@@ -608,8 +670,26 @@ static void close_loop(leat__http *h)
 {
     for (size_t i = 0; i < h->idle_count; i++) h->curl->easy_cleanup(h->idle[i]);
     if (h->multi != NULL) h->curl->multi_cleanup(h->multi);
+    if (h->epoll >= 0) (void)close(h->epoll);
+    if (h->wake >= 0) (void)close(h->wake);
     leat__mutex_destroy(&h->lock);
     leat__free(h);
+}
+
+static int open_sockets(leat__http *h, leat_error *err)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+    h->epoll = epoll_create1(EPOLL_CLOEXEC);
+    h->wake = e.data.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->epoll < 0 || h->wake < 0 || epoll_ctl(h->epoll, EPOLL_CTL_ADD, h->wake, &e) != 0)
+        return leat__fail_errno(err, errno, "cannot wait for connections");
+    const leat__curl *curl = h->curl;
+    curl->multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)limits.connections + 16);
+    curl->multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl->multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+    curl->multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl->multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+    return 0;
 }
 
 static int open_loop(leat__http **out, leat_error *err)
@@ -622,13 +702,13 @@ static int open_loop(leat__http **out, leat_error *err)
     h->generation = leat__fork_generation();
     h->limit = get_limits()->connections;
     h->jitter = leat__clock_wall_ns();
+    h->epoll = h->wake = -1;
+    h->timer_ns = UINT64_MAX;
     leat__mutex_init(&h->lock);
     h->multi = curl->multi_init();
     int rc = h->multi == NULL ? leat__fail_nomem(err, 4096, "the HTTP loop") : 0;
-    if (rc == 0) {
-        curl->multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)limits.connections + 16);
-        rc = leat__thread_start(&h->thread, "leat-http", loop_main, h, err);
-    }
+    if (rc == 0) rc = open_sockets(h, err);
+    if (rc == 0) rc = leat__thread_start(&h->thread, "leat-http", loop_main, h, err);
     if (rc != 0) {
         close_loop(h);
         return rc;
@@ -666,7 +746,7 @@ void leat__http_unref(leat__http **loop)
     leat__mutex_lock(&h->lock);
     h->closing = true;
     leat__mutex_unlock(&h->lock);
-    (void)h->curl->multi_wakeup(h->multi);
+    wake_loop(h);
     leat__thread_join(&h->thread);
     close_loop(h);
 }
@@ -691,7 +771,7 @@ void leat__http_submit(leat__http *h, leat__http_req *r)
     else h->incoming_head = r;
     h->incoming_tail = r;
     leat__mutex_unlock(&h->lock);
-    (void)h->curl->multi_wakeup(h->multi);
+    wake_loop(h);
 }
 
 void leat__http_drop(leat__http *h, leat__http_req *r)
@@ -710,7 +790,7 @@ void leat__http_cancel(leat__http *h, const void *owner)
         for (leat__http_req *r = h->incoming_head; put && r != NULL; r = r->next)
             r->canceled |= r->owner == owner;
         leat__mutex_unlock(&h->lock);
-        (void)h->curl->multi_wakeup(h->multi);
+        wake_loop(h);
         if (!put) leat__sleep_ns(LEAT_NS_PER_MS);
     }
 }
