@@ -5,6 +5,7 @@
 #
 #   make demo     the main job on data it makes itself
 #   make test     all tests: C, command line, fuzz corpora, faults, Python
+#   make test-s3  buckets against three S3 servers: SeaweedFS, Ceph, rclone
 #   make lint     style, format, module order, warnings as errors with two compilers
 #   make bench    benchmarks against other systems where they install
 #   make fuzz     libFuzzer over every parser of outside bytes (FUZZ_SECONDS each)
@@ -18,7 +19,7 @@
 #   Polars, DuckDB, pyarrow, ml_dtypes and TensorBoard.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz asan tsan arm docs coverage setup setup-python clean
+.PHONY: help demo test test-s3 lint bench fuzz asan tsan arm docs coverage setup setup-python clean
 TORCH ?= 1
 JAX ?= 0
 EXTRAS ?= 0
@@ -41,6 +42,11 @@ demo: setup
 test: setup-python
 	@scripts/build.sh build -Dfault=true --buildtype=debugoptimized
 	@scripts/test.sh build
+
+test-s3: setup-python
+	@scripts/ceph.sh
+	@scripts/build.sh build -Dfault=true --buildtype=debugoptimized
+	@scripts/test_s3.sh build
 
 asan: setup
 	@CC=clang scripts/build.sh build-asan -Dfault=true --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false

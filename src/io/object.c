@@ -109,6 +109,17 @@ static int hand_out(lister *l, leat__xml page, leat_error *err)
     return 0;
 }
 
+/* A list that was cut off would look like a shorter one. */
+static leat__http_verdict judge_list(leat__http_req *r)
+{
+    static const char *const ends[] = {"</ListBucketResult>", "</EnumerationResults>"};
+    if (r->status / 100 != 2) return leat__call_judge(r);
+    for (size_t i = 0; i < LEAT_COUNT(ends); i++)
+        if (r->body.len > 0 && strstr(leat__buf_str(&r->body), ends[i]) != NULL) return leat__call_judge(r);
+    r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the list of the bucket is truncated", r->what);
+    return LEAT__HTTP_AGAIN;
+}
+
 /* Reads one page; *more: l->marker is the start of the next. */
 static int list_page(leat__store *s, lister *l, const char *path, bool folders, bool *more, leat_error *err)
 {
@@ -117,7 +128,9 @@ static int list_page(leat__store *s, lister *l, const char *path, bool folders, 
     c.key = NULL;
     bool blobs = l->blobs;
     char marker[4096];
+    static const leat__http_ops ops = {.prepare = leat__call_prepare, .judge = judge_list};
     c.http.body_max = LIST_MAX;
+    c.http.ops = &ops;
     snprintf(marker, sizeof marker, "%s", *more ? leat__buf_str(&l->marker) : "");
     leat__call_query(&c, "prefix", prefix);
     if (folders) leat__call_query(&c, "delimiter", "/");

@@ -381,10 +381,16 @@ static int accept_tail(leat__http_req *r)
 
 static leat__http_verdict judge_tail(leat__http_req *r)
 {
-    if (!r->refused) return leat__call_judge(r);
-    r->rc = leat__fail(&r->err, LEAT_ENOTSUP,
-                       "%s: the server does not answer byte ranges, which reading needs", r->what);
-    return LEAT__HTTP_DONE;
+    if (r->refused) {
+        r->rc = leat__fail(&r->err, LEAT_ENOTSUP,
+                           "%s: the server does not answer byte ranges, which reading needs", r->what);
+        return LEAT__HTTP_DONE;
+    }
+    if (r->status / 100 != 2 || !r->has_range || r->range_first + r->body.len == r->range_total)
+        return leat__call_judge(r);
+    r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent %zu bytes of its end, not %llu", r->what,
+                       r->body.len, (unsigned long long)(r->range_total - r->range_first));
+    return LEAT__HTTP_AGAIN;
 }
 
 static int ask_size(leat__remote *f, leat_error *err)
@@ -427,11 +433,8 @@ static int ask_tail(leat__remote *f, leat_error *err)
         f->tail_at = c.http.has_range ? c.http.range_first : 0;
         snprintf(f->etag, sizeof f->etag, "%s", c.http.etag);
         snprintf(f->modified, sizeof f->modified, "%s", c.http.modified);
-        if (f->tail_at + c.http.body.len != f->size)
-            rc = leat__fail(err, LEAT_EIO, "%s: the server sent %zu bytes of its end, not %llu", f->path,
-                            c.http.body.len, (unsigned long long)(f->size - f->tail_at));
         size_t len;
-        if (rc == 0 && f->size > 0) f->tail = (uint8_t *)leat__buf_take(&c.http.body, &len);
+        if (f->size > 0) f->tail = (uint8_t *)leat__buf_take(&c.http.body, &len);
     }
     leat__http_req_reset(&c.http);
     return rc;

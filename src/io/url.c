@@ -87,7 +87,7 @@ size_t leat__url_decode(char *text, size_t len)
             text[to++] = (char)(high << 4 | low);
             i += 2;
         } else {
-            text[to++] = text[i];
+            text[to++] = text[i] == '+' ? ' ' : text[i];
         }
     }
     return to;

@@ -40,7 +40,8 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err) LEAT_MUST_C
 /* Percent-encodes everything except A-Z a-z 0-9 - . _ ~ (and '/' when asked), as signatures
  * require. */
 int leat__url_encode(leat__buf *out, const char *text, size_t len, bool keep_slash);
-/* Decodes in place; returns the new length. */
+/* Decodes keys of a listing in place; returns the new length. Amazon writes a blank as "+", others
+ * as "%20". */
 size_t leat__url_decode(char *text, size_t len);
 
 /* A query in canonical form: "a=1&b=", names and values encoded, sorted. At most 16 pairs. */

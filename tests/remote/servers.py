@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers for tests of remote storage, all on 127.0.0.1: SeaweedFS (a real S3 server), rclone (which answers ranges
+"""Servers for tests of remote storage, all on 127.0.0.1: SeaweedFS and Ceph (real S3 servers), rclone (which answers ranges
 with 200), and our proxy that breaks answers on purpose."""
 import hashlib
 import hmac
@@ -13,12 +13,14 @@ import socket
 import ssl
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEY_ID = "LEATTESTKEY0000001"
@@ -118,6 +120,82 @@ class Rclone(Server):
         super().__init__()
         self.start([program("rclone"), "serve", "s3", "--addr", f"127.0.0.1:{self.port}",
                     "--auth-key", f"{KEY_ID},{SECRET}", "--config", "/dev/null", folder])
+
+
+class Ceph(Server):
+    """A Ceph cluster of one monitor, one storage daemon that keeps everything in memory, and the S3 gateway. The programs
+    are those of build-ceph (scripts/ceph.sh) or of the system."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.children: list[subprocess.Popen] = []
+        self.conf = os.path.join(self.dir, "ceph.conf")
+        root, mon, fsid = Ceph.root(), free_port(), str(uuid.uuid4())
+        libs = f"{root}/usr/lib/{sysconfig.get_config_var('MULTIARCH') or 'x86_64-linux-gnu'}"
+        self.env = {**os.environ, "PATH": f"{root}/usr/bin:{root}/usr/sbin:{os.environ['PATH']}", "CEPH_CONF": self.conf,
+                    "LD_LIBRARY_PATH": f"{libs}:{libs}/ceph:{libs.replace('/usr/lib', '/lib')}", "PYTHONPATH": f"{root}/usr/lib/python3/dist-packages"}
+        settings = {"fsid": fsid, "mon host": f"[v2:127.0.0.1:{mon}]", "public addr": "127.0.0.1",
+                    "cluster addr": "127.0.0.1", "mon data": f"{self.dir}/mon", "osd data": f"{self.dir}/osd",
+                    "osd objectstore": "memstore", "memstore device bytes": 2 << 30, "osd pool default size": 1,
+                    "osd pool default min size": 1, "mon allow pool size one": "true", "osd crush chooseleaf type": 0,
+                    "osd pool default pg num": 2, "osd pool default pg autoscale mode": "off", "run dir": self.dir,
+                    "log file": f"{self.dir}/$name.log", "admin socket": f"{self.dir}/$name.asok", "pid file": f"{self.dir}/$name.pid",
+                    "crash dir": self.dir, "mon cluster log file": f"{self.dir}/cluster.log", "keyring": f"{self.dir}/keyring", "plugin dir": f"{libs}/ceph",
+                    "erasure code dir": f"{libs}/ceph/erasure-code", "osd class dir": f"{libs}/rados-classes",
+                    "rgw frontends": f"beast endpoint=127.0.0.1:{self.port} tcp_nodelay=1", "rgw data": self.dir}
+        with open(self.conf, "w") as f:
+            f.write("[global]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
+            f.write(f"[osd]\nkeyring = {self.dir}/osd/keyring\n")
+        try:
+            self._bring_up(mon, fsid)
+        except BaseException:
+            self.stop()
+            raise
+
+    @staticmethod
+    def root() -> str:
+        """Where the programs are below; "" for those of the system."""
+        return str(ROOT / "build-ceph") if (ROOT / "build-ceph/usr/bin/radosgw").exists() else ""
+
+    @staticmethod
+    def available() -> bool:
+        return bool(Ceph.root()) or shutil.which("radosgw") is not None
+
+    def _run(self, *command: str) -> str:
+        done = subprocess.run(command, env=self.env, cwd=self.dir, capture_output=True, text=True, timeout=90)
+        if done.returncode != 0:
+            raise RuntimeError(f"{command[0]}: {done.stderr.strip()[-300:]}")
+        return done.stdout
+
+    def _spawn(self, *command: str) -> subprocess.Popen:
+        with open(os.path.join(self.dir, command[0] + ".out"), "wb") as log:
+            self.children.append(subprocess.Popen([*command, "-f", "-c", self.conf], env=self.env, cwd=self.dir, stdout=log,
+                                                  stderr=log))
+        return self.children[-1]
+
+    def _bring_up(self, mon: int, fsid: str) -> None:
+        osd = str(uuid.uuid4())
+        os.mkdir(os.path.join(self.dir, "osd"))
+        self._run("ceph-authtool", "--create-keyring", "keyring", "--gen-key", "-n", "mon.", "--cap", "mon", "allow *")
+        self._run("ceph-authtool", "keyring", "--gen-key", "-n", "client.admin", "--cap", "mon", "allow *", "--cap", "osd",
+                  "allow *", "--cap", "mgr", "allow *")
+        self._run("monmaptool", "--create", "--addv", "a", f"[v2:127.0.0.1:{mon}]", "--fsid", fsid, "monmap")
+        self._run("ceph-mon", "-c", self.conf, "--mkfs", "-i", "a", "--monmap", "monmap", "--keyring", "keyring")
+        self._spawn("ceph-mon", "-i", "a")
+        ceph = ("/usr/bin/python3", shutil.which("ceph", path=self.env["PATH"]) or "ceph", "--connect-timeout", "60")
+        self._run(*ceph, "osd", "new", osd)
+        self._run(*ceph, "auth", "get-or-create", "osd.0", "mon", "allow profile osd", "osd", "allow *", "-o", "osd/keyring")
+        self._run("ceph-osd", "-c", self.conf, "-i", "0", "--mkfs", "--osd-uuid", osd)
+        self._spawn("ceph-osd", "-i", "0")
+        self._run("radosgw-admin", "user", "create", "--uid=test", "--display-name=test", f"--access-key={KEY_ID}",
+                  f"--secret-key={SECRET}")
+        wait_for(self.port, self._spawn("radosgw", "-n", "client.admin"))
+
+    def stop(self) -> None:
+        for child in reversed(self.children):
+            child.kill()
+            child.wait()
+        super().stop()
 
 
 def environment(port: int, **more: str) -> dict[str, str]:

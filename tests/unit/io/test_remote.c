@@ -69,6 +69,32 @@ static void reads_by_ranges(void **state)
     end();
 }
 
+/* The first answer has fewer bytes than it says, with a length that matches them. */
+static void first_is_short(web_request *q)
+{
+    char head[128];
+    if (q->number != 1) {
+        whole(q);
+        return;
+    }
+    snprintf(head, sizeof head, "ETag: \"one\"\r\nContent-Range: bytes %llu-%llu/%llu\r\n",
+             (unsigned long long)(SIZE - (256 << 10)), (unsigned long long)SIZE - 1,
+             (unsigned long long)SIZE);
+    web_reply(q, "206 Partial Content", head, "short", 5);
+}
+
+static void a_short_end_is_asked_for_again(void **state)
+{
+    leat__remote *f;
+    (void)state;
+    begin(first_is_short);
+    assert_ok(leat__remote_open(&f, url, NULL));
+    assert_int_equal(server.requests, 2);
+    check_read(f, SIZE - 1000, 1000, 1000);
+    leat__remote_close(&f);
+    end();
+}
+
 #define RANGES 32
 static leat__aio_req reqs[RANGES];
 static char bytes[RANGES][8192];
@@ -319,6 +345,7 @@ int main(void)
     leat__http *http;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_by_ranges),
+        cmocka_unit_test(a_short_end_is_asked_for_again),
         cmocka_unit_test(neighbours_are_joined),
         cmocka_unit_test(late_requests_are_hedged),
         cmocka_unit_test(a_broken_body_is_resumed),

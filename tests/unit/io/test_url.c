@@ -34,6 +34,11 @@ static void encoding(void **state)
     b.len = leat__url_decode(b.data, b.len);
     assert_memory_equal(b.data, "a/b c+d~é%", 11);
     leat__buf_clear(&b);
+    assert_ok(leat__buf_puts(&b, "a+b%2Bc%20d%"));
+    b.len = leat__url_decode(b.data, b.len);
+    assert_int_equal(b.len, 8);
+    assert_memory_equal(b.data, "a b+c d%", 8);
+    leat__buf_clear(&b);
     leat__pair pairs[] = {{"prefix", "a/b"}, {"list-type", "2"}, {"delimiter", ""}};
     assert_ok(leat__url_query(&b, pairs, 3));
     assert_string_equal(leat__buf_str(&b), "delimiter=&list-type=2&prefix=a%2Fb");
