@@ -12,15 +12,17 @@ import posixpath
 import struct
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 
 from . import _leat, _schema, _values
-from ._errors import AdviceWarning, ArgumentError, DataError, Error, NotFoundError
+from ._errors import AdviceWarning, ArgumentError, DataError, Error
 
+_PAGE = 1000  # names of one answer of a bucket
+_LIST = 1 << 24  # names of a folder, at most
 IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "pil")
 LABELS = ("label", "labels", "cls", "class", "target", "category")
 
@@ -560,15 +562,34 @@ def _index(path: str) -> Reader | None:
     return Lit(path, index) if isinstance(index, dict) and index.get("chunks") else None
 
 
+def _tables(path: str, names: Collection[str]) -> Reader | None:
+    """A folder of Parquet or Arrow files."""
+    tables = sorted(n for n in names if n.endswith((".parquet", ".arrow")))
+    if not tables or ("state.json" not in names and any(n.lower().endswith((".jpg", ".png")) for n in names)):
+        return None
+    from ._formats_arrow import Table
+    return Table([posixpath.join(path, n) for n in tables])
+
+
+def _bucket(path: str) -> Reader | None:
+    """A folder of a bucket, by the first page of its list; a folder of millions of images is listed by the C library."""
+    try:
+        names = _leat.list_folder(path + "/", _PAGE)
+    except Error:  # a file may be readable where listing is forbidden
+        return None
+    if "data.mdb" in names:
+        return Lmdb(posixpath.join(path, "data.mdb"))
+    if len(names) == _PAGE and any(n.endswith((".parquet", ".arrow")) for n in names):
+        names = _leat.list_folder(path + "/", _LIST)
+    return _tables(path, names)
+
+
 def _folder(path: str) -> Reader | None:
     if "://" in path:
         found = _index(path)
         if found is not None or path.startswith("http"):
             return found
-        try:
-            return Lmdb(posixpath.join(path, "data.mdb"))
-        except NotFoundError:
-            return None
+        return _bucket(path.rstrip("/"))
     names = set(os.listdir(path))
     if "index.json" in names:
         return _index(path)
@@ -577,11 +598,7 @@ def _folder(path: str) -> Reader | None:
     if {"Annotations", "JPEGImages"} <= names:
         from ._formats_boxes import Voc
         return Voc(path)
-    tables = sorted(n for n in names if n.endswith((".parquet", ".arrow")))
-    if tables and ("state.json" in names or not any(n.lower().endswith((".jpg", ".png")) for n in names)):
-        from ._formats_arrow import Table
-        return Table([os.path.join(path, n) for n in tables])
-    return None
+    return _tables(path, names)
 
 
 def open_paths(paths: list[str]) -> Reader | None:

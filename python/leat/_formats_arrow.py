@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ._errors import ArgumentError, DataError, ExistsError
 from ._formats import Reader, Sample, Staged, bytes_spec, number
 
 _ROWS = 256  # read at a time
+_TAIL = 256 << 10  # what opening a remote file brings anyway
 
 
 def _pyarrow() -> Any:
@@ -26,8 +28,8 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _batches(file: Staged) -> tuple[Any, int, Iterator[Any]]:
-    """Schema, number of rows (0 unknown) and batches of a file."""
+def _batches(file: Staged) -> tuple[Any, int | None, Iterator[Any]]:
+    """Schema, number of rows (None unknown) and batches of a file."""
     pa = _pyarrow()
     path = file.local
     try:
@@ -37,12 +39,33 @@ def _batches(file: Staged) -> tuple[Any, int, Iterator[Any]]:
         source = pa.memory_map(path)
         try:
             whole = pa.ipc.open_file(source)
-            return whole.schema, 0, (whole.get_batch(i) for i in range(whole.num_record_batches))
+            return whole.schema, None, (whole.get_batch(i) for i in range(whole.num_record_batches))
         except pa.ArrowInvalid:
             stream = pa.ipc.open_stream(pa.memory_map(path))
-            return stream.schema, 0, iter(stream)
+            return stream.schema, None, iter(stream)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{file.name}: {error}") from error
+
+
+def _remote_rows(path: str) -> int:
+    """Rows of a Parquet file in a bucket, by its footer: one request unless that has more than 256 KiB."""
+    pa = _pyarrow()
+    tail = _leat.file_tail(path, _TAIL)
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if _TAIL < length < 1 << 30:
+        tail = _leat.file_tail(path, length)
+    try:
+        return pa.parquet.read_metadata(pa.BufferReader(tail)).num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _counts(paths: list[str]) -> list[int | None]:
+    """Rows of each file; None where only reading all of it would tell."""
+    remote = [path for path in paths if "://" in path and path.lower().endswith(".parquet")]
+    with ThreadPoolExecutor(16) as pool:
+        found = dict(zip(remote, pool.map(_remote_rows, remote)))
+    return [found[path] if path in found else None if "://" in path else _batches(Staged(path))[1] for path in paths]
 
 
 def _spec(pa: Any, kind: Any) -> object:
@@ -106,9 +129,8 @@ class Table(Reader):
         self.paths = paths
         self.file = Staged(paths[0])  # one remote file at a time is on the disk
         schema, rows, batches = _batches(self.file)
-        remote = any("://" in path for path in paths[1:])
-        counts = [rows] + [0 if remote else _batches(Staged(path))[1] for path in paths[1:]]
-        self.total = 0 if 0 in counts else sum(counts)
+        counts = [rows, *_counts(paths[1:])]
+        self.total = 0 if None in counts else sum(counts)
         specs = {f.name: _spec(pa, f.type) for f in schema}
         first = next((batch for batch in batches if batch.num_rows), None)
         for name, spec in specs.items():

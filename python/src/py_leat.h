@@ -116,6 +116,8 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_set_reader(PyObject *module, PyObject *args);
 PyObject *py_read_file(PyObject *module, PyObject *args);
 PyObject *py_stage_file(PyObject *module, PyObject *args);
+PyObject *py_list_folder(PyObject *module, PyObject *args);
+PyObject *py_file_tail(PyObject *module, PyObject *args);
 PyObject *py_decompress(PyObject *module, PyObject *args);
 
 /* Rows (name, type, dtype or None, shape, ndim) as fields; names are owned, as far as *count. */

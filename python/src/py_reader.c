@@ -16,6 +16,8 @@
 #include "ingest/stream.h"
 #include "ingest/table_writer.h"
 #include "io/file.h"
+#include "io/object.h"
+#include "io/url.h"
 
 #define PIECE ((size_t)8 << 20) /* of a copy */
 
@@ -361,6 +363,90 @@ PyObject *py_stage_file(PyObject *module, PyObject *args)
     leat__file_close(&file);
     Py_END_ALLOW_THREADS Py_DECREF(path);
     return rc == 0 ? PyLong_FromUnsignedLongLong(size) : py_raise(&err);
+}
+
+/* The first `limit` names of a folder of a bucket, one behind the other. */
+typedef struct names {
+    leat__buf text;
+    size_t prefix, limit, count;
+} names;
+
+static int add_name(void *cookie, const leat__object *o, leat_error *err)
+{
+    names *n = cookie;
+    if (strlen(o->key) <= n->prefix) return 0; /* a mark of the folder itself */
+    if (n->count == n->limit) return leat__fail(err, LEAT_ECANCELED, "enough");
+    n->count++;
+    int rc = leat__buf_append(&n->text, o->key + n->prefix, strlen(o->key + n->prefix) + 1);
+    return rc == 0 ? 0 : leat__fail_nomem(err, n->text.len, "names");
+}
+
+static int list_names(const char *path, names *n, leat_error *err)
+{
+    leat__store *store = NULL;
+    leat__url url;
+    int rc;
+    LEAT_TRY(leat__url_parse(&url, path, err));
+    n->prefix = strlen(url.key);
+    LEAT_GO(rc, out, leat__store_open(&store, path, err));
+    rc = leat__object_list(store, path, true, add_name, n, err);
+out:
+    leat__store_close(&store);
+    return rc == LEAT_ECANCELED && n->count == n->limit ? 0 : rc;
+}
+
+/* list_folder(path, limit): names in a folder of a bucket, whose path ends with '/'; so do those of
+ * folders. */
+PyObject *py_list_folder(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long limit;
+    names n = {.count = 0};
+    PyObject *path;
+    int rc;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&K", PyUnicode_FSConverter, &path, &limit)) return NULL;
+    const char *name = PyBytes_AsString(path);
+    n.limit = (size_t)limit;
+    leat__buf_init(&n.text, LEAT__MEM_INGEST, SIZE_MAX / 4);
+    Py_BEGIN_ALLOW_THREADS rc = list_names(name, &n, &err);
+    Py_END_ALLOW_THREADS PyObject *list = rc == 0 ? PyList_New((Py_ssize_t)n.count) : py_raise(&err);
+    const char *at = n.text.data;
+    for (size_t i = 0; list != NULL && i < n.count; i++, at += strlen(at) + 1) {
+        PyObject *one = PyUnicode_DecodeFSDefault(at);
+        if (one == NULL || PyList_SetItem(list, (Py_ssize_t)i, one) != 0) Py_CLEAR(list);
+    }
+    leat__buf_reset(&n.text);
+    Py_DECREF(path);
+    return list;
+}
+
+/* file_tail(path, bytes): the end of a file, or all of a smaller one. */
+PyObject *py_file_tail(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__file *file = NULL;
+    unsigned long long bytes;
+    PyObject *path, *tail = NULL;
+    int rc;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&K", PyUnicode_FSConverter, &path, &bytes)) return NULL;
+    const char *name = PyBytes_AsString(path);
+    uint64_t size = 0;
+    Py_BEGIN_ALLOW_THREADS rc = leat__file_open(&file, name, LEAT__FILE_READ, &err);
+    if (rc == 0) size = leat__file_size_at_open(file);
+    Py_END_ALLOW_THREADS uint64_t len = size < bytes ? size : bytes;
+    if (rc == 0) tail = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)len);
+    if (tail != NULL) {
+        char *to = PyBytes_AsString(tail);
+        Py_BEGIN_ALLOW_THREADS rc = leat__file_pread(file, to, (size_t)len, size - len, &err);
+        Py_END_ALLOW_THREADS
+    }
+    leat__file_close(&file);
+    Py_DECREF(path);
+    if (rc == 0) return tail;
+    Py_XDECREF(tail);
+    return py_raise(&err);
 }
 
 /* decompress(name, data): gzip or zstd undone; other bytes as they are. `name` is for messages. */

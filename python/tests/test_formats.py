@@ -294,6 +294,29 @@ def test_parquet_lmdb_and_coco_in_a_bucket(tmp_path, bucket):
     assert not [name for name in os.listdir(tmp_path) if name.startswith("tmp")]
 
 
+def test_a_folder_of_parquet_files_in_a_bucket(tmp_path, bucket):
+    """Recognised like a local one; the footers tell how many rows there are before they are copied."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+    for place in (bucket / "tables", tmp_path / "tables"):
+        place.mkdir()
+        for k, rows in enumerate((4, 0, 3)):
+            table = pa.table({"image": pa.array([FILES[k]] * rows, pa.binary()), "label": pa.array(range(rows), pa.int64())})
+            pyarrow.parquet.write_table(table, place / f"part-{k}.parquet")
+        (place / "_SUCCESS").write_bytes(b"")
+    told = []
+    for path in ("s3://b/tables", "s3://b/tables/"):
+        with pytest.warns(leat.AdviceWarning, match="copied to a temporary file"):
+            got = pack(path, tmp_path, progress=lambda *numbers: told.append(numbers))
+        same(got, [{"image": FILES[0], "label": i} for i in range(4)] + [{"image": FILES[2], "label": i} for i in range(3)])
+    assert told[-1][:2] == (7, 7)
+    here = pack(tmp_path / "tables", tmp_path)
+    assert [row.label for row in here] == [row.label for row in got]
+    (bucket / "tables/part-2.parquet").write_bytes(b"PAR1 cut")
+    with pytest.raises(leat.Error, match="part-2.parquet"):
+        pack("s3://b/tables", tmp_path)
+
+
 def test_what_a_bucket_cannot_have_is_one_line(tmp_path, bucket):
     for folder in ("Annotations", "JPEGImages"):
         (bucket / "voc" / folder).mkdir(parents=True)
