@@ -2,21 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU and time to read one epoch of images from a bucket: leat compared with other readers.
 
-    bench/remote_peers.py [--images 2000] [--kib 50] [--latency 0,0.02,0.1] [--python PYTHON]
+    bench/remote_peers.py [--images 2000] [--side 320] [--job fetch,decode] [--latency 0,0.02] [--python PYTHON]
 
-SeaweedFS on 127.0.0.1 holds the same images as a leat pack, as single objects, as LitData chunks and as Mosaic MDS
-shards; each reader passes every image's bytes once, in its random order, to Python. The sums of their CRCs must be
-equal. A proxy adds latency to each answer. PYTHON is an interpreter that has the readers (boto3, obstore,
-s3torchconnector, litdata, mosaicml-streaming) and leat; readers that cannot be imported are skipped. Prints a table
-for bench/RESULTS.md. CPU seconds are those of the reading process."""
+SeaweedFS on 127.0.0.1 holds the same JPEG files as leat packs, as single objects, as LitData chunks and as Mosaic MDS
+shards. The job `fetch` hands every file's bytes to Python once; `decode` hands over its pixels, as H x W x 3 bytes: leat
+decodes itself, the others call Pillow. Each reader has its own random order. Before the measured runs, one run per reader
+adds up the CRCs of all that it gave: the sums must be equal. A proxy adds latency to each answer. PYTHON is an interpreter
+that has leat, Pillow and the readers (boto3, s3fs, obstore, s3torchconnector, litdata, mosaicml-streaming); a reader that
+cannot be imported is skipped. Runs alternate between the readers. Prints a table for bench/RESULTS.md: the median CPU time
+of the reading process, its threads included."""
 import argparse
 import importlib
+import io
 import json
 import os
 import pathlib
 import random
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,11 +29,13 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "remote"))
-READERS = ("leat", "boto3", "obstore", "s3torchconnector", "litdata", "mosaic")
+READERS = ("leat", "boto3", "s3fs", "obstore", "s3torchconnector", "litdata", "mosaic")
 THREADS = 32
+DISTINCT = 200  # pictures; further objects repeat them
 # imported before the clock starts
-MODULES = {"leat": ["leat", "leat._loader", "leat._batch"], "boto3": ["boto3"], "obstore": ["obstore", "obstore.store"],
-           "s3torchconnector": ["s3torchconnector"], "litdata": ["litdata"], "mosaic": []}
+MODULES = {"leat": ["leat", "leat._loader", "leat._batch"], "boto3": ["boto3"], "s3fs": ["s3fs"],
+           "obstore": ["obstore", "obstore.store"], "s3torchconnector": ["s3torchconnector"], "litdata": ["litdata"],
+           "mosaic": ["streaming"]}
 
 
 def stub_torchvision() -> None:
@@ -46,21 +52,36 @@ def stub_torchvision() -> None:
     sys.modules["torchvision"].transforms = sys.modules["torchvision.transforms"]  # type: ignore[attr-defined]
 
 
-def images(count: int, size: int) -> list[bytes]:
-    rng = random.Random(1)
-    return [b"\xff\xd8\xff\xe0" + rng.randbytes(rng.randrange(size // 2, size * 3 // 2)) for _ in range(count)]
+def images(count: int, side: int) -> list[bytes]:
+    """JPEG files of smooth colours with grain, as photographs have."""
+    import numpy
+    from PIL import Image
+    rng = numpy.random.default_rng(1)
+    made = []
+    for _ in range(min(count, DISTINCT)):
+        small = Image.fromarray(rng.integers(0, 256, (side // 16, side // 16, 3), numpy.uint8))
+        pixels = numpy.asarray(small.resize((side, side), Image.Resampling.BICUBIC)).astype(numpy.int16)
+        pixels = (pixels + rng.integers(-12, 13, pixels.shape)).clip(0, 255).astype(numpy.uint8)
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "JPEG", quality=85)
+        made.append(file.getvalue())
+    return [made[i % len(made)] for i in range(count)]
 
 
-def write(folder: str, count: int, size: int) -> None:
-    """The images in all forms below `folder`."""
+def write(folder: str, count: int, side: int) -> None:
+    """The images in all forms below `folder`, and the sums of the CRCs of files and pixels."""
+    import numpy
+    from PIL import Image
+
     import leat
-    data = images(count, size)
+    data = images(count, side)
     os.makedirs(os.path.join(folder, "objects"))
     for i, one in enumerate(data):
-        pathlib.Path(folder, "objects", f"{i:06}.bin").write_bytes(one)
-    with leat.Writer(os.path.join(folder, "p.leat"), {"data": bytes}, page_bytes="4M", sync=False) as writer:
-        for i, one in enumerate(data):
-            writer.append({"data": one}, key=f"{i:06}")
+        pathlib.Path(folder, "objects", f"{i:06}.jpg").write_bytes(one)
+    for name, kind in (("bytes", bytes), ("image", "image")):
+        with leat.Writer(os.path.join(folder, f"{name}.leat"), {name: kind}, page_bytes="4M", sync=False) as writer:
+            for i, one in enumerate(data):
+                writer.append({name: one}, key=f"{i:06}")
     try:
         from litdata.streaming.writer import BinaryWriter
         chunks = BinaryWriter(os.path.join(folder, "lit"), chunk_bytes=16 << 20)
@@ -78,13 +99,22 @@ def write(folder: str, count: int, size: int) -> None:
                 shards.write({"data": one})
     except ImportError:
         pass
+    pixels = {one: zlib.crc32(numpy.asarray(Image.open(io.BytesIO(one)))) for one in set(data)}
+    print(json.dumps({"fetch": sum(map(zlib.crc32, data)) & 0xFFFFFFFF, "decode": sum(pixels[d] for d in data) & 0xFFFFFFFF,
+                      "bytes": sum(map(len, data))}))
 
 
-def read_leat(bucket: str, keys: list[str]):
+def read_leat(bucket: str, keys: list[str], decode: bool, side: int):
     import leat
-    with leat.Loader(f"s3://{bucket}/p.leat", 64, order="quasi_random", drop_last=False, as_="numpy") as loader:
+    options = {"order": "quasi_random", "drop_last": False, "as_": "numpy"}
+    if decode:
+        with leat.Loader(f"s3://{bucket}/image.leat", 64, [leat.ops.CenterCrop(side)], channels_last=True, **options) as loader:
+            for batch in loader:
+                yield from batch.image
+        return
+    with leat.Loader(f"s3://{bucket}/bytes.leat", 64, **options) as loader:
         for batch in loader:
-            yield from batch.data
+            yield from batch.bytes
 
 
 def read_boto3(bucket: str, keys: list[str]):
@@ -97,6 +127,15 @@ def read_boto3(bucket: str, keys: list[str]):
         yield from pool.map(lambda key: client.get_object(Bucket=bucket, Key=key)["Body"].read(), keys)
 
 
+def read_s3fs(bucket: str, keys: list[str]):
+    import s3fs
+    files = s3fs.S3FileSystem(endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    for at in range(0, len(keys), 256):
+        names = [f"{bucket}/{key}" for key in keys[at:at + 256]]
+        found = files.cat(names, batch_size=THREADS)
+        yield from (found[name] for name in names)
+
+
 def read_obstore(bucket: str, keys: list[str]):
     import asyncio
 
@@ -105,14 +144,15 @@ def read_obstore(bucket: str, keys: list[str]):
     store = S3Store(bucket, endpoint=os.environ["AWS_ENDPOINT_URL"], region="us-east-1",
                     client_options={"allow_http": True}, virtual_hosted_style_request=False)
 
-    async def fetch() -> list[bytes]:
+    async def fetch(some: list[str]) -> list[bytes]:
         gate = asyncio.Semaphore(THREADS)
 
         async def one(key: str) -> bytes:
             async with gate:
                 return bytes(await (await obstore.get_async(store, key)).bytes_async())
-        return await asyncio.gather(*(one(key) for key in keys))
-    yield from asyncio.run(fetch())
+        return await asyncio.gather(*(one(key) for key in some))
+    for at in range(0, len(keys), 256):
+        yield from asyncio.run(fetch(keys[at:at + 256]))
 
 
 def read_s3torchconnector(bucket: str, keys: list[str]):
@@ -128,38 +168,85 @@ def read_s3torchconnector(bucket: str, keys: list[str]):
 
 def read_litdata(bucket: str, keys: list[str]):
     import litdata
-    data = litdata.StreamingDataset(f"s3://{bucket}/lit", shuffle=True, cache_dir=tempfile.mkdtemp(),
-                                    storage_options={"endpoint_url": os.environ["AWS_ENDPOINT_URL"]})
-    yield from data
+    cache = tempfile.mkdtemp()
+    try:
+        yield from litdata.StreamingDataset(f"s3://{bucket}/lit", shuffle=True, cache_dir=cache,
+                                            storage_options={"endpoint_url": os.environ["AWS_ENDPOINT_URL"]})
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
 
 
 def read_mosaic(bucket: str, keys: list[str]):
     from streaming import StreamingDataset
     os.environ["S3_ENDPOINT_URL"] = os.environ["AWS_ENDPOINT_URL"]
-    data = StreamingDataset(remote=f"s3://{bucket}/mds", local=tempfile.mkdtemp(), shuffle=True, batch_size=64)
-    for sample in data:
-        yield sample["data"]
+    cache = tempfile.mkdtemp()
+    try:
+        for sample in StreamingDataset(remote=f"s3://{bucket}/mds", local=cache, shuffle=True, batch_size=64):
+            yield sample["data"]
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
 
 
-def run(reader: str, bucket: str, count: int) -> None:
-    """In a separate process: reads one epoch; prints its time and CPU time."""
-    if reader == "mosaic":
+def results(reader: str, bucket: str, keys: list[str], decode: bool, side: int):
+    if reader == "leat":
+        return read_leat(bucket, keys, decode, side)
+    files = globals()[f"read_{reader}"](bucket, keys)
+    if not decode:
+        return files
+    import numpy
+    from PIL import Image
+    return (numpy.asarray(Image.open(io.BytesIO(one))) for one in files)
+
+
+def used() -> float:
+    return sum(use.ru_utime + use.ru_stime for use in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+def run(args: argparse.Namespace, bucket: str) -> None:
+    """In a separate process: reads one epoch; prints its time and CPU time, and with --check the sum of the CRCs."""
+    import numpy
+    from PIL import Image
+    Image.init()
+    if args.run == "mosaic":
         stub_torchvision()
-        importlib.import_module("streaming")
-    keys = [f"objects/{i:06}.bin" for i in range(count)]
+    keys = [f"objects/{i:06}.jpg" for i in range(args.images)]
     random.Random(2).shuffle(keys)
-    for name in MODULES[reader]:
+    for name in MODULES[args.run]:
         importlib.import_module(name)
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    begin, first, total, check, seen = time.monotonic(), 0.0, 0, 0, 0
-    for data in globals()[f"read_{reader}"](bucket, keys):
+    before, begin, first, total, check, seen = used(), time.monotonic(), 0.0, 0, 0, 0
+    for data in results(args.run, bucket, keys, args.job == "decode", args.side):
         first = first or time.monotonic() - begin
-        check = (check + zlib.crc32(data)) & 0xFFFFFFFF
+        if args.check:
+            check = (check + zlib.crc32(numpy.ascontiguousarray(data) if args.job == "decode" else data)) & 0xFFFFFFFF
         total += len(data)
         seen += 1
-    use = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"reader": reader, "images": seen, "bytes": total, "check": check, "seconds": time.monotonic() - begin,
-                      "first": first, "cpu": use.ru_utime + use.ru_stime - before.ru_utime - before.ru_stime}))
+    print(json.dumps({"images": seen, "check": check, "seconds": time.monotonic() - begin, "first": first, "cpu": used() - before}))
+
+
+def child(args: argparse.Namespace, env: dict[str, str], reader: str, job: str, *more: str) -> dict:
+    done = subprocess.run([args.python, __file__, "--run", reader, "--images", str(args.images), "--side", str(args.side),
+                           "--job", job, *more], env=env, capture_output=True, text=True, timeout=600)
+    line = done.stdout.strip().splitlines()[-1] if done.returncode == 0 and done.stdout.strip() else ""
+    if line.startswith("{"):
+        return json.loads(line)
+    print(f"# {reader}: {(done.stderr.strip().splitlines() or ['no output'])[-1][:160]}", file=sys.stderr)
+    return {}
+
+
+def one_setting(args: argparse.Namespace, env: dict[str, str], job: str, made: dict) -> dict[str, list[dict]]:
+    runs: dict[str, list[dict]] = {}
+    for reader in args.readers.split(","):
+        checked = child(args, env, reader, job, "--check")
+        if checked and (checked["check"] != made[job] or checked["images"] != args.images):
+            sys.exit(f"{reader}: other data than was written: {checked}")
+        if checked:
+            runs[reader] = []
+    for _ in range(args.repeat):
+        for reader, found in runs.items():
+            one = child(args, env, reader, job)
+            if one:
+                found.append(one)
+    return {reader: found for reader, found in runs.items() if found}
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -167,37 +254,32 @@ def measure(args: argparse.Namespace) -> None:
     folder = tempfile.mkdtemp(prefix="leat-peers-")
     weed = servers.Weed()
     try:
-        subprocess.run([args.python, __file__, "--write", folder, "--images", str(args.images), "--kib", str(args.kib)], check=True)
+        out = subprocess.run([args.python, __file__, "--write", folder, "--images", str(args.images), "--side", str(args.side)],
+                             check=True, stdout=subprocess.PIPE, text=True).stdout
+        made = json.loads(out.splitlines()[-1])
         servers.make_bucket(weed.port)
         for place, _, names in os.walk(folder):
             for name in names:
                 file = os.path.join(place, name)
                 servers.put(weed.port, os.path.relpath(file, folder), pathlib.Path(file).read_bytes())
-        wanted = sum(zlib.crc32(one) for one in images(args.images, args.kib << 10)) & 0xFFFFFFFF
-        print("| latency ms | reader | images/s | ms to the first | CPU s per GB | CPU µs per image |\n|---|---|---|---|---|---|")
+        print(f"{args.images} JPEG files of {args.side} x {args.side} pixels, {made['bytes'] / args.images / 1024:.0f} KiB each on "
+              f"average; medians of {args.repeat} runs\n")
+        print("| job | latency ms | reader | images/s | ms to the first | CPU s per GB | CPU µs per image | × leat's CPU |\n"
+              "|---|---|---|---|---|---|---|---|")
         for latency in [float(word) for word in args.latency.split(",")]:
-            for reader in READERS:
+            for job in args.job.split(","):
                 proxy = servers.Proxy(weed.port, latency=latency) if latency else None
                 env = servers.environment(proxy.port if proxy else weed.port, LEAT_REMOTE_STALL_S="30", AWS_ALLOW_HTTP="true")
-                best: dict = {}
-                for _ in range(args.repeat):
-                    done = subprocess.run([args.python, __file__, "--run", reader, "--images", str(args.images)], env=env,
-                                          capture_output=True, text=True, timeout=600)
-                    line = done.stdout.strip().splitlines()[-1] if done.returncode == 0 and done.stdout.strip() else ""
-                    if not line.startswith("{"):
-                        print(f"# {reader}: {(done.stderr.strip().splitlines() or ['no output'])[-1][:160]}", file=sys.stderr)
-                        break
-                    one = json.loads(line)
-                    if one["check"] != wanted or one["images"] != args.images:
-                        sys.exit(f"{reader}: other bytes than were written: {one}")
-                    if not best or one["cpu"] < best["cpu"]:
-                        best = one
+                runs = one_setting(args, env, job, made)
                 if proxy:
                     proxy.stop()
-                if best:
-                    cpu = best["cpu"]
-                    print(f"| {latency * 1000:g} | {reader} | {best['images'] / best['seconds']:.0f} | {best['first'] * 1000:.0f} | "
-                          f"{cpu / best['bytes'] * 1e9:.2f} | {cpu / best['images'] * 1e6:.0f} |", flush=True)
+                ours = statistics.median(one["cpu"] for one in runs["leat"]) if "leat" in runs else 0
+                for reader, found in runs.items():
+                    cpu = statistics.median(one["cpu"] for one in found)
+                    print(f"| {job} | {latency * 1000:g} | {reader} | "
+                          f"{args.images / statistics.median(one['seconds'] for one in found):.0f} | "
+                          f"{statistics.median(one['first'] for one in found) * 1000:.0f} | {cpu / made['bytes'] * 1e9:.2f} | "
+                          f"{cpu / args.images * 1e6:.0f} | {cpu / ours if ours else 0:.1f} |", flush=True)
     finally:
         weed.stop()
         shutil.rmtree(folder, ignore_errors=True)
@@ -206,18 +288,21 @@ def measure(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--kib", type=int, default=50)
-    parser.add_argument("--latency", default="0,0.02,0.1")
-    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--side", type=int, default=320)
+    parser.add_argument("--job", default="fetch,decode")
+    parser.add_argument("--latency", default="0,0.02")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--readers", default=",".join(READERS))
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--run", choices=READERS, help=argparse.SUPPRESS)
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--write", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.run:
         from servers import BUCKET
-        run(args.run, BUCKET, args.images)
+        run(args, BUCKET)
     elif args.write:
-        write(args.write, args.images, args.kib << 10)
+        write(args.write, args.images, args.side)
     else:
         measure(args)
 
