@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Manifests: a CSV (or TSV) file with a header, or one JSON object per line. One column names the
- * image file, relative to the manifest; one may be the label: all whole numbers, or class names; all
- * others become fields. The file is read twice: first to find the types of the columns, then row
- * by row.
+ * image file, relative to the manifest; one may be the label: all whole numbers, or class names; one
+ * may be the key of the sample, which is else the path; all others become fields. The file is read
+ * twice: first to find the types of the columns, then row by row.
  *
  *   path    path, image, image_path, file, file_name, filename
  *   label   label, class, class_name, target, category
+ *   key     key
  *   extra   int when every cell is a whole number, float when every cell is a number or empty
  *           (empty is NaN), else text; in JSON lines also json, for lists, objects and mixes
  */
@@ -32,7 +33,7 @@ typedef struct column {
     unsigned saw;
     uint64_t rows;                /* that have it */
     uint64_t int_line, text_line; /* the first line with a whole number, with other text; 0: none */
-    int field;                    /* -1: the path */
+    int field;                    /* -1: the path, the key */
 } column;
 
 typedef struct manifest_source {
@@ -47,7 +48,7 @@ typedef struct manifest_source {
     bool reading;
     column *columns;
     uint32_t column_count, column_capacity;
-    int path_column, label_column;
+    int path_column, label_column, key_column;
     /* With shuffle: all rows, each with its line, its offset and the content of csv.row. */
     leat__name_list rows;
     leat__buf row; /* the current one, in that form */
@@ -250,6 +251,7 @@ static int make_fields(manifest_source *s, leat_error *err)
 {
     s->path_column = choose(s, path_names, LEAT_COUNT(path_names));
     s->label_column = choose(s, label_names, LEAT_COUNT(label_names));
+    s->key_column = find_column(s, "key");
     if (s->path_column < 0)
         return leat__fail(err, LEAT_EDATA,
                           "%s has no column that names the image: path, image, image_path, "
@@ -260,7 +262,7 @@ static int make_fields(manifest_source *s, leat_error *err)
     s->base.image_field = n;
     for (uint32_t i = 0; i < s->column_count; i++) {
         column *c = &s->columns[i];
-        if ((int)i == s->path_column) continue;
+        if ((int)i == s->path_column || (int)i == s->key_column) continue;
         bool label = (int)i == s->label_column;
         n = leat__source_field(&s->base, label ? "label" : c->name, label ? LEAT_FIELD_INT : type_of(s, c),
                                err);
@@ -427,13 +429,24 @@ static int set_json(manifest_source *s, leat__records *run, leat__record *r, uin
     }
 }
 
-static int set_path(manifest_source *s, leat__records *run, leat__record *r, const char *path,
-                    leat_error *err)
+/* The key of the sample: that of its row, else its path. */
+static int set_key(manifest_source *s, leat__records *run, leat__record *r, const char *path, const char *key,
+                   leat_error *err)
 {
-    const char *key = path ? path : "";
-    while (key[0] == '.' && key[1] == '/') key += 2;
-    if (key[0] == 0) return row_error(s, "no path", err);
-    LEAT_TRY(leat__records_key(run, r, key, leat__source_name_len(key), err));
+    if (s->key_column >= 0) {
+        if (key == NULL || key[0] == 0) return row_error(s, "no key", err);
+        if (!leat__utf8_valid(key, strlen(key), NULL)) return row_error(s, "a key that is not UTF-8", err);
+        return leat__records_key(run, r, key, strlen(key), err);
+    }
+    while (path[0] == '.' && path[1] == '/') path += 2;
+    return leat__records_key(run, r, path, leat__source_name_len(path), err);
+}
+
+static int set_path(manifest_source *s, leat__records *run, leat__record *r, const char *path,
+                    const char *key, leat_error *err)
+{
+    if (path == NULL || path[0] == 0 || strcmp(path, "./") == 0) return row_error(s, "no path", err);
+    LEAT_TRY(set_key(s, run, r, path, key, err));
     leat__buf full;
     leat__buf_init(&full, LEAT__MEM_INGEST, 1u << 20);
     if (path[0] != '/' && !leat__path_remote(path)) leat__buf_append(&full, s->folder.data, s->folder.len);
@@ -450,9 +463,12 @@ static int fill_from_object(manifest_source *s, leat__records *run, leat__record
                             leat_error *err)
 {
     const char *path = json_string_value(json_object_get(object, s->columns[s->path_column].name));
-    LEAT_TRY(set_path(s, run, r, path, err));
+    const json_t *key = json_object_get(object, "key");
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(key));
+    LEAT_TRY(set_path(s, run, r, path, json_is_integer(key) ? number : json_string_value(key), err));
     for (uint32_t i = 0; i < s->column_count; i++)
-        if ((int)i != s->path_column)
+        if (s->columns[i].field >= 0)
             LEAT_TRY(set_json(s, run, r, i, json_object_get(object, s->columns[i].name), err));
     return 0;
 }
@@ -468,9 +484,10 @@ static int fill(manifest_source *s, leat__records *run, leat__record *r, leat_er
         return rc;
     }
     LEAT_TRY(check_cells(s, err));
-    LEAT_TRY(set_path(s, run, r, leat__csv_cell(&s->csv, (uint32_t)s->path_column), err));
+    const char *key = s->key_column >= 0 ? leat__csv_cell(&s->csv, (uint32_t)s->key_column) : NULL;
+    LEAT_TRY(set_path(s, run, r, leat__csv_cell(&s->csv, (uint32_t)s->path_column), key, err));
     for (uint32_t i = 0; i < s->column_count; i++)
-        if ((int)i != s->path_column) LEAT_TRY(set_cell(s, run, r, i, leat__csv_cell(&s->csv, i), err));
+        if (s->columns[i].field >= 0) LEAT_TRY(set_cell(s, run, r, i, leat__csv_cell(&s->csv, i), err));
     return 0;
 }
 

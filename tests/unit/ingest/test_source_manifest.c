@@ -217,10 +217,36 @@ static void numbers_and_names_do_not_mix(void **state)
     leat__source_close(&s);
 }
 
+/* A column `key` is the key, not a field of that name; the same image may be there several times. */
+static void rows_may_have_keys(void **state)
+{
+    static const char *const texts[] = {
+        "path,key,note\nimg/a.jpg,first,x\nimg/a.jpg,7,y\nimg/b.jpg,,z\n",
+        "{\"path\": \"img/a.jpg\", \"key\": \"first\"}\n{\"path\": \"img/a.jpg\", \"key\": 7}\n"
+        "{\"path\": \"img/b.jpg\"}\n"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        static const char *const keys[] = {"first", "7"};
+        begin(i == 0 ? "m/keys.csv" : "m/keys.jsonl", texts[i], NULL);
+        assert_int_equal(leat__source_field_find(source, "key"), -1);
+        for (int k = 0; k < 2; k++) {
+            assert_true(next());
+            assert_string_equal(leat__records_str(run, rec->key), keys[k]);
+            done();
+        }
+        assert_true(next());
+        assert_int_equal(rec->error->code, LEAT_EDATA);
+        assert_non_null(strstr(rec->error->message, "no key"));
+        done();
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_with_class_names),
+        cmocka_unit_test(rows_may_have_keys),
         cmocka_unit_test(csv_with_numbers_and_bad_rows),
         cmocka_unit_test(json_lines),
         cmocka_unit_test(shuffled_rows_are_the_same_rows),
