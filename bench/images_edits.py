@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recall of `leat dedup images` on edits, and speed of `leat check`.
+"""Recall of `leat dedup images` on edits of images, and speed of `leat check`.
 
-    python bench/images_edits.py --leat build-release/tools/leat --images imagenet-sample [--limit 200] [--windows]
+    python bench/images_edits.py --leat build-release/tools/leat --images imagenet-sample [--limit 200] [--half 1] [--windows]
+    python bench/images_edits.py --leat build-release/tools/leat --images cifar10/train --limit 300 --all [--hashes]
 
-Every image gets each edit (Pillow, a fixed seed). Originals and edits of one kind are searched with --across. Recall
-is the share of edits that are paired with their original as "duplicate"; pairs with another original are false
-positives. The thresholds of the command are fixed: nothing is tuned here. Reports a table in Markdown.
+Every chosen image gets each edit (Pillow, a fixed seed). The edits are searched among the originals, with --all among all
+images of the folder. Recall is the share of edits that are paired with their original as "duplicate"; pairs with another
+image are counted as wrong. (A real folder has duplicates of its own, so some of these are right.) --half takes only one
+half of the images, so that thresholds can be chosen on one half and reported on the other. --hashes adds the recall of
+imagehash's hashes at their best radius: the largest with at most one wrong pair in a million. Reports a table in Markdown.
 """
 import argparse
 import csv
@@ -17,12 +20,16 @@ import random
 import shutil
 import subprocess
 import tempfile
+import zlib
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
+from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
+
+JPEG = (".jpg", ".jpeg")
 
 
 def crop(image, share, draw):
+    """A random part without `share` of each side."""
     w, h = image.size
     nw, nh = max(8, round(w * (1 - share))), max(8, round(h * (1 - share)))
     x, y = draw.randint(0, w - nw), draw.randint(0, h - nh)
@@ -45,29 +52,91 @@ def turned(image, degrees):
     return image.rotate(degrees, Image.Resampling.BICUBIC).crop((x, y, x + nw, y + nh))
 
 
-def captioned(image, draw):
+def boxed(image, box, colour):
     image = image.copy()
-    w, h = image.size
-    ImageDraw.Draw(image).rectangle((0, round(h * 0.88), w, h), fill=draw.choice(((255,) * 3, (0,) * 3)))
+    ImageDraw.Draw(image).rectangle(box, fill=colour)
     return image
 
 
-def scaled(image, factor):
-    return image.resize((max(8, round(image.width * factor)), max(8, round(image.height * factor))), Image.Resampling.LANCZOS)
+def captioned(image, draw):
+    w, h = image.size
+    return boxed(image, (0, round(h * 0.88), w, h), draw.choice(((255,) * 3, (0,) * 3)))
 
 
-EDITS = {
-    "recompressed, q30": (lambda i, d: i, 30), "recompressed, q70": (lambda i, d: i, 70),
-    "resized x 0.5": (lambda i, d: scaled(i, 0.5), 90), "resized x 2": (lambda i, d: scaled(i, 2), 90),
-    "brighter": (lambda i, d: ImageEnhance.Brightness(i).enhance(1.4), 90),
-    "less contrast": (lambda i, d: ImageEnhance.Contrast(i).enhance(0.6), 90),
-    "grey": (lambda i, d: ImageOps.grayscale(i), 90), "blurred": (lambda i, d: i.filter(ImageFilter.GaussianBlur(1.5)), 90),
-    "noise": (lambda i, d: noisy(i, 12, d), 90), "mirrored": (lambda i, d: ImageOps.mirror(i), 90),
-    "frame 10 %": (lambda i, d: ImageOps.expand(i, round(min(i.size) * 0.1), 0), 90),
-    "rotated 3 degrees": (lambda i, d: turned(i, 3), 90), "crop 5 %": (lambda i, d: crop(i, 0.05, d), 90),
-    "crop 10 %": (lambda i, d: crop(i, 0.1, d), 90), "crop 20 %": (lambda i, d: crop(i, 0.2, d), 90),
-    "caption bar": (captioned, 90), "crop, resize, q50": (lambda i, d: scaled(crop(i, 0.06, d), 0.7), 50),
-}
+def marked(image, area, draw):
+    """A logo in a corner."""
+    w, h = image.size
+    bw, bh = round(w * math.sqrt(area)), round(h * math.sqrt(area))
+    x, y = draw.choice((0, w - bw)), draw.choice((0, h - bh))
+    return boxed(image, (x, y, x + bw, y + bh), tuple(draw.randint(0, 255) for _ in range(3)))
+
+
+def written(image, draw):
+    image = image.copy()
+    w, h = image.size
+    place = (w * 0.05, h * draw.choice((0.05, 0.45, 0.8)))
+    ImageDraw.Draw(image).text(place, "SAMPLE TEXT", fill=(255,) * 3, font=ImageFont.load_default(size=max(6, h // 8)),
+                               stroke_width=max(1, h // 150), stroke_fill=(0, 0, 0))
+    return image
+
+
+def scaled(image, x, y=None):
+    return image.resize((max(8, round(image.width * x)), max(8, round(image.height * (y or x)))), Image.Resampling.LANCZOS)
+
+
+def framed(image, share, colour):
+    return ImageOps.expand(image, max(1, round(min(image.size) * share)), colour)
+
+
+def letterboxed(image, ratio):
+    """Black bars above and below, or left and right."""
+    w, h = image.size
+    size = (w, round(w / ratio)) if w / h > ratio else (round(h * ratio), h)
+    return ImageOps.pad(image, size, color=(0, 0, 0)) if size != image.size else image
+
+
+def curved(image, gamma):
+    return image.point([round(255 * (i / 255) ** gamma) for i in range(256)] * 3)
+
+
+def tinted(image):
+    return Image.fromarray(np.clip(np.asarray(image, np.float32) * (1.2, 1, 0.75), 0, 255).astype(np.uint8))
+
+
+def edits(small):
+    """group -> [(edit of (image, draw), JPEG quality)]. Blur and noise of tiny images are weaker."""
+    blur, noise = (0.35, 0.6) if small else (1, 1)
+    bright, contrast, colour = ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color
+    way = Image.Transpose
+    return {
+        "recompressed, q 30 to 85": [(lambda i, d: i, q) for q in (30, 50, 70, 85)],
+        "resized x 0.5 to 2, stretched": [(lambda i, d, s=s: scaled(i, s), 90) for s in (0.5, 0.75, 1.5, 2)] +
+        [(lambda i, d: scaled(i, 1.2, 1), 90)],
+        "brightness, contrast, gamma": [(lambda i, d, k=k: bright(i).enhance(k), 90) for k in (0.7, 1.4)] +
+        [(lambda i, d, k=k: contrast(i).enhance(k), 90) for k in (0.6, 1.5)] +
+        [(lambda i, d, k=k: curved(i, k), 90) for k in (0.6, 1.6)],
+        "tint, saturation, grey": [(lambda i, d: tinted(i), 90), (lambda i, d: colour(i).enhance(1.6), 90),
+                                   (lambda i, d: ImageOps.grayscale(i), 90)],
+        "blurred": [(lambda i, d, s=s: i.filter(ImageFilter.GaussianBlur(s * blur)), 90) for s in (1, 2, 4)],
+        "noise": [(lambda i, d, s=s: noisy(i, s * noise, d), 90) for s in (10, 25)],
+        "mirrored": [(lambda i, d: ImageOps.mirror(i), 90)],
+        "upside down, turned by 90, 180, 270 degrees":
+        [(lambda i, d, w=w: i.transpose(w), 90) for w in (way.FLIP_TOP_BOTTOM, way.ROTATE_90, way.ROTATE_180, way.ROTATE_270)],
+        "frames 5 and 10 %, letterbox": [(lambda i, d: framed(i, 0.05, (255,) * 3), 90), (lambda i, d: framed(i, 0.1, 0), 90),
+                                         (lambda i, d: letterboxed(i, 4 / 3 if small else 1), 90),
+                                         (lambda i, d: letterboxed(i, 16 / 9), 90)],
+        "rotated by 1 to 5 degrees": [(lambda i, d, a=a: turned(i, a * d.choice((-1, 1))), 90) for a in (1, 2, 5)] +
+        [(lambda i, d: i.rotate(3 * d.choice((-1, 1)), Image.Resampling.BICUBIC), 90)],
+        "crops of 2, 5, 10 % of each side": [(lambda i, d, s=s: crop(i, s, d), 90) for s in (0.02, 0.05, 0.1)],
+        "caption bar, logo, text": [(captioned, 90), (lambda i, d: marked(i, 0.04, d), 90), (lambda i, d: marked(i, 0.1, d), 90),
+                                    (written, 90)],
+        "combinations": [(lambda i, d: bright(crop(i, 0.05, d)).enhance(1.15), 50),
+                         (lambda i, d: written(scaled(i, 0.75 if small else 0.5), d), 60),
+                         (lambda i, d: crop(ImageOps.mirror(i), 0.1, d), 90),
+                         (lambda i, d: framed(crop(contrast(i).enhance(1.1), 0.04, d), 0.04, (240,) * 3), 70)],
+        "crops of 20 % of each side": [(lambda i, d: crop(i, 0.2, d), 90)],
+        "crops of 30 % of each side": [(lambda i, d: crop(i, 0.3, d), 90)],
+    }
 
 
 def run(leat, *args):
@@ -77,36 +146,102 @@ def run(leat, *args):
     return done.stdout
 
 
+def choose(given):
+    """Paths of the originals, relative to the folder."""
+    root = pathlib.Path(given.images)
+    names = sorted(p.relative_to(root) for p in root.rglob("*") if p.suffix.lower() in JPEG)
+    if given.half is not None:
+        names = [n for n in names if zlib.crc32(str(n).encode()) % 2 == given.half]
+    return random.Random(11).sample(names, min(given.limit, len(names)))
+
+
+def make_edits(given, names, folder):
+    """Writes GROUP_KIND/NAME for every edit; returns {group: number of kinds}."""
+    groups = {}
+    for n, name in enumerate(names):
+        image = Image.open(pathlib.Path(given.images) / name).convert("RGB")
+        for g, (group, kinds) in enumerate(edits(min(image.size) < 64).items()):
+            groups[group] = len(kinds)
+            for k, (edit, quality) in enumerate(kinds):
+                path = folder / f"{g:02d}_{k}" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                edit(image, random.Random(1000 * n + 10 * g + k)).save(path, "JPEG", quality=quality)
+    return groups
+
+
+def hash_recall(folder, names, groups):
+    """{name of a hash: recall in % by group} at the largest radius with at most 1e-6 wrong pairs."""
+    import imagehash
+    kinds = {"pHash 64": lambda i: imagehash.phash(i), "pHash 256": lambda i: imagehash.phash(i, 16),
+             "dHash 64": lambda i: imagehash.dhash(i)}
+    found = {}
+    for title, make in kinds.items():
+        def bits(path):
+            return np.packbits(make(Image.open(path)).hash.ravel())
+        own = np.array([bits(folder / "originals" / n) for n in names])
+        wrong = np.zeros(260, np.int64)
+        right = []
+        for g, count in enumerate(groups.values()):
+            near = []
+            for k in range(count):
+                for n, name in enumerate(names):
+                    far = np.bitwise_count(own ^ bits(folder / "edits" / f"{g:02d}_{k}" / name)).sum(1)
+                    near.append(far[n])
+                    wrong[:257] += np.bincount(np.delete(far, n), minlength=257)[:257]
+            right.append(np.array(near))
+        radius = int(np.searchsorted(np.cumsum(wrong), 1e-6 * wrong.sum(), "right")) - 1
+        found[f"{title}, {radius} bits"] = [100 * float(np.mean(r <= radius)) for r in right]
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--leat", required=True)
     parser.add_argument("--images", required=True)
     parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--half", type=int, choices=(0, 1))
+    parser.add_argument("--all", action="store_true")
     parser.add_argument("--windows", action="store_true")
+    parser.add_argument("--orientations", type=int, default=8)
+    parser.add_argument("--threshold", type=float)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--hashes", action="store_true")
+    parser.add_argument("--work", help="keep the edits here, and use them again")
     given = parser.parse_args()
-    names = sorted(p for p in pathlib.Path(given.images).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
-    names = random.Random(11).sample(names, min(given.limit, len(names)))
-    folder = pathlib.Path(tempfile.mkdtemp())
-    (folder / "originals").mkdir()
-    for n, name in enumerate(names):
-        shutil.copy(name, folder / "originals" / f"{n:05d}.jpg")
-    report = json.loads(run(given.leat, "check", folder / "originals", "-o", folder / "o.leat", "-t", 1, "--json"))
-    print(f"leat check: {report['images_per_cpu_s']:.0f} images per CPU-second ({report['samples']} images)\n")
-    print("| edit | found % | wrong pairs |\n|---|---|---|")
-    for title, (edit, quality) in EDITS.items():
-        shutil.rmtree(folder / "edited", ignore_errors=True)
-        (folder / "edited").mkdir()
-        for n, name in enumerate(names):
-            out = io.BytesIO()
-            edit(Image.open(name).convert("RGB"), random.Random(n)).save(out, "JPEG", quality=quality)
-            (folder / "edited" / f"{n:05d}.jpg").write_bytes(out.getvalue())
-        run(given.leat, "dedup", "images", folder / "o.leat", folder / "edited", "-o", folder / "d.leat", "-f", "--across",
-            "--csv", folder / "d.csv", *(["--windows"] if given.windows else []))
-        with open(folder / "d.csv", newline="") as f:
-            pairs = [(row["key_a"], row["key_b"]) for row in csv.DictReader(f)]
-        right = {a for a, b in pairs if a == b}
-        print(f"| {title} | {100 * len(right) / len(names):.1f} | {sum(a != b for a, b in pairs)} |", flush=True)
-    shutil.rmtree(folder)
+    names = choose(given)
+    folder = pathlib.Path(given.work or tempfile.mkdtemp())
+    groups = {g: len(k) for g, k in edits(True).items()}
+    if not (folder / "edits").exists():
+        for name in names:
+            (folder / "originals" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(pathlib.Path(given.images) / name, folder / "originals" / name)
+        groups = make_edits(given, names, folder / "edits")
+    report = json.loads(run(given.leat, "check", given.images if given.all else folder / "originals", "-o", folder / "o.leat", "-f",
+                            "-t", given.threads, "--json"))
+    print(f"leat check: {report['images_per_cpu_s']:.0f} images per CPU-second ({report['samples']} images)")
+    run(given.leat, "check", folder / "edits", "-o", folder / "e.leat", "-f", "-t", given.threads)
+    options = ["--windows"] * given.windows + (["--threshold", given.threshold] if given.threshold else [])
+    report = json.loads(run(given.leat, "dedup", "images", folder / "o.leat", folder / "e.leat", "-o", folder / "d.leat", "-f",
+                            "--across", "--csv", folder / "d.csv", "--orientations", given.orientations, "-t", given.threads,
+                            "--json", *options))
+    print(f"leat dedup images: {report['cpu_seconds']:.1f} CPU-seconds for {len(names) * sum(groups.values())} edits, "
+          f"{report['candidates']} pairs of thumbnails compared\n")
+    right, wrong = {}, {}
+    with open(folder / "d.csv", newline="") as f:
+        for row in csv.DictReader(f):
+            kind, _, name = row["key_b"].partition("/")
+            if row["key_a"] == name:
+                right.setdefault(int(kind[:2]), set()).add(row["key_b"])
+            else:
+                wrong[int(kind[:2])] = wrong.get(int(kind[:2]), 0) + 1
+    hashes = hash_recall(folder, names, groups) if given.hashes else {}
+    print("| edit | found % | wrong pairs |" + "".join(f" {h} |" for h in hashes))
+    print("|---|---|---|" + "---|" * len(hashes))
+    for g, (group, kinds) in enumerate(groups.items()):
+        found = 100 * len(right.get(g, ())) / (len(names) * kinds)
+        print(f"| {group} | {found:.1f} | {wrong.get(g, 0)} |" + "".join(f" {v[g]:.1f} |" for v in hashes.values()))
+    if not given.work:
+        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ typedef struct leat__dedup_row {
 typedef struct leat__dedup_rows {
     uint32_t count, packs;
     leat__dedup_row *row;
-    uint32_t *first; /* row of each pack, and the end */
+    uint32_t *first;       /* row of each pack, and the end */
+    uint32_t *first_entry; /* descriptor of each pack */
     /* Descriptors: */
     uint32_t entries, entry_room;
     int8_t *coarse, *fine; /* LEAT__COARSE_BYTES, LEAT__FINE_BYTES each; windows have no fine one */

@@ -11,12 +11,15 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "dsp/align.h"
+#include "probe/cpu.h"
 
 #define DIM LEAT__COARSE_BYTES
 #define ROUNDS 8          /* of k-means */
 #define TRAIN_PER_LIST 32 /* descriptors used to find the centres */
 #define PROBES_LEAST 8
 #define CENTRE_LENGTH 220.0f
+#define CHUNK 256 /* products at a time */
 
 struct leat__image_index {
     uint32_t count, lists;
@@ -25,13 +28,14 @@ struct leat__image_index {
     uint32_t *entry; /* number of each */
     uint32_t *begin; /* of each list, and the end */
     int8_t *centres;
+    const leat__align_dsp *dsp;
 };
 
-static int32_t dot(const int8_t *a, const int8_t *b)
+static float length_of(const leat__image_index *x, const int8_t *code)
 {
-    int32_t sum = 0;
-    for (int i = 0; i < DIM; i++) sum += a[i] * b[i];
-    return sum;
+    int32_t square;
+    x->dsp->products(code, code, DIM, 1, &square);
+    return sqrtf((float)square);
 }
 
 uint64_t leat__image_index_bytes(uint64_t count)
@@ -48,12 +52,14 @@ uint32_t leat__image_index_lists(const leat__image_index *x)
 static uint32_t nearest(const leat__image_index *x, const int8_t *code)
 {
     uint32_t best = 0;
-    int32_t most = INT32_MIN;
-    for (uint32_t l = 0; l < x->lists; l++) {
-        const int32_t d = dot(code, x->centres + (size_t)l * DIM);
-        if (d > most) {
-            most = d;
-            best = l;
+    int32_t most = INT32_MIN, product[CHUNK];
+    for (uint32_t l = 0; l < x->lists; l += CHUNK) {
+        const uint32_t n = LEAT_MIN(x->lists - l, CHUNK);
+        x->dsp->products(code, x->centres + (size_t)l * DIM, DIM, n, product);
+        for (uint32_t i = 0; i < n; i++) {
+            if (product[i] <= most) continue;
+            most = product[i];
+            best = l + i;
         }
     }
     return best;
@@ -111,7 +117,7 @@ static int fill_lists(leat__image_index *x, const int8_t *codes, leat_error *err
         const uint32_t at = --x->begin[list[i] + 1];
         const int8_t *code = codes + (size_t)i * DIM;
         memcpy(x->codes + (size_t)at * DIM, code, DIM);
-        x->scale[at] = 1 / (sqrtf((float)dot(code, code)) + 1e-6f);
+        x->scale[at] = 1 / (length_of(x, code) + 1e-6f);
         x->entry[at] = i;
     }
     memmove(x->begin, x->begin + 1, x->lists * sizeof *x->begin);
@@ -138,6 +144,7 @@ int leat__image_index_open(leat__image_index **out, const int8_t *codes, uint32_
     leat__image_index *x = LEAT_NEW(CURATE, leat__image_index);
     if (!x) return leat__fail_nomem(err, sizeof *x, "an index");
     x->count = count;
+    x->dsp = leat__align_dsp_for(leat__cpu_flags());
     x->lists = count < 256 ? 1 : 4 * (uint32_t)sqrt((double)count);
     int8_t *bare = leat__alloc_array(LEAT__MEM_CURATE, LEAT_MAX(count, 1), DIM);
     int rc = bare ? 0 : leat__fail_nomem(err, (size_t)count * DIM, "descriptors");
@@ -210,18 +217,18 @@ static int by_distance(const void *a, const void *b)
 }
 
 /* The product of the query with the centre of the last list to be searched: quickselect. */
-static float least_product(float *products, uint32_t lists, uint32_t probes)
+static int32_t least_product(int32_t *products, uint32_t lists, uint32_t probes)
 {
     uint32_t low = 0, high = lists - 1;
-    if (probes >= lists) return -INFINITY;
+    if (probes >= lists) return INT32_MIN;
     while (low < high) {
-        const float pivot = products[low + (high - low) / 2];
+        const int32_t pivot = products[low + (high - low) / 2];
         uint32_t i = low, k = high;
         for (;;) {
             while (products[i] > pivot) i++;
             while (products[k] < pivot) k--;
             if (i >= k) break;
-            const float t = products[i];
+            const int32_t t = products[i];
             products[i++] = products[k];
             products[k--] = t;
         }
@@ -231,23 +238,41 @@ static float least_product(float *products, uint32_t lists, uint32_t probes)
     return products[probes - 1];
 }
 
-uint32_t leat__image_index_find(const leat__image_index *x, const int8_t *code, float limit, float share,
-                                leat__near *out, uint32_t room, float *scratch)
+/* The first of the entries from `from` to `to` that is not below `before`: they ascend in a list. */
+static uint32_t end_before(const leat__image_index *x, uint32_t from, uint32_t to, uint32_t before)
+{
+    while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (x->entry[middle] < before) from = middle + 1;
+        else to = middle;
+    }
+    return to;
+}
+
+uint32_t leat__image_index_find(const leat__image_index *x, const leat__near_query *query, leat__near *out,
+                                uint32_t room, int32_t *scratch)
 {
     int8_t q[DIM];
+    int32_t product[CHUNK], *order = scratch + x->lists;
     uint32_t n = 0;
-    memcpy(q, code, DIM);
+    memcpy(q, query->code, DIM);
     q[LEAT__COARSE_FLAGS] = 0;
     if (x->count == 0 || room == 0) return 0;
-    const float own = 1 / (sqrtf((float)dot(q, q)) + 1e-6f);
-    const uint32_t probes = LEAT_MAX((uint32_t)(share * (float)x->lists), PROBES_LEAST);
-    for (uint32_t l = 0; l < x->lists; l++) scratch[l] = (float)dot(q, x->centres + (size_t)l * DIM);
-    const float least = least_product(scratch, x->lists, probes);
+    const float own = 1 / (length_of(x, q) + 1e-6f);
+    const uint32_t probes = LEAT_MAX((uint32_t)(query->share * (float)x->lists), PROBES_LEAST);
+    x->dsp->products(q, x->centres, DIM, x->lists, scratch);
+    memcpy(order, scratch, x->lists * sizeof *order);
+    const int32_t least = least_product(order, x->lists, probes);
     for (uint32_t l = 0; l < x->lists; l++) {
-        if ((float)dot(q, x->centres + (size_t)l * DIM) < least) continue;
-        for (uint32_t i = x->begin[l]; i < x->begin[l + 1]; i++) {
-            const float d = 1 - (float)dot(q, x->codes + (size_t)i * DIM) * own * x->scale[i];
-            if (d < limit) keep(out, &n, room, (leat__near){x->entry[i], d});
+        if (scratch[l] < least) continue;
+        const uint32_t end = end_before(x, x->begin[l], x->begin[l + 1], query->before);
+        for (uint32_t at = x->begin[l]; at < end; at += CHUNK) {
+            const uint32_t some = LEAT_MIN(end - at, CHUNK);
+            x->dsp->products(q, x->codes + (size_t)at * DIM, DIM, some, product);
+            for (uint32_t i = 0; i < some; i++) {
+                const float d = 1 - (float)product[i] * own * x->scale[at + i];
+                if (d < query->limit) keep(out, &n, room, (leat__near){x->entry[at + i], d});
+            }
         }
     }
     qsort(out, n, sizeof *out, by_distance);

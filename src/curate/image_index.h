@@ -26,9 +26,16 @@ typedef struct leat__near {
     float distance;
 } leat__near;
 
-/* Writes entries nearer than `limit` to out[room], nearest first; equal ones by number. Returns
- * how many. Searches `share` of the lists, at least 8. `scratch` has room for one float per list. */
-uint32_t leat__image_index_find(const leat__image_index *index, const int8_t *code, float limit, float share,
-                                leat__near *out, uint32_t room, float *scratch);
+typedef struct leat__near_query {
+    const int8_t *code;
+    float limit;     /* only entries nearer than this */
+    float share;     /* of the lists to search; at least 8 are */
+    uint32_t before; /* only entries below this number */
+} leat__near_query;
+
+/* Writes the nearest entries to out[room], nearest first; equal ones by number. Returns how many. `scratch`
+ * has room for two numbers per list. */
+uint32_t leat__image_index_find(const leat__image_index *index, const leat__near_query *query,
+                                leat__near *out, uint32_t room, int32_t *scratch);
 
 #endif

@@ -7,17 +7,18 @@
 #define LEAT_CURATE_IMAGE_MATCH_H
 
 #include "curate/image_sign.h"
+#include "dsp/align.h"
 
-#define LEAT__MATCH_SCALES 7 /* 16/16 to 10/16 of the side */
-#define LEAT__MATCH_COARSE 16
+#define LEAT__MATCH_SCALES 7   /* 16/16 to 10/16 of the side */
+#define LEAT__MATCH_PLACES 140 /* of all scales: 1 + 4 + 9 ... + 49 */
 
 /* A thumbnail, prepared for comparison. */
 typedef struct leat__match_side {
-    float pixel[LEAT__THUMB_SIDE * LEAT__THUMB_SIDE];
-    int16_t shrunk[LEAT__MATCH_SCALES][LEAT__MATCH_COARSE * LEAT__MATCH_COARSE]; /* x 16, less their mean */
-    float energy[LEAT__MATCH_SCALES];
-    int32_t sum[LEAT__MATCH_COARSE + 1][LEAT__MATCH_COARSE + 1];     /* of shrunk[0], and of its squares, */
-    int64_t squares[LEAT__MATCH_COARSE + 1][LEAT__MATCH_COARSE + 1]; /* above and left of a place */
+    leat__align_image image;
+    /* Shrunk to 16 x 16, 15 x 15 ..., x 8, less their means; rows of 16, and room to read on. */
+    int16_t shrunk[LEAT__MATCH_SCALES][LEAT__ALIGN_COARSE * LEAT__ALIGN_COARSE + LEAT__ALIGN_COARSE];
+    float by[LEAT__MATCH_SCALES];       /* 1 / length of each */
+    float by_place[LEAT__MATCH_PLACES]; /* the same for the parts of shrunk[0] that the others slide over */
 } leat__match_side;
 
 /* `orientation` as in image_sign.h: the thumbnail is turned first. */

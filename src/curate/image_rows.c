@@ -97,6 +97,7 @@ static int read_pack(leat__dedup_rows *r, uint32_t pack, const char *path, bool 
     leat__image_facts f;
     int rc = 0;
     LEAT_TRY(leat__image_columns_open(&c, path, err));
+    r->first_entry[pack] = r->entries;
     for (uint64_t i = 0; i < c.count && rc == 0; i++) {
         rc = leat__image_columns_read(&c, i, &f, err);
         if (rc == 0) rc = add_row(r, r->first[pack] + (uint32_t)i, pack, &f, windows, err);
@@ -136,7 +137,8 @@ int leat__dedup_rows_read(leat__dedup_rows *r, const char *const *paths, uint32_
     memset(r, 0, sizeof *r);
     r->packs = count;
     r->first = LEAT_NEW_ARRAY(CURATE, uint32_t, (size_t)count + 1);
-    if (!r->first) return leat__fail_nomem(err, 4 * (size_t)count, "rows");
+    r->first_entry = LEAT_NEW_ARRAY(CURATE, uint32_t, (size_t)count + 1);
+    if (!r->first || !r->first_entry) return leat__fail_nomem(err, 4 * (size_t)count, "rows");
     LEAT_TRY(count_rows(r, paths, windows, memory, err));
     r->row = LEAT_NEW_ARRAY(CURATE, leat__dedup_row, LEAT_MAX(r->count, 1));
     if (!r->row) return leat__fail_nomem(err, r->count * sizeof *r->row, "rows");
@@ -148,6 +150,7 @@ void leat__dedup_rows_reset(leat__dedup_rows *r)
 {
     leat__free(r->row);
     leat__free(r->first);
+    leat__free(r->first_entry);
     leat__free(r->coarse);
     leat__free(r->fine);
     leat__free(r->owner);

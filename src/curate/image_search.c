@@ -38,7 +38,7 @@ typedef struct portion {
 
 typedef struct worker {
     leat__image_columns *columns; /* of each pack */
-    float *scratch;
+    int32_t *scratch;             /* of the index */
     leat__match_side own[LEAT__ORIENTATIONS], other;
     candidate found[LEAT__ORIENTATIONS * QUERIES_MAX * FOUND_ROOM];
 } worker;
@@ -64,12 +64,14 @@ static uint32_t ask(const searching *x, worker *w, uint32_t row, uint32_t entry,
 {
     const leat__dedup_rows *r = x->s->rows;
     int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
+    const leat__near_query query = {coarse, COARSE_LIMIT, SHARE,
+                                    x->s->opts->across ? r->first_entry[r->row[row].pack]
+                                                       : r->row[row].entry};
     leat__near near[FOUND_ROOM];
     leat__image_sign_turn(r->coarse + (size_t)entry * LEAT__COARSE_BYTES, coarse, LEAT__COARSE_ORDER,
                           orientation);
     leat__image_sign_turn(r->fine + (size_t)entry * LEAT__FINE_BYTES, fine, LEAT__FINE_ORDER, orientation);
-    const uint32_t got =
-        leat__image_index_find(x->index, coarse, COARSE_LIMIT, SHARE, near, FOUND_ROOM, w->scratch);
+    const uint32_t got = leat__image_index_find(x->index, &query, near, FOUND_ROOM, w->scratch);
     for (uint32_t i = 0; i < got; i++) {
         const uint32_t e = near[i].entry, other = r->owner[e];
         if (!may_pair(x, row, other) || (r->window[entry] && r->window[e])) continue;
@@ -198,7 +200,7 @@ static int setup_search(void *cookie, const leat_worker *worker_info, void **ctx
     int rc = 0;
     if (!w) return leat__fail_nomem(err, sizeof *w, "a search");
     w->columns = LEAT_NEW_ARRAY(CURATE, leat__image_columns, x->s->rows->packs);
-    w->scratch = LEAT_NEW_ARRAY(CURATE, float, leat__image_index_lists(x->index));
+    w->scratch = LEAT_NEW_ARRAY(CURATE, int32_t, 2 * (size_t)leat__image_index_lists(x->index));
     if (!w->columns || !w->scratch) rc = leat__fail_nomem(err, 0, "a search");
     for (uint32_t i = 0; i < x->s->rows->packs && rc == 0; i++)
         rc = leat__image_columns_open(&w->columns[i], x->s->columns[i], err);

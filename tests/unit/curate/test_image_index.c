@@ -26,20 +26,29 @@ static void near_entries_are_found(void **state)
 {
     leat__image_index *x = NULL;
     int8_t *codes = make_codes();
-    float scratch[1024];
-    leat__near found[100];
+    int32_t scratch[2048];
+    leat__near found[100], first[100];
     uint64_t wanted = 0, got = 0;
     assert_ok(leat__image_index_open(&x, codes, COUNT, NULL));
     assert_true(leat__image_index_lists(x) <= 1024);
     for (int q = 0; q < 50; q++) {
         const int8_t *code = codes + (size_t)(q * 57) * DIM;
-        const uint32_t n = leat__image_index_find(x, code, 0.2f, 0.1f, found, 100, scratch);
+        const uint32_t n =
+            leat__image_index_find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 100, scratch);
         assert_true(n > 0 && found[0].distance < 1e-4f);
         for (uint32_t i = 1; i < n; i++) assert_true(found[i - 1].distance <= found[i].distance);
+        const uint32_t early = leat__image_index_find(
+            x, &(leat__near_query){code, 0.2f, 0.1f, (uint32_t)(q * 57)}, first, 100, scratch);
+        uint32_t below = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (found[i].entry < (uint32_t)(q * 57)) assert_int_equal(found[i].entry, first[below++].entry);
+        assert_int_equal(early, below);
         for (int k = 0; k < COUNT; k++)
             wanted += leat__image_sign_distance(code, codes + (size_t)k * DIM, DIM - 1) < 0.2f;
         got += n;
-        assert_int_equal(leat__image_index_find(x, code, 0.2f, 0.1f, found, 3, scratch), n < 3 ? n : 3);
+        assert_int_equal(
+            leat__image_index_find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 3, scratch),
+            n < 3 ? n : 3);
     }
     assert_true(got <= wanted && got * 10 >= wanted * 9);
     leat__image_index_close(&x);
@@ -50,14 +59,14 @@ static void near_entries_are_found(void **state)
 static void few_and_none(void **state)
 {
     leat__image_index *x = NULL;
-    float scratch[4];
+    int32_t scratch[8];
     leat__near found[4];
     const int8_t code[DIM] = {100, 3, [LEAT__COARSE_FLAGS] = 77};
     assert_ok(leat__image_index_open(&x, NULL, 0, NULL));
-    assert_int_equal(leat__image_index_find(x, code, 1, 1, found, 4, scratch), 0);
+    assert_int_equal(leat__image_index_find(x, &(leat__near_query){code, 1, 1, 1}, found, 4, scratch), 0);
     leat__image_index_close(&x);
     assert_ok(leat__image_index_open(&x, code, 1, NULL));
-    assert_int_equal(leat__image_index_find(x, code, 1, 0.01f, found, 4, scratch), 1);
+    assert_int_equal(leat__image_index_find(x, &(leat__near_query){code, 1, 0.01f, 1}, found, 4, scratch), 1);
     assert_true(found[0].distance < 1e-4f);
     leat__image_index_close(&x);
     assert_no_leaks();

@@ -72,6 +72,19 @@ static void borders_are_trimmed(void **state)
     assert_true(leat__image_sign_distance(a.coarse, b.trimmed, LEAT__COARSE_BYTES - 1) < 0.05);
 }
 
+/* JPEG mixes a frame of two pixels with the image: it is not quite plain. */
+static void frames_of_tiny_images_are_trimmed(void **state)
+{
+    scene s = plain_scene, framed = plain_scene;
+    framed.border = 2;
+    for (uint32_t seed = 1; seed < 9; seed++) {
+        s.seed = framed.seed = seed;
+        const leat__image_sign a = sign_of(&s, 32, 32, 95), b = sign_of(&framed, 36, 36, 90);
+        assert_true(b.has_trimmed);
+        assert_true(leat__image_sign_distance(a.coarse, b.trimmed, LEAT__COARSE_BYTES - 1) < 0.1);
+    }
+}
+
 static void plain_images_are_flat(void **state)
 {
     scene s = plain_scene;
@@ -97,6 +110,7 @@ int main(void)
         cmocka_unit_test(edits_are_near_and_others_far),
         cmocka_unit_test(a_mirrored_image_has_the_turned_descriptor),
         cmocka_unit_test(borders_are_trimmed),
+        cmocka_unit_test(frames_of_tiny_images_are_trimmed),
         cmocka_unit_test(plain_images_are_flat),
         cmocka_unit_test(one_pixel_is_enough),
     };

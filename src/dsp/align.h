@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that compare images by their signatures: products of descriptors, and the alignment of
+ * thumbnails of 32 x 32 pixels. Sums have a fixed order and no product is fused, so every variant
+ * gives the same bits.
+ */
+#ifndef LEAT_DSP_ALIGN_H
+#define LEAT_DSP_ALIGN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEAT__ALIGN_SIDE 32
+#define LEAT__ALIGN_PIXELS (LEAT__ALIGN_SIDE * LEAT__ALIGN_SIDE)
+#define LEAT__ALIGN_MIDDLE 15.5f /* of the pixel grid */
+#define LEAT__ALIGN_PAD 32       /* floats that may be read behind `pixel` */
+
+typedef struct leat__align_image {
+    float pixel[LEAT__ALIGN_PIXELS + LEAT__ALIGN_PAD]; /* less 128 */
+    /* Each pixel and its right, lower and lower right neighbours, one byte each from the lowest
+     * on. The last row and column repeat. */
+    uint32_t quad[LEAT__ALIGN_PIXELS];
+} leat__align_image;
+
+/* Maps a pixel of q to a place in d: X = p0 + p1 x + p2 y, Y = p3 + p4 x + p5 y, from the middle.
+ * Then a pixel of q is gain * d + offset. */
+typedef struct leat__align_map {
+    float p[6], gain, offset;
+} leat__align_map;
+
+/* For each pixel of q: value and gradient of d at its place, and the difference that is left.
+ * `inside` is 1 or 0: there is no such place. */
+typedef struct leat__align_probes {
+    float value[LEAT__ALIGN_PIXELS], gx[LEAT__ALIGN_PIXELS], gy[LEAT__ALIGN_PIXELS], rest[LEAT__ALIGN_PIXELS],
+        inside[LEAT__ALIGN_PIXELS];
+} leat__align_probes;
+
+/* Sums over all pixels, with weights that limit outliers: */
+enum {
+    LEAT__ALIGN_XX, /* gx gx x {1, x, y, x x, x y, y y} */
+    LEAT__ALIGN_XY = LEAT__ALIGN_XX + 6,
+    LEAT__ALIGN_YY = LEAT__ALIGN_XY + 6,
+    LEAT__ALIGN_X1 = LEAT__ALIGN_YY + 6, /* gx x {1, x, y} */
+    LEAT__ALIGN_XV = LEAT__ALIGN_X1 + 3, /* gx value, gx rest */
+    LEAT__ALIGN_XR = LEAT__ALIGN_XV + 3,
+    LEAT__ALIGN_Y1 = LEAT__ALIGN_XR + 3,
+    LEAT__ALIGN_YV = LEAT__ALIGN_Y1 + 3,
+    LEAT__ALIGN_YR = LEAT__ALIGN_YV + 3,
+    LEAT__ALIGN_VV = LEAT__ALIGN_YR + 3,
+    LEAT__ALIGN_VR,
+    LEAT__ALIGN_V1,
+    LEAT__ALIGN_R1,
+    LEAT__ALIGN_11,
+    LEAT__ALIGN_SUMS
+};
+
+#define LEAT__ALIGN_COARSE 16 /* side of the largest shrunk thumbnail */
+#define LEAT__ALIGN_TAPS 5    /* pixels that one of the smallest covers, at most */
+#define LEAT__ALIGN_SCALE 8   /* of its values: sums of 256 products stay in 32 bits */
+
+/* How to average 32 pixels to n, at most 16. */
+typedef struct leat__align_shrink {
+    int n, taps;
+    int first[LEAT__ALIGN_COARSE]; /* pixel of each average, and the weights of those from it on */
+    float weight[LEAT__ALIGN_COARSE][LEAT__ALIGN_TAPS];
+    float across[LEAT__ALIGN_SIDE][LEAT__ALIGN_COARSE]; /* the same weights by pixel */
+} leat__align_shrink;
+
+typedef struct leat__align_dsp {
+    const char *isa;
+    /* out[i]: sum of products of `q` and code i. `bytes` is a multiple of 16; the sum fits 32 bits
+     * for up to 2^16 bytes. */
+    void (*products)(const int8_t *q, const int8_t *codes, size_t bytes, size_t count, int32_t *out);
+    /* Makes an image of a thumbnail's luma, 32 rows of 32 and a byte behind them. */
+    void (*prepare)(const uint8_t *thumb, leat__align_image *out);
+    /* The averages less their mean, times LEAT__ALIGN_SCALE: n rows of 16, zeros from n on. Returns the sum
+     * of their squares. */
+    int32_t (*shrink)(const leat__align_image *image, const leat__align_shrink *how, int16_t *out);
+    /* Sums of products of the n x n corner of `a` with the part of `b` at (left, top), both of rows
+     * of 16; the rest of `a` is zero. out: (span + 1)^2 sums, for top and left 0 to span. Up to 16
+     * numbers behind `b` are read. */
+    void (*slide)(const int16_t *a, const int16_t *b, int n, int span, int32_t *out);
+    /* Returns the sum of |rest|; *count: pixels inside. */
+    float (*sample)(const leat__align_image *q, const leat__align_image *d, const leat__align_map *m,
+                    leat__align_probes *out, int *count);
+    /* A difference above `limit` has the weight (limit / difference)^2. */
+    void (*sums)(const leat__align_probes *p, float limit, float out[LEAT__ALIGN_SUMS]);
+    /* Correlation of gradients, as signed square roots, where the images overlap. `floor` is added to
+     * the sums of absolute gradients. */
+    float (*compare)(const leat__align_image *q, const leat__align_image *d, const leat__align_map *m,
+                     float floor);
+} leat__align_dsp;
+
+const leat__align_dsp *leat__align_dsp_for(uint32_t cpu_flags);
+
+#endif
