@@ -20,7 +20,7 @@ _RULE_RAM, _RULE_VRAM = 4 * GB, 2 * GB  # per vCPU, the guide's line
 _TINY = 224
 _VECTOR = 512  # numbers of a vector where the model does not say
 # CPU time of a step: milliseconds per MB of encoded images, microseconds per image. bench/RESULTS.md, AMD EPYC
-_COST = {"pack": (13.5, 40.0), "keep": (4.1, 30.0), "check": (3.1, 42.0), "embed": (1.0, 30.0), "dedup": (0.0, 250.0),
+_COST = {"pack": (13.5, 40.0), "keep": (4.1, 30.0), "check": (3.1, 42.0), "embed": (1.0, 30.0), "dedup": (0.0, 20.0),
          "dump": (0.5, 15.0)}
 _COLUMNS = {"check": 2100, "dedup": 90, "semantic": 120, "select": 120}  # bytes of a row
 
@@ -100,6 +100,8 @@ def _cpu_seconds(run: Run, step: str, samples: int, size: int) -> float | None:
     kept = step == "pack" and options.get("images") == "keep"
     per_mb, per_image = _COST["keep" if kept else step]
     cost = size / 1e6 * per_mb / 1e3 + samples * per_image / 1e6
+    if step == "dedup":  # thumbnails compared per image, up to 12 where there are many; the search itself
+        cost += samples * (40e-6 * min(12.0, 1e-3 * samples) + 2e-10 * samples)
     part = _wanted(run, samples) / samples if step == "dump" and dump_target(run) else 0 if step == "dump" else 1
     return cost * part
 
