@@ -6,7 +6,7 @@
 
 Every chosen image gets each edit (Pillow, a fixed seed). The edits are searched among the originals, with --all among all
 images of the folder. Recall is the share of edits that are paired with their original as "duplicate"; pairs with another
-image are counted as wrong. (A real folder has duplicates of its own, so some of these are right.) --half takes only one
+image are counted as wrong. (A real folder has duplicates, so some of these are right.) --half takes only one
 half of the images, so that thresholds can be chosen on one half and reported on the other. --hashes adds the recall of
 imagehash's hashes at their best radius: the largest with at most one wrong pair in a million. Reports a table in Markdown.
 """

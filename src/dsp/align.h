@@ -71,7 +71,7 @@ typedef struct leat__align_dsp {
     /* out[i]: sum of products of `q` and code i. `bytes` is a multiple of 16; the sum fits 32 bits
      * for up to 2^16 bytes. */
     void (*products)(const int8_t *q, const int8_t *codes, size_t bytes, size_t count, int32_t *out);
-    /* Makes an image of a thumbnail's luma, 32 rows of 32 and a byte behind them. */
+    /* Makes an image of a thumbnail's luma, 32 rows of 32, and one byte more to read. */
     void (*prepare)(const uint8_t *thumb, leat__align_image *out);
     /* The averages less their mean, times LEAT__ALIGN_SCALE: n rows of 16, zeros from n on. Returns the sum
      * of their squares. */
