@@ -31,6 +31,8 @@ INLINE V fold61(V v)
 INLINE void least_prime(const uint64_t *a, const uint64_t *b, const uint64_t *hash, uint32_t n, uint64_t *out)
 {
     V factor[VECTORS], high[VECTORS], plus[VECTORS], least[VECTORS];
+    /* unrolled, so that they are registers */
+#pragma GCC unroll 8
     for (uint32_t j = 0; j < VECTORS; j++) {
         factor[j] = load(a + j * LANES64);
         high[j] = shift_right32(factor[j]);
@@ -39,9 +41,11 @@ INLINE void least_prime(const uint64_t *a, const uint64_t *b, const uint64_t *ha
     }
     for (uint32_t i = 0; i < n; i++) {
         V h = all64(hash[i]), top = all64(hash[i] >> 32);
+#pragma GCC unroll 8
         for (uint32_t j = 0; j < VECTORS; j++)
             least[j] = min64(least[j], fold61(multiply_add(factor[j], high[j], h, top, plus[j])));
     }
+#pragma GCC unroll 8
     for (uint32_t j = 0; j < VECTORS; j++) store(out + j * LANES64, least[j]);
 }
 
@@ -276,8 +280,10 @@ INLINE uint64_t xxh64_of(const uint8_t *p, uint32_t len)
     return h ^ h >> 32;
 }
 
-/* Inlined: calls of libxxhash took twice the time for texts this short. */
+#ifndef HAS_XXH64
+/* Inlined: calls of libxxhash took longer for texts this short. */
 static void xxh64(const uint8_t *const *text, const uint32_t *len, uint32_t n, uint64_t *out)
 {
     for (uint32_t i = 0; i < n; i++) out[i] = xxh64_of(text[i], len[i]);
 }
+#endif
