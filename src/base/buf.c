@@ -10,9 +10,17 @@
 
 #include <leat/error.h>
 
+#include "base/check.h"
 #include "base/num.h"
 
 #define FIRST_CAPACITY 64
+
+/* What must hold of a buffer between two calls. */
+static void check(const leat__buf *b)
+{
+    LEAT_ASSERT(b->data == NULL ? b->cap == 0 && b->len == 0 : b->len < b->cap);
+    LEAT_ASSERT(b->len <= b->max);
+}
 
 void leat__buf_init(leat__buf *b, leat__mem_cat cat, size_t max)
 {
@@ -34,6 +42,7 @@ void leat__buf_clear(leat__buf *b)
 
 int leat__buf_reserve(leat__buf *b, size_t extra)
 {
+    check(b);
     size_t need;
 
     if (b->status != 0) return b->status;
@@ -59,6 +68,7 @@ int leat__buf_append(leat__buf *b, const void *data, size_t len)
     if (len != 0) memcpy(b->data + b->len, data, len);
     b->len += len;
     b->data[b->len] = '\0';
+    check(b);
     return 0;
 }
 
@@ -68,6 +78,7 @@ int leat__buf_zeros(leat__buf *b, size_t n)
     if (rc != 0) return rc;
     memset(b->data + b->len, 0, n + 1);
     b->len += n;
+    check(b);
     return 0;
 }
 
@@ -93,6 +104,7 @@ static int print_args(leat__buf *b, const char *fmt, va_list ap)
     if (rc != 0) return rc;
     vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
     b->len += (size_t)n;
+    check(b);
     return 0;
 }
 

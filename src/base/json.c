@@ -4,12 +4,12 @@
  */
 #include "base/json.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/str.h"
 
 void leat__json_init(leat__json *j, leat__buf *out, int indent)
@@ -40,7 +40,7 @@ static void before_value(leat__json *j)
 static void open_level(leat__json *j, char open, char close)
 {
     before_value(j);
-    assert(j->depth + 1 < LEAT__JSON_DEPTH);
+    LEAT_ASSERT(j->depth + 1 < LEAT__JSON_DEPTH);
     leat__buf_putc(j->out, open);
     j->depth++;
     j->first[j->depth] = true;
@@ -59,7 +59,7 @@ void leat__json_array(leat__json *j)
 
 void leat__json_end(leat__json *j)
 {
-    assert(j->depth > 0 && !j->after_key);
+    LEAT_ASSERT(j->depth > 0 && !j->after_key);
     bool empty = j->first[j->depth];
     char close = j->close[j->depth];
     j->depth--;
@@ -103,7 +103,7 @@ static void put_escaped(leat__buf *out, const char *s, size_t len)
 
 void leat__json_key(leat__json *j, const char *key)
 {
-    assert(j->depth > 0 && j->close[j->depth] == '}' && !j->after_key);
+    LEAT_ASSERT(j->depth > 0 && j->close[j->depth] == '}' && !j->after_key);
     before_value(j);
     put_escaped(j->out, key, strlen(key));
     leat__buf_puts(j->out, j->indent ? ": " : ":");

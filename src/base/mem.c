@@ -12,13 +12,13 @@
  */
 #include "base/mem.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/check.h"
 #include "base/fault.h"
 #include "base/num.h"
 
@@ -88,6 +88,7 @@ static bool charge(leat__mem_cat cat, uint64_t size)
 
 static void discharge(leat__mem_cat cat, uint64_t size)
 {
+    LEAT_ASSERT(atomic_load_explicit(&used[cat], memory_order_relaxed) >= size);
     atomic_fetch_sub_explicit(&used[cat], size, memory_order_relaxed);
     atomic_fetch_sub_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed);
     atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
@@ -104,6 +105,8 @@ static char *get_memory(size_t total, bool zero)
  * page then extends past the block. Returns the new start. */
 static char *trim_mapping(char *start, size_t *total, char *ptr, size_t size)
 {
+    LEAT_ASSERT((uintptr_t)ptr % MAX_ALIGN == 0);
+    LEAT_ASSERT(ptr > start && ptr + size <= start + *total);
     char *end = start + *total;
     char *first = LEAT_MAX(start, ptr - GRAIN);
     char *last = LEAT_MIN(end, ptr + (size + GRAIN - 1) / GRAIN * GRAIN);
@@ -119,8 +122,8 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
 {
     size_t total;
 
-    assert((unsigned)cat < LEAT__MEM_CATS);
-    assert(leat__is_pow2(align) && align <= MAX_ALIGN);
+    LEAT_ASSERT((unsigned)cat < LEAT__MEM_CATS);
+    LEAT_ASSERT(leat__is_pow2(align) && align <= MAX_ALIGN);
     if (align < DEFAULT_ALIGN) align = DEFAULT_ALIGN;
     size_t extra = sizeof(header) + (align > DEFAULT_ALIGN ? align : 0);
     if (!leat__add_size(size, extra, &total)) return NULL;
@@ -173,7 +176,7 @@ void leat__free(void *ptr)
 {
     if (ptr == NULL) return;
     header *h = header_of(ptr);
-    assert(h->mark == LIVE_MARK);
+    LEAT_ASSERT(h->mark == LIVE_MARK);
     discharge((leat__mem_cat)h->cat, h->size);
     h->mark = 0;
     if (h->mapped != 0) munmap(h->start, h->mapped);
@@ -192,6 +195,7 @@ static char *change_memory(header *h, size_t total)
 /* Moves a block from the heap to a mapping or back: a new block and a copy. */
 static void *move_block(leat__mem_cat cat, void *ptr, size_t size)
 {
+    LEAT_ASSERT(header_of(ptr)->mark == LIVE_MARK);
     void *fresh = allocate(cat, size, DEFAULT_ALIGN, false);
     if (fresh == NULL) return NULL;
     memcpy(fresh, ptr, LEAT_MIN(size, header_of(ptr)->size));
@@ -204,8 +208,8 @@ void *leat__realloc(leat__mem_cat cat, void *ptr, size_t size)
     if (ptr == NULL) return leat__alloc(cat, size);
 
     header *h = header_of(ptr);
-    assert(h->mark == LIVE_MARK);
-    assert((char *)h == (char *)h->start); /* default alignment only */
+    LEAT_ASSERT(h->mark == LIVE_MARK);
+    LEAT_ASSERT((char *)h == (char *)h->start); /* default alignment only */
     uint64_t old_size = h->size;
     leat__mem_cat old_cat = (leat__mem_cat)h->cat;
     size_t total;
@@ -245,11 +249,13 @@ char *leat__strdup(leat__mem_cat cat, const char *s)
 
 uint64_t leat__mem_used(leat__mem_cat cat)
 {
+    LEAT_ASSERT((unsigned)cat <= LEAT__MEM_CATS);
     return atomic_load_explicit(&used[cat], memory_order_relaxed);
 }
 
 uint64_t leat__mem_peak(leat__mem_cat cat)
 {
+    LEAT_ASSERT((unsigned)cat <= LEAT__MEM_CATS);
     return atomic_load_explicit(&peak[cat], memory_order_relaxed);
 }
 

@@ -13,8 +13,7 @@
  */
 #include "base/perm.h"
 
-#include <assert.h>
-
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/rng.h"
 
@@ -36,7 +35,7 @@ static void fill_table(leat__perm *p, uint64_t key)
 
 void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
 {
-    assert(n >= 1 && n <= LEAT__PERM_MAX);
+    LEAT_ASSERT(n >= 1 && n <= LEAT__PERM_MAX);
     uint64_t state = leat__mix64(key ^ 0x6c6561742d706572u) ^ leat__mix64(tweak + 0x9e3779b97f4a7c15u) * 3;
     *p = (leat__perm){.n = n};
     if (n <= LEAT__PERM_TABLE) {
@@ -46,6 +45,7 @@ void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
     uint32_t bits = 64 - (uint32_t)__builtin_clzll(n - 1);
     p->left_bits = bits / 2;
     p->right_bits = bits - p->left_bits;
+    LEAT_ASSERT(p->left_bits <= p->right_bits && p->right_bits <= 24);
     for (int round = 0; round < ROUNDS; round++) {
         state += 0x9e3779b97f4a7c15u;
         p->round_key[round] = leat__mix64(state);
@@ -64,7 +64,7 @@ static inline uint64_t round_value(uint64_t key, uint64_t half)
 
 uint64_t leat__perm_at(const leat__perm *p, uint64_t position)
 {
-    assert(position < p->n);
+    LEAT_ASSERT(position < p->n);
     if (p->right_bits == 0) return p->table[position];
 
     uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1;

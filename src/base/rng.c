@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#include "base/check.h"
+
 #define MULTIPLIER_0 0xD2511F53u
 #define MULTIPLIER_1 0xCD9E8D57u
 #define WEYL_0 0x9E3779B9u
@@ -52,6 +54,7 @@ void leat__rng_init(leat__rng *r, uint64_t seed, uint64_t epoch, uint64_t sample
 
 uint32_t leat__rng_u32(leat__rng *r)
 {
+    LEAT_ASSERT(r->used <= 4);
     if (r->used == 4) {
         leat__philox4x32(r->counter, r->key, r->block);
         r->counter[0]++;
@@ -78,6 +81,7 @@ float leat__rng_float(leat__rng *r)
 
 double leat__rng_range(leat__rng *r, double lo, double hi)
 {
+    LEAT_ASSERT(lo <= hi);
     double v = lo + (hi - lo) * leat__rng_double(r);
     return v < hi ? v : lo; /* rounding may reach hi */
 }
@@ -86,6 +90,7 @@ double leat__rng_range(leat__rng *r, double lo, double hi)
  */
 uint64_t leat__rng_below(leat__rng *r, uint64_t n)
 {
+    LEAT_ASSERT(n > 0);
     unsigned __int128 m = (unsigned __int128)leat__rng_u64(r) * n;
     if ((uint64_t)m < n) {
         uint64_t threshold = (0 - n) % n;
@@ -105,6 +110,7 @@ double leat__rng_normal(leat__rng *r)
 /* Marsaglia and Tsang, with the usual boost for shapes below 1. */
 static double gamma_draw(leat__rng *r, double shape)
 {
+    LEAT_ASSERT(shape > 0);
     if (shape < 1.0) {
         double u = 1.0 - leat__rng_double(r);
         return gamma_draw(r, shape + 1.0) * pow(u, 1.0 / shape);
@@ -122,6 +128,7 @@ static double gamma_draw(leat__rng *r, double shape)
 
 double leat__rng_beta(leat__rng *r, double a, double b)
 {
+    LEAT_ASSERT(a > 0 && b > 0);
     double x = gamma_draw(r, a), y = gamma_draw(r, b);
     return x + y > 0.0 ? x / (x + y) : 0.5;
 }

@@ -4,7 +4,6 @@
  */
 #include "base/thread.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
@@ -124,11 +124,11 @@ bool leat__thread_set_cpus(const uint64_t *mask, size_t bytes)
     return syscall(SYS_sched_setaffinity, 0, bytes, mask) == 0;
 }
 
-/* assert() is compiled out in release builds, but the call must still be made. */
+/* LEAT_ASSERT() is compiled out in release builds, but the call must still be made. */
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
         int must_rc_ = (call);                                                                               \
-        assert(must_rc_ == 0);                                                                               \
+        LEAT_ASSERT(must_rc_ == 0);                                                                          \
         (void)must_rc_;                                                                                      \
     } while (0)
 
@@ -190,7 +190,7 @@ bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns)
     struct timespec t = {.tv_sec = (time_t)(deadline_ns / LEAT_NS_PER_S),
                          .tv_nsec = (long)(deadline_ns % LEAT_NS_PER_S)};
     int rc = pthread_cond_timedwait(&c->c, &m->m, &t);
-    assert(rc == 0 || rc == ETIMEDOUT);
+    LEAT_ASSERT(rc == 0 || rc == ETIMEDOUT);
     return rc == 0;
 }
 
@@ -291,7 +291,7 @@ void leat__fork_renew(leat__mutex *m)
     leat__mutex_lock(&lock);
     uint32_t n = atomic_load(&renewed_count), i = 0;
     while (i < n && renewed[i] != m) i++;
-    assert(i < sizeof renewed / sizeof renewed[0]);
+    LEAT_ASSERT(i < sizeof renewed / sizeof renewed[0]);
     if (i == n) {
         renewed[n] = m;
         atomic_store(&renewed_count, n + 1);

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/codec_ops.h"
@@ -64,18 +65,21 @@ static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
 
 uint32_t leat__sample_bytes(leat__sample_type type)
 {
+    LEAT_ASSERT((unsigned)type < LEAT__SAMPLE_COUNT);
     static const uint8_t bytes[LEAT__SAMPLE_COUNT] = {1, 2, 4};
     return bytes[type];
 }
 
 leat_dtype leat__sample_dtype(leat__sample_type type)
 {
+    LEAT_ASSERT((unsigned)type < LEAT__SAMPLE_COUNT);
     static const leat_dtype dtypes[LEAT__SAMPLE_COUNT] = {LEAT_DTYPE_U8, LEAT_DTYPE_U16, LEAT_DTYPE_F32};
     return dtypes[type];
 }
 
 const char *leat__sample_name(leat__sample_type type)
 {
+    LEAT_ASSERT((unsigned)type < LEAT__SAMPLE_COUNT);
     static const char *const text[LEAT__SAMPLE_COUNT] = {"uint8", "uint16", "float32"};
     return text[type];
 }
@@ -145,6 +149,8 @@ int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len, leat__
     info->orientation = 1;
     info->bits = 8;
     LEAT_TRY(ops->probe(data, len, info, err));
+    LEAT_ASSERT(info->codec == id);
+    LEAT_ASSERT(info->channels >= 1);
     if (info->width == 0 || info->height == 0)
         return leat__fail(err, LEAT_EDATA, "%s image of zero size (%u x %u)", ops->name, info->width,
                           info->height);

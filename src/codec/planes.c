@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -42,6 +43,7 @@ int leat__planes_resize(leat__planes *p, uint32_t width, uint32_t height, uint32
     p->height = height;
     p->channels = channels;
     p->stride = stride;
+    LEAT_ASSERT(stride % 64 == 0 && stride >= width);
     for (uint32_t c = 0; c < 4; c++)
         p->plane[c] = c < channels ? p->block + GUARD + c * stride * height : NULL;
     return 0;
@@ -89,6 +91,7 @@ static void split4(const uint8_t *restrict src, size_t n, uint8_t *restrict a, u
 
 void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels, uint8_t *const plane[4])
 {
+    LEAT_ASSERT(channels >= 1 && channels <= 4);
     if (channels == 3) {
         split3(src, width, plane[0], plane[1], plane[2]);
     } else if (channels == 4) {
@@ -103,6 +106,7 @@ void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels, uin
 
 void leat__planar_join(const uint8_t *const plane[4], size_t width, uint32_t channels, uint8_t *dst)
 {
+    LEAT_ASSERT(channels >= 1 && channels <= 4);
     if (channels == 1) {
         memcpy(dst, plane[0], width);
         return;
@@ -115,12 +119,14 @@ void leat__planar_join(const uint8_t *const plane[4], size_t width, uint32_t cha
 
 void leat__band_next(const leat__band *band, uint8_t *row[4])
 {
+    LEAT_ASSERT(band->count < LEAT__BAND_ROWS);
     for (uint32_t c = 0; c < band->rows.channels; c++)
         row[c] = band->rows.plane[c] + band->count * band->rows.stride;
 }
 
 int leat__band_flush(leat__band *band, const leat__row_sink *sink, uint32_t y)
 {
+    LEAT_ASSERT(band->count <= LEAT__BAND_ROWS);
     if (band->count == 0) return 0;
     const uint8_t *plane[4] = {NULL};
     for (uint32_t c = 0; c < band->rows.channels; c++) plane[c] = band->rows.plane[c];

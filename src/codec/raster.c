@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/num.h"
 #include "probe/cpu.h"
 
@@ -83,6 +84,8 @@ void leat__raster_find(leat__raster *r, const leat__raster_shape *shape, uint32_
 int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x, uint32_t y,
                        uint32_t width, uint32_t height, uint32_t strip_rows, leat_error *err)
 {
+    LEAT_ASSERT(width > 0 && height > 0 && x + width <= shape->width && y + height <= shape->height);
+    LEAT_ASSERT(strip_rows > 0 && strip_rows % (8 * shape->v) == 0);
     leat__raster_find(r, shape, x, y, width, height, strip_rows);
     if (r->ycc.rgb == NULL || r->cpu_flags != leat__cpu_flags()) { /* masked since */
         r->cpu_flags = leat__cpu_flags();
@@ -138,6 +141,7 @@ static void repeat_edges(leat__raster *r, uint32_t strip)
 /* Chroma of pixel row y at full resolution; points at the pixel r->x. */
 static const uint8_t *chroma_row(leat__raster *r, uint32_t strip, uint32_t c, uint32_t y)
 {
+    LEAT_ASSERT(c == 1 || c == 2);
     const uint32_t dx = r->shape.h, dy = r->shape.v;
     const uint32_t first = r->x / dx, n = (r->x + r->width - 1) / dx + 1 - first;
     const uint32_t near = y / dy;
@@ -161,6 +165,7 @@ static const uint8_t *chroma_row(leat__raster *r, uint32_t strip, uint32_t c, ui
 
 static int emit_grey(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1, const leat__row_sink *sink)
 {
+    LEAT_ASSERT(y0 < y1 && y1 <= r->y + r->height);
     const uint8_t *plane[4] = {leat__raster_at(r, strip, 0, r->x, y0)};
     r->done = y1 - r->y;
     return sink->rows(sink->ctx, y0 - r->y, y1 - y0, plane, r->planes.stride);
@@ -169,6 +174,8 @@ static int emit_grey(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1, 
 /* Rows y0 .. y1-1 of the image, which are complete. */
 static int emit_colour(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1, const leat__row_sink *sink)
 {
+    LEAT_ASSERT(y0 < y1 && y1 <= r->y + r->height);
+    LEAT_ASSERT(r->band.count == 0);
     for (uint32_t y = y0; y < y1; y++) {
         uint8_t *row[4];
         const uint8_t *cb = chroma_row(r, strip, 1, y), *cr = chroma_row(r, strip, 2, y);
@@ -186,6 +193,7 @@ static int emit_colour(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1
 /* The last row of each plane becomes the row before the next strip's first. */
 static void carry_rows(leat__raster *r)
 {
+    LEAT_ASSERT(r->shape.v == 2);
     for (uint32_t c = 0; c < r->shape.components; c++) {
         uint8_t *rows = r->planes.plane[c] - LEAT__CODEC_PADDING;
         memcpy(rows, rows + r->comp[c].strip_rows * r->planes.stride, r->planes.stride);
@@ -207,6 +215,7 @@ static int emit_parts(leat__raster *r, uint32_t strip, const leat__row_sink *sin
 
 int leat__raster_emit(leat__raster *r, uint32_t strip, const leat__row_sink *sink)
 {
+    LEAT_ASSERT(strip >= r->first && strip <= r->last);
     if (r->parts) return emit_parts(r, strip, sink);
     uint32_t y = r->y + r->done, end = r->y + r->height;
     if (r->shape.h == 2) repeat_edges(r, strip);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "probe/cpu.h"
@@ -54,6 +55,7 @@ static void assign_rows(void *cookie, uint32_t member, uint32_t members)
                 }
         }
         a->to[i] = at;
+        LEAT_ASSERT(at < k->count);
         a->distance[i] = best;
     }
 }
@@ -61,6 +63,7 @@ static void assign_rows(void *cookie, uint32_t member, uint32_t members)
 void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
                          leat__thread_team *crew)
 {
+    LEAT_ASSERT(k->dim == v->dim && k->count > 0);
     assigning a = {k, v, leat__distance_dsp_for(leat__cpu_flags())->rows, to, distance};
     leat__thread_team_run(crew, assign_rows, &a);
 }
@@ -74,6 +77,7 @@ static void add_rows(void *cookie, uint32_t member, uint32_t members)
     const uint32_t end = (uint32_t)((uint64_t)k->count * (member + 1) / members);
     for (uint64_t i = 0; i < m->v->count; i++) {
         const uint32_t c = m->to[i];
+        LEAT_ASSERT(c < k->count);
         if (c < first || c >= end) continue;
         const float *x = leat__vectors_at(m->v, i);
         double *sum = m->sum + (size_t)c * k->dim;
@@ -85,6 +89,7 @@ static void add_rows(void *cookie, uint32_t member, uint32_t members)
 void leat__kmeans_add(leat__kmeans *k, const leat__vectors *v, const uint32_t *to, double *sum,
                       uint32_t *members, leat__thread_team *crew)
 {
+    LEAT_ASSERT(k->dim == v->dim);
     moving m = {k, v, to, sum, members};
     leat__thread_team_run(crew, add_rows, &m);
 }
@@ -113,6 +118,7 @@ static void measure_rows(void *cookie, uint32_t member, uint32_t members)
 void leat__kmeans_measure(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
                           leat__thread_team *crew)
 {
+    LEAT_ASSERT(k->dim == v->dim);
     assigning a = {k, v, leat__distance_dsp_for(leat__cpu_flags())->rows, to, distance};
     leat__thread_team_run(crew, measure_rows, &a);
 }

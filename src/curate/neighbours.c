@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "probe/cpu.h"
@@ -34,6 +35,7 @@ static bool farther(const leat__neighbour *a, const leat__neighbour *b)
 
 static void sift_down(leat__neighbour *h, uint32_t count, uint32_t at)
 {
+    LEAT_ASSERT(at < count || count == 0);
     const leat__neighbour x = h[at];
     for (;;) {
         uint32_t child = 2 * at + 1;
@@ -58,6 +60,7 @@ static void sift_up(leat__neighbour *h, uint32_t at)
 
 static void add(found *f, uint32_t k, uint32_t row, float distance)
 {
+    LEAT_ASSERT(f->count <= k);
     const leat__neighbour x = {distance, row};
     if (f->count < k) {
         f->near[f->count] = x;
@@ -81,6 +84,7 @@ static void sort(found *f)
 
 static void search_group(const searching *s, uint64_t first, uint32_t rows, leat__neighbour *memory)
 {
+    LEAT_ASSERT(rows <= GROUP && first + rows <= s->n->vectors->count);
     const leat__vectors *v = s->n->vectors;
     found f[GROUP];
     float out[TILE];
@@ -112,6 +116,7 @@ static void search_rows(void *cookie, uint32_t member, uint32_t members)
 
 int leat__neighbours_run(const leat__neighbours *n, leat_error *err)
 {
+    LEAT_ASSERT(n->take != NULL && n->vectors->count < UINT32_MAX);
     const uint32_t members = leat__thread_team_size(n->crew);
     const uint64_t total = n->vectors->count;
     searching s = {.n = n, .compare = leat__distance_dsp_for(leat__cpu_flags())->rows};

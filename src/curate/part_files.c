@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "io/dir.h"
@@ -268,6 +269,7 @@ static int window(const leat__join *j, uint32_t part, uint64_t offset, size_t le
 static int last_line_end(const leat__join *j, uint32_t part, uint64_t from, uint64_t limit, uint64_t *end,
                          leat_error *err)
 {
+    LEAT_ASSERT(from <= limit);
     char block[WINDOW];
     *end = from;
     while (limit > from) {
@@ -303,6 +305,7 @@ static int line_end(const leat__join *j, uint32_t part, uint64_t from, uint64_t 
 /* Where the output file that begins at *at ends, if lines are written one by one. */
 static int plain_end(const leat__join *j, place at, place *end, leat_error *err)
 {
+    LEAT_ASSERT(at.part <= j->part->parts);
     const uint64_t *length = j->length[LEAT__OUT_KEPT];
     uint64_t room = j->shard_bytes;
     *end = at;
@@ -324,6 +327,7 @@ static int plain_end(const leat__join *j, place at, place *end, leat_error *err)
 /* The same for compressed pieces, which are not split. */
 static void frames_end(const leat__join *j, place at, place *end)
 {
+    LEAT_ASSERT(at.part <= j->part->parts && j->compress != LEAT__COMPRESS_NONE);
     uint64_t used = 0;
     *end = at;
     for (; end->part < j->part->parts; *end = (place){end->part + 1, 0}) {
@@ -343,6 +347,7 @@ static void frames_end(const leat__join *j, place at, place *end)
 
 static void put_piece(leat__json *json, uint32_t part, int kind, uint64_t from, uint64_t len)
 {
+    LEAT_ASSERT(kind >= 0 && kind < LEAT__OUTS);
     char name[32];
     if (len == 0) return;
     snprintf(name, sizeof name, "part-%05u%s", part, out_ext[kind]);
@@ -381,6 +386,7 @@ static int list_kept(leat__join *j, leat__json *json, leat_error *err)
         }
         put_piece(json, at.part, LEAT__OUT_KEPT, at.offset, end.offset - at.offset);
         left -= end.offset - at.offset;
+        LEAT_ASSERT(end.part >= at.part);
         at = end;
         leat__json_end(json);
         leat__json_end(json);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -41,6 +42,7 @@ static int begin_files(leat__spill *s, const uint64_t *lengths, leat_error *err)
 int leat__spill_open(leat__spill *s, const char *folder, const char *name, uint32_t count,
                      size_t buffer_bytes, const uint64_t *lengths, leat_error *err)
 {
+    LEAT_ASSERT(count > 0 && buffer_bytes > 0 && buffer_bytes <= UINT32_MAX);
     char base[PATH_MAX_BYTES - 16];
     memset(s, 0, sizeof *s);
     snprintf(base, sizeof base, "%s/%s", folder, name);
@@ -68,6 +70,7 @@ void leat__spill_reset(leat__spill *s)
 
 static int append(leat__spill *s, uint32_t file, const void *data, size_t len, bool sync, leat_error *err)
 {
+    LEAT_ASSERT(file < s->count);
     char path[PATH_MAX_BYTES];
     leat__file *f = NULL;
     LEAT_TRY(path_of(s, file, path, err));
@@ -81,6 +84,7 @@ static int append(leat__spill *s, uint32_t file, const void *data, size_t len, b
 
 int leat__spill_put(leat__spill *s, uint32_t file, const void *data, size_t len, leat_error *err)
 {
+    LEAT_ASSERT(file < s->count && s->used[file] <= s->buffer_bytes);
     uint8_t *buffer = s->buffer + file * s->buffer_bytes;
     if (s->used[file] + len > s->buffer_bytes) {
         uint32_t used = s->used[file];
@@ -90,6 +94,7 @@ int leat__spill_put(leat__spill *s, uint32_t file, const void *data, size_t len,
     }
     memcpy(buffer + s->used[file], data, len);
     s->used[file] += (uint32_t)len;
+    LEAT_ASSERT(s->used[file] <= s->buffer_bytes);
     return 0;
 }
 
@@ -105,6 +110,7 @@ int leat__spill_flush(leat__spill *s, bool sync, leat_error *err)
 
 int leat__spill_file(const leat__spill *s, uint32_t file, leat__file **f, leat_error *err)
 {
+    LEAT_ASSERT(file < s->count && s->used[file] == 0);
     char path[PATH_MAX_BYTES];
     LEAT_TRY(path_of(s, file, path, err));
     return leat__file_open(f, path, LEAT__FILE_READ, err);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -61,6 +62,7 @@ static void fetch(void *cookie, uint32_t member, uint32_t members)
     const uint64_t end = f->n * (member + 1) / members;
     for (uint64_t i = f->n * member / members; i < end && f->rc == 0; i++) {
         const uint64_t row = f->row ? f->row[i] : f->first + i;
+        LEAT_ASSERT(row < s->count);
         float *to = f->out + i * s->dim;
         if (s->whole.row) {
             memcpy(to, leat__vectors_at(&s->whole, row), s->dim * sizeof *to);
@@ -75,6 +77,7 @@ static void fetch(void *cookie, uint32_t member, uint32_t members)
 int leat__vector_store_get(leat__vector_store *s, const uint32_t *row, uint64_t first, uint64_t n, float *out,
                            leat_error *err)
 {
+    LEAT_ASSERT(row != NULL || first + n <= s->count);
     const uint32_t members = leat__thread_team_size(s->crew);
     fetching f = {.s = s, .row = row, .first = first, .n = n, .out = out};
     f.errs = LEAT_NEW_ARRAY(CURATE, leat_error, members);

@@ -9,9 +9,9 @@
  */
 #include "dsp/resizer.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "dsp/pixel.h"
@@ -77,6 +77,7 @@ static bool same_request(const leat__axis_request *a, const leat__axis_request *
 
 static int find_axis(leat__resizer *r, int dim, const leat__axis_request *q, leat_error *err)
 {
+    LEAT_ASSERT(dim == X || dim == Y);
     cached_axis *oldest = &r->cache[dim][0];
     for (int i = 0; i < CACHED; i++) {
         cached_axis *c = &r->cache[dim][i];
@@ -115,12 +116,14 @@ int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x, const leat
     need->width = r->axis[X]->hi - r->axis[X]->lo;
     need->y = r->axis[Y]->lo;
     need->height = r->axis[Y]->hi - r->axis[Y]->lo;
+    LEAT_ASSERT(need->width > 0 && need->height > 0);
     return 0;
 }
 
 /* The ring holds the taps of one output; row pointers are padded to the kernels' group. */
 static int size_ring(leat__resizer *r, uint32_t planes, leat_error *err)
 {
+    LEAT_ASSERT(r->axis[X] != NULL && r->axis[Y] != NULL);
     const uint32_t taps = r->axis[Y]->taps;
     uint32_t slots = 1;
     while (slots < taps) slots *= 2;
@@ -147,12 +150,14 @@ static int size_ring(leat__resizer *r, uint32_t planes, leat_error *err)
     }
     r->slots = slots;
     r->pitch = pitch;
+    LEAT_ASSERT(leat__is_pow2(r->slots) && r->slots >= taps);
+    LEAT_ASSERT(pitch % 64 == 0 && pitch >= longest);
     return 0;
 }
 
 int leat__resizer_begin(leat__resizer *r, uint32_t planes, const leat__resize_out *out, leat_error *err)
 {
-    assert(planes >= 1 && planes <= LEAT__RESIZER_PLANES);
+    LEAT_ASSERT(planes >= 1 && planes <= LEAT__RESIZER_PLANES);
     LEAT_TRY(size_ring(r, planes, err));
     r->planes = planes;
     r->out = *out;
@@ -162,16 +167,19 @@ int leat__resizer_begin(leat__resizer *r, uint32_t planes, const leat__resize_ou
 
 static uint8_t *slot(const leat__resizer *r, uint32_t row, uint32_t plane)
 {
+    LEAT_ASSERT(plane < r->planes);
     return r->ring + ((size_t)(row & (r->slots - 1)) * r->planes + plane) * r->pitch + LEAT__RESIZE_SLACK;
 }
 
 static uint8_t *line(const leat__resizer *r, uint32_t i)
 {
+    LEAT_ASSERT(i < LINES);
     return r->ring + ((size_t)r->slots * r->planes + i) * r->pitch + LEAT__RESIZE_SLACK;
 }
 
 static uint32_t place_of(const leat__resizer *r, uint32_t k)
 {
+    LEAT_ASSERT(k < r->axis[Y]->count);
     return r->reverse_rows ? r->axis[Y]->count - 1 - k : k;
 }
 
@@ -184,11 +192,13 @@ static void find_taps(leat__resizer *r, uint32_t k)
     for (uint32_t t = 0; t < own; t++) r->taps[t] = slot(r, a->first[k] + t, 0);
     for (uint32_t t = own; t < padded; t++) r->taps[t] = r->taps[own - 1];
     r->taps_used = padded;
+    LEAT_ASSERT(padded <= r->taps_cap);
 }
 
 /* Vertical pass for output k of one plane: `n` bytes at dst. The taps move on to the next. */
 static void run_vertical(leat__resizer *r, uint32_t k, uint8_t *dst, size_t n)
 {
+    LEAT_ASSERT(k < r->axis[Y]->count);
     const leat__axis *const a = r->axis[Y];
     if (a->taps == 1) memcpy(dst, r->taps[0], n);
     else r->dsp->vertical(a, k, r->taps, dst, n);
@@ -220,6 +230,7 @@ static int emit(leat__resizer *r, uint32_t k)
 /* Nothing is resized: from the codec's row to its place. */
 static int copy_row(leat__resizer *r, const uint8_t *const *plane, size_t offset)
 {
+    LEAT_ASSERT(r->next_out < r->axis[Y]->count);
     const uint32_t y = place_of(r, r->next_out++);
     for (uint32_t c = 0; c < r->planes; c++) {
         uint8_t *const dst = r->out.target(r->out.ctx, y, c);

@@ -12,6 +12,7 @@
 
 #include <leat/machine.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -44,6 +45,22 @@ static uint64_t default_limit(void)
     return machine.memory_available_bytes / 2;
 }
 
+/* What must hold whenever the lock is released. */
+static void check_locked(const leat_budget *b)
+{
+    if (!LEAT_CHECKED) return;
+    uint64_t sum = 0;
+    for (int c = 0; c < LEAT_BUDGET_CATS; c++) {
+        LEAT_ASSERT((int64_t)b->cat_used[c] >= 0);
+        LEAT_ASSERT(b->cat_used[c] <= b->cat_peak[c]);
+        sum += b->cat_used[c];
+    }
+    LEAT_ASSERT(sum == b->used);
+    LEAT_ASSERT(b->kept <= b->used);
+    LEAT_ASSERT(b->floors <= b->limit && b->limit <= b->ceiling);
+    LEAT_ASSERT((int64_t)b->memory >= 0 && b->memory <= b->memory_peak);
+}
+
 int leat_budget_open(leat_budget **budget, uint64_t limit, leat_error *err)
 {
     LEAT_REQUIRE(budget != NULL, err);
@@ -64,6 +81,7 @@ int leat_budget_open(leat_budget **budget, uint64_t limit, leat_error *err)
 void leat__budget_ref(leat_budget *b)
 {
     leat__mutex_lock(&b->lock);
+    LEAT_ASSERT(b->refs > 0);
     b->refs++;
     leat__mutex_unlock(&b->lock);
 }
@@ -79,6 +97,8 @@ void leat_budget_close(leat_budget **budget)
     bool last = --b->refs == 0;
     leat__mutex_unlock(&b->lock);
     if (!last) return;
+    LEAT_ASSERT(b->listeners == NULL && b->keepers == NULL);
+    LEAT_ASSERT(b->waiters == 0 && b->floors == 0);
     leat__cond_destroy(&b->freed);
     leat__mutex_destroy(&b->listening);
     leat__mutex_destroy(&b->keeping);
@@ -112,6 +132,8 @@ static void note_peak_locked(leat_budget *b)
 
 static void add_locked(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 {
+    LEAT_ASSERT((unsigned)cat < LEAT_BUDGET_CATS);
+    LEAT_ASSERT(b->used + bytes >= b->used);
     b->used += bytes;
     b->cat_used[cat] += bytes;
     note_peak_locked(b);
@@ -120,6 +142,7 @@ static void add_locked(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 
 bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool senior)
 {
+    LEAT_ASSERT((unsigned)cat < LEAT_BUDGET_CATS);
     leat__mutex_lock(&b->lock);
     uint64_t room = senior ? b->ceiling : below_floors_locked(b);
     bool fits = b->used <= room && bytes <= room - b->used;
@@ -129,6 +152,7 @@ bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, boo
         b->refused++;
         b->starved = true;
     }
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
     return fits;
 }
@@ -149,6 +173,7 @@ bool leat__budget_apply(leat_budget *b, const int64_t delta[LEAT_BUDGET_CATS])
     bool tell = sum < 0 && b->starved;
     if (tell) b->starved = false;
     if (sum < 0 && b->waiters) leat__cond_broadcast(&b->freed);
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
     return tell;
 }
@@ -162,6 +187,7 @@ void leat__budget_notify(leat_budget *b)
 
 void leat__budget_listen(leat_budget *b, leat__budget_listener *l)
 {
+    LEAT_ASSERT(l->freed != NULL);
     leat__mutex_lock(&b->listening);
     l->next = b->listeners;
     b->listeners = l;
@@ -181,6 +207,7 @@ void leat__budget_unlisten(leat_budget *b, leat__budget_listener *l)
 
 void leat__budget_keep(leat_budget *b, leat__budget_keeper *k)
 {
+    LEAT_ASSERT(k->trim != NULL);
     leat__mutex_lock(&b->keeping);
     k->next = b->keepers;
     b->keepers = k;
@@ -222,6 +249,7 @@ uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t
 {
     uint64_t sum;
     leat__mutex_lock(&b->lock);
+    LEAT_ASSERT(b->floors >= old_floor);
     if (!leat__add_u64(b->floors - old_floor + b->kept, floor, &sum)) sum = UINT64_MAX;
     uint64_t lacking = sum > b->limit ? sum - b->limit : 0;
     leat__mutex_unlock(&b->lock);
@@ -242,6 +270,7 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
 {
     int rc = 0;
     leat__mutex_lock(&b->lock);
+    LEAT_ASSERT(b->floors >= old_floor);
     uint64_t others = b->floors - old_floor, taken, total;
     if (!leat__add_u64(others, b->kept, &taken) || !leat__add_u64(taken, new_floor, &total))
         total = UINT64_MAX;
@@ -254,6 +283,7 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
                        (unsigned long long)b->limit, (unsigned long long)others, (unsigned long long)b->kept);
     else b->floors = others + new_floor;
     settle_ceiling_locked(b);
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
     return rc;
 }
@@ -288,6 +318,7 @@ int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
         settle_ceiling_locked(b);
         leat__cond_broadcast(&b->freed);
     }
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
     if (rc == 0) leat__budget_notify(b);
     return rc;
@@ -303,6 +334,7 @@ void leat__budget_allocated(leat_budget *b, int64_t bytes)
 {
     leat__mutex_lock(&b->lock);
     change_memory_locked(b, bytes);
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
 }
 
@@ -335,6 +367,7 @@ int leat_budget_try(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
     if (rc == 0) change_memory_locked(b, (int64_t)bytes);
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
     return rc;
 }
@@ -346,6 +379,7 @@ int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
     b->twice += bytes;
     int rc = try_locked(b, cat, bytes);
     if (rc != 0) b->twice -= LEAT_MIN(b->twice, bytes);
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
     return rc;
 }
@@ -384,6 +418,7 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
                    (unsigned long long)bytes, (unsigned long long)(bytes - below_floors_locked(b)),
                    (unsigned long long)b->limit);
     if (rc == 0) change_memory_locked(b, (int64_t)bytes);
+    check_locked(b);
     leat__mutex_unlock(&b->lock);
     return rc;
 }

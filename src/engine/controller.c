@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "engine/flow_window.h"
@@ -89,6 +90,7 @@ void leat__knobs_apply(leat_flow *f)
     for (uint32_t i = 0; i < f->stage_count; i++) {
         leat__stage *s = &f->stages[i];
         s->limit = limit_of(f, s);
+        LEAT_ASSERT(s->limit > 0);
         if (s->decl.lane != LEAT_LANE_IO || f->state != LEAT__FLOW_RUNNING || p->replay) continue;
         /* Fewer threads than the depth needs is slower but correct. */
         int rc = leat__lane_start(&p->lanes[LEAT_LANE_IO], leat__io_threads(s), NULL);
@@ -122,6 +124,7 @@ static bool costs_differ(const leat_flow *f, uint32_t stage, double a, double b)
 
 static void rate_add(leat__rate_mean *p, double rate)
 {
+    LEAT_ASSERT(rate >= 0);
     p->ticks = LEAT_MIN(p->ticks + 1, rate_ticks);
     double off = rate - p->mean;
     p->mean += off / p->ticks;
@@ -150,6 +153,7 @@ static void observe_stage(leat_flow *f, uint32_t i, uint64_t now, double ns, loo
 
 static void observe(leat_flow *f, uint64_t now, look *l)
 {
+    LEAT_ASSERT(now > f->control.at_ns);
     leat__control_state *s = &f->control;
     double ns = (double)(now - s->at_ns);
     uint64_t blocked = f->blocked_ns + (f->blocked_since_ns ? now - f->blocked_since_ns : 0);
@@ -189,9 +193,11 @@ static void forget(leat_flow *f, const look *l)
 static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now, const char *stage,
                 const char *reason, double share)
 {
+    LEAT_ASSERT((unsigned)knob < LEAT_COUNT(knob_names));
     uint32_t from = f->knobs[knob].value;
     f->knobs[knob].value = value;
     leat__knobs_apply(f);
+    LEAT_ASSERT(f->knobs[knob].value > 0);
     if (f->knobs[knob].value == from) return;
     f->decisions++;
     memset(f->control.rate, 0, sizeof f->control.rate); /* measured with the old settings */
@@ -204,6 +210,8 @@ static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
 static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, double cost_ns,
                               double step_ns)
 {
+    LEAT_ASSERT(what >= 0 && what < LEAT__ACTIONS);
+    LEAT_ASSERT(stage < LEAT__STAGES_MAX);
     leat__retry_wait *h = &s->wait[what];
     h->futile = LEAT_MIN(h->futile + 1, 5u);
     h->ticks = 4u << h->futile;
@@ -217,6 +225,8 @@ static void wait_before_retry(leat__control_state *s, int what, uint32_t stage, 
 static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t stage, const look *l,
                     const char *reason, double share)
 {
+    LEAT_ASSERT(stage < f->stage_count);
+    LEAT_ASSERT(f->control.tried == 0);
     leat__control_state *s = &f->control;
     uint32_t from = f->knobs[knob].value;
     leat__rate_mean rate = s->rate[stage];
@@ -245,6 +255,7 @@ typedef struct outcome {
 
 static outcome compare(const leat_flow *f, const look *l, leat_flow_knob knob)
 {
+    LEAT_ASSERT(f->control.tried > 0 && f->control.tried_from > 0);
     const leat__control_state *s = &f->control;
     const leat__rate_mean *before = &s->tried_rate, *now = &s->rate[s->tried_stage];
     double cost_ns = l->cost_ns[s->tried_stage];
@@ -318,6 +329,7 @@ static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_
 /* True while the last change is still being judged. */
 static bool judge(leat_flow *f, const look *l)
 {
+    LEAT_ASSERT(f->control.tried >= 0 && f->control.tried <= (int32_t)LEAT_COUNT(knob_names));
     leat__control_state *s = &f->control;
     if (s->tried == 0) return false;
     leat_flow_knob knob = (leat_flow_knob)(s->tried - 1);

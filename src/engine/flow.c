@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -140,6 +141,7 @@ int leat_flow_add(leat_flow *f, const leat_stage *stage, leat_error *err)
     s->ctx = LEAT_NEW_ARRAY(ENGINE, leat__ctx, workers);
     if (!s->ctx) return leat__fail_nomem(err, workers * sizeof *s->ctx, "a stage's workers");
     for (uint32_t i = 0; i < workers; i++) s->ctx[i].gpu = -1;
+    LEAT_ASSERT(f->stage_count < LEAT__STAGES_MAX);
     f->stage_count++;
     return 0;
 }
@@ -249,6 +251,7 @@ static leat__node *lend_locked(leat_flow *f)
 {
     leat__node *n = leat__list_pop(&f->out);
     if (!n) return NULL;
+    LEAT_ASSERT(n->state == LEAT__NODE_OUT);
     leat__segment_leave(f, n);
     n->state = LEAT__NODE_LOAN;
     f->loans++;
@@ -410,6 +413,7 @@ static void await_quiet_locked(leat_flow *f)
 
 static void tear_down(leat_flow *f)
 {
+    LEAT_ASSERT(f->running == 0);
     for (uint32_t i = 0; i < f->stage_count; i++) {
         leat__stage *s = &f->stages[i];
         for (uint32_t w = 0; w < f->pool->lanes[s->decl.lane].max; w++) {
@@ -446,6 +450,7 @@ void leat_flow_close(leat_flow **flow)
         leat__pool_unlock(p);
         tear_down(f);
         leat__mutex_lock(&f->lending);
+        LEAT_ASSERT(f->running == 0 && f->reaping == 0);
         leat__pool_lock(p);
         if (f->attached && f->tuner) leat__tuner_remember(f, leat__pool_now(p));
         leat__pool_detach(p, f);

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -12,12 +13,15 @@
 
 static const char *lane_name(leat_lane lane)
 {
+    LEAT_ASSERT((unsigned)lane < LEAT_LANES);
     static const char *const names[LEAT_LANES] = {"cpu", "io", "gpu", "python"};
     return names[lane];
 }
 
 int leat__lane_open(leat__lane *l, leat_pool *p, leat_lane kind, uint32_t max, leat_error *err)
 {
+    LEAT_ASSERT(max > 0 && max <= LEAT__LANE_MAX);
+    LEAT_ASSERT(l->workers == NULL);
     l->workers = LEAT_NEW_ARRAY(ENGINE, leat__worker, max);
     if (!l->workers) return leat__fail_nomem(err, max * sizeof *l->workers, "a lane's workers");
     l->max = max;
@@ -41,6 +45,7 @@ static void sleep_locked(leat__lane *l, leat_pool *p, const leat__worker *w)
     l->idle++;
     if (timer == UINT64_MAX) leat__cond_wait(&l->wake, &p->lock);
     else leat__cond_wait_until(&l->wake, &p->lock, timer);
+    LEAT_ASSERT(l->idle > 0);
     l->idle--;
     if (l->waking > 0) l->waking--;
 }
@@ -81,6 +86,7 @@ static void work(void *arg)
 /* Fewer threads than requested is slower; no thread is an error. */
 int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err)
 {
+    LEAT_ASSERT(l->started <= l->max);
     count = LEAT_MIN(count, l->max);
     while (l->started < count) {
         leat__worker *w = &l->workers[l->started];

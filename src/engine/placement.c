@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
@@ -22,6 +23,7 @@
 
 void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32_t workers, uint32_t *node_of)
 {
+    LEAT_ASSERT(count > 0 && count <= LEAT__NUMA_MAX);
     uint32_t cpus[LEAT__NUMA_MAX], given[LEAT__NUMA_MAX] = {0};
     for (uint32_t i = 0; i < count; i++) cpus[i] = leat__cpuset_count(&nodes[i].cpus);
     for (uint32_t w = 0; w < workers; w++) {
@@ -67,6 +69,7 @@ void leat__placement_close(leat__placement **p)
 
 void leat__placement_enter(const leat__placement *p, uint32_t node)
 {
+    LEAT_ASSERT(node < p->count);
     const leat__cpuset *cpus = &p->nodes[node].cpus;
     if (!leat__thread_set_cpus(cpus->words, sizeof cpus->words)) return;
     if (p->nodes[node].memory_allowed) {

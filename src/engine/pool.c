@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -45,6 +46,17 @@ uint64_t leat__pool_now(leat_pool *p)
 void leat__pool_lock(leat_pool *p)
 {
     leat__mutex_lock(&p->lock);
+}
+
+static void check_lanes_locked(const leat_pool *p)
+{
+    if (!LEAT_CHECKED) return;
+    for (int i = 0; i < LEAT_LANES; i++) {
+        const leat__lane *l = &p->lanes[i];
+        LEAT_ASSERT(l->started <= l->max && l->idle <= l->started);
+        LEAT_ASSERT(l->waking <= l->idle);
+    }
+    LEAT_ASSERT(p->note_count <= LEAT_COUNT(p->notes));
 }
 
 static void wake_locked(leat_pool *p)
@@ -132,6 +144,7 @@ void leat__pool_unlock(leat_pool *p)
         if (p->note_count > 0) write_notes(p, p->note_count);
         while (p->reclaims) reclaim(p);
         wake_locked(p);
+        check_lanes_locked(p);
         leat__list dead = p->dead;
         p->dead = (leat__list){0};
         leat_budget *news[8];
@@ -169,6 +182,7 @@ static uint32_t usable_cpus(void)
 
 static uint32_t lane_size(const leat_pool_opts *o, leat_lane lane)
 {
+    LEAT_ASSERT((unsigned)lane < LEAT_LANES);
     uint32_t size = 1;
     switch (lane) {
     case LEAT_LANE_CPU: size = o->threads ? o->threads : usable_cpus(); break;
@@ -182,6 +196,7 @@ static uint32_t lane_size(const leat_pool_opts *o, leat_lane lane)
 
 static void destroy(leat_pool *p)
 {
+    LEAT_ASSERT(p->flows == NULL && p->dead.head == NULL);
     leat__mutex_lock(&p->lock);
     p->stopping = true;
     for (int i = 0; i < LEAT_LANES; i++)
@@ -215,6 +230,7 @@ static int place_workers(leat_pool *p, leat_error *err)
 
 int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, leat_error *err)
 {
+    LEAT_ASSERT(opts == NULL || opts->struct_size >= sizeof(uint32_t));
     leat_pool_opts o;
     leat_pool_opts_init(&o);
     if (opts) memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
@@ -285,6 +301,7 @@ void leat__pool_ref(leat_pool *p)
 {
     leat__once_run(&shared.once, shared_init);
     leat__mutex_lock(&shared.lock);
+    LEAT_ASSERT(p->refs > 0);
     p->refs++;
     leat__mutex_unlock(&shared.lock);
 }
@@ -297,6 +314,7 @@ void leat_pool_close(leat_pool **pool)
     if (!p || p->fork_generation != leat__fork_generation()) return;
     leat__once_run(&shared.once, shared_init);
     leat__mutex_lock(&shared.lock);
+    LEAT_ASSERT(p->refs > 0);
     bool last = --p->refs == 0;
     if (last && p == shared.pool) shared.pool = NULL;
     leat__mutex_unlock(&shared.lock);
@@ -341,6 +359,8 @@ static int start_lanes_locked(leat_pool *p, const leat_flow *f, leat_error *err)
 int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
 {
     leat__pool_lock(p);
+    LEAT_ASSERT(f->state == LEAT__FLOW_OPEN && !f->attached);
+    LEAT_ASSERT(f->segment_count > 0);
     int rc = start_lanes_locked(p, f, err);
     /* without a controller thread nothing is tuned, but everything works */
     if (rc == 0 && !f->opts.fixed && leat__controller_start(p, NULL) != 0) f->opts.fixed = 1;

@@ -5,6 +5,7 @@
  */
 #include "engine/replay.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -46,6 +47,7 @@ void leat__replay_free(leat__replay **r)
 
 void leat__replay_outside_set(leat_pool *p, leat__replay_outside outside, void *cookie)
 {
+    LEAT_ASSERT(p->replay != NULL);
     p->replay->outside = outside;
     p->replay->outside_cookie = cookie;
 }

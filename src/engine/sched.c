@@ -12,8 +12,7 @@
  */
 #include "engine/sched.h"
 
-#include <assert.h>
-
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -125,6 +124,7 @@ static bool ctx_grant(leat_pool *p, leat_flow *f, leat__stage *s, leat__ctx *ctx
     atomic_fetch_add(&f->charged, s->decl.ram);
     if (s->decl.ram > 0) leat__budget_allocated(f->budget, (int64_t)s->decl.ram);
     if (gpu >= 0) {
+        LEAT_ASSERT(p->gpu_memory_free[gpu] >= s->decl.gpu_memory);
         p->gpu_milli_free[gpu] -= (uint32_t)(s->decl.gpus * 1000 + 0.5);
         p->gpu_memory_free[gpu] -= s->decl.gpu_memory;
     }
@@ -137,6 +137,7 @@ static bool ctx_grant(leat_pool *p, leat_flow *f, leat__stage *s, leat__ctx *ctx
 void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx)
 {
     if (ctx->state == LEAT__CTX_NONE) return;
+    LEAT_ASSERT(s->ctx_count > 0);
     if (ctx->gpu >= 0) {
         f->pool->gpu_milli_free[ctx->gpu] += (uint32_t)(s->decl.gpus * 1000 + 0.5);
         f->pool->gpu_memory_free[ctx->gpu] += s->decl.gpu_memory;
@@ -162,6 +163,7 @@ static void starve(leat_flow *f, leat__stage *s, uint64_t now)
 
 static void unstarve(leat_flow *f, leat__stage *s, uint64_t now)
 {
+    LEAT_ASSERT(!s->starved || now >= f->blocked_since_ns);
     if (!s->starved) return;
     s->starved = false;
     for (uint32_t i = 0; i < f->stage_count; i++)
@@ -235,6 +237,8 @@ static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *nee
 
 static void start(leat_flow *f, leat__stage *s, leat__node *n, uint64_t need, uint64_t now)
 {
+    LEAT_ASSERT(n->state == LEAT__NODE_READY);
+    LEAT_ASSERT(n->grant == 0);
     if (s->decl.kind != LEAT_STAGE_SOURCE) {
         s->wait_ns += now - n->since_ns;
         if (!is_ordered(s)) {
@@ -277,6 +281,8 @@ static bool cpu_fits(const leat_pool *p, const leat__stage *s)
 static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__worker *w, bool *held_back,
                            uint64_t now)
 {
+    LEAT_ASSERT(w->count == 0);
+    LEAT_ASSERT(s->decl.lane == w->lane);
     if (!stage_has_task(f, s, now)) {
         unstarve(f, s, now);
         return 0;
@@ -319,6 +325,7 @@ static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__wor
         if (is_ordered(s)) s->turn++;
         if (g == GRANTED_SENIOR) break;
     }
+    LEAT_ASSERT(w->count <= most);
     return w->count;
 }
 
@@ -351,12 +358,50 @@ static uint32_t take_from(leat_pool *p, leat_flow *f, leat__worker *w, uint64_t 
 /* Waiting and ready times are differences of these times: one in the past would make them negative. */
 static void advance_clock(leat_pool *p, uint64_t now)
 {
-    assert(now >= p->now_ns);
+    LEAT_ASSERT(now >= p->now_ns);
     p->now_ns = now;
+}
+
+/* What must hold between two transitions. */
+static void check_flow(const leat_flow *f)
+{
+    if (!LEAT_CHECKED) return;
+    uint32_t running = 0, busy[LEAT_LANES] = {0};
+    for (uint32_t i = 0; i < f->stage_count; i++) {
+        const leat__stage *s = &f->stages[i];
+        running += s->running;
+        busy[s->decl.lane] += s->workers;
+        LEAT_ASSERT(s->pending <= s->running);
+        LEAT_ASSERT(s->ctx_count <= f->pool->lanes[s->decl.lane].max);
+        LEAT_ASSERT((s->ready.count == 0) == (s->ready.head == NULL));
+        LEAT_ASSERT(!is_ordered(s) || s->turn <= f->segments[s->segment].next);
+    }
+    LEAT_ASSERT(running == f->running);
+    for (int lane = 0; lane < LEAT_LANES; lane++) LEAT_ASSERT(busy[lane] == f->busy[lane]);
+    LEAT_ASSERT((int64_t)atomic_load(&f->charged) >= 0);
+    LEAT_ASSERT(f->dirty >> f->segment_count == 0);
+    LEAT_ASSERT(!f->source_ended || f->segments[0].closed);
+}
+
+static void check_pool(const leat_pool *p)
+{
+    if (!LEAT_CHECKED) return;
+    uint64_t milli = 0;
+    for (const leat_flow *f = p->flows; f; f = f->next)
+        for (uint32_t i = 0; i < f->stage_count; i++)
+            milli += (uint64_t)f->stages[i].workers * f->stages[i].cpu_milli;
+    LEAT_ASSERT(milli == p->cpu_milli_used);
+    LEAT_ASSERT(p->active <= p->lanes[LEAT_LANE_CPU].max);
+    for (uint32_t g = 0; g < p->gpus; g++) {
+        LEAT_ASSERT(p->gpu_milli_free[g] <= 1000);
+        LEAT_ASSERT(p->gpu_memory_free[g] <= p->gpu_memory);
+    }
 }
 
 uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now)
 {
+    LEAT_ASSERT(w->pool == p);
+    LEAT_ASSERT(w->index < p->lanes[w->lane].max);
     advance_clock(p, now);
     w->count = 0;
     w->flow = NULL;
@@ -381,6 +426,8 @@ uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now)
     f->busy[w->lane]++;
     w->stage->workers++;
     p->cpu_milli_used += w->stage->cpu_milli;
+    check_flow(f);
+    check_pool(p);
     return w->count;
 }
 
@@ -472,6 +519,8 @@ static bool is_answer(const leat__stage *s, int rc)
 
 void leat__sched_run(leat__worker *w)
 {
+    LEAT_ASSERT(w->count > 0 && w->count <= LEAT__TAKE_MAX);
+    LEAT_ASSERT(w->stage->ctx[w->index].state != LEAT__CTX_NONE);
     leat_flow *f = w->flow;
     leat__stage *s = w->stage;
     leat__ctx *ctx = &s->ctx[w->index];
@@ -557,6 +606,7 @@ static void bury_members(leat_flow *f, leat__node *n)
 
 static void settle_source(leat_flow *f, leat__node *n, uint64_t now)
 {
+    LEAT_ASSERT(n->segment == 0 && n->stage == 0);
     leat__stage *s = &f->stages[0];
     if (n->rc == LEAT_FLOW_END) {
         f->source_ended = true;
@@ -591,9 +641,12 @@ static void count_failure(leat_flow *f, leat__stage *s, const leat__node *n)
 static void settle_one(leat_flow *f, leat__stage *s, leat__node *n, int64_t delta[LEAT_BUDGET_CATS],
                        uint64_t now)
 {
+    LEAT_ASSERT(n->state == LEAT__NODE_RUNNING);
+    LEAT_ASSERT(s->running > 0 && f->running > 0);
     s->running--;
     f->running--;
     settle_bytes(f, s, n, delta);
+    LEAT_ASSERT(n->grant == 0 && n->held == n->pub.bytes);
     bool canceled = n->rc == LEAT_ECANCELED && atomic_load(&f->stop);
     if (n->rc < 0 && !canceled) count_failure(f, s, n);
     if (s->decl.kind == LEAT_STAGE_SOURCE) {
@@ -638,11 +691,17 @@ static void finish(leat_flow *f, const int64_t delta[LEAT_BUDGET_CATS], uint64_t
     f->reclaimed = false;
     f->pool->epoch++;
     leat__flow_advance(f, now);
+    check_flow(f);
+    LEAT_ASSERT(f->dirty == 0);
     if (f->running == 0 && f->closing) leat__bell_ring(f->changed);
 }
 
 void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t ended, uint64_t now)
 {
+    LEAT_ASSERT(w->count > 0);
+    LEAT_ASSERT(w->stage->workers > 0 && w->flow->busy[w->lane] > 0);
+    LEAT_ASSERT(p->cpu_milli_used >= w->stage->cpu_milli);
+    LEAT_ASSERT(ended >= w->started_ns);
     leat_flow *f = w->flow;
     leat__stage *s = w->stage;
     int64_t delta[LEAT_BUDGET_CATS] = {0};
@@ -673,11 +732,14 @@ void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t ended, uint64_t 
     w->count = 0;
     w->flow = NULL;
     finish(f, delta, now);
+    check_pool(p);
     leat__flow_meters_settled(f, s);
 }
 
 void leat__sched_settle_pending(leat__node *n, uint64_t now)
 {
+    LEAT_ASSERT(n->pending && n->state == LEAT__NODE_RUNNING);
+    LEAT_ASSERT(n->flow->stages[n->stage].pending > 0);
     leat_flow *f = n->flow;
     leat__stage *s = &f->stages[n->stage];
     int64_t delta[LEAT_BUDGET_CATS] = {0};
@@ -726,6 +788,7 @@ void leat__sched_bounds(leat_flow *f)
  * groups, in half-expanded parents and by the consumer, plus one worker per stage. */
 uint64_t leat__sched_floor(const leat_flow *f)
 {
+    LEAT_ASSERT(f->stage_count > 0);
     uint64_t step = 0, waits = 0;
     for (uint32_t i = 0; i < f->stage_count; i++) {
         const leat__stage *s = &f->stages[i];

@@ -11,10 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "engine/flow_window.h"
 #include "engine/sched.h"
+
+/* What must hold of a segment between two transitions. */
+static void check_segment(const leat__segment *seg)
+{
+    LEAT_ASSERT(seg->base <= seg->next && seg->low <= seg->next);
+    LEAT_ASSERT(seg->next - seg->base <= seg->mask + 1);
+    LEAT_ASSERT(seg->inside <= seg->next - seg->base);
+    LEAT_ASSERT(seg->group_count <= seg->inside);
+    LEAT_ASSERT(seg->base == seg->next || seg->ring[seg->base & seg->mask] != NULL);
+    LEAT_ASSERT((seg->inside == 0) == (seg->base == seg->next));
+}
 
 leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq)
 {
@@ -56,6 +68,7 @@ static bool fails_flow(const leat_flow *f, const leat__node *n)
 
 void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message)
 {
+    LEAT_ASSERT(code < 0);
     if (f->state != LEAT__FLOW_RUNNING) return;
     f->state = LEAT__FLOW_FAILED;
     atomic_store(&f->stop, true);
@@ -66,9 +79,12 @@ void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *me
 
 static void retire(leat_flow *f, leat__segment *seg, leat__node *n)
 {
+    LEAT_ASSERT(seg->inside > 0);
+    LEAT_ASSERT(seg->ring[n->pub.seq & seg->mask] == n);
     seg->ring[n->pub.seq & seg->mask] = NULL;
     seg->inside--;
     while (seg->base < seg->next && !seg->ring[seg->base & seg->mask]) seg->base++;
+    check_segment(seg);
     uint32_t index = index_of(f, seg);
     mark(f, index);
     if (index > 0) mark(f, index - 1); /* it may wait for room here */
@@ -76,11 +92,14 @@ static void retire(leat_flow *f, leat__segment *seg, leat__node *n)
 
 void leat__segment_leave(leat_flow *f, leat__node *n)
 {
+    LEAT_ASSERT(n->state == LEAT__NODE_OUT);
+    LEAT_ASSERT(n->segment == f->segment_count - 1);
     retire(f, &f->segments[f->segment_count - 1], n);
 }
 
 static void hand_over(leat_flow *f, leat__node *n)
 {
+    LEAT_ASSERT(n->state == LEAT__NODE_ARRIVED);
     n->state = LEAT__NODE_OUT;
     leat__list_push(&f->out, n);
     if (f->waiters) leat__bell_ring(f->changed);
@@ -88,6 +107,7 @@ static void hand_over(leat_flow *f, leat__node *n)
 
 static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
 {
+    LEAT_ASSERT(n->stage == seg->last);
     n->state = LEAT__NODE_ARRIVED;
     mark(f, index_of(f, seg));
     bool now = seg->end == LEAT__END_SINK || (seg->end == LEAT__END_EXIT && f->opts.unordered);
@@ -108,6 +128,9 @@ static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
 /* Queues n before `stage`; tombstones go straight to the end of the segment. */
 void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now)
 {
+    LEAT_ASSERT(n->segment < f->segment_count);
+    LEAT_ASSERT(stage <= f->segments[n->segment].last);
+    LEAT_ASSERT(n->state != LEAT__NODE_OUT && n->state != LEAT__NODE_LOAN);
     leat__segment *seg = &f->segments[n->segment];
     if (n->dropped || failed(n)) {
         bool last_wants_it = seg->end == LEAT__END_SINK && !n->dropped && !n->fatal &&
@@ -131,9 +154,12 @@ void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t no
 void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t now)
 {
     leat__segment *seg = &f->segments[index];
+    LEAT_ASSERT(!seg->closed || index > 0 || f->source_ended);
+    LEAT_ASSERT(seg->ring[seg->next & seg->mask] == NULL);
     n->pub.seq = seg->next++;
     seg->ring[n->pub.seq & seg->mask] = n;
     seg->inside++;
+    check_segment(seg);
     if (leat__segment_room(seg) == 0) seg->filled++;
     n->next = n->prev = NULL;
     n->segment = (uint16_t)index;
@@ -158,25 +184,28 @@ static void advance_turns(leat_flow *f, leat__segment *seg)
 /* Turns the group before a gather into one task of the next segment. */
 static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
 {
-    uint32_t index = index_of(f, seg);
-    if (seg->group_count > 0) {
+    LEAT_ASSERT(seg->end == LEAT__END_GATHER);
+    LEAT_ASSERT(seg->group_count <= f->stages[seg->last].decl.count);
+    const uint32_t index = index_of(f, seg), count = seg->group_count;
+    if (count > 0) {
         if (leat__segment_room(&f->segments[index + 1]) == 0) return false;
         leat__node *g = leat__node_new(f);
-        leat__node **members = leat__alloc_array(LEAT__MEM_ENGINE, seg->group_count, sizeof *members);
+        leat__node **members = leat__alloc_array(LEAT__MEM_ENGINE, count, sizeof *members);
         if (!g || !members) {
             leat__free(members);
             if (g) leat__node_spare(f, g);
             leat__flow_fail(f, NULL, LEAT_ENOMEM, "out of memory for a group of tasks");
             return false;
         }
-        for (uint32_t i = 0; i < seg->group_count; i++) {
+        seg->group_count = 0; /* before its members leave */
+        for (uint32_t i = 0; i < count; i++) {
             members[i] = seg->group[i];
             retire(f, seg, members[i]);
         }
         g->members = members;
         g->pub.members = (leat_task *const *)(void *)members;
-        g->pub.member_count = seg->group_count;
-        leat__node *last = members[seg->group_count - 1];
+        g->pub.member_count = count;
+        leat__node *last = members[count - 1];
         if (fails_flow(f, last)) { /* the flow fails at this group's place in the output */
             g->pub.status = last->pub.status;
             g->fatal = last->fatal;
@@ -185,7 +214,6 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
         }
         leat__segment_enter(f, index + 1, g, now);
     }
-    seg->group_count = 0;
     seg->group_full = false;
     return true;
 }
@@ -199,6 +227,7 @@ static bool pass_gather(leat_flow *f, leat__segment *seg, leat__node *n)
         retire(f, seg, n);
         leat__node_bury(f, n);
     } else {
+        LEAT_ASSERT(seg->group_count < gather->decl.count);
         seg->group[seg->group_count++] = n;
     }
     seg->group_full = closes || seg->group_count == gather->decl.count;
@@ -225,6 +254,7 @@ static bool pass_expand(leat_flow *f, leat__segment *seg, leat__node *n, uint64_
 
 static bool pass(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
 {
+    LEAT_ASSERT(seg->end == LEAT__END_EXPAND || n->pub.seq == seg->low);
     if (seg->end == LEAT__END_EXPAND) return pass_expand(f, seg, n, now);
     if (n->state == LEAT__NODE_OUT) return true; /* unordered: already delivered */
     if (n->state != LEAT__NODE_ARRIVED) return false;
@@ -244,6 +274,7 @@ static bool pass(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
 
 static void advance(leat_flow *f, uint32_t index, uint64_t now)
 {
+    LEAT_ASSERT(index < f->segment_count);
     leat__segment *seg = &f->segments[index];
     advance_turns(f, seg);
     while (f->state == LEAT__FLOW_RUNNING) {
@@ -254,9 +285,11 @@ static void advance(leat_flow *f, uint32_t index, uint64_t now)
         if (n && !pass(f, seg, n, now)) return;
         seg->low++;
     }
+    check_segment(seg);
     if (f->state != LEAT__FLOW_RUNNING || !seg->closed || seg->low != seg->next) return;
     if (seg->group_count > 0 && !form_group(f, seg, now)) return;
     if (seg->inside > 0) return;
+    LEAT_ASSERT(seg->group_count == 0 && seg->base == seg->next);
     if (index + 1 < f->segment_count) {
         f->segments[index + 1].closed = true;
         mark(f, index + 1);
@@ -300,6 +333,7 @@ static void split(leat_flow *f)
         }
     }
     f->segment_count = count;
+    LEAT_ASSERT(count > 0 && count <= 64);
 }
 
 /* How many tasks a segment may hold. The last one: as many as may be prefetched for the consumer.
@@ -319,6 +353,8 @@ static uint32_t window_of(const leat_flow *f, uint32_t index, uint32_t parallel)
 
 int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
 {
+    LEAT_ASSERT(f->stage_count > 0 && f->stage_count <= LEAT__STAGES_MAX);
+    LEAT_ASSERT(f->segments == NULL);
     f->segments = LEAT_NEW_ARRAY(ENGINE, leat__segment, 2 * f->stage_count + 1);
     if (!f->segments) return leat__fail_nomem(err, f->stage_count, "the parts of a flow");
     split(f);
@@ -332,6 +368,7 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
                                                    : 2 * (uint64_t)seg->window;
         while (cap < want) cap *= 2;
         seg->mask = cap - 1;
+        LEAT_ASSERT(seg->window > 0 && seg->window <= cap);
         seg->ring = LEAT_NEW_ARRAY(ENGINE, leat__node *, cap);
         if (!seg->ring) return leat__fail_nomem(err, cap * 8, "the order of a flow");
         if (seg->end != LEAT__END_GATHER) continue;
@@ -353,6 +390,7 @@ static void window_lean(leat_flow *f)
 
 void leat__segments_window(leat_flow *f)
 {
+    LEAT_ASSERT(f->segment_count > 0);
     leat__segment *last = &f->segments[f->segment_count - 1];
     if (f->opts.lean && f->opts.mode != LEAT_FLOW_BATCH) window_lean(f);
     if (last->end != LEAT__END_EXIT) return;
@@ -373,6 +411,7 @@ static void take_out(leat_flow *f, leat__node *n)
 
 bool leat__segments_drain(leat_flow *f, uint32_t most)
 {
+    LEAT_ASSERT(f->running == 0);
     f->dirty = 0;
     for (uint32_t i = 0; i < f->segment_count; i++) {
         leat__segment *seg = &f->segments[i];

@@ -5,12 +5,15 @@
  *
  * Workers enter through the scheduler, any thread through leat_task_release and _done.
  */
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "engine/sched.h"
 
 void leat__list_push(leat__list *l, leat__node *n)
 {
+    LEAT_ASSERT((l->head == NULL) == (l->tail == NULL));
+    LEAT_ASSERT(n != l->tail);
     n->next = NULL;
     n->prev = l->tail;
     if (l->tail) l->tail->next = n;
@@ -21,6 +24,9 @@ void leat__list_push(leat__list *l, leat__node *n)
 
 void leat__list_remove(leat__list *l, leat__node *n)
 {
+    LEAT_ASSERT(l->count > 0);
+    LEAT_ASSERT(n->prev ? n->prev->next == n : l->head == n);
+    LEAT_ASSERT(n->next ? n->next->prev == n : l->tail == n);
     if (n->prev) n->prev->next = n->next;
     else l->head = n->next;
     if (n->next) n->next->prev = n->prev;
@@ -46,6 +52,7 @@ leat__node *leat__node_new(leat_flow *f)
 
 void leat__node_spare(leat_flow *f, leat__node *n)
 {
+    LEAT_ASSERT(n->why == NULL && n->held == 0);
     if (f->spare.count < LEAT__SPARE_MAX) leat__list_push(&f->spare, n);
     else leat__free(n);
 }
@@ -57,6 +64,7 @@ static void free_spare_nodes(leat_flow *f)
 
 void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err)
 {
+    LEAT_ASSERT(rc < 0);
     n->pub.status = rc;
     if (!n->why) n->why = LEAT_NEW(ENGINE, leat_error);
     if (n->why) {
@@ -71,6 +79,9 @@ void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err)
 /* Most finished nodes have nothing to free, so they are reused without leaving the lock. */
 void leat__node_bury(leat_flow *f, leat__node *n)
 {
+    LEAT_ASSERT(n->flow == f);
+    LEAT_ASSERT(n->state != LEAT__NODE_LOAN);
+    LEAT_ASSERT(n->grant == 0);
     if (!n->pub.release && !n->why && !n->members && !n->kids.head && n->held == 0) {
         leat__node_spare(f, n);
         return;
@@ -82,6 +93,7 @@ void leat__node_bury(leat_flow *f, leat__node *n)
 /* Calls every release below n and sums the bytes released. */
 static void release_all(leat__node *n, int64_t delta[LEAT_BUDGET_CATS])
 {
+    LEAT_ASSERT(n->grant == 0);
     if (n->pub.release) n->pub.release(n->pub.release_cookie, n->pub.data);
     n->pub.release = NULL;
     n->pub.data = NULL;
@@ -131,6 +143,7 @@ void leat__nodes_recycle(leat_pool *p, leat__list *dead)
     p->epoch++;
     for (leat__node *n; (n = leat__list_pop(dead));) {
         leat_flow *f = n->flow;
+        LEAT_ASSERT(f->reaping > 0);
         spare_all(f, n);
         if (--f->reaping == 0 && f->closing) leat__bell_ring(f->changed);
     }
@@ -206,6 +219,7 @@ void leat_task_done(leat_task *task, int rc, const leat_error *err)
     n->rc = rc;
     leat__node_audit(&f->stages[n->stage], n, &mine);
     leat__pool_lock(p);
+    LEAT_ASSERT(n->state == LEAT__NODE_RUNNING && !n->early);
     if (n->rc < 0) leat__node_fail(f, n, n->rc, &mine);
     if (n->pending) leat__sched_settle_pending(n, leat__pool_now(p));
     else n->early = true; /* process() has not returned yet: its worker settles the task */
@@ -215,6 +229,8 @@ void leat_task_done(leat_task *task, int rc, const leat_error *err)
 void leat__flow_unref(leat_flow *f)
 {
     if (atomic_fetch_sub(&f->refs, 1) != 1) return;
+    LEAT_ASSERT(f->loans == 0 && f->loan_bytes == 0);
+    LEAT_ASSERT(atomic_load(&f->charged) == 0);
     free_spare_nodes(f);
     leat__mutex_destroy(&f->lending);
     leat_budget_close(&f->budget);
@@ -243,6 +259,8 @@ void leat_task_release(leat_task *task)
         f->reclaimed = false;
         if (f->waiters) leat__bell_ring(f->changed);
     }
+    LEAT_ASSERT(n->state == LEAT__NODE_LOAN);
+    LEAT_ASSERT(f->loans > 0 && f->loan_bytes >= bytes);
     f->loans--;
     f->loan_bytes -= bytes;
     spare_all(f, n);

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -50,6 +51,7 @@ void leat_tuner_close(leat_tuner **tuner)
 
 void leat__tuner_decided(leat_tuner *t, const leat_decision *d)
 {
+    LEAT_ASSERT(d->from != d->to);
     leat__mutex_lock(&t->mutex);
     leat_decision *kept = &t->last[t->count % KEPT];
     *kept = *d;
@@ -80,6 +82,7 @@ void leat__tuner_recall(leat_flow *f)
 
 void leat__tuner_remember(leat_flow *f, uint64_t now)
 {
+    LEAT_ASSERT(f->segment_count > 0);
     leat_tuner *t = f->tuner;
     leat__control_state *s = &t->control;
     t->used = true;

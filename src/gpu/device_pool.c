@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
@@ -42,6 +43,7 @@ int leat__device_pool_open(leat__device_pool **out, leat__gpu *gpu, uint64_t lim
 static void unref(leat__device_pool *p)
 {
     if (atomic_fetch_sub(&p->refs, 1) != 1) return;
+    LEAT_ASSERT(p->closed && p->idle == NULL);
     leat__gpu_close(&p->gpu);
     leat__cond_destroy(&p->given);
     leat__mutex_destroy(&p->lock);
@@ -75,8 +77,16 @@ static void wait_idle(leat__device_pool *p, leat__device_block *b)
     }
 }
 
+static void check_locked(const leat__device_pool *p)
+{
+    LEAT_ASSERT(p->stats.used <= p->stats.limit && p->stats.used <= p->stats.peak);
+    LEAT_ASSERT(p->stats.idle <= p->stats.blocks);
+    LEAT_ASSERT((p->idle == NULL) == (p->stats.idle == 0));
+}
+
 static leat__device_block *unlink_locked(leat__device_pool *p, leat__device_block **at)
 {
+    LEAT_ASSERT(p->stats.idle > 0);
     leat__device_block *b = *at;
     *at = b->next;
     b->next = NULL;
@@ -159,6 +169,7 @@ static void make_room_locked(leat__device_pool *p, uint64_t bytes)
             continue;
         }
         leat__device_block *b = unlink_locked(p, at);
+        LEAT_ASSERT(p->stats.used >= b->bytes && p->stats.blocks > 0);
         p->stats.used -= b->bytes;
         p->stats.blocks--;
         wait_idle(p, b);
@@ -193,6 +204,8 @@ int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_strea
                           (unsigned long long)bytes, (unsigned long long)p->stats.limit);
     leat__mutex_lock(&p->lock);
     int rc = take_locked(p, rounded, s, out, err);
+    check_locked(p);
+    LEAT_ASSERT(rc != 0 || (*out)->bytes >= bytes);
     leat__mutex_unlock(&p->lock);
     if (rc != 0) return rc;
     (*out)->marked = false;
@@ -215,6 +228,7 @@ void leat__device_pool_give(leat__device_pool *p, leat__device_block *b)
         p->generation++;
         leat__cond_broadcast(&p->given);
     }
+    LEAT_ASSERT(closed || b->next == NULL);
     leat__mutex_unlock(&p->lock);
     if (closed) {
         wait_idle(p, b);

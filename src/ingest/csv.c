@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -41,11 +42,13 @@ void leat__csv_reset(leat__csv *c)
 
 static uint64_t position(const leat__csv *c)
 {
+    LEAT_ASSERT(c->at <= c->len);
     return leat__stream_offset(c->stream) - (c->len - c->at) - (c->pushed != END);
 }
 
 static int get(leat__csv *c, int *ch, leat_error *err)
 {
+    LEAT_ASSERT(c->at <= c->len && c->len <= CHUNK);
     if (c->pushed != END) {
         *ch = c->pushed;
         c->pushed = END;
@@ -92,6 +95,7 @@ static int bad_row(leat__csv *c, int last, const char *what, leat_error *err)
 
 static void open_cell(leat__csv *c)
 {
+    LEAT_ASSERT(c->cells < LEAT__CSV_CELLS_MAX);
     c->start[c->cells++] = c->row.len;
 }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -56,6 +57,7 @@ void leat__tar_reset(leat__tar *t)
 /* Octal with blanks or NULs around, or GNU's big-endian binary when the top bit is set. */
 static bool parse_number(const uint8_t *p, size_t n, uint64_t *value)
 {
+    LEAT_ASSERT(n > 0);
     uint64_t v = 0;
     if (p[0] & 0x80) {
         if (p[0] & 0x40) return false; /* negative */
@@ -123,6 +125,7 @@ static int read_extended(leat__tar *t, uint64_t size, uint64_t at, leat_error *e
     if (size > LEAT__TAR_EXTENDED_MAX - 1) return bad(t, LEAT_EDATA, at, "extended header is too large", err);
     leat__buf_clear(&t->extended);
     int rc = leat__buf_zeros(&t->extended, (size_t)size);
+    LEAT_ASSERT(rc != 0 || t->extended.len == size);
     if (rc != 0) return leat__fail(err, rc, "no memory for an extended tar header");
     LEAT_TRY(read_exactly(t, t->extended.data, (size_t)size, err));
     return pass_over(t, (BLOCK - size % BLOCK) % BLOCK, err);
@@ -207,6 +210,7 @@ static void give(leat__tar *t, leat__tar_member *m, const uint8_t *h, uint64_t s
     m->offset = leat__stream_offset(t->stream);
     t->left = size;
     t->padding = (BLOCK - size % BLOCK) % BLOCK;
+    LEAT_ASSERT((t->left + t->padding) % BLOCK == 0);
 }
 
 int leat__tar_next(leat__tar *t, leat__tar_member *member, bool *end, leat_error *err)

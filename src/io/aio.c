@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -33,13 +34,24 @@ leat__aio_req *leat__aio_list_pop(leat__aio_list *l)
     return r;
 }
 
+/* What must hold of a lane whenever its lock is released. */
+static void check_locked(const leat__aio *a)
+{
+    LEAT_ASSERT(a->depth >= 1 && a->depth <= a->max_depth && a->max_depth <= DEPTH_MAX);
+    LEAT_ASSERT((a->pending.head == NULL) == (a->pending.tail == NULL));
+    LEAT_ASSERT(a->pending.head == NULL || a->queued > 0);
+    LEAT_ASSERT((a->done.head == NULL) == (a->done.tail == NULL));
+}
+
 leat__aio_req *leat__aio_take_locked(leat__aio *a)
 {
     if (a->in_flight >= a->depth) return NULL;
     leat__aio_req *r = leat__aio_list_pop(&a->pending);
     if (r == NULL) return NULL;
+    LEAT_ASSERT(a->queued > 0);
     a->queued--;
     a->in_flight++;
+    check_locked(a);
     return r;
 }
 
@@ -49,6 +61,7 @@ static void hand_out(leat__aio *a, leat__aio_req *r, uint32_t *counter)
 {
     void (*done)(leat__aio_req *) = r->done;
     leat__mutex_lock(&a->lock);
+    LEAT_ASSERT(*counter > 0);
     if (done == NULL) {
         leat__aio_list_push(&a->done, r);
         (*counter)--;
@@ -67,6 +80,8 @@ static void hand_out(leat__aio *a, leat__aio_req *r, uint32_t *counter)
 
 void leat__aio_complete(leat__aio *a, leat__aio_req *r, int rc, int sys_errno)
 {
+    LEAT_ASSERT(rc <= 0);
+    LEAT_ASSERT(r->got <= r->len);
     r->rc = rc;
     r->sys_errno = sys_errno;
     r->done_ns = leat__clock_ns();
@@ -142,6 +157,7 @@ void leat__aio_close(leat__aio **lane)
     leat__mutex_lock(&a->lock);
     while (a->queued + a->in_flight > 0) leat__cond_wait(&a->finished, &a->lock);
     leat__mutex_unlock(&a->lock);
+    LEAT_ASSERT(a->pending.head == NULL);
     leat__aio_uring_close(a);
     leat__aio_threads_close(a);
     leat__cond_destroy(&a->finished);
@@ -197,6 +213,7 @@ void leat__aio_stop_remote(leat__aio *a, bool on)
 
 void leat__aio_submit(leat__aio *a, leat__aio_req *r)
 {
+    LEAT_ASSERT(r->file != NULL && (r->buf != NULL || r->len == 0));
     r->rc = 0;
     r->note[0] = '\0';
     r->sys_errno = 0;
@@ -256,6 +273,7 @@ void leat__aio_depth_set(leat__aio *a, uint32_t depth)
 {
     leat__mutex_lock(&a->lock);
     a->depth = LEAT_MAX(LEAT_MIN(depth, a->max_depth), 1u);
+    check_locked(a);
     if (a->kind == LEAT__AIO_THREADS && a->pending.head != NULL) leat__aio_threads_kick_locked(a);
     leat__cond_broadcast(&a->work);
     leat__aio_kind kind = a->kind;

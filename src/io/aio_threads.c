@@ -3,6 +3,7 @@
  * Asynchronous reads by threads that block in pread: works everywhere. Threads are started on
  * demand and never exceed the depth. If a start fails, the lane has fewer threads.
  */
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "io/aio_impl.h"
@@ -18,6 +19,7 @@ struct leat__aio_threads {
 
 void leat__aio_serve(leat__aio *a, leat__aio_req *r)
 {
+    LEAT_ASSERT(r->len == 0 || r->buf != NULL);
     leat_error err;
     size_t got;
     int rc = leat__file_pread_some(r->file, r->buf, r->len, r->offset, &got, &err);
@@ -37,6 +39,7 @@ static void worker(void *arg)
             leat__cond_wait(&a->work, &a->lock);
             continue;
         }
+        LEAT_ASSERT(a->threads->idle > 0);
         a->threads->idle--;
         leat__mutex_unlock(&a->lock);
         leat__aio_serve(a, r);
@@ -48,6 +51,7 @@ static void worker(void *arg)
 
 static int start_one_locked(leat__aio *a, leat_error *err)
 {
+    LEAT_ASSERT(a->threads->started < THREADS_MAX);
     leat__aio_threads *t = a->threads;
     LEAT_TRY(leat__thread_start(&t->threads[t->started], "leat-io", worker, a, err));
     t->started++;
@@ -75,6 +79,7 @@ int leat__aio_threads_open(leat__aio *a, leat_error *err)
 
 void leat__aio_threads_kick_locked(leat__aio *a)
 {
+    LEAT_ASSERT(a->threads->idle <= a->threads->started);
     leat__aio_threads *t = a->threads;
     /* A woken thread counts as idle until it runs, so idle threads are compared with all queued
      * requests. No request waits for a slow one while the depth allows another. */

@@ -21,6 +21,7 @@
 #include <liburing.h>
 #include <sys/eventfd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
@@ -59,6 +60,7 @@ static void arm_wake(leat__aio_uring *u)
 /* The ring is larger than the depth, so it always has room; if not, the loop is still correct. */
 static bool queue_read(leat__aio_uring *u, leat__aio_req *r)
 {
+    LEAT_ASSERT(r->got < r->len && r->seated);
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (sqe == NULL) return false;
     io_uring_prep_read(sqe, leat__file_fd(r->file), (char *)r->buf + r->got,
@@ -85,6 +87,7 @@ static void end_read(leat__aio *a, leat__aio_req *r, int rc, int sys_errno)
  * soon. */
 static void queue_seated(leat__aio *a, leat__aio_req *r)
 {
+    LEAT_ASSERT(!r->seated);
     int bad = leat__file_hold(r->file);
     if (bad == EAGAIN) {
         r->hold_ns = leat__clock_ns() + NAP_NS;
@@ -132,6 +135,7 @@ static void finish_plainly(leat__aio *a, leat__aio_req *r)
 
 static void on_completion(leat__aio *a, leat__aio_req *r, int res)
 {
+    LEAT_ASSERT(a->uring->taken > 0);
     bool again = res == -EINTR || res == -EAGAIN;
     a->uring->taken--;
     if (a->uring->refused && (again || res > 0)) {

@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -138,6 +139,8 @@ static bool room_for(leat__disk *d, uint64_t len)
     if (!fits) fits = make_room_locked(d, len);
     if (fits) d->since += len;
     if (fits) d->pending += len;
+    LEAT_ASSERT(!fits || d->pending >= len);
+    LEAT_ASSERT(d->room <= d->limit);
     leat__mutex_unlock(&d->lock);
     return fits;
 }
@@ -145,6 +148,7 @@ static bool room_for(leat__disk *d, uint64_t len)
 static void written(leat__disk *d, uint64_t len)
 {
     leat__mutex_lock(&d->lock);
+    LEAT_ASSERT(d->pending >= len);
     d->pending -= len;
     leat__mutex_unlock(&d->lock);
 }
@@ -166,6 +170,7 @@ static bool only_user(leat__disk *d)
  * only without any. The map is written first: a kill leaves no page that is marked and empty. */
 static bool drop_unwanted(leat__disk *d, uint64_t len)
 {
+    LEAT_ASSERT(len > 0);
     uint64_t freed = 0, offset, bytes, goal = LEAT_MAX(len, LEAT_MIN(STEP_MAX, d->limit / STEP_SHARE));
     if (d->unwanted == NULL || !only_user(d)) return false;
     leat__mutex_lock(&d->drop_lock);
@@ -226,6 +231,7 @@ static uint64_t reserve_of(uint64_t limit)
 /* Bytes of all blocks that a page touches. */
 static uint64_t blocks_of(uint64_t offset, uint64_t len)
 {
+    LEAT_ASSERT(len > 0);
     return (offset + len + BLOCK - 1) / BLOCK * BLOCK - offset / BLOCK * BLOCK;
 }
 
@@ -238,6 +244,7 @@ static uint64_t half_of_free(const char *folder)
 
 int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *err)
 {
+    LEAT_ASSERT(opts->folder != NULL);
     *out = NULL;
     leat__disk *d = LEAT_NEW(IO, leat__disk);
     if (d == NULL) return leat__fail_nomem(err, sizeof *d, "a disk cache");
@@ -261,6 +268,7 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
         d->used = look(d, INT64_MIN, &v);
         d->limit = opts->limit != 0 ? opts->limit : d->used + half_of_free(opts->folder);
         d->room = d->limit - reserve_of(d->limit);
+        LEAT_ASSERT(d->room > 0 || d->limit == 0);
         if (d->used > d->room) (void)make_room_locked(d, 0);
         *out = d;
     } else {
@@ -287,6 +295,7 @@ void leat__disk_close(leat__disk **disk)
     leat__cond_destroy(&d->wait_changed);
     leat__mutex_destroy(&d->wait_lock);
     leat__mutex_destroy(&d->drop_lock);
+    LEAT_ASSERT(d->waiting == NULL && d->pending == 0);
     leat__file_close(&d->data);
     leat__file_close(&d->map);
     leat__free((void *)d->known);
@@ -317,6 +326,7 @@ const leat__file *leat__disk_file(const leat__disk *d)
 
 void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *data, size_t len)
 {
+    LEAT_ASSERT(len > 0);
     static const uint8_t there = 1;
     if (page >= d->pages || atomic_load(&d->full) || leat__disk_has(d, page)) return;
     const uint64_t bytes = blocks_of(offset, len);
@@ -402,6 +412,7 @@ static void wake_waiters(void *arg)
 
 void leat__disk_wait(leat__disk *d, leat__disk_waiter *w)
 {
+    LEAT_ASSERT(w->ready != NULL && w->page < d->pages);
     leat__mutex_lock(&d->wait_lock);
     bool runs = d->waker.running || leat__thread_start(&d->waker, "leat-disk", wake_waiters, d, NULL) == 0;
     if (runs) {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
@@ -68,6 +69,7 @@ static void leave_list(leat__file_pool *p, leat__seat *s)
 
 static bool close_oldest(leat__file_pool *p)
 {
+    LEAT_ASSERT(p->oldest == NULL || p->open > 0);
     leat__seat *s = p->oldest;
     if (s == NULL) return false;
     leave_list(p, s);
@@ -116,6 +118,13 @@ static int open_descriptors(leat__seat *s)
     return 0;
 }
 
+static void check_locked(const leat__file_pool *p)
+{
+    LEAT_ASSERT((p->oldest == NULL) == (p->newest == NULL));
+    LEAT_ASSERT(p->oldest == NULL || (p->oldest->older == NULL && p->newest->newer == NULL));
+    LEAT_ASSERT(p->oldest == NULL || (p->open > 0 && p->oldest->users == 0 && p->oldest->fd >= 0));
+}
+
 /* 0, an errno, or EAGAIN when a seat must be released first. */
 static int take_locked(leat__file_pool *p, leat__seat *s)
 {
@@ -144,6 +153,7 @@ int leat__seat_take(leat__seat *s, bool waits)
         s->users++;
         ++*(waits ? &p->waiting_kind : &p->other_kind);
     }
+    check_locked(p);
     leat__mutex_unlock(&lock);
     return bad;
 }
@@ -153,6 +163,7 @@ void leat__seat_give(leat__seat *s, bool waits)
     leat__file_pool *p = s->pool;
     if (p == NULL) return;
     leat__mutex_lock(&lock);
+    LEAT_ASSERT(s->users > 0 && *(waits ? &p->waiting_kind : &p->other_kind) > 0);
     --*(waits ? &p->waiting_kind : &p->other_kind);
     if (--s->users == 0) {
         s->older = p->newest;
@@ -160,6 +171,7 @@ void leat__seat_give(leat__seat *s, bool waits)
         p->newest = s;
     }
     leat__cond_broadcast(&p->given);
+    check_locked(p);
     leat__mutex_unlock(&lock);
 }
 

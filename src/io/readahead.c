@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
@@ -41,6 +42,13 @@ static bool may_advise_locked(const leat__readahead *r)
     return r->stats.advised < r->stats.pushed && r->stats.ahead_bytes < r->window;
 }
 
+static void check_locked(const leat__readahead *r)
+{
+    LEAT_ASSERT(r->stats.consumed <= r->stats.advised && r->stats.advised <= r->stats.pushed);
+    LEAT_ASSERT(r->stats.pushed - r->stats.consumed <= r->capacity);
+    LEAT_ASSERT(r->stats.advised > r->stats.consumed || r->stats.ahead_bytes == 0);
+}
+
 static void advise(void *arg)
 {
     leat__readahead *r = arg;
@@ -53,6 +61,7 @@ static void advise(void *arg)
         range g = r->ring[r->stats.advised % r->capacity];
         r->stats.advised++;
         r->stats.ahead_bytes += g.len;
+        check_locked(r);
         r->advising = true;
         leat__mutex_unlock(&r->lock);
         leat__file_advise(g.file, g.offset, g.len, LEAT__ADVICE_WILLNEED);
@@ -109,6 +118,7 @@ int leat__readahead_push(leat__readahead *r, const leat__file *file, uint64_t of
         r->ring[r->stats.pushed++ % r->capacity] = (range){file, offset, len};
         if (may_advise_locked(r)) leat__cond_signal(&r->work);
     }
+    check_locked(r);
     leat__mutex_unlock(&r->lock);
     return rc;
 }
@@ -121,6 +131,7 @@ void leat__readahead_consume(leat__readahead *r, size_t ranges)
     for (; ranges > 0 && r->stats.consumed < r->stats.pushed; ranges--) {
         const range *g = &r->ring[r->stats.consumed % r->capacity];
         if (r->stats.consumed < r->stats.advised) {
+            LEAT_ASSERT(r->stats.ahead_bytes >= g->len);
             r->stats.ahead_bytes -= g->len;
         } else { /* read before it was advised: nothing left to advise */
             r->stats.advised++;
@@ -129,6 +140,7 @@ void leat__readahead_consume(leat__readahead *r, size_t ranges)
         r->stats.consumed++;
     }
     if (may_advise_locked(r)) leat__cond_signal(&r->work);
+    check_locked(r);
     leat__mutex_unlock(&r->lock);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "io/write_behind.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
@@ -78,6 +79,7 @@ static void write_blocks(void *arg)
         leat__mutex_lock(&w->lock);
         if (why.code != 0 && w->error.code == 0) w->error = why;
         s->state = FREE;
+        LEAT_ASSERT(s->len <= s->block.capacity || s->block.data == NULL);
         leat__cond_signal(&w->done);
     }
     leat__mutex_unlock(&w->lock);
@@ -109,6 +111,7 @@ void leat__write_behind_close(leat__write_behind **writer)
     leat__cond_broadcast(&w->work);
     leat__mutex_unlock(&w->lock);
     for (int i = 0; i < THREADS; i++) leat__thread_join(&w->threads[i]);
+    LEAT_ASSERT(next_full(w) == NULL);
     for (int i = 0; i < SLOTS; i++) leat__free(w->slots[i].block.data);
     leat__cond_destroy(&w->work);
     leat__cond_destroy(&w->done);
@@ -126,11 +129,13 @@ static int tell_locked(const leat__write_behind *w, leat_error *err)
 int leat__write_behind_put(leat__write_behind *w, leat__file *f, uint64_t offset, size_t len,
                            leat__write_block *block, leat_error *err)
 {
+    LEAT_ASSERT(len > 0 && len <= block->capacity);
     leat__mutex_lock(&w->lock);
     slot *s;
     while (!(s = next_free(w))) leat__cond_wait(&w->done, &w->lock);
     int rc = tell_locked(w, err);
     if (rc == 0) {
+        LEAT_ASSERT(s->state == FREE);
         leat__write_block written = s->block;
         *s = (slot){
             .state = FULL, .number = w->puts++, .file = f, .offset = offset, .len = len, .block = *block};

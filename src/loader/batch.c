@@ -5,10 +5,10 @@
  */
 #include "loader/batch.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "dsp/pixel.h"
@@ -105,7 +105,7 @@ uint64_t leat__frames_device_bytes(leat__frames *f, uint32_t rows)
         leat__column *column = &f->shape.columns[c];
         if (column->kind == LEAT__COLUMN_RAGGED) continue;
         bool fits = add_part(&at, rows, column->row_bytes, &column->device_start);
-        assert(fits); /* the host's layout, already checked, has the same parts */
+        LEAT_ASSERT(fits); /* the host's layout, already checked, has the same parts */
         (void)fits;
     }
     return LEAT_MAX(at, UINT64_C(1));
@@ -194,7 +194,7 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows, con
         f->row_bytes[c] = leat__column_padded(column) && rows > 0 ? ragged[c] / rows : column->row_bytes;
     }
     bool fits = lay_out(shape, rows, ragged, hashes, f, &bytes);
-    assert(fits);
+    LEAT_ASSERT(fits);
     (void)fits;
     if (frames->apart) {
         f->ids = (uint64_t *)(f + 1);
@@ -222,6 +222,7 @@ static void free_bad(leat__frame *f)
 
 void leat__frame_ref(leat__frame *f)
 {
+    LEAT_ASSERT(atomic_load(&f->refs) > 0);
     atomic_fetch_add(&f->refs, 1);
 }
 
@@ -249,6 +250,7 @@ void leat__frame_unref(leat__frame *f)
 
 void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row)
 {
+    LEAT_ASSERT(c < f->shape->count && row < f->rows);
     const leat_tensor *t = &f->tensors[c];
     if (t->offsets == NULL) return (uint8_t *)t->data + row * f->row_bytes[c];
     return (uint8_t *)t->data + (uint64_t)t->offsets[row] * leat_dtype_size(t->dtype);
@@ -256,6 +258,7 @@ void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row)
 
 uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block, int32_t device)
 {
+    LEAT_ASSERT(f->on_device == NULL && block != NULL);
     bool ragged = false;
     for (uint32_t c = 0; c < f->shape->count; c++) {
         const leat__column *column = &f->shape->columns[c];
@@ -275,6 +278,7 @@ uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device
 
 void leat__frame_note(leat__frame *f, leat__bad *bad)
 {
+    LEAT_ASSERT(bad->row < f->rows);
     leat__bad *head = atomic_load(&f->bad);
     do {
         bad->next = head;
@@ -283,6 +287,7 @@ void leat__frame_note(leat__frame *f, leat__bad *bad)
 
 void leat__frame_take_arena(leat__frame *f, leat__blocks *blocks, uint64_t bytes)
 {
+    LEAT_ASSERT(f->arena.data == NULL && bytes > 0);
     f->arena_blocks = blocks;
     f->arena_memory = leat__blocks_take(blocks, bytes);
     f->arena.data = f->arena_memory.data;
@@ -323,6 +328,7 @@ static leat__bad *sorted(leat__bad *list)
 /* Elements of a row of a ragged column, before the frame is finished. */
 static int64_t used_of(const leat__frame *f, uint32_t c, uint32_t row)
 {
+    LEAT_ASSERT(c < f->shape->count && row < f->rows);
     const uint32_t shrinks = f->shape->columns[c].shrinks;
     const int64_t *offsets = f->tensors[c].offsets;
     if (shrinks > 0) return f->used[(size_t)(shrinks - 1) * f->rows + row];
@@ -331,6 +337,7 @@ static int64_t used_of(const leat__frame *f, uint32_t c, uint32_t row)
 
 void leat__column_fill(const leat__column *c, int64_t i, double f, uint8_t *row)
 {
+    LEAT_ASSERT(leat_dtype_size(c->tensor.dtype) > 0);
     const uint32_t size = leat_dtype_size(c->tensor.dtype);
     float single = (float)f;
     uint16_t half;
@@ -354,12 +361,14 @@ void leat__column_fill(const leat__column *c, int64_t i, double f, uint8_t *row)
 
 void leat__frame_used(leat__frame *f, uint32_t c, uint32_t row, uint64_t elements)
 {
+    LEAT_ASSERT(c < f->shape->count && row < f->rows && f->shape->columns[c].shrinks > 0);
     f->used[(size_t)(f->shape->columns[c].shrinks - 1) * f->rows + row] = (int64_t)elements;
 }
 
 /* Moves row `from` of every array to row `to` (to <= from); ragged ends are kept in offsets. */
 static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged_end)
 {
+    LEAT_ASSERT(to <= from && from < f->rows);
     for (uint32_t c = 0; c < f->shape->count; c++) {
         leat_tensor *t = &f->tensors[c];
         const leat__column *column = &f->shape->columns[c];
@@ -387,6 +396,7 @@ static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged
 /* Moves the rows from `from` on to the front, without the dropped ones (NULL: none). */
 static void close_ranks(leat__frame *f, uint32_t from, uint32_t samples, const bool *dropped)
 {
+    LEAT_ASSERT(from <= samples && samples <= f->rows);
     int64_t *end = f->ragged_end;
     uint32_t kept = 0;
 
@@ -400,6 +410,7 @@ static void close_ranks(leat__frame *f, uint32_t from, uint32_t samples, const b
         t->shape[0] = t->offsets != NULL ? end[c] : kept;
     }
     f->batch.samples = kept;
+    LEAT_ASSERT(kept <= samples - from);
 }
 
 void leat__frame_finish(leat__frame *f)

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/num.h"
 #include "base/thread.h"
@@ -54,6 +55,7 @@ int leat__blocks_open(leat__blocks **out, leat_budget *budget, leat_budget_cat c
 static void unref(leat__blocks *b)
 {
     if (atomic_fetch_sub(&b->refs, 1) != 1) return;
+    LEAT_ASSERT(b->count == 0 && b->closed);
     leat__gpu_close(&b->gpu);
     leat__mutex_destroy(&b->lock);
     leat_budget_close(&b->budget);
@@ -123,6 +125,7 @@ uint64_t leat__blocks_kept(leat__blocks *b)
 
 static leat__block remove_locked(leat__blocks *b, uint32_t at)
 {
+    LEAT_ASSERT(at < b->count && b->count <= KEPT_MAX);
     leat__block block = b->kept[at];
     b->count--;
     for (uint32_t i = at; i < b->count; i++) b->kept[i] = b->kept[i + 1];
@@ -180,6 +183,7 @@ leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes)
         lock_pages(b, &block);
     }
     if (block.data != NULL) atomic_fetch_add(&b->refs, 1);
+    LEAT_ASSERT(block.data == NULL || block.bytes >= bytes);
     return block;
 }
 
@@ -190,6 +194,7 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
     /* In a forked child a thread that no longer exists may hold the lock. */
     if (block.data == NULL || b->fork_generation != leat__fork_generation()) return;
     leat__mutex_lock(&b->lock);
+    LEAT_ASSERT(b->count <= KEPT_MAX && block.bytes > 0);
     if (!b->closed && b->count < KEPT_MAX && leat__budget_try_twice(b->budget, b->cat, block.bytes) == 0) {
         b->kept[b->count++] = block;
         kept = true;

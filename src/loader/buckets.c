@@ -4,10 +4,10 @@
  */
 #include "loader/buckets.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -40,7 +40,7 @@ int leat__buckets_open(leat__buckets **out, uint64_t seed, uint64_t global_batch
 
     *out = b;
     if (b == NULL) return leat__fail_nomem(err, bytes, "buckets");
-    assert(count > 0 && ends[count - 1] > 0 && global_batch > 0);
+    LEAT_ASSERT(count > 0 && ends[count - 1] > 0 && global_batch > 0);
     b->seed = seed;
     b->batch = global_batch;
     b->count = count;
@@ -48,6 +48,7 @@ int leat__buckets_open(leat__buckets **out, uint64_t seed, uint64_t global_batch
         bucket *one = &b->bucket[i], *next = one + 1;
         one->size = ends[i] - one->first;
         next->first = ends[i];
+        LEAT_ASSERT(ends[i] >= one->first);
         next->batches_before = one->batches_before + one->size / global_batch;
         next->left_before = one->left_before + one->size % global_batch;
     }
@@ -93,6 +94,7 @@ static const bucket *find(const leat__buckets *b, uint64_t at, bool left)
 
 uint64_t leat__buckets_at(const leat__buckets *b, uint64_t position)
 {
+    LEAT_ASSERT(position < b->bucket[b->count].first);
     uint64_t number = position / b->batch, at = position % b->batch;
     const bucket *one;
 
@@ -105,6 +107,7 @@ uint64_t leat__buckets_at(const leat__buckets *b, uint64_t position)
         one = find(b, at, true);
         at += one->size / b->batch * b->batch - one->left_before;
     }
+    LEAT_ASSERT(at < one->size);
     return one->first + leat__perm_at(&one->shuffle, at);
 }
 
@@ -130,6 +133,7 @@ static int compare(const void *a, const void *b)
 int leat__buckets_sort(uint64_t *samples, const double *values, uint64_t count, const double *edges,
                        uint32_t buckets, uint64_t **ends, uint32_t *end_count, leat_error *err)
 {
+    LEAT_ASSERT(buckets > 0);
     entry *list = LEAT_NEW_ARRAY(LOADER, entry, count);
     uint64_t at = 0;
     int rc = 0;

@@ -5,10 +5,10 @@
  */
 #include "loader/cache.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
@@ -90,6 +90,19 @@ int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
     return rc;
 }
 
+/* What must hold of an entry, and of the ends of the idle list, whenever the lock is released. */
+static void check_locked(const leat__cache *c, const entry *e)
+{
+    LEAT_ASSERT((c->oldest == NULL) == (c->newest == NULL));
+    LEAT_ASSERT(c->oldest == NULL || (c->oldest->older == NULL && c->newest->newer == NULL));
+    if (e == NULL) return;
+    LEAT_ASSERT(e->page.page < c->pages && c->entries[e->page.page] == e);
+    LEAT_ASSERT(e->page.bytes <= e->room && e->page.bytes <= c->bytes);
+    LEAT_ASSERT(!e->idle || (e->ready && e->pins == 0 && e->wanted == 0));
+    LEAT_ASSERT(!e->ready || e->waiters == NULL);
+    LEAT_ASSERT(e->chunk == NULL || e->chunk->owner == e->user);
+}
+
 static void list_remove_locked(leat__cache *c, entry *e)
 {
     if (!e->idle) return;
@@ -101,6 +114,7 @@ static void list_remove_locked(leat__cache *c, entry *e)
 
 static void list_append_locked(leat__cache *c, entry *e)
 {
+    LEAT_ASSERT(!e->idle && e->ready && e->pins == 0);
     e->older = c->newest;
     e->newer = NULL;
     *(c->newest != NULL ? &c->newest->newer : &c->oldest) = e;
@@ -122,6 +136,7 @@ static bool charge_locked(leat__cache_user *user, uint64_t bytes)
 
 static void discharge_locked(leat__cache_user *user, uint64_t bytes)
 {
+    LEAT_ASSERT(user == NULL || atomic_load(&user->bytes) >= bytes);
     if (user == NULL) return;
     atomic_fetch_sub(&user->bytes, bytes);
     leat_budget_release(user->budget, LEAT_BUDGET_PAGE, bytes);
@@ -176,6 +191,7 @@ static uint64_t filled(uint64_t room)
 /* Memory for `room` bytes within the cap and the budget; false when there is none. */
 static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
 {
+    LEAT_ASSERT(room > 0 && e->page.data == NULL);
     uint64_t whole = chunk_bytes(user);
     uint32_t looks = CHUNK_LOOKS;
 
@@ -220,7 +236,9 @@ static void give_room_locked(entry *e)
 
 static void drop_locked(leat__cache *c, entry *e)
 {
-    assert(e->pins == 0);
+    LEAT_ASSERT(c->entries[e->page.page] == e && e->waiters == NULL);
+    LEAT_ASSERT(c->bytes >= e->page.bytes);
+    LEAT_ASSERT(e->pins == 0);
     list_remove_locked(c, e);
     c->entries[e->page.page] = NULL;
     c->bytes -= e->page.bytes;
@@ -258,6 +276,8 @@ void leat__cache_leave(leat__cache **out, leat__cache_user *user)
     leat__mutex_lock(&list_lock);
     leat__mutex_lock(&c->lock);
     disown_locked(c, user);
+    LEAT_ASSERT(atomic_load(&user->bytes) == 0 && user->chunks == NULL);
+    LEAT_ASSERT(c->users > 0);
     last = --c->users == 0;
     leat__mutex_unlock(&c->lock);
     if (last) {
@@ -292,6 +312,7 @@ static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, ui
     while (e != NULL && (e->user != user || e->room < room || e->room / 2 > room))
         e = --looks > 0 ? e->older : NULL;
     if (e == NULL || atomic_load(&user->bytes) > user->cap) return NULL;
+    LEAT_ASSERT(e->idle && e->pins == 0 && c->bytes >= e->page.bytes);
     list_remove_locked(c, e);
     c->entries[e->page.page] = NULL;
     c->bytes -= e->page.bytes;
@@ -335,6 +356,7 @@ static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t
 
     if (!leat__add_u64(user->asked, bytes, &user->asked)) user->asked = UINT64_MAX;
     if (e == NULL) return NULL;
+    LEAT_ASSERT(e->room >= bytes && c->entries[page] == NULL);
     e->page.page = page;
     e->page.bytes = bytes;
     e->page.checked = e->page.damaged = e->page.unsaved = false;
@@ -348,9 +370,10 @@ static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t
 leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes,
                                    uint32_t uses, leat__cache_waiter *waiter, leat__cached **out)
 {
+    LEAT_ASSERT(bytes > 0);
     leat__cache_answer answer;
 
-    assert(page < c->pages);
+    LEAT_ASSERT(page < c->pages);
     *out = NULL;
     leat__mutex_lock(&c->lock);
     entry *e = c->entries[page];
@@ -371,6 +394,7 @@ leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint6
             *out = &e->page;
         }
     }
+    check_locked(c, e);
     leat__mutex_unlock(&c->lock);
     return answer;
 }
@@ -380,6 +404,7 @@ void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
     entry *e = (entry *)page;
 
     leat__mutex_lock(&c->lock);
+    LEAT_ASSERT(!e->ready && e->pins > 0);
     leat__cache_waiter *w = e->waiters;
     e->waiters = NULL;
     if (rc == 0) {
@@ -389,6 +414,7 @@ void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
         drop_locked(c, e);
         page = NULL;
     }
+    check_locked(c, page != NULL ? e : NULL);
     leat__mutex_unlock(&c->lock);
     while (w != NULL) {
         leat__cache_waiter *next = w->next; /* ready() may free the waiter */
@@ -402,7 +428,7 @@ void leat__cache_unpin(leat__cache *c, leat__cached *page)
     entry *e = (entry *)page;
 
     leat__mutex_lock(&c->lock);
-    assert(e->pins > 0);
+    LEAT_ASSERT(e->pins > 0);
     e->pins--;
     if (e->wanted != UINT64_MAX && e->wanted > 0) e->wanted--;
     if (e->pins == 0 && (e->user == NULL || page->damaged)) drop_locked(c, e);
@@ -419,6 +445,7 @@ void leat__cache_forget(leat__cache *c)
         e->wanted = 0;
         if (e->pins == 0 && e->ready && !e->idle) list_append_locked(c, e);
     }
+    check_locked(c, NULL);
     leat__mutex_unlock(&c->lock);
 }
 
@@ -466,6 +493,7 @@ uint64_t leat__cache_shed(leat__cache *c, leat__cache_user *user, uint64_t bytes
 {
     leat__mutex_lock(&c->lock);
     uint64_t freed = shed_locked(c, user, bytes);
+    check_locked(c, NULL);
     leat__mutex_unlock(&c->lock);
     return freed;
 }

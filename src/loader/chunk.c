@@ -5,8 +5,7 @@
  */
 #include "loader/chunk.h"
 
-#include <assert.h>
-
+#include "base/check.h"
 #include "base/num.h"
 #include "io/file.h"
 
@@ -17,7 +16,7 @@ leat__chunk *leat__chunk_open(leat__mem_cat cat, uint64_t bytes)
 {
     uint64_t units = bytes / UNIT, words = leat__ceil_div(units, UINT64_C(64));
 
-    assert(bytes > 0 && bytes % LEAT__CHUNK_ALIGN == 0);
+    LEAT_ASSERT(bytes > 0 && bytes % LEAT__CHUNK_ALIGN == 0);
     leat__chunk *c = leat__zalloc(cat, sizeof *c + words * sizeof c->taken[0]);
     uint8_t *data = c != NULL ? leat__alloc_aligned(cat, bytes, LEAT__CHUNK_ALIGN) : NULL;
     if (data == NULL) {
@@ -63,22 +62,26 @@ static uint64_t units_of(uint64_t bytes)
 
 uint8_t *leat__chunk_take(leat__chunk *c, uint64_t bytes)
 {
+    LEAT_ASSERT(bytes <= c->bytes);
     uint64_t units = units_of(bytes);
     uint64_t first = units <= c->free_units ? find_gap(c, units) : NOWHERE;
 
     if (first == NOWHERE) return NULL;
     flip(c, first, units);
     c->free_units -= units;
+    LEAT_ASSERT(is_taken(c, first) && is_taken(c, first + units - 1));
     return c->data + first * UNIT;
 }
 
 void leat__chunk_give(leat__chunk *c, const uint8_t *room, uint64_t bytes)
 {
+    LEAT_ASSERT(room >= c->data && (uint64_t)(room - c->data) % UNIT == 0);
     uint64_t first = (uint64_t)(room - c->data) / UNIT, units = units_of(bytes);
 
-    assert(first + units <= c->units && is_taken(c, first));
+    LEAT_ASSERT(first + units <= c->units && is_taken(c, first));
     flip(c, first, units);
     c->free_units += units;
+    LEAT_ASSERT(c->free_units <= c->units);
 }
 
 bool leat__chunk_empty(const leat__chunk *c)

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "engine/budget.h"
@@ -97,6 +98,8 @@ out: /* no room, or another thread was first */
 
 bool leat__kept_copy(leat__kept *k, uint32_t shard, uint64_t offset, void *to, uint64_t len)
 {
+    LEAT_ASSERT(shard < leat__pack_shards(k->pack));
+    LEAT_ASSERT(offset + len <= leat__pack_data_end(k->pack, shard));
     for (uint64_t done = 0; done < len;) {
         uint64_t at = offset + done, lead = at % LEAT__KEPT_PART;
         size_t n = (size_t)LEAT_MIN(len - done, LEAT__KEPT_PART - lead);

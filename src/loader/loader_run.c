@@ -5,9 +5,9 @@
  */
 #include "loader/loader_run.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -101,6 +101,7 @@ static void charge_scratch(leat__run *r, leat__run_sample *s)
 int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
                    uint32_t count, leat_error *err)
 {
+    LEAT_ASSERT(count > 0);
     size_t cells = env->field_count * sizeof(leat_pack_cell);
     size_t bytes = sizeof(leat__run) + count * (sizeof(leat__run_sample) + cells);
     leat__run *r = leat__zalloc(LEAT__MEM_LOADER, bytes);
@@ -157,6 +158,7 @@ void leat__run_close(leat__run *r)
 
 static void one_done(leat__run *r)
 {
+    LEAT_ASSERT(atomic_load(&r->pending) > 0);
     if (atomic_fetch_sub(&r->pending, 1) == 1) leat_task_done(r->task, 0, NULL);
 }
 
@@ -188,6 +190,7 @@ static leat__span span_of(const leat__run_sample *s, uint64_t offset, uint64_t l
 /* The disk cache has every page at its offset in its shard, shards concatenated. */
 static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
 {
+    LEAT_ASSERT(s->row.shard < leat__pack_shards(s->run->env->pack));
     return s->run->env->disk_base[s->row.shard] + offset;
 }
 
@@ -246,6 +249,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
         }
         slot = s->direct.data;
     }
+    LEAT_ASSERT(s->direct.data == NULL || span.len + LEAT_PACK_PADDING <= s->direct.bytes);
     memset(slot + span.len, 0, LEAT_PACK_PADDING);
     s->data = slot + span.lead;
     s->req = (leat__aio_req){.file = file_of(s),
@@ -271,6 +275,7 @@ static uint64_t page_memory(const leat__run_sample *s)
 
 static void use_page(leat__run_sample *s, leat__cached *page)
 {
+    LEAT_ASSERT(page->data != NULL && s->cached == NULL);
     s->cached = page;
     s->data = page->data + page_span(s).lead + s->row.offset;
 }
@@ -293,6 +298,7 @@ static void page_read(leat__aio_req *req)
     leat__run_sample *s = req->cookie;
     leat__run_env *env = s->run->env;
     leat__cached *page = s->cached;
+    LEAT_ASSERT(page != NULL);
     leat_error why;
 
     count_read(env, req->len, req->done_ns - req->submit_ns);
@@ -328,6 +334,7 @@ static void page_ready(leat__cache_waiter *w, leat__cached *page)
 static void read_page(leat__run_sample *s, leat__cached *page)
 {
     leat__span span = page_span(s);
+    LEAT_ASSERT(span.len <= page->bytes);
 
     memset(page->data + span.len, 0, page->bytes - span.len);
     s->cached = page;
@@ -342,6 +349,7 @@ static void read_page(leat__run_sample *s, leat__cached *page)
 
 static void read_through_cache(leat__run_sample *s)
 {
+    LEAT_ASSERT(s->cached == NULL);
     leat__run_env *env = s->run->env;
     leat__cached *page;
 
@@ -404,6 +412,7 @@ static uint64_t leave_for_later(leat__run *r)
 
 int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
 {
+    LEAT_ASSERT(r->task == NULL && r->buf.data == NULL);
     leat__run_env *env = r->env;
     uint64_t at = 0;
 
@@ -499,7 +508,7 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     if (g->count == 1)
         return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, key,
                                   leat__frame_row(r->frame, g->columns[0], row), err);
-    assert(g->count <= LEAT__RUN_MAX);
+    LEAT_ASSERT(g->count <= LEAT__RUN_MAX);
     for (uint32_t v = 0; v < g->count; v++) out[v] = leat__frame_row(r->frame, g->columns[v], row);
     return leat__pipeline_run_views(g->pipelines, g->count, w->pipeline, &image, key, out, err);
 }
@@ -513,6 +522,7 @@ static int write_one_hot(const leat__column *column, int64_t label, float *row, 
         return leat__fail(err, LEAT_EDATA, "field '%s': label %lld is not one of %lld classes",
                           column->tensor.name, (long long)label, (long long)classes);
     memset(row, 0, column->row_bytes);
+    LEAT_ASSERT((uint64_t)classes * sizeof *row == column->row_bytes);
     row[label] = 1;
     return 0;
 }

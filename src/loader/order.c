@@ -7,10 +7,10 @@
  */
 #include "loader/order.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -61,11 +61,12 @@ static int open_quasi(leat__order *o, leat_error *err)
         return leat__fail_nomem(err, (n + 1) * 16, "the order of pages");
     for (uint64_t page = 0; page < n; page++)
         o->page_first[page + 1] = o->page_first[page] + o->opts.page_samples[page];
-    assert(o->page_first[n] == o->opts.count);
+    LEAT_ASSERT(o->page_first[n] == o->opts.count);
     /* A window holds its share of the open pages, in samples of a mean page. */
     double pages = (double)o->opts.window_pages / (double)o->streams;
     double samples = ceil(pages * (double)o->opts.count / (double)n);
     o->window = samples < 1 ? 1 : (uint64_t)samples;
+    LEAT_ASSERT(o->window > 0 && o->streams > 0);
     return 0;
 }
 
@@ -108,6 +109,7 @@ static int open_weighted(leat__order *o, leat_error *err)
     }
     while (small > 0) o->keep[stack[--small]] = 1;
     while (large > 0) o->keep[stack[n - large--]] = 1;
+    LEAT_ASSERT(small == 0 && large == 0);
     leat__free(stack);
     o->opts.weights = NULL; /* replaced by the table */
     return 0;
@@ -117,7 +119,7 @@ int leat__order_open(leat__order **out, const leat__order_opts *opts, leat_error
 {
     int rc = 0;
 
-    assert(opts->count > 0 || opts->shares != NULL);
+    LEAT_ASSERT(opts->count > 0 || opts->shares != NULL);
     leat__order *o = LEAT_NEW(LOADER, leat__order);
     *out = NULL;
     if (o == NULL) return leat__fail_nomem(err, sizeof *o, "an order");
@@ -174,17 +176,20 @@ void leat__order_epoch(leat__order *o, uint64_t epoch)
         uint64_t page = leat__perm_at(&o->shuffle, i);
         o->laid_before[i + 1] = o->laid_before[i] + o->opts.page_samples[page];
     }
+    LEAT_ASSERT(o->laid_before[o->opts.pages] == o->opts.count);
 }
 
 /* The sample at position `at` of the pages concatenated in this epoch's order. */
 static uint64_t laid_at(const leat__order *o, uint64_t at)
 {
+    LEAT_ASSERT(at < o->laid_before[o->opts.pages]);
     uint64_t low = 0, high = o->opts.pages; /* laid_before[low] <= at < laid_before[high] */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (o->laid_before[middle] <= at) low = middle;
         else high = middle;
     }
+    LEAT_ASSERT(o->laid_before[low] <= at && at < o->laid_before[low + 1]);
     uint64_t page = leat__perm_at(&o->shuffle, low);
     return o->page_first[page] + (at - o->laid_before[low]);
 }
@@ -203,6 +208,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
  * A real shuffle would cost 0.4 us per sample; streams already are random sets of pages. */
 static uint64_t turn_at(const leat__order *o, uint64_t round, uint64_t i, uint64_t n)
 {
+    LEAT_ASSERT(i < n);
     uint64_t draw = leat__mix64(o->opts.seed ^ tweak_of(o->epoch, TWEAK_TURNS, 0, round));
     uint64_t shift = (draw >> 32) % n, step = 1 + (uint32_t)draw % n;
     while (gcd(step, n) != 1) step++;
@@ -218,6 +224,7 @@ typedef struct window {
  * window joins the last one: short windows would mix few pages. */
 static window window_at(const leat__order *o, uint64_t stream, uint64_t length, uint64_t i)
 {
+    LEAT_ASSERT(i < length && stream < o->streams && o->window > 0);
     uint64_t size = o->window, half = (size + 1) / 2;
     uint64_t first = half + size * stream / o->streams, last;
 
@@ -238,7 +245,9 @@ static uint64_t quasi_at(const leat__order *o, uint64_t position)
     uint64_t i = position / streams;
     uint64_t stream = turn_at(o, i, position % streams, i < base ? streams : extra);
     uint64_t start = stream * base + LEAT_MIN(stream, extra);
+    LEAT_ASSERT(stream < streams);
     window w = window_at(o, stream, base + (stream < extra), i);
+    LEAT_ASSERT(w.from <= i && i < w.to);
 
     leat__perm inside;
     leat__perm_init(&inside, w.to - w.from, o->opts.seed, tweak_of(o->epoch, TWEAK_WINDOW, stream, w.number));
@@ -249,7 +258,7 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
 {
     uint64_t at = position;
 
-    assert(position < o->opts.count);
+    LEAT_ASSERT(position < o->opts.count);
     if (o->shares != NULL) {
         uint64_t salt;
         leat__shares_fill(o->shares, position, 1, 1, &at, &salt);
@@ -265,12 +274,14 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
     } else if (o->opts.kind == LEAT_ORDER_QUASI) {
         at = quasi_at(o, position);
     }
+    LEAT_ASSERT(o->keep == NULL || at < o->opts.weight_count);
     return o->opts.indices != NULL ? o->opts.indices[at] : at;
 }
 
 void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint32_t n, uint64_t *samples,
                       uint64_t *salts)
 {
+    LEAT_ASSERT(n == 0 || first + (n - 1) * step < o->opts.count);
     if (o->shares == NULL) {
         for (uint32_t i = 0; i < n; i++) samples[i] = leat__order_at(o, first + i * step);
         memset(salts, 0, n * sizeof *salts);

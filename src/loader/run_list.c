@@ -4,6 +4,8 @@
  */
 #include "loader/run_list.h"
 
+#include "base/check.h"
+
 /* Selects as many of LEAT__SHARE_WHOLE consecutive runs as the share. */
 static bool goes_to_device(leat__run_env *env)
 {
@@ -21,6 +23,7 @@ leat__run_list_mark leat__run_list_marked(const leat__run_worker *w)
 
 void leat__run_list_rewind(const leat__run_env *env, leat__run_worker *w, leat__run_list_mark mark)
 {
+    LEAT_ASSERT(mark.images * sizeof(leat__device_id) <= w->chunk_ids.len);
     leat__device_entry **keep = (leat__device_entry **)(void *)w->chunk_keep.data;
     size_t count = w->chunk_keep.len / sizeof *keep;
     for (size_t i = mark.images; env->store != NULL && i < count; i++)
@@ -33,6 +36,7 @@ void leat__run_list_rewind(const leat__run_env *env, leat__run_worker *w, leat__
 /* The store counts images: those of a sample are adjacent. */
 static uint64_t image_number(const leat__run_env *env, const leat__image_group *g, uint64_t sample)
 {
+    LEAT_ASSERT(g >= env->groups && g < env->groups + env->group_count);
     return sample * env->group_count + (uint64_t)(g - env->groups);
 }
 

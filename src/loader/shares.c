@@ -4,10 +4,10 @@
  */
 #include "loader/shares.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -89,6 +89,7 @@ static void by_weight(const leat_loader_source *given, double sum, uint32_t coun
                 best = i;
             }
         }
+        LEAT_ASSERT(best < count);
         draws[best]++;
     }
 }
@@ -163,6 +164,7 @@ static int deal_batches(leat__shares *s, uint64_t draws, leat_error *err)
                  c->is.draws - c->unit_count * batch > best->is.draws - best->unit_count * batch))
                 best = c;
         }
+        LEAT_ASSERT(best != NULL);
         best->unit_count++;
     }
     for (uint32_t i = 0; i < s->opts.count; i++) {
@@ -229,6 +231,7 @@ static int set_up(leat__shares *s, leat_error *err)
     s->units = draws;
     if (s->opts.batches == LEAT_MIX_SINGLE) LEAT_TRY(deal_batches(s, draws, err));
     s->stretch = stretch_of(s);
+    LEAT_ASSERT(s->unit > 0 && s->units > 0 && s->stretch > 0);
     for (uint32_t i = 0; i < s->opts.count; i++)
         LEAT_TRY(open_passes(s, &s->sources[i], leat__shares_count(s), err));
     leat__shares_epoch(s, 0);
@@ -288,6 +291,7 @@ uint64_t leat__shares_count(const leat__shares *s)
 
 void leat__shares_range(const leat__shares *s, uint32_t number, uint64_t *first, uint64_t *size)
 {
+    LEAT_ASSERT(number < s->opts.count);
     *first = s->sources[number].is.first;
     *size = s->sources[number].is.size;
 }
@@ -315,6 +319,7 @@ static bool turn_before(const source *a, uint64_t ka, const source *b, uint64_t 
  * Of equal turns the first source's comes first. */
 static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
 {
+    LEAT_ASSERT(t <= s->units);
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < s->opts.count; i++) {
@@ -330,6 +335,7 @@ static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
                 turn_before(&s->sources[i], counts[i], &s->sources[best], counts[best]))
                 best = i;
         }
+        LEAT_ASSERT(best < s->opts.count);
         counts[best]++;
     }
     for (; sum > t; sum--) {
@@ -340,8 +346,10 @@ static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
                 !turn_before(&s->sources[i], counts[i] - 1, &s->sources[best], counts[best] - 1))
                 best = i;
         }
+        LEAT_ASSERT(best < s->opts.count);
         counts[best]--;
     }
+    LEAT_ASSERT(sum == t);
 }
 
 /* One computed stretch of units: how many each source has in it, and before it. */
@@ -354,6 +362,7 @@ typedef struct stretch {
 
 static void enter_stretch(const leat__shares *s, uint64_t number, stretch *w)
 {
+    LEAT_ASSERT(number * s->stretch < s->units);
     uint64_t sum = 0;
 
     w->number = number;
@@ -365,6 +374,7 @@ static void enter_stretch(const leat__shares *s, uint64_t number, stretch *w)
         sum += w->ends[i] - w->before[i];
         w->ends[i] = sum;
     }
+    LEAT_ASSERT(sum == w->length);
     if (s->opts.order != LEAT_ORDER_SEQUENTIAL)
         leat__perm_init(&w->shuffle, w->length, s->opts.seed, tweak_of(s->epoch, TWEAK_STRETCH, number));
 }
@@ -372,6 +382,7 @@ static void enter_stretch(const leat__shares *s, uint64_t number, stretch *w)
 /* The sample of draw `k` of this epoch. */
 static uint64_t draw(const leat__shares *s, const source *c, uint64_t k, uint64_t *salt)
 {
+    LEAT_ASSERT(k < c->is.draws && c->is.size > 0);
     if (s->opts.replacement) {
         leat__rng r;
         leat__rng_init(&r, c->seed, s->epoch, k, OP_DRAW);
@@ -380,6 +391,7 @@ static uint64_t draw(const leat__shares *s, const source *c, uint64_t k, uint64_
     }
     uint64_t pass = (c->offset + k) / c->is.size, at = (c->offset + k) % c->is.size;
     *salt = pass;
+    LEAT_ASSERT(c->passes == NULL || pass < c->pass_count);
     if (c->passes != NULL) return c->is.first + leat__order_at(c->passes[pass], at);
     if (s->opts.order == LEAT_ORDER_SEQUENTIAL) return c->is.first + at;
     leat__perm p;

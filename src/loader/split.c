@@ -4,6 +4,8 @@
  */
 #include "loader/split.h"
 
+#include "base/check.h"
+
 #define WHOLE 16u
 #define WINDOW 8u          /* batches */
 #define WAITS 0.01         /* share of time: the CPUs do not keep up */
@@ -19,6 +21,7 @@ static void end_window(leat__split *s, double waits)
         else if (s->calm == 0 && s->share < WHOLE) s->share += s->share < 4 ? 2 : 4;
         else if (s->share < WHOLE) s->share += 1; /* it was enough shortly before */
         if (s->share > WHOLE) s->share = WHOLE;
+        LEAT_ASSERT(s->floor <= WHOLE);
         s->floor = s->share;
         s->floor_age = s->calm = 0;
         return;
@@ -32,6 +35,7 @@ static void end_window(leat__split *s, double waits)
 
 uint32_t leat__split_step(leat__split *s, uint64_t waited_ns, uint64_t now_ns, bool batch)
 {
+    LEAT_ASSERT(s->share <= WHOLE);
     s->waited_ns += waited_ns;
     if (s->begin_ns == 0) { /* the first batch pays for the start */
         s->begin_ns = batch ? now_ns : 0;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/num.h"
 
 /* Fills with repeated copies of `size` bytes. */
@@ -23,6 +24,7 @@ static void fill_with(uint8_t *to, uint64_t bytes, const uint8_t *value, uint32_
 
 static void spread(const leat__column *c, uint8_t *row, leat__size own, leat__size whole)
 {
+    LEAT_ASSERT(own.width <= whole.width && own.height <= whole.height);
     const uint32_t size = leat_dtype_size(c->tensor.dtype);
     const uint32_t planes = c->channels > 0 && !c->channels_last ? c->channels : 1;
     const uint64_t pixel = (uint64_t)size * (c->channels_last ? c->channels : 1);
@@ -42,6 +44,7 @@ static void spread(const leat__column *c, uint8_t *row, leat__size own, leat__si
 
 static void mark_seen(uint8_t *row, leat__size own, leat__size whole)
 {
+    LEAT_ASSERT(own.width <= whole.width && own.height <= whole.height);
     for (uint32_t y = 0; y < whole.height; y++, row += whole.width) {
         uint32_t seen = y < own.height ? own.width : 0;
         memset(row, 1, seen);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "probe/cpu.h"
 
@@ -23,6 +24,7 @@ void leat__bench_reset(leat__bench *b)
 
 void *leat__work_fit(leat__work *w, size_t bytes, leat_error *err)
 {
+    LEAT_ASSERT(bytes > 0);
     if (bytes > w->capacity) {
         leat__free(w->block);
         w->capacity = 0;
@@ -38,6 +40,7 @@ void *leat__work_fit(leat__work *w, size_t bytes, leat_error *err)
 
 int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_error *err)
 {
+    LEAT_ASSERT(b->image.width > 0 && b->image.height > 0);
     leat__step s = *step;
     if (!b->color) b->color = leat__color_dsp_for(leat__cpu_flags());
     if (!b->warp) b->warp = leat__warp_dsp_for(leat__cpu_flags());

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/num.h"
 #include "op/spec.h"
 
@@ -68,6 +69,8 @@ static int choice_check(const leat__op_spec *op, leat_error *err)
 
 static uint32_t choose(const leat__value *p, uint32_t n, leat__rng *rng)
 {
+    LEAT_ASSERT(n > 0);
+    LEAT_ASSERT(p->count == 0 || (uint32_t)p->count == n);
     if (p->count == 0) return (uint32_t)leat__rng_below(rng, n);
     double sum = 0, upto = 0;
     uint32_t last = 0;
@@ -85,6 +88,7 @@ static uint32_t choose(const leat__value *p, uint32_t n, leat__rng *rng)
 uint32_t leat__combine_pick(const leat__op_spec *op, leat__rng *rng, uint32_t *pick)
 {
     uint32_t n = children(op, pick);
+    LEAT_ASSERT(n > 0 && n <= LEAT__SPEC_OPS_MAX);
     switch (op->def->combine) {
     case LEAT__COMBINE_APPLY: return leat__rng_double(rng) < op->value[COMBINE_P].f ? n : 0;
     case LEAT__COMBINE_CHOICE: pick[0] = pick[choose(&op->value[COMBINE_P], n, rng)]; return 1;

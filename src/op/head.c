@@ -7,6 +7,7 @@
  */
 #include "op/head.h"
 
+#include "base/check.h"
 #include "base/num.h"
 
 bool leat__head_takes(leat__step_kind kind)
@@ -18,6 +19,7 @@ bool leat__head_takes(leat__step_kind kind)
 /* Part [at, at+length) of what is now seen, of `whole` pixels starting at *start. */
 static void narrow(uint32_t *start, uint32_t *whole, uint32_t at, uint32_t length, bool mirrored)
 {
+    LEAT_ASSERT(length > 0 && at + length <= *whole);
     *start += mirrored ? *whole - at - length : at;
     *whole = length;
 }
@@ -44,6 +46,8 @@ static void resize(leat__head *h, const leat__step *s)
 
 void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32_t width, uint32_t height)
 {
+    LEAT_ASSERT(from <= r->count);
+    LEAT_ASSERT(width > 0 && height > 0);
     bool resized = false;
     *h = (leat__head){.width = width, .height = height};
     for (uint32_t i = from; i < r->count; i++, h->steps++) {
@@ -73,6 +77,8 @@ void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32
 
 void leat__head_orient(leat__head *h, uint32_t width, uint32_t height, uint32_t orientation)
 {
+    LEAT_ASSERT(orientation >= 1 && orientation <= 8);
+    LEAT_ASSERT(h->x + h->width <= width && h->y + h->height <= height);
     const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
     const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
     if (mirror_x) {

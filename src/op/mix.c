@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/num.h"
 #include "dsp/pixel.h"
 #include "probe/cpu.h"
@@ -56,6 +57,8 @@ static void draw_box(leat__mix *mix, leat__rng *rng, const leat__output_spec *sp
     mix->height = (uint32_t)(y1 - y0);
     /* the share that is really left, after cutting at the border */
     mix->lambda = (float)(1.0 - (double)(x1 - x0) * (double)(y1 - y0) / (w * h));
+    LEAT_ASSERT(x0 <= x1 && y0 <= y1);
+    LEAT_ASSERT(mix->lambda >= 0 && mix->lambda <= 1);
 }
 
 bool leat__mix_needs_size(const leat__op_spec *op)
@@ -115,6 +118,8 @@ enum { PIECE = 4096 };
 static void mix_piece(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n, size_t stride,
                       size_t at, size_t bytes)
 {
+    LEAT_ASSERT(n > 0 && bytes <= PIECE);
+    LEAT_ASSERT(at + bytes <= stride);
     _Alignas(16) uint8_t last[PIECE];
     memcpy(last, base + (n - 1) * stride + at, bytes);
     for (size_t i = n; i-- > 0;) {
@@ -135,6 +140,8 @@ static void mix_range(const leat__mix *mix, leat_dtype dtype, uint8_t *base, siz
 void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void *batch, size_t n,
                       size_t stride)
 {
+    LEAT_ASSERT(!mix->active || stride >= spec->bytes);
+    LEAT_ASSERT(!mix->paste || (mix->x + mix->width <= spec->width && mix->y + mix->height <= spec->height));
     if (!mix->active || n == 0) return;
     if (!mix->paste) {
         mix_range(mix, spec->dtype, batch, n, stride, 0, spec->bytes);
@@ -153,6 +160,7 @@ void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void 
 /* CutMix's labels are blended by the share of the rectangle. */
 void leat__mix_targets(const leat__mix *mix, float *rows, size_t n, uint32_t classes)
 {
+    LEAT_ASSERT(!mix->active || (mix->lambda >= 0 && mix->lambda <= 1));
     const size_t bytes = classes * sizeof *rows;
     const leat__mix blended = {.active = true, .lambda = mix->lambda};
     if (!mix->active || n == 0) return;

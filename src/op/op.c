@@ -4,9 +4,9 @@
  */
 #include "op/op.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -76,7 +76,7 @@ uint32_t leat__op_param_index(const leat__op_def *def, const char *name)
 {
     uint32_t i = 0;
     while (i < def->param_count && strcmp(def->params[i].name, name) != 0) i++;
-    assert(i < def->param_count);
+    LEAT_ASSERT(i < def->param_count);
     return i;
 }
 

@@ -4,10 +4,12 @@
  */
 #include "op/step.h"
 
+#include "base/check.h"
 #include "base/num.h"
 
 void leat__recipe_start(leat__recipe *r, uint32_t width, uint32_t height)
 {
+    LEAT_ASSERT(width > 0 && height > 0);
     r->count = 0;
     r->normalized = false;
     r->crop = r->box_count = 0;
@@ -88,6 +90,8 @@ static bool fits(const leat__recipe *r, const leat__step *s)
 
 int leat__recipe_add(leat__recipe *r, const leat__step *step, leat_error *err)
 {
+    LEAT_ASSERT((unsigned)step->kind < LEAT__STEP_KINDS);
+    LEAT_ASSERT(r->count <= LEAT__RECIPE_MAX);
     if (r->count == LEAT__RECIPE_MAX)
         return leat__fail(err, LEAT_ELIMIT, "more than %d steps for one image", LEAT__RECIPE_MAX);
     if (!fits(r, step))
@@ -105,5 +109,6 @@ int leat__recipe_add(leat__recipe *r, const leat__step *step, leat_error *err)
         break;
     default: break;
     }
+    LEAT_ASSERT(r->width > 0 && r->height > 0);
     return 0;
 }

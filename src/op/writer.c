@@ -4,9 +4,9 @@
  */
 #include "op/writer.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "probe/cpu.h"
@@ -14,6 +14,8 @@
 int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const leat__norm *norm, void *out,
                        leat_error *err)
 {
+    LEAT_ASSERT(spec->width > 0 && spec->height > 0);
+    LEAT_ASSERT(spec->channels == 1 || spec->channels == 3);
     const size_t pitch = ((size_t)spec->width + 127) & ~(size_t)63;
     const size_t bytes = 3 * pitch * (1 + sizeof(float));
     if (!w->dsp) w->dsp = leat__pixel_dsp_for(leat__cpu_flags());
@@ -45,6 +47,7 @@ void leat__writer_reset(leat__writer *w)
 /* Where row y of channel c starts in a planar output. */
 static uint8_t *planar_row(const leat__writer *w, uint32_t y, uint32_t c)
 {
+    LEAT_ASSERT(y < w->spec->height && c < w->spec->channels);
     return w->out + c * w->plane + y * w->row;
 }
 
@@ -86,6 +89,7 @@ static void write_woven(const leat__writer *w, uint32_t y, const uint8_t *const 
 
 static void write_row(const leat__writer *w, uint32_t y, const uint8_t *const row[3])
 {
+    LEAT_ASSERT(y < w->spec->height);
     if (w->spec->layout == LEAT__LAYOUT_NHWC && w->spec->channels == 3) {
         write_woven(w, y, row);
         return;
@@ -95,6 +99,7 @@ static void write_row(const leat__writer *w, uint32_t y, const uint8_t *const ro
 
 static uint8_t *target(void *ctx, uint32_t y, uint32_t plane)
 {
+    LEAT_ASSERT(plane < 3);
     leat__writer *const w = ctx;
     if (w->direct && plane < w->spec->channels) return planar_row(w, y, plane);
     return w->line + plane * w->pitch;
@@ -122,7 +127,7 @@ leat__resize_out leat__writer_rows(leat__writer *w)
 
 void leat__writer_image(leat__writer *w, const leat__planes *im)
 {
-    assert(im->width == w->spec->width && im->height == w->spec->height);
+    LEAT_ASSERT(im->width == w->spec->width && im->height == w->spec->height);
     for (uint32_t y = 0; y < im->height; y++) {
         const uint8_t *row[3];
         for (uint32_t c = 0; c < 3; c++) row[c] = leat__planes_row(im, im->channels == 3 ? c : 0, y);
@@ -145,6 +150,8 @@ static void put(const leat__writer *w, size_t index, float v)
 
 void leat__writer_erase(leat__writer *w, const leat__step *s)
 {
+    LEAT_ASSERT(s->x >= 0 && (uint32_t)s->x + s->width <= w->spec->width);
+    LEAT_ASSERT(s->y >= 0 && (uint32_t)s->y + s->height <= w->spec->height);
     const leat__output_spec *const o = w->spec;
     const bool woven = o->layout == LEAT__LAYOUT_NHWC;
     leat__rng rng;

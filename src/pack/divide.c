@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -55,6 +56,7 @@ static int check(const leat_pack_split_opts *o, leat_error *err)
 
 static uint8_t part_at(const leat_pack_split_opts *o, double place)
 {
+    LEAT_ASSERT(place >= 0 && place < 1 + ROUNDING);
     double end = 0;
     for (uint32_t i = 0; i < o->part_count; i++) {
         end += o->parts[i].share;
@@ -88,6 +90,7 @@ static int by_value_and_hash(const void *a, const void *b)
 
 static void rank_all(division *d, ranked *all, uint64_t count)
 {
+    LEAT_ASSERT(count == leat_pack_count(d->pack));
     qsort(all, (size_t)count, sizeof *all, by_value_and_hash);
     for (uint64_t first = 0, end; first < count; first = end) {
         for (end = first; end < count && all[end].value == all[first].value; end++) continue;
@@ -168,6 +171,7 @@ static int describe(const division *d, uint32_t part, leat__buf *out, leat_error
 
 static int write_part(division *d, uint32_t part, leat_error *err)
 {
+    LEAT_ASSERT(part < d->opts.part_count);
     choice c = {d, (uint8_t)part};
     leat_packer_stats st = {0};
     leat__buf source;

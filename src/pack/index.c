@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -203,16 +204,19 @@ static int checks_chunk(leat__index *x, uint64_t i, const uint64_t **checks, lea
 
 static bool is_verified(const leat__index *x, uint64_t chunk)
 {
+    LEAT_ASSERT(chunk < x->chunk_count);
     return atomic_load_explicit(&x->verified[chunk / 64], memory_order_acquire) >> (chunk % 64) & 1;
 }
 
 static void set_verified(leat__index *x, uint64_t chunk)
 {
+    LEAT_ASSERT(chunk < x->chunk_count);
     atomic_fetch_or_explicit(&x->verified[chunk / 64], UINT64_C(1) << (chunk % 64), memory_order_release);
 }
 
 int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat_error *err)
 {
+    LEAT_ASSERT(chunk < x->chunk_count);
     const uint64_t *checks = NULL;
     uint64_t at = chunk * LEAT__PACK_CHUNK;
     size_t bytes = (size_t)LEAT_MIN(x->footer.index_bytes - at, LEAT__PACK_CHUNK);
@@ -227,6 +231,7 @@ int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat
 /* Caches a verified chunk if there is room; true when the cache now owns `data`. */
 static bool keep_chunk(leat__index *x, uint64_t chunk, uint8_t *data)
 {
+    LEAT_ASSERT(is_verified(x, chunk));
     uint8_t *none = NULL;
     if (atomic_fetch_add(&x->cached, LEAT__PACK_CHUNK) + LEAT__PACK_CHUNK <= x->cache_limit &&
         atomic_compare_exchange_strong(&x->cache[chunk], &none, data))
@@ -267,6 +272,8 @@ static void fetch_group(leat__index *x, uint64_t chunk)
 /* Reads part of one chunk at `offset` in the index. */
 static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len, leat_error *err)
 {
+    LEAT_ASSERT(offset % LEAT__PACK_CHUNK + len <= LEAT__PACK_CHUNK);
+    LEAT_ASSERT(offset + len <= x->footer.index_bytes);
     uint64_t chunk = offset / LEAT__PACK_CHUNK;
     const uint8_t *have = atomic_load_explicit(&x->cache[chunk], memory_order_acquire);
     if (have != NULL) {
@@ -298,6 +305,7 @@ int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, vo
     if (!leat__range_inside(offset, len, s->length))
         return leat__fail(err, LEAT_EINVAL, "%s: read past the end of a section", leat__file_path(x->file));
     uint64_t at = s->offset - x->footer.index_offset + offset;
+    LEAT_ASSERT(s->offset >= x->footer.index_offset);
     int rc = 0;
     for (size_t done = 0; done < len && rc == 0;) {
         size_t n = (size_t)LEAT_MIN(len - done, LEAT__PACK_CHUNK - (at + done) % LEAT__PACK_CHUNK);
@@ -433,6 +441,7 @@ static int hash_at(leat__index *x, const leat__section *s, uint64_t i, uint64_t 
 /* Interpolated position of `hash` between two bounds, assuming evenly spread hashes. */
 static uint64_t guess(uint64_t hash, uint64_t low, uint64_t high, uint64_t n)
 {
+    LEAT_ASSERT(n > 0);
     if (high <= low) return n / 2;
     double share = (double)(hash - low) / (double)(high - low);
     uint64_t at = (uint64_t)(share * (double)n);
@@ -458,6 +467,7 @@ static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, ui
         halve = !halve;
     }
     uint8_t window[WINDOW * 8];
+    LEAT_ASSERT(lo <= hi && hi - lo <= WINDOW);
     LEAT_TRY(leat__index_read(x, s, lo * 8, window, (size_t)(hi - lo) * 8, err));
     uint64_t i = 0;
     while (i < hi - lo && leat__load_u64(window + i * 8) < hash) i++;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -35,6 +36,7 @@ static uint64_t round_up(uint64_t bytes)
 
 static leat__section *add_section(plan *p, uint32_t kind, uint64_t length, uint32_t width)
 {
+    LEAT_ASSERT(p->count < p->capacity);
     uint64_t start = round_up(p->end);
     leat__section *s = &p->sections[p->count++];
     *s = (leat__section){
@@ -87,6 +89,7 @@ static size_t drops_of(const leat__indexer *x)
 
 static void plan_footer(plan *p, const leat__indexer *x)
 {
+    LEAT_ASSERT(p->end >= x->data_end);
     leat__footer *f = &p->footer;
     f->major = drops_of(x) > 0 ? LEAT__PACK_MAJOR_DROPS : LEAT__PACK_MAJOR;
     f->minor = LEAT__PACK_MINOR;
@@ -103,6 +106,7 @@ static void plan_footer(plan *p, const leat__indexer *x)
     f->sections = p->count;
     f->directory_bytes = round_up(p->count * LEAT__PACK_ENTRY);
     f->file_bytes = leat__footer_directory_at(f) + f->directory_bytes + LEAT__PACK_BLOCK;
+    LEAT_ASSERT(f->file_bytes % LEAT__PACK_SECTION_ALIGN == 0 || x->data_end % LEAT__PACK_SECTION_ALIGN != 0);
 }
 
 static void plan_reset(plan *p)
@@ -154,6 +158,7 @@ typedef struct column {
 
 static int column_flush(column *c, leat__file *file, leat_error *err)
 {
+    LEAT_ASSERT(c->used <= c->capacity);
     LEAT_TRY(leat__file_pwrite(file, c->data, c->used, c->at, err));
     c->at += c->used;
     c->used = 0;
@@ -162,6 +167,7 @@ static int column_flush(column *c, leat__file *file, leat_error *err)
 
 static int column_put(column *c, leat__file *file, const void *data, size_t len, leat_error *err)
 {
+    LEAT_ASSERT(c->capacity > 0);
     const uint8_t *p = data;
     while (len > 0) {
         if (c->used == c->capacity) LEAT_TRY(column_flush(c, file, err));
@@ -246,6 +252,7 @@ static int scatter_row(scatter *s, const uint8_t *row, const leat__journal_page 
 
 static int scatter_page(scatter *s, const leat__journal_page *g, leat_error *err)
 {
+    LEAT_ASSERT(s->page < s->x->pages && g->samples > 0);
     size_t row_bytes = LEAT__PACK_SAMPLE_WIDTH + s->x->schema->row_bytes;
     if (g->rows_bytes != g->samples * (uint64_t)row_bytes)
         return leat__fail(err, LEAT_EDATA, "journal: rows do not match the schema");
@@ -317,6 +324,7 @@ static int write_texts(const leat__indexer *x, leat__file *file, const plan *p, 
         if (s->kind == LEAT__SECTION_BLOB_NAMES) data = p->names.data;
         if (s->kind == LEAT__SECTION_BLOB) {
             const leat__blob *b = &x->blobs->items[blob++];
+            LEAT_ASSERT(blob <= x->blobs->count);
             data = b->packed != NULL ? b->packed : b->data;
         }
         if (data != NULL) LEAT_TRY(leat__file_pwrite(file, data, (size_t)s->length, s->offset, err));
@@ -358,6 +366,7 @@ static int write_tail(leat__file *file, plan *p, leat_error *err)
 
     leat__buf_clear(&out);
     for (size_t i = 0; i < p->count; i++) (void)leat__section_append(&out, &p->sections[i]);
+    LEAT_ASSERT(out.len <= f->directory_bytes || leat__buf_status(&out) != 0);
     (void)leat__buf_zeros(&out, (size_t)(f->directory_bytes - out.len));
     if (leat__buf_status(&out) != 0) {
         rc = leat__fail_nomem(err, f->directory_bytes, "the directory");
@@ -377,6 +386,7 @@ out:
 int leat__indexer_write(const leat__indexer *x, leat__file *file, leat__footer *footer,
                         uint64_t *duplicate_keys, leat_error *err)
 {
+    LEAT_ASSERT(x->kind == LEAT__PACK_SET || (x->journal != NULL && x->samples >= x->pages));
     plan p;
     int rc;
     *duplicate_keys = 0;

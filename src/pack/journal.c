@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/num.h"
 #include "pack/layout.h"
@@ -17,6 +18,9 @@
 #define RECORD_MAX (UINT64_C(4) << 30)
 #define PAGE_FIXED 96u
 #define SHARD_FIXED 64u
+
+_Static_assert(PAGE_FIXED == 8 * (6 + LEAT_PACKER_MARKS + 2), "as put_page writes it");
+_Static_assert(HEAD_BYTES >= 8 + 8 + 8 + 8, "magic, identity, zeros, check");
 
 static const uint8_t magic[8] = {'L', 'E', 'A', 'T', 'J', 'N', 'L', '1'};
 
@@ -56,6 +60,7 @@ int leat__journal_restart(leat__journal *j, uint64_t identity, leat_error *err)
     encode_head(head, identity);
     LEAT_TRY(leat__file_pwrite(j->file, head, sizeof head, 0, err));
     j->end = HEAD_BYTES;
+    LEAT_ASSERT(leat__journal_first() == j->end);
     return 0;
 }
 
@@ -104,6 +109,8 @@ static void put_u64(leat__journal *j, uint64_t v)
 
 static int commit(leat__journal *j, leat__record_kind kind, leat_error *err)
 {
+    LEAT_ASSERT(j->end >= HEAD_BYTES);
+    LEAT_ASSERT(j->buf.len >= RECORD_HEAD || leat__buf_status(&j->buf) != 0);
     int rc = leat__buf_status(&j->buf);
     if (rc != 0) return leat__fail(err, rc, "%s: cannot build a record", leat__file_path(j->file));
     uint8_t *p = (uint8_t *)j->buf.data;
@@ -118,6 +125,7 @@ static int commit(leat__journal *j, leat__record_kind kind, leat_error *err)
 
 int leat__journal_put_page(leat__journal *j, const leat__journal_page *page, leat_error *err)
 {
+    LEAT_ASSERT(page->samples > 0 && page->bytes > 0);
     begin(j);
     put_u64(j, page->shard | (uint64_t)page->samples << 32);
     put_u64(j, page->offset);
@@ -171,6 +179,7 @@ int leat__journal_put_mark(leat__journal *j, leat__record_kind kind, leat_error 
 
 int leat__journal_cut(leat__journal *j, uint64_t at, leat_error *err)
 {
+    LEAT_ASSERT(at >= HEAD_BYTES);
     LEAT_TRY(leat__file_truncate(j->file, at, err));
     j->end = at;
     return 0;
@@ -185,6 +194,7 @@ int leat__journal_sync(leat__journal *j, leat_error *err)
 
 static bool parse_page(leat__journal_record *r, const uint8_t *p, uint64_t len)
 {
+    LEAT_ASSERT(r->kind == LEAT__RECORD_PAGE);
     if (len < PAGE_FIXED) return false;
     leat__journal_page *g = &r->page;
     g->shard = leat__load_u32(p);
@@ -254,6 +264,7 @@ static bool parse(leat__journal_record *r, const uint8_t *p, uint64_t len)
 
 int leat__journal_read(leat__journal *j, uint64_t at, leat__journal_record *r, leat_error *err)
 {
+    LEAT_ASSERT(at >= HEAD_BYTES);
     uint8_t head[RECORD_HEAD];
     size_t got;
     memset(r, 0, sizeof *r);

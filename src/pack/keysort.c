@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "pack/layout.h"
@@ -34,6 +35,7 @@ typedef struct run {
 
 static int resize(run *r, size_t capacity, leat_error *err)
 {
+    LEAT_ASSERT(capacity >= r->count);
     entry *a = leat__realloc(LEAT__MEM_PACK, r->entries, capacity * sizeof *a);
     if (a == NULL) return leat__fail_nomem(err, capacity * sizeof *a, "sorting keys");
     r->entries = a;

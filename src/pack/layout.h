@@ -50,6 +50,11 @@
 #define LEAT__PACK_PAGE_MIN 65536u
 #define LEAT__PACK_PAGE_MAX (256u << 20)
 
+_Static_assert(LEAT__PACK_CHUNK % LEAT__PACK_SECTION_ALIGN == 0, "a section begins inside one chunk");
+_Static_assert(LEAT__PACK_BLOCK % LEAT__PACK_ALIGN == 0, "pages begin after the header, aligned");
+_Static_assert(LEAT__PACK_CHUNK % LEAT__PACK_SAMPLE_WIDTH == 0, "no entry crosses a chunk");
+_Static_assert(LEAT__PACK_CHUNK % LEAT__PACK_PAGE_WIDTH == 0, "no entry crosses a chunk");
+
 typedef enum leat__pack_kind { LEAT__PACK_FILE = 1, LEAT__PACK_SET = 2 } leat__pack_kind;
 
 typedef enum leat__section_kind {

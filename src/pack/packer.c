@@ -12,6 +12,7 @@
 #include <leat/version.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -71,6 +72,17 @@ char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s
 
 /* ---- files ------------------------------------------------------------------------------ */
 
+/* What must hold of the current file and the totals between two calls. */
+static void check(const leat_packer *p)
+{
+    LEAT_ASSERT(p->data_end >= LEAT__PACK_BLOCK && p->data_end % LEAT__PACK_ALIGN == 0);
+    LEAT_ASSERT(p->samples >= p->pages && p->totals.samples >= p->samples && p->totals.pages >= p->pages);
+    LEAT_ASSERT(p->max_page <= p->data_end && p->max_sample <= p->max_page);
+    LEAT_ASSERT(p->journal_from <= p->journal.end);
+    LEAT_ASSERT(p->done_count <= p->done_capacity);
+    LEAT_ASSERT(!p->finished || p->finishing);
+}
+
 void leat__packer_forget_shard(leat_packer *p)
 {
     p->samples = p->pages = p->keys_bytes = p->max_page = p->max_sample = p->unsynced = 0;
@@ -83,6 +95,7 @@ void leat__packer_forget_shard(leat_packer *p)
 /* Opens the next file, empty, under its partial name. */
 static int start_shard(leat_packer *p, leat_error *err)
 {
+    LEAT_ASSERT(p->file == NULL);
     uint8_t block[LEAT__PACK_BLOCK];
     char *partial = leat__packer_partial_path(p, p->shard);
     int rc;
@@ -121,6 +134,7 @@ static void fill_indexer(const leat_packer *p, leat__indexer *x)
 
 int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_error *err)
 {
+    LEAT_ASSERT(p->done_count <= p->done_capacity);
     if (p->done_count >= LEAT__PACK_SHARDS_MAX)
         return leat__fail(err, LEAT_ELIMIT, "%s: more than %u shards", p->path, LEAT__PACK_SHARDS_MAX);
     if (p->done_count == p->done_capacity) {
@@ -137,6 +151,7 @@ int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_err
 /* Writes index and footer, syncs, records SHARD, closes the file. */
 static int close_shard(leat_packer *p, leat_error *err)
 {
+    LEAT_ASSERT(p->file != NULL);
     leat__indexer x;
     leat__footer footer;
     uint64_t duplicates;
@@ -152,6 +167,7 @@ static int close_shard(leat_packer *p, leat_error *err)
     leat__file_close(&p->file);
     p->shard++;
     leat__packer_forget_shard(p);
+    check(p);
     return 0;
 }
 
@@ -196,11 +212,13 @@ static int sync_now_and_then(leat_packer *p, uint64_t bytes, leat_error *err)
 /* Swaps the bytes of the page with the writer; the page gets another block. */
 static int write_page(leat_packer *p, leat__page *page, leat_error *err)
 {
+    LEAT_ASSERT(page->bytes <= page->capacity && page->lent == NULL);
     uint64_t end = p->data_end + page->bytes;
     if (end > p->reserved) {
         p->reserved = end + LEAT_MIN(p->data_end, RESERVE);
         leat__file_reserve(p->file, p->data_end, p->reserved - p->data_end);
     }
+    LEAT_ASSERT(end <= p->reserved);
     leat__write_block block = {page->data, page->capacity};
     int rc = leat__write_behind_put(p->writer, p->file, p->data_end, (size_t)page->bytes, &block, err);
     page->data = block.data;
@@ -225,6 +243,7 @@ static int write_piece(void *cookie, const void *data, size_t len)
 /* Writes a large sample from the caller's memory to the file without a copy. */
 static int write_lent(leat_packer *p, const leat__page *page, leat_error *err)
 {
+    LEAT_ASSERT(page->lent != NULL && page->samples == 1);
     lent_write w = {p->file, p->data_end, err};
     LEAT_TRY(leat__page_lent_bytes(page, write_piece, &w));
     leat__file_flush_hint(p->file, p->data_end, page->bytes);
@@ -236,6 +255,7 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
     if (page->samples == 0) return 0;
     leat__page_seal(page);
+    LEAT_ASSERT(page->sealed && page->bytes > 0 && page->bytes % LEAT__PACK_ALIGN == 0);
     bool fits;
     LEAT_TRY(page_fits_file(p, page, &fits, err));
     if (!fits) LEAT_TRY(close_shard(p, err));
@@ -272,6 +292,7 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     p->totals.payload += page->payload;
     memcpy(p->totals.marks, page->marks, sizeof p->totals.marks);
     leat__page_clear(page); /* the page is stored: a failing sync below must not add it twice */
+    check(p);
     return sync_now_and_then(p, record.bytes, err);
 }
 
@@ -534,6 +555,8 @@ int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err
     uint64_t file_bytes;
     LEAT_TRY(leat__packer_publish(p, &file_bytes, err));
     p->finished = true;
+    check(p);
+    LEAT_ASSERT(p->file == NULL);
     if (stats == NULL) return 0;
     *stats = (leat_packer_stats){.samples = p->totals.samples,
                                  .pages = p->totals.pages,

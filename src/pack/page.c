@@ -11,10 +11,20 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+
+/* What must hold of a page between two calls. */
+static void check(const leat__page *p)
+{
+    LEAT_ASSERT(p->lent != NULL || p->used <= p->capacity);
+    LEAT_ASSERT(p->rows.len == p->samples * (LEAT__PACK_SAMPLE_WIDTH + p->schema->row_bytes));
+    LEAT_ASSERT(!p->sealed || (p->samples > 0 && p->bytes >= p->used && p->bytes % LEAT__PACK_ALIGN == 0));
+    LEAT_ASSERT(p->payload >= p->max_sample);
+}
 
 int leat__page_open(leat__page **out, const leat__schema *schema, uint64_t page_bytes, leat_error *err)
 {
@@ -193,6 +203,7 @@ static int reserve(leat__page *p, uint64_t bytes, leat_error *err)
 static void copy_entries(leat__page *p, uint64_t sample_at, const leat_pack_value *v)
 {
     uint64_t at = sample_at + round_up(p->used - sample_at, LEAT__PACK_ALIGN);
+    LEAT_ASSERT(at >= p->used && at + LEAT__PACK_ENTRIES_FRONT + v->entries_size <= p->capacity);
     memset(p->data + p->used, 0, at - p->used);
     leat__store_u32(p->data + at, (uint32_t)v->entries_size);
     memcpy(p->data + at + LEAT__PACK_ENTRIES_FRONT, v->entries, v->entries_size);
@@ -203,6 +214,7 @@ static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f,
                          const leat_pack_cell *cell)
 {
     uint64_t at = sample_at + cell->start;
+    LEAT_ASSERT(at >= p->used && at + v->size <= p->capacity);
     memset(p->data + p->used, 0, at - p->used);
     if (f->type == LEAT_FIELD_RAGGED) {
         uint32_t head = leat__field_shape_bytes(f);
@@ -260,6 +272,7 @@ int leat__page_add(leat__page *p, const leat_pack_sample *sample, leat_error *er
     memset(p->data + p->used, 0, at - p->used);
     p->used = at;
     add_row(p, sample, at, size, true);
+    check(p);
     return 0;
 }
 
@@ -280,6 +293,7 @@ static int zeros(uint64_t count, piece_fn piece, void *cookie)
 
 static int lent_sample(const leat__page *p, piece_fn piece, void *cookie)
 {
+    LEAT_ASSERT(p->lent != NULL);
     uint64_t pos = 0, done = 0;
     for (uint32_t i = 0; i < p->schema->count; i++) {
         const leat_field *f = &p->schema->fields[i];
@@ -308,6 +322,7 @@ static int lent_sample(const leat__page *p, piece_fn piece, void *cookie)
 
 int leat__page_lent_bytes(const leat__page *p, piece_fn piece, void *cookie)
 {
+    LEAT_ASSERT(p->sealed && p->bytes >= p->used);
     LEAT_TRY(lent_sample(p, piece, cookie));
     return zeros(p->bytes - p->used, piece, cookie);
 }
@@ -339,6 +354,7 @@ int leat__page_lend(leat__page *p, const leat_pack_sample *sample, leat_error *e
     p->check = leat__hasher_value64(h);
     leat__hasher_close(&h);
     p->sealed = true;
+    check(p);
     return 0;
 }
 
@@ -357,4 +373,5 @@ void leat__page_seal(leat__page *p)
     memset(p->data + p->used, 0, p->bytes - p->used);
     p->check = leat__hash64(p->data, p->bytes, 0);
     p->sealed = true;
+    check(p);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -155,11 +156,13 @@ static uint64_t lower_bound(const uint64_t *words, uint64_t count, uint64_t word
 
 int leat__shard_take_drops(leat_pack *p, leat__shard *s, leat_error *err)
 {
+    LEAT_ASSERT(s >= p->shards);
     uint32_t shard = (uint32_t)(s - p->shards);
     uint64_t first = lower_bound(p->drops, p->drop_count, leat__drop_word(shard, 0));
     uint64_t end = lower_bound(p->drops, p->drop_count, leat__drop_word(shard + 1, 0));
     s->drops = first < end ? p->drops + first : NULL;
     s->drop_count = end - first;
+    LEAT_ASSERT(first <= end);
     if (first == end || (p->drops[end - 1] & UINT32_MAX) < s->index->footer.samples) return 0;
     return leat__fail(err, LEAT_EDATA, "%s: a dropped sample is not in %s", p->path,
                       leat__file_path(s->index->file));
@@ -167,6 +170,7 @@ int leat__shard_take_drops(leat_pack *p, leat__shard *s, leat_error *err)
 
 uint64_t leat__shard_drops_before(const leat__shard *s, uint64_t row)
 {
+    LEAT_ASSERT(row <= UINT32_MAX);
     if (s->drop_count == 0) return 0;
     return lower_bound(s->drops, s->drop_count, (s->drops[0] & ~(uint64_t)UINT32_MAX) + row);
 }

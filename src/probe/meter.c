@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -241,6 +242,7 @@ static void *zalloc_lines(size_t size)
 
 static leat__meter *new_meter(leat__meter_kind kind, const char *name, const char *label, const char *help)
 {
+    LEAT_ASSERT(kind == LEAT__METER_COUNTER || kind == LEAT__METER_GAUGE || kind == LEAT__METER_TIMER);
     static const size_t sizes[] = {
         [LEAT__METER_COUNTER] = sizeof(leat__counter),
         [LEAT__METER_GAUGE] = sizeof(leat__gauge),
@@ -346,6 +348,7 @@ static void shared_raise(cell_u64 *cell, uint64_t v)
  * reader that sees the pointer also sees the zeroed cell. */
 static __attribute__((noinline)) counter_cell *new_counter_cell(leat__counter *c, uint32_t slot)
 {
+    LEAT_ASSERT(slot < LEAT__SLOTS);
     counter_cell *cell = zalloc_lines(sizeof *cell);
     atomic_store_explicit(&c->own[slot], cell, memory_order_release);
     return cell;
@@ -353,6 +356,7 @@ static __attribute__((noinline)) counter_cell *new_counter_cell(leat__counter *c
 
 static __attribute__((noinline)) timer_cell *new_timer_cell(leat__timer *t, uint32_t slot)
 {
+    LEAT_ASSERT(slot < LEAT__SLOTS);
     timer_cell *cell = zalloc_lines(sizeof *cell);
     atomic_store_explicit(&t->own[slot], cell, memory_order_release);
     return cell;
@@ -412,6 +416,7 @@ static inline uint32_t bucket_of(uint64_t ns)
 
 uint64_t leat__timer_bucket_top(uint32_t bucket)
 {
+    LEAT_ASSERT(bucket < LEAT__TIMER_BUCKETS);
     if (bucket < 4) return bucket + 1;
     uint32_t power = bucket / 4 + 1;
     return (UINT64_C(5) + bucket % 4) << (power - 2);
@@ -469,6 +474,7 @@ static void sum_up(const leat__timer *t, leat__timer_stats *stats, uint64_t buck
 /* Middle of the quantile's bucket, clamped to the observed minimum and maximum. */
 static double quantile(const uint64_t buckets[LEAT__TIMER_BUCKETS], const leat__timer_stats *stats, double q)
 {
+    LEAT_ASSERT(q >= 0 && q <= 1);
     uint64_t rank = (uint64_t)(q * (double)stats->count);
     uint32_t i = 0;
     for (uint64_t seen = buckets[0]; seen <= rank && i + 1 < LEAT__TIMER_BUCKETS;) {

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/check.h"
 #include "base/thread.h"
 
 _Thread_local uint32_t leat__slot_plus_one __attribute__((tls_model("initial-exec")));
@@ -20,6 +21,7 @@ static bool exit_key_made;
 
 static void give_back(void *value)
 {
+    LEAT_ASSERT((uintptr_t)value >= 1 && (uintptr_t)value <= LEAT__SLOTS);
     uint32_t slot = (uint32_t)(uintptr_t)value - 1;
     leat__slot_plus_one = 0; /* a later destructor that writes takes a new number */
     atomic_fetch_and_explicit(&taken[slot / 64], ~(UINT64_C(1) << (slot % 64)), memory_order_release);

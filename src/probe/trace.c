@@ -27,6 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -87,6 +88,7 @@ int leat__trace_start(uint32_t events_per_thread, leat_error *err)
     }
     uint32_t events = 1;
     while (events < events_per_thread) events *= 2;
+    LEAT_ASSERT(leat__is_pow2(events) && events <= EVENTS_MAX);
 
     int rc = 0;
     leat__mutex_lock(&control);
@@ -137,6 +139,7 @@ static ring *make_ring(void)
     }
     memset(r, 0, size);
     r->mask = events - 1;
+    LEAT_ASSERT(events > 0 && leat__is_pow2(events));
     r->tid = leat__thread_id();
     if (pthread_getname_np(pthread_self(), r->thread, sizeof r->thread) != 0) {
         r->thread[0] = '\0';
@@ -150,6 +153,7 @@ static ring *make_ring(void)
 static void write_event(ring *r, uint32_t row, const char *name, uint64_t begin_ns, uint64_t length,
                         int64_t arg)
 {
+    LEAT_ASSERT(row < ROWS_MAX);
     uint64_t p = atomic_load_explicit(&r->head, memory_order_relaxed);
     event *e = &r->events[p & r->mask];
     atomic_store_explicit(&e->seq, 2 * p + 1, memory_order_relaxed);
@@ -192,6 +196,7 @@ uint32_t leat__trace_row(const char *name)
     leat__mutex_lock(&control);
     while (row < row_count && strcmp(row_names[row], name) != 0) row++;
     if (row == ROWS_MAX) row = 0;
+    LEAT_ASSERT(row_count <= ROWS_MAX);
     if (row == row_count) snprintf(row_names[row_count++], sizeof row_names[row], "%s", name);
     leat__mutex_unlock(&control);
     return row;
@@ -288,6 +293,7 @@ static void put_ring(leat__json *j, const ring *r, uint64_t pid, bool used[ROWS_
         copy c;
         if (!read_event(r, p, &c)) continue;
         put_event(j, &c, pid, c.row > 0 ? ROW_TID + c.row : r->tid);
+        LEAT_ASSERT(c.row < ROWS_MAX);
         used[c.row] = true;
     }
 }

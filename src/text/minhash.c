@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "text/fold.h"
@@ -108,6 +109,7 @@ static uint32_t find_units(leat__minhasher *m, size_t len)
 static void hash_shingles(const leat__minhasher *m, const leat__permute_dsp *dsp, uint32_t first, uint32_t n,
                           uint32_t width, uint64_t *hash)
 {
+    LEAT_ASSERT(n > 0 && n <= LEAT__PERMUTE_MOST);
     const uint8_t *text[LEAT__PERMUTE_MOST];
     uint32_t len[LEAT__PERMUTE_MOST], gap = m->words > 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -121,6 +123,7 @@ static void hash_shingles(const leat__minhasher *m, const leat__permute_dsp *dsp
 
 uint32_t leat__minhasher_sign(leat__minhasher *m, size_t len, uint64_t *values)
 {
+    LEAT_ASSERT(len <= m->text_capacity);
     uint64_t hash[LEAT__PERMUTE_MOST], least[LEAT__SKETCH_MAX];
     const leat__permute_dsp *dsp = leat__permute_dsp_now();
     uint32_t units = find_units(m, len), width = m->words ? m->words : m->chars, n;
@@ -142,6 +145,8 @@ uint32_t leat__minhasher_sign(leat__minhasher *m, size_t len, uint64_t *values)
 int leat__minhasher_init(leat__minhasher *m, uint32_t family, uint32_t words, uint32_t chars, uint32_t count,
                          leat_error *err)
 {
+    LEAT_ASSERT(count > 0 && count <= LEAT_COUNT(m->a));
+    LEAT_ASSERT(words > 0 || chars > 0);
     memset(m, 0, sizeof *m);
     m->family = family;
     m->words = words;
@@ -186,6 +191,7 @@ int leat__minhasher_reserve(leat__minhasher *m, size_t bytes, leat_error *err)
 
 uint64_t leat__minhash_band(const uint64_t *values, uint32_t rows)
 {
+    LEAT_ASSERT(rows > 0);
     uint64_t h = rows;
     for (uint32_t i = 0; i < rows; i++) h = leat__fold(h ^ LEAT__HW0, values[i] ^ LEAT__HW1);
     return h ^ h >> 31;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "text/hash_words.h"
 #include "text/score.h"
@@ -16,6 +17,7 @@
 
 int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err)
 {
+    LEAT_ASSERT((words > 0) != (chars > 0));
     memset(s, 0, sizeof *s);
     s->words = words;
     s->chars = chars;
@@ -71,6 +73,7 @@ int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err)
 
 int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat_error *err)
 {
+    LEAT_ASSERT(len <= s->text_capacity);
     (void)err;
     *count = leat__text_dsp_now()->shingles(s, len);
     return 0;
@@ -81,6 +84,7 @@ int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat
  * rounds do not change it. Only the bins in `empty` are visited after a round: short texts take many. */
 void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
 {
+    LEAT_ASSERT(n > 0 && k > 0 && k <= LEAT__SKETCH_MAX);
     uint32_t least[LEAT__SKETCH_MAX];
     uint16_t empty[LEAT__SKETCH_MAX];
     uint32_t left = k;
@@ -92,6 +96,7 @@ void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
             uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, factor) : x[i];
             uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h;
             v -= v == UINT32_MAX;
+            LEAT_ASSERT(bin < k);
             least[bin] = v < least[bin] ? v : least[bin];
         }
         uint32_t still = 0;
@@ -108,6 +113,7 @@ void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
 
 uint64_t leat__sketch_band(const uint32_t *values, uint32_t rows)
 {
+    LEAT_ASSERT(rows > 0);
     uint64_t h = rows;
     uint32_t i = 0;
     for (; i + 2 <= rows; i += 2) h = leat__fold(h ^ LEAT__HW0, leat__load_u64(values + i) ^ LEAT__HW1);
@@ -129,6 +135,7 @@ uint32_t leat__sketch_equal(const uint8_t *a, const uint8_t *b, uint32_t k)
 
 double leat__sketch_similarity(uint32_t equal, uint32_t k)
 {
+    LEAT_ASSERT(equal <= k);
     double share = k ? (double)equal / k : 0;
     double s = (share - 1.0 / 256) / (1 - 1.0 / 256);
     return s < 0 ? 0 : s;
@@ -136,5 +143,6 @@ double leat__sketch_similarity(uint32_t equal, uint32_t k)
 
 double leat__sketch_curve(double similarity, uint32_t bands, uint32_t rows)
 {
+    LEAT_ASSERT(similarity >= 0 && similarity <= 1);
     return 1 - pow(1 - pow(similarity, rows), bands);
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/num.h"
 #include "base/thread.h"
 
@@ -17,6 +18,7 @@ static leat__word_table table;
 
 static int put(const char *word, uint32_t stop, uint32_t bit)
 {
+    LEAT_ASSERT(strlen(word) <= sizeof(uint64_t));
     uint64_t key = 0;
     memcpy(&key, word, strlen(word));
     leat__word_entry *e = &table.entry[key * table.multiplier >> 58];

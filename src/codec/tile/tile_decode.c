@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/num.h"
 #include "codec/codec_ops.h"
 #include "codec/raster.h"
@@ -43,12 +44,14 @@ static void find_columns(region *r, const leat__raster *raster)
         r->tx0 = LEAT_MIN(r->tx0, s->bx0 / leat__tile_blocks_x(&r->h, c));
         r->tx1 = LEAT_MAX(r->tx1, (s->bx1 - 1) / leat__tile_blocks_x(&r->h, c));
     }
+    LEAT_ASSERT(r->tx0 <= r->tx1);
 }
 
 /* Transforms the blocks of one tile that the region needs. */
 static void transform_tile(tile_state *s, const region *r, const leat__tile_shape *shape, uint32_t tx,
                            uint32_t ty)
 {
+    LEAT_ASSERT(tx < r->h.tiles_x && ty < r->h.tiles_y);
     uint32_t base = 0;
     for (uint32_t c = 0; c < shape->components; base += shape->count[c], c++) {
         const leat__raster_span *need = &s->raster.comp[c];
@@ -77,6 +80,7 @@ static int bad_tile(const region *r, uint32_t tx, uint32_t ty, size_t offset, le
 
 static size_t skip_tiles(const region *r, uint32_t from, uint32_t count)
 {
+    LEAT_ASSERT(from + count <= r->h.tiles_x * r->h.tiles_y);
     size_t bytes = 0;
     for (uint32_t i = from; i < from + count; i++) bytes += leat__load_u16(r->h.lengths + 2 * (size_t)i);
     return bytes;
@@ -92,12 +96,15 @@ static void fetch_ahead(const region *r, size_t at, uint32_t index)
 /* Decodes the needed tiles of a tile row that begins at *offset, and moves it on. */
 static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *offset, leat_error *err)
 {
+    LEAT_ASSERT(ty < r->h.tiles_y && r->tx0 <= r->tx1 && r->tx1 < r->h.tiles_x);
+    LEAT_ASSERT(*offset >= r->h.header_bytes);
     uint32_t first = ty * r->h.tiles_x;
     size_t at = *offset + skip_tiles(r, first, r->tx0);
     for (uint32_t tx = r->tx0; tx <= r->tx1; tx++) {
         leat__tile_shape shape;
         size_t len = skip_tiles(r, first + tx, 1);
         leat__tile_shape_at(&r->h, tx, ty, &shape);
+        LEAT_ASSERT(at + len <= (size_t)r->h.header_bytes + r->h.tile_bytes);
         leat__tile_damage damage = s->entropy.decode(s->coefs, r->data + at, len, &shape, r->codes);
         if (damage != LEAT__TILE_WHOLE) return bad_tile(r, tx, ty, at, damage, err);
         if (r->sink->tile) LEAT_TRY(r->sink->tile(r->sink->ctx, tx, ty, s->coefs));

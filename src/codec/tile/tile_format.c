@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/num.h"
 
 static const struct {
@@ -18,6 +19,8 @@ static const struct {
 
 void leat__tile_geometry(leat__tile_header *h)
 {
+    LEAT_ASSERT((unsigned)h->sampling < LEAT__TILE_SAMPLINGS);
+    LEAT_ASSERT(h->width > 0 && h->height > 0);
     h->components = samplings[h->sampling].components;
     h->h = samplings[h->sampling].h;
     h->v = samplings[h->sampling].v;
@@ -29,6 +32,7 @@ void leat__tile_geometry(leat__tile_header *h)
 
 void leat__tile_shape_at(const leat__tile_header *h, uint32_t tx, uint32_t ty, leat__tile_shape *shape)
 {
+    LEAT_ASSERT(tx < h->tiles_x && ty < h->tiles_y);
     shape->components = h->components;
     shape->blocks = 0;
     for (uint32_t c = 0; c < h->components; c++) {
@@ -161,12 +165,14 @@ int leat__tile_header_write(leat__tile_header *h, leat__buf *out, size_t *length
             leat__store_u16(le, h->quant[order[i]][k]);
             leat__buf_append(out, le, wide ? 2 : 1);
         }
+    LEAT_ASSERT(stored >= 1 && stored <= h->components);
     uint64_t tiles = (uint64_t)h->tiles_x * h->tiles_y;
     *lengths = out->len;
     leat__buf_zeros(out, tiles * sizeof(uint16_t));
     size_t used = out->len - start;
     leat__buf_zeros(out, (0 - used) & (LEAT__TILE_ALIGN - 1));
     h->header_bytes = (uint32_t)(out->len - start);
+    LEAT_ASSERT(h->header_bytes % LEAT__TILE_ALIGN == 0 || leat__buf_status(out) != 0);
     return leat__buf_status(out);
 }
 
