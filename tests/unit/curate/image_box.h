@@ -81,4 +81,18 @@ static inline void put_scene(const char *name, const scene *s, uint32_t w, uint3
     leat__buf_reset(&b);
 }
 
+/* photos/good00.jpg and so on, and one that is dark. */
+static inline void put_photos(uint32_t count)
+{
+    scene s = plain_scene;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[64];
+        s.seed = i;
+        snprintf(name, sizeof name, "photos/good%02u.jpg", i);
+        put_scene(name, &s, 120, 100, 90);
+    }
+    s.gain = 0.1f;
+    put_scene("photos/night.jpg", &s, 120, 100, 90);
+}
+
 #endif

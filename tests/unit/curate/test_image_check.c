@@ -4,7 +4,6 @@
 #include <leat/images.h>
 #include <leat/pack.h>
 
-#include "base/hash.h"
 #include "curate/image_check.h"
 #include "curate/image_issue.h"
 #include "io/file.h"
@@ -25,15 +24,8 @@ static leat_check_opts opts_for(const char *const *sources, const char *output)
 static void make_photos(void)
 {
     scene s = plain_scene;
-    for (uint32_t i = 0; i < GOOD; i++) {
-        char name[64];
-        s.seed = i;
-        snprintf(name, sizeof name, "photos/good%02u.jpg", i);
-        put_scene(name, &s, 120, 100, 90);
-    }
-    s.gain = 0.1f;
-    put_scene("photos/night.jpg", &s, 120, 100, 90);
-    s.gain = 1;
+    s.seed = GOOD - 1;
+    put_photos(GOOD);
     put_scene("photos/long.jpg", &s, 500, 40, 90);
     put_scene("photos/png.jpg.png", &s, 120, 100, 90);
     leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 120, 100, 90);
@@ -41,16 +33,6 @@ static void make_photos(void)
     put_file("photos/named.png", jpeg.data, jpeg.len);
     put_text("photos/text.jpg", "not an image");
     leat__buf_reset(&jpeg);
-}
-
-static uint64_t hash_of(const char *path)
-{
-    char *data = NULL;
-    size_t len;
-    assert_ok(leat__file_load(path, 1u << 28, 0, &data, &len, NULL));
-    uint64_t h = leat__hash64(data, len, 0);
-    leat__free(data);
-    return h;
 }
 
 static uint64_t count_of(const leat_check_stats *st, const char *name)
@@ -142,7 +124,7 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
         o.replace = 1;
         o.threads = threads;
         assert_ok(leat_check_images(&o, NULL, NULL));
-        uint64_t h = hash_of(o.output);
+        uint64_t h = hash_of_file(o.output);
         if (threads == 1) first = h;
         assert_true(h == first);
     }

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curate/label_box.h"
 
-#include "base/hash.h"
 #include "io/file.h"
-
-static uint64_t hash_of(const char *path)
-{
-    char *data = NULL;
-    size_t len;
-    assert_ok(leat__file_load(path, 1u << 26, 1, &data, &len, NULL));
-    const uint64_t hash = leat__hash64(data, len, 0);
-    leat__free(data);
-    return hash;
-}
 
 static void wrong_labels_are_found_by_any_number_of_threads(void **state)
 {
@@ -25,8 +14,8 @@ static void wrong_labels_are_found_by_any_number_of_threads(void **state)
         assert_true(st.samples == LABEL_ROWS && st.labelled == LABEL_ROWS - 1 && st.classes == LABEL_CLASSES);
         assert_true(st.wrong >= 5 && st.wrong <= 7 && st.examples == 5);
         for (uint32_t k = 0; k < 5; k++) assert_true(is_wrong((uint32_t)st.example[k]));
-        if (i == 0) first = hash_of(o.output);
-        assert_true(hash_of(o.output) == first);
+        if (i == 0) first = hash_of_file(o.output);
+        assert_true(hash_of_file(o.output) == first);
     }
 }
 

@@ -4,33 +4,13 @@
 #include <leat/images.h>
 #include <leat/pack.h>
 
-#include "base/hash.h"
-#include "io/file.h"
-
 enum { GOOD = 30 };
 
 static void make_photos(void)
 {
-    scene s = plain_scene;
-    for (uint32_t i = 0; i < GOOD; i++) {
-        char name[64];
-        s.seed = i;
-        snprintf(name, sizeof name, "photos/good%02u.jpg", i);
-        put_scene(name, &s, 120, 100, 90);
-    }
-    s.gain = 0.1f;
-    put_scene("photos/night.jpg", &s, 120, 100, 90);
+    const scene s = {.seed = GOOD - 1, .zoom = 1, .gain = 0.1f};
+    put_photos(GOOD);
     put_scene("photos/png.jpg.png", &s, 120, 100, 90);
-}
-
-static uint64_t hash_of(const char *path)
-{
-    char *data = NULL;
-    size_t len;
-    assert_ok(leat__file_load(path, 1u << 28, 0, &data, &len, NULL));
-    uint64_t h = leat__hash64(data, len, 0);
-    leat__free(data);
-    return h;
 }
 
 static leat_ingest_opts opts_for(const char *const *source)
@@ -68,7 +48,7 @@ static void columns_are_those_of_the_pack(void **state)
         check.output = in_box("again.leat");
         check.replace = check.no_sync = 1;
         if (leat_check_images(&check, &again, &err) != 0) fail_msg("%s", err.message);
-        assert_true(hash_of(in_box("c.leat")) == hash_of(in_box("again.leat")));
+        assert_true(hash_of_file(in_box("c.leat")) == hash_of_file(in_box("again.leat")));
         assert_true(found.found == again.found && found.ok == again.ok && found.bytes_in == again.bytes_in);
         assert_int_not_equal(access(in_box("c.leat.scores"), F_OK), 0);
         assert_int_equal(leat__mem_blocks(), test_blocks);

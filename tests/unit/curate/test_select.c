@@ -3,7 +3,6 @@
 
 #include <leat/select.h>
 
-#include "base/hash.h"
 #include "curate/select_run.h"
 #include "io/file.h"
 
@@ -32,16 +31,6 @@ static leat_select_stats run_ok(const leat_select_opts *o)
     return st;
 }
 
-static uint64_t hash_of(const char *path)
-{
-    char *data = NULL;
-    size_t len;
-    assert_ok(leat__file_load(path, 1u << 26, 1, &data, &len, NULL));
-    const uint64_t hash = leat__hash64(data, len, 0);
-    leat__free(data);
-    return hash;
-}
-
 static void read_ints(const char *path, const char *field, int64_t *to)
 {
     leat_pack *pack = NULL;
@@ -64,8 +53,8 @@ static void the_result_does_not_depend_on_threads(void **state)
         const leat_select_stats st = run_ok(&o);
         assert_int_equal(st.selected, ROWS / 10);
         assert_true(st.distances > 0 && st.plan_memory > 0 && st.last_distance > 0);
-        if (i == 0) first = hash_of(o.output);
-        assert_true(hash_of(o.output) == first);
+        if (i == 0) first = hash_of_file(o.output);
+        assert_true(hash_of_file(o.output) == first);
     }
 }
 
@@ -209,7 +198,7 @@ static void a_stopped_run_is_continued(void **state)
 {
     leat_select_opts o = opts_for("{count: 300, strategies: [{strategy: diversity}]}");
     run_ok(&o);
-    const uint64_t whole = hash_of(o.output);
+    const uint64_t whole = hash_of_file(o.output);
     o.output = in_box("again.leat");
     o.replace = 0;
     for (int other = 0; other < 2; other++) {
@@ -223,7 +212,7 @@ static void a_stopped_run_is_continued(void **state)
         assert_int_equal(st.resumed, other ? 0 : 64);
         assert_int_equal(st.selected, other ? 299 : 300);
         assert_false(is_there("again.leat.state"));
-        assert_true((hash_of(o.output) == whole) == !other);
+        assert_true((hash_of_file(o.output) == whole) == !other);
         o.replace = 1;
         if (!other) assert_ok(leat__path_unlink(o.output, NULL));
     }
@@ -243,8 +232,8 @@ static void a_count_and_a_least_distance_do_not_depend_on_threads(void **state)
         o.threads = threads[i];
         const leat_select_stats st = run_ok(&o);
         assert_true(st.selected == 40 && st.near == 0);
-        if (i == 0) first = hash_of(o.output);
-        assert_true(hash_of(o.output) == first);
+        if (i == 0) first = hash_of_file(o.output);
+        assert_true(hash_of_file(o.output) == first);
     }
     o.count = ROWS;
     const leat_select_stats st = run_ok(&o);

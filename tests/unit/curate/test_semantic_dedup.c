@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curate/select_box.h"
 
-#include "base/hash.h"
 #include "curate/semantic_dedup.h"
 #include "io/file.h"
 
@@ -45,16 +44,6 @@ static leat_dedup_semantic_stats run_ok(const leat_dedup_semantic_opts *o)
     return st;
 }
 
-static uint64_t hash_of(const char *path)
-{
-    char *data = NULL;
-    size_t len;
-    assert_ok(leat__file_load(path, 1u << 26, 1, &data, &len, NULL));
-    const uint64_t hash = leat__hash64(data, len, 0);
-    leat__free(data);
-    return hash;
-}
-
 static void copies_are_removed(void **state)
 {
     static int64_t keep[ROWS], of[ROWS];
@@ -86,8 +75,8 @@ static void the_result_does_not_depend_on_threads_or_memory(void **state)
         const leat_dedup_semantic_stats st = run_ok(&o);
         assert_true(st.plan_memory > 0 && (memory[i] == 0 || st.plan_memory <= memory[i]));
         assert_int_equal(st.in_memory, i == 0);
-        if (i == 0) first = hash_of(o.output);
-        assert_true(hash_of(o.output) == first);
+        if (i == 0) first = hash_of_file(o.output);
+        assert_true(hash_of_file(o.output) == first);
     }
     leat_error err = {0};
     o.memory = 50 << 10;

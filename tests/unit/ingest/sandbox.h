@@ -19,10 +19,12 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
-#include "codec/codec.h"
 #include "base/num.h"
+#include "codec/codec.h"
 #include "ingest/source.h"
+#include "io/file.h"
 
 static char sandbox[256];
 
@@ -188,6 +190,16 @@ static inline bool next_record(leat__source *s, leat__records_pool *shelf, leat_
     }
     if (!(*r)->failed && s->ops->load && s->ops->load(s, *run, *r, &err) != 0) leat__records_fail(*r, &err);
     return true;
+}
+
+static inline uint64_t hash_of_file(const char *path)
+{
+    char *data = NULL;
+    size_t len;
+    assert_int_equal(leat__file_load(path, 1u << 28, 0, &data, &len, NULL), 0);
+    const uint64_t hash = leat__hash64(data, len, 0);
+    leat__free(data);
+    return hash;
 }
 
 #endif

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "base/fault.h"
-#include "base/hash.h"
 #include "io/file.h"
 
 #define IMAGES 60
@@ -47,16 +46,6 @@ static leat_ingest_stats pack_ok(leat_ingest_opts o)
     return st;
 }
 
-static uint64_t hash_of(const char *path)
-{
-    char *data = NULL;
-    size_t len;
-    assert_int_equal(leat__file_load(path, 1u << 28, 0, &data, &len, NULL), 0);
-    uint64_t h = leat__hash64(data, len, 0);
-    leat__free(data);
-    return h;
-}
-
 static void any_number_of_threads_gives_the_same_bytes(void **state)
 {
     make_photos();
@@ -75,7 +64,7 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
                 leat_ingest_stats st = pack_ok(o);
                 assert_int_equal(st.samples, IMAGES);
                 assert_string_equal(st.source_kind, "folder");
-                uint64_t h = hash_of(o.output);
+                uint64_t h = hash_of_file(o.output);
                 if (threads == 1) first = h;
                 assert_true(h == first);
             }
@@ -180,7 +169,7 @@ static void resumed_runs_give_the_same_bytes(void **state)
         o.page_bytes = 65536;
         o.report = in_box("whole.jsonl");
         leat_ingest_stats st = pack_ok(o), in_one_go = st;
-        uint64_t want = hash_of(o.output), report = hash_of(o.report);
+        uint64_t want = hash_of_file(o.output), report = hash_of_file(o.report);
         o.output = in_box(mode == LEAT_IMAGES_KEEP ? "parts-keep.leat" : "parts-tiled.leat");
         o.report = in_box("parts.jsonl");
         o.resume = 1;
@@ -199,8 +188,8 @@ static void resumed_runs_give_the_same_bytes(void **state)
         assert_int_equal(st.skipped, 3);
         assert_int_equal(st.samples, in_one_go.samples);
         assert_int_equal(st.bytes_in, in_one_go.bytes_in);
-        assert_true(hash_of(o.output) == want);
-        assert_true(hash_of(o.report) == report);
+        assert_true(hash_of_file(o.output) == want);
+        assert_true(hash_of_file(o.report) == report);
     }
     assert_int_equal(remove(in_box("photos/class1/cut.jpg")), 0);
     assert_int_equal(remove(in_box("photos/class1/empty.jpg")), 0);
