@@ -388,58 +388,21 @@ DOCTOR = {
 }
 
 
+TABLES = {"plan": PLAN, "check": CHECK, "select": SELECT, "export": EXPORT, "show": SHOW, "view": VIEW, "dedup images": IMAGES,
+          "dedup semantic": SEMANTIC, "doctor": DOCTOR}
+
+
 @pytest.fixture(scope="module")
 def box(tmp_path_factory):
     return Box(tmp_path_factory.mktemp("effects"))
 
 
 def test_the_tables_have_every_option():
-    for name, rows, others in (("plan", PLAN, REMOTE), ("check", CHECK, REMOTE), ("select", SELECT, REMOTE), ("export", EXPORT, REMOTE),
-                               ("show", SHOW, REMOTE), ("view", VIEW, REMOTE)):
-        assert set(rows) | others | COMMON == table(name), name
+    for name in ("plan", "check", "select", "export", "show", "view"):
+        assert set(TABLES[name]) | REMOTE | COMMON == table(name), name
     assert set(IMAGES) | set(SEMANTIC) <= table("dedup")
 
 
-@pytest.mark.parametrize("name", PLAN)
-def test_an_option_of_plan_has_an_effect(name, box):
-    PLAN[name](box)
-
-
-@pytest.mark.parametrize("name", CHECK)
-def test_an_option_of_check_has_an_effect(name, box):
-    CHECK[name](box)
-
-
-@pytest.mark.parametrize("name", SELECT)
-def test_an_option_of_select_has_an_effect(name, box):
-    SELECT[name](box)
-
-
-@pytest.mark.parametrize("name", EXPORT)
-def test_an_option_of_export_has_an_effect(name, box):
-    EXPORT[name](box)
-
-
-@pytest.mark.parametrize("name", SHOW)
-def test_an_option_of_show_has_an_effect(name, box):
-    SHOW[name](box)
-
-
-@pytest.mark.parametrize("name", VIEW)
-def test_an_option_of_view_has_an_effect(name, box):
-    VIEW[name](box)
-
-
-@pytest.mark.parametrize("name", IMAGES)
-def test_an_option_of_dedup_images_has_an_effect(name, box):
-    IMAGES[name](box)
-
-
-@pytest.mark.parametrize("name", SEMANTIC)
-def test_an_option_of_dedup_semantic_has_an_effect(name, box):
-    SEMANTIC[name](box)
-
-
-@pytest.mark.parametrize("name", DOCTOR)
-def test_an_option_of_doctor_has_an_effect(name, box):
-    DOCTOR[name](box)
+@pytest.mark.parametrize("command, name", [(command, name) for command, rows in TABLES.items() for name in rows])
+def test_an_option_has_an_effect(command, name, box):
+    TABLES[command][name](box)

@@ -90,6 +90,9 @@ def _tiny(o: SimpleNamespace) -> Work:
     unused = sorted(o.given & {"image_size", "precision"})
     if unused:
         raise ArgumentError(f"{unused[0]}: has no effect with tiny, whose size and precision are fixed")
+    if o.accelerator == "cuda" or o.devices > 1:
+        raise ArgumentError(f"{'accelerator' if o.accelerator == 'cuda' else 'devices'}: has no effect with tiny, which runs on the "
+                            "CPUs of one process; start several ranks with torchrun or srun")
     pipeline = [ops.Resize((_TINY_SIDE, _TINY_SIDE), like="fast")]
     return Work(_tiny_rows, np.asarray, pipeline, "cpu", "numpy", "tiny 1", Vectors(o, []), True)
 

@@ -65,6 +65,8 @@ class Trainer:
         if self.channels_last:
             self.task.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimizer_name = optim.name_of(o, o.model)
+        if "momentum" in o.given and self.optimizer_name != "sgd":
+            raise ArgumentError(f"momentum: has no effect with {self.optimizer_name}; it is for sgd")
         self.optimizer, self.base_lr = optim.make(o, self.optimizer_name, [self.task], self.device.type == "cuda")
         self.average = optim.Average(self.task.net, o.ema) if o.ema > 0 else None
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "16-mixed")
