@@ -63,7 +63,8 @@ LEAT_API int leat_budget_set_limit(leat_budget *budget, uint64_t limit, leat_err
 /* Charges bytes for memory kept outside tasks (such as a page cache); return them with
  * leat_budget_release. Without waiting: 0 or LEAT_EAGAIN; LEAT_EBUDGET when it can never fit.
  * leat_budget_charge waits up to timeout_ms (-1: no limit) and may then return
- * LEAT_ETIMEDOUT; never call it inside a stage's process(), which holds bytes itself. */
+ * LEAT_ETIMEDOUT; never call it inside a stage's process(), which holds bytes itself. A release of more
+ * than was charged returns what was charged. */
 LEAT_API int leat_budget_try(leat_budget *budget, leat_budget_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
 LEAT_API int leat_budget_charge(leat_budget *budget, leat_budget_cat cat, uint64_t bytes, int64_t timeout_ms,
                                 leat_error *err) LEAT_MUST_CHECK;

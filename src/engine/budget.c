@@ -427,7 +427,8 @@ static void release(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool fr
 {
     if (check(b, NULL) != 0 || (unsigned)cat >= LEAT_BUDGET_CATS) return;
     leat__mutex_lock(&b->lock);
-    b->kept -= LEAT_MIN(bytes, b->kept);
+    bytes = LEAT_MIN(bytes, LEAT_MIN(b->kept, b->cat_used[cat])); /* no more than was charged */
+    b->kept -= bytes;
     if (freed) change_memory_locked(b, -(int64_t)LEAT_MIN(bytes, b->memory));
     leat__mutex_unlock(&b->lock);
     int64_t delta[LEAT_BUDGET_CATS] = {0};

@@ -99,7 +99,11 @@ static void no_number_overflows_the_budget(void **state)
     assert_false(leat__budget_grant(b, LEAT_BUDGET_PAGE, UINT64_MAX, true));
     assert_int_equal(leat__budget_floor(b, 0, UINT64_MAX, "x", NULL), LEAT_EBUDGET);
     assert_int_equal(leat_budget_try(b, (leat_budget_cat)99, 1), LEAT_EINVAL);
-    leat_budget_release(b, LEAT_BUDGET_PAGE, 1);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 7); /* no more than was charged */
+    leat_budget_release(b, LEAT_BUDGET_BATCH, 1);
+    assert_int_equal(leat__budget_used(b), 0);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 100), 0);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 100);
     leat_budget_close(&b);
 }
 
