@@ -60,6 +60,10 @@ _ALWAYS = ("pack", "select", "dump")
 _BY_VECTORS = ("diversity", "typicality", "similarity")
 
 
+class Default(list[Any]):
+    """Strategies of a config that names none. The step select adds a balance of the labels, where the pack has some."""
+
+
 def _keys(step: Step) -> list[str]:
     if step.call is None:
         return [name for name in _options.table(step.command.split()[1]) if name not in step.own]
@@ -134,7 +138,7 @@ def _default(steps: dict[str, Options | None]) -> None:
     if embed is not None and train is None:
         embed.setdefault("model", "tiny")
     if (select.get("count") or select.get("share")) and "strategies" not in select:
-        select["strategies"] = ["diversity"] if embed is not None else ["random"]
+        select["strategies"] = Default(["diversity"] if embed is not None else ["random"])
 
 
 def _rehearse(steps: Mapping[str, Options | None], where: str) -> None:

@@ -25,7 +25,7 @@ _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
 table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #ddd;vertical-align:top}
 td.n{text-align:right;font-variant-numeric:tabular-nums}figure{display:inline-block;margin:.3em;vertical-align:top;width:12em}
-figure img{max-width:12em;max-height:9em}figcaption{font-size:11px;color:#555;overflow-wrap:anywhere}
+figure img{max-width:12em;max-height:9em;min-height:6em;object-fit:contain;object-position:left}figcaption{font-size:11px;color:#555;overflow-wrap:anywhere}
 .pair{display:inline-block;border:1px solid #ddd;margin:.3em;padding:.2em}
 .bar{background:#4a7ebb;height:1.1em}.gone{color:#888}svg{margin:.5em}
 """
@@ -77,7 +77,7 @@ def _funnel(state: dict[str, Any]) -> str:
             stages.append((label, left))
     stages.append(("selected", steps["select"]["rows"]))
     most = max(stages[0][1], 1)
-    rows = "".join(f'<tr><td>{label}<td class="n">{count}<td style="width:30em"><div class="bar" style="width:'
+    rows = "".join(f'<tr><td>{label}<td class="n">{count:,}<td style="width:30em"><div class="bar" style="width:'
                    f'{100 * min(count / most, 1):.2f}%"></div>' for label, count in stages)
     return f"<h2>Images left</h2><table>{rows}</table>"
 
@@ -85,8 +85,8 @@ def _funnel(state: dict[str, Any]) -> str:
 def _steps(result: dict[str, Any]) -> str:
     rows = ""
     for step in result["steps"]:
-        dropped = ", ".join(f"{count} {name}" for name, count in step["dropped"].items())
-        rows += (f'<tr><td>{step["step"]}<td class="n">{step["rows"]}<td>{text(dropped)}<td class="n">{step["seconds"]:.1f}'
+        dropped = ", ".join(f"{count:,} {name}" for name, count in step["dropped"].items())
+        rows += (f'<tr><td>{step["step"]}<td class="n">{step["rows"]:,}<td>{text(dropped)}<td class="n">{step["seconds"]:.1f}'
                  f'<td class="n">{step["cpu_seconds"]:.1f}<td title="{text(step["why"])}">{text(step["limit"])}'
                  f'<td>{text(step["advice"])}')
     return ("<h2>Steps</h2><table><tr><th>step<th>rows<th>dropped<th>seconds<th>CPU seconds<th>limit<th>what would help"
@@ -99,7 +99,7 @@ def _issues(state: dict[str, Any], pictures: _Pictures) -> str:
     for name, issue in sorted(found.items(), key=lambda item: -item[1]["count"]):
         if issue["count"]:
             shown = "".join(pictures.key(key) for key in issue.get("examples", [])[:_EXAMPLES])
-            made += f"<h3>{text(name)}: {issue['count']}</h3>{shown}"
+            made += f"<h3>{text(name)}: {issue['count']:,}</h3>{shown}"
     return f"<h2>Issues</h2>{made or '<p>None were found.</p>'}"
 
 
@@ -116,7 +116,7 @@ def _duplicates(run: Run, pictures: _Pictures) -> str:
     made = ""
     for pair in _pairs_of(run.path("duplicates.csv")):
         made += (f'<div class="pair">{pictures.key(pair["key_a"])}{pictures.key(pair["key_b"])}<br>{text(pair["verdict"])}, '
-                 f'similarity {text(pair["similarity"])}</div>')
+                 f'similarity {float(pair["similarity"]):.3f}</div>')
     return f"<h2>Duplicates</h2><p>The most and the least similar pairs.</p>{made or '<p>None were found.</p>'}"
 
 
@@ -151,7 +151,7 @@ def _page(run: Run, state: dict[str, Any], result: dict[str, Any]) -> Iterator[s
     yield ("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" "
            "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\"><title>leat curate</title>"
            f"<style>{_STYLE}</style><h1>{sources}</h1>"
-           f"<p>{result['selected']} of {result['samples']} images are selected; {result['unreadable']} could not be read.</p>")
+           f"<p>{result['selected']:,} of {result['samples']:,} images are selected; {result['unreadable']:,} could not be read.</p>")
     yield _funnel(state)
     yield _steps(result)
     pictures, rows = _Pictures(run.pack), chosen(run)

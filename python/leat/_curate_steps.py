@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, _images, _pack, _select, _train
-from ._curate_config import Options, needs_vectors
+from ._curate_config import Default, Options, needs_vectors
 from ._dataset import Dataset
 from ._errors import AdviceWarning, ArgumentError, Error
 
@@ -228,9 +228,15 @@ def condition(run: Run, options: Options) -> str | None:
     return " and ".join([*made, *([f"({options['where']})"] if options.get("where") else [])]) or None
 
 
+def _balance(pack: Dataset) -> list[dict[str, str]]:
+    """Diversity alone prefers classes that vary much: the selection shall have the shares of the input."""
+    labelled = any(field.name == "label" and field.type == "int" for field in pack.fields) and len(pack.classes()) > 1
+    return [{"strategy": "balance", "column": "label", "distribution": "input"}] if labelled else []
+
+
 def _run_select(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     with Dataset(run.pack) as opened:
-        names = {field.name for field in opened.fields}
+        names, balance = {field.name for field in opened.fields}, _balance(opened)
     clash = next((name for step, name in _TAKEN.items() if run.on(step) and name in names), None)
     if clash:
         raise ArgumentError(f"{run.pack}: has a field {clash!r}, which would be taken for the result of a step; rename it")
@@ -238,11 +244,13 @@ def _run_select(run: Run, options: Options, resume: bool, progress: Progress) ->
     more = given.pop("columns", ())
     given.pop("where", None)
     strategies = given.pop("strategies", ()) or ([] if where else ["random"])
+    if isinstance(strategies, Default):
+        strategies = [*strategies, *balance]
     done = _select.select(run.pack, run.path("select.leat"), strategies, **given, where=where, force=True,
                           embeddings=run.path("embed.leat") if takes else None, progress=progress,
                           columns=[*run.columns(), *([more] if isinstance(more, (str, os.PathLike)) else more)])
     left = done["samples"] - done["selected"] - done["previous"] - done["excluded"] - done["near"]
-    return {"rows": done["selected"] + done["previous"], "memory": done["plan_memory"], "last_distance": done["last_distance"],
+    return {"rows": done["selected"] + done["previous"], "strategies": strategies, "memory": done["plan_memory"], "last_distance": done["last_distance"],
             "dropped": _counts(left_out_by_conditions=done["excluded"], too_near=done["near"], not_chosen=max(left, 0))}
 
 

@@ -57,7 +57,8 @@ def test_steps_are_those_of_the_commands(photos, whole, tmp_path):
     leat.check(tmp_path / "pack.leat", tmp_path / "check.leat", csv=tmp_path / "check.csv")
     leat.embed(tmp_path / "pack.leat", output=tmp_path / "embed.leat", quiet=True)
     leat.dedup_images(tmp_path / "check.leat", tmp_path / "duplicates.leat", csv=tmp_path / "duplicates.csv")
-    leat.select(tmp_path / "pack.leat", tmp_path / "select.leat", "diversity", share=0.2, embeddings=tmp_path / "embed.leat",
+    by = ["diversity", {"strategy": "balance", "column": "label", "distribution": "input"}]
+    leat.select(tmp_path / "pack.leat", tmp_path / "select.leat", by, share=0.2, embeddings=tmp_path / "embed.leat",
                 columns=[tmp_path / "check.leat", tmp_path / "duplicates.leat"], where="verdict == 0 and keep == 1")
     for name in FILES:
         if name != "selected.txt" and not name.startswith("duplicates"):  # these name the place of the columns
@@ -97,6 +98,22 @@ def test_images_are_checked_while_they_are_packed(photos, whole, tmp_path, monke
     assert len(calls) == 2 and data(tmp_path / "other", "check.csv") == data(whole[0], "check.csv")
     plan = {row["step"]: row for row in leat.curate(photos, tmp_path / "x", plan=True)["steps"]}
     assert plan["check"]["read_bytes"] == 0 < plan["pack"]["read_bytes"]
+
+
+def test_labels_are_balanced_unless_the_config_says_otherwise(photos, whole, tmp_path):
+    record = json.loads(data(whole[0], "run.json"))["steps"]["select"]
+    assert record["strategies"] == ["diversity", {"strategy": "balance", "column": "label", "distribution": "input"}]
+    pack = leat.open(whole[0] / "pack.leat")
+    chosen = pack.column("label")[leat.open(whole[0] / "select.leat").column("selected") == 1]
+    assert np.bincount(chosen, minlength=3).max() <= 3  # 8 of three classes
+    alone = leat.curate(whole[0] / "pack.leat", tmp_path / "alone", share=0.2, config={"select": {"strategies": ["diversity"]}})
+    assert alone["selected"] == 8
+    assert json.loads(data(tmp_path / "alone", "run.json"))["steps"]["select"]["strategies"] == ["diversity"]
+    with leat.Writer(tmp_path / "plain.leat", {"image": "image", "label": int}) as w:  # labels without classes
+        for i in range(6):
+            w.append({"image": jpeg(np.random.default_rng(i), 40, 40), "label": i})
+    leat.curate(tmp_path / "plain.leat", tmp_path / "plain", count=3)
+    assert json.loads(data(tmp_path / "plain", "run.json"))["steps"]["select"]["strategies"] == ["diversity"]
 
 
 def in_child(work):

@@ -187,6 +187,8 @@ def test_groups_and_the_map(page):
     shot(browser, "groups")
     browser.key("m", 77, "m")
     browser.wait("view === 'map' && map.rows && map.rows.length === 3000")
+    assert browser.value("['sort-by', 'way', 'size-of', 'empty'].every(id => $(id).hidden) && !$('map-of').hidden")
+    assert browser.value("document.querySelector('header').clientHeight") < 50  # one line
     assert browser.value("$('map-colour').value") == "label"
     assert browser.value("new Set(map.tint).size") == 12 and browser.value("map.tint[0] === map.tint[12]")
     shot(browser, "map")
@@ -199,6 +201,10 @@ def test_groups_and_the_map(page):
     browser.click(*point)
     browser.wait("!$('sample').hidden")
     browser.key("Escape", 27)
+    assert browser.value("map.rows = null, loadMap(), !$('empty').hidden && $('empty').textContent") == "computing the map …"
+    browser.wait("map.rows && $('empty').hidden")
+    browser.key("g", 71, "g")
+    browser.wait("view === 'grid' && !$('sort-by').hidden && !$('size-of').hidden")
 
 
 def test_hostile_names_stay_text(browser, tmp_path):
