@@ -24,6 +24,12 @@ static const char *text(const json_t *step, const char *key)
     return found ? found : "";
 }
 
+/* A step that the config turns off is not part of the run. */
+static bool off(const json_t *step)
+{
+    return leat__str_eq(text(step, "state"), "off");
+}
+
 static bool done(const json_t *step)
 {
     return leat__str_eq(text(step, "state"), "done");
@@ -90,12 +96,14 @@ void leat__curate_run_page(const leat__curate_verdict *v, leat__buf *out)
     leat__buf_printf(out, "%s\n", line);
     json_object_foreach(v->steps, name, step)
     {
+        const char *advice = text(step, "advice");
+        if (off(step)) continue;
         if (!done(step)) {
             leat__buf_printf(out, "  %-8s not done\n", name);
             continue;
         }
-        leat__buf_printf(out, "  %-8s %8.1f s  %-20s %s\n", name, number(step, "seconds"),
-                         text(step, "limit"), text(step, "advice"));
+        leat__buf_printf(out, "  %-8s %8.1f s  %-*s%s%s\n", name, number(step, "seconds"), advice[0] ? 20 : 0,
+                         text(step, "limit"), advice[0] ? "  " : "", advice);
     }
 }
 
@@ -129,7 +137,10 @@ void leat__curate_run_json(const leat__curate_verdict *v, leat__buf *out)
     leat__json_kdouble(&j, "seconds", v->seconds);
     leat__json_key(&j, "steps");
     leat__json_array(&j);
-    json_object_foreach(v->steps, name, step) step_json(&j, name, step);
+    json_object_foreach(v->steps, name, step)
+    {
+        if (!off(step)) step_json(&j, name, step);
+    }
     leat__json_end(&j);
     leat__json_end(&j);
 }

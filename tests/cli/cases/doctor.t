@@ -77,7 +77,7 @@ $ mkdir curated
 > echo '{"version": 1, "steps": {"pack": {"state": "done", "seconds": 30, "cpu_seconds": 4, "limit": "I/O", "why": "7 % of 2 CPUs, 900 MB read", "advice": "a faster disk"}, "select": {"state": "running"}}}' > curated/run.json
 > leat doctor curated
 pack took 100 % of 30.0 s; its limit: I/O (7 % of 2 CPUs, 900 MB read).
-  pack         30.0 s  I/O                  a faster disk
+  pack         30.0 s  I/O                   a faster disk
   select   not done
 = 1
 

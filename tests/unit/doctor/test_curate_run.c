@@ -28,7 +28,8 @@ static void the_longest_step_counts(void **state)
     leat__buf out;
     leat__curate_verdict v =
         judged("{\"version\":1,\"steps\":{" STEP("pack", "10", "I/O", "a faster disk") "," STEP(
-            "dedup", "30", "CPU", "more CPU cores") ",\"select\":{\"state\":\"running\"}}}");
+            "dedup", "30", "CPU",
+            "more CPU cores") ",\"tag\":{\"state\":\"off\"},\"select\":{\"state\":\"running\"}}}");
     (void)state;
     assert_string_equal(v.longest, "dedup");
     assert_false(v.warning); /* it does its own work */
@@ -37,6 +38,7 @@ static void the_longest_step_counts(void **state)
     assert_non_null(strstr(leat__buf_str(&out), "dedup took 75 % of 40.0 s; its limit: CPU (because)."));
     assert_non_null(strstr(leat__buf_str(&out), "a faster disk"));
     assert_non_null(strstr(leat__buf_str(&out), "select   not done"));
+    assert_null(strstr(leat__buf_str(&out), "tag"));
     leat__buf_reset(&out);
     leat__buf_init(&out, LEAT__MEM_MISC, 1u << 16);
     leat__curate_run_json(&v, &out);
