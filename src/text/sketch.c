@@ -14,6 +14,8 @@
 #include "text/text_dsp.h"
 
 #define SLACK 64
+#define DISTINCT_MAX 1024
+#define REPEATS_AFTER 4 /* rounds after which repeated shingles are looked for */
 
 int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err)
 {
@@ -79,35 +81,64 @@ int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat
     return 0;
 }
 
-/* Round r > 0 hashes again. After K rounds the hash alone selects the value, and round K + i
- * fills bin i for any set, so that the loop ends. A filled bin has the least value, 0, so that later
- * rounds do not change it. Only the bins in `empty` are visited after a round: short texts take many. */
+/* The different values among the n, if they are at most DISTINCT_MAX; otherwise n is returned and `out` is
+ * not valid. */
+static uint32_t distinct(const uint64_t *x, uint32_t n, uint64_t *out)
+{
+    uint16_t slot[2 * DISTINCT_MAX] = {0}; /* number of the value, from 1 */
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = (uint32_t)(x[i] * LEAT__HW1 >> 32) % (2 * DISTINCT_MAX);
+        while (slot[at] && out[slot[at] - 1] != x[i]) at = (at + 1) % (2 * DISTINCT_MAX);
+        if (slot[at]) continue;
+        if (count == DISTINCT_MAX) return n;
+        out[count++] = x[i];
+        slot[at] = (uint16_t)count;
+    }
+    return count;
+}
+
+/* One round: bins that are empty get their least value. A filled bin holds 0, which no value is below.
+ * Returns how many it fills. */
+static uint32_t fill_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r, uint32_t *least,
+                          uint32_t *out)
+{
+    const uint64_t factor = LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2;
+    uint16_t touched[LEAT__SKETCH_MAX + 1];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, factor) : x[i];
+        uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h, before;
+        v -= v == UINT32_MAX;
+        LEAT_ASSERT(bin < k);
+        before = least[bin];
+        touched[count] = (uint16_t)bin;
+        count += before == UINT32_MAX;
+        least[bin] = v < before ? v : before;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bin = touched[i];
+        out[bin] = least[bin] ^ r * UINT32_C(0x9e3779b1);
+        least[bin] = 0;
+    }
+    return count;
+}
+
+/* Round r > 0 hashes again. After K rounds the hash alone selects the value, and round K + i fills bin i
+ * for any set, so that the loop ends. A long text that needs many rounds repeats few shingles. */
 void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
 {
     LEAT_ASSERT(n > 0 && k > 0 && k <= LEAT__SKETCH_MAX);
+    uint64_t few[DISTINCT_MAX];
     uint32_t least[LEAT__SKETCH_MAX];
-    uint16_t empty[LEAT__SKETCH_MAX];
     uint32_t left = k;
     memset(least, 0xff, 4 * (size_t)k);
-    for (uint32_t i = 0; i < k; i++) empty[i] = (uint16_t)i;
     for (uint32_t r = 0; left > 0; r++) {
-        const uint64_t factor = LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2;
-        for (uint32_t i = 0; i < n; i++) {
-            uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, factor) : x[i];
-            uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h;
-            v -= v == UINT32_MAX;
-            LEAT_ASSERT(bin < k);
-            least[bin] = v < least[bin] ? v : least[bin];
+        if (r == REPEATS_AFTER && n > 4 * k) {
+            n = distinct(x, n, few);
+            if (n <= DISTINCT_MAX) x = few;
         }
-        uint32_t still = 0;
-        for (uint32_t i = 0; i < left; i++) {
-            uint32_t bin = empty[i], v = least[bin];
-            out[bin] = v ^ r * UINT32_C(0x9e3779b1);
-            empty[still] = (uint16_t)bin;
-            still += v == UINT32_MAX;
-            least[bin] = v == UINT32_MAX ? UINT32_MAX : 0;
-        }
-        left = still;
+        left -= fill_bins(x, n, k, r, least, out);
     }
 }
 

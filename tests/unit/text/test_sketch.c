@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "text/hash_words.h"
 #include "text/sketch.h"
 
 static uint32_t shingle(leat__sketcher *s, const char *text)
@@ -95,6 +96,45 @@ static void repeats_do_not_matter(void **state)
     assert_int_not_equal(leat__sketch_band(x, 7), leat__sketch_band(x, 8));
 }
 
+/* The definition, without shortcuts. */
+static void sketch_slowly(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
+{
+    bool filled[LEAT__SKETCH_MAX] = {0};
+    uint32_t left = k;
+    for (uint32_t r = 0; left > 0; r++)
+        for (uint32_t bin = 0; bin < k; bin++) {
+            uint32_t least = UINT32_MAX;
+            for (uint32_t i = 0; i < n; i++) {
+                uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2) : x[i];
+                uint32_t v = (uint32_t)h - ((uint32_t)h == UINT32_MAX);
+                if ((r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k) == bin && v < least) least = v;
+            }
+            if (filled[bin] || least == UINT32_MAX) continue;
+            out[bin] = least ^ r * UINT32_C(0x9e3779b1);
+            filled[bin] = true;
+            left--;
+        }
+}
+
+static void values_are_those_of_the_definition(void **state)
+{
+    static const struct {
+        uint32_t n, distinct, k;
+    } t[] = {{1, 1, 112}, {3, 3, 112},   {30, 30, 112},   {30, 2, 16},
+             {500, 3, 8}, {5000, 9, 16}, {5000, 5000, 16}};
+    static uint64_t x[5000];
+    uint32_t a[112], b[112];
+    leat__rng r;
+    leat__rng_init(&r, 9, 0, 0, 0);
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        for (uint32_t j = 0; j < t[i].n; j++)
+            x[j] = j < t[i].distinct ? leat__rng_u64(&r) : x[j % t[i].distinct];
+        leat__sketch_fss(x, t[i].n, t[i].k, a);
+        sketch_slowly(x, t[i].n, t[i].k, b);
+        assert_memory_equal(a, b, t[i].k * sizeof *a);
+    }
+}
+
 static void curve(void **state)
 {
     assert_true(fabs(leat__sketch_curve(.8, 20, 13) - .6758) < .01);
@@ -110,6 +150,7 @@ int main(void)
         cmocka_unit_test(shingles_of_characters),
         cmocka_unit_test(estimates_similarity),
         cmocka_unit_test(repeats_do_not_matter),
+        cmocka_unit_test(values_are_those_of_the_definition),
         cmocka_unit_test(curve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
