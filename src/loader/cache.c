@@ -180,14 +180,6 @@ static leat__chunk *new_chunk_locked(leat__cache_user *user, uint64_t bytes)
     return k;
 }
 
-/* Rounds up to whole huge pages if that adds little: the kernel maps the last part of a block by
- * small pages, 500 faults for a page of just under 4 MiB. */
-static uint64_t filled(uint64_t room)
-{
-    uint64_t whole = leat__ceil_div(room, LEAT__CHUNK_ALIGN) * LEAT__CHUNK_ALIGN;
-    return whole - room <= room / 8 ? whole : room;
-}
-
 /* Memory for `room` bytes within the cap and the budget; false when there is none. */
 static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
 {
@@ -198,8 +190,7 @@ static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
     e->room = room;
     e->user = user;
     if (room > whole / 4) {
-        if (charge_locked(user, filled(room))) e->room = room = filled(room);
-        else if (!charge_locked(user, room)) return false;
+        if (!charge_locked(user, room)) return false;
         uint64_t align = room >= LEAT__CHUNK_ALIGN ? LEAT__CHUNK_ALIGN : LEAT__IO_ALIGN;
         e->page.data = leat__alloc_aligned(LEAT__MEM_PAGE, room, align);
         if (e->page.data == NULL) discharge_locked(user, room);
