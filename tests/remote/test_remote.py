@@ -122,6 +122,16 @@ class Reading(unittest.TestCase):
         self.assertNotIn(SECRET, pathlib.Path(state).read_text())
         self.assertEqual(whole, digests(remote("set.leat"), *args, "--resume", state, env=self.env()))
 
+    def test_traces_and_reports_have_no_secret(self) -> None:
+        """tearDownModule searches them, as it does everything else that leat wrote."""
+        files = [path(name) for name in ("secret.trace", "secret.html", "secret.run", "secret.state", "secret.bad")]
+        env = self.env(AWS_SESSION_TOKEN="")
+        leat("load", remote("one.leat"), "--batch", "16", "--size", "64", "--trace", files[0], "--report", files[1],
+             "--run-file", files[2], "--state", files[3], "--quarantine", files[4], "--on-error", "skip", env=env)
+        leat("doctor", remote("one.leat"), "--seconds", "1", "--report", path("doctor.html"), "--json", env=env)
+        for name in (*files[:4], path("doctor.html")):
+            self.assertGreater(os.path.getsize(name), 0)
+
     def test_info_and_verify(self) -> None:
         ours = json.loads(leat("info", remote("set.leat"), "--json", env=self.env()))
         local = json.loads(leat("info", path("set.leat"), "--json"))

@@ -21,6 +21,7 @@ typedef struct bucket {
     bucket_object objects[BUCKET_OBJECTS];
     int parts, aborted, completed, conditional;
     int fail_parts;     /* this many parts are answered with 500 first */
+    int cut_lists;      /* this many lists are cut off first, with a length that matches */
     bool fail_complete; /* 200 with an error in the body */
 } bucket;
 
@@ -134,6 +135,7 @@ static inline void bucket_list(web_request *q, bucket *b, const char *query)
                           b->objects[i].len);
     }
     n += snprintf(text + n, sizeof text - (size_t)n, "%s</ListBucketResult>", token);
+    if (b->cut_lists > 0 && b->cut_lists-- > 0) n = (int)(strstr(text, "</Contents>") + 11 - text);
     web_reply(q, "200 OK", "", text, (size_t)n);
 }
 

@@ -82,6 +82,19 @@ static void lists_page_by_page(void **state)
     end();
 }
 
+static void a_list_that_is_cut_off_is_asked_for_again(void **state)
+{
+    seen s = {0};
+    (void)state;
+    begin();
+    assert_ok(leat__object_put(store, "s3://b/k1", "1234", 4, false, NULL));
+    assert_ok(leat__object_put(store, "s3://b/k2", "1234", 4, false, NULL));
+    store_data.cut_lists = 2;
+    assert_ok(leat__object_list(store, "s3://b/k", false, see, &s, NULL));
+    assert_int_equal(s.count, 2);
+    end();
+}
+
 static void lists_folders(void **state)
 {
     seen s = {0};
@@ -217,10 +230,15 @@ int main(void)
 {
     leat__http *http;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(put_stat_delete),      cmocka_unit_test(lists_page_by_page),
-        cmocka_unit_test(lists_folders),        cmocka_unit_test(gets_many_at_once),
-        cmocka_unit_test(uploads_in_parts),     cmocka_unit_test(a_failed_upload_leaves_nothing),
-        cmocka_unit_test(an_upload_is_stopped), cmocka_unit_test(a_web_server_is_not_written),
+        cmocka_unit_test(put_stat_delete),
+        cmocka_unit_test(lists_page_by_page),
+        cmocka_unit_test(a_list_that_is_cut_off_is_asked_for_again),
+        cmocka_unit_test(lists_folders),
+        cmocka_unit_test(gets_many_at_once),
+        cmocka_unit_test(uploads_in_parts),
+        cmocka_unit_test(a_failed_upload_leaves_nothing),
+        cmocka_unit_test(an_upload_is_stopped),
+        cmocka_unit_test(a_web_server_is_not_written),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;
     leat__http_unref(&http);
