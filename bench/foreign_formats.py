@@ -3,8 +3,8 @@
 """Other people's formats read back, and how fast they become packs: `bench/foreign_formats.py [--images 2000] [--side 320]`.
 
 Each format is written and read by its own library. `leat.pack` converts it, and every value of the pack must be the one
-that the library read, in its order. Prints a table for bench/RESULTS.md: images per second of the conversion, and of the
-library alone reading the same files once. Run it with an interpreter that has leat, Pillow and the libraries
+that the library read, in its order. Prints a table for bench/RESULTS.md: images per second and CPU time of the conversion,
+and the CPU time of the library alone reading the same files once. Run it with an interpreter that has leat, Pillow and the libraries
 (webdataset, tfrecord, mosaicml-streaming, litdata, lmdb, pyarrow, datasets); formats whose library is missing are named."""
 import argparse
 import csv
@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import pathlib
+import resource
 import shutil
 import sys
 import tempfile
@@ -184,11 +185,35 @@ def read_coco(place):
         yield {"image": pathlib.Path(place, "images", one["file_name"]).read_bytes(), "image_id": one["id"], "boxes": found}
 
 
+def write_voc(place, files):
+    for folder in ("JPEGImages", "Annotations"):
+        os.makedirs(f"{place}/{folder}")
+    for i, one in enumerate(files):
+        pathlib.Path(f"{place}/JPEGImages/{i:06}.jpg").write_bytes(one)
+        found = "".join(f"<object><name>{'cat' if k else 'dog'}</name><difficult>0</difficult><bndbox><xmin>{k + 1}</xmin><ymin>2</ymin>"
+                        f"<xmax>{30 + i % 50}</xmax><ymax>41</ymax></bndbox></object>" for k in range(i % 3))
+        pathlib.Path(f"{place}/Annotations/{i:06}.xml").write_text(
+            f"<annotation><filename>{i:06}.jpg</filename>{found}</annotation>")
+
+
+def read_voc(place):
+    import xml.etree.ElementTree
+
+    import numpy
+    for name in sorted(os.listdir(f"{place}/Annotations")):
+        root = xml.etree.ElementTree.parse(f"{place}/Annotations/{name}").getroot()
+        # corners count pixels from 1, the last one included: the right and lower edges are where they are from 0
+        corners = [[float(box.findtext(side)) - (side[1:] == "min") for side in ("xmin", "ymin", "xmax", "ymax")]
+                   for box in root.iter("bndbox")]
+        file = pathlib.Path(place, "JPEGImages", root.findtext("filename"))
+        yield {"image": file.read_bytes(), "boxes": numpy.array(corners, numpy.float32).reshape(-1, 4)}
+
+
 # name, library, file or "" for the folder, read by
 FORMATS = {"folder": ("", "", "files"), "csv": ("", "a.csv", "csv of Python"), "webdataset": ("webdataset", "a.tar", "webdataset"),
            "tfrecord": ("tfrecord", "a.tfrecord", "tfrecord"), "mds": ("streaming", "", "mosaicml-streaming"),
            "litdata": ("litdata", "", "litdata"), "lmdb": ("lmdb", "", "lmdb"), "parquet": ("pyarrow", "a.parquet", "pyarrow"),
-           "huggingface": ("datasets", "", "datasets"), "coco": ("", "a.json", "json of Python")}
+           "huggingface": ("datasets", "", "datasets"), "coco": ("", "a.json", "json of Python"), "voc": ("", "", "xml of Python")}
 
 
 def same(found: object, wanted: object) -> bool:
@@ -198,18 +223,23 @@ def same(found: object, wanted: object) -> bool:
     return found == wanted
 
 
+def used() -> float:
+    use = resource.getrusage(resource.RUSAGE_SELF)
+    return use.ru_utime + use.ru_stime
+
+
 def one_format(name: str, folder: str, files: list[bytes]) -> str:
     import leat
     _, file, reader = FORMATS[name]
     place = os.path.join(folder, name)
     globals()[f"write_{name}"](place, files)
-    begin = time.monotonic()
+    before = used()
     for count, _ in enumerate(globals()[f"read_{name}"](place), 1):
         pass
-    alone = count / (time.monotonic() - begin)
-    begin = time.monotonic()
+    alone = (used() - before) / count * 1e6
+    before, begin = used(), time.monotonic()
     leat.pack(os.path.join(place, file) if file else place, f"{folder}/out.leat", images="keep", force=True, sync=False)
-    rate = count / (time.monotonic() - begin)
+    rate, cpu = count / (time.monotonic() - begin), (used() - before) / count * 1e6
     with leat.open(f"{folder}/out.leat") as pack:
         if len(pack) != count:
             sys.exit(f"{name}: {len(pack)} samples, not {count}")
@@ -219,7 +249,7 @@ def one_format(name: str, folder: str, files: list[bytes]) -> str:
                 if not same(found, value):
                     sys.exit(f"{name}: sample {i}: {field} is {str(found)[:80]}, not {str(value)[:80]}")
     shutil.rmtree(place)
-    return f"| {name} | {reader} | {count} | yes | {rate:.0f} | {alone:.0f} |"
+    return f"| {name} | {reader} | {count} | yes | {rate:.0f} | {cpu:.0f} | {alone:.0f} |"
 
 
 def main() -> None:
@@ -231,8 +261,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     files = images(args.images, args.side)
     print(f"{len(files)} JPEG files of {sum(map(len, files)) / len(files) / 1024:.0f} KiB on average, kept as they are\n\n"
-          "| format | written and read by | samples | values and order equal | images/s into a pack | images/s read by its own library |\n"
-          "|---|---|---|---|---|---|", flush=True)
+          "| format | written and read by | samples | values and order equal | images/s into a pack | CPU µs per image | of its "
+          "library reading alone |\n|---|---|---|---|---|---|---|", flush=True)
     for name in args.formats.split(","):
         folder = tempfile.mkdtemp(prefix="leat-formats-")
         try:
