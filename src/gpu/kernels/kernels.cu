@@ -13,7 +13,11 @@
 #define TILE_WARPS 4  /* per block */
 #define TILE_BLOCKS 7 /* per multiprocessor, for which the compiler leaves enough registers */
 #define PIXEL_THREADS 256
-#define PIXEL_BLOCKS 5
+#if __CUDA_ARCH__ >= 900
+#define PIXEL_BLOCKS 5 /* as many as shared memory has room for */
+#else
+#define PIXEL_BLOCKS 3
+#endif
 #define COLOUR_THREADS 512
 
 extern "C" __global__ void leat_axes(leat_job job)
