@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who decodes: CPUs, the GPU beside training, or both. The GPU's kernels take time from its training steps,
- * and a thread must still hand each image over, from data/plan/decode.txt.
+ * and a thread must still hand each image over; beside the trainer threads decode slower than alone: all from
+ * data/plan/decode.txt.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 
 /* The value of the table for this GPU and CPU. */
 typedef struct prices {
-    double hand_us, kernel_us;
+    double hand_us, kernel_us, beside;
     bool estimated;
 } prices;
 
@@ -27,7 +28,8 @@ static prices prices_of(const leat_plan_facts *f, const plan_gpu *gpu)
     double cpu = leat__plan_cpu_times(f) / leat__plan_cpu_times(&there);
     double pixels = (double)f->image * f->image / (224.0 * 224.0);
     return (prices){row->cpu_us * cpu * pixels,
-                    row->kernel_us * pixels * measured->memory_gbs / gpu->memory_gbs, gpu != measured};
+                    row->kernel_us * pixels * measured->memory_gbs / gpu->memory_gbs, row->beside,
+                    gpu != measured};
 }
 
 static void add(leat_plan *plan, const char *name, double rate, double ceiling, double cpu_us, bool estimated,
@@ -51,7 +53,7 @@ void leat__plan_decodes(leat_plan *plan)
     if (s->gpu.mid <= 0 || s->cpu.mid <= 0) return;
     prices p = prices_of(f, gpu);
     uint64_t frame = leat__plan_batch_bytes(f), reserve = leat__to_device_reserve(frame);
-    double trains = s->gpu.mid / f->gpus, decodes = s->cpu.mid / f->gpus;
+    double trains = s->gpu.mid / f->gpus, decodes = s->cpu.mid / f->gpus * p.beside;
     double copies = s->h2d.mid > 0 ? s->h2d.mid / f->gpus : trains;
     double threads = LEAT_MIN((double)f->workers, (double)f->cpus / f->gpus);
     double hands = threads * 1e6 / p.hand_us, kernel_s = p.kernel_us / 1e6;
@@ -59,7 +61,7 @@ void leat__plan_decodes(leat_plan *plan)
     /* CPUs decode what they can, the device the rest: r = 1 / (1/trains + (1 - decodes/r) x kernel) */
     double both = decodes >= trains ? trains : (1 + decodes * kernel_s) / (1 / trains + kernel_s);
     both = LEAT_MAX(LEAT_MIN(both, hands + decodes), LEAT_MAX(alone, LEAT_MIN(decodes, trains)));
-    add(plan, "cpu", LEAT_MIN(decodes, copies), trains, s->cpu_us, false, BATCHES * frame);
+    add(plan, "cpu", LEAT_MIN(decodes, copies), trains, s->cpu_us / p.beside, false, BATCHES * frame);
     add(plan, "gpu", alone, trains, p.hand_us, p.estimated, reserve);
     add(plan, "auto", both, trains, p.hand_us, p.estimated, reserve);
 }
