@@ -135,10 +135,12 @@ def peer_datasketch(docs):
 
 
 def dedup(args, docs, size):
-    with tempfile.TemporaryDirectory() as box:
-        report, seconds = leat(args, "dedup", "fuzzy", args.file, "-o", box, "--threads", "1", "--force")
-    say(tool="leat dedup fuzzy, JSONL to JSONL", documents=report["documents"], removed=report["removed"],
-        mb_per_cpu_s=round(report["text_bytes"] / 1e6 / seconds, 1))
+    for family in (None, "datatrove", "datasketch", "datasketch-legacy"):
+        with tempfile.TemporaryDirectory() as box:
+            report, seconds = leat(args, "dedup", "fuzzy", args.file, "-o", box, "--threads", "1", "--force",
+                                   *(("--compatible", family) if family else ()))
+        say(tool="leat dedup fuzzy, JSONL to JSONL", signatures=family or "its own", documents=report["documents"], removed=report["removed"],
+            mb_per_cpu_s=round(report["text_bytes"] / 1e6 / seconds, 1))
     for name, run in (("rensa", peer_rensa), ("gaoya", peer_gaoya), ("datasketch", peer_datasketch)):
         begin = cpu()
         try:

@@ -238,9 +238,9 @@ static int group_all(grouping *g, leat_error *err)
 static int open_edges(leat__dedup *d, const char *folder, leat_error *err)
 {
     leat__dedup_state *st = &d->st;
-    if (!st->edge_length) { /* worst case: an edge per document and band, half of the memory */
+    if (!st->edge_length) { /* worst case: an edge per document and band */
         st->edge_parts =
-            (uint32_t)LEAT_MIN(st->document * 8 * d->bands / (d->memory / 4) + 1, LEAT__EDGE_PARTS_MAX);
+            (uint32_t)LEAT_MIN(st->document * 8 * d->bands / (d->memory / 16) + 1, LEAT__EDGE_PARTS_MAX);
         st->edge_files = st->edge_parts;
         st->edge_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->edge_files);
         if (!st->edge_length) return leat__fail_nomem(err, st->edge_files * 8, "lengths");

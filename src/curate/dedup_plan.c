@@ -14,7 +14,6 @@
 
 #define SAMPLE_FILES 16
 #define COMPRESSED 4 /* text bytes per byte of a compressed file, assumed */
-#define ID_BYTES 24  /* of an id, assumed */
 #define FLOOR (48u << 20)
 #define WORDS_FLOOR (80u << 20) /* of substrings: hashes take more than their text */
 #define PIECE_BYTES 40          /* of a line, assumed */
@@ -25,8 +24,34 @@ static bool is_compressed(const char *path)
     return leat__str_ends_nocase(path, ".gz") || leat__str_ends_nocase(path, ".zst");
 }
 
-/* Bytes and lines of the first chunk of a file. */
-static int sample(const leat__dedup *d, uint32_t file, uint64_t *bytes, uint64_t *lines, leat_error *err)
+/* Totals of sampled lines. */
+typedef struct samples {
+    uint64_t bytes, lines, id_bytes;
+} samples;
+
+/* Bytes of the ids of a chunk. */
+static uint64_t id_bytes(const leat__dedup *d, const leat__text_files *f, const leat__text_chunk *c)
+{
+    leat__line_names names = d->names;
+    leat__line line;
+    leat__buf id;
+    size_t at = 0, where;
+    uint64_t sum = 0;
+    names.path = f->path;
+    leat__buf_init(&id, LEAT__MEM_CURATE, 64u << 20);
+    while (leat__text_chunk_next(c, &at, &line)) {
+        leat__record_fields r;
+        if (leat__line_read(&names, &line, &r, &where) != NULL) continue;
+        leat__buf_clear(&id);
+        leat__line_id_json(&names, c, &line, &r, &id);
+        sum += id.len;
+    }
+    leat__buf_reset(&id);
+    return sum;
+}
+
+/* The first chunk of a file. */
+static int sample(const leat__dedup *d, uint32_t file, samples *s, leat_error *err)
 {
     const char *in[] = {d->files.path[file]};
     leat__text_files f;
@@ -36,40 +61,62 @@ static int sample(const leat__dedup *d, uint32_t file, uint64_t *bytes, uint64_t
     int rc = leat__text_files_open(&f, in, 1, d->files.max_line, err);
     if (rc == 0) {
         rc = leat__text_files_read(&f, c, &end, err);
-        *bytes += c->len + c->too_long;
-        *lines += c->lines;
+        s->bytes += c->len + c->too_long;
+        s->lines += c->lines;
+        if (rc == 0) s->id_bytes += id_bytes(d, &f, c);
         leat__text_files_reset(&f);
     }
     leat__text_chunk_free(c);
     return rc;
 }
 
-static int estimate_documents(leat__dedup *d, uint64_t *documents, uint64_t *text, leat_error *err)
+/* What a run will read. */
+typedef struct estimate {
+    uint64_t documents, text, id_bytes; /* id_bytes: of one id */
+} estimate;
+
+static int estimate_documents(leat__dedup *d, estimate *e, leat_error *err)
 {
-    uint64_t bytes = 0, lines = 0;
+    samples s = {0};
     uint32_t step = (uint32_t)leat__ceil_div(d->files.count, SAMPLE_FILES);
-    for (uint32_t i = 0; i < d->files.count; i += step) LEAT_TRY(sample(d, i, &bytes, &lines, err));
-    *text = 0;
+    for (uint32_t i = 0; i < d->files.count; i += step) LEAT_TRY(sample(d, i, &s, err));
+    *e = (estimate){0};
     for (uint32_t i = 0; i < d->files.count; i++)
-        *text += d->files.size[i] * (is_compressed(d->files.path[i]) ? COMPRESSED : 1);
-    *documents = bytes > 0 ? (uint64_t)((double)*text / (double)bytes * (double)lines) : 0;
+        e->text += d->files.size[i] * (is_compressed(d->files.path[i]) ? COMPRESSED : 1);
+    if (s.bytes > 0) e->documents = (uint64_t)((double)e->text / (double)s.bytes * (double)s.lines);
+    e->documents += d->against;
+    e->id_bytes = s.lines > 0 ? leat__ceil_div(s.id_bytes, s.lines) : 0;
     return 0;
+}
+
+/* Work files when they are largest: the records of the bands are removed before decisions are written. */
+static uint64_t disk_of(const leat__dedup *d, const estimate *e)
+{
+    uint64_t each = d->st.bands_at_once * sizeof(leat__band_record) + d->sketch_bytes + e->id_bytes + 8;
+    each += 8; /* edges */
+    if (d->opts->keep != LEAT_KEEP_FIRST) each += 8;
+    if (d->opts->index) each += 2 * 8 * (uint64_t)d->bands + d->sketch_bytes + e->id_bytes;
+    return e->documents * each;
+}
+
+/* The least memory: a pass over the text, or the decisions and a part of the edges, a sixteenth. */
+static uint64_t memory_of(const leat__dedup *d, const estimate *e)
+{
+    uint64_t all = e->documents * (d->opts->keep != LEAT_KEEP_FIRST ? 24 : 12) + (8u << 20);
+    return LEAT_MAX(FLOOR, all + leat__ceil_div(all, 15));
 }
 
 int leat__dedup_plan(leat__dedup *d, leat_error *err)
 {
     leat_dedup_stats *st = d->stats;
-    uint64_t documents, text, at_once = d->st.bands_at_once;
+    estimate e;
     leat_disk disk;
     char size[24], limit[24];
-    LEAT_TRY(estimate_documents(d, &documents, &text, err));
-    documents += d->against;
-    uint64_t per_document = at_once * sizeof(leat__band_record) + d->sketch_bytes + ID_BYTES + 8 +
-                            8 /* decision */ + (d->opts->keep != LEAT_KEEP_FIRST ? 8 : 0) + 8 /* edges */ +
-                            (d->opts->index ? 2 * 8 * d->bands + d->sketch_bytes + ID_BYTES : 0);
+    LEAT_TRY(estimate_documents(d, &e, err));
+    uint64_t documents = e.documents, text = e.text;
     st->plan_documents = documents;
-    st->plan_disk = documents * per_document;
-    st->plan_memory = FLOOR + documents * (d->opts->keep != LEAT_KEEP_FIRST ? 20 : 12);
+    st->plan_disk = disk_of(d, &e);
+    st->plan_memory = memory_of(d, &e);
     if (d->opts->level != LEAT_LEVEL_DOCUMENT) { /* 24 bytes and one bit for each line, or word */
         bool words = d->opts->level == LEAT_LEVEL_SUBSTRING;
         uint64_t pieces = text / (words ? WORD_BYTES : PIECE_BYTES);
