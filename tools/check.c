@@ -36,19 +36,6 @@ static const leat__param labels[] = {
     CLI_END,
 };
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
-{
-    watch *w = cookie;
-    if (total) cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, bytes, found);
-    return cli_interrupted(w->c);
-}
-
 static void print_issue(cli *c, const leat_check_issue *s, leat_pack *pack)
 {
     char limit[48] = "", key[256];
@@ -137,7 +124,7 @@ static int run_labels(cli *c)
     leat_error err = {0};
     leat_check_labels_opts o;
     leat_check_labels_stats st = {.struct_size = sizeof st};
-    watch w = {.c = c};
+    cli_progress bar;
     if (cli_arg_count(c) != 1) return cli_usage(c, "--labels: give one pack");
     leat_check_labels_opts_init(&o);
     o.pack = cli_arg(c, 0);
@@ -152,11 +139,11 @@ static int run_labels(cli *c)
     o.threads = (uint32_t)cli_int(c, "threads");
     o.memory = cli_bytes(c, "memory");
     o.log = c->log;
-    o.progress = on_progress;
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "checking", "labels", 0);
+    o.progress = cli_progress_on;
+    o.cookie = &bar;
+    cli_progress_begin(&bar, c, "checking", "labels", 0);
     int rc = leat_check_labels(&o, &st, &err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     if (rc == 0) return finish_labels(c, o.output, &st);
     int code = cli_fail(c, &err);
     if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
@@ -202,12 +189,12 @@ static int run(cli *c)
     o.memory = cli_bytes(c, "memory");
     o.max_pixels = (uint64_t)cli_int(c, "max-pixels");
     o.log = c->log;
-    watch w = {.c = c};
-    o.progress = on_progress;
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "checking", "images", 0);
+    cli_progress bar;
+    o.progress = cli_progress_on;
+    o.cookie = &bar;
+    cli_progress_begin(&bar, c, "checking", "images", 0);
     int rc = leat_check_images(&o, &st, &err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     if (rc != 0) {
         int code = cli_fail(c, &err);
         if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");

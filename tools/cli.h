@@ -273,6 +273,10 @@ struct cli_progress {
 void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *unit, uint64_t total);
 void cli_progress_total(cli_progress *p, uint64_t total);
 void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t skipped);
+/* As callbacks of leat/ingest.h, leat/images.h and leat/text.h, with the bar as cookie; `total` 0: not
+ * known yet. Of texts, `done` is in bytes. Nonzero when the user interrupted. */
+int cli_progress_on(void *bar, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped);
+int cli_progress_on_text(void *bar, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped);
 /* Takes the line off the screen; after the last report of any thread. */
 void cli_progress_end(cli_progress *p);
 

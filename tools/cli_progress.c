@@ -172,6 +172,20 @@ void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t sk
     leat__mutex_unlock(&p->c->lock);
 }
 
+int cli_progress_on(void *bar, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped)
+{
+    cli_progress *p = bar;
+    if (total > 0) cli_progress_total(p, total);
+    cli_progress_at(p, done, bytes, skipped);
+    return cli_interrupted(p->c);
+}
+
+int cli_progress_on_text(void *bar, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    (void)documents;
+    return cli_progress_on(bar, done, total, done, dropped);
+}
+
 void cli_progress_end(cli_progress *p)
 {
     if (!p->shown) return;

@@ -40,19 +40,6 @@ static const leat__param files[] = {
     CLI_END,
 };
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
-{
-    watch *w = cookie;
-    cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, done, dropped);
-    return cli_interrupted(w->c);
-}
-
 static void fill(cli *c, leat_decontaminate_opts *o)
 {
     leat_decontaminate_opts_init(o);
@@ -72,7 +59,7 @@ static void fill(cli *c, leat_decontaminate_opts *o)
     o->threads = (uint32_t)cli_int(c, "threads");
     o->memory = cli_bytes(c, "memory");
     o->log = c->log;
-    o->progress = on_progress;
+    o->progress = cli_progress_on_text;
 }
 
 static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
@@ -133,14 +120,14 @@ static int run(cli *c)
         if (end) *end++ = 0;
         if (o.eval_count < LEAT_COUNT(evals)) evals[o.eval_count++] = p;
     }
-    watch w = {.c = c};
+    cli_progress bar;
     o.inputs = inputs;
     o.input_count = (uint32_t)n;
     o.evals = evals;
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "decontaminating", "B", 0);
+    o.cookie = &bar;
+    cli_progress_begin(&bar, c, "decontaminating", "B", 0);
     int rc = leat_decontaminate_text(&o, &st, &err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     int code = rc != 0 ? cli_fail(c, &err) : finish(c, &o, &st);
     leat__free(names);
     return code;

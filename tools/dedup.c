@@ -81,19 +81,6 @@ static const leat__param images[] = {
     CLI_END,
 };
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t removed)
-{
-    watch *w = cookie;
-    cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, done, removed);
-    return cli_interrupted(w->c);
-}
-
 static void fill(cli *c, leat_dedup_opts *o)
 {
     leat_dedup_opts_init(o);
@@ -128,7 +115,7 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->bands_per_iteration = (uint32_t)cli_int(c, "bands-per-iteration");
     o->checkpoint_bytes = cli_bytes(c, "checkpoint");
     o->log = c->log;
-    o->progress = on_progress;
+    o->progress = cli_progress_on_text;
 }
 
 static void print_plan(cli *c, const leat_dedup_stats *st)
@@ -225,13 +212,13 @@ static int run(cli *c)
     if (o.compatible && o.threshold == 0 && cli_given(c, "clusters") && !o.clusters)
         return cli_usage(c, "--compatible makes components: --clusters star needs a --threshold");
     if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes is for --on");
-    watch w = {.c = c};
+    cli_progress bar;
     o.inputs = inputs;
     o.input_count = (uint32_t)(n - 1);
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "deduplicating", "B", 0);
+    o.cookie = &bar;
+    cli_progress_begin(&bar, c, "deduplicating", "B", 0);
     int rc = leat_dedup_text(&o, &st, &err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     if (rc == 0) return finish(c, &o, &st);
     code = cli_fail(c, &err);
     if (st.resumable && rc != LEAT_EDATA) cli_say(c, "what was done is kept: --resume continues from there");

@@ -11,20 +11,6 @@
 #include "base/str.h"
 #include "curate/image_dedup.h"
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
-{
-    watch *w = cookie;
-    (void)bytes;
-    if (total) cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, 0, found);
-    return cli_interrupted(w->c);
-}
-
 enum { TEXTS, IMAGES, VECTORS, KINDS };
 
 int dedup_kind_check(cli *c)
@@ -106,15 +92,15 @@ int dedup_images(cli *c, const char *const *inputs, uint32_t count)
     leat_error err = {0};
     leat_dedup_images_opts o;
     leat_dedup_images_stats st = {.struct_size = sizeof st};
-    watch w = {.c = c};
+    cli_progress bar;
     fill(c, &o);
     o.inputs = inputs;
     o.input_count = count;
-    o.progress = on_progress;
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "comparing", "images", 0);
+    o.progress = cli_progress_on;
+    o.cookie = &bar;
+    cli_progress_begin(&bar, c, "comparing", "images", 0);
     int rc = leat_dedup_images(&o, &st, &err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
     int code = cli_fail(c, &err);
     if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");

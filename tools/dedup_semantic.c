@@ -11,20 +11,6 @@
 #include "cli_python.h"
 #include "curate/semantic_dedup.h"
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
-{
-    watch *w = cookie;
-    (void)bytes, (void)found;
-    cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, 0, 0);
-    return cli_interrupted(w->c);
-}
-
 static void fill(cli *c, leat_dedup_semantic_opts *o)
 {
     const char *keep = cli_str(c, "keep");
@@ -72,17 +58,17 @@ int dedup_semantic(cli *c, uint32_t inputs)
     leat_error err = {0};
     leat_dedup_semantic_opts o;
     leat_dedup_semantic_stats st = {.struct_size = sizeof st};
-    watch w = {.c = c};
+    cli_progress bar;
     if (inputs != 1) return cli_usage(c, "semantic: give one pack of vectors");
     const int zero = cli_refuse_zero(c, "keep-share");
     if (zero != CLI_OK) return zero;
     if (cli_given(c, "device")) return cli_python(c);
     fill(c, &o);
-    o.progress = on_progress;
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "comparing", "rows", 0);
+    o.progress = cli_progress_on;
+    o.cookie = &bar;
+    cli_progress_begin(&bar, c, "comparing", "rows", 0);
     int rc = leat_dedup_semantic(&o, &st, &err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
     int code = cli_fail(c, &err);
     if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");

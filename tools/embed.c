@@ -22,11 +22,6 @@ static const leat__param run_options[] = {
     CLI_END,
 };
 
-static int run(cli *c)
-{
-    return cli_python(c);
-}
-
 const cli_command cli_cmd_embed = {
     .name = "embed",
     .summary = "turn the images of a pack into vectors",
@@ -57,5 +52,5 @@ const cli_command cli_cmd_embed = {
                               {"limit", "what limited the rate, such as io or cpu"},
                               {NULL, NULL}},
     .remote = true,
-    .run = run,
+    .run = cli_python,
 };

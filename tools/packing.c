@@ -7,36 +7,23 @@
 #include "base/error.h"
 #include "base/num.h"
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped)
-{
-    watch *w = cookie;
-    cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, bytes, skipped);
-    return cli_interrupted(w->c);
-}
-
 int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, const char *doing,
                     leat_ingest_stats *st, leat_check_stats *found, leat_error *err)
 {
     const char *sources[1024];
-    watch w = {.c = c};
+    cli_progress bar;
     size_t n = cli_arg_count(c);
     if (n > LEAT_COUNT(sources))
         return leat__fail(err, LEAT_EINVAL, "more than %zu sources", LEAT_COUNT(sources));
     for (size_t i = 0; i < n; i++) sources[i] = cli_arg(c, i);
     o->sources = sources;
     o->source_count = (uint32_t)n;
-    o->progress = on_progress;
-    o->cookie = &w;
+    o->progress = cli_progress_on;
+    o->cookie = &bar;
     o->log = c->log;
-    cli_progress_begin(&w.bar, c, doing, "samples", 0);
+    cli_progress_begin(&bar, c, doing, "samples", 0);
     int rc = check ? leat_ingest_checked(o, check, st, found, err) : leat_ingest(o, st, err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     o->sources = NULL; /* lay here */
     return rc;
 }

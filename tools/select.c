@@ -54,18 +54,10 @@ static const leat__param running[] = {
     CLI_END,
 };
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+static int on_progress(void *bar, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
-    watch *w = cookie;
-    (void)bytes, (void)found;
-    cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, 0, 0);
-    return cli_interrupted(w->c);
+    (void)found; /* the same as done */
+    return cli_progress_on(bar, done, total, bytes, 0);
 }
 
 /* Options of one strategy: CLI_USAGE when the strategy does not have them. */
@@ -149,12 +141,12 @@ static int select_rows(cli *c, leat_select_opts *o)
 {
     leat_error err = {0};
     leat_select_stats st = {.struct_size = sizeof st};
-    watch w = {.c = c};
+    cli_progress bar;
     o->progress = on_progress;
-    o->cookie = &w;
-    cli_progress_begin(&w.bar, c, "selecting", "samples", 0);
+    o->cookie = &bar;
+    cli_progress_begin(&bar, c, "selecting", "samples", 0);
     int rc = leat_select(o, &st, &err);
-    cli_progress_end(&w.bar);
+    cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
     int code = cli_fail(c, &err);
     if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");

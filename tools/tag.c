@@ -25,11 +25,6 @@ static const leat__param run_options[] = {
     CLI_END,
 };
 
-static int run(cli *c)
-{
-    return cli_python(c);
-}
-
 const cli_command cli_cmd_tag = {
     .name = "tag",
     .summary = "predict classes or boxes of the images of a pack",
@@ -65,5 +60,5 @@ const cli_command cli_cmd_tag = {
                               {"limit", "what limited the rate, such as io or cpu"},
                               {NULL, NULL}},
     .remote = true,
-    .run = run,
+    .run = cli_python,
 };

@@ -96,11 +96,6 @@ static const leat__param output[] = {
     CLI_END,
 };
 
-static int run(cli *c)
-{
-    return cli_python(c);
-}
-
 const cli_command cli_cmd_train = {
     .name = "train",
     .summary = "train a model on a pack",
@@ -138,5 +133,5 @@ const cli_command cli_cmd_train = {
                               {"verdict", "of the doctor"},
                               {NULL, NULL}},
     .remote = true,
-    .run = run,
+    .run = cli_python,
 };
