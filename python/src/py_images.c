@@ -18,50 +18,11 @@
 #include "curate/label_check.h"
 #include "curate/semantic_dedup.h"
 
-/* The array: Python writes the first element, C the others. */
-enum { CANCEL, DONE, TOTAL, BYTES, FOUND, CONTROLS };
-
-typedef struct run {
-    Py_buffer view;
-    const char **paths;
-    uint32_t count;
-} run;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
-{
-    _Atomic uint64_t *control = ((run *)cookie)->view.buf;
-    atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
-    atomic_store_explicit(&control[TOTAL], total, memory_order_relaxed);
-    atomic_store_explicit(&control[BYTES], bytes, memory_order_relaxed);
-    atomic_store_explicit(&control[FOUND], found, memory_order_relaxed);
-    return atomic_load_explicit(&control[CANCEL], memory_order_relaxed) != 0;
-}
-
-/* Takes the list of paths (bytes objects, which own them) and the control array. */
-static int begin(run *r, PyObject *inputs, PyObject *control)
-{
-    memset(r, 0, sizeof *r);
-    Py_ssize_t n = PyList_Size(inputs);
-    if (n < 0 || PyObject_GetBuffer(control, &r->view, PyBUF_CONTIG) != 0) return -1;
-    r->paths = LEAT_NEW_ARRAY(MISC, const char *, (size_t)n + 1);
-    r->count = (uint32_t)n;
-    if (r->paths == NULL) PyErr_NoMemory();
-    else if (r->view.len != CONTROLS * (Py_ssize_t)sizeof(uint64_t))
-        PyErr_SetString(PyExc_ValueError, "the control array has another size");
-    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < n; i++)
-        r->paths[i] = PyBytes_AsString(PyList_GetItem(inputs, i));
-    if (!PyErr_Occurred()) return 0;
-    leat__free(r->paths);
-    PyBuffer_Release(&r->view);
-    return -1;
-}
-
 /* The answer is a report as JSON text. */
-static PyObject *end(run *r, leat__buf *json, int rc, const leat_error *err)
+static PyObject *end(py_run *r, leat__buf *json, int rc, const leat_error *err)
 {
     PyObject *out = NULL;
-    PyBuffer_Release(&r->view);
-    leat__free(r->paths);
+    py_run_end(r);
     if (rc != 0) py_raise(err);
     else if (json->status != 0) PyErr_NoMemory();
     else out = Py_BuildValue("s#", leat__buf_str(json), (Py_ssize_t)json->len);
@@ -78,7 +39,7 @@ PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *sources, *control;
     unsigned long long memory = 0, most = 0;
     int strict = 0, replace = 0, sync = 1, rc;
-    run r;
+    py_run r;
     leat__buf json;
 
     (void)module;
@@ -89,7 +50,7 @@ PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs)
     leat_check_stats *stats = LEAT_NEW(MISC, leat_check_stats);
     if (stats == NULL) return PyErr_NoMemory();
     stats->struct_size = sizeof *stats;
-    if (begin(&r, sources, control) != 0) {
+    if (py_run_begin(&r, sources, control) != 0) {
         leat__free(stats);
         return NULL;
     }
@@ -100,8 +61,8 @@ PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs)
     o.strict = (uint32_t)strict;
     o.replace = (uint32_t)replace;
     o.no_sync = !sync;
-    o.progress = on_progress;
-    o.cookie = &r;
+    o.progress = py_on_progress;
+    o.cookie = r.view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_check_images(&o, stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     if (rc == 0) leat__check_json(stats, o.output, &json);
@@ -120,7 +81,7 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *inputs, *control;
     unsigned long long memory = 0;
     int windows = 0, across = 0, list = 0, replace = 0, sync = 1, rc;
-    run r;
+    py_run r;
     leat__buf json;
 
     (void)module;
@@ -129,7 +90,7 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
                                      &o.csv, &o.keep, &o.orientations, &windows, &across, &list, &o.threshold,
                                      &o.probable, &o.threads, &memory, &replace, &sync))
         return NULL;
-    if (begin(&r, inputs, control) != 0) return NULL;
+    if (py_run_begin(&r, inputs, control) != 0) return NULL;
     o.inputs = r.paths;
     o.input_count = r.count;
     o.windows = (uint32_t)windows;
@@ -138,8 +99,8 @@ PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
     o.memory = memory;
     o.replace = (uint32_t)replace;
     o.no_sync = !sync;
-    o.progress = on_progress;
-    o.cookie = &r;
+    o.progress = py_on_progress;
+    o.cookie = r.view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_dedup_images(&o, &stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     if (rc == 0) leat__dedup_images_json(&stats, &json);
@@ -156,7 +117,7 @@ PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *inputs, *control;
     unsigned long long memory = 0;
     int replace = 0, sync = 1, rc;
-    run r;
+    py_run r;
     leat__buf json;
 
     (void)module;
@@ -165,13 +126,13 @@ PyObject *py_dedup_semantic(PyObject *module, PyObject *args, PyObject *kwargs)
                                      &o.keep, &o.threshold, &o.keep_share, &o.clusters, &o.field, &o.threads,
                                      &memory, &replace, &sync))
         return NULL;
-    if (begin(&r, inputs, control) != 0) return NULL;
+    if (py_run_begin(&r, inputs, control) != 0) return NULL;
     o.input = r.paths[0];
     o.memory = memory;
     o.replace = (uint32_t)replace;
     o.no_sync = !sync;
-    o.progress = on_progress;
-    o.cookie = &r;
+    o.progress = py_on_progress;
+    o.cookie = r.view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_dedup_semantic(&o, &stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     if (rc == 0) leat__dedup_semantic_json(&stats, &json);
@@ -188,7 +149,7 @@ PyObject *py_check_labels(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *inputs, *control;
     unsigned long long memory = 0;
     int replace = 0, sync = 1, rc;
-    run r;
+    py_run r;
     leat__buf json;
 
     (void)module;
@@ -197,13 +158,13 @@ PyObject *py_check_labels(PyObject *module, PyObject *args, PyObject *kwargs)
                                      &o.csv, &o.vectors, &o.predictions, &o.column, &o.neighbours, &o.field,
                                      &o.threads, &memory, &replace, &sync))
         return NULL;
-    if (begin(&r, inputs, control) != 0) return NULL;
+    if (py_run_begin(&r, inputs, control) != 0) return NULL;
     o.pack = r.paths[0];
     o.memory = memory;
     o.replace = (uint32_t)replace;
     o.no_sync = !sync;
-    o.progress = on_progress;
-    o.cookie = &r;
+    o.progress = py_on_progress;
+    o.cookie = r.view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_check_labels(&o, &stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     if (rc == 0) leat__check_labels_json(&stats, o.output, &json);

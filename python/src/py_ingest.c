@@ -18,23 +18,10 @@
 #include "base/mem.h"
 #include "curate/image_check.h"
 
-/* The array: Python writes the first element, C the others. */
-enum { CANCEL, DONE, TOTAL, BYTES, SKIPPED, CONTROLS };
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped)
-{
-    _Atomic uint64_t *control = cookie;
-    atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
-    atomic_store_explicit(&control[TOTAL], total, memory_order_relaxed);
-    atomic_store_explicit(&control[BYTES], bytes, memory_order_relaxed);
-    atomic_store_explicit(&control[SKIPPED], skipped, memory_order_relaxed);
-    return atomic_load_explicit(&control[CANCEL], memory_order_relaxed) != 0;
-}
-
 static int take_control(PyObject *o, Py_buffer *view)
 {
     if (PyObject_GetBuffer(o, view, PyBUF_CONTIG) != 0) return -1;
-    if (view->len == CONTROLS * (Py_ssize_t)sizeof(uint64_t)) return 0;
+    if (view->len == PY_CONTROLS * (Py_ssize_t)sizeof(uint64_t)) return 0;
     PyBuffer_Release(view);
     PyErr_SetString(PyExc_ValueError, "the control array has another size");
     return -1;
@@ -51,24 +38,6 @@ static PyObject *stats_dict(const leat_ingest_stats *s)
                          "changed", (u)s->changed, "ignored", (u)s->ignored, "filtered", (u)s->filtered,
                          "existing", (u)s->existing, "animated", (u)s->animated, "recoded", (u)s->recoded,
                          "missing", (u)s->missing, "unlabelled", (u)s->unlabelled, "frames", (u)s->frames);
-}
-
-/* The paths of a list of bytes objects, which own them. */
-static const char **path_list(PyObject *list, uint32_t *count)
-{
-    Py_ssize_t n = PyList_Size(list);
-    if (n < 0) return NULL;
-    const char **paths = LEAT_NEW_ARRAY(INGEST, const char *, (size_t)n + 1);
-    if (paths == NULL) PyErr_NoMemory();
-    for (Py_ssize_t i = 0; paths != NULL && i < n; i++) {
-        paths[i] = PyBytes_AsString(PyList_GetItem(list, i));
-        if (paths[i] == NULL) {
-            leat__free(paths);
-            return NULL;
-        }
-    }
-    *count = (uint32_t)n;
-    return paths;
 }
 
 /* Adds "check", the JSON of leat check, to the dict. */
@@ -125,8 +94,8 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     o.resume = (uint32_t)resume;
     o.replace = (uint32_t)replace;
     o.no_sync = !sync;
-    o.progress = on_progress;
-    const char **paths = path_list(sources, &o.source_count);
+    o.progress = py_on_progress;
+    const char **paths = py_path_list(sources, &o.source_count);
     if (paths == NULL) return NULL;
     if (take_control(control, &view) != 0) {
         leat__free(paths);
@@ -163,7 +132,7 @@ PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
     if (take_control(control, &view) != 0) return NULL;
     o.replace = (uint32_t)replace;
     o.shard_bytes = shard_bytes;
-    o.progress = on_progress;
+    o.progress = py_on_progress;
     o.cookie = view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_export(&o, &stats, &err);
     Py_END_ALLOW_THREADS PyBuffer_Release(&view);
@@ -175,7 +144,7 @@ PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
 
 static int on_split(void *cookie, uint64_t done, uint64_t total)
 {
-    return on_progress(cookie, done, total, 0, 0);
+    return py_on_progress(cookie, done, total, 0, 0);
 }
 
 /* Fills the parts from a list of (path, share). */

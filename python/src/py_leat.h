@@ -162,6 +162,26 @@ PyObject *py_path(PyObject *path);
 /* UTF-8 that may not be valid, as str with surrogates. */
 PyObject *py_text(const char *text, size_t size);
 
+/* ---- long calls ---------------------------------------------------------------------------- */
+
+/* The control array: Python writes the first element, which cancels, C the others: done, total, and two that
+ * the call defines (bytes or documents; skipped, found or dropped). */
+enum { PY_CONTROLS = 5 };
+
+/* A progress callback; its cookie is the control array. */
+int py_on_progress(void *array, uint64_t done, uint64_t total, uint64_t third, uint64_t fourth);
+/* The paths of a list of bytes objects, which own them. Freed by the caller. */
+const char **py_path_list(PyObject *list, uint32_t *count);
+
+typedef struct py_run {
+    Py_buffer view; /* of the control array */
+    const char **paths;
+    uint32_t count;
+} py_run;
+
+int py_run_begin(py_run *r, PyObject *inputs, PyObject *control); /* -1: an exception is set */
+void py_run_end(py_run *r);
+
 /* ---- the module --------------------------------------------------------------------------- */
 
 extern PyTypeObject *py_tensor_type;

@@ -350,8 +350,15 @@ static PyObject *pack_sample(PyObject *self, PyObject *args)
     if (h == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS rc = leat_sample_open(&s, h->pack, &err);
     if (rc == 0) rc = leat_sample_read(s, index, &err);
-    Py_END_ALLOW_THREADS if (rc == 0) list = py_sample_list(h, s, NULL, &err);
-    else py_raise(&err); leat_sample_close(&s);
+    Py_END_ALLOW_THREADS if (rc == 0)
+    {
+        list = py_sample_list(h, s, NULL, &err);
+    }
+    else
+    {
+        py_raise(&err);
+    }
+    leat_sample_close(&s);
     py_pack_drop(h);
     return list;
 }

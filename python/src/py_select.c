@@ -16,37 +16,6 @@
 #include "base/mem.h"
 #include "curate/select_run.h"
 
-/* The array: Python writes the first element, C the others. */
-enum { CANCEL, DONE, TOTAL, BYTES, FOUND, CONTROLS };
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
-{
-    _Atomic uint64_t *control = cookie;
-    atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
-    atomic_store_explicit(&control[TOTAL], total, memory_order_relaxed);
-    atomic_store_explicit(&control[BYTES], bytes, memory_order_relaxed);
-    atomic_store_explicit(&control[FOUND], found, memory_order_relaxed);
-    return atomic_load_explicit(&control[CANCEL], memory_order_relaxed) != 0;
-}
-
-/* Views into a list of bytes objects. */
-static const char **path_list(PyObject *list, uint32_t *count)
-{
-    Py_ssize_t n = PyList_Size(list);
-    if (n < 0) return NULL;
-    const char **paths = LEAT_NEW_ARRAY(MISC, const char *, (size_t)n + 1);
-    if (paths == NULL) PyErr_NoMemory();
-    for (Py_ssize_t i = 0; paths != NULL && i < n; i++) {
-        paths[i] = PyBytes_AsString(PyList_GetItem(list, i));
-        if (paths[i] == NULL) {
-            leat__free(paths);
-            return NULL;
-        }
-    }
-    *count = (uint32_t)n;
-    return paths;
-}
-
 PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"pack",    "output", "control", "columns", "config",
@@ -65,7 +34,7 @@ PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyOOs|$IKpp", names, &o.pack, &o.output, &control,
                                      &columns, &o.config, &o.threads, &memory, &replace, &sync))
         return NULL;
-    const char **paths = path_list(columns, &o.column_count);
+    const char **paths = py_path_list(columns, &o.column_count);
     if (paths == NULL) return NULL;
     if (PyObject_GetBuffer(control, &view, PyBUF_CONTIG) != 0) {
         leat__free(paths);
@@ -76,7 +45,7 @@ PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
     o.memory = memory;
     o.replace = (uint32_t)replace;
     o.no_sync = !sync;
-    o.progress = on_progress;
+    o.progress = py_on_progress;
     o.cookie = view.buf;
     Py_BEGIN_ALLOW_THREADS rc = leat_select(&o, &stats, &err);
     Py_END_ALLOW_THREADS PyBuffer_Release(&view);
@@ -102,7 +71,7 @@ PyObject *py_selection(PyObject *module, PyObject *args)
 
     (void)module;
     if (!PyArg_ParseTuple(args, "Oy", &list, &path)) return NULL;
-    const char **paths = path_list(list, &n);
+    const char **paths = py_path_list(list, &n);
     if (paths == NULL) return NULL;
     int rc = leat_pack_open_many(&pack, paths, n, NULL, &err);
     if (rc == 0) rc = leat_pack_select(pack, path, NULL, 0, &count, &err);

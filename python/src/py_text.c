@@ -17,24 +17,14 @@
 #include "curate/dedup.h"
 #include "curate/filter_run.h"
 
-/* The array: Python writes the first element, C the others. */
-enum { CANCEL, DONE, TOTAL, DOCUMENTS, DROPPED, CONTROLS };
-
 typedef struct run {
-    Py_buffer view;
-    const char **paths;
-    uint32_t count;
+    py_run of;
     leat__buf explained;
 } run;
 
 static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
 {
-    _Atomic uint64_t *control = ((run *)cookie)->view.buf;
-    atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
-    atomic_store_explicit(&control[TOTAL], total, memory_order_relaxed);
-    atomic_store_explicit(&control[DOCUMENTS], documents, memory_order_relaxed);
-    atomic_store_explicit(&control[DROPPED], dropped, memory_order_relaxed);
-    return atomic_load_explicit(&control[CANCEL], memory_order_relaxed) != 0;
+    return py_on_progress(((run *)cookie)->of.view.buf, done, total, documents, dropped);
 }
 
 static void on_explained(void *cookie, const char *json)
@@ -50,21 +40,8 @@ static void on_looked(void *cookie, const leat_filter_seen *doc)
 /* Takes the list of paths (bytes objects, which own them) and the control array. */
 static int begin(run *r, PyObject *inputs, PyObject *control)
 {
-    memset(r, 0, sizeof *r);
     leat__buf_init(&r->explained, LEAT__MEM_MISC, 64u << 20);
-    Py_ssize_t n = PyList_Size(inputs);
-    if (n < 0 || PyObject_GetBuffer(control, &r->view, PyBUF_CONTIG) != 0) return -1;
-    r->paths = LEAT_NEW_ARRAY(MISC, const char *, (size_t)n + 1);
-    r->count = (uint32_t)n;
-    if (r->paths == NULL) PyErr_NoMemory();
-    else if (r->view.len != CONTROLS * (Py_ssize_t)sizeof(uint64_t))
-        PyErr_SetString(PyExc_ValueError, "the control array has another size");
-    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < n; i++)
-        r->paths[i] = PyBytes_AsString(PyList_GetItem(inputs, i));
-    if (!PyErr_Occurred()) return 0;
-    leat__free(r->paths);
-    PyBuffer_Release(&r->view);
-    return -1;
+    return py_run_begin(&r->of, inputs, control);
 }
 
 /* A step of a run in parts, from a tuple of python/leat/_ray.py; its strings belong to the tuple. */
@@ -89,8 +66,7 @@ static int take_part(PyObject *tuple, leat__part *p)
 static PyObject *end(run *r, leat__buf *json, int rc, const leat_error *err)
 {
     PyObject *out = NULL;
-    PyBuffer_Release(&r->view);
-    leat__free(r->paths);
+    py_run_end(&r->of);
     if (rc != 0) py_raise(err);
     else if (json->status != 0 || r->explained.status != 0) PyErr_NoMemory();
     else
@@ -133,8 +109,8 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
         leat__free(stats);
         return NULL;
     }
-    o.inputs = r.paths;
-    o.input_count = r.count;
+    o.inputs = r.of.paths;
+    o.input_count = r.of.count;
     o.memory = memory;
     o.shard_bytes = shard;
     o.max_document = most;
@@ -185,8 +161,8 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
         (step != NULL && take_part(step, &part) != 0))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
-    o.inputs = r.paths;
-    o.input_count = r.count;
+    o.inputs = r.of.paths;
+    o.input_count = r.of.count;
     o.normalize = (uint32_t)normalize;
     o.memory = memory;
     o.shard_bytes = shard;
@@ -291,8 +267,8 @@ PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwar
     for (Py_ssize_t i = 0; i < PyList_Size(evals) && o.eval_count < 256; i++)
         sets[o.eval_count++] = PyBytes_AsString(PyList_GetItem(evals, i));
     if (PyErr_Occurred() || begin(&r, inputs, control) != 0) return NULL;
-    o.inputs = r.paths;
-    o.input_count = r.count;
+    o.inputs = r.of.paths;
+    o.input_count = r.of.count;
     o.evals = sets;
     o.memory = memory;
     o.shard_bytes = shard;

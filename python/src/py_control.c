@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Long calls run in a thread of Python's own, and share an array with the thread that waits for
+ * them: see py_leat.h. Any thread.
+ */
+#include "py_leat.h"
+
+#include "base/mem.h"
+
+int py_on_progress(void *array, uint64_t done, uint64_t total, uint64_t third, uint64_t fourth)
+{
+    _Atomic uint64_t *control = array;
+    const uint64_t values[PY_CONTROLS] = {0, done, total, third, fourth};
+    for (int i = 1; i < PY_CONTROLS; i++) atomic_store_explicit(&control[i], values[i], memory_order_relaxed);
+    return atomic_load_explicit(&control[0], memory_order_relaxed) != 0;
+}
+
+const char **py_path_list(PyObject *list, uint32_t *count)
+{
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0) return NULL;
+    const char **paths = LEAT_NEW_ARRAY(MISC, const char *, (size_t)n + 1);
+    if (paths == NULL) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; paths != NULL && i < n; i++) {
+        paths[i] = PyBytes_AsString(PyList_GetItem(list, i));
+        if (paths[i] != NULL) continue;
+        leat__free(paths);
+        return NULL;
+    }
+    *count = (uint32_t)n;
+    return paths;
+}
+
+int py_run_begin(py_run *r, PyObject *inputs, PyObject *control)
+{
+    *r = (py_run){0};
+    if (PyObject_GetBuffer(control, &r->view, PyBUF_CONTIG) != 0) return -1;
+    if (r->view.len != PY_CONTROLS * (Py_ssize_t)sizeof(uint64_t))
+        PyErr_SetString(PyExc_ValueError, "the control array has another size");
+    else r->paths = py_path_list(inputs, &r->count);
+    if (r->paths != NULL) return 0;
+    PyBuffer_Release(&r->view);
+    return -1;
+}
+
+void py_run_end(py_run *r)
+{
+    PyBuffer_Release(&r->view);
+    leat__free(r->paths);
+}
