@@ -215,7 +215,7 @@ def hostile(args, _):
     }
     source, out = os.path.join(args.folder, "hostile.jsonl"), os.path.join(args.folder, "out-hostile")
     for name, (text, want) in cases.items():
-        memory = {"100 MB on one line": "16G", "escapes": "2G"}.get(name, "256M")
+        memory = {"100 MB on one line": "16G", "escapes": "8G"}.get(name, "256M")
         with open(source, "wb") as f:
             f.write(text if isinstance(text, bytes) else text.encode())
         del text
