@@ -22,6 +22,7 @@
 #include "io/file.h"
 #include "loader/bounds.h"
 #include "loader/change.h"
+#include "loader/run_read.h"
 #include "loader/setup.h"
 #include "loader/sizes.h"
 #include "pack/reader.h"

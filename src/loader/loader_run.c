@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads and decodes runs. Completions of reads run on the lane of io/aio.h and never wait; the
- * last one of a run notifies the engine.
+ * Plans and decodes runs; run_read.c reads their samples.
  */
 #include "loader/loader_run.h"
 
@@ -13,13 +12,13 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "loader/run_list.h"
+#include "loader/run_read.h"
 #include "loader/spread.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
 #include "probe/meter.h"
 
 #define REPLACE_TRIES 16
-#define WARM_RUNS 16            /* without a miss, before one sample represents its run */
 #define SAMPLE_FN_STREAM 0xffff /* stream of random numbers: used by no op */
 
 static _Atomic uint64_t all_decode_ns; /* for all loaders of the process */
@@ -30,33 +29,6 @@ uint64_t leat__run_decode_ns_all(void)
 }
 
 /* ---- plan -------------------------------------------------------------------------------- */
-
-/* Records why a sample is not available. Without memory for the text, the code is kept. */
-static void set_error(leat__run_sample *s, int rc, const leat_error *why)
-{
-    s->rc = rc;
-    if (why == NULL || s->error != NULL) return;
-    s->error = leat__alloc(LEAT__MEM_LOADER, sizeof *s->error);
-    if (s->error != NULL) *s->error = *why;
-}
-
-/* Memory for reading the sample without the cache. */
-static uint64_t slot_bytes(const leat__run_env *env, uint64_t size)
-{
-    if (env->cache != NULL) return size + 2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING;
-    return (size + LEAT_PACK_PADDING + 63) & ~UINT64_C(63);
-}
-
-static const leat__file *file_of(const leat__run_sample *s)
-{
-    return leat__pack_file(s->run->env->pack, s->row.shard);
-}
-
-/* The disk cache, for samples from a network; else NULL. */
-static leat__disk *disk_of(const leat__run_sample *s)
-{
-    return s->run->env->disk != NULL && leat__file_remote(file_of(s)) != NULL ? s->run->env->disk : NULL;
-}
 
 /* Images are decoded one at a time, for one group after another: the largest counts. */
 static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells)
@@ -86,13 +58,13 @@ static void charge_scratch(leat__run *r, leat__run_sample *s)
     if (beyond > env->scratch_most) {
         leat_error why;
         const leat_pack_image *i = &s->cells[env->groups[0].cell].image;
-        set_error(s,
-                  leat__fail(&why, LEAT_EBUDGET,
-                             "decoding an image of %ux%u may take %llu bytes, %llu more than the "
-                             "memory budget leaves for it",
-                             i->width, i->height, (unsigned long long)s->scratch,
-                             (unsigned long long)(beyond - env->scratch_most)),
-                  &why);
+        leat__run_sample_fail(s,
+                              leat__fail(&why, LEAT_EBUDGET,
+                                         "decoding an image of %ux%u may take %llu bytes, %llu more than the "
+                                         "memory budget leaves for it",
+                                         i->width, i->height, (unsigned long long)s->scratch,
+                                         (unsigned long long)(beyond - env->scratch_most)),
+                              &why);
         return;
     }
     r->scratch_bytes = LEAT_MAX(r->scratch_bytes, beyond);
@@ -121,10 +93,10 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, con
         if (rc == 0 && (env->cache != NULL || env->ahead != NULL))
             rc = leat_pack_page_info(env->pack, s->row.page, &s->page, &why);
         if (rc != 0) {
-            set_error(s, rc, &why);
+            leat__run_sample_fail(s, rc, &why);
             continue;
         }
-        r->encoded_bytes += slot_bytes(env, disk_of(s) != NULL ? s->page.bytes : s->row.size);
+        r->encoded_bytes += leat__run_sample_bytes(s);
         charge_scratch(r, s);
     }
     return 0;
@@ -152,291 +124,6 @@ void leat__run_close(leat__run *r)
     for (uint32_t i = 0; i < r->count; i++) leat__free(r->sample[i].error);
     leat__frame_unref(r->frame);
     leat__free(r);
-}
-
-/* ---- read -------------------------------------------------------------------------------- */
-
-static void one_done(leat__run *r)
-{
-    LEAT_ASSERT(atomic_load(&r->pending) > 0);
-    if (atomic_fetch_sub(&r->pending, 1) == 1) leat_task_done(r->task, 0, NULL);
-}
-
-static void count_read(leat__run_env *env, uint64_t bytes, uint64_t ns)
-{
-    atomic_fetch_add_explicit(&env->reads, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&env->read_bytes, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&env->read_ns, ns, memory_order_relaxed);
-}
-
-static void sample_read(leat__aio_req *req)
-{
-    leat__run_sample *s = req->cookie;
-    count_read(s->run->env, req->len, req->done_ns - req->submit_ns);
-    if (req->rc != 0) {
-        leat_error why;
-        set_error(s, leat__aio_error(req, &why), &why);
-    }
-    one_done(s->run);
-}
-
-/* The bytes to read for this range: direct reads need whole blocks. */
-static leat__span span_of(const leat__run_sample *s, uint64_t offset, uint64_t len)
-{
-    if (leat__file_remote(file_of(s)) != NULL) return (leat__span){offset, len, 0};
-    return leat__span_around(offset, len);
-}
-
-/* The disk cache has every page at its offset in its shard, shards concatenated. */
-static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
-{
-    LEAT_ASSERT(s->row.shard < leat__pack_shards(s->run->env->pack));
-    return s->run->env->disk_base[s->row.shard] + offset;
-}
-
-/* Submits the request of a sample: to the disk cache if that has the page, else to the pack. */
-static void submit_now(leat__run_sample *s, bool disk)
-{
-    leat__run_env *env = s->run->env;
-    s->from_disk = disk && disk_of(s) != NULL && leat__disk_has(env->disk, s->row.page);
-    if (s->from_disk) {
-        leat__disk_release(env->disk, s->row.page);
-        atomic_fetch_add_explicit(&env->disk_hits, 1, memory_order_relaxed);
-        s->req.file = leat__disk_file(env->disk);
-        s->req.offset = disk_offset(s, s->req.offset);
-    }
-    leat__aio_submit(env->aio, &s->req);
-}
-
-static void page_on_disk(leat__disk_waiter *w)
-{
-    submit_now((leat__run_sample *)((char *)w - offsetof(leat__run_sample, disk_waiter)), true);
-}
-
-/* A page that is to be cached on disk, and is missing, is fetched by one process of the machine:
- * the others wait for it. */
-static void submit(leat__run_sample *s, bool disk, bool page)
-{
-    leat__run_env *env = s->run->env;
-    if (!page || disk_of(s) == NULL || leat__disk_full(env->disk) || leat__disk_has(env->disk, s->row.page) ||
-        leat__disk_claim(env->disk, s->row.page)) {
-        submit_now(s, disk);
-        return;
-    }
-    s->disk_waiter = (leat__disk_waiter){.page = s->row.page, .ready = page_on_disk};
-    leat__disk_wait(env->disk, &s->disk_waiter);
-}
-
-/* Reads only this sample: into the run's buffer, or into a separate block for direct reads, which
- * must be aligned. */
-static void read_sample(leat__run_sample *s, uint8_t *slot)
-{
-    leat__run_env *env = s->run->env;
-    leat__span span = {s->row.file_offset, s->row.size, 0};
-
-    if (slot == NULL) {
-        /* a page that will be cached on disk is read as a whole */
-        s->whole =
-            disk_of(s) != NULL && !leat__disk_full(env->disk) && !leat__disk_has(env->disk, s->row.page);
-        if (s->whole) span = (leat__span){s->page.offset, s->page.bytes, s->row.offset};
-        else span = span_of(s, span.offset, span.len);
-        s->direct = leat__blocks_take(env->blocks, span.len + LEAT_PACK_PADDING);
-        if (s->direct.data == NULL) {
-            leat_error why;
-            set_error(s, leat__fail_nomem(&why, span.len, "a sample"), &why);
-            one_done(s->run);
-            return;
-        }
-        slot = s->direct.data;
-    }
-    LEAT_ASSERT(s->direct.data == NULL || span.len + LEAT_PACK_PADDING <= s->direct.bytes);
-    memset(slot + span.len, 0, LEAT_PACK_PADDING);
-    s->data = slot + span.lead;
-    s->req = (leat__aio_req){.file = file_of(s),
-                             .offset = span.offset,
-                             .buf = slot,
-                             .len = span.len,
-                             .done = sample_read,
-                             .cookie = s};
-    submit(s, !s->whole, s->whole);
-}
-
-/* A cached page is inside the blocks around it, as read by direct reads. */
-static leat__span page_span(const leat__run_sample *s)
-{
-    return span_of(s, s->page.offset, s->page.bytes);
-}
-
-static uint64_t page_memory(const leat__run_sample *s)
-{
-    leat__span span = page_span(s);
-    return LEAT_MAX(span.len, span.lead + s->page.bytes + LEAT_PACK_PADDING);
-}
-
-static void use_page(leat__run_sample *s, leat__cached *page)
-{
-    LEAT_ASSERT(page->data != NULL && s->cached == NULL);
-    s->cached = page;
-    s->data = page->data + page_span(s).lead + s->row.offset;
-}
-
-/* A page with one large sample is verified by the worker, which reads it anyway and then has it
- * in its CPU cache; the lane has reads to start. */
-static int check_page(const leat__run_sample *s, leat__cached *page, leat_error *err)
-{
-    if (s->page.samples == 1) return 0;
-    LEAT_TRY(
-        leat__pack_page_check(s->run->env->pack, s->row.page, &s->page, page->data + page_span(s).lead, err));
-    page->checked = true;
-    return 0;
-}
-
-static void read_page(leat__run_sample *s, leat__cached *page);
-
-static void page_read(leat__aio_req *req)
-{
-    leat__run_sample *s = req->cookie;
-    leat__run_env *env = s->run->env;
-    leat__cached *page = s->cached;
-    LEAT_ASSERT(page != NULL);
-    leat_error why;
-
-    count_read(env, req->len, req->done_ns - req->submit_ns);
-    int rc = req->rc != 0 ? leat__aio_error(req, &why) : check_page(s, page, &why);
-    if (rc != 0 && s->from_disk) { /* not the bytes that were stored: read from the pack */
-        leat__disk_forget(env->disk, s->row.page);
-        read_page(s, page);
-        return;
-    }
-    if (rc == 0 && disk_of(s) != NULL) page->unsaved = !s->from_disk;
-    if (rc != 0 && disk_of(s) != NULL) leat__disk_release(env->disk, s->row.page);
-    s->cached = NULL;
-    leat__cache_filled(env->cache, page, rc);
-    if (rc == 0) {
-        use_page(s, page);
-        one_done(s->run);
-    } else {
-        read_sample(s, NULL); /* the page is damaged: this sample may still be valid */
-    }
-}
-
-static void page_ready(leat__cache_waiter *w, leat__cached *page)
-{
-    leat__run_sample *s = (leat__run_sample *)((char *)w - offsetof(leat__run_sample, waiter));
-    if (page != NULL) {
-        use_page(s, page);
-        one_done(s->run);
-    } else {
-        read_sample(s, NULL);
-    }
-}
-
-static void read_page(leat__run_sample *s, leat__cached *page)
-{
-    leat__span span = page_span(s);
-    LEAT_ASSERT(span.len <= page->bytes);
-
-    memset(page->data + span.len, 0, page->bytes - span.len);
-    s->cached = page;
-    s->req = (leat__aio_req){.file = file_of(s),
-                             .offset = span.offset,
-                             .buf = page->data,
-                             .len = span.len,
-                             .done = page_read,
-                             .cookie = s};
-    submit(s, true, true);
-}
-
-static void read_through_cache(leat__run_sample *s)
-{
-    LEAT_ASSERT(s->cached == NULL);
-    leat__run_env *env = s->run->env;
-    leat__cached *page;
-
-    s->waiter.ready = page_ready;
-    leat__cache_answer answer =
-        leat__cache_get(env->cache, env->cache_user, s->row.page, page_memory(s), s->uses, &s->waiter, &page);
-    bool hit = answer == LEAT__CACHE_HIT || answer == LEAT__CACHE_WAIT;
-    atomic_fetch_add_explicit(hit ? &env->cache_hits : &env->cache_misses, 1, memory_order_relaxed);
-    switch (answer) {
-    case LEAT__CACHE_HIT:
-        use_page(s, page);
-        one_done(s->run);
-        return;
-    case LEAT__CACHE_FILL: read_page(s, page); return;
-    case LEAT__CACHE_WAIT: return;
-    case LEAT__CACHE_BYPASS: read_sample(s, NULL); return;
-    }
-}
-
-/* Checks both ends, because the OS readahead for a neighbour may have cached only a part. */
-static bool in_system_cache(const leat__run_sample *s)
-{
-    const leat__file *file = file_of(s);
-    uint64_t first = s->row.file_offset, last = first + s->row.size - 1;
-    uint8_t byte;
-    return leat__file_pread_cached(file, &byte, 1, first) == 1 &&
-           leat__file_pread_cached(file, &byte, 1, last) == 1;
-}
-
-/* Finds the samples that need no prefetch, because the OS has them in memory: the decoder copies
- * them one at a time into a block that stays in its CPU's cache. After many runs without a miss
- * one sample represents its run. Returns the bytes to be read. */
-static uint64_t leave_for_later(leat__run *r)
-{
-    leat__run_env *env = r->env;
-    uint32_t warm = atomic_load_explicit(&env->warm, memory_order_relaxed);
-    uint64_t ahead = 0;
-    bool later = false, known = false, all = true;
-
-    for (uint32_t i = 0; i < r->count; i++) {
-        leat__run_sample *s = &r->sample[i];
-        if (s->rc != 0 || s->row.size == 0) continue;
-        s->later =
-            leat__run_is_resident(env, s->id) || /* on the device: not read at all */
-            (env->kept != NULL && leat__kept_has(env->kept, s->row.shard, s->row.file_offset, s->row.size));
-        if (!s->later) {
-            if (warm < WARM_RUNS || !known) later = in_system_cache(s);
-            known = true;
-            s->later = later;
-            all &= later;
-        }
-        uint64_t slot = slot_bytes(env, s->row.size);
-        if (s->later) r->hand_bytes = LEAT_MAX(r->hand_bytes, slot);
-        else ahead += slot;
-    }
-    atomic_store_explicit(&env->warm, all ? LEAT_MIN(warm + 1, WARM_RUNS) : 0, memory_order_relaxed);
-    r->encoded_bytes = ahead + r->hand_bytes;
-    return ahead;
-}
-
-int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
-{
-    LEAT_ASSERT(r->task == NULL && r->buf.data == NULL);
-    leat__run_env *env = r->env;
-    uint64_t at = 0;
-
-    r->task = task;
-    r->pending = r->count + 1; /* one for this function, so that done comes after it */
-    if (env->cache == NULL) {
-        uint64_t ahead = leave_for_later(r);
-        if (ahead > 0) r->buf = leat__blocks_take(env->blocks, ahead);
-        if (ahead > 0 && r->buf.data == NULL) return leat__fail_nomem(err, ahead, "encoded samples");
-        task->bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes;
-    }
-    for (uint32_t i = 0; i < r->count; i++) {
-        leat__run_sample *s = &r->sample[i];
-        if (s->rc != 0 || s->row.size == 0 || s->later) {
-            s->data = (const uint8_t *)"";
-            atomic_fetch_sub(&r->pending, 1);
-        } else if (env->cache != NULL) {
-            read_through_cache(s);
-        } else {
-            read_sample(s, r->buf.data + at);
-            at += slot_bytes(env, s->row.size);
-        }
-    }
-    return atomic_fetch_sub(&r->pending, 1) == 1 ? 0 : LEAT_FLOW_PENDING;
 }
 
 /* ---- decode ------------------------------------------------------------------------------ */
@@ -636,74 +323,6 @@ static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, 
     return rc;
 }
 
-/* Copies a sample from the OS page cache; reads what is no longer there. */
-static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
-{
-    leat__run_env *env = r->env;
-    const leat__file *file = file_of(s);
-
-    if (r->hand.data == NULL) r->hand = leat__blocks_take(env->blocks, r->hand_bytes);
-    if (r->hand.data == NULL) return leat__fail_nomem(err, r->hand_bytes, "an encoded sample");
-    uint8_t *to = r->hand.data;
-    memset(to + s->row.size, 0, LEAT_PACK_PADDING);
-    s->data = to;
-    if (env->kept != NULL && leat__kept_copy(env->kept, s->row.shard, s->row.file_offset, to, s->row.size)) {
-        count_read(env, s->row.size, 0);
-        return 0;
-    }
-    uint64_t begin = leat__meters_now();
-    size_t got = leat__file_pread_cached(file, to, s->row.size, s->row.file_offset);
-    if (got < s->row.size) {
-        atomic_store_explicit(&env->warm, 0, memory_order_relaxed);
-        LEAT_TRY(leat__file_pread(file, to + got, s->row.size - got, s->row.file_offset + got, err));
-    }
-    count_read(env, s->row.size, leat__meters_now() - begin);
-    return 0;
-}
-
-/* Reads a sample again that arrived damaged over a network. */
-static int read_again(leat__run_sample *s, leat__run_worker *w, leat_error *err)
-{
-    leat__buf_clear(&w->spare);
-    if (leat__buf_zeros(&w->spare, s->row.size + LEAT_PACK_PADDING) != 0)
-        return leat__fail_nomem(err, s->row.size + LEAT_PACK_PADDING, "a sample");
-    LEAT_TRY(leat__pack_read_row(s->run->env->pack, s->id, &s->row, w->spare.data, w->spare.len, err));
-    s->data = (const uint8_t *)w->spare.data;
-    return 0;
-}
-
-/* Verifies data without a verified page checksum by its own checksum. */
-static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
-{
-    leat__cached *page = s->cached;
-
-    if (page != NULL && page->checked) return 0;
-    int rc = leat__pack_sample_check(s->run->env->pack, s->id, &s->row, s->data, err);
-    if (page != NULL && rc == 0) page->checked = true;
-    if (page != NULL && rc != 0) page->damaged = true;
-    if (rc != 0 && disk_of(s) != NULL) leat__disk_forget(s->run->env->disk, s->row.page);
-    if (rc != 0) s->whole = false;
-    if (rc != 0 && leat__file_remote(file_of(s)) != NULL) rc = read_again(s, w, err);
-    return rc;
-}
-
-/* On a worker, not on the lane: writing may wait for the disk. */
-static void keep_on_disk(leat__run_sample *s)
-{
-    leat__run_env *env = s->run->env;
-    leat__cached *page = s->cached;
-    const uint8_t *bytes = NULL;
-
-    if (disk_of(s) == NULL) return;
-    if (page != NULL && atomic_exchange(&page->unsaved, false) && !page->damaged)
-        bytes = page->data + page_span(s).lead;
-    else if (s->whole && leat__pack_page_check(env->pack, s->row.page, &s->page, s->direct.data, NULL) == 0)
-        bytes = s->direct.data;
-    if (bytes != NULL)
-        leat__disk_put(env->disk, s->row.page, disk_offset(s, s->page.offset), bytes, s->page.bytes);
-    if (bytes != NULL || s->whole) leat__disk_release(env->disk, s->row.page);
-}
-
 static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
 {
     leat__run_sample *s = &r->sample[i];
@@ -718,9 +337,7 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
         int rc = fill_row(r, w, &there, r->first + i, err);
         if (rc != LEAT_EAGAIN) return rc;
     }
-    if (s->later) LEAT_TRY(fetch(r, s, err));
-    LEAT_TRY(check(s, w, err));
-    keep_on_disk(s);
+    LEAT_TRY(leat__run_sample_get(s, w, err));
     const found from = {s->id, s->salt, s->row.shard, s->cells, s->data, s->row.size};
     return fill_row(r, w, &from, r->first + i, err);
 }

@@ -157,10 +157,6 @@ int leat__run_open(leat__run **r, leat__run_env *env, const uint64_t *ids, const
                    uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_close(leat__run *r);
 
-/* Starts all reads. 0: all bytes are available; LEAT_FLOW_PENDING: leat_task_done(task)
- * follows. */
-int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
-
 /* Fills the rows. Fails only for reasons unrelated to a sample (out of memory, the epoch is
  * over). */
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
