@@ -37,6 +37,15 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.modules["torch"] = None  # type: ignore[assignment]
 
 
+def need_torchvision() -> None:
+    """Skips where torchvision is missing, or was built for another torch and fails when it is imported."""
+    pytest.importorskip("torch")
+    try:
+        import torchvision  # noqa: F401
+    except Exception as e:  # noqa: BLE001: operators that do not exist are a RuntimeError
+        pytest.skip(f"torchvision: {e}", allow_module_level=True)
+
+
 def jpeg(rng: np.random.Generator, width: int, height: int, quality: int = 85) -> bytes:
     """A smooth random picture: like a photo for a codec."""
     small = rng.integers(0, 256, (5, 5, 3), np.uint8)

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 import leat
+from conftest import need_torchvision
 from leat import ops
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("torchvision")
+need_torchvision()
 from torchvision import tv_tensors  # noqa: E402
 from torchvision.transforms import v2  # noqa: E402
 

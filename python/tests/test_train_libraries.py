@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 if os.environ.get("TORCH") == "0":
     pytest.skip("TORCH=0", allow_module_level=True)
 
+from conftest import need_torchvision  # noqa: E402
 from leat._train import models  # noqa: E402
 from test_train import TINY, make_pack  # noqa: E402
 
@@ -27,14 +28,27 @@ def pack(tmp_path_factory):
 
 @pytest.mark.parametrize("name, width", [("torchvision/resnet18", 512), ("mobilenet_v3_small", 1024), ("shufflenet_v2_x0_5", 1024)])
 def test_models_of_torchvision(name, width):
-    pytest.importorskip("torchvision")
+    need_torchvision()
     net = models.build(name, 64, 5).eval()
     x = torch.zeros(2, 3, 64, 64)
     assert net.width == width and net.features(x).shape == (2, width) and net(x).shape == (2, 5)
 
 
+def test_a_torchvision_of_another_torch_is_one_clear_error(monkeypatch):
+    class Broken:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] == "torchvision":
+                raise RuntimeError("operator torchvision::nms does not exist")
+
+    for name in [m for m in sys.modules if m.partition(".")[0] == "torchvision"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    with pytest.raises(leat.ArgumentError, match="torchvision cannot be imported .*nms"):
+        models.build("torchvision/resnet18", 64, 5)
+
+
 def test_a_model_of_torchvision_that_does_not_fit():
-    pytest.importorskip("torchvision")
+    need_torchvision()
     with pytest.raises(leat.ArgumentError, match="torchvision's squeezenet1_0 does not end in a linear layer"):
         models.build("torchvision/squeezenet1_0", 64, 5)
 

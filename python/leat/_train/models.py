@@ -322,6 +322,9 @@ def _from_torchvision(name: str, pretrained: bool) -> Net | None:
         from torchvision import models as zoo  # type: ignore[import-not-found]
     except ImportError:
         return None
+    except RuntimeError as e:  # built for another torch: its operators are missing
+        raise ArgumentError(f"model: torchvision cannot be imported ({e}): install the one that fits torch "
+                            f"{torch.__version__}, or remove it") from e
     if name not in zoo.list_models():
         return None
     body = zoo.get_model(name, weights="DEFAULT" if pretrained else None)
