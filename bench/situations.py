@@ -97,6 +97,9 @@ class Data:
     def webp(self):
         return self.pack("webp", self.folder("webp", [(512, 384)], 60, "webp", quality=85), 10, ["--images", "keep"])
 
+    def mix(self):
+        return self.pack("mix", self.photos(), 6, ["--images", "mix", "--mix-raw", "0.3"])
+
     def tiny(self):
         return self.pack("tiny", self.folder("tiny", [(32, 32)], 500, "png"), 20, ["--images", "raw"])
 
@@ -373,6 +376,57 @@ def cli_rows(data, device, cpus):
 
 
 @contextlib.contextmanager
+def warm_disk(pack, device, bytes_per_s):
+    """A slow disk without reads: the pack is in memory."""
+    with open(pack, "rb") as f:
+        while f.read(1 << 22):
+            pass
+    with groups(("blkio", {"blkio.throttle.read_bps_device": f"{device} {bytes_per_s}"})) as how:
+        yield how
+
+
+def more_rows(data, device):
+    """Designed from the documentation alone, later than the others; half of them are harmless."""
+    keep, tiled, fast, slow = data.keep, data.tiled, FAST, ["--batch", "64", "--step-ms", "300"]
+    yield Row("half pixels", "a mixed pack, a 2 ms step", "cpu", {"decode"}, data.mix, ["--batch", "64", "--step-ms", "2"])
+    yield Row("quota, but enough", "a quota of 1 CPU, a step of 300 ms", "trainer", {"trainer"}, tiled, slow,
+              lambda: quota(1.0))
+    yield Row("one thread, but enough", "--threads 1, a step of 300 ms", "trainer", {"trainer"}, tiled,
+              [*slow, "--threads", "1"])
+    yield Row("slow disk, in memory", "20 MB/s, but the pack is in the page cache", "cpu", {"decode"}, keep, fast,
+              lambda: warm_disk(keep(), device, 20_000_000))
+    yield Row("few reads, but pages", "250 reads/s, cold, --order quasi_random, a step of 400 ms", "trainer", {"trainer"},
+              tiled, ["--batch", "64", "--step-ms", "400", "--order", "quasi_random"],
+              lambda: disk(tiled(), device, reads=250))
+    yield Row("memory group, but enough", "a cgroup of 700 MB", "cpu", {"decode"}, keep, fast,
+              lambda: groups(("memory", {"memory.limit_in_bytes": str(700 << 20)})))
+    yield Row("blur of pixels", "raw pixels, GaussianBlur(23)", "cpu", {"augment"}, data.raw,
+              [*fast, "--ops", "RandomResizedCrop(224); GaussianBlur(23)"])
+    yield Row("PNG, slow disk", "PNG at 5 MB/s, cold", "io", {"cold_cache"}, data.png, ["--batch", "16", "--step-ms", "4"],
+              lambda: disk(data.png(), device, bytes_per_s=5_000_000))
+    yield Row("late, sequential", "100 ms a read, 2 in flight, --order sequential", "io", {"latency", "bandwidth"}, keep,
+              [*fast, "--order", "sequential", "--io-depth", "2"], lambda: inject(keep(), "delay=100ms"))
+    yield Row("web server, but enough", "20 ms an answer, a step of 700 ms", "trainer", {"trainer"}, tiled,
+              ["--batch", "16", "--step-ms", "700"], lambda: web(tiled(), 0.02))
+    yield Row("huge images, slow disk", "20 megapixels at 3 MB/s, cold", "io", {"cold_cache"}, data.huge,
+              ["--batch", "4", "--step-ms", "5"], lambda: disk(data.huge(), device, bytes_per_s=3_000_000))
+
+
+def more_python_rows():
+    yield PythonRow("short transform", "transform= is busy for 1 ms, a step of 80 ms", "trainer", {"trainer"})
+    yield PythonRow("transform, one thread", "transform= is busy for 50 ms, threads=1", "python", {"transform"})
+    yield PythonRow("iterable: waits", "a generator that sleeps for 30 ms a batch", "io",
+                    {"latency", "bandwidth", "worker_time", "fetch"})
+    yield PythonRow("DataLoader: iterable", "an IterableDataset of busy Python, 2 workers", "cpu", {"worker_time"})
+    yield PythonRow("DataLoader: PNG", "PNG files by Pillow, 2 workers", "cpu", {"decode", "png"})
+    yield PythonRow("DataLoader: one worker", "JPEG, 1 worker on all CPUs", "cpu", {"few_threads"})
+    yield PythonRow("DataLoader: busy, but enough", "2 ms of Python a sample, a step of 300 ms", "trainer", {"trainer"})
+    yield PythonRow("DataLoader: NumPy", "a sort of a large array in __getitem__", "cpu", {"python_code", "worker_time"})
+    yield PythonRow("DataLoader: many objects", "a list of 4,000 numbers a sample, kept as lists", "cpu",
+                    {"transfer", "collate", "worker_time"})
+
+
+@contextlib.contextmanager
 def files_on_disk(folder, device, bytes_per_s):
     """Files that are not in memory, on a slow disk."""
     for root, _, names in os.walk(folder):
@@ -443,7 +497,8 @@ def main():
     o = args.parse_args()
     asker, data = Asker(o), Data(os.path.abspath(o.leat), o.work)
     device = device_of(data.work)
-    rows = [*cli_rows(data, device, len(os.sched_getaffinity(0))), *(python_rows(data, device) if o.python else [])]
+    rows = [*cli_rows(data, device, len(os.sched_getaffinity(0))), *more_rows(data, device),
+            *([*python_rows(data, device), *more_python_rows()] if o.python else [])]
     counts = {}
     print("| situation | true cause | doctor says | sure | predicted | real | s | right |\n|" + "---|" * 8)
     for row in rows:

@@ -107,6 +107,20 @@ def transform_sleeps(data, lifted):
     return train(leat_loader(data.raw(), transform=None if lifted else late), lambda _: time.sleep(0.005))
 
 
+def short_transform(data, lifted):
+    def quick(batch):
+        busy(0.001)
+        return batch
+    return train(leat_loader(data.tiled(), transform=None if lifted else quick), lambda _: time.sleep(0.08))
+
+
+def transform_one_thread(data, lifted):
+    def slow(batch):
+        busy(0.05)
+        return batch
+    return train(leat_loader(data.raw(), threads=1, transform=None if lifted else slow), lambda _: time.sleep(0.002))
+
+
 # ---- torch.utils.data.DataLoader -----------------------------------------------------------------
 
 
@@ -201,7 +215,80 @@ def blur(data, lifted):
     return ask(data_loader(Samples(photos(data), blurs=6), 2), 0.005)
 
 
+def iterable_waits(data, lifted):
+    def batches():
+        while True:
+            time.sleep(0.03)
+            yield numpy.zeros(16)
+    return ask(batches(), 0.005)
+
+
+def stream_of(samples):
+    import torch
+
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return (samples[i] for i in range(len(samples)))
+    return Stream()
+
+
+def iterable_dataset(data, lifted):
+    return ask(data_loader(stream_of(Samples(spin=0.004)), 2), 0.005)
+
+
+def png_files(data, lifted):
+    folder = data.folder("png", [(512, 384)], 60, "png")
+    files = sorted(os.path.join(r, f) for r, _, fs in os.walk(folder) for f in fs)
+    return ask(data_loader(Samples(files), 2), 0.002)
+
+
+def one_worker(data, lifted):
+    return ask(data_loader(Samples(photos(data)), 2 if lifted else 1), 0.002)
+
+
+def busy_enough(data, lifted):
+    return ask(data_loader(Samples(spin=0.002), 2), 0.3)
+
+
+class Sorted:
+    """Samples that NumPy computes."""
+
+    def __len__(self):
+        return 100000
+
+    def __getitem__(self, i):
+        return numpy.sort(numpy.random.default_rng(i).random(150000))[:8]
+
+
+def numpy_samples(data, lifted):
+    return ask(data_loader(Sorted(), 2), 0.005)
+
+
+class Lists:
+    """Samples that are Python objects."""
+
+    def __len__(self):
+        return 100000
+
+    def __getitem__(self, i):
+        return LIST
+
+
+LIST = list(range(4000))
+
+
+def as_they_are(samples):
+    return [list(s) for s in samples]
+
+
+def many_objects(data, lifted):
+    return ask(data_loader(Lists(), 2, batch=64, collate_fn=as_they_are), 0.001)
+
+
 SITUATIONS = {
+    "short transform": short_transform, "transform, one thread": transform_one_thread, "iterable: waits": iterable_waits,
+    "DataLoader: iterable": iterable_dataset, "DataLoader: PNG": png_files, "DataLoader: one worker": one_worker,
+    "DataLoader: busy, but enough": busy_enough, "DataLoader: NumPy": numpy_samples, "DataLoader: many objects": many_objects,
     "bursty trainer": bursty_trainer, "second loader": second_loader, "Python loop": python_loop, "matmul": matmul,
     "affinity": affinity, "transform": transform, "transform sleeps": transform_sleeps,
     "DataLoader: late samples": late_samples, "DataLoader: slow disk": slow_disk, "DataLoader: Python code": python_code, "DataLoader: collate": collate,
