@@ -9,6 +9,7 @@ is not repeated. So a task whose actor or node is lost is sent again, and the ou
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -26,6 +27,8 @@ from ._pack import Progress, _run
 BEGIN, SKETCH, GATHER, GROUP, RESOLVE, WRITE, JOIN, END = range(8)
 _TRIES = 20  # times that a task is sent when its actors are lost
 _STARTS = 5  # times that an actor is started on a node where it never answers
+_ALONE = 60.0  # seconds without a node that end a run
+_IDLE = 600.0  # seconds without a working actor that end a run
 _PARTS_MAX = 20000
 _SMALL, _LARGE = 16 << 20, 1 << 30  # bytes of a task, unless given
 _PARTITIONS_MAX = 256
@@ -53,6 +56,12 @@ def _last(error: BaseException) -> str:
     """The last line of a message: Ray's begin with a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
+
+
+def _client() -> bool:
+    """Whether this process is connected through a Ray client address."""
+    from ray.util.client import ray as client
+    return bool(client.is_connected())
 
 
 # ---- one node ----
@@ -109,6 +118,8 @@ class Cluster:
             os.environ.setdefault(f"RAY_{name}", str(value))  # a busy machine takes long to start a cluster
         self.ray = ray
         self.own = not ray.is_initialized()
+        if address and not self.own and not _client():
+            raise ArgumentError(f'on: this process is connected to a Ray cluster already, not through {address} (use on="ray")')
         if self.own:
             try:
                 ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR)
@@ -120,7 +131,10 @@ class Cluster:
         self.starting: dict[Any, str] = {}  # answers to come of new actors
         self.failed: dict[str, int] = {}  # starts, by node
         self.cpu_seconds = 0.0
-        self.looked = 0.0
+        self.looked = self.alive = self.worked = 0.0
+        if not self.nodes():
+            self.close()
+            raise StorageError("on: no node of the Ray cluster has a CPU (see `ray status`)")
         self.refresh()
 
     def nodes(self) -> list[dict[str, Any]]:
@@ -134,7 +148,10 @@ class Cluster:
         """Starts actors on nodes that have none."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
         self.looked = time.monotonic()
-        for node in self.nodes():
+        nodes = self.nodes()
+        if nodes:
+            self.alive = self.looked
+        for node in nodes:
             name = node["NodeID"]
             if name in self.engines or name in self.starting.values():
                 continue
@@ -147,7 +164,8 @@ class Cluster:
     def lost(self, name: str) -> None:
         engine = self.engines.pop(name, None)
         if engine is not None:
-            self.ray.kill(engine)
+            with contextlib.suppress(ConnectionError):
+                self.ray.kill(engine)
 
     def started(self, answer: Any) -> None:
         """Takes the first answer of an actor."""
@@ -165,23 +183,36 @@ class Cluster:
         if version != __version__:
             raise StateError(f"node {name[:12]}: has leat {version}, this is {__version__}: install the same version")
 
+    def wait(self, running: Sequence[Any]) -> list[Any]:
+        """Calls and starts that have ended, after a second at most. Ends a run that no node works for."""
+        now = time.monotonic()
+        if running:
+            self.worked = now
+        if now - max(self.alive, self.worked) > _ALONE:
+            raise StorageError(f"no node of the Ray cluster is left, and none came within {_ALONE:.0f} s")
+        if now - self.worked > _IDLE:
+            raise StorageError(f"no actor of leat started within {_IDLE:.0f} s: the CPUs of the {len(self.starting)} "
+                               "nodes may be in use (see `ray status`)")
+        waiting = [*running, *self.starting]
+        if not waiting:
+            time.sleep(1.0)  # all nodes are lost: another one may come
+            return []
+        return self.ray.wait(waiting, num_returns=1, timeout=1.0)[0]
+
     def run(self, tasks: Sequence[Callable[[], tuple[Any, ...]]], done: Callable[[int], None] | None = None) -> list[Any]:
         """The results of all tasks. A task returns the name of a method and its arguments; it is called for each attempt."""
         results: list[Any] = [None] * len(tasks)
         tries = [0] * len(tasks)
         todo = deque(range(len(tasks)))
         running: dict[Any, tuple[int, str]] = {}
+        self.alive = self.worked = time.monotonic()
         while todo or running:
             busy = {name for _, name in running.values()} | set(self.starting.values())
             for name in [name for name in self.engines if name not in busy]:
                 if todo:
                     number = todo.popleft()
                     running[self.engines[name].run.remote(*tasks[number]())] = (number, name)
-            waiting = [*running, *self.starting]
-            if not waiting:
-                time.sleep(1.0)  # all nodes are lost: another one may come
-            ready = self.ray.wait(waiting, num_returns=1, timeout=1.0)[0] if waiting else []
-            for answer in ready:
+            for answer in self.wait(list(running)):
                 if answer in self.starting:
                     self.started(answer)
                     continue
@@ -316,6 +347,8 @@ def filter_text(on: str, inputs: list[bytes], output: str | None, options: Optio
         job.numbers["parts"] = len(job.parts)
         job.pass_over(WRITE)
         return job.join()
+    except ConnectionError as error:
+        raise StorageError(f"on: the connection to Ray was lost: {_last(error)}") from None
     finally:
         job.cluster.close()
 
@@ -369,5 +402,7 @@ def dedup_text(on: str, inputs: list[bytes], output: str, options: Options, task
         run([job.task(RESOLVE)])
         job.pass_over(WRITE, first)
         return job.join()
+    except ConnectionError as error:
+        raise StorageError(f"on: the connection to Ray was lost: {_last(error)}") from None
     finally:
         job.cluster.close()

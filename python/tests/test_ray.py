@@ -210,6 +210,52 @@ def test_failures_are_named(corpus, tmp_path, fake):
         leat.filter_text(corpus / "absent", tmp_path / "y", rules={"words.min": 1}, on="ray")
 
 
+@pytest.mark.parametrize("kind", ["filter", "fuzzy"])
+def test_a_run_ends_when_no_node_is_left(kind, corpus, tmp_path, fake, monkeypatch):
+    ray = fake()
+    monkeypatch.setattr(_ray, "_ALONE", 0.5)
+    plain = Fake.get
+
+    def get(self, ref):
+        if self.calls == 12:
+            self.gone.update(self.names)
+        return plain(self, ref)
+
+    def run(**more):
+        if kind == "filter":
+            return leat.filter_text(corpus, tmp_path / "many", rules={"words.min": 10}, memory="256M", on="ray", task_bytes=40000, **more)
+        return leat.dedup_text(corpus, tmp_path / "many", memory="256M", on="ray", task_bytes=40000, **more)
+
+    monkeypatch.setattr(Fake, "get", get)
+    with pytest.raises(leat.StorageError, match="^no node of the Ray cluster is left, and none came within"):
+        run()
+    with pytest.raises(leat.StorageError, match="^on: no node of the Ray cluster has a CPU"):
+        run(force=True)
+    ray.gone.clear()
+    assert run(**({"force": True} if kind == "filter" else {"resume": True}))["kept"] > 1000
+
+
+def test_a_run_ends_when_no_actor_starts(corpus, tmp_path, fake, monkeypatch):
+    fake()
+    monkeypatch.setattr(_ray, "_IDLE", 0.3)
+    monkeypatch.setattr(Fake, "wait", lambda self, refs, num_returns, timeout: (time.sleep(0.1), ([], refs))[1])
+    with pytest.raises(leat.StorageError, match="^no actor of leat started within .* 3 nodes may be in use"):
+        leat.filter_text(corpus, tmp_path / "x", rules={"words.min": 1}, on="ray")
+
+
+def test_a_lost_connection_is_named(corpus, tmp_path, fake, monkeypatch):
+    fake()
+
+    def lost(*_):
+        raise ConnectionError("the channel is closed")
+
+    monkeypatch.setattr(Fake, "get", lost)
+    monkeypatch.setattr(Fake, "kill", lost)
+    for run in (leat.filter_text, leat.dedup_text):
+        with pytest.raises(leat.StorageError, match="^on: the connection to Ray was lost: the channel is closed"):
+            run(corpus, tmp_path / run.__name__, on="ray", **({"rules": {"words.min": 1}} if run is leat.filter_text else {}))
+
+
 def test_versions_must_agree(corpus, tmp_path, fake, monkeypatch):
     fake()
     monkeypatch.setattr(_ray.Engine, "hello", lambda self, folder, threads: ("0.0", ""))
