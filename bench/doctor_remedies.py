@@ -5,13 +5,15 @@
     bench/doctor_remedies.py --leat build-release/tools/leat --images FOLDER [--work DIR] [NAME...]
     bench/doctor_remedies.py … --prepare       only makes the packs (minutes), so that measuring is quick
 
-Two kinds of remedies. Another pack or other delivery: the doctor measures them on a few samples; here the whole pack is made
-again as the remedy says. Load flags (those --apply writes): here the loader runs with them. Both are loaded before and after
-in turns, for --each seconds after an equal time for settling. A gain that the doctor itself marks as a guess (basis other than
+Three kinds of remedies. Another pack or other delivery: the doctor measures them on a few samples; here the whole pack is made
+again as the remedy says. Load flags (those --apply writes): here the loader runs with them. More of what a control group
+limits (root, version 1): here the limit is raised. All are loaded before and after in turns, for --each seconds after an
+equal time for settling; packs on a limited disk for one epoch, dropped from the page cache before. A gain that the doctor itself marks as a guess (basis other than
 "measured") is printed as one and does not count. A row takes about 30 seconds. Only Python's standard library is used.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import shlex
@@ -20,7 +22,7 @@ import subprocess
 import sys
 import threading
 
-from doctor_situations import floor_of, hurry
+from doctor_situations import device_of, floor_of, group, hurry
 
 WITHIN = 0.15
 NICE = 0     # set by --nice
@@ -68,6 +70,29 @@ APPLIED = [
     ("a budget just above the least", ["--images", "tiled"], BUDGET, None, 1.05),
 ]
 
+# Limits of control groups
+SLOW_READS = {"blkio.throttle.read_iops_device": "{device} 500"}
+SLOW_DISK = {"blkio.throttle.read_bps_device": "{device} 30000000"}
+SMALL_GROUP = {"memory.limit_in_bytes": str(120 << 20)}
+
+
+def quota(cpus):
+    return {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(100000 * cpus)), "cpu.shares": "200000"}
+
+
+# name, flags of leat pack, load flags, limits before, text of the remedy (None = what --apply writes), limits after (None = the
+# same ones), whether the pack is dropped from the page cache before each run
+STAGED = [
+    ("500 reads/s, cold", ["--images", "tiled"], FAST, [("blkio", SLOW_READS)], None, None, True),
+    ("500 reads/s, cold, JPEG", ["--images", "keep"], FAST, [("blkio", SLOW_READS)], None, None, True),
+    ("a memory group of 120 MB, 30 MB/s", ["--images", "tiled"], FAST,
+     [("blkio", SLOW_DISK), ("memory", SMALL_GROUP)], None, None, True),
+    ("a memory group of 120 MB, 30 MB/s: more memory", ["--images", "tiled"], FAST,
+     [("blkio", SLOW_DISK), ("memory", SMALL_GROUP)], "memory limit",
+     [("blkio", SLOW_DISK), ("memory", {"memory.limit_in_bytes": str(1 << 30)})], True),
+    ("a quota of 0.6 CPUs", ["--images", "keep"], FAST, [("cpu", quota(0.6))], "quota", [("cpu", quota(1.2))], False),
+]
+
 
 class Packs:
     """Made once and kept; named by their flags. Long epochs: each image is in them several times."""
@@ -89,9 +114,15 @@ class Packs:
         return path
 
 
-def json_lines(command, env=None):
+def json_lines(command, env=None, join=()):
+    def enter():
+        if NICE:
+            hurry(NICE)
+        for path in join:
+            with open(f"{path}/cgroup.procs", "w", encoding="ascii") as f:
+                f.write(str(os.getpid()))
     done = subprocess.run([*getattr(LANE, "prefix", []), *command], capture_output=True, text=True, check=False,
-                          env={**os.environ, **(env or {})}, preexec_fn=(lambda: hurry(NICE)) if NICE else None)
+                          env={**os.environ, **(env or {})}, preexec_fn=enter if NICE or join else None)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr.strip()[-400:]}")
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -114,6 +145,24 @@ def rates(leat, pack, flags, seconds, env=None):
     rows = json_lines([leat, "load", pack, *flags, "--json", "--epochs", str(2 * epochs)], env)[epochs:]
     samples = sum(r["samples"] for r in rows)
     return samples / sum(r["seconds"] for r in rows), samples / sum(r["cpu_seconds"] for r in rows)
+
+
+@contextlib.contextmanager
+def limited(limits, device):
+    """Control groups with these limits, for processes to join."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(group(f"/sys/fs/cgroup/{controller}",
+                                         {k: v.replace("{device}", device) for k, v in settings.items()}))["join"]
+               for controller, settings in limits]
+
+
+def limited_rate(o, pack, flags, limits, cold):
+    """Samples per second inside the limits: of the epoch after the first where nothing is cold (that one fills caches)."""
+    with limited(limits, device_of(o.work)) as join:
+        forget(pack)
+        rows = json_lines([o.leat, "load", pack, *flags, "--json", "--epochs", "1" if cold else "3"], join=join)
+        rows = rows if cold else rows[1:]
+        return sum(r["samples"] for r in rows) / sum(r["seconds"] for r in rows)
 
 
 def remedy_of(leat, pack, flags, words, seconds):
@@ -176,6 +225,33 @@ def verify_applied(o, packs, row):
     return compared(o, name, remedy, (pack, flags, env), (pack, with_flags(flags, applied), env))
 
 
+def verify_staged(o, packs, row):
+    """Limits of control groups: flags of --apply inside them, or the same flags inside wider ones."""
+    name, made, flags, limits, words, wider, cold = row
+    pack = packs.get(made)
+    with limited(limits, device_of(o.work)) as join:
+        forget(pack)
+        d = json_lines([o.leat, "doctor", pack, "--json", "--seconds", str(o.seconds), *flags], join=join)[0]
+    if words is None:
+        applied = d["apply"]["set"]
+        if not applied:
+            return {"name": name, "what": f"nothing to apply: {d['limit']}, {d['cause']}"}
+        tried = any(t["set"] == applied for t in d["facts"]["trials"])
+        remedy = {"gain": d["apply"]["gain"], "basis": "measured" if tried else "model", "set": applied}
+        after = with_flags(flags, applied)
+    else:
+        found = [r for r in d["remedies"] if words in r["action"]]
+        if not found:
+            return {"name": name, "what": f"not offered: {d['limit']}, {d['cause']}"}
+        remedy, after = found[0], flags
+    turns = [(limited_rate(o, pack, flags, limits, cold), limited_rate(o, pack, after, wider or limits, cold and wider is None))
+             for _ in range(max(1, o.rounds - 1))]
+    real = statistics.median(b / a for a, b in turns)
+    return {"name": name, "predicted": remedy["gain"], "guess": remedy["basis"] != "measured", "real": real, "cpu": real,
+            "error": remedy["gain"] / real - 1, "before": statistics.median(a for a, _ in turns),
+            "after": statistics.median(b for _, b in turns), "what": remedy.get("set") or remedy["action"]}
+
+
 def text_of(r):
     if "real" not in r:
         return f"| {r['name']} | {r['what']} | | | | | |"
@@ -194,7 +270,7 @@ def main():
     args.add_argument("--each", type=float, default=2, help="seconds of each measurement")
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--prepare", action="store_true")
-    args.add_argument("--json", help="write all rows here")
+    args.add_argument("--json", help="append all rows to this file, one to a line")
     args.add_argument("names", nargs="*")
     args.add_argument("--by", choices=["time", "cpu"], default="time",
                       help="what a prediction is compared with; CPU time is what can be told on a busy machine")
@@ -212,10 +288,11 @@ def main():
     packs = Packs(o)
     wanted = [(verify, row) for row in REMEDIES if not o.names or row[0] in o.names]
     wanted += [(verify_applied, row) for row in APPLIED if not o.names or row[0] in o.names]
+    wanted += [(verify_staged, row) for row in STAGED if not o.names or row[0] in o.names]
     for _, row in wanted:
         packs.get(row[1])
     if o.prepare:
-        for how, (_, made, flags, words, flags_after) in wanted:
+        for how, (_, made, flags, words, flags_after, *_) in wanted:
             found = remedy_of(o.leat, packs.get(made), flags, words, 2)[0] if how is verify else None
             if found is not None and flags_after is None:
                 packs.get(pack_flags(found["action"]))
@@ -231,8 +308,8 @@ def main():
     print(f"\n{good} of {len(told)} measured predictions within {100 * WITHIN:.0f} %, "
           f"{sum('real' in r and r['guess'] for r in rows)} guesses, {sum('real' not in r for r in rows)} not offered")
     if o.json:
-        with open(o.json, "w", encoding="utf-8") as f:
-            json.dump(rows, f)
+        with open(o.json, "a", encoding="utf-8") as f:
+            f.writelines(json.dumps(r) + "\n" for r in rows)
     return 0 if good == len(told) else 1
 
 

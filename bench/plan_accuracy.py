@@ -39,7 +39,7 @@ RUN_SECONDS = 1.0
 # Peak memory: a step as long as FEW batches take to make fills all queues at once, where an epoch has no more of them; in
 # longer epochs they fill with a step of MANY, and all samples are seen, the largest too.
 MEMORY_FEW, MEMORY_MANY, MEMORY_BATCHES = 12, 2, 3
-MEMORY_STEP = 1.5  # seconds at least: memory that the machine never used takes long to get
+MEMORY_STEP = 3.0  # seconds at least: memory that the machine never used, or that holds files, takes long to get
 LANE = threading.local()  # separate packs for each job: a calibration drops them from the page cache
 
 # ---- settings ------------------------------------------------------------------------------------
@@ -151,6 +151,13 @@ class Trial:
     def set_cache(self):
         (drop_cache if self.s.get("cold") else warm_cache)(self.pack)
 
+    def read_in(self):
+        """The loader itself brings the pack into the page cache, at random, as training does: what is read in one go lies
+        there in larger pieces and is copied up to a third faster. Returns its samples per second."""
+        drop_cache(self.pack)
+        done = self.run([*self.load_command, "--epochs", "1"])[0]
+        return done["samples_per_s"]
+
     def plan(self, way):
         self.set_cache()
         return self.run([*self.plan_command, *WAYS[way]])[0]
@@ -163,11 +170,10 @@ class Trial:
         if "memory" not in self.s:
             self.load_command += ["--memory", str(config["memory"])]
 
-    def measure(self):
+    def measure(self, guess):
         self.set_cache()
-        epochs = 1
-        if self.rates and not self.s.get("cold"):
-            epochs = max(1, math.ceil(RUN_SECONDS * self.rates[-1] / self.samples))
+        rate = self.rates[-1] if self.rates else guess
+        epochs = 1 if self.s.get("cold") else max(1, math.ceil(RUN_SECONDS * rate / self.samples))
         skip = 1 if self.s.get("cache") == "process" else 0  # the cache fills in the first one
         done = self.run([*self.load_command, "--epochs", str(epochs + skip)])[skip:]
         self.rates.append(sum(e["samples"] for e in done) / sum(e["seconds"] for e in done))
@@ -193,19 +199,19 @@ def error(predicted, real):
 def line_of(o, packs, name, mask):
     s = SETTINGS[name]
     t = Trial(o, packs.get(s["pack"]), s, mask)
+    guess = t.read_in()
     plans = {"tables": t.plan("tables")}
     t.follow(plans["tables"])
-    for _ in range(RUNS_BEFORE + (not s.get("cold"))):
-        t.measure()
-    if not s.get("cold"):
-        t.rates.pop(0)  # only to know how many epochs a run needs
+    for _ in range(RUNS_BEFORE):
+        t.measure(guess)
     plans["quick"], plans["calibrated"] = t.plan("quick"), t.plan("calibrated")
     for _ in range(RUNS_AFTER):
-        t.measure()
+        t.measure(guess)
     rate = statistics.median(t.rates)
     peak = t.peak(rate)
     line = {"setting": name, "mask": mask, "isa": plans["quick"]["facts"]["isa"], "load": round(os.getloadavg()[0], 1),
-            "measured": round(rate, 1), "spread": round((max(t.rates) - min(t.rates)) / 2 / rate, 4), "peak": peak}
+            "measured": round(rate, 1), "runs": [round(r, 1) for r in t.rates],
+            "spread": round((max(t.rates) - min(t.rates)) / 2 / rate, 4), "peak": peak}
     for way, plan in plans.items():
         speed = plan["speed"]["first_epoch_samples_per_s" if s.get("cold") else "samples_per_s"]
         line[way] = {"rate": round(speed["mid"], 1), "low": round(speed["low"], 1), "high": round(speed["high"], 1),
