@@ -24,7 +24,7 @@ typedef struct entry {
     leat__cached page;      /* first: visible to users */
     leat__cache_user *user; /* whose budget it is charged to; NULL = its loader has left */
     leat__chunk *chunk;     /* contains its memory; NULL = separate memory */
-    uint64_t room;          /* its capacity: the bytes of its first page */
+    uint64_t room;          /* its capacity: the bytes of its first page, or slightly more */
     uint32_t pins;
     uint64_t wanted; /* announced uses still to come */
     bool ready;
@@ -180,6 +180,30 @@ static leat__chunk *new_chunk_locked(leat__cache_user *user, uint64_t bytes)
     return k;
 }
 
+/* `room`, or whole huge pages where that is at most an eighth more: faulting in the rest of the last
+ * one 4 KiB at a time costs more than copying what it holds. */
+static uint64_t whole_pages(uint64_t room)
+{
+    if (room < LEAT__CHUNK_ALIGN || room > UINT64_MAX / 2) return room;
+    uint64_t whole = (room + LEAT__CHUNK_ALIGN - 1) / LEAT__CHUNK_ALIGN * LEAT__CHUNK_ALIGN;
+    return whole - room <= room / 8 ? whole : room;
+}
+
+static bool get_separate_locked(leat__cache_user *user, uint64_t room, entry *e)
+{
+    e->room = whole_pages(room);
+    bool charged = charge_locked(user, e->room);
+    if (!charged && e->room > room) { /* the last bytes of the budget */
+        e->room = room;
+        charged = charge_locked(user, room);
+    }
+    if (!charged) return false;
+    e->page.data = leat__alloc_aligned(LEAT__MEM_PAGE, e->room,
+                                       room >= LEAT__CHUNK_ALIGN ? LEAT__CHUNK_ALIGN : LEAT__IO_ALIGN);
+    if (e->page.data == NULL) discharge_locked(user, e->room);
+    return e->page.data != NULL;
+}
+
 /* Memory for `room` bytes within the cap and the budget; false when there is none. */
 static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
 {
@@ -189,13 +213,7 @@ static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
 
     e->room = room;
     e->user = user;
-    if (room > whole / 4) {
-        if (!charge_locked(user, room)) return false;
-        uint64_t align = room >= LEAT__CHUNK_ALIGN ? LEAT__CHUNK_ALIGN : LEAT__IO_ALIGN;
-        e->page.data = leat__alloc_aligned(LEAT__MEM_PAGE, room, align);
-        if (e->page.data == NULL) discharge_locked(user, room);
-        return e->page.data != NULL;
-    }
+    if (room > whole / 4) return get_separate_locked(user, room, e);
     for (e->chunk = user->chunks; e->chunk != NULL; e->chunk = --looks > 0 ? e->chunk->next : NULL) {
         if ((e->page.data = leat__chunk_take(e->chunk, room)) != NULL) return true;
     }

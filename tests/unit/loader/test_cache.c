@@ -259,6 +259,40 @@ static void large_caps_are_held_in_chunks(void **state)
     assert_int_equal(leat__mem_used(LEAT__MEM_PAGE), 0);
 }
 
+/* Large pages are in whole huge pages if little is lost by that, and if the cap has room for it. */
+static void large_pages_are_whole_huge_pages(void **state)
+{
+    enum { MIB = 1 << 20 };
+    static const struct {
+        uint64_t bytes, cap, charged;
+    } cases[] = {{4 * MIB - 100000, 16 * MIB, 4 * MIB},
+                 {4 * MIB, 16 * MIB, 4 * MIB},
+                 {2 * MIB + 4096, 16 * MIB, 2 * MIB + 4096}, /* would be nearly twice as much */
+                 {2 * MIB - 4096, 16 * MIB, 2 * MIB - 4096}, /* smaller than a huge page */
+                 {4 * MIB - 100000, 4 * MIB - 1, 4 * MIB - 100000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat_budget *budget;
+        leat_budget_stats s;
+        leat__cache *c;
+        leat__cached *page;
+        assert_ok(leat_budget_open(&budget, 64 * MIB, NULL));
+        leat__cache_user u = user_of(budget, cases[i].cap, false);
+        assert_ok(leat__cache_open(&c, pack, NULL));
+        assert_int_equal(leat__cache_get(c, &u, 0, cases[i].bytes, 1, NULL, &page), LEAT__CACHE_FILL);
+        memset(page->data, 1, page->bytes);
+        assert_int_equal(page->bytes, cases[i].bytes);
+        leat_budget_read(budget, &s);
+        assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], cases[i].charged);
+        leat__cache_filled(c, page, 0);
+        leat__cache_unpin(c, page);
+        leat__cache_leave(&c, &u);
+        leat_budget_read(budget, &s);
+        assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], 0);
+        leat_budget_close(&budget);
+    }
+}
+
 static void a_damaged_page_goes_with_its_last_pin(void **state)
 {
     leat_budget *budget;
@@ -338,6 +372,7 @@ int main(void)
         cmocka_unit_test(pages_used_up_make_room),
         cmocka_unit_test(a_pack_larger_than_the_cap_fills_it_in_an_epoch),
         cmocka_unit_test(large_caps_are_held_in_chunks),
+        cmocka_unit_test(large_pages_are_whole_huge_pages),
         cmocka_unit_test(a_damaged_page_goes_with_its_last_pin),
         cmocka_unit_test(waiters_are_told),
     };
