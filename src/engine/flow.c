@@ -177,10 +177,10 @@ static void first_knobs(leat_flow *f)
     const leat_flow_opts *o = &f->opts;
     uint32_t cpus = f->pool->lanes[LEAT_LANE_CPU].max, io = f->pool->lanes[LEAT_LANE_IO].max;
     knobs[LEAT_KNOB_THREADS] = (leat__knob){o->threads ? LEAT_MIN(o->threads, cpus) : cpus, o->threads > 0};
-    uint32_t depth = o->io_depth_first ? o->io_depth_first : LEAT__DEPTH_FIRST;
+    /* more than the lane has threads: for stages that answer later */
+    uint32_t depth = o->io_depth_first ? o->io_depth_first : LEAT_MIN(LEAT__DEPTH_FIRST, io);
     if (o->io_depth_max) depth = LEAT_MIN(depth, o->io_depth_max);
-    knobs[LEAT_KNOB_IO_DEPTH] =
-        (leat__knob){o->io_depth ? o->io_depth : LEAT_MIN(depth, io), o->io_depth > 0};
+    knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){o->io_depth ? o->io_depth : depth, o->io_depth > 0};
     knobs[LEAT_KNOB_PREFETCH] = (leat__knob){o->prefetch, o->prefetch > 0};
     if (f->tuner) leat__tuner_recall(f);
 }

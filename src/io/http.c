@@ -5,8 +5,9 @@
  *   submit -> incoming (lock) -> waiting (for their time, or a free connection) -> active -> done
  *
  * and back to waiting for another attempt. Everything after `incoming` belongs to the loop's
- * thread. The number of active requests adapts to the server: each "slow down" answer halves the
- * limit, other answers raise it again.
+ * thread. The number of active requests adapts to the server: it begins small, so that the first ranges
+ * have the link for themselves, and doubles with every round trip; each "slow down" answer halves
+ * the limit, other answers then raise it slowly.
  */
 #include "io/http.h"
 
@@ -38,8 +39,10 @@
 #define RETRY_AFTER_MAX_S 30u
 #define ATTEMPTS_MAX 1000u /* with progress */
 #define ACTIVE_MIN 4.0
-#define IDLE_MAX 64   /* easy handles kept */
-#define EVENTS_MAX 64 /* sockets served in one round */
+#define ACTIVE_FIRST 8.0
+#define IDLE_MAX 64               /* easy handles kept */
+#define EVENTS_MAX 64             /* sockets served in one round */
+#define BUFFER_BYTES (100L << 10) /* of one transfer: the heap, not a mapping of its own for each request */
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 
@@ -129,6 +132,7 @@ struct leat__http {
     leat__http_req *active; /* list */
     uint32_t active_count;
     double limit; /* of active ones */
+    bool slowed;  /* the server has asked for fewer */
     uint64_t halved_ns;
     CURL *idle[IDLE_MAX];
     size_t idle_count;
@@ -307,7 +311,7 @@ static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
     curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(easy, CURLOPT_USERAGENT, "leat/" LEAT_VERSION);
-    curl->easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
+    curl->easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     curl->easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, r->quick ? 1L : (long)l->connect_s);
     curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -366,6 +370,7 @@ static void throttled(leat__http *h)
     atomic_fetch_add_explicit(&total_throttled, 1, memory_order_relaxed);
     if (now - h->halved_ns < LEAT_NS_PER_S) return; /* one storm, one step down */
     h->halved_ns = now;
+    h->slowed = true;
     h->limit = LEAT_MAX(h->limit / 2, ACTIVE_MIN);
 }
 
@@ -471,7 +476,8 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
     if (r->status / 100 == 2 && r->expect > 0)
         leat__hedge_note(&h->hedge, r->expect, leat__clock_ns() - r->begun_ns);
     if (r->status == 429 || r->status == 503) throttled(h);
-    else if (r->status / 100 == 2) h->limit = LEAT_MIN(h->limit + 1 / h->limit, (double)limits.connections);
+    else if (r->status / 100 == 2)
+        h->limit = LEAT_MIN(h->limit + (h->slowed ? 1 / h->limit : 1), (double)limits.connections);
     leat__http_verdict v = LEAT__HTTP_DONE;
     if (r->ops->judge != NULL) {
         v = r->ops->judge(r);
@@ -562,7 +568,7 @@ static uint64_t start_due(leat__http *h)
 static uint64_t look_for_late(leat__http *h)
 {
     uint64_t now = leat__clock_ns(), next = UINT64_MAX;
-    if (!limits.hedge || h->limit < limits.connections) return UINT64_MAX;
+    if (!limits.hedge || (h->slowed && h->limit < limits.connections)) return UINT64_MAX;
     for (leat__http_req *r = h->active; r != NULL; r = r->next) {
         if (r->expect == 0 || r->told_late || r->ops->late == NULL) continue;
         uint64_t after = leat__hedge_after(&h->hedge, r->expect);
@@ -700,7 +706,7 @@ static int open_loop(leat__http **out, leat_error *err)
     if (h == NULL) return leat__fail_nomem(err, sizeof *h, "the HTTP loop");
     h->curl = curl;
     h->generation = leat__fork_generation();
-    h->limit = get_limits()->connections;
+    h->limit = LEAT_MIN(ACTIVE_FIRST, (double)get_limits()->connections);
     h->jitter = leat__clock_wall_ns();
     h->epoll = h->wake = -1;
     h->timer_ns = UINT64_MAX;

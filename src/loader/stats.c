@@ -63,7 +63,8 @@ const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
 /* The flow counts runs in flight; a run reads all its samples at once. */
 static uint32_t reads_of(const leat_loader *l, uint32_t runs)
 {
-    return LEAT_MIN(runs * l->run_usual, leat__aio_depth(l->env.aio));
+    uint32_t reads = runs * l->run_usual;
+    return l->env.remote ? reads : LEAT_MIN(reads, leat__aio_depth(l->env.aio));
 }
 
 static int read_flow(const leat_loader *l, leat_loader_stats *s)
