@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Serves byte ranges of one file over HTTP on 127.0.0.1 and simulates a slow link: every answer comes after
- * a latency, and all connections share one rate. `link FILE LATENCY_MS GBIT_PER_S` prints its port;
- * 0 Gbit/s = no limit. A thread per connection. For bench/remote_link.py.
+ * A slow link on 127.0.0.1: every answer comes after a latency, and all connections share one rate.
+ * `link FILE LATENCY_MS GBIT_PER_S` serves byte ranges of one file over HTTP; `link PORT …` passes requests
+ * without a body on to the server at that port of 127.0.0.1. Prints its own port; 0 Gbit/s = no limit.
+ * Bodies are not copied to user space (sendfile, splice), so that the link takes little of the CPU that
+ * its users are measured with. A thread per connection. For bench/remote_link.py.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -14,20 +16,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PIECE (64u << 10)
+#define PIECE (128u << 10)
 #define BURST_NS 2000000 /* largest idle time that is made up for */
 
-static int file;
+static int file = -1, server_port;
 static long long size;
 static long latency_ns;
 static double ns_per_byte;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long long free_at; /* when the link has sent all that was given to it */
+
+/* One connection of a user, and the one to the server. */
+typedef struct pair {
+    int user, server, pipe[2];
+} pair;
 
 static long long now_ns(void)
 {
@@ -66,7 +74,22 @@ static int send_all(int fd, const char *data, size_t len)
     return 0;
 }
 
-static int answer(int fd, const char *head, char *piece)
+/* Reads up to and including the blank line; *len is all that was read. The length of the head, 0 at the end.
+ */
+static size_t read_head(int fd, char *head, size_t room, size_t *len)
+{
+    const char *end;
+    head[*len] = '\0';
+    while ((end = strstr(head, "\r\n\r\n")) == NULL) {
+        ssize_t n = *len < room - 1 ? recv(fd, head + *len, room - 1 - *len, 0) : 0;
+        if (n <= 0) return 0;
+        *len += (size_t)n;
+        head[*len] = '\0';
+    }
+    return (size_t)(end - head) + 4;
+}
+
+static int answer_from_file(const pair *p, const char *head)
 {
     long long first = 0, last = size - 1, n;
     char text[256];
@@ -81,38 +104,96 @@ static int answer(int fd, const char *head, char *piece)
                        "Content-Length: %lld\r\n\r\n",
                        first, last, size, last - first + 1);
     sleep_until(now_ns() + latency_ns);
-    if (send_all(fd, text, (size_t)len) != 0) return -1;
+    if (send_all(p->user, text, (size_t)len) != 0) return -1;
     while (first <= last) {
+        off_t at = first;
         size_t want = last - first + 1 < PIECE ? (size_t)(last - first + 1) : PIECE;
-        ssize_t got = pread(file, piece, want, first);
-        if (got <= 0) return -1;
-        pass((size_t)got);
-        if (send_all(fd, piece, (size_t)got) != 0) return -1;
-        first += got;
+        pass(want);
+        while (at < first + (off_t)want)
+            if (sendfile(p->user, file, &at, want - (size_t)(at - first)) <= 0) return -1;
+        first = at;
     }
     return 0;
 }
 
+/* Passes `left` bytes of a body on through the pipe. */
+static int pass_body(const pair *p, long long left)
+{
+    while (left > 0) {
+        size_t want = left < PIECE ? (size_t)left : PIECE;
+        ssize_t got = splice(p->server, NULL, p->pipe[1], NULL, want, SPLICE_F_MOVE);
+        if (got <= 0) return -1;
+        pass((size_t)got);
+        left -= got;
+        while (got > 0) {
+            ssize_t n = splice(p->pipe[0], NULL, p->user, NULL, (size_t)got,
+                               SPLICE_F_MOVE | (left > 0 ? SPLICE_F_MORE : 0));
+            if (n <= 0) return -1;
+            got -= n;
+        }
+    }
+    return 0;
+}
+
+/* Passes a body in chunks on; `text` are its last bytes so far. Small ones only: lists of objects. */
+static int pass_chunks(const pair *p, char *text, size_t len, size_t room)
+{
+    while (len < 5 || memcmp(text + len - 5, "0\r\n\r\n", 5) != 0) {
+        size_t keep = len < 5 ? len : 5;
+        memmove(text, text + len - keep, keep);
+        ssize_t n = recv(p->server, text + keep, room - keep, 0);
+        if (n <= 0 || send_all(p->user, text + keep, (size_t)n) != 0) return -1;
+        len = keep + (size_t)n;
+    }
+    return 0;
+}
+
+static int answer_from_server(const pair *p, const char *head, size_t len)
+{
+    char text[8192];
+    size_t have = 0;
+    if (send_all(p->server, head, len) != 0) return -1;
+    size_t text_len = read_head(p->server, text, sizeof text, &have);
+    if (text_len == 0) return -1;
+    const char *length = strcasestr(text, "\ncontent-length:");
+    long long body =
+        length != NULL && length < text + text_len && strncmp(head, "HEAD", 4) != 0 ? atoll(length + 16) : 0;
+    sleep_until(now_ns() + latency_ns);
+    if (send_all(p->user, text, have) != 0) return -1;
+    if (strcasestr(text, "\ntransfer-encoding: chunked") != NULL)
+        return pass_chunks(p, text + text_len, have - text_len, sizeof text - text_len);
+    return pass_body(p, body - (long long)(have - text_len));
+}
+
+static int connect_to_server(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((unsigned short)server_port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
 static void *serve(void *arg)
 {
-    int fd = (int)(long)arg, one = 1;
-    size_t len = 0;
-    char head[8192], *piece = malloc(PIECE);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    while (piece != NULL) {
-        ssize_t n = recv(fd, head + len, sizeof head - 1 - len, 0);
-        if (n <= 0) break;
-        len += (size_t)n;
-        head[len] = '\0';
-        if (strstr(head, "\r\n\r\n") == NULL) {
-            if (len == sizeof head - 1) break;
-            continue;
-        }
-        len = 0;
-        if (answer(fd, head, piece) != 0) break;
+    pair p = {.user = (int)(long)arg, .server = -1, .pipe = {-1, -1}};
+    int one = 1;
+    size_t len = 0, head_len;
+    char head[8192];
+    setsockopt(p.user, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (file < 0 && ((p.server = connect_to_server()) < 0 || pipe(p.pipe) != 0)) goto end;
+    if (file < 0) (void)fcntl(p.pipe[0], F_SETPIPE_SZ, 1 << 20);
+    while ((head_len = read_head(p.user, head, sizeof head, &len)) > 0) {
+        len = 0; /* no request comes before the answer to the one before it */
+        if ((file < 0 ? answer_from_server(&p, head, head_len) : answer_from_file(&p, head)) != 0) break;
     }
-    free(piece);
-    close(fd);
+end:
+    close(p.user);
+    if (p.server >= 0) close(p.server);
+    if (p.pipe[0] >= 0) close(p.pipe[0]), close(p.pipe[1]);
     return NULL;
 }
 
@@ -121,10 +202,13 @@ int main(int argc, char **argv)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t bytes = sizeof at;
     struct stat st;
-    if (argc != 4 || (file = open(argv[1], O_RDONLY)) < 0 || fstat(file, &st) != 0) return 2;
-    size = st.st_size;
+    if (argc != 4) return 2;
+    server_port = atoi(argv[1]);
+    if (server_port == 0 && ((file = open(argv[1], O_RDONLY)) < 0 || fstat(file, &st) != 0)) return 2;
+    size = file >= 0 ? st.st_size : 0;
     latency_ns = (long)(atof(argv[2]) * 1e6);
     ns_per_byte = atof(argv[3]) > 0 ? 8 / atof(argv[3]) : 0;
+    (void)signal(SIGPIPE, SIG_IGN);
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 256) != 0) return 1;
     getsockname(listener, (struct sockaddr *)&at, &bytes);

@@ -2,19 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU and time to read one epoch of images from a bucket: leat compared with other readers.
 
-    bench/remote_peers.py [--images 2000] [--side 320] [--job fetch,decode] [--latency 0,0.02] [--python PYTHON]
+    bench/remote_peers.py [--images 2000] [--source FOLDER] [--job fetch,crop] [--latency 0,0.02,0.1] [--python PYTHON]
 
 SeaweedFS on 127.0.0.1 holds the same JPEG files as leat packs, as single objects, as LitData chunks and as Mosaic MDS
-shards. The job `fetch` hands every file's bytes to Python once; `decode` hands over its pixels, as H x W x 3 bytes: leat
-decodes itself (`leat_tiled`: from a pack of tiled images), the others call Pillow. Each reader has its own random order. Before the measured runs, one run per reader
-adds up the CRCs of all that it gave: the sums must be equal. A proxy adds latency to each answer. PYTHON is an interpreter
+shards: those below FOLDER, or made ones of SIDE x SIDE pixels. The jobs:
+
+  fetch   hands every file's bytes to Python once
+  crop    what training reads: a random crop (scale 0.08 to 1, ratio 3/4 to 4/3), resized to 224 x 224 x 3 bytes; leat
+          reads a pack of tiled images and decodes the tiles it needs, the others decode the JPEG file with Pillow and
+          resize the box with it, in as many threads as there are CPUs
+  decode  all pixels, H x W x 3 bytes (made images only), by leat (`leat`: kept JPEG, `leat_tiled`: a tiled pack) or Pillow
+
+Each reader has its own random order. Before the measured runs, one run per reader adds up the CRCs of all that it gave: the
+sums must be equal (of `crop`, whose boxes are random, only the shapes are checked). bench/link.c adds latency to each answer. PYTHON is an interpreter
 that has leat, Pillow and the readers (boto3, s3fs, obstore, s3torchconnector, litdata, mosaicml-streaming); a reader that
-cannot be imported is skipped. Runs alternate between the readers. Prints a table for bench/RESULTS.md: the median CPU time
-of the reading process, its threads included."""
+cannot be imported is left out. Runs alternate between the readers. Prints a table for bench/RESULTS.md: the median CPU time
+of the reading process, its threads included. With --folder the files are kept there for the next call; --no-check leaves
+the checked runs out, --repeat 0 the measured ones."""
 import argparse
 import importlib
 import io
 import json
+import math
 import os
 import pathlib
 import random
@@ -31,6 +40,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "remote"))
 READERS = ("leat", "leat_tiled", "boto3", "s3fs", "obstore", "s3torchconnector", "litdata", "mosaic")
 THREADS = 32
+CROP = 224
 DISTINCT = 200  # pictures; further objects repeat them
 # imported before the clock starts
 MODULES = {"leat": ["leat", "leat._loader", "leat._batch"], "leat_tiled": ["leat", "leat._loader", "leat._batch"], "boto3": ["boto3"], "s3fs": ["s3fs"],
@@ -68,13 +78,18 @@ def images(count: int, side: int) -> list[bytes]:
     return [made[i % len(made)] for i in range(count)]
 
 
-def write(folder: str, count: int, side: int) -> None:
+def photographs(folder: str, count: int) -> list[bytes]:
+    found = sorted(p for p in pathlib.Path(folder).rglob("*") if p.suffix.lower() in (".jpeg", ".jpg"))
+    return [found[i % len(found)].read_bytes() for i in range(count)]
+
+
+def write(folder: str, source: str | None, count: int, side: int) -> None:
     """The images in all forms below `folder`, and the sums of the CRCs of files and pixels."""
     import numpy
     from PIL import Image
 
     import leat
-    data = images(count, side)
+    data = photographs(source, count) if source else images(count, side)
     os.makedirs(os.path.join(folder, "objects"))
     for i, one in enumerate(data):
         pathlib.Path(folder, "objects", f"{i:06}.jpg").write_bytes(one)
@@ -101,15 +116,16 @@ def write(folder: str, count: int, side: int) -> None:
     except ImportError:
         pass
     pixels = {one: zlib.crc32(numpy.asarray(Image.open(io.BytesIO(one)))) for one in set(data)}
-    print(json.dumps({"fetch": sum(map(zlib.crc32, data)) & 0xFFFFFFFF, "decode": sum(pixels[d] for d in data) & 0xFFFFFFFF,
-                      "bytes": sum(map(len, data))}))
+    pathlib.Path(folder, "sums.json").write_text(json.dumps({"fetch": sum(map(zlib.crc32, data)) & 0xFFFFFFFF, "decode": sum(pixels[d] for d in data) & 0xFFFFFFFF,
+                                                             "crop": 0, "bytes": sum(map(len, data))}))
 
 
-def read_leat(bucket: str, decode: bool, side: int, pack: str = "image"):
+def read_leat(bucket: str, job: str, side: int, pack: str = "image"):
     import leat
     options = {"order": "quasi_random", "drop_last": False, "as_": "numpy"}
-    if decode:
-        with leat.Loader(f"s3://{bucket}/{pack}.leat", 64, [leat.ops.CenterCrop(side)], channels_last=True, **options) as loader:
+    if job != "fetch":
+        op = leat.ops.RandomResizedCrop(CROP) if job == "crop" else leat.ops.CenterCrop(side)
+        with leat.Loader(f"s3://{bucket}/{pack}.leat", 64, [op], channels_last=True, **options) as loader:
             for batch in loader:
                 yield from batch.image
         return
@@ -190,15 +206,50 @@ def read_mosaic(bucket: str, keys: list[str]):
         shutil.rmtree(cache, ignore_errors=True)
 
 
-def results(reader: str, bucket: str, keys: list[str], decode: bool, side: int):
-    if reader.startswith("leat"):
-        return read_leat(bucket, decode, side, "tiled" if reader == "leat_tiled" else "image")
-    files = globals()[f"read_{reader}"](bucket, keys)
-    if not decode:
-        return files
+def whole(data: bytes):
     import numpy
     from PIL import Image
-    return (numpy.asarray(Image.open(io.BytesIO(one))) for one in files)
+    return numpy.asarray(Image.open(io.BytesIO(data)))
+
+
+def random_crop(data: bytes):
+    """torchvision's RandomResizedCrop on a Pillow image, without torchvision."""
+    import numpy
+    from PIL import Image
+    image = Image.open(io.BytesIO(data)).convert("RGB")
+    width, height = image.size
+    for _ in range(10):
+        area = width * height * random.uniform(0.08, 1)
+        ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            break
+    else:
+        w = h = min(width, height)
+    x, y = random.randint(0, width - w), random.randint(0, height - h)
+    return numpy.asarray(image.resize((CROP, CROP), Image.Resampling.BILINEAR, (x, y, x + w, y + h)))
+
+
+def decoded(files, decode):
+    """In threads: Pillow decodes without Python's lock."""
+    from collections import deque
+    from concurrent.futures import ThreadPoolExecutor
+    cpus = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(cpus) as pool:
+        waiting: deque = deque()
+        for one in files:
+            waiting.append(pool.submit(decode, one))
+            if len(waiting) > 4 * cpus:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def results(reader: str, bucket: str, keys: list[str], job: str, side: int):
+    if reader.startswith("leat"):
+        return read_leat(bucket, job, side, "tiled" if reader == "leat_tiled" or job == "crop" else "image")
+    files = globals()[f"read_{reader}"](bucket, keys)
+    return files if job == "fetch" else decoded(files, random_crop if job == "crop" else whole)
 
 
 def used() -> float:
@@ -217,9 +268,11 @@ def run(args: argparse.Namespace, bucket: str) -> None:
     for name in MODULES[args.run]:
         importlib.import_module(name)
     before, begin, first, total, check, seen = used(), time.monotonic(), 0.0, 0, 0, 0
-    for data in results(args.run, bucket, keys, args.job == "decode", args.side):
+    for data in results(args.run, bucket, keys, args.job, args.side):
         first = first or time.monotonic() - begin
-        if args.check:
+        if args.job == "crop" and data.shape != (CROP, CROP, 3):
+            sys.exit(f"an image of the shape {data.shape}")
+        if args.check and args.job != "crop":
             check = (check + zlib.crc32(numpy.ascontiguousarray(data) if args.job == "decode" else data)) & 0xFFFFFFFF
         total += len(data)
         seen += 1
@@ -239,9 +292,9 @@ def child(args: argparse.Namespace, env: dict[str, str], reader: str, job: str, 
 def one_setting(args: argparse.Namespace, env: dict[str, str], job: str, made: dict) -> dict[str, list[dict]]:
     runs: dict[str, list[dict]] = {}
     for reader in args.readers.split(","):
-        if reader == "leat_tiled" and job == "fetch":
-            continue  # its files are not those of the others
-        checked = child(args, env, reader, job, "--check")
+        if reader == "leat_tiled" and job != "decode":
+            continue
+        checked = child(args, env, reader, job, "--check") if not args.no_check else {"check": made[job], "images": args.images}
         if checked and (checked["check"] != made[job] or checked["images"] != args.images):
             sys.exit(f"{reader}: other data than was written: {checked}")
         if checked:
@@ -254,48 +307,75 @@ def one_setting(args: argparse.Namespace, env: dict[str, str], job: str, made: d
     return {reader: found for reader, found in runs.items() if found}
 
 
+def prepare(args: argparse.Namespace) -> dict:
+    sums = pathlib.Path(args.folder, "sums.json")
+    if not sums.exists():
+        more = ["--source", args.source] if args.source else []
+        subprocess.run([args.python, __file__, "--write", args.folder, "--images", str(args.images), "--side", str(args.side), *more],
+                       check=True)
+    return json.loads(sums.read_text())
+
+
+def upload(port: int, folder: str) -> None:
+    import servers
+    servers.make_bucket(port)
+    for place, _, names in os.walk(folder):
+        for name in names:
+            file = os.path.join(place, name)
+            servers.put(port, os.path.relpath(file, folder), pathlib.Path(file).read_bytes())
+
+
+def table(args: argparse.Namespace, port: int, link: str, made: dict) -> None:
+    import servers
+    print(f"{args.images} JPEG files of {made['bytes'] / args.images / 1024:.0f} KiB each on average; medians of {args.repeat} runs\n")
+    print("| job | latency ms | reader | images/s | ms to the first | CPU s per GB | CPU µs per image | × leat's CPU |\n"
+          "|---|---|---|---|---|---|---|---|")
+    for latency in [float(word) for word in args.latency.split(",")]:
+        for job in args.job.split(","):
+            slow = subprocess.Popen([link, str(port), str(latency * 1000), "0"], stdout=subprocess.PIPE, text=True)
+            env = servers.environment(int(slow.stdout.readline()), LEAT_REMOTE_STALL_S="30",  # type: ignore[union-attr]
+                                      AWS_ALLOW_HTTP="true")
+            try:
+                runs = one_setting(args, env, job, made)
+            finally:
+                slow.kill()
+                slow.wait()
+            ours = statistics.median(one["cpu"] for one in runs["leat"]) if "leat" in runs else 0
+            for reader, found in runs.items():
+                cpu = statistics.median(one["cpu"] for one in found)
+                print(f"| {job} | {latency * 1000:g} | {reader} | "
+                      f"{args.images / statistics.median(one['seconds'] for one in found):.0f} | "
+                      f"{statistics.median(one['first'] for one in found) * 1000:.0f} | {cpu / made['bytes'] * 1e9:.2f} | "
+                      f"{cpu / args.images * 1e6:.0f} | {cpu / ours if ours else 0:.1f} |", flush=True)
+
+
 def measure(args: argparse.Namespace) -> None:
     import servers
-    folder = tempfile.mkdtemp(prefix="leat-peers-")
-    weed = servers.Weed()
+    own = tempfile.mkdtemp(prefix="leat-peers-")
+    args.folder = args.folder or os.path.join(own, "files")
+    link, weed = os.path.join(own, "link"), None
     try:
-        out = subprocess.run([args.python, __file__, "--write", folder, "--images", str(args.images), "--side", str(args.side)],
-                             check=True, stdout=subprocess.PIPE, text=True).stdout
-        made = json.loads(out.splitlines()[-1])
-        servers.make_bucket(weed.port)
-        for place, _, names in os.walk(folder):
-            for name in names:
-                file = os.path.join(place, name)
-                servers.put(weed.port, os.path.relpath(file, folder), pathlib.Path(file).read_bytes())
-        print(f"{args.images} JPEG files of {args.side} x {args.side} pixels, {made['bytes'] / args.images / 1024:.0f} KiB each on "
-              f"average; medians of {args.repeat} runs\n")
-        print("| job | latency ms | reader | images/s | ms to the first | CPU s per GB | CPU µs per image | × leat's CPU |\n"
-              "|---|---|---|---|---|---|---|---|")
-        for latency in [float(word) for word in args.latency.split(",")]:
-            for job in args.job.split(","):
-                proxy = servers.Proxy(weed.port, latency=latency) if latency else None
-                env = servers.environment(proxy.port if proxy else weed.port, LEAT_REMOTE_STALL_S="30", AWS_ALLOW_HTTP="true")
-                runs = one_setting(args, env, job, made)
-                if proxy:
-                    proxy.stop()
-                ours = statistics.median(one["cpu"] for one in runs["leat"]) if "leat" in runs else 0
-                for reader, found in runs.items():
-                    cpu = statistics.median(one["cpu"] for one in found)
-                    print(f"| {job} | {latency * 1000:g} | {reader} | "
-                          f"{args.images / statistics.median(one['seconds'] for one in found):.0f} | "
-                          f"{statistics.median(one['first'] for one in found) * 1000:.0f} | {cpu / made['bytes'] * 1e9:.2f} | "
-                          f"{cpu / args.images * 1e6:.0f} | {cpu / ours if ours else 0:.1f} |", flush=True)
+        os.makedirs(args.folder, exist_ok=True)
+        made = prepare(args)
+        subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-pthread", "-o", link, str(ROOT / "bench" / "link.c")], check=True)
+        weed = servers.Weed()
+        upload(weed.port, args.folder)
+        table(args, weed.port, link, made)
     finally:
-        weed.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        if weed is not None:
+            weed.stop()
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--side", type=int, default=320)
-    parser.add_argument("--job", default="fetch,decode")
-    parser.add_argument("--latency", default="0,0.02")
+    parser.add_argument("--source")
+    parser.add_argument("--folder")
+    parser.add_argument("--job", default="fetch,crop")
+    parser.add_argument("--latency", default="0,0.02,0.1")
+    parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--readers", default=",".join(READERS))
     parser.add_argument("--python", default=sys.executable)
@@ -307,7 +387,7 @@ def main() -> None:
         from servers import BUCKET
         run(args, BUCKET)
     elif args.write:
-        write(args.write, args.images, args.side)
+        write(args.write, args.source, args.images, args.side)
     else:
         measure(args)
 
