@@ -165,7 +165,7 @@ typedef struct leat_dedup_images_opts {
     uint32_t replace, no_sync; /* as in leat_packer_opts */
     double threshold;          /* least similarity of duplicates: 0.7 */
     double probable;           /* least similarity of probable pairs: 0.6 */
-    uint64_t memory;           /* refuse to start when more is needed; no limit */
+    uint64_t memory;           /* half of what is available; beyond it, files OUTPUT.spill/… are used */
     leat_images_progress progress;
     void *cookie;
     leat_log log;
@@ -184,6 +184,8 @@ typedef struct leat_dedup_images_stats {
     uint64_t probable;   /* pairs that are similar, not surely duplicates: they are kept */
     uint64_t candidates; /* pairs that were compared by their thumbnails */
     double seconds, cpu_seconds;
+    uint64_t plan_memory; /* bytes planned */
+    uint64_t in_memory;   /* 1: descriptors stayed in memory; 0: they were read from files */
 } leat_dedup_images_stats;
 
 /* Finds exact and near duplicates inside the inputs and across them. stats may be NULL; set its struct_size

@@ -119,7 +119,7 @@ def _train_seconds(run: Run, samples: int, size: int) -> float | None:
 def _memory(run: Run, step: str, samples: int) -> int:
     """Bytes beside what is in flight: what grows with the number of images."""
     dim = _dim(run)
-    per_row = {"dedup": 230, "semantic": 36, "select": 65 + 4 * dim * run.on("embed")}.get(step, 0)
+    per_row = {"dedup": 300, "semantic": 36, "select": 65 + 4 * dim * run.on("embed")}.get(step, 0)
     centres = int(math.sqrt(samples)) * dim * 4 * 33 if step == "semantic" else 0
     return samples * per_row + centres + 64 * 10**6
 

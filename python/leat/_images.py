@@ -123,7 +123,8 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
         across: only pairs of different sources
         list_probable: the CSV file has probable pairs as well
         threshold, probable: least similarity of duplicates (0.7) and of probable pairs (0.6)
-        memory: refuse to start when more is needed; 0 means no limit
+        memory: hard limit, in bytes or text ("2G"); 0 is half of what is available. Descriptors that do not fit are in files beside
+            `output` until the end; the result is the same
         force: replace a pack of that name
         sync: write through to the disk before the pack takes its name
         progress: called now and then with (done, total, 0, pairs)

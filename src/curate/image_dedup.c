@@ -5,6 +5,8 @@
  */
 #include "curate/image_dedup.h"
 
+#include <leat/flow.h>
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ typedef struct deduping {
     bool *made;     /* by this run: removed at the end */
     leat__dedup_rows rows;
     leat__image_pairs pairs;
+    char *spill; /* folder of files, when memory is not enough */
     uint32_t *kept;
     uint32_t *best;    /* pair with the highest similarity of each row, or LEAT__DEDUP_NONE */
     uint32_t *cluster; /* number of each row's cluster, or LEAT__DEDUP_NONE */
@@ -318,13 +321,45 @@ static int tell(void *cookie, uint64_t done, uint64_t total, uint64_t found)
     return d->opts->progress ? d->opts->progress(d->opts->cookie, done, total, 0, found) : 0;
 }
 
+/* The memory that is given, or half of what is available. */
+static int find_memory(uint64_t given, uint64_t *memory, leat_error *err)
+{
+    leat_budget *budget = NULL;
+    leat_budget_stats stats;
+    LEAT_TRY(leat_budget_open(&budget, given, err));
+    leat_budget_read(budget, &stats);
+    *memory = stats.limit;
+    leat_budget_close(&budget);
+    return 0;
+}
+
+static int name_spill(deduping *d, leat_error *err)
+{
+    const size_t size = strlen(d->opts->output) + sizeof ".spill";
+    d->spill = leat__alloc(LEAT__MEM_CURATE, size);
+    if (!d->spill) return leat__fail_nomem(err, size, "a path");
+    snprintf(d->spill, size, "%s.spill", d->opts->output);
+    return 0;
+}
+
 static int run(deduping *d, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
+    LEAT_TRY(name_spill(d, err));
     LEAT_TRY(create_pack(d, err));
     LEAT_TRY(open_columns(d, err));
     const char *const *columns = (const char *const *)d->columns;
-    LEAT_TRY(leat__dedup_rows_read(&d->rows, columns, o->input_count, o->windows != 0, o->memory, err));
+    uint64_t memory;
+    LEAT_TRY(find_memory(o->memory, &memory, err));
+    const leat__dedup_rows_opts rows = {.paths = columns,
+                                        .count = o->input_count,
+                                        .orientations = o->orientations,
+                                        .windows = o->windows != 0,
+                                        .memory = memory,
+                                        .spill = d->spill};
+    LEAT_TRY(leat__dedup_rows_read(&d->rows, &rows, err));
+    d->stats->plan_memory = d->rows.memory;
+    d->stats->in_memory = d->rows.spill == NULL;
     leat__dedup_search s = {
         .opts = o, .columns = columns, .rows = &d->rows, .pairs = &d->pairs, .tell = tell, .cookie = d};
     LEAT_TRY(leat__dedup_search_run(&s, err));
@@ -346,6 +381,7 @@ static void tear_down(deduping *d, bool done)
     leat__free(d->columns);
     leat__free(d->made);
     leat__dedup_rows_reset(&d->rows);
+    leat__free(d->spill);
     leat__free(d->pairs.pair);
     leat__free(d->kept);
     leat__free(d->best);
@@ -411,6 +447,8 @@ void leat__dedup_images_json(const leat_dedup_images_stats *st, leat__buf *out)
     leat__json_ku64(&j, "exact", st->exact);
     leat__json_ku64(&j, "probable", st->probable);
     leat__json_ku64(&j, "candidates", st->candidates);
+    leat__json_ku64(&j, "plan_memory", st->plan_memory);
+    leat__json_kbool(&j, "in_memory", st->in_memory != 0);
     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
     leat__json_end(&j);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "curate/image_columns.h"
 #include "curate/image_index.h"
+#include "curate/spill.h"
 
 typedef struct leat__image_pair {
     uint32_t a, b; /* rows of all packs, a < b */
@@ -24,21 +25,42 @@ typedef struct leat__dedup_row {
     double size, quality; /* pixels; JPEG quality */
     uint64_t bytes;
     uint32_t pack;
-    uint32_t entry;   /* index of its descriptor, or LEAT__DEDUP_NONE: not searched */
-    uint32_t trimmed; /* the same without borders */
+    uint32_t entry;   /* number of its first descriptor, or LEAT__DEDUP_NONE: not searched */
+    uint32_t entries; /* as a whole, without borders, windows */
 } leat__dedup_row;
 #define LEAT__DEDUP_NONE UINT32_MAX
+#define LEAT__DEDUP_ENTRIES_MAX (2 + 9) /* of a row */
+
+/* A descriptor in a file. */
+typedef struct leat__dedup_record {
+    int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
+    uint32_t owner, number, list, window;
+} leat__dedup_record;
+
+/* Descriptors of images. */
+typedef struct leat__dedup_entries {
+    uint32_t count, room;
+    int8_t *coarse, *fine; /* LEAT__COARSE_BYTES, LEAT__FINE_BYTES each; windows have no fine one */
+    uint32_t *owner;       /* row */
+    uint8_t *window;       /* 1: a window of the image */
+    uint32_t *number;      /* of each, ascending; NULL: from `first` on */
+    uint32_t first;
+} leat__dedup_entries;
+#define LEAT__DEDUP_ENTRY_BYTES (LEAT__COARSE_BYTES + LEAT__FINE_BYTES + 5)
+int leat__dedup_entries_grow(leat__dedup_entries *e, uint64_t room, leat_error *err) LEAT_MUST_CHECK;
+void leat__dedup_entries_reset(leat__dedup_entries *e);
+void leat__dedup_entries_put(leat__dedup_entries *e, uint32_t at, const leat__dedup_record *from);
 
 typedef struct leat__dedup_rows {
     uint32_t count, packs;
     leat__dedup_row *row;
-    uint32_t *first;       /* row of each pack, and the end */
-    uint32_t *first_entry; /* descriptor of each pack */
-    /* Descriptors: */
-    uint32_t entries, entry_room;
-    int8_t *coarse, *fine; /* LEAT__COARSE_BYTES, LEAT__FINE_BYTES each; windows have no fine one */
-    uint32_t *owner;       /* row */
-    uint8_t *window;       /* 1: a window of the image */
+    uint32_t *first;           /* row of each pack, and the end */
+    uint32_t *first_entry;     /* descriptor of each pack */
+    uint32_t entries;          /* descriptors of all rows */
+    leat__dedup_entries entry; /* in memory: all of them, or those of a block of rows */
+    leat__spill *spill;        /* NULL: all are in memory */
+    const char *folder;        /* of the spill */
+    uint64_t memory;           /* planned for the whole search */
 } leat__dedup_rows;
 
 typedef struct leat__image_pairs {
@@ -48,16 +70,33 @@ typedef struct leat__image_pairs {
 int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair,
                           leat_error *err) LEAT_MUST_CHECK;
 
-/* Reads the rows of the columns at `paths`. `windows`: also nine windows of each image. */
-int leat__dedup_rows_read(leat__dedup_rows *r, const char *const *paths, uint32_t count, bool windows,
-                          uint64_t memory, leat_error *err) LEAT_MUST_CHECK;
+/* Memory of a search with all descriptors in memory, and the least with files. A row takes its data and 16
+ * bytes for clusters. */
+#define LEAT__DEDUP_ROW_BYTES (sizeof(leat__dedup_row) + 16)
+#define LEAT__DEDUP_BLOCKS_LEAST (64u << 10) /* for each orientation */
+uint64_t leat__dedup_rows_plan(uint64_t rows, uint64_t entries);
+uint64_t leat__dedup_rows_least(uint64_t rows, uint64_t entries, uint32_t orientations);
+
+/* Reads the rows of the columns at `paths`. `windows`: also nine windows of each image. When `memory` (0: no
+ * limit) is not enough, descriptors go to files in the folder `spill`. */
+typedef struct leat__dedup_rows_opts {
+    const char *const *paths;
+    uint32_t count, orientations;
+    bool windows;
+    uint64_t memory;
+    const char *spill;
+} leat__dedup_rows_opts;
+int leat__dedup_rows_read(leat__dedup_rows *r, const leat__dedup_rows_opts *opts,
+                          leat_error *err) LEAT_MUST_CHECK;
+/* Reads the descriptors of rows [first, end) into r->entry. */
+int leat__dedup_rows_load(leat__dedup_rows *r, uint32_t first, uint32_t end, leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_rows_reset(leat__dedup_rows *r);
 
 /* Pairs of equal content, then near duplicates, sorted by rows. */
 typedef struct leat__dedup_search {
     const leat_dedup_images_opts *opts;
     const char *const *columns; /* paths */
-    const leat__dedup_rows *rows;
+    leat__dedup_rows *rows;
     leat__image_pairs *pairs;
     uint64_t candidates; /* out: pairs compared by their thumbnails */
     int (*tell)(void *cookie, uint64_t done, uint64_t total, uint64_t found);

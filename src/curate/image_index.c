@@ -22,11 +22,12 @@
 #define CHUNK 256 /* products at a time */
 
 struct leat__image_index {
-    uint32_t count, lists;
-    int8_t *codes;   /* list by list */
-    float *scale;    /* 1 / length of each */
-    uint32_t *entry; /* number of each */
-    uint32_t *begin; /* of each list, and the end */
+    uint32_t count, room, lists;
+    uint32_t from, to; /* lists that are not empty are among these */
+    int8_t *codes;     /* list by list */
+    float *scale;      /* 1 / length of each */
+    uint32_t *entry;   /* number of each */
+    uint32_t *begin;   /* of each list, and the end */
     int8_t *centres;
     const leat__align_dsp *dsp;
 };
@@ -38,10 +39,16 @@ static float length_of(const leat__image_index *x, const int8_t *code)
     return sqrtf((float)square);
 }
 
-uint64_t leat__image_index_bytes(uint64_t count)
+static uint32_t lists_of(uint32_t count)
 {
-    const uint64_t lists = 4 * (uint64_t)sqrt((double)count) + 1;
-    return count * (2 * DIM + 4 + 4 + 4) + lists * (DIM + 4 + DIM * 4 + 8);
+    return count < 256 ? 1 : 4 * (uint32_t)sqrt((double)count);
+}
+
+uint64_t leat__image_index_bytes(uint64_t count, uint64_t filled)
+{
+    const uint64_t lists = lists_of((uint32_t)LEAT_MIN(count, UINT32_MAX));
+    return filled * (DIM + 4 + 4) + lists * (DIM + 4) +
+           LEAT_MAX(filled * 4, LEAT_MIN(count, lists * TRAIN_PER_LIST) * DIM + lists * DIM * 4);
 }
 
 uint32_t leat__image_index_lists(const leat__image_index *x)
@@ -82,18 +89,29 @@ static void move_centres(leat__image_index *x, const int32_t *sums)
     }
 }
 
-/* K-means on an evenly spaced sample of the descriptors. */
-static int find_centres(leat__image_index *x, const int8_t *codes, leat_error *err)
+uint32_t leat__image_index_sample(uint32_t count)
 {
-    const uint32_t train = (uint32_t)LEAT_MIN((uint64_t)x->count, (uint64_t)x->lists * TRAIN_PER_LIST);
+    return (uint32_t)LEAT_MIN((uint64_t)count, (uint64_t)lists_of(count) * TRAIN_PER_LIST);
+}
+
+static void copy_code(int8_t *to, const int8_t *from)
+{
+    memcpy(to, from, DIM);
+    to[LEAT__COARSE_FLAGS] = 0;
+}
+
+/* K-means on the sample. */
+static int find_centres(leat__image_index *x, const int8_t *sample, uint32_t train, leat_error *err)
+{
     int32_t *sums = LEAT_NEW_ARRAY(CURATE, int32_t, (size_t)x->lists * DIM);
     if (!sums) return leat__fail_nomem(err, (size_t)x->lists * DIM * 4, "centres");
-    for (uint32_t l = 0; l < x->lists; l++)
-        memcpy(x->centres + (size_t)l * DIM, codes + (size_t)((uint64_t)l * x->count / x->lists) * DIM, DIM);
+    for (uint32_t l = 0; l < x->lists && train > 0; l++)
+        copy_code(x->centres + (size_t)l * DIM, sample + (size_t)((uint64_t)l * train / x->lists) * DIM);
     for (int round = 0; round < ROUNDS && x->lists > 1; round++) {
         memset(sums, 0, (size_t)x->lists * DIM * sizeof *sums);
         for (uint32_t i = 0; i < train; i++) {
-            const int8_t *code = codes + (size_t)((uint64_t)i * x->count / train) * DIM;
+            int8_t code[DIM];
+            copy_code(code, sample + (size_t)i * DIM);
             int32_t *s = sums + (size_t)nearest(x, code) * DIM;
             for (int k = 0; k < DIM; k++) s[k] += code[k];
         }
@@ -103,59 +121,93 @@ static int find_centres(leat__image_index *x, const int8_t *codes, leat_error *e
     return 0;
 }
 
-static int fill_lists(leat__image_index *x, const int8_t *codes, leat_error *err)
+int leat__image_index_train(leat__image_index **out, const int8_t *sample, uint32_t count, leat_error *err)
 {
-    uint32_t *list = LEAT_NEW_ARRAY(CURATE, uint32_t, x->count);
-    if (!list) return leat__fail_nomem(err, (size_t)x->count * 4, "lists");
-    for (uint32_t i = 0; i < x->count; i++) {
-        list[i] = nearest(x, codes + (size_t)i * DIM);
-        x->begin[list[i] + 1]++;
+    leat__image_index *x = LEAT_NEW(CURATE, leat__image_index);
+    if (!x) return leat__fail_nomem(err, sizeof *x, "an index");
+    x->dsp = leat__align_dsp_for(leat__cpu_flags());
+    x->lists = lists_of(count);
+    x->begin = LEAT_NEW_ARRAY(CURATE, uint32_t, (size_t)x->lists + 2);
+    x->centres = leat__zalloc_array(LEAT__MEM_CURATE, x->lists, DIM);
+    int rc = x->begin && x->centres ? find_centres(x, sample, leat__image_index_sample(count), err)
+                                    : leat__fail_nomem(err, (size_t)x->lists * DIM, "centres");
+    if (rc != 0) leat__image_index_close(&x);
+    *out = x;
+    return rc;
+}
+
+void leat__image_index_assign(const leat__image_index *x, const int8_t *codes, uint32_t n, uint32_t *list)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int8_t code[DIM];
+        copy_code(code, codes + (size_t)i * DIM);
+        list[i] = nearest(x, code);
     }
-    for (uint32_t l = 0; l < x->lists; l++) x->begin[l + 1] += x->begin[l];
-    for (uint32_t i = x->count; i-- > 0;) { /* backwards: begin[l + 1] moves to the start of
-                                             * its list */
-        const uint32_t at = --x->begin[list[i] + 1];
-        const int8_t *code = codes + (size_t)i * DIM;
-        memcpy(x->codes + (size_t)at * DIM, code, DIM);
-        x->scale[at] = 1 / (length_of(x, code) + 1e-6f);
-        x->entry[at] = i;
-    }
-    memmove(x->begin, x->begin + 1, x->lists * sizeof *x->begin);
-    x->begin[x->lists] = x->count;
-    leat__free(list);
+}
+
+static int make_room(leat__image_index *x, uint32_t count, leat_error *err)
+{
+    if (x->room >= count && x->codes) return 0;
+    leat__free(x->codes);
+    leat__free(x->scale);
+    leat__free(x->entry);
+    x->room = LEAT_MAX(count, 1);
+    x->codes = leat__alloc_array(LEAT__MEM_CURATE, x->room, DIM);
+    x->scale = leat__alloc_array(LEAT__MEM_CURATE, x->room, sizeof *x->scale);
+    x->entry = leat__alloc_array(LEAT__MEM_CURATE, x->room, sizeof *x->entry);
+    if (!x->codes || !x->scale || !x->entry)
+        return leat__fail_nomem(err, (size_t)x->room * (DIM + 8), "an index of descriptors");
     return 0;
 }
 
-static int build(leat__image_index *x, const int8_t *codes, leat_error *err)
+int leat__image_index_fill(leat__image_index *x, const leat__index_part *part, leat_error *err)
 {
-    x->codes = leat__alloc_array(LEAT__MEM_CURATE, x->count, DIM);
-    x->scale = LEAT_NEW_ARRAY(CURATE, float, x->count);
-    x->entry = LEAT_NEW_ARRAY(CURATE, uint32_t, x->count);
-    x->begin = LEAT_NEW_ARRAY(CURATE, uint32_t, (size_t)x->lists + 2);
-    x->centres = leat__zalloc_array(LEAT__MEM_CURATE, x->lists, DIM);
-    if (!x->codes || !x->scale || !x->entry || !x->begin || !x->centres)
-        return leat__fail_nomem(err, (size_t)x->count * (DIM + 8), "an index of descriptors");
-    LEAT_TRY(find_centres(x, codes, err));
-    return fill_lists(x, codes, err);
+    LEAT_TRY(make_room(x, part->count, err));
+    x->count = part->count;
+    memset(x->begin, 0, ((size_t)x->lists + 2) * sizeof *x->begin);
+    for (uint32_t i = 0; i < part->count; i++) x->begin[part->list[i] + 1]++;
+    for (uint32_t l = 0; l < x->lists; l++) x->begin[l + 1] += x->begin[l];
+    for (uint32_t i = part->count; i-- > 0;) { /* backwards: begin[l + 1] moves to the start of
+                                                * its list */
+        const uint32_t at = --x->begin[part->list[i] + 1];
+        copy_code(x->codes + (size_t)at * DIM, part->codes + (size_t)i * DIM);
+        x->scale[at] = 1 / (length_of(x, x->codes + (size_t)at * DIM) + 1e-6f);
+        x->entry[at] = part->number ? part->number[i] : i;
+    }
+    memmove(x->begin, x->begin + 1, x->lists * sizeof *x->begin);
+    x->begin[x->lists] = x->count;
+    for (x->from = 0; x->from < x->lists && x->begin[x->from + 1] == 0;) x->from++;
+    for (x->to = x->lists; x->to > x->from && x->begin[x->to - 1] == x->count;) x->to--;
+    return 0;
+}
+
+/* Copies the sample of the centres out of all descriptors. */
+static int8_t *take_sample(const int8_t *codes, uint32_t count)
+{
+    const uint32_t train = leat__image_index_sample(count);
+    int8_t *sample = leat__alloc_array(LEAT__MEM_CURATE, LEAT_MAX(train, 1), DIM);
+    for (uint32_t i = 0; sample && i < train; i++)
+        memcpy(sample + (size_t)i * DIM, codes + (size_t)((uint64_t)i * count / train) * DIM, DIM);
+    return sample;
 }
 
 int leat__image_index_open(leat__image_index **out, const int8_t *codes, uint32_t count, leat_error *err)
 {
-    leat__image_index *x = LEAT_NEW(CURATE, leat__image_index);
-    if (!x) return leat__fail_nomem(err, sizeof *x, "an index");
-    x->count = count;
-    x->dsp = leat__align_dsp_for(leat__cpu_flags());
-    x->lists = count < 256 ? 1 : 4 * (uint32_t)sqrt((double)count);
-    int8_t *bare = leat__alloc_array(LEAT__MEM_CURATE, LEAT_MAX(count, 1), DIM);
-    int rc = bare ? 0 : leat__fail_nomem(err, (size_t)count * DIM, "descriptors");
+    int8_t *sample = take_sample(codes, count);
+    *out = NULL;
+    if (!sample) return leat__fail_nomem(err, (size_t)count * DIM, "descriptors");
+    int rc = leat__image_index_train(out, sample, count, err);
+    leat__free(sample);
+    if (rc != 0) return rc;
+    uint32_t *list = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(count, 1));
+    if (!list) rc = leat__fail_nomem(err, (size_t)count * 4, "lists");
     if (rc == 0) {
-        if (count > 0) memcpy(bare, codes, (size_t)count * DIM);
-        for (uint32_t i = 0; i < count; i++) bare[(size_t)i * DIM + LEAT__COARSE_FLAGS] = 0;
-        rc = build(x, bare, err);
+        leat__image_index_assign(*out, codes, count, list);
+        rc = leat__image_index_fill(*out, &(leat__index_part){.codes = codes, .list = list, .count = count},
+                                    err);
     }
-    leat__free(bare);
-    if (rc != 0) leat__image_index_close(&x);
-    *out = x;
+    leat__free(list);
+    if (rc != 0) leat__image_index_close(out);
     return rc;
 }
 
@@ -194,10 +246,11 @@ static void sink(leat__near *heap, uint32_t n, uint32_t at)
     }
 }
 
-static void keep(leat__near *heap, uint32_t *n, uint32_t room, leat__near found)
+static void keep(leat__near_heap *h, leat__near found)
 {
-    if (*n < room) {
-        uint32_t at = (*n)++;
+    leat__near *heap = h->near;
+    if (h->count < h->room) {
+        uint32_t at = h->count++;
         heap[at] = found;
         while (at > 0 && is_nearer(heap[(at - 1) / 2], heap[at])) {
             const leat__near t = heap[at];
@@ -207,7 +260,7 @@ static void keep(leat__near *heap, uint32_t *n, uint32_t room, leat__near found)
         }
     } else if (is_nearer(found, heap[0])) {
         heap[0] = found;
-        sink(heap, *n, 0);
+        sink(heap, h->count, 0);
     }
 }
 
@@ -249,32 +302,47 @@ static uint32_t end_before(const leat__image_index *x, uint32_t from, uint32_t t
     return to;
 }
 
-uint32_t leat__image_index_find(const leat__image_index *x, const leat__near_query *query, leat__near *out,
-                                uint32_t room, int32_t *scratch)
+void leat__near_sort(leat__near *near, uint32_t n)
 {
-    int8_t q[DIM];
-    int32_t product[CHUNK], *order = scratch + x->lists;
-    uint32_t n = 0;
-    memcpy(q, query->code, DIM);
-    q[LEAT__COARSE_FLAGS] = 0;
-    if (x->count == 0 || room == 0) return 0;
-    const float own = 1 / (length_of(x, q) + 1e-6f);
-    const uint32_t probes = LEAT_MAX((uint32_t)(query->share * (float)x->lists), PROBES_LEAST);
+    qsort(near, n, sizeof *near, by_distance);
+}
+
+/* Computes the products with the centres of the part's lists. For the first part with all centres, which
+ * tells what the least product is. */
+static void choose_lists(const leat__image_index *x, const int8_t *q, float share, leat__near_heap *heap,
+                         int32_t *scratch)
+{
+    if (heap->begun) {
+        x->dsp->products(q, x->centres + (size_t)x->from * DIM, DIM, x->to - x->from, scratch + x->from);
+        return;
+    }
+    int32_t *order = scratch + x->lists;
+    const uint32_t probes = LEAT_MAX((uint32_t)(share * (float)x->lists), PROBES_LEAST);
     x->dsp->products(q, x->centres, DIM, x->lists, scratch);
     memcpy(order, scratch, x->lists * sizeof *order);
-    const int32_t least = least_product(order, x->lists, probes);
-    for (uint32_t l = 0; l < x->lists; l++) {
-        if (scratch[l] < least) continue;
+    heap->least = least_product(order, x->lists, probes);
+    heap->begun = true;
+}
+
+void leat__image_index_scan(const leat__image_index *x, const leat__near_query *query, leat__near_heap *heap,
+                            int32_t *scratch)
+{
+    int8_t q[DIM];
+    int32_t product[CHUNK];
+    copy_code(q, query->code);
+    if (x->count == 0 || heap->room == 0 || query->before == 0) return;
+    const float own = 1 / (length_of(x, q) + 1e-6f);
+    choose_lists(x, q, query->share, heap, scratch);
+    for (uint32_t l = x->from; l < x->to; l++) {
+        if (scratch[l] < heap->least) continue;
         const uint32_t end = end_before(x, x->begin[l], x->begin[l + 1], query->before);
         for (uint32_t at = x->begin[l]; at < end; at += CHUNK) {
             const uint32_t some = LEAT_MIN(end - at, CHUNK);
             x->dsp->products(q, x->codes + (size_t)at * DIM, DIM, some, product);
             for (uint32_t i = 0; i < some; i++) {
                 const float d = 1 - (float)product[i] * own * x->scale[at + i];
-                if (d < query->limit) keep(out, &n, room, (leat__near){x->entry[at + i], d});
+                if (d < query->limit) keep(heap, (leat__near){x->entry[at + i], d, LEAT__NEAR_NEW, 0});
             }
         }
     }
-    qsort(out, n, sizeof *out, by_distance);
-    return n;
 }

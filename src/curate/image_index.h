@@ -7,24 +7,47 @@
 #ifndef LEAT_CURATE_IMAGE_INDEX_H
 #define LEAT_CURATE_IMAGE_INDEX_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "curate/image_sign.h"
 
 typedef struct leat__image_index leat__image_index;
 
-/* `codes`: `count` descriptors of LEAT__COARSE_BYTES, whose last byte is ignored; copied. */
+/* Finds the centres of `count` descriptors of LEAT__COARSE_BYTES, whose last byte is ignored. `sample` are
+ * leat__image_index_sample(count) of them: number i * count / sample of each i. The lists are empty. */
+uint32_t leat__image_index_sample(uint32_t count);
+int leat__image_index_train(leat__image_index **index, const int8_t *sample, uint32_t count,
+                            leat_error *err) LEAT_MUST_CHECK;
+/* The list of each of `n` descriptors. */
+void leat__image_index_assign(const leat__image_index *index, const int8_t *codes, uint32_t n,
+                              uint32_t *list);
+/* Descriptors that belong to lists. `number` (NULL: 0, 1, ...) ascends; `list` as from assign. Copied. */
+typedef struct leat__index_part {
+    const int8_t *codes;
+    const uint32_t *list, *number;
+    uint32_t count;
+} leat__index_part;
+/* Replaces the lists by a part of all descriptors; one query may search several parts in turn. */
+int leat__image_index_fill(leat__image_index *index, const leat__index_part *part,
+                           leat_error *err) LEAT_MUST_CHECK;
+
+/* All of the above in one: `codes` are all descriptors. */
 int leat__image_index_open(leat__image_index **index, const int8_t *codes, uint32_t count,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__image_index_close(leat__image_index **index);
 
-/* Memory for `count` descriptors. */
-uint64_t leat__image_index_bytes(uint64_t count);
+/* Memory for centres of `count` descriptors, and for lists of `filled` of them. */
+uint64_t leat__image_index_bytes(uint64_t count, uint64_t filled);
 uint32_t leat__image_index_lists(const leat__image_index *index);
 
 typedef struct leat__near {
     uint32_t entry;
     float distance;
+    uint32_t owner; /* set to LEAT__NEAR_NEW; for the caller, as is `rank` */
+    float rank;
 } leat__near;
+#define LEAT__NEAR_NEW UINT32_MAX
 
 typedef struct leat__near_query {
     const int8_t *code;
@@ -33,9 +56,17 @@ typedef struct leat__near_query {
     uint32_t before; /* only entries below this number */
 } leat__near_query;
 
-/* Writes the nearest entries to out[room], nearest first; equal ones by number. Returns how many. `scratch`
- * has room for two numbers per list. */
-uint32_t leat__image_index_find(const leat__image_index *index, const leat__near_query *query,
-                                leat__near *out, uint32_t room, int32_t *scratch);
+/* The nearest that a query has found so far. */
+typedef struct leat__near_heap {
+    leat__near *near; /* of `room` */
+    uint32_t count, room;
+    int32_t least; /* product with the centre of the last list to search; of use after the first part */
+    bool begun;    /* false before the first part */
+} leat__near_heap;
+
+/* Adds the entries of the part. `scratch` has room for two numbers per list. */
+void leat__image_index_scan(const leat__image_index *index, const leat__near_query *query,
+                            leat__near_heap *heap, int32_t *scratch);
+void leat__near_sort(leat__near *near, uint32_t n); /* nearest first; equal ones by number */
 
 #endif

@@ -12,16 +12,12 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "curate/image_dedup.h"
+#include "curate/image_blocks.h"
 #include "curate/image_match.h"
 
-#define PORTION 64          /* rows per task */
-#define COARSE_LIMIT 0.4f   /* more distant ones are not candidates */
-#define FINE_SURE 0.12f     /* nearer ones need no comparison */
-#define CANDIDATES 16       /* per row */
-#define FOUND_ROOM 96       /* of one query */
-#define SHARE 0.06f         /* share of the lists that a query searches */
-#define QUERIES_MAX (2 + 9) /* whole, trimmed, windows */
+#define PORTION 64      /* rows per task */
+#define FINE_SURE 0.12f /* nearer ones need no comparison */
+#define CANDIDATES 16   /* per row */
 
 typedef struct candidate {
     uint32_t row;
@@ -40,13 +36,14 @@ typedef struct worker {
     leat__image_columns *columns; /* of each pack */
     int32_t *scratch;             /* of the index */
     leat__match_side own[LEAT__ORIENTATIONS], other;
-    candidate found[LEAT__ORIENTATIONS * QUERIES_MAX * FOUND_ROOM];
+    candidate found[LEAT__ORIENTATIONS * LEAT__DEDUP_ENTRIES_MAX * LEAT__DEDUP_ROOM];
 } worker;
 
 typedef struct searching {
     leat__dedup_search *s;
-    leat__image_index *index;
-    uint32_t next;
+    leat__image_index *index;   /* NULL: the descriptors do not fit memory */
+    leat__dedup_blocks *blocks; /* then */
+    uint32_t next, end;         /* rows */
 } searching;
 
 /* ---- candidates ---- */
@@ -63,23 +60,26 @@ static uint32_t ask(const searching *x, worker *w, uint32_t row, uint32_t entry,
                     uint32_t n)
 {
     const leat__dedup_rows *r = x->s->rows;
-    int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
-    const leat__near_query query = {coarse, COARSE_LIMIT, SHARE,
-                                    x->s->opts->across ? r->first_entry[r->row[row].pack]
-                                                       : r->row[row].entry};
-    leat__near near[FOUND_ROOM];
-    leat__image_sign_turn(r->coarse + (size_t)entry * LEAT__COARSE_BYTES, coarse, LEAT__COARSE_ORDER,
-                          orientation);
-    leat__image_sign_turn(r->fine + (size_t)entry * LEAT__FINE_BYTES, fine, LEAT__FINE_ORDER, orientation);
-    const uint32_t got = leat__image_index_find(x->index, &query, near, FOUND_ROOM, w->scratch);
-    for (uint32_t i = 0; i < got; i++) {
-        const uint32_t e = near[i].entry, other = r->owner[e];
-        if (!may_pair(x, row, other) || (r->window[entry] && r->window[e])) continue;
-        candidate *c = &w->found[n++];
-        *c = (candidate){.row = other, .orientation = (uint8_t)orientation, .rank = near[i].distance};
-        if (r->window[entry] || r->window[e]) continue;
-        c->rank = leat__image_sign_distance(fine, r->fine + (size_t)e * LEAT__FINE_BYTES, LEAT__FINE_BYTES);
-        c->sure = c->rank < FINE_SURE;
+    const bool window = r->entry.window[entry - r->entry.first];
+    leat__near near[LEAT__DEDUP_ROOM];
+    leat__near_heap own = {.near = near, .room = LEAT__DEDUP_ROOM}, *heap = &own;
+    if (x->blocks) {
+        heap = leat__dedup_blocks_found(x->blocks, entry, orientation);
+    } else {
+        const leat__dedup_ask shared = {
+            .rows = r, .index = x->index, .from = &r->entry, .across = x->s->opts->across != 0};
+        leat__dedup_ask_one(&shared, row, entry, orientation, heap, w->scratch);
+    }
+    leat__near_sort(heap->near, heap->count);
+    for (uint32_t i = 0; i < heap->count; i++) {
+        const leat__near *found = &heap->near[i];
+        const uint32_t other = found->owner & ~LEAT__DEDUP_WINDOW;
+        const bool windows = found->owner & LEAT__DEDUP_WINDOW;
+        if (!may_pair(x, row, other) || (window && windows)) continue;
+        w->found[n++] = (candidate){.row = other,
+                                    .orientation = (uint8_t)orientation,
+                                    .rank = found->rank,
+                                    .sure = !window && !windows && found->rank < FINE_SURE};
     }
     return n;
 }
@@ -104,7 +104,7 @@ static uint32_t find_candidates(const searching *x, worker *w, uint32_t row)
     const leat__dedup_rows *r = x->s->rows;
     const uint32_t orientations = x->s->opts->orientations;
     uint32_t n = 0, kept = 0;
-    for (uint32_t e = r->row[row].entry; e < r->entries && r->owner[e] == row; e++)
+    for (uint32_t e = r->row[row].entry; e < r->row[row].entry + r->row[row].entries; e++)
         for (uint32_t o = 0; o < orientations; o++) n = ask(x, w, row, e, o, n);
     qsort(w->found, n, sizeof *w->found, by_row);
     for (uint32_t i = 0; i < n; i++)
@@ -172,11 +172,11 @@ static void release_portion(void *cookie, void *data)
 static int stage_rows(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     searching *x = cookie;
-    if (x->next >= x->s->rows->count) return LEAT_FLOW_END;
+    if (x->next >= x->end) return LEAT_FLOW_END;
     portion *p = LEAT_NEW(CURATE, portion);
     if (!p) return leat__fail_nomem(err, sizeof *p, "rows");
     p->first = x->next;
-    p->end = x->next = LEAT_MIN(p->first + PORTION, x->s->rows->count);
+    p->end = x->next = LEAT_MIN(p->first + PORTION, x->end);
     task->data = p;
     task->release = release_portion;
     task->bytes = sizeof *p;
@@ -200,7 +200,8 @@ static int setup_search(void *cookie, const leat_worker *worker_info, void **ctx
     int rc = 0;
     if (!w) return leat__fail_nomem(err, sizeof *w, "a search");
     w->columns = LEAT_NEW_ARRAY(CURATE, leat__image_columns, x->s->rows->packs);
-    w->scratch = LEAT_NEW_ARRAY(CURATE, int32_t, 2 * (size_t)leat__image_index_lists(x->index));
+    w->scratch =
+        LEAT_NEW_ARRAY(CURATE, int32_t, x->index ? 2 * (size_t)leat__image_index_lists(x->index) : 1);
     if (!w->columns || !w->scratch) rc = leat__fail_nomem(err, 0, "a search");
     for (uint32_t i = 0; i < x->s->rows->packs && rc == 0; i++)
         rc = leat__image_columns_open(&w->columns[i], x->s->columns[i], err);
@@ -343,13 +344,32 @@ static int by_rows(const void *x, const void *y)
     return a->b < b->b ? -1 : a->b > b->b;
 }
 
+static int search_blocks(searching *x, leat_error *err)
+{
+    LEAT_TRY(leat__dedup_blocks_open(&x->blocks, x->s, err));
+    int rc = 0;
+    do {
+        rc = leat__dedup_blocks_next(x->blocks, &x->next, &x->end, err);
+        if (rc == 0 && x->next < x->end) rc = search_near(x, err);
+    } while (rc == 0 && x->end < x->s->rows->count);
+    leat__dedup_blocks_close(&x->blocks);
+    return rc;
+}
+
+static int search_memory(searching *x, leat_error *err)
+{
+    LEAT_TRY(leat__image_index_open(&x->index, x->s->rows->entry.coarse, x->s->rows->entries, err));
+    x->end = x->s->rows->count;
+    int rc = search_near(x, err);
+    leat__image_index_close(&x->index);
+    return rc;
+}
+
 int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
 {
     searching x = {.s = s};
     LEAT_TRY(search_equal(s, err));
-    LEAT_TRY(leat__image_index_open(&x.index, s->rows->coarse, s->rows->entries, err));
-    int rc = search_near(&x, err);
-    leat__image_index_close(&x.index);
+    int rc = s->rows->spill ? search_blocks(&x, err) : search_memory(&x, err);
     if (s->pairs->count > 0) qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
     return rc;
 }

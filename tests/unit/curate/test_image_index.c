@@ -22,6 +22,15 @@ static int8_t *make_codes(void)
     return codes;
 }
 
+static uint32_t find(const leat__image_index *index, const leat__near_query *query, leat__near *out,
+                     uint32_t room, int32_t *scratch)
+{
+    leat__near_heap heap = {.near = out, .room = room};
+    leat__image_index_scan(index, query, &heap, scratch);
+    leat__near_sort(out, heap.count);
+    return heap.count;
+}
+
 static void near_entries_are_found(void **state)
 {
     leat__image_index *x = NULL;
@@ -33,12 +42,11 @@ static void near_entries_are_found(void **state)
     assert_true(leat__image_index_lists(x) <= 1024);
     for (int q = 0; q < 50; q++) {
         const int8_t *code = codes + (size_t)(q * 57) * DIM;
-        const uint32_t n =
-            leat__image_index_find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 100, scratch);
+        const uint32_t n = find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 100, scratch);
         assert_true(n > 0 && found[0].distance < 1e-4f);
         for (uint32_t i = 1; i < n; i++) assert_true(found[i - 1].distance <= found[i].distance);
-        const uint32_t early = leat__image_index_find(
-            x, &(leat__near_query){code, 0.2f, 0.1f, (uint32_t)(q * 57)}, first, 100, scratch);
+        const uint32_t early =
+            find(x, &(leat__near_query){code, 0.2f, 0.1f, (uint32_t)(q * 57)}, first, 100, scratch);
         uint32_t below = 0;
         for (uint32_t i = 0; i < n; i++)
             if (found[i].entry < (uint32_t)(q * 57)) assert_int_equal(found[i].entry, first[below++].entry);
@@ -46,12 +54,55 @@ static void near_entries_are_found(void **state)
         for (int k = 0; k < COUNT; k++)
             wanted += leat__image_sign_distance(code, codes + (size_t)k * DIM, DIM - 1) < 0.2f;
         got += n;
-        assert_int_equal(
-            leat__image_index_find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 3, scratch),
-            n < 3 ? n : 3);
+        assert_int_equal(find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 3, scratch),
+                         n < 3 ? n : 3);
     }
     assert_true(got <= wanted && got * 10 >= wanted * 9);
     leat__image_index_close(&x);
+    free(codes);
+    assert_no_leaks();
+}
+
+/* Searching two parts in turn finds the same as searching all at once. */
+static void parts_find_the_same(void **state)
+{
+    leat__image_index *all = NULL, *x = NULL;
+    int8_t *codes = make_codes(), *half = malloc((size_t)COUNT * DIM);
+    uint32_t *list = malloc(COUNT * sizeof *list), number[COUNT], some[COUNT];
+    int32_t scratch[2048];
+    leat__near found[100], near[20][100];
+    leat__near_heap heap[20] = {{0}};
+    for (uint32_t q = 0; q < 20; q++) heap[q] = (leat__near_heap){.near = near[q], .room = 100};
+    assert_true(half && list);
+    assert_int_equal(leat__image_index_sample(COUNT), COUNT);
+    assert_ok(leat__image_index_open(&all, codes, COUNT, NULL));
+    assert_ok(leat__image_index_train(&x, codes, COUNT, NULL));
+    leat__image_index_assign(x, codes, COUNT, list);
+    for (uint32_t part = 0; part < 2; part++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < COUNT; i++) {
+            if (list[i] % 2 != part) continue;
+            memcpy(half + (size_t)n * DIM, codes + (size_t)i * DIM, DIM);
+            number[n] = i;
+            some[n++] = list[i];
+        }
+        assert_ok(leat__image_index_fill(
+            x, &(leat__index_part){.codes = half, .list = some, .number = number, .count = n}, NULL));
+        for (uint32_t q = 0; q < 20; q++)
+            leat__image_index_scan(x, &(leat__near_query){codes + (size_t)q * 99 * DIM, 0.3f, 0.1f, COUNT},
+                                   &heap[q], scratch);
+    }
+    for (uint32_t q = 0; q < 20; q++) {
+        const leat__near_query query = {codes + (size_t)q * 99 * DIM, 0.3f, 0.1f, COUNT};
+        assert_int_equal(heap[q].count, find(all, &query, found, 100, scratch));
+        leat__near_sort(near[q], heap[q].count);
+        for (uint32_t i = 0; i < heap[q].count; i++)
+            assert_true(near[q][i].entry == found[i].entry && near[q][i].distance == found[i].distance);
+    }
+    leat__image_index_close(&x);
+    leat__image_index_close(&all);
+    free(half);
+    free(list);
     free(codes);
     assert_no_leaks();
 }
@@ -63,10 +114,10 @@ static void few_and_none(void **state)
     leat__near found[4];
     const int8_t code[DIM] = {100, 3, [LEAT__COARSE_FLAGS] = 77};
     assert_ok(leat__image_index_open(&x, NULL, 0, NULL));
-    assert_int_equal(leat__image_index_find(x, &(leat__near_query){code, 1, 1, 1}, found, 4, scratch), 0);
+    assert_int_equal(find(x, &(leat__near_query){code, 1, 1, 1}, found, 4, scratch), 0);
     leat__image_index_close(&x);
     assert_ok(leat__image_index_open(&x, code, 1, NULL));
-    assert_int_equal(leat__image_index_find(x, &(leat__near_query){code, 1, 0.01f, 1}, found, 4, scratch), 1);
+    assert_int_equal(find(x, &(leat__near_query){code, 1, 0.01f, 1}, found, 4, scratch), 1);
     assert_true(found[0].distance < 1e-4f);
     leat__image_index_close(&x);
     assert_no_leaks();
@@ -75,6 +126,6 @@ static void few_and_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(near_entries_are_found),
-                                       cmocka_unit_test(few_and_none)};
+                                       cmocka_unit_test(parts_find_the_same), cmocka_unit_test(few_and_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,16 +25,22 @@ static void rows_of_all_packs_are_read(void **state)
         assert_ok(leat_check_images(&o, NULL, NULL));
     }
     const char *paths[] = {in_box("a.leat"), in_box("b.leat")};
-    assert_ok(leat__dedup_rows_read(&r, paths, 2, false, 0, NULL));
+    leat__dedup_rows_opts o = {.paths = paths, .count = 2, .orientations = 2};
+    assert_ok(leat__dedup_rows_read(&r, &o, NULL));
     assert_true(r.count == 3 && r.first[1] == 2 && r.row[2].pack == 1);
     assert_int_equal(r.entries, 3); /* one of them trimmed; the flat image has none */
-    assert_true(r.row[1].trimmed == 2 && r.owner[2] == 1 && r.row[2].entry == LEAT__DEDUP_NONE);
+    assert_true(r.row[1].entry == 1 && r.row[1].entries == 2 && r.entry.owner[2] == 1);
+    assert_true(r.row[2].entry == LEAT__DEDUP_NONE && r.row[2].entries == 0);
+    assert_true(r.memory == leat__dedup_rows_plan(3, 3) && !r.spill);
     leat__dedup_rows_reset(&r);
-    assert_ok(leat__dedup_rows_read(&r, paths, 2, true, 0, NULL));
+    o.windows = true;
+    assert_ok(leat__dedup_rows_read(&r, &o, NULL));
     assert_int_equal(r.entries, 3 + 18);
-    assert_true(r.window[r.entries - 1] == 1 && r.window[0] == 0);
+    assert_true(r.entry.window[r.entries - 1] == 1 && r.entry.window[0] == 0);
     leat__dedup_rows_reset(&r);
-    assert_code(LEAT_EBUDGET, leat__dedup_rows_read(&r, paths, 2, false, 100, &err));
+    o.memory = 100; /* not enough for files either */
+    o.spill = in_box("spill");
+    assert_code(LEAT_EBUDGET, leat__dedup_rows_read(&r, &o, &err));
     leat__dedup_rows_reset(&r);
     assert_no_leaks();
 }

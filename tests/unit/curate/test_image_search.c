@@ -37,7 +37,8 @@ static void equal_content_makes_pairs(void **state)
         o.across = across;
         o.threshold = 0.7;
         o.probable = 0.6;
-        assert_ok(leat__dedup_rows_read(&rows, paths, 2, false, 0, NULL));
+        assert_ok(leat__dedup_rows_read(
+            &rows, &(leat__dedup_rows_opts){.paths = paths, .count = 2, .orientations = 2}, NULL));
         leat__dedup_search search = {
             .opts = &o, .columns = paths, .rows = &rows, .pairs = &pairs, .tell = tell};
         assert_ok(leat__dedup_search_run(&search, NULL));
