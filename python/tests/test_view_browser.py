@@ -184,6 +184,7 @@ def test_groups_and_the_map(page):
     assert browser.value("$('group-column').value") == "cluster" and browser.value("matched") == 20
     first = browser.value("[...document.querySelector('.group').querySelectorAll('.cell')].map(c => c.title)")
     assert first == ["dir/000000.jpg", "dir/000001.jpg"]
+    assert browser.value("document.querySelector('header').clientHeight") < 50  # one line
     shot(browser, "groups")
     browser.key("m", 77, "m")
     browser.wait("view === 'map' && map.rows && map.rows.length === 3000")
