@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recall of `leat dedup images` on edits of images, and speed of `leat check`.
 
-    python bench/images_edits.py --leat build-release/tools/leat --images imagenet-sample [--limit 200] [--half 1] [--windows]
-    python bench/images_edits.py --leat build-release/tools/leat --images cifar10/train --limit 300 --all [--hashes]
+    python bench/images_edits.py --leat build-release/tools/leat --images imagenet-sample --half 1 --wrong [--windows] [--hashes 50]
+    python bench/images_edits.py --leat build-release/tools/leat --images cifar10/train --limit 300 --half 1 --all
 
 Every chosen image gets each edit (Pillow, a fixed seed). The edits are searched among the originals, with --all among all
 images of the folder. Recall is the share of edits that are paired with their original as "duplicate"; pairs with another
 image are counted as wrong. (A real folder has duplicates, so some of these are right.) --half takes only one
-half of the images, so that thresholds can be chosen on one half and reported on the other. --hashes adds the recall of
-imagehash's hashes at their best radius: the largest with at most one wrong pair in a million. Reports a table in Markdown.
+half of the images, so that thresholds can be chosen on one half and reported on the other. --wrong makes the edits of the
+other half as well and searches the edits of one half among those of the other: every pair that is found is wrong. --hashes adds
+the recall of hashes of imagehash and imagededup at their best radius: the largest with at most one wrong pair in a
+million. Reports a table in Markdown.
 """
 import argparse
 import csv
@@ -146,12 +148,12 @@ def run(leat, *args):
     return done.stdout
 
 
-def choose(given):
+def choose(given, half):
     """Paths of the originals, relative to the folder."""
     root = pathlib.Path(given.images)
     names = sorted(p.relative_to(root) for p in root.rglob("*") if p.suffix.lower() in JPEG)
-    if given.half is not None:
-        names = [n for n in names if zlib.crc32(str(n).encode()) % 2 == given.half]
+    if half is not None:
+        names = [n for n in names if zlib.crc32(str(n).encode()) % 2 == half]
     return random.Random(11).sample(names, min(given.limit, len(names)))
 
 
@@ -169,15 +171,23 @@ def make_edits(given, names, folder):
     return groups
 
 
-def hash_recall(folder, names, groups):
-    """{name of a hash: recall in % by group} at the largest radius with at most 1e-6 wrong pairs."""
+def hash_kinds():
+    """{title: bits of a file}"""
     import imagehash
-    kinds = {"pHash 64": lambda i: imagehash.phash(i), "pHash 256": lambda i: imagehash.phash(i, 16),
-             "dHash 64": lambda i: imagehash.dhash(i)}
+    from imagededup.methods import AHash, DHash, PHash, WHash
+    kinds = {f"imagehash {n}": lambda p, f=f: np.packbits(f(Image.open(p)).hash.ravel())
+             for n, f in (("phash", imagehash.phash), ("phash 256", lambda i: imagehash.phash(i, 16)),
+                          ("dhash", imagehash.dhash), ("whash", imagehash.whash))}
+    for method in (PHash, DHash, WHash, AHash):
+        made = method(verbose=False)
+        kinds[f"imagededup {method.__name__}"] = lambda p, m=made: np.frombuffer(bytes.fromhex(m.encode_image(p)), np.uint8)
+    return kinds
+
+
+def hash_recall(folder, names, groups):
+    """{title: recall in % by group} at the largest radius with at most 1e-6 wrong pairs; the best of each package."""
     found = {}
-    for title, make in kinds.items():
-        def bits(path):
-            return np.packbits(make(Image.open(path)).hash.ravel())
+    for title, bits in hash_kinds().items():
         own = np.array([bits(folder / "originals" / n) for n in names])
         wrong = np.zeros(260, np.int64)
         right = []
@@ -190,8 +200,26 @@ def hash_recall(folder, names, groups):
                     wrong[:257] += np.bincount(np.delete(far, n), minlength=257)[:257]
             right.append(np.array(near))
         radius = int(np.searchsorted(np.cumsum(wrong), 1e-6 * wrong.sum(), "right")) - 1
-        found[f"{title}, {radius} bits"] = [100 * float(np.mean(r <= radius)) for r in right]
-    return found
+        recall = [100 * float(np.mean(r <= radius)) for r in right]
+        total = 100 * float(np.mean(np.concatenate(right) <= radius))
+        package = title.split()[0]
+        print(f"{title}: {total:.1f} % of all edits at {radius} bits", flush=True)
+        if package not in found or found[package][0] < total:
+            found[package] = (total, f"{title}, {radius} bits", recall)
+    return {title: recall for _, title, recall in found.values()}
+
+
+def count_wrong(given, folder):
+    """Searches the edits of one half among those of the other."""
+    others = choose(given, 1 - given.half)
+    if not (folder / "others").exists():
+        make_edits(given, others, folder / "others")
+    made = json.loads(run(given.leat, "check", folder / "others", "-o", folder / "x.leat", "-f", "-t", given.threads, "--json"))
+    options = ["--windows"] * given.windows + (["--threshold", given.threshold] if given.threshold else [])
+    report = json.loads(run(given.leat, "dedup", "images", folder / "x.leat", folder / "e.leat", "-o", folder / "w.leat", "-f", "--across",
+                            "--csv", folder / "w.csv", "--orientations", given.orientations, "-t", given.threads, "--json", *options))
+    pairs = made["samples"] * (report["samples"] - made["samples"])
+    print(f"edits of other images: {report['pairs']} wrong pairs of {pairs:,} ({report['pairs'] / pairs:.1e}), {report['probable']} probable\n")
 
 
 def main() -> None:
@@ -205,10 +233,13 @@ def main() -> None:
     parser.add_argument("--orientations", type=int, default=8)
     parser.add_argument("--threshold", type=float)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--hashes", action="store_true")
+    parser.add_argument("--hashes", type=int, default=0, metavar="N", help="hashes of imagehash and imagededup on N of the images")
+    parser.add_argument("--wrong", action="store_true")
     parser.add_argument("--work", help="keep the edits here, and use them again")
     given = parser.parse_args()
-    names = choose(given)
+    if given.wrong and given.half is None:
+        parser.error("--wrong needs --half")
+    names = choose(given, given.half)
     folder = pathlib.Path(given.work or tempfile.mkdtemp())
     groups = {g: len(k) for g, k in edits(True).items()}
     if not (folder / "edits").exists():
@@ -234,8 +265,10 @@ def main() -> None:
                 right.setdefault(int(kind[:2]), set()).add(row["key_b"])
             else:
                 wrong[int(kind[:2])] = wrong.get(int(kind[:2]), 0) + 1
-    hashes = hash_recall(folder, names, groups) if given.hashes else {}
-    print("| edit | found % | wrong pairs |" + "".join(f" {h} |" for h in hashes))
+    if given.wrong:
+        count_wrong(given, folder)
+    hashes = hash_recall(folder, names[:given.hashes], groups) if given.hashes else {}
+    print(f"{len(names)} images, {sum(groups.values())} edits of each\n\n| edit | found % | wrong pairs |" + "".join(f" {h} |" for h in hashes))
     print("|---|---|---|" + "---|" * len(hashes))
     for g, (group, kinds) in enumerate(groups.items()):
         found = 100 * len(right.get(g, ())) / (len(names) * kinds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`leat view` of many images in headless Chromium: first picture, scrolling, jumps, map, similar images.
+"""`leat view` of many images in headless Chromium: first picture, scrolling, sorting, filters, map, similar images, selections.
 
     PYTHONPATH=… python bench/view_browser.py big.leat [--with COLUMNS.leat …] [--shots FOLDER] [--screens 60]
 
@@ -48,6 +48,33 @@ def cpu(pid):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def choose(name, value):
+    return lambda b: b.value(f"$({name!r}).value = {value!r}; $({name!r}).dispatchEvent(new Event('change'))")
+
+
+def press(key):
+    return lambda b: b.key(key, ord(key.upper()), key)
+
+
+def drag_histogram(browser):
+    left, top, width, height = browser.value("(() => { const r = $('bars').getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()")
+    browser.drag(left + 0.3 * width, top + height / 2, left + 0.4 * width, top + height / 2)
+
+
+# name, action, condition that ends the wait; the first four need no columns
+STEPS = (
+    ("sort by size of the file: pictures are there", choose("sort", "bytes"), LOADED),
+    ("histogram of a column: drawn", choose("column", "bytes"), "bars.data"),
+    ("filter by dragging over it: pictures are there", drag_histogram, f"matched < facts.rows && {LOADED}"),
+    ("select all that are shown and save: file written", lambda b: b.value("$('all').click(); setTimeout(() => $('save').click(), 300)"),
+     "$('note').textContent.includes(' saved to ')"),
+    ("similar images of a clicked one", lambda b: b.click(500, 300),
+     "!$('sample').hidden && document.querySelectorAll('#near .cell').length > 10 && document.querySelector('#sample .big img').naturalWidth"),
+    ("map: of the rows of the filter", press("m"), "map.rows && $('empty').hidden"),
+    ("groups: by a column", press("d"), "view === 'groups'"),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pack")
@@ -79,20 +106,19 @@ def main() -> None:
             print(f"| {name}: wait for all {images} pictures, median, 95 %, longest | {waits[len(waits) // 2]:.0f}, {waits[len(waits) * 95 // 100]:.0f}, "
                   f"{waits[-1]:.0f} | {1000 * (cpu(pid) - before) / a.screens:.0f} a screen |\n| longest frame | {longest:.0f} | |", flush=True)
         shot("scrolled")
-        if a.columns:
+        for name, act, ready in STEPS[:None if a.columns else 4]:
             before, begin = cpu(pid), time.monotonic()
-            browser.click(500, 300)
-            browser.wait("!$('sample').hidden && document.querySelectorAll('#near .cell').length > 10 && "
-                         "document.querySelector('#sample .big img').naturalWidth")
-            time.sleep(1)
-            shot("sample")
-            browser.key("Escape", 27)
-            for name, key, code, ready in (("map", "m", 77, "map.rows && $('empty').hidden"), ("groups", "d", 68, "true"), ("grid-again", "g", 71, LOADED)):
-                browser.key(key, code, key)
-                browser.wait(ready)
-                time.sleep(1)
-                shot(name)
-            print(f"| sample, map, groups | {1000 * (time.monotonic() - begin):.0f} with pauses | {1000 * (cpu(pid) - before):.0f} |")
+            act(browser)
+            browser.wait(ready)
+            wait = time.monotonic() - begin
+            print(f"| {name} | {1000 * wait:.0f} | {1000 * (cpu(pid) - before):.0f} |", flush=True)
+            time.sleep(0.5)
+            shot(name.split(":")[0].replace(" ", "-"))
+            if "similar" in name:
+                browser.key("Escape", 27)
+            if "save" in name:
+                path = browser.value("$('note').textContent").split(" saved to ")[1]
+                os.unlink(path)
         browser.drain()
         print(f"\nproblems of the page: {browser.problems or 'none'}")
     browser.close()
