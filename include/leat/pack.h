@@ -28,16 +28,29 @@ extern "C" {
 
 /* ---- fields ---------------------------------------------------------------------------- */
 
-/* Values are in the format: append only. */
+/* Types of fields: identifier, value, name. Append rows, never renumber.
+ *   image   encoded image: payload, and size, codec and cost in the index
+ *   bytes   any bytes
+ *   text    UTF-8
+ *   int     int64, kept in the index
+ *   float   double, kept in the index
+ *   array   elements of `dtype`, the same `shape` in every sample
+ *   ragged  elements of `dtype`, `ndim` dimensions, one shape per sample
+ *   json    one JSON value as UTF-8 text */
+#define LEAT_FIELD_MAP(X)                                                                                    \
+    X(IMAGE, 1, "image")                                                                                     \
+    X(BYTES, 2, "bytes")                                                                                     \
+    X(TEXT, 3, "text")                                                                                       \
+    X(INT, 4, "int")                                                                                         \
+    X(FLOAT, 5, "float")                                                                                     \
+    X(ARRAY, 6, "array")                                                                                     \
+    X(RAGGED, 7, "ragged")                                                                                   \
+    X(JSON, 8, "json")
+
 typedef enum leat_field_type {
-    LEAT_FIELD_IMAGE = 1,  /* encoded image: payload + size, codec, cost in the index */
-    LEAT_FIELD_BYTES = 2,  /* any bytes */
-    LEAT_FIELD_TEXT = 3,   /* UTF-8 */
-    LEAT_FIELD_INT = 4,    /* int64, kept in the index */
-    LEAT_FIELD_FLOAT = 5,  /* double, kept in the index */
-    LEAT_FIELD_ARRAY = 6,  /* elements of `dtype`, the same `shape` in every sample */
-    LEAT_FIELD_RAGGED = 7, /* elements of `dtype`, `ndim` dimensions, shape per sample */
-    LEAT_FIELD_JSON = 8    /* one JSON value as UTF-8 text */
+#define LEAT_FIELD_ENUM(id, value, name) LEAT_FIELD_##id = value,
+    LEAT_FIELD_MAP(LEAT_FIELD_ENUM)
+#undef LEAT_FIELD_ENUM
 } leat_field_type;
 
 /* Element types: identifier, value, name, bytes. Append rows, never renumber. */
@@ -81,8 +94,7 @@ LEAT_API const char *leat_field_type_name(uint32_t type); /* "image"; NULL when 
 /* Facts about one image in the index. */
 typedef struct leat_pack_image {
     uint32_t width, height; /* as stored, before orientation */
-    uint8_t codec;          /* 0 absent, 1 JPEG, 2 PNG, 3 WebP, 4 raw, 5 tiles, 6 GIF, 7 BMP, 8 TIFF,
-                               9 AVIF, 10 JPEG XL, 11 HEIF */
+    uint8_t codec;          /* number of the image format, as docs/format.md lists them; 0 = absent */
     uint8_t channels;       /* that decode delivers: 1, 3, 4; 1 to 16 of wide images */
     uint8_t orientation;    /* EXIF 1..8 */
     uint8_t flags;          /* LEAT_PACK_IMAGE_… */

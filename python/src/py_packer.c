@@ -45,7 +45,7 @@ static int wrong(const char *format, ...)
 
 static uint32_t type_find(const char *name)
 {
-    for (uint32_t t = LEAT_FIELD_IMAGE; t <= LEAT_FIELD_JSON; t++) {
+    for (uint32_t t = 1; leat_field_type_name(t) != NULL; t++) {
         if (strcmp(name, leat_field_type_name(t)) == 0) return t;
     }
     return 0;
@@ -214,7 +214,7 @@ static bool enter(py_packer *self)
     if (self->packer == NULL && !self->sent_only) err.code = LEAT_ECLOSED;
     snprintf(err.message, sizeof err.message, "%s",
              self->busy        ? "another thread is using this writer"
-             : self->sent_only ? "the pack is whole already, only its upload is missing"
+             : self->sent_only ? "the pack is complete, only its upload is missing"
                                : "the writer is closed");
     py_raise(&err);
     return false;

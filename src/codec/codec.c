@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/built_codecs.h" /* generated: LEAT__BUILT_CODECS */
 #include "codec/codec_ops.h"
-#include "codec/foreign.h" /* generated: LEAT_HAVE_TIFF and so on */
 #include "codec/jpeg_encode.h"
 #include "codec/magic.h"
 #include "codec/png_encode.h"
@@ -39,28 +39,13 @@ static const leat__codec_facts facts[LEAT__CODEC_COUNT] = {
 #undef ROW
 };
 
+/* Decoders of this build; NULL for a format whose library was missing. */
+#define DECLARE(id, name) extern const leat__codec_ops leat__codec_ops_##name;
+LEAT__BUILT_CODECS(DECLARE)
 static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
-    [LEAT__CODEC_JPEG] = &leat__codec_ops_jpeg,
-#ifdef LEAT_HAVE_PNG
-    [LEAT__CODEC_PNG] = &leat__codec_ops_png,
-#endif
-#ifdef LEAT_HAVE_WEBP
-    [LEAT__CODEC_WEBP] = &leat__codec_ops_webp,
-#endif
-    [LEAT__CODEC_RAW] = &leat__codec_ops_raw,   [LEAT__CODEC_TILE] = &leat__codec_ops_tile,
-    [LEAT__CODEC_GIF] = &leat__codec_ops_gif,   [LEAT__CODEC_BMP] = &leat__codec_ops_bmp,
-#ifdef LEAT_HAVE_TIFF
-    [LEAT__CODEC_TIFF] = &leat__codec_ops_tiff,
-#endif
-#ifdef LEAT_HAVE_AVIF
-    [LEAT__CODEC_AVIF] = &leat__codec_ops_avif,
-#endif
-#ifdef LEAT_HAVE_JXL
-    [LEAT__CODEC_JXL] = &leat__codec_ops_jxl,
-#endif
-#ifdef LEAT_HAVE_HEIF
-    [LEAT__CODEC_HEIF] = &leat__codec_ops_heif,
-#endif
+#define ROW(id, name) [LEAT__CODEC_##id] = &leat__codec_ops_##name,
+    LEAT__BUILT_CODECS(ROW)
+#undef ROW
 };
 
 uint32_t leat__sample_bytes(leat__sample_type type)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Image codecs behind one table. A codec looks at encoded bytes, says what is in them, and
+ * Image codecs behind one table. A codec reads the headers of an encoded image and
  * decodes a rectangle as *planar rows* into a sink: what is not needed is not decoded, and
  * nothing larger than a band of rows is ever held for codecs that can stream.
  *
@@ -10,7 +10,7 @@
  * Bytes come from outside: every codec checks every length before use, obeys the limits, and
  * answers damage with LEAT_EDATA and the byte offset. Encoded input must be followed by
  * LEAT__CODEC_PADDING readable bytes (their values do not matter). One decoder per thread.
- * Third-party headers and setjmp stay inside this room.
+ * Third-party headers and setjmp stay inside this module.
  */
 #ifndef LEAT_CODEC_CODEC_H
 #define LEAT_CODEC_CODEC_H
@@ -136,7 +136,7 @@ typedef struct leat__decode_request {
     /* Components instead of pixels: a part of each, and the region above is not looked at. Only
      * where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
     const leat__ycc_part *parts;
-    bool to_end;            /* parts: answer LEAT_ENOTSUP unless the JPEG is whole up to its end marker */
+    bool to_end;            /* parts: LEAT_ENOTSUP unless the JPEG is valid up to its end marker */
     const void *tables;     /* tile codec: decoded tables of the pack (leat__tile_tables) */
     const uint8_t *entries; /* JPEG: its entry points (codec/jpeg_entries.h), or NULL */
     size_t entries_len;
@@ -163,7 +163,7 @@ int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len, leat__
 /* Decodes the region. `info` is what probe said. LEAT_EDATA damaged (err->offset where),
  * LEAT_EFORMAT a kind that the sink does not take (16-bit PNG …), LEAT_ELIMIT over a limit,
  * LEAT_ENOTSUP not in this build, or what the sink returned. A decode of the whole image
- * (not of a region) also proves that the file is whole up to its end marker. */
+ * (not of a region) also proves that the file is valid up to its end marker. */
 int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data, size_t len,
                        const leat__decode_request *request, const leat__row_sink *sink,
                        leat_error *err) LEAT_MUST_CHECK;
@@ -197,7 +197,7 @@ typedef struct leat__encode_opts {
     uint32_t quality;     /* JPEG 1..100: 90 */
     uint32_t subsampling; /* JPEG: 420, 422 or 444: 420 */
     uint32_t orientation; /* raw: kept in the header; else an EXIF segment when not 1 */
-    bool plain_tables;    /* JPEG: the usual Huffman tables; sooner, and larger */
+    bool plain_tables;    /* JPEG: the standard Huffman tables: faster to encode, larger files */
     int (*progress)(void *cookie, uint32_t rows); /* PNG, may be NULL: after each row, with the number of
                                                    * rows done; not 0 stops with LEAT_ECANCELED */
     void *cookie;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a codec is to codec.c: one table of functions per format. codec.c checks the request,
- * fills in the defaults and picks the table; a codec never sees an unchecked region. Only
- * files of this room (and codec/tile) include this.
+ * The functions that each format implements. codec.c checks a request and fills in its defaults
+ * before it calls them, so a decoder never sees an unchecked region. Only
+ * files of this module include this. A decoder defines `const leat__codec_ops leat__codec_ops_NAME`;
+ * codec.c lists those that are built.
  */
 #ifndef LEAT_CODEC_CODEC_OPS_H
 #define LEAT_CODEC_CODEC_OPS_H
@@ -45,12 +46,6 @@ typedef struct leat__codec_ops {
 
 /* NULL when the format is not part of this build. */
 const leat__codec_ops *leat__codec_ops_for(leat__codec_id id);
-
-extern const leat__codec_ops leat__codec_ops_jpeg, leat__codec_ops_png, leat__codec_ops_webp,
-    leat__codec_ops_raw, leat__codec_ops_gif, leat__codec_ops_bmp, leat__codec_ops_tiff, leat__codec_ops_avif,
-    leat__codec_ops_jxl, leat__codec_ops_heif;
-/* Defined in codec/tile; codec.c lists it. */
-extern const leat__codec_ops leat__codec_ops_tile;
 
 /* Zeroed limits get their defaults; the check is of the image's pixels. */
 void leat__decode_limits_fill(leat__decode_limits *limits);

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "codec/jpeg_scan.h"
 
-/* One record of about six bytes for so many bytes of the file. */
+/* One record of about six bytes for this many bytes of the file. */
 #define LEAT__JPEG_ENTRY_SPACING 1024
 
 /* A view of encoded entry points, checked against the file's headers. */

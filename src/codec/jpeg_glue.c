@@ -93,7 +93,7 @@ static void on_progress(j_common_ptr cinfo)
     uint64_t scans = (uint64_t)c->input_scan_number;
     if (scans > g->limits.max_scans) leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans than the limit allows");
     if (scans * c->image_width * c->image_height > g->limits.max_work)
-        leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans of so many pixels than the limit allows");
+        leat__jpeg_glue_fail(g, LEAT_ELIMIT, "too many scans for an image of this size");
 }
 
 static void source_nothing(j_decompress_ptr cinfo)

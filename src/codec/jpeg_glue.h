@@ -2,7 +2,7 @@
  *
  * libjpeg's way of failing turned into leat's: an error manager that jumps, a memory source
  * that knows its offset and never invents an end, a monitor that enforces limits. Private to
- * the JPEG files of this room, the only ones that see jpeglib.h and setjmp.
+ * the JPEG files of this module, the only ones that include jpeglib.h and setjmp.h.
  *
  *   if (setjmp(glue->jump)) return leat__jpeg_glue_failed(glue, …);
  *   … calls of libjpeg …

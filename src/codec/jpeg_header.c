@@ -2,7 +2,7 @@
  *
  * A walk over JPEG marker segments up to the first scan. libjpeg could do this too, at the
  * price of a decompressor set up for every look at a header; this reads a few hundred bytes.
- * The colour rules are libjpeg's, so that what is said here is what is decoded later.
+ * The colour rules are libjpeg's, so that probing and decoding agree.
  * No state, any thread.
  */
 #include "codec/jpeg_header.h"

@@ -78,7 +78,7 @@ bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint3
 bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end,
                             leat__jpeg_traits *traits) LEAT_MUST_CHECK;
 
-/* Starts and decodes all MCUs, keeping nothing: whether the file is whole, within the limits
+/* Starts and decodes all MCUs, keeping nothing: whether the file is valid, within the limits
  * (zeroed: the defaults), and such that libjpeg-turbo would decode it to pixels without a
  * complaint. False: not known. */
 bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,

@@ -55,7 +55,7 @@ static int failed(JxlDecoderStatus status, leat_error *err)
     return leat__fail(err, LEAT_EDATA, "JPEG XL: damaged data (status %d)", (int)status);
 }
 
-/* A decoder that stands behind the header. */
+/* Opens a decoder and reads the header. */
 static int open_file(const uint8_t *data, size_t len, int events, JxlDecoder **d, JxlBasicInfo *basic,
                      leat_error *err)
 {

@@ -96,7 +96,7 @@ static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__exi
     seen->xmp = find_in_text(at, (size_t)(end - at), packed, leat__xmp_orientation);
 }
 
-/* Walks the chunks for what matters before decoding. EXIF may stand behind the pixels, so the
+/* Walks the chunks for what matters before decoding. EXIF may follow the pixels, so the
  * walk continues to the end; it touches 8 bytes per chunk. Where the file is cut, it stops: the
  * decode will say so. */
 static int read_header(const uint8_t *data, size_t len, png_header *h, leat_error *err)

@@ -288,7 +288,7 @@ static bool covers(const leat__image_info *i, uint32_t width, uint32_t height)
     return width == i->width && height == i->height;
 }
 
-/* No frame follows byte `at`: the file is over, and it is whole. */
+/* No frame follows byte `at`: the file ends here and is complete. */
 static int check_end(const leat__anim *f, size_t at, leat_error *err)
 {
     if ((uint64_t)leat__load_u32(f->data + 4) + 8 > f->len)

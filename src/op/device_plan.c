@@ -12,15 +12,15 @@
 #include "base/num.h"
 #include "codec/raster.h"
 #include "codec/tile/tile_format.h"
-#include "dsp/pixel.h"
 #include "op/compiled.h"
 #include "op/head.h"
+#include "op/writer.h"
 
 #define CHUNK_MAX ((size_t)1 << 32)
 #define ALIGN 16u
 #define PIXELS_MAX UINT64_C(100000000)
 #define WINDOW_ROWS 28u
-#define LINES_MIN 8u /* read at once, if there are so many */
+#define LINES_MIN 8u /* lines read at once, at least, where there are as many */
 #define SLACK 16     /* readable bytes behind the tiles of an image */
 
 void leat__device_chunk_init(leat__device_chunk *c)
@@ -105,19 +105,6 @@ bool leat__device_takes(const leat__pipeline *p, const char **why)
     }
     *why = NULL;
     return true;
-}
-
-static uint32_t bits_of(leat_dtype dtype, float v)
-{
-    uint32_t bits;
-    switch (dtype) {
-    case LEAT_DTYPE_U8: return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
-    case LEAT_DTYPE_F16: return leat__f16_of(v);
-    case LEAT_DTYPE_BF16: return leat__bf16_of(v);
-    default: break; /* F32; wide images, the only ones of U16, stay on the host */
-    }
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
 }
 
 uint32_t leat__device_dtype(leat_dtype dtype)
@@ -281,7 +268,14 @@ static bool plan_erase(leat_job_image *im, const leat__pipeline *p, const leat__
     im->erase_y = (uint32_t)s->y;
     im->erase_width = s->width;
     im->erase_height = s->height;
-    for (int c = 0; c < 3; c++) im->erase_bits[c] = bits_of(p->output.dtype, s->fill[c]);
+    for (int c = 0; c < 3; c++) {
+        union {
+            float single;
+            uint32_t bits;
+        } value = {.bits = 0};
+        leat__writer_put(p->output.dtype, &value, 0, s->fill[c]);
+        im->erase_bits[c] = value.bits;
+    }
     return true;
 }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "dsp/pixel.h"
 #include "op/wide_ops.h"
+#include "op/writer.h"
 
 static float value_of(leat__sample_type type, const uint8_t *src)
 {
@@ -16,18 +16,6 @@ static float value_of(leat__sample_type type, const uint8_t *src)
     case LEAT__SAMPLE_U8: return src[0];
     case LEAT__SAMPLE_U16: memcpy(&u, src, sizeof u); return u;
     default: memcpy(&f, src, sizeof f); return f;
-    }
-}
-
-static void put(leat_dtype dtype, void *out, size_t index, float v)
-{
-    switch (dtype) {
-    case LEAT_DTYPE_U8: ((uint8_t *)out)[index] = (uint8_t)(v > 0 ? v < 255 ? v : 255 : 0); break;
-    case LEAT_DTYPE_U16: ((uint16_t *)out)[index] = (uint16_t)(v > 0 ? v < 65535 ? v : 65535 : 0); break;
-    case LEAT_DTYPE_F16: ((uint16_t *)out)[index] = leat__f16_of(v); break;
-    case LEAT_DTYPE_BF16: ((uint16_t *)out)[index] = leat__bf16_of(v); break;
-    case LEAT_DTYPE_F32: ((float *)out)[index] = v; break;
-    default: break;
     }
 }
 
@@ -44,7 +32,7 @@ static void write_row(const leat__wide *im, const leat__wide_norm *norm, leat_dt
                                 mean == 0 && std == 1);
     for (uint32_t x = 0; x < im->width; x++, src += pixel) {
         if (same) memcpy(out + x * step * size, src, size);
-        else put(dtype, out, x * step, (value_of(im->type, src) / div - mean) / std);
+        else leat__writer_put(dtype, out, x * step, (value_of(im->type, src) / div - mean) / std);
     }
 }
 
@@ -71,6 +59,6 @@ void leat__wide_erase_out(const leat__output_spec *o, const leat__step *s, void 
             for (uint32_t x = (uint32_t)s->x; x < (uint32_t)s->x + s->width; x++) {
                 const size_t at = (size_t)y * o->width + x;
                 const size_t index = woven ? at * o->channels + c : (size_t)c * o->width * o->height + at;
-                put(o->dtype, out, index, s->noise ? (float)leat__rng_normal(&rng) : s->fill[c]);
+                leat__writer_put(o->dtype, out, index, s->noise ? (float)leat__rng_normal(&rng) : s->fill[c]);
             }
 }

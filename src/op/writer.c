@@ -135,18 +135,19 @@ void leat__writer_image(leat__writer *w, const leat__planes *im)
     }
 }
 
-/* ---- erasing the finished output ---- */
-
-static void put(const leat__writer *w, size_t index, float v)
+void leat__writer_put(leat_dtype dtype, void *out, size_t index, float v)
 {
-    switch (w->spec->dtype) {
-    case LEAT_DTYPE_U8: w->out[index] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); break;
-    case LEAT_DTYPE_F16: ((uint16_t *)w->out)[index] = leat__f16_of(v); break;
-    case LEAT_DTYPE_BF16: ((uint16_t *)w->out)[index] = leat__bf16_of(v); break;
-    case LEAT_DTYPE_F32: ((float *)w->out)[index] = v; break;
-    default: break;
+    switch (dtype) {
+    case LEAT_DTYPE_U8: ((uint8_t *)out)[index] = (uint8_t)(v > 0 ? v < 255 ? v : 255 : 0); break;
+    case LEAT_DTYPE_U16: ((uint16_t *)out)[index] = (uint16_t)(v > 0 ? v < 65535 ? v : 65535 : 0); break;
+    case LEAT_DTYPE_F16: ((uint16_t *)out)[index] = leat__f16_of(v); break;
+    case LEAT_DTYPE_BF16: ((uint16_t *)out)[index] = leat__bf16_of(v); break;
+    case LEAT_DTYPE_F32: ((float *)out)[index] = v; break;
+    default: LEAT_ASSERT(!"an output type"); break;
     }
 }
+
+/* ---- erasing the finished output ---- */
 
 void leat__writer_erase(leat__writer *w, const leat__step *s)
 {
@@ -162,6 +163,7 @@ void leat__writer_erase(leat__writer *w, const leat__step *s)
                 const size_t pixel = (size_t)y * o->width + x;
                 const size_t index =
                     woven ? pixel * o->channels + c : (size_t)c * o->width * o->height + pixel;
-                put(w, index, s->noise ? (float)leat__rng_normal(&rng) : s->fill[c]);
+                leat__writer_put(w->spec->dtype, w->out, index,
+                                 s->noise ? (float)leat__rng_normal(&rng) : s->fill[c]);
             }
 }

@@ -34,6 +34,9 @@ leat__resize_out leat__writer_rows(leat__writer *w);
 /* A whole image of the output's size. */
 void leat__writer_image(leat__writer *w, const leat__planes *im);
 
+/* Stores one number as an element of `out`; integers are clipped and cut. */
+void leat__writer_put(leat_dtype dtype, void *out, size_t index, float v);
+
 /* Blanks a rectangle of the finished output: value per channel, or normal noise. */
 void leat__writer_erase(leat__writer *w, const leat__step *s);
 

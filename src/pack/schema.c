@@ -16,9 +16,9 @@
 #include "pack/layout.h"
 
 static const char *const type_names[] = {
-    [LEAT_FIELD_IMAGE] = "image",   [LEAT_FIELD_BYTES] = "bytes", [LEAT_FIELD_TEXT] = "text",
-    [LEAT_FIELD_INT] = "int",       [LEAT_FIELD_FLOAT] = "float", [LEAT_FIELD_ARRAY] = "array",
-    [LEAT_FIELD_RAGGED] = "ragged", [LEAT_FIELD_JSON] = "json",
+#define TYPE_ROW(id, value, name) [value] = name,
+    LEAT_FIELD_MAP(TYPE_ROW)
+#undef TYPE_ROW
 };
 
 static const struct {

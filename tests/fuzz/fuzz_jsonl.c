@@ -43,22 +43,22 @@ static void read_manifest(bool shuffle)
         if (err.message[0] == 0) abort();
         return;
     }
-    leat__records_pool shelf;
-    leat__records_pool_init(&shelf, s->field_count, 1);
+    leat__records_pool spare;
+    leat__records_pool_init(&spare, s->field_count, 1);
     bool end = false;
     uint64_t records = 0;
     while (!end) {
-        leat__records *run = leat__records_pool_take(&shelf);
+        leat__records *run = leat__records_pool_take(&spare);
         if (!run) break;
         leat__record *r = leat__records_add(run);
         int rc = s->ops->next(s, run, r, &end, &err);
         if (rc == 0 && !end && r->key_size == 0) abort();
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
         if (rc != 0) break;
         records++;
     }
     if (end && records - 1 != s->total) abort(); /* nothing dropped, nothing added */
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 

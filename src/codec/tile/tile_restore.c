@@ -265,7 +265,9 @@ static inline bool put_block(bit_queue *q, const leat__scan_block *block, const 
     uint64_t code = ac->entry[*symbol++] | (uint64_t)*extra++ << 8;
     put_two(q, first, code);
     none |= code;
-    for (; symbol < end; symbol += 2, extra += 2) { /* NOTHING stands behind an odd one */
+    for (; symbol < end;
+         symbol += 2,
+         extra += 2) { /* symbols are taken in pairs: NOTHING follows the last of an odd number */
         uint64_t a = ac->entry[symbol[0]] | (uint64_t)extra[0] << 8;
         uint64_t b = ac->entry[symbol[1]] | (uint64_t)extra[1] << 8;
         put_two(q, a, b);

@@ -73,7 +73,7 @@ static void count_tile(leat__tile_trainer *t, const leat__tile_shape *shape)
     }
 }
 
-/* Counts the skeleton that was just appended with the answer `rc`, or takes it away. */
+/* Counts the skeleton that was just appended; removes it again if `rc` is an error. */
 static int end_skeleton(leat__tile_trainer *t, size_t before, int rc, leat_error *err)
 {
     size_t size = t->skeletons.len - before;

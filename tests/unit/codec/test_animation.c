@@ -57,7 +57,7 @@ static void frames_follow_one_another(void **state)
     leat__anim_close(&f);
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_name_what_is_wrong(void **state)
 {
     uint8_t file[256] = {0};
     leat__anim f;
@@ -103,7 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_follow_one_another),
-        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(errors_name_what_is_wrong),
         cmocka_unit_test(damage_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void every_format_has_its_facts(void **state)
     }
 }
 
-static void unknown_is_said_so(void **state)
+static void unknown_formats_are_named_unknown(void **state)
 {
     leat__image_info info = {0};
     leat_error err = {0};
@@ -157,9 +157,9 @@ static void components_may_be_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(components_may_be_asked_for), cmocka_unit_test(sniff_knows_the_formats),
-        cmocka_unit_test(suffixes_name_the_format),    cmocka_unit_test(every_format_has_its_facts),
-        cmocka_unit_test(unknown_is_said_so),          cmocka_unit_test(limits_get_defaults),
+        cmocka_unit_test(components_may_be_asked_for),       cmocka_unit_test(sniff_knows_the_formats),
+        cmocka_unit_test(suffixes_name_the_format),          cmocka_unit_test(every_format_has_its_facts),
+        cmocka_unit_test(unknown_formats_are_named_unknown), cmocka_unit_test(limits_get_defaults),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

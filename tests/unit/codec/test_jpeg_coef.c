@@ -50,7 +50,7 @@ static void compare_with_libjpeg(bytes b, const leat__jpeg_coefs *got)
     jpeg_destroy_decompress(&c);
 }
 
-/* Both ways by turns: leat's own, and through libjpeg. */
+/* Both ways, alternating: leat's own, and through libjpeg. */
 static void coefficients_are_libjpegs(void **state)
 {
     for (size_t n = 0; n < 2 * JPEG_KINDS; n++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gif decoder against any bytes.
+ * One image decoder, FUZZ_CODEC, against any bytes.
  */
 #include "fuzz_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_codec(LEAT__CODEC_GIF, data, size);
+    fuzz_codec(FUZZ_CODEC, data, size);
     return 0;
 }
