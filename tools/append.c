@@ -4,8 +4,6 @@
  */
 #include <leat/ingest.h>
 
-#include "base/json.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
@@ -30,30 +28,24 @@ static const leat__param options[] = {
 static const leat__param images[] = {
     CLI_CHOICE("images", 0, "auto", "auto|keep|tiled|raw|mix",
                "how images are stored; auto = as the pack was packed"),
-    CLI_FLAG("trust", 0, "do not decode images to see whether they are whole"),
+    CLI_FLAG("trust", 0, "do not decode images to check that they are valid"),
     CLI_PATH("keys", 0, NULL, "FILE", "with packs: only these keys, one per line, in this order"),
     CLI_END,
 };
 
 static int print_json(cli *c, const leat_ingest_stats *st)
 {
-    leat__buf buf;
-    leat__json j;
-    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_ku64(&j, "samples", st->samples);
-    leat__json_ku64(&j, "existing", st->existing);
-    leat__json_ku64(&j, "skipped", st->skipped);
-    leat__json_ku64(&j, "ignored", st->ignored);
-    leat__json_ku64(&j, "bytes_in", st->bytes_in);
-    leat__json_ku64(&j, "bytes_out", st->bytes_out);
-    leat__json_ku64(&j, "duplicate_keys", st->duplicate_keys);
-    leat__json_kdouble(&j, "seconds", st->seconds);
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
+    leat__json_ku64(j, "samples", st->samples);
+    leat__json_ku64(j, "existing", st->existing);
+    leat__json_ku64(j, "skipped", st->skipped);
+    leat__json_ku64(j, "ignored", st->ignored);
+    leat__json_ku64(j, "bytes_in", st->bytes_in);
+    leat__json_ku64(j, "bytes_out", st->bytes_out);
+    leat__json_ku64(j, "duplicate_keys", st->duplicate_keys);
+    leat__json_kdouble(j, "seconds", st->seconds);
+    return cli_object_end(c, &page);
 }
 
 static void fill(cli *c, leat_ingest_opts *o)

@@ -64,6 +64,7 @@
 #include <leat/log.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/param.h"
 #include "base/thread.h"
 
@@ -112,6 +113,17 @@ enum {
     {                                                                                                        \
         .name = NULL                                                                                         \
     }
+
+/* Input and output of leat filter, dedup and decontaminate. */
+#define CLI_TEXT_FILES                                                                                       \
+    CLI_STRING("text-field", 0, "text", "NAME", "key of the text"),                                          \
+        CLI_STRING("id-field", 0, "id", "NAME", "key of the id; documents without it are FILE:LINE"),        \
+        CLI_CHOICE("on-error", 0, "skip", "skip|fail",                                                       \
+                   "lines that cannot be read: list them in bad.jsonl, or stop"),                            \
+        CLI_CHOICE("compress", 0, "none", "none|gzip|zstd", "compress the kept documents"),                  \
+        CLI_BYTES("shard-bytes", 0, "1GiB", 1, 1e18, "split the output into files of about this size"),      \
+        CLI_BYTES("max-document", 0, "128MiB", 1024, 2e9, "list longer lines as bad"),                       \
+        CLI_FLAG("force", 'f', "replace the output of an earlier run")
 
 /* A titled table of options. A table may be used by several commands: doctor takes load's. */
 typedef struct cli_group {
@@ -217,6 +229,18 @@ void cli_out_buf(cli *c, const leat__buf *buf);
 /* A finished JSON value, then a newline and a flush. Returns CLI_OK, or fails when the buffer
  * ran out of memory. */
 int cli_json(cli *c, const leat__buf *json);
+
+/* One JSON object, printed at its end:
+ *     cli_object page;
+ *     leat__json *j = cli_object_begin(&page);
+ *     leat__json_ku64(j, "samples", n);
+ *     return cli_object_end(c, &page); */
+typedef struct cli_object {
+    leat__buf text;
+    leat__json json;
+} cli_object;
+leat__json *cli_object_begin(cli_object *o);
+int cli_object_end(cli *c, cli_object *o);
 
 /* Lines of a readable page: a bold heading; a dim name, then the value. */
 void cli_heading(cli *c, const char *title);

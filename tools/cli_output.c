@@ -111,6 +111,22 @@ int cli_json(cli *c, const leat__buf *json)
     return CLI_OK;
 }
 
+leat__json *cli_object_begin(cli_object *o)
+{
+    leat__buf_init(&o->text, LEAT__MEM_MISC, (size_t)1 << 30);
+    leat__json_init(&o->json, &o->text, 0);
+    leat__json_object(&o->json);
+    return &o->json;
+}
+
+int cli_object_end(cli *c, cli_object *o)
+{
+    leat__json_end(&o->json);
+    int rc = cli_json(c, &o->text);
+    leat__buf_reset(&o->text);
+    return rc;
+}
+
 int cli_end(cli *c, int exit_code)
 {
     errno = 0;

@@ -4,8 +4,6 @@
  */
 #include <leat/pack.h>
 
-#include "base/json.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "cli.h"
 
@@ -32,19 +30,13 @@ static int on_progress(void *cookie, uint64_t done, uint64_t total)
 
 static int print_json(cli *c, const leat_packer_stats *st)
 {
-    leat__buf buf;
-    leat__json j;
-    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 16);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_ku64(&j, "samples", st->samples);
-    leat__json_ku64(&j, "pages", st->pages);
-    leat__json_ku64(&j, "shards", st->shards);
-    leat__json_ku64(&j, "bytes_out", st->file_bytes);
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
+    leat__json_ku64(j, "samples", st->samples);
+    leat__json_ku64(j, "pages", st->pages);
+    leat__json_ku64(j, "shards", st->shards);
+    leat__json_ku64(j, "bytes_out", st->file_bytes);
+    return cli_object_end(c, &page);
 }
 
 static int run(cli *c)

@@ -59,17 +59,11 @@ static int print(cli *c, const deletion *d)
         cli_out(c, "%llu sample%s deleted\n", (unsigned long long)d->samples, d->samples == 1 ? "" : "s");
         return 0;
     }
-    leat__buf buf;
-    leat__json j;
-    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 16);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_ku64(&j, "samples", d->samples);
-    leat__json_ku64(&j, "missing", d->missing);
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
+    leat__json_ku64(j, "samples", d->samples);
+    leat__json_ku64(j, "missing", d->missing);
+    return cli_object_end(c, &page);
 }
 
 static int run(cli *c)

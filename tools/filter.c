@@ -38,14 +38,7 @@ static const leat__param filtering[] = {
 };
 
 static const leat__param files[] = {
-    CLI_STRING("text-field", 0, "text", "NAME", "key of the text"),
-    CLI_STRING("id-field", 0, "id", "NAME", "key of the id; documents without it are FILE:LINE"),
-    CLI_CHOICE("on-error", 0, "skip", "skip|fail",
-               "lines that cannot be read: list them in bad.jsonl, or stop"),
-    CLI_CHOICE("compress", 0, "none", "none|gzip|zstd", "compress the kept documents"),
-    CLI_BYTES("shard-bytes", 0, "1GiB", 1, 1e18, "split the output into files of about this size"),
-    CLI_BYTES("max-document", 0, "128MiB", 1024, 2e9, "list longer lines as bad"),
-    CLI_FLAG("force", 'f', "replace the output of an earlier run"),
+    CLI_TEXT_FILES,
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory budget, 0 = half of what is available"),
     CLI_STRING("on", 0, NULL, "CLUSTER", "run on the nodes of a cluster: ray, ray://HOST:PORT"),

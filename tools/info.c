@@ -32,7 +32,7 @@ typedef struct facts {
     json_t *provenance;
 } facts;
 
-/* Where the room of a payload in its sample ends: at the next payload, or with the sample. */
+/* Where the space of a payload in its sample ends: at the next payload, or with the sample. */
 static int end_of_room(facts *f, uint64_t sample, const leat_pack_cell *of, uint64_t *end, leat_error *err)
 {
     leat_pack_row row;
@@ -159,51 +159,45 @@ static void json_fields(facts *f, leat__json *j)
 
 static int print_json(cli *c, facts *f)
 {
-    leat__buf buf;
-    leat__json j;
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
     char hex[24];
-    leat__buf_init(&buf, LEAT__MEM_MISC, 64u << 20);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_ku64(&j, "samples", f->info.samples);
-    json_fields(f, &j);
-    leat__json_key(&j, "images");
-    leat__json_object(&j);
-    if (kept(f)) leat__json_ku64(&j, "keep", kept(f));
-    if (f->codec[LEAT__CODEC_TILE]) leat__json_ku64(&j, "tiled", f->codec[LEAT__CODEC_TILE]);
-    if (f->codec[LEAT__CODEC_RAW]) leat__json_ku64(&j, "raw", f->codec[LEAT__CODEC_RAW]);
-    leat__json_end(&j);
-    leat__json_key(&j, "codecs");
-    leat__json_object(&j);
+    leat__json_ku64(j, "samples", f->info.samples);
+    json_fields(f, j);
+    leat__json_key(j, "images");
+    leat__json_object(j);
+    if (kept(f)) leat__json_ku64(j, "keep", kept(f));
+    if (f->codec[LEAT__CODEC_TILE]) leat__json_ku64(j, "tiled", f->codec[LEAT__CODEC_TILE]);
+    if (f->codec[LEAT__CODEC_RAW]) leat__json_ku64(j, "raw", f->codec[LEAT__CODEC_RAW]);
+    leat__json_end(j);
+    leat__json_key(j, "codecs");
+    leat__json_object(j);
     for (int i = 1; i < LEAT__CODEC_COUNT; i++)
-        if (f->codec[i]) leat__json_ku64(&j, leat__codec_name((leat__codec_id)i), f->codec[i]);
-    leat__json_end(&j);
-    leat__json_ku64(&j, "bytes", f->info.bytes);
-    leat__json_kstr(&j, "created_with", f->created_with);
-    leat__json_ku64(&j, "image_bytes", f->image_bytes);
-    leat__json_ku64(&j, "pixels", f->pixels);
-    leat__json_ku64(&j, "decode_cost_us", f->cost_us);
-    leat__json_ku64(&j, "resized", f->resized);
-    leat__json_ku64(&j, "changed", f->changed);
-    leat__json_ku64(&j, "unchecked", f->unchecked);
-    leat__json_ku64(&j, "indexed", f->indexed);
-    leat__json_ku64(&j, "entries_bytes", f->entries_bytes);
-    leat__json_ku64(&j, "pages", f->info.pages);
-    leat__json_ku64(&j, "page_bytes", f->info.page_bytes);
-    leat__json_ku64(&j, "max_page_bytes", f->info.max_page_bytes);
-    leat__json_ku64(&j, "max_sample_bytes", f->info.max_sample_bytes);
-    leat__json_ku64(&j, "shards", f->info.shards);
-    leat__json_ku64(&j, "dropped", f->info.dropped);
+        if (f->codec[i]) leat__json_ku64(j, leat__codec_name((leat__codec_id)i), f->codec[i]);
+    leat__json_end(j);
+    leat__json_ku64(j, "bytes", f->info.bytes);
+    leat__json_kstr(j, "created_with", f->created_with);
+    leat__json_ku64(j, "image_bytes", f->image_bytes);
+    leat__json_ku64(j, "pixels", f->pixels);
+    leat__json_ku64(j, "decode_cost_us", f->cost_us);
+    leat__json_ku64(j, "resized", f->resized);
+    leat__json_ku64(j, "changed", f->changed);
+    leat__json_ku64(j, "unchecked", f->unchecked);
+    leat__json_ku64(j, "indexed", f->indexed);
+    leat__json_ku64(j, "entries_bytes", f->entries_bytes);
+    leat__json_ku64(j, "pages", f->info.pages);
+    leat__json_ku64(j, "page_bytes", f->info.page_bytes);
+    leat__json_ku64(j, "max_page_bytes", f->info.max_page_bytes);
+    leat__json_ku64(j, "max_sample_bytes", f->info.max_sample_bytes);
+    leat__json_ku64(j, "shards", f->info.shards);
+    leat__json_ku64(j, "dropped", f->info.dropped);
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)f->info.fingerprint);
-    leat__json_kstr(&j, "fingerprint", hex);
+    leat__json_kstr(j, "fingerprint", hex);
     snprintf(hex, sizeof hex, "%u.%u", f->info.version_major, f->info.version_minor);
-    leat__json_kstr(&j, "format", hex);
-    leat__json_key(&j, "provenance");
-    leat__json_raw(&j, leat_pack_provenance(f->pack));
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    leat__json_kstr(j, "format", hex);
+    leat__json_key(j, "provenance");
+    leat__json_raw(j, leat_pack_provenance(f->pack));
+    return cli_object_end(c, &page);
 }
 
 /* The number of classes, and the first names. */

@@ -4,8 +4,6 @@
  */
 #include <leat/ingest.h>
 
-#include "base/json.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "cli.h"
 #include "packing.h"
@@ -32,25 +30,19 @@ static const leat__param options[] = {
 
 static int print_json(cli *c, const leat_ingest_stats *st)
 {
-    leat__buf buf;
-    leat__json j;
-    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_ku64(&j, "samples", st->samples);
-    leat__json_ku64(&j, "duplicates", st->existing);
-    leat__json_ku64(&j, "filtered", st->filtered);
-    leat__json_ku64(&j, "skipped", st->skipped);
-    leat__json_ku64(&j, "recoded", st->recoded);
-    leat__json_ku64(&j, "resumed", st->resumed);
-    leat__json_ku64(&j, "shards", st->shards);
-    leat__json_ku64(&j, "bytes_in", st->bytes_in);
-    leat__json_ku64(&j, "bytes_out", st->bytes_out);
-    leat__json_kdouble(&j, "seconds", st->seconds);
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
+    leat__json_ku64(j, "samples", st->samples);
+    leat__json_ku64(j, "duplicates", st->existing);
+    leat__json_ku64(j, "filtered", st->filtered);
+    leat__json_ku64(j, "skipped", st->skipped);
+    leat__json_ku64(j, "recoded", st->recoded);
+    leat__json_ku64(j, "resumed", st->resumed);
+    leat__json_ku64(j, "shards", st->shards);
+    leat__json_ku64(j, "bytes_in", st->bytes_in);
+    leat__json_ku64(j, "bytes_out", st->bytes_out);
+    leat__json_kdouble(j, "seconds", st->seconds);
+    return cli_object_end(c, &page);
 }
 
 static void print_text(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st)
@@ -107,7 +99,7 @@ const cli_command cli_cmd_merge = {
                    "packs have the same tables).\n\n"
                    "Tiles that were coded with other tables than the first pack's are "
                    "coded again with these, without loss. "
-                   "The pack appears under its name only when it is whole; an "
+                   "The pack appears under its name only when it is complete; an "
                    "interrupted run is continued with --resume. "
                    "leat help pack says how conditions are written.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .many = true, .help = "packs or sets"},

@@ -73,7 +73,7 @@ static const leat__param shards[] = {
     CLI_STRING("members", 0, NULL, "LIST",
                "take these kinds of members, such as jpg,cls,txt, and pass over others; else all kinds that "
                "the first samples have"),
-    CLI_INT("infer", 0, "64", 1, 1e9, "N", "look at this many samples for the kinds of members"),
+    CLI_INT("infer", 0, "64", 1, 1e9, "N", "samples to read before the types of members are decided"),
     CLI_STRING("default", 0, NULL, "FIELD=N,...",
                "numbers of samples that lack the member: label=-1; other values may be missing"),
     CLI_END,
@@ -140,51 +140,45 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
 
 static int print_json(cli *c, const leat_ingest_stats *st, const char *check, const leat_check_stats *found)
 {
-    leat__buf buf;
-    leat__json j;
-    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_ku64(&j, "samples", st->samples);
-    leat__json_ku64(&j, "bytes_in", st->bytes_in);
-    leat__json_ku64(&j, "bytes_out", st->bytes_out);
-    leat__json_ku64(&j, "skipped", st->skipped);
-    leat__json_ku64(&j, "ignored", st->ignored);
-    leat__json_ku64(&j, "filtered", st->filtered);
-    leat__json_ku64(&j, "missing", st->missing);
-    leat__json_ku64(&j, "unlabelled", st->unlabelled);
-    leat__json_kdouble(&j, "seconds", st->seconds);
-    leat__json_kdouble(&j, "samples_per_s",
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
+    leat__json_ku64(j, "samples", st->samples);
+    leat__json_ku64(j, "bytes_in", st->bytes_in);
+    leat__json_ku64(j, "bytes_out", st->bytes_out);
+    leat__json_ku64(j, "skipped", st->skipped);
+    leat__json_ku64(j, "ignored", st->ignored);
+    leat__json_ku64(j, "filtered", st->filtered);
+    leat__json_ku64(j, "missing", st->missing);
+    leat__json_ku64(j, "unlabelled", st->unlabelled);
+    leat__json_kdouble(j, "seconds", st->seconds);
+    leat__json_kdouble(j, "samples_per_s",
                        st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
-    leat__json_ku64(&j, "resumed", st->resumed);
-    leat__json_ku64(&j, "duplicate_keys", st->duplicate_keys);
-    leat__json_ku64(&j, "changed", st->changed);
-    leat__json_ku64(&j, "pages", st->pages);
-    leat__json_ku64(&j, "shards", st->shards);
-    leat__json_kstr(&j, "source", st->source_kind);
-    leat__json_key(&j, "images");
-    leat__json_object(&j);
+    leat__json_ku64(j, "resumed", st->resumed);
+    leat__json_ku64(j, "duplicate_keys", st->duplicate_keys);
+    leat__json_ku64(j, "changed", st->changed);
+    leat__json_ku64(j, "pages", st->pages);
+    leat__json_ku64(j, "shards", st->shards);
+    leat__json_kstr(j, "source", st->source_kind);
+    leat__json_key(j, "images");
+    leat__json_object(j);
     for (int id = 1; id < LEAT__CODEC_COUNT; id++) {
         uint64_t n = id < 8 ? st->images[id] : st->images_more[id - 8];
-        if (n) leat__json_ku64(&j, leat__codec_name((leat__codec_id)id), n);
+        if (n) leat__json_ku64(j, leat__codec_name((leat__codec_id)id), n);
     }
-    leat__json_end(&j);
-    leat__json_ku64(&j, "animated", st->animated);
-    leat__json_ku64(&j, "frames", st->frames);
+    leat__json_end(j);
+    leat__json_ku64(j, "animated", st->animated);
+    leat__json_ku64(j, "frames", st->frames);
     if (check) {
         leat__buf checked;
         leat__buf_init(&checked, LEAT__MEM_MISC, 1u << 20);
         leat__check_json(found, check, &checked);
-        leat__json_key(&j, "check");
-        leat__json_raw(&j, leat__buf_str(&checked));
+        leat__json_key(j, "check");
+        leat__json_raw(j, leat__buf_str(&checked));
         leat__buf_reset(&checked);
     }
-    leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
-    leat__json_ku64(&j, "peak_rss_bytes", leat__process_peak_rss());
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    leat__json_ku64(j, "budget_peak_bytes", st->budget_peak_bytes);
+    leat__json_ku64(j, "peak_rss_bytes", leat__process_peak_rss());
+    return cli_object_end(c, &page);
 }
 
 static void print_text(cli *c, const leat_ingest_stats *st)
@@ -263,10 +257,10 @@ const cli_command cli_cmd_pack = {
                                "a part of a pack, made smaller"},
                               {NULL, NULL}},
     .description =
-        "Reads every sample, decodes every image once to know that it is whole (unless "
+        "Reads every sample, decodes every image once to check that it is valid (unless "
         "--trust), and writes a pack: one file, or shards, with an index and checksums. The "
         "same source and settings give the same bytes, whatever the number of threads. The "
-        "pack appears under its name only when it is whole; an interrupted run is continued "
+        "pack appears under its name only when it is complete; an interrupted run is continued "
         "with --resume. Exit code 1 means that samples were left out (--on-error skip), or that --check "
         "found issues.\n\n"
         "Class folders are numbered by the bytes of their names, as torchvision's ImageFolder "

@@ -208,40 +208,34 @@ static void show_text(cli *c, const test *t, leat_flow *flow, const leat_flow_st
 static int show_json(cli *c, const test *t, leat_flow *flow, const leat_flow_stats *f,
                      const leat_budget_stats *b)
 {
-    leat__buf buf;
-    leat__json j;
-    leat__buf_init(&buf, LEAT__MEM_MISC, 1 << 20);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_kbool(&j, "ok", true);
-    leat__json_ku64(&j, "tasks", t->tasks);
-    leat__json_kdouble(&j, "seconds", (double)f->elapsed_ns / 1e9);
-    leat__json_kdouble(&j, "tasks_per_s", (double)t->tasks * 1e9 / (double)f->elapsed_ns);
-    leat__json_ku64(&j, "budget_bytes", b->limit);
-    leat__json_ku64(&j, "budget_peak_bytes", b->peak);
-    leat__json_kdouble(&j, "blocked_share", (double)f->blocked_ns / (double)f->elapsed_ns);
-    leat__json_ku64(&j, "threads", f->threads);
-    leat__json_ku64(&j, "io_depth", f->io_depth);
-    leat__json_ku64(&j, "decisions", f->decisions);
-    leat__json_key(&j, "stages");
-    leat__json_array(&j);
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
+    leat__json_kbool(j, "ok", true);
+    leat__json_ku64(j, "tasks", t->tasks);
+    leat__json_kdouble(j, "seconds", (double)f->elapsed_ns / 1e9);
+    leat__json_kdouble(j, "tasks_per_s", (double)t->tasks * 1e9 / (double)f->elapsed_ns);
+    leat__json_ku64(j, "budget_bytes", b->limit);
+    leat__json_ku64(j, "budget_peak_bytes", b->peak);
+    leat__json_kdouble(j, "blocked_share", (double)f->blocked_ns / (double)f->elapsed_ns);
+    leat__json_ku64(j, "threads", f->threads);
+    leat__json_ku64(j, "io_depth", f->io_depth);
+    leat__json_ku64(j, "decisions", f->decisions);
+    leat__json_key(j, "stages");
+    leat__json_array(j);
     for (uint32_t i = 0; i < f->stages; i++) {
         leat_stage_stats s;
         if (leat_flow_read_stage(flow, i, &s) != 0) continue;
-        leat__json_object(&j);
-        leat__json_kstr(&j, "name", s.name);
-        leat__json_ku64(&j, "items", s.items);
-        leat__json_kdouble(&j, "busy_s", (double)s.busy_ns / 1e9);
-        leat__json_kdouble(&j, "wait_s", (double)s.wait_ns / 1e9);
-        leat__json_kdouble(&j, "readiness", s.readiness);
-        leat__json_ku64(&j, "bytes", s.bytes);
-        leat__json_end(&j);
+        leat__json_object(j);
+        leat__json_kstr(j, "name", s.name);
+        leat__json_ku64(j, "items", s.items);
+        leat__json_kdouble(j, "busy_s", (double)s.busy_ns / 1e9);
+        leat__json_kdouble(j, "wait_s", (double)s.wait_ns / 1e9);
+        leat__json_kdouble(j, "readiness", s.readiness);
+        leat__json_ku64(j, "bytes", s.bytes);
+        leat__json_end(j);
     }
-    leat__json_end(&j);
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    leat__json_end(j);
+    return cli_object_end(c, &page);
 }
 
 static int report(cli *c, const test *t, leat_flow *flow, leat_budget *budget)

@@ -93,28 +93,22 @@ static int parse(parts *p, const char *text, const char *pack, const char *folde
 
 static int print(cli *c, const parts *p)
 {
-    leat__buf buf;
-    leat__json j;
+    cli_object page;
+    leat__json *j = cli_object_begin(&page);
     for (uint32_t i = 0; i < p->count && !c->json; i++)
         cli_out(c, "%s: %llu samples\n", p->path[i], (unsigned long long)p->part[i].samples);
     if (!c->json) return 0;
-    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
-    leat__json_init(&j, &buf, 0);
-    leat__json_object(&j);
-    leat__json_key(&j, "parts");
-    leat__json_array(&j);
+    leat__json_key(j, "parts");
+    leat__json_array(j);
     for (uint32_t i = 0; i < p->count; i++) {
-        leat__json_object(&j);
-        leat__json_kstr(&j, "name", p->name[i]);
-        leat__json_kstr(&j, "path", p->path[i]);
-        leat__json_ku64(&j, "samples", p->part[i].samples);
-        leat__json_end(&j);
+        leat__json_object(j);
+        leat__json_kstr(j, "name", p->name[i]);
+        leat__json_kstr(j, "path", p->path[i]);
+        leat__json_ku64(j, "samples", p->part[i].samples);
+        leat__json_end(j);
     }
-    leat__json_end(&j);
-    leat__json_end(&j);
-    int rc = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return rc;
+    leat__json_end(j);
+    return cli_object_end(c, &page);
 }
 
 static int run(cli *c)
