@@ -111,7 +111,13 @@ static void text_item(cli_writer *w, const char *term, const char *text)
     const size_t column = LEAT_MIN((size_t)COLUMN_MAX, (size_t)w->width * 2 / 5);
     const size_t used = INDENT + columns_of(term, strlen(term));
     spaces(w->out, INDENT);
-    styled(w, "36", term);
+    if (used > (size_t)w->width) {
+        if (w->color) leat__buf_puts(w->out, "\x1b[36m");
+        wrap(w, term, strlen(term), INDENT, INDENT + 4);
+        if (w->color) leat__buf_puts(w->out, "\x1b[0m");
+    } else {
+        styled(w, "36", term);
+    }
     if (used + 2 > column) {
         leat__buf_putc(w->out, '\n');
         spaces(w->out, column);

@@ -577,7 +577,7 @@ static int run(cli *c)
     if (cli_given(c, "stage")) return plan_stage(c, &f, cli_str(c, "stage"), f.samples);
     if (cli_given(c, "solve")) return plan_solve(c, &f, cli_choice(c, "solve"));
     if (!has_subject(c))
-        return cli_usage(c, "what shall be planned? Give the data (--dataset PACK, or --samples N), "
+        return cli_usage(c, "nothing to plan: give the data (--dataset PACK, or --samples N), "
                             "the model (--model NAME), or both");
     if (leat_plan_make(&f, &plan, sizeof plan, &err) != 0)
         return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);

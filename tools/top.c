@@ -147,7 +147,7 @@ static int print_view(job *j, const leat_doctor_diagnosis *d, leat_error *err)
 {
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_MISC, OUT_MAX);
-    int rc = leat_doctor_top(d, j->frames, j->count, 100, !j->c->utf8, append, &out, err);
+    int rc = leat_doctor_top(d, j->frames, j->count, 80, !j->c->utf8, append, &out, err);
     if (rc == 0) cli_out_buf(j->c, &out);
     leat__buf_reset(&out);
     return rc;

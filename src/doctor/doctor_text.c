@@ -378,8 +378,8 @@ void leat__doctor_findings(leat_doctor_diagnosis *d)
     const leat_doctor_facts *f = &d->facts;
     say_what_settles(d);
     if (or_else(f->skipped, 0) > 0)
-        FIND("%.0f measurements were left out because the time ran out: a larger --seconds makes them",
-             f->skipped);
+        FIND("the time ran out before %.0f measurement%s: give a larger --seconds", f->skipped,
+             f->skipped > 1 ? "s" : "");
     if (known(f->trial_batch))
         FIND("measured with batches of %.0f: there was no time to make enough batches of %.0f",
              f->trial_batch, or_else(f->batch, 0));

@@ -95,15 +95,36 @@ static void meters(leat__buf *out, const leat_doctor_diagnosis *d, const leat_do
                      f->io_depth, f->prefetch, (unsigned long long)f->bad);
 }
 
-/* Cuts lines longer than the terminal, which would wrap and shift all below. */
-static void cut_lines(const char *text, uint32_t columns, leat__buf *out)
+/* Where a line of `len` bytes that is wider than `columns` is broken: before its last word that fits. "%"
+ * stays with its number. Without such a place it is broken at the edge. */
+static size_t break_at(const char *line, size_t len, uint32_t columns)
 {
     uint32_t column = 0;
-    for (; *text != '\0'; text++) {
-        bool begins = ((unsigned char)*text & 0xc0) != 0x80; /* starts a UTF-8 character */
-        if (*text == '\n') column = 0;
-        else if (begins) column++;
-        if (column <= columns) leat__buf_putc(out, *text);
+    size_t space = 0, i = 0;
+    for (; i < len; i++) {
+        if (((unsigned char)line[i] & 0xc0) != 0x80 && ++column > columns) break;
+        if (line[i] == ' ' && i > 2 && i + 1 < len && line[i + 1] != '%') space = i;
+    }
+    if (i == len) return len;
+    return line[i] == ' ' && line[i + 1] != '%' ? i : space > 0 ? space : i;
+}
+
+/* Lines longer than the terminal would wrap anywhere: they are broken between words. */
+static void fit_lines(const char *text, uint32_t columns, leat__buf *out)
+{
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n"), n = break_at(text, len, columns);
+        leat__buf_append(out, text, n);
+        leat__buf_putc(out, '\n');
+        for (text += n, len -= n; len > 0; text += n, len -= n) {
+            for (; len > 0 && *text == ' '; text++) len--;
+            if (len == 0) break;
+            n = break_at(text, len, LEAT_MAX(columns, 22u) - 2);
+            leat__buf_puts(out, "  ");
+            leat__buf_append(out, text, n);
+            leat__buf_putc(out, '\n');
+        }
+        if (*text == '\n') text++;
     }
 }
 
@@ -129,7 +150,7 @@ int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *fra
     }
     if (d->remedy_count > 0)
         leat__buf_printf(&all, "best remedy: %.2fx %s\n", d->remedies[0].gain, d->remedies[0].action);
-    cut_lines(leat__buf_str(&all), columns, &out);
+    fit_lines(leat__buf_str(&all), columns, &out);
     leat__buf_reset(&all);
     int rc = leat__buf_status(&out);
     if (rc != 0) leat__fail_nomem(err, out.len, "the view");

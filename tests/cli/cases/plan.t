@@ -246,7 +246,7 @@ $ leat plan --dtype f32 --model generic --gpu A10G
 = 2
 
 $ leat plan
-! leat plan: what shall be planned? Give the data (--dataset PACK, or --samples N), the model (--model NAME), or both (see leat plan --help)
+! leat plan: nothing to plan: give the data (--dataset PACK, or --samples N), the model (--model NAME), or both (see leat plan --help)
 = 2
 
 $ leat plan --threads 4 --workers 4

@@ -67,6 +67,29 @@ static void lines_fit_the_terminal(void **state)
     }
 }
 
+/* A verdict that does not fit continues in the next line: no word or number is cut, and % stays with its
+ * number. */
+static void long_lines_are_broken_between_words(void **state)
+{
+    leat__buf wide = view(1000, true, 10), out = view(50, true, 10);
+    char sentence[512];
+    (void)state;
+    const char *line = strchr(wide.data, '\n') + 1;
+    snprintf(sentence, sizeof sentence, "%.*s", (int)strcspn(line, "\n"), line);
+    const char *at = strchr(out.data, '\n') + 1;
+    uint32_t lines = 1;
+    for (char *word = strtok(sentence, " "); word != NULL; word = strtok(NULL, " ")) {
+        at = strstr(at, word);
+        assert_non_null(at);
+        lines += at[-1] == ' ' && at[-2] == ' ';
+        assert_true(strcmp(word, "%") != 0 || at[-2] != ' ');
+        at += strlen(word);
+    }
+    assert_true(lines > 1);
+    leat__buf_reset(&wide);
+    leat__buf_reset(&out);
+}
+
 static void without_a_frame_there_is_the_verdict(void **state)
 {
     leat__buf out = view(80, false, 0);
@@ -83,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_on_the_screen),
         cmocka_unit_test(lines_fit_the_terminal),
+        cmocka_unit_test(long_lines_are_broken_between_words),
         cmocka_unit_test(without_a_frame_there_is_the_verdict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
