@@ -2,17 +2,23 @@
 """The manual is true: every code block runs, and every link and menu entry leads somewhere.
 
 A page's blocks run in order, in an empty folder with small data, and share their names. A block that
-cannot run here says why in a comment before it: ``<!-- not run: needs a GPU -->``.
+cannot run here says why in a comment before it: ``<!-- not run: needs a GPU -->``. A YAML block is written
+to the file that its comment names: ``<!-- file: rules.yaml -->``. Every block names its language, so that
+none is skipped by mistake.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -21,7 +27,10 @@ import leat
 from conftest import ROOT, jpeg
 
 DOCS = os.path.join(ROOT, "docs")
-BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>[^\n]+?) -->\n)?```(?P<kind>python|sh)\n(?P<code>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^(?P<indent> *)(?:<!-- (?:not run: (?P<why>[^\n]+?)|file: (?P<file>[\w.-]+)) -->\n *)?```(?P<kind>python|sh|yaml)\n"
+                   r"(?P<code>.*?)^ *```$", re.M | re.S)
+FENCE = re.compile(r"^ *```(\S*) *$", re.M)
+SHOWN = {"text", "json", "c"}  # output, drawings, excerpts of files
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -50,6 +59,11 @@ def data(tmp_path_factory):
         path = folder / "photos" / ("cat", "dog", "owl")[i % 3]
         path.mkdir(parents=True, exist_ok=True)
         (path / f"{i:03d}.jpg").write_bytes(jpeg(rng, int(rng.integers(70, 100)), int(rng.integers(70, 100))))
+    words = [f"word{i}" for i in range(400)]
+    for name in ("crawl", "april", "may"):
+        (folder / name).mkdir()
+        lines = [json.dumps({"id": f"{name}-{i}", "text": " ".join(rng.choice(words, 80)) + "."}) for i in range(20)]
+        (folder / name / "part.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     for name in ("photos", "train", "val"):
         leat.pack(folder / "photos", folder / f"{name}.leat", sync=False)
     command = folder / "bin" / "leat"
@@ -84,13 +98,48 @@ def test_blocks_run(page, place, monkeypatch, capsys):
     for block in BLOCK.finditer(text):
         if block["why"]:
             continue
-        if block["kind"] == "sh":
-            run_shell(block["code"], place)
+        code = textwrap.dedent(block["code"])
+        if block["kind"] == "yaml":
+            (place / block["file"]).write_text(code)
+        elif block["kind"] == "sh":
+            run_shell(code, place)
         else:
             line = text.count("\n", 0, block.start("code"))
-            exec(compile("\n" * line + block["code"], os.path.join(ROOT, page), "exec"), names)
+            exec(compile("\n" * line + code, os.path.join(ROOT, page), "exec"), names)
     printed = capsys.readouterr().out.split()  # pages print their comparisons
     assert "False" not in printed
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_block_is_passed_over(page):
+    text = text_of(page)
+    blocks = {block.start("kind"): block for block in BLOCK.finditer(text)}
+    for fence in list(FENCE.finditer(text))[::2]:
+        at = f"{page}:{text.count(chr(10), 0, fence.start()) + 1}"
+        if fence[1] in SHOWN:
+            body = text[fence.end():text.index("```", fence.end())]
+            assert not re.search(r"^(leat|python|pip|make) ", body, re.M), f"{at}: a command in a block that is not run"
+            continue
+        assert fence.start(1) in blocks, f"{at}: a block of the kind {fence[1]!r} is not run: name a language"
+        block = blocks[fence.start(1)]
+        assert block["kind"] != "yaml" or block["file"] or block["why"], f"{at}: name the file of this YAML block"
+
+
+def test_options_of_blocks_that_are_not_run_exist():
+    done = subprocess.run([sys.executable, "-m", "leat", "help", "--json"], capture_output=True, text=True, check=True)
+    table = {command["name"]: {option["name"] for option in command["options"]} for command in json.loads(done.stdout)["commands"]}
+    seen = 0
+    for page in pages():
+        for block in BLOCK.finditer(text_of(page)):
+            for line in textwrap.dedent(block["code"]).replace("\\\n", " ").splitlines() if block["why"] and block["kind"] == "sh" else ():
+                words = shlex.split(line, comments=True)
+                if words[:1] != ["leat"]:
+                    continue
+                seen += 1
+                assert words[1] in table, f"{page}: {line}"
+                given = {word[2:].split("=")[0] for word in words if word.startswith("--")}
+                assert given <= table[words[1]], f"{page}: {line}: {given - table[words[1]]}"
+    assert seen > 10
 
 
 @pytest.mark.parametrize("page", pages())
