@@ -26,7 +26,7 @@ enum { SIDE = 224, RUNS = 40, REPEATS_MAX = 33 };
 
 static const struct op {
     const char *name, *text;
-    bool boxes; /* its draw looks at boxes */
+    bool boxes; /* its draw depends on boxes */
 } ops[] = {
     {"none", ""},
     {"flip_h", "RandomHorizontalFlip(1)"},

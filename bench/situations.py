@@ -148,7 +148,7 @@ def inject(pack, rule):
 
 @contextlib.contextmanager
 def web(pack, delay=0.0, bytes_per_s=0.0, answers=0.0, refuse=0.0):
-    """A web server that answers ranges of one file: late, slowly, so many a second, or refusing more than so many a second."""
+    """A web server that answers ranges of one file: late, slowly, limited to a rate, or refusing more than a rate."""
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
     size, line, busy = os.path.getsize(pack), threading.Lock(), [0.0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Augmentations for detection: crops that look at boxes, bending, mosaics; ten crops for validation.
+"""Augmentations for detection: crops that keep boxes, elastic transforms, mosaics; ten crops for validation.
 
     python examples/detection_ops.py [PACK]
 

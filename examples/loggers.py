@@ -18,7 +18,7 @@ folder = sys.argv[2] if len(sys.argv) > 2 else "."
 
 
 class Printed:
-    """Stands where a W&B run would: anything with log(dict, step=)."""
+    """Replaces a W&B run in this example: anything with log(dict, step=) works."""
 
     def log(self, data, step=None):
         print(f"step {step} samples/s {data['data/samples_per_s']:.0f} waiting {100 * data['data/wait_share']:.0f} %"

@@ -238,7 +238,7 @@ const cli_command cli_cmd_check = {
                                {.name = NULL}},
     .options = {{"Checking", options}, {"Labels", labels}},
     .required = "output",
-    .json = (const cli_key[]){{"samples", "images looked at"},
+    .json = (const cli_key[]){{"samples", "images checked"},
                               {"ok", "images that could be decoded"},
                               {"found", "images with an issue"},
                               {"issues", "by name: count, limit, examples"},

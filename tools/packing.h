@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What `leat pack`, `leat append` and `leat merge` share: sources from the command line, a progress bar,
- * and what is said about samples that were left out.
+ * and the messages about samples that were left out.
  */
 #ifndef LEAT_TOOLS_PACKING_H
 #define LEAT_TOOLS_PACKING_H

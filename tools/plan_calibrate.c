@@ -51,15 +51,15 @@
 #define FILL 3                                /* samples, as a multiple of those in these bytes */
 #define BUCKET_BATCH 64u
 #define QUICK_SPREAD 0.20 /* nine of ten runs were within that of a short measurement */
-#define CALM_SPREAD 0.10  /* and so many within that of a calibration */
+#define CALM_SPREAD 0.10  /* the same for a calibration */
 #define QUICK_COLD_SPREAD 0.30
 #define QUICK_READ_NS (LEAT_NS_PER_S / 10)
 #define QUICK_BATCH 16u /* to find out how many samples a slice has */
 #define OPS_NS (LEAT_NS_PER_S / 20)
 #define READERS 8
 #define READ_NS (LEAT_NS_PER_S / 4)
-/* Equal cold runs of a virtual disk differ by some 5 %, and now and then one by 30 %: a median of
- * turns is taken, of so many, until so long was read and half of them are within NARROW. */
+/* Equal cold runs of a virtual disk differ by some 5 %, and now and then one by 30 %: the median of
+ * TURNS_MIN to TURNS_MAX turns is taken, until enough was read and half of them are within NARROW. */
 #define TURNS_MIN 3
 #define TURNS_MAX 9
 #define COLD_NS (2 * LEAT_NS_PER_S)

@@ -98,7 +98,7 @@ static int run(cli *c)
                              (unsigned long long)st.damaged, (unsigned long long)st.damaged_samples,
                              (unsigned long long)st.samples);
         else if (!c->json)
-            cli_out(c, "%s: whole, %llu samples, %llu pages, %llu bytes\n", cli_arg(c, 0),
+            cli_out(c, "%s: intact, %llu samples, %llu pages, %llu bytes\n", cli_arg(c, 0),
                     (unsigned long long)st.samples, (unsigned long long)st.pages,
                     (unsigned long long)st.bytes);
     }
@@ -109,7 +109,7 @@ static int run(cli *c)
 const cli_command cli_cmd_verify = {
     .name = "verify",
     .summary = "check every byte of a pack",
-    .examples = (const cli_example[]){{"leat verify photos.leat", "exit code 0 when it is whole"},
+    .examples = (const cli_example[]){{"leat verify photos.leat", "exit code 0 when nothing is damaged"},
                                       {"leat verify photos.leat --json", "for scripts"},
                                       {NULL, NULL}},
     .description = "Reads the whole pack, or all shards of a set, and compares every checksum. "

@@ -231,7 +231,7 @@ typedef enum leat_doctor_limit {
     X(PYTHON, "python_code")  /* of a sample, in such a worker */                                            \
     X(COLLATE, "collate")                                                                                    \
     X(TRANSFER, "transfer")         /* pickling, shared memory */                                            \
-    X(REQUESTS, "request_rate")     /* so many reads per second, however many wait */                        \
+    X(REQUESTS, "request_rate")     /* the server limits requests per second, whatever their size */         \
     X(MEMORY_LIMIT, "memory_limit") /* it forbids the page cache to hold the pack */                         \
     X(OTHER_LOADER, "other_loader") /* of this process takes the CPUs */                                     \
     X(REFUSED, "throttling")        /* a server refuses requests for now (429, 503) */

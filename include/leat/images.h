@@ -86,7 +86,7 @@ typedef struct leat_check_stats {
 LEAT_API int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 
-/* leat_ingest and leat_check_images in one run: every image is looked at as it is stored, so that the source
+/* leat_ingest and leat_check_images in one run: every image is checked when it is stored, so that the source
  * is read once. `check`: output, csv and limits; its sources are the pack, all else is as in `opts`. The
  * columns are those that leat_check_images makes of the pack. A resumed run reads the whole pack for them.
  * Not for appending and merging. stats and found may be NULL; set their struct_size first. LEAT_ENOTSUP:

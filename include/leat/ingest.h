@@ -105,7 +105,7 @@ typedef struct leat_ingest_opts {
                              the first `infer` samples have */
     const char *defaults; /* numbers of samples that lack the member: "label=-1,size.cls=0". Without one a
                              sample without its number cannot be packed; other values may be missing */
-    uint32_t infer;       /* samples to look at for the fields; 0 = 64 */
+    uint32_t infer;       /* samples read to find the fields; 0 = 64 */
     const char *select;   /* packs: only the rows that this selection names (leat_pack_select); not with keys
                              or merge */
     uint32_t frames; /* 1 = every frame of an animated GIF or WebP is a sample, "a.gif#0000", "a.gif#0001"

@@ -274,7 +274,7 @@ typedef struct leat_dedup_stats {
     uint64_t index_bytes;              /* of the index that was saved */
     /* With lines, paragraphs or substrings. `removed` then counts documents without any text left. */
     uint64_t pieces, pieces_removed; /* lines or paragraphs that are not blank; repeated ones.
-                                      * Substrings: sequences of so many words; spans cut out */
+                                      * Substrings: words of a compared sequence; spans cut out */
     uint64_t bytes_removed;          /* of the texts */
     uint64_t changed;                /* documents that lost a piece */
     leat_text_load load;
@@ -358,7 +358,7 @@ typedef struct leat_decontaminate_stats {
 
 /* Removes text that the inputs share with evaluation sets: n-grams of words, ignoring case,
  * punctuation and white space. stats may be NULL. LEAT_EDATA when the evaluation sets have no
- * text of so many words. */
+ * text of this many words. */
 LEAT_API int leat_decontaminate_text(const leat_decontaminate_opts *opts, leat_decontaminate_stats *stats,
                                      leat_error *err) LEAT_MUST_CHECK;
 

@@ -142,7 +142,7 @@ def _default(steps: dict[str, Options | None]) -> None:
 
 
 def _rehearse(steps: Mapping[str, Options | None], where: str) -> None:
-    """Calls each step on data that is not there: what is wrong with its options is said before the first step runs."""
+    """Checks the options of every step before the first one runs, by calling it on data that does not exist."""
     if steps["tag"] is not None and not steps["tag"].get("model"):
         raise ArgumentError(f"{where}tag: model is missing: a run of leat train, a TorchScript, exported or ONNX file")
     if steps["semantic"] is not None and steps["embed"] is None:

@@ -84,7 +84,7 @@ def _host_busy_s() -> float:
 
 
 def _line_s(pids: list[int]) -> float:
-    """Time that threads of these processes stood in line for a CPU."""
+    """Time that threads of these processes waited for a CPU."""
     total = 0
     for pid in pids:
         for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
@@ -94,7 +94,7 @@ def _line_s(pids: list[int]) -> float:
 
 
 def _work_s() -> float:
-    """CPU time of this thread, and what it stood in line for it."""
+    """CPU time of this thread, and the time it waited for a CPU."""
     part = _read("/proc/thread-self/schedstat").split()
     return time.thread_time() + (int(part[1]) / 1e9 if len(part) > 1 else 0.0)
 
@@ -189,7 +189,7 @@ class _Recording:
     data_s: list[float] = dataclasses.field(default_factory=list)  #: inside next(), per step
     batch_s: list[float] = dataclasses.field(default_factory=list)  #: inside step(), per step
     trained: bool = True  #: there was a step
-    next_work_s: float = 0.0  #: inside next() this thread ran, or stood in line for a CPU
+    next_work_s: float = 0.0  #: inside next(): time this thread ran or waited for a CPU
     samples: int = 0
     looks: dict[bool, list[int]] = dataclasses.field(default_factory=lambda: {True: [0, 0, 0], False: [0, 0, 0]})
     processes: int = 0  #: worker processes seen
@@ -339,8 +339,8 @@ def _worker_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
 
 
 def _own_thread_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
-    """A loader without workers: preparing is the time inside next() in which this thread ran or stood in
-    line for a CPU, fetching is the rest of it."""
+    """A loader without workers: preparing is the time inside next() in which this thread ran or waited
+    for a CPU, fetching is the rest of it."""
     waited = sum(seen.data_s)
     if seen.processes > 0 or waited <= 0:
         return

@@ -29,7 +29,7 @@ LABELS = ("label", "labels", "cls", "class", "target", "category")
 # key, path of the image or None, values or why there are none
 Sample = tuple[str | bytes, str | None, Mapping[str, object] | DataError]
 
-# what code that reads a damaged file runs into
+# errors that reading a damaged file can raise
 _DAMAGE = (struct.error, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, EOFError, RecursionError)
 
 

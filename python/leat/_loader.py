@@ -391,7 +391,7 @@ class Loader(Generic[B_co]):
             raise AttributeError(f"leat.Loader has no attribute {name!r}{hint}")
         super().__setattr__(name, value)
 
-    # ---- DataLoader's face -------------------------------------------------------------------
+    # ---- attributes of DataLoader -------------------------------------------------------------------
 
     @property
     def dataset(self) -> Dataset | Datasets:

@@ -51,7 +51,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         max_side, quality: make larger images smaller; encode all images again
         frames: of an animated GIF or WebP "first", or "all": every frame is a sample ("a.gif#0000", "a.gif#0001" …),
             without loss, counted as "frames"
-        trust: do not decode every image to see whether it is whole; tiled: do not compare the pixels of
+        trust: do not decode every image to check that it is valid; tiled: do not compare the pixels of
             images whose files are restored byte for byte
         shuffle: seed to shuffle the samples with
         keys: of packs, only these, in this order: a file with one per line, or a list

@@ -84,7 +84,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         lang: labels of the languages to keep
         lang_min: least probability of the label
         report: file or files for a report: NAME.html is a page with plots and examples, NAME.json its data
-        look: random kept, dropped and borderline documents, so many of each, that are added to the result as "looked"
+        look: how many random kept, dropped and borderline documents to add to the result as "looked"
         seed: of that choice
         score_only: write every score of every document, drop nothing
         explain: id of a document whose rules and scores are added to the result

@@ -87,7 +87,7 @@ def _indices(loader: Any, count: int) -> list[int]:
 
 
 def _make(dataset: Any, index: int, stacks: _Stacks) -> tuple[Any, float, float]:
-    """One sample, the time it took, and for how much of that this thread ran or stood in line for a CPU."""
+    """One sample, the time it took, and how much of it this thread ran or waited for a CPU."""
     from ._diagnose import _work_s
 
     begin, work = time.perf_counter(), _work_s()
@@ -150,7 +150,7 @@ def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict
 
 
 def try_workers(loader: Any, workers: int, seconds: float) -> float | None:
-    """Samples per second of the same DataLoader with so many workers, nothing done with its batches; None
+    """Samples per second of the same DataLoader with this many workers, its batches unused; None
     when there is no such loader."""
     try:
         from torch.utils.data import DataLoader

@@ -141,7 +141,7 @@ class Writer:
         self._count += 1
 
     def _put(self, key: bytes, values: list[object]) -> None:
-        """Hands a sample to the packer. What is wrong with it is said with its number and key."""
+        """Hands a sample to the packer. Errors name its number and key."""
         assert self._packer is not None
         try:
             self._packer.append(key, values)

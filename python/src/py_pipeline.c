@@ -43,7 +43,7 @@ static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwar
                         "image: this pipeline mixes the samples of a batch; only a"
                         " leat.Loader has batches");
     if (rc == 0 && leat__pipeline_needs_boxes(pipeline) != NULL)
-        rc = leat__fail(&err, LEAT_EINVAL, "image: %s looks at boxes; only a leat.Loader gives it some",
+        rc = leat__fail(&err, LEAT_EINVAL, "image: %s needs boxes, which only a leat.Loader passes to it",
                         leat__pipeline_needs_boxes(pipeline));
     py_pipeline *self = NULL;
     if (rc != 0) py_raise(&err);

@@ -34,7 +34,7 @@ class Clock:
         self.now += seconds
 
     def burn(self, seconds, line=0.0):
-        """Runs, after standing in line for a CPU."""
+        """Runs, after waiting for a CPU."""
         self.now += seconds + line
         self.cpu += seconds
         self.line += line

@@ -207,7 +207,7 @@ def test_iou_crop_needs_boxes(pack):
         next(load(pack, pipeline, boxes=None, category=None))
     with pytest.raises(leat.ArgumentError, match="RandomIoUCrop needs boxes"):
         next(load(pack, pipeline, boxes=None, category=None, points=None, mask=None))
-    with pytest.raises(leat.ArgumentError, match="RandomIoUCrop looks at boxes"):
+    with pytest.raises(leat.ArgumentError, match="RandomIoUCrop needs boxes"):
         leat.open(pack, image=pipeline)
     with pytest.raises(leat.ArgumentError, match="size that RandomIoUCrop gives is not known before"):
         next(load(pack, pipeline[:1], collate="list"))

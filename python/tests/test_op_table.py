@@ -451,7 +451,7 @@ def test_combinators_as_classes(pack):
     text = "CenterCrop(32); RandomChoice(RandomApply(RandomHorizontalFlip(1), RandomInvert(1), 0.3); RandomOrder(RandomInvert), p=(1, 2))"
     np.testing.assert_array_equal(batch["image"], load(pack, text)["image"])
     assert pickle.loads(pickle.dumps(deep)) == deep
-    for wrong, why in (([], "at least one op"), ([ops.Normalize(0, 1)], "cannot stand inside")):
+    for wrong, why in (([], "at least one op"), ([ops.Normalize(0, 1)], "cannot be used inside")):
         with pytest.raises(leat.ArgumentError, match=why):
             load(pack, f"CenterCrop(8); {ops.RandomApply(wrong)}")
     for wrong, why in (([3], "RandomApply.transforms: 3 is not an op"), (3, "RandomApply.transforms: 3 is not a pipeline"),

@@ -97,7 +97,7 @@ def test_only_one_symbol_is_exported():
 
 
 def test_command_without_a_standard_output(tmp_path):
-    """A job may start with closed descriptors: the work is done, and the lost summary is said."""
+    """A job may start with closed descriptors: the work is done, and a message says that the summary was lost."""
     from PIL import Image
 
     (tmp_path / "class").mkdir()

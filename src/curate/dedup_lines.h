@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Exact deduplication of lines, paragraphs or substrings instead of documents. Each line
- * (paragraph, sequence of so many words) that occurred before, in the same or an earlier document,
+ * (paragraph, sequence of a given number of words) that occurred before, in the same or an earlier document,
  * is removed from its text.
  */
 #ifndef LEAT_CURATE_DEDUP_LINES_H

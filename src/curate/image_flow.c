@@ -26,7 +26,7 @@ typedef struct flow_run {
     leat__encode_plan plan; /* only to estimate the memory of an image */
     leat__tile_tables **tables;
     uint32_t table_count;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__pack_memory allowance;
     leat_pool *pool;
     leat_flow *flow;
@@ -36,7 +36,7 @@ typedef struct flow_run {
 /* A task: records and the facts about them. */
 typedef struct portion {
     leat__records *run;
-    leat__records_pool *shelf;
+    leat__records_pool *spare;
     leat__image_facts facts[LEAT__RECORDS_MOST];
 } portion;
 
@@ -44,7 +44,7 @@ static void release_portion(void *cookie, void *data)
 {
     portion *p = data;
     (void)cookie;
-    leat__records_pool_give(p->shelf, p->run);
+    leat__records_pool_give(p->spare, p->run);
     leat__free(p);
 }
 
@@ -59,8 +59,8 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     if (f->stop) return LEAT_FLOW_END;
     portion *p = LEAT_NEW(CURATE, portion);
     if (!p) return leat__fail_nomem(err, sizeof *p, "samples");
-    p->shelf = &f->shelf;
-    p->run = leat__records_pool_take(&f->shelf);
+    p->spare = &f->spare;
+    p->run = leat__records_pool_take(&f->spare);
     if (!p->run) {
         leat__free(p);
         return leat__fail_nomem(err, sizeof *p->run, "samples");
@@ -312,7 +312,7 @@ static void tear_down(flow_run *f)
     }
     leat__pack_memory_close(&f->allowance);
     leat_pool_close(&f->pool);
-    leat__records_pool_reset(&f->shelf);
+    leat__records_pool_reset(&f->spare);
     for (uint32_t i = 0; i < f->table_count; i++) leat__tile_tables_close(&f->tables[i]);
     leat__free(f->tables);
 }
@@ -325,7 +325,7 @@ int leat__image_flow_run(leat__image_pass *pass, leat_error *err)
     f.field = (uint32_t)pass->source->image_field;
     f.limits.max_pixels = pass->opts->max_pixels;
     f.plan = (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = f.limits};
-    leat__records_pool_init(&f.shelf, pass->source->field_count, SHELF);
+    leat__records_pool_init(&f.spare, pass->source->field_count, SHELF);
     int rc = open_tables(&f, err);
     if (rc == 0) rc = start(&f, err);
     if (rc == 0) rc = take_all(&f, err);

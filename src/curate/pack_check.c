@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * leat_ingest_checked: packs images and looks at each one as it is stored. The rows go to CHECK.scores in the
- * order of the pack; when the pack is whole, limits are adapted and the columns are written as
+ * order of the pack; when the pack is complete, limits are adapted and the columns are written as
  * leat_check_images does.
  *
  * Facts depend on the stored bytes alone. So a resumed run, which does not see the images that were packed

@@ -14,7 +14,7 @@
 
 #define MAGIC "LEATSTA1"
 #define PAUSE (5 * LEAT_NS_PER_S) /* the shortest time between two saves */
-#define SHARE 50                  /* of the time, one part in so many goes into saving */
+#define SHARE 50                  /* saving may take 1/SHARE of the time */
 
 typedef struct head {
     char magic[8];

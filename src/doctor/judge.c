@@ -262,7 +262,7 @@ static bool refused(const leat_doctor_facts *f)
     return or_else(f->remote, 0) >= 1 && or_else(f->remote_refused, 0) >= REFUSED;
 }
 
-/* So many answers per second, whatever their size and however many are waited for. */
+/* The server limits requests per second, whatever their size and however many are in flight. */
 static bool remote_requests(const leat_doctor_facts *f)
 {
     return asked(f) && f->remote_many < MORE_BRING_MORE * f->remote_few;

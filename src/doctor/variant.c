@@ -200,10 +200,10 @@ out:
 
 /* ---- Re-encoding a set ---- */
 
-static int encode_one(leat__encoder *e, leat__records_pool *shelf, const leat__set_sample *s,
+static int encode_one(leat__encoder *e, leat__records_pool *spare, const leat__set_sample *s,
                       const leat__tile_tables *from, leat__set *to, leat_error *err)
 {
-    leat__records *run = leat__records_pool_take(shelf);
+    leat__records *run = leat__records_pool_take(spare);
     leat__image_info info;
     char key[32];
     int rc;
@@ -229,7 +229,7 @@ static int encode_one(leat__encoder *e, leat__records_pool *shelf, const leat__s
         rc = 0; /* a damaged image: skipped */
     }
 out:
-    leat__records_pool_give(shelf, run);
+    leat__records_pool_give(spare, run);
     return rc;
 }
 
@@ -237,21 +237,21 @@ static int encode_set(const leat__set *from, uint32_t count, const leat__encode_
                       leat_error *err)
 {
     leat__encoder *e = NULL;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     int rc;
 
     LEAT_TRY(set_open(to, count, err));
     to->limit = from->limit;
-    leat__records_pool_init(&shelf, 1, 1);
+    leat__records_pool_init(&spare, 1, 1);
     LEAT_GO(rc, out, leat__encoder_open(&e, plan, err));
     for (uint32_t i = 0; i < count; i++) {
         LEAT_GO(rc, out, leat__time_check(from->limit, err));
-        LEAT_GO(rc, out, encode_one(e, &shelf, &from->sample[i], from->tables, to, err));
+        LEAT_GO(rc, out, encode_one(e, &spare, &from->sample[i], from->tables, to, err));
     }
     set_close(to);
 out:
     leat__encoder_close(&e);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_reset(&spare);
     return rc;
 }
 

@@ -45,7 +45,7 @@ typedef struct leat__ycc_taps {
 typedef struct leat__ycc_resize_dsp {
     const char *isa;
     uint32_t group; /* outputs that share a load across, */
-    uint32_t load;  /* of so many bytes, or two such; group 0: none are placed */
+    uint32_t load;  /* bytes of a load, or of each of two; group 0: none are placed */
     /* Some rows: src points at input lo and is readable LEAT__RESIZE_SLACK bytes beyond both
      * ends; writes up to the next multiple of 64. */
     void (*across)(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride, int8_t *dst,

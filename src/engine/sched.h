@@ -328,7 +328,7 @@ void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t no
 void leat__flow_advance(leat_flow *f, uint64_t now);
 void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message);
 leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq);
-/* For a stopped flow: buries up to `most` of the remaining nodes; true when more remain. */
+/* For a stopped flow: frees up to `most` of the remaining nodes; true when more remain. */
 bool leat__segments_drain(leat_flow *f, uint32_t most);
 void leat__segments_free(leat_flow *f);
 

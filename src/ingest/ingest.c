@@ -60,7 +60,7 @@ typedef struct ingest {
     uint32_t inspected;               /* its field */
     leat__encode_plan plan;
     leat__pack_tables tables;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     bool shelf_ready;
     leat__pack_memory allowance;
     leat_pool *pool;
@@ -92,11 +92,11 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     ingest *in = cookie;
     if (in->stop) return LEAT_FLOW_END;
-    leat__records *run = leat__records_pool_take(&in->shelf);
+    leat__records *run = leat__records_pool_take(&in->spare);
     if (!run) return leat__fail_nomem(err, sizeof *run, "a run of samples");
     task->data = run;
     task->release = release_run;
-    task->release_cookie = &in->shelf;
+    task->release_cookie = &in->spare;
     while (!leat__records_full(run)) {
         leat__record *r = leat__records_add(run);
         bool end = false;
@@ -112,7 +112,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     if (run->count == 0) {
         task->data = NULL;
         task->release = NULL;
-        leat__records_pool_give(&in->shelf, run);
+        leat__records_pool_give(&in->spare, run);
         return LEAT_FLOW_END;
     }
     task->bytes = leat__records_held(run);
@@ -356,8 +356,8 @@ static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error
     for (uint64_t i = 0; i < records; i++) {
         bool end = false;
         if (!run || leat__records_full(run)) {
-            leat__records_pool_give(&in->shelf, run);
-            run = leat__records_pool_take(&in->shelf);
+            leat__records_pool_give(&in->spare, run);
+            run = leat__records_pool_take(&in->spare);
             if (!run) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *run, "a run of samples"));
         }
         leat__record *r = leat__records_add(run);
@@ -374,7 +374,7 @@ static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error
         in->consumed++;
     }
 out:
-    leat__records_pool_give(&in->shelf, run);
+    leat__records_pool_give(&in->spare, run);
     in->source->skim = false;
     return rc;
 }
@@ -678,7 +678,7 @@ static void tear_down(ingest *in)
     leat_pool_close(&in->pool);
     leat_packer_close(&in->packer);
     leat__skipped_list_close(&in->report);
-    if (in->shelf_ready) leat__records_pool_reset(&in->shelf);
+    if (in->shelf_ready) leat__records_pool_reset(&in->spare);
     leat__pack_tables_close(&in->tables);
     leat__append_classes_reset(&in->classes);
     leat__where_close(&in->where);
@@ -731,7 +731,7 @@ static int run(ingest *in, leat_error *err)
                           in->opts->sources[0]);
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
-    leat__records_pool_init(&in->shelf, in->source->field_count, SHELF);
+    leat__records_pool_init(&in->spare, in->source->field_count, SHELF);
     in->shelf_ready = true;
     in->values = LEAT_NEW_ARRAY(INGEST, leat_pack_value, in->source->field_count);
     if (!in->values) return leat__fail_nomem(err, 0, "values");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs, and the list of unused ones (the shelf). The lock guards the list.
+ * Runs, and the list of unused ones (the spare). The lock guards the list.
  */
 #include "ingest/record.h"
 
@@ -72,48 +72,48 @@ static void run_clear(leat__records *run)
     forget(&run->found);
 }
 
-void leat__records_pool_init(leat__records_pool *shelf, uint32_t fields, uint32_t keep)
+void leat__records_pool_init(leat__records_pool *spare, uint32_t fields, uint32_t keep)
 {
-    memset(shelf, 0, sizeof *shelf);
-    leat__mutex_init(&shelf->lock);
-    shelf->fields = fields;
-    shelf->keep = keep;
+    memset(spare, 0, sizeof *spare);
+    leat__mutex_init(&spare->lock);
+    spare->fields = fields;
+    spare->keep = keep;
 }
 
-void leat__records_pool_reset(leat__records_pool *shelf)
+void leat__records_pool_reset(leat__records_pool *spare)
 {
-    while (shelf->first) {
-        leat__records *run = shelf->first;
-        shelf->first = run->next;
+    while (spare->first) {
+        leat__records *run = spare->first;
+        spare->first = run->next;
         run_close(run);
     }
-    leat__mutex_destroy(&shelf->lock);
+    leat__mutex_destroy(&spare->lock);
 }
 
-leat__records *leat__records_pool_take(leat__records_pool *shelf)
+leat__records *leat__records_pool_take(leat__records_pool *spare)
 {
-    leat__mutex_lock(&shelf->lock);
-    leat__records *run = shelf->first;
+    leat__mutex_lock(&spare->lock);
+    leat__records *run = spare->first;
     if (run) {
-        shelf->first = run->next;
-        shelf->kept--;
+        spare->first = run->next;
+        spare->kept--;
     }
-    leat__mutex_unlock(&shelf->lock);
-    return run ? run : run_open(shelf->fields);
+    leat__mutex_unlock(&spare->lock);
+    return run ? run : run_open(spare->fields);
 }
 
-void leat__records_pool_give(leat__records_pool *shelf, leat__records *run)
+void leat__records_pool_give(leat__records_pool *spare, leat__records *run)
 {
     if (!run) return;
     run_clear(run);
-    leat__mutex_lock(&shelf->lock);
-    bool keep = shelf->kept < shelf->keep;
+    leat__mutex_lock(&spare->lock);
+    bool keep = spare->kept < spare->keep;
     if (keep) {
-        run->next = shelf->first;
-        shelf->first = run;
-        shelf->kept++;
+        run->next = spare->first;
+        spare->first = run;
+        spare->kept++;
     }
-    leat__mutex_unlock(&shelf->lock);
+    leat__mutex_unlock(&spare->lock);
     if (!keep) run_close(run);
 }
 

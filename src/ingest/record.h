@@ -3,7 +3,7 @@
  * A run: a chunk of records in flight between a source and the pack; the task of the packing
  * flow. Its texts and bytes are in the run's buffers, addressed by offset because buffers move
  * when they grow. Runs are reused, so a steady flow allocates nothing. A run belongs to one
- * thread at a time; the list of unused ones (the shelf) is shared.
+ * thread at a time; the list of spare ones is shared.
  */
 #ifndef LEAT_INGEST_RECORD_H
 #define LEAT_INGEST_RECORD_H
@@ -71,10 +71,10 @@ typedef struct leat__records_pool {
     uint32_t fields, kept, keep; /* number of fields; runs kept; maximum kept */
 } leat__records_pool;
 
-void leat__records_pool_init(leat__records_pool *shelf, uint32_t fields, uint32_t keep);
-void leat__records_pool_reset(leat__records_pool *shelf);
-leat__records *leat__records_pool_take(leat__records_pool *shelf); /* empty; NULL when out of memory */
-void leat__records_pool_give(leat__records_pool *shelf, leat__records *run);
+void leat__records_pool_init(leat__records_pool *spare, uint32_t fields, uint32_t keep);
+void leat__records_pool_reset(leat__records_pool *spare);
+leat__records *leat__records_pool_take(leat__records_pool *spare); /* empty; NULL when out of memory */
+void leat__records_pool_give(leat__records_pool *spare, leat__records *run);
 
 /* A new record with every value absent; NULL when the run is full. */
 leat__record *leat__records_add(leat__records *run);

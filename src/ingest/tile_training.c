@@ -28,7 +28,7 @@
 
 typedef struct training {
     leat__source *source;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__tile_trainer *trainer;
     const leat__encode_plan *pack_plan;
     leat__encode_plan plan;         /* when images are re-encoded first */
@@ -60,7 +60,7 @@ static void release_lesson(void *cookie, void *data)
 {
     training *t = cookie;
     lesson *l = data;
-    leat__records_pool_give(&t->shelf, l->run);
+    leat__records_pool_give(&t->spare, l->run);
     leat__tile_trainer_close(&l->counts);
     leat__free(l);
 }
@@ -70,8 +70,8 @@ static void release_lesson(void *cookie, void *data)
 /* Reads the next record of the source; *wanted: use this one. */
 static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
 {
-    leat__records_pool_give(&t->shelf, l->run);
-    l->run = leat__records_pool_take(&t->shelf);
+    leat__records_pool_give(&t->spare, l->run);
+    l->run = leat__records_pool_take(&t->spare);
     if (!l->run) return leat__fail_nomem(err, sizeof *l->run, "training");
     l->record = leat__records_add(l->run);
     *wanted = t->seen++ % t->step == 0;
@@ -294,10 +294,10 @@ int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *pl
     t.plan.images = LEAT_IMAGES_KEEP;
     t.plan.trust = true;
     int rc;
-    bool shelf = false;
+    bool spare = false;
     LEAT_GO(rc, out, leat__source_open(&t.source, opts, err));
-    leat__records_pool_init(&t.shelf, t.source->field_count, 2 * IO_DEPTH);
-    shelf = true;
+    leat__records_pool_init(&t.spare, t.source->field_count, 2 * IO_DEPTH);
+    spare = true;
     LEAT_GO(rc, out, leat__tile_trainer_open(&t.trainer, err));
     if (t.source->image_field >= 0) LEAT_GO(rc, out, learn_all(&t, opts, err));
     LEAT_GO(rc, out, leat__tile_trainer_finish(t.trainer, blob, err));
@@ -305,7 +305,7 @@ out:
     leat_flow_close(&t.flow); /* also drops what was read ahead */
     leat__pack_memory_close(&t.allowance);
     leat_pool_close(&t.pool);
-    if (shelf) leat__records_pool_reset(&t.shelf);
+    if (spare) leat__records_pool_reset(&t.spare);
     leat__tile_trainer_close(&t.trainer);
     leat__source_close(&t.source);
     return rc;

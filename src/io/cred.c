@@ -346,7 +346,7 @@ static int from_sso(leat__creds *s, leat__cred *c, leat_error *err)
     if (account != NULL && role != NULL && url != NULL && region != NULL) {
         char *token = sso_token(url);
         rc = token != NULL ? ask_sso(s, region, account, role, token, c, err)
-                           : leat__fail(err, LEAT_EPERM, "profile %s: not signed on (run aws sso login)",
+                           : leat__fail(err, LEAT_EPERM, "profile %s: not logged in (run aws sso login)",
                                         profile_name());
         drop_secret(token);
     }

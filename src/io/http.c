@@ -462,7 +462,7 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
         bool tls = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
         bool name = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
         if (r->status / 100 == 2 && code == CURLE_WRITE_ERROR && r->ops->take == NULL) {
-            finish(r, leat__fail(&r->err, LEAT_ELIMIT, "%s: the answer is too long", r->what));
+            finish(r, leat__fail(&r->err, LEAT_ELIMIT, "%s: the response is too long", r->what));
             return;
         }
         r->rc = leat__fail(&r->err, tls ? LEAT_EPERM : LEAT_EIO, "%s: %s: %s%s", r->what, r->method,

@@ -420,7 +420,7 @@ static int begin_upload(upload *u, leat_error *err)
     int rc = leat__call_run(&c, err);
     leat__xml xml = {c.http.body.data, c.http.body.len};
     if (rc == 0 && !leat__xml_text(xml, "UploadId", &u->id))
-        rc = leat__fail(err, LEAT_EIO, "%s: the server began an upload without a number for it", u->path);
+        rc = leat__fail(err, LEAT_EIO, "%s: the server started an upload but returned no upload ID", u->path);
     leat__http_req_reset(&c.http);
     return rc == 0 ? remember(u, err) : rc;
 }

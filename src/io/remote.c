@@ -143,7 +143,7 @@ static int accept_at(get *g, leat__http_req *r, uint64_t pos)
     /* Some servers answer 200 with the requested range. */
     if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
     if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
-    r->rc = leat__fail(&r->err, LEAT_ENOTSUP, "%s: the server does not answer byte ranges", f->path);
+    r->rc = leat__fail(&r->err, LEAT_ENOTSUP, "%s: the server does not support byte ranges", f->path);
     return r->rc;
 }
 
@@ -383,7 +383,7 @@ static leat__http_verdict judge_tail(leat__http_req *r)
 {
     if (r->refused) {
         r->rc = leat__fail(&r->err, LEAT_ENOTSUP,
-                           "%s: the server does not answer byte ranges, which reading needs", r->what);
+                           "%s: the server does not support byte ranges, which reading needs", r->what);
         return LEAT__HTTP_DONE;
     }
     if (r->status / 100 != 2 || !r->has_range || r->range_first + r->body.len == r->range_total)

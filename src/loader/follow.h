@@ -27,7 +27,7 @@ typedef struct leat__follower {
 typedef struct leat__follow {
     leat__follower *list; /* NULL = none */
     uint32_t count;
-    uint32_t guide; /* 1 + number of the boxes that crops look at (RandomIoUCrop); 0 = none */
+    uint32_t guide; /* 1 + number of the boxes that crops depend on (RandomIoUCrop); 0 = none */
 } leat__follow;
 
 /* An image column that can be followed. */
@@ -56,7 +56,7 @@ typedef struct leat__follow_scratch {
     leat__recipe *recipe;
     bool *keep;
     uint64_t keep_cap, boxes; /* boxes: of the last boxes moved */
-    float *corners;           /* of the boxes that crops look at, and room for as many */
+    float *corners;           /* of the boxes that crops depend on, and space for as many */
     uint64_t corners_cap;
 } leat__follow_scratch;
 void leat__follow_scratch_reset(leat__follow_scratch *s);
@@ -71,7 +71,7 @@ typedef struct leat__follow_sample {
     leat__draw_key key;
 } leat__follow_sample;
 
-/* Puts the boxes that crops look at into the sample's key: before its images are made. */
+/* Puts the boxes that crops depend on into the sample's key: before its images are made. */
 int leat__follow_guide(const leat__follow *f, leat__follow_scratch *s, leat__follow_sample *sample,
                        leat_error *err) LEAT_MUST_CHECK;
 

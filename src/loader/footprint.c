@@ -17,7 +17,7 @@
  * when sizes differ much. */
 #define SINGLES_IN_MEMORY 2
 #define SINGLES_READING 8
-#define VARIED 8        /* the largest sample is so many times the mean */
+#define VARIED 8        /* sizes vary when the largest sample is this many times the mean */
 #define RARELY_LARGER 6 /* times the mean */
 /* Workers that are busy for this share of their time never find a run waiting that was read; for
  * that one and more, as many as may. From runs over the same packs, not in memory. */

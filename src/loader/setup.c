@@ -460,7 +460,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
     return 0;
 }
 
-/* Crops that look at boxes need some. */
+/* Crops that depend on boxes need a field of boxes. */
 static int check_boxes(const leat_loader *l, const leat__shape *shape, leat_error *err)
 {
     for (uint32_t i = 0; i < l->pipeline_count && l->env.follow.guide == 0; i++) {

@@ -23,7 +23,7 @@ typedef struct leat__op_spec {
     const struct leat__op_def *def;
     leat__value value[LEAT__OP_PARAMS_MAX];
     char text[256];  /* of its parameter that is text, where it has one */
-    uint32_t inside; /* specs behind this one that stand inside it, nested ones included */
+    uint32_t inside; /* specs after this one that are inside it, nested ones included */
 } leat__op_spec;
 
 /* Size of an image in flight; 0 = not known before the image is. */

@@ -31,7 +31,7 @@ const char *leat__layout_name(leat__layout layout)
 }
 
 /* Ops in an order that makes sense: pixels before numbers, numbers before batches. The layout
- * changes no values, so it may stand behind all of them. */
+ * changes no values, so it may come last. */
 static int check_order(const leat__op_spec *ops, uint32_t count, leat_error *err)
 {
     const leat__op_def *last = NULL;
@@ -68,7 +68,7 @@ static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_erro
     if (draft->normalized && !draft->dtype_given && draft->dtype == LEAT_DTYPE_U8)
         draft->dtype = LEAT_DTYPE_F32;
     if (draft->normalized && draft->dtype == LEAT_DTYPE_U8)
-        return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type: ToDtype(f32), f16 or bf16");
+        return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type, such as ToDtype(f32)");
     o->dtype = draft->dtype;
     o->layout = draft->layout;
     for (int c = 0; c < 3; c++)

@@ -87,7 +87,7 @@ bool leat__pipeline_wide(const leat__pipeline *p);
 /* The first op that makes several images of one, which masks and boxes cannot follow; NULL = none. */
 const char *leat__pipeline_splits(const leat__pipeline *p);
 
-/* The first op whose draw looks at boxes (RandomIoUCrop), NULL = none. Without any it changes nothing. */
+/* The first op whose draw depends on boxes (RandomIoUCrop), NULL = none. Without boxes it changes nothing. */
 const char *leat__pipeline_needs_boxes(const leat__pipeline *p);
 
 /* Batch ops of the text (Mixup, CutMix), in order; see src/op/mix.h. */

@@ -136,7 +136,7 @@ static int check_inside(const cursor *c, const leat__op_spec *outer, const leat_
 {
     const leat_op_kind kind = op->def->kind;
     if (kind != LEAT_OP_OUTPUT && kind != LEAT_OP_BATCH && kind != LEAT_OP_ROLE && !op->def->crops) return 0;
-    return leat__fail(c->err, LEAT_EINVAL, "%s cannot stand inside %s", op->def->name, outer->def->name);
+    return leat__fail(c->err, LEAT_EINVAL, "%s cannot be used inside %s", op->def->name, outer->def->name);
 }
 
 /* The ops inside a combinator, with or without brackets round them. */

@@ -85,7 +85,7 @@ int leat__wide_settle(const leat__output_draft *draft, const leat__pixel_kind *k
     if (draft->normalized && !draft->dtype_given) dtype = LEAT_DTYPE_F32;
     const bool whole = dtype == LEAT_DTYPE_U8 || dtype == LEAT_DTYPE_U16;
     if (draft->normalized && whole)
-        return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type: ToDtype(f32), f16 or bf16");
+        return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type, such as ToDtype(f32)");
     if (whole && dtype != own)
         return leat__fail(err, LEAT_EINVAL, "ToDtype(%s) would change the values of %s: use %s%s",
                           leat_dtype_name(dtype), name_of(kind, field, text),

@@ -331,7 +331,7 @@ int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t 
     *data = NULL;
     *len = 0;
     if (s->length > max)
-        return leat__fail(err, LEAT_ELIMIT, "%s: a section has %llu bytes, at most %llu may be",
+        return leat__fail(err, LEAT_ELIMIT, "%s: a section has %llu bytes, more than the limit of %llu",
                           leat__file_path(x->file), (unsigned long long)s->length, (unsigned long long)max);
     size_t bytes = (size_t)s->length;
     uint8_t *block = leat__alloc_aligned(LEAT__MEM_PACK, bytes + padding, 64);

@@ -62,8 +62,9 @@ void leat__plan_gpu_list(leat__buf *out); /* all known names */
  * between 1/(1 + spread) and (1 + spread) times the prediction. */
 double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, double *spread);
 
-/* op_cost.c: microseconds of ops beside crop, resize, flip and output for an image of so many pixels, by the
- * tables; false: an op is not in them. And how much longer this CPU takes than that of the tables. */
+/* op_cost.c: microseconds of ops beside crop, resize, flip and output for an image of a given number of
+ * pixels, by the tables; false: an op is not in them. And how much longer this CPU takes than that of the
+ * tables. */
 bool leat__plan_ops_us(const char *ops, const char *isa, double pixels, double *us);
 double leat__plan_cpu_times(const leat_plan_facts *f);
 

@@ -148,7 +148,7 @@ double leat__plan_samples_per_request(const leat_plan_facts *f)
     return LEAT_MAX(1.0, (double)bytes / (double)LEAT_MAX(f->sample_bytes, UINT64_C(1)));
 }
 
-/* Every read of a bucket is a request, of a page too: so many in flight, each as long as the latency. */
+/* Every read from a bucket is a request, also of a page: rate = requests in flight / latency. */
 static leat_plan_range request_rate(const leat_plan_facts *f)
 {
     double each = leat__plan_samples_per_request(f);

@@ -20,7 +20,7 @@ enum {
 };
 
 #define LEAT__FOLD_SELF 255
-#define LEAT__FOLD_GROWTH 3 /* a text grows at most so many times: Hangul syllables */
+#define LEAT__FOLD_GROWTH 3 /* the most a text can grow, in times its length: Hangul syllables */
 
 /* What becomes of a code point. */
 typedef struct leat__letter {

@@ -65,6 +65,19 @@ PHRASES = [
     (r"fails? without memory", "'fails only with LEAT_ENOMEM'"),
     (r"(?:what|that) is only kept", "'cached'"),
     (r"ready but for", "'blocked only by'"),
+    (r"(?:stood|stands?|standing) in line", "'waited for a CPU', 'queued'"),
+    (r"stands? (?:behind|inside|where)", "'comes after', 'is inside', 'replaces'"),
+    (r"by turns", "'alternating'"),
+    (r"bur(?:y|ies|ied)", "'frees', 'removes'"),
+    (r"(?:this|the) room(?! for)", "'this module'"),
+    (r"shel(?:f|ves)", "'pool', 'list of spare ones'"),
+    (r"takes? (?:it|them) away", "'removes'"),
+    (r"what shall", "say what is missing"),
+    (r"on paper", "'estimated'"),
+    (r"(?:is|are) said(?! to)", "'is reported', 'the message names'"),
+    (r"so many(?! are| of)", "'this many', or the number"),
+    (r"(?:image|file|pack|archive|it) is whole", "'is valid', 'is complete', 'is not truncated'"),
+    (r"look(?:s|ed|ing)? at boxes", "'depends on boxes'"),
 ]
 BANNED = [(re.compile(rf"\b(?:{pattern})\b", re.I), hint) for pattern, hint in PHRASES]
 # A question word as the subject: "Who looks up many keys packs one file."

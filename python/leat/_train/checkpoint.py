@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: folders that appear whole or not at all.
+"""Checkpoints: folders that appear under their names when they are complete.
 
     OUT/checkpoints/step-00001200/model.safetensors    weights to use: the average where there is one
                                   train.safetensors    raw weights, optimizer, average
@@ -114,7 +114,7 @@ def _sync_folder(path: str) -> None:
 
 def write(folder: str, name: str, model: Mapping[str, Tensor], train: Mapping[str, Tensor],
           state: Mapping[str, Any]) -> str:
-    """Writes one checkpoint; its path. Nothing of it is seen before it is whole.
+    """Writes one checkpoint and returns its path. It appears under its name when it is complete.
 
     One that is there already is left as it is: the same place of the same run has the same state.
     """

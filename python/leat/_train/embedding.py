@@ -2,7 +2,7 @@
 """``leat.embed`` and the base of ``leat.tag``: what a model says of each image of a pack, as columns.
 
 The pack is cut into parts of whole batches. A part is computed by one rank, always in the same batches,
-and appears under its name when it is whole. So the rows depend neither on the number of ranks nor on
+and appears under its name when it is complete. So the rows depend neither on the number of ranks nor on
 where a run was interrupted.
 """
 

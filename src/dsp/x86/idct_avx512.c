@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pa
 
 /* ---- which words go where ---- */
 
-/* PAIRS(at, a, b): places at(i, a) and at(i, b) by turns, i = 0 .. 7: half a vector. */
+/* PAIRS(at, a, b): places at(i, a) and at(i, b) alternating, i = 0 .. 7: half a vector. */
 #define PAIRS(at, a, b)                                                                                      \
     at(0, a), at(0, b), at(1, a), at(1, b), at(2, a), at(2, b), at(3, a), at(3, b), at(4, a), at(4, b),      \
         at(5, a), at(5, b), at(6, a), at(6, b), at(7, a), at(7, b)
@@ -185,7 +185,7 @@ IDCT_INLINE void store_blocks(spot to, size_t stride, const V upper[8], const V 
 }
 
 /* What a pass works on, of four blocks. Its halves stand side by side: schedulers look ahead by half
- * of both passes at most (by turns: 15 % slower). */
+ * of both passes at most (alternating: 15 % slower). */
 typedef struct halves {
     idct_pairs a, b;
 } halves;

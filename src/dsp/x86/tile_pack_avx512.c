@@ -83,7 +83,7 @@ PACK_INLINE void find_sizes(uint8_t *size, const int16_t *value, uint32_t n)
     }
 }
 
-/* What is too large moves down in place: never over what was not yet read. */
+/* Compacts the values that are too large, in place: a write never passes the read position. */
 PACK_INLINE uint32_t put_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t l)
 {
     const __m512i limit = _mm512_set1_epi8((char)l);

@@ -29,8 +29,8 @@ typedef struct leat_job_axis {
     uint32_t filter;               /* leat__filter: nearest, box, bilinear or bicubic */
     uint32_t mirror_in, mirror_out;
     uint32_t lo;    /* first input of the region: taps count from it */
-    uint32_t taps;  /* at most so many per output */
-    uint32_t words; /* and so many words of weights */
+    uint32_t taps;  /* at most, per output */
+    uint32_t words; /* words of weights, at most, per output */
     uint32_t lead;  /* inputs of the first word before the region */
     uint32_t pad;
     uint64_t first;   /* in its image's workspace: u32 per output, `lead` counted, */
@@ -81,8 +81,8 @@ typedef struct leat_job_image {
     uint32_t vertical_first;
     uint32_t turned;                      /* rows of the image are columns of the output (EXIF 5 to 8) */
     uint32_t windows, window_x, window_y; /* outputs that one block of threads makes at once: it reads */
-    uint32_t lines, line_pitch;           /* so many lines at once, so many words apart, */
-    uint32_t mid_pitch;                   /* and has so many words between the passes per output */
+    uint32_t lines, line_pitch;           /* lines handled at once; words between them */
+    uint32_t mid_pitch;                   /* words per output between the two passes */
     uint32_t row;                         /* of the batch */
     uint32_t column;                      /* which output it is for */
     uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */

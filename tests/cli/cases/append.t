@@ -17,7 +17,7 @@ $ leat info p.leat --json | jget samples fields.1.classes
 3
 
 $ leat verify p.leat
-p.leat: whole, 5 samples, 2 pages, * (glob)
+p.leat: intact, 5 samples, 2 pages, * (glob)
 
 # the same once more: an error that leaves the pack alone, or an answer to give
 $ leat append b -o p.leat

@@ -29,7 +29,7 @@ cat
 dog
 
 $ leat verify photos.leat
-photos.leat: whole, 3 samples, 1 pages, 10[0-9][0-9][0-9] bytes (glob)
+photos.leat: intact, 3 samples, 1 pages, 10[0-9][0-9][0-9] bytes (glob)
 
 $ leat export photos.leat -o back --json | jget files changed
 > diff -r photos back && echo same

@@ -144,7 +144,7 @@ static void halves_what_is_fine_enough(void **state)
     assert_no_leaks();
 }
 
-static void what_is_missing_or_refused_is_said(void **state)
+static void missing_and_refused_parts_are_errors(void **state)
 {
     const leat__ycc_grid grid = {1, 1, 1};
     leat__axis_request q = {.in = 60, .out = SIDE, .count = SIDE, .filter = LEAT__FILTER_BILINEAR};
@@ -174,7 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chroma_is_where_luma_is),
         cmocka_unit_test(halves_what_is_fine_enough),
-        cmocka_unit_test(what_is_missing_or_refused_is_said),
+        cmocka_unit_test(missing_and_refused_parts_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

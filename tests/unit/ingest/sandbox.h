@@ -174,18 +174,18 @@ static inline leat__source *open_source(const char *const *paths, uint32_t n, le
     return s;
 }
 
-/* The next record in its own run, loaded; false at the end. Return the run to `shelf`. */
-static inline bool next_record(leat__source *s, leat__records_pool *shelf, leat__records **run,
+/* The next record in its own run, loaded; false at the end. Return the run to `spare`. */
+static inline bool next_record(leat__source *s, leat__records_pool *spare, leat__records **run,
                                leat__record **r)
 {
     leat_error err = {0};
     bool end = false;
-    *run = leat__records_pool_take(shelf);
+    *run = leat__records_pool_take(spare);
     assert_non_null(*run);
     *r = leat__records_add(*run);
     if (s->ops->next(s, *run, *r, &end, &err) != 0) fail_msg("%s", err.message);
     if (end) {
-        leat__records_pool_give(shelf, *run);
+        leat__records_pool_give(spare, *run);
         return false;
     }
     if (!(*r)->failed && s->ops->load && s->ops->load(s, *run, *r, &err) != 0) leat__records_fail(*r, &err);

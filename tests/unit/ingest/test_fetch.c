@@ -7,7 +7,7 @@
 
 static web server;
 static bucket store_data;
-static leat__records_pool shelf;
+static leat__records_pool spare;
 
 static int begin(void **state)
 {
@@ -33,20 +33,20 @@ static leat__source *open_source(const char *path)
     o.sources = sources;
     o.source_count = 1;
     assert_ok(leat__source_open(&s, &o, NULL));
-    leat__records_pool_init(&shelf, s->field_count, 4);
+    leat__records_pool_init(&spare, s->field_count, 4);
     return s;
 }
 
 static void close_source(leat__source *s, leat__records *run)
 {
-    leat__records_pool_give(&shelf, run);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 
 static leat__records *list_all(leat__source *s)
 {
-    leat__records *run = leat__records_pool_take(&shelf);
+    leat__records *run = leat__records_pool_take(&spare);
     for (bool over = false; !over;) {
         leat__record *r = leat__records_add(run);
         assert_ok(s->ops->next(s, run, r, &over, NULL));

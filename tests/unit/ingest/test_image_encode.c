@@ -4,7 +4,7 @@
 #include "ingest/image_encode.h"
 
 typedef struct bench {
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__records *run;
     leat__record *r;
     leat__encoder *e;
@@ -15,15 +15,15 @@ static void begin(bench *b, leat__encode_plan plan)
 {
     b->plan = plan;
     b->e = NULL;
-    leat__records_pool_init(&b->shelf, 1, 1);
+    leat__records_pool_init(&b->spare, 1, 1);
     assert_int_equal(leat__encoder_open(&b->e, &b->plan, NULL), 0);
-    b->run = leat__records_pool_take(&b->shelf);
+    b->run = leat__records_pool_take(&b->spare);
 }
 
 static void end(bench *b)
 {
-    leat__records_pool_give(&b->shelf, b->run);
-    leat__records_pool_reset(&b->shelf);
+    leat__records_pool_give(&b->spare, b->run);
+    leat__records_pool_reset(&b->spare);
     leat__encoder_close(&b->e);
 }
 

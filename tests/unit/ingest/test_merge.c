@@ -119,7 +119,7 @@ static void conditions_come_before_equal_keys(void **state)
     assert_int_equal(merge(LEAT_MERGE_FIRST, "label > 99", &st, &err), LEAT_EDATA);
 }
 
-static void what_does_not_fit_is_said(void **state)
+static void fields_that_do_not_fit_are_named(void **state)
 {
     static const leat_field other[] = {{.name = "label", .type = LEAT_FIELD_FLOAT}};
     const char *paths[] = {in_box("a.leat"), in_box("f.leat")};
@@ -180,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(equal_keys_are_settled_by_every_rule, sandbox_open, sandbox_close),
         cmocka_unit_test_setup_teardown(conditions_come_before_equal_keys, sandbox_open, sandbox_close),
-        cmocka_unit_test_setup_teardown(what_does_not_fit_is_said, sandbox_open, sandbox_close),
+        cmocka_unit_test_setup_teardown(fields_that_do_not_fit_are_named, sandbox_open, sandbox_close),
         cmocka_unit_test(names_get_numbers_before_their_ending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

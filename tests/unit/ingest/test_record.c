@@ -5,9 +5,9 @@
 
 static void values_stay_where_they_are_put(void **state)
 {
-    leat__records_pool shelf;
-    leat__records_pool_init(&shelf, 3, 4);
-    leat__records *run = leat__records_pool_take(&shelf);
+    leat__records_pool spare;
+    leat__records_pool_init(&spare, 3, 4);
+    leat__records *run = leat__records_pool_take(&spare);
     char block[100 * (LEAT__RECORDS_MOST + 1)];
     for (int i = 0; i < LEAT__RECORDS_MOST; i++) {
         leat__record *r = leat__records_add(run);
@@ -35,34 +35,34 @@ static void values_stay_where_they_are_put(void **state)
         }
     }
     assert_true(leat__records_held(run) > run->in.len);
-    leat__records_pool_give(&shelf, run);
-    assert_ptr_equal(leat__records_pool_take(&shelf), run); /* reused, and empty */
+    leat__records_pool_give(&spare, run);
+    assert_ptr_equal(leat__records_pool_take(&spare), run); /* reused, and empty */
     assert_int_equal(run->count, 0);
     assert_int_equal(run->in.len, 0);
-    leat__records_pool_give(&shelf, run);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
 }
 
 static void a_run_is_full_by_bytes_too(void **state)
 {
-    leat__records_pool shelf;
-    leat__records_pool_init(&shelf, 1, 0); /* keeps none */
-    leat__records *run = leat__records_pool_take(&shelf);
+    leat__records_pool spare;
+    leat__records_pool_init(&spare, 1, 0); /* keeps none */
+    leat__records *run = leat__records_pool_take(&spare);
     leat__records_add(run);
     assert_false(leat__records_full(run));
     run->pending = LEAT__RECORDS_BYTES;
     assert_true(leat__records_full(run));
     leat__records_drop_last(run);
     assert_int_equal(run->count, 0);
-    leat__records_pool_give(&shelf, run);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
 }
 
 static void the_first_reason_stays(void **state)
 {
-    leat__records_pool shelf;
-    leat__records_pool_init(&shelf, 1, 1);
-    leat__records *run = leat__records_pool_take(&shelf);
+    leat__records_pool spare;
+    leat__records_pool_init(&spare, 1, 1);
+    leat__records *run = leat__records_pool_take(&spare);
     leat__record *r = leat__records_add(run);
     leat_error a = {.code = LEAT_EDATA, .message = "first"};
     leat_error b = {.code = LEAT_EIO, .message = "second"};
@@ -77,8 +77,8 @@ static void the_first_reason_stays(void **state)
         assert_true(short_of_memory->failed);
         assert_null(short_of_memory->error);
     }
-    leat__records_pool_give(&shelf, run);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
 }
 
 int main(void)

@@ -51,12 +51,12 @@ static void classes_are_sorted_by_bytes_and_unique(void **state)
 static void files_over_the_limit_are_refused(void **state)
 {
     leat__source *s = bare();
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat_error err = {0};
-    leat__records_pool_init(&shelf, 1, 1);
+    leat__records_pool_init(&spare, 1, 1);
     put_text("ten", "0123456789");
     put_text("eleven", "0123456789a");
-    leat__records *run = leat__records_pool_take(&shelf);
+    leat__records *run = leat__records_pool_take(&spare);
     leat__record *r = leat__records_add(run);
     r->path = leat__records_text(run, in_box("ten"), strlen(in_box("ten")));
     assert_int_equal(leat__source_load_file(s, run, r, &err), 0);
@@ -65,8 +65,8 @@ static void files_over_the_limit_are_refused(void **state)
     r->path = leat__records_text(run, in_box("eleven"), strlen(in_box("eleven")));
     assert_int_equal(leat__source_load_file(s, run, r, &err), LEAT_ELIMIT);
     assert_non_null(strstr(err.message, "eleven"));
-    leat__records_pool_give(&shelf, run);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 

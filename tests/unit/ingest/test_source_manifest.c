@@ -4,7 +4,7 @@
 #include <math.h>
 
 static leat__source *source;
-static leat__records_pool shelf;
+static leat__records_pool spare;
 static leat__records *run;
 static leat__record *rec;
 
@@ -16,23 +16,23 @@ static void begin(const char *name, const char *text, leat_ingest_opts *opts)
     put_text(name, text);
     paths[0] = in_box(name);
     source = open_source(paths, 1, opts);
-    leat__records_pool_init(&shelf, source->field_count, 2);
+    leat__records_pool_init(&spare, source->field_count, 2);
 }
 
 static void end(void)
 {
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_reset(&spare);
     leat__source_close(&source);
 }
 
 static bool next(void)
 {
-    return next_record(source, &shelf, &run, &rec);
+    return next_record(source, &spare, &run, &rec);
 }
 
 static void done(void)
 {
-    leat__records_pool_give(&shelf, run);
+    leat__records_pool_give(&spare, run);
 }
 
 static const leat__item *item(const char *field, uint32_t type)

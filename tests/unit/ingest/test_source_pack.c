@@ -43,10 +43,10 @@ static void packs_are_joined_with_their_classes(void **state)
     make_pack(in_box("b.leat"), second, 3, 6);
     const char *paths[] = {in_box("a.leat"), in_box("b.leat")};
     leat__source *s = open_source(paths, 2, NULL);
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__records *run;
     leat__record *r;
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     assert_int_equal(s->total, 12);
     assert_int_equal(s->class_count, 3);
     assert_string_equal(s->classes[2], "eel");
@@ -55,7 +55,7 @@ static void packs_are_joined_with_their_classes(void **state)
     static const int64_t relabel[] = {1, 2, 0};
     for (int i = 0; i < 12; i++) {
         int k = i % 6;
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_false(r->failed);
         assert_int_equal(leat__records_str(run, r->key)[0], i < 6 ? 'c' : 'd');
         assert_int_equal(r->items[0].i, i < 6 ? k % 2 : relabel[k % 3]);
@@ -68,10 +68,10 @@ static void packs_are_joined_with_their_classes(void **state)
             assert_true(f == (float)k);
         }
         assert_int_equal(r->items[2].absent, k % 2);
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    assert_false(next_record(s, &shelf, &run, &r));
-    leat__records_pool_reset(&shelf);
+    assert_false(next_record(s, &spare, &run, &r));
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 
@@ -82,28 +82,28 @@ static void lists_of_keys_and_shuffles(void **state)
     const char *paths[] = {in_box("a.leat")};
     leat_ingest_opts o = {.struct_size = sizeof o, .keys = in_box("keys")};
     leat__source *s = open_source(paths, 1, &o);
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__records *run;
     leat__record *r;
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     static const char *const want[] = {"c4", "c9", "c0"};
     for (int i = 0; i < 3; i++) {
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_string_equal(leat__records_str(run, r->key), want[i]);
         assert_int_equal(r->failed, i == 1);
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    assert_false(next_record(s, &shelf, &run, &r));
+    assert_false(next_record(s, &spare, &run, &r));
     leat__source_close(&s);
     o = (leat_ingest_opts){.struct_size = sizeof o, .shuffle = 1, .shuffle_seed = 5};
     s = open_source(paths, 1, &o);
     unsigned seen = 0;
-    while (next_record(s, &shelf, &run, &r)) {
+    while (next_record(s, &spare, &run, &r)) {
         seen |= 1u << (leat__records_str(run, r->key)[1] - '0');
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
     assert_int_equal(seen, 63);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 

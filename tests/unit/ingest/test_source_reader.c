@@ -56,7 +56,7 @@ static int open_it(leat__reader *r, const char *const *paths, uint32_t count, le
 
 static void rows_become_records(void **state)
 {
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__records *run;
     leat__record *r;
     (void)state;
@@ -74,9 +74,9 @@ static void rows_become_records(void **state)
     assert_int_equal(s->image_field, 0);
     assert_int_equal(s->label_field, 1);
     assert_string_equal(s->classes[0], "b");
-    leat__records_pool_init(&shelf, 3, 2);
+    leat__records_pool_init(&spare, 3, 2);
     for (int i = 0; i < 4; i++) {
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_int_equal(r->failed, i == 1);
         if (i == 1) assert_string_equal(r->error->message, "this one cannot be read");
         if (i != 1) {
@@ -85,10 +85,10 @@ static void rows_become_records(void **state)
             const char *wanted = i == 2 ? "from a file" : "img";
             assert_memory_equal(leat__records_data(run, &r->items[0]), wanted, strlen(wanted));
         }
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    assert_false(next_record(s, &shelf, &run, &r));
-    leat__records_pool_reset(&shelf);
+    assert_false(next_record(s, &spare, &run, &r));
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
     assert_int_equal(closed, 1);
 }

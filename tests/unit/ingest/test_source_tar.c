@@ -33,10 +33,10 @@ static void samples_are_groups_of_members(void **state)
     put_shard("b.tar", &t);
     const char *paths[] = {in_box("a.tar"), in_box("b.tar")};
     leat__source *s = open_source(paths, 2, NULL);
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__records *run;
     leat__record *r;
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     assert_int_equal(s->field_count, 4);
     int image = leat__source_field_find(s, "image"), label = leat__source_field_find(s, "label");
     int json = leat__source_field_find(s, "json"), seg = leat__source_field_find(s, "seg.bin");
@@ -48,7 +48,7 @@ static void samples_are_groups_of_members(void **state)
     static const char *const keys[] = {"d/001.jpg", "d/002.JPEG", "003.png"};
     static const int64_t labels[] = {42, -7, 3};
     for (int i = 0; i < 3; i++) {
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_false(r->failed);
         assert_string_equal(leat__records_str(run, r->key), keys[i]);
         assert_int_equal(r->items[label].i, labels[i]);
@@ -56,10 +56,10 @@ static void samples_are_groups_of_members(void **state)
                          i < 2 ? LEAT__CODEC_JPEG : LEAT__CODEC_PNG);
         assert_int_equal(r->items[json].absent, i > 0);
         if (i == 0) assert_memory_equal(leat__records_data(run, &r->items[seg]), "mask", 4);
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    assert_false(next_record(s, &shelf, &run, &r));
-    leat__records_pool_reset(&shelf);
+    assert_false(next_record(s, &spare, &run, &r));
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 
@@ -93,26 +93,26 @@ static void members_may_be_missing(void **state)
     const char *paths[] = {in_box("o.tar")};
     for (int way = 0; way < 3; way++) {
         leat__source *s = open_tar(paths, 1, way == 2 ? "txt,JPG,cls" : NULL, "label=-1", way == 1 ? 2 : 0);
-        leat__records_pool shelf;
+        leat__records_pool spare;
         leat__records *run;
         leat__record *r;
         assert_non_null(s);
-        leat__records_pool_init(&shelf, s->field_count, 2);
+        leat__records_pool_init(&spare, s->field_count, 2);
         assert_int_equal(s->field_count, way == 2 ? 3 : 4); /* junk is skipped when a list is given */
         int label = leat__source_field_find(s, "label"), txt = leat__source_field_find(s, "txt");
         int image = leat__source_field_find(s, "image");
         if (way == 2) assert_int_equal(txt, 0);
         static const int64_t labels[] = {-1, 5, 6};
         for (int i = 0; i < 3; i++) {
-            assert_true(next_record(s, &shelf, &run, &r));
+            assert_true(next_record(s, &spare, &run, &r));
             assert_false(r->failed);
             assert_int_equal(r->items[label].i, labels[i]);
             assert_int_equal(r->items[txt].absent, i != 1);
             assert_int_equal(r->items[image].absent, i == 2);
-            leat__records_pool_give(&shelf, run);
+            leat__records_pool_give(&spare, run);
         }
         assert_int_equal(s->missing, way == 2 ? 2 : 3);
-        leat__records_pool_reset(&shelf);
+        leat__records_pool_reset(&spare);
         leat__source_close(&s);
     }
     assert_null(open_tar(paths, 1, NULL, "label=-1", 1)); /* the first sample has no label */
@@ -150,23 +150,23 @@ static void nothing_is_dropped_silently(void **state)
     const char *paths[] = {in_box("cut.tar"), in_box("next.tar")};
     leat__source *s = open_tar(paths, 2, NULL, NULL, 2);
     assert_non_null(s);
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__records *run;
     leat__record *r;
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     static const char *const why[] = {
         NULL, "whole number", "no member of this kind", "has no \"label\"", "regular file", NULL, "truncated",
         NULL}; /* the text of sample 3 is not looked at: infer is 2 */
     for (int i = 0; i < 8; i++) {
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_int_equal(r->failed, why[i] != NULL);
         if (why[i] && !strstr(r->error->message, why[i]))
             fail_msg("%d: %s, not %s", i, r->error->message, why[i]);
         if (i == 6) assert_non_null(strstr(leat__records_str(run, r->key), "cut.tar"));
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    assert_false(next_record(s, &shelf, &run, &r));
-    leat__records_pool_reset(&shelf);
+    assert_false(next_record(s, &spare, &run, &r));
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 
@@ -182,23 +182,23 @@ static void skimming_gives_the_same_keys(void **state)
     put_shard("five.tar", &t);
     const char *paths[] = {in_box("five.tar")};
     leat__source *s = open_source(paths, 1, NULL);
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__records *run;
     leat__record *r;
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     s->skim = true;
     for (int i = 0; i < 4; i++) {
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_int_equal(leat__records_str(run, r->key)[0], '0' + i);
         assert_int_equal(run->in.len, 0);
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
     s->skim = false;
-    assert_true(next_record(s, &shelf, &run, &r));
+    assert_true(next_record(s, &spare, &run, &r));
     assert_string_equal(leat__records_str(run, r->key), "4.jpg");
     assert_true(run->in.len > 0);
-    leat__records_pool_give(&shelf, run);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
 }
 

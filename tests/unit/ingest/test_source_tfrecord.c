@@ -84,13 +84,13 @@ static void values_and_order(void **state)
     leat__buf file;
     leat__records *run;
     leat__record *r;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     (void)state;
     leat__buf_init(&file, LEAT__MEM_INGEST, 1u << 20);
     for (uint8_t i = 0; i < 5; i++) sample(&file, i, i % 2 ? "odd" : "", i);
     leat__source *s = open_file(&file, NULL);
     assert_string_equal(s->ops->kind, "tfrecord");
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     int n = leat__source_field_find(s, "n"), t = leat__source_field_find(s, "t");
     int v = leat__source_field_find(s, "v");
     assert_int_equal(s->fields[n].type, LEAT_FIELD_INT);
@@ -98,17 +98,17 @@ static void values_and_order(void **state)
     assert_int_equal(s->fields[v].type, LEAT_FIELD_RAGGED);
     for (uint32_t i = 0; i < 5; i++) {
         char key[16];
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         snprintf(key, sizeof key, "%08u", i);
         assert_string_equal(leat__records_str(run, r->key), key);
         assert_int_equal(r->items[n].i, i);
         assert_int_equal(r->items[t].size, i % 2 ? 3 : 0);
         assert_int_equal(r->items[v].shape[0], i);
         assert_int_equal(r->items[v].size, 4 * i);
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    assert_false(next_record(s, &shelf, &run, &r));
-    leat__records_pool_reset(&shelf);
+    assert_false(next_record(s, &spare, &run, &r));
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
     leat__buf_reset(&file);
 }
@@ -119,7 +119,7 @@ static void damage_at_the_beginning(void **state)
     leat__buf file;
     leat__records *run;
     leat__record *r;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     (void)state;
     for (int way = 0; way < 3; way++) {
         leat__buf_init(&file, LEAT__MEM_INGEST, 1u << 20);
@@ -134,18 +134,18 @@ static void damage_at_the_beginning(void **state)
         sample(&file, 9, "text", 1);
         leat__source *s = open_file(&file, NULL);
         assert_non_null(s);
-        leat__records_pool_init(&shelf, s->field_count, 2);
+        leat__records_pool_init(&spare, s->field_count, 2);
         assert_int_equal(s->fields[leat__source_field_find(s, "n")].type, LEAT_FIELD_INT);
         assert_int_equal(s->fields[leat__source_field_find(s, "v")].type, LEAT_FIELD_FLOAT);
         uint32_t failed = 0, good = 0;
-        while (next_record(s, &shelf, &run, &r)) {
+        while (next_record(s, &spare, &run, &r)) {
             failed += r->failed;
             good += !r->failed;
-            leat__records_pool_give(&shelf, run);
+            leat__records_pool_give(&spare, run);
         }
         assert_int_equal(failed, 1);
         assert_int_equal(good, way == 2 ? 1 : 4);
-        leat__records_pool_reset(&shelf);
+        leat__records_pool_reset(&spare);
         leat__source_close(&s);
         leat__buf_reset(&bad);
         leat__buf_reset(&file);
@@ -164,7 +164,7 @@ static void damage(void **state)
     leat__buf file;
     leat__records *run;
     leat__record *r;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     (void)state;
     leat__buf_init(&file, LEAT__MEM_INGEST, 1u << 20);
     for (uint8_t i = 0; i < 70; i++) sample(&file, i, "text", 1);
@@ -172,16 +172,16 @@ static void damage(void **state)
     file.data[65 * one + 30] ^= 1;
     file.data[67 * one + 1] ^= 1;
     leat__source *s = open_file(&file, NULL);
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     for (uint32_t i = 0; i < 68; i++) {
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_int_equal(r->failed, i == 65 || i == 67);
         if (i == 65) assert_non_null(strstr(r->error->message, "record 65: damaged"));
         if (i == 67) assert_non_null(strstr(r->error->message, "damaged length"));
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    assert_false(next_record(s, &shelf, &run, &r));
-    leat__records_pool_reset(&shelf);
+    assert_false(next_record(s, &spare, &run, &r));
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
     /* several values instead of one, or a new feature: only that sample fails */
     leat__buf_clear(&file);
@@ -189,13 +189,13 @@ static void damage(void **state)
     sample(&file, 64, "text", 2);
     sample(&file, 65, "text", 1);
     s = open_file(&file, NULL);
-    leat__records_pool_init(&shelf, s->field_count, 2);
+    leat__records_pool_init(&spare, s->field_count, 2);
     for (uint32_t i = 0; i < 66; i++) {
-        assert_true(next_record(s, &shelf, &run, &r));
+        assert_true(next_record(s, &spare, &run, &r));
         assert_int_equal(r->failed, i == 64);
-        leat__records_pool_give(&shelf, run);
+        leat__records_pool_give(&spare, run);
     }
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
     leat__buf_reset(&file);
 }
@@ -226,16 +226,16 @@ static void what_is_not_one(void **state)
     leat__buf_append(&file, &sum, 4);
     leat__records *run;
     leat__record *r;
-    leat__records_pool shelf;
+    leat__records_pool spare;
     leat__source *s = open_file(&file, &err);
-    leat__records_pool_init(&shelf, s->field_count, 2);
-    assert_true(next_record(s, &shelf, &run, &r));
+    leat__records_pool_init(&spare, s->field_count, 2);
+    assert_true(next_record(s, &spare, &run, &r));
     assert_false(r->failed);
-    leat__records_pool_give(&shelf, run);
-    assert_true(next_record(s, &shelf, &run, &r));
+    leat__records_pool_give(&spare, run);
+    assert_true(next_record(s, &spare, &run, &r));
     assert_non_null(strstr(r->error->message, "a.tfrecord: record 1: not a tf.train.Example"));
-    leat__records_pool_give(&shelf, run);
-    leat__records_pool_reset(&shelf);
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
     leat__source_close(&s);
     leat__buf_reset(&file);
 }

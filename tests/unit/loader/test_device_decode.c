@@ -116,7 +116,7 @@ static void later_epochs_read_nothing(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-static void what_cannot_be_is_said(void **state)
+static void impossible_options_are_refused(void **state)
 {
     leat_loader_opts o = options();
     leat_loader *l;
@@ -223,7 +223,7 @@ int main(void)
         cmocka_unit_test(damaged_tiles_meet_the_same_policy),
         cmocka_unit_test(tiles_stay_on_the_device),
         cmocka_unit_test(later_epochs_read_nothing),
-        cmocka_unit_test(what_cannot_be_is_said),
+        cmocka_unit_test(impossible_options_are_refused),
         cmocka_unit_test(auto_moves_by_itself),
         cmocka_unit_test(each_failing_call_ends_in_an_error),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/loader/setup_device.c: options for a device that do not go together are said.
+ * Tests of src/loader/setup_device.c: conflicting options for a device are refused.
  */
 #include "gpu/fake_driver.h"
 #include "tiny_loader.h"

@@ -61,7 +61,7 @@ static void wrong_crops_are_refused(void **state)
     refused("FiveCrop((1, 2, 3))", "one number or (height, width)");
     refused("FiveCrop(9); TenCrop(5)", "only one op may make several crops");
     refused("FiveCrop(9); MixUp()", "cannot be mixed");
-    refused("CenterCrop(9); RandomApply(FiveCrop(9))", "cannot stand inside");
+    refused("CenterCrop(9); RandomApply(FiveCrop(9))", "cannot be used inside");
     refused("RandomIoUCrop(0.9, 0.2); CenterCrop(9)", "min_scale: is above max_scale");
     refused("RandomIoUCrop(min_aspect_ratio=3); CenterCrop(9)", "is above max_aspect_ratio");
     refused("RandomIoUCrop()", "does not give all images one size");
@@ -83,7 +83,7 @@ static float overlap(const float b[4], const leat__step *s)
 }
 
 /* Each crop holds the middle of a box, overlaps it as it must, and has an allowed shape. */
-static void crops_look_at_boxes(void **state)
+static void crops_depend_on_boxes(void **state)
 {
     const float boxes[8] = {10, 10, 60, 50, 120, 20, 180, 90};
     float moved[8];
@@ -139,7 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_crops_of_one_image),
         cmocka_unit_test(wrong_crops_are_refused),
-        cmocka_unit_test(crops_look_at_boxes),
+        cmocka_unit_test(crops_depend_on_boxes),
         cmocka_unit_test(boxes_are_seen_where_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

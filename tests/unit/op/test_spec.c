@@ -70,9 +70,9 @@ static void mistakes_say_where(void **state)
         {"RandomApply([RandomInvert], RandomGrayscale)", "RandomApply.p"},
         {"RandomApply(RandomInvert, p=2)", "out of range"},
         {"RandomApply(RandomInvert, transforms=RandomInvert)", "twice"},
-        {"RandomApply(Normalize(0, 1))", "Normalize cannot stand inside RandomApply"},
-        {"RandomOrder(RandomInvert; MixUp())", "MixUp cannot stand inside RandomOrder"},
-        {"RandomOrder(Mask())", "Mask cannot stand inside RandomOrder"},
+        {"RandomApply(Normalize(0, 1))", "Normalize cannot be used inside RandomApply"},
+        {"RandomOrder(RandomInvert; MixUp())", "MixUp cannot be used inside RandomOrder"},
+        {"RandomOrder(Mask())", "Mask cannot be used inside RandomOrder"},
         {"RandomOrder(Grayscale())", "Grayscale(3)"},
         {"RandomOrder(RandomApply(Grayscale(1)))", "Grayscale(3)"},
         {"RandomChoice(RandomInvert; RandomGrayscale, p=(1, 2, 3))", "3 weights for 2 ops"},
@@ -103,7 +103,7 @@ static void mistakes_say_where(void **state)
 }
 
 /* Ops inside an op follow it, counted with those inside them. */
-static void ops_stand_inside_ops(void **state)
+static void ops_are_nested(void **state)
 {
     static const char *const same[] = {
         "RandomApply(ColorJitter(0.4); RandomChoice(RandomInvert, Cutout(3)); Resize(9), 0.3)",
@@ -146,7 +146,7 @@ int main(void)
         cmocka_unit_test(reads_values_by_position_and_name),
         cmocka_unit_test(separators_and_comments),
         cmocka_unit_test(mistakes_say_where),
-        cmocka_unit_test(ops_stand_inside_ops),
+        cmocka_unit_test(ops_are_nested),
         cmocka_unit_test(has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void values_are_clipped_and_rounded_to_even(void **state)
     assert_memory_equal(u, want16, sizeof u);
 }
 
-static void memory_that_is_missing_is_said(void **state)
+static void missing_memory_is_an_error(void **state)
 {
     leat__wide_bench b = {0};
     leat_error err = {0};
@@ -117,7 +117,7 @@ int main(void)
         cmocka_unit_test(box_halves_are_means),
         cmocka_unit_test(planes_stay_planes),
         cmocka_unit_test(values_are_clipped_and_rounded_to_even),
-        cmocka_unit_test(memory_that_is_missing_is_said),
+        cmocka_unit_test(missing_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "pack/selection.h"
 
 static char folder[64];
-static uint32_t keys = UINT32_MAX; /* they begin again after so many rows */
+static uint32_t keys = UINT32_MAX; /* they repeat after this many rows */
 
 static const char *at(const char *name)
 {

@@ -17,7 +17,7 @@ static void ops_add_up_by_name_isa_and_size(void **state)
     assert_near(one, 774 + 25 + 40, 0.1);
 }
 
-static void an_op_that_is_not_known_is_said(void **state)
+static void unknown_ops_are_named(void **state)
 {
     double us;
     (void)state;
@@ -51,7 +51,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_add_up_by_name_isa_and_size),
-        cmocka_unit_test(an_op_that_is_not_known_is_said),
+        cmocka_unit_test(unknown_ops_are_named),
         cmocka_unit_test(the_cpu_counts_in_tables_not_in_measurements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
