@@ -152,7 +152,7 @@ class Trial:
         (drop_cache if self.s.get("cold") else warm_cache)(self.pack)
 
     def read_in(self):
-        """The loader itself brings the pack into the page cache, at random, as training does: what is read in one go lies
+        """The loader itself brings the pack into the page cache, at random, as training does: what is read in one go is
         there in larger pieces and is copied up to a third faster. Returns its samples per second."""
         drop_cache(self.pack)
         done = self.run([*self.load_command, "--epochs", "1"])[0]

@@ -42,7 +42,7 @@
 #define ACTIVE_FIRST 8.0
 #define IDLE_MAX 64               /* easy handles kept */
 #define EVENTS_MAX 64             /* sockets served in one round */
-#define BUFFER_BYTES (100L << 10) /* of one transfer: the heap, not a mapping of its own for each request */
+#define BUFFER_BYTES (100L << 10) /* of one transfer: from the heap, not a mapping per request */
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 
