@@ -40,10 +40,15 @@
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
 #define SLICES 5
+#define SLICE_BATCHES 12u /* in a slice whose rate says something */
+#define EVEN_BATCHES                                                                                         \
+    5u /* from which on the time before the first batch and the work after the last are left out */
 /* Short form: fewer and shorter slices over fewer bytes, and as much wider an interval. */
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
-#define QUICK_SLICES 4
-#define QUICK_BYTES (UINT64_C(256) << 20)     /* more than caches of CPUs hold: raw pixels gain from those */
+#define QUICK_SLICES 7                    /* half a second: the clock of a shared CPU changes within less */
+#define QUICK_SLICES_COLD 4               /* where reads are measured, too */
+#define QUICK_SLICES_ONE 2                /* with one thread, which only tells how threads scale */
+#define QUICK_BYTES (UINT64_C(256) << 20) /* more than caches of CPUs hold: raw pixels gain from those */
 #define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* which have to be read first */
 #define BUCKET_BYTES (UINT64_C(8) << 20)      /* which are paid for */
 #define BUCKET_PARTS 16u                      /* of 1 MiB, for the rate of the link */
@@ -160,8 +165,8 @@ typedef struct effort {
 static const effort calm = {SLICES, SLICE_NS, WARM_BYTES, 0};
 static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES, 0};
 static const effort quick_own = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_OWN, 0};
-static const effort quick_cold = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_COLD, 0};
-static const effort bucket = {QUICK_SLICES, QUICK_SLICE_NS, BUCKET_BYTES, 0};
+static const effort quick_cold = {QUICK_SLICES_COLD, QUICK_SLICE_NS, QUICK_BYTES_COLD, 0};
+static const effort bucket = {QUICK_SLICES_COLD, QUICK_SLICE_NS, BUCKET_BYTES, 0};
 static const effort bucket_calm = {SLICES, SLICE_NS, 4 * BUCKET_BYTES, 0};
 
 /* Values in ascending order. */
@@ -183,9 +188,11 @@ static double median(const turns *t)
 }
 
 typedef struct look {
-    uint64_t samples, wall_ns, cpu_ns;
+    uint64_t samples, wall_ns, cpu_ns, batches;
     turns rates;                      /* of the slices */
     uint64_t first_samples, first_ns; /* of the first one, in which nothing was read ahead yet */
+    /* from the first batch to the last: as much is in the making at one as at the other */
+    uint64_t even_samples, even_ns, even_cpu_ns;
 } look;
 
 /* Batches for some slices of time, epoch after epoch or, when `once`, until the first one ends.
@@ -193,7 +200,7 @@ typedef struct look {
 static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once, look *out, leat_error *err)
 {
     uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
-    uint64_t slice_begin = begin, slice_samples = 0;
+    uint64_t slice_begin = begin, slice_samples = 0, even_begin = 0, even_cpu = 0;
     *out = (look){0};
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     for (int slices = 0; slices < e->slices;) {
@@ -204,10 +211,18 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
             LEAT_TRY(leat_loader_begin(l, ++epoch, err));
             continue;
         }
-        out->samples += batch->samples;
-        slice_samples += batch->samples;
+        uint64_t samples = batch->samples, now = leat__clock_ns();
         leat_batch_release(&batch);
-        uint64_t now = leat__clock_ns();
+        out->samples += samples;
+        slice_samples += samples;
+        if (out->batches++ == 0) {
+            even_begin = now;
+            even_cpu = leat__clock_process_ns();
+        } else {
+            out->even_samples += samples;
+            out->even_ns = now - even_begin;
+            out->even_cpu_ns = leat__clock_process_ns() - even_cpu;
+        }
         if (now - slice_begin < e->slice_ns) continue;
         add_turn(&out->rates, (double)slice_samples * 1e9 / (double)(now - slice_begin));
         if (slices == 0) {
@@ -224,13 +239,17 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
     return 0;
 }
 
-/* The median of the slices, where there are some: other work of the machine slows down one of them. */
+/* The median of the slices, where there are some with many batches: other work of the machine slows down one
+ * of them. Slices of a few batches, which come in bursts, differ by one or two of them: the mean is taken. */
 static leat_plan_range range_of(const look *l)
 {
     const turns *r = &l->rates;
     if (l->samples == 0) return (leat_plan_range){0};
-    double mid = r->count >= 3 ? median(r) : (double)l->samples * 1e9 / (double)l->wall_ns;
-    if (r->count == 0) return (leat_plan_range){mid / 1.1, mid, mid * 1.1};
+    double mid = (double)l->samples * 1e9 / (double)l->wall_ns;
+    if (l->batches >= EVEN_BATCHES) mid = (double)l->even_samples * 1e9 / (double)l->even_ns;
+    bool many = r->count >= 3 && l->batches >= (uint64_t)r->count * SLICE_BATCHES;
+    if (many) mid = median(r);
+    if (!many) return (leat_plan_range){mid / 1.1, mid, mid * 1.1};
     return (leat_plan_range){LEAT_MIN(r->value[0], mid), mid, LEAT_MAX(r->value[r->count - 1], mid)};
 }
 
@@ -333,15 +352,15 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     }
     if (leat__path_remote(path)) full.fill = FILL * some;
     else LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
-    /* with all threads it counts: one thread only tells how they scale */
     effort less = full;
-    if (e->slices < SLICES && threads > 1) less.slices = e->slices / 2;
+    if (e->slice_ns < SLICE_NS && threads > 1) less.slices = QUICK_SLICES_ONE;
     LEAT_GO(rc, out, measure_loader(path, &opts, &less, 1, 0, false, &one, err));
     if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, &full, threads, 0, false, &all, err));
     const look *last = threads > 1 ? &all : &one;
     k->rate_one = range_of(&one);
     k->rate_all = range_of(last);
-    double us = (double)last->cpu_ns / 1e3 / (double)last->samples;
+    double us = last->batches >= EVEN_BATCHES ? (double)last->even_cpu_ns / 1e3 / (double)last->even_samples
+                                              : (double)last->cpu_ns / 1e3 / (double)last->samples;
     double spread = k->rate_all.high / k->rate_all.mid, fall = k->rate_all.mid / k->rate_all.low;
     k->cpu_us = (leat_plan_range){us / spread, us, us * fall};
 out:
@@ -395,7 +414,7 @@ static int measure_quick_cold(const char *path, const leat_loader_opts *opts, ui
     if (l.samples > l.first_samples) {
         l.samples -= l.first_samples;
         l.wall_ns -= l.first_ns;
-        l.rates.count = 0;
+        l.batches = 0;
     }
     k->rate_cold = widened(range_of(&l), QUICK_COLD_SPREAD);
     k->io_bytes_per_s = widened((leat_plan_range){rate, rate, rate}, QUICK_COLD_SPREAD);

@@ -260,8 +260,8 @@ static overlap overlap_of(const leat_plan_facts *f)
     return o;
 }
 
-/* The loader's rate when the share `read` of its samples is not in memory, and storage delivers
- * `io` per second. */
+/* The loader's rate when the share `read` of its samples is not in memory, storage delivers `io`
+ * per second and the CPUs, with `us` per sample, `cpu`. */
 static double loader_rate(const leat_plan_facts *f, const overlap *o, double io, double cpu, double us,
                           double read)
 {
@@ -275,9 +275,11 @@ static double loader_rate(const leat_plan_facts *f, const overlap *o, double io,
 static leat_plan_range loader_range(const leat_plan_facts *f, const overlap *o, leat_plan_range io,
                                     leat_plan_range cpu, double us, double read)
 {
-    return (leat_plan_range){loader_rate(f, o, io.low, cpu.low, us, read),
+    /* a sample costs more or less by as much as the rate is lower or higher */
+    double more = cpu.low > 0 ? cpu.mid / cpu.low : 1, less = cpu.high > 0 ? cpu.mid / cpu.high : 1;
+    return (leat_plan_range){loader_rate(f, o, io.low, cpu.low, us * more, read),
                              loader_rate(f, o, io.mid, cpu.mid, us, read),
-                             loader_rate(f, o, io.high, cpu.high, us, read)};
+                             loader_rate(f, o, io.high, cpu.high, us * less, read)};
 }
 
 /* ---- GPU ---- */
