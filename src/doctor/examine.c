@@ -25,14 +25,15 @@
 #define FREE_PART 0.12
 #define READ_PART 0.2
 #define WORK_PART 0.28
-#define LEAST_STEPS 24u    /* a verdict needs 20 */
-#define FREE_STEPS 4u      /* a rate alone needs fewer */
-#define TRIAL_STRETCH 5.0  /* a slow run may take this much longer to make them */
-#define SLEEP_NS 300000    /* shorter steps than this cannot be slept */
-#define STRETCH_PART 0.35  /* of the time that is left, at most, for one stretched run */
-#define ESTIMATE_PART 0.5  /* of the trial, to be filled by an estimate: it may be wrong by as much */
-#define CEILING_TIMES 2.0  /* the whole ends after this much of the time asked for */
-#define CEILING_MORE 4.0   /* and this many seconds; closing takes up to one more */
+#define LEAST_STEPS 24u       /* a verdict needs 20 */
+#define LEAST_STEPS_BUDGET 8u /* where the estimate below is right; mostly there are twice as many */
+#define FREE_STEPS 4u         /* a rate alone needs fewer */
+#define TRIAL_STRETCH 5.0     /* a slow run may take this much longer to make them */
+#define SLEEP_NS 300000       /* shorter steps than this cannot be slept */
+#define STRETCH_PART 0.35     /* of the time that is left, at most, for one stretched run */
+#define ESTIMATE_PART 0.5     /* of the trial, to be filled by an estimate: it may be wrong by as much */
+#define CEILING_TIMES 2.0     /* the whole ends after this much of the time asked for */
+#define CEILING_MORE 4.0      /* and this many seconds; closing takes up to one more */
 #define READ_RESERVE 1.5   /* seconds kept for reads beside their share: without them there is no verdict */
 #define SERVER_RESERVE 4.0 /* of a server that may answer late, before the end */
 #define TRY_PART 0.12      /* for the loader with the flags of one remedy */
@@ -192,7 +193,8 @@ out:
 }
 
 /* A trial needs some steps. If the batches are too large to make that many in time, uses smaller
- * ones and shortens the trainer's step in proportion. */
+ * ones and shortens the trainer's step in proportion. Smaller batches leave more of a budget, so
+ * with one fewer steps are enough. */
 static int choose_trial_batch(exam *e, leat_error *err)
 {
     double cpu_s, asked = e->loader.batch_size;
@@ -203,7 +205,8 @@ static int choose_trial_batch(exam *e, leat_error *err)
     double cpus = LEAT_MAX(machine.cpus_usable, 1.0);
     if (e->loader.threads > 0) cpus = LEAT_MIN(cpus, (double)e->loader.threads);
     double in_time = ESTIMATE_PART * e->seconds * TRIAL_PART * cpus / LEAT_MAX(cpu_s, 1e-9);
-    if (cpu_s <= 0 || asked * LEAST_STEPS <= in_time) return 0;
+    double steps = e->loader.memory > 0 ? LEAST_STEPS_BUDGET : LEAST_STEPS;
+    if (cpu_s <= 0 || asked * steps <= in_time) return 0;
     e->loader.batch_size = (uint32_t)LEAT_MAX(1.0, in_time / LEAST_STEPS);
     if (e->loader.batch_size >= asked) return 0;
     e->f->trial_batch = e->loader.batch_size;
