@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "dsp/color.h"
 #include "dsp/distance.h"
+#include "dsp/energy.h"
 #include "dsp/idct.h"
 #include "dsp/idct_small.h"
 #include "dsp/pixel.h"
@@ -27,6 +28,11 @@ static const char *color_isa(uint32_t cpu_flags)
 static const char *distance_isa(uint32_t cpu_flags)
 {
     return leat__distance_dsp_for(cpu_flags)->isa;
+}
+
+static const char *energy_isa(uint32_t cpu_flags)
+{
+    return leat__energy_dsp_for(cpu_flags)->isa;
 }
 
 static const char *idct_isa(uint32_t cpu_flags)
@@ -99,6 +105,7 @@ static const struct {
     {"color", color_isa},
     {"warp", warp_isa},
     {"distance", distance_isa},
+    {"energy", energy_isa},
 };
 
 bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, const char **isa)

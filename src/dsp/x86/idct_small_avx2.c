@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverse DCT to 4x4, 2x2 and 1x1 for AVX2: four blocks at a time. Smaller ones of plain blocks stay
- * portable: reading the JPEG takes far longer.
+ * Inverse DCT to 4x4, 2x2 and 1x1 for AVX2: four blocks at a time.
  */
 #include <immintrin.h>
 
@@ -154,20 +153,25 @@ static void area2(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, co
         }
 }
 
-/* Nothing but the means. */
+/* Four means, dequantised by `quant`. */
+INLINE void four_means(uint8_t *dst, __m128i means, __m128i quant)
+{
+    const __m128i c4 = _mm_set1_epi16(IDCT_SMALL_C4);
+    const __m128i level = _mm_set1_epi16(1 << (15 - IDCT_SMALL_SHIFT));
+    __m128i v = _mm_mullo_epi16(means, quant);
+    v = _mm_mulhrs_epi16(_mm_mulhrs_epi16(_mm_mulhrs_epi16(v, c4), c4), level);
+    v = _mm_xor_si128(_mm_packs_epi16(v, v), _mm_set1_epi8((char)0x80));
+    leat__store_u32(dst, (uint32_t)_mm_cvtsi128_si32(v));
+}
+
 static void area1(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, const leat__idct_area *area,
                   const uint16_t quant[64])
 {
     const __m128i q = _mm_set1_epi16((short)(quant[0] << IDCT_SMALL_BITS));
-    const __m128i c4 = _mm_set1_epi16(IDCT_SMALL_C4);
-    const __m128i level = _mm_set1_epi16(1 << (15 - IDCT_SMALL_SHIFT));
     for (uint32_t y = 0; y < area->high; y++, dst += stride)
         for (uint32_t x = 0; x < area->wide; x += 4) {
             const int16_t *const dc = coefs->dc + area->first + y * area->pitch + x;
-            __m128i v = _mm_mullo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)dc), q);
-            v = _mm_mulhrs_epi16(_mm_mulhrs_epi16(_mm_mulhrs_epi16(v, c4), c4), level);
-            v = _mm_xor_si128(_mm_packs_epi16(v, v), _mm_set1_epi8((char)0x80));
-            leat__store_u32(dst + x, (uint32_t)_mm_cvtsi128_si32(v));
+            four_means(dst + x, _mm_loadl_epi64((const __m128i *)(const void *)dc), q);
         }
 }
 
@@ -186,11 +190,39 @@ static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uin
     }
 }
 
+/* Columns 0 and 1 of a row of four blocks. */
+INLINE __m128i pairs_of(const int16_t *row)
+{
+    __m128i pair[4];
+    for (int i = 0; i < 4; i++) pair[i] = _mm_cvtsi32_si128((int)leat__load_u32(row + 64 * i));
+    return _mm_unpacklo_epi64(_mm_unpacklo_epi32(pair[0], pair[1]), _mm_unpacklo_epi32(pair[2], pair[3]));
+}
+
+static void plain2(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last, uint32_t count,
+                   const uint16_t quant[64])
+{
+    const __m128i q0 = _mm_set1_epi32((int)(quant[0] | (uint32_t)quant[1] << 16));
+    const __m128i q1 = _mm_set1_epi32((int)(quant[8] | (uint32_t)quant[9] << 16));
+    for (uint32_t b = 0; b < count; b += 4, dst += 8, blocks += 256)
+        two_by_two(dst, stride, _mm_slli_epi16(_mm_mullo_epi16(pairs_of(blocks), q0), IDCT_SMALL_BITS),
+                   _mm_slli_epi16(_mm_mullo_epi16(pairs_of(blocks + 8), q1), IDCT_SMALL_BITS));
+}
+
+static void plain1(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last, uint32_t count,
+                   const uint16_t quant[64])
+{
+    const __m128i q = _mm_set1_epi16((short)(quant[0] << IDCT_SMALL_BITS));
+    for (uint32_t b = 0; b < count; b += 4, dst += 4, blocks += 256)
+        four_means(dst, _mm_setr_epi16(blocks[0], blocks[64], blocks[128], blocks[192], 0, 0, 0, 0), q);
+}
+
 void leat__idct_small_avx2(leat__idct_small_dsp *dsp)
 {
     dsp->area[1] = area4;
     dsp->area[2] = area2;
     dsp->area[3] = area1;
     dsp->plain[1] = plain4;
+    dsp->plain[2] = plain2;
+    dsp->plain[3] = plain1;
     dsp->isa = "avx2";
 }
