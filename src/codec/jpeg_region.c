@@ -146,6 +146,7 @@ static bool decode_row(leat__jpeg_region *r, uint32_t row)
         to.block[c] = r->coefs->block[c];
         to.last[c] = r->coefs->last[c];
         to.stride[c] = RUN_MCUS * r->mcu_h[c];
+        to.means_only[c] = r->raster.comp[c].shrink == 3 && !(c == 0 && r->sink->blocks);
     }
     if (!enter_row(r, row)) return false;
     for (uint32_t mx = r->mx0; mx < r->mx1; mx += RUN_MCUS) {

@@ -482,6 +482,7 @@ typedef struct place {
     int16_t *block;
     uint8_t *last;
     size_t step; /* to the same block of the next MCU */
+    bool mean_only;
 } place;
 
 static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at, const leat__jpeg_blocks *to,
@@ -495,18 +496,27 @@ static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at, const l
         places[i].block = to->block[c] + 64 * n;
         places[i].last = to->last[c] ? to->last[c] + n : NULL;
         places[i].step = s->mcu_h[c];
+        places[i].mean_only = to->traits == NULL && to->means_only[c];
     }
 }
 
+/* What is done with decoded blocks. */
+typedef enum purpose { SKIP, KEEP, KEEP_AND_WATCH } purpose;
+
 /* *odd: also when the last thing in a block was a run of zeros. */
-INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool *odd, bool keep)
+INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool *odd, const purpose why)
 {
     reader local = *r;
     for (place *end = p + blocks; p < end; p++) {
         uint32_t last;
-        if (!decode_block(&local, p->dc, p->ac, p->guess, p->block, &last, keep)) return false;
-        if (!keep) continue;
-        *odd |= last != 0 && p->block[natural[last]] == 0;
+        if (why == KEEP && p->mean_only) {
+            if (!decode_block(&local, p->dc, p->ac, p->guess, NULL, &last, false)) return false;
+            p->block[0] = *p->guess;
+        } else if (!decode_block(&local, p->dc, p->ac, p->guess, p->block, &last, why != SKIP)) {
+            return false;
+        }
+        if (why == SKIP) continue;
+        if (why == KEEP_AND_WATCH) *odd |= last != 0 && p->block[natural[last]] == 0;
         p->block += 64 * p->step;
         if (p->last == NULL) continue;
         *p->last = (uint8_t)last;
@@ -518,7 +528,7 @@ INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool *odd, bool kee
 }
 
 INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
-                        const leat__jpeg_blocks *to, bool keep)
+                        const leat__jpeg_blocks *to, const purpose why)
 {
     reader r;
     place places[MCU_BLOCKS_MAX];
@@ -530,7 +540,7 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
     for (uint32_t i = 0; i < count; i++, at->mcu++) {
         if (interval != 0 && at->mcu != 0 && at->mcu % interval == 0 && !restart(&r, at, interval, traits))
             return false;
-        if (!decode_mcu(&r, places, s->blocks, &odd, keep)) return false;
+        if (!decode_mcu(&r, places, s->blocks, &odd, why)) return false;
     }
     if (traits) traits->odd |= odd;
     reader_save(&r, s, at);
@@ -540,12 +550,12 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
 bool leat__jpeg_scan_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
                           const leat__jpeg_blocks *to)
 {
-    return decode_mcus(s, at, count, to, true);
+    return to->traits ? decode_mcus(s, at, count, to, KEEP_AND_WATCH) : decode_mcus(s, at, count, to, KEEP);
 }
 
 bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count)
 {
-    return decode_mcus(s, at, count, NULL, false);
+    return decode_mcus(s, at, count, NULL, SKIP);
 }
 
 bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end,

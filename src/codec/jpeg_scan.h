@@ -46,6 +46,7 @@ typedef struct leat__jpeg_blocks {
     uint8_t *last[4];          /* or NULL: at the same places without the 64, the zigzag place
                                 * behind which all coefficients are zero */
     leat__jpeg_traits *traits; /* or NULL: added to */
+    bool means_only[4];        /* without traits: only coefficient 0 of each block is written */
 } leat__jpeg_blocks;
 
 /* One per thread, for any number of files: keeps tables that the next file has too. */
