@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/num.h"
 #include "base/thread.h"
 
@@ -64,6 +65,36 @@ static int jpeg_quality(const uint16_t quant[64])
                : low;
 }
 
+/* How many samples have each value. Several tables, so that equal neighbours do not stall. */
+static void count_values(const leat__small_plane *p, uint32_t total[256])
+{
+    uint32_t bins[4][256] = {{0}};
+    for (uint32_t y = 0; y < p->height; y++) {
+        const uint8_t *row = p->data + y * p->stride;
+        uint32_t x = 0;
+        for (; x + 8 <= p->width; x += 8) {
+            const uint64_t eight = leat__load_u64(row + x);
+            for (uint32_t i = 0; i < 8; i++) bins[i % 4][eight >> 8 * i & 255]++;
+        }
+        for (; x < p->width; x++) bins[x % 4][row[x]]++;
+    }
+    for (int i = 0; i < 256; i++) total[i] = bins[0][i] + bins[1][i] + bins[2][i] + bins[3][i];
+}
+
+/* share x log2(share) of counts from n samples. Small counts are common and come back. */
+typedef struct information {
+    double n, known[64]; /* 0: not computed yet */
+} information;
+
+static double information_of(information *f, uint32_t count)
+{
+    double *known = count < LEAT_COUNT(f->known) ? &f->known[count] : NULL;
+    if (known && *known != 0) return *known;
+    const double share = count / f->n, bits = share * log2(share);
+    if (known) *known = bits;
+    return bits;
+}
+
 /* Mean, percentiles, entropy. Returns the variance of the samples. */
 static double score_histogram(const leat__small_plane *p, double score[LEAT__LOOKS])
 {
@@ -75,21 +106,18 @@ static double score_histogram(const leat__small_plane *p, double score[LEAT__LOO
                  {LEAT__LOOK_P50, 0.5},
                  {LEAT__LOOK_P95, 0.95},
                  {LEAT__LOOK_P99, 0.99}};
-    uint32_t bins[2][256] = {{0}};
-    for (uint32_t y = 0; y < p->height; y++) {
-        const uint8_t *row = p->data + y * p->stride;
-        for (uint32_t x = 0; x < p->width; x++)
-            bins[x & 1][row[x]]++; /* two tables, so that equal neighbours do not stall */
-    }
+    uint32_t bins[256];
+    count_values(p, bins);
     const double n = (double)p->width * p->height;
+    information known = {.n = n};
     double sum = 0, squares = 0, entropy = 0, below = 0;
     size_t next = 0;
     for (int i = 0; i < 256; i++) {
-        const double count = (double)bins[0][i] + bins[1][i];
-        if (count == 0) continue;
+        const double count = bins[i];
+        if (bins[i] == 0) continue;
         sum += count * i;
         squares += count * i * i;
-        entropy -= count / n * log2(count / n);
+        entropy -= information_of(&known, bins[i]);
         below += count;
         while (next < LEAT_COUNT(marks) && below >= marks[next].share * n) score[marks[next++].which] = i;
     }
@@ -119,6 +147,21 @@ static double variance(double sum, double squares, double n)
     return n > 0 ? LEAT_MAX(squares / n - sum / n * (sum / n), 0) : 0;
 }
 
+/* Distances from grey of up to ROOTS samples, which compilers make in vectors. */
+#define ROOTS 64
+static void colour_distances(float *out, const uint8_t *cb, const uint8_t *cr, uint32_t n, int32_t sum[2])
+{
+    int32_t all[2] = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        const int a = cb[i] - 128, b = cr[i] - 128;
+        all[0] += a;
+        all[1] += b;
+        out[i] = sqrtf((float)(a * a + b * b));
+    }
+    sum[0] = all[0];
+    sum[1] = all[1];
+}
+
 static void score_colour(const leat__image_small *s, double score[LEAT__LOOKS])
 {
     const leat__small_plane *cb = &s->plane[1], *cr = &s->plane[2];
@@ -126,11 +169,14 @@ static void score_colour(const leat__image_small *s, double score[LEAT__LOOKS])
     double far = 0;
     if (s->components < 3) return;
     for (uint32_t y = 0; y < cb->height; y++)
-        for (uint32_t x = 0; x < cb->width; x++) {
-            const int a = cb->data[y * cb->stride + x] - 128, b = cr->data[y * cr->stride + x] - 128;
-            sum[0] += a;
-            sum[1] += b;
-            far += sqrtf((float)(a * a + b * b));
+        for (uint32_t x = 0; x < cb->width; x += ROOTS) {
+            const uint32_t n = LEAT_MIN(cb->width - x, ROOTS);
+            float distance[ROOTS];
+            int32_t part[2];
+            colour_distances(distance, cb->data + y * cb->stride + x, cr->data + y * cr->stride + x, n, part);
+            for (uint32_t i = 0; i < n; i++) far += distance[i]; /* in order: the same on every machine */
+            sum[0] += part[0];
+            sum[1] += part[1];
         }
     const double n = (double)cb->width * cb->height, a = (double)sum[0] / n, b = (double)sum[1] / n;
     score[LEAT__LOOK_SATURATION] = far / n;

@@ -69,13 +69,55 @@ static reach reach_of(float start, float step, uint32_t size)
     return r;
 }
 
+/* The columns of a thumbnail: what each covers, and by what its sums are divided. */
+typedef struct columns {
+    reach reach[SIDE];
+    float size[SIDE];
+    int least, most; /* whole samples of a column */
+} columns;
+
+static void find_columns(columns *c, int side, float start, float step, uint32_t width)
+{
+    c->least = (int)width;
+    c->most = 0;
+    for (int i = 0; i < side; i++) {
+        reach *r = &c->reach[i];
+        *r = reach_of(start + (float)i * step, step, width);
+        c->size[i] = r->last - r->first == 1 ? 1 : step;
+        const int whole = LEAT_MAX(r->last - r->first - 2, 0);
+        c->least = LEAT_MIN(c->least, whole);
+        c->most = LEAT_MAX(c->most, whole);
+    }
+}
+
+/* What each column covers of a row, not yet divided by its size. All loops have the same length for all
+ * columns: one more or less at random would be mispredicted. */
+static void sum_columns(float *out, const columns *c, int side, const uint8_t *row)
+{
+    for (int i = 0; i < side; i++) {
+        const reach *r = &c->reach[i];
+        const int behind = r->last - 1;
+        const uint8_t *const whole = row + r->first + 1;
+        int sum = 0;
+        for (int k = 0; k < c->least; k++) sum += whole[k];
+        for (int k = c->least; k < c->most; k++) {
+            const int x = r->first + 1 + k;
+            sum += row[LEAT_MIN(x, behind)] & -(x < behind);
+        }
+        const float covered = r->before * row[r->first] + (float)sum + r->behind * row[behind];
+        out[i] = behind == r->first ? row[r->first] : covered;
+    }
+}
+
 /* Area averages of a window of the plane, side x side. */
 static void average(const leat__small_plane *p, const window *w, int side, float *out)
 {
     const float ox = p->across * w->x0, oy = p->down * w->y0;
     const float sx = p->across * (w->x1 - w->x0) / (float)side, sy = p->down * (w->y1 - w->y0) / (float)side;
-    reach columns[SIDE];
-    for (int tx = 0; tx < side; tx++) columns[tx] = reach_of(ox + (float)tx * sx, sx, p->width);
+    columns c;
+    float sums[SIDE];
+    int summed = -1; /* row in sums: the last of one average is often the first of the next */
+    find_columns(&c, side, ox, sx, p->width);
     for (int ty = 0; ty < side; ty++) {
         const float y0 = oy + (float)ty * sy, y1 = y0 + sy;
         const reach rows = reach_of(y0, sy, p->height);
@@ -84,17 +126,9 @@ static void average(const leat__small_plane *p, const window *w, int side, float
         for (int y = rows.first; y < rows.last; y++) {
             const float low = y0 > (float)y ? y0 : (float)y, high = y1 < (float)(y + 1) ? y1 : (float)(y + 1);
             const float wy = rows.last - rows.first == 1 ? 1 : (high - low) / sy;
-            const uint8_t *row = p->data + (size_t)y * p->stride;
-            for (int tx = 0; tx < side; tx++) {
-                const reach *r = &columns[tx];
-                if (r->last - r->first == 1) {
-                    to[tx] += wy * row[r->first];
-                    continue;
-                }
-                int sum = 0;
-                for (int x = r->first + 1; x < r->last - 1; x++) sum += row[x];
-                to[tx] += wy * (r->before * row[r->first] + (float)sum + r->behind * row[r->last - 1]) / sx;
-            }
+            if (y != summed) sum_columns(sums, &c, side, p->data + (size_t)y * p->stride);
+            summed = y;
+            for (int tx = 0; tx < side; tx++) to[tx] += wy * sums[tx] / c.size[tx];
         }
     }
 }
