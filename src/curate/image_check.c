@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * leat_check_images. Limits adapt to all images, so they are known only at the end. The first
- * pass decodes and writes the columns without issues to OUTPUT.scores. The second one reads the
- * scores of all rows, sets the limits, and copies the rows with their issues. At most one score
+ * pass decodes and writes the facts without issues to OUTPUT.scores. The second one reads the
+ * scores of all rows, sets the limits, and writes the rows with their issues. At most one score
  * of all rows is in memory.
  */
 #include "curate/image_check.h"
@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "curate/image_csv.h"
 #include "curate/image_flow.h"
+#include "curate/image_spool.h"
 #include "io/url.h"
 #include "pack/selection.h"
 #include "pack/kind.h"
@@ -28,12 +29,13 @@ typedef struct checking {
     leat_ingest_opts ingest;
     leat__source *source;
     leat__issue_limits limits;
-    leat_packer *work, *out; /* without issues; the result */
-    leat__buf work_path, provenance, key;
+    leat__image_spool *spool; /* rows without issues */
+    leat_packer *out;
+    leat__buf provenance;
     leat__csv_out csv;
     double worst[LEAT__ISSUES][LEAT_CHECK_EXAMPLES]; /* scores of the examples */
     leat__check_counts counts;
-    bool scored; /* the first pass was made elsewhere */
+    leat__image_spool *made; /* by the caller, instead of the first pass */
 } checking;
 
 void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size)
@@ -56,7 +58,7 @@ static int take_facts(void *cookie, const char *key, size_t key_size, const leat
 {
     checking *c = cookie;
     leat__check_count(&c->counts, facts);
-    return leat__image_columns_append(c->work, key, key_size, facts, err);
+    return leat__image_spool_put(c->spool, key, key_size, facts, err);
 }
 
 static int tell(void *cookie, uint64_t done, uint64_t total)
@@ -108,32 +110,34 @@ static int make_provenance(checking *c, leat_error *err)
 
 static int first_pass(checking *c, leat_error *err)
 {
-    leat_packer_stats ps;
     leat__image_pass pass = {
         .opts = &c->ingest, .source = c->source, .take = take_facts, .tell = tell, .cookie = c};
-    const char *path = leat__buf_str(&c->work_path), *provenance = leat__buf_str(&c->provenance);
-    LEAT_TRY(leat__image_columns_create(&c->work, path, provenance, true, true, err));
-    int rc = leat__image_flow_run(&pass, err);
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    int rc = leat__buf_printf(&path, "%s.scores", c->opts->output) == 0
+                 ? leat__image_spool_open(&c->spool, leat__buf_str(&path), err)
+                 : leat__fail_nomem(err, 0, "a path");
+    leat__buf_reset(&path);
+    if (rc == 0) rc = leat__image_flow_run(&pass, err);
     c->stats->budget_peak_bytes = pass.budget_peak;
     c->stats->ignored = c->source->ignored;
     if (rc != 0) return rc;
     if (c->counts.samples == 0)
         return leat__fail(err, LEAT_EDATA, "%s: there are no images to check", c->opts->sources[0]);
-    LEAT_TRY(leat_packer_finish(c->work, &ps, err));
-    leat_packer_close(&c->work);
-    return 0;
+    return leat__image_spool_finish(c->spool, err);
 }
 
 /* ---- second pass ---- */
 
-static int adapt_limits(checking *c, leat__image_columns *from, leat_error *err)
+static int adapt_limits(checking *c, leat_error *err)
 {
-    double *scores = leat__alloc_array(LEAT__MEM_CURATE, from->count, sizeof *scores);
+    const uint64_t count = leat__image_spool_count(c->spool);
+    double *scores = leat__alloc_array(LEAT__MEM_CURATE, count, sizeof *scores);
     int rc = 0;
-    if (!scores) return leat__fail_nomem(err, from->count * sizeof *scores, "scores");
+    if (!scores) return leat__fail_nomem(err, count * sizeof *scores, "scores");
     for (int i = LEAT__ISSUE_SCORED; i < LEAT__ISSUES && rc == 0; i++) {
         size_t n = 0;
-        rc = leat__image_columns_scores(from, leat__issue_kinds[i].score, scores, &n, err);
+        rc = leat__image_spool_scores(c->spool, leat__issue_kinds[i].score, scores, &n, err);
         if (rc == 0) leat__issue_limits_adapt(&c->limits, (leat__issue)i, scores, n);
     }
     leat__free(scores);
@@ -158,7 +162,8 @@ static void add_example(checking *c, int issue, uint64_t row, double score)
     s->example[at] = row;
 }
 
-static int write_csv(checking *c, const leat__image_facts *f, leat_error *err)
+static int write_csv(checking *c, const char *key, size_t key_size, const leat__image_facts *f,
+                     leat_error *err)
 {
     char issues[512] = {0};
     if (!c->csv.file) return 0;
@@ -167,7 +172,7 @@ static int write_csv(checking *c, const leat__image_facts *f, leat_error *err)
         if (issues[0]) strncat(issues, " ", sizeof issues - strlen(issues) - 1);
         strncat(issues, leat__issue_kinds[i].name, sizeof issues - strlen(issues) - 1);
     }
-    leat__csv_out_field(&c->csv, c->key.data, c->key.len);
+    leat__csv_out_field(&c->csv, key, key_size);
     leat__csv_out_text(&c->csv, leat__verdict_names[f->verdict]);
     leat__csv_out_text(&c->csv, issues);
     leat__csv_out_count(&c->csv, f->width);
@@ -190,24 +195,22 @@ static int begin_csv(checking *c, leat_error *err)
     return leat__csv_out_line(&c->csv, err);
 }
 
-static int copy_rows(checking *c, leat__image_columns *from, leat_error *err)
+static int write_rows(checking *c, leat_error *err)
 {
+    const uint64_t count = leat__image_spool_count(c->spool);
     leat__image_facts f;
-    for (uint64_t row = 0; row < from->count; row++) {
+    for (uint64_t row = 0; row < count; row++) {
+        const char *key;
         size_t size;
-        LEAT_TRY(leat__image_columns_read(from, row, &f, err));
-        const char *key = leat_sample_key(from->sample, &size);
-        leat__buf_clear(&c->key);
-        if (leat__buf_append(&c->key, key, size) != 0) return leat__fail_nomem(err, size, "a key");
+        LEAT_TRY(leat__image_spool_next(c->spool, &f, &key, &size, err));
         if (f.verdict == LEAT__VERDICT_OK) f.issues |= leat__issue_bits(&c->limits, f.score);
         for (int i = 0; i < LEAT__ISSUES; i++)
             if (f.issues >> i & 1) add_example(c, i, row, f.score[leat__issue_kinds[i].score]);
         c->stats->found += f.issues != 0;
         LEAT_TRY(leat__image_columns_append(c->out, key, size, &f, err));
-        LEAT_TRY(write_csv(c, &f, err));
+        LEAT_TRY(write_csv(c, key, size, &f, err));
         if (row % 1024 == 0 && c->opts->progress &&
-            c->opts->progress(c->opts->cookie, from->count, from->count, c->stats->bytes_in,
-                              c->stats->found) != 0)
+            c->opts->progress(c->opts->cookie, count, count, c->stats->bytes_in, c->stats->found) != 0)
             return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     }
     return leat__csv_out_finish(&c->csv, err);
@@ -256,19 +259,14 @@ static int store_limits(checking *c, leat_error *err)
 
 static int second_pass(checking *c, leat_error *err)
 {
-    leat__image_columns from;
     leat_packer_stats ps = {0};
-    int rc;
-    LEAT_TRY(leat__image_columns_open(&from, leat__buf_str(&c->work_path), err));
-    LEAT_GO(rc, out, adapt_limits(c, &from, err));
+    LEAT_TRY(adapt_limits(c, err));
     describe_issues(c);
-    LEAT_GO(rc, out, store_limits(c, err));
-    LEAT_GO(rc, out, copy_rows(c, &from, err));
-    LEAT_GO(rc, out, leat_packer_finish(c->out, &ps, err));
+    LEAT_TRY(store_limits(c, err));
+    LEAT_TRY(write_rows(c, err));
+    LEAT_TRY(leat_packer_finish(c->out, &ps, err));
     c->stats->bytes_out = ps.file_bytes;
-out:
-    leat__image_columns_close(&from);
-    return rc;
+    return 0;
 }
 
 /* ---- the run ---- */
@@ -309,37 +307,26 @@ static int run(checking *c, leat_error *err)
     LEAT_TRY(leat__image_columns_create(&c->out, o->output, leat__buf_str(&c->provenance), o->replace != 0,
                                         o->no_sync != 0, err));
     LEAT_TRY(begin_csv(c, err));
-    if (leat__buf_printf(&c->work_path, "%s.scores", o->output) != 0)
-        return leat__fail_nomem(err, 0, "a path");
-    if (!c->scored) LEAT_TRY(first_pass(c, err));
+    if (!c->spool) LEAT_TRY(first_pass(c, err));
     c->stats->samples = c->counts.samples;
     c->stats->ok = c->counts.ok;
     c->stats->bytes_in = c->counts.bytes;
     return second_pass(c, err);
 }
 
-void leat__check_forget(const char *scores)
-{
-    (void)!leat_packer_discard(scores, NULL);
-    (void)!leat__path_unlink(scores, NULL);
-}
-
 static void tear_down(checking *c, bool done)
 {
     const bool mine = c->out != NULL;
-    leat_packer_close(&c->work);
     leat_packer_close(&c->out);
     leat__csv_out_close(&c->csv);
-    if (c->work_path.len > 0) leat__check_forget(leat__buf_str(&c->work_path));
+    if (c->spool != c->made) leat__image_spool_close(&c->spool);
     if (!done && mine) (void)!leat_packer_discard(c->opts->output, NULL);
     leat__source_close(&c->source);
-    leat__buf_reset(&c->work_path);
     leat__buf_reset(&c->provenance);
-    leat__buf_reset(&c->key);
 }
 
-static int check(const leat_check_opts *opts, const leat__check_counts *scored, leat_check_stats *stats,
-                 leat_error *err)
+static int check(const leat_check_opts *opts, leat__image_spool *made, const leat__check_counts *counts,
+                 leat_check_stats *stats, leat_error *err)
 {
     leat_check_opts o;
     leat_check_stats own = {.struct_size = sizeof own};
@@ -361,11 +348,9 @@ static int check(const leat_check_opts *opts, const leat__check_counts *scored, 
     if (!c) return leat__fail_nomem(err, sizeof *c, "a check");
     c->opts = &o;
     c->stats = &own;
-    c->scored = scored != NULL;
-    if (scored) c->counts = *scored;
-    leat__buf_init(&c->work_path, LEAT__MEM_CURATE, 1u << 20);
+    c->spool = c->made = made;
+    if (made) c->counts = *counts;
     leat__buf_init(&c->provenance, LEAT__MEM_CURATE, 16u << 20);
-    leat__buf_init(&c->key, LEAT__MEM_CURATE, 2u << 20);
     int rc = run(c, err);
     tear_down(c, rc == 0);
     leat__free(c);
@@ -377,13 +362,13 @@ static int check(const leat_check_opts *opts, const leat__check_counts *scored, 
 
 int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat_error *err)
 {
-    return check(opts, NULL, stats, err);
+    return check(opts, NULL, NULL, stats, err);
 }
 
-int leat__check_scored(const leat_check_opts *opts, const leat__check_counts *counts, leat_check_stats *stats,
-                       leat_error *err)
+int leat__check_scored(const leat_check_opts *opts, leat__image_spool *spool,
+                       const leat__check_counts *counts, leat_check_stats *stats, leat_error *err)
 {
-    return check(opts, counts, stats, err);
+    return check(opts, spool, counts, stats, err);
 }
 
 /* ---- JSON ---- */

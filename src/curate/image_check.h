@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "curate/image_columns.h"
+#include "curate/image_spool.h"
 
 /* The statistics as JSON. Keys of the examples are read from the columns at `output`; NULL omits
  * them.
@@ -23,10 +24,9 @@ typedef struct leat__check_counts {
 
 void leat__check_count(leat__check_counts *counts, const leat__image_facts *facts);
 
-/* The second half of leat_check_images: the facts of all rows are in OUTPUT.scores, which is removed. */
-int leat__check_scored(const leat_check_opts *opts, const leat__check_counts *counts, leat_check_stats *stats,
+/* The second half of leat_check_images: `spool` has the facts of all rows. */
+int leat__check_scored(const leat_check_opts *opts, leat__image_spool *spool,
+                       const leat__check_counts *counts, leat_check_stats *stats,
                        leat_error *err) LEAT_MUST_CHECK;
-/* Removes OUTPUT.scores, finished or not. */
-void leat__check_forget(const char *scores);
 
 #endif

@@ -293,19 +293,3 @@ int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_f
     }
     return get_signature(c, f, err);
 }
-
-int leat__image_columns_scores(leat__image_columns *c, leat__look score, double *out, size_t *count,
-                               leat_error *err)
-{
-    double values[256];
-    int64_t verdicts[256];
-    *count = 0;
-    for (uint64_t at = 0; at < c->count; at += LEAT_COUNT(values)) {
-        const size_t n = (size_t)LEAT_MIN(c->count - at, LEAT_COUNT(values));
-        LEAT_TRY(leat_pack_ints(c->pack, F_VERDICT, at, n, verdicts, err));
-        LEAT_TRY(leat_pack_floats(c->pack, F_SCORES + (uint32_t)score, at, n, values, err));
-        for (size_t i = 0; i < n; i++)
-            if (verdicts[i] == LEAT__VERDICT_OK) out[(*count)++] = values[i];
-    }
-    return 0;
-}

@@ -53,9 +53,5 @@ int leat__image_columns_open(leat__image_columns *c, const char *path, leat_erro
 void leat__image_columns_close(leat__image_columns *c);
 int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_facts *facts,
                              leat_error *err) LEAT_MUST_CHECK;
-/* Reads one score of all rows whose verdict is ok into space for c->count; *count gets the
- * number. */
-int leat__image_columns_scores(leat__image_columns *c, leat__look score, double *out, size_t *count,
-                               leat_error *err) LEAT_MUST_CHECK;
 
 #endif

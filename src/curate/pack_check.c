@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_ingest_checked: packs images and looks at each one as it is stored. The rows go to CHECK.scores in the
- * order of the pack; when the pack is complete, limits are adapted and the columns are written as
+ * leat_ingest_checked: packs images and looks at each one as it is stored. The facts go to CHECK.scores in
+ * the order of the pack; when the pack is complete, limits are adapted and the columns are written as
  * leat_check_images does.
  *
  * Facts depend on the stored bytes alone. So a resumed run, which does not see the images that were packed
@@ -16,6 +16,7 @@
 #include "base/sized.h"
 #include "curate/image_check.h"
 #include "curate/image_columns.h"
+#include "curate/image_spool.h"
 #include "ingest/inspect.h"
 #include "io/file.h"
 #include "io/url.h"
@@ -26,9 +27,8 @@ typedef struct packing {
     const leat_ingest_opts *opts;
     leat_check_opts check;
     const char *pack; /* as the source of the check */
-    leat_packer *work;
-    char *scores;
-    bool begun; /* there are files at `scores` */
+    leat__image_spool *spool;
+    char *scores; /* its path */
     leat__check_counts counts;
 } packing;
 
@@ -75,7 +75,7 @@ static int take(void *cookie, const char *key, size_t key_size, const void *foun
     leat__image_facts facts;
     memcpy(&facts, found, sizeof facts); /* not aligned */
     leat__check_count(&p->counts, &facts);
-    return leat__image_columns_append(p->work, key, key_size, &facts, err);
+    return leat__image_spool_put(p->spool, key, key_size, &facts, err);
 }
 
 /* ---- the run ---- */
@@ -124,7 +124,7 @@ static int with_suffix(const char *path, const char *suffix, bool *exists, leat_
 /* A killed run had finished the pack, not its columns. */
 static int is_packed(const packing *p, bool *packed, leat_error *err)
 {
-    static const char *const left[] = {".scores", ".scores.journal", ".journal"};
+    static const char *const left[] = {".scores", ".journal"};
     bool exists = false;
     *packed = false;
     if (!p->opts->resume || leat__path_remote(p->opts->output)) return 0;
@@ -153,13 +153,14 @@ static int count_packed(const packing *p, leat_ingest_stats *st, leat_error *err
 
 static int pack_images(packing *p, leat_ingest_stats *st, leat_error *err)
 {
-    const leat__inspector x = {
-        .cookie = p, .open = open_looker, .close = close_looker, .look = look, .take = take};
-    leat_packer_stats ps;
-    LEAT_TRY(leat__image_columns_create(&p->work, p->scores, "{}", true, true, err));
-    p->begun = true;
+    const leat__inspector x = {.cookie = p,
+                               .open = open_looker,
+                               .close = close_looker,
+                               .look = look,
+                               .take = take};
+    LEAT_TRY(leat__image_spool_open(&p->spool, p->scores, err));
     LEAT_TRY(leat__ingest_inspected(p->opts, &x, st, err));
-    return leat_packer_finish(p->work, &ps, err);
+    return leat__image_spool_finish(p->spool, err);
 }
 
 static int run(packing *p, leat_ingest_stats *st, leat_check_stats *found, leat_error *err)
@@ -168,9 +169,9 @@ static int run(packing *p, leat_ingest_stats *st, leat_check_stats *found, leat_
     LEAT_TRY(check_opts(p, err));
     LEAT_TRY(is_packed(p, &packed, err));
     LEAT_TRY(packed ? count_packed(p, st, err) : pack_images(p, st, err));
-    leat_packer_close(&p->work);
-    if (st->resumed > 0) return leat_check_images(&p->check, found, err);
-    return leat__check_scored(&p->check, &p->counts, found, err);
+    if (st->resumed == 0) return leat__check_scored(&p->check, p->spool, &p->counts, found, err);
+    leat__image_spool_close(&p->spool);
+    return leat_check_images(&p->check, found, err);
 }
 
 int leat_ingest_checked(const leat_ingest_opts *opts, const leat_check_opts *check, leat_ingest_stats *stats,
@@ -201,8 +202,7 @@ int leat_ingest_checked(const leat_ingest_opts *opts, const leat_check_opts *che
     p.scores = scores_of(p.check.output);
     if (p.check.output && !p.scores) return leat__fail_nomem(err, strlen(p.check.output), "a path");
     int rc = run(&p, &own, found, err);
-    leat_packer_close(&p.work);
-    if (p.begun) leat__check_forget(p.scores);
+    leat__image_spool_close(&p.spool);
     leat__free(p.scores);
     if (stats) (void)!leat__sized_copy(stats, &own, sizeof own);
     return rc;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The facts about all images of a check between its two passes, in a file: the first one appends rows, the
+ * second one reads single scores of all rows, then the rows in order. Only this process reads the file, so it
+ * is not a pack, which would cost several times as much. One thread.
+ */
+#ifndef LEAT_CURATE_IMAGE_SPOOL_H
+#define LEAT_CURATE_IMAGE_SPOOL_H
+
+#include "curate/image_columns.h"
+
+typedef struct leat__image_spool leat__image_spool;
+
+/* Replaces a file that another run left at `path`. LEAT_ESTATE: another process is using it. */
+int leat__image_spool_open(leat__image_spool **spool, const char *path, leat_error *err) LEAT_MUST_CHECK;
+void leat__image_spool_close(leat__image_spool **spool); /* and removes the file */
+
+int leat__image_spool_put(leat__image_spool *spool, const void *key, size_t key_size,
+                          const leat__image_facts *facts, leat_error *err) LEAT_MUST_CHECK;
+/* All rows were put: from here on they are read. */
+int leat__image_spool_finish(leat__image_spool *spool, leat_error *err) LEAT_MUST_CHECK;
+
+uint64_t leat__image_spool_count(const leat__image_spool *spool);
+/* Reads one score of all rows whose verdict is ok into space for all rows; *count gets the number. */
+int leat__image_spool_scores(const leat__image_spool *spool, leat__look score, double *out, size_t *count,
+                             leat_error *err) LEAT_MUST_CHECK;
+/* Reads the next row. *key is NULL behind the last one, and otherwise valid until the next call. */
+int leat__image_spool_next(leat__image_spool *spool, leat__image_facts *facts, const char **key,
+                           size_t *key_size, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
