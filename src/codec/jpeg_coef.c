@@ -19,8 +19,10 @@
 #include "codec/jpeg_header.h"
 #include "codec/jpeg_scan.h"
 #include "codec/planes.h"
+#include "dsp/idct.h"
 
 #define ALIGN 64
+#define PAD (LEAT__IDCT_BLOCKS_PAD * 64 * sizeof(int16_t)) /* kernels read on */
 #define ODD 1 /* libjpeg-turbo writes aligned rows past the caches, where they are read at once */
 
 struct leat__jpeg_coef_reader {
@@ -102,7 +104,7 @@ static int make_room(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, leat_er
     uint64_t total = room_needed(coefs);
     if (total > SIZE_MAX / 2) return leat__fail(err, LEAT_EOVERFLOW, "JPEG coefficients do not fit memory");
     if (total > r->capacity) {
-        int16_t *grown = leat__alloc_aligned(LEAT__MEM_CODEC, (size_t)total, ALIGN);
+        int16_t *grown = leat__alloc_aligned(LEAT__MEM_CODEC, (size_t)total + PAD, ALIGN);
         if (!grown) return leat__fail_nomem(err, total, "JPEG coefficients");
         leat__free(r->block);
         r->block = grown;

@@ -27,7 +27,8 @@ typedef struct leat__jpeg_component {
     uint32_t grid_x, grid_y;
     uint32_t quant_index; /* table number in the file */
     uint16_t quant[64];   /* natural (row by row) order */
-    const int16_t *coefs; /* grid_y * grid_x blocks of 64 in natural order; 64-byte aligned */
+    const int16_t *coefs; /* grid_y * grid_x blocks of 64 in natural order; 64-byte aligned. Kernels may
+                           * read LEAT__IDCT_BLOCKS_PAD blocks behind the last. */
 } leat__jpeg_component;
 
 typedef struct leat__jpeg_coef_reader leat__jpeg_coef_reader;

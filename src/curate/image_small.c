@@ -11,16 +11,25 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
+#include "dsp/energy.h"
 #include "dsp/idct_small.h"
+#include "probe/cpu.h"
 
 #define LUMA_SIDE 40 /* samples on the shorter side, where the image has them */
 #define CHROMA_SIDE 20
+#define SUM_BLOCKS 32 /* of which sums stay in 32 bits */
 
 struct leat__image_looker {
     leat__decoder *decoder;
+    const leat__energy_dsp *energy;
     leat__decode_limits limits;
     leat__image_small small;
     leat__tile_header header; /* of a tiled image */
+    bool prepared;            /* small is that of the tiles that come next, except for info */
+    leat__idct_small_dsp idct;
+    uint8_t *strip; /* rows of a row of blocks */
+    uint8_t *last;  /* of its blocks: all may have 64 coefficients */
+    size_t strip_stride;
     /* pixels: */
     uint32_t factor;    /* pixels per sample, each way */
     uint32_t *sums;     /* of three components, `room` columns each */
@@ -34,6 +43,8 @@ int leat__image_looker_open(leat__image_looker **out, const leat__decode_limits 
     if (!l) return leat__fail_nomem(err, sizeof *l, "an image decoder");
     memset(l, 0, sizeof *l); /* LEAT_NEW aligns to 16 bytes, the header of tiles needs 64 */
     if (limits) l->limits = *limits;
+    l->energy = leat__energy_dsp_for(leat__cpu_flags());
+    leat__idct_small_init(&l->idct, leat__cpu_flags());
     int rc = leat__decoder_open(&l->decoder, err);
     if (rc != 0) leat__image_looker_close(&l);
     *out = l;
@@ -48,8 +59,18 @@ void leat__image_looker_close(leat__image_looker **looker)
     for (int c = 0; c < 3; c++) leat__free(l->small.plane[c].data);
     leat__free(l->sums);
     leat__free(l->rows);
+    leat__free(l->strip);
+    leat__free(l->last);
     leat__free(l);
     *looker = NULL;
+}
+
+static void clear(leat__image_small *s)
+{
+    leat__small_plane plane[3];
+    memcpy(plane, s->plane, sizeof plane);
+    memset(s, 0, sizeof *s);
+    memcpy(s->plane, plane, sizeof plane);
 }
 
 static int fit_plane(leat__small_plane *p, uint32_t width, uint32_t height, leat_error *err)
@@ -84,18 +105,15 @@ static int take_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows,
     return 0;
 }
 
-/* Sums of a few blocks stay in 32 bits: JPEG coefficients have at most 11 bits, others wrap around. */
+/* Sums of SUM_BLOCKS blocks stay in 32 bits: JPEG coefficients have at most 11 bits, others wrap around. */
 static void take_blocks(void *ctx, const int16_t *blocks, const uint8_t *last, uint32_t count,
                         const uint16_t quant[64])
 {
-    leat__image_small *s = &((leat__image_looker *)ctx)->small;
+    leat__image_looker *l = ctx;
+    leat__image_small *s = &l->small;
     uint32_t sum[64] = {0};
-    for (uint32_t b = 0; b < count; b++) {
-        const int16_t *block = blocks + 64 * (size_t)b;
-        if (last[b] == 0) continue; /* only DC, which does not count */
-        for (int i = 0; i < 64; i++) sum[i] += (uint32_t)(block[i] * block[i]);
-    }
-    for (int i = 1; i < 64; i++) s->energy[i] += sum[i];
+    l->energy->plain(sum, blocks, count);
+    for (int i = 1; i < 64; i++) s->energy[i] += sum[i]; /* without DC, which does not count */
     memcpy(s->quant, quant, sizeof s->quant);
     s->blocks += count;
 }
@@ -113,13 +131,8 @@ static int take_tile(void *ctx, uint32_t tx, uint32_t ty, const void *coefs)
     const uint32_t across = (uint32_t)leat__ceil_div(h->width, 8),
                    down = (uint32_t)leat__ceil_div(h->height, 8);
     const uint32_t wide = LEAT_MIN(shape.wide[0], across - x0), high = LEAT_MIN(shape.high[0], down - y0);
-    for (uint32_t y = 0; y < high; y++)
-        for (uint32_t x = 0; x < wide; x++) {
-            const uint32_t b = y * shape.wide[0] + x;
-            const int16_t *value = tile->value + tile->first[b] + (tile->mask[b] & 1);
-            for (uint64_t mask = tile->mask[b] & ~UINT64_C(1); mask != 0; mask &= mask - 1, value++)
-                sum[__builtin_ctzll(mask)] += (uint32_t)(*value * *value);
-        }
+    const leat__idct_area area = {0, wide, high, shape.wide[0]};
+    l->energy->area(sum, tile, &area);
     for (int i = 1; i < 64; i++) l->small.energy[leat__tile_order[i]] += sum[i];
     l->small.blocks += (uint64_t)wide * high;
     return 0;
@@ -141,6 +154,35 @@ static uint64_t hash_size(const leat__image_info *info)
     return leat__hash64(size, sizeof size, 0);
 }
 
+/* The planes of an image whose chroma has a sample per h x v pixels. */
+static int fit_planes(leat__image_small *s, uint32_t h, uint32_t v, leat__ycc_part part[3], leat_error *err)
+{
+    const leat__image_info *info = &s->info;
+    for (uint32_t c = 0; c < info->channels; c++, part++) {
+        const uint32_t dx = c == 0 ? 1 : h, dy = c == 0 ? 1 : v;
+        const uint32_t width = (uint32_t)leat__ceil_div(info->width, dx);
+        const uint32_t height = (uint32_t)leat__ceil_div(info->height, dy);
+        const uint32_t shorter = LEAT_MIN(width, height);
+        const uint32_t shrink =
+            c == 0 ? shrink_for(shorter, LUMA_SIDE, 2) : shrink_for(shorter, CHROMA_SIDE, 3);
+        *part = (leat__ycc_part){.shrink = shrink};
+        part->width = (uint32_t)leat__ceil_div(info->width, (uint64_t)dx << shrink);
+        part->height = (uint32_t)leat__ceil_div(info->height, (uint64_t)dy << shrink);
+        LEAT_TRY(fit_plane(&s->plane[c], part->width, part->height, err));
+        s->plane[c].across = (float)info->width / (float)(dx << shrink);
+        s->plane[c].down = (float)info->height / (float)(dy << shrink);
+    }
+    s->components = info->channels;
+    return 0;
+}
+
+static void finish_coefficients(leat__image_small *s)
+{
+    s->coefficients = true;
+    s->content = leat__hash64(s->energy, sizeof s->energy, hash_size(&s->info));
+    s->content = hash_planes(s, leat__hash64(s->quant, sizeof s->quant, s->content));
+}
+
 /* LEAT_ENOTSUP: the image must be decoded to pixels. */
 static int look_at_coefficients(leat__image_looker *l, const uint8_t *data, size_t len,
                                 const leat__tile_tables *tables, leat_error *err)
@@ -148,20 +190,7 @@ static int look_at_coefficients(leat__image_looker *l, const uint8_t *data, size
     leat__image_small *s = &l->small;
     const leat__image_info *info = &s->info;
     leat__ycc_part part[3] = {{0}};
-    for (uint32_t c = 0; c < info->channels; c++) {
-        const uint32_t h = c == 0 ? 1 : info->chroma_h, v = c == 0 ? 1 : info->chroma_v;
-        const uint32_t width = (uint32_t)leat__ceil_div(info->width, h);
-        const uint32_t height = (uint32_t)leat__ceil_div(info->height, v);
-        const uint32_t shorter = LEAT_MIN(width, height);
-        const uint32_t shrink =
-            c == 0 ? shrink_for(shorter, LUMA_SIDE, 2) : shrink_for(shorter, CHROMA_SIDE, 3);
-        part[c].shrink = shrink;
-        part[c].width = (uint32_t)leat__ceil_div(info->width, (uint64_t)h << shrink);
-        part[c].height = (uint32_t)leat__ceil_div(info->height, (uint64_t)v << shrink);
-        LEAT_TRY(fit_plane(&s->plane[c], part[c].width, part[c].height, err));
-        s->plane[c].across = (float)info->width / (float)(h << shrink);
-        s->plane[c].down = (float)info->height / (float)(v << shrink);
-    }
+    LEAT_TRY(fit_planes(s, info->chroma_h, info->chroma_v, part, err));
     if (info->codec == LEAT__CODEC_TILE) {
         LEAT_TRY(leat__tile_header_parse(&l->header, data, len, err));
         memcpy(s->quant, l->header.quant[0], sizeof s->quant);
@@ -170,10 +199,60 @@ static int look_at_coefficients(leat__image_looker *l, const uint8_t *data, size
     const leat__decode_request request = {
         .parts = part, .to_end = true, .tables = tables, .limits = l->limits};
     LEAT_TRY(leat__codec_decode(l->decoder, info, data, len, &request, &sink, err));
-    s->components = info->channels;
-    s->coefficients = true;
-    s->content = leat__hash64(s->energy, sizeof s->energy, hash_size(info));
-    s->content = hash_planes(s, leat__hash64(s->quant, sizeof s->quant, s->content));
+    finish_coefficients(s);
+    return 0;
+}
+
+/* ---- coefficients that the packer has ---- */
+
+static int fit_strip(leat__image_looker *l, uint32_t blocks, leat_error *err)
+{
+    const size_t wide = (size_t)leat__ceil_div(8 * (uint64_t)blocks, LEAT__IDCT_ROUND) * LEAT__IDCT_ROUND;
+    if (wide <= l->strip_stride) return 0;
+    leat__free(l->strip);
+    leat__free(l->last);
+    l->strip_stride = 0;
+    l->strip = leat__alloc(LEAT__MEM_CURATE, 8 * wide);
+    l->last = leat__alloc(LEAT__MEM_CURATE, wide / 8);
+    if (!l->strip || !l->last) return leat__fail_nomem(err, 9 * wide, "rows of an image");
+    memset(l->last, 63, wide / 8);
+    l->strip_stride = wide;
+    return 0;
+}
+
+static int prepare_component(leat__image_looker *l, const leat__jpeg_component *from, uint32_t c,
+                             uint32_t shrink, leat_error *err)
+{
+    const leat__small_plane *p = &l->small.plane[c];
+    const uint32_t side = 8 >> shrink, blocks = (uint32_t)leat__ceil_div(p->width, side);
+    LEAT_TRY(fit_strip(l, blocks, err));
+    for (uint32_t y = 0; y * side < p->height; y++) {
+        const int16_t *row = from->coefs + 64 * (size_t)y * from->grid_x;
+        if (c == 0)
+            for (uint32_t x = 0; x < blocks; x += SUM_BLOCKS)
+                take_blocks(l, row + 64 * (size_t)x, NULL, LEAT_MIN(blocks - x, SUM_BLOCKS), from->quant);
+        l->idct.plain[shrink](l->strip, l->strip_stride, row, l->last, blocks, from->quant);
+        (void)take_part(l, c, side, l->strip, l->strip_stride);
+    }
+    return 0;
+}
+
+int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs, leat_error *err)
+{
+    leat__image_small *s = &l->small;
+    leat__ycc_part part[3];
+    l->prepared = false;
+    if (!coefs || (coefs->components != 1 && coefs->components != 3)) return 0;
+    for (uint32_t c = 1; c < coefs->components; c++)
+        if (coefs->component[c].h != 1 || coefs->component[c].v != 1) return 0;
+    clear(s);
+    s->info =
+        (leat__image_info){.width = coefs->width, .height = coefs->height, .channels = coefs->components};
+    LEAT_TRY(fit_planes(s, coefs->max_h, coefs->max_v, part, err));
+    for (uint32_t c = 0; c < coefs->components; c++)
+        LEAT_TRY(prepare_component(l, &coefs->component[c], c, part[c].shrink, err));
+    finish_coefficients(s);
+    l->prepared = true;
     return 0;
 }
 
@@ -293,22 +372,17 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     return leat__codec_decode(l->decoder, info, data, len, &request, &sink, err);
 }
 
-static void clear(leat__image_small *s)
-{
-    leat__small_plane plane[3];
-    memcpy(plane, s->plane, sizeof plane);
-    memset(s, 0, sizeof *s);
-    memcpy(s->plane, plane, sizeof plane);
-}
-
 int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
                      const leat__image_small **small, leat_error *err)
 {
     leat__image_info info;
+    const bool prepared = l->prepared && leat__codec_sniff(data, len) == LEAT__CODEC_TILE;
     *small = &l->small;
-    clear(&l->small);
+    l->prepared = false;
+    if (!prepared) clear(&l->small);
     LEAT_TRY(leat__codec_probe(leat__codec_sniff(data, len), data, len, &info, err));
     l->small.info = info;
+    if (prepared) return 0;
     if (info.chroma_h > 0 && info.channels <= 3) {
         int rc = look_at_coefficients(l, data, len, tables, err);
         if (rc != LEAT_ENOTSUP) return rc;

@@ -12,6 +12,7 @@
 #define LEAT_CURATE_IMAGE_SMALL_H
 
 #include "codec/codec.h"
+#include "codec/jpeg_coef.h"
 #include "codec/tile/tile.h"
 
 typedef struct leat__small_plane {
@@ -49,5 +50,10 @@ void leat__image_looker_close(leat__image_looker **l);
  * set as far as the headers could be read (codec 0: not at all). */
 int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
                      const leat__image_small **small, leat_error *err) LEAT_MUST_CHECK;
+
+/* The JPEG whose tiles are looked at next: the packer has decoded it already, so that look does not decode
+ * the tiles, which it proved to be equal. NULL: the next image is another one. */
+int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs,
+                        leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -51,6 +51,12 @@ static void close_looker(void *cookie, void *looker)
     leat__image_looker_close(&l);
 }
 
+static int take_coefs(void *cookie, void *looker, const leat__jpeg_coefs *coefs, leat_error *err)
+{
+    (void)cookie;
+    return leat__image_prepare(looker, coefs, err);
+}
+
 static int look(void *cookie, void *looker, const char *key, const leat_pack_image *image,
                 const uint8_t *data, size_t len, const leat__tile_tables *tables, leat__buf *found,
                 leat_error *err)
@@ -156,6 +162,7 @@ static int pack_images(packing *p, leat_ingest_stats *st, leat_error *err)
     const leat__inspector x = {.cookie = p,
                                .open = open_looker,
                                .close = close_looker,
+                               .coefs = take_coefs,
                                .look = look,
                                .take = take};
     LEAT_TRY(leat__image_spool_open(&p->spool, p->scores, err));

@@ -33,9 +33,11 @@ struct leat__encoder {
     leat__jpeg_coef_reader *coefs;
     leat__tile_encoder *tiles;
     leat__resizer *resizer;
-    leat__planes planes, frame; /* pixels to encode; a frame before it is made smaller */
-    leat__tile_density density; /* of the tiles to make */
-    leat__buf work, jpeg;       /* the encoded image; a restored or newly made JPEG */
+    leat__planes planes, frame;       /* pixels to encode; a frame before it is made smaller */
+    leat__tile_density density;       /* of the tiles to make */
+    leat__buf work, jpeg;             /* the encoded image; a restored or newly made JPEG */
+    const leat__inspector *inspector; /* of the next image, or NULL */
+    void *looker;
 };
 
 int leat__encoder_open(leat__encoder **out, const leat__encode_plan *plan, leat_error *err)
@@ -76,6 +78,12 @@ void leat__encoder_close(leat__encoder **encoder)
     leat__buf_reset(&e->jpeg);
     leat__free(e);
     *encoder = NULL;
+}
+
+void leat__encoder_watch(leat__encoder *e, const leat__inspector *inspector, void *looker)
+{
+    e->inspector = inspector;
+    e->looker = looker;
 }
 
 void leat__encode_size(uint32_t max_side, uint32_t *width, uint32_t *height)
@@ -228,6 +236,7 @@ static int tile(leat__encoder *e, leat__records *run, leat__item *item, const ui
     leat__buf_clear(&e->work);
     LEAT_TRY(leat__tile_encode(e->tiles, &coefs, data, len, &opts, &e->work, &kept, err));
     if (kept != LEAT__TILE_KEPT_NONE) return 0;
+    if (e->inspector) LEAT_TRY(e->inspector->coefs(e->inspector->cookie, e->looker, &coefs, err));
     leat__tile_facts facts;
     LEAT_TRY(leat__tile_describe((const uint8_t *)e->work.data, e->work.len, &facts, err));
     if (facts.exact) flags |= LEAT_PACK_IMAGE_RECODED;
@@ -405,6 +414,7 @@ static int encode_frames(leat__encoder *e, leat__records *run, leat__record *r, 
     leat__anim f;
     const leat__item none = *item;
     int rc = 0;
+    leat__encoder_watch(e, NULL, NULL);
     if (r->frame_count > 0)
         return leat__fail(err, LEAT_EFORMAT, "two animations in one sample: their frames cannot be paired");
     LEAT_TRY(check_frames(e->plan, info, leat__anim_count(info->codec, data, len), err));

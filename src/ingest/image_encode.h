@@ -11,6 +11,7 @@
 
 #include "codec/codec.h"
 #include "codec/tile/tile.h"
+#include "ingest/inspect.h"
 #include "ingest/record.h"
 
 #define LEAT__TILE_TABLES_BLOB "tile-tables"
@@ -39,6 +40,10 @@ void leat__encoder_close(leat__encoder **e);
  * LEAT_EFORMAT and LEAT_ELIMIT concern only this image; LEAT_ENOMEM does not. */
 int leat__encoder_image(leat__encoder *e, leat__records *run, leat__record *r, leat__item *item,
                         const leat__tile_tables *from, leat_error *err) LEAT_MUST_CHECK;
+
+/* From now on (inspector NULL: no longer) gives the coefficients of images that become tiles to the
+ * inspector. Not those of frames, which it looks at later. */
+void leat__encoder_watch(leat__encoder *e, const leat__inspector *inspector, void *looker);
 
 /* Bytes of memory needed to process this image, including the result. */
 uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len);

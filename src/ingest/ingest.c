@@ -222,14 +222,16 @@ static int setup_encode(void *cookie, const leat_worker *worker, void **ctx, lea
 static int encode_record(ingest *in, encoding *e, leat__records *run, leat__record *r, leat_error *err)
 {
     const leat__tile_tables *from = leat__pack_tables_of(&in->tables, r->origin);
+    const leat__inspector *x = in->inspector;
+    if (x) LEAT_TRY(x->coefs(x->cookie, e->looker, NULL, err));
     for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         leat_error why = {0};
         if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
+        leat__encoder_watch(e->encoder, f == in->inspected ? x : NULL, e->looker);
         int rc = leat__encoder_image(e->encoder, run, r, &r->items[f], from, &why);
         LEAT_TRY(settle(run, r, rc, &why, err));
     }
-    if (!in->inspector) return 0;
-    return leat__inspect_record(in->inspector, e->looker, run, r, in->inspected, in->plan.tables, err);
+    return x ? leat__inspect_record(x, e->looker, run, r, in->inspected, in->plan.tables, err) : 0;
 }
 
 static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *err)

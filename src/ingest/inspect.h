@@ -10,6 +10,7 @@
 #include <leat/ingest.h>
 
 #include "base/buf.h"
+#include "codec/jpeg_coef.h"
 #include "codec/tile/tile.h"
 #include "ingest/record.h"
 
@@ -18,6 +19,9 @@ typedef struct leat__inspector {
     /* One looker per thread. */
     int (*open)(void *cookie, void **looker, leat_error *err);
     void (*close)(void *cookie, void *looker);
+    /* The coefficients that an image was tiled from, before `look` gets the tiles, which then need not be
+     * decoded; NULL: what was given before is of an image that `look` will not get. */
+    int (*coefs)(void *cookie, void *looker, const leat__jpeg_coefs *coefs, leat_error *err);
     /* Appends to `found` what is known of an image; data NULL: the sample has none. Any thread. `data` is
      * followed by LEAT__CODEC_PADDING readable bytes. An error ends the run: faults of an image belong to
      * the results. */
