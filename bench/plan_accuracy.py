@@ -10,13 +10,14 @@ Each setting (kind of pack, size, threads, ops, order, cache, batch, budget) is 
   quick        leat plan: what a user gets, the loader runs for under a second
   tables       leat plan --no-measure
 and then loaded with the memory and prefetch of the plan. Compared are
-  rate    samples/s with no step between batches: the median of runs before and after planning
-  inside  whether that median is in the plan's interval
+  rate    samples/s with no step between batches: the mean of the runs right before and right after planning, because
+          the speed of a shared machine changes within seconds
+  inside  whether that mean is in the plan's interval
   memory  peak RSS against ram.resident_bytes; steps are long, so that all queues fill
 
 A `warm` pack is in the page cache, a `cold` one is dropped from it before each run; cold settings are left out
 where the system cannot drop it. `spread` is half the range of the runs over their median: no prediction can be
-nearer than that. LEAT_CPU_MASK=avx2 limits the instruction set; --masks runs the settings once for each. A setting
+nearer than that. `others` is how many CPUs were busy with anything else meanwhile. LEAT_CPU_MASK=avx2 limits the instruction set; --masks runs the settings once for each. A setting
 takes some 20 seconds. Only Python's standard library is used.
 """
 import argparse
@@ -29,12 +30,12 @@ import statistics
 import subprocess
 import sys
 import threading
+import time
 
 from doctor_situations import hurry
 
 HEAVY = "ColorJitter(0.4, 0.4, 0.4, 0.2); GaussianBlur(23); RandAugment()"
 WAYS = {"calibrated": ["--calibrate"], "quick": [], "tables": ["--no-measure"]}
-RUNS_BEFORE, RUNS_AFTER = 2, 3
 RUN_SECONDS = 1.0
 # Peak memory: a step as long as FEW batches take to make fills all queues at once, where an epoch has no more of them; in
 # longer epochs they fill with a step of MANY, and all samples are seen, the largest too.
@@ -196,26 +197,45 @@ def error(predicted, real):
     return round((predicted - real) / real, 4)
 
 
+class Others:
+    """CPUs that were busy with anything but this process and its children."""
+
+    def __init__(self):
+        self.begin = self.now()
+
+    @staticmethod
+    def now():
+        with open("/proc/stat", encoding="ascii") as f:
+            ticks = [int(t) for t in f.readline().split()[1:4]]
+        own = sum(os.times()[:4])
+        return time.monotonic(), sum(ticks) / os.sysconf("SC_CLK_TCK") - own
+
+    def cpus(self):
+        (begin, busy), (end, later) = self.begin, self.now()
+        return round(max(0.0, later - busy) / (end - begin), 2)
+
+
 def line_of(o, packs, name, mask):
-    s = SETTINGS[name]
+    s, others = SETTINGS[name], Others()
     t = Trial(o, packs.get(s["pack"]), s, mask)
     guess = t.read_in()
     plans = {"tables": t.plan("tables")}
     t.follow(plans["tables"])
-    for _ in range(RUNS_BEFORE):
-        t.measure(guess)
-    plans["quick"], plans["calibrated"] = t.plan("quick"), t.plan("calibrated")
-    for _ in range(RUNS_AFTER):
-        t.measure(guess)
+    t.measure(guess)
+    plans["quick"] = t.plan("quick")
+    t.measure(guess)
+    plans["calibrated"] = t.plan("calibrated")
+    t.measure(guess)
     rate = statistics.median(t.rates)
+    real = {"quick": statistics.mean(t.rates[:2]), "calibrated": statistics.mean(t.rates[1:]), "tables": rate}
     peak = t.peak(rate)
-    line = {"setting": name, "mask": mask, "isa": plans["quick"]["facts"]["isa"], "load": round(os.getloadavg()[0], 1),
+    line = {"setting": name, "mask": mask, "isa": plans["quick"]["facts"]["isa"], "others": others.cpus(),
             "measured": round(rate, 1), "runs": [round(r, 1) for r in t.rates],
             "spread": round((max(t.rates) - min(t.rates)) / 2 / rate, 4), "peak": peak}
     for way, plan in plans.items():
         speed = plan["speed"]["first_epoch_samples_per_s" if s.get("cold") else "samples_per_s"]
         line[way] = {"rate": round(speed["mid"], 1), "low": round(speed["low"], 1), "high": round(speed["high"], 1),
-                     "error": error(speed["mid"], rate), "inside": speed["low"] <= rate <= speed["high"],
+                     "error": error(speed["mid"], real[way]), "inside": speed["low"] <= real[way] <= speed["high"],
                      "memory": plan["ram"]["resident_bytes"], "memory_error": error(plan["ram"]["resident_bytes"], peak)}
     return line
 
