@@ -362,7 +362,7 @@ static NOINLINE void paragraph_pass(leat__scorer *s)
 {
     leat__counts *k = &s->counts;
     const uint32_t *nl = s->newline;
-    uint32_t len = k->bytes, from = 0, next_hit = 0, boilerplate = 0, edge = 0, triple = 0;
+    uint32_t len = k->bytes, from = 0, next_hit = 0, boilerplate = 0, triple = 0;
     paragraph_counts c = {0};
     interning t = intern_begin(s, s->newline_count + 2);
     for (uint32_t i = 0; i <= s->newline_count; i++) { /* text.split("\n\n") */
@@ -375,9 +375,7 @@ static NOINLINE void paragraph_pass(leat__scorer *s)
         }
         paragraph(s, &c, &t, from, end);
         while (next_hit < s->hit_count && s->hit[next_hit] < end) kinds |= s->hit_kind[next_hit++];
-        uint32_t policy = (kinds & (HIT_POLICY | HIT_NEMO_POLICY)) != 0;
-        boilerplate += policy;
-        edge |= policy & (from == 0 || last);
+        boilerplate += (kinds & (HIT_POLICY | HIT_NEMO_POLICY)) != 0;
         k->lorem_ipsum |= (kinds & HIT_LOREM) != 0;
         from = end + 2;
         if (last) break;
@@ -387,7 +385,7 @@ static NOINLINE void paragraph_pass(leat__scorer *s)
     k->unique_paragraphs = c.n - c.again;
     k->unique_paragraph_chars = c.chars - c.again_chars;
     k->paragraph_chars = c.chars;
-    k->boilerplate_paragraphs = edge || k->lorem_ipsum ? c.n : boilerplate;
+    k->boilerplate_paragraphs = k->lorem_ipsum ? c.n : boilerplate;
     int stripped = s->word_count > 0 && s->bounds[0] == 0 && s->bounds[2 * s->word_count - 1] == len;
     if (!stripped || triple) {
         c = (paragraph_counts){0};

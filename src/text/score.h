@@ -69,7 +69,7 @@
     X(unique_paragraphs, "different paragraphs")                                                             \
     X(unique_paragraph_chars, "characters in different paragraphs")                                          \
     X(paragraph_chars, "characters in paragraphs")                                                           \
-    X(boilerplate_paragraphs, "paragraphs with policy phrases; all when the first or last has one")          \
+    X(boilerplate_paragraphs, "paragraphs with policy phrases; all when lorem ipsum occurs")                 \
     X(lorem_ipsum, "1 when lorem ipsum occurs")                                                              \
     X(sentences, "sentence ends: . ? ! before white space or a closing quote")                               \
     X(c4_lines, "lines that C4 keeps (datatrove: 3 words)")                                                  \

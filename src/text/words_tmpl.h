@@ -58,6 +58,24 @@ INLINE int says(const leat__scorer *s, const uint8_t *p, const char *word, size_
 }
 #define SAYS(p, word) says(s, (p), (word), sizeof(word) - 1)
 
+/* NeMo's long sentences about cookies that have none of the short phrases; p is at the k of their first
+ * cookie. */
+static int nemo_cookies(const leat__scorer *s, const uint8_t *p)
+{
+    return SAYS(p - 13, "necessary cookies are absolutely essential for the website to function properly. "
+                        "this category only includes cookies that ensures basic functionalities and security "
+                        "features of the website. these cookies do not store any personal information.") ||
+                   SAYS(p - 7, "any cookies that may not be particularly necessary for the website to "
+                               "function and is used specifically to collect user personal data via "
+                               "analytics, ads, other embedded contents are termed as non-necessary cookies. "
+                               "it is mandatory to procure user consent prior to running these cookies on "
+                               "your website.") ||
+                   SAYS(p - 61, "if you continue to browse this site without changing your cookie settings, "
+                                "you agree to this use. acceptread more")
+               ? HIT_NEMO_POLICY
+               : 0;
+}
+
 static int policy_hit(const leat__scorer *s, const uint8_t *p)
 {
     switch (*p | 32) {
@@ -67,10 +85,7 @@ static int policy_hit(const leat__scorer *s, const uint8_t *p)
         if (SAYS(p - 3, "cookies") &&
             (SAYS(p - 8, "uses ") || SAYS(p - 7, "use ") || SAYS(p - 10, "use of ")))
             return HIT_POLICY;
-        if (SAYS(p - 3, "cookies are absolutely essential for the website to function properly. "
-                        "this category only"))
-            return HIT_NEMO_POLICY;
-        return 0;
+        return nemo_cookies(s, p);
     case 'v': /* "privacy", "javascript" */
         if (SAYS(p - 2, "javascript")) return HIT_SCRIPT;
         if (SAYS(p - 3, "privacy policy")) return HIT_POLICY;

@@ -25,7 +25,14 @@ STOP = {"the", "be", "to", "of", "and", "that", "have", "with"}
 ELLIPSES = {"...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more"}
 POLICY = ["terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies"]
 NEMO_POLICY = POLICY + ["privacy overview", "privacy & cookies policy", "privacy and cookies policy",
-                        "cookies are absolutely essential for the website to function properly. this category only"]
+                        "necessary cookies are absolutely essential for the website to function properly. this category only includes "
+                        "cookies that ensures basic functionalities and security features of the website. these cookies do not store "
+                        "any personal information.",
+                        "any cookies that may not be particularly necessary for the website to function and is used specifically to "
+                        "collect user personal data via analytics, ads, other embedded contents are termed as non-necessary cookies. it "
+                        "is mandatory to procure user consent prior to running these cookies on your website.",
+                        "if you continue to browse this site without changing your cookie settings, you agree to this use. acceptread "
+                        "more"]
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]", re.A)
 URL = re.compile(r"https?://(?:[A-Za-z0-9$\-_@.&+/:=?#~]|[!*\(\),]|(?:%[0-9A-Fa-f]{2}))+")
 TERMINAL = gen_unicode.ranges(gen_unicode.TERMINAL)
@@ -162,7 +169,7 @@ def counts(t):
     lorem = int(any("lorem ipsum" in p for p in low))
     r.update(paragraphs=len(parts), unique_paragraphs=len(parts) - n_dup, unique_paragraph_chars=total - dup_chars,
              paragraph_chars=total, lorem_ipsum=lorem, sentences=sentences(t),
-             boilerplate_paragraphs=len(parts) if lorem or policy[0] or policy[-1] else sum(policy))
+             boilerplate_paragraphs=len(parts) if lorem else sum(policy))
     c4(r, t)
     for n in (2, 3, 4):
         r[f"top_{n}gram_chars"] = top_ngram(w, n)
@@ -176,6 +183,7 @@ https://x.y/%41z; http:// httpshttps://q é Ж ЖД 漢字 。 😀 １ ٣ Ⅷ �
 uses_cookies use_of_cookies cookie_policy lorem_ipsum Lorem_Ipsum Read_more read_more.. end. end? end! " ' end.[1] end._[1] x[edit]
 [citation_needed] .[1].[2]. He_said_"yes." (well.) 12 3,4 ‽ ؟ he's it. the\0 privacy_overview cookies""".replace("_", "\x00").split()
 TOKENS = [t.replace("\x00", " ").replace("\\0", "\x00") for t in TOKENS]
+TOKENS += [p.capitalize() for p in NEMO_POLICY[-3:]] + [p[:-1] for p in NEMO_POLICY[-3:]] + [p[1:] for p in NEMO_POLICY[-3:]]
 TOKENS += ["x" * 15, "y" * 16, "z" * 17, "q" * 40, "w" * 1001, "\x01", "\x7f", "\x08", "\ufffd", "\u200b", "\ufeff", "\u0301"]
 SEPARATORS = [" "] * 12 + ["\n"] * 5 + ["\n\n"] * 3 + ["\n\n\n", "\t", "  ", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e",
               "\x1f", "\x85", "\xa0", "\u1680", "\u2003", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "", "", " \n", "\n ",
