@@ -147,6 +147,22 @@ static int take_document(reading *r, leat_error *err)
     return 0;
 }
 
+/* A second document would have no effect. */
+static int expect_end(yaml_parser_t *parser, const char *path, leat_error *err)
+{
+    yaml_document_t doc;
+    if (!yaml_parser_load(parser, &doc))
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
+                          parser->problem != NULL ? parser->problem : "not YAML");
+    const yaml_node_t *root = yaml_document_get_root_node(&doc);
+    int rc = root == NULL
+                 ? 0
+                 : leat__fail(err, LEAT_EINVAL, "%s:%zu: a second document begins here (only one is read)",
+                              path, line_of(root));
+    yaml_document_delete(&doc);
+    return rc;
+}
+
 int cli_config_parse(cli_config *config, cli_line *line, const char *path, const char *text, size_t len,
                      leat_error *err)
 {
@@ -163,6 +179,7 @@ int cli_config_parse(cli_config *config, cli_line *line, const char *path, const
     } else {
         rc = take_document(&r, err);
         yaml_document_delete(&doc);
+        if (rc == 0) rc = expect_end(&parser, path, err);
     }
     yaml_parser_delete(&parser);
     return rc;

@@ -52,6 +52,7 @@ static void options_are_read(void **state)
     assert_int_equal(cli_check_required(&line, &err), LEAT_EINVAL);
     assert_int_equal(parse("", &err), 0);
     assert_int_equal(parse("# nothing\n", &err), 0);
+    assert_int_equal(parse("---\nforce: yes\n...\n# the end\n", &err), 0);
     assert_false(value("names")->set);
 }
 
@@ -80,6 +81,8 @@ static void wrong_files_are_refused(void **state)
     expect_wrong("max_size: 1\nmax-size: 1\n", "is there twice");
     expect_wrong("- a\n", "'option: value'");
     expect_wrong("a: [\n", "f.yaml:");
+    expect_wrong("names: a\n---\nforce: yes\n", "f.yaml:3: a second document begins here");
+    expect_wrong("names: a\n---\n: [\n", "f.yaml:");
     expect_wrong("? [a]\n: b\n", "a key must be the name of an option");
 }
 
