@@ -12,6 +12,8 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
+#include "io/dir.h"
 
 const char *leat__compress_extension(leat__compress how)
 {
@@ -114,28 +116,46 @@ int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *
     return 0;
 }
 
-/* Removes the files from number `i` on. */
-static int remove_from(leat__shards *s, uint32_t i, leat_error *err)
+/* Reads "NAME-00012.jsonl.gz.partial". False for other files. */
+static bool read_name(const char *file, const char *name, uint64_t *number, leat__compress *how,
+                      bool *partial)
 {
-    for (;; i++) {
-        bool there;
-        LEAT_TRY(set_path(s, i, false, err));
-        LEAT_TRY(leat__path_exists(leat__buf_str(&s->path), &there, err));
-        if (!there) return 0;
-        LEAT_TRY(leat__path_unlink(leat__buf_str(&s->path), err));
-    }
+    size_t n = strlen(name), digits = 0;
+    if (strncmp(file, name, n) != 0 || file[n] != '-') return false;
+    file += n + 1;
+    for (*number = 0; digits < 10 && *file >= '0' && *file <= '9'; digits++)
+        *number = *number * 10 + (uint64_t)(*file++ - '0');
+    if (digits < 5 || strncmp(file, ".jsonl", 6) != 0) return false;
+    file += 6;
+    *how = leat__str_starts(file, ".gz")    ? LEAT__COMPRESS_GZIP
+           : leat__str_starts(file, ".zst") ? LEAT__COMPRESS_ZSTD
+                                            : LEAT__COMPRESS_NONE;
+    file += strlen(leat__compress_extension(*how));
+    *partial = leat__str_eq(file, ".partial");
+    return *partial || *file == 0;
 }
 
+/* The folder is listed: a run that was killed can leave any of the numbers. */
 int leat__shards_trim(const char *folder, const char *name, leat__compress compress, uint32_t count,
                       leat_error *err)
 {
-    leat__shards s;
-    int rc = leat__shards_open(&s, folder, name, 1, LEAT__COMPRESS_NONE, err);
-    for (int how = LEAT__COMPRESS_NONE; how <= LEAT__COMPRESS_ZSTD && rc == 0; how++) {
-        s.compress = (leat__compress)how;
-        rc = remove_from(&s, s.compress == compress ? count : 0, err);
+    leat__dir dir = {0};
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    int rc = leat__dir_read(&dir, folder, true, err);
+    for (size_t i = 0; i < dir.count && rc == 0; i++) {
+        uint64_t number;
+        leat__compress how;
+        bool partial;
+        if (!read_name(leat__dir_name(&dir, i), name, &number, &how, &partial)) continue;
+        if (!partial && how == compress && number < count) continue;
+        leat__buf_clear(&path);
+        leat__buf_printf(&path, "%s/%s", folder, leat__dir_name(&dir, i));
+        rc = path.status != 0 ? leat__fail_nomem(err, path.len, "a path")
+                              : leat__path_unlink(leat__buf_str(&path), err);
     }
-    leat__shards_reset(&s);
+    leat__buf_reset(&path);
+    leat__dir_reset(&dir);
     return rc;
 }
 

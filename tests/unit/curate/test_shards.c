@@ -31,6 +31,38 @@ static void files_appear_on_commit(void **state)
     assert_false(there("out/kept-00003.jsonl"));
 }
 
+/* A run that was killed can leave temporary files and gaps between numbers. */
+static void leftovers_are_removed(void **state)
+{
+    static const char *const old[] = {"kept-00000.jsonl.partial", "kept-00007.jsonl", "kept-00009.jsonl.gz",
+                                      "kept-123456.jsonl.zst.partial", "kept-00003.jsonl.gz.partial"};
+    static const char *const others[] = {"kept-0007.jsonl", "kept-00007.jsonl.txt", "kept-.jsonl",
+                                         "kept.jsonl",      "other-00007.jsonl",    "kept-00007.json"};
+    leat__shards s;
+    char name[64];
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+        snprintf(name, sizeof name, "left/%s", old[i]);
+        put_text(name, "old");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(name, sizeof name, "left/%s", others[i]);
+        put_text(name, "mine");
+    }
+    assert_int_equal(leat__shards_open(&s, in_box("left"), "kept", 100, LEAT__COMPRESS_NONE, NULL), 0);
+    assert_int_equal(leat__shards_put(&s, "123456\n", 7, NULL), 0);
+    assert_int_equal(leat__shards_commit(&s, NULL), 0);
+    leat__shards_reset(&s);
+    assert_true(there("left/kept-00000.jsonl"));
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+        snprintf(name, sizeof name, "left/%s", old[i]);
+        assert_false(there(name));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(name, sizeof name, "left/%s", others[i]);
+        assert_true(there(name));
+    }
+}
+
 /* Files are split between lines, however many lines come at once. */
 static void files_are_split_at_lines(void **state)
 {
@@ -126,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_appear_on_commit),
+        cmocka_unit_test(leftovers_are_removed),
         cmocka_unit_test(files_are_split_at_lines),
         cmocka_unit_test(nothing_is_left_without_commit),
         cmocka_unit_test(compressed_chunks_follow_each_other),
