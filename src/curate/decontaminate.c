@@ -375,6 +375,16 @@ static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
     return t->found ? 0 : leat__fail_nomem(err, t->evals.texts * 4, "counts");
 }
 
+/* LEAT_EINVAL when the output would replace an evaluation set. */
+static int check_evals(const leat_decontaminate_opts *o, leat_error *err)
+{
+    leat__text_files files;
+    LEAT_TRY(leat__text_files_open(&files, o->evals, o->eval_count, 1u << 20, err));
+    int rc = leat__text_files_check(&files, o->output, NULL, err);
+    leat__text_files_reset(&files);
+    return rc;
+}
+
 static int run(cleaning *t, leat_error *err)
 {
     const leat_decontaminate_opts *o = t->opts;
@@ -394,10 +404,12 @@ static int run(cleaning *t, leat_error *err)
     LEAT_TRY(leat_budget_open(&t->budget, o->memory, err));
     leat_budget_read(t->budget, &bs);
     leat_budget_close(&t->budget);
+    LEAT_TRY(check_evals(o, err));
     LEAT_TRY(read_evals(t, bs.limit, err));
     LEAT_TRY(leat_budget_open(&t->budget, bs.limit - leat__eval_table_bytes(&t->evals), err));
     uint64_t max_line = leat__text_flow_max_line(&pass, bs.limit, o->max_document);
     LEAT_TRY(leat__text_files_open(&t->files, o->inputs, o->input_count, max_line, err));
+    LEAT_TRY(leat__text_files_check(&t->files, o->output, NULL, err));
     t->names = (leat__line_names){o->text_field, o->id_field, NULL, t->files.path, max_line};
     t->stats->files = t->files.count;
     t->stats->bytes_in = t->files.total;

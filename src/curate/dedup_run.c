@@ -139,6 +139,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
     uint64_t max_line = leat__text_flow_max_line(&d->pass, d->memory, o->max_document);
     LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, max_line, err));
+    LEAT_TRY(leat__text_files_check(&d->files, o->output, o->report, err));
     d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path, max_line};
     d->stats->files = d->files.count;
     d->stats->bytes_in = d->files.total;

@@ -550,6 +550,7 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
     f->max_line = leat__text_flow_max_line(pass, bs.limit - f->lang.charged,
                                            o->max_document ? o->max_document : MAX_DOCUMENT);
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
+    LEAT_TRY(leat__text_files_check(&f->files, o->output, o->report, err));
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",
                                   o->id_field ? o->id_field : "id",
                                   NULL,

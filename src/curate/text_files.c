@@ -7,6 +7,7 @@
 
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -199,6 +200,64 @@ int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32
     f->end_file = f->count;
     if (rc != 0) leat__text_files_reset(f);
     return rc;
+}
+
+/* Names of the files that runs write to their output folder. */
+static bool is_written(const char *name)
+{
+    static const char *const whole[] = {"reasons.jsonl", "bad.jsonl",   "clusters.jsonl", "changed.jsonl",
+                                        "matches.jsonl", "evals.jsonl", "report.json"};
+    if (leat__str_starts(name, "kept-") || leat__str_starts(name, "scores-")) return true;
+    for (size_t i = 0; i < LEAT_COUNT(whole); i++)
+        if (leat__str_eq(name, whole[i])) return true;
+    return false;
+}
+
+static bool same_place(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Whether the file is in the folder, under a name that a run writes. */
+static int check_folder(const char *path, const char *folder, leat_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    if (!is_written(slash ? slash + 1 : path)) return 0;
+    char *parent = leat__strdup(LEAT__MEM_CURATE, slash ? path : ".");
+    if (!parent) return leat__fail_nomem(err, strlen(path), "a path");
+    if (slash) parent[LEAT_MAX(slash - path, 1)] = 0;
+    bool same = same_place(parent, folder);
+    leat__free(parent);
+    return same
+               ? leat__fail(err, LEAT_EINVAL,
+                            "%s: is an input, and the output would replace it (choose another output folder)",
+                            path)
+               : 0;
+}
+
+static int check_reports(const char *path, const char *reports, leat_error *err)
+{
+    char *list = leat__strdup(LEAT__MEM_CURATE, reports);
+    int rc = list ? 0 : leat__fail_nomem(err, strlen(reports), "the report");
+    for (char *at = list, *next; at && rc == 0; at = next) {
+        next = strchr(at, ',');
+        if (next) *next++ = 0;
+        if (same_place(path, at))
+            rc = leat__fail(err, LEAT_EINVAL, "report: %s is an input: choose another name", at);
+    }
+    leat__free(list);
+    return rc;
+}
+
+int leat__text_files_check(const leat__text_files *f, const char *output, const char *reports,
+                           leat_error *err)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (output) LEAT_TRY(check_folder(f->path[i], output, err));
+        if (reports) LEAT_TRY(check_reports(f->path[i], reports, err));
+    }
+    return 0;
 }
 
 void leat__text_files_reset(leat__text_files *f)

@@ -79,6 +79,10 @@ typedef struct leat__text_files {
  * when an input does not exist or has no files. */
 int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count, uint64_t max_line,
                           leat_error *err) LEAT_MUST_CHECK;
+/* LEAT_EINVAL when a run with this output folder and these reports (with commas between; both may be
+ * NULL) would replace one of the files. */
+int leat__text_files_check(const leat__text_files *f, const char *output, const char *reports,
+                           leat_error *err) LEAT_MUST_CHECK;
 void leat__text_files_reset(leat__text_files *f);
 /* Starts again at the first file. */
 void leat__text_files_rewind(leat__text_files *f);

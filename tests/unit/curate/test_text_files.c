@@ -159,6 +159,34 @@ static void output_of_a_run(void **state)
     leat__text_files_reset(&f);
 }
 
+/* A run must not replace what it reads. */
+static void outputs_that_are_inputs(void **state)
+{
+    leat__text_files f;
+    leat_error err = {0};
+    char link[256], reports[600];
+    put_text("own/kept-00000.jsonl", "{}\n");
+    put_text("own/report.json", "{}");
+    put_text("own/plain.json", "{}\n");
+    assert_int_equal(open_files(&f, "own", NULL, 1 << 20, &err), 0);
+    assert_int_equal(f.count, 1);
+    assert_int_equal(leat__text_files_check(&f, NULL, NULL, &err), 0);
+    assert_int_equal(leat__text_files_check(&f, in_box("other"), NULL, &err), 0);
+    assert_int_equal(leat__text_files_check(&f, in_box("own/deep"), NULL, &err), 0);
+    assert_int_equal(leat__text_files_check(&f, in_box("own/"), NULL, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "kept-00000.jsonl: is an input"));
+    snprintf(link, sizeof link, "%s", in_box("link"));
+    assert_int_equal(symlink(in_box("own"), link), 0);
+    assert_int_equal(leat__text_files_check(&f, link, NULL, &err), LEAT_EINVAL);
+    leat__text_files_reset(&f);
+    assert_int_equal(open_files(&f, "own/plain.json", NULL, 1 << 20, &err), 0);
+    assert_int_equal(leat__text_files_check(&f, in_box("own"), in_box("own/new.json"), &err), 0);
+    snprintf(reports, sizeof reports, "%s.html,%s/plain.json", link, link);
+    assert_int_equal(leat__text_files_check(&f, NULL, reports, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "is an input"));
+    leat__text_files_reset(&f);
+}
+
 static void byte_order_mark(void **state)
 {
     leat__text_files f;
@@ -263,6 +291,7 @@ int main(void)
         cmocka_unit_test(a_line_can_be_too_long),
         cmocka_unit_test(chunks_of_short_lines),
         cmocka_unit_test(output_of_a_run),
+        cmocka_unit_test(outputs_that_are_inputs),
         cmocka_unit_test(byte_order_mark),
         cmocka_unit_test(damaged_gzip_is_an_error),
         cmocka_unit_test(cuts_keep_chunks),
