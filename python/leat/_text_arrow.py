@@ -9,6 +9,7 @@ never leave Arrow.
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import glob
 import json
 import math
@@ -29,6 +30,33 @@ _ROW = "row"
 _KEEP = "keep"  # the number by which a row of a cluster is kept
 
 
+def _decoded(text: bytes) -> str | None:
+    """The text, or None when it is not UTF-8."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _check_text(name: str, field: str, kind: Any) -> None:
+    """Refuses a column that cannot have texts."""
+    types = _pyarrow().types
+    plain = kind.value_type if types.is_dictionary(kind) else kind
+    tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary, types.is_binary_view, types.is_null)
+    if not any(test(plain) for test in tests):
+        raise DataError(f"{name}: column {field!r} is {kind}, not text")
+
+
+def _take(table: Any, rows: Any) -> Any:
+    """Rows of a table. Arrow cannot take them from columns of views, which are converted meanwhile."""
+    pa = _pyarrow()
+    large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    if not any(field.type in large for field in table.schema):
+        return table.take(rows)
+    plain = table.cast(pa.schema([field.with_type(large.get(field.type, field.type)) for field in table.schema], table.schema.metadata))
+    return plain.take(rows).cast(table.schema)
+
+
 def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str, id_field: str, keep_field: str | None = None) -> int:
     """Writes the texts as JSONL. Returns the number of rows. A row without a text becomes a bad line."""
     row = first
@@ -44,7 +72,9 @@ def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str,
             for text, key, keep in zip(texts, ids, keeps):
                 number = isinstance(key, (int, float)) and not isinstance(key, bool)
                 line: dict[str, Any] = {_ROW: row, "id": key if number else f"{name}:{row - first}" if key is None else str(key)}
-                if isinstance(text, str):
+                if isinstance(text, bytes):
+                    text = _decoded(text)
+                if text is not None:
                     line["text"] = text
                 if isinstance(keep, (int, float)) and math.isfinite(keep):
                     line[_KEEP] = keep
@@ -72,7 +102,7 @@ class _Chosen:
             missing = [name for name in self.keys if name not in table.column_names]
             if missing:
                 raise ArgumentError(f"columns: there is no column {shown(missing[0])}")
-        result = table.take(pa.array([row[_ROW] - first for row in kept], pa.int64()))
+        result = _take(table, pa.array([row[_ROW] - first for row in kept], pa.int64()))
         if self.modified:
             at = result.column_names.index(text_field)
             result = result.set_column(at, text_field, pa.array([row["text"] for row in kept], table.schema.field(text_field).type))
@@ -102,6 +132,7 @@ def _table(table: Any, *needed: str) -> Any:
             raise ArgumentError(f"table: {shown(table)} is not an Arrow table") from error
     if needed[0] not in table.column_names:
         raise DataError(f"table: has no column {needed[0]!r}")
+    _check_text("table", needed[0], table.schema.field(needed[0]).type)
     return table
 
 
@@ -181,8 +212,11 @@ def _write_kept(files: list[str], counts: list[int], kept: Iterator[dict[str, An
 
 
 @contextlib.contextmanager
-def _output(folder: str, replace: bool) -> Iterator[str]:
-    """A work folder inside the output folder, which must not have the output of an earlier run."""
+def _output(folder: str, replace: bool, files: list[str]) -> Iterator[str]:
+    """A work folder inside the output folder, which must not have the output of an earlier run, nor inputs that would be replaced."""
+    for path in files:
+        if fnmatch.fnmatch(os.path.basename(path), "kept-*.parquet") and os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
+            raise ArgumentError(f"{path}: is an input, and the output would replace it (choose another output folder)")
     if os.path.exists(os.path.join(folder, "report.json")):
         if not replace:
             raise ExistsError(f"{folder}: has the output of an earlier run (use force=True to replace it)")
@@ -211,6 +245,7 @@ def _write_inputs(files: list[str], work: str, text_field: str, id_field: str, k
             columns = file.schema_arrow.names
             if text_field not in columns:
                 raise DataError(f"{path}: has no column {text_field!r}")
+            _check_text(path, text_field, file.schema_arrow.field(text_field).type)
             _check_keep(path, keep_field, columns)
             wanted = list(dict.fromkeys(name for name in (text_field, id_field, keep_field) if name in columns))
             rows.append(_write_rows(file.iter_batches(_ROWS, columns=wanted), path, sum(rows), part, text_field, id_field, keep_field))
@@ -276,7 +311,7 @@ def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: s
     replace = _check.flag("force", force)
     chosen = _Chosen(columns, modify is not None)
     files = _parquet_files(source)
-    with _output(folder, replace) as work:
+    with _output(folder, replace, files) as work:
         rows, names = _write_inputs(files, work, text_field, id_field, None)
         out = os.path.join(work, "out")
         result = filter_text(list(names), out, profile=profile, rules=rules, modify=modify, lid=lid, lang=lang, lang_min=lang_min,
@@ -350,7 +385,7 @@ def dedup_parquet(source: Path | Sequence[Path], output: Path, *, text_field: st
     replace = _check.flag("force", force)
     chosen = _Chosen(None, _cuts(kind, level))
     files = _parquet_files(source)
-    with _output(folder, replace) as work:
+    with _output(folder, replace, files) as work:
         counts, names = _write_inputs(files, work, text_field, id_field, keep_field)
         out = os.path.join(work, "out")
         result = dedup_text(list(names), out, kind=kind, normalize=normalize, words=words, chars=chars, bands=bands, rows=rows,

@@ -31,6 +31,38 @@ def test_table():
     assert nothing.num_rows == 0 and nothing.column_names == ["id", "words"]
 
 
+@pytest.mark.parametrize("kind", ["large_string", "string_view", "binary", "large_binary", "binary_view", "dictionary"])
+def test_types_of_texts(kind):
+    plain = table()
+    texts = plain["text"].dictionary_encode() if kind == "dictionary" else plain["text"].cast(getattr(pa, kind)())
+    source = plain.set_column(1, "text", texts)
+    kept, report = leat.filter_table(source, rules={"words.min": 6}, modify="urls")
+    assert kept.schema == source.schema and report["bad"] == 2
+    assert kept["id"].to_pylist() == [f"d{i}" for i in range(20) if 5 <= i % 10 < 9]
+    unique, _ = leat.dedup_table(pa.concat_tables([source, source]), kind="exact")
+    assert unique.num_rows == 17 and unique.schema == source.schema
+
+
+def test_texts_that_are_none():
+    with pytest.raises(leat.DataError, match="column 'list' is list<.*, not text"):
+        leat.filter_table(table(), text_field="list", rules={"words.min": 1})
+    kept, report = leat.filter_table({"text": [b"good text", b"\xff\xfe", None]}, rules={"words.min": 1})
+    assert kept["text"].to_pylist() == [b"good text"] and (report["documents"], report["bad"]) == (1, 2)
+    assert leat.score_text(pa.array(["a b", "c"]))["words"] == [2, 1]
+    assert leat.score_text(pa.chunked_array([["a b"], ["c"]]))["words"] == [2, 1]
+
+
+def test_inputs_are_not_replaced(tmp_path):
+    out = tmp_path / "out"
+    pq.write_table(table(30), tmp_path / "a.parquet")
+    leat.filter_parquet(tmp_path / "a.parquet", out, rules={"words.min": 1})
+    before = (out / "kept-00000.parquet").read_bytes()
+    for run in (leat.filter_parquet, leat.dedup_parquet):
+        with pytest.raises(leat.ArgumentError, match="is an input, and the output would replace it"):
+            run(out, out, force=True, **({"rules": {"words.min": 8}} if run is leat.filter_parquet else {}))
+    assert (out / "kept-00000.parquet").read_bytes() == before and (out / "report.json").exists()
+
+
 def test_table_languages():
     model = Path(__file__).parents[2] / "tests" / "data" / "lid.ftz"
     texts = ["the language of this line is english and it has words", "die sprache dieser zeile ist deutsch und sie hat wörter"]
