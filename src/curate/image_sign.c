@@ -74,16 +74,19 @@ typedef struct columns {
     reach reach[SIDE];
     float size[SIDE];
     int least, most; /* whole samples of a column */
+    bool single;     /* each covers one sample: small images */
 } columns;
 
 static void find_columns(columns *c, int side, float start, float step, uint32_t width)
 {
     c->least = (int)width;
     c->most = 0;
+    c->single = true;
     for (int i = 0; i < side; i++) {
         reach *r = &c->reach[i];
         *r = reach_of(start + (float)i * step, step, width);
         c->size[i] = r->last - r->first == 1 ? 1 : step;
+        c->single &= r->last - r->first == 1;
         const int whole = LEAT_MAX(r->last - r->first - 2, 0);
         c->least = LEAT_MIN(c->least, whole);
         c->most = LEAT_MAX(c->most, whole);
@@ -94,7 +97,8 @@ static void find_columns(columns *c, int side, float start, float step, uint32_t
  * columns: one more or less at random would be mispredicted. */
 static void sum_columns(float *out, const columns *c, int side, const uint8_t *row)
 {
-    for (int i = 0; i < side; i++) {
+    for (int i = 0; c->single && i < side; i++) out[i] = row[c->reach[i].first];
+    for (int i = 0; !c->single && i < side; i++) {
         const reach *r = &c->reach[i];
         const int behind = r->last - 1;
         const uint8_t *const whole = row + r->first + 1;

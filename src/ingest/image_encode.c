@@ -236,7 +236,8 @@ static int tile(leat__encoder *e, leat__records *run, leat__item *item, const ui
     leat__buf_clear(&e->work);
     LEAT_TRY(leat__tile_encode(e->tiles, &coefs, data, len, &opts, &e->work, &kept, err));
     if (kept != LEAT__TILE_KEPT_NONE) return 0;
-    if (e->inspector) LEAT_TRY(e->inspector->coefs(e->inspector->cookie, e->looker, &coefs, err));
+    if (e->inspector && e->inspector->coefs)
+        LEAT_TRY(e->inspector->coefs(e->inspector->cookie, e->looker, &coefs, err));
     leat__tile_facts facts;
     LEAT_TRY(leat__tile_describe((const uint8_t *)e->work.data, e->work.len, &facts, err));
     if (facts.exact) flags |= LEAT_PACK_IMAGE_RECODED;

@@ -223,7 +223,7 @@ static int encode_record(ingest *in, encoding *e, leat__records *run, leat__reco
 {
     const leat__tile_tables *from = leat__pack_tables_of(&in->tables, r->origin);
     const leat__inspector *x = in->inspector;
-    if (x) LEAT_TRY(x->coefs(x->cookie, e->looker, NULL, err));
+    if (x && x->coefs) LEAT_TRY(x->coefs(x->cookie, e->looker, NULL, err));
     for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         leat_error why = {0};
         if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
