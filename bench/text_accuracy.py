@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which edited copies fuzzy deduplication finds: recall by Jaccard similarity, and precision.
 
-    text_accuracy.py [--leat build/tools/leat] [--pairs 2000] [--threshold 0.7] [--bands 14] [--rows 8] [FILES...]
+    text_accuracy.py [--leat build/tools/leat] [--pairs 3600] [--threshold 0.7] [--bands 14] [--rows 8] [FILES...]
 
 Every pair is a document and a copy of it with seeded edits: words inserted, deleted, replaced, sentences
-shuffled, truncated, or merged with another document. Pairs share no text with each other. The truth is the exact Jaccard
-similarity of their sets of 5-word shingles. Tools that are not installed are left out. datasketch and rensa get the same
-words, bands and rows, and a candidate counts when its estimated similarity reaches the threshold.
+shuffled, truncated, or merged with another document. Edits are drawn until the similarity falls into the bin whose turn it is, so
+that all bins have about as many pairs. Pairs share no text with each other. The truth is the exact Jaccard
+similarity of their sets of 5-word shingles. FILES are texts, or JSONL with a key "text". Tools that are not installed are left out.
+All get the same words, bands and rows. A candidate counts when its estimated similarity reaches the threshold, except for datatrove, which
+takes every pair that shares a band.
 """
 import argparse
 import glob
@@ -40,7 +42,7 @@ def edited(rng, text, other):
     """A copy with one kind of edit, of a strength that spreads similarities over all bins."""
     w = text.split()
     kind = rng.choice(["insert", "delete", "replace", "shuffle", "truncate", "merge"])
-    share = rng.random() ** 2 * 0.6
+    share = rng.random() ** 1.5 * 0.8
     if kind in ("insert", "delete", "replace"):
         out = []
         for word in w:
@@ -60,26 +62,50 @@ def edited(rng, text, other):
     return kind, text + " " + " ".join(other.split()[:int(len(w) * share) + 1])
 
 
+def copies(rng, texts, half):
+    """Copies of the first texts; their similarities are spread over the bins."""
+    kinds, pairs, truth = [], [], []
+    for i in range(half):
+        base, low, high = shingles(texts[i]), BINS[i % (len(BINS) - 1)], BINS[i % (len(BINS) - 1) + 1]
+        for _ in range(24):
+            kind, copy = edited(rng, texts[i], texts[half + i % (len(texts) - half)])
+            similarity = jaccard(base, shingles(copy))
+            if low <= similarity < high:
+                break
+        kinds.append(kind)
+        pairs.append((texts[i], copy))
+        truth.append(similarity)
+    return kinds, pairs, truth
+
+
+def texts_of(path):
+    """Lists of words; of JSONL, one for each document."""
+    try:
+        with open(path, encoding="utf-8") as f:
+            if path.endswith(".jsonl"):
+                for line in f:
+                    yield json.loads(line)["text"].split()
+            else:
+                yield f.read(400000).split()
+    except (OSError, UnicodeDecodeError):
+        return
+
+
 def originals(files, count):
-    """Pieces of text of 150 to 600 words that share no shingle with an earlier one."""
+    """Pieces of text of 120 to 400 words that share no shingle with an earlier one."""
     rng = random.Random(1)
     seen, found = set(), []
-    for path in files:
-        try:
-            with open(path, encoding="utf-8") as f:
-                w = f.read(400000).split()
-        except (OSError, UnicodeDecodeError):
-            continue
+    for w in (w for path in files for w in texts_of(path)):
         at = 0
-        while at + 150 <= len(w) and len(found) < 2 * count:
-            n = rng.randint(150, 600)
+        while at + 120 <= len(w) and len(found) < count * 10 / 9:
+            n = rng.randint(120, 400)
             text = " ".join(w[at:at + n])
             at += n
-            s = shingles(text)
+            s = shingles(text) if text.isascii() else ()
             if len(s) > 100 and not s & seen:
                 seen |= s
                 found.append(text)
-        if len(found) >= 2 * count:
+        if len(found) >= count * 10 / 9:
             break
     return found
 
@@ -128,10 +154,32 @@ def rensa_finds(pairs, args):
     return found
 
 
+def gaoya_finds(pairs, args):
+    from gaoya.minhash import MinHashStringIndex
+    index = MinHashStringIndex(hash_size=32, jaccard_threshold=args.threshold, num_bands=args.bands, band_size=args.rows,
+                               num_hashes=args.bands * args.rows, analyzer="word", ngram_range=(5, 5), lowercase=True)
+    found = set()
+    for i, (a, b) in enumerate(pairs):
+        index.insert_document(i, " ".join(words_of(a)))
+        if i in index.query(" ".join(words_of(b))):
+            found.add(i)
+    return found
+
+
+def datatrove_finds(pairs, args):
+    from datatrove.pipeline.dedup.minhash import MinhashConfig, MinhashDedupSignature
+    step = MinhashDedupSignature("/tmp", config=MinhashConfig(n_grams=5, num_buckets=args.bands, hashes_per_bucket=args.rows))
+
+    def bands(text):
+        return [tuple(band) for band in step.get_signature(step.get_shingles(" ".join(words_of(text))))]
+
+    return {i for i, (a, b) in enumerate(pairs) if any(x == y for x, y in zip(bands(a), bands(b)))}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--leat", default="build/tools/leat")
-    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--pairs", type=int, default=3600)
     parser.add_argument("--threshold", type=float, default=0.7)
     parser.add_argument("--bands", type=int, default=14)
     parser.add_argument("--rows", type=int, default=8)
@@ -140,18 +188,14 @@ def main():
     files = args.files or sorted(glob.glob("/usr/lib/python3*/**/*.py", recursive=True) + glob.glob("/usr/share/doc/*/*"))
     texts = originals(files, args.pairs)
     rng = random.Random(2)
-    half = len(texts) // 2
-    kinds, pairs = [], []
-    for i in range(half):
-        kind, copy = edited(rng, texts[i], texts[half + i])
-        kinds.append(kind)
-        pairs.append((texts[i], copy))
-    truth = [jaccard(shingles(a), shingles(b)) for a, b in pairs]
+    half = len(texts) * 9 // 10  # the others are merged into copies
+    kinds, pairs, truth = copies(rng, texts, half)
     print(f"{half} pairs, threshold {args.threshold}, {args.bands} x {args.rows}")
     found = {}
     for name, tool in (("leat", lambda: leat_finds(args.leat, pairs, args)),
                        ("leat --compatible datasketch", lambda: leat_finds(args.leat, pairs, args, ("--compatible", "datasketch"))),
-                       ("datasketch", lambda: datasketch_finds(pairs, args)), ("rensa", lambda: rensa_finds(pairs, args))):
+                       ("datasketch", lambda: datasketch_finds(pairs, args)), ("rensa", lambda: rensa_finds(pairs, args)),
+                       ("gaoya", lambda: gaoya_finds(pairs, args)), ("datatrove", lambda: datatrove_finds(pairs, args))):
         start = time.process_time()
         try:
             found[name] = tool()
