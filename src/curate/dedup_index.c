@@ -15,6 +15,7 @@
 
 #define MAGIC "LEATDUPX"
 #define VERSION 1
+#define CHARS_VERSION 2 /* of own sketches of characters: their hash changed */
 #define FOOTER 16
 #define BLOCK (256u << 10)
 #define ID_MAX (64u << 20)
@@ -22,7 +23,8 @@
 static leat__index_header header_of(const leat__dedup *d)
 {
     const leat_dedup_opts *o = d->opts;
-    leat__index_header h = {.version = VERSION,
+    bool chars = o->shingle_chars > 0 && !o->compatible;
+    leat__index_header h = {.version = chars ? CHARS_VERSION : VERSION,
                             .kind = o->kind | o->compatible << 8,
                             .normalize = o->normalize != 0,
                             .words = o->shingle_words,
@@ -58,7 +60,8 @@ static int check_header(const leat__dedup *d, const char *path, const leat__inde
                         leat_error *err)
 {
     leat__index_header want = header_of(d);
-    if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || h->version != VERSION)
+    bool own_chars = h->chars > 0 && h->kind >> 8 == 0;
+    if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || h->version != (own_chars ? CHARS_VERSION : VERSION))
         return leat__fail(err, LEAT_EFORMAT, "%s: not an index of this version of leat", path);
     if (h->kind != want.kind || h->normalize != want.normalize || h->words != want.words ||
         h->chars != want.chars || h->bands != want.bands || h->rows != want.rows ||

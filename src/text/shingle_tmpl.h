@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shingles of a text: hashes of n consecutive words, or of n characters. Included after
- * scan_tmpl.h; the including file defines word_masks().
+ * scan_tmpl.h; the including file defines word_masks(), and for characters fold_block(),
+ * blank_leads(), char_starts(), high_bytes() and spread_words().
  */
 
 /* Lowercases ASCII capitals in a word of letters and digits: sets bit 5 of every ASCII byte,
@@ -89,38 +90,202 @@ static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
     return words - n + 1;
 }
 
-/* n consecutive characters, at every character. The text is first rewritten: white space becomes
- * one blank, letters become lower case. */
-static uint32_t char_shingles(leat__sketcher *s, size_t len)
+/* ---- shingles of characters ---- */
+
+#ifndef HAS_KEEP_BYTES
+/* Appends the bytes of the block whose bits are set. 64 bytes past both ends are read and written. */
+INLINE uint8_t *keep_bytes(uint8_t *out, const uint8_t *block, uint64_t keep)
 {
-    uint8_t *t = s->text;
-    uint32_t n = 0, chars = 0, count = 0;
-    for (uint32_t i = 0, step; i < len; i += step) {
-        uint32_t code = leat__utf8_decode(t + i, &step);
-        if (leat__unicode_of(code) & LEAT__UNI_SPACE) {
-            if (n > 0 && t[n - 1] != ' ') {
-                s->bounds[chars++] = n;
-                t[n++] = ' ';
-            }
+    while (keep) {
+        uint32_t from = lowest(keep), n = lowest_or_64(~(keep >> from));
+        memcpy(out, block + from, 64);
+        out += n;
+        keep = from + n < 64 ? keep & ~UINT64_C(0) << (from + n) : 0;
+    }
+    return out;
+}
+#endif
+
+/* Bits of the bytes of white space beyond ASCII; *over has those of a character that ends in the next block.
+ */
+static NOINLINE uint64_t wide_blanks(const uint8_t *p, uint64_t leads, uint64_t *over)
+{
+    uint64_t white = *over;
+    *over = 0;
+    for (; leads; leads &= leads - 1) {
+        uint32_t k = lowest(leads), n;
+        if (!(leat__unicode_of(leat__utf8_decode(p + k, &n)) & LEAT__UNI_SPACE)) continue;
+        uint64_t ones = (UINT64_C(1) << n) - 1;
+        white |= ones << k;
+        if (k + n > 64) *over |= ones >> (64 - k);
+    }
+    return white;
+}
+
+/* Writes the text to s->folded: each sequence of white space becomes one blank, none at the ends; ASCII
+ * capitals become lower case. Returns its length. */
+static uint32_t fold_text(leat__sketcher *s, size_t len, uint64_t *nonascii)
+{
+    uint8_t block[128] = {0};
+    uint8_t *out = s->folded;
+    uint64_t last = 1, over = 0, any = 0;
+    for (size_t i = 0; i < len; i += 64) {
+        const uint8_t *p = s->text + i;
+        uint64_t high, white;
+        fold_block(p, block, &high, &white);
+        any |= high;
+        if (RARE(high)) {
+            uint64_t wide = wide_blanks(p, blank_leads(p), &over);
+            for (uint64_t m = wide; RARE(m); m &= m - 1) block[lowest(m)] = ' ';
+            white |= wide;
+        }
+        uint64_t keep = ~(white & (white << 1 | last));
+        last = white >> 63;
+        if (keep == ~UINT64_C(0)) {
+            memcpy(out, block, 64);
+            out += 64;
+        } else {
+            out = keep_bytes(out, block, keep);
+        }
+    }
+    uint32_t n = (uint32_t)(out - s->folded);
+    if (n > 0 && s->folded[n - 1] == ' ') n--;
+    memset(s->folded + n, 0, LEAT__TEXT_PAD);
+    *nonascii = any;
+    return n;
+}
+
+/* Eight 64-bit numbers, as vectors of the instruction set. */
+typedef uint64_t lanes __attribute__((vector_size(LANE_BYTES)));
+#define EIGHT (64 / LANE_BYTES)
+#define EACH(i) _Pragma("GCC unroll 4") for (int i = 0; i < EIGHT; i++)
+
+#define TURN(x, r) ((x) << (r) | (x) >> (-(r)&63))
+
+/* The words at eight characters, mixed. The word at a character is it and the seven after it, each shifted by
+ * 8 bits more. Of ASCII, these are 8 bytes of s->folded; of wide texts, s->shingle has them. */
+INLINE void mix_words(const leat__sketcher *s, const bool wide, uint32_t at, uint32_t shift, lanes *out)
+{
+    lanes w[EIGHT];
+    if (wide) memcpy(w, s->shingle + at, sizeof w);
+    else spread_words(s->folded + at, w);
+    EACH(i)
+    {
+        w[i] = (w[i] << shift) * LEAT__HW1;
+        out[i] = w[i] ^ w[i] >> 29;
+    }
+}
+
+INLINE void finish_windows(lanes *sum, uint64_t *out)
+{
+    EACH(i)
+    {
+        lanes x = (sum[i] ^ sum[i] >> 32) * LEAT__HW2;
+        x = (x ^ x >> 29) * LEAT__HW3;
+        sum[i] = x ^ x >> 32;
+    }
+    memcpy(out, sum, 64);
+}
+
+/* Writes hashes of the windows of `width` characters at `count` consecutive characters to s->shingle, eight
+ * at once: the arrays have room for 32 more. Each word of a window is mixed, turned by 21 bits more than the
+ * one before it, and added; the last one overlaps the one before it unless the width is a multiple of 8. */
+INLINE void hash_windows(const leat__sketcher *s, const bool wide, uint32_t count, uint32_t width)
+{
+    const uint32_t shift = width < 8 ? 64 - 8 * width : 0;
+    for (uint32_t i = 0; i < count; i += 8) {
+        lanes sum[EIGHT] = {{0}}, c[EIGHT];
+        EACH(e) sum[e] += width * LEAT__HW0;
+        for (uint32_t k = 0, turn = 0; k < width; k += 8, turn = (turn + 21) & 63) {
+            mix_words(s, wide, i + (width < 8 ? 0 : LEAT_MIN(k, width - 8)), shift, c);
+            EACH(e) sum[e] += TURN(c[e], turn);
+        }
+        finish_windows(sum, s->shingle + i);
+    }
+}
+
+/* The same for windows of 24 characters, which share their words: the second word is the first one of the
+ * window eight characters later. */
+INLINE void hash_windows_24(const leat__sketcher *s, const bool wide, uint32_t count)
+{
+    lanes a[EIGHT], b[EIGHT], c[EIGHT], sum[EIGHT];
+    mix_words(s, wide, 0, 0, a);
+    mix_words(s, wide, 8, 0, b);
+    for (uint32_t i = 0; i < count; i += 8) {
+        mix_words(s, wide, i + 16, 0, c);
+        EACH(e)
+        {
+            sum[e] = a[e] + TURN(b[e], 21) + TURN(c[e], 42) + 24 * LEAT__HW0;
+            a[e] = b[e];
+            b[e] = c[e];
+        }
+        finish_windows(sum, s->shingle + i);
+    }
+}
+
+/* Codes of the characters of s->folded, to s->bounds: ASCII as it is, 24 bits of others. */
+static uint32_t char_codes(leat__sketcher *s, uint32_t n)
+{
+    uint32_t *code = s->bounds;
+    for (uint32_t i = 0; i < n; i += 64) {
+        const uint8_t *p = s->folded + i;
+        uint64_t start = char_starts(p), high = high_bytes(p);
+        if (n - i < 64) start &= ~(~UINT64_C(0) << (n - i));
+        if (high == 0) {
+            for (uint32_t k = 0; k < 64; k++) code[k] = p[k];
+            code += bits_of(start);
             continue;
         }
-        s->bounds[chars++] = n;
-        if (step == 1) t[n++] = code >= 'A' && code <= 'Z' ? (uint8_t)(code | 32) : (uint8_t)code;
-        else
-            for (uint32_t k = 0; k < step; k++) t[n++] = t[i + k];
+        for (; start; start &= start - 1) {
+            uint32_t k = lowest(start), len, c = p[k];
+            if (c >= 0x80) c = (uint32_t)(leat__utf8_decode(p + k, &len) * LEAT__HW0 >> 40);
+            *code++ = c;
+        }
     }
-    if (chars > 0 && t[n - 1] == ' ') {
-        chars--;
-        n--;
+    return (uint32_t)(code - s->bounds);
+}
+
+/* Shingles of a text that is not ASCII. The words are made from the end of the text. */
+static NOINLINE uint32_t wide_shingles(leat__sketcher *s, uint32_t n)
+{
+    uint32_t chars = char_codes(s, n), width = LEAT_MIN(s->chars, chars), count = chars - width + 1;
+    uint64_t w = 0;
+    memset(s->shingle + chars, 0, 32 * sizeof *s->shingle);
+    for (uint32_t i = chars; i-- > 0;) {
+        w = (w << 8) + s->bounds[i];
+        s->shingle[i] = w;
     }
-    if (chars == 0) return 0;
-    memset(t + n, 0, LEAT__TEXT_PAD);
-    s->bounds[chars] = n;
-    uint32_t width = LEAT_MIN(s->chars, chars);
-    for (uint32_t i = 0; i + width <= chars; i++)
-        s->shingle[count++] = leat__hash_run(t + s->bounds[i], s->bounds[i + width] - s->bounds[i], 0);
+    if (width == 24) hash_windows_24(s, true, count);
+    else hash_windows(s, true, count, width);
     return count;
 }
+
+/* n consecutive characters, at every character; a shorter text is one shingle. */
+static uint32_t char_shingles(leat__sketcher *s, size_t len)
+{
+    uint64_t nonascii;
+    uint32_t n = fold_text(s, len, &nonascii);
+    if (n == 0) return 0;
+    if (nonascii) return wide_shingles(s, n);
+    uint32_t width = LEAT_MIN(s->chars, n), count = n - width + 1;
+    if (width == 24) hash_windows_24(s, false, count);
+    else hash_windows(s, false, count, width);
+    return count;
+}
+
+#ifndef HAS_KEEP_LOW
+/* Writes the values whose lower halves are below `most`, or those that are not; returns their number. 8 more
+ * are written. */
+static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above, uint64_t *out)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        out[found] = x[i];
+        found += ((uint32_t)x[i] < most) != above;
+    }
+    return found;
+}
+#endif
 
 static uint32_t shingle_text(leat__sketcher *s, size_t len)
 {

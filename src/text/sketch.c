@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "text/hash_words.h"
 #include "text/score.h"
 #include "text/text_dsp.h"
@@ -16,6 +17,11 @@
 #define SLACK 64
 #define DISTINCT_MAX 1024
 #define REPEATS_AFTER 4 /* rounds after which repeated shingles are looked for */
+/* Shingles per bin from which on most of them are skipped, and how many are not: with 9 for each of 260
+ * bins, one is empty in 3 texts of 100. */
+#define MANY_PER_BIN 11
+#define LEAST_PER_BIN 9
+#define PART 512u /* shingles at once */
 
 int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err)
 {
@@ -34,10 +40,20 @@ void leat__sketcher_reset(leat__sketcher *s)
 }
 
 /* Words are at least two bytes with what separates them, characters one byte. */
+static uint64_t item_count(const leat__sketcher *s, uint64_t bytes)
+{
+    return (s->words ? bytes / 2 + 1 : bytes) + SLACK;
+}
+
+static uint64_t folded_bytes(uint64_t bytes)
+{
+    return bytes + 2 * LEAT__TEXT_PAD;
+}
+
 static uint64_t array_bytes(const leat__sketcher *s, uint64_t bytes)
 {
-    uint64_t items = (s->words ? bytes / 2 + 1 : bytes) + SLACK;
-    return (s->words ? 2 * items * 4 + items * 8 : items * 4) + items * 8 + 3 * 704;
+    uint64_t items = item_count(s, bytes);
+    return (s->words ? 2 * items * 4 + items * 8 : items * 4 + folded_bytes(bytes)) + items * 8 + 3 * 704;
 }
 
 uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes)
@@ -51,7 +67,7 @@ int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err)
         return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes, LEAT__TEXT_MAX);
     if (bytes <= s->text_capacity && s->text) return 0;
     uint64_t need = bytes + 2 * LEAT__TEXT_PAD, arrays = array_bytes(s, bytes);
-    uint64_t items = (s->words ? bytes / 2 + 1 : bytes) + SLACK;
+    uint64_t items = item_count(s, bytes);
     leat__free(s->text_slab);
     leat__free(s->slab);
     s->text = NULL;
@@ -70,6 +86,7 @@ int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err)
     s->word_hash = (uint64_t *)p;
     if (s->words) p += items * 8 + 704;
     s->bounds = (uint32_t *)p;
+    if (s->chars) s->folded = p + items * 4 + 704;
     return 0;
 }
 
@@ -98,8 +115,48 @@ static uint32_t distinct(const uint64_t *x, uint32_t n, uint64_t *out)
     return count;
 }
 
-/* One round: bins that are empty get their least value. A filled bin holds 0, which no value is below.
- * Returns how many it fills. */
+/* The first round: lowers the values of all bins. Values are below UINT32_MAX, which is an empty bin. */
+static void lower_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bin = (uint32_t)((x[i] >> 32) * k >> 32), v = (uint32_t)x[i], before = least[bin];
+        v -= v == UINT32_MAX;
+        least[bin] = v < before ? v : before;
+    }
+}
+
+/* The same for many shingles: first the values of which each bin is expected to have LEAST_PER_BIN; then, if
+ * a bin has none, the others. */
+static void lower_many(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least)
+{
+    uint64_t kept[PART + 8];
+    uint32_t empty = k, most = (uint32_t)(((uint64_t)LEAST_PER_BIN * k << 32) / n);
+    const leat__text_dsp *dsp = leat__text_dsp_now();
+    for (int above = 0; above < 2 && empty > 0; above++) {
+        for (uint32_t i = 0; i < n; i += PART)
+            lower_bins(kept, dsp->keep_low(x + i, LEAT_MIN(n - i, PART), most, above, kept), k, least);
+        empty = 0;
+        for (uint32_t bin = 0; bin < k; bin++) empty += least[bin] == UINT32_MAX;
+    }
+}
+
+/* A bin that has a value holds 0 from then on, which no value is below. Returns how many have one. */
+static uint32_t first_round(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least, uint32_t *out)
+{
+    uint32_t count = 0;
+    memset(least, 0xff, 4 * (size_t)k);
+    if (n / k >= MANY_PER_BIN) lower_many(x, n, k, least);
+    else lower_bins(x, n, k, least);
+    for (uint32_t bin = 0; bin < k; bin++) {
+        bool filled = least[bin] != UINT32_MAX;
+        out[bin] = least[bin];
+        least[bin] = filled ? 0 : UINT32_MAX;
+        count += filled;
+    }
+    return count;
+}
+
+/* One more round: bins that are empty get their least value. Returns how many it fills. */
 static uint32_t fill_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r, uint32_t *least,
                           uint32_t *out)
 {
@@ -107,7 +164,7 @@ static uint32_t fill_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r,
     uint16_t touched[LEAT__SKETCH_MAX + 1];
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t h = r ? leat__fold(x[i] ^ LEAT__HW0, factor) : x[i];
+        uint64_t h = leat__fold(x[i] ^ LEAT__HW0, factor);
         uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h, before;
         v -= v == UINT32_MAX;
         LEAT_ASSERT(bin < k);
@@ -131,9 +188,8 @@ void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
     LEAT_ASSERT(n > 0 && k > 0 && k <= LEAT__SKETCH_MAX);
     uint64_t few[DISTINCT_MAX];
     uint32_t least[LEAT__SKETCH_MAX];
-    uint32_t left = k;
-    memset(least, 0xff, 4 * (size_t)k);
-    for (uint32_t r = 0; left > 0; r++) {
+    uint32_t left = k - first_round(x, n, k, least, out);
+    for (uint32_t r = 1; left > 0; r++) {
         if (r == REPEATS_AFTER && n > 4 * k) {
             n = distinct(x, n, few);
             if (n <= DISTINCT_MAX) x = few;

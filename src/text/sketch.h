@@ -24,6 +24,7 @@ typedef struct leat__sketcher {
     uint32_t chars; /* of a shingle of characters */
     uint8_t *text;  /* the document: write it here, as with leat__scorer */
     uint64_t text_capacity;
+    uint8_t *folded; /* characters: the text in lower case with single blanks */
     uint32_t *bounds;
     uint64_t *word_hash;
     uint32_t word_count; /* words of the last text: word i is bounds[2 * i] to bounds[2 * i + 1] */

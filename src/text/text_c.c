@@ -4,6 +4,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "text/masks.h"
 #include "text/text_dsp.h"
@@ -109,6 +110,46 @@ static inline void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *wh
     }
 }
 
+#define LANE_BYTES 16
+
+/* 64 bytes in lower case, with blanks for white space. */
+static inline void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *white)
+{
+    white_mask(p, nonascii, white);
+    for (uint32_t i = 0; i < 64; i++) {
+        uint8_t c = p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 32 : p[i];
+        out[i] = *white >> i & 1 ? ' ' : c;
+    }
+}
+
+/* First bytes of characters among which there is white space. */
+static inline uint64_t blank_leads(const uint8_t *p)
+{
+    uint64_t m = 0;
+    for (uint32_t i = 0; i < 64; i++) m |= (uint64_t)(p[i] == 0xc2 || (p[i] >= 0xe1 && p[i] <= 0xe3)) << i;
+    return m;
+}
+
+static inline uint64_t char_starts(const uint8_t *p)
+{
+    uint64_t m = 0;
+    for (uint32_t i = 0; i < 64; i++) m |= (uint64_t)((p[i] & 0xc0) != 0x80) << i;
+    return m;
+}
+
+static inline uint64_t high_bytes(const uint8_t *p)
+{
+    uint64_t nonascii, white;
+    white_mask(p, &nonascii, &white);
+    return nonascii;
+}
+
+/* The 8-byte words at eight consecutive bytes. */
+static inline void spread_words(const uint8_t *p, void *out)
+{
+    for (uint32_t i = 0; i < 8; i++) memcpy((uint8_t *)out + 8 * i, p + i, 8);
+}
+
 #include "text/scan_tmpl.h"
 
 #include "text/words_tmpl.h"
@@ -135,5 +176,5 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
     return p;
 }
 
-const leat__text_dsp leat__text_c = {"c",        string_stop,  string_copy,  measure_text,
-                                     score_text, shingle_text, join_english, join_lower};
+const leat__text_dsp leat__text_c = {"c",          string_stop, string_copy,  measure_text, score_text,
+                                     shingle_text, keep_low,    join_english, join_lower};

@@ -11,6 +11,7 @@
 #include "text/text_dsp.h"
 
 #define V __attribute__((always_inline)) static inline
+#define LANE_BYTES 32
 
 V __m256i load(const uint8_t *p)
 {
@@ -131,6 +132,96 @@ V void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
     *white = pair(either(within(a, 9, 5), within(a, 28, 5)), either(within(b, 9, 5), within(b, 28, 5)));
 }
 
+V __m256i fold_half(__m256i v, __m256i is_white)
+{
+    __m256i capital = both(within(v, 'A', 26), _mm256_set1_epi8(32));
+    return _mm256_blendv_epi8(either(v, capital), _mm256_set1_epi8(' '), is_white);
+}
+
+/* 64 bytes in lower case, with blanks for white space. */
+V void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *white)
+{
+    __m256i a = load(p), b = load(p + 32);
+    __m256i x = either(within(a, 9, 5), within(a, 28, 5)), y = either(within(b, 9, 5), within(b, 28, 5));
+    *nonascii = pair(a, b);
+    *white = pair(x, y);
+    _mm256_storeu_si256((__m256i *)out, fold_half(a, x));
+    _mm256_storeu_si256((__m256i *)(out + 32), fold_half(b, y));
+}
+
+/* First bytes of characters among which there is white space. */
+V uint64_t blank_leads(const uint8_t *p)
+{
+    __m256i a = load(p), b = load(p + 32);
+    return pair(either(is(a, (char)0xc2), within(a, 0xe1, 3)), either(is(b, (char)0xc2), within(b, 0xe1, 3)));
+}
+
+V uint64_t char_starts(const uint8_t *p)
+{
+    __m256i last = _mm256_set1_epi8(-65);
+    return pair(_mm256_cmpgt_epi8(load(p), last), _mm256_cmpgt_epi8(load(p + 32), last));
+}
+
+V uint64_t high_bytes(const uint8_t *p)
+{
+    return pair(load(p), load(p + 32));
+}
+
+/* The 8-byte words at eight consecutive bytes. */
+V void spread_words(const uint8_t *p, void *out)
+{
+    __m256i v = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    __m256i low = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 6, 7, 8, /* 0 and 1 */
+                                   2, 3, 4, 5, 6, 7, 8, 9, 3, 4, 5, 6, 7, 8, 9, 10);
+    __m256i high = _mm256_add_epi8(low, _mm256_set1_epi8(4));
+    _mm256_storeu_si256(out, _mm256_shuffle_epi8(v, low));
+    _mm256_storeu_si256((__m256i *)out + 1, _mm256_shuffle_epi8(v, high));
+}
+
+/* Positions of the set bits of a mask of four, as pairs of 32-bit numbers. */
+static const uint32_t kept_pairs[16][8] = {
+    {0},
+    {0, 1},
+    {2, 3},
+    {0, 1, 2, 3},
+    {4, 5},
+    {0, 1, 4, 5},
+    {2, 3, 4, 5},
+    {0, 1, 2, 3, 4, 5},
+    {6, 7},
+    {0, 1, 6, 7},
+    {2, 3, 6, 7},
+    {0, 1, 2, 3, 6, 7},
+    {4, 5, 6, 7},
+    {0, 1, 4, 5, 6, 7},
+    {2, 3, 4, 5, 6, 7},
+    {0, 1, 2, 3, 4, 5, 6, 7},
+};
+
+#define HAS_KEEP_LOW
+/* Writes the values whose lower halves are below `most`, or those that are not; returns their number. 8 more
+ * are written. */
+static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above, uint64_t *out)
+{
+    const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
+    const __m256i limit = _mm256_xor_si256(_mm256_set1_epi64x((int64_t)((uint64_t)most << 32)), sign);
+    const uint32_t turn = above ? 15 : 0;
+    uint32_t found = 0, i = 0;
+    for (; i + 4 <= n; i += 4) {
+        __m256i v = _mm256_loadu_si256((const __m256i *)(x + i));
+        __m256i low = _mm256_xor_si256(_mm256_slli_epi64(v, 32), sign);
+        uint32_t m = (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(limit, low))) ^ turn;
+        __m256i at = _mm256_loadu_si256((const __m256i *)kept_pairs[m]);
+        _mm256_storeu_si256((__m256i *)(out + found), _mm256_permutevar8x32_epi32(v, at));
+        found += (uint32_t)_mm_popcnt_u32(m);
+    }
+    for (; i < n; i++) {
+        out[found] = x[i];
+        found += ((uint32_t)x[i] < most) != above;
+    }
+    return found;
+}
+
 #include "text/scan_tmpl.h"
 
 #include "text/words_tmpl.h"
@@ -169,5 +260,5 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
     }
 }
 
-const leat__text_dsp leat__text_avx2 = {"avx2",     string_stop,  string_copy,  measure_text,
-                                        score_text, shingle_text, join_english, join_lower};
+const leat__text_dsp leat__text_avx2 = {"avx2",       string_stop, string_copy,  measure_text, score_text,
+                                        shingle_text, keep_low,    join_english, join_lower};

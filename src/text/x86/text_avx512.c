@@ -12,6 +12,7 @@
 #include "text/text_dsp.h"
 
 #define V __attribute__((always_inline)) static inline
+#define LANE_BYTES 64
 
 V __m512i load(const uint8_t *p)
 {
@@ -147,6 +148,50 @@ V void white_mask(const uint8_t *p, uint64_t *nonascii, uint64_t *white)
     *white = within(v, 9, 5) | within(v, 28, 5);
 }
 
+/* 64 bytes in lower case, with blanks for white space. */
+V void fold_block(const uint8_t *p, uint8_t *out, uint64_t *nonascii, uint64_t *white)
+{
+    __m512i v = load(p);
+    *nonascii = _mm512_movepi8_mask(v);
+    *white = within(v, 9, 5) | within(v, 28, 5);
+    v = _mm512_mask_add_epi8(v, within(v, 'A', 26), v, each(32));
+    _mm512_storeu_si512(out, _mm512_mask_mov_epi8(v, *white, each(' ')));
+}
+
+/* First bytes of characters among which there is white space. */
+V uint64_t blank_leads(const uint8_t *p)
+{
+    __m512i v = load(p);
+    return is(v, 0xc2) | within(v, 0xe1, 3);
+}
+
+V uint64_t char_starts(const uint8_t *p)
+{
+    return _mm512_cmpge_epi8_mask(load(p), each(0xc0));
+}
+
+V uint64_t high_bytes(const uint8_t *p)
+{
+    return _mm512_movepi8_mask(load(p));
+}
+
+/* The 8-byte words at eight consecutive bytes. */
+V void spread_words(const uint8_t *p, void *out)
+{
+    __m512i v = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
+    __m512i at = _mm512_add_epi8(
+        _mm512_set1_epi64(0x0706050403020100),
+        _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_epi64(0x0101010101010101)));
+    _mm512_storeu_si512(out, _mm512_shuffle_epi8(v, at));
+}
+
+#define HAS_KEEP_BYTES
+V uint8_t *keep_bytes(uint8_t *out, const uint8_t *block, uint64_t keep)
+{
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(keep, load(block)));
+    return out + _mm_popcnt_u64(keep);
+}
+
 V void put_positions(uint32_t *out, __m128i at, uint32_t base)
 {
     __m512i wide = _mm512_add_epi32(_mm512_cvtepu8_epi32(at), _mm512_set1_epi32((int)base));
@@ -192,6 +237,24 @@ V void shingles_of_5(const uint64_t *w, uint32_t count, uint64_t *out)
     }
 }
 
+#define HAS_KEEP_LOW
+/* Writes the values whose lower halves are below `most`, or those that are not; returns their number. 8 more
+ * are written. */
+static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above, uint64_t *out)
+{
+    const __m512i limit = _mm512_set1_epi64(most), half = _mm512_set1_epi64(UINT32_MAX);
+    const uint32_t turn = above ? 255 : 0;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i += 8) {
+        uint32_t valid = n - i < 8 ? (1u << (n - i)) - 1 : 255;
+        __m512i v = _mm512_maskz_loadu_epi64((__mmask8)valid, x + i);
+        uint32_t m = (_mm512_cmplt_epu64_mask(_mm512_and_si512(v, half), limit) ^ turn) & valid;
+        _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi64((__mmask8)m, v));
+        found += (uint32_t)_mm_popcnt_u32(m);
+    }
+    return found;
+}
+
 #include "text/scan_tmpl.h"
 
 #include "text/words_tmpl.h"
@@ -230,5 +293,5 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
     }
 }
 
-const leat__text_dsp leat__text_avx512 = {"avx512",   string_stop,  string_copy,  measure_text,
-                                          score_text, shingle_text, join_english, join_lower};
+const leat__text_dsp leat__text_avx512 = {"avx512",     string_stop, string_copy,  measure_text, score_text,
+                                          shingle_text, keep_low,    join_english, join_lower};

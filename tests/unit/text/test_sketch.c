@@ -49,6 +49,95 @@ static void shingles_of_characters(void **state)
     assert_no_leaks();
 }
 
+/* The definition, without shortcuts: a character is its byte, or 24 bits of its code point. */
+static uint64_t window_slowly(const uint32_t *code, uint32_t width)
+{
+    uint64_t sum = width * LEAT__HW0;
+    uint32_t turn = 0;
+    for (uint32_t i = 0; i < width; i += 8, turn = (turn + 21) & 63) {
+        uint32_t from = width < 8 ? 0 : i + 8 <= width ? i : width - 8;
+        uint64_t w = 0;
+        for (uint32_t k = 0; k < 8 && from + k < width; k++) w += (uint64_t)code[from + k] << 8 * k;
+        if (width < 8) w <<= 64 - 8 * width;
+        w *= LEAT__HW1;
+        w ^= w >> 29;
+        sum += turn ? w << turn | w >> (64 - turn) : w;
+    }
+    sum = (sum ^ sum >> 32) * LEAT__HW2;
+    sum = (sum ^ sum >> 29) * LEAT__HW3;
+    return sum ^ sum >> 32;
+}
+
+static void check_windows(uint32_t width, const char *text, const uint32_t *code, uint32_t chars)
+{
+    leat__sketcher s;
+    assert_ok(leat__sketcher_init(&s, 0, width, NULL));
+    if (width > chars) width = chars;
+    assert_int_equal(shingle(&s, text), chars - width + 1);
+    for (uint32_t i = 0; i + width <= chars; i++)
+        if (s.shingle[i] != window_slowly(code + i, width)) fail_msg("width %u, window %u", width, i);
+    leat__sketcher_reset(&s);
+}
+
+static void windows_are_those_of_the_definition(void **state)
+{
+    static const uint32_t widths[] = {1, 2, 5, 7, 8, 9, 15, 16, 23, 24, 25, 40, 64, 100, 1024};
+    char ascii[301], wide[600];
+    uint32_t code[300], codes[300];
+    size_t at = 0;
+    for (uint32_t i = 0; i < 300; i++) {
+        code[i] = codes[i] = (uint8_t) "the quick brown fox jumps; over 13 lazy dogs."[i * i % 45];
+        if (i == 0 || i == 299 || (code[i] == ' ' && code[i - 1] == ' ')) code[i] = codes[i] = 'x';
+        ascii[i] = (char)code[i];
+        if (i % 37 == 5) { /* Cyrillic Zhe */
+            codes[i] = (uint32_t)(0x416 * LEAT__HW0 >> 40);
+            at += (size_t)sprintf(wide + at, "\xd0\x96");
+        } else {
+            wide[at++] = ascii[i];
+        }
+    }
+    ascii[300] = wide[at] = 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        check_windows(widths[i], ascii, code, 300);
+        check_windows(widths[i], wide, codes, 300);
+    }
+    assert_no_leaks();
+}
+
+/* White space of every kind becomes one blank, at block boundaries too; ASCII capitals become small. */
+static void texts_are_folded(void **state)
+{
+    static const char *const blanks[] = {" ",
+                                         "\n\n",
+                                         "\t \r\n",
+                                         "\x1c\x1f",
+                                         "\xc2\x85",
+                                         "\xc2\xa0 ",
+                                         "\xe2\x80\x89",
+                                         "\xe1\x9a\x80\xe3\x80\x80",
+                                         "                                     "};
+    leat__sketcher a, b;
+    char x[400], y[400];
+    assert_ok(leat__sketcher_init(&a, 0, 24, NULL));
+    assert_ok(leat__sketcher_init(&b, 0, 24, NULL));
+    for (int shift = 0; shift < 130; shift++) {
+        for (size_t k = 0; k < sizeof blanks / sizeof *blanks; k++) {
+            memset(x, 'q', (size_t)shift);
+            snprintf(x + shift, sizeof x - (size_t)shift, "%sSOME Text%s that IS long enough%s", blanks[k],
+                     blanks[k], blanks[k]);
+            memset(y, 'q', (size_t)shift);
+            snprintf(y + shift, sizeof y - (size_t)shift, "%ssome text that is long enough",
+                     shift ? " " : "");
+            uint32_t n = shingle(&a, x);
+            assert_int_equal(shingle(&b, y), n);
+            assert_memory_equal(a.shingle, b.shingle, n * 8);
+        }
+    }
+    leat__sketcher_reset(&a);
+    leat__sketcher_reset(&b);
+    assert_no_leaks();
+}
+
 /* Pairs of sets with a known similarity: the estimate has at most the variance of K independent
  * draws, and no bias. */
 static void estimates_similarity(void **state)
@@ -120,8 +209,8 @@ static void values_are_those_of_the_definition(void **state)
 {
     static const struct {
         uint32_t n, distinct, k;
-    } t[] = {{1, 1, 112}, {3, 3, 112},   {30, 30, 112},   {30, 2, 16},
-             {500, 3, 8}, {5000, 9, 16}, {5000, 5000, 16}};
+    } t[] = {{1, 1, 112},   {3, 3, 112},      {30, 30, 112},     {30, 2, 16},      {500, 3, 8},
+             {5000, 9, 16}, {5000, 5000, 16}, {5000, 5000, 112}, {2000, 200, 112}, {5000, 300, 16}};
     static uint64_t x[5000];
     uint32_t a[112], b[112];
     leat__rng r;
@@ -148,6 +237,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shingles_of_words),
         cmocka_unit_test(shingles_of_characters),
+        cmocka_unit_test(windows_are_those_of_the_definition),
+        cmocka_unit_test(texts_are_folded),
         cmocka_unit_test(estimates_similarity),
         cmocka_unit_test(repeats_do_not_matter),
         cmocka_unit_test(values_are_those_of_the_definition),

@@ -58,6 +58,38 @@ static size_t random_text(leat__rng *r, uint8_t *out, size_t max)
     return n;
 }
 
+static void check_characters(const leat__text_dsp *fast, const uint8_t *text, size_t n, uint32_t chars)
+{
+    leat__sketcher x, y;
+    assert_ok(leat__sketcher_init(&x, 0, chars, NULL));
+    assert_ok(leat__sketcher_init(&y, 0, chars, NULL));
+    memcpy(x.text, text, n);
+    memcpy(y.text, text, n);
+    uint32_t m = leat__text_c.shingles(&x, n);
+    assert_int_equal(fast->shingles(&y, n), m);
+    if (m > 0) assert_memory_equal(x.shingle, y.shingle, m * 8);
+    leat__sketcher_reset(&x);
+    leat__sketcher_reset(&y);
+}
+
+static void check_kept(const leat__text_dsp *fast)
+{
+    uint64_t x[100], a[108], b[108];
+    leat__rng r;
+    leat__rng_init(&r, 4, 0, 0, 0);
+    for (uint32_t n = 0; n <= 100; n++) {
+        uint32_t most = n % 5 ? (uint32_t)leat__rng_u64(&r) : n % 2 ? 0 : UINT32_MAX;
+        for (uint32_t i = 0; i < n; i++) x[i] = leat__rng_u64(&r) | (i % 7 ? 0 : UINT32_MAX);
+        if (n > 3) x[3] = (x[3] & ~(uint64_t)UINT32_MAX) | most;
+        for (int above = 0; above < 2; above++) {
+            uint32_t m = leat__text_c.keep_low(x, n, most, above, a);
+            assert_int_equal(fast->keep_low(x, n, most, above, b), m);
+            if (m > 0) assert_memory_equal(a, b, m * 8);
+            for (uint32_t i = 0; i < m; i++) assert_int_equal((uint32_t)a[i] >= most, above);
+        }
+    }
+}
+
 static void check_variant(const leat__text_dsp *fast)
 {
     leat__scorer a, b;
@@ -83,6 +115,7 @@ static void check_variant(const leat__text_dsp *fast)
                 fail_msg("text %d: %s: c %u, %s %u", i, leat__count_name(k), ((uint32_t *)&a.counts)[k],
                          fast->isa, ((uint32_t *)&b.counts)[k]);
         x.words = y.words = i % 4 ? 5 : 2;
+        check_characters(fast, a.text, n, (uint32_t[]){24, 24, 1, 7, 8, 13, 16, 33}[i % 8]);
         uint32_t m = leat__text_c.shingles(&x, n);
         assert_int_equal(fast->shingles(&y, n), m);
         if (m > 0) assert_memory_equal(x.shingle, y.shingle, m * 8);
@@ -102,6 +135,8 @@ static void check_variant(const leat__text_dsp *fast)
 
 static void variants_agree(void **state)
 {
+    check_kept(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
+    check_kept(leat__text_dsp_for(leat__cpu_detected()));
     check_variant(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
     check_variant(leat__text_dsp_for(leat__cpu_detected()));
 }
