@@ -59,10 +59,12 @@ def data(tmp_path_factory):
         path = folder / "photos" / ("cat", "dog", "owl")[i % 3]
         path.mkdir(parents=True, exist_ok=True)
         (path / f"{i:03d}.jpg").write_bytes(jpeg(rng, int(rng.integers(70, 100)), int(rng.integers(70, 100))))
-    words = [f"word{i}" for i in range(400)]
+    words = ["the", "of", "and", "that", "have", "with"]  # which the rules for English text ask for
+    words += [a + b for a in ("river", "stone", "garden", "market", "letter", "window") for b in ("", "s", "side", "like", "less", "ward")]
     for name in ("crawl", "april", "may"):
         (folder / name).mkdir()
-        lines = [json.dumps({"id": f"{name}-{i}", "text": " ".join(rng.choice(words, 80)) + "."}) for i in range(20)]
+        texts = ["\n".join(" ".join(rng.choice(words, 14)) + "." for _ in range(8)) for _ in range(20)]
+        lines = [json.dumps({"id": f"{name}-{i}", "text": text}) for i, text in enumerate(texts)]
         (folder / name / "part.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     for name in ("photos", "train", "val"):
         leat.pack(folder / "photos", folder / f"{name}.leat", sync=False)
