@@ -4,6 +4,7 @@
  */
 #include "curate/image_blocks.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 #define COARSE_LIMIT 0.4f /* more distant ones are not candidates */
 #define SHARE 0.06f       /* share of the lists that a query searches, */
-#define LISTS_MOST 128    /* but not more: from 300,000 descriptors on */
+#define LISTS_MOST 128    /* but not more, or twice the root of their number: from 300,000 descriptors on */
 #define RECORDS 256       /* read at a time */
 #define BUFFER (4u << 20) /* of all part files, before the blocks are there */
 #define PARTS_MAX 1024
@@ -52,7 +53,8 @@ void leat__dedup_ask_one(const leat__dedup_ask *a, uint32_t row, uint32_t entry,
     const leat__dedup_rows *r = a->rows;
     const uint32_t at = entry - r->entry.first;
     int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
-    const float most = (float)LISTS_MOST / (float)leat__image_index_lists(a->index);
+    const float lists = (float)leat__image_index_lists(a->index),
+                most = LEAT_MAX(LISTS_MOST, 2 * sqrtf(lists)) / lists;
     const leat__near_query query = {coarse, COARSE_LIMIT, LEAT_MIN(SHARE, most),
                                     a->across ? r->first_entry[r->row[row].pack] : r->row[row].entry};
     leat__image_sign_turn(r->entry.coarse + (size_t)at * LEAT__COARSE_BYTES, coarse, LEAT__COARSE_ORDER,

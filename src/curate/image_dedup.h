@@ -73,7 +73,7 @@ int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair,
 /* Memory of a search with all descriptors in memory, and the least with files. A row takes its data and 16
  * bytes for clusters. */
 #define LEAT__DEDUP_ROW_BYTES (sizeof(leat__dedup_row) + 16)
-#define LEAT__DEDUP_BLOCKS_LEAST (64u << 10) /* for each orientation */
+#define LEAT__DEDUP_BLOCKS_LEAST (16u << 10) /* for each orientation */
 uint64_t leat__dedup_rows_plan(uint64_t rows, uint64_t entries);
 uint64_t leat__dedup_rows_least(uint64_t rows, uint64_t entries, uint32_t orientations);
 
