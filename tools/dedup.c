@@ -37,6 +37,9 @@ static const leat__param finding[] = {
     CLI_STRING("keep-field", 0, NULL, "NAME", "keep the largest number of this key, with --keep field"),
     CLI_FLAG("index", 0, "save an index of the kept documents, for --against of later runs"),
     CLI_PATH("against", 0, NULL, "DIR", "also remove what is like a document of the index in DIR"),
+    CLI_STRING("profile", 'p', NULL, "NAMES",
+               "documents: first drop those that violate a rule of these profiles of leat filter"),
+    CLI_STRING("set", 0, NULL, "RULES", "change thresholds of these rules or add rules: words.min=20"),
     CLI_STRING("report", 0, NULL, "FILES",
                "write a page with cluster sizes and similarities (NAME.html), or its data (NAME.json)"),
     CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
@@ -94,6 +97,8 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->level =
         leat__str_eq(cli_arg(c, 0), "substring") ? LEAT_LEVEL_SUBSTRING : (uint32_t)cli_choice(c, "level");
     o->report = cli_str(c, "report");
+    o->profile = cli_str(c, "profile");
+    o->set = cli_str(c, "set");
     o->against = cli_str(c, "against");
     o->text_field = cli_str(c, "text-field");
     o->id_field = cli_str(c, "id-field");
@@ -129,8 +134,10 @@ static void print_plan(cli *c, const leat_dedup_stats *st)
 static void print_text(cli *c, const leat_dedup_stats *st)
 {
     char in[24], took[24], disk[24], words[160];
-    cli_out(c, "%llu documents: %llu kept, %llu removed in %llu clusters", (unsigned long long)st->documents,
-            (unsigned long long)st->kept, (unsigned long long)st->removed, (unsigned long long)st->clusters);
+    cli_out(c, "%llu documents: ", (unsigned long long)st->documents);
+    if (st->rule_count) cli_out(c, "%llu dropped by rules, ", (unsigned long long)st->dropped);
+    cli_out(c, "%llu kept, %llu removed in %llu clusters", (unsigned long long)st->kept,
+            (unsigned long long)st->removed, (unsigned long long)st->clusters);
     if (st->against)
         cli_out(c, ", %llu for one of %llu in the index", (unsigned long long)st->removed_against,
                 (unsigned long long)st->against);
@@ -233,6 +240,8 @@ const cli_command cli_cmd_dedup = {
             {"leat dedup fuzzy crawl -o unique --chars 24 --bands 20 --rows 13", "shingles of 24 characters"},
             {"leat dedup fuzzy may -o may-unique --against april-unique --index",
              "a new batch, without reading the old one"},
+            {"leat dedup fuzzy crawl -o unique --profile gopher@paper",
+             "leat filter and leat dedup fuzzy in one run"},
             {"leat dedup fuzzy crawl -o unique --compatible datatrove", "the clusters that datatrove finds"},
             {"leat dedup fuzzy /data/crawl -o /data/unique --on ray",
              "on a Ray cluster whose nodes share /data"},
@@ -255,6 +264,9 @@ const cli_command cli_cmd_dedup = {
                    "not fit the memory limit is on disk, in DIR/.leat-work; an interrupted run is "
                    "continued from there with "
                    "--resume. The output is the same for any number of threads and any memory limit.\n\n"
+                   "With --profile or --set, documents that violate a rule are dropped first, as by "
+                   "leat filter, but each document is read and parsed once for both; DIR/reasons.jsonl has a "
+                   "line for each dropped one.\n\n"
                    "Substring: sequences of words that occurred before, in the same or an earlier "
                    "document, are taken out of the texts, without regard to case, punctuation and "
                    "white space; DIR/changed.jsonl has a line for each changed document.\n\n"
@@ -297,6 +309,12 @@ const cli_command cli_cmd_dedup = {
             {"kept", "documents written"},
             {"removed", "documents left out as duplicates"},
             {"clusters", "kept documents that have duplicates"},
+            {"dropped", "documents that violate a rule of --profile or --set"},
+            {"rules[].rule", "name of a rule of --profile or --set"},
+            {"rules[].profile", "profile it comes from"},
+            {"rules[].threshold", "its threshold"},
+            {"rules[].failed", "documents that violate it"},
+            {"rules[].first", "documents for which it is the first violated rule"},
             {"bad", "lines that could not be read"},
             {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
             {"empty", "documents without words, always kept"},

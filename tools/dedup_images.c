@@ -23,7 +23,7 @@ int dedup_kind_check(cli *c)
          "shard-bytes", "max-document", "resume",     "bands-per-iteration",
          "checkpoint",  "report",       "index",      "against",
          "level",       "compatible",   "on",         "task-bytes",
-         NULL},
+         "profile",     "set",          NULL},
         {"csv", "orientations", "windows", "across", "list-probable", NULL},
         {"keep-share", "centres", "field", "device", NULL}};
     static const char *const rules[KINDS][4] = {

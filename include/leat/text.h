@@ -245,6 +245,10 @@ typedef struct leat_dedup_opts {
                           * a threshold, documents that share a band are duplicates, and `clusters`
                           * is always LEAT_CLUSTERS_COMPONENTS */
     uint32_t reserved2;
+    const char
+        *profile;    /* documents: first drop those that violate a rule of these profiles, as leat_filter_text
+                      * does, in the same pass; reasons.jsonl has a line for each. NULL = none */
+    const char *set; /* changes of thresholds, as in leat_filter_opts */
 } leat_dedup_opts;
 
 LEAT_API void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size);
@@ -278,6 +282,9 @@ typedef struct leat_dedup_stats {
     uint64_t bytes_removed;          /* of the texts */
     uint64_t changed;                /* documents that lost a piece */
     leat_text_load load;
+    uint64_t dropped; /* documents that violate a rule */
+    uint32_t rule_count, reserved;
+    leat_filter_rule rules[LEAT_FILTER_RULES_MAX];
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does

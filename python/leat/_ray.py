@@ -380,7 +380,7 @@ def _plan(job: Job, answer: Options) -> None:
 def dedup_text(on: str, inputs: list[bytes], output: str, options: Options, task_bytes: int,
                progress: Progress | None) -> Options:
     """Runs a deduplication; the options are those of `_leat.dedup_text`."""
-    refuse({"plan": options.pop("plan_only"), "checkpoint": options.pop("checkpoint"),
+    refuse({"profile": options.pop("profile"), "rules": options.pop("set"), "plan": options.pop("plan_only"), "checkpoint": options.pop("checkpoint"),
             "bands_per_iteration": options.pop("bands_per_iteration")})
     if options.pop("level"):
         raise ArgumentError("kind, level: lines, paragraphs and substrings do not work with on=\"ray\"")

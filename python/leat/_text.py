@@ -132,6 +132,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                force: bool = False, resume: bool = False, plan: bool = False,
                index: bool = False, against: Path | None = None, level: str = "document",
                report: Path | Sequence[Path] | None = None, compatible: str = "none",
+               profile: str | None = None, rules: dict[str, float | None] | None = None,
                on: str | None = None, task_bytes: int | str = 0,
                progress: Progress | None = None) -> dict[str, Any]:
     """Removes duplicate documents from JSONL files; what `leat dedup` does.
@@ -159,6 +160,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         report: file or files for a report: NAME.html is a page with cluster sizes and similarities, NAME.json its data
         compatible: fuzzy: make signatures of "datasketch", "datasketch-legacy" or "datatrove"; documents that share a band
             are duplicates, joined by chains, unless `threshold` is given
+        profile, rules: first drop documents that violate a rule, as `filter_text` does, in the same run; `output` gets reasons.jsonl, too
         against: output folder of an earlier run with `index`: also remove what is like its documents
         others: as in `filter_text`
     """
@@ -177,6 +179,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         level=_SUBSTRING if kind == "substring" else depth, report=_pages(report),
         compatible=_check.one_of("compatible", compatible, _COMPATIBLE),
         against=None if against is None else _check.utf8_path("against", against),
+        profile=_text("profile", profile), set=_thresholds(rules),
         keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),
         id_field=_check.text("id_field", id_field),
         compress=_check.one_of("compress", compress, _COMPRESS),

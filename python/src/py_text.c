@@ -138,8 +138,8 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
                             "threads",    "memory",      "shard_bytes", "max_document",
                             "compress",   "fail_on_bad", "replace",     "resume",
                             "plan_only",  "checkpoint",  "index",       "against",
-                            "level",      "report",      "compatible",  "part",
-                            NULL};
+                            "level",      "report",      "compatible",  "profile",
+                            "set",        "part",        NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_opts o;
     leat_dedup_stats stats = {0};
@@ -153,11 +153,11 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_dedup_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzIzIO", names, &inputs, &o.output, &control, &o.kind,
-            &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold, &o.clusters,
-            &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads, &memory,
-            &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint, &index, &o.against,
-            &o.level, &o.report, &o.compatible, &step) ||
+            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzIzIzzO", names, &inputs, &o.output, &control,
+            &o.kind, &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold,
+            &o.clusters, &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration,
+            &o.threads, &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint,
+            &index, &o.against, &o.level, &o.report, &o.compatible, &o.profile, &o.set, &step) ||
         (step != NULL && take_part(step, &part) != 0))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;

@@ -134,6 +134,17 @@ class Case:
         assert report["kept"] == 0
 
 
+    def fused(self, command):
+        """One run with rules writes what filter and dedup write in sequence."""
+        rules = ("--profile", "fineweb@paper", "--set", "terminal_line_ratio.above=off,words.min=10")
+        first, both, then = self.file("filtered" + command[-5:]), self.file("fused" + command[-5:]), self.file("then" + command[-5:])
+        run(F, self.bad(), "-o", first, *rules)
+        run(*command.split(), first, "-o", then)
+        run(*command.split(), self.bad(), "-o", both, *rules)
+        for name, other in (("kept-00000.jsonl", then), ("clusters.jsonl", then), ("reasons.jsonl", first), ("bad.jsonl", first)):
+            assert (both / name).read_bytes() == (other / name).read_bytes(), name
+        assert (both / "reasons.jsonl").stat().st_size > 0
+
     def seeds(self):
         """--look draws other documents for other seeds; of few, some seeds draw the same."""
         rows = self.write("many.jsonl", [{"id": f"m{i}", "text": words(i)} for i in range(200)])
@@ -193,6 +204,8 @@ DEDUP = {
     "keep-field": lambda c: (c.differ(D, "--keep", "field", "--keep-field", "score"), c.refused("keep_field", D, "--keep-field", "score")),
     "index": lambda c: c.differ(D, "--index"),
     "against": lambda c: c.against(),
+    "profile": lambda c: (c.fused(D), c.fused(E), c.refused("whole documents", "dedup substring", "--profile", "c4@paper")),
+    "set": lambda c: (c.differ(D, "--set", "words.min=20"), c.differ(D, "--set", "c4_sentences.min=off", base=("--profile", "c4@paper"))),
     "report": lambda c: c.writes(D, "--report", name="page.html"),
     "config": lambda c: c.config(D, "threshold: 0.99\n", "--threshold", 0.99),
     "plan": lambda c: c.differ(D, "--plan"),

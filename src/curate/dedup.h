@@ -3,7 +3,8 @@
  * Deduplication in four phases, each of which can be resumed:
  *
  *   sketch   one pass over the text (several, with fewer bands at once): per document a digest
- *            for each band, into files by band and part; its sketch, its id; by line number
+ *            for each band, into files by band and part; its sketch, its id; by line number.
+ *            With rules, documents that violate one are dropped here
  *   group    band by band: documents with equal digests are compared with the first ones of
  *            their bucket; pairs above the threshold become edges
  *   resolve  edges in document order: which documents are removed, and for which kept one
@@ -26,6 +27,7 @@
 #include "curate/part_files.h"
 #include "curate/spill.h"
 #include "curate/text_line.h"
+#include "text/rule.h"
 #include "text/sketch.h"
 
 typedef enum leat__dedup_phase {
@@ -35,10 +37,23 @@ typedef enum leat__dedup_phase {
     LEAT__PHASE_WRITE
 } leat__dedup_phase;
 
-enum { LEAT__SIDE_SKETCH, LEAT__SIDE_IDS, LEAT__SIDE_ENDS, LEAT__SIDE_KEEP, LEAT__SIDE_DIGESTS, LEAT__SIDES };
+/* Files with something for each line. With rules, DROPPED has a byte per line, REASONS the lines of
+ * reasons.jsonl. */
+enum {
+    LEAT__SIDE_SKETCH,
+    LEAT__SIDE_IDS,
+    LEAT__SIDE_ENDS,
+    LEAT__SIDE_KEEP,
+    LEAT__SIDE_DIGESTS,
+    LEAT__SIDE_DROPPED,
+    LEAT__SIDE_REASONS,
+    LEAT__SIDES
+};
 
 #define LEAT__EDGE_PARTS_MAX 4096
 #define LEAT__BANDS_MAX 256
+#define LEAT__DEDUP_LARGE (256u << 10)                          /* lines above this get separate memory */
+#define LEAT__DEDUP_SCORER leat__scorer_need(LEAT__DEDUP_LARGE) /* memory of a worker for scores */
 
 /* The saved state for resuming a run. */
 typedef struct leat__dedup_state {
@@ -52,10 +67,12 @@ typedef struct leat__dedup_state {
     uint64_t ids_bytes;
     uint64_t documents, text_bytes, lone_surrogates, empty;
     uint64_t candidates, verified, disk_peak;
+    uint64_t dropped;      /* by rules */
     uint64_t pieces, gaps; /* lines and substrings: numbers given; of these, between documents */
     uint64_t *band_length; /* of the files of the spill sets */
     uint64_t *edge_length;
     uint64_t side_length[LEAT__SIDES];
+    uint64_t rule_counts[2 * LEAT__RULES_MAX]; /* leat__reason_count */
     uint32_t band_files, edge_files;
 } leat__dedup_state;
 
@@ -66,6 +83,7 @@ typedef struct leat__dedup {
     leat__line_names names;
     leat__text_pass pass;
     leat__text_meter meter; /* of all passes */
+    leat__rule_set rules;   /* documents that violate one are dropped first */
     uint64_t memory;
     bool fuzzy;
     uint32_t bands, rows;

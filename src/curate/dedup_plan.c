@@ -17,6 +17,7 @@
 #define FLOOR (48u << 20)
 #define WORDS_FLOOR (80u << 20) /* of substrings: hashes take more than their text */
 #define PIECE_BYTES 40          /* of a line, assumed */
+#define DROPPED_BYTES 100       /* of reasons, for each document, assumed */
 #define WORD_BYTES 6            /* with what separates words, assumed */
 
 static bool is_compressed(const char *path)
@@ -95,6 +96,7 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
     uint64_t each = d->st.bands_at_once * sizeof(leat__band_record) + d->sketch_bytes + e->id_bytes + 8;
     each += 8; /* edges */
     if (d->opts->keep != LEAT_KEEP_FIRST) each += 8;
+    if (d->rules.count > 0) each += 1 + DROPPED_BYTES;
     if (d->opts->index) each += 2 * 8 * (uint64_t)d->bands + d->sketch_bytes + e->id_bytes;
     return e->documents * each;
 }
@@ -103,7 +105,8 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
 static uint64_t memory_of(const leat__dedup *d, const estimate *e)
 {
     uint64_t all = e->documents * (d->opts->keep != LEAT_KEEP_FIRST ? 24 : 12) + (8u << 20);
-    return LEAT_MAX(FLOOR, all + leat__ceil_div(all, 15));
+    uint64_t floor = FLOOR + (d->rules.count > 0 ? LEAT__DEDUP_SCORER : 0);
+    return LEAT_MAX(floor, all + leat__ceil_div(all, 15));
 }
 
 int leat__dedup_plan(leat__dedup *d, leat_error *err)

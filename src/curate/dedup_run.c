@@ -14,6 +14,7 @@
 #include "base/sized.h"
 #include "curate/dedup_index.h"
 #include "curate/dedup_lines.h"
+#include "curate/reasons.h"
 #include "curate/report_page.h"
 
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
@@ -63,6 +64,9 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "level: %u is not valid", o->level);
     if (o->kind != LEAT_DEDUP_EXACT)
         return leat__fail(err, LEAT_EINVAL, "lines, paragraphs and substrings go with exact deduplication");
+    if (o->profile || o->set)
+        return leat__fail(err, LEAT_EINVAL,
+                          "profile and set go with whole documents (run leat filter first)");
     if (o->keep != LEAT_KEEP_FIRST || o->index || o->against)
         return leat__fail(err, LEAT_EINVAL, "keep, index and against go with whole documents, not lines");
     if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
@@ -114,7 +118,20 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
 
 static uint64_t line_need(void *cookie, uint64_t longest)
 {
-    return 16 * longest;
+    const leat__dedup *d = cookie;
+    return 16 * longest + (d->rules.count > 0 ? leat__scorer_need(longest) : 0);
+}
+
+/* Rules that drop documents before they are compared. */
+static int prepare_rules(leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    if (o->profile) LEAT_TRY(leat__rule_set_profile(&d->rules, o->profile, err));
+    if (o->set) LEAT_TRY(leat__rule_set_change(&d->rules, o->set, err));
+    if (leat__rule_set_lang(&d->rules))
+        return leat__fail(err, LEAT_EINVAL, "rules of the language need leat filter, which reads a model");
+    d->stats->rule_count = leat__reason_rules(&d->rules, d->stats->rules);
+    return 0;
 }
 
 static int prepare(leat__dedup *d, leat_error *err)
@@ -122,8 +139,9 @@ static int prepare(leat__dedup *d, leat_error *err)
     const leat_dedup_opts *o = d->opts;
     leat_budget *budget = NULL;
     leat_budget_stats bs;
-    d->pass =
-        (leat__text_pass){.need = o->level == LEAT_LEVEL_SUBSTRING ? leat__dedup_lines_need : line_need};
+    d->pass = (leat__text_pass){
+        .cookie = d, .need = o->level == LEAT_LEVEL_SUBSTRING ? leat__dedup_lines_need : line_need};
+    LEAT_TRY(prepare_rules(d, err));
     LEAT_TRY(leat_budget_open(&budget, o->memory, err));
     leat_budget_read(budget, &bs);
     leat_budget_close(&budget);
@@ -284,7 +302,12 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
     PUT(changed)
     /* clang-format on */
 #undef PUT
-                        leat__json_kdouble(&j, "seconds", st->seconds);
+                        if (st->rule_count > 0)
+    {
+        leat__json_ku64(&j, "dropped", st->dropped);
+        leat__reason_rules_json(st->rules, st->rule_count, &j);
+    }
+    leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
     leat__text_load_json(&st->load, &j);
     leat__json_end(&j);
@@ -314,6 +337,11 @@ void leat__dedup_copy_state(leat__dedup *d)
     st->candidates = d->st.candidates;
     st->verified = d->st.verified;
     st->disk_bytes = d->st.disk_peak;
+    st->dropped = d->st.dropped;
+    for (uint32_t i = 0; i < st->rule_count; i++) {
+        st->rules[i].failed = d->st.rule_counts[2 * i];
+        st->rules[i].first = d->st.rule_counts[2 * i + 1];
+    }
     leat__text_meter_load(&d->meter, &st->load);
 }
 
@@ -393,8 +421,9 @@ int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__
     d->part = part;
     o.checkpoint_bytes = UINT64_MAX; /* a task that is killed starts over */
     int rc =
-        o.level || o.plan_only || o.bands_per_iteration
-            ? leat__fail(err, LEAT_EINVAL, "level, plan_only and bands_per_iteration: not for a run in parts")
+        o.level || o.plan_only || o.bands_per_iteration || o.profile || o.set
+            ? leat__fail(err, LEAT_EINVAL,
+                         "level, plan_only, bands_per_iteration, profile and set: not for a run in parts")
             : prepare(d, err);
     if (rc == 0) rc = leat__dedup_step(d, json, err);
     close_run(d);

@@ -14,19 +14,23 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "curate/dedup_index.h"
+#include "curate/reasons.h"
 #include "text/minhash.h"
 
-#define LARGE (256u << 10)
+#define LARGE LEAT__DEDUP_LARGE
 #define ID_BYTES 64 /* of an id made from the file and line; ids of the input count as text */
 
-enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_FIRST_BAD, N_FIRST_OFFSET };
-enum { FLAG_NONE, FLAG_DOCUMENT, FLAG_EMPTY };
+enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_FIRST_BAD, N_FIRST_OFFSET, N_DROPPED };
+enum { FLAG_NONE, FLAG_DOCUMENT, FLAG_EMPTY, FLAG_DROPPED };
+enum { OUT_RECORDS, OUT_WHY, OUT_REASONS };
 
 typedef struct worker {
     leat__sketcher sketcher;
     leat__minhasher *minhasher; /* instead, for signatures of other tools */
     uint32_t values[LEAT__SKETCH_MAX];
     uint64_t signature[LEAT__SKETCH_MAX];
+    leat__scorer scorer; /* with rules */
+    uint8_t failed[LEAT__RULES_MAX];
 } worker;
 
 static uint32_t first_band(const leat__dedup *d)
@@ -42,6 +46,7 @@ static uint32_t bands_now(const leat__dedup *d)
 static int open_shingles(const leat__dedup *d, worker *w, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
+    if (d->rules.count > 0) LEAT_TRY(leat__scorer_init(&w->scorer, err));
     if (w->minhasher)
         return leat__minhasher_init(w->minhasher, o->compatible, o->shingle_words, o->shingle_chars,
                                     d->bands * d->rows, err);
@@ -51,6 +56,7 @@ static int open_shingles(const leat__dedup *d, worker *w, leat_error *err)
 
 static void close_shingles(worker *w)
 {
+    leat__scorer_reset(&w->scorer);
     leat__sketcher_reset(&w->sketcher);
     if (w->minhasher) leat__minhasher_reset(w->minhasher);
 }
@@ -82,7 +88,8 @@ static uint64_t need(void *cookie, uint64_t longest)
     const leat__dedup *d = cookie;
     leat__sketcher s = {.words = d->fuzzy ? d->opts->shingle_words : 1, .chars = d->opts->shingle_chars};
     if (longest <= LARGE) return 0;
-    return d->opts->compatible ? leat__minhasher_need(longest) : leat__sketcher_need(&s, longest);
+    return (d->opts->compatible ? leat__minhasher_need(longest) : leat__sketcher_need(&s, longest)) +
+           (d->rules.count > 0 ? leat__scorer_need(longest) : 0);
 }
 
 /* The 16 bytes shared by equal texts; `empty` when normalising leaves nothing. */
@@ -165,14 +172,40 @@ static int reserve(worker *w, size_t bytes, leat_error *err)
                         : leat__sketcher_reserve(&w->sketcher, bytes, err);
 }
 
+/* Drops a document that violates a rule. The first of several passes writes the reason. */
+static int judge(const leat__dedup *d, worker *w, leat__text_chunk *c, const leat__line *line,
+                 const leat__record_fields *r, size_t len, bool *dropped, leat_error *err)
+{
+    *dropped = false;
+    if (d->rules.count == 0) return 0;
+    LEAT_TRY(leat__scorer_reserve(&w->scorer, len, err));
+    memcpy(w->scorer.text, text_of(w), len);
+    LEAT_TRY(leat__scorer_run(&w->scorer, len, err));
+    const leat__counts *counts = &w->scorer.counts;
+    const leat__rule_verdict v = {&d->rules, w->failed, leat__rule_set_judge(&d->rules, counts, w->failed),
+                                  counts};
+    if (v.first < 0) return 0;
+    *dropped = true;
+    leat__buf_putc(&c->out[OUT_RECORDS], FLAG_DROPPED);
+    if (d->st.iteration > 0) return 0;
+    c->count[N_DROPPED]++;
+    leat__reason_count(&v, c->extra);
+    leat__reason_put(&v, &d->names, c, line, r, &c->out[OUT_REASONS]);
+    return 0;
+}
+
 static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const leat__line *line,
                         const leat__record_fields *r, leat_error *err)
 {
-    leat__buf *out = &c->out[0];
+    leat__buf *out = &c->out[OUT_RECORDS];
     size_t flag_at = out->len;
-    bool empty = false;
+    bool empty = false, dropped;
     if (!r->text.into) LEAT_TRY(reserve(w, r->text.raw_len, err));
     size_t len = leat__jsonl_take(&r->text, text_of(w), &c->count[N_LONE]);
+    c->count[N_DOCUMENTS]++;
+    c->count[N_TEXT] += len;
+    LEAT_TRY(judge(d, w, c, line, r, len, &dropped, err));
+    if (dropped) return 0;
     double keep = (double)len;
     if (d->opts->keep == LEAT_KEEP_FIELD)
         keep = r->keep.kind == LEAT__JSONL_NUMBER ? leat__jsonl_number(&r->keep) : -INFINITY;
@@ -188,8 +221,6 @@ static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const le
         id_len = (uint32_t)(out->len - id_at - 4);
         memcpy(out->data + id_at, &id_len, 4);
     }
-    c->count[N_DOCUMENTS]++;
-    c->count[N_TEXT] += len;
     c->count[N_EMPTY] += empty;
     return 0;
 }
@@ -199,20 +230,21 @@ static void note_bad(leat__text_chunk *c, uint64_t number, uint64_t offset, cons
     if (c->count[N_BAD]++ > 0) return;
     c->count[N_FIRST_BAD] = number;
     c->count[N_FIRST_OFFSET] = offset;
-    leat__buf_puts(&c->out[1], why);
+    leat__buf_puts(&c->out[OUT_WHY], why);
 }
 
 /* Lines without a document before line `upto`. */
 static void put_gaps(leat__text_chunk *c, uint64_t *next, uint64_t upto)
 {
-    for (; *next < upto; (*next)++) leat__buf_putc(&c->out[0], FLAG_NONE);
+    for (; *next < upto; (*next)++) leat__buf_putc(&c->out[OUT_RECORDS], FLAG_NONE);
 }
 
 /* Bytes that a document takes in the results. */
 static uint64_t record_bytes(const leat__dedup *d)
 {
     uint64_t digests = bands_now(d) + (wants_digests(d) ? d->bands : 0);
-    return 1 + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES;
+    uint64_t reason = d->rules.count > 0 ? LEAT__REASON_BYTES : 0;
+    return 1 + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES + reason;
 }
 
 static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
@@ -222,6 +254,10 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     leat__line line;
     size_t at = 0, where;
     uint64_t next = c->document;
+    if (d->rules.count > 0) {
+        c->extra = leat__zalloc_array(LEAT__MEM_CURATE, 2 * d->rules.count, sizeof(uint64_t));
+        if (!c->extra) return leat__fail_nomem(err, d->rules.count, "counts");
+    }
     if (c->too_long) note_bad(c, c->line, c->offset, LEAT__LINE_TOO_LONG);
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
@@ -241,8 +277,9 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
         close_shingles(w);
         LEAT_TRY(open_shingles(d, w, err));
     }
-    return c->out[0].status == 0 && c->out[1].status == 0 ? 0
-                                                          : leat__fail_nomem(err, c->out[0].len, "results");
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
+        if (c->out[i].status != 0) return leat__fail_nomem(err, c->out[i].len, "results");
+    return 0;
 }
 
 /* Writes the results of one line of a chunk to the files; advances *p. */
@@ -256,7 +293,7 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     double keep = -INFINITY;
     const uint8_t *digests = NULL, *sketch = zeros, *all = zeros, *id = NULL;
     uint32_t id_len = 0;
-    if (flag != FLAG_NONE) {
+    if (flag == FLAG_DOCUMENT || flag == FLAG_EMPTY) {
         memcpy(&keep, *p, 8);
         digests = *p + 8;
         sketch = digests + 8 * bands;
@@ -275,6 +312,8 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
         LEAT_TRY(leat__spill_put(&d->band, b * d->st.parts + part, &r, sizeof r, err));
     }
     if (!first) return 0;
+    const uint8_t dropped = flag == FLAG_DROPPED;
+    if (d->rules.count > 0) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_DROPPED, &dropped, 1, err));
     LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_SKETCH, sketch, d->sketch_bytes, err));
     if (id_len > 0) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_IDS, id, id_len, err));
     d->st.ids_bytes += id_len;
@@ -299,9 +338,18 @@ static int refuse_bad(leat__dedup *d, const leat__text_chunk *c, leat_error *err
 {
     leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s", d->files.path[c->file],
                (unsigned long long)c->count[N_FIRST_BAD], (unsigned long long)c->count[N_FIRST_OFFSET],
-               leat__buf_str(&c->out[1]));
+               leat__buf_str(&c->out[OUT_WHY]));
     leat__error_at(err, NULL, -1, (int64_t)c->count[N_FIRST_OFFSET]);
     return LEAT_EDATA;
+}
+
+static int take_reasons(leat__dedup *d, const leat__text_chunk *c, leat_error *err)
+{
+    const uint64_t *counts = c->extra;
+    const leat__buf *reasons = &c->out[OUT_REASONS];
+    d->st.dropped += c->count[N_DROPPED];
+    for (uint32_t i = 0; i < 2 * d->rules.count; i++) d->st.rule_counts[i] += counts[i];
+    return reasons->len ? leat__spill_put(&d->side, LEAT__SIDE_REASONS, reasons->data, reasons->len, err) : 0;
 }
 
 static int take(void *cookie, leat__text_chunk *c, leat_error *err)
@@ -311,13 +359,14 @@ static int take(void *cookie, leat__text_chunk *c, leat_error *err)
     if (c->count[N_BAD] > 0 && d->opts->fail_on_bad) return refuse_bad(d, c, err);
     if (c->document + c->lines >= UINT32_MAX)
         return leat__fail(err, LEAT_ELIMIT, "more than %u lines: deduplicate in several runs", UINT32_MAX);
-    const uint8_t *p = (const uint8_t *)c->out[0].data;
+    const uint8_t *p = (const uint8_t *)c->out[OUT_RECORDS].data;
     for (uint64_t i = 0; i < c->lines; i++) LEAT_TRY(deal_line(d, c->document + i, &p, err));
     if (st->iteration == 0) {
         st->documents += c->count[N_DOCUMENTS];
         st->text_bytes += c->count[N_TEXT];
         st->lone_surrogates += c->count[N_LONE];
         st->empty += c->count[N_EMPTY];
+        LEAT_TRY(take_reasons(d, c, err));
     }
     uint64_t bytes = c->len + c->too_long;
     st->file = c->file;
@@ -384,7 +433,7 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
                                 .cookie = d,
                                 .setup = setup,
                                 .teardown = teardown,
-                                .ram = 4u << 20,
+                                .ram = (4u << 20) + (d->rules.count > 0 ? LEAT__DEDUP_SCORER : 0),
                                 .need = need,
                                 .per_line = record_bytes(d),
                                 .work = work,

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "curate/dedup.h"
 
-#define STATE_VERSION 2
+#define STATE_VERSION 3
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* Single numbers of the state, in one table for loading and saving. */
@@ -25,7 +25,7 @@
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
         X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(candidates)   \
-            X(verified) X(disk_peak) X(pieces) X(gaps)
+            X(verified) X(disk_peak) X(pieces) X(gaps) X(dropped)
 /* clang-format on */
 
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)
@@ -63,6 +63,7 @@ void leat__dedup_state_json(const leat__dedup *d, leat__buf *out)
     put_list(&j, "band_length", s->band_length, s->band_files);
     put_list(&j, "edge_length", s->edge_length, s->edge_files);
     put_list(&j, "side_length", s->side_length, LEAT__SIDES);
+    put_list(&j, "rule_counts", s->rule_counts, 2 * d->rules.count);
     leat__json_end(&j);
 }
 
@@ -100,8 +101,8 @@ static int damaged(const char *path, leat_error *err)
 static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, const char *path,
                       leat_error *err)
 {
-    uint64_t *side = NULL;
-    uint32_t n = 0;
+    uint64_t *side = NULL, *counts = NULL;
+    uint32_t n = 0, rules = 0;
     const char *settings = json_string_value(json_object_get(root, "settings"));
     if (json_integer_value(json_object_get(root, "version")) != STATE_VERSION || !settings)
         return leat__fail(err, LEAT_EFORMAT, "%s: not a state of this version of leat", path);
@@ -117,9 +118,13 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
     LEAT_TRY(take_list(root, "side_length", &side, &n, err));
     if (n == LEAT__SIDES) memcpy(s->side_length, side, sizeof s->side_length);
     leat__free(side);
-    bool sound = n == LEAT__SIDES && s->phase <= LEAT__PHASE_WRITE && s->parts > 0 && s->bands_at_once > 0 &&
-                 s->band_files % s->parts == 0 && s->edge_files <= LEAT__EDGE_PARTS_MAX &&
-                 s->document < UINT32_MAX && s->iteration <= d->bands;
+    LEAT_TRY(take_list(root, "rule_counts", &counts, &rules, err));
+    if (counts && rules == 2 * d->rules.count) memcpy(s->rule_counts, counts, rules * sizeof *counts);
+    leat__free(counts);
+    bool sound = n == LEAT__SIDES && rules == 2 * d->rules.count && s->phase <= LEAT__PHASE_WRITE &&
+                 s->parts > 0 && s->bands_at_once > 0 && s->band_files % s->parts == 0 &&
+                 s->edge_files <= LEAT__EDGE_PARTS_MAX && s->document < UINT32_MAX &&
+                 s->iteration <= d->bands;
     return sound ? 0 : damaged(path, err);
 }
 
@@ -173,7 +178,8 @@ int leat__dedup_settings(leat__dedup *d, leat_error *err)
     const uint64_t numbers[] = {o->kind,  o->normalize,  o->shingle_words, o->shingle_chars, d->bands,
                                 d->rows,  d->need_equal, o->clusters,      o->keep,          o->max_document,
                                 o->index, d->against,    o->compatible,    o->level};
-    const char *const texts[] = {d->names.text_field, d->names.id_field, o->keep_field ? o->keep_field : ""};
+    const char *const texts[] = {d->names.text_field, d->names.id_field, o->keep_field ? o->keep_field : "",
+                                 o->profile ? o->profile : "", o->set ? o->set : ""};
     leat__hasher_update(h, numbers, sizeof numbers);
     for (size_t i = 0; i < LEAT_COUNT(texts); i++) leat__hasher_update(h, texts[i], strlen(texts[i]) + 1);
     leat__hasher_update(h, d->index_hash, sizeof d->index_hash);

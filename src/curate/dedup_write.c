@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "curate/dedup_index.h"
 
+#define REASONS_BLOCK (256u << 10)
 #define CLUSTER_BYTES 192 /* of a line of clusters.jsonl without its ids */
 
 enum { OUT_KEPT, OUT_CLUSTERS, OUT_BAD };
@@ -20,6 +21,7 @@ typedef struct writing {
     leat__dedup *d;
     leat__file *decisions;
     leat__dedup_ids ids;
+    leat__file *dropped;          /* with rules: a byte per line */
     leat__shards out[LEAT__OUTS]; /* the second: clusters */
     uint8_t *has_duplicates;      /* bit per line: counted as a cluster; NULL in a run in parts */
 } writing;
@@ -78,6 +80,7 @@ static int put_removed(const writing *w, leat__text_chunk *c, const leat__line *
 typedef struct chunk_table {
     const leat__dedup_decision *decision;
     const uint64_t *end;
+    const uint8_t *dropped; /* NULL = none */
 } chunk_table;
 
 static int load_table(const writing *w, const leat__text_chunk *c, leat__buf *memory, chunk_table *t,
@@ -86,15 +89,19 @@ static int load_table(const writing *w, const leat__text_chunk *c, leat__buf *me
     size_t bytes = c->lines * sizeof(leat__dedup_decision), ends = (c->lines + 1) * 8;
     uint64_t before = c->document > 0; /* the first line has no end before it */
     leat__buf_clear(memory);
-    if (leat__buf_reserve(memory, bytes + ends) != 0) return leat__fail_nomem(err, bytes + ends, "decisions");
+    if (leat__buf_reserve(memory, bytes + ends + c->lines) != 0)
+        return leat__fail_nomem(err, bytes + ends, "decisions");
     uint64_t *end = (uint64_t *)memory->data;
     t->end = end;
     t->decision = (const leat__dedup_decision *)(memory->data + ends);
     end[0] = 0;
     LEAT_TRY(leat__file_pread(w->ids.ends, end + 1 - before, ends - 8 + 8 * before,
                               (c->document - before) * 8, err));
-    return leat__file_pread(w->decisions, memory->data + ends, bytes,
-                            c->document * sizeof(leat__dedup_decision), err);
+    LEAT_TRY(leat__file_pread(w->decisions, memory->data + ends, bytes,
+                              c->document * sizeof(leat__dedup_decision), err));
+    if (!w->dropped) return 0;
+    t->dropped = (const uint8_t *)memory->data + ends + bytes;
+    return leat__file_pread(w->dropped, memory->data + ends + bytes, c->lines, c->document, err);
 }
 
 /* Reads a line that is not kept as it is: a bad one, or a removed document. */
@@ -133,6 +140,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     }
     while (leat__text_chunk_next(c, &at, &line)) {
         uint64_t i = line.document - c->document;
+        if (t.dropped && t.dropped[i]) continue;
         if (t.decision[i].kept_for != line.document || t.end[i + 1] == t.end[i]) {
             LEAT_TRY(put_other(w, c, &line, &t.decision[i], err));
             continue;
@@ -187,6 +195,8 @@ static int open_all(writing *w, leat_error *err)
     LEAT_TRY(leat__file_open(&w->decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
     LEAT_TRY(leat__file_open(&w->ids.ids, leat__dedup_path(d, "side-1", path), LEAT__FILE_READ, err));
     LEAT_TRY(leat__file_open(&w->ids.ends, leat__dedup_path(d, "side-2", path), LEAT__FILE_READ, err));
+    if (d->rules.count > 0)
+        LEAT_TRY(leat__file_open(&w->dropped, leat__dedup_path(d, "side-5", path), LEAT__FILE_READ, err));
     if (d->part) return leat__part_open(d->part, w->out, how, err);
     w->has_duplicates = leat__zalloc(LEAT__MEM_CURATE, d->st.document / 8 + 1);
     if (!w->has_duplicates) return leat__fail_nomem(err, d->st.document / 8, "clusters");
@@ -208,11 +218,42 @@ static int finish_part(writing *w, leat_error *err)
     return rc;
 }
 
+/* Writes reasons.jsonl, or removes that of an earlier run. */
+static int write_reasons(leat__dedup *d, leat_error *err)
+{
+    char path[4200];
+    leat__file *in = NULL;
+    leat__shards out = {0};
+    uint64_t bytes = d->st.side_length[LEAT__SIDE_REASONS];
+    uint8_t *block = NULL;
+    int rc;
+    if (d->rules.count == 0) {
+        snprintf(path, sizeof path, "%s/reasons.jsonl", d->opts->output);
+        return leat__path_unlink(path, err);
+    }
+    LEAT_GO(rc, out, leat__file_open(&in, leat__dedup_path(d, "side-6", path), LEAT__FILE_READ, err));
+    LEAT_GO(rc, out, leat__shards_open(&out, d->opts->output, "reasons", 0, LEAT__COMPRESS_NONE, err));
+    block = leat__alloc(LEAT__MEM_CURATE, REASONS_BLOCK);
+    if (!block) LEAT_GO(rc, out, leat__fail_nomem(err, REASONS_BLOCK, "reasons"));
+    for (uint64_t at = 0; at < bytes; at += REASONS_BLOCK) {
+        size_t n = (size_t)LEAT_MIN(REASONS_BLOCK, bytes - at);
+        LEAT_GO(rc, out, leat__file_pread(in, block, n, at, err));
+        LEAT_GO(rc, out, leat__shards_put(&out, block, n, err));
+    }
+    rc = leat__shards_commit(&out, err);
+out:
+    leat__file_close(&in);
+    leat__shards_reset(&out);
+    leat__free(block);
+    return rc;
+}
+
 static int commit(writing *w, leat_error *err)
 {
     leat_dedup_stats *st = w->d->stats;
     if (w->d->part) return finish_part(w, err);
     for (int i = 0; i < LEAT__OUTS; i++) LEAT_TRY(leat__shards_commit(&w->out[i], err));
+    LEAT_TRY(write_reasons(w->d, err));
     LEAT_TRY(w->d->opts->index ? leat__dedup_index_write(w->d, err) : leat__dedup_index_remove(w->d, err));
     st->shards = w->out[LEAT__OUT_KEPT].count;
     st->bytes_out = w->out[LEAT__OUT_KEPT].bytes;
@@ -257,6 +298,7 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
 out:
     leat_budget_close(&budget);
     leat__file_close(&w.decisions);
+    leat__file_close(&w.dropped);
     leat__file_close(&w.ids.ids);
     leat__file_close(&w.ids.ends);
     for (int i = 0; i < LEAT__OUTS; i++) leat__shards_reset(&w.out[i]);

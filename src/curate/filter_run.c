@@ -18,6 +18,7 @@
 #include "curate/columns.h"
 #include "curate/filter_report.h"
 #include "curate/lang.h"
+#include "curate/reasons.h"
 #include "curate/report_page.h"
 #include "io/file.h"
 #include "curate/text_line.h"
@@ -27,7 +28,6 @@
 
 #define SHARD_DEFAULT (UINT64_C(1) << 30)
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
-#define REASON_BYTES 512   /* of the record of a dropped document */
 #define SCORES_BYTES 4096  /* of a line of scores */
 #define LARGE (256u << 10) /* lines above this get separate memory */
 
@@ -70,41 +70,6 @@ void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size)
 
 /* ---- one document ---- */
 
-/* The language as a member, if there is a model. */
-static void put_lang(const leat__counts *counts, leat__buf *out)
-{
-    if (!counts->lang) return;
-    leat__buf_puts(out, ",\"lang\":");
-    leat__json_text(out, counts->lang, strlen(counts->lang));
-    leat__buf_printf(out, ",\"lang_score\":%.6g", (double)counts->lang_score);
-}
-
-static void put_reason(const filter *f, const worker *w, leat__text_chunk *c, const leat__line *line,
-                       const leat__record_fields *r, int first, const leat__counts *counts)
-{
-    leat__buf *out = &c->out[OUT_REASONS];
-    const leat__rule *rule = &f->rules.rule[first];
-    char name[64];
-    leat__buf_puts(out, "{\"id\":");
-    leat__line_id_json(&f->names, c, line, r, out);
-    leat__buf_puts(out, ",\"file\":");
-    leat__json_text(out, f->files.path[c->file], strlen(f->files.path[c->file]));
-    leat__buf_printf(out,
-                     ",\"line\":%llu,\"rule\":\"%s\",\"profile\":\"%s\",\"score\":%.9g,\"threshold\":%."
-                     "9g,\"failed\":[",
-                     (unsigned long long)line->number, leat__rule_name(rule, name, sizeof name),
-                     rule->profile, leat__score_value(rule->score, counts), rule->threshold);
-    const char *comma = "";
-    for (unsigned i = 0; i < f->rules.count; i++) {
-        if (!w->failed[i]) continue;
-        leat__buf_printf(out, "%s\"%s\"", comma, leat__rule_name(&f->rules.rule[i], name, sizeof name));
-        comma = ",";
-    }
-    leat__buf_putc(out, ']');
-    put_lang(counts, out);
-    leat__buf_puts(out, "}\n");
-}
-
 static void put_explained(const filter *f, const worker *w, leat__text_chunk *c, const leat__line *line,
                           const leat__record_fields *r, const leat__counts *counts)
 {
@@ -116,7 +81,7 @@ static void put_explained(const filter *f, const worker *w, leat__text_chunk *c,
     leat__buf_puts(out, ",\"file\":");
     leat__json_text(out, f->files.path[c->file], strlen(f->files.path[c->file]));
     leat__buf_printf(out, ",\"line\":%llu", (unsigned long long)line->number);
-    put_lang(counts, out);
+    leat__reason_lang(counts, out);
     leat__buf_puts(out, ",\"rules\":");
     leat__json_init(&j, out, 0);
     leat__json_array(&j);
@@ -160,7 +125,7 @@ static void put_scores(const filter *f, leat__text_chunk *c, const leat__line *l
     leat__line_id_json(&f->names, c, line, r, out);
     for (unsigned i = 0; i < leat__score_total; i++)
         leat__buf_printf(out, ",\"%s\":%.9g", leat__scores[i].name, leat__score_value(i, counts));
-    put_lang(counts, out);
+    leat__reason_lang(counts, out);
     leat__buf_puts(out, "}\n");
 }
 
@@ -187,7 +152,6 @@ static int take_text(filter *f, worker *w, leat__text_chunk *c, const leat__json
 static int do_document(filter *f, worker *w, leat__text_chunk *c, const leat__line *line,
                        const leat__record_fields *r, leat_error *err)
 {
-    uint64_t *rule_counts = c->extra;
     bool changed;
     size_t len;
     LEAT_TRY(take_text(f, w, c, &r->text, &changed, &len, err));
@@ -197,8 +161,8 @@ static int do_document(filter *f, worker *w, leat__text_chunk *c, const leat__li
     c->count[N_DOCUMENTS]++;
     c->count[N_TEXT] += len;
     int first = leat__rule_set_judge(&f->rules, counts, w->failed);
-    for (unsigned i = 0; i < f->rules.count && first >= 0; i++) rule_counts[2 * i] += w->failed[i];
-    if (first >= 0) rule_counts[2 * first + 1]++;
+    const leat__rule_verdict verdict = {&f->rules, w->failed, first, counts};
+    if (first >= 0) leat__reason_count(&verdict, c->extra);
     if (is_explained(f, c, line, r)) put_explained(f, w, c, line, r, counts);
     c->count[N_KEPT] += first < 0;
     if (f->reporting) {
@@ -212,7 +176,7 @@ static int do_document(filter *f, worker *w, leat__text_chunk *c, const leat__li
     if (f->opts->score_only) {
         put_scores(f, c, line, r, counts);
     } else if (first >= 0) {
-        put_reason(f, w, c, line, r, first, counts);
+        leat__reason_put(&verdict, &f->names, c, line, r, &c->out[OUT_REASONS]);
     } else if (f->columns.count > 0) {
         leat__columns_put(&f->columns, line, r, changed ? leat__buf_str(&w->text) : NULL, w->text.len, counts,
                           &c->out[OUT_KEPT]);
@@ -375,19 +339,7 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
     leat__json_ku64(&j, "shards", st->shards);
     leat__json_ku64(&j, "bytes_out", st->bytes_out);
     if (st->columns_missing[0]) leat__json_kstr(&j, "columns_missing", st->columns_missing);
-    leat__json_key(&j, "rules");
-    leat__json_array(&j);
-    for (uint32_t i = 0; i < st->rule_count; i++) {
-        const leat_filter_rule *r = &st->rules[i];
-        leat__json_object(&j);
-        leat__json_kstr(&j, "rule", r->name);
-        leat__json_kstr(&j, "profile", r->profile);
-        leat__json_kdouble(&j, "threshold", r->threshold);
-        leat__json_ku64(&j, "failed", r->failed);
-        leat__json_ku64(&j, "first", r->first);
-        leat__json_end(&j);
-    }
-    leat__json_end(&j);
+    leat__reason_rules_json(st->rules, st->rule_count, &j);
     leat__text_load_json(&st->load, &j);
     leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
     leat__json_kdouble(&j, "seconds", st->seconds);
@@ -497,13 +449,7 @@ static int check_options(filter *f, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "look: %u is more than %d", o->look, LEAT__LOOK_MAX);
     if (f->rules.count == 0 && !o->score_only && !o->modify && !o->columns && !f->reporting)
         return leat__fail(err, LEAT_EINVAL, "no profile, rule, modifier or column was named");
-    f->stats->rule_count = f->rules.count;
-    for (unsigned i = 0; i < f->rules.count; i++) {
-        leat_filter_rule *r = &f->stats->rules[i];
-        leat__rule_name(&f->rules.rule[i], r->name, sizeof r->name);
-        strncpy(r->profile, f->rules.rule[i].profile, sizeof r->profile - 1);
-        r->threshold = f->rules.rule[i].threshold;
-    }
+    f->stats->rule_count = leat__reason_rules(&f->rules, f->stats->rules);
     return 0;
 }
 
@@ -531,7 +477,7 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
                               .teardown = teardown,
                               .ram = leat__scorer_need(LARGE),
                               .need = need,
-                              .per_line = o->score_only ? SCORES_BYTES : REASON_BYTES,
+                              .per_line = o->score_only ? SCORES_BYTES : LEAT__REASON_BYTES,
                               .work = work,
                               .take = take,
                               .tell = tell};

@@ -15,6 +15,26 @@ $ head -n 3 in.jsonl | cmp - kept/kept-00000.jsonl && cat kept/reasons.jsonl kep
 {"id":"d4","file":"in.jsonl","line":4,"rule":"words.min","profile":"","score":1,"threshold":5,"failed":["words.min"]}
 {"file":"in.jsonl","line":5,"offset":*,"reason":"a line must be a JSON object"} (glob)
 
+$ leat dedup fuzzy in.jsonl -o both --set words.min=5 --json | jget documents dropped kept removed rules.0.rule rules.0.first
+! leat dedup: warning: 1 line could not be read: see both/bad.jsonl
+4
+1
+2
+1
+words.min
+1
+
+$ leat dedup fuzzy kept -o after --quiet >/dev/null && cmp both/kept-00000.jsonl after/kept-00000.jsonl
+> cmp both/clusters.jsonl after/clusters.jsonl && cmp both/reasons.jsonl kept/reasons.jsonl && cmp both/bad.jsonl kept/bad.jsonl
+
+$ leat dedup exact in.jsonl -o lines --level line --set words.min=5
+! leat dedup: profile and set go with whole documents (run leat filter first)
+= 2
+
+$ leat dedup fuzzy in.jsonl -o other --set lang_score.min=0.5
+! leat dedup: rules of the language need leat filter, which reads a model
+= 2
+
 $ leat filter in.jsonl -o kept --set words.min=5
 ! leat filter: kept: has the output of an earlier run (use --force to replace it)
 = 2

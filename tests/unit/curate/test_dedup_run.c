@@ -111,6 +111,68 @@ static void stopped_runs_continue(void **state)
     same_files("a/clusters.jsonl", "s/clusters.jsonl");
 }
 
+/* One run with rules writes what a filter and a deduplication write in sequence, also when it is
+ * stopped and resumed, in several passes, and in little memory. */
+static void rules_drop_documents_first(void **state)
+{
+    static leat_filter_stats fs;
+    const char *in[] = {in_box("c.jsonl")};
+    leat_filter_opts f;
+    leat_error err = {0};
+    leat_filter_opts_init(&f);
+    f.inputs = in;
+    f.input_count = 1;
+    f.output = in_box("filtered");
+    f.profile = "fineweb@paper";
+    f.set = "words.min=75,terminal_line_ratio.above=off";
+    if (leat_filter_text(&f, &fs, &err) != 0) fail_msg("%s", err.message);
+    assert_true(fs.dropped > 100 && fs.kept > 100);
+    leat_dedup_opts o = fuzzy_opts("filtered", "second");
+    dedup_ok(&o, &st);
+    assert_int_equal(st.rule_count, 0);
+    uint64_t kept = st.kept, removed = st.removed;
+    for (int way = 0; way < 3; way++) {
+        o = fuzzy_opts("c.jsonl", "both");
+        o.profile = f.profile;
+        o.set = f.set;
+        o.replace = 1;
+        if (way == 1) o.bands_per_iteration = 5;
+        if (way == 1) o.memory = 96u << 20;
+        if (way < 2) dedup_ok(&o, &st);
+        for (int at = 0, rc = LEAT_ECANCELED; way == 2 && rc == LEAT_ECANCELED; at++) {
+            stopper s = {.stop_at = at % 4};
+            o.output = in_box("stopped");
+            o.checkpoint_bytes = 1;
+            o.replace = 0;
+            o.resume = 1;
+            o.progress = at > 100 ? NULL : stop;
+            o.cookie = &s;
+            rc = leat_dedup_text(&o, &st, &err);
+            if (rc != 0 && rc != LEAT_ECANCELED) fail_msg("%s", err.message);
+        }
+        const char *out = way == 2 ? "stopped" : "both";
+        char name[64];
+        for (int i = 0; i < 4; i++) {
+            static const char *const names[] = {"kept-00000.jsonl", "clusters.jsonl", "reasons.jsonl",
+                                                "bad.jsonl"};
+            char mine[64];
+            snprintf(mine, sizeof mine, "%s/%s", out, names[i]);
+            snprintf(name, sizeof name, "%s/%s", i < 2 ? "second" : "filtered", names[i]);
+            same_files(mine, name);
+        }
+        assert_int_equal(st.documents, fs.documents);
+        assert_int_equal(st.dropped, fs.dropped);
+        assert_int_equal(st.kept, kept);
+        assert_int_equal(st.removed, removed);
+        assert_int_equal(st.rule_count, fs.rule_count);
+        for (uint32_t i = 0; i < fs.rule_count; i++) {
+            assert_string_equal(st.rules[i].name, fs.rules[i].name);
+            assert_int_equal(st.rules[i].failed, fs.rules[i].failed);
+            assert_int_equal(st.rules[i].first, fs.rules[i].first);
+        }
+    }
+}
+
 static void exact(void **state)
 {
     put_text("e.jsonl", "{\"id\":1,\"text\":\"Same text.\"}\n{\"id\":2,\"text\":\"same  "
@@ -142,6 +204,7 @@ int main(void)
         cmocka_unit_test(output_is_the_same),
         cmocka_unit_test(short_lines_fit_a_small_budget),
         cmocka_unit_test(stopped_runs_continue),
+        cmocka_unit_test(rules_drop_documents_first),
         cmocka_unit_test(exact),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

@@ -50,8 +50,8 @@ static void another_input_is_refused(void **state)
 
 static void damage_is_detected(void **state)
 {
-    static const char *const damaged[] = {"", "{", "[]", "{\"version\":2}",
-                                          "{\"version\":3,\"settings\":\"\"}"};
+    static const char *const damaged[] = {"", "{", "[]", "{\"version\":3}",
+                                          "{\"version\":4,\"settings\":\"\"}"};
     leat_dedup_opts o = interrupted();
     o.resume = 1;
     char *whole = load_text("s/.leat-work/state.json");
