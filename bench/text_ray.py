@@ -43,7 +43,7 @@ def must(true, what):
 
 
 def make(folder, docs, size):
-    """Copies of the documents: as they are, with some words changed, and with so many changed that they are new."""
+    """Copies of the documents: as they are, with some words changed, and with enough changed that they are new."""
     os.makedirs(folder, exist_ok=True)
     with open(docs, encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]

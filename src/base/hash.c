@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 
-/* libxxhash 0.8.1 returns from its wide loops without vzeroupper. Until somebody clears the upper halves of
+/* libxxhash 0.8.1 returns from its wide loops without vzeroupper. Until some code clears the upper halves of
  * the vector registers, each change between SSE and AVX code costs about 100 cycles: every call of libm that
  * uses FMA (half of the time of a check of small images). */
 static inline void clear_uppers(void)
