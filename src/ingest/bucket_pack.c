@@ -41,8 +41,11 @@ static int set_paths(leat__bucket_pack *s, leat_error *err)
     s->folder = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
     (void)leat__buf_printf(&b, "/%s", base);
     s->path = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
+    (void)leat__buf_puts(&b, ".origin");
+    s->origin = leat__strdup(LEAT__MEM_INGEST, leat__buf_str(&b));
     leat__buf_reset(&b);
-    return s->folder != NULL && s->path != NULL ? 0 : leat__fail_nomem(err, 4096, "a path");
+    return s->folder != NULL && s->path != NULL && s->origin != NULL ? 0
+                                                                     : leat__fail_nomem(err, 4096, "a path");
 }
 
 /* True when the object in the bucket is the pack stored here: a run was killed before it cleaned
@@ -69,6 +72,7 @@ int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replac
     int rc;
     LEAT_GO(rc, out, set_paths(s, err));
     LEAT_GO(rc, out, leat__store_open(&s->store, remote, err));
+    LEAT_GO(rc, out, leat__object_writable(s->store, remote, err));
     rc = leat__object_stat(s->store, remote, &there, err);
     if (rc == 0 && resume) s->published = leat__bucket_pack_ready(s) && is_published(s);
     if (rc == 0 && !replace && !s->published) rc = leat__fail(err, LEAT_EEXIST, "%s: already exists", remote);
@@ -85,7 +89,8 @@ void leat__bucket_pack_close(leat__bucket_pack *s)
     leat__store_close(&s->store);
     leat__free(s->folder);
     leat__free(s->path);
-    s->folder = s->path = NULL;
+    leat__free(s->origin);
+    s->folder = s->path = s->origin = NULL;
 }
 
 #define NOTE ".upload" /* appended to the name of a file: records its upload */
@@ -118,6 +123,20 @@ bool leat__bucket_pack_ready(const leat__bucket_pack *s)
 {
     bool exists;
     return leat__path_exists(s->path, &exists, NULL) == 0 && exists;
+}
+
+int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own, leat_error *err)
+{
+    leat_pack *pack;
+    leat_pack_info info;
+    LEAT_TRY(leat_pack_open(&pack, s->path, NULL, err));
+    (void)leat_pack_info_read(pack, &info, sizeof info);
+    own->samples = own->resumed = info.samples;
+    own->bytes_out = info.bytes;
+    own->pages = info.pages;
+    own->shards = info.shards;
+    leat_pack_close(&pack);
+    return 0;
 }
 
 /* A shard that an earlier run has uploaded: its note says so, and the object exists. */
@@ -183,6 +202,7 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
     for (uint32_t i = 0; set && i < info.shards; i++)
         LEAT_GO(rc, out, remove_local(leat__file_path(leat__pack_file(pack, i)), err));
     LEAT_GO(rc, out, remove_local(s->path, err));
+    (void)!leat__path_unlink(s->origin, NULL);
     leat__dir_remove(s->folder);
 out:
     leat_pack_close(&pack);

@@ -10,12 +10,15 @@
 
 #include <stdbool.h>
 
+#include <leat/ingest.h>
+
 #include "io/store.h"
 
 typedef struct leat__bucket_pack {
     const char *remote; /* destination */
     leat__store *store;
     char *folder, *path; /* local folder; path: the pack in it */
+    char *origin;        /* the file that says what it was made from (origin.h) */
     bool replace;
     bool published; /* an earlier run was killed after the last request: only cleanup remains */
 } leat__bucket_pack;
@@ -30,6 +33,9 @@ void leat__bucket_pack_close(leat__bucket_pack *s);
 void leat__bucket_pack_forget(leat__bucket_pack *s);
 /* True when a finished pack is waiting for its upload. */
 bool leat__bucket_pack_ready(const leat__bucket_pack *s);
+/* Takes the counts of that pack. */
+int leat__bucket_pack_count(const leat__bucket_pack *s, leat_ingest_stats *own,
+                            leat_error *err) LEAT_MUST_CHECK;
 /* Uploads all files of the pack and removes the local ones. `progress` as in
  * leat__upload_opts. */
 int leat__bucket_pack_publish(leat__bucket_pack *s,

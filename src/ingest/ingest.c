@@ -35,6 +35,7 @@
 #include "ingest/inspect.h"
 #include "ingest/skipped_list.h"
 #include "ingest/merge.h"
+#include "ingest/origin.h"
 #include "ingest/pack_tables.h"
 #include "ingest/settings.h"
 #include "ingest/source.h"
@@ -70,6 +71,8 @@ typedef struct ingest {
     leat_pack_value *values;
     leat__where *where;         /* or NULL */
     leat__base_classes classes; /* append: labels renumbered for the pack */
+    uint64_t identity;          /* of settings and sources */
+    const char *origin;         /* where to say what the pack was made from, or NULL */
     uint64_t consumed, chain;
     uint64_t frames_done; /* resume: frames of the next record that are in the pack */
     bool stop;            /* the source has ended */
@@ -279,22 +282,30 @@ static uint64_t merged_page_bytes(const ingest *in)
     return info.page_bytes;
 }
 
+/* The provenance of the pack, and with it the identity that a resumed run compares. */
+static int describe(ingest *in, leat__buf *provenance, leat_error *err)
+{
+    const leat_ingest_opts *o = in->opts;
+    LEAT_TRY(o->merge ? leat__merge_provenance(in->source, o->where, provenance, err)
+                      : leat__ingest_provenance(o, &in->plan, in->source, provenance, err));
+    in->identity = leat__ingest_identity(o, provenance);
+    return 0;
+}
+
 static int open_packer(ingest *in, leat_error *err)
 {
     const leat_ingest_opts *o = in->opts;
     leat__buf provenance;
     int rc;
     leat__buf_init(&provenance, LEAT__MEM_INGEST, 1u << 20);
-    LEAT_GO(rc, out,
-            o->merge ? leat__merge_provenance(in->source, o->where, &provenance, err)
-                     : leat__ingest_provenance(o, &in->plan, in->source, &provenance, err));
+    LEAT_GO(rc, out, describe(in, &provenance, err));
     leat_packer_opts p = LEAT_PACKER_OPTS_INIT;
     p.fields = in->source->fields;
     p.field_count = in->source->field_count;
     p.page_bytes = o->page_bytes ? o->page_bytes : merged_page_bytes(in);
     p.shard_bytes = o->shard_bytes;
     p.provenance = leat__buf_str(&provenance);
-    p.identity = leat__ingest_identity(o, &provenance);
+    p.identity = in->identity;
     p.resume = o->resume;
     p.replace = o->replace;
     p.no_sync = o->no_sync;
@@ -660,6 +671,8 @@ static int finish(ingest *in, leat_error *err)
     in->stats->unlabelled = in->source->unlabelled;
     memcpy(in->stats->unlabelled_first, in->source->unlabelled_first, sizeof in->stats->unlabelled_first);
     LEAT_TRY(refuse_empty(in, err));
+    const leat__origin origin = {in->identity, in->consumed, in->chain};
+    if (in->origin) LEAT_TRY(leat__origin_write(in->origin, &origin, err));
     LEAT_TRY(leat_packer_finish(in->packer, &ps, err));
     in->stats->bytes_out = ps.file_bytes;
     in->stats->pages = ps.pages;
@@ -724,7 +737,7 @@ static int find_inspected(ingest *in, leat_error *err)
     return leat__fail(err, LEAT_EINVAL, "%s: has no images", in->opts->sources[0]);
 }
 
-static int run(ingest *in, leat_error *err)
+static int open_source(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
     if ((in->opts->members || in->opts->defaults || in->opts->infer) &&
@@ -740,7 +753,12 @@ static int run(ingest *in, leat_error *err)
     LEAT_TRY(make_plan(in, err));
     if (in->inspector) LEAT_TRY(find_inspected(in, err));
     LEAT_TRY(open_where(in, err));
-    LEAT_TRY(open_merge(in, err));
+    return open_merge(in, err);
+}
+
+static int run(ingest *in, leat_error *err)
+{
+    LEAT_TRY(open_source(in, err));
     LEAT_TRY(leat__pack_tables_open(&in->tables, in->source, err));
     LEAT_TRY(open_packer(in, err));
     LEAT_TRY(leat__pack_tables_prepare(&in->tables, in->opts, in->source, in->packer, &in->plan, err));
@@ -757,10 +775,10 @@ static void give_stats(leat_ingest_stats *to, const leat_ingest_stats *own)
     to->struct_size = size;
 }
 
-static int pack_here(const leat_ingest_opts *o, const leat__inspector *inspector, leat_ingest_stats *own,
-                     leat_error *err)
+static int pack_here(const leat_ingest_opts *o, const leat__inspector *inspector, const char *origin,
+                     leat_ingest_stats *own, leat_error *err)
 {
-    ingest in = {.opts = o, .stats = own, .inspector = inspector};
+    ingest in = {.opts = o, .stats = own, .inspector = inspector, .origin = origin};
     int rc = run(&in, err);
     bool empty = rc != 0 && in.packer && ((in.stop && own->samples == 0) || o->append);
     tear_down(&in);
@@ -783,21 +801,37 @@ static int on_sent(void *cookie, uint64_t done, uint64_t total)
                              s->stats->skipped);
 }
 
-static int count_finished(const char *path, leat_ingest_stats *own, leat_error *err)
+/* A finished pack waits for its upload: checks that it was made from this source with these settings. */
+static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat_error *err)
 {
-    leat_pack *pack;
-    leat_pack_info info;
-    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
-    (void)leat_pack_info_read(pack, &info, sizeof info);
-    own->samples = own->resumed = info.samples;
-    own->bytes_out = info.bytes;
-    own->pages = info.pages;
-    own->shards = info.shards;
-    leat_pack_close(&pack);
-    return 0;
+    leat_ingest_stats unused = {0};
+    ingest in = {.opts = o, .stats = &unused};
+    leat__buf provenance, newest;
+    int rc;
+    leat__buf_init(&provenance, LEAT__MEM_INGEST, 1u << 20);
+    leat__buf_init(&newest, LEAT__MEM_INGEST, 1u << 20);
+    LEAT_GO(rc, out, open_source(&in, err));
+    LEAT_GO(rc, out, describe(&in, &provenance, err));
+    in.chain = chain_start(o);
+    if (in.identity == was->identity) LEAT_GO(rc, out, pass_over(&in, was->records + 1, &newest, err));
+    if (in.identity != was->identity)
+        rc = leat__fail(err, LEAT_ESTATE,
+                        "%s: its upload was begun with other settings or another source; start "
+                        "again without --resume",
+                        o->output);
+    else if (in.consumed != was->records || in.chain != was->chain)
+        rc = leat__fail(
+            err, LEAT_ESTATE,
+            "%s: the source has changed since the run that is resumed; start again without --resume",
+            o->output);
+out:
+    leat__buf_reset(&newest);
+    leat__buf_reset(&provenance);
+    tear_down(&in);
+    return rc;
 }
 
-/* Packs into a local folder, then uploads the files. */
+/* Packs into a local folder, then uploads the files. A pack without its origin is made again. */
 static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *inspector,
                             leat_ingest_stats *own, leat_error *err)
 {
@@ -805,11 +839,15 @@ static int pack_into_bucket(const leat_ingest_opts *o, const leat__inspector *in
     leat_ingest_opts here = *o;
     sending s = {o, own};
     LEAT_TRY(leat__bucket_pack_open(&stage, o->output, o->replace != 0, o->resume != 0, err));
+    leat__origin was;
+    const bool ready = o->resume && leat__bucket_pack_ready(&stage);
+    const bool known = ready && leat__origin_read(stage.origin, &was);
     here.output = stage.path;
-    if (!o->resume) leat__bucket_pack_forget(&stage);
-    here.replace = !o->resume; /* files left by an earlier run belong to this path only */
-    int rc = o->resume && leat__bucket_pack_ready(&stage) ? count_finished(stage.path, own, err)
-                                                          : pack_here(&here, inspector, own, err);
+    here.resume = o->resume && (known || !ready);
+    here.replace = !here.resume; /* files left by an earlier run belong to this path only */
+    if (!here.resume) leat__bucket_pack_forget(&stage);
+    int rc = known ? check_origin(o, &was, err) : pack_here(&here, inspector, stage.origin, own, err);
+    if (rc == 0 && known) rc = leat__bucket_pack_count(&stage, own, err);
     if (rc == 0) rc = leat__bucket_pack_publish(&stage, on_sent, &s, err);
     leat__bucket_pack_close(&stage);
     return rc;
@@ -845,7 +883,7 @@ int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *
     LEAT_TRY(leat__ingest_spare(&o, err));
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, inspector, &own, err)
-                                         : pack_here(&o, inspector, &own, err);
+                                         : pack_here(&o, inspector, NULL, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
     if (stats) give_stats(stats, &own);
     return rc;

@@ -49,6 +49,7 @@ typedef struct manifest_source {
     column *columns;
     uint32_t column_count, column_capacity;
     int path_column, label_column, key_column;
+    leat_error bad; /* of the first line that is not a JSON object; code 0: none */
     /* With shuffle: all rows, each with its line, its offset and the content of csv.row. */
     leat__name_list rows;
     leat__buf row; /* the current one, in that form */
@@ -225,7 +226,10 @@ static int look_at_all(manifest_source *s, bool keep, leat_error *err)
         if (keep) LEAT_TRY(keep_row(s, err));
         if (s->json) {
             json_t *object = NULL;
-            if (parse_line(s, &object, NULL) != 0) continue;
+            if (parse_line(s, &object, &why) != 0) {
+                if (s->bad.code == 0) s->bad = why;
+                continue;
+            }
             rc = look_at_object(s, object, err);
             json_decref(object);
             if (rc != 0) return rc;
@@ -252,6 +256,10 @@ static int make_fields(manifest_source *s, leat_error *err)
     s->path_column = choose(s, path_names, LEAT_COUNT(path_names));
     s->label_column = choose(s, label_names, LEAT_COUNT(label_names));
     s->key_column = find_column(s, "key");
+    if (s->path_column < 0 && s->column_count == 0 && s->bad.code != 0) {
+        if (err) *err = s->bad; /* no line could be read */
+        return s->bad.code;
+    }
     if (s->path_column < 0)
         return leat__fail(err, LEAT_EDATA,
                           "%s has no column that names the image: path, image, image_path, "

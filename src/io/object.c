@@ -249,6 +249,13 @@ static int exists(const char *path, leat_error *err)
     return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
 }
 
+int leat__object_writable(const leat__store *s, const char *path, leat_error *err)
+{
+    int rc = refuse_web(s, "written", err);
+    if (rc != 0) leat__error_context(err, "%s", path);
+    return rc;
+}
+
 int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
                      leat_error *err)
 {

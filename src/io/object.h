@@ -44,6 +44,9 @@ typedef struct leat__object_get {
 /* Reads all of them in parallel and waits. Each has its own result. */
 void leat__object_get_all(leat__object_get *gets, size_t count);
 
+/* LEAT_ENOTSUP for a web server, which cannot be written. */
+int leat__object_writable(const leat__store *s, const char *path, leat_error *err) LEAT_MUST_CHECK;
+
 /* Writes a whole object. `absent`: only if no object has that name, else LEAT_EEXIST; the server
  * decides in the same request. */
 int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,

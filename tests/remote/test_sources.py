@@ -173,6 +173,12 @@ class Uploads(unittest.TestCase):
             proxy.stop()
             servers.signed("DELETE", World.weed.port, f"/{BUCKET}/big.leat")
         self.assertNotEqual(child.returncode, 0, "it was too quick to be killed")
+        for wrong in ([LEAT, "pack", path("root"), *command[3:]], [*command, "--max-side", "32"]):
+            self.assertIn("begun with other settings or another source", leat(*wrong[1:], env=env, code=4))
+        stamp = os.stat(os.path.join(big, "3.png"))
+        os.utime(os.path.join(big, "3.png"))
+        self.assertIn("the source has changed", leat(*command[1:], env=env, code=4))
+        os.utime(os.path.join(big, "3.png"), ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
         again = Proxy(World.weed.port)  # the first one may still be sending parts of the killed run
         leat(*command[1:], env=environment(again.port, LEAT_STAGE_DIR=stage, LEAT_REMOTE_STALL_S="60"))
         proxy.stop()

@@ -110,6 +110,9 @@ static void names_without_a_pack(void **state)
     begin();
     assert_code(LEAT_EINVAL, leat__bucket_pack_open(&s, "s3://b/d/", false, false, NULL));
     assert_code(LEAT_EINVAL, leat__bucket_pack_open(&s, "s3://b/..", false, false, NULL));
+    leat_error err;
+    assert_code(LEAT_ENOTSUP, leat__bucket_pack_open(&s, "http://127.0.0.1:1/x.leat", false, false, &err));
+    assert_contains(err.message, "a web server cannot be written");
     end();
 }
 
