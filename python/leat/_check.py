@@ -146,6 +146,16 @@ def utf8_path(name: str, value: object) -> str:
     return given
 
 
+def public(path: str) -> str:
+    """A path as it may be shown: a URL without user, password and what stands behind '?'."""
+    scheme, mark, rest = path.partition("://")
+    if not mark:
+        return path
+    rest, query, _ = rest.partition("?")
+    place, slash, key = rest.partition("/")
+    return scheme + mark + place.rpartition("@")[2] + slash + key + ("?…" if query else "")
+
+
 def paths(name: str, value: object) -> list[bytes]:
     """A path, or several."""
     if isinstance(value, (str, bytes, os.PathLike)):

@@ -164,7 +164,8 @@ class Dataset:
                  orientation: Literal["apply", "ignore"] = "apply", channels_last: bool = False,
                  as_: Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto", rgb: bool = False,
                  follow: Mapping[str, Role] | str | None = None, **roles: Any) -> None:
-        self._pack = _leat.Pack(_check.path("path", path), verify=_check.flag("verify", verify))
+        self._given = _check.path("path", path)
+        self._pack = _leat.Pack(self._given, verify=_check.flag("verify", verify))
         self._options = {"verify": verify, "image": image, "fields": fields, "as_tuple": as_tuple, "seed": seed,
                          "orientation": orientation, "channels_last": channels_last, "as_": as_, "rgb": rgb,
                          "follow": follow, **roles}
@@ -203,7 +204,7 @@ class Dataset:
 
     @property
     def path(self) -> str:
-        return self.info["path"]
+        return _check.public(self.info["path"])
 
     @property
     def fingerprint(self) -> int:
@@ -341,14 +342,15 @@ class Dataset:
 
     def __reduce__(self):
         epoch = None if self._maker is None else self._maker.epoch
-        return _reopen, (self._options, self.path, self.fingerprint, epoch)
+        path = self._given if "://" in self._given else self.info["path"]  # what is shown lacks the signature
+        return _reopen, (self._options, path, self.fingerprint, epoch)
 
 
 def _reopen(options: dict[str, Any], path: str, fingerprint: int, epoch: Any) -> Dataset:
     """What a pickled dataset becomes, in a worker process as a rule."""
     dataset = Dataset(path, **options)
     if dataset.fingerprint != fingerprint:
-        raise StateError(f"{path}: was changed since the dataset was opened; open it again")
+        raise StateError(f"{dataset.path}: was changed since the dataset was opened; open it again")
     if dataset._maker is not None:
         dataset._maker.epoch = epoch
     return dataset
@@ -358,7 +360,7 @@ def _reopen(options: dict[str, Any], path: str, fingerprint: int, epoch: Any) ->
 def _pack_of_images(path: str, fingerprint: int) -> _leat.Pack:
     pack = _leat.Pack(path)
     if pack.info()["fingerprint"] != fingerprint:
-        raise StateError(f"{path}: was changed since the image was read; open it again")
+        raise StateError(f"{dataset.path}: was changed since the image was read; open it again")
     return pack
 
 

@@ -220,7 +220,8 @@ class Loader(Generic[B_co]):
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
         self._mix = path if isinstance(path, Mix) else Mix(path) if isinstance(path, (list, tuple, Mapping)) else None
-        self.packs = (_check.path("path", path),) if self._mix is None else self._mix.packs
+        self._packs = (_check.path("path", path),) if self._mix is None else self._mix.packs
+        self.packs = tuple(_check.public(p) for p in self._packs)
         self.path = ", ".join(self.packs)
         self.batch_size = _check.whole("batch_size", batch_size, 1, 2**20)
         self.seed = _check.whole("seed", seed)
@@ -245,7 +246,7 @@ class Loader(Generic[B_co]):
                 raise ArgumentError("give either select or indices or keys, not both")
             from ._select import rows_of
 
-            indices = rows_of(self.packs, select)
+            indices = rows_of(self._packs, select)
             if len(indices) == 0:
                 raise ArgumentError(f"select: {shown(select)} selects no sample")
         chosen = None if indices is None else _check.indices("indices", indices)
@@ -267,7 +268,7 @@ class Loader(Generic[B_co]):
             raise ArgumentError('cache_bytes: is for cache="disk:DIR"')
         several = {} if self._mix is None else self._mix.options(self.dataset.fields)
         self._loader = _leat.Loader(
-            self.path if self._mix is None else None, **several, batch_size=self.batch_size, images=images,
+            self._packs[0] if self._mix is None else None, **several, batch_size=self.batch_size, images=images,
             order=_check.one_of("order", order, _ORDERS), seed=self.seed, drop_last=_DROPS[drop],
             threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory),
             cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
@@ -397,7 +398,7 @@ class Loader(Generic[B_co]):
     def dataset(self) -> Dataset | Datasets:
         """The pack, or all packs behind each other, for random access."""
         if self._dataset is None:
-            self._dataset = Dataset(self.packs[0]) if len(self.packs) == 1 else Datasets(self.packs)
+            self._dataset = Dataset(self._packs[0]) if len(self._packs) == 1 else Datasets(self._packs)
         return self._dataset
 
     def locate(self, sample_id: Any) -> tuple[np.ndarray, np.ndarray]:

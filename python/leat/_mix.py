@@ -91,7 +91,7 @@ class Mix:
         by_path = {_check.path(name, path): value for path, value in given.items()}
         for path in by_path:
             if path not in self.packs:
-                raise ArgumentError(f"{name}: {path!r} is none of the packs")
+                raise ArgumentError(f"{name}: {_check.public(path)!r} is none of the packs")
         return [_numbers(name, [by_path[p]], 1)[0] if p in by_path else missing for p in self.packs]
 
     def options(self, fields: Sequence[Field]) -> dict[str, Any]:
@@ -129,7 +129,8 @@ class Mix:
         return made
 
     def __repr__(self) -> str:
-        shares = dict(zip(self.packs, self.weights)) if self.weights is not None else list(self.packs)
+        packs = [_check.public(p) for p in self.packs]
+        shares = dict(zip(packs, self.weights)) if self.weights is not None else packs
         return f"leat.Mix({shares!r}, batches={self.batches!r})"
 
 

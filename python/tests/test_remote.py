@@ -3,6 +3,7 @@
 import http.server
 import os
 import pathlib
+import pickle
 import threading
 
 import numpy as np
@@ -217,3 +218,29 @@ def test_writer_killed_in_the_middle(bucket, tmp_path):
             raise ZeroDivisionError
     write("s3://b/p.leat", resume=True)
     assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()
+
+
+def test_urls_are_shown_without_secrets(served, tmp_path):
+    """A URL may hold a password and a signature: neither reprs nor reports show them."""
+    _, url, _ = served
+    secret = url.replace("http://", "http://me:PASSWORD@") + "?sig=SIGNATURE"
+    dataset = leat.open(secret)
+    with leat.Loader(secret, 100, image=None, as_="numpy") as loader:
+        next(iter(loader))
+        texts = [repr(loader), loader.path, str(loader.packs), loader.report(), repr(dataset), dataset.path, repr(leat.Mix([secret]))]
+    for text in texts:
+        assert "PASSWORD" not in text and "SIGNATURE" not in text
+    assert loader.path == url + "?…"
+    again = pickle.loads(pickle.dumps(leat.open(url + "?sig=SIGNATURE")))  # a spawned worker opens it again
+    assert len(again) == 5000 and "SIGNATURE" not in repr(again)
+    assert leat._check.public("s3://bucket/a@b?c") == "s3://bucket/a@b?…" and leat._check.public("a?b@c") == "a?b@c"
+
+
+def test_a_web_server_cannot_be_written(served, tmp_path, monkeypatch):
+    """It is said before anything is packed."""
+    monkeypatch.setenv("LEAT_STAGE_DIR", str(tmp_path / "stage"))
+    os.makedirs(tmp_path / "stage")
+    _, url, _ = served
+    with pytest.raises(leat.Error, match="a web server cannot be written"):
+        leat.Writer(url + "x", {"label": int}).append({"label": 1}, key="1")
+    assert os.listdir(tmp_path / "stage") == []
