@@ -147,7 +147,7 @@ def utf8_path(name: str, value: object) -> str:
 
 
 def public(path: str) -> str:
-    """A path as it may be shown: a URL without user, password and what stands behind '?'."""
+    """A path as it may be shown: a URL without user, password and what comes after '?'."""
     scheme, mark, rest = path.partition("://")
     if not mark:
         return path

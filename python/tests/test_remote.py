@@ -237,7 +237,7 @@ def test_urls_are_shown_without_secrets(served, tmp_path):
 
 
 def test_a_web_server_cannot_be_written(served, tmp_path, monkeypatch):
-    """It is said before anything is packed."""
+    """The error comes before anything is packed."""
     monkeypatch.setenv("LEAT_STAGE_DIR", str(tmp_path / "stage"))
     os.makedirs(tmp_path / "stage")
     _, url, _ = served

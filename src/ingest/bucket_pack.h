@@ -18,7 +18,7 @@ typedef struct leat__bucket_pack {
     const char *remote; /* destination */
     leat__store *store;
     char *folder, *path; /* local folder; path: the pack in it */
-    char *origin;        /* the file that says what it was made from (origin.h) */
+    char *origin;        /* the file that says what it was made from (pack_origin.h) */
     bool replace;
     bool published; /* an earlier run was killed after the last request: only cleanup remains */
 } leat__bucket_pack;

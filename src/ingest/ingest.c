@@ -35,7 +35,7 @@
 #include "ingest/inspect.h"
 #include "ingest/skipped_list.h"
 #include "ingest/merge.h"
-#include "ingest/origin.h"
+#include "ingest/pack_origin.h"
 #include "ingest/pack_tables.h"
 #include "ingest/settings.h"
 #include "ingest/source.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
-#include "ingest/origin.h"
+#include "ingest/pack_origin.h"
 
 static char path[64];
 
@@ -20,7 +20,7 @@ static void written_and_read(void **state)
     assert_no_leaks();
 }
 
-/* A cut or foreign file is no origin: the pack is made again. */
+/* A cut or foreign file is refused: the pack is made again. */
 static void damaged_files_are_refused(void **state)
 {
     static const char *const texts[] = {"",

@@ -4,8 +4,8 @@
  * sizes and dates. A file beside the pack keeps it until the pack is in its bucket, so that a
  * resumed upload is refused when source or settings have changed.
  */
-#ifndef LEAT_INGEST_ORIGIN_H
-#define LEAT_INGEST_ORIGIN_H
+#ifndef LEAT_INGEST_PACK_ORIGIN_H
+#define LEAT_INGEST_PACK_ORIGIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

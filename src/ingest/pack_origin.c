@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Origins of packs: see origin.h.
+ * Origins of packs: see pack_origin.h.
  */
-#include "ingest/origin.h"
+#include "ingest/pack_origin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
