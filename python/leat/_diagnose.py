@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import glob
 import json
+import math
 import os
 import threading
 import time
@@ -316,24 +317,27 @@ def _persistent(iterable: Any) -> list[int]:
 
 def _worker_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
     """Shares of the workers' time: running is preparing; disks, and sleep while they are waited for,
-    are fetching."""
+    are fetching. While the trainer's own thread takes a batch apart, no worker is waited for."""
     looks = seen.looks
     both = [a + b for a, b in zip(looks[True], looks[False])]
-    total = sum(both)
-    if seen.processes == 0 or total < 20:
+    total, waited_s = sum(both), sum(seen.data_s)
+    if seen.processes == 0 or total < 20 or waited_s <= 0:
         return
     running, disk, _ = both
-    asleep_while_needed = looks[True][2]
+    unpacking = min(1.0, seen.next_work_s / waited_s)
+    asleep_while_needed = looks[True][2] * (1 - unpacking)
     facts["threads"] = float(seen.processes)
-    facts["decode_share"] = running / total
+    facts["decode_share"] = max(running / total, unpacking * waited_s / (waited_s + sum(seen.batch_s)))
     facts["read_share"] = (disk + asleep_while_needed) / total
     waited = sum(looks[True])
     if waited >= 20:  # whether workers had something to do while the trainer waited
-        facts["decode_ready"] = looks[True][0] / waited
+        facts["decode_ready"] = max(looks[True][0] / waited, unpacking)
     if seen.num_workers is not None:
         facts["workers"] = float(seen.num_workers or seen.processes)
     if running > 0 and facts.get("samples_per_s"):
         facts["cpu_all"] = facts["samples_per_s"] * total / running
+    if unpacking > 0 and seen.samples:
+        facts["cpu_all"] = min(facts.get("cpu_all") or math.inf, seen.samples / seen.next_work_s)
     if disk + asleep_while_needed > 0 and facts.get("samples_per_s"):
         facts["io_cold"] = facts["samples_per_s"] * total / (disk + asleep_while_needed)
 

@@ -239,6 +239,18 @@ def test_more_workers_are_the_remedy_for_latency():
     assert said(d) == ("io", "bandwidth", "critical") and not any("num_workers" in r["action"] for r in d.remedies)
 
 
+def test_batches_taken_apart_by_the_trainer_are_not_storage():
+    """Workers sleep while the trainer unpickles what they sent: they do not wait for data."""
+    asleep = {True: [120, 0, 880], False: [10, 0, 90]}
+    seen = recorded(15, 1, asleep, workers=2, cpus_used=1.3)
+    more = closer(fetch=0.001, transfer=0.008, collate=0.001) | {"more_workers": 4.0, "more_workers_rate": 505.0}
+    assert said(verdict(seen, more))[0] != "cpu"
+    seen.next_work_s = 0.8 * sum(seen.data_s)
+    d = verdict(seen, more)
+    assert said(d) == ("cpu", "transfer", "critical")
+    assert d.facts["cpu_all"] == pytest.approx(seen.samples / seen.next_work_s)
+
+
 def test_how_many_workers_are_tried():
     for now, cpus, fetch, more in ((0, 4, 0.0, 4), (2, 4, 0.0, 4), (4, 4, 0.0, 0), (4, 4, 0.9, 16), (40, 4, 0.9, 64),
                                    (0, 1, 0.9, 4), (64, 4, 0.9, 0)):

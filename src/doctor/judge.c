@@ -36,6 +36,7 @@
 #define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0   /* bytes */
+#define MORE_HELP 1.1       /* times the rate, of more workers */
 #define FEW_READS 4         /* in flight: more of them make each wait for the others, on any disk */
 #define MORE_BRING_MORE 3.0 /* times as much, of eight times as many requests in flight */
 #define LATE_MS 100.0       /* of a small answer: there may have been no time to ask for large ones */
@@ -156,6 +157,9 @@ static bool other_loader(const leat_doctor_facts *f)
 
 static bool few_threads(const leat_doctor_facts *f)
 {
+    if (known(f->more_workers_rate) && known(f->samples_per_s) &&
+        f->more_workers_rate < MORE_HELP * f->samples_per_s)
+        return false; /* tried: more do not help */
     return known(f->threads) && known(f->cpus) && f->threads <= f->cpus - 1;
 }
 
