@@ -29,6 +29,7 @@ CAUSES = {
     "short": "top n-gram of fewer words than n",
     "lower": "lower case beyond ASCII",
     "alpha": "letters and digits of the regex module instead of str.isalpha() and 0 to 9",
+    "no words": "the mean of no words is NaN and passes; it is 0 in leat",
     "capped": "counting stops at the threshold",
     "empty": "division by zero in the class",
 }
@@ -230,7 +231,7 @@ def datatrove_rows():
     off = dict.fromkeys(("min_doc_words", "max_doc_words", "min_avg_word_length", "max_avg_word_length", "max_symbol_word_ratio",
                          "max_bullet_lines_ratio", "max_ellipsis_lines_ratio", "max_non_alpha_words_ratio", "min_stop_words"))
     none = dict(dup_line_frac=None, dup_para_frac=None, dup_line_char_frac=None, dup_para_char_frac=None, top_n_grams=(), dup_n_grams=())
-    words = ("tokenizer",)
+    words = ("tokenizer", "no words")
     rows = []
     for option, value, rules in (("min_doc_words", 50, ["plain_words.min"]), ("max_doc_words", 100000, ["plain_words.max"]),
                                  ("min_avg_word_length", 3, ["mean_plain_word_length.min"]),
@@ -279,7 +280,10 @@ def datatrove_rows():
 
     same = lambda text: text  # noqa: E731
     split = lambda text, *_: text.split()  # noqa: E731
-    replacements = {"tokenizer": ([(m, "split_into_words", split) for m in (gq, gr, fw)], same),
+    mean = gq.np.mean
+    numbers = types.SimpleNamespace(mean=lambda values: mean(values) if values else 0.0)
+    replacements = {"no words": ([(gq, "np", numbers)], same),
+                    "tokenizer": ([(m, "split_into_words", split) for m in (gq, gr, fw)], same),
                     "joined": ([(gr, "find_all_duplicate", tuples)], same),
                     "sentences": ([(c4, "split_into_sentences", ends)], same), "lower": ([], AsciiLower)}
     return rows, replacements
@@ -392,7 +396,8 @@ def nemo_rows():
     replacements = {"replaced": ([(c["RepeatingTopNGramsFilter"], method, occurrences)], same),
                     "short": ([(c["RepeatingTopNGramsFilter"], method, zero)], same),
                     "lower": ([], AsciiLower),
-                    "capped": ([(c["CommonEnglishWordsFilter"], method, all_words)], same),
+                    "no words": "the mean of no words is NaN and passes; it is 0 in leat",
+    "capped": ([(c["CommonEnglishWordsFilter"], method, all_words)], same),
                     "alpha": ([(module, "regex_alpha", letters), (module, "regex_digit", digits)], same)}
     for row in rows:  # bound methods do not see a replaced one
         f = row.value.__self__

@@ -25,7 +25,8 @@ import threading
 import time
 
 for name, value in (("agent_register_timeout_ms", 250000), ("raylet_start_wait_time_s", 250), ("worker_register_timeout_seconds", 200),
-                    ("health_check_failure_threshold", 20), ("health_check_initial_delay_ms", 60000)):
+                    ("health_check_failure_threshold", 20), ("health_check_initial_delay_ms", 60000),
+                    ("CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", 300)):
     os.environ.setdefault(f"RAY_{name}", str(value))
 NOISE = {"seconds", "cpu_seconds", "budget_peak_bytes", "limit", "read_share", "work_share", "write_share", "memory_share"}
 STORE = 80 << 20  # the least that Ray takes; texts do not go through it
@@ -195,7 +196,6 @@ def alone(args):
     def kill():
         while not engines(cluster):
             time.sleep(0.1)
-        time.sleep(1.0)
         for pid in raylets(cluster).values():
             os.kill(pid, signal.SIGKILL)
 
