@@ -38,6 +38,7 @@ void cli_stop(int number)
 {
     int none = 0;
     if (!atomic_compare_exchange_strong(&stopped, &none, number)) return;
+    leat__stop_ask();
     const int fd = atomic_load(&wake_fd);
     if (fd >= 0) {
         const ssize_t ignored = write(fd, "s", 1);

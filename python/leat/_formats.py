@@ -164,6 +164,13 @@ def _slice(data: bytes, begin: int, end: int, path: str) -> bytes:
     return data[begin:end]
 
 
+def _below(folder: str, name: str) -> str:
+    """The path of a file that an index names. It may be in a folder below, not above or elsewhere: the index may be someone else's."""
+    if posixpath.isabs(name) or "://" in name or ".." in name.split("/"):
+        raise DataError(f"{posixpath.join(folder, 'index.json')}: names {name!r}, which is not below its folder")
+    return posixpath.join(folder, name)
+
+
 def _chunk(data: bytes, path: str) -> list[bytes]:
     """The items of a shard of Mosaic and of LitData: how many, where each begins, the items."""
     if len(data) < 8:
@@ -251,7 +258,7 @@ class Mds(Reader):
 
     def _items(self, shard: dict) -> Iterator[list[bytes]]:
         file = shard["zip_data"] or shard["raw_data"]
-        path = posixpath.join(self.folder, file["basename"])
+        path = _below(self.folder, file["basename"])
         if shard.get("format", "mds") != "mds" or shard["column_names"] != self.shards[0]["column_names"]:
             raise DataError(f"{path}: not an MDS shard with the columns of the first one")
         for item in _chunk(_leat.read_file(path), path):
@@ -324,7 +331,7 @@ class Lit(Reader):
                     for n, (spec, decode), v in zip(self.names, columns, first)})
 
     def _items(self, chunk: dict) -> Iterator[list[bytes]]:
-        path = posixpath.join(self.folder, chunk["filename"])
+        path = _below(self.folder, chunk["filename"])
         data = _leat.read_file(path)
         items = _framed(data, path) if data[:8] == b"LDFZ01\0\0" else _chunk(data, path)
         for item in items:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import posixpath
 from collections.abc import Iterator
 from contextlib import suppress
 from xml.etree import ElementTree
@@ -62,7 +63,7 @@ class Coco(Reader):
             corners = np.array([box for box, _ in boxes], np.float64).reshape(-1, 4)
             corners[:, 2:] += corners[:, :2]
             labels = [label for _, label in boxes]
-            yield name, os.path.join(self.folder, name), {
+            yield name, _join(self.folder, name), {
                 "boxes": corners.astype(np.float32), "box_labels": np.array(labels, np.int64),
                 "box_names": [self.names[label] for label in labels],
                 "crowd": np.array([bool(one.get("iscrowd")) for one in found], np.uint8), "image_id": image["id"]}
@@ -102,6 +103,12 @@ def _exists(path: str) -> bool:
         return False
 
 
+def _join(folder: str, name: str) -> str:
+    """A path below a folder; in a bucket, "../" is resolved here, since the server takes it for a name."""
+    scheme, mark, rest = folder.partition("://")
+    return scheme + mark + posixpath.normpath(posixpath.join(rest, name)) if mark else os.path.join(folder, name)
+
+
 def _image_folder(path: str, name: str) -> str:
     """Where the images of an annotation file are: beside it, or in a folder of the split's name above it."""
     here = os.path.dirname(path if "://" in path else os.path.abspath(path))
@@ -110,7 +117,7 @@ def _image_folder(path: str, name: str) -> str:
     places = [here, os.path.join(here, split), os.path.join(above, split), os.path.join(above, "images", split),
               os.path.join(above, "images"), os.path.join(here, "images"), above]
     for place in places:
-        if _exists(os.path.join(place, name)):
+        if _exists(_join(place, name)):
             return place
     raise DataError(f"{path}: its image {name} is in none of {', '.join(places)}")
 

@@ -277,6 +277,18 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
+static atomic_bool stop;
+
+void leat__stop_ask(void)
+{
+    atomic_store(&stop, true);
+}
+
+bool leat__stop_asked(void)
+{
+    return atomic_load_explicit(&stop, memory_order_relaxed);
+}
+
 uint32_t leat__fork_generation(void)
 {
     leat__once_run(&fork_once, watch_forks);

@@ -460,6 +460,11 @@ static int set_path(manifest_source *s, leat__records *run, leat__record *r, con
     if (path[0] != '/' && !leat__path_remote(path)) leat__buf_append(&full, s->folder.data, s->folder.len);
     leat__buf_puts(&full, path);
     int rc = leat__buf_status(&full);
+    if (rc == 0 && !leat__path_remote(path)) { /* a server takes "../x" for the name of a folder */
+        (void)leat__buf_str(&full);
+        leat__url_resolve(full.data);
+        full.len = strlen(full.data);
+    }
     r->path = rc == 0 ? leat__records_text(run, full.data, full.len) : LEAT__RECORDS_NOWHERE;
     leat__buf_reset(&full);
     r->path_field = (uint32_t)s->base.image_field;

@@ -31,18 +31,18 @@
 #include "base/thread.h"
 #include "io/curl_api.h"
 #include "io/hedge.h"
+#include "io/http_answer.h"
 #include "io/xml.h"
 
 #define BODY_MAX (1u << 20)
 #define BACKOFF_FIRST_NS (100 * LEAT_NS_PER_MS)
 #define BACKOFF_MAX_NS (10 * LEAT_NS_PER_S)
-#define RETRY_AFTER_MAX_S 30u
 #define ATTEMPTS_MAX 1000u /* with progress */
 #define ACTIVE_MIN 4.0
 #define ACTIVE_FIRST 8.0
 #define IDLE_MAX 64               /* easy handles kept */
 #define EVENTS_MAX 64             /* sockets served in one round */
-#define BUFFER_BYTES (100L << 10) /* of one transfer: from the heap, not a mapping per request */
+#define BUFFER_BYTES (100L << 10) /* of one transfer: in the heap, not in a mapping made for each request */
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
 
@@ -92,12 +92,16 @@ int leat__http_explain(leat__http_req *r)
 static leat__http_limits limits;
 static leat__once limits_once = LEAT__ONCE_INIT;
 
+static const char *bad_limit; /* the name of a variable that has no sensible value */
+
 static uint32_t number_from(const char *name, uint32_t standard, uint32_t most)
 {
     const char *text = getenv(name);
     uint64_t value;
-    if (text == NULL || !leat__str_to_u64(text, &value) || value == 0) return standard;
-    return (uint32_t)LEAT_MIN(value, most);
+    if (text == NULL || *text == '\0') return standard;
+    if (leat__str_to_u64(text, &value) && value > 0) return (uint32_t)LEAT_MIN(value, most);
+    bad_limit = name;
+    return standard;
 }
 
 static void read_limits(void)
@@ -108,6 +112,8 @@ static void read_limits(void)
     limits.connect_s = number_from("LEAT_REMOTE_CONNECT_S", 10, 3600);
     const char *hedge = getenv("LEAT_REMOTE_HEDGE");
     limits.hedge = hedge == NULL || strcmp(hedge, "0") != 0;
+    if (hedge != NULL && strcmp(hedge, "0") != 0 && strcmp(hedge, "1") != 0 && *hedge != '\0')
+        bad_limit = "LEAT_REMOTE_HEDGE";
 }
 
 static const leat__http_limits *get_limits(void)
@@ -165,68 +171,18 @@ int leat__http_header(leat__http_req *r, const char *name, const char *value)
     return 0;
 }
 
-static void copy_value(char *to, size_t size, const char *value, size_t len)
-{
-    len = LEAT_MIN(len, size - 1);
-    memcpy(to, value, len);
-    to[len] = '\0';
-}
-
-static void read_content_range(leat__http_req *r, const char *value)
-{
-    unsigned long long first, last, total;
-    if (sscanf(value, "bytes %llu-%llu/%llu", &first, &last, &total) != 3) return;
-    r->has_range = true;
-    r->range_first = first;
-    r->range_last = last;
-    r->range_total = total;
-}
-
-static void clear_answer(leat__http_req *r)
-{
-    r->status = 0;
-    r->etag[0] = r->modified[0] = r->region[0] = '\0';
-    r->length = UINT64_MAX;
-    r->has_range = r->refused = false;
-    r->range_first = r->range_last = r->range_total = 0;
-    r->retry_after_s = 0;
-    leat__buf_clear(&r->body);
-}
-
-static bool header_is(const char *line, size_t len, const char *name)
-{
-    size_t n = strlen(name);
-    return len > n && line[n] == ':' && strncasecmp(line, name, n) == 0;
-}
-
-static void read_header(leat__http_req *r, const char *line, size_t len)
-{
-    const char *value = memchr(line, ':', len);
-    if (value == NULL) return;
-    for (value++; value < line + len && (*value == ' ' || *value == '\t');) value++;
-    size_t n = (size_t)(line + len - value);
-    char text[160];
-    copy_value(text, sizeof text, value, n);
-    if (header_is(line, len, "etag")) copy_value(r->etag, sizeof r->etag, value, n);
-    else if (header_is(line, len, "last-modified")) copy_value(r->modified, sizeof r->modified, value, n);
-    else if (header_is(line, len, "x-amz-bucket-region")) copy_value(r->region, sizeof r->region, value, n);
-    else if (header_is(line, len, "content-range")) read_content_range(r, text);
-    else if (header_is(line, len, "content-length")) r->length = strtoull(text, NULL, 10);
-    else if (header_is(line, len, "retry-after"))
-        r->retry_after_s = (uint32_t)LEAT_MIN(strtoul(text, NULL, 10), RETRY_AFTER_MAX_S);
-}
-
 static size_t on_header(char *data, size_t size, size_t count, void *cookie)
 {
     leat__http_req *r = cookie;
     size_t len = size * count, whole = len;
+    r->heard_ns = leat__clock_ns();
     while (len > 0 && (data[len - 1] == '\r' || data[len - 1] == '\n')) len--;
     if (len > 5 && strncmp(data, "HTTP/", 5) == 0) { /* also after a redirect or "100 Continue" */
         const char *blank = memchr(data, ' ', len);
-        clear_answer(r);
+        leat__http_answer_clear(r);
         r->status = blank != NULL ? strtol(blank, NULL, 10) : 0;
     } else if (len > 0) {
-        read_header(r, data, len);
+        leat__http_answer_header(r, data, len);
     } else if (r->status / 100 == 2 && r->ops->accept != NULL && r->ops->accept(r) != 0) {
         r->refused = true;
         return 0; /* ends the transfer */
@@ -238,6 +194,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *cookie)
 {
     leat__http_req *r = cookie;
     size_t len = size * count;
+    r->heard_ns = leat__clock_ns();
     atomic_fetch_add_explicit(&total_in, len, memory_order_relaxed);
     if (r->status / 100 == 2 && r->ops->take != NULL) {
         r->progressed = true;
@@ -309,6 +266,7 @@ static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
     /* Many connections are faster than many streams on one: a lost packet stalls only one of
      * them. */
     curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L); /* a key may have "." and ".." between slashes */
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(easy, CURLOPT_USERAGENT, "leat/" LEAT_VERSION);
     curl->easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
@@ -400,12 +358,12 @@ static void try_again(leat__http *h, leat__http_req *r)
 
 static void begin(leat__http *h, leat__http_req *r)
 {
-    clear_answer(r);
+    leat__http_answer_clear(r);
     drop_headers(r);
     leat__buf_clear(&r->url);
     r->progressed = r->told_late = false;
     r->sent = 0;
-    r->expect = 0;
+    r->expect = r->heard_ns = 0;
     int rc = r->ops->prepare(r, &r->err);
     /* servers that do not know "Expect: 100-continue" would cost a second per request */
     if (rc == 0 && r->send != NULL) rc = leat__http_header(r, "Expect", "");
@@ -501,17 +459,23 @@ static bool is_canceled(const leat__http *h, const leat__http_req *r)
     return false;
 }
 
+/* Nothing is lost by giving it up. */
+static bool reads(const leat__http_req *r)
+{
+    return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
+}
+
 /* Takes submitted requests and marks canceled ones. False when the loop is to end. */
 static bool take_incoming(leat__http *h)
 {
     leat__mutex_lock(&h->lock);
     leat__http_req *list = h->incoming_head;
     h->incoming_head = h->incoming_tail = NULL;
-    bool any_canceled = h->cancel_count > 0 || h->dropped;
+    bool stop = leat__stop_asked(), any_canceled = h->cancel_count > 0 || h->dropped || stop;
     for (leat__http_req *r = h->waiting_head; any_canceled && r != NULL; r = r->next)
-        r->canceled |= is_canceled(h, r);
+        r->canceled |= is_canceled(h, r) || (stop && r->attempts > 0);
     for (leat__http_req *r = h->active; any_canceled && r != NULL; r = r->next)
-        r->canceled |= is_canceled(h, r);
+        r->canceled |= is_canceled(h, r) || (stop && reads(r));
     h->dropped = false;
     h->cancel_count = 0;
     bool over = h->closing && list == NULL && h->waiting_head == NULL && h->active == NULL;
@@ -583,6 +547,19 @@ static uint64_t look_for_late(leat__http *h)
         r->ops->late(r);
     }
     return next;
+}
+
+/* Ends transfers that stopped in the middle of an answer. libcurl does it, too, but judges by the mean rate
+ * of some seconds; before the first byte it alone counts. */
+static void end_stalled(leat__http *h)
+{
+    uint64_t now = leat__clock_ns();
+    for (leat__http_req *r = h->active, *next; r != NULL; r = next) {
+        next = r->next;
+        uint64_t most = (r->quick ? 3 : limits.stall_s) * LEAT_NS_PER_S;
+        if (reads(r) && r->heard_ns != 0 && now > r->heard_ns && now - r->heard_ns > most)
+            ended(h, r, CURLE_OPERATION_TIMEDOUT);
+    }
 }
 
 static void reap(leat__http *h)
@@ -667,6 +644,7 @@ static void loop_main(void *arg)
         if (h->dropped) due = 0;
         wait_and_serve(h, due);
         reap(h);
+        end_stalled(h);
     }
 }
 
@@ -727,6 +705,10 @@ int leat__http_ref(leat__http **out, leat_error *err)
 {
     int rc = 0;
     *out = NULL;
+    (void)get_limits();
+    if (bad_limit != NULL)
+        return leat__fail(err, LEAT_EINVAL, "%s: '%.40s' is not %s", bad_limit, getenv(bad_limit),
+                          strcmp(bad_limit, "LEAT_REMOTE_HEDGE") == 0 ? "0 or 1" : "a whole number above 0");
     leat__mutex_lock(&process.lock);
     /* After a fork the thread belongs to the parent: the child starts a new loop. */
     if (process.loop != NULL && process.loop->generation != leat__fork_generation()) process.loop = NULL;

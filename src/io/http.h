@@ -80,6 +80,7 @@ struct leat__http_req {
     size_t sent;
     bool canceled, told_late;
     uint64_t begun_ns; /* the attempt */
+    uint64_t heard_ns; /* when the last bytes of the answer came; 0 = none yet */
     leat__http_req *next;
 };
 

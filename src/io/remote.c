@@ -143,7 +143,7 @@ static int accept_at(get *g, leat__http_req *r, uint64_t pos)
     /* Some servers answer 200 with the requested range. */
     if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
     if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
-    r->rc = leat__fail(&r->err, LEAT_ENOTSUP, "%s: the server does not support byte ranges", f->path);
+    r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent another range than it was asked for", f->path);
     return r->rc;
 }
 
@@ -375,12 +375,18 @@ void leat__remote_cancel(leat__remote *f, const void *owner)
 
 static int accept_tail(leat__http_req *r)
 {
-    if (r->status == 206 || r->has_range) return 0;
+    if (r->has_range) return 0;
+    if (r->status == 206) return LEAT_EIO;
     return r->length <= TAIL_BYTES ? 0 : LEAT_ENOTSUP; /* the whole of a small file */
 }
 
 static leat__http_verdict judge_tail(leat__http_req *r)
 {
+    if (r->refused && r->status == 206) {
+        r->rc = leat__fail(&r->err, LEAT_EIO,
+                           "%s: the server sent a range without saying which (Content-Range)", r->what);
+        return LEAT__HTTP_DONE;
+    }
     if (r->refused) {
         r->rc = leat__fail(&r->err, LEAT_ENOTSUP,
                            "%s: the server does not support byte ranges, which reading needs", r->what);

@@ -140,6 +140,25 @@ char *leat__path_display(const char *path)
     return text;
 }
 
+void leat__url_resolve(char *path)
+{
+    char *root = leat__path_remote(path) ? strchr(strstr(path, "://") + 3, '/') : NULL;
+    if (root == NULL) return;
+    char *to = ++root, *from = root;
+    while (*from != '\0' && *from != '?') {
+        size_t n = strcspn(from, "/?"), step = n + (from[n] == '/');
+        if (n == 2 && strncmp(from, "..", 2) == 0) {
+            if (to > root) to--;
+            while (to > root && to[-1] != '/') to--;
+        } else if (n != 1 || from[0] != '.') {
+            memmove(to, from, step);
+            to += step;
+        }
+        from += step;
+    }
+    memmove(to, from, strlen(from) + 1);
+}
+
 char *leat__path_beside(const char *path, const char *name)
 {
     leat__scheme scheme = leat__path_scheme(path);

@@ -54,6 +54,10 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count);
  * messages. A new block (leat__free); NULL when out of memory. */
 char *leat__path_display(const char *path);
 
+/* Resolves "." and ".." between the slashes behind the bucket or host, in place, as a file system would;
+ * never above the bucket. Other paths stay as they are. */
+void leat__url_resolve(char *path);
+
 /* The path of `name` in the same folder as `path`; a query is kept. A new block. */
 char *leat__path_beside(const char *path, const char *name);
 

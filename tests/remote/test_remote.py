@@ -476,6 +476,107 @@ class Others(unittest.TestCase):
         web.server_close()
         self.assertIn("byte ranges", text)
 
+    def odd_server(self, change) -> "tuple[dict[str, str], list[str]]":
+        """The environment of a server that has one.leat under every name; `change(count, first, last, size)` gives the status and
+        Content-Range of each answer, and the seconds for which it stops in the middle of its body. And the list of the paths it was asked for."""
+        data, seen = pathlib.Path(path("one.leat")).read_bytes(), []
+
+        class Odd(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                seen.append(self.path)
+                low, high = self.headers["Range"].removeprefix("bytes=").split("-")
+                first = int(low) if low else max(0, len(data) - int(high))
+                last = min(int(high), len(data) - 1) if low else len(data) - 1
+                status, where, *pause = change(len(seen), first, last, len(data))
+                body = data[first:last + 1] if status == 206 else data
+                self.send_response(status)
+                if where:
+                    self.send_header("Content-Range", where)
+                self.send_header("ETag", '"1"')
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if any(pause):
+                    self.wfile.write(body[:len(body) // 2])
+                    self.wfile.flush()
+                    time.sleep(pause[0])
+                    self.close_connection = True
+                    return
+                self.wfile.write(body)
+
+            def log_message(self, *args: object) -> None:
+                pass
+        web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Odd)
+        web.daemon_threads = True
+        web.handle_error = lambda *args: None  # type: ignore[method-assign]
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        self.addCleanup(web.server_close)
+        self.addCleanup(web.shutdown)
+        return environment(web.server_port, LEAT_REMOTE_TRIES="2"), seen
+
+    def test_keys_with_dots_between_slashes(self) -> None:
+        env, seen = self.odd_server(lambda count, first, last, size: (206, f"bytes {first}-{last}/{size}"))
+        leat("info", "s3://b/a/../c/./one.leat", env=env)
+        self.assertEqual(set(seen), {"/b/a/../c/./one.leat"})
+
+    def test_odd_content_ranges_are_told(self) -> None:
+        for where in ("bytes {0}-{1}/-5", "bytes {0}-{1}/*", "bytes abc", "bytes {1}-{0}/{2}", ""):
+            with self.subTest(where=where):
+                env, _ = self.odd_server(lambda count, *numbers: (206, where.format(*numbers)))
+                self.assertIn("Content-Range", leat("info", "s3://b/one.leat", env=env, code=4))
+
+    def test_a_server_that_stops_answering_ranges(self) -> None:
+        env, _ = self.odd_server(lambda count, first, last, size:
+                                 (206, f"bytes {first}-{last}/{size}") if count < 5 else (200, ""))
+        text = leat("load", "s3://b/one.leat", "--batch", "16", "--size", "64", env=env, code=4)
+        self.assertIn("another range", text)
+
+    def test_ctrl_c_while_a_pack_is_opened(self) -> None:
+        class Busy(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.set()
+                self.send_response(503)
+                self.send_header("Retry-After", "100000")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                pass
+        asked = threading.Event()
+        web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            asked.clear()
+            child = subprocess.Popen([LEAT, "info", "s3://b/one.leat"], env=environment(web.server_port),
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                self.assertTrue(asked.wait(60))
+                time.sleep(0.2)
+                child.send_signal(number)
+                self.assertEqual(child.wait(20), code)  # without it, the next attempt is after 30 s
+            finally:
+                child.kill()
+        web.shutdown()
+        web.server_close()
+
+    def test_settings_that_make_no_sense(self) -> None:
+        for name, value in (("TRIES", "abc"), ("CONNECTIONS", "0"), ("STALL_S", "-1"), ("HEDGE", "maybe")):
+            text = leat("info", remote("one.leat"), env=environment(World.weed.port, **{f"LEAT_REMOTE_{name}": value}), code=2)
+            self.assertIn(f"LEAT_REMOTE_{name}: '{value}'", text)
+
+    def test_a_body_that_stops_is_given_up_in_time(self) -> None:
+        times = []
+
+        def stop_once(count: int, first: int, last: int, size: int) -> tuple:
+            times.append(time.monotonic())
+            return 206, f"bytes {first}-{last}/{size}", 15 if count == 4 else 0
+        env, _ = self.odd_server(stop_once)
+        env.update(LEAT_REMOTE_STALL_S="1", LEAT_REMOTE_HEDGE="0", LEAT_REMOTE_CONNECTIONS="1")
+        self.assertEqual(digests(path("one.leat"), "--order", "sequential"),
+                         digests("s3://b/one.leat", "--order", "sequential", env=env))
+        self.assertLess(times[4] - times[3], 6)  # 7 where libcurl judges by the mean of the last seconds
+
     @unittest.skipIf(servers.program("rclone") is None, "rclone is not installed")
     def test_a_server_that_answers_ranges_with_200(self) -> None:
         folder = path("rclone")

@@ -197,6 +197,22 @@ static void a_lock_held_while_forking_is_free_in_the_child(void **state)
     leat__mutex_unlock(&lock);
 }
 
+static void a_stop_stays_asked(void **state)
+{
+    int status;
+    (void)state;
+    assert_false(leat__stop_asked());
+    pid_t child = fork();
+    if (child == 0) {
+        leat__stop_ask();
+        leat__stop_ask();
+        _exit(leat__stop_asked() ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_false(leat__stop_asked());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +223,7 @@ int main(void)
         cmocka_unit_test(fork_is_detected),
         cmocka_unit_test(no_ring_is_lost),
         cmocka_unit_test(a_lock_held_while_forking_is_free_in_the_child),
+        cmocka_unit_test(a_stop_stays_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,13 +80,32 @@ static void neighbours(void **state)
     assert_no_leaks();
 }
 
+static void dots_are_resolved(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"s3://b/f/../photos/./a.jpg", "s3://b/photos/a.jpg"},
+        {"s3://b/../../a", "s3://b/a"},
+        {"s3://b/x/y/..", "s3://b/x/"},
+        {"s3://b/x/..y/.z/...", "s3://b/x/..y/.z/..."},
+        {"https://h/a/../b?q=/../c", "https://h/b?q=/../c"},
+        {"s3://b", "s3://b"},
+        {"/a/../b", "/a/../b"}, /* the file system does that */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", rows[i][0]);
+        leat__url_resolve(text);
+        assert_string_equal(text, rows[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schemes_and_parts),
-        cmocka_unit_test(encoding),
-        cmocka_unit_test(secrets_are_not_shown),
-        cmocka_unit_test(neighbours),
+        cmocka_unit_test(schemes_and_parts),     cmocka_unit_test(encoding),
+        cmocka_unit_test(secrets_are_not_shown), cmocka_unit_test(neighbours),
+        cmocka_unit_test(dots_are_resolved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
