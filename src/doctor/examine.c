@@ -33,7 +33,7 @@
 #define STRETCH_PART 0.35     /* of the time that is left, at most, for one stretched run */
 #define ESTIMATE_PART 0.5     /* of the trial, to be filled by an estimate: it may be wrong by as much */
 #define CEILING_TIMES 2.0     /* the whole ends after this much of the time asked for */
-#define CEILING_MORE 3.0   /* and this many seconds; closing takes up to two more: reads in flight end first */
+#define CEILING_MORE 3.0      /* and this many seconds; closing takes up to two more */
 #define READ_RESERVE 1.5   /* seconds kept for reads beside their share: without them there is no verdict */
 #define SERVER_RESERVE 4.0 /* of a server that may answer late, before the end */
 #define TRY_PART 0.12      /* for the loader with the flags of one remedy */
