@@ -205,7 +205,7 @@ DEDUP = {
     "index": lambda c: c.differ(D, "--index"),
     "against": lambda c: c.against(),
     "profile": lambda c: (c.fused(D), c.fused(E), c.refused("whole documents", "dedup substring", "--profile", "c4@paper")),
-    "set": lambda c: (c.differ(D, "--set", "words.min=20"), c.differ(D, "--set", "c4_sentences.min=off", base=("--profile", "c4@paper"))),
+    "set": lambda c: (c.differ(D, "--set", "words.min=20"), c.differ(D, "--set", "terminal_line_ratio.above=off", base=("--profile", "fineweb@paper"))),
     "report": lambda c: c.writes(D, "--report", name="page.html"),
     "config": lambda c: c.config(D, "threshold: 0.99\n", "--threshold", 0.99),
     "plan": lambda c: c.differ(D, "--plan"),
