@@ -249,7 +249,7 @@ static void wrong_answers(void **state)
     expect_error(replaced, LEAT_EDATA, "replaced while it was being read");
     expect_error(replaced_412, LEAT_EDATA, "replaced while it was being read");
     expect_error(no_ranges, LEAT_ENOTSUP, "byte ranges");
-    expect_error(other_range, LEAT_ENOTSUP, "byte ranges");
+    expect_error(other_range, LEAT_EIO, "another range");
     expect_error(failing, LEAT_EIO, "500 (bytes 5 to 104)");
 }
 
