@@ -99,11 +99,11 @@ static int begin_spill(const reading *x, leat_error *err)
 {
     leat__dedup_rows *r = x->r;
     leat__dedup_entries *e = &r->entry;
-    if (!x->o->spill || leat__dedup_rows_least(r->count, 0, x->o->orientations) > x->o->memory)
-        return leat__fail(err, LEAT_EBUDGET,
-                          "%u images need %llu bytes of memory, or %llu with files on disk; %llu are given",
-                          r->count, (unsigned long long)leat__dedup_rows_plan(r->count, r->count),
-                          (unsigned long long)leat__dedup_rows_least(r->count, 0, x->o->orientations),
+    const uint64_t all = leat__dedup_rows_plan(r->count, r->count);
+    const uint64_t least = leat__dedup_rows_least(r->count, 0, x->o->orientations);
+    if (!x->o->spill || least > x->o->memory)
+        return leat__fail(err, LEAT_EBUDGET, "%u images need %llu bytes of memory, more than the %llu given",
+                          r->count, (unsigned long long)(x->o->spill ? LEAT_MIN(all, least) : all),
                           (unsigned long long)x->o->memory);
     r->spill = LEAT_NEW(CURATE, leat__spill);
     if (!r->spill) return leat__fail_nomem(err, sizeof *r->spill, "files");
