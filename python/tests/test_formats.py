@@ -493,3 +493,11 @@ def test_truncated_files_are_one_line_with_a_name(tmp_path):
                 said = str(error)
                 assert "\n" not in said and len(said) < 400 and ("x" in said or "sample" in said), (file.name, size, said)
                 assert "unpack" not in said or str(to) in said, said
+
+
+@pytest.mark.parametrize("name", ["../secret.mds", "/secret.mds", "a/../../secret.mds", "s3://bucket/secret.mds"])
+def test_an_index_names_no_files_outside_its_folder(name):
+    from leat._formats import _below
+    with pytest.raises(leat.DataError, match="not below its folder"):
+        _below("data", name)
+    assert _below("data", "0/shard.00000.mds") == "data/0/shard.00000.mds"

@@ -72,6 +72,13 @@ class Sources(unittest.TestCase):
         self.check("list.csv", "--images", "keep")
         self.check("list.csv", "--images", "keep", "--shuffle", "3")
 
+    def test_paths_of_a_manifest_may_go_up(self) -> None:
+        rows = pathlib.Path(path("list.csv")).read_text().splitlines()
+        os.makedirs(path("notes"), exist_ok=True)
+        pathlib.Path(path("notes/up.csv")).write_text("\n".join([rows[0], *(f".././{row}" for row in rows[1:])]) + "\n")
+        put("notes/up.csv", pathlib.Path(path("notes/up.csv")).read_bytes())
+        self.check("notes/up.csv", "--images", "keep")
+
     def test_pack(self) -> None:
         leat("pack", path("root"), "-o", path("again.leat"), "-q", "--force", "--images", "keep")
         put("again.leat", pathlib.Path(path("again.leat")).read_bytes())
