@@ -56,7 +56,7 @@ def measured(command, env=None):
                 peak = max([peak] + [int(line.split()[1]) for line in f if line.startswith("VmHWM:")])
         except OSError:
             pass
-        time.sleep(0.002)
+        time.sleep(0.02)
     out, err = process.communicate()
     if process.returncode:
         raise RuntimeError((err.strip().splitlines() or ["failed"])[-1])
