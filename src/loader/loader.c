@@ -34,7 +34,7 @@
 /* Bytes initially in flight from a bucket, with the batches they go into, and the share of the budget
  * that they may have: a range is in flight for a round trip and its transfer. */
 #define REMOTE_BYTES (UINT64_C(256) << 20)
-#define REMOTE_SHARE 4u
+#define REMOTE_SHARE 16u
 #define REMOTE_DEPTH_MAX 256u
 #define TOUCH 64u /* rows whose index entries are prefetched */
 #define AHEAD_SAMPLES 32u
