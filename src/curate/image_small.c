@@ -242,7 +242,8 @@ int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs, le
     leat__image_small *s = &l->small;
     leat__ycc_part part[3];
     l->prepared = false;
-    if (!coefs || (coefs->components != 1 && coefs->components != 3)) return 0;
+    /* leat check takes the pixels of progressive images, so that tiles and files have the same columns */
+    if (!coefs || coefs->progressive || (coefs->components != 1 && coefs->components != 3)) return 0;
     for (uint32_t c = 1; c < coefs->components; c++)
         if (coefs->component[c].h != 1 || coefs->component[c].v != 1) return 0;
     clear(s);
