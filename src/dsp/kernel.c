@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "dsp/color.h"
+#include "dsp/copy.h"
 #include "dsp/distance.h"
 #include "dsp/energy.h"
 #include "dsp/idct.h"
@@ -23,6 +24,11 @@
 static const char *color_isa(uint32_t cpu_flags)
 {
     return leat__color_dsp_for(cpu_flags)->isa;
+}
+
+static const char *copy_isa(uint32_t cpu_flags)
+{
+    return leat__copy_dsp_for(cpu_flags)->isa;
 }
 
 static const char *distance_isa(uint32_t cpu_flags)
@@ -106,6 +112,7 @@ static const struct {
     {"warp", warp_isa},
     {"distance", distance_isa},
     {"energy", energy_isa},
+    {"copy", copy_isa},
 };
 
 bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, const char **isa)

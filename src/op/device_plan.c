@@ -15,6 +15,7 @@
 #include "op/compiled.h"
 #include "op/head.h"
 #include "op/writer.h"
+#include "probe/cpu.h"
 
 #define CHUNK_MAX ((size_t)1 << 32)
 #define ALIGN 16u
@@ -25,7 +26,7 @@
 
 void leat__device_chunk_init(leat__device_chunk *c)
 {
-    *c = (leat__device_chunk){0};
+    *c = (leat__device_chunk){.copy = leat__copy_dsp_for(leat__cpu_flags())};
     leat__buf_init(&c->images, LEAT__MEM_SCRATCH, CHUNK_MAX);
     leat__buf_init(&c->tiles, LEAT__MEM_SCRATCH, CHUNK_MAX);
     leat__buf_init(&c->data, LEAT__MEM_SCRATCH, CHUNK_MAX);
@@ -394,6 +395,9 @@ static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const ui
     const uint64_t quant = sizeof h->quant;
     uint64_t at = 0, put = 0;
     uint32_t number = 0;
+    const size_t count = (size_t)(w->last - w->first + 1) * (w->tx1 - w->tx0 + 1);
+    if (leat__buf_reserve(&c->tiles, count * sizeof(leat_job_tile)) != 0) return LEAT_ENOMEM;
+    leat_job_tile *tile = (leat_job_tile *)(void *)(c->tiles.data + c->tiles.len);
     for (; number < w->first * h->tiles_x; number++) at += leat__load_u16(h->lengths + 2 * (size_t)number);
     for (uint32_t ty = w->first; ty <= w->last; ty++) {
         uint64_t row = 0, begin = 0;
@@ -401,20 +405,20 @@ static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const ui
             const uint32_t len = leat__load_u16(h->lengths + 2 * (size_t)number);
             if (tx == w->tx0) begin = at;
             if (tx >= w->tx0 && tx <= w->tx1) {
-                const leat_job_tile tile = {.data = quant + (to != NULL ? put + row : at),
-                                            .len = len,
-                                            .image = image,
-                                            .tx = tx,
-                                            .ty = ty,
-                                            .number = number};
-                if (leat__buf_append(&c->tiles, &tile, sizeof tile) != 0) return LEAT_ENOMEM;
+                *tile++ = (leat_job_tile){.data = quant + (to != NULL ? put + row : at),
+                                          .len = len,
+                                          .image = image,
+                                          .tx = tx,
+                                          .ty = ty,
+                                          .number = number};
                 row += len;
             }
             at += len;
         }
-        if (to != NULL) memcpy(to + quant + put, data + h->header_bytes + begin, row);
+        if (to != NULL) c->copy->out(to + quant + put, data + h->header_bytes + begin, row);
         put += row;
     }
+    c->tiles.len += count * sizeof *tile;
     return 0;
 }
 
@@ -436,7 +440,7 @@ static int put_image(leat__device_chunk *c, const leat__tile_header *h, const ui
     if (to == NULL) to = take_bytes(c, w.bytes, false, im);
     if (to == NULL) return LEAT_ENOMEM;
     memcpy(to, h->quant, sizeof h->quant);
-    if (place->whole) memcpy(to + sizeof h->quant, data + h->header_bytes, h->tile_bytes);
+    if (place->whole) c->copy->out(to + sizeof h->quant, data + h->header_bytes, h->tile_bytes);
     return put_tiles(c, h, data, &w, image, place->whole ? NULL : to);
 }
 

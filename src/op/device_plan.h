@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "dsp/copy.h"
 #include "gpu/kernels/tile_job.h"
 #include "op/pipeline.h"
 
@@ -34,6 +35,7 @@ typedef struct leat__device_chunk {
     leat__buf data;            /* what the arena had no room for */
     leat__device_arena *arena; /* or NULL */
     uint64_t arena_bytes;      /* taken from it since the last clear */
+    const leat__copy_dsp *copy;
 } leat__device_chunk;
 
 /* Where an image's bytes come from, and whether they shall stay on the device. */
