@@ -244,3 +244,9 @@ def test_a_web_server_cannot_be_written(served, tmp_path, monkeypatch):
     with pytest.raises(leat.Error, match="a web server cannot be written"):
         leat.Writer(url + "x", {"label": int}).append({"label": 1}, key="1")
     assert os.listdir(tmp_path / "stage") == []
+
+
+def test_a_remote_pack_cannot_be_appended_to(served):
+    _, url, _ = served
+    with pytest.raises(leat.UnsupportedError, match="only packs on this machine can be changed"):
+        leat.Writer(url, append=True)

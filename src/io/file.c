@@ -582,6 +582,8 @@ static int replace_file(const char *path, const struct stat *old, const void *da
     leat__file *f = NULL;
     leat__buf tmp;
     bool made = false;
+    if (leat__path_remote(path))
+        return leat__fail(err, LEAT_ENOTSUP, "%.200s: this file can only be written on this machine", path);
     leat__buf_init(&tmp, LEAT__MEM_IO, 1u << 20);
     int rc = leat__buf_printf(&tmp, "%s.%ld-%u.tmp", path, (long)getpid(), count++);
     if (rc != 0) {

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/url.h"
 #include "pack/append.h"
 #include "pack/selection.h"
 
@@ -488,6 +489,16 @@ out:
     return rc;
 }
 
+/* Packs for a bucket are written here first (ingest/bucket_pack.h). */
+static int refuse_remote(const char *path, bool append, leat_error *err)
+{
+    if (append)
+        return leat__fail(err, LEAT_ENOTSUP, "%.200s: only packs on this machine can be changed", path);
+    return leat__fail(err, LEAT_ENOTSUP,
+                      "%.200s: can only be written on this machine; then 'leat pack FILE -o URL' uploads it",
+                      path);
+}
+
 int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts *opts, leat_error *err)
 {
     LEAT_REQUIRE(out != NULL, err);
@@ -496,6 +507,7 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     if (path == NULL || *path == '\0' || opts == NULL || opts->struct_size < 8)
         return leat__fail(err, LEAT_EINVAL, "packer: no path or no options");
     memcpy(&o, opts, LEAT_MIN((size_t)opts->struct_size, sizeof o));
+    if (leat__path_remote(path)) return refuse_remote(path, o.append != 0, err);
     leat_packer *p = LEAT_NEW(PACK, leat_packer);
     if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a packer");
     int rc = 0;

@@ -151,6 +151,25 @@ class Flags(unittest.TestCase):
         web.stop()
 
 
+class LocalOnly(unittest.TestCase):
+    """Commands that write no bucket name what the user named, not a file that the user never named."""
+
+    def test_commands_that_change_a_pack(self) -> None:
+        env = environment(World.weed.port)
+        name = remote("one.leat")
+        for command in (("delete", name, "a"), ("append", path("one.leat"), "-o", name)):
+            said = leat(*command, env=env, code=2)
+            self.assertRegex(said, rf"{name}: only packs on this machine can be (changed|appended to)")
+            self.assertNotIn(".journal", said)
+
+    def test_commands_that_write_files(self) -> None:
+        env = environment(World.weed.port)
+        said = leat("split", path("one.leat"), "-o", f"s3://{BUCKET}/parts", env=env, code=2)
+        self.assertIn(f"s3://{BUCKET}/parts/one-train.leat: can only be written on this machine", said)
+        said = leat("show", path("one.leat"), "-o", f"s3://{BUCKET}/sheet.png", env=env, code=2)
+        self.assertIn(f"s3://{BUCKET}/sheet.png: this file can only be written on this machine", said)
+
+
 class Regions(unittest.TestCase):
     def run_in(self, region: str, *args: str) -> subprocess.CompletedProcess:
         self.web.seen.clear()
