@@ -5,10 +5,11 @@
 Each format is written and read by its own library. `leat.pack` converts it, and every value of the pack must be the one
 that the library read, in its order. Prints a table for bench/RESULTS.md: images per second and CPU time of the conversion,
 and the CPU time of the library alone reading the same files once. Run it with an interpreter that has leat, Pillow and the libraries
-(webdataset, tfrecord, mosaicml-streaming, litdata, lmdb, pyarrow, datasets); formats whose library is missing are named."""
+(webdataset, tfrecord, mosaicml-streaming, litdata, lmdb, pyarrow, datasets, ffcv); formats whose library is missing are named."""
 import argparse
 import csv
 import importlib
+import io
 import json
 import os
 import pathlib
@@ -209,11 +210,69 @@ def read_voc(place):
         yield {"image": file.read_bytes(), "boxes": numpy.array(corners, numpy.float32).reshape(-1, 4)}
 
 
+class Pictures:
+    """What FFCV's writer takes: an indexed data set."""
+
+    def __init__(self, files):
+        self.files = files
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, i):
+        import numpy
+        from PIL import Image
+        pixels = numpy.array(Image.open(io.BytesIO(self.files[i])).convert("RGB").resize((96, 96)))
+        return pixels, int(i) % 3, int(i) / 4, numpy.full((2, 3), i, numpy.int32), {"text": text_of(int(i))}
+
+
+def write_ffcv(place, files, mode="jpg"):
+    import numpy
+    from ffcv.fields import FloatField, IntField, JSONField, NDArrayField, RGBImageField
+    from ffcv.writer import DatasetWriter
+    os.makedirs(place)
+    fields = {"image": RGBImageField(write_mode=mode), "label": IntField(), "score": FloatField(),
+              "grid": NDArrayField(numpy.dtype("int32"), (2, 3)), "meta": JSONField()}
+    DatasetWriter(f"{place}/a.beton", fields, num_workers=1).from_indexed_dataset(Pictures(files), shuffle_indices=False)
+
+
+def read_ffcv(place):
+    """Its reader's table says where each JPEG is: its decoder is not exact."""
+    from ffcv.reader import Reader
+    data = pathlib.Path(place, "a.beton").read_bytes()
+    table = Reader(f"{place}/a.beton")
+    size_at = {int(ptr): int(size) for ptr, size in zip(table.alloc_table["ptr"], table.alloc_table["size"], strict=True)}
+    for row, rest in zip(table.metadata, load_ffcv(place, ["label", "score", "grid", "meta"]), strict=True):
+        at = int(row["f0"]["data_ptr"])
+        yield {"image": data[at:at + size_at[at]], **rest}
+
+
+def write_ffcv_raw(place, files):
+    write_ffcv(place, files, "raw")
+
+
+def read_ffcv_raw(place):
+    yield from load_ffcv(place, ["image", "label", "score", "grid", "meta"])
+
+
+def load_ffcv(place, names):
+    import numpy
+    from ffcv.fields import JSONField
+    from ffcv.fields.decoders import BytesDecoder, FloatDecoder, IntDecoder, NDArrayDecoder, SimpleRGBImageDecoder
+    from ffcv.loader import Loader, OrderOption
+    decoders = {"image": SimpleRGBImageDecoder, "label": IntDecoder, "score": FloatDecoder, "grid": NDArrayDecoder, "meta": BytesDecoder}
+    pipelines = {name: [decoders[name]()] if name in names else None for name in decoders}
+    for batch in Loader(f"{place}/a.beton", batch_size=1, num_workers=1, order=OrderOption.SEQUENTIAL, pipelines=pipelines):
+        row = {name: numpy.array(value)[0] for name, value in zip(names, batch, strict=True)}
+        yield {**row, "label": int(row["label"][0]), "score": float(row["score"][0]), "meta": JSONField.unpack(row["meta"][None])[0]}
+
+
 # name, library, file or "" for the folder, read by
 FORMATS = {"folder": ("", "", "files"), "csv": ("", "a.csv", "csv of Python"), "webdataset": ("webdataset", "a.tar", "webdataset"),
            "tfrecord": ("tfrecord", "a.tfrecord", "tfrecord"), "mds": ("streaming", "", "mosaicml-streaming"),
            "litdata": ("litdata", "", "litdata"), "lmdb": ("lmdb", "", "lmdb"), "parquet": ("pyarrow", "a.parquet", "pyarrow"),
-           "huggingface": ("datasets", "", "datasets"), "coco": ("", "a.json", "json of Python"), "voc": ("", "", "xml of Python")}
+           "huggingface": ("datasets", "", "datasets"), "coco": ("", "a.json", "json of Python"), "voc": ("", "", "xml of Python"),
+           "ffcv": ("ffcv", "a.beton", "ffcv"), "ffcv_raw": ("ffcv", "a.beton", "ffcv")}
 
 
 def same(found: object, wanted: object) -> bool:
@@ -245,7 +304,9 @@ def one_format(name: str, folder: str, files: list[bytes]) -> str:
             sys.exit(f"{name}: {len(pack)} samples, not {count}")
         for i, wanted in enumerate(globals()[f"read_{name}"](place)):
             for field, value in wanted.items():
-                found = pack[i][field].file() if field == "image" else pack[i][field]
+                found = pack[i][field]
+                if field == "image":
+                    found = found.decode() if name == "ffcv_raw" else found.file()
                 if not same(found, value):
                     sys.exit(f"{name}: sample {i}: {field} is {str(found)[:80]}, not {str(value)[:80]}")
     shutil.rmtree(place)
