@@ -20,7 +20,7 @@ static const leat__param options[] = {
     CLI_FLAG("strict", 0, "folders: take every file for a sample, hidden ones too"),
     CLI_PATH("report", 0, NULL, "FILE",
              "list what was left out here: one JSON object per line with key, offset, reason"),
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_THREADS,
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard budget for images in flight; 0 = as leat pack"),
     CLI_END,
 };

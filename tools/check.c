@@ -19,8 +19,8 @@ static const leat__param options[] = {
     CLI_PATH("csv", 0, NULL, "FILE", "also write a CSV file, a line per image"),
     CLI_STRING("limits", 0, NULL, "LIST", "set limits of issues, as in dark=40,grey=off; others adapt"),
     CLI_FLAG("strict", 0, "take every file of a folder, whatever its name"),
-    CLI_FLAG("force", 'f', "replace a pack of that name"),
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_REPLACE,
+    CLI_THREADS,
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard budget of what is in flight, 0 = half of what is available"),
     CLI_INT("max-pixels", 0, "0", 0, 1e15, "N", "largest image, 0 = 178956970"),
     CLI_END,
@@ -83,7 +83,6 @@ static int finish(cli *c, const char *output, const leat_check_stats *st)
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__check_json(st, output, &buf);
         int code = cli_json(c, &buf);
-        leat__buf_reset(&buf);
         if (code != CLI_OK) return code;
     } else {
         print_text(c, output, st);
@@ -103,7 +102,6 @@ static int finish_labels(cli *c, const char *output, const leat_check_labels_sta
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__check_labels_json(st, output, &buf);
         int code = cli_json(c, &buf);
-        leat__buf_reset(&buf);
         if (code != CLI_OK) return code;
     } else {
         cli_out(c, "%llu labels of %u classes: %llu probably wrong, %llu images far from their class; %s\n",
@@ -128,26 +126,18 @@ static int run_labels(cli *c)
     if (cli_arg_count(c) != 1) return cli_usage(c, "--labels: give one pack");
     leat_check_labels_opts_init(&o);
     o.pack = cli_arg(c, 0);
-    o.output = cli_str(c, "output");
     o.csv = cli_str(c, "csv");
     o.vectors = cli_str(c, "embeddings");
     o.field = cli_str(c, "field");
     o.predictions = cli_str(c, "predictions");
     o.column = cli_str(c, "column");
     o.neighbours = (uint32_t)cli_int(c, "neighbours");
-    o.replace = cli_flag(c, "force");
-    o.threads = (uint32_t)cli_int(c, "threads");
-    o.memory = cli_bytes(c, "memory");
-    o.log = c->log;
-    o.progress = cli_progress_on;
-    o.cookie = &bar;
+    CLI_FILL_RUN(&o, c, &bar);
     cli_progress_begin(&bar, c, "checking", "labels", 0);
     int rc = leat_check_labels(&o, &st, &err);
     cli_progress_end(&bar);
     if (rc == 0) return finish_labels(c, o.output, &st);
-    int code = cli_fail(c, &err);
-    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
-    return code;
+    return cli_fail_output(c, &err);
 }
 
 /* CLI_USAGE when an option of the other kind of check is given. */
@@ -173,6 +163,7 @@ static int run(cli *c)
     if (cli_flag(c, "labels")) return run_labels(c);
     leat_check_opts o;
     leat_check_stats st = {.struct_size = sizeof st};
+    cli_progress bar;
     const char *sources[1024];
     const size_t n = cli_arg_count(c);
     if (n > LEAT_COUNT(sources)) return cli_usage(c, "more than %zu sources", LEAT_COUNT(sources));
@@ -180,26 +171,15 @@ static int run(cli *c)
     leat_check_opts_init(&o);
     o.sources = sources;
     o.source_count = (uint32_t)n;
-    o.output = cli_str(c, "output");
     o.csv = cli_str(c, "csv");
     o.limits = cli_str(c, "limits");
     o.strict = cli_flag(c, "strict");
-    o.replace = cli_flag(c, "force");
-    o.threads = (uint32_t)cli_int(c, "threads");
-    o.memory = cli_bytes(c, "memory");
     o.max_pixels = (uint64_t)cli_int(c, "max-pixels");
-    o.log = c->log;
-    cli_progress bar;
-    o.progress = cli_progress_on;
-    o.cookie = &bar;
+    CLI_FILL_RUN(&o, c, &bar);
     cli_progress_begin(&bar, c, "checking", "images", 0);
     int rc = leat_check_images(&o, &st, &err);
     cli_progress_end(&bar);
-    if (rc != 0) {
-        int code = cli_fail(c, &err);
-        if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
-        return code;
-    }
+    if (rc != 0) return cli_fail_output(c, &err);
     return finish(c, o.output, &st);
 }
 

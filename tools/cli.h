@@ -11,7 +11,7 @@
  *     static const leat__param options[] = {
  *         CLI_PATH("output", 'o', NULL, "FILE", "write the pack here"),
  *         CLI_CHOICE("images", 0, "tiled", "keep|tiled|raw|mix", "how images are stored"),
- *         CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+ *         CLI_THREADS,
  *         CLI_FLAG("resume", 0, "continue a partial pack"),
  *         CLI_END,
  *     };
@@ -113,6 +113,10 @@ enum {
     {                                                                                                        \
         .name = NULL                                                                                         \
     }
+
+/* Options of many commands. */
+#define CLI_REPLACE CLI_FLAG("force", 'f', "replace a pack of that name")
+#define CLI_THREADS CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs")
 
 /* Input and output of leat filter, dedup and decontaminate. */
 #define CLI_TEXT_FILES                                                                                       \
@@ -226,9 +230,9 @@ const char *cli_arg(const cli *c, size_t i); /* NULL past the last */
 void cli_out(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_out_buf(cli *c, const leat__buf *buf);
 
-/* A finished JSON value, then a newline and a flush. Returns CLI_OK, or fails when the buffer
- * ran out of memory. */
-int cli_json(cli *c, const leat__buf *json);
+/* Prints a finished JSON value, a newline and a flush, and frees the buffer's memory. Returns CLI_OK, or
+ * fails when the buffer ran out of memory. */
+int cli_json(cli *c, leat__buf *json);
 
 /* One JSON object, printed at its end:
  *     cli_object page;
@@ -259,6 +263,8 @@ void cli_warn(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
 /* LEAT_ECANCELED after a signal prints nothing: the user knows. */
 int cli_fail(cli *c, const leat_error *err);
+/* The same for a command with --force: names that option when the output exists already. */
+int cli_fail_output(cli *c, const leat_error *err);
 int cli_failf(cli *c, int exit_code, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
 /* Wrong usage that the table cannot see: "--rank must be below --world". */
@@ -301,6 +307,31 @@ void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t sk
  * known yet. Of texts, `done` is in bytes. Nonzero when the user interrupted. */
 int cli_progress_on(void *bar, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped);
 int cli_progress_on_text(void *bar, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped);
+/* Sets what option structs of runs over a pack have in common, from the options of the same names and the
+ * bar that shows the progress. */
+#define CLI_FILL_RUN(o, c, bar)                                                                              \
+    do {                                                                                                     \
+        (o)->output = cli_str(c, "output");                                                                  \
+        (o)->replace = cli_flag(c, "force");                                                                 \
+        (o)->threads = (uint32_t)cli_int(c, "threads");                                                      \
+        (o)->memory = cli_bytes(c, "memory");                                                                \
+        (o)->log = (c)->log;                                                                                 \
+        (o)->progress = cli_progress_on;                                                                     \
+        (o)->cookie = (bar);                                                                                 \
+    } while (0)
+/* The same for commands with CLI_TEXT_FILES. */
+#define CLI_FILL_TEXT_FILES(o, c, bar)                                                                       \
+    do {                                                                                                     \
+        CLI_FILL_RUN(o, c, bar);                                                                             \
+        (o)->progress = cli_progress_on_text;                                                                \
+        (o)->text_field = cli_str(c, "text-field");                                                          \
+        (o)->id_field = cli_str(c, "id-field");                                                              \
+        (o)->fail_on_bad = cli_choice(c, "on-error") == 1;                                                   \
+        (o)->compress = (uint32_t)cli_choice(c, "compress");                                                 \
+        (o)->shard_bytes = cli_bytes(c, "shard-bytes");                                                      \
+        (o)->max_document = cli_bytes(c, "max-document");                                                    \
+    } while (0)
+
 /* Takes the line off the screen; after the last report of any thread. */
 void cli_progress_end(cli_progress *p);
 

@@ -101,11 +101,15 @@ void cli_out_buf(cli *c, const leat__buf *buf)
     if (fwrite(buf->data, 1, buf->len, stdout) != buf->len) out_failed(c);
 }
 
-int cli_json(cli *c, const leat__buf *json)
+int cli_json(cli *c, leat__buf *json)
 {
-    if (leat__buf_status(json) != 0) return cli_failf(c, CLI_FIT, "out of memory while writing JSON");
-    cli_out_buf(c, json);
-    cli_out(c, "\n");
+    const int status = leat__buf_status(json);
+    if (status == 0) {
+        cli_out_buf(c, json);
+        cli_out(c, "\n");
+    }
+    leat__buf_reset(json);
+    if (status != 0) return cli_failf(c, CLI_FIT, "out of memory while writing JSON");
     errno = 0;
     if (!c->out_errno && fflush(stdout) != 0) out_failed(c);
     return CLI_OK;
@@ -122,9 +126,7 @@ leat__json *cli_object_begin(cli_object *o)
 int cli_object_end(cli *c, cli_object *o)
 {
     leat__json_end(&o->json);
-    int rc = cli_json(c, &o->text);
-    leat__buf_reset(&o->text);
-    return rc;
+    return cli_json(c, &o->text);
 }
 
 int cli_end(cli *c, int exit_code)
@@ -248,4 +250,11 @@ int cli_fail(cli *c, const leat_error *err)
     if (err->code == LEAT_ECANCELED && cli_interrupted(c)) return CLI_INTERRUPTED;
     return cli_failf(c, cli_exit_of(err->code), "%s",
                      err->message[0] ? err->message : leat_code_text(err->code));
+}
+
+int cli_fail_output(cli *c, const leat_error *err)
+{
+    const int exit_code = cli_fail(c, err);
+    if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+    return exit_code;
 }

@@ -15,8 +15,21 @@
         CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads of the loader, 0 = all usable CPUs"),     \
         CLI_BYTES("memory", 0, "0", 1, 0, "budget of the loader, 0 = half of what is free"),                 \
         CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where images are decoded"),                         \
-        CLI_FLAG("resume", 0, "continue an interrupted run"),                                                \
-        CLI_FLAG("force", 'f', "replace a pack of that name")
+        CLI_FLAG("resume", 0, "continue an interrupted run"), CLI_REPLACE
+
+/* What leat embed and leat tag take beside their model, say of a run, and print about it. */
+#define CLI_MODEL_INPUT                                                                                      \
+    CLI_INT("image-size", 0, "0", 0, 4096, "PIXELS", "side of the images; 0 = the model's"),                 \
+        CLI_CHOICE("precision", 0, "32", "32|16-mixed|bf16-mixed", "number type that the model computes in")
+#define CLI_MODEL_PARTS                                                                                      \
+    "The rows do not depend on the number of ranks or on interruptions. Work in progress is kept in "        \
+    "PACK.parts/ until the pack is complete."
+#define CLI_MODEL_KEYS                                                                                       \
+    {"model", "the model that was used"}, {"seconds", "time of the run"},                                    \
+        {"images_per_s", "rate of this run, all ranks"}, {"verdict", "of the doctor"},                       \
+    {                                                                                                        \
+        "limit", "what limited the rate, such as io or cpu"                                                  \
+    }
 
 /* The given options and positionals as one JSON object: {"args": ["a.leat"], "batch_size": 64}. Names
  * have '_' for '-'. Options that the user did not give are left out. */

@@ -80,9 +80,7 @@ static int version_json(cli *c)
     leat__json_kstr(&j, "compiler", COMPILER);
     leat__json_kstr(&j, "build", BUILD);
     leat__json_end(&j);
-    const int exit_code = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return exit_code;
+    return cli_json(c, &buf);
 }
 
 int cli_version(cli *c)

@@ -28,7 +28,7 @@ static const leat__param matching[] = {
 
 static const leat__param files[] = {
     CLI_TEXT_FILES,
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_THREADS,
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory budget, 0 = half of what is available"),
     CLI_END,
 };
@@ -36,23 +36,12 @@ static const leat__param files[] = {
 static void fill(cli *c, leat_decontaminate_opts *o)
 {
     leat_decontaminate_opts_init(o);
-    o->output = cli_str(c, "output");
+    CLI_FILL_TEXT_FILES(o, c, NULL);
     o->eval_fields = cli_str(c, "eval-field");
     o->ngram = (uint32_t)cli_int(c, "ngram");
     o->min_matches = (uint32_t)cli_int(c, "min-matches");
     o->by = (uint32_t)cli_choice(c, "by");
     o->window = (uint32_t)cli_int(c, "window");
-    o->text_field = cli_str(c, "text-field");
-    o->id_field = cli_str(c, "id-field");
-    o->fail_on_bad = cli_choice(c, "on-error") == 1;
-    o->compress = (uint32_t)cli_choice(c, "compress");
-    o->shard_bytes = cli_bytes(c, "shard-bytes");
-    o->max_document = cli_bytes(c, "max-document");
-    o->replace = cli_flag(c, "force");
-    o->threads = (uint32_t)cli_int(c, "threads");
-    o->memory = cli_bytes(c, "memory");
-    o->log = c->log;
-    o->progress = cli_progress_on_text;
 }
 
 static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
@@ -90,7 +79,6 @@ static int finish(cli *c, const leat_decontaminate_opts *o, const leat_decontami
     leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
     leat__decontaminate_json(st, &buf);
     int printed = cli_json(c, &buf);
-    leat__buf_reset(&buf);
     return printed != CLI_OK ? printed : code;
 }
 

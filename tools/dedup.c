@@ -50,7 +50,7 @@ static const leat__param finding[] = {
 static const leat__param files[] = {
     CLI_TEXT_FILES,
     CLI_FLAG("resume", 0, "resume an interrupted run"),
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_THREADS,
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory limit, 0 = half of what is available"),
     CLI_INT("bands-per-iteration", 0, "0", 0, 256, "N",
             "fuzzy: bands on disk at once; fewer take less disk and more passes, 0 = all"),
@@ -80,8 +80,8 @@ static const leat__param images[] = {
 static void fill(cli *c, leat_dedup_opts *o)
 {
     leat_dedup_opts_init(o);
+    CLI_FILL_TEXT_FILES(o, c, NULL);
     o->kind = leat__str_eq(cli_arg(c, 0), "fuzzy") ? LEAT_DEDUP_FUZZY : LEAT_DEDUP_EXACT;
-    o->output = cli_str(c, "output");
     o->normalize = cli_flag(c, "normalize");
     o->shingle_words = (uint32_t)cli_int(c, "words");
     o->shingle_chars = (uint32_t)cli_int(c, "chars");
@@ -100,20 +100,9 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->profile = cli_str(c, "profile");
     o->set = cli_str(c, "set");
     o->against = cli_str(c, "against");
-    o->text_field = cli_str(c, "text-field");
-    o->id_field = cli_str(c, "id-field");
-    o->fail_on_bad = cli_choice(c, "on-error") == 1;
-    o->compress = (uint32_t)cli_choice(c, "compress");
-    o->shard_bytes = cli_bytes(c, "shard-bytes");
-    o->max_document = cli_bytes(c, "max-document");
-    o->replace = cli_flag(c, "force");
     o->resume = cli_flag(c, "resume");
-    o->threads = (uint32_t)cli_int(c, "threads");
-    o->memory = cli_bytes(c, "memory");
     o->bands_per_iteration = (uint32_t)cli_int(c, "bands-per-iteration");
     o->checkpoint_bytes = cli_bytes(c, "checkpoint");
-    o->log = c->log;
-    o->progress = cli_progress_on_text;
 }
 
 static void print_plan(cli *c, const leat_dedup_stats *st)
@@ -181,7 +170,6 @@ static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__dedup_json(st, &buf);
         int printed = cli_json(c, &buf);
-        leat__buf_reset(&buf);
         return printed != CLI_OK ? printed : code;
     }
     if (o->plan_only) print_plan(c, st);
@@ -250,7 +238,7 @@ const cli_command cli_cmd_dedup = {
             {"leat dedup images train.leat test.leat -o dup.leat --across",
              "test images that are among the train images"},
             {"leat dedup semantic vectors.leat -o dup.leat --keep-share 0.8",
-             "the fifth of the images that is most like others, by vectors of leat embed"},
+             "mark the fifth of the images that is most similar to others, by vectors of leat embed"},
             {NULL, NULL}},
     .description = "Writes the kept documents, byte for byte and in their order, to "
                    "DIR/kept-00000.jsonl and so on; "

@@ -43,12 +43,11 @@ int dedup_kind_check(cli *c)
     return CLI_OK;
 }
 
-static void fill(cli *c, leat_dedup_images_opts *o)
+static void fill(cli *c, cli_progress *bar, leat_dedup_images_opts *o)
 {
     static const char *const rules[] = {"largest", "quality", "first", "pack"};
     static const uint32_t orientations[] = {1, 2, 8};
     leat_dedup_images_opts_init(o);
-    o->output = cli_str(c, "output");
     o->csv = cli_str(c, "csv");
     for (uint32_t i = 0; cli_given(c, "keep") && i < LEAT_COUNT(rules); i++)
         if (leat__str_eq(cli_str(c, "keep"), rules[i])) o->keep = i;
@@ -57,10 +56,7 @@ static void fill(cli *c, leat_dedup_images_opts *o)
     o->across = cli_flag(c, "across");
     o->list_probable = cli_flag(c, "list-probable");
     o->threshold = cli_float(c, "threshold");
-    o->replace = cli_flag(c, "force");
-    o->threads = (uint32_t)cli_int(c, "threads");
-    o->memory = cli_bytes(c, "memory");
-    o->log = c->log;
+    CLI_FILL_RUN(o, c, bar);
 }
 
 static int finish(cli *c, const leat_dedup_images_stats *st)
@@ -70,9 +66,7 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__dedup_images_json(st, &buf);
-        int code = cli_json(c, &buf);
-        leat__buf_reset(&buf);
-        return code;
+        return cli_json(c, &buf);
     }
     cli_out(c,
             "%llu images: %llu pairs of duplicates (%llu with equal pixels), %llu "
@@ -93,16 +87,12 @@ int dedup_images(cli *c, const char *const *inputs, uint32_t count)
     leat_dedup_images_opts o;
     leat_dedup_images_stats st = {.struct_size = sizeof st};
     cli_progress bar;
-    fill(c, &o);
+    fill(c, &bar, &o);
     o.inputs = inputs;
     o.input_count = count;
-    o.progress = cli_progress_on;
-    o.cookie = &bar;
     cli_progress_begin(&bar, c, "comparing", "images", 0);
     int rc = leat_dedup_images(&o, &st, &err);
     cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
-    int code = cli_fail(c, &err);
-    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
-    return code;
+    return cli_fail_output(c, &err);
 }

@@ -11,12 +11,11 @@
 #include "cli_python.h"
 #include "curate/semantic_dedup.h"
 
-static void fill(cli *c, leat_dedup_semantic_opts *o)
+static void fill(cli *c, cli_progress *bar, leat_dedup_semantic_opts *o)
 {
     const char *keep = cli_str(c, "keep");
     leat_dedup_semantic_opts_init(o);
     o->input = cli_arg(c, 1);
-    o->output = cli_str(c, "output");
     o->threshold = cli_float(c, "threshold");
     o->keep_share = cli_float(c, "keep-share");
     o->clusters = (uint32_t)cli_int(c, "centres");
@@ -24,10 +23,7 @@ static void fill(cli *c, leat_dedup_semantic_opts *o)
     o->keep = leat__str_eq(keep, "outer")     ? LEAT_KEEP_SIMILAR_OUTER
               : leat__str_eq(keep, "central") ? LEAT_KEEP_SIMILAR_CENTRAL
                                               : LEAT_KEEP_SIMILAR_FIRST;
-    o->replace = cli_flag(c, "force");
-    o->threads = (uint32_t)cli_int(c, "threads");
-    o->memory = cli_bytes(c, "memory");
-    o->log = c->log;
+    CLI_FILL_RUN(o, c, bar);
 }
 
 static int finish(cli *c, const leat_dedup_semantic_stats *st)
@@ -37,9 +33,7 @@ static int finish(cli *c, const leat_dedup_semantic_stats *st)
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__dedup_semantic_json(st, &buf);
-        int code = cli_json(c, &buf);
-        leat__buf_reset(&buf);
-        return code;
+        return cli_json(c, &buf);
     }
     cli_out(c, "%llu rows: %llu to keep, %llu to remove, with a similarity of %.4f or more\n",
             (unsigned long long)st->samples, (unsigned long long)st->kept, (unsigned long long)st->removed,
@@ -63,14 +57,10 @@ int dedup_semantic(cli *c, uint32_t inputs)
     const int zero = cli_refuse_zero(c, "keep-share");
     if (zero != CLI_OK) return zero;
     if (cli_given(c, "device")) return cli_python(c);
-    fill(c, &o);
-    o.progress = cli_progress_on;
-    o.cookie = &bar;
+    fill(c, &bar, &o);
     cli_progress_begin(&bar, c, "comparing", "rows", 0);
     int rc = leat_dedup_semantic(&o, &st, &err);
     cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
-    int code = cli_fail(c, &err);
-    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
-    return code;
+    return cli_fail_output(c, &err);
 }

@@ -229,9 +229,7 @@ static int verify(job *j, leat_error *err)
     leat__json_kdouble(&w, "samples_per_s_after", again.rate);
     leat__json_kstr(&w, "verdict", again.sentence);
     leat__json_end(&w);
-    int rc = cli_json(c, &out) == CLI_OK ? 0 : LEAT_EIO;
-    leat__buf_reset(&out);
-    return rc;
+    return cli_json(c, &out) == CLI_OK ? 0 : LEAT_EIO;
 }
 
 /* ---- The command ---- */

@@ -9,9 +9,8 @@ static const leat__param model[] = {
                "tiny (built in), a run of leat train, a TorchScript, exported or ONNX file, a "
                "torchvision or timm name"),
     CLI_FLAG("logits", 0, "store the scores of the classes and the best one instead of vectors"),
-    CLI_INT("image-size", 0, "0", 0, 4096, "PIXELS", "side of the images; 0 = the model's"),
     CLI_CHOICE("dtype", 0, "float32", "float32|float16", "how vectors are stored"),
-    CLI_CHOICE("precision", 0, "32", "32|16-mixed|bf16-mixed", "of the model"),
+    CLI_MODEL_INPUT,
     CLI_END,
 };
 
@@ -34,23 +33,16 @@ const cli_command cli_cmd_embed = {
             {NULL, NULL}},
     .description =
         "Writes a pack with the same keys in the same order and a field 'vector'. With --logits the "
-        "field is 'logits', and 'label' is the best class.\n\n"
-        "The rows do not depend on the number of ranks or on interruptions. Work in progress is kept in "
-        "PACK.parts/ until the pack is there.\n\n"
+        "field is 'logits', and 'label' is the best class.\n\n" CLI_MODEL_PARTS "\n\n"
         "The built-in embedding is 224 numbers from colours, layout and edge directions, for "
         "near-duplicates, clusters and maps; it does not know objects.",
     .args =
         (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"}, {.name = NULL}},
     .options = {{"Model", model}, {"Running", run_options}},
     .required = "output",
-    .json = (const cli_key[]){{"samples", "rows written"},
-                              {"dim", "length of a vector"},
-                              {"model", "what made them"},
-                              {"seconds", "time of the run"},
-                              {"images_per_s", "rate of this run, all ranks"},
-                              {"verdict", "of the doctor"},
-                              {"limit", "what limited the rate, such as io or cpu"},
-                              {NULL, NULL}},
+    .json =
+        (const cli_key[]){
+            {"samples", "rows written"}, {"dim", "length of a vector"}, CLI_MODEL_KEYS, {NULL, NULL}},
     .remote = true,
     .run = cli_python,
 };

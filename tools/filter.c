@@ -39,7 +39,7 @@ static const leat__param filtering[] = {
 
 static const leat__param files[] = {
     CLI_TEXT_FILES,
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_THREADS,
     CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory budget, 0 = half of what is available"),
     CLI_STRING("on", 0, NULL, "CLUSTER", "run on the nodes of a cluster: ray, ray://HOST:PORT"),
     CLI_BYTES("task-bytes", 0, "0", 0, 1e15, "input of a task with --on, 0 = by its size and the nodes"),
@@ -107,7 +107,7 @@ static int list(cli *c)
 static void fill(cli *c, leat_filter_opts *o)
 {
     leat_filter_opts_init(o);
-    o->output = cli_str(c, "output");
+    CLI_FILL_TEXT_FILES(o, c, NULL);
     o->profile = cli_str(c, "profile");
     o->set = cli_str(c, "set");
     o->modify = cli_str(c, "modify");
@@ -121,16 +121,6 @@ static void fill(cli *c, leat_filter_opts *o)
     o->looked = on_looked;
     o->columns = cli_str(c, "columns");
     o->score_only = cli_flag(c, "score-only");
-    o->text_field = cli_str(c, "text-field");
-    o->id_field = cli_str(c, "id-field");
-    o->fail_on_bad = cli_choice(c, "on-error") == 1;
-    o->compress = (uint32_t)cli_choice(c, "compress");
-    o->shard_bytes = cli_bytes(c, "shard-bytes");
-    o->max_document = cli_bytes(c, "max-document");
-    o->replace = cli_flag(c, "force");
-    o->threads = (uint32_t)cli_int(c, "threads");
-    o->memory = cli_bytes(c, "memory");
-    o->log = c->log;
     o->progress = on_progress;
     o->explained = on_explained;
 }
@@ -191,7 +181,6 @@ static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__filter_json(st, &buf);
         int printed = cli_json(c, &buf);
-        leat__buf_reset(&buf);
         if (printed != CLI_OK) return printed;
     } else if (!o->explain && o->look == 0) {
         print_text(c, st);

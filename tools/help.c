@@ -20,9 +20,7 @@ static int show_json(cli *c)
     leat__buf buf;
     leat__buf_init(&buf, LEAT__MEM_MISC, CLI_PAGE_MAX);
     cli_tables_json(c->commands, &buf);
-    const int exit_code = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return exit_code;
+    return cli_json(c, &buf);
 }
 
 static int show_man(cli *c, const cli_command *command)

@@ -235,7 +235,6 @@ static void print_epoch(job *j)
         put_decisions(j, &w);
         leat__json_end(&w);
         cli_json(j->c, &out);
-        leat__buf_reset(&out);
         return;
     }
     char count[16], per_s[16], time[16], rss[24], used[24], limit[24];

@@ -75,7 +75,7 @@ const leat__param cli_load_options[] = {
 };
 
 const leat__param cli_load_machine[] = {
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_THREADS,
     CLI_BYTES("memory", 'm', LEAT__TEXT(LEAT__DEFAULT_MEMORY), 0, 1e18,
               "byte budget, 0 = half of what is left"),
     CLI_STRING("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process|device|disk:DIR",

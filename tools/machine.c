@@ -165,9 +165,7 @@ static int show_json(cli *c, const leat_machine *m, const leat_disk *disks)
     for (size_t i = 0; i < cli_arg_count(c); i++) put_disk(&j, cli_arg(c, i), &disks[i]);
     leat__json_end(&j);
     leat__json_end(&j);
-    const int exit_code = cli_json(c, &buf);
-    leat__buf_reset(&buf);
-    return exit_code;
+    return cli_json(c, &buf);
 }
 
 static int show(cli *c, const leat_machine *m, const leat_disk *disks)

@@ -24,7 +24,7 @@ static const leat__param options[] = {
              "write skipped samples here: one JSON object per line with key, offset, reason"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
               "split into files of at most this size, 1 MiB or more; 0 = one file"),
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_THREADS,
     CLI_END,
 };
 

@@ -27,7 +27,7 @@ static const leat__param packing[] = {
     CLI_PATH("report", 0, NULL, "FILE",
              "write skipped samples here: one JSON object per line with key, offset, reason"),
     CLI_PATH("check", 0, NULL, "PACK", "also check the images: write the columns of leat check here"),
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_THREADS,
     CLI_BYTES("memory", 0, "0", 0, 1e15,
               "hard budget for images in flight; 0 = 128 MiB a thread, 256 MiB at least, and larger "
               "images one at a time"),

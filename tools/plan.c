@@ -598,7 +598,7 @@ const cli_command cli_cmd_plan = {
             {"leat plan --dataset train.leat --ops 'RandomResizedCrop(224); RandAugment()'",
              "a pipeline of your own"},
             {"leat plan --dataset s3://bucket/train.leat --gbps 10 --epochs 90",
-             "hours, traffic and its price of a pack in a bucket"},
+             "hours, traffic and its price for a pack in a bucket"},
             {"leat plan --model vit_b --gpu A100 --solve batch", "the largest batch that fits"},
             {"leat plan --samples 50000 --model resnet18 --yaml > load.yaml",
              "settings for leat load --config"},

@@ -26,7 +26,6 @@ static int finish_json(cli *c, leat__json *j, int code)
 {
     leat__json_end(j);
     int rc = cli_json(c, j->out);
-    leat__buf_reset(j->out);
     return rc == CLI_OK ? code : rc;
 }
 

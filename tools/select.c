@@ -48,8 +48,8 @@ static const leat__param one[] = {
 };
 
 static const leat__param running[] = {
-    CLI_FLAG("force", 'f', "replace a pack of that name"),
-    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_REPLACE,
+    CLI_THREADS,
     CLI_BYTES("memory", 0, "0", 0, 1e15, "refuse to start when more is needed, 0 = no limit"),
     CLI_END,
 };
@@ -115,9 +115,7 @@ static int finish(cli *c, const leat_select_stats *st)
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__select_json(st, &buf);
-        int code = cli_json(c, &buf);
-        leat__buf_reset(&buf);
-        return code;
+        return cli_json(c, &buf);
     }
     cli_out(c, "%llu of %llu samples selected", (unsigned long long)st->selected,
             (unsigned long long)st->samples);
@@ -142,15 +140,13 @@ static int select_rows(cli *c, leat_select_opts *o)
     leat_error err = {0};
     leat_select_stats st = {.struct_size = sizeof st};
     cli_progress bar;
+    CLI_FILL_RUN(o, c, &bar);
     o->progress = on_progress;
-    o->cookie = &bar;
     cli_progress_begin(&bar, c, "selecting", "samples", 0);
     int rc = leat_select(o, &st, &err);
     cli_progress_end(&bar);
     if (rc == 0) return finish(c, &st);
-    int code = cli_fail(c, &err);
-    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
-    return code;
+    return cli_fail_output(c, &err);
 }
 
 static int run(cli *c)
@@ -167,7 +163,6 @@ static int run(cli *c)
     if (code != CLI_OK) return code;
     leat_select_opts_init(&o);
     o.pack = cli_arg(c, 0);
-    o.output = cli_str(c, "output");
     o.count = (uint64_t)cli_int(c, "count");
     o.share = cli_float(c, "share");
     o.vectors = cli_str(c, "embeddings");
@@ -176,10 +171,6 @@ static int run(cli *c)
     o.previous = cli_str(c, "previous");
     o.strategies = &strategy;
     o.strategy_count = strategy.kind != 0;
-    o.replace = cli_flag(c, "force");
-    o.threads = (uint32_t)cli_int(c, "threads");
-    o.memory = cli_bytes(c, "memory");
-    o.log = c->log;
     if (cli_str(c, "config")) {
         if (leat__file_load(cli_str(c, "config"), CONFIG_MAX, 1, &config, &len, &err) != 0)
             return cli_fail(c, &err);

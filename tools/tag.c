@@ -14,8 +14,7 @@ static const leat__param model[] = {
                "turn the model's output into scores; none: it gives scores"),
     CLI_PATH("classes", 0, NULL, "FILE", "names of the classes, one per line; checkpoints have their own"),
     CLI_FLAG("logits", 0, "also store the model's output for all classes"),
-    CLI_INT("image-size", 0, "0", 0, 4096, "PIXELS", "side of the images; 0 = the model's"),
-    CLI_CHOICE("precision", 0, "32", "32|16-mixed|bf16-mixed", "of the model"),
+    CLI_MODEL_INPUT,
     CLI_END,
 };
 
@@ -42,9 +41,7 @@ const cli_command cli_cmd_tag = {
         "select balances, weighs and filters by them, leat view shows them.\n\n"
         "A TorchScript model that takes a list of images gives boxes, as torchvision's detectors do: boxes "
         "(x1, y1, x2, y2 in pixels), box_tags, box_scores, box_count, and as tag the class of the best box, "
-        "or 0. Such a model gets the images in their own size.\n\n"
-        "The rows do not depend on the number of ranks or on interruptions. Work in progress is kept in "
-        "PACK.parts/ until the pack is there.",
+        "or 0. Such a model gets the images in their own size.\n\n" CLI_MODEL_PARTS,
     .args =
         (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"}, {.name = NULL}},
     .options = {{"Model", model}, {"Running", run_options}},
@@ -53,11 +50,7 @@ const cli_command cli_cmd_tag = {
                               {"counts", "images by tag"},
                               {"boxes", "boxes found, where the model gives boxes"},
                               {"not_finite", "images for which the model gave NaN or infinity"},
-                              {"model", "what made them"},
-                              {"seconds", "time of the run"},
-                              {"images_per_s", "rate of this run, all ranks"},
-                              {"verdict", "of the doctor"},
-                              {"limit", "what limited the rate, such as io or cpu"},
+                              CLI_MODEL_KEYS,
                               {NULL, NULL}},
     .remote = true,
     .run = cli_python,

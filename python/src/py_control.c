@@ -48,3 +48,14 @@ void py_run_end(py_run *r)
     PyBuffer_Release(&r->view);
     leat__free(r->paths);
 }
+
+PyObject *py_run_report(py_run *r, leat__buf *json, int rc, const leat_error *err)
+{
+    PyObject *out = NULL;
+    py_run_end(r);
+    if (rc != 0) py_raise(err);
+    else if (json->status != 0) PyErr_NoMemory();
+    else out = Py_BuildValue("s#", leat__buf_str(json), (Py_ssize_t)json->len);
+    leat__buf_reset(json);
+    return out;
+}

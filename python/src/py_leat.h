@@ -23,6 +23,8 @@
 #include <leat/loader.h>
 #include <leat/pack.h>
 
+#include "base/buf.h"
+
 /* ---- errors ----------------------------------------------------------------------------- */
 
 /* Raises the exception of leat._errors that stands for *err; NULL for convenience. */
@@ -181,6 +183,26 @@ typedef struct py_run {
 
 int py_run_begin(py_run *r, PyObject *inputs, PyObject *control); /* -1: an exception is set */
 void py_run_end(py_run *r);
+/* Ends a run whose answer is a report as JSON text, and frees that: the text, or an exception. */
+PyObject *py_run_report(py_run *r, leat__buf *json, int rc, const leat_error *err);
+
+/* Arguments that all calls over packs have, in the order of their format. */
+typedef struct py_common {
+    unsigned long long memory;
+    int replace, sync;
+} py_common;
+#define PY_COMMON_NAMES "threads", "memory", "replace", "sync", NULL
+#define PY_COMMON_FORMAT "IKpp"
+#define PY_COMMON(o, k) &(o)->threads, &(k)->memory, &(k)->replace, &(k)->sync
+/* Sets them, and the progress of a run that has begun, in the call's option struct. */
+#define PY_COMMON_FILL(o, k, r)                                                                              \
+    do {                                                                                                     \
+        (o)->memory = (k)->memory;                                                                           \
+        (o)->replace = (uint32_t)(k)->replace;                                                               \
+        (o)->no_sync = !(k)->sync;                                                                           \
+        (o)->progress = py_on_progress;                                                                      \
+        (o)->cookie = (r)->view.buf;                                                                         \
+    } while (0)
 
 /* ---- the module --------------------------------------------------------------------------- */
 

@@ -18,45 +18,30 @@
 
 PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"pack",    "output", "control", "columns", "config",
-                            "threads", "memory", "replace", "sync",    NULL};
+    static char *names[] = {"pack", "output", "control", "columns", "config", PY_COMMON_NAMES};
     leat_error err = {.sample = -1, .offset = -1};
     leat_select_opts o;
     leat_select_stats stats = {.struct_size = sizeof stats};
-    PyObject *columns, *control, *out = NULL;
-    unsigned long long memory = 0;
-    int replace = 0, sync = 1, rc;
-    Py_buffer view;
+    PyObject *columns, *control;
+    py_common common = {.sync = 1};
+    py_run r;
     leat__buf json;
+    int rc;
 
     (void)module;
     leat_select_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyOOs|$IKpp", names, &o.pack, &o.output, &control,
-                                     &columns, &o.config, &o.threads, &memory, &replace, &sync))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyOOs|$" PY_COMMON_FORMAT, names, &o.pack, &o.output,
+                                     &control, &columns, &o.config, PY_COMMON(&o, &common)))
         return NULL;
-    const char **paths = py_path_list(columns, &o.column_count);
-    if (paths == NULL) return NULL;
-    if (PyObject_GetBuffer(control, &view, PyBUF_CONTIG) != 0) {
-        leat__free(paths);
-        return NULL;
-    }
-    o.columns = paths;
+    if (py_run_begin(&r, columns, control) != 0) return NULL;
+    o.columns = r.paths;
+    o.column_count = r.count;
     o.config_name = "strategies";
-    o.memory = memory;
-    o.replace = (uint32_t)replace;
-    o.no_sync = !sync;
-    o.progress = py_on_progress;
-    o.cookie = view.buf;
+    PY_COMMON_FILL(&o, &common, &r);
     Py_BEGIN_ALLOW_THREADS rc = leat_select(&o, &stats, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
-    leat__free(paths);
-    if (rc != 0) return py_raise(&err);
-    leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
-    leat__select_json(&stats, &json);
-    out =
-        json.status == 0 ? Py_BuildValue("s#", leat__buf_str(&json), (Py_ssize_t)json.len) : PyErr_NoMemory();
-    leat__buf_reset(&json);
-    return out;
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    if (rc == 0) leat__select_json(&stats, &json);
+    return py_run_report(&r, &json, rc, &err);
 }
 
 /* selection(paths of packs, selection): its rows as the bytes of uint64 numbers. */
