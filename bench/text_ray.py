@@ -12,7 +12,6 @@ KIND is filter, exact or fuzzy. Prints one JSON object per line; exit status 1 w
 Needs ray and leat in this Python (`pip install leat[ray]`), and for `client` grpcio.
 """
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -24,23 +23,13 @@ import sys
 import threading
 import time
 
+from text_output import digest, failed, must, say
+
 for name, value in (("agent_register_timeout_ms", 250000), ("raylet_start_wait_time_s", 250), ("worker_register_timeout_seconds", 200),
                     ("health_check_failure_threshold", 20), ("health_check_initial_delay_ms", 60000),
                     ("CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", 300)):
     os.environ.setdefault(f"RAY_{name}", str(value))
-NOISE = {"seconds", "cpu_seconds", "budget_peak_bytes", "limit", "read_share", "work_share", "write_share", "memory_share"}
 STORE = 80 << 20  # the least that Ray takes; texts do not go through it
-failed = []
-
-
-def say(**values):
-    print(json.dumps(values), flush=True)
-
-
-def must(true, what):
-    if not true:
-        failed.append(what)
-        say(failed=what)
 
 
 def make(folder, docs, size):
@@ -66,22 +55,6 @@ def make(folder, docs, size):
     say(documents=count, text_bytes=done)
 
 
-def content(folder):
-    """Digest of all files, the report without times."""
-    total, files = hashlib.sha256(), sorted(os.listdir(folder))
-    for file in files:
-        path = os.path.join(folder, file)
-        if file == "report.json":
-            with open(path, encoding="utf-8") as f:
-                total.update(json.dumps({k: v for k, v in json.load(f).items() if k not in NOISE}).encode())
-            continue
-        total.update(file.encode())
-        with open(path, "rb") as f:
-            while block := f.read(1 << 20):
-                total.update(block)
-    return total.hexdigest()[:16], files
-
-
 def run(args, kind, name, **where):
     import leat
     out = os.path.join(args.folder, "out-" + name)
@@ -95,10 +68,10 @@ def run(args, kind, name, **where):
         report = leat.dedup_text(inputs, out, kind=kind, **options)
     seconds = time.monotonic() - begin
     here = time.process_time() - cpu
-    digest, files = content(out)
+    must(not os.path.exists(os.path.join(out, ".leat-work")), f"{kind} {name}: no work folder is left")
+    result = digest(out, report=True)
     shutil.rmtree(out)
-    must(".leat-work" not in files, f"{kind} {name}: no work folder is left")
-    return report, dict(run=name, kind=kind, digest=digest, kept=report["kept"], documents=report["documents"],
+    return report, dict(run=name, kind=kind, digest=result, kept=report["kept"], documents=report["documents"],
                         cpu_seconds=round(report["cpu_seconds"], 2), driver_cpu_seconds=round(here, 2), wall_seconds=round(seconds, 1))
 
 

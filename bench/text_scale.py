@@ -11,7 +11,6 @@ Prints one JSON object per line; exit status 1 when something that must hold doe
 random words; every fifth is an edited copy of one of the thousand before it.
 """
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -21,18 +20,9 @@ import subprocess
 import sys
 import time
 
+from text_output import digest, failed, must, say
+
 PHASES = ("sketch", "group", "resolve", "write")
-failed = []
-
-
-def say(**values):
-    print(json.dumps(values), flush=True)
-
-
-def must(true, what):
-    if not true:
-        failed.append(what)
-        say(failed=what)
 
 
 def make(path, docs, seed=1):
@@ -54,19 +44,6 @@ def make(path, docs, seed=1):
                 recent = recent[500:]
             out.write('{"id":%d,"text":"%s"}\n' % (i, " ".join(text)))
     os.rename(path + ".partial", path)
-
-
-def digest(folder):
-    total = hashlib.sha256()
-    for name in sorted(os.listdir(folder)):
-        path = os.path.join(folder, name)
-        if name == "report.json" or not os.path.isfile(path):
-            continue
-        total.update(name.encode())
-        with open(path, "rb") as f:
-            while block := f.read(1 << 20):
-                total.update(block)
-    return total.hexdigest()[:16]
 
 
 def command(args, source, out, memory, *more):

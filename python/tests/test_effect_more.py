@@ -46,8 +46,9 @@ def plan(*args):
     return run("plan", *args, code=(0, 3)).stdout  # 3: does not fit
 
 
-def planned(*args, base=FACTS):
-    """Two plans, with and without the option, differ."""
+def planned(name, value, base=FACTS):
+    """Two plans, with and without the option, differ. A value of None: a flag."""
+    args = (f"--{name}",) if value is None else (f"--{name}", value)
     assert plan(*base, "--json") != plan(*base, *args, "--json"), f"{args} changes nothing"
 
 
@@ -57,9 +58,9 @@ def instead(name, value, base=FACTS):
     assert plan(*base, "--json") != plan(*base[:at + 1], value, *base[at + 2:], "--json"), f"--{name} changes nothing"
 
 
-def no_effect(words, *args):
+def no_effect(name, words, value):
     """Refused, because it would change nothing."""
-    assert f"has an effect only with {words}" in run("plan", *args, code=2).stderr
+    assert f"has an effect only with {words}" in run("plan", *FACTS, f"--{name}", value, code=2).stderr
 
 
 def says(words, *args):
@@ -68,69 +69,97 @@ def says(words, *args):
 
 
 TEXT = ("--documents", 10**8)
-PLAN = {
+SIZED = (*FACTS, "--width", 500, "--height", 375)
+VIDEO = (*FACTS[2:], "--video-hours", 10)
+
+# An option that the facts do not have changes the plan: its values, and the facts if they are others.
+ADDED = {
+    "sample-bytes": [50000],
+    "images": ["raw"],
+    "mix-raw": [0.9, (*FACTS, "--images", "mix")],
+    "video-hours": [10, FACTS[2:]],
+    "fps": [10, VIDEO],
+    "batch": [64],
+    "image": [160],
+    "crop": ["none"],
+    "precision": ["fp32"],
+    "optimizer": ["adamw"],
+    "epochs": [9],
+    "compile": [None],
+    "unfused-attention": [None, (*FACTS[:2], "--model", "vit_b", *FACTS[4:])],
+    "lr": [0.1],
+    "limit": ["8G"],
+    "vram": ["12G", (*FACTS[:4], *FACTS[6:])],
+    "nodes": [2],
+    "io-mbs": [10],
+    "gbps": [1, (*FACTS[:-2], "bucket", "--no-measure")],
+    "cpu-us": [9000],
+    "step-ms": [500],
+    "h2d-gbs": [0.1],
+    "threads": [2],
+    "workers": [2],
+    "prefetch": [9],
+    "loader": ["process"],
+    "preset": ["aggressive"],
+    "dtype": ["f32"],
+    "ops": ["RandomResizedCrop(224); GaussianBlur(23)"],
+    "order": ["quasi_random"],
+    "cache": ["process"],
+    "memory": ["200M"],
+    "single-loader": [None],
+    "solve": ["batch"],
+    "recommend": ["images"],
+    "hashes": [128, TEXT],
+    "bands": [10, TEXT],
+    "bands-per-iteration": [1, TEXT],
+}
+# Another value of an option that the facts have changes the plan.
+CHANGED = {
+    "samples": [2000000],
+    "width": [2000, SIZED],
+    "height": [2000, SIZED],
+    "storage": ["hdd"],
+    "dataset-bytes": ["20G", ("--recommend", "text", "--dataset-bytes", "900G")],
+    "model": ["vit_b"],
+    "params": [10**9, GENERIC],
+    "activation-bytes": ["200M", GENERIC],
+    "gmacs": [40, GENERIC],
+    "cpus": [2],
+    "ram": ["16G"],
+    "gpus": [4],
+    "gpu": ["T4"],
+    "videos": [10**6, ("--recommend", "video", "--videos", 10)],
+    "stage": ["TransNetV2", ("--stage", "QualityClassifier", "--samples", 10**6, "--gpus", 1, "--gpu", "A100")],
+    "text": ["1T", ("--text", "10G", "--cpus", 8)],
+    "documents": [10**7, TEXT],
+}
+# Without the option that they belong to they are refused.
+ALONE = {"height": ["--width", 9], "mix-raw": ["--images mix", 0.9], "like": ["--dataset", "fast"]}
+
+
+def plan_row(name):
+    def row(box):
+        if name in ADDED:
+            planned(name, *ADDED[name])
+        if name in CHANGED:
+            instead(name, *CHANGED[name])
+        if name in ALONE:
+            no_effect(name, *ALONE[name])
+        if name in OTHERS:
+            OTHERS[name](box)
+    return row
+
+
+# What has another effect than on the numbers of a plan.
+OTHERS = {
     "dataset": lambda c: c.plans("--dataset", c.pack, "--no-measure"),
     "calibrate": lambda c: c.plan_source("calibrated", "--calibrate"),
     "measure": lambda c: (c.plan_source("measured"), c.plan_source("table", "--no-measure")),
-    "samples": lambda c: instead("samples", 2000000),
-    "sample-bytes": lambda c: planned("--sample-bytes", 50000),
-    "width": lambda c: instead("width", 2000, (*FACTS, "--width", 500, "--height", 375)),
-    "height": lambda c: (instead("height", 2000, (*FACTS, "--width", 500, "--height", 375)), no_effect("--width", *FACTS, "--height", 9)),
-    "images": lambda c: planned("--images", "raw"),
-    "mix-raw": lambda c: (planned("--mix-raw", 0.9, base=(*FACTS, "--images", "mix")), no_effect("--images mix", *FACTS, "--mix-raw", 0.9)),
-    "video-hours": lambda c: planned("--video-hours", 10, base=FACTS[2:]),
-    "fps": lambda c: planned("--fps", 10, base=(*FACTS[2:], "--video-hours", 10)),
-    "storage": lambda c: instead("storage", "hdd"),
-    "dataset-bytes": lambda c: instead("dataset-bytes", "20G", ("--recommend", "text", "--dataset-bytes", "900G")),
-    "model": lambda c: instead("model", "vit_b"),
-    "params": lambda c: instead("params", 10**9, GENERIC),
-    "activation-bytes": lambda c: instead("activation-bytes", "200M", GENERIC),
-    "gmacs": lambda c: instead("gmacs", 40, GENERIC),
-    "batch": lambda c: planned("--batch", 64),
-    "image": lambda c: planned("--image", 160),
-    "crop": lambda c: planned("--crop", "none"),
-    "precision": lambda c: planned("--precision", "fp32"),
-    "optimizer": lambda c: planned("--optimizer", "adamw"),
-    "epochs": lambda c: planned("--epochs", 9),
-    "compile": lambda c: planned("--compile"),
-    "unfused-attention": lambda c: planned("--unfused-attention", base=(*FACTS[:2], "--model", "vit_b", *FACTS[4:])),
-    "lr": lambda c: planned("--lr", 0.1),
-    "cpus": lambda c: instead("cpus", 2),
-    "ram": lambda c: instead("ram", "16G"),
-    "limit": lambda c: planned("--limit", "8G"),
-    "gpus": lambda c: instead("gpus", 4),
-    "gpu": lambda c: instead("gpu", "T4"),
-    "vram": lambda c: planned("--vram", "12G", base=(*FACTS[:4], *FACTS[6:])),
-    "nodes": lambda c: planned("--nodes", 2),
-    "io-mbs": lambda c: planned("--io-mbs", 10),
-    "gbps": lambda c: planned("--gbps", 1, base=(*FACTS[:-2], "bucket", "--no-measure")),
-    "cpu-us": lambda c: planned("--cpu-us", 9000),
-    "step-ms": lambda c: planned("--step-ms", 500),
-    "h2d-gbs": lambda c: planned("--h2d-gbs", 0.1),
-    "threads": lambda c: planned("--threads", 2),
-    "workers": lambda c: planned("--workers", 2),
-    "prefetch": lambda c: planned("--prefetch", 9),
-    "loader": lambda c: planned("--loader", "process"),
-    "preset": lambda c: planned("--preset", "aggressive"),
-    "dtype": lambda c: planned("--dtype", "f32"),
-    "ops": lambda c: planned("--ops", "RandomResizedCrop(224); GaussianBlur(23)"),
-    "like": lambda c: (c.plan_ops("fast"), no_effect("--dataset", *FACTS, "--like", "fast")),
-    "order": lambda c: planned("--order", "quasi_random"),
-    "cache": lambda c: planned("--cache", "process"),
-    "memory": lambda c: planned("--memory", "200M"),
-    "single-loader": lambda c: planned("--single-loader"),
-    "solve": lambda c: planned("--solve", "batch"),
-    "recommend": lambda c: planned("--recommend", "images"),
-    "videos": lambda c: instead("videos", 10**6, ("--recommend", "video", "--videos", 10)),
-    "stage": lambda c: instead("stage", "TransNetV2", ("--stage", "QualityClassifier", "--samples", 10**6, "--gpus", 1, "--gpu", "A100")),
-    "text": lambda c: instead("text", "1T", ("--text", "10G", "--cpus", 8)),
-    "documents": lambda c: instead("documents", 10**7, TEXT),
-    "hashes": lambda c: planned("--hashes", 128, base=TEXT),
-    "bands": lambda c: planned("--bands", 10, base=TEXT),
-    "bands-per-iteration": lambda c: planned("--bands-per-iteration", 1, base=TEXT),
+    "like": lambda c: c.plan_ops("fast"),
     "compare": lambda c: c.compares(),
     "yaml": lambda c: says("order: random", *FACTS, "--yaml"),
 }
+PLAN = {name: plan_row(name) for name in {**ADDED, **CHANGED, **ALONE, **OTHERS}}
 
 
 class Box:
