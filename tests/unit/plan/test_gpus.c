@@ -69,11 +69,28 @@ static void other_cards_are_refused_with_suggestions(void **state)
     }
 }
 
+/* Each row is found by its own name, and its figures are in the usual order. */
+static void rows_have_a_form(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(plan_gpu_rows); i++) {
+        const plan_gpu *row = &plan_gpu_rows[i], *found = leat__plan_gpu_find(row->name);
+        assert_non_null(found);
+        assert_string_equal(found->name, row->name);
+        assert_in_range(row->vram_mib, 4096, 1 << 20);
+        assert_true(row->fp32_tflops > 0 && row->half_tflops > row->fp32_tflops);
+        assert_true(row->tf32_tflops == 0 || row->tf32_tflops >= row->fp32_tflops);
+        assert_true(row->memory_gbs > 100 && row->h2d_gbs > 1 && row->h2d_gbs < row->memory_gbs);
+        assert_true(row->bf16 <= 1 && row->sure <= 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cards_are_known_by_their_device_names),
         cmocka_unit_test(other_cards_are_refused_with_suggestions),
+        cmocka_unit_test(rows_have_a_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
