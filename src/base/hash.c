@@ -22,7 +22,7 @@ static inline void clear_uppers(void)
 #endif
 }
 
-/* XXH3's state wants 64-byte alignment. */
+/* XXH3's state must be aligned to 64 bytes. */
 struct leat__hasher {
     XXH3_state_t state;
 };

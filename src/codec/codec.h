@@ -150,7 +150,7 @@ void leat__decoder_close(leat__decoder **d);
 
 /* By magic bytes; LEAT__CODEC_NONE when unknown. */
 leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len);
-/* By the suffix of a file name, with or without what is before its last dot, in any case. */
+/* By the suffix of a file name (photo.JPG, .jpg, jpg), upper or lower case. */
 leat__codec_id leat__codec_of_suffix(const char *name);
 const leat__codec_facts *leat__codec_facts_of(leat__codec_id id); /* of an unknown id: name "unknown" */
 const char *leat__codec_name(leat__codec_id id);

@@ -78,7 +78,7 @@ static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header 
     return at;
 }
 
-/* What stands in front of all frames; *at is the first byte after it. */
+/* Reads the header before the first frame; *at becomes the first byte after it. */
 static int read_screen(const uint8_t *data, size_t len, gif_header *h, size_t *at, leat_error *err)
 {
     *h = (gif_header){.transparent = -1};

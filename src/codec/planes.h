@@ -19,7 +19,7 @@ typedef struct leat__band {
 int leat__band_fit(leat__band *band, uint32_t width, uint32_t channels, leat_error *err) LEAT_MUST_CHECK;
 void leat__band_reset(leat__band *band);
 
-/* Where the next row goes; count it by band->count++. */
+/* Addresses of the next row; the caller counts it by band->count++. */
 void leat__band_next(const leat__band *band, uint8_t *row[4]);
 static inline bool leat__band_full(const leat__band *band)
 {

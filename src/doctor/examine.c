@@ -29,7 +29,7 @@
 #define LEAST_STEPS_BUDGET 8u /* where the estimate below is right; mostly there are twice as many */
 #define FREE_STEPS 4u         /* a rate alone needs fewer */
 #define TRIAL_STRETCH 5.0     /* a slow run may take this much longer to make them */
-#define SLEEP_NS 300000       /* shorter steps than this cannot be slept */
+#define SLEEP_NS 300000       /* a sleep is too coarse for shorter steps */
 #define STRETCH_PART 0.35     /* of the time that is left, at most, for one stretched run */
 #define ESTIMATE_PART 0.5     /* of the trial, to be filled by an estimate: it may be wrong by as much */
 #define CEILING_TIMES 2.0     /* the whole ends after this much of the time asked for */

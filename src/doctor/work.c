@@ -356,9 +356,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Compares a sample as it is with one of another pack, or with other options or texts: CPU
- * seconds of each, measured right after each other, until half of the comparisons agree. Short
- * disturbances are outvoted; longer ones slow both. */
+/* Compares the CPU seconds of two variants of a sample, measured in turn, until half of the
+ * comparisons agree. The second is from another pack, or made with other options or texts. A short
+ * disturbance spoils one comparison, a longer one slows both variants. */
 typedef struct comparison {
     double ratio; /* was / is, median */
     double is;    /* CPU seconds then */

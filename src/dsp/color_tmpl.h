@@ -175,7 +175,7 @@ static void tmpl_smooth_join(const float *restrict up, const float *restrict at,
                              uint8_t *restrict dst, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        /* the row below first: the order of the sums shows in the last bit */
+        /* adds the row below first: another order changes the last bit */
         float sum = 0.5f + down[i];
         sum += at[i];
         sum += up[i];

@@ -62,8 +62,8 @@ PACK_INLINE uint32_t pack_size(int32_t v)
     return 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
 }
 
-/* A plane tells which of the values left are too large for `l` bits; those continue in the next.
- * Eight at a time: bit 7 of each byte says so, and the product gathers the eight bits. */
+/* A plane marks the remaining values that do not fit in `l` bits; those continue in the next plane.
+ * Takes eight at a time: bit 7 of each byte is the mark, and the product gathers the eight bits. */
 PACK_INLINE uint32_t pack_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t l)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);

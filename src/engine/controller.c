@@ -356,7 +356,7 @@ static bool free_to_move(const leat_flow *f, leat_flow_knob knob)
     return !f->knobs[knob].pinned && f->control.wait[knob].ticks == 0;
 }
 
-/* The most expensive CPU stage. Its cost shows whether idling workers is still right. */
+/* The most expensive CPU stage. Its cost shows whether workers should still be idle. */
 static uint32_t costly_stage(const leat_flow *f, const look *l)
 {
     uint32_t most = 0;

@@ -14,7 +14,7 @@ typedef struct leat__gpu_kernels leat__gpu_kernels;
 
 /* LEAT_ENOTSUP: no kernels in this build and no NVRTC, or the device is too old (before sm_75). */
 int leat__gpu_kernels_open(leat__gpu_kernels **k, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
-void leat__gpu_kernels_close(leat__gpu_kernels **k); /* before the device; after its work has ended */
+void leat__gpu_kernels_close(leat__gpu_kernels **k); /* call it after its work, before leat__gpu_close */
 const char *leat__gpu_kernels_origin(const leat__gpu_kernels *k); /* "built in", "NVRTC", "kept" */
 
 /* Queues all steps but `mix`. All pointers of the job are addresses on the device. */

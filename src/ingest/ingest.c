@@ -72,7 +72,7 @@ typedef struct ingest {
     leat__where *where;         /* or NULL */
     leat__base_classes classes; /* append: labels renumbered for the pack */
     uint64_t identity;          /* of settings and sources */
-    const char *origin;         /* where to say what the pack was made from, or NULL */
+    const char *origin;         /* file that records what the pack was made from, or NULL */
     uint64_t consumed, chain;
     uint64_t frames_done; /* resume: frames of the next record that are in the pack */
     bool stop;            /* the source has ended */

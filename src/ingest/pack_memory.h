@@ -22,7 +22,7 @@ int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, u
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__pack_memory_close(leat__pack_memory *a);
 
-/* LEAT_EBUDGET when an image may not use `bytes` even alone. */
+/* LEAT_EBUDGET when `bytes` are too many even for a single image in flight. */
 int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

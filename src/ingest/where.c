@@ -83,7 +83,7 @@ static bool take(parser *p, const char *sign)
     return true;
 }
 
-/* Takes a word like "and" when it is next, whole. */
+/* Consumes a word such as "and" if it comes next; not the start of a longer word. */
 static bool take_word(parser *p, const char *word)
 {
     const char *t = here(p);

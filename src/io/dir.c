@@ -232,7 +232,9 @@ int leat__dir_private(const char *path, leat_error *err)
         return leat__fail_errno(err, errno, "%s: cannot make the folder", path);
     if (lstat(path, &st) != 0) return leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return leat__fail(err, LEAT_EPERM, "%s: not a folder that only this user can change", path);
+        return leat__fail(
+            err, LEAT_EPERM,
+            "%s: must be a folder that belongs to this user and that no other user can write to", path);
     return 0;
 }
 

@@ -39,7 +39,7 @@ typedef struct leat__httpd_answer {
 
 typedef struct leat__httpd_opts {
     uint16_t port;    /* 0 = any free one */
-    uint32_t threads; /* that call the handler; 0 = 1 */
+    uint32_t threads; /* threads that call the handler; 0 = 1 */
     size_t body_max;  /* of a POST; 0 = POST is refused */
     leat__mem_cat cat;
     const char *what; /* for messages: "the live page" */

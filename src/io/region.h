@@ -11,8 +11,9 @@
 
 #define LEAT__REGION_TEXT 320
 
-/* `bucket`: its name, in `bucket_region`. `known_from`: how the region of the machine is known; static text.
- * The first note of the process counts, and only if the regions differ. */
+/* Records that a bucket is in another region than the machine; only the first record of a process is kept.
+ * Does nothing when the regions are equal. `known_from`: where the machine's region was found; static text.
+ */
 void leat__region_note(const char *bucket, const char *bucket_region, const char *machine_region,
                        const char *known_from);
 /* Tellers: a loader (its advice), or the command. Doctor and plan open loaders whose advice is not

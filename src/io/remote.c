@@ -176,7 +176,7 @@ static void hand_out(get *g, const char *data, size_t len)
     }
 }
 
-/* Takes bytes of one of the two bodies from *pos on; skips bytes that the other has brought. */
+/* Takes bytes of one of the two responses from *pos on; skips bytes that the other one has delivered. */
 static void take_at(get *g, uint64_t *pos, const char *data, size_t len)
 {
     uint64_t known = g->got > *pos ? g->got - *pos : 0;

@@ -29,7 +29,7 @@ struct leat__buckets {
     uint64_t all;  /* and those of leftover samples; without a smaller last one */
     uint32_t count;
     leat__perm shuffle; /* of batches */
-    bucket bucket[];    /* and one past the last */
+    bucket bucket[];    /* `count` of them, and one that marks the end */
 };
 
 int leat__buckets_open(leat__buckets **out, uint64_t seed, uint64_t global_batch, const uint64_t *ends,

@@ -21,7 +21,7 @@
 #define ALIGN 16u
 #define PIXELS_MAX UINT64_C(100000000)
 #define WINDOW_ROWS 28u
-#define LINES_MIN 8u /* lines read at once, at least, where there are as many */
+#define LINES_MIN 8u /* fewest lines read at once, if the image has as many */
 #define SLACK 16     /* readable bytes behind the tiles of an image */
 
 void leat__device_chunk_init(leat__device_chunk *c)

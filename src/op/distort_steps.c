@@ -23,7 +23,7 @@ static void make_quantiles(void)
     double x = 0;
     for (int i = 0; i < QUANTILES; i++) {
         const double want = (QUANTILES - 0.5 - i) / (2.0 * QUANTILES); /* share beyond x */
-        for (int k = 0; k < 6; k++)                                    /* Newton, from the quantile before */
+        for (int k = 0; k < 6; k++) /* Newton's method, from the last quantile */
             x += (0.5 * erfc(x * M_SQRT1_2) - want) / (exp(-0.5 * x * x) * 0.3989422804014327);
         quantile[i] = (float)x;
     }

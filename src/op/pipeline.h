@@ -69,7 +69,7 @@ typedef struct leat__pipeline_opts {
 int leat__pipeline_open(leat__pipeline **p, const leat__pipeline_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__pipeline_close(leat__pipeline **p);
 const leat__output_spec *leat__pipeline_output(const leat__pipeline *p); /* view */
-/* The same of one sample, whose recipe ends with this size. */
+/* The same for one sample whose recipe ends with this size. */
 leat__output_spec leat__pipeline_output_of(const leat__pipeline *p, uint32_t width, uint32_t height);
 
 /* The largest width and height that an image of this (oriented) size can come out with, whatever is

@@ -353,7 +353,7 @@ static const leat__param augmix_params[] = {
      .def = "-1",
      .min = -1,
      .max = MIX_DEPTH_MAX,
-     .help = "how many ops change a copy; -1 or 0 = one to three, drawn"},
+     .help = "ops applied to a copy; -1 or 0 = a random number from 1 to 3"},
     {.name = "alpha",
      .kind = LEAT__PARAM_FLOAT,
      .def = "1",

@@ -284,7 +284,7 @@ static int by_text(const void *a, const void *b, void *column)
 static int rank_text(leat__view_data *d, leat__view_column *c, leat_error *err)
 {
     const uint64_t bytes = (uint64_t)d->rows * sizeof *c->rank;
-    LEAT_TRY(leat__view_charge(d, 2 * bytes, c, err)); /* and as much while it sorts */
+    LEAT_TRY(leat__view_charge(d, 2 * bytes, c, err)); /* twice: sorting needs a second array */
     uint32_t *order = leat__alloc_array(LEAT__MEM_MISC, d->rows, sizeof *order);
     uint32_t *rank = leat__alloc_array(LEAT__MEM_MISC, d->rows, sizeof *rank);
     if (!order || !rank) {

@@ -85,7 +85,7 @@ leat__view_column *leat__view_find(const leat__view_data *d, const char *name);
 /* Makes a column's values available until the next such call: `number`; or `start` and `text`; or
  * `vector` and `norm`. LEAT_EBUDGET when it alone is over the budget. */
 int leat__view_load(leat__view_data *d, leat__view_column *c, leat_error *err) LEAT_MUST_CHECK;
-/* The same, and of a text its `rank`. */
+/* The same, and for a column of text also its `rank`. */
 int leat__view_load_order(leat__view_data *d, leat__view_column *c, leat_error *err) LEAT_MUST_CHECK;
 
 /* Counts `bytes` of other memory, dropping columns to make room. release: uncounts them. */

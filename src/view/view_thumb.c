@@ -16,7 +16,7 @@
 #include "op/pipeline.h"
 
 #define QUALITY 85u
-#define WHOLE_SIDE 4096u /* of images that browsers cannot show */
+#define WHOLE_SIDE 4096u /* largest side of an image that is re-encoded because browsers cannot show it */
 
 typedef struct maker {
     struct maker *next;

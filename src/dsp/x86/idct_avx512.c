@@ -206,8 +206,8 @@ IDCT_INLINE void second_pass(spot to, size_t stride, const halves *rows)
     store_blocks(to, stride, a, b);
 }
 
-/* Blocks whose coefficients are all in the 4x4 corner, a third of them in photographs: pairs (0,2)
- * and (1,3) of all columns; then of all rows, which are twice as many. */
+/* Blocks with all coefficients in the 4x4 corner: a third of the blocks of photographs. First pairs
+ * (0,2) and (1,3) of all columns, then of all rows, of which there are twice as many. */
 typedef struct corner_columns {
     V x02, x13;
 } corner_columns;

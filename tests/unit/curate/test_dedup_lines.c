@@ -180,7 +180,7 @@ static void repeated_substrings_are_removed(void **state)
     assert_int_equal(st.removed, 1);
     assert_int_equal(st.changed, 4);
     assert_int_equal(st.bad, 1);
-    o.shingle_words = 0; /* 50: nothing is so long */
+    o.shingle_words = 0; /* the default, 50: no text here is that long */
     o.replace = 1;
     dedup_ok(&o, &st);
     assert_int_equal(st.changed, 0);

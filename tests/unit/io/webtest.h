@@ -32,7 +32,7 @@ struct web {
     unsigned short port;
     pthread_t thread;
     atomic_int requests, threads;
-    pthread_mutex_t lock; /* of `last` while requests come: each connection has a thread */
+    pthread_mutex_t lock; /* guards `last`: each connection has a thread */
     char last[4096];      /* head of the last request */
     char url[64];         /* http://127.0.0.1:port */
 };
