@@ -32,6 +32,11 @@ SHOWN = {
     "ColorJitter": "ColorJitter(0.5, 0.5, 0.5, 0.2)", "RandomPosterize": "RandomPosterize(2, p=1)",
     "RandomSolarize": "RandomSolarize(128, p=1)", "RandomAdjustSharpness": "RandomAdjustSharpness(4, p=1)",
     "GaussianBlur": "GaussianBlur(9, sigma=(3, 3))", "RandomErasing": "RandomErasing(p=1, value=0)",
+    "Cutout": "Cutout(40)", "JPEG": "JPEG(5)", "FiveCrop": "FiveCrop(64)", "TenCrop": "TenCrop(64)",
+    "RandomZoomOut": "RandomZoomOut(128, (1, 2), p=1); Resize((128, 128))", "ScaleJitter": "ScaleJitter(128, (0.5, 1)); CenterCrop(128)",
+    "RandomShortestSize": "RandomShortestSize((50, 70, 90)); CenterCrop(96)", "RandomApply": "RandomApply(RandomInvert(1), p=0.5)",
+    "RandomChoice": "RandomChoice(RandomInvert(1); RandomGrayscale(1); RandomHorizontalFlip(1))",
+    "RandomOrder": "RandomOrder(RandomSolarize(128, p=1); ColorJitter(0.5))",
 }
 
 
@@ -87,17 +92,19 @@ def pictures(folder: str, work: str) -> dict[str, str]:
                                  image=f"CenterCrop({SIDE}); {text}", as_="numpy")
         except leat.ArgumentError:
             continue  # roles such as Mask are not steps of a pipeline
-        batch = np.moveaxis(next(iter(loader)).image, 1, -1)
+        batch = next(iter(loader)).image
         loader.close()
+        if batch.ndim == 5:
+            batch = batch[0]  # all crops of one image
+        batch = np.moveaxis(batch, 1, -1)
         if batch.shape[-1] == 1:
             batch = np.repeat(batch, 3, -1)
         if batch.dtype != np.uint8:
             continue
-        tile = np.full((SIDE, 4 * (SIDE + 8), 3), 255, np.uint8)
+        count, height, width, _ = batch.shape
+        tile = np.full((height, count * (width + 8), 3), 255, np.uint8)
         for i, image in enumerate(batch):
-            image = image[:SIDE, :SIDE]
-            left = i * (SIDE + 8)
-            tile[:image.shape[0], left:left + image.shape[1]] = image
+            tile[:, i * (width + 8):i * (width + 8) + width] = image
         found[name] = f"{name}.png"
         Image.fromarray(tile).save(os.path.join(folder, found[name]))
     return found
@@ -122,7 +129,7 @@ def ops_page(folder: str, work: str) -> str:
     os.makedirs(os.path.join(folder, "ops"), exist_ok=True)
     drawn = pictures(os.path.join(folder, "ops"), work)
     parts = ["# Augmentations\n", "Every op works in `leat.ops`, in `leat load --ops` and in the C API. The pictures show four draws "
-             "of the call above them. `leat help OP` prints the same text.\n"]
+             "of the call above them, those of FiveCrop and TenCrop all crops of one image. `leat help OP` prints the same text.\n"]
     for name in op_names():
         text = command("help", name) if name in COMMAND_OPS else inspect.getdoc(getattr(leat.ops, name)) or ""
         parts.append(f"## {name}\n")

@@ -22,7 +22,7 @@ static void sniff_knows_the_formats(void **state)
         {"BM............\x28\0\0\0", 18, LEAT__CODEC_BMP},
         {"BM............\x29\0\0\0", 18, LEAT__CODEC_NONE},
         {"LRAW\1\3\1\0\0\0\0\0\0\0\0\0", 16, LEAT__CODEC_RAW},
-        {"P6 1 1 ........", 16, LEAT__CODEC_NONE},
+        {"text, no image..", 16, LEAT__CODEC_NONE},
         {"\xff\xd8", 2, LEAT__CODEC_NONE},
         {"", 0, LEAT__CODEC_NONE},
     };
