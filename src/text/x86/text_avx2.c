@@ -10,6 +10,8 @@
 #include "text/masks.h"
 #include "text/text_dsp.h"
 
+#include "bit_table.h"
+
 #define V __attribute__((always_inline)) static inline
 #define LANE_BYTES 32
 
@@ -220,6 +222,22 @@ static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above
         found += ((uint32_t)x[i] < most) != above;
     }
     return found;
+}
+
+#define HAS_PUT_BITS
+/* Appends the positions of the set bits, one byte of the mask at a time: the array has room for 64. */
+V uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int always)
+{
+    if (always < 8 && __builtin_expect(m == 0, 1)) return out;
+    __m256i at = _mm256_set1_epi32((int)base);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++, m >>= 8) {
+        __m256i k = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bit_table[m & 255]));
+        _mm256_storeu_si256((__m256i *)out, _mm256_add_epi32(at, k));
+        out += _mm_popcnt_u32(m & 255);
+        at = _mm256_add_epi32(at, _mm256_set1_epi32(8));
+    }
+    return out;
 }
 
 #include "text/scan_tmpl.h"
