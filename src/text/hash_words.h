@@ -22,10 +22,14 @@ static inline uint64_t leat__fold(uint64_t a, uint64_t b)
     return (uint64_t)r ^ (uint64_t)(r >> 64);
 }
 
-/* The lowest k bytes of v, all of it for k >= 8. */
-static inline uint64_t leat__low_bytes(uint64_t v, size_t k)
+/* The bytes of v, which is at offset `at` of a word of k bytes, that belong to the word. No branches: lengths
+ * of words cannot be predicted. */
+static inline uint64_t leat__word_bytes(uint64_t v, size_t k, size_t at)
 {
-    return k >= 8 ? v : v & ~(~UINT64_C(0) << (8 * k));
+    static const uint64_t masks[9] = {
+        0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, ~UINT64_C(0)};
+    size_t n = k > at ? k - at : 0;
+    return v & masks[n < 8 ? n : 8];
 }
 
 /* Up to 16 bytes, given as two masked words. */
@@ -42,10 +46,10 @@ static inline uint64_t leat__hash_run(const uint8_t *p, size_t n, uint64_t seed)
         a = leat__fold(leat__load_u64(p) ^ a, leat__load_u64(p + 8) ^ LEAT__HW0);
         b = leat__fold(leat__load_u64(p + 16) ^ b, leat__load_u64(p + 24) ^ LEAT__HW1);
     }
-    uint64_t w0 = leat__low_bytes(leat__load_u64(p), n);
-    uint64_t w1 = leat__low_bytes(leat__load_u64(p + 8), n > 8 ? n - 8 : 0);
-    uint64_t w2 = leat__low_bytes(leat__load_u64(p + 16), n > 16 ? n - 16 : 0);
-    uint64_t w3 = leat__low_bytes(leat__load_u64(p + 24), n > 24 ? n - 24 : 0);
+    uint64_t w0 = leat__word_bytes(leat__load_u64(p), n, 0);
+    uint64_t w1 = leat__word_bytes(leat__load_u64(p + 8), n, 8);
+    uint64_t w2 = leat__word_bytes(leat__load_u64(p + 16), n, 16);
+    uint64_t w3 = leat__word_bytes(leat__load_u64(p + 24), n, 24);
     a = leat__fold(w0 ^ a, w1 ^ LEAT__HW0);
     b = leat__fold(w2 ^ b, w3 ^ LEAT__HW1);
     return leat__fold(a ^ LEAT__HW2, b ^ LEAT__HW3);

@@ -22,14 +22,15 @@ static int put(const char *word, uint32_t stop, uint32_t bit)
     uint64_t key = 0;
     memcpy(&key, word, strlen(word));
     leat__word_entry *e = &table.entry[key * table.multiplier >> 58];
-    if (e->stop || e->symbol) return 0;
-    *e = (leat__word_entry){key, stop, !stop, bit, (uint32_t)strlen(word)};
+    if (e->count) return 0;
+    *e = (leat__word_entry){key, stop ? 1 : LEAT__WORD_SYMBOL, bit, (uint32_t)strlen(word)};
     return 1;
 }
 
 static void make(void)
 {
-    for (table.multiplier = UINT64_C(0x9e3779b97f4a7c15);; table.multiplier += 2) {
+    /* the first one serves these words; others would need a search */
+    for (table.multiplier = UINT64_C(0x1027c4d1c386bbc5);; table.multiplier *= UINT64_C(0x9e3779b97f4a7c15)) {
         memset(table.entry, 0, sizeof table.entry);
         for (size_t i = 0; i < LEAT_COUNT(table.entry); i++) table.entry[i].key = ~UINT64_C(0);
         int ok = 1;

@@ -8,11 +8,13 @@
 
 #include <stdint.h>
 
+#define LEAT__WORD_SYMBOL (UINT64_C(1) << 32)
+
 typedef struct leat__word_entry {
-    uint64_t key;          /* the bytes of the word, zeros after it */
-    uint32_t stop, symbol; /* 1 when it is one */
-    uint32_t bit;          /* which stop word */
-    uint32_t len;          /* bytes of the word, at most 8 */
+    uint64_t key;   /* the bytes of the word, zeros after it */
+    uint64_t count; /* 1 for a stop word, LEAT__WORD_SYMBOL for a symbol: one sum counts both */
+    uint32_t bit;   /* which stop word */
+    uint32_t len;   /* bytes of the word, at most 8 */
 } leat__word_entry;
 
 typedef struct leat__word_table {

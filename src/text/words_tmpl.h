@@ -8,35 +8,40 @@
 /* Kinds of a hit. */
 enum { HIT_LOREM = 1, HIT_SCRIPT = 2, HIT_POLICY = 4, HIT_NEMO_POLICY = 8 };
 
+/* Not inlined: the loop over words has no registers left for it. */
+static NOINLINE uint64_t hash_long_word(const uint8_t *p, uint32_t len)
+{
+    return leat__hash_run(p, len, 0);
+}
+
 INLINE void hash_words(leat__scorer *s, const int nonascii)
 {
     const leat__word_table *table = leat__word_table_get();
-    uint32_t before = 0, longest = 0, distinct = 0, stops = 0, symbols = 0;
-    for (uint32_t i = 0; i < s->word_count; i++) {
-        uint32_t start = s->bounds[2 * i], len = s->bounds[2 * i + 1] - start;
-        const uint8_t *p = s->text + start;
-        uint64_t a = leat__low_bytes(leat__load_u64(p), len), b = 0;
-        if (RARE(len > 16)) {
-            s->word_hash[i] = leat__hash_run(p, len, 0);
-        } else {
-            b = leat__low_bytes(leat__load_u64(p + 8), len > 8 ? len - 8 : 0);
-            s->word_hash[i] = leat__hash_short(a, b, len);
-        }
-        const leat__word_entry *e = &table->entry[a * table->multiplier >> 58];
-        uint32_t same = 0u - (uint32_t)((e->key == a) & (e->len == len));
-        stops += same & e->stop;
-        symbols += same & e->symbol;
-        distinct |= same & e->bit;
+    const uint64_t multiplier = table->multiplier;
+    const uint32_t *bounds = s->bounds, count = s->word_count;
+    const uint8_t *text = s->text;
+    uint64_t *hash = s->word_hash, found = 0;
+    uint32_t *before = s->before, chars_before = 0, longest = 0, distinct = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t start = bounds[2 * i], len = bounds[2 * i + 1] - start;
+        const uint8_t *p = text + start;
+        uint64_t a = leat__word_bytes(leat__load_u64(p), len, 0);
+        if (RARE(len > 16)) hash[i] = hash_long_word(p, len);
+        else hash[i] = leat__hash_short(a, leat__word_bytes(leat__load_u64(p + 8), len, 8), len);
+        const leat__word_entry *e = &table->entry[a * multiplier >> 58];
+        uint64_t same = 0u - (uint64_t)((e->key == a) & (e->len == len));
+        found += same & e->count;
+        distinct |= (uint32_t)same & e->bit;
         uint32_t chars = nonascii ? chars_in(s, start, start + len) : len;
         longest = chars > longest ? chars : longest;
-        s->before[i] = before;
-        before += chars;
+        before[i] = chars_before;
+        chars_before += chars;
     }
-    s->before[s->word_count] = before;
+    before[count] = chars_before;
     s->counts.longest_word = longest;
-    s->counts.stop_words = stops;
+    s->counts.stop_words = (uint32_t)found;
     s->counts.stop_words_distinct = bits_of(distinct);
-    s->counts.symbol_words = symbols;
+    s->counts.symbol_words = (uint32_t)(found >> 32);
 }
 
 static NOINLINE void word_pass(leat__scorer *s)

@@ -18,12 +18,13 @@ static void words_are_found(void **state)
     uint32_t bits = 0;
     for (int i = 0; i < 8; i++) {
         assert_non_null(look_up(stop[i]));
-        assert_int_equal(look_up(stop[i])->stop, 1);
+        assert_int_equal(look_up(stop[i])->count, 1);
         bits |= look_up(stop[i])->bit;
     }
     assert_int_equal(bits, 255);
-    assert_int_equal(look_up("...")->symbol, 1);
-    assert_int_equal(look_up("#")->stop, 0);
+    assert_int_equal(look_up("...")->count, LEAT__WORD_SYMBOL);
+    assert_int_equal(look_up("#")->count, LEAT__WORD_SYMBOL);
+    assert_int_equal(look_up("#")->bit, 0);
     assert_null(look_up("The"));
     assert_null(look_up("cat"));
 }
