@@ -6,13 +6,16 @@
  *   cold     the loader itself, the pack dropped from the page cache: in turns with the reads, until
  *            the median of the turns is known well
  *   warm     the loader from memory, with one thread and with all of them: the rates, and the CPU
- *            time of a sample
+ *            time of a sample. Before, between and after the cold turns: the speed of a shared machine
+ *            changes within seconds
  *   copy     page-locked memory to the GPU, where there is one
  *
  * Rates of the loader are wall time without a trainer, so what else the machine
  * does meanwhile is in them; their interval is that of the turns, or of slices of a quarter of a
  * second.
  */
+#include <assert.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +42,20 @@
 #include "plan_modes.h"
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
-#define SLICES 5
+#define SLICES 4
+#define SLICES_ONE 2      /* with one thread, which only tells how threads scale */
+#define LOOKS 3           /* of a calibration at the warm rate */
+#define LOOKS_RANGE 2     /* a run to come is half of the time outside their range, rarely twice as far */
 #define SLICE_BATCHES 12u /* in a slice whose rate says something */
+#define USUAL_PREFETCH 4u /* batches that the loader begins with, unless told */
+#define OTHER_BATCHES 3u  /* besides those that wait: held by the trainer, being made */
+#define FEW_SPREAD 1.1    /* of slices that say little: times and divided by */
 #define EVEN_BATCHES                                                                                         \
     5u /* from which on the time before the first batch and the work after the last are left out */
 /* Short form: fewer and shorter slices over fewer bytes, and as much wider an interval. */
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
-#define QUICK_SLICES 7                    /* half a second: the clock of a shared CPU changes within less */
+#define QUICK_SLICES 6                    /* half a second: the clock of a shared CPU changes within less */
 #define QUICK_SLICES_COLD 4               /* where reads are measured, too */
-#define QUICK_SLICES_ONE 2                /* with one thread, which only tells how threads scale */
 #define QUICK_BYTES (UINT64_C(256) << 20) /* more than caches of CPUs hold: raw pixels gain from those */
 #define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* which have to be read first */
 #define BUCKET_BYTES (UINT64_C(8) << 20)      /* which are paid for */
@@ -59,6 +67,7 @@
 #define CALM_SPREAD 0.10  /* the same for a calibration */
 #define QUICK_COLD_SPREAD 0.30
 #define QUICK_READ_NS (LEAT_NS_PER_S / 10)
+#define QUICK_BATCH_BYTES 48e6
 #define QUICK_BATCH 16u /* to find out how many samples a slice has */
 #define OPS_NS (LEAT_NS_PER_S / 20)
 #define READERS 8
@@ -67,11 +76,15 @@
  * TURNS_MIN to TURNS_MAX turns is taken, until enough was read and half of them are within NARROW. */
 #define TURNS_MIN 3
 #define TURNS_MAX 9
+#define TURNS_BETWEEN 2 /* the first and the second warm look */
 #define COLD_NS (2 * LEAT_NS_PER_S)
 #define NARROW 0.05
 /* Warm rates: samples of this many bytes, again and again, so that they stay in memory. */
 #define WARM_BYTES (UINT64_C(512) << 20)
 #define EPOCH_MAX (UINT64_C(1) << 20)
+
+#define VALUES 12 /* turns, or slices of all looks */
+static_assert(VALUES >= TURNS_MAX && VALUES >= LOOKS * SLICES && VALUES >= QUICK_SLICES, "too few values");
 
 /* ---- Storage ---- */
 
@@ -161,17 +174,22 @@ typedef struct effort {
     int slices;
     uint64_t slice_ns, bytes;
     uint64_t fill; /* samples delivered before it counts: they bring the pack into the loader's memory */
+    /* batches delivered before it counts, with all threads, but no longer than it takes: until each buffer
+     * was used */
+    uint64_t settled;
 } effort;
-static const effort calm = {SLICES, SLICE_NS, WARM_BYTES, 0};
-static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES, 0};
-static const effort quick_own = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_OWN, 0};
-static const effort quick_cold = {QUICK_SLICES_COLD, QUICK_SLICE_NS, QUICK_BYTES_COLD, 0};
-static const effort bucket = {QUICK_SLICES_COLD, QUICK_SLICE_NS, BUCKET_BYTES, 0};
-static const effort bucket_calm = {SLICES, SLICE_NS, 4 * BUCKET_BYTES, 0};
+static const effort calm = {.slices = SLICES, .slice_ns = SLICE_NS, .bytes = WARM_BYTES};
+static const effort quick = {.slices = QUICK_SLICES, .slice_ns = QUICK_SLICE_NS, .bytes = QUICK_BYTES};
+static const effort quick_own = {
+    .slices = QUICK_SLICES, .slice_ns = QUICK_SLICE_NS, .bytes = QUICK_BYTES_OWN};
+static const effort quick_cold = {
+    .slices = QUICK_SLICES_COLD, .slice_ns = QUICK_SLICE_NS, .bytes = QUICK_BYTES_COLD};
+static const effort bucket = {.slices = QUICK_SLICES_COLD, .slice_ns = QUICK_SLICE_NS, .bytes = BUCKET_BYTES};
+static const effort bucket_calm = {.slices = SLICES, .slice_ns = SLICE_NS, .bytes = 4 * BUCKET_BYTES};
 
 /* Values in ascending order. */
 typedef struct turns {
-    double value[TURNS_MAX];
+    double value[VALUES];
     int count;
 } turns;
 
@@ -193,14 +211,34 @@ typedef struct look {
     uint64_t first_samples, first_ns; /* of the first one, in which nothing was read ahead yet */
     /* from the first batch to the last: as much is in the making at one as at the other */
     uint64_t even_samples, even_ns, even_cpu_ns;
+    turns means;        /* of the looks that were added up */
+    uint64_t row_bytes; /* of a sample in a batch */
 } look;
 
-/* Batches for some slices of time, epoch after epoch or, when `once`, until the first one ends.
- * The beginning of an epoch is part of it, as it is of any run. */
+static double mean_of(const look *l)
+{
+    if (l->batches >= EVEN_BATCHES) return (double)l->even_samples * 1e9 / (double)l->even_ns;
+    return (double)l->samples * 1e9 / (double)l->wall_ns;
+}
+
+/* Bytes of a sample in fields whose samples are equally large; at least 1. */
+static uint64_t row_bytes(const leat_batch *batch)
+{
+    uint64_t sum = 1;
+    for (uint32_t i = 0; i < batch->field_count; i++) {
+        const leat_tensor *t = &batch->fields[i];
+        if (t->offsets == NULL && t->ndim > 0) sum += (uint64_t)t->strides[0] * leat_dtype_size(t->dtype);
+    }
+    return sum;
+}
+
+/* Batches for some slices of time, epoch after epoch or, when `once`, until the first one ends. The
+ * beginning of an epoch is part of it, as it is of any run. Memory is slow when it is used for the first
+ * time: a virtual machine may have to get it from its host. */
 static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once, look *out, leat_error *err)
 {
-    uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
-    uint64_t slice_begin = begin, slice_samples = 0, even_begin = 0, even_cpu = 0;
+    uint64_t opened = leat__clock_ns(), begin = opened, cpu = leat__clock_process_ns();
+    uint64_t slice_begin = begin, slice_samples = 0, even_begin = 0, even_cpu = 0, settled = 0;
     *out = (look){0};
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     for (int slices = 0; slices < e->slices;) {
@@ -212,7 +250,14 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
             continue;
         }
         uint64_t samples = batch->samples, now = leat__clock_ns();
+        out->row_bytes = row_bytes(batch);
         leat_batch_release(&batch);
+        if (settled < e->settled && now - opened < e->slice_ns * (uint64_t)e->slices) {
+            settled++;
+            begin = slice_begin = now;
+            cpu = leat__clock_process_ns();
+            continue;
+        }
         out->samples += samples;
         slice_samples += samples;
         if (out->batches++ == 0) {
@@ -239,18 +284,35 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
     return 0;
 }
 
+/* Adds what another look at the same setting saw. */
+static void add_look(look *sum, const look *l)
+{
+    if (l->samples == 0) return;
+    for (int i = 0; i < l->rates.count; i++) add_turn(&sum->rates, l->rates.value[i]);
+    add_turn(&sum->means, mean_of(l));
+    sum->samples += l->samples;
+    sum->wall_ns += l->wall_ns;
+    sum->cpu_ns += l->cpu_ns;
+    sum->batches += l->batches;
+    sum->even_samples += l->even_samples;
+    sum->even_ns += l->even_ns;
+    sum->even_cpu_ns += l->even_cpu_ns;
+}
+
 /* The median of the slices, where there are some with many batches: other work of the machine slows down one
  * of them. Slices of a few batches, which come in bursts, differ by one or two of them: the mean is taken. */
 static leat_plan_range range_of(const look *l)
 {
-    const turns *r = &l->rates;
     if (l->samples == 0) return (leat_plan_range){0};
-    double mid = (double)l->samples * 1e9 / (double)l->wall_ns;
-    if (l->batches >= EVEN_BATCHES) mid = (double)l->even_samples * 1e9 / (double)l->even_ns;
-    bool many = r->count >= 3 && l->batches >= (uint64_t)r->count * SLICE_BATCHES;
-    if (many) mid = median(r);
-    if (!many) return (leat_plan_range){mid / 1.1, mid, mid * 1.1};
-    return (leat_plan_range){LEAT_MIN(r->value[0], mid), mid, LEAT_MAX(r->value[r->count - 1], mid)};
+    bool many = l->rates.count >= 3 && l->batches >= (uint64_t)l->rates.count * SLICE_BATCHES;
+    double mid = many ? median(&l->rates) : mean_of(l);
+    leat_plan_range r = {mid / FEW_SPREAD, mid, mid * FEW_SPREAD};
+    if (many) r = (leat_plan_range){l->rates.value[0], mid, l->rates.value[l->rates.count - 1]};
+    if (l->means.count < 2) return r;
+    double least = l->means.value[0], most = l->means.value[l->means.count - 1];
+    r.low = LEAT_MIN(r.low, mid / pow(LEAT_MAX(mid / least, 1.0), LOOKS_RANGE));
+    r.high = LEAT_MAX(r.high, mid * pow(LEAT_MAX(most / mid, 1.0), LOOKS_RANGE));
+    return r;
 }
 
 /* Pages of a remote pack, or of any with cache=process, come into the loader's memory: what is measured
@@ -299,36 +361,50 @@ static leat_plan_range range_of_turns(const turns *t)
     return (leat_plan_range){t->value[0], median(t), t->value[t->count - 1]};
 }
 
-/* Each turn reads other pages first: storage may have its own cache. */
+typedef struct cold_turns {
+    turns read, cold, cpu;
+    uint64_t wall_ns;
+} cold_turns;
+
+/* Turns until there are `most`, or fewer that agree. Each reads other pages first: storage may have its
+ * own cache. */
 static int measure_cold(const char *path, const leat_loader_opts *opts, uint32_t threads,
-                        const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
+                        const leat_pack_info *info, int most, cold_turns *t, leat_error *err)
 {
-    turns read = {0}, cold = {0}, cpu = {0};
-    uint64_t wall_ns = 0;
-    for (uint64_t turn = 0; turn < TURNS_MAX; turn++) {
+    while (t->cold.count < most) {
+        uint64_t turn = (uint64_t)t->cold.count;
         uint64_t first = info->bytes > WARM_BYTES ? info->pages / TURNS_MAX * turn : 0;
         look l;
         double rate;
-        if (turn >= TURNS_MIN && wall_ns >= COLD_NS && narrow(&cold)) break;
+        if (turn >= TURNS_MIN && t->wall_ns >= COLD_NS && narrow(&t->cold)) break;
         LEAT_TRY(read_for(path, true, first, UINT64_MAX, READ_NS, &rate, err));
         LEAT_TRY(forget(path, err));
         LEAT_TRY(measure_loader(path, opts, &calm, threads, turn, true, &l, err));
-        add_turn(&read, rate);
-        add_turn(&cold, (double)l.samples * 1e9 / (double)l.wall_ns);
-        add_turn(&cpu, (double)l.cpu_ns / 1e3 / (double)l.samples);
-        wall_ns += l.wall_ns;
+        add_turn(&t->read, rate);
+        add_turn(&t->cold, (double)l.samples * 1e9 / (double)l.wall_ns);
+        add_turn(&t->cpu, (double)l.cpu_ns / 1e3 / (double)l.samples);
+        t->wall_ns += l.wall_ns;
     }
-    k->io_bytes_per_s = range_of_turns(&read);
-    k->rate_cold = range_of_turns(&cold);
-    k->cold_cpu_us = median(&cpu);
     return 0;
+}
+
+static void set_cold(leat_plan_calibration *k, const cold_turns *t)
+{
+    k->io_bytes_per_s = range_of_turns(&t->read);
+    k->rate_cold = range_of_turns(&t->cold);
+    k->cold_cpu_us = median(&t->cpu);
 }
 
 /* ---- Warm ---- */
 
-/* An epoch as long as the pack's, over the samples that fit the effort's bytes: those are read first. */
-static int measure_warm(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
-                        const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
+typedef struct warm_looks {
+    look one, all; /* with one thread, with all of them */
+} warm_looks;
+
+/* One look, added to `sum`: an epoch as long as the pack's, over the samples that fit the effort's bytes.
+ * Those are read first. */
+static int look_warm(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
+                     const leat_pack_info *info, warm_looks *sum, leat_error *err)
 {
     uint64_t some = info->bytes > e->bytes
                         ? (uint64_t)((double)info->samples * ((double)e->bytes / (double)info->bytes))
@@ -336,7 +412,7 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     uint64_t pages = leat__ceil_div(info->pages * LEAT_MAX(some, 1u), info->samples);
     uint64_t count = LEAT_MIN(info->samples, EPOCH_MAX);
     leat_loader_opts opts = *base;
-    look one = {0}, all = {0};
+    look l;
     double ignored;
     int rc = 0;
     some = LEAT_MAX(some, 1u);
@@ -353,19 +429,35 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     if (leat__path_remote(path)) full.fill = FILL * some;
     else LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
     effort less = full;
-    if (e->slice_ns < SLICE_NS && threads > 1) less.slices = QUICK_SLICES_ONE;
-    LEAT_GO(rc, out, measure_loader(path, &opts, &less, 1, 0, false, &one, err));
-    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, &full, threads, 0, false, &all, err));
-    const look *last = threads > 1 ? &all : &one;
-    k->rate_one = range_of(&one);
-    k->rate_all = range_of(last);
-    double us = last->batches >= EVEN_BATCHES ? (double)last->even_cpu_ns / 1e3 / (double)last->even_samples
-                                              : (double)last->cpu_ns / 1e3 / (double)last->samples;
-    double spread = k->rate_all.high / k->rate_all.mid, fall = k->rate_all.mid / k->rate_all.low;
-    k->cpu_us = (leat_plan_range){us / spread, us, us * fall};
+    less.slices = SLICES_ONE;
+    full.settled = (opts.prefetch > 0 ? opts.prefetch : USUAL_PREFETCH) + OTHER_BATCHES;
+    LEAT_GO(rc, out, measure_loader(path, &opts, &full, threads, 0, false, &l, err));
+    add_look(&sum->all, &l);
+    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, &less, 1, 0, false, &l, err));
+    add_look(&sum->one, &l);
 out:
     leat__free(indices);
     return rc;
+}
+
+static void set_warm(leat_plan_calibration *k, const warm_looks *w)
+{
+    const look *l = &w->all;
+    k->rate_one = range_of(&w->one);
+    k->rate_all = range_of(l);
+    double us = l->batches >= EVEN_BATCHES ? (double)l->even_cpu_ns / 1e3 / (double)l->even_samples
+                                           : (double)l->cpu_ns / 1e3 / (double)l->samples;
+    double spread = k->rate_all.high / k->rate_all.mid, fall = k->rate_all.mid / k->rate_all.low;
+    k->cpu_us = (leat_plan_range){us / spread, us, us * fall};
+}
+
+static int measure_warm(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
+                        const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
+{
+    warm_looks w = {0};
+    LEAT_TRY(look_warm(path, base, e, threads, info, &w, err));
+    set_warm(k, &w);
+    return 0;
 }
 
 /* ---- Short form ---- */
@@ -387,16 +479,17 @@ static leat_plan_range widened(leat_plan_range r, double share)
                              LEAT_MAX(r.high, r.mid * (1 + share))};
 }
 
-/* Batches that a slice holds some of, however costly a sample is: the first few are timed. */
+/* Batches that a slice holds some of, however costly a sample is, and that are soon in memory: the first
+ * few are timed. */
 static int fit_batch(const char *path, leat_loader_opts *opts, uint32_t threads, leat_error *err)
 {
-    static const effort first = {1, 1, QUICK_BYTES_COLD};
+    static const effort first = {.slices = 1, .slice_ns = 1, .bytes = QUICK_BYTES_COLD};
     leat_loader_opts small = *opts;
     look l;
     small.batch_size = LEAT_MIN(opts->batch_size, QUICK_BATCH);
     LEAT_TRY(measure_loader(path, &small, &first, threads, 0, true, &l, err));
     double per_slice = l.samples > 0 ? (double)l.samples * QUICK_SLICE_NS / (double)l.wall_ns : 1;
-    double batch = LEAT_MAX(1.0, per_slice / 2);
+    double batch = LEAT_MAX(1.0, LEAT_MIN(per_slice / 2, QUICK_BATCH_BYTES / (double)l.row_bytes));
     if (batch < opts->batch_size) opts->batch_size = (uint32_t)batch;
     return 0;
 }
@@ -569,8 +662,15 @@ int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint3
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(info_of(path, &info, err));
     cli_say(c, "calibrating on %s ...", path);
-    LEAT_TRY(measure_cold(path, opts, threads, &info, k, err));
-    LEAT_TRY(measure_warm(path, opts, &calm, threads, &info, k, err));
+    cold_turns cold = {0};
+    warm_looks warm = {0};
+    for (int i = 1; i <= LOOKS; i++) {
+        LEAT_TRY(look_warm(path, opts, &calm, threads, &info, &warm, err));
+        int most = i == LOOKS ? 0 : i + 1 == LOOKS ? TURNS_MAX : i * TURNS_BETWEEN;
+        LEAT_TRY(measure_cold(path, opts, threads, &info, most, &cold, err));
+    }
+    set_cold(k, &cold);
+    set_warm(k, &warm);
     k->rate_one = widened(k->rate_one, CALM_SPREAD);
     k->rate_all = widened(k->rate_all, CALM_SPREAD);
     k->rate_cold = widened(k->rate_cold, CALM_SPREAD);

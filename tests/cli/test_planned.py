@@ -80,6 +80,20 @@ def a_pack_at_hand_is_measured_for_a_moment():
     assert "RandomResizedCrop" in done.stderr, done.stderr
 
 
+def a_pack_smaller_than_a_batch_is_measured():
+    """Its epochs end before all buffers were used once."""
+    os.mkdir("few")
+    for i in range(5):
+        os.link(f"images/{i}.png", f"few/{i}.png")
+    leat("pack", "few", "-o", "few.leat", "--images", "raw", "--quiet")
+    for how in ((), ("--calibrate",)):
+        plan = json.loads(leat("plan", "--dataset", "few.leat", "--batch", "64", "--image", "96", "--threads", "2",
+                               "--gpus", "0", "--json", *how).stdout)
+        rate = plan["speed"]["rates"]["cpu"]
+        assert 0 < rate["low"] < rate["mid"] < rate["high"], rate
+        assert plan["speed"]["cpu_us_per_sample"] > 0, plan["speed"]
+
+
 def a_run_is_within_a_factor_of_two():
     """In CPU time, which does not depend on other load; caches still do."""
     ratios = []
@@ -180,7 +194,8 @@ def main():
         os.chdir(folder)
         make_pack()
         for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields,
-                     a_pack_at_hand_is_measured_for_a_moment, a_run_is_within_a_factor_of_two,
+                     a_pack_at_hand_is_measured_for_a_moment,
+                     a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()
             print("ok", test.__name__)
