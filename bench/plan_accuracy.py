@@ -9,16 +9,18 @@ Each setting (kind of pack, size, threads, ops, order, cache, batch, budget) is 
   calibrated   leat plan --calibrate
   quick        leat plan: what a user gets, the loader runs for under a second
   tables       leat plan --no-measure
-and then loaded with the memory and prefetch of the plan. Compared are
-  rate    samples/s with no step between batches: the mean of the runs right before and right after planning, because
-          the speed of a shared machine changes within seconds
-  inside  whether that mean is in the plan's interval
+and loaded with the memory and prefetch of the plan. The speed of a shared machine changes within seconds, so plans and
+runs alternate, --rounds times: run, quick, run, calibrated, run, ... Compared are
+  rate    samples/s with no step between batches, where epochs are short after one for settling: each plan with the mean
+          of the runs right before and right after it; the error of a setting is the median of its rounds
+  inside  how many of the rounds' means are in their plan's interval
   memory  peak RSS against ram.resident_bytes; steps are long, so that all queues fill
+  a run   is compared with its neighbours like a plan: no prediction can be nearer than that
 
 A `warm` pack is in the page cache, a `cold` one is dropped from it before each run; cold settings are left out
-where the system cannot drop it. `spread` is half the range of the runs over their median: no prediction can be
-nearer than that. `others` is how many CPUs were busy with anything else meanwhile. LEAT_CPU_MASK=avx2 limits the instruction set; --masks runs the settings once for each. A setting
-takes some 20 seconds. Only Python's standard library is used.
+where the system cannot drop it. `spread` is half the range of the runs over their median. `others` is how many CPUs were
+busy with anything else meanwhile. LEAT_CPU_MASK=avx2 limits the instruction set; --masks runs the settings once for each.
+A setting takes some 15 seconds and as many for each round. Only Python's standard library is used.
 """
 import argparse
 import concurrent.futures
@@ -37,10 +39,11 @@ from doctor_situations import hurry
 HEAVY = "ColorJitter(0.4, 0.4, 0.4, 0.2); GaussianBlur(23); RandAugment()"
 WAYS = {"calibrated": ["--calibrate"], "quick": [], "tables": ["--no-measure"]}
 RUN_SECONDS = 1.0
+LONG_EPOCH = 2.0
 # Peak memory: a step as long as FEW batches take to make fills all queues at once, where an epoch has no more of them; in
 # longer epochs they fill with a step of MANY, and all samples are seen, the largest too.
-MEMORY_FEW, MEMORY_MANY, MEMORY_BATCHES = 12, 2, 3
-MEMORY_STEP = 3.0  # seconds at least: memory that the machine never used, or that holds files, takes long to get
+MEMORY_FEW, MEMORY_MANY, MEMORY_BATCHES = 12, 2, 2
+MEMORY_STEP, MEMORY_STEP_GB = 2.0, 3.0  # seconds at least, and for each GB: memory that the machine never used is slow to get
 LANE = threading.local()  # separate packs for each job: a calibration drops them from the page cache
 
 # ---- settings ------------------------------------------------------------------------------------
@@ -167,6 +170,7 @@ class Trial:
         """Load with the settings of the plan, as its --yaml would."""
         config = plan["config"]
         self.samples = plan["facts"]["samples"]
+        self.planned = plan["ram"]["resident_bytes"]
         self.load_command += ["--prefetch", str(config["prefetch"])]
         if "memory" not in self.s:
             self.load_command += ["--memory", str(config["memory"])]
@@ -175,7 +179,8 @@ class Trial:
         self.set_cache()
         rate = self.rates[-1] if self.rates else guess
         epochs = 1 if self.s.get("cold") else max(1, math.ceil(RUN_SECONDS * rate / self.samples))
-        skip = 1 if self.s.get("cache") == "process" else 0  # the cache fills in the first one
+        # memory is used for the first time, which a long epoch does not feel; a cache in the process fills
+        skip = 0 if self.s.get("cold") or self.samples / rate > LONG_EPOCH and "cache" not in self.s else 1
         done = self.run([*self.load_command, "--epochs", str(epochs + skip)])[skip:]
         self.rates.append(sum(e["samples"] for e in done) / sum(e["seconds"] for e in done))
 
@@ -185,7 +190,7 @@ class Trial:
         times = MEMORY_MANY if batches > MEMORY_FEW else MEMORY_FEW
         step = times * self.s["batch"] / rate
         if times == MEMORY_FEW:
-            step = max(step, MEMORY_STEP)
+            step = max(step, MEMORY_STEP + MEMORY_STEP_GB * self.planned / 1e9)
             flags = ["--stop-after", str(MEMORY_BATCHES * self.s["batch"])]
         if self.s.get("cache") == "process":  # it fills in the first epoch
             flags = ["--epochs", "2"]
@@ -219,25 +224,36 @@ def line_of(o, packs, name, mask):
     s, others = SETTINGS[name], Others()
     t = Trial(o, packs.get(s["pack"]), s, mask)
     guess = t.read_in()
-    plans = {"tables": t.plan("tables")}
-    t.follow(plans["tables"])
+    tables = t.plan("tables")
+    t.follow(tables)
     t.measure(guess)
-    plans["quick"] = t.plan("quick")
-    t.measure(guess)
-    plans["calibrated"] = t.plan("calibrated")
-    t.measure(guess)
+    plans = {"calibrated": [], "quick": []}
+    for _ in range(o.rounds):
+        for way in ("quick", "calibrated"):
+            plan = t.plan(way)
+            t.measure(guess)
+            plans[way].append((plan, statistics.mean(t.rates[-2:])))
     rate = statistics.median(t.rates)
-    real = {"quick": statistics.mean(t.rates[:2]), "calibrated": statistics.mean(t.rates[1:]), "tables": rate}
-    peak = t.peak(rate)
-    line = {"setting": name, "mask": mask, "isa": plans["quick"]["facts"]["isa"], "others": others.cpus(),
+    plans["tables"] = [(tables, rate)]
+    peak = None if o.no_memory else t.peak(rate)
+    line = {"setting": name, "mask": mask, "isa": tables["facts"]["isa"], "others": others.cpus(),
             "measured": round(rate, 1), "runs": [round(r, 1) for r in t.rates],
-            "spread": round((max(t.rates) - min(t.rates)) / 2 / rate, 4), "peak": peak}
-    for way, plan in plans.items():
-        speed = plan["speed"]["first_epoch_samples_per_s" if s.get("cold") else "samples_per_s"]
-        line[way] = {"rate": round(speed["mid"], 1), "low": round(speed["low"], 1), "high": round(speed["high"], 1),
-                     "error": error(speed["mid"], real[way]), "inside": speed["low"] <= real[way] <= speed["high"],
-                     "memory": plan["ram"]["resident_bytes"], "memory_error": error(plan["ram"]["resident_bytes"], peak)}
+            "spread": round((max(t.rates) - min(t.rates)) / 2 / rate, 4), "peak": peak,
+            "noise": [error(b, (a + c) / 2) for a, b, c in zip(t.rates, t.rates[1:], t.rates[2:])]}
+    line.update((way, judged(plans[way], peak, s.get("cold"))) for way in WAYS)
     return line
+
+
+def judged(plans, peak, cold):
+    """The median of one way's plans, each compared with its own runs."""
+    speeds = [p["speed"]["first_epoch_samples_per_s" if cold else "samples_per_s"] for p, _ in plans]
+    errors = [error(v["mid"], real) for v, (_, real) in zip(speeds, plans)]
+    memory = statistics.median(p["ram"]["resident_bytes"] for p, _ in plans)
+    return {**{key: round(statistics.median(v[at] for v in speeds), 1)
+               for key, at in (("rate", "mid"), ("low", "low"), ("high", "high"))},
+            "errors": errors, "error": statistics.median(errors),
+            "inside": [v["low"] <= real <= v["high"] for v, (_, real) in zip(speeds, plans)],
+            "memory": memory, "memory_error": error(memory, peak) if peak else None}
 
 
 # ---- tables --------------------------------------------------------------------------------------
@@ -260,24 +276,30 @@ def print_lines(lines):
         for way in WAYS:
             w = r[way]
             cells += [f"{w['rate']:,.0f} ({w['low']:,.0f} to {w['high']:,.0f})",
-                      percent(w["error"]) + ("" if w["inside"] else " out")]
+                      percent(w["error"]) + ("" if all(w["inside"]) else f" {sum(w['inside'])} of {len(w['inside'])}")]
         q = r["quick"]
-        cells += [f"{r['peak'] / 1e6:,.1f}", f"{q['memory'] / 1e6:,.1f}", percent(q["memory_error"])]
+        cells += [f"{r['peak'] / 1e6:,.1f}", f"{q['memory'] / 1e6:,.1f}", percent(q["memory_error"])] if r["peak"] else [""] * 3
         print("| " + " | ".join(cells) + " |")
 
 
 def print_summary(lines):
-    print("\n| ISA | of | settings | p50 | p90 | max | inside |\n|" + "---|" * 7)
+    """Of settings (the median of their rounds), and of single plans."""
+    print("\n| ISA | of | settings | p50 | p90 | max | plans | p50 | p90 | max | inside |\n|" + "---|" * 11)
+
+    def row(isa, of, settings, plans, inside):
+        both = [f"{len(errors)} | {100 * percentile(errors, 0.5):.1f} % | {100 * percentile(errors, 0.9):.1f} % | "
+                f"{100 * max(errors):.0f} %" for errors in ([abs(e) for e in settings], [abs(e) for e in plans])]
+        print(f"| {isa} | {of} | {' | '.join(both)} | {inside} |")
     for isa in sorted({r["isa"] for r in lines}):
         some = [r for r in lines if r["isa"] == isa]
         for way in WAYS:
-            errors = [abs(r[way]["error"]) for r in some]
-            inside = sum(r[way]["inside"] for r in some)
-            print(f"| {isa} | rate, {way} | {len(some)} | {100 * percentile(errors, 0.5):.1f} % | "
-                  f"{100 * percentile(errors, 0.9):.1f} % | {100 * max(errors):.0f} % | {inside} of {len(some)} |")
-        errors = [r["quick"]["memory_error"] for r in some]
-        print(f"| {isa} | memory, quick | {len(some)} | {100 * percentile(map(abs, errors), 0.5):.1f} % | "
-              f"{100 * percentile(map(abs, errors), 0.9):.1f} % | {percent(max(errors))} | lowest {percent(min(errors))} |")
+            inside = [i for r in some for i in r[way]["inside"]]
+            row(isa, f"rate, {way}", [r[way]["error"] for r in some], [e for r in some for e in r[way]["errors"]],
+                f"{sum(inside)} of {len(inside)}")
+        row(isa, "a run as the plan", [statistics.median(r["noise"]) for r in some], [e for r in some for e in r["noise"]], "")
+        errors = [r["quick"]["memory_error"] for r in some if r["peak"]]
+        if errors:
+            row(isa, "memory, quick", errors, errors, f"lowest {percent(min(errors))}")
 
 
 def main():
@@ -286,6 +308,8 @@ def main():
     args.add_argument("--images", help="a folder of JPEGs")
     args.add_argument("--work", default="plan-accuracy", help="packs are made here and kept")
     args.add_argument("--samples", type=int, default=3000, help="in a pack; of the small images six times as many")
+    args.add_argument("--rounds", type=int, default=3, help="of plans and runs in turns")
+    args.add_argument("--no-memory", action="store_true", help="leave out the peak memory, which no instruction set changes")
     args.add_argument("--masks", default="all", help="values of LEAT_CPU_MASK divided by commas; all = none")
     args.add_argument("--jobs", type=int, default=1, help="settings measured at once, on a machine with CPUs to spare")
     args.add_argument("--nice", type=int, default=0, help="priority of what is measured, below 0 on a busy machine")
