@@ -49,11 +49,12 @@ static void *carve(carver *c, uint64_t count, uint64_t size)
     return c->block ? c->block + at : NULL;
 }
 
-static uint32_t slots_for(uint64_t n)
+/* Slots of the interning table: four for each word or line. */
+static uint64_t slots_for(const leat__text_size *size)
 {
     uint64_t slots = 64;
-    while (slots < 4 * n) slots *= 2;
-    return (uint32_t)slots;
+    while (slots < 4 * (LEAT_MAX(size->words, size->newlines) + SLACK)) slots *= 2;
+    return slots;
 }
 
 static uint64_t lay_out(leat__scorer *s, uint8_t *block, uint64_t bytes, const leat__text_size *size)
@@ -81,8 +82,6 @@ static uint64_t lay_out(leat__scorer *s, uint8_t *block, uint64_t bytes, const l
     s->filter = carve(&c, filter, 1);
     s->hit = carve(&c, found, 4);
     s->hit_kind = carve(&c, found, 1);
-    s->intern.slots = slots_for(most);
-    s->intern.slot = carve(&c, s->intern.slots, 4);
     s->intern.key = carve(&c, most, 8);
     return c.used;
 }
@@ -96,8 +95,23 @@ uint64_t leat__scorer_need(uint64_t bytes)
 {
     leat__scorer s;
     leat__text_size size = worst_case(LEAT_MAX(bytes, SMALL));
-    return lay_out(&s, NULL, LEAT_MAX(bytes, SMALL), &size) + LEAT_MAX(bytes, SMALL) + BEFORE +
-           2 * LEAT__TEXT_PAD;
+    return lay_out(&s, NULL, LEAT_MAX(bytes, SMALL), &size) + 4 * slots_for(&size) + LEAT_MAX(bytes, SMALL) +
+           BEFORE + 2 * LEAT__TEXT_PAD;
+}
+
+/* What earlier texts left in the slots is recognised by its value. New ones are not written, so that those
+ * of small texts take no memory until they are used. */
+static int make_slots(leat__scorer *s, uint64_t slots, leat_error *err)
+{
+    leat__intern *t = &s->intern;
+    if (slots <= t->slots) return 0;
+    leat__free(t->slot);
+    t->slots = 0;
+    t->slot = leat__zalloc_array(LEAT__MEM_CURATE, slots, 4);
+    if (!t->slot) return leat__fail_nomem(err, 4 * slots, "the counts of a document");
+    t->slots = (uint32_t)slots;
+    t->base = 1;
+    return 0;
 }
 
 static int make_slab(leat__scorer *s, uint64_t bytes, const leat__text_size *size, leat_error *err)
@@ -111,9 +125,7 @@ static int make_slab(leat__scorer *s, uint64_t bytes, const leat__text_size *siz
         s->slab_bytes = need;
     }
     lay_out(s, s->slab, bytes, size);
-    memset(s->intern.slot, 0, 4 * (size_t)s->intern.slots);
-    s->intern.base = 1;
-    return 0;
+    return make_slots(s, slots_for(size), err);
 }
 
 int leat__scorer_init(leat__scorer *s, leat_error *err)
@@ -126,6 +138,7 @@ void leat__scorer_reset(leat__scorer *s)
 {
     leat__free(s->slab);
     leat__free(s->text_slab);
+    leat__free(s->intern.slot);
     memset(s, 0, sizeof *s);
 }
 
