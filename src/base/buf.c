@@ -95,14 +95,18 @@ int leat__buf_puts(leat__buf *b, const char *s)
 static int print_args(leat__buf *b, const char *fmt, va_list ap)
 {
     va_list again;
+    size_t room = b->status == 0 ? b->cap - b->len : 0; /* with the NUL: most texts fit */
 
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, again);
+    int n = vsnprintf(room > 0 ? b->data + b->len : NULL, room, fmt, again);
     va_end(again);
-    if (n < 0) return b->status = LEAT_EINVAL;
-    int rc = leat__buf_reserve(b, (size_t)n);
-    if (rc != 0) return rc;
-    vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+    if (n < 0 || (size_t)n >= room) {
+        if (room > 0) b->data[b->len] = '\0';
+        if (n < 0) return b->status = LEAT_EINVAL;
+        int rc = leat__buf_reserve(b, (size_t)n);
+        if (rc != 0) return rc;
+        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+    }
     b->len += (size_t)n;
     check(b);
     return 0;

@@ -14,24 +14,34 @@ void leat__reason_lang(const leat__counts *counts, leat__buf *out)
     leat__buf_printf(out, ",\"lang_score\":%.6g", (double)counts->lang_score);
 }
 
+static void put_name(leat__buf *out, const leat__rule *rule)
+{
+    leat__buf_putc(out, '"');
+    leat__buf_puts(out, leat__scores[rule->score].name);
+    leat__buf_putc(out, '.');
+    leat__buf_puts(out, leat__bound_name(rule->bound));
+    leat__buf_putc(out, '"');
+}
+
 void leat__reason_put(const leat__rule_verdict *v, const leat__line_names *names, const leat__text_chunk *c,
                       const leat__line *line, const leat__record_fields *r, leat__buf *out)
 {
     const leat__rule *rule = &v->rules->rule[v->first];
-    char name[64];
     leat__buf_puts(out, "{\"id\":");
     leat__line_id_json(names, c, line, r, out);
     leat__buf_puts(out, ",\"file\":");
     leat__json_text(out, names->path[c->file], strlen(names->path[c->file]));
-    leat__buf_printf(out,
-                     ",\"line\":%llu,\"rule\":\"%s\",\"profile\":\"%s\",\"score\":%.9g,\"threshold\":%."
-                     "9g,\"failed\":[",
-                     (unsigned long long)line->number, leat__rule_name(rule, name, sizeof name),
-                     rule->profile, leat__score_value(rule->score, v->counts), rule->threshold);
+    leat__buf_printf(out, ",\"line\":%llu,\"rule\":", (unsigned long long)line->number);
+    put_name(out, rule);
+    leat__buf_puts(out, ",\"profile\":\"");
+    leat__buf_puts(out, rule->profile);
+    leat__buf_printf(out, "\",\"score\":%.9g,\"threshold\":%.9g,\"failed\":[",
+                     leat__score_value(rule->score, v->counts), rule->threshold);
     const char *comma = "";
     for (unsigned i = 0; i < v->rules->count; i++) {
         if (!v->failed[i]) continue;
-        leat__buf_printf(out, "%s\"%s\"", comma, leat__rule_name(&v->rules->rule[i], name, sizeof name));
+        leat__buf_puts(out, comma);
+        put_name(out, &v->rules->rule[i]);
         comma = ",";
     }
     leat__buf_putc(out, ']');

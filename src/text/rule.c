@@ -260,6 +260,11 @@ bool leat__profile_at(unsigned i, leat__profile *profile)
 
 static const char *const bound_words[] = {"min", "max", "above", "below"};
 
+const char *leat__bound_name(unsigned bound)
+{
+    return bound_words[bound];
+}
+
 char *leat__rule_name(const leat__rule *r, char *out, size_t size)
 {
     snprintf(out, size, "%s.%s", leat__scores[r->score].name, bound_words[r->bound]);

@@ -61,6 +61,7 @@ static inline bool leat__rule_keeps(const leat__rule *r, double score)
     }
 }
 
+const char *leat__bound_name(unsigned bound); /* "min", "max", "above", "below" */
 /* "words.min", the name used by overrides and reports, into `out`; returns out. */
 char *leat__rule_name(const leat__rule *r, char *out, size_t size);
 
