@@ -102,31 +102,26 @@ static uint32_t escape_code(const uint8_t **pp, uint64_t *lone)
     return c;
 }
 
-static const uint8_t plain_escape[256] = {
+const uint8_t leat__plain_escape[256] = {
     ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = 8, ['f'] = 12, ['n'] = 10, ['r'] = 13, ['t'] = 9};
 
 /* As string(), and writes the text to f->into: a string is read once. */
 static const uint8_t *string_into(parser *s, leat__jsonl_field *f, bool *escaped)
 {
     uint8_t *d = f->into;
-    *escaped = false;
+    const uint8_t *from = s->p;
     f->lone_surrogates = 0;
     for (;;) {
         s->p = s->dsp->string_copy(s->p, &d);
         if (s->p >= s->end) return fail(s, "a string has no end");
         if (*s->p == '"') {
             f->into_len = (size_t)(d - f->into);
+            *escaped =
+                f->into_len < (size_t)(s->p - from); /* every escape is longer than what it stands for */
             return s->p++;
         }
         if (*s->p != '\\') return fail(s, "a control character in a string is not escaped");
-        *escaped = true;
         if (s->end - s->p < 2) return fail(s, "a string has no end");
-        uint8_t c = plain_escape[s->p[1]];
-        if (c) {
-            *d++ = c;
-            s->p += 2;
-            continue;
-        }
         if (s->p[1] != 'u') return fail(s, "an escape that JSON does not have");
         if (s->end - s->p < 6 || hex4(s->p + 2) < 0)
             return fail(s, "\\u is not followed by four hexadecimal digits");
@@ -254,13 +249,7 @@ size_t leat__jsonl_text(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone
     for (;;) {
         p = dsp->string_copy(p, &d);
         if (*p == '"') return (size_t)(d - dst); /* the closing quote follows the value */
-        uint8_t c = plain_escape[p[1]];
-        if (c) {
-            *d++ = c;
-            p += 2;
-        } else {
-            d += leat__utf8_encode(escape_code(&p, lone), d);
-        }
+        d += leat__utf8_encode(escape_code(&p, lone), d);
     }
 }
 
@@ -360,7 +349,7 @@ const char *leat__jsonl_read(const uint8_t *line, size_t len, leat__jsonl_field 
 {
     parser s = {.p = line, .end = line + len, .dsp = leat__text_dsp_now()};
     for (size_t i = 0; i < count; i++) fields[i].kind = LEAT__JSONL_ABSENT;
-    size_t good = leat__utf8_check(line, len);
+    size_t good = s.dsp->utf8_check(line, len);
     if (good < len) {
         *at = good;
         return "not valid UTF-8";

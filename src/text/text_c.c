@@ -171,10 +171,16 @@ static const uint8_t *string_stop(const uint8_t *p)
 static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 {
     uint8_t *d = *dst;
-    while (*p != '"' && *p != '\\' && *p >= 0x20) *d++ = *p++;
+    for (;;) {
+        while (*p != '"' && *p != '\\' && *p >= 0x20) *d++ = *p++;
+        uint8_t c = *p == '\\' ? leat__plain_escape[p[1]] : 0;
+        if (!c) break;
+        *d++ = c;
+        p += 2;
+    }
     *dst = d;
     return p;
 }
 
-const leat__text_dsp leat__text_c = {"c",          string_stop, string_copy,  measure_text, score_text,
-                                     shingle_text, keep_low,    join_english, join_lower};
+const leat__text_dsp leat__text_c = {"c",        string_stop,  string_copy, leat__utf8_check, measure_text,
+                                     score_text, shingle_text, keep_low,    join_english,     join_lower};

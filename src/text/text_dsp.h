@@ -19,8 +19,11 @@ typedef struct leat__text_dsp {
     /* First byte from p on that is a quote, a backslash or below 0x20. One must exist; up to 64
      * bytes past it are read. */
     const uint8_t *(*string_stop)(const uint8_t *p);
-    /* Copies until such a byte; advances *dst. Up to 64 bytes past the end are written. */
+    /* Copies until such a byte, but replaces escapes of two bytes by what they stand for; advances *dst. Up
+     * to 64 bytes past the end are written. */
     const uint8_t *(*string_copy)(const uint8_t *p, uint8_t **dst);
+    /* As leat__utf8_check(). */
+    size_t (*utf8_check)(const uint8_t *p, size_t len);
     /* Counts word boundaries, line ends and candidates of the text, to size arrays. */
     void (*measure)(const uint8_t *text, size_t len, leat__text_size *size);
     void (*score)(leat__scorer *s, size_t len);
@@ -34,6 +37,9 @@ typedef struct leat__text_dsp {
     uint32_t (*join_english)(leat__minhasher *m, size_t len);
     uint32_t (*join_lower)(leat__minhasher *m, size_t len);
 } leat__text_dsp;
+
+/* What the second byte of an escape stands for; 0 = it is not an escape of two bytes. */
+extern const uint8_t leat__plain_escape[256];
 
 extern const leat__text_dsp leat__text_c;
 extern const leat__text_dsp leat__text_avx2;

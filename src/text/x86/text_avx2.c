@@ -267,16 +267,25 @@ static const uint8_t *string_stop(const uint8_t *p)
 
 static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 {
-    for (uint8_t *d = *dst;; p += 32, d += 32) {
+    uint8_t *d = *dst;
+    for (;;) {
         __m256i v = load(p);
         uint32_t m = stops(v);
         _mm256_storeu_si256((__m256i *)d, v);
-        if (m) {
-            *dst = d + _tzcnt_u32(m);
-            return p + _tzcnt_u32(m);
-        }
+        size_t n = m ? _tzcnt_u32(m) : 32;
+        p += n;
+        d += n;
+        if (!m) continue;
+        uint8_t c = *p == '\\' ? leat__plain_escape[p[1]] : 0;
+        if (!c) break;
+        *d++ = c;
+        p += 2;
     }
+    *dst = d;
+    return p;
 }
 
-const leat__text_dsp leat__text_avx2 = {"avx2",       string_stop, string_copy,  measure_text, score_text,
-                                        shingle_text, keep_low,    join_english, join_lower};
+#include "text/x86/utf8_avx2.h"
+
+const leat__text_dsp leat__text_avx2 = {"avx2",     string_stop,  string_copy, utf8_check,   measure_text,
+                                        score_text, shingle_text, keep_low,    join_english, join_lower};

@@ -282,16 +282,25 @@ static const uint8_t *string_stop(const uint8_t *p)
 
 static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 {
-    for (uint8_t *d = *dst;; p += 64, d += 64) {
+    uint8_t *d = *dst;
+    for (;;) {
         __m512i v = load(p);
         uint64_t m = stops(v);
         _mm512_storeu_si512(d, v);
-        if (m) {
-            *dst = d + _tzcnt_u64(m);
-            return p + _tzcnt_u64(m);
-        }
+        size_t n = m ? _tzcnt_u64(m) : 64;
+        p += n;
+        d += n;
+        if (!m) continue;
+        uint8_t c = *p == '\\' ? leat__plain_escape[p[1]] : 0;
+        if (!c) break;
+        *d++ = c;
+        p += 2;
     }
+    *dst = d;
+    return p;
 }
 
-const leat__text_dsp leat__text_avx512 = {"avx512",     string_stop, string_copy,  measure_text, score_text,
-                                          shingle_text, keep_low,    join_english, join_lower};
+#include "text/x86/utf8_avx2.h"
+
+const leat__text_dsp leat__text_avx512 = {"avx512",   string_stop,  string_copy, utf8_check,   measure_text,
+                                          score_text, shingle_text, keep_low,    join_english, join_lower};

@@ -150,6 +150,7 @@ static void check_strings(const leat__text_dsp *fast)
         size_t stop = leat__rng_below(&r, 200);
         for (size_t k = 0; k < sizeof text; k++) text[k] = (uint8_t)(0x23 + leat__rng_below(&r, 0x38));
         text[stop] = "\"\\\n\0\x1f"[leat__rng_below(&r, 5)];
+        text[stop + 1] = 'u'; /* other escapes do not end a copy */
         uint8_t *da = a, *db = b;
         assert_ptr_equal(leat__text_c.string_stop(text), text + stop);
         assert_ptr_equal(fast->string_stop(text), text + stop);
@@ -159,6 +160,66 @@ static void check_strings(const leat__text_dsp *fast)
         assert_int_equal(db - b, stop);
         assert_memory_equal(a, b, stop);
     }
+}
+
+static void check_escapes(const leat__text_dsp *dsp)
+{
+    static const char two[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    uint8_t text[600], want[400], out[600];
+    leat__rng r;
+    leat__rng_init(&r, 3, 0, 0, 0);
+    for (int i = 0; i < 2000; i++) {
+        size_t n = 0, len = 0, some = leat__rng_below(&r, 12) + 1;
+        memset(text, 0, sizeof text);
+        while (len < 200) {
+            size_t k = leat__rng_below(&r, 8);
+            bool escape = leat__rng_below(&r, some) == 0;
+            want[len++] = escape ? (uint8_t)means[k] : 'x';
+            if (escape) text[n++] = '\\';
+            text[n++] = escape ? (uint8_t)two[k] : 'x';
+        }
+        memcpy(text + n, i % 2 ? "\"" : "\\x", 2); /* the second one is no escape */
+        uint8_t *d = out;
+        assert_ptr_equal(dsp->string_copy(text, &d), text + n);
+        assert_int_equal(d - out, len);
+        assert_memory_equal(out, want, len);
+    }
+}
+
+static void escapes_are_replaced(void **state)
+{
+    check_escapes(&leat__text_c);
+    check_escapes(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
+    check_escapes(leat__text_dsp_for(leat__cpu_detected()));
+}
+
+/* Valid text with wrong bytes at random places: every variant finds the first one. */
+static void check_utf8(const leat__text_dsp *fast)
+{
+    static const uint32_t codes[] = {'x',    'y',    0x7f,   0x80,   0xe9,    0x7ff,   0x800,
+                                     0x20ac, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff};
+    static const uint8_t bytes[] = {'x',  0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1,
+                                    0xc2, 0xdf, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff};
+    uint8_t text[300];
+    leat__rng r;
+    leat__rng_init(&r, 4, 0, 0, 0);
+    for (int i = 0; i < 40000; i++) {
+        size_t n = 0, most = leat__rng_below(&r, 200), ascii = leat__rng_below(&r, 4);
+        while (n < most)
+            n += leat__utf8_encode(codes[leat__rng_below(&r, ascii ? LEAT_COUNT(codes) : 3)], text + n);
+        assert_int_equal(leat__utf8_check(text, n), n);
+        assert_int_equal(fast->utf8_check(text, n), n);
+        for (uint32_t k = 0; k < 2 && n > 0; k++)
+            text[leat__rng_below(&r, n)] = bytes[leat__rng_below(&r, LEAT_COUNT(bytes))];
+        n -= n > 0 ? leat__rng_below(&r, LEAT_MIN(n, 4)) : 0; /* perhaps inside a code point */
+        assert_int_equal(fast->utf8_check(text, n), leat__utf8_check(text, n));
+    }
+}
+
+static void utf8_is_checked_alike(void **state)
+{
+    check_utf8(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
+    check_utf8(leat__text_dsp_for(leat__cpu_detected()));
 }
 
 static void strings_end_at_the_same_place(void **state)
@@ -241,6 +302,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variants_agree),
         cmocka_unit_test(strings_end_at_the_same_place),
+        cmocka_unit_test(escapes_are_replaced),
+        cmocka_unit_test(utf8_is_checked_alike),
         cmocka_unit_test(words_are_those_of_the_tables),
         cmocka_unit_test(masked_cpus_run_plain_c),
     };
