@@ -22,14 +22,24 @@ static inline uint64_t leat__fold(uint64_t a, uint64_t b)
     return (uint64_t)r ^ (uint64_t)(r >> 64);
 }
 
-/* The bytes of v, which is at offset `at` of a word of k bytes, that belong to the word. No branches: lengths
- * of words cannot be predicted. */
-static inline uint64_t leat__word_bytes(uint64_t v, size_t k, size_t at)
+/* Ones, then 64 zeros. From byte 96 - n on, it is a mask of the first n of 64 bytes. A load from it needs no
+ * branch, and lengths of words and lines cannot be predicted. Masks of words are within one cache line. */
+static const uint8_t leat__first_bytes[160] __attribute__((aligned(64))) = {
+#define LEAT_FF16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
+    LEAT_FF16, LEAT_FF16, LEAT_FF16, LEAT_FF16, LEAT_FF16, LEAT_FF16,
+#undef LEAT_FF16
+};
+
+/* The mask of the first n bytes; n is 64 at most. */
+static inline const uint8_t *leat__mask_of(size_t n)
 {
-    static const uint64_t masks[9] = {
-        0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, ~UINT64_C(0)};
-    size_t n = k > at ? k - at : 0;
-    return v & masks[n < 8 ? n : 8];
+    return leat__first_bytes + 96 - n;
+}
+
+/* Eight bytes at offset `at` of p, with zeros where the mask has them. */
+static inline uint64_t leat__masked_u64(const uint8_t *p, const uint8_t *mask, size_t at)
+{
+    return leat__load_u64(p + at) & leat__load_u64(mask + at);
 }
 
 /* Up to 16 bytes, given as two masked words. */
@@ -38,20 +48,21 @@ static inline uint64_t leat__hash_short(uint64_t a, uint64_t b, size_t len)
     return leat__fold(a ^ LEAT__HW0, b ^ LEAT__HW1 ^ (uint64_t)len << 32);
 }
 
-/* Any number of bytes; reads up to 32 bytes past the end. */
+/* Any number of bytes; reads up to 64 bytes past the end. */
 static inline uint64_t leat__hash_run(const uint8_t *p, size_t n, uint64_t seed)
 {
     uint64_t a = seed ^ LEAT__HW2, b = (uint64_t)n ^ LEAT__HW3;
-    for (; n > 32; p += 32, n -= 32) {
+    for (; n > 64; p += 64, n -= 64) {
         a = leat__fold(leat__load_u64(p) ^ a, leat__load_u64(p + 8) ^ LEAT__HW0);
         b = leat__fold(leat__load_u64(p + 16) ^ b, leat__load_u64(p + 24) ^ LEAT__HW1);
+        a = leat__fold(leat__load_u64(p + 32) ^ a, leat__load_u64(p + 40) ^ LEAT__HW0);
+        b = leat__fold(leat__load_u64(p + 48) ^ b, leat__load_u64(p + 56) ^ LEAT__HW1);
     }
-    uint64_t w0 = leat__word_bytes(leat__load_u64(p), n, 0);
-    uint64_t w1 = leat__word_bytes(leat__load_u64(p + 8), n, 8);
-    uint64_t w2 = leat__word_bytes(leat__load_u64(p + 16), n, 16);
-    uint64_t w3 = leat__word_bytes(leat__load_u64(p + 24), n, 24);
-    a = leat__fold(w0 ^ a, w1 ^ LEAT__HW0);
-    b = leat__fold(w2 ^ b, w3 ^ LEAT__HW1);
+    const uint8_t *m = leat__mask_of(n);
+    uint64_t c = leat__fold(leat__masked_u64(p, m, 0) ^ a, leat__masked_u64(p, m, 8) ^ LEAT__HW0);
+    uint64_t d = leat__fold(leat__masked_u64(p, m, 16) ^ b, leat__masked_u64(p, m, 24) ^ LEAT__HW1);
+    a = leat__fold(leat__masked_u64(p, m, 32) ^ c, leat__masked_u64(p, m, 40) ^ LEAT__HW0);
+    b = leat__fold(leat__masked_u64(p, m, 48) ^ d, leat__masked_u64(p, m, 56) ^ LEAT__HW1);
     return leat__fold(a ^ LEAT__HW2, b ^ LEAT__HW3);
 }
 

@@ -66,7 +66,8 @@ INLINE void join_word(leat__word_list *list, const leat__contractions *contracti
     uint64_t a = lower_ascii(leat__load_u64(p), english), b = lower_ascii(leat__load_u64(p + 8), english);
     uint8_t *out = list->out + list->bytes;
     if (english && len <= LEAT__CONTRACTION_MAX) {
-        uint64_t low = leat__word_bytes(a, len, 0), high = leat__word_bytes(b, len, 8);
+        const uint8_t *mask = leat__mask_of(len);
+        uint64_t low = a & leat__load_u64(mask), high = b & leat__load_u64(mask + 8);
         const leat__contraction *c = leat__contraction_of(contractions, low, high);
         if (RARE(c->low == low && c->high == high)) {
             leat__english_put_parts(list, c);

@@ -214,13 +214,14 @@ typedef struct line_counts {
     uint32_t citation;
 } line_counts;
 
-/* Counts a line [from, to) with words w0 to w1: w1 > w0. */
-INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint32_t from, uint32_t to,
-                       uint32_t w0, uint32_t w1, uint32_t sentences)
+/* Counts the line that line feed i ends, which has words. */
+INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint32_t i)
 {
+    uint32_t from = i ? s->newline[i - 1] + 1 : 0, to = s->newline[i];
+    uint32_t w0 = i ? s->newline_words[i - 1] : 0, w1 = s->newline_words[i];
+    uint32_t sentences = s->newline_sentences[i] - (i ? s->newline_sentences[i - 1] : 0);
     const uint8_t *a = s->text + s->bounds[2 * w0], *z = s->text + s->bounds[2 * w1 - 1];
-    uint32_t chars = chars_in(s, from, to),
-             again = intern_again(t, leat__hash_run(s->text + from, to - from, 0));
+    uint32_t chars = chars_in(s, from, to), again = intern_again(t, s->key[i]);
     c->again += again;
     c->again_chars += chars & (0u - again);
     c->chars += chars;
@@ -260,11 +261,11 @@ INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint
     c->paper_sentences += ends & (0u - paper);
 }
 
+/* Lines, whose hashes are left in s->key. */
 static NOINLINE void line_pass(leat__scorer *s)
 {
     leat__counts *k = &s->counts;
-    uint32_t len = k->bytes, n = 0, from = 0, w0 = 0, s0 = 0;
-    uint32_t *begin = s->u1, *end = s->u2, *first = s->u3, *past = s->u4, *sentences = s->u5;
+    uint32_t len = k->bytes, n = 0, from = 0, w0 = 0, *line = s->u1;
     /* Gopher's parts between line feeds: empty first and last ones count */
     uint32_t edges = (len > 0 && s->text[0] == '\n') + (len > 0 && s->text[len - 1] == '\n');
     uint32_t blank = 0, blank_again = 0, blank_chars = 0;
@@ -273,25 +274,21 @@ static NOINLINE void line_pass(leat__scorer *s)
     s->newline_words[s->newline_count] = s->word_count;
     s->newline_sentences[s->newline_count] = k->sentences;
     for (uint32_t i = 0; i <= s->newline_count; i++) {
-        uint32_t to = s->newline[i], w1 = s->newline_words[i], s1 = s->newline_sentences[i];
-        begin[n] = from;
-        end[n] = to;
-        first[n] = w0;
-        past[n] = w1;
-        sentences[n] = s1 - s0;
+        uint32_t to = s->newline[i], w1 = s->newline_words[i];
+        s->key[i] = leat__hash_run(s->text + from, to - from, 0);
+        line[n] = i;
         n += w1 > w0;
         if (RARE((w1 == w0) & (to > from))) {
-            uint32_t again = intern_again(&t, leat__hash_run(s->text + from, to - from, 0));
+            uint32_t again = intern_again(&t, s->key[i]);
             blank++;
             blank_again += again;
             if (again) blank_chars += chars_in(s, from, to);
         }
         from = to + 1;
         w0 = w1;
-        s0 = s1;
     }
     line_counts c = {0};
-    for (uint32_t i = 0; i < n; i++) plain_line(s, &c, &t, begin[i], end[i], first[i], past[i], sentences[i]);
+    for (uint32_t i = 0; i < n; i++) plain_line(s, &c, &t, line[i]);
     intern_end(s, &t);
     if (len == 0) edges = 1;                           /* the one part of an empty text is empty */
     if (len > 0 && s->newline_count == len) edges = 2; /* only line feeds: two empty parts */
@@ -325,10 +322,10 @@ typedef struct paragraph_counts {
     uint32_t n, again, again_chars, chars;
 } paragraph_counts;
 
-INLINE void paragraph(const leat__scorer *s, paragraph_counts *c, interning *t, uint32_t from, uint32_t to)
+INLINE void paragraph(const leat__scorer *s, paragraph_counts *c, interning *t, uint32_t from, uint32_t to,
+                      uint64_t hash)
 {
-    uint32_t chars = chars_in(s, from, to),
-             again = intern_again(t, leat__hash_run(s->text + from, to - from, 1));
+    uint32_t chars = chars_in(s, from, to), again = intern_again(t, hash);
     c->n++;
     c->again += again;
     c->again_chars += chars & (0u - again);
@@ -349,12 +346,12 @@ static void gopher_paragraphs(leat__scorer *s, paragraph_counts *c)
         uint32_t j = i + 1;
         while (j < s->newline_count && nl[j] == nl[j - 1] + 1) j++;
         if (nl[i] >= from && j - i >= 2) {
-            paragraph(s, c, &t, from, nl[i]);
+            paragraph(s, c, &t, from, nl[i], leat__hash_run(s->text + from, nl[i] - from, 0));
             from = nl[j - 1] + 1;
         }
         i = j;
     }
-    paragraph(s, c, &t, from, end);
+    paragraph(s, c, &t, from, end, leat__hash_run(s->text + from, end - from, 0));
     intern_end(s, &t);
 }
 
@@ -363,17 +360,20 @@ static NOINLINE void paragraph_pass(leat__scorer *s)
     leat__counts *k = &s->counts;
     const uint32_t *nl = s->newline;
     uint32_t len = k->bytes, from = 0, next_hit = 0, boilerplate = 0, triple = 0;
+    uint64_t hash = LEAT__HW1; /* of its lines */
     paragraph_counts c = {0};
     interning t = intern_begin(s, s->newline_count + 2);
     for (uint32_t i = 0; i <= s->newline_count; i++) { /* text.split("\n\n") */
         uint32_t last = i == s->newline_count, end = len, kinds = 0;
+        hash = leat__fold(hash ^ LEAT__HW0, s->key[i] ^ LEAT__HW2);
         if (!last) {
             if (i + 1 >= s->newline_count || nl[i + 1] != nl[i] + 1) continue;
             end = nl[i];
             triple |= i + 2 < s->newline_count && nl[i + 2] == nl[i] + 2;
             i++;
         }
-        paragraph(s, &c, &t, from, end);
+        paragraph(s, &c, &t, from, end, hash);
+        hash = LEAT__HW1;
         while (next_hit < s->hit_count && s->hit[next_hit] < end) kinds |= s->hit_kind[next_hit++];
         boilerplate += (kinds & (HIT_POLICY | HIT_NEMO_POLICY)) != 0;
         k->lorem_ipsum |= (kinds & HIT_LOREM) != 0;

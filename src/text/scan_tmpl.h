@@ -155,9 +155,11 @@ static NOINLINE uint64_t scan_symbol_words(const leat__scorer *s, const uint32_t
 INLINE void scan_newlines(scan *c, uint64_t newline, uint64_t starts, uint64_t ends, uint32_t base)
 {
     uint32_t n = bits_of(newline), i = 0;
-    for (uint64_t m = newline; m; m &= m - 1, i++) {
+    uint64_t m = newline;
+    /* the first two without a branch on their number: the arrays have room for them */
+    for (; i < 2 || RARE(m); m &= m - 1, i++) {
         uint64_t below = (m & (~m + 1)) - 1;
-        c->newline[i] = base + lowest(m);
+        c->newline[i] = base + lowest_or_64(m);
         c->newline_words[i] = (uint32_t)c->words + bits_of(starts & below);
         c->newline_sentences[i] = (uint32_t)c->sentences + bits_of(ends & below);
     }

@@ -18,8 +18,9 @@ INLINE uint64_t word_key(const uint8_t *p, uint32_t len)
     uint32_t left = len;
     for (; RARE(left > 16); p += 16, left -= 16)
         h = leat__fold(lower8(leat__load_u64(p)) ^ LEAT__HW0 ^ h, lower8(leat__load_u64(p + 8)) ^ LEAT__HW1);
-    uint64_t a = leat__word_bytes(lower8(leat__load_u64(p)), left, 0);
-    uint64_t b = leat__word_bytes(lower8(leat__load_u64(p + 8)), left, 8);
+    const uint8_t *mask = leat__mask_of(left);
+    uint64_t a = lower8(leat__load_u64(p)) & leat__load_u64(mask);
+    uint64_t b = lower8(leat__load_u64(p + 8)) & leat__load_u64(mask + 8);
     return leat__fold(a ^ LEAT__HW0 ^ h, b ^ LEAT__HW1 ^ (uint64_t)len << 32);
 }
 

@@ -24,10 +24,10 @@ INLINE void hash_words(leat__scorer *s, const int nonascii)
     uint32_t *before = s->before, chars_before = 0, longest = 0, distinct = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t start = bounds[2 * i], len = bounds[2 * i + 1] - start;
-        const uint8_t *p = text + start;
-        uint64_t a = leat__word_bytes(leat__load_u64(p), len, 0);
+        const uint8_t *p = text + start, *mask = leat__mask_of(len < 16 ? len : 16);
+        uint64_t a = leat__masked_u64(p, mask, 0);
         if (RARE(len > 16)) hash[i] = hash_long_word(p, len);
-        else hash[i] = leat__hash_short(a, leat__word_bytes(leat__load_u64(p + 8), len, 8), len);
+        else hash[i] = leat__hash_short(a, leat__masked_u64(p, mask, 8), len);
         const leat__word_entry *e = &table->entry[a * multiplier >> 58];
         uint64_t same = 0u - (uint64_t)((e->key == a) & (e->len == len));
         found += same & e->count;
