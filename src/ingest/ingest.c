@@ -39,6 +39,7 @@
 #include "ingest/pack_tables.h"
 #include "ingest/settings.h"
 #include "ingest/source.h"
+#include "ingest/source_chain.h"
 #include "ingest/bucket_pack.h"
 #include "ingest/where.h"
 #include "pack/kind.h"
@@ -73,9 +74,9 @@ typedef struct ingest {
     leat__base_classes classes; /* append: labels renumbered for the pack */
     uint64_t identity;          /* of settings and sources */
     const char *origin;         /* file that records what the pack was made from, or NULL */
-    uint64_t consumed, chain;
-    uint64_t frames_done; /* resume: frames of the next record that are in the pack */
-    bool stop;            /* the source has ended */
+    leat__chain chain;          /* of the records that were consumed */
+    uint64_t frames_done;       /* resume: frames of the next record that are in the pack */
+    bool stop;                  /* the source has ended */
 } ingest;
 
 void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
@@ -328,70 +329,6 @@ out:
     return rc;
 }
 
-static uint64_t chain_stamp(uint64_t chain, leat__stamp stamp)
-{
-    uint64_t words[] = {stamp.bytes, (uint64_t)stamp.mtime_ns};
-    return leat__hash64(words, sizeof words, chain);
-}
-
-static uint64_t chain_record(uint64_t chain, const leat__records *run, const leat__record *r)
-{
-    return chain_stamp(leat__hash64(leat__records_str(run, r->key), r->key_size, chain), r->stamp);
-}
-
-/* Hash of sources that are files themselves: tar shards, manifests, packs, the list of keys. */
-static uint64_t chain_start(const leat_ingest_opts *o)
-{
-    uint64_t chain = 0;
-    for (uint32_t i = 0; i < o->source_count; i++)
-        chain = chain_stamp(chain, leat__path_stamp(o->sources[i]));
-    if (o->select) chain = chain_stamp(chain, leat__path_stamp(o->select));
-    return o->keys ? chain_stamp(chain, leat__path_stamp(o->keys)) : chain;
-}
-
-/* Remembers the most recently modified file, to name it in the message. */
-static int note_newest(leat__buf *newest, int64_t *mtime_ns, const char *path, leat__stamp stamp,
-                       leat_error *err)
-{
-    if (stamp.mtime_ns <= *mtime_ns) return 0;
-    *mtime_ns = stamp.mtime_ns;
-    leat__buf_clear(newest);
-    return leat__buf_puts(newest, path) == 0 ? 0 : leat__fail_nomem(err, 0, "a path");
-}
-
-/* Skips the records that are already in the pack. */
-static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error *err)
-{
-    in->source->skim = true;
-    int64_t mtime_ns = 0;
-    leat__records *run = NULL;
-    int rc = 0;
-    for (uint64_t i = 0; i < records; i++) {
-        bool end = false;
-        if (!run || leat__records_full(run)) {
-            leat__records_pool_give(&in->spare, run);
-            run = leat__records_pool_take(&in->spare);
-            if (!run) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *run, "a run of samples"));
-        }
-        leat__record *r = leat__records_add(run);
-        LEAT_GO(rc, out, in->source->ops->next(in->source, run, r, &end, err));
-        if (end) break;
-        /* remote files have the stamp of the listing, if any */
-        if (!r->failed && r->path != LEAT__RECORDS_NOWHERE &&
-            !leat__path_remote(leat__records_str(run, r->path))) {
-            const char *path = leat__records_str(run, r->path);
-            r->stamp = leat__path_stamp(path);
-            LEAT_GO(rc, out, note_newest(newest, &mtime_ns, path, r->stamp, err));
-        }
-        in->chain = chain_record(in->chain, run, r);
-        in->consumed++;
-    }
-out:
-    leat__records_pool_give(&in->spare, run);
-    in->source->skim = false;
-    return rc;
-}
-
 static int go_on(ingest *in, leat_error *err)
 {
     uint64_t marks[LEAT_PACKER_MARKS] = {0};
@@ -401,14 +338,14 @@ static int go_on(ingest *in, leat_error *err)
     st->skipped = marks[MARK_SKIPPED];
     st->bytes_in = marks[MARK_BYTES];
     LEAT_TRY(leat__skipped_list_open(&in->report, in->opts->report, st->skipped, err));
-    in->chain = chain_start(in->opts);
+    in->chain = leat__chain_begin(in->opts);
     if (marks[MARK_CONSUMED] == 0) return 0;
     const uint64_t consumed = marks[MARK_CONSUMED] & ((UINT64_C(1) << FRAMES_SHIFT) - 1);
     in->frames_done = marks[MARK_CONSUMED] >> FRAMES_SHIFT;
     leat__buf newest;
     leat__buf_init(&newest, LEAT__MEM_INGEST, 1u << 20);
-    int rc = pass_over(in, consumed, &newest, err);
-    if (rc == 0 && (in->consumed != consumed || in->chain != marks[MARK_CHAIN]))
+    int rc = leat__chain_skip(&in->chain, in->source, &in->spare, consumed, &newest, err);
+    if (rc == 0 && (in->chain.records != consumed || in->chain.value != marks[MARK_CHAIN]))
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: the source has changed since the run that is resumed%s%s; start "
                         "again with --force",
@@ -486,7 +423,7 @@ static int leave_out(ingest *in, const leat__records *run, const leat__record *r
     if (err) *err = *r->error;
     int rc = r->error->code;
     if (!strstr(r->error->message, key)) leat__error_context(err, "%s", key);
-    leat__error_at(err, key, (int64_t)(in->consumed - 1), r->error->offset);
+    leat__error_at(err, key, (int64_t)(in->chain.records - 1), r->error->offset);
     return rc;
 }
 
@@ -578,8 +515,9 @@ static int place_frames(ingest *in, leat__records *run, const leat__record *r, u
             return leat__fail_nomem(err, one.key_size, "a key");
         one.bytes_in = last ? r->bytes_in : 0;
         LEAT_TRY(place_sample(in, run, &one,
-                              last ? in->consumed : (in->consumed - 1) | (uint64_t)(i + 1) << FRAMES_SHIFT,
-                              last ? in->chain : chain, err));
+                              last ? in->chain.records
+                                   : (in->chain.records - 1) | (uint64_t)(i + 1) << FRAMES_SHIFT,
+                              last ? in->chain.value : chain, err));
         in->stats->frames++;
     }
     return 0;
@@ -587,24 +525,24 @@ static int place_frames(ingest *in, leat__records *run, const leat__record *r, u
 
 static int place(ingest *in, leat__records *run, const leat__record *r, leat_error *err)
 {
-    const uint64_t chain = in->chain;
-    in->consumed++;
-    in->chain = chain_record(chain, run, r);
+    const uint64_t chain = in->chain.value;
+    leat__chain_add(&in->chain, run, r);
     if (r->failed) return leave_out(in, run, r, err);
     if (r->excluded) {
         in->stats->filtered++;
         return 0;
     }
     if (r->frame_count > 0) return place_frames(in, run, r, chain, err);
-    return place_sample(in, run, r, in->consumed, in->chain, err);
+    return place_sample(in, run, r, in->chain.records, in->chain.value, err);
 }
 
 static int tell(const ingest *in, leat_error *err)
 {
     const leat_ingest_opts *o = in->opts;
     if (!o->progress) return 0;
-    uint64_t total = LEAT_MAX(in->source->total, in->source->total ? in->consumed : 0);
-    if (o->progress(o->cookie, in->consumed, total, in->stats->bytes_in, in->stats->skipped) == 0) return 0;
+    uint64_t total = LEAT_MAX(in->source->total, in->source->total ? in->chain.records : 0);
+    if (o->progress(o->cookie, in->chain.records, total, in->stats->bytes_in, in->stats->skipped) == 0)
+        return 0;
     return leat__fail(err, LEAT_ECANCELED, "packing was stopped");
 }
 
@@ -671,7 +609,7 @@ static int finish(ingest *in, leat_error *err)
     in->stats->unlabelled = in->source->unlabelled;
     memcpy(in->stats->unlabelled_first, in->source->unlabelled_first, sizeof in->stats->unlabelled_first);
     LEAT_TRY(refuse_empty(in, err));
-    const leat__origin origin = {in->identity, in->consumed, in->chain};
+    const leat__origin origin = {in->identity, in->chain.records, in->chain.value};
     if (in->origin) LEAT_TRY(leat__origin_write(in->origin, &origin, err));
     LEAT_TRY(leat_packer_finish(in->packer, &ps, err));
     in->stats->bytes_out = ps.file_bytes;
@@ -812,14 +750,15 @@ static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat
     leat__buf_init(&newest, LEAT__MEM_INGEST, 1u << 20);
     LEAT_GO(rc, out, open_source(&in, err));
     LEAT_GO(rc, out, describe(&in, &provenance, err));
-    in.chain = chain_start(o);
-    if (in.identity == was->identity) LEAT_GO(rc, out, pass_over(&in, was->records + 1, &newest, err));
+    in.chain = leat__chain_begin(o);
+    if (in.identity == was->identity)
+        LEAT_GO(rc, out, leat__chain_skip(&in.chain, in.source, &in.spare, was->records + 1, &newest, err));
     if (in.identity != was->identity)
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: its upload was begun with other settings or another source; start "
                         "again without --resume",
                         o->output);
-    else if (in.consumed != was->records || in.chain != was->chain)
+    else if (in.chain.records != was->records || in.chain.value != was->chain)
         rc = leat__fail(
             err, LEAT_ESTATE,
             "%s: the source has changed since the run that is resumed; start again without --resume",
