@@ -69,7 +69,9 @@ static void print_text(cli *c, const char *output, const leat_check_stats *st)
             (unsigned long long)st->samples, (unsigned long long)st->ok, (unsigned long long)st->found,
             leat__format_bytes(st->bytes_in, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
-            st->cpu_seconds > 0 ? (double)st->samples / st->cpu_seconds : 0.0);
+            st->cpu_seconds > 0 ? (double)(st->samples - st->resumed) / st->cpu_seconds : 0.0);
+    if (st->resumed)
+        cli_out(c, "%llu of them by the interrupted run before\n", (unsigned long long)st->resumed);
     cli_check_issues(c, output, st, cli_given(c, "limits"));
 }
 
@@ -225,6 +227,7 @@ const cli_command cli_cmd_check = {
                               {"ignored", "files skipped because of their names"},
                               {"bytes_in", "bytes of the images"},
                               {"bytes_out", "bytes of the columns"},
+                              {"resumed", "images checked by an interrupted run before this one"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"labelled", "labels: images with a label"},
                               {"classes", "labels: how many"},

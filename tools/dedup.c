@@ -290,7 +290,7 @@ const cli_command cli_cmd_dedup = {
             {"asked", "vectors: rows to keep by --keep-share"},
             {"largest", "vectors: rows of the largest cluster"},
             {"in_memory", "vectors, images: true when all vectors or descriptors were in memory"},
-            {"resumed", "vectors: rows whose clusters were found by an interrupted run"},
+            {"resumed", "vectors, images: rows that an interrupted run had clustered or searched"},
             {"exact", "images: of these, pairs with equal pixels"},
             {"probable", "images: similar pairs that are kept"},
             {"documents", "lines with a text"},

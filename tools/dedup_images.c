@@ -78,6 +78,8 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
             (unsigned long long)st->removed);
     cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
             leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
+    if (st->resumed)
+        cli_out(c, "%llu images searched by the interrupted run before\n", (unsigned long long)st->resumed);
     return CLI_OK;
 }
 

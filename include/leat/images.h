@@ -79,10 +79,12 @@ typedef struct leat_check_stats {
     uint64_t budget_peak_bytes;
     double seconds, cpu_seconds;
     leat_check_issue issues[LEAT_CHECK_ISSUES_MAX];
+    uint64_t resumed; /* rows that an interrupted run had looked at, from OUTPUT.scores */
 } leat_check_stats;
 
-/* Decodes every image once and writes the columns. A bad image is a row with a verdict, not an error. stats
- * may be NULL; set its struct_size first. LEAT_EINVAL: no images, or wrong limits. */
+/* Decodes every image once and writes the columns. A bad image is a row with a verdict, not an error. A run
+ * that was killed or stopped is continued by the next one with the same output and sources. stats may be
+ * NULL; set its struct_size first. LEAT_EINVAL: no images, or wrong limits. */
 LEAT_API int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 
@@ -186,9 +188,11 @@ typedef struct leat_dedup_images_stats {
     double seconds, cpu_seconds;
     uint64_t plan_memory; /* bytes planned */
     uint64_t in_memory;   /* 1: descriptors stayed in memory; 0: they were read from files */
+    uint64_t resumed;     /* rows that an interrupted run had searched, from OUTPUT.state */
 } leat_dedup_images_stats;
 
-/* Finds exact and near duplicates inside the inputs and across them. stats may be NULL; set its struct_size
+/* Finds exact and near duplicates inside the inputs and across them. A run that was killed or stopped is
+ * continued by the next one with the same output, inputs and options. stats may be NULL; set its struct_size
  * first. LEAT_EBUDGET: needs more memory than was given. */
 LEAT_API int leat_dedup_images(const leat_dedup_images_opts *opts, leat_dedup_images_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;

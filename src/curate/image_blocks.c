@@ -280,6 +280,7 @@ int leat__dedup_blocks_open(leat__dedup_blocks **out, const leat__dedup_search *
     b->orientations = search->opts->orientations;
     b->across = search->opts->across != 0;
     b->next = b->across && rows->packs > 1 ? rows->first[1] : 0; /* nothing comes before the first pack */
+    b->next = LEAT_MAX(b->next, search->from);
     LEAT_GO(rc, out, plan(b, err));
     LEAT_GO(rc, out, leat__thread_team_open(&b->team, search->opts->threads, err));
     LEAT_GO(rc, out, find_centres(b, err));

@@ -3,14 +3,17 @@
  * leat_check_images. Limits adapt to all images, so they are known only at the end. The first
  * pass decodes and writes the facts without issues to OUTPUT.scores. The second one reads the
  * scores of all rows, sets the limits, and writes the rows with their issues. At most one score
- * of all rows is in memory.
+ * of all rows is in memory. OUTPUT.scores of a run that was killed or stopped is continued.
  */
 #include "curate/image_check.h"
+
+#include <leat/version.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -54,11 +57,12 @@ void leat__check_count(leat__check_counts *counts, const leat__image_facts *fact
 }
 
 static int take_facts(void *cookie, const char *key, size_t key_size, const leat__image_facts *facts,
-                      leat_error *err)
+                      uint64_t chain, leat_error *err)
 {
     checking *c = cookie;
     leat__check_count(&c->counts, facts);
-    return leat__image_spool_put(c->spool, key, key_size, facts, err);
+    c->counts.chain = chain;
+    return leat__image_spool_put(c->spool, key, key_size, facts, &c->counts, err);
 }
 
 static int tell(void *cookie, uint64_t done, uint64_t total)
@@ -108,19 +112,55 @@ static int make_provenance(checking *c, leat_error *err)
     return leat__buf_status(&c->provenance) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");
 }
 
-static int first_pass(checking *c, leat_error *err)
+/* A hash of everything that the facts depend on, but the records. */
+static uint64_t spool_key(const checking *c)
 {
-    leat__image_pass pass = {
-        .opts = &c->ingest, .source = c->source, .take = take_facts, .tell = tell, .cookie = c};
+    const uint64_t numbers[] = {LEAT_VERSION_NUMBER, sizeof(leat__image_facts), c->opts->max_pixels,
+                                c->opts->strict};
+    uint64_t key = leat__hash64(numbers, sizeof numbers, 0);
+    key = leat__hash64(c->provenance.data, c->provenance.len, key); /* fingerprints of packs */
+    for (uint32_t i = 0; i < c->opts->source_count; i++)
+        key = leat__hash64(c->opts->sources[i], strlen(c->opts->sources[i]), key);
+    return LEAT_MAX(key, 1);
+}
+
+static int open_spool(checking *c, leat_error *err)
+{
     leat__buf path;
     leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
     int rc = leat__buf_printf(&path, "%s.scores", c->opts->output) == 0
-                 ? leat__image_spool_open(&c->spool, leat__buf_str(&path), err)
+                 ? leat__image_spool_open(&c->spool, leat__buf_str(&path), spool_key(c), &c->counts, err)
                  : leat__fail_nomem(err, 0, "a path");
     leat__buf_reset(&path);
-    if (rc == 0) rc = leat__image_flow_run(&pass, err);
+    return rc;
+}
+
+/* The source is not what an interrupted run saw: starts again. */
+static int look_again(checking *c, leat__image_pass *pass, leat_error *err)
+{
+    LEAT_TRY(leat__image_spool_clear(c->spool, err));
+    memset(&c->counts, 0, sizeof c->counts);
+    leat__source_close(&c->source);
+    LEAT_TRY(leat__source_open(&c->source, &c->ingest, err));
+    pass->source = c->source;
+    pass->skip = (leat__chain){0, 0};
+    return leat__image_flow_run(pass, err);
+}
+
+static int first_pass(checking *c, leat_error *err)
+{
+    LEAT_TRY(open_spool(c, err));
+    leat__image_pass pass = {.opts = &c->ingest,
+                             .source = c->source,
+                             .take = take_facts,
+                             .tell = tell,
+                             .skip = {c->counts.chain, c->counts.samples},
+                             .cookie = c};
+    int rc = leat__image_flow_run(&pass, err);
+    if (rc == 0 && pass.changed) rc = look_again(c, &pass, err);
     c->stats->budget_peak_bytes = pass.budget_peak;
-    c->stats->ignored = c->source->ignored;
+    c->stats->resumed = pass.skip.records;
+    c->stats->ignored = c->source ? c->source->ignored : 0;
     if (rc != 0) return rc;
     if (c->counts.samples == 0)
         return leat__fail(err, LEAT_EDATA, "%s: there are no images to check", c->opts->sources[0]);
@@ -289,18 +329,39 @@ static int refuse_wide(leat__source *s, leat_error *err)
     return 0;
 }
 
+static leat_ingest_opts ingest_of(const leat_check_opts *o)
+{
+    leat_ingest_opts in;
+    leat_ingest_opts_init(&in);
+    in.sources = o->sources;
+    in.source_count = o->source_count;
+    in.threads = o->threads;
+    in.memory = o->memory;
+    in.strict = o->strict;
+    in.max_pixels = o->max_pixels;
+    in.log = o->log;
+    return in;
+}
+
+int leat__check_chain(const leat_check_opts *opts, leat__chain *chain, leat_error *err)
+{
+    const leat_ingest_opts in = ingest_of(opts);
+    leat__source *source = NULL;
+    leat__records_pool spare;
+    LEAT_TRY(leat__source_open(&source, &in, err));
+    leat__records_pool_init(&spare, source->field_count, 1);
+    *chain = leat__chain_begin(&in);
+    int rc = leat__chain_skip(chain, source, &spare, UINT64_MAX, NULL, err);
+    leat__records_pool_reset(&spare);
+    leat__source_close(&source);
+    return rc;
+}
+
 static int run(checking *c, leat_error *err)
 {
     const leat_check_opts *o = c->opts;
     LEAT_TRY(leat__issue_limits_parse(&c->limits, o->limits, err));
-    leat_ingest_opts_init(&c->ingest);
-    c->ingest.sources = o->sources;
-    c->ingest.source_count = o->source_count;
-    c->ingest.threads = o->threads;
-    c->ingest.memory = o->memory;
-    c->ingest.strict = o->strict;
-    c->ingest.max_pixels = o->max_pixels;
-    c->ingest.log = o->log;
+    c->ingest = ingest_of(o);
     LEAT_TRY(leat__source_open(&c->source, &c->ingest, err));
     LEAT_TRY(refuse_wide(c->source, err));
     LEAT_TRY(make_provenance(c, err));
@@ -314,13 +375,14 @@ static int run(checking *c, leat_error *err)
     return second_pass(c, err);
 }
 
-static void tear_down(checking *c, bool done)
+static void tear_down(checking *c, int rc)
 {
     const bool mine = c->out != NULL;
     leat_packer_close(&c->out);
     leat__csv_out_close(&c->csv);
+    if (c->spool != c->made && rc == LEAT_ECANCELED) leat__image_spool_leave(&c->spool);
     if (c->spool != c->made) leat__image_spool_close(&c->spool);
-    if (!done && mine) (void)!leat_packer_discard(c->opts->output, NULL);
+    if (rc != 0 && mine) (void)!leat_packer_discard(c->opts->output, NULL);
     leat__source_close(&c->source);
     leat__buf_reset(&c->provenance);
 }
@@ -352,7 +414,7 @@ static int check(const leat_check_opts *opts, leat__image_spool *made, const lea
     if (made) c->counts = *counts;
     leat__buf_init(&c->provenance, LEAT__MEM_CURATE, 16u << 20);
     int rc = run(c, err);
-    tear_down(c, rc == 0);
+    tear_down(c, rc);
     leat__free(c);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
     own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
@@ -414,13 +476,14 @@ void leat__check_json(const leat_check_stats *st, const char *output, leat__buf 
     }
     leat__json_end(&j);
     leat__json_ku64(&j, "ignored", st->ignored);
+    leat__json_ku64(&j, "resumed", st->resumed);
     leat__json_ku64(&j, "bytes_in", st->bytes_in);
     leat__json_ku64(&j, "bytes_out", st->bytes_out);
     leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
     leat__json_kdouble(&j, "images_per_cpu_s",
-                       st->cpu_seconds > 0 ? (double)st->samples / st->cpu_seconds : 0);
+                       st->cpu_seconds > 0 ? (double)(st->samples - st->resumed) / st->cpu_seconds : 0);
     leat__json_end(&j);
     leat_pack_close(&pack);
 }

@@ -11,16 +11,12 @@
 #include "base/buf.h"
 #include "curate/image_columns.h"
 #include "curate/image_spool.h"
+#include "ingest/source_chain.h"
 
 /* The statistics as JSON. Keys of the examples are read from the columns at `output`; NULL omits
  * them.
  */
 void leat__check_json(const leat_check_stats *stats, const char *output, leat__buf *out);
-
-/* Counted while images are looked at. */
-typedef struct leat__check_counts {
-    uint64_t samples, ok, bytes, early; /* early: with issues that do not need limits */
-} leat__check_counts;
 
 void leat__check_count(leat__check_counts *counts, const leat__image_facts *facts);
 
@@ -28,5 +24,8 @@ void leat__check_count(leat__check_counts *counts, const leat__image_facts *fact
 int leat__check_scored(const leat_check_opts *opts, leat__image_spool *spool,
                        const leat__check_counts *counts, leat_check_stats *stats,
                        leat_error *err) LEAT_MUST_CHECK;
+
+/* The chain of all records of the sources; nothing is read but their list. */
+int leat__check_chain(const leat_check_opts *opts, leat__chain *chain, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

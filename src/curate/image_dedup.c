@@ -6,6 +6,7 @@
 #include "curate/image_dedup.h"
 
 #include <leat/flow.h>
+#include <leat/version.h>
 
 #include <jansson.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "curate/image_check.h"
 #include "curate/image_csv.h"
 #include "io/url.h"
 #include "pack/selection.h"
@@ -36,6 +38,7 @@ typedef struct deduping {
     uint32_t *best;    /* pair with the highest similarity of each row, or LEAT__DEDUP_NONE */
     uint32_t *cluster; /* number of each row's cluster, or LEAT__DEDUP_NONE */
     leat_packer *packer;
+    leat__saved saved;
 } deduping;
 
 void leat_dedup_images_opts_init_sized(leat_dedup_images_opts *opts, uint32_t struct_size)
@@ -52,9 +55,24 @@ static int on_check(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
     return d->opts->progress ? d->opts->progress(d->opts->cookie, done, total, 0, 0) : 0;
 }
 
+/* Checks the images, unless an interrupted run has finished that. Its mark, FILE.state, names the records. */
+static int check_images(const leat_check_opts *c, leat__saved *mark, leat_error *err)
+{
+    leat__chain chain;
+    bool done = false;
+    LEAT_TRY(leat__check_chain(c, &chain, err));
+    mark->key = (leat__hash128){.high = chain.value ^ LEAT_VERSION_NUMBER, .low = chain.records};
+    LEAT_TRY(leat__saved_load(mark, NULL, 0, &done, err));
+    if (done) LEAT_TRY(leat__path_exists(c->output, &done, err));
+    if (done) return 0;
+    LEAT_TRY(leat_check_images(c, NULL, err));
+    return leat__saved_store(mark, NULL, 0, err);
+}
+
 static int make_columns(deduping *d, uint32_t i, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
+    leat__saved mark;
     leat_check_opts c;
     leat_check_opts_init(&c);
     c.sources = &o->inputs[i];
@@ -68,7 +86,10 @@ static int make_columns(deduping *d, uint32_t i, leat_error *err)
     c.cookie = d;
     c.log = o->log;
     d->made[i] = true;
-    return leat_check_images(&c, NULL, err);
+    LEAT_TRY(leat__saved_open(&mark, c.output, err));
+    int rc = check_images(&c, &mark, err);
+    leat__saved_close(&mark);
+    return rc;
 }
 
 /* The path of an input's columns: itself when it already is such a pack. */
@@ -238,7 +259,6 @@ static int write_row(deduping *d, uint32_t at, const char *key, size_t size, lea
 
 static int write_rows(deduping *d, leat_error *err)
 {
-    leat_packer_stats ps;
     int rc = leat_packer_classes(d->packer, F_PACK, d->opts->inputs, d->opts->input_count, err);
     for (uint32_t p = 0; p < d->rows.packs && rc == 0; p++) {
         leat__image_columns c;
@@ -251,7 +271,6 @@ static int write_rows(deduping *d, leat_error *err)
         }
         leat__image_columns_close(&c);
     }
-    if (rc == 0) rc = leat_packer_finish(d->packer, &ps, err);
     return rc;
 }
 
@@ -342,6 +361,50 @@ static int name_spill(deduping *d, leat_error *err)
     return 0;
 }
 
+/* A hash of everything that the pairs depend on. */
+static int make_key(deduping *d, leat_error *err)
+{
+    const leat_dedup_images_opts *o = d->opts;
+    const uint64_t numbers[] = {LEAT_VERSION_NUMBER, o->input_count, o->orientations, o->windows != 0,
+                                o->across != 0};
+    const double limits[] = {o->threshold, o->probable};
+    leat__hasher *h = leat__hasher_open(0);
+    int rc = 0;
+    if (!h) return leat__fail_nomem(err, 0, "a hash");
+    leat__hasher_update(h, numbers, sizeof numbers);
+    leat__hasher_update(h, limits, sizeof limits);
+    for (uint32_t i = 0; i < o->input_count && rc == 0; i++) {
+        leat_pack *pack = NULL;
+        leat_pack_info info = {.struct_size = sizeof info};
+        rc = leat_pack_open(&pack, d->columns[i], NULL, err);
+        if (rc != 0) break;
+        (void)leat_pack_info_read(pack, &info, sizeof info);
+        leat__hasher_update(h, &info.fingerprint, sizeof info.fingerprint);
+        leat__hasher_update(h, &info.samples, sizeof info.samples);
+        leat_pack_close(&pack);
+    }
+    d->saved.key = leat__hasher_value128(h);
+    leat__hasher_close(&h);
+    return rc;
+}
+
+static int search(deduping *d, leat_error *err)
+{
+    leat__dedup_search s = {.opts = d->opts,
+                            .columns = (const char *const *)d->columns,
+                            .rows = &d->rows,
+                            .pairs = &d->pairs,
+                            .saved = &d->saved,
+                            .tell = tell,
+                            .cookie = d};
+    LEAT_TRY(leat__saved_open(&d->saved, d->opts->output, err));
+    LEAT_TRY(make_key(d, err));
+    int rc = leat__dedup_search_run(&s, err);
+    d->stats->candidates = s.candidates;
+    d->stats->resumed = s.from;
+    return rc;
+}
+
 static int run(deduping *d, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
@@ -360,27 +423,37 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(leat__dedup_rows_read(&d->rows, &rows, err));
     d->stats->plan_memory = d->rows.memory;
     d->stats->in_memory = d->rows.spill == NULL;
-    leat__dedup_search s = {
-        .opts = o, .columns = columns, .rows = &d->rows, .pairs = &d->pairs, .tell = tell, .cookie = d};
-    LEAT_TRY(leat__dedup_search_run(&s, err));
-    d->stats->candidates = s.candidates;
+    LEAT_TRY(search(d, err));
     LEAT_TRY(number_clusters(d, err));
     LEAT_TRY(write_rows(d, err));
-    return write_csv(d, err);
+    LEAT_TRY(write_csv(d, err)); /* sorts the pairs in another way */
+    leat_packer_stats ps;
+    LEAT_TRY(leat_packer_finish(d->packer, &ps, err));
+    return leat__saved_drop(&d->saved, err);
 }
 
-static void tear_down(deduping *d, bool done)
+static void remove_columns(const char *path)
+{
+    leat__saved mark;
+    (void)!leat__path_unlink(path, NULL);
+    if (leat__saved_open(&mark, path, NULL) != 0) return;
+    (void)!leat__saved_drop(&mark, NULL);
+    leat__saved_close(&mark);
+}
+
+static void tear_down(deduping *d, int rc)
 {
     const bool mine = d->packer != NULL;
     leat_packer_close(&d->packer);
-    if (!done && mine) (void)!leat_packer_discard(d->opts->output, NULL);
+    if (rc != 0 && mine) (void)!leat_packer_discard(d->opts->output, NULL);
     for (uint32_t i = 0; d->columns && d->made && i < d->opts->input_count; i++) {
-        if (d->made[i] && d->columns[i]) (void)!leat__path_unlink(d->columns[i], NULL);
+        if (d->made[i] && d->columns[i] && rc != LEAT_ECANCELED) remove_columns(d->columns[i]);
         leat__free(d->columns[i]);
     }
     leat__free(d->columns);
     leat__free(d->made);
     leat__dedup_rows_reset(&d->rows);
+    leat__saved_close(&d->saved);
     leat__free(d->spill);
     leat__free(d->pairs.pair);
     leat__free(d->kept);
@@ -427,7 +500,7 @@ int leat_dedup_images(const leat_dedup_images_opts *opts, leat_dedup_images_stat
     const uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     deduping d = {.opts = &o, .stats = &own};
     int rc = run(&d, err);
-    tear_down(&d, rc == 0);
+    tear_down(&d, rc);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
     own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
     if (stats) (void)!leat__sized_copy(stats, &own, sizeof own);
@@ -447,6 +520,7 @@ void leat__dedup_images_json(const leat_dedup_images_stats *st, leat__buf *out)
     leat__json_ku64(&j, "exact", st->exact);
     leat__json_ku64(&j, "probable", st->probable);
     leat__json_ku64(&j, "candidates", st->candidates);
+    leat__json_ku64(&j, "resumed", st->resumed);
     leat__json_ku64(&j, "plan_memory", st->plan_memory);
     leat__json_kbool(&j, "in_memory", st->in_memory != 0);
     leat__json_kdouble(&j, "seconds", st->seconds);

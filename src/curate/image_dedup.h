@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "curate/image_columns.h"
 #include "curate/image_index.h"
+#include "curate/saved.h"
 #include "curate/spill.h"
 
 typedef struct leat__image_pair {
@@ -99,6 +100,8 @@ typedef struct leat__dedup_search {
     leat__dedup_rows *rows;
     leat__image_pairs *pairs;
     uint64_t candidates; /* out: pairs compared by their thumbnails */
+    leat__saved *saved;  /* the state of an interrupted run is continued; NULL: none is kept */
+    uint32_t from;       /* out: the first row that this run searched */
     int (*tell)(void *cookie, uint64_t done, uint64_t total, uint64_t found);
     void *cookie;
 } leat__dedup_search;

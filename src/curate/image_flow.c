@@ -30,6 +30,7 @@ typedef struct flow_run {
     leat__pack_memory allowance;
     leat_pool *pool;
     leat_flow *flow;
+    leat__chain chain;
     bool stop;
 } flow_run;
 
@@ -205,7 +206,7 @@ static int look_alone(flow_run *f, leat__records *run, leat__record *r, leat__im
 static int take_all(flow_run *f, leat_error *err)
 {
     leat__image_pass *pass = f->pass;
-    uint64_t done = 0;
+    uint64_t done = pass->skip.records;
     for (;;) {
         leat_task *task = NULL;
         LEAT_TRY(leat_flow_next(f->flow, &task, -1, err));
@@ -215,9 +216,10 @@ static int take_all(flow_run *f, leat_error *err)
         for (uint32_t i = 0; i < p->run->count && rc == 0; i++, done++) {
             leat__record *r = &p->run->record[i];
             if (p->run->large) rc = look_alone(f, p->run, r, &p->facts[i], err);
+            leat__chain_add(&f->chain, p->run, r);
             if (rc == 0)
                 rc = pass->take(pass->cookie, leat__records_str(p->run, r->key), r->key_size, &p->facts[i],
-                                err);
+                                f->chain.value, err);
         }
         leat_task_release(task);
         if (rc == 0 && pass->tell && pass->tell(pass->cookie, done, LEAT_MAX(f->source->total, done)) != 0)
@@ -317,6 +319,17 @@ static void tear_down(flow_run *f)
     leat__free(f->tables);
 }
 
+/* Skips the records that an interrupted run has looked at. */
+static int skip(flow_run *f, leat_error *err)
+{
+    leat__image_pass *pass = f->pass;
+    f->chain = leat__chain_begin(pass->opts);
+    if (pass->skip.records == 0) return 0;
+    LEAT_TRY(leat__chain_skip(&f->chain, f->source, &f->spare, pass->skip.records, NULL, err));
+    pass->changed = f->chain.records != pass->skip.records || f->chain.value != pass->skip.value;
+    return 0;
+}
+
 int leat__image_flow_run(leat__image_pass *pass, leat_error *err)
 {
     flow_run f = {.pass = pass, .source = pass->source};
@@ -327,8 +340,10 @@ int leat__image_flow_run(leat__image_pass *pass, leat_error *err)
     f.plan = (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = f.limits};
     leat__records_pool_init(&f.spare, pass->source->field_count, SHELF);
     int rc = open_tables(&f, err);
-    if (rc == 0) rc = start(&f, err);
-    if (rc == 0) rc = take_all(&f, err);
+    pass->changed = false;
+    if (rc == 0) rc = skip(&f, err);
+    if (rc == 0 && !pass->changed) rc = start(&f, err);
+    if (rc == 0 && !pass->changed) rc = take_all(&f, err);
     tear_down(&f);
     return rc;
 }

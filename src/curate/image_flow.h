@@ -11,15 +11,18 @@
 
 #include "curate/image_columns.h"
 #include "ingest/source.h"
+#include "ingest/source_chain.h"
 
 typedef struct leat__image_pass {
     const leat_ingest_opts *opts; /* sources, threads, memory, limits, log */
     leat__source *source;         /* open */
-    /* On the caller's thread, in the order of the source. */
+    /* On the caller's thread, in the order of the source; `chain` is that of all records up to this one. */
     int (*take)(void *cookie, const char *key, size_t key_size, const leat__image_facts *facts,
-                leat_error *err);
+                uint64_t chain, leat_error *err);
     int (*tell)(void *cookie, uint64_t done, uint64_t total); /* non-zero stops; may be NULL */
     void *cookie;
+    leat__chain skip;     /* records that an interrupted run has looked at; none */
+    bool changed;         /* out: the source has other records than these; nothing was taken */
     uint64_t budget_peak; /* out */
 } leat__image_pass;
 

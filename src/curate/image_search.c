@@ -159,6 +159,55 @@ static int search_rows(const searching *x, worker *w, portion *p, leat_error *er
     return 0;
 }
 
+/* ---- the saved state ---- */
+
+/* How far a run is: its state begins with it, and the pairs follow. */
+typedef struct search_at {
+    uint64_t next, candidates, pairs; /* next: row */
+} search_at;
+
+/* A run that cannot save its state, on a full disk for example, continues without. */
+static void save(const leat__dedup_search *s, uint32_t next)
+{
+    search_at at = {next, s->candidates, s->pairs->count};
+    const leat__saved_part parts[] = {{&at, sizeof at},
+                                      {s->pairs->pair, (size_t)at.pairs * sizeof *s->pairs->pair}};
+    (void)!leat__saved_store(s->saved, parts, LEAT_COUNT(parts), NULL);
+}
+
+static bool is_sound(const leat__dedup_search *s, const search_at *at, uint64_t pairs)
+{
+    const leat__image_pair *p = s->pairs->pair;
+    if (at->next > s->rows->count || at->pairs != pairs) return false;
+    for (uint64_t i = 0; i < pairs; i++)
+        if (p[i].a >= p[i].b || p[i].b >= s->rows->count || p[i].orientation >= LEAT__ORIENTATIONS)
+            return false;
+    return true;
+}
+
+static int resume(leat__dedup_search *s, bool *found, leat_error *err)
+{
+    search_at at;
+    uint64_t bytes = 0;
+    *found = false;
+    if (!s->saved) return 0;
+    LEAT_TRY(leat__saved_size(s->saved, &bytes, err));
+    if (bytes < sizeof at || (bytes - sizeof at) % sizeof *s->pairs->pair != 0) return 0;
+    const uint64_t pairs = (bytes - sizeof at) / sizeof *s->pairs->pair;
+    s->pairs->pair = leat__alloc_array(LEAT__MEM_CURATE, LEAT_MAX(pairs, 1), sizeof *s->pairs->pair);
+    if (!s->pairs->pair) return leat__fail_nomem(err, (size_t)bytes, "pairs");
+    s->pairs->room = LEAT_MAX(pairs, 1);
+    const leat__saved_part parts[] = {{&at, sizeof at},
+                                      {s->pairs->pair, (size_t)pairs * sizeof *s->pairs->pair}};
+    LEAT_TRY(leat__saved_load(s->saved, parts, LEAT_COUNT(parts), found, err));
+    if (*found) *found = is_sound(s, &at, pairs);
+    if (!*found) return 0;
+    s->pairs->count = pairs;
+    s->candidates = at.candidates;
+    s->from = (uint32_t)at.next;
+    return 0;
+}
+
 /* ---- flow ---- */
 
 static void release_portion(void *cookie, void *data)
@@ -232,9 +281,10 @@ static int take_all(searching *x, leat_flow *flow, leat_error *err)
             rc = leat__image_pairs_add(s->pairs, &p->pairs.pair[i], err);
         const uint32_t done = p->end;
         leat_task_release(task);
-        if (rc == 0 && s->tell(s->cookie, done, s->rows->count, s->pairs->count) != 0)
-            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
         if (rc != 0) return rc;
+        const bool stop = s->tell(s->cookie, done, s->rows->count, s->pairs->count) != 0;
+        if (s->saved && (stop || leat__saved_due(s->saved))) save(s, done);
+        if (stop) return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     }
 }
 
@@ -350,6 +400,7 @@ static int search_blocks(searching *x, leat_error *err)
     int rc = 0;
     do {
         rc = leat__dedup_blocks_next(x->blocks, &x->next, &x->end, err);
+        if (rc == LEAT_ECANCELED && x->s->saved) save(x->s, x->next);
         if (rc == 0 && x->next < x->end) rc = search_near(x, err);
     } while (rc == 0 && x->end < x->s->rows->count);
     leat__dedup_blocks_close(&x->blocks);
@@ -359,6 +410,7 @@ static int search_blocks(searching *x, leat_error *err)
 static int search_memory(searching *x, leat_error *err)
 {
     LEAT_TRY(leat__image_index_open(&x->index, x->s->rows->entry.coarse, x->s->rows->entries, err));
+    x->next = x->s->from;
     x->end = x->s->rows->count;
     int rc = search_near(x, err);
     leat__image_index_close(&x->index);
@@ -368,8 +420,11 @@ static int search_memory(searching *x, leat_error *err)
 int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
 {
     searching x = {.s = s};
-    LEAT_TRY(search_equal(s, err));
-    int rc = s->rows->spill ? search_blocks(&x, err) : search_memory(&x, err);
+    bool resumed = false;
+    int rc = 0;
+    LEAT_TRY(resume(s, &resumed, err));
+    if (!resumed) LEAT_TRY(search_equal(s, err));
+    if (s->from < s->rows->count) rc = s->rows->spill ? search_blocks(&x, err) : search_memory(&x, err);
     if (s->pairs->count > 0) qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
     return rc;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_spool.h. The file consists of blocks of up to BLOCK_ROWS rows:
+ * See image_spool.h. The file begins with a file_head. Blocks of up to BLOCK_ROWS rows follow:
  *
+ *   block
  *   score 0 of its ok rows, score 1 ...   doubles
  *   rows                                  head, facts up to `reason`, key, reason
  *
- * Where the blocks are, and their checks, stays in memory.
+ * The blocks' heads stay in memory.
  */
 #include "curate/image_spool.h"
 
@@ -21,10 +22,20 @@
 #define BLOCK_BYTES (1u << 30) /* keys are much shorter */
 #define FIXED offsetof(leat__image_facts, reason)
 
+#define MAGIC "LEATSPO1"
+
+typedef struct file_head {
+    char magic[8];
+    uint64_t key;
+} file_head;
+
 typedef struct block {
-    uint64_t at, check;
-    uint32_t rows, ok; /* rows, those of them with scores */
-    size_t bytes;      /* of scores and rows */
+    uint64_t at;               /* of its scores */
+    uint64_t bytes;            /* of scores and rows */
+    uint64_t check[2];         /* hashes of scores and rows */
+    uint32_t rows, ok;         /* rows, those of them with scores */
+    leat__check_counts counts; /* with its rows */
+    uint64_t head_check;       /* hash of all before */
 } block;
 
 typedef struct head {
@@ -35,13 +46,15 @@ struct leat__image_spool {
     char *path;
     leat__file *file;
     leat__buf blocks; /* of struct block */
-    uint64_t count, end;
+    uint64_t count, end, key;
+    leat__check_counts counts; /* with the rows that are held */
     /* the block that is written or read */
     double scores[LEAT__LOOKS][BLOCK_ROWS];
     leat__buf rows; /* reading: the whole block */
     uint32_t held, ok;
+    bool finished;   /* rows are read from here on */
     size_t at, next; /* byte of the next row; index of the next block */
-    leat__buf key;
+    leat__buf key_text;
 };
 
 static size_t block_count(const leat__image_spool *s)
@@ -56,20 +69,81 @@ static block block_at(const leat__image_spool *s, size_t i)
     return b;
 }
 
-int leat__image_spool_open(leat__image_spool **out, const char *path, leat_error *err)
+/* ---- opening ---- */
+
+/* Reads the block at the end of those that are known, if it is complete. */
+static int adopt_block(leat__image_spool *s, uint64_t size, bool *whole, leat_error *err)
+{
+    block b;
+    *whole = false;
+    if (size - s->end < sizeof b) return 0;
+    LEAT_TRY(leat__file_pread(s->file, &b, sizeof b, s->end, err));
+    const size_t skip = LEAT__LOOKS * (size_t)b.ok * sizeof(double);
+    if (leat__hash64(&b, offsetof(block, head_check), 0) != b.head_check || b.at != s->end + sizeof b ||
+        b.bytes > size - b.at || b.rows == 0 || b.rows > BLOCK_ROWS || b.ok > b.rows || skip > b.bytes)
+        return 0;
+    leat__buf_clear(&s->rows);
+    if (leat__buf_reserve(&s->rows, (size_t)b.bytes) != 0)
+        return leat__fail_nomem(err, (size_t)b.bytes, "facts about images");
+    LEAT_TRY(leat__file_pread(s->file, s->rows.data, (size_t)b.bytes, b.at, err));
+    if (leat__hash64(s->rows.data, skip, 0) != b.check[0] ||
+        leat__hash64(s->rows.data + skip, (size_t)b.bytes - skip, 0) != b.check[1])
+        return 0;
+    if (leat__buf_append(&s->blocks, &b, sizeof b) != 0) return leat__fail_nomem(err, sizeof b, "scores");
+    s->end = b.at + b.bytes;
+    s->count += b.rows;
+    s->counts = b.counts;
+    *whole = true;
+    return 0;
+}
+
+static int adopt(leat__image_spool *s, leat_error *err)
+{
+    file_head h;
+    uint64_t size = 0;
+    bool whole = true;
+    LEAT_TRY(leat__file_size(s->file, &size, err));
+    if (s->key == 0 || size < sizeof h) return leat__image_spool_clear(s, err);
+    LEAT_TRY(leat__file_pread(s->file, &h, sizeof h, 0, err));
+    if (memcmp(h.magic, MAGIC, sizeof h.magic) != 0 || h.key != s->key)
+        return leat__image_spool_clear(s, err);
+    s->end = sizeof h;
+    while (whole) LEAT_TRY(adopt_block(s, size, &whole, err));
+    leat__buf_clear(&s->rows);
+    return leat__file_truncate(s->file, s->end, err);
+}
+
+int leat__image_spool_clear(leat__image_spool *s, leat_error *err)
+{
+    file_head h = {.key = s->key};
+    memcpy(h.magic, MAGIC, sizeof h.magic);
+    leat__buf_clear(&s->blocks);
+    leat__buf_clear(&s->rows);
+    memset(&s->counts, 0, sizeof s->counts);
+    s->count = 0;
+    s->held = s->ok = 0;
+    s->end = sizeof h;
+    LEAT_TRY(leat__file_truncate(s->file, 0, err));
+    return leat__file_pwrite(s->file, &h, sizeof h, 0, err);
+}
+
+int leat__image_spool_open(leat__image_spool **out, const char *path, uint64_t key,
+                           leat__check_counts *counts, leat_error *err)
 {
     int rc;
     leat__image_spool *s = LEAT_NEW(CURATE, leat__image_spool);
     *out = NULL;
     if (!s) return leat__fail_nomem(err, sizeof *s, "scores");
+    s->key = key;
     leat__buf_init(&s->blocks, LEAT__MEM_CURATE, SIZE_MAX / 2);
     leat__buf_init(&s->rows, LEAT__MEM_CURATE, BLOCK_BYTES);
-    leat__buf_init(&s->key, LEAT__MEM_CURATE, BLOCK_BYTES);
+    leat__buf_init(&s->key_text, LEAT__MEM_CURATE, BLOCK_BYTES);
     LEAT_GO(rc, out,
             leat__file_open(&s->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err));
     s->path = leat__strdup(LEAT__MEM_CURATE, path); /* from here on the file is removed at the end */
     if (!s->path) LEAT_GO(rc, out, leat__fail_nomem(err, strlen(path), "a path"));
-    LEAT_GO(rc, out, leat__file_truncate(s->file, 0, err));
+    LEAT_GO(rc, out, adopt(s, err));
+    *counts = s->counts;
     *out = s;
     s = NULL;
 out:
@@ -77,43 +151,40 @@ out:
     return rc;
 }
 
-void leat__image_spool_close(leat__image_spool **spool)
-{
-    leat__image_spool *s = *spool;
-    if (!s) return;
-    if (s->path) (void)!leat__path_unlink(s->path, NULL);
-    leat__file_close(&s->file);
-    leat__free(s->path);
-    leat__buf_reset(&s->blocks);
-    leat__buf_reset(&s->rows);
-    leat__buf_reset(&s->key);
-    leat__free(s);
-    *spool = NULL;
-}
-
 /* ---- writing ---- */
 
 static int write_block(leat__image_spool *s, leat_error *err)
 {
-    block b = {.at = s->end, .rows = s->held, .ok = s->ok};
+    block b;
+    leat__buf scores;
     const size_t column = s->ok * sizeof(double);
     if (s->held == 0) return 0;
-    for (int i = 0; i < LEAT__LOOKS; i++) {
-        LEAT_TRY(leat__file_pwrite(s->file, s->scores[i], column, s->end, err));
-        s->end += column;
-    }
-    LEAT_TRY(leat__file_pwrite(s->file, s->rows.data, s->rows.len, s->end, err));
-    s->end += s->rows.len;
-    b.bytes = (size_t)(s->end - b.at);
-    b.check = leat__hash64(s->rows.data, s->rows.len, 0);
-    if (leat__buf_append(&s->blocks, &b, sizeof b) != 0) return leat__fail_nomem(err, sizeof b, "scores");
+    memset(&b, 0, sizeof b);
+    b.at = s->end + sizeof b;
+    b.rows = s->held;
+    b.ok = s->ok;
+    b.counts = s->counts;
+    leat__buf_init(&scores, LEAT__MEM_CURATE, SIZE_MAX / 2);
+    for (int i = 0; i < LEAT__LOOKS; i++) leat__buf_append(&scores, s->scores[i], column);
+    b.bytes = scores.len + s->rows.len;
+    b.check[0] = leat__hash64(scores.data, scores.len, 0);
+    b.check[1] = leat__hash64(s->rows.data, s->rows.len, 0);
+    b.head_check = leat__hash64(&b, offsetof(block, head_check), 0);
+    int rc = leat__buf_status(&scores) == 0 ? 0 : leat__fail_nomem(err, LEAT__LOOKS * column, "scores");
+    if (rc == 0 && scores.len > 0) rc = leat__file_pwrite(s->file, scores.data, scores.len, b.at, err);
+    if (rc == 0) rc = leat__file_pwrite(s->file, s->rows.data, s->rows.len, b.at + scores.len, err);
+    if (rc == 0) rc = leat__file_pwrite(s->file, &b, sizeof b, s->end, err);
+    leat__buf_reset(&scores);
+    if (rc == 0 && leat__buf_append(&s->blocks, &b, sizeof b) != 0)
+        rc = leat__fail_nomem(err, sizeof b, "scores");
+    s->end = b.at + b.bytes;
     leat__buf_clear(&s->rows);
     s->held = s->ok = 0;
-    return 0;
+    return rc;
 }
 
 int leat__image_spool_put(leat__image_spool *s, const void *key, size_t key_size, const leat__image_facts *f,
-                          leat_error *err)
+                          const leat__check_counts *counts, leat_error *err)
 {
     const head h = {(uint32_t)key_size, (uint32_t)strlen(f->reason)};
     leat__buf_append(&s->rows, &h, sizeof h);
@@ -127,12 +198,43 @@ int leat__image_spool_put(leat__image_spool *s, const void *key, size_t key_size
         s->ok++;
     }
     s->count++;
+    s->counts = *counts;
     return ++s->held == BLOCK_ROWS ? write_block(s, err) : 0;
 }
 
 int leat__image_spool_finish(leat__image_spool *s, leat_error *err)
 {
-    return write_block(s, err);
+    LEAT_TRY(write_block(s, err));
+    s->finished = true;
+    return 0;
+}
+
+/* ---- closing ---- */
+
+static void release(leat__image_spool **spool)
+{
+    leat__image_spool *s = *spool;
+    leat__file_close(&s->file);
+    leat__free(s->path);
+    leat__buf_reset(&s->blocks);
+    leat__buf_reset(&s->rows);
+    leat__buf_reset(&s->key_text);
+    leat__free(s);
+    *spool = NULL;
+}
+
+void leat__image_spool_leave(leat__image_spool **spool)
+{
+    if (!*spool) return;
+    if (!(*spool)->finished) (void)!write_block(*spool, NULL);
+    release(spool);
+}
+
+void leat__image_spool_close(leat__image_spool **spool)
+{
+    if (!*spool) return;
+    if ((*spool)->path) (void)!leat__path_unlink((*spool)->path, NULL);
+    release(spool);
 }
 
 /* ---- reading ---- */
@@ -158,14 +260,14 @@ int leat__image_spool_scores(const leat__image_spool *s, leat__look score, doubl
 static int read_block(leat__image_spool *s, leat_error *err)
 {
     const block b = block_at(s, s->next++);
-    const size_t skip = LEAT__LOOKS * b.ok * sizeof(double), bytes = b.bytes - skip;
+    const size_t skip = LEAT__LOOKS * b.ok * sizeof(double), bytes = (size_t)b.bytes - skip;
     leat__buf_clear(&s->rows);
     if (leat__buf_reserve(&s->rows, bytes) != 0) return leat__fail_nomem(err, bytes, "facts about images");
     LEAT_TRY(leat__file_pread(s->file, s->rows.data, bytes, b.at + skip, err));
     s->rows.len = bytes;
     s->held = b.rows;
     s->at = 0;
-    if (leat__hash64(s->rows.data, bytes, 0) == b.check) return 0;
+    if (leat__hash64(s->rows.data, bytes, 0) == b.check[1]) return 0;
     return leat__fail(err, LEAT_EDATA, "%s: changed while it was in use", s->path);
 }
 
@@ -184,10 +286,10 @@ int leat__image_spool_next(leat__image_spool *s, leat__image_facts *f, const cha
     memcpy(f, row + sizeof h, FIXED);
     memcpy(f->reason, row + sizeof h + FIXED + h.key_size, h.reason_size);
     f->reason[h.reason_size] = 0;
-    leat__buf_clear(&s->key);
-    if (leat__buf_append(&s->key, row + sizeof h + FIXED, h.key_size) != 0)
+    leat__buf_clear(&s->key_text);
+    if (leat__buf_append(&s->key_text, row + sizeof h + FIXED, h.key_size) != 0)
         return leat__fail_nomem(err, h.key_size, "a key");
-    *key = leat__buf_str(&s->key);
+    *key = leat__buf_str(&s->key_text);
     *key_size = h.key_size;
     s->at += sizeof h + FIXED + h.key_size + h.reason_size;
     s->held--;

@@ -81,7 +81,7 @@ static int take(void *cookie, const char *key, size_t key_size, const void *foun
     leat__image_facts facts;
     memcpy(&facts, found, sizeof facts); /* not aligned */
     leat__check_count(&p->counts, &facts);
-    return leat__image_spool_put(p->spool, key, key_size, &facts, err);
+    return leat__image_spool_put(p->spool, key, key_size, &facts, &p->counts, err);
 }
 
 /* ---- the run ---- */
@@ -165,7 +165,7 @@ static int pack_images(packing *p, leat_ingest_stats *st, leat_error *err)
                                .coefs = take_coefs,
                                .look = look,
                                .take = take};
-    LEAT_TRY(leat__image_spool_open(&p->spool, p->scores, err));
+    LEAT_TRY(leat__image_spool_open(&p->spool, p->scores, 0, &p->counts, err));
     LEAT_TRY(leat__ingest_inspected(p->opts, &x, st, err));
     return leat__image_spool_finish(p->spool, err);
 }

@@ -77,6 +77,27 @@ static int read_parts(leat__file *f, const head *want, const leat__saved_part *p
     return 0;
 }
 
+int leat__saved_size(leat__saved *s, uint64_t *size, leat_error *err)
+{
+    leat__file *f = NULL;
+    head h;
+    uint64_t bytes = 0;
+    bool exists = false;
+    *size = 0;
+    LEAT_TRY(leat__path_exists(s->path, &exists, err));
+    if (!exists) return 0;
+    LEAT_TRY(leat__file_open(&f, s->path, LEAT__FILE_READ, err));
+    int rc = leat__file_size(f, &bytes, err);
+    if (rc == 0 && bytes >= sizeof h) rc = leat__file_pread(f, &h, sizeof h, 0, err);
+    if (rc == 0 && bytes >= sizeof h && h.size == bytes - sizeof h) {
+        const head want = {.key = {s->key.high, s->key.low}};
+        if (memcmp(h.magic, MAGIC, sizeof h.magic) == 0 && memcmp(h.key, want.key, sizeof h.key) == 0)
+            *size = h.size;
+    }
+    leat__file_close(&f);
+    return rc;
+}
+
 int leat__saved_load(leat__saved *s, const leat__saved_part *parts, uint32_t count, bool *found,
                      leat_error *err)
 {

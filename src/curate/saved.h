@@ -28,6 +28,8 @@ typedef struct leat__saved_part {
 int leat__saved_open(leat__saved *s, const char *output, leat_error *err) LEAT_MUST_CHECK;
 void leat__saved_close(leat__saved *s);
 
+/* The bytes of all parts of the state with this key; 0 when there is none. */
+int leat__saved_size(leat__saved *s, uint64_t *size, leat_error *err) LEAT_MUST_CHECK;
 /* Reads the parts. *found is false, and the parts are undefined, when there is no state of this key. */
 int leat__saved_load(leat__saved *s, const leat__saved_part *parts, uint32_t count, bool *found,
                      leat_error *err) LEAT_MUST_CHECK;

@@ -172,6 +172,60 @@ static void options_have_an_effect(void **state)
     assert_no_leaks();
 }
 
+typedef struct stopping {
+    uint64_t calls, stop_at;
+} stopping;
+
+static int stop_later(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+{
+    stopping *s = cookie;
+    return ++s->calls == s->stop_at;
+}
+
+/* A run that was stopped at any point continues with the same result; one of a changed source starts again.
+ */
+static void a_stopped_run_is_continued(void **state)
+{
+    char *want = NULL, *got = NULL;
+    size_t want_len, got_len;
+    uint64_t continued = 0;
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    leat_check_opts o = opts_for(src, in_box("whole.leat"));
+    assert_ok(leat_check_images(&o, NULL, NULL));
+    assert_ok(leat__file_load(o.output, 1u << 26, 0, &want, &want_len, NULL));
+    o.output = in_box("parts.leat");
+    o.progress = stop_later;
+    for (uint64_t at = 1;; at++) {
+        leat_check_stats st = {.struct_size = sizeof st};
+        stopping s = {.stop_at = at};
+        o.cookie = &s;
+        const int rc = leat_check_images(&o, NULL, NULL);
+        s = (stopping){0};
+        if (rc == 0) break;
+        assert_code(LEAT_ECANCELED, rc);
+        assert_ok(leat_check_images(&o, &st, NULL));
+        assert_ok(leat__file_load(o.output, 1u << 26, 0, &got, &got_len, NULL));
+        assert_true(got_len == want_len && memcmp(got, want, got_len) == 0);
+        leat__free(got);
+        continued += st.resumed;
+        assert_int_equal(access(in_box("parts.leat.scores"), F_OK), -1);
+        assert_int_equal(unlink(o.output), 0);
+    }
+    assert_true(continued > 0);
+    assert_int_equal(unlink(o.output), 0);
+    stopping s = {.stop_at = 1};
+    leat_check_stats st = {.struct_size = sizeof st};
+    o.cookie = &s;
+    assert_code(LEAT_ECANCELED, leat_check_images(&o, NULL, NULL));
+    put_text("photos/00-new.jpg", "not an image");
+    assert_ok(leat_check_images(&o, &st, NULL));
+    assert_int_equal(st.resumed, 0);
+    assert_int_equal(st.samples, GOOD + 7);
+    leat__free(want);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +233,7 @@ int main(void)
         cmocka_unit_test(columns_are_bound_to_the_pack),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(options_have_an_effect),
+        cmocka_unit_test(a_stopped_run_is_continued),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

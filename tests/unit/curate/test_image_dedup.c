@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curate/image_box.h"
 
+#include <dirent.h>
+
 #include "base/hash.h"
 #include "curate/image_dedup.h"
 #include "io/file.h"
@@ -182,6 +184,64 @@ static void wrong_options_are_refused(void **state)
     assert_no_leaks();
 }
 
+typedef struct stopping {
+    uint64_t calls, stop_at;
+} stopping;
+
+static int stop_later(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+{
+    stopping *s = cookie;
+    return ++s->calls == s->stop_at;
+}
+
+static uint64_t count_files(const char *prefix)
+{
+    DIR *dir = opendir(sandbox);
+    uint64_t n = 0;
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));) n += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+    closedir(dir);
+    return n;
+}
+
+/* A run that was stopped at any point, while it checks images or searches, continues with the same result. */
+static void a_stopped_run_is_continued(void **state)
+{
+    char *csv = NULL, *rows = NULL;
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    for (int spilled = 0; spilled < 2; spilled++) {
+        leat_dedup_images_opts o = opts_for(inputs, in_box("whole.leat"));
+        uint64_t resumed = 0;
+        o.list_probable = 1;
+        o.threads = 2;
+        o.windows = spilled != 0; /* more descriptors */
+        o.memory = spilled ? (12u << 20) + 130000 : 0;
+        const leat_dedup_images_stats first = run_ok(&o);
+        assert_int_equal(first.in_memory, !spilled);
+        const uint64_t want = load(o.csv, &csv) ^ load(o.output, &rows);
+        leat__free(csv);
+        leat__free(rows);
+        o.output = in_box("again.leat");
+        o.progress = stop_later;
+        for (uint64_t at = 1;; at += spilled ? 1 + at / 2 : 1) {
+            stopping s = {.stop_at = at};
+            o.cookie = &s;
+            const int rc = leat_dedup_images(&o, NULL, NULL);
+            if (rc == 0) break;
+            assert_code(LEAT_ECANCELED, rc);
+            s = (stopping){0};
+            resumed += run_ok(&o).resumed;
+            assert_true((load(o.csv, &csv) ^ load(o.output, &rows)) == want);
+            leat__free(csv);
+            leat__free(rows);
+            assert_int_equal(count_files("again.leat"), 1);
+        }
+        assert_true(resumed > 0);
+    }
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +249,7 @@ int main(void)
         cmocka_unit_test(rows_say_what_is_kept),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(a_stopped_run_is_continued),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -5,12 +5,16 @@
 #include "curate/image_flow.h"
 
 typedef struct taken {
-    uint64_t count, ok, hash, stop_at;
+    uint64_t count, ok, hash, stop_at, chain;
+    leat__chain skip;
+    bool changed;
 } taken;
 
-static int take(void *cookie, const char *key, size_t size, const leat__image_facts *f, leat_error *err)
+static int take(void *cookie, const char *key, size_t size, const leat__image_facts *f, uint64_t chain,
+                leat_error *err)
 {
     taken *t = cookie;
+    t->chain = chain;
     t->count++;
     t->ok += f->verdict == LEAT__VERDICT_OK;
     t->hash = leat__hash64(key, size, t->hash);
@@ -33,9 +37,10 @@ static int flow_over(const char *path, uint32_t threads, uint64_t memory, taken 
     o.source_count = 1;
     o.threads = threads;
     o.memory = memory;
-    leat__image_pass pass = {.opts = &o, .take = take, .tell = tell, .cookie = t};
+    leat__image_pass pass = {.opts = &o, .take = take, .tell = tell, .skip = t->skip, .cookie = t};
     assert_ok(leat__source_open(&pass.source, &o, NULL));
     int rc = leat__image_flow_run(&pass, NULL);
+    t->changed = pass.changed;
     leat__source_close(&pass.source);
     return rc;
 }
@@ -76,11 +81,28 @@ static void it_can_be_stopped(void **state)
     assert_no_leaks();
 }
 
+/* Records that an interrupted run has looked at are skipped, unless they have changed. */
+static void it_continues_behind_known_records(void **state)
+{
+    taken part = {.stop_at = 1}, rest = {0};
+    make_photos();
+    assert_code(LEAT_ECANCELED, flow_over(in_box("photos"), 1, 0, &part));
+    rest.skip = (leat__chain){part.chain, part.count};
+    assert_ok(flow_over(in_box("photos"), 2, 0, &rest));
+    assert_int_equal(part.count + rest.count, 51);
+    assert_false(rest.changed);
+    taken other = {.skip = {part.chain + 1, part.count}};
+    assert_ok(flow_over(in_box("photos"), 2, 0, &other));
+    assert_true(other.changed && other.count == 0);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_gives_the_same_facts),
         cmocka_unit_test(it_can_be_stopped),
+        cmocka_unit_test(it_continues_behind_known_records),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
