@@ -63,11 +63,11 @@ static uint32_t nearest(const leat__image_index *x, const int8_t *code)
     for (uint32_t l = 0; l < x->lists; l += CHUNK) {
         const uint32_t n = LEAT_MIN(x->lists - l, CHUNK);
         x->dsp->products(code, x->centres + (size_t)l * DIM, DIM, n, product);
-        for (uint32_t i = 0; i < n; i++) {
-            if (product[i] <= most) continue;
-            most = product[i];
-            best = l + i;
-        }
+        int32_t top = INT32_MIN; /* without a branch, so that compilers use vectors */
+        for (uint32_t i = 0; i < n; i++) top = LEAT_MAX(top, product[i]);
+        if (top <= most) continue;
+        most = top;
+        for (best = l; product[best - l] != top;) best++;
     }
     return best;
 }
@@ -291,9 +291,24 @@ static int32_t least_product(int32_t *products, uint32_t lists, uint32_t probes)
     return products[probes - 1];
 }
 
-/* The first of the entries from `from` to `to` that is not below `before`: they ascend in a list. */
+/* The first of the entries from `from` to `to` that is not below `before`: they ascend in a list, and evenly
+ * enough that a guess is near. A search from the middle would wait for memory several times per list. */
 static uint32_t end_before(const leat__image_index *x, uint32_t from, uint32_t to, uint32_t before)
 {
+    if (from == to || x->entry[to - 1] < before) return to;
+    const uint32_t first = x->entry[from], last = x->entry[to - 1];
+    if (first >= before) return from;
+    const uint32_t guess = from + (uint32_t)((uint64_t)(to - 1 - from) * (before - first) / (last - first));
+    uint32_t step = 4;
+    if (x->entry[guess] < before) {
+        from = guess + 1;
+        while (step < to - from && x->entry[from + step] < before) from += step, step *= 2;
+        to = step < to - from ? from + step : to;
+    } else {
+        to = guess;
+        while (step < to - from && x->entry[to - step] >= before) to -= step, step *= 2;
+        from = step < to - from ? to - step : from;
+    }
     while (from < to) {
         const uint32_t middle = from + (to - from) / 2;
         if (x->entry[middle] < before) from = middle + 1;
@@ -324,6 +339,20 @@ static void choose_lists(const leat__image_index *x, const int8_t *q, float shar
     heap->begun = true;
 }
 
+/* Adds those of `n` codes from `at` on that are nearer than `limit`. */
+static void take_near(const leat__image_index *x, uint32_t at, const int32_t *product, uint32_t n, float own,
+                      float limit, leat__near_heap *heap)
+{
+    float distance[CHUNK];
+    for (uint32_t i = 0; i < n; i++) distance[i] = 1 - (float)product[i] * own * x->scale[at + i];
+    float most = heap->count < heap->room ? limit : heap->near[0].distance;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!(distance[i] < limit) || distance[i] > most) continue;
+        keep(heap, (leat__near){x->entry[at + i], distance[i], LEAT__NEAR_NEW, 0});
+        if (heap->count == heap->room) most = heap->near[0].distance;
+    }
+}
+
 void leat__image_index_scan(const leat__image_index *x, const leat__near_query *query, leat__near_heap *heap,
                             int32_t *scratch)
 {
@@ -339,10 +368,7 @@ void leat__image_index_scan(const leat__image_index *x, const leat__near_query *
         for (uint32_t at = x->begin[l]; at < end; at += CHUNK) {
             const uint32_t some = LEAT_MIN(end - at, CHUNK);
             x->dsp->products(q, x->codes + (size_t)at * DIM, DIM, some, product);
-            for (uint32_t i = 0; i < some; i++) {
-                const float d = 1 - (float)product[i] * own * x->scale[at + i];
-                if (d < query->limit) keep(heap, (leat__near){x->entry[at + i], d, LEAT__NEAR_NEW, 0});
-            }
+            take_near(x, at, product, some, own, query->limit, heap);
         }
     }
 }

@@ -10,6 +10,8 @@
 
 #include "base/num.h"
 #include "base/thread.h"
+#include "dsp/align.h"
+#include "probe/cpu.h"
 
 #define SIDE LEAT__THUMB_SIDE
 #define CHROMA LEAT__THUMB_CHROMA
@@ -396,8 +398,13 @@ void leat__image_sign_turn(const int8_t *from, int8_t *to, int order, unsigned o
 
 float leat__image_sign_distance(const int8_t *a, const int8_t *b, int bytes)
 {
-    int32_t ab = 0, aa = 0, bb = 0;
-    for (int i = 0; i < bytes; i++) {
+    const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
+    const int whole = bytes / 16 * 16;
+    int32_t ab, aa, bb;
+    dsp->products(a, b, (size_t)whole, 1, &ab);
+    dsp->products(a, a, (size_t)whole, 1, &aa);
+    dsp->products(b, b, (size_t)whole, 1, &bb);
+    for (int i = whole; i < bytes; i++) {
         ab += a[i] * b[i];
         aa += a[i] * a[i];
         bb += b[i] * b[i];
