@@ -4,8 +4,25 @@
 from __future__ import annotations
 
 
+def _is_huge(value: object) -> bool:
+    """Whether its repr would be long beyond use; a few lines of YAML with aliases can stand for billions of values."""
+    left, stack = 1000, [value]
+    while stack and left > 0:
+        left -= 1
+        found = stack.pop()
+        if isinstance(found, (list, tuple, set, frozenset, dict)):
+            if len(found) > left:
+                return True
+            stack.extend(found)
+            if isinstance(found, dict):
+                stack.extend(found.values())
+    return left == 0
+
+
 def shown(value: object) -> str:
     """A value for a message: its repr on one line, cut when it is long."""
+    if _is_huge(value):
+        return f"a {type(value).__name__} of many values"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -15,8 +16,10 @@ import numpy as np
 import pytest
 
 import leat
+import worker_yaml
 from conftest import jpeg
 from leat import _curate, _curate_config, _curate_measure, _curate_plan, _curate_steps
+from leat._errors import shown
 
 COLUMNS = ("check.leat", "embed.leat", "duplicates.leat", "select.leat")
 FILES = ("pack.leat", "bad.jsonl", "check.csv", "duplicates.csv", "selected.txt", *COLUMNS)
@@ -329,6 +332,23 @@ def test_bad_configs(config, message, photos, tmp_path):
     with pytest.raises(leat.Error, match=message) as caught:
         leat.curate(photos, tmp_path / "run", config=config)
     assert "\n" not in str(caught.value) and not os.path.exists(tmp_path / "run")
+
+
+def test_mutated_configs_are_accepted_or_refused(tmp_path):
+    draw = random.Random(11)
+    for _ in range(300):
+        worker_yaml.try_one(str(tmp_path / "c.yaml"), worker_yaml.mutant(draw))
+
+
+def test_aliases_that_stand_for_billions_of_values(tmp_path):
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
+    for key in ("embed", "dedup"):
+        nested = "".join("  " + line + "\n" for line in bomb.splitlines())
+        for text in (f"{bomb}{key}: *a11\n", f"threads: &t\n{nested}{key}: *t\n", f"{key}:\n  model: &t\n  {nested}"):
+            worker_yaml.try_one(str(tmp_path / "c.yaml"), text)
+    assert shown([[1, 2], {"a": (3,)}]) == "[[1, 2], {'a': (3,)}]"
+    assert shown([1] * 2000) == "a list of many values"
 
 
 def test_bad_files_and_folders(photos, tmp_path):
