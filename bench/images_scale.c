@@ -2,7 +2,8 @@
  *
  * Many synthetic images for `leat dedup images`, and the recall of its index. JSON lines on stdout.
  *
- *   images_scale write CHECK.leat OUT.leat ROWS       columns like those of leat check
+ *   images_scale write CHECK.leat OUT.leat ROWS [FIRST]
+ *                                                     columns like those of leat check, from row FIRST on
  *   images_scale index CHECK.leat ROWS QUERIES        against an exact search; in memory
  *   images_scale search COLUMNS.leat EVERY ORIENTATIONS
  *                                                     the search of leat dedup images, by every EVERYth row
@@ -182,13 +183,13 @@ static void sign(const picture *p, leat__image_sign *out)
 
 /* ---- columns ---- */
 
-static int write_columns(const box *b, const char *path, uint64_t rows, leat_error *err)
+static int write_columns(const box *b, const char *path, uint64_t first, uint64_t rows, leat_error *err)
 {
     leat_packer *p = NULL;
     leat_packer_stats stats;
     LEAT_TRY(leat__image_columns_create(&p, path, "{\"kind\":\"" LEAT__COLUMNS_KIND "\"}", true, true, err));
     int rc = 0;
-    for (uint64_t i = 0; i < rows && rc == 0; i++) {
+    for (uint64_t i = first; i < first + rows && rc == 0; i++) {
         leat__image_facts f = {.codec = LEAT__CODEC_JPEG, .is_signed = true, .width = 64, .height = 64};
         picture pic;
         char key[64];
@@ -594,7 +595,7 @@ int main(int argc, char **argv)
 {
     leat_error err = {0};
     box b = {0};
-    if (argc != 5) return fprintf(stderr, "usage: images_scale write|index|search FILE …\n"), 2;
+    if (argc < 5 || argc > 6) return fprintf(stderr, "usage: images_scale write|index|search FILE …\n"), 2;
     if (strcmp(argv[1], "search") == 0) {
         const uint32_t every = (uint32_t)strtoul(argv[3], NULL, 10),
                        turns = (uint32_t)strtoul(argv[4], NULL, 10);
@@ -602,7 +603,8 @@ int main(int argc, char **argv)
     }
     if (read_thumbs(&b, argv[2], &err) != 0) return die(&err);
     const int rc = strcmp(argv[1], "write") == 0
-                       ? write_columns(&b, argv[3], strtoull(argv[4], NULL, 10), &err)
+                       ? write_columns(&b, argv[3], argc > 5 ? strtoull(argv[5], NULL, 10) : 0,
+                                       strtoull(argv[4], NULL, 10), &err)
                        : measure_index(&b, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), &err);
     free(b.thumbs);
     return rc == 0 ? 0 : die(&err);

@@ -2,12 +2,12 @@
 """Time, memory and coverage of `leat select` by diversity, beside random rows and scikit-learn's k-means.
 
     python bench/select_scale.py --leat build-release/tools/leat --rows 1000000 --count 10000 [--dim 128] [--kind clusters|even]
-                                 [--kmeans] [--work FOLDER] [--semantic] [--kills 3]
+                                 [--kmeans] [--work FOLDER] [--semantic] [--images COLUMNS.leat…] [--kills 3]
 
 Vectors are drawn from a fixed seed: `clusters` is a mixture of 2,000 groups of different spread and size, `even` has no
 structure, the worst case of lazy evaluation. Coverage is the distance of 100,000 other rows to the nearest chosen one.
 --kmeans needs scikit-learn: one pass of MiniBatchKMeans, then the row nearest to each centre. --semantic runs `leat dedup
-semantic` as well. --kills N starts each command again, kills it at N random moments, and compares the results. CPU
+semantic` as well, --images `leat dedup images` on columns (images_scale.c writes them). --kills N starts each command again, kills it at N random moments, and compares the results. CPU
 seconds count on a busy machine. Reports tables in Markdown.
 """
 import argparse
@@ -136,6 +136,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=("clusters", "even"), default="clusters")
     parser.add_argument("--kmeans", action="store_true")
     parser.add_argument("--semantic", action="store_true")
+    parser.add_argument("--images", nargs="+", default=[])
     parser.add_argument("--no-select", action="store_true")
     parser.add_argument("--no-coverage", action="store_true")
     parser.add_argument("--kills", type=int, default=0)
@@ -144,7 +145,7 @@ def main() -> None:
     work = a.work or tempfile.mkdtemp(prefix="leat-select-")
     os.makedirs(work, exist_ok=True)
     path = os.path.join(work, f"v-{a.kind}-{a.rows}-{a.dim}.leat")
-    if not os.path.exists(path):
+    if not os.path.exists(path) and (a.semantic or not a.no_select):
         write(path, a.rows, a.dim, a.kind)
     draw = random.Random(3)
     print(f"{a.rows:,} rows of {a.dim} numbers ({a.kind})\n\n| run | wall s, CPU s | peak memory, planned (MB) | mean distance | largest |"
@@ -157,6 +158,9 @@ def main() -> None:
     if a.semantic:
         out = os.path.join(work, f"semantic-{a.kind}-{a.rows}.leat")
         commands.append(("dedup semantic", out, [a.leat, "dedup", "semantic", path, "-o", out]))
+    if a.images:
+        out = os.path.join(work, "images.leat")
+        commands.append(("dedup images", out, [a.leat, "dedup", "images", *a.images, "-o", out]))
     for name, out, words in commands:
         if os.path.exists(out):
             os.unlink(out)
