@@ -32,6 +32,8 @@ typedef struct leat__jpeg_component {
 } leat__jpeg_component;
 
 typedef struct leat__jpeg_coef_reader leat__jpeg_coef_reader;
+struct leat__jpeg_scan;   /* jpeg_scan.h */
+struct leat__jpeg_cursor; /* the same */
 
 typedef struct leat__jpeg_coefs {
     uint32_t width, height;
@@ -65,7 +67,16 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
                          const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                          leat_error *err) LEAT_MUST_CHECK;
 
-/* The same through libjpeg alone. */
+/* A place for coefficients that another scan decodes: `begin` makes room for all of them, and `put` decodes
+ * the next MCUs. Begin gives false when they need more than `most` bytes, or there is no memory. Not of the
+ * result: header, scan, tail, usual and pixels. */
+bool leat__jpeg_coef_begin(leat__jpeg_coef_reader *r, const struct leat__jpeg_scan *scan, uint64_t most,
+                           leat__jpeg_coefs *coefs) LEAT_MUST_CHECK;
+bool leat__jpeg_coef_put(leat__jpeg_coef_reader *r, const struct leat__jpeg_scan *scan,
+                         const leat__jpeg_coefs *coefs, struct leat__jpeg_cursor *at,
+                         uint32_t count) LEAT_MUST_CHECK;
+
+/* leat__jpeg_coef_read through libjpeg alone. */
 int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
                                  const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                                  leat_error *err) LEAT_MUST_CHECK;

@@ -86,17 +86,22 @@ static uint32_t choose_step(uint32_t mcus, size_t file_bytes)
 }
 
 /* The cursor at every step, and behind the last MCU the end of the file. */
-static bool walk(const leat__jpeg_scan *scan, leat__jpeg_cursor *out, uint32_t step)
+static bool walk(const leat__jpeg_scan *scan, leat__jpeg_taker *taker, leat__jpeg_cursor *out, uint32_t step)
 {
     leat__jpeg_cursor at;
     size_t end;
     uint32_t mcus = mcu_count(scan);
+    const bool take = taker && taker->begin(taker->ctx, scan);
     leat__jpeg_scan_begin(scan, &at);
     for (uint32_t mcu = 0; mcu < mcus; mcu += step) {
+        const uint32_t n = LEAT_MIN(step, mcus - mcu);
         *out++ = at;
-        if (!leat__jpeg_scan_skip(scan, &at, LEAT_MIN(step, mcus - mcu))) return false;
+        if (!(take ? taker->mcus(taker->ctx, scan, &at, n) : leat__jpeg_scan_skip(scan, &at, n)))
+            return false;
     }
-    return leat__jpeg_scan_finish(scan, &at, &end, NULL);
+    if (!leat__jpeg_scan_finish(scan, &at, &end, NULL)) return false;
+    if (take) taker->taken = true;
+    return true;
 }
 
 static void choose_bits(leat__jpeg_entries *e, const leat__jpeg_cursor *at, size_t count)
@@ -156,9 +161,11 @@ static bool is_ours(leat__jpeg_scan *scan, const uint8_t *data, size_t len, cons
 }
 
 int leat__jpeg_entries_make(leat__jpeg_scan *scan, const uint8_t *data, size_t len,
-                            const leat__decode_limits *limits, leat__buf *out, bool *whole, leat_error *err)
+                            const leat__decode_limits *limits, leat__jpeg_taker *taker, leat__buf *out,
+                            bool *whole, leat_error *err)
 {
     *whole = false;
+    if (taker) taker->taken = false;
     if (!is_ours(scan, data, len, limits)) return 0;
     uint32_t mcus = mcu_count(scan);
     leat__jpeg_entries e = {.components = leat__jpeg_scan_frame(scan)->components,
@@ -167,7 +174,7 @@ int leat__jpeg_entries_make(leat__jpeg_scan *scan, const uint8_t *data, size_t l
     int rc = 0;
     leat__jpeg_cursor *at = LEAT_NEW_ARRAY(CODEC, leat__jpeg_cursor, count);
     if (at == NULL) return leat__fail_nomem(err, count * sizeof *at, "entry points");
-    *whole = walk(scan, at, e.step);
+    *whole = walk(scan, taker, at, e.step);
     if (*whole && count > 1) {
         choose_bits(&e, at, count);
         rc = append(&e, at, count, out, err);

@@ -35,12 +35,21 @@ bool leat__jpeg_entries_view(leat__jpeg_entries *e, const uint8_t *data, size_t 
  * leat__jpeg_scan takes any cursor. */
 void leat__jpeg_entries_find(const leat__jpeg_entries *e, uint32_t mcu, leat__jpeg_cursor *at);
 
+/* Takes the next MCUs of a scan and moves the cursor past them; `begin` is called first, once. False: as
+ * leat__jpeg_scan_mcus, or not wanted. */
+typedef struct leat__jpeg_taker {
+    void *ctx;
+    bool (*begin)(void *ctx, const leat__jpeg_scan *scan);
+    bool (*mcus)(void *ctx, const leat__jpeg_scan *scan, leat__jpeg_cursor *at, uint32_t count);
+    bool taken; /* out: all MCUs were given */
+} leat__jpeg_taker;
+
 /* Walks through the whole file and appends its entry points to `out`; none when it is too
- * short to gain. *whole: the file is within the limits (zeroed: the defaults), sound up to its
- * end marker, and of a kind of which leat decodes regions itself. Otherwise nothing is
- * appended, and libjpeg-turbo has to be asked about the file. LEAT_ENOMEM, nothing else. */
+ * short to gain. `taker` (or NULL) gets all MCUs on the way. *whole: the file is within the limits (zeroed:
+ * the defaults), sound up to its end marker, and of a kind of which leat decodes regions itself. Otherwise
+ * nothing is appended, and libjpeg-turbo has to be asked about the file. LEAT_ENOMEM, nothing else. */
 int leat__jpeg_entries_make(leat__jpeg_scan *scan, const uint8_t *data, size_t len,
-                            const leat__decode_limits *limits, leat__buf *out, bool *whole,
-                            leat_error *err) LEAT_MUST_CHECK;
+                            const leat__decode_limits *limits, leat__jpeg_taker *taker, leat__buf *out,
+                            bool *whole, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -25,7 +25,7 @@ struct leat__image_looker {
     leat__decode_limits limits;
     leat__image_small small;
     leat__tile_header header; /* of a tiled image */
-    bool prepared;            /* small is that of the tiles that come next, except for info */
+    bool prepared;            /* small is that of the image that comes next, except for info */
     leat__idct_small_dsp idct;
     uint8_t *strip; /* rows of a row of blocks */
     uint8_t *last;  /* of its blocks: all may have 64 coefficients */
@@ -377,11 +377,12 @@ int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, con
                      const leat__image_small **small, leat_error *err)
 {
     leat__image_info info;
-    const bool prepared = l->prepared && leat__codec_sniff(data, len) == LEAT__CODEC_TILE;
+    const leat__codec_id codec = leat__codec_sniff(data, len);
+    const bool prepared = l->prepared && (codec == LEAT__CODEC_TILE || codec == LEAT__CODEC_JPEG);
     *small = &l->small;
     l->prepared = false;
     if (!prepared) clear(&l->small);
-    LEAT_TRY(leat__codec_probe(leat__codec_sniff(data, len), data, len, &info, err));
+    LEAT_TRY(leat__codec_probe(codec, data, len, &info, err));
     l->small.info = info;
     if (prepared) return 0;
     if (info.chroma_h > 0 && info.channels <= 3) {

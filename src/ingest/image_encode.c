@@ -25,6 +25,8 @@
 #define DEFAULT_QUALITY 90
 #define FRAMES_BYTES (UINT64_C(1) << 30) /* of all frames, where no limit is given */
 #define BYTES_MAX (UINT64_C(1) << 36)
+#define COEFS_MOST                                                                                           \
+    (4u << 20) /* of images whose coefficients an inspector gets; part of the stage's scratch */
 
 struct leat__encoder {
     const leat__encode_plan *plan;
@@ -126,15 +128,39 @@ static int check_whole(leat__encoder *e, const leat__image_info *info, const uin
     return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
 }
 
+/* Coefficients that are decoded for entry points: an inspector can use them. */
+typedef struct coef_taker {
+    leat__jpeg_coef_reader *reader;
+    leat__jpeg_coefs coefs;
+} coef_taker;
+
+static bool begin_coefs(void *ctx, const leat__jpeg_scan *scan)
+{
+    coef_taker *t = ctx;
+    return leat__jpeg_coef_begin(t->reader, scan, COEFS_MOST, &t->coefs);
+}
+
+static bool take_coefs(void *ctx, const leat__jpeg_scan *scan, leat__jpeg_cursor *at, uint32_t count)
+{
+    const coef_taker *t = ctx;
+    return leat__jpeg_coef_put(t->reader, scan, &t->coefs, at, count);
+}
+
 /* Finds entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
  * false when only decoding can tell. */
 static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, const uint8_t *data, size_t len,
                       bool *whole, leat_error *err)
 {
+    const bool inspected = e->inspector && e->inspector->coefs;
+    if (inspected && !e->coefs) LEAT_TRY(leat__jpeg_coef_reader_open(&e->coefs, err));
+    coef_taker t = {.reader = e->coefs};
+    leat__jpeg_taker taker = {.ctx = &t, .begin = begin_coefs, .mcus = take_coefs};
     item->entries_at = run->out.len;
-    LEAT_TRY(leat__jpeg_entries_make(e->scan, data, len, &e->plan->limits, &run->out, whole, err));
+    LEAT_TRY(leat__jpeg_entries_make(e->scan, data, len, &e->plan->limits, inspected ? &taker : NULL,
+                                     &run->out, whole, err));
     item->entries_size = run->out.len - item->entries_at;
-    return 0;
+    if (!*whole || !taker.taken) return 0;
+    return e->inspector->coefs(e->inspector->cookie, e->looker, &t.coefs, err);
 }
 
 /* ---- smaller ---- */

@@ -396,7 +396,7 @@ static int start_flow(ingest *in, leat_error *err)
     leat_stage_init(&encode);
     encode.kind = LEAT_STAGE_MAP;
     encode.name = "encode";
-    encode.scratch = in->inspector ? 10u << 20 : 8u << 20;
+    encode.scratch = in->inspector ? 14u << 20 : 8u << 20;
     encode.bytes_out = 4u << 20;
     encode.cookie = in;
     encode.setup = setup_encode;

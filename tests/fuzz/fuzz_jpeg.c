@@ -81,7 +81,7 @@ static void enter(leat__decoder *d, leat__jpeg_scan *scan, const uint8_t *data, 
     bool whole;
     leat__buf_init(&entries, LEAT__MEM_MISC, 1 << 20);
     if (leat__codec_probe(LEAT__CODEC_JPEG, data, size, &info, NULL) == 0 &&
-        leat__jpeg_entries_make(scan, data, size, &small, &entries, &whole, NULL) == 0 && whole) {
+        leat__jpeg_entries_make(scan, data, size, &small, NULL, &entries, &whole, NULL) == 0 && whole) {
         leat__decode_request rq = {.x = info.width / 3,
                                    .y = info.height / 3,
                                    .width = 1 + info.width / 4,

@@ -26,7 +26,7 @@ static bool make(bytes b, leat__buf *out)
 {
     bool whole;
     leat__buf_init(out, LEAT__MEM_MISC, 1 << 24);
-    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, out, &whole, NULL), 0);
+    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, NULL, out, &whole, NULL), 0);
     if (!whole) assert_int_equal(out->len, 0);
     return whole;
 }
@@ -95,10 +95,65 @@ static void what_is_short_cut_or_too_large_has_none(void **state)
     const leat__decode_limits small = {.max_pixels = 100 * 100};
     bool whole = true;
     leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
-    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, &small, &out, &whole, NULL), 0);
+    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, &small, NULL, &out, &whole, NULL), 0);
     assert_false(whole);
     leat__buf_reset(&out);
     free(b.data);
+}
+
+typedef struct taker {
+    leat__jpeg_coef_reader *reader;
+    leat__jpeg_coefs coefs;
+    uint64_t most;
+} taker;
+
+static bool begin_taking(void *ctx, const leat__jpeg_scan *of)
+{
+    taker *t = ctx;
+    return leat__jpeg_coef_begin(t->reader, of, t->most, &t->coefs);
+}
+
+static bool take_some(void *ctx, const leat__jpeg_scan *of, leat__jpeg_cursor *at, uint32_t count)
+{
+    taker *t = ctx;
+    return leat__jpeg_coef_put(t->reader, of, &t->coefs, at, count);
+}
+
+/* A taker gets the coefficients that leat__jpeg_coef_read reads; entry points are the same with it. */
+static void coefficients_are_taken_on_the_way(void **state)
+{
+    taker t = {.most = UINT64_MAX};
+    leat__jpeg_coef_reader *reader = NULL;
+    assert_int_equal(leat__jpeg_coef_reader_open(&t.reader, NULL), 0);
+    assert_int_equal(leat__jpeg_coef_reader_open(&reader, NULL), 0);
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        bytes b = make_jpeg(&jpeg_kinds[k], 333, 217, 92, 7);
+        leat__jpeg_taker taking = {.ctx = &t, .begin = begin_taking, .mcus = take_some};
+        leat__jpeg_coefs want;
+        leat__buf out, plain;
+        bool whole = false;
+        const bool ours = make(b, &plain);
+        leat__buf_init(&out, LEAT__MEM_MISC, 1 << 24);
+        assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, &taking, &out, &whole, NULL), 0);
+        assert_true(whole == ours && taking.taken == ours && out.len == plain.len);
+        if (out.len > 0) assert_memory_equal(out.data, plain.data, out.len);
+        if (ours) assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len, NULL, &want, NULL), 0);
+        for (uint32_t c = 0; ours && c < want.components; c++) {
+            const leat__jpeg_component *a = &want.component[c], *g = &t.coefs.component[c];
+            assert_true(a->grid_x == g->grid_x && a->grid_y == g->grid_y);
+            assert_memory_equal(a->quant, g->quant, sizeof a->quant);
+            assert_memory_equal(a->coefs, g->coefs, (size_t)a->grid_x * a->grid_y * 64 * sizeof *a->coefs);
+        }
+        t.most = 1000; /* too large: not taken, and the same entry points */
+        assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, &taking, &out, &whole, NULL), 0);
+        assert_true(whole == ours && !taking.taken && out.len == 2 * plain.len);
+        t.most = UINT64_MAX;
+        leat__buf_reset(&out);
+        leat__buf_reset(&plain);
+        free(b.data);
+    }
+    leat__jpeg_coef_reader_close(&reader);
+    leat__jpeg_coef_reader_close(&t.reader);
 }
 
 static void nothing_else_is_taken_for_them(void **state)
@@ -140,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_where_a_walk_comes),
         cmocka_unit_test(what_is_short_cut_or_too_large_has_none),
+        cmocka_unit_test(coefficients_are_taken_on_the_way),
         cmocka_unit_test(nothing_else_is_taken_for_them),
     };
     return cmocka_run_group_tests(tests, open_scan, close_scan);

@@ -72,7 +72,7 @@ static void check_kind(const jpeg_kind *kind, uint32_t w, uint32_t h, bool entri
     leat__buf index;
     bool whole, complete;
     leat__buf_init(&index, LEAT__MEM_MISC, 1 << 20);
-    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, &index, &whole, NULL), 0);
+    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, NULL, &index, &whole, NULL), 0);
     for (uint32_t i = 0; i < 60; i++) {
         leat__decode_job job = {.info = &info, .data = b.data, .len = b.len, .scale_denom = 1};
         job.width = i == 0 ? w : 1 + dice_below(&state, w);
@@ -135,7 +135,7 @@ static void wrong_entry_points_do_no_harm(void **state)
     leat__buf index;
     bool whole;
     leat__buf_init(&index, LEAT__MEM_MISC, 1 << 20);
-    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, &index, &whole, NULL), 0);
+    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, NULL, &index, &whole, NULL), 0);
     assert_true(index.len > 100);
     leat__decode_request rq = {.x = 100,
                                .y = 100,
