@@ -16,7 +16,8 @@
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "write the columns here"),
-    CLI_PATH("csv", 0, NULL, "FILE", "also write a CSV file, a line per image"),
+    CLI_PATH("csv", 0, NULL, "FILE",
+             "also write a CSV file, a line per image; --force replaces an earlier one"),
     CLI_STRING("limits", 0, NULL, "LIST", "set limits of issues, as in dark=40,grey=off; others adapt"),
     CLI_FLAG("strict", 0, "take every file of a folder, whatever its name"),
     CLI_REPLACE,

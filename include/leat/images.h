@@ -39,7 +39,7 @@ typedef struct leat_check_opts {
     uint32_t source_count;
     const char *const *sources; /* as in leat_ingest_opts: packs, one folder or manifest, tar shards … */
     const char *output;         /* pack with the columns; needed */
-    const char *csv;            /* also as a CSV file */
+    const char *csv;            /* also as a CSV file; `replace` holds for it too */
     const char *limits;         /* "dark=40,grey=off": limits of issues; they adapt to the data set */
     uint32_t threads;           /* usable CPUs */
     uint32_t replace;           /* 1 = a pack at `output` is replaced */
@@ -105,7 +105,7 @@ typedef struct leat_check_labels_opts {
     uint32_t neighbours;     /* 20; up to 1000 */
     const char *pack;        /* needed */
     const char *output;      /* pack with the columns; needed */
-    const char *csv;         /* suspicious labels, the most suspicious first */
+    const char *csv;         /* suspicious labels, the most suspicious first; as in leat_check_opts */
     const char *vectors;     /* pack of leat embed with the same rows; this or `predictions` is needed */
     const char *predictions; /* pack of leat embed --logits with the same rows: instead of neighbours */
     const char *column;      /* int column with the labels, of the pack or of `columns`: "label" */
@@ -157,7 +157,7 @@ typedef struct leat_dedup_images_opts {
     uint32_t input_count;
     const char *const *inputs; /* packs, or their columns of leat_check_images, or other sources of images */
     const char *output;        /* pack with a row per image of all inputs; needed */
-    const char *csv;           /* pairs, the most similar first */
+    const char *csv;           /* pairs, the most similar first; as in leat_check_opts */
     uint32_t keep;             /* leat_keep_image */
     uint32_t orientations;     /* 1: as they are, 2: mirrored as well, 8: turned as well; 2 */
     uint32_t windows;          /* 1 = also find large crops: takes about five times as long */

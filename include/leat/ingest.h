@@ -74,7 +74,8 @@ typedef struct leat_ingest_opts {
     uint32_t no_sync;                 /* as in leat_packer_opts */
     uint64_t shuffle_seed;
     const char *keys;   /* file with one key per line: only these, in this order; packs only */
-    const char *report; /* file for skipped samples, one JSON object per line; NULL = none */
+    const char *report; /* file for skipped samples, one JSON object per line; NULL = none. `replace` holds
+                           for it too; append: it must be new */
     /* Limits of one image and of one sample. */
     uint64_t max_pixels;       /* 178,956,970 */
     uint64_t max_out_bytes;    /* 1 GiB */

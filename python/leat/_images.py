@@ -67,7 +67,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
     Parameters
         source: packs, tar shards, or one folder, manifest or other source of `pack`
         output: the columns
-        csv: also write a CSV file, a line per image
+        csv: also write a CSV file, a line per image; ``force`` replaces an earlier one
         limits: limits of issues, as in {"dark": 40, "grey": None}; None switches an issue off, others adapt to the data
         strict: folders: take every file, whatever its name
         memory: hard budget of what is in flight, in bytes or text ("2G"); 0 is half of what is available

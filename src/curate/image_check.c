@@ -206,7 +206,7 @@ static int write_csv(checking *c, const char *key, size_t key_size, const leat__
                      leat_error *err)
 {
     char issues[512] = {0};
-    if (!c->csv.file) return 0;
+    if (!leat__csv_out_wanted(&c->csv)) return 0;
     for (int i = 0; i < LEAT__ISSUES; i++) {
         if (!(f->issues >> i & 1)) continue;
         if (issues[0]) strncat(issues, " ", sizeof issues - strlen(issues) - 1);
@@ -228,7 +228,7 @@ static int write_csv(checking *c, const char *key, size_t key_size, const leat__
 static int begin_csv(checking *c, leat_error *err)
 {
     static const char *const front[] = {"key", "verdict", "issues", "width", "height", "bytes"};
-    LEAT_TRY(leat__csv_out_open(&c->csv, c->opts->csv, err));
+    LEAT_TRY(leat__csv_out_open(&c->csv, c->opts->csv, LEAT__CHECK_CSV, err));
     for (size_t i = 0; i < LEAT_COUNT(front); i++) leat__csv_out_text(&c->csv, front[i]);
     for (int i = 0; i < LEAT__LOOKS; i++) leat__csv_out_text(&c->csv, leat__look_names[i]);
     leat__csv_out_text(&c->csv, "reason");
@@ -253,7 +253,7 @@ static int write_rows(checking *c, leat_error *err)
             c->opts->progress(c->opts->cookie, count, count, c->stats->bytes_in, c->stats->found) != 0)
             return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     }
-    return leat__csv_out_finish(&c->csv, err);
+    return 0;
 }
 
 static void describe_issues(checking *c)
@@ -306,7 +306,7 @@ static int second_pass(checking *c, leat_error *err)
     LEAT_TRY(write_rows(c, err));
     LEAT_TRY(leat_packer_finish(c->out, &ps, err));
     c->stats->bytes_out = ps.file_bytes;
-    return 0;
+    return leat__csv_out_finish(&c->csv, err);
 }
 
 /* ---- the run ---- */
@@ -405,6 +405,7 @@ static int check(const leat_check_opts *opts, leat__image_spool *made, const lea
         LEAT_TRY(leat__pack_spare_input(o.output, o.sources[i], err));
         LEAT_TRY(leat__pack_spare_input(o.csv, o.sources[i], err));
     }
+    LEAT_TRY(leat__result_file_check(o.csv, LEAT__CHECK_CSV, o.replace != 0, false, err));
     const uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     checking *c = LEAT_NEW(CURATE, checking);
     if (!c) return leat__fail_nomem(err, sizeof *c, "a check");

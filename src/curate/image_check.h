@@ -13,6 +13,8 @@
 #include "curate/image_spool.h"
 #include "ingest/source_chain.h"
 
+#define LEAT__CHECK_CSV "key,verdict," /* the first bytes of its CSV file */
+
 /* The statistics as JSON. Keys of the examples are read from the columns at `output`; NULL omits
  * them.
  */

@@ -25,6 +25,7 @@
 
 #define THRESHOLD 0.7
 #define PROBABLE 0.6
+#define CSV_HEAD "key_a,pack_a,"
 
 typedef struct deduping {
     const leat_dedup_images_opts *opts;
@@ -322,7 +323,7 @@ static int write_csv(deduping *d, leat_error *err)
         rc = leat_pack_open(&packs[i], d->columns[i], NULL, err);
     if (d->pairs.count > 0)
         qsort(d->pairs.pair, (size_t)d->pairs.count, sizeof *d->pairs.pair, by_similarity);
-    if (rc == 0) rc = leat__csv_out_open(&csv, d->opts->csv, err);
+    if (rc == 0) rc = leat__csv_out_open(&csv, d->opts->csv, CSV_HEAD, err);
     if (rc == 0) {
         rc = write_pairs(d, &csv, packs, err);
         leat__csv_out_close(&csv);
@@ -472,6 +473,7 @@ static int check_opts(leat_dedup_images_opts *o, leat_error *err)
         LEAT_TRY(leat__pack_spare_input(o->output, o->inputs[i], err));
         LEAT_TRY(leat__pack_spare_input(o->csv, o->inputs[i], err));
     }
+    LEAT_TRY(leat__result_file_check(o->csv, CSV_HEAD, o->replace != 0, false, err));
     if (o->orientations == 0) o->orientations = 2;
     if (o->orientations != 1 && o->orientations != 2 && o->orientations != 8)
         return leat__fail(err, LEAT_EINVAL, "orientations: %u is not 1, 2 or 8", o->orientations);

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
-#include "io/file.h"
+#include "io/result_file.h"
 #include "io/url.h"
 #include "pack/selection.h"
 
@@ -50,6 +50,7 @@ static int check_opts(leat_check_labels_opts *o, leat_error *err)
         for (uint32_t i = 0; i < o->column_count; i++)
             LEAT_TRY(leat__pack_spare_input(results[r], o->columns[i], err));
     }
+    LEAT_TRY(leat__result_file_check(o->csv, LEAT__LABELS_CSV, o->replace != 0, false, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
     if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
     return 0;

@@ -13,7 +13,8 @@
 #include "curate/column_packs.h"
 
 typedef enum leat__label_issue { LEAT__LABEL_WRONG = 1, LEAT__LABEL_OUTLIER = 2 } leat__label_issue;
-#define LEAT__LABEL_NONE UINT32_MAX /* the row has no label: below 0 */
+#define LEAT__LABELS_CSV "key,label,suggested," /* the first bytes of its CSV file */
+#define LEAT__LABEL_NONE UINT32_MAX             /* the row has no label: below 0 */
 
 typedef struct leat__labels {
     leat_check_labels_opts opts;

@@ -112,7 +112,7 @@ static int write_csv(leat__labels *l, leat__buf *key, leat_error *err)
     if (!row) return leat__fail_nomem(err, l->stats.wrong * sizeof *row, "rows");
     for (uint64_t i = 0; i < l->rows; i++)
         if (l->rank[i] >= 0) row[l->rank[i]] = (uint32_t)i;
-    int rc = leat__csv_out_open(&csv, l->opts.csv, err);
+    int rc = leat__csv_out_open(&csv, l->opts.csv, LEAT__LABELS_CSV, err);
     if (rc == 0) {
         rc = write_lines(l, &csv, row, key, err);
         leat__csv_out_close(&csv);

@@ -19,6 +19,7 @@
 #include "curate/image_spool.h"
 #include "ingest/inspect.h"
 #include "io/file.h"
+#include "io/result_file.h"
 #include "io/url.h"
 #include "pack/kind.h"
 #include "pack/selection.h"
@@ -112,6 +113,10 @@ static int check_opts(const packing *p, leat_error *err)
         LEAT_TRY(leat__pack_spare_input(c->output, o->sources[i], err));
     LEAT_TRY(leat__pack_spare_input(c->output, o->select, err));
     LEAT_TRY(leat__pack_spare_input(c->output, o->keys, err));
+    LEAT_TRY(leat__pack_spare_result(o->output, c->csv, err));
+    LEAT_TRY(leat__pack_spare_result(o->report, c->csv, err));
+    LEAT_TRY(leat__pack_spare_result(c->output, c->csv, err));
+    LEAT_TRY(leat__result_file_check(c->csv, LEAT__CHECK_CSV, o->replace != 0, false, err));
     LEAT_TRY(leat__path_exists(c->output, &exists, err));
     return exists && !o->replace ? leat__fail(err, LEAT_EEXIST, "%s: already exists", c->output) : 0;
 }

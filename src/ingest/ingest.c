@@ -608,7 +608,11 @@ static int finish(ingest *in, leat_error *err)
     in->stats->missing = in->source->missing;
     in->stats->unlabelled = in->source->unlabelled;
     memcpy(in->stats->unlabelled_first, in->source->unlabelled_first, sizeof in->stats->unlabelled_first);
-    LEAT_TRY(refuse_empty(in, err));
+    int rc = refuse_empty(in, err);
+    if (rc != 0) { /* the list says why */
+        (void)!leat__skipped_list_publish(&in->report, NULL);
+        return rc;
+    }
     const leat__origin origin = {in->identity, in->chain.records, in->chain.value};
     if (in->origin) LEAT_TRY(leat__origin_write(in->origin, &origin, err));
     LEAT_TRY(leat_packer_finish(in->packer, &ps, err));
@@ -616,10 +620,11 @@ static int finish(ingest *in, leat_error *err)
     in->stats->pages = ps.pages;
     in->stats->shards = ps.shards;
     in->stats->duplicate_keys = ps.duplicate_keys;
-    return 0;
+    return leat__skipped_list_publish(&in->report, err);
 }
 
-static void tear_down(ingest *in)
+/* `discard`: there is nothing to resume. */
+static void tear_down(ingest *in, bool discard)
 {
     leat_flow_close(&in->flow);
     if (in->allowance.budget) {
@@ -630,7 +635,7 @@ static void tear_down(ingest *in)
     leat__pack_memory_close(&in->allowance);
     leat_pool_close(&in->pool);
     leat_packer_close(&in->packer);
-    leat__skipped_list_close(&in->report);
+    leat__skipped_list_close(&in->report, discard);
     if (in->shelf_ready) leat__records_pool_reset(&in->spare);
     leat__pack_tables_close(&in->tables);
     leat__append_classes_reset(&in->classes);
@@ -719,7 +724,7 @@ static int pack_here(const leat_ingest_opts *o, const leat__inspector *inspector
     ingest in = {.opts = o, .stats = own, .inspector = inspector, .origin = origin};
     int rc = run(&in, err);
     bool empty = rc != 0 && in.packer && ((in.stop && own->samples == 0) || o->append);
-    tear_down(&in);
+    tear_down(&in, empty);
     if (empty) (void)!leat_packer_discard(o->output, NULL); /* there is nothing to resume */
     return rc;
 }
@@ -766,7 +771,7 @@ static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat
 out:
     leat__buf_reset(&newest);
     leat__buf_reset(&provenance);
-    tear_down(&in);
+    tear_down(&in, false);
     return rc;
 }
 

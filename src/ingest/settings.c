@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "ingest/skipped_list.h"
 #include "pack/selection.h"
 
 static void describe_settings(const leat_ingest_opts *o, const leat__encode_plan *plan, leat__json *j)
@@ -78,5 +79,5 @@ int leat__ingest_spare(const leat_ingest_opts *o, leat_error *err)
         LEAT_TRY(leat__pack_spare_input(results[r], o->keys, err));
         LEAT_TRY(leat__pack_spare_input(results[r], o->select, err));
     }
-    return 0;
+    return leat__skipped_list_check(o->report, o->replace != 0, o->resume != 0, err);
 }

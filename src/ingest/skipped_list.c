@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #define LINE_MAX_BYTES (4u << 20)
+#define HEAD "{\"key\":" /* of every line */
 
 /* Finds the end of the first `keep` lines. */
 static int find_end(leat__skipped_list *r, uint64_t keep, leat_error *err)
@@ -19,7 +20,7 @@ static int find_end(leat__skipped_list *r, uint64_t keep, leat_error *err)
     size_t got = 1;
     r->end = 0;
     while (keep > 0 && got > 0) {
-        LEAT_TRY(leat__file_pread_some(r->file, chunk, sizeof chunk, at, &got, err));
+        LEAT_TRY(leat__file_pread_some(r->to.file, chunk, sizeof chunk, at, &got, err));
         for (size_t i = 0; i < got && keep > 0; i++) {
             if (chunk[i] != '\n') continue;
             r->end = at + i + 1;
@@ -30,23 +31,27 @@ static int find_end(leat__skipped_list *r, uint64_t keep, leat_error *err)
     return 0;
 }
 
+int leat__skipped_list_check(const char *path, bool replace, bool resume, leat_error *err)
+{
+    return leat__result_file_check(path, HEAD, replace, resume, err);
+}
+
 int leat__skipped_list_open(leat__skipped_list *r, const char *path, uint64_t keep, leat_error *err)
 {
     memset(r, 0, sizeof *r);
     leat__buf_init(&r->line, LEAT__MEM_INGEST, LINE_MAX_BYTES);
     if (!path) return 0;
-    LEAT_TRY(leat__file_spare_pack(path, err));
-    int rc = leat__file_open(&r->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err);
+    int rc = leat__result_file_open(&r->to, path, HEAD, err);
     if (rc == 0) rc = find_end(r, keep, err);
-    if (rc == 0) rc = leat__file_truncate(r->file, r->end, err);
-    if (rc != 0) leat__skipped_list_close(r);
+    if (rc == 0) rc = leat__file_truncate(r->to.file, r->end, err);
+    if (rc != 0) leat__skipped_list_close(r, false);
     return rc;
 }
 
 int leat__skipped_list_add(leat__skipped_list *r, const char *key, size_t key_size, const leat_error *why,
                            leat_error *err)
 {
-    if (!r->file) return 0;
+    if (!r->to.file) return 0;
     leat__json j;
     leat__buf_clear(&r->line);
     leat__json_init(&j, &r->line, 0);
@@ -62,13 +67,18 @@ int leat__skipped_list_add(leat__skipped_list *r, const char *key, size_t key_si
     leat__buf_putc(&r->line, '\n');
     if (leat__buf_status(&r->line) != 0)
         return leat__fail(err, leat__buf_status(&r->line), "no memory for a line of the report");
-    LEAT_TRY(leat__file_pwrite(r->file, r->line.data, r->line.len, r->end, err));
+    LEAT_TRY(leat__file_pwrite(r->to.file, r->line.data, r->line.len, r->end, err));
     r->end += r->line.len;
     return 0;
 }
 
-void leat__skipped_list_close(leat__skipped_list *r)
+int leat__skipped_list_publish(leat__skipped_list *r, leat_error *err)
 {
-    leat__file_close(&r->file);
+    return leat__result_file_publish(&r->to, err);
+}
+
+void leat__skipped_list_close(leat__skipped_list *r, bool discard)
+{
+    leat__result_file_close(&r->to, discard);
     leat__buf_reset(&r->line);
 }

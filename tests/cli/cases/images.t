@@ -36,6 +36,29 @@ $ head -n 2 pairs.csv | cut -d, -f6
 verdict
 duplicate
 
+# a list takes the place of an earlier list only, and that with --force
+$ leat check p -o q.leat --csv p.csv
+! leat check: p.csv: already exists
+! --force replaces what is there
+= 2
+
+$ leat check p -o p.leat --csv p/a.jpg --force; cat p/a.jpg; echo
+> leat dedup images p -o q.leat --csv p/a.jpg --force; cat p/a.jpg; echo
+> leat pack p -o q.leat --on-error skip --report p/a.jpg --force; cat p/a.jpg; echo
+no image
+no image
+no image
+! leat check: p/a.jpg: is not an earlier list of this kind, and only such a list may be replaced; give another name
+! leat dedup: p/a.jpg: is not an earlier list of this kind, and only such a list may be replaced; give another name
+! leat pack: p/a.jpg: is not an earlier list of this kind, and only such a list may be replaced; give another name
+
+$ leat check p -o p.leat --csv p.csv --force > /dev/null; cut -d, -f1-2 p.csv; ls p.csv* q.leat*
+key,verdict
+a.jpg,not_an_image
+p.csv
+! ls: cannot access 'q.leat*': No such file or directory
+= 2
+
 $ leat dedup images check.leat -o dup.leat
 ! leat dedup: dup.leat: already exists
 ! --force replaces what is there

@@ -23,8 +23,8 @@ static void lines_are_json(void **state)
     why.offset = -1;
     assert_int_equal(leat__skipped_list_add(&r, "c", 1, &why, NULL), 0);
     assert_int_equal(leat__skipped_list_add(&r, "d", 1, NULL, NULL), 0);
-    leat__skipped_list_close(&r);
-    char *text = content(path, &len), *line = text;
+    leat__skipped_list_close(&r, false);
+    char *text = content(in_box("left.jsonl.partial"), &len), *line = text;
     static const char *const keys[] = {"a\nb", "c", "d"};
     for (int i = 0; i < 3; i++) {
         char *stop = strchr(line, '\n');
@@ -42,7 +42,8 @@ static void lines_are_json(void **state)
     /* a resumed run keeps the valid lines and appends after them */
     assert_int_equal(leat__skipped_list_open(&r, path, 2, NULL), 0);
     assert_int_equal(leat__skipped_list_add(&r, "new", 3, &why, NULL), 0);
-    leat__skipped_list_close(&r);
+    assert_int_equal(leat__skipped_list_publish(&r, NULL), 0);
+    leat__skipped_list_close(&r, false);
     text = content(path, &len);
     assert_non_null(strstr(text, "\"c\""));
     assert_null(strstr(text, "\"d\""));
@@ -56,8 +57,27 @@ static void without_a_path_there_is_no_report(void **state)
     leat_error why = {.code = LEAT_EDATA};
     assert_int_equal(leat__skipped_list_open(&r, NULL, 0, NULL), 0);
     assert_int_equal(leat__skipped_list_add(&r, "a", 1, &why, NULL), 0);
-    leat__skipped_list_close(&r);
+    leat__skipped_list_close(&r, false);
     assert_int_equal(leat__skipped_list_open(&r, in_box("no/such/folder"), 0, NULL), LEAT_ENOENT);
+}
+
+static void only_an_earlier_list_is_replaced(void **state)
+{
+    const char *path = in_box("replaced.jsonl");
+    leat__skipped_list r;
+    assert_int_equal(leat__skipped_list_check(NULL, false, false, NULL), 0);
+    assert_int_equal(leat__skipped_list_check(path, false, false, NULL), 0);
+    put_text("replaced.jsonl", "{\"key\":\"x\"}\n");
+    assert_int_equal(leat__skipped_list_check(path, false, false, NULL), LEAT_EEXIST);
+    assert_int_equal(leat__skipped_list_check(path, false, true, NULL), LEAT_EEXIST);
+    assert_int_equal(leat__skipped_list_check(path, true, false, NULL), 0);
+    /* a run that was allowed to replace it is resumed */
+    assert_int_equal(leat__skipped_list_open(&r, path, 0, NULL), 0);
+    leat__skipped_list_close(&r, false);
+    assert_int_equal(leat__skipped_list_check(path, false, true, NULL), 0);
+    put_text("replaced.jsonl", "an image");
+    assert_int_equal(leat__skipped_list_check(path, true, true, NULL), LEAT_EINVAL);
+    assert_int_equal(leat__skipped_list_open(&r, path, 0, NULL), LEAT_EINVAL);
 }
 
 int main(void)
@@ -65,6 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_json),
         cmocka_unit_test(without_a_path_there_is_no_report),
+        cmocka_unit_test(only_an_earlier_list_is_replaced),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

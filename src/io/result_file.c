@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See result_file.h.
+ */
+#include "io/result_file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "io/url.h"
+
+/* The name of the unfinished list, a new string; the target of a symbolic link counts. */
+static int name_partial(const char *path, char **target, char **partial, leat_error *err)
+{
+    leat__buf name;
+    LEAT_TRY(leat__path_resolve(path, target, err));
+    leat__buf_init(&name, LEAT__MEM_IO, 1u << 20);
+    int rc = leat__buf_printf(&name, "%s.partial", *target);
+    if (rc == 0) *partial = leat__buf_take(&name, NULL);
+    leat__buf_reset(&name);
+    if (rc == 0 && *partial) return 0;
+    leat__free(*target);
+    *target = NULL;
+    return leat__fail_nomem(err, strlen(path), "a path");
+}
+
+/* Refuses a file that is neither empty nor a list of this kind. */
+static int check_head(const char *path, const char *head, leat_error *err)
+{
+    leat__file *f = NULL;
+    char found[64];
+    size_t got = 0;
+    LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_READ, err));
+    int rc = leat__file_pread_some(f, found, LEAT_MIN(strlen(head), sizeof found), 0, &got, err);
+    leat__file_close(&f);
+    if (rc != 0 || got == 0 || memcmp(found, head, got) == 0) return rc;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: is not an earlier list of this kind, and only such a list may be replaced; give "
+                      "another name",
+                      path);
+}
+
+int leat__result_file_check(const char *path, const char *head, bool replace, bool resume, leat_error *err)
+{
+    struct stat st;
+    char *target = NULL, *partial = NULL;
+    if (!path) return 0;
+    if (leat__path_remote(path))
+        return leat__fail(err, LEAT_ENOTSUP, "%.200s: this file can only be written on this machine", path);
+    if (stat(path, &st) != 0)
+        return errno == ENOENT ? 0 : leat__fail_errno(err, errno, "%s: cannot stat", path);
+    if (!S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: is not a regular file", path);
+    LEAT_TRY(leat__file_spare_pack(path, err));
+    LEAT_TRY(check_head(path, head, err));
+    if (!replace && resume) {
+        LEAT_TRY(name_partial(path, &target, &partial, err));
+        replace = stat(partial, &st) == 0;
+        leat__free(target);
+        leat__free(partial);
+    }
+    return replace ? 0 : leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
+}
+
+int leat__result_file_open(leat__result_file *r, const char *path, const char *head, leat_error *err)
+{
+    bool left = false;
+    memset(r, 0, sizeof *r);
+    if (!path) return 0;
+    LEAT_TRY(leat__result_file_check(path, head, true, false, err));
+    LEAT_TRY(name_partial(path, &r->path, &r->partial, err));
+    int rc = leat__path_exists(r->partial, &left, err);
+    if (rc == 0 && left) rc = check_head(r->partial, head, err);
+    if (rc == 0)
+        rc = leat__file_open(&r->file, r->partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK,
+                             err);
+    if (rc != 0) leat__result_file_close(r, false);
+    return rc;
+}
+
+int leat__result_file_publish(leat__result_file *r, leat_error *err)
+{
+    struct stat old;
+    if (!r->file) return 0;
+    if (stat(r->path, &old) == 0) (void)!fchmod(leat__file_fd(r->file), old.st_mode & 07777);
+    LEAT_TRY(leat__file_sync(r->file, err));
+    LEAT_TRY(leat__path_rename(r->partial, r->path, err));
+    leat__result_file_close(r, false);
+    return 0;
+}
+
+void leat__result_file_close(leat__result_file *r, bool discard)
+{
+    if (r->file && discard) (void)!leat__path_unlink(r->partial, NULL);
+    leat__file_close(&r->file);
+    leat__free(r->path);
+    leat__free(r->partial);
+    memset(r, 0, sizeof *r);
+}
