@@ -143,8 +143,26 @@ typedef struct thumbnail {
     float y[SIDE * SIDE], chroma[2][CHROMA * CHROMA];
 } thumbnail;
 
+/* Turns a square as its EXIF orientation says. */
+static void turn_square(float *square, int side, uint32_t orientation)
+{
+    const bool transposed = orientation >= 5;
+    const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+    const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+    float stored[SIDE * SIDE];
+    memcpy(stored, square, sizeof *stored * (size_t)(side * side));
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x++) {
+            const int a = mirror_x ? side - 1 - x : x, b = mirror_y ? side - 1 - y : y;
+            square[y * side + x] = stored[transposed ? a * side + b : b * side + a];
+        }
+}
+
+/* Of the upright image: averages of the stored one are exact, also where its last samples are partial, and
+ * a thumbnail is quickly turned. */
 static void make_thumbnail(thumbnail *t, const leat__image_small *small, const window *w)
 {
+    const uint32_t orientation = small->info.orientation;
     average(&small->plane[0], w, SIDE, t->y);
     for (int i = 0; i < SIDE * SIDE; i++) t->y[i] -= 128;
     memset(t->chroma, 0, sizeof t->chroma);
@@ -152,6 +170,9 @@ static void make_thumbnail(thumbnail *t, const leat__image_small *small, const w
         average(&small->plane[c], w, CHROMA, t->chroma[c - 1]);
         for (int i = 0; i < CHROMA * CHROMA; i++) t->chroma[c - 1][i] -= 128;
     }
+    if (orientation < 2) return;
+    turn_square(t->y, SIDE, orientation);
+    for (int c = 0; c < 2; c++) turn_square(t->chroma[c], CHROMA, orientation);
 }
 
 static uint8_t to_byte(float v)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signatures of images: a thumbnail, and two descriptors from the lowest frequencies of its DCT.
- * The coarse one is for the search, the fine one ranks the results. Mirrored and rotated images
- * have the same numbers with other signs and positions, so the query is turned instead of the
+ * Signatures of upright images (EXIF orientation): a thumbnail, and two descriptors from the lowest
+ * frequencies of its DCT. The coarse one is for the search, the fine one ranks the results. Mirrored and
+ * rotated images have the same numbers with other signs and positions, so the query is turned instead of the
  * images.
  */
 #ifndef LEAT_CURATE_IMAGE_SIGN_H

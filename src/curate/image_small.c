@@ -373,13 +373,19 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     return leat__codec_decode(l->decoder, info, data, len, &request, &sink, err);
 }
 
-int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
-                     const leat__image_small **small, leat_error *err)
+/* The same pixels in another orientation are another image. */
+static void hash_orientation(leat__image_small *s)
+{
+    const uint32_t orientation = s->info.orientation;
+    if (orientation > 1) s->content = leat__hash64(&orientation, sizeof orientation, s->content);
+}
+
+static int look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
+                leat_error *err)
 {
     leat__image_info info;
     const leat__codec_id codec = leat__codec_sniff(data, len);
     const bool prepared = l->prepared && (codec == LEAT__CODEC_TILE || codec == LEAT__CODEC_JPEG);
-    *small = &l->small;
     l->prepared = false;
     if (!prepared) clear(&l->small);
     LEAT_TRY(leat__codec_probe(codec, data, len, &info, err));
@@ -392,4 +398,13 @@ int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, con
         l->small.info = info;
     }
     return look_at_pixels(l, data, len, tables, err);
+}
+
+int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
+                     const leat__image_small **small, leat_error *err)
+{
+    *small = &l->small;
+    LEAT_TRY(look(l, data, len, tables, err));
+    hash_orientation(&l->small);
+    return 0;
 }

@@ -6,6 +6,8 @@
  * the energy of each luma frequency is summed as well. All others are decoded to pixels and
  * averaged.
  *
+ * Planes are as stored, before the EXIF orientation.
+ *
  * This decodes the whole image: a damaged one is an error. One per thread.
  */
 #ifndef LEAT_CURATE_IMAGE_SMALL_H
@@ -27,7 +29,7 @@ typedef struct leat__image_small {
     leat__image_info info;
     uint32_t components; /* 1 or 3 */
     leat__small_plane plane[3];
-    uint64_t content; /* hash of size and pixels; the same for a JPEG and its tiles */
+    uint64_t content; /* hash of size, pixels and orientation; the same for a JPEG and its tiles */
     /* Ordinary JPEGs and tiles: */
     bool coefficients;
     uint16_t quant[64];  /* of luma, row by row */
