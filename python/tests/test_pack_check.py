@@ -85,6 +85,24 @@ def test_bad_files_are_left_out_of_both(photos, tmp_path):
     assert (tmp_path / "c.leat").read_bytes() == (tmp_path / "again.leat").read_bytes()
 
 
+def test_wide_images_are_left_out_like_broken_ones(photos, tmp_path):
+    """A 16-bit PNG cannot be checked; it stopped the run even with skip."""
+    source = tmp_path / "photos"
+    source.mkdir()
+    Image.fromarray(np.arange(4096, dtype=np.uint16).reshape(64, 64)).save(source / "00.png")
+    for path in sorted((photos / "a").iterdir())[:4]:
+        (source / path.name).write_bytes(path.read_bytes())
+    command = [sys.executable, "-m", "leat", "pack", str(source), "-o", str(tmp_path / "p.leat"), "--check", str(tmp_path / "c.leat")]
+    failed = subprocess.run(command, capture_output=True, text=True)
+    assert failed.returncode == 4 and failed.stderr.startswith("leat pack: 00.png: uint16 images with 1 channel; only 8-bit images")
+    run = subprocess.run([*command, "-f", "--on-error", "skip", "--report", str(tmp_path / "bad.jsonl"), "--json"], capture_output=True, text=True)
+    said = json.loads(run.stdout)
+    assert said["skipped"] == 1 and said["samples"] == said["check"]["samples"] == 4
+    assert json.loads((tmp_path / "bad.jsonl").read_text())["key"] == "00.png"
+    done = leat.curate(source, tmp_path / "run")
+    assert done["unreadable"] == 1 and done["samples"] == 4
+
+
 def test_the_exit_code_tells_of_issues(photos, tmp_path):
     for source, code in ((photos, 1), (photos.parent / "good", 0)):
         if code == 0:

@@ -68,7 +68,7 @@ static int look(void *cookie, void *looker, const char *key, const leat_pack_ima
     memset(&facts, 0, sizeof facts);
     if (!data) leat__image_facts_fail(&facts, LEAT__VERDICT_ABSENT, "no image");
     else if (leat__image_kind_of(image) != 0)
-        return leat__fail(err, LEAT_ENOTSUP, "%s: %s; only 8-bit images of 1, 3 or 4 channels can be checked",
+        return leat__fail(err, LEAT_EFORMAT, "%s: %s; only 8-bit images of 1, 3 or 4 channels can be checked",
                           key, leat__kind_text(leat__image_kind_of(image), text));
     else LEAT_TRY(leat__image_facts_make(looker, key, data, len, tables, &facts, err));
     return leat__buf_append(found, &facts, sizeof facts) == 0

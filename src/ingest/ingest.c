@@ -235,7 +235,9 @@ static int encode_record(ingest *in, encoding *e, leat__records *run, leat__reco
         int rc = leat__encoder_image(e->encoder, run, r, &r->items[f], from, &why);
         LEAT_TRY(settle(run, r, rc, &why, err));
     }
-    return x ? leat__inspect_record(x, e->looker, run, r, in->inspected, in->plan.tables, err) : 0;
+    leat_error why = {0};
+    int rc = x ? leat__inspect_record(x, e->looker, run, r, in->inspected, in->plan.tables, &why) : 0;
+    return settle(run, r, rc, &why, err);
 }
 
 static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *err)

@@ -24,8 +24,8 @@ typedef struct leat__inspector {
      * May be NULL. */
     int (*coefs)(void *cookie, void *looker, const leat__jpeg_coefs *coefs, leat_error *err);
     /* Appends to `found` what is known of an image; data NULL: the sample has none. Any thread. `data` is
-     * followed by LEAT__CODEC_PADDING readable bytes. An error ends the run: faults of an image belong to
-     * the results. */
+     * followed by LEAT__CODEC_PADDING readable bytes. LEAT_ENOMEM ends the run;
+     * with another error the sample cannot be packed. Faults of an image belong to the results. */
     int (*look)(void *cookie, void *looker, const char *key, const leat_pack_image *image,
                 const uint8_t *data, size_t len, const leat__tile_tables *tables, leat__buf *found,
                 leat_error *err);
