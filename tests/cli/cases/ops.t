@@ -1,7 +1,10 @@
 # Help on augmentations, out of the table.
 
-$ leat help ops | grep -c "^  [A-Z][A-Za-z]*("
-54
+$ leat help ops | grep -o "^  [A-Z][A-Za-z]*(" | tr -d " (" > names; awk 'END { print (NR >= 54) }' names
+1
+
+# each is explained
+$ while read op; do leat help $op | head -1 | grep -q "^$op - " || echo $op; done < names
 
 $ leat help ops | grep -A2 "^  CutMix"
   CutMix(alpha=1, p=1, unmixed=false)

@@ -131,14 +131,28 @@ static void test_errors(void **state)
     assert_int_equal(leat_disk_read(&disk, NULL, NULL), LEAT_EINVAL);
 }
 
+/* False inside a chroot, whose root is an ordinary folder of a file system that cannot be seen. */
+static bool root_is_mounted(void)
+{
+    char line[1024], place[512];
+    bool found = false;
+    FILE *f = fopen("/proc/self/mountinfo", "r");
+    while (f && !found && fgets(line, sizeof line, f))
+        found = sscanf(line, "%*s %*s %*s %*s %511s", place) == 1 && strcmp(place, "/") == 0;
+    if (f) fclose(f);
+    return found;
+}
+
 static void test_this_machine(void **state)
 {
     leat_disk disk;
     leat_error err = {0};
     leat__sysroot_set(NULL);
     assert_int_equal(leat_disk_read(&disk, "/", &err), 0);
-    assert_true(disk.filesystem[0] != '\0');
-    assert_true(disk.block_bytes >= 512);
+    if (root_is_mounted()) {
+        assert_true(disk.filesystem[0] != '\0');
+        assert_true(disk.block_bytes >= 512);
+    }
     assert_int_equal(leat_disk_read(&disk, "/proc", &err), 0);
     assert_string_equal(disk.filesystem, "proc");
 }
