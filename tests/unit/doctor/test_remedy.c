@@ -376,6 +376,31 @@ static void a_small_budget_is_raised(void **state)
     assert_int_equal(r->basis, LEAT_BASIS_MEASURED);
 }
 
+/* In a group of 120 MB a larger budget leaves the page cache less: it is not written unless it was tried. */
+static void a_guessed_budget_does_not_take_the_page_cache_of_a_group(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 1000);
+    f.budget = f.budget_peak = 0.25 * GIB;
+    f.blocked = 0.9;
+    f.decode_ready = 0.02;
+    f.cpu_used = 1.5;
+    f.memory_free = 2 * GIB;
+    f.memory_limit = 3 * GIB;
+    f.dataset_bytes = 4 * GIB;
+    leat_doctor_diagnosis d = judge(f);
+    assert_non_null(remedy(&d, "memory=1073741824"));
+    assert_string_equal(d.apply, "");
+    set_trial(&f, "memory=1073741824", 1.39);
+    d = judge(f);
+    assert_string_equal(d.apply, "memory=1073741824");
+    f.trial_count = 0;
+    f.dataset_bytes = 1 * GIB; /* both fit */
+    d = judge(f);
+    assert_contains(d.apply, "memory=1073741824");
+}
+
 static void the_trainer_is_sped_up_to_the_next_limit(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -439,6 +464,7 @@ int main(void)
         cmocka_unit_test(copies_from_memory_are_part_of_the_cost),
         cmocka_unit_test(fewer_bytes_do_not_reduce_latency),
         cmocka_unit_test(a_small_budget_is_raised),
+        cmocka_unit_test(a_guessed_budget_does_not_take_the_page_cache_of_a_group),
         cmocka_unit_test(the_trainer_is_sped_up_to_the_next_limit),
         cmocka_unit_test(ranking_is_by_gain),
         cmocka_unit_test(larger_batches_share_the_fixed_cost),
