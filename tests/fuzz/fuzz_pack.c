@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of packs against any bytes. Checksums would reject nearly every mutation, so the
- * input is repaired first: the checks are recomputed for the mutated bytes, so that hostile
- * numbers reach the code that must survive them. An input that is not a multiple of 64 is not
- * repaired, except sets: two sizes (u32), then the set file and two shards, s-00000.leat and
+ * The reader of packs against any bytes, repaired by fuzz_repair.h. An input that is not a multiple of 64 is
+ * not repaired, except sets: two sizes (u32), then the set file and two shards, s-00000.leat and
  * s-00001.leat, whose fingerprints are written into the list before the set is repaired.
  */
 #include <fcntl.h>
@@ -16,48 +14,10 @@
 
 #include <leat/pack.h>
 
-#include "base/bytes.h"
-#include "base/hash.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "pack/layout.h"
+#include "fuzz_repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void hash_chunks(uint8_t *file, uint64_t from, uint64_t bytes, uint64_t to)
-{
-    for (uint64_t at = 0; at < bytes; at += LEAT__PACK_CHUNK, to += 8) {
-        size_t n = (size_t)LEAT_MIN(bytes - at, LEAT__PACK_CHUNK);
-        leat__store_u64(file + to, leat__hash64(file + from + at, n, 0));
-    }
-}
-
-/* Recomputes all checks, if the footer still gives the positions of the parts. */
-static void repair(uint8_t *file, size_t size)
-{
-    uint8_t *foot = file + size - LEAT__PACK_BLOCK;
-    uint64_t index = leat__load_u64(foot + 64), bytes = leat__load_u64(foot + 72);
-    uint64_t checks = leat__load_u64(foot + 80), roots = leat__load_u64(foot + 88);
-    uint64_t dir = leat__load_u64(foot + 96), sum;
-    bool found = leat__add_u64(index, bytes, &sum) && leat__add_u64(sum, checks, &sum) &&
-                 leat__add_u64(sum, roots, &sum) && leat__add_u64(sum, dir, &sum) &&
-                 sum == size - LEAT__PACK_BLOCK && checks >= leat__ceil_div(bytes, LEAT__PACK_CHUNK) * 8 &&
-                 roots >= leat__ceil_div(checks, LEAT__PACK_CHUNK) * 8;
-    if (found) {
-        hash_chunks(file, index, bytes, index + bytes);
-        hash_chunks(file, index + bytes, checks, index + bytes + checks);
-        uint64_t at = index + bytes + checks;
-        leat__store_u64(foot + 112, leat__hash64(file + at, (size_t)roots, 0));
-        leat__store_u64(foot + 120, leat__hash64(file + at + roots, (size_t)dir, 0));
-    }
-    leat__store_u64(foot + 16, size);
-    memcpy(foot + 4088, "\x1a\n\rTAEL\x89", 8);
-    leat__store_u64(foot, leat__hash64(foot + 8, LEAT__PACK_BLOCK - 8, 0));
-    memcpy(file, "\x89LEAT\r\n\x1a", 8);
-    leat__store_u64(file + 16, size);
-    leat__store_u64(file + 24, leat__load_u64(foot));
-    leat__store_u64(file + 4088, leat__hash64(file, 4088, 0));
-}
 
 static _Atomic uint8_t sink; /* the reads must not be optimised away */
 
@@ -166,11 +126,6 @@ static void sign(uint8_t *set, size_t size, int n, const uint8_t *shard, size_t 
         if (at != NULL) at += sizeof word - 1;
     }
     if (at != NULL && size - (size_t)(at - set) >= 16) memcpy(at, digits, 16);
-}
-
-static bool can_be_whole(size_t size)
-{
-    return size % LEAT__PACK_SECTION_ALIGN == 0 && size >= 2 * LEAT__PACK_BLOCK;
 }
 
 static void use_set(uint8_t *data, size_t size)
