@@ -101,7 +101,7 @@ U8_INLINE __m256i u8_errors(__m256i v, __m256i last)
 static size_t utf8_check(const uint8_t *p, size_t len)
 {
     __m256i last = _mm256_setzero_si256();
-    uint32_t open = 0; /* whether a code point may go on in the next 32 bytes */
+    uint32_t open = 0; /* whether a code point may continue in the next 32 bytes */
     size_t i = 0;
     for (; i + 32 <= len; i += 32) {
         __m256i v = _mm256_loadu_si256((const __m256i *)(p + i));

@@ -178,7 +178,7 @@ static void check_escapes(const leat__text_dsp *dsp)
             if (escape) text[n++] = '\\';
             text[n++] = escape ? (uint8_t)two[k] : 'x';
         }
-        memcpy(text + n, i % 2 ? "\"" : "\\x", 2); /* the second one is no escape */
+        memcpy(text + n, i % 2 ? "\"" : "\\x", 2); /* the second one is not an escape */
         uint8_t *d = out;
         assert_ptr_equal(dsp->string_copy(text, &d), text + n);
         assert_int_equal(d - out, len);
