@@ -61,9 +61,9 @@ bool leat__text_chunk_next(const leat__text_chunk *c, size_t *at, leat__line *li
         if (c->offset == 0 && c->len >= 3 && memcmp(c->data, "\xef\xbb\xbf", 3) == 0) *at = 3;
     }
     while (*at < c->len) {
-        const uint8_t *p = c->data + *at, *nl = memchr(p, '\n', c->len - *at);
+        const uint8_t *p = c->data + *at;
         line->text = p;
-        line->len = nl ? (size_t)(nl - p) : c->len - *at;
+        line->len = c->end[line->number + 1 - c->line] - *at;
         line->offset = c->offset + *at;
         line->number++;
         line->document++;
@@ -353,7 +353,7 @@ static int cut(leat__text_files *f, leat__text_chunk *c, bool *whole, leat_error
         const uint8_t *nl = memchr(c->data + keep, '\n', end - keep);
         size_t len = nl ? (size_t)(nl - c->data) - keep : end - keep;
         c->longest = LEAT_MAX(c->longest, len);
-        c->lines++;
+        c->end[c->lines++] = keep + len;
         keep += len + (nl != NULL);
     }
     if (leat__buf_append(&f->rest, c->data + keep, c->len - keep) != 0)

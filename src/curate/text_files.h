@@ -27,8 +27,9 @@ typedef struct leat__text_chunk {
     uint64_t offset;   /* of the first byte, decompressed */
     uint64_t document; /* lines before it in all files */
     uint64_t lines;
-    uint64_t longest; /* bytes of the longest line */
-    uint8_t *data;    /* whole lines, LEAT__TEXT_PAD zeros after them */
+    uint64_t longest;              /* bytes of the longest line */
+    size_t end[LEAT__CHUNK_LINES]; /* of each line, without its newline */
+    uint8_t *data;                 /* whole lines, LEAT__TEXT_PAD zeros after them */
     size_t len, capacity;
     uint64_t too_long; /* bytes of a line that was skipped; 0 = none */
     bool may_cut;      /* reading that begins after it gives the same chunks */
@@ -53,8 +54,8 @@ typedef struct leat__line {
     uint64_t document; /* in all files, from 0; blank lines count too */
 } leat__line;
 
-/* Iterates over the lines: *at is 0 before the first. False after the last. Skips blank lines and
- * a byte order mark at the begin of a file. */
+/* Iterates over the lines: *at is 0 before the first; *line is that of the call before. False after the last.
+ * Skips blank lines and a byte order mark at the begin of a file. */
 bool leat__text_chunk_next(const leat__text_chunk *c, size_t *at, leat__line *line);
 
 typedef struct leat__text_files {

@@ -109,7 +109,7 @@ static int add_stages(leat_flow *flow, pass_run *r, leat_error *err)
     read.kind = LEAT_STAGE_SOURCE;
     read.name = "read";
     read.lane = LEAT_LANE_IO;
-    read.bytes_out = LEAT__CHUNK_BYTES + (8u << 10);
+    read.bytes_out = LEAT__CHUNK_BYTES + (24u << 10);
     read.cookie = r;
     read.process = stage_read;
     LEAT_TRY(leat_flow_add(flow, &read, err));
