@@ -155,8 +155,8 @@ static void index_all(void)
         bool whole_file;
         leat__buf_init(&p->entries, LEAT__MEM_MISC, 1 << 28);
         bytes += p->jpeg.len;
-        if (leat__jpeg_entries_make(scan, p->jpeg.data, p->jpeg.len, NULL, &p->entries, &whole_file, &err) !=
-            0)
+        if (leat__jpeg_entries_make(scan, p->jpeg.data, p->jpeg.len, NULL, NULL, &p->entries, &whole_file,
+                                    &err) != 0)
             die("entry points");
         index += p->entries.len;
         with += p->entries.len > 0;
