@@ -115,7 +115,9 @@ def read_config(path: str) -> dict[str, Any]:
     except ImportError:
         yaml = None  # type: ignore[assignment]
     try:
-        found = yaml.safe_load(text) if yaml is not None else json.loads(text)
+        found = _yaml(path, text) if yaml is not None else json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
+    except ArgumentError:
+        raise
     except Exception as error:
         reason = " ".join(str(error).split())
         hint = "" if yaml is not None else " (without PyYAML only JSON is read: pip install pyyaml)"
@@ -124,7 +126,32 @@ def read_config(path: str) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise ArgumentError(f"{path}: a list of 'name: value' lines is expected")
-    return {key.replace("-", "_"): value for key, value in found.items()}
+    return _once(path, [(key.replace("-", "_"), value) for key, value in found.items()])
+
+
+def _once(path: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dict of pairs. A second value of a key would replace the first one silently."""
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise ArgumentError(f"{path}: '{key}' is there twice")
+        made[key] = value
+    return made
+
+
+def _yaml(path: str, text: str) -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                    raise ArgumentError(f"{path}:{key.start_mark.line + 1}: '{key.value}' is there twice")
+                seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+            return super().construct_mapping(node, deep)
+
+    return yaml.load(text, Loader)
 
 
 def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> SimpleNamespace:

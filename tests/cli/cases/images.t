@@ -14,6 +14,10 @@ $ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat --force --limits drak
 ! leat check: limits: "drak" is not an issue with a limit (did you mean dark?)
 = 2
 
+$ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat --force --limits dark=off,dark=3
+! leat check: limits: dark is there twice
+= 2
+
 $ leat check nothing -o none.leat
 ! leat check: cannot open nothing: No such file or directory
 = 4
