@@ -7,6 +7,7 @@
 #include "cli_python.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +21,13 @@
 
 /* Says what to install where the package, or what it needs, is missing. */
 static const char start[] =
-    "import importlib, sys\n"
+    "import importlib, signal, sys\n"
     "try:\n"
-    "    sys.exit(importlib.import_module(sys.argv[3]).main(sys.argv[1], sys.argv[2]))\n"
+    "    main = importlib.import_module(sys.argv[3]).main\n"
+    "    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))\n"
+    "    sys.exit(main(sys.argv[1], sys.argv[2]))\n"
+    "except KeyboardInterrupt:\n"
+    "    sys.exit(130)\n"
     "except ModuleNotFoundError as e:\n"
     "    if (e.name or '').split('.')[0] not in ('leat', 'torch', 'numpy'):\n"
     "        raise\n"
@@ -93,8 +98,14 @@ int cli_python_run(cli *c, const char *module, const char *platform, const char 
                           (char *)module,
                           (char *)needs,
                           NULL};
+    /* while Python starts, Ctrl-C would print where it was: it waits until the module is imported */
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &before);
     execvp(python, argv);
     const int failed = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     leat__buf_reset(&json);
     if (failed == ENOENT)
         return cli_failf(c, CLI_DATA,

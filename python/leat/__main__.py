@@ -9,6 +9,8 @@ import warnings
 
 
 def main() -> int:
+    # the command installs its own handlers; Python's would only note the signal, or print where it was
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     from . import _leat
 
     def opener(paths: list[str]) -> object:
@@ -32,8 +34,6 @@ def main() -> int:
     warnings.showwarning = said  # type: ignore[assignment]
     _leat.set_reader(opener, writer)
 
-    # the command installs its own handlers; Python's would only note the signal
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdout is not None:  # None when it was closed: the command says so itself
         sys.stdout.flush()
     return _leat.main(["leat", *sys.argv[1:]], [sys.executable, "-P", "-m", "leat"])
