@@ -60,6 +60,8 @@ const cli_command cli_cmd_curate = {
                               {"unreadable", "images that could not be read"},
                               {"steps", "of each: rows, dropped, seconds, cpu_seconds, limit, why, advice"},
                               {"list", "file with the keys of the chosen images"},
+                              {"unlisted",
+                               "chosen images whose key has a line break, which the list cannot hold"},
                               {"dump", "where the chosen images were written"},
                               {"report", "the page"},
                               {"seconds", "time of the run"},

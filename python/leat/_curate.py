@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from . import _check, _curate_config, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
+from . import _check, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
 from ._curate_config import NAMES, Options
 from ._curate_steps import Run
 from ._errors import ArgumentError, BudgetError, ExistsError, NotFoundError, StorageError, shown
@@ -159,7 +159,8 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
     broken = sum((records.get("check") or {}).get("dropped", {}).values()) if run.on("check") else 0
     return {"output": run.folder, "samples": records["pack"]["rows"], "selected": records["select"]["rows"],
             "unreadable": records["pack"]["dropped"].get("unreadable", 0) + broken, "steps": steps,
-            "list": run.path("selected.txt"), "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
+            "list": run.path("selected.txt"), "unlisted": records["dump"]["dropped"].get("line break in the key", 0),
+            "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
             "seconds": seconds}
 
 
@@ -223,6 +224,9 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     folder = os.path.abspath(_check.utf8_path("output", output))
     run = Run(folder, sources, steps)
     redo = _steps_from(from_, run)
+    _curate_early.check_folder(run)
+    _curate_early.check_dump(run, {} if force else _load(folder).get("steps", {}).get("dump") or {})
+    _curate_early.check_select(run, f"{config}: " if isinstance(config, (str, os.PathLike)) else "")
     planned = _curate_plan.make(run)
     if _check.flag("plan", plan):
         return planned

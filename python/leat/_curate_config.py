@@ -87,11 +87,17 @@ def _options_of(step: Step, given: Any, where: str) -> Options | None:
     if not isinstance(given, Mapping):
         raise ArgumentError(f"{where}{step.name}: {shown(given)} is not a list of options, true or false")
     known = _keys(step)
-    made = {}
+    made: Options = {}
+    seen: set[str] = set()
     for key, value in given.items():
         name = key.replace("-", "_") if isinstance(key, str) else str(key)
+        if step.name == "semantic" and name == "clusters":
+            raise ArgumentError(f"{where}{step.name}: {name!r} is named 'centres'")
         if name not in known:
             raise _unknown(f"{where}{step.name}: ", name, known)
+        if name in seen:
+            raise ArgumentError(f"{where}{step.name}: '{name}' is there twice")
+        seen.add(name)
         if value is not None:
             made[name] = os.fspath(value) if isinstance(value, os.PathLike) else value
     return made

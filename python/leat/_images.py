@@ -143,7 +143,7 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
 
 
 def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = None, keep_share: float | None = None,
-                   keep: str = "first", clusters: int = 0, field: str | None = None, device: str | None = None, threads: int = 0,
+                   keep: str = "first", centres: int = 0, field: str | None = None, device: str | None = None, threads: int = 0,
                    memory: int | str = 0, force: bool = False, sync: bool = True,
                    progress: Progress | None = None) -> dict[str, Any]:
     """Finds samples whose vectors are similar; what `leat dedup semantic` does.
@@ -162,7 +162,7 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = 
             there are more clusters than that
         keep: of similar rows the "first", the one farthest from the mean of its cluster ("outer"), or nearest ("central")
         field: field of the vectors, when the pack has several
-        clusters: of k-means; 0 is the square root of the number of rows
+        centres: clusters of k-means; 0 is the square root of the number of rows
         device: run by PyTorch on this device, such as "cuda": all vectors are in its memory. The result is that of the CPU,
             except that rows in the middle between two clusters may go to the other one, by rounding
         memory: hard limit, in bytes or text ("2G"); 0 is half of what is available. Vectors that do not fit are read again
@@ -181,14 +181,14 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = 
         _check.above("keep_share", keep_share, 1)
         return _semantic_torch.run(
             os.fsdecode(_check.path("embeddings", embeddings)), os.fsdecode(_check.utf8_path("output", output)), device=device,
-            threshold=threshold, keep_share=keep_share, keep=keep, clusters=_check.whole("clusters", clusters, 0, _check.U32),
+            threshold=threshold, keep_share=keep_share, keep=keep, clusters=_check.whole("centres", centres, 0, _check.U32),
             field=None if field is None else _check.text("field", field), force=_check.flag("force", force),
             sync=_check.flag("sync", sync), progress=progress)
     report = _run(
         progress, _leat.dedup_semantic, [os.fsencode(_check.path("embeddings", embeddings))],
         _check.utf8_path("output", output), threshold=_check.above("threshold", threshold, 1, -1),
         keep_share=_check.above("keep_share", keep_share, 1), keep=_check.one_of("keep", keep, _KEEP_SIMILAR),
-        clusters=_check.whole("clusters", clusters, 0, _check.U32),
+        clusters=_check.whole("centres", centres, 0, _check.U32),
         field=None if field is None else _check.text("field", field), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
     return json.loads(report)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 
 import numpy as np
 import pytest
@@ -86,7 +87,12 @@ def test_images_are_checked_while_they_are_packed(photos, whole, tmp_path, monke
     check = next(step for step in result["steps"] if step["step"] == "check")
     assert check["why"] == "checked while packing" and check["rows"] == 40
     calls, real = [], leat._images.check
-    monkeypatch.setattr(leat._images, "check", lambda *args, **more: calls.append(args) or real(*args, **more))
+    def check(source, output, **more):
+        if output.startswith(str(tmp_path)):  # not that of one image, before the run
+            calls.append(output)
+        return real(source, output, **more)
+
+    monkeypatch.setattr(leat._images, "check", check)
     config = {"check": {"limits": {"dark": 200, "grey": None}}}
     leat.curate(photos, tmp_path / "run", config=config, share=0.2)
     assert not calls
@@ -508,3 +514,71 @@ def test_train_and_tag(whole, tmp_path):
     assert ran(again) == []
     config["tag"]["top"] = 1
     assert ran(leat.curate(whole[0] / "pack.leat", tmp_path / "run", config=config, count=4))[:2] == ["tag", "select"]
+
+
+def test_wrong_values_are_found_before_anything_runs(photos, tmp_path):
+    """Each of these was found by the last steps, after images were packed and embedded."""
+    taken = tmp_path / "taken.leat"
+    taken.write_bytes(b"x")
+    pack = tmp_path / "pack.leat"
+    leat.pack(photos, pack, on_error="skip", sync=False)
+    for source, config, message in (
+            (photos, {"select": {"where": "issues >< 3"}}, 'select: where: column 9: .* in "issues >< 3"$'),
+            (photos, {"select": {"where": "isues == 0"}}, 'no field of this name in "isues == 0"$'),
+            (photos, {"select": {"count": 3, "strategies": [{"strategy": "weights", "column": "blurr"}]}}, "no column 'blurr'; did you mean 'blur'"),
+            (photos, {"select": {"count": 3, "strategies": [{"strategy": "balance", "column": "lable"}]}}, "there is no .*'lable'"),
+            (pack, {"select": {"where": "label == 'cow'"}}, "no class of this name"),
+            (photos, {"select": {"count": 3}, "dump": {"to": "folder", "output": str(photos)}}, "is the source"),
+            (pack, {"select": {"count": 3}, "dump": {"to": "pack", "output": str(pack)}}, "is the source"),
+            (photos, {"select": {"count": 3}, "dump": {"to": "pack", "output": str(taken)}}, "taken.leat: already exists"),
+            (photos, {"select": {"count": 3, "shard-bytes": 1}}, "there is no"),
+            (photos, {"semantic": {"clusters": 3}}, "'clusters' is named 'centres'"),
+            (photos, {"dump": {"to": "pack", "shard-bytes": 5, "shard_bytes": 6}}, "'shard_bytes' is there twice")):
+        with pytest.raises(leat.Error, match=message):
+            leat.curate(source, tmp_path / "run", config=config)
+        assert not (tmp_path / "run").exists()
+    done = leat.curate(photos, tmp_path / "run", config={"select": {"where": "issues == 0 and label in ['cat', 'dog']"}})
+    assert 0 < done["selected"] <= 27
+
+
+def test_a_run_inside_its_source_is_refused(photos, tmp_path):
+    source = tmp_path / "photos"
+    shutil.copytree(photos, source)
+    for folder in (source / "run", source, tmp_path / "photos" / ".." / "photos" / "a" / "b"):
+        with pytest.raises(leat.ArgumentError, match="is inside the source"):
+            leat.curate(source, folder, share=0.2)
+    assert not (source / "run").exists()
+
+
+def test_keys_that_are_there_twice_are_refused(photos, tmp_path):
+    pytest.importorskip("yaml")
+    config = tmp_path / "c.yaml"
+    for text, message in (("select: {count: 3}\nselect: {count: 4}\n", "c.yaml:2: 'select' is there twice"),
+                          ("select:\n  count: 3\n  count: 4\n", "c.yaml:3: 'count' is there twice")):
+        config.write_text(text)
+        with pytest.raises(leat.ArgumentError, match=message):
+            leat.curate(photos, tmp_path / "run", config=config)
+
+
+def test_keys_with_line_breaks_are_counted_and_results_printed(photos, tmp_path):
+    source = tmp_path / "odd"
+    source.mkdir()
+    for i, name in enumerate(("a.jpg", "new\nline.jpg", "cr\rx.jpg")):
+        (source / name).write_bytes(jpeg(np.random.default_rng(100 + i), 64, 48, 85))
+    run = subprocess.run([sys.executable, "-m", "leat", "curate", str(source), "-o", str(tmp_path / "run"), "-q"], capture_output=True, text=True)
+    assert run.returncode == 0 and "3 of 3 images selected" in run.stdout
+    assert "warning: 2 keys with a line break are not in" in run.stderr
+    assert (tmp_path / "run" / "selected.txt").read_text() == "a.jpg\n"
+
+
+def test_an_early_interrupt_is_quiet(photos, tmp_path):
+    for delay in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+        run = subprocess.Popen([sys.executable, "-m", "leat", "curate", str(photos), "-o", str(tmp_path / "run"), "-q"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(delay)
+        while delay > 0.02 and run.poll() is None and b"import importlib" not in data(f"/proc/{run.pid}", "cmdline"):
+            time.sleep(0.005)
+        run.send_signal(signal.SIGINT)
+        said = run.communicate()[1]
+        if delay > 0.02:  # before that, Python itself starts
+            assert run.returncode in (130, -signal.SIGINT) and "Traceback" not in said, (delay, said)

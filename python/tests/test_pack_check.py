@@ -181,5 +181,5 @@ def test_what_is_refused(photos, tmp_path):
     data = io.BytesIO()
     Image.fromarray(np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)).save(data, "PNG")
     (wide / "w.png").write_bytes(data.getvalue())
-    refused(leat.UnsupportedError, "only 8-bit images of 1, 3 or 4 channels can be checked", source=wide,
+    refused(leat.FormatError, "only 8-bit images of 1, 3 or 4 channels can be checked", source=wide,
             check=tmp_path / "c.leat")

@@ -332,7 +332,7 @@ def test_similar_rows_are_kept_by_the_mean_of_the_cluster(tmp_path, keep, cluste
         w.extend([[row] for row in rows])
     made = {}
     for memory in ("0", "80K"):
-        leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "d.leat", threshold=0.9, keep=keep, clusters=clusters,
+        leat.dedup_semantic(tmp_path / "v.leat", tmp_path / "d.leat", threshold=0.9, keep=keep, centres=clusters,
                             memory=memory, force=True, sync=False)
         made[memory] = (tmp_path / "d.leat").read_bytes()
     assert made["0"] == made["80K"]

@@ -41,7 +41,7 @@ def columns(path):
 @pytest.mark.parametrize("count, dim, dtype, options", [
     (900, 24, "float32", {"threshold": 0.97}), (900, 24, "float16", {"keep_share": 0.5}),
     (900, 40, "float32", {"threshold": 0.9, "keep": "outer"}), (900, 16, "float64", {"threshold": 0.9, "keep": "central"}),
-    (700, 7, "float32", {"clusters": 1, "threshold": 0.6}), (300, 9, "float32", {"clusters": 300}), (1, 5, "float32", {})])
+    (700, 7, "float32", {"centres": 1, "threshold": 0.6}), (300, 9, "float32", {"centres": 300}), (1, 5, "float32", {})])
 def test_rows_are_those_of_the_c_code(tmp_path, count, dim, dtype, options):
     vectors = write(tmp_path / "v.leat", clustered(count, dim) if count > 40 else np.ones((count, dim)), dtype)
     want = leat.dedup_semantic(vectors, tmp_path / "c.leat", **options)
@@ -60,10 +60,10 @@ def test_tiles_do_not_change_the_rows(tmp_path, monkeypatch):
     from leat import _semantic_torch
 
     vectors = write(tmp_path / "v.leat", clustered(900, 24))
-    leat.dedup_semantic(vectors, tmp_path / "c.leat", threshold=0.9, clusters=3)
+    leat.dedup_semantic(vectors, tmp_path / "c.leat", threshold=0.9, centres=3)
     monkeypatch.setattr(_semantic_torch, "_TILE", 50)
     monkeypatch.setattr(_semantic_torch, "_WIDE", 70)
-    leat.dedup_semantic(vectors, tmp_path / "t.leat", threshold=0.9, clusters=3, device="cpu")
+    leat.dedup_semantic(vectors, tmp_path / "t.leat", threshold=0.9, centres=3, device="cpu")
     a, b = columns(tmp_path / "c.leat"), columns(tmp_path / "t.leat")
     assert all(np.array_equal(a[name], b[name]) for name in COLUMNS)
 

@@ -32,12 +32,12 @@ def _flagged(message: str, command: str) -> str:
 
 
 def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
-    if quiet:
-        return
     if command == "curate":
         from .. import _curate_text
 
         print(_curate_text.result(result) if "selected" in result else _curate_text.plan(result))
+        return
+    if quiet and command != "dedup":
         return
     if command == "dedup":
         print(f"{result['samples']} rows: {result['kept']} to keep, {result['removed']} to remove, with a similarity of "
@@ -78,8 +78,6 @@ def _curate(args: list[str], values: dict[str, Any]) -> dict[str, Any]:
 def _dedup(args: list[str], values: dict[str, Any]) -> dict[str, Any]:
     from .._images import dedup_semantic
 
-    if "centres" in values:
-        values["clusters"] = values.pop("centres")
     values.pop("quiet", None)
     return dedup_semantic(args[1], values.pop("output"), **values)
 
@@ -122,6 +120,9 @@ def main(command: str, text: str) -> int:
         print(json.dumps(result))
     else:
         _show(result, command, values.get("quiet", False))
+    if result.get("unlisted"):
+        print(f"leat curate: warning: {_count(result['unlisted'], 'key')} with a line break {'is' if result['unlisted'] == 1 else 'are'} "
+              f"not in {result['list']}, which has a key per line; select.leat has all", file=sys.stderr)
     stopped = result.get("stopped", 0)
     if command == "curate":
         return 3 if result.get("short") else 1 if result.get("unreadable") else 0

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What would stop a late step of `leat curate` is found before the first one runs: folders, conditions, columns."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from . import _images, _select
+from ._curate_config import Options, needs_vectors
+from ._curate_steps import Run, dump_target
+from ._dataset import Dataset
+from ._errors import ArgumentError, Error, ExistsError
+from ._writer import Writer
+
+# Endings of errors that depend on the fields of the pack, and on its classes
+_OF_FIELDS = ("no field of this name in", "a field that is not a number in", "there is no column", "there is no int or float column")
+_OF_CLASSES = ("text beside a field without class names in", "no class of this name in", "is neither a class name nor a number")
+
+
+def _png() -> bytes:
+    """A picture of 8x8 pixels."""
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    rows = b"".join(b"\0" + bytes(range(8 * y, 8 * y + 8)) for y in range(8))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)) + \
+        chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def _local(path: str) -> bool:
+    return "://" not in path
+
+
+def _inside(path: str, folder: str) -> bool:
+    """Whether a path that need not exist is the folder or lies in it."""
+    path, folder = os.path.realpath(path), os.path.realpath(folder)
+    return path == folder or path.startswith(os.path.join(folder, ""))
+
+
+def check_folder(run: Run) -> None:
+    """The images of a source are never mixed with what the run writes."""
+    for source in run.sources:
+        if _local(source) and os.path.isdir(source) and _inside(run.folder, source):
+            raise ArgumentError(f"{run.folder}: is inside the source {source}, so its files would be packed by the next run; "
+                                "give a folder outside of it")
+
+
+def check_dump(run: Run, record: Mapping[str, Any]) -> None:
+    """`record`: of the step dump in an earlier run, which may be continued or replaced."""
+    target = dump_target(run)
+    if target is None or not _local(target):
+        return
+    for source in run.sources:
+        if _local(source) and (_inside(target, source) if os.path.isdir(source) else _same(target, source)):
+            raise ArgumentError(f"dump: output: {target}: is the source; give another name")
+    earlier = target in (record.get("output"), *(record.get("made") or {})) or record.get("state") == "running"
+    if os.path.dirname(target) != run.folder and os.path.exists(target) and not os.path.isdir(target) and not earlier:
+        raise ExistsError(f"dump: output: {target}: already exists; give another name or remove it")
+
+
+def _same(path: str, other: str) -> bool:
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
+def _fields(path: str) -> dict[str, Any]:
+    """The int and float fields of a pack."""
+    with Dataset(path) as opened:
+        return {field.name: {"int": int, "float": float}[field.type] for field in opened.fields if field.type in ("int", "float")}
+
+
+def _columns_of_steps(run: Run, folder: str) -> dict[str, Any]:
+    """What the steps of this run write beside the pack, from a run over one image."""
+    image, check, twins = (os.path.join(folder, name) for name in ("one.leat", "check.leat", "twins.leat"))
+    with Writer(image, {"image": "image"}, sync=False) as writer:
+        writer.append({"image": _png()}, key="one")
+    _images.check(image, check, sync=False)
+    _images.dedup_images(check, twins, sync=False)
+    made = _fields(check) if run.on("check") else {}
+    made.update(_fields(twins) if run.on("dedup") else {})
+    return {**made, **({"selected": int} if run.on("semantic") else {})}
+
+
+def _known(run: Run, options: Options, folder: str) -> tuple[dict[str, Any], dict[str, list[str]], bool]:
+    """Fields that select will find, class names, and whether these are all."""
+    listed = options.get("columns") or []
+    fields, classes, all_known = _columns_of_steps(run, folder), {}, not run.on("tag")
+    for path in [listed] if isinstance(listed, str) else listed:
+        fields.update(_fields(path))
+    if run.in_place:
+        fields.update(_fields(run.pack))
+        with Dataset(run.pack) as opened:
+            classes = {"label": list(opened.classes())} if fields.get("label") is int and opened.classes() else {}
+    elif all(_local(path) and os.path.isdir(path) for path in run.sources):
+        fields.setdefault("label", int)
+        all_known = all_known and not any(name.endswith((".json", ".csv", ".tsv", ".jsonl", ".parquet", ".tar", ".mds", ".index"))
+                                          for path in run.sources for name in os.listdir(path))
+    else:
+        all_known = False
+    return fields, classes, all_known
+
+
+def check_select(run: Run, where: str = "") -> None:
+    """Tries the conditions and strategies of select on two rows that have the fields of the run."""
+    options = dict(run.steps["select"] or {})
+    strategies = options.get("strategies") or []
+    if not options.get("where") and not strategies:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        fields, classes, all_known = _known(run, options, folder)
+        rows, vectors = os.path.join(folder, "rows.leat"), os.path.join(folder, "vectors.leat")
+        with Writer(rows, fields, classes=classes, sync=False) as writer:
+            for key in "ab":
+                writer.append({name: kind(0) for name, kind in fields.items()}, key=key)
+        takes = run.on("embed") and needs_vectors(options)
+        if takes:
+            with Writer(vectors, {"embedding": ("float32", (4,))}, sync=False) as writer:
+                for key in "ab":
+                    writer.append({"embedding": [1.0, 0.0, 0.0, 0.0]}, key=key)
+        given = {name: value for name, value in options.items() if name in ("where", "strategies")}
+        try:
+            _select.select(rows, os.path.join(folder, "select.leat"), **given, count=1 if strategies else None, sync=False, embeddings=vectors if takes else None)
+        except Error as error:
+            text = str(error)
+            of_data = any(phrase in text for phrase in _OF_CLASSES) and not run.in_place or \
+                any(phrase in text for phrase in _OF_FIELDS) and not all_known
+            if isinstance(error, ArgumentError) and not of_data and not any(name in text for name in (rows, vectors)):
+                raise ArgumentError(f"{where}select: {text}") from None
