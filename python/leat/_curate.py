@@ -14,7 +14,7 @@ from typing import Any
 from . import _check, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
 from ._curate_config import NAMES, Options
 from ._curate_steps import Run
-from ._errors import ArgumentError, BudgetError, ExistsError, NotFoundError, StorageError, shown
+from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, shown
 from ._pack import Path
 from ._train import _hold
 
@@ -44,14 +44,17 @@ def _save(folder: str, state: dict[str, Any]) -> None:
         raise StorageError(f"{path}: {error.strerror}") from None
 
 
-def _folder(path: str) -> None:
+def _folder(path: str, force: bool) -> None:
     """Makes the folder of the run. One with other files in it is refused."""
     try:
         os.makedirs(path, exist_ok=True)
         there = [name for name in os.listdir(path) if name != ".lock"]
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from None
-    if there and not _load(path):
+    if there and "run.json" in there and not _load(path):
+        if not force:
+            raise ExistsError(f"{os.path.join(path, 'run.json')}: is damaged, or of another version; --force starts the run from scratch")
+    elif there and not _load(path):
         raise ExistsError(f"{path}: is not empty and has no run of leat curate; give another folder")
 
 
@@ -122,10 +125,22 @@ def _is_done(run: Run, step: str, record: Any, key: str) -> bool:
         record.get("made") == _made(run, step)
 
 
+def _hinted(run: Run, step: str, error: Error) -> Error:
+    """The error; where it is of a file that an earlier step made, with how to make it again."""
+    for earlier in NAMES[:NAMES.index(step)]:
+        made = [name for name in _curate_steps.FILES[earlier] if run.on(earlier) and run.path(name) in str(error)]
+        if made and isinstance(error, (DataError, FormatError, StorageError, NotFoundError)):
+            return type(error)(f"{error}; --from {earlier} makes {made[0]} again")
+    return error
+
+
 def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) -> None:
     """Runs a step, or takes what it made before. Its record is in `state` afterwards."""
     line.begin(step)
-    found = _curate_steps.inputs(run, step)
+    try:
+        found = _curate_steps.inputs(run, step)
+    except Error as error:
+        raise _hinted(run, step, error) from None
     key, old = _key(run, step, found), state["steps"].get(step)
     if not again and _is_done(run, step, old, key):
         state["steps"][step]["reused"] = True
@@ -137,7 +152,10 @@ def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) ->
     state["steps"][step] = record
     _save(run.folder, state)
     meter = _curate_measure.Meter()
-    outcome = _curate_steps.RUN[step](run, options, resume, line.at)
+    try:
+        outcome = _curate_steps.RUN[step](run, options, resume, line.at)
+    except Error as error:
+        raise _hinted(run, step, error) from None
     seen = meter.stop()
     cpus = min(options.get("threads") or _curate_measure.usable_cpus(), _curate_measure.usable_cpus())
     judged = _curate_measure.limit(step, seen, outcome, cpus, _curate_plan.gpus() > 0)
@@ -232,7 +250,7 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
         return planned
     if planned["short"]:
         raise BudgetError(planned["short"])
-    _folder(folder)
+    _folder(folder, _check.flag("force", force))
     held = _hold(folder)
     try:
         state = _state(folder, sources, planned, _check.flag("force", force))

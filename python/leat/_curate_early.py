@@ -37,7 +37,7 @@ def _local(path: str) -> bool:
 
 
 def _inside(path: str, folder: str) -> bool:
-    """Whether a path that need not exist is the folder or lies in it."""
+    """Whether a path that need not exist is the folder or is in it."""
     path, folder = os.path.realpath(path), os.path.realpath(folder)
     return path == folder or path.startswith(os.path.join(folder, ""))
 

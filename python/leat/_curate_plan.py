@@ -150,11 +150,15 @@ def _row(run: Run, step: str, found: dict[str, Any], cpus: int) -> dict[str, Any
             "disk_bytes": _disk(run, step, samples, size), "read_bytes": int(reads), "traffic_bytes": traffic}
 
 
+def _size(count: int) -> str:
+    return f"{count / GB:.1f} GB" if count >= GB // 10 else f"{count / 1e6:.1f} MB"
+
+
 def _short(run: Run, rows: list[dict[str, Any]], available: int) -> str:
     """What does not fit, or nothing."""
     need = max(rows, key=lambda row: row["memory_bytes"])
     if available and need["memory_bytes"] > available:
-        return (f"{need['step']} needs {need['memory_bytes'] / GB:.1f} GB of memory, {available / GB:.1f} GB are "
+        return (f"{need['step']} needs {_size(need['memory_bytes'])} of memory, {_size(available)} are "
                 "available; divide the images into several runs")
     place = run.folder
     while not os.path.isdir(place):
@@ -163,7 +167,7 @@ def _short(run: Run, rows: list[dict[str, Any]], available: int) -> str:
     for folder, _, files in os.walk(run.folder):
         there += sum(os.path.getsize(os.path.join(folder, name)) for name in files if os.path.isfile(os.path.join(folder, name)))
     wanted, free = sum(row["disk_bytes"] for row in rows) - there, shutil.disk_usage(place).free
-    return f"{run.folder}: {wanted / GB:.1f} GB are needed, {free / GB:.1f} GB are free there" if wanted > free else ""
+    return f"{run.folder}: {_size(wanted)} are needed, {_size(free)} are free there" if wanted > free else ""
 
 
 def make(run: Run) -> dict[str, Any]:

@@ -582,3 +582,21 @@ def test_an_early_interrupt_is_quiet(photos, tmp_path):
         said = run.communicate()[1]
         if delay > 0.02:  # before that, Python itself starts
             assert run.returncode in (130, -signal.SIGINT) and "Traceback" not in said, (delay, said)
+
+
+def test_messages_say_how_to_recover(photos, tmp_path):
+    run = tmp_path / "run"
+    leat.curate(photos, run, share=0.2)
+    whole = (run / "run.json").read_text()
+    (run / "run.json").write_text(whole[:50])
+    with pytest.raises(leat.ExistsError, match="run.json: is damaged.*--force"):
+        leat.curate(photos, run, share=0.2)
+    (run / "run.json").write_text(whole)
+    body = bytearray((run / "embed.leat").read_bytes())
+    third = len(body) // 3
+    body[third:2 * third] = bytes(third)
+    (run / "embed.leat").write_bytes(body)
+    with pytest.raises(leat.Error, match="--from embed makes embed.leat again"):
+        leat.curate(photos, run, share=0.3)
+    assert leat.curate(photos, run, share=0.3, from_="embed")["selected"] == 12
+    assert leat.curate(photos, run, share=0.2, force=True)["selected"] == 8

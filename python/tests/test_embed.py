@@ -44,6 +44,12 @@ def test_tiny_finds_recoded_copies_without_torch(photos, tmp_path):
     assert (near[50:].argmax(1) == np.arange(10)).all()
 
 
+def test_vectors_of_an_earlier_run_do_not_stay(photos, tmp_path):
+    leat.embed(photos, output=str(tmp_path / "v.leat"), quiet=True, npy=True)
+    leat.embed(photos, output=str(tmp_path / "v.leat"), quiet=True, force=True)
+    assert not (tmp_path / "v.npy").exists()
+
+
 def test_rows_do_not_depend_on_ranks_kills_or_dtype(photos, tmp_path, monkeypatch):
     from leat._train import embedding as module
 

@@ -172,7 +172,7 @@ class _Parts:
             if first:
                 _replace(note, json.dumps(identity).encode())
         except OSError as error:
-            raise StorageError(f"{self.folder}: {error.strerror}") from None
+            raise StorageError(f"{self.folder}: {error.strerror or error}") from None
 
     def count(self) -> int:
         return -(-self.rows // self.step)
@@ -197,7 +197,7 @@ class _Parts:
         except OSError as error:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-            raise StorageError(f"{self.path(part)}: {error.strerror}; --resume continues") from None
+            raise StorageError(f"{self.path(part)}: {error.strerror or error}; --resume continues") from None
 
     def read(self) -> Iterator[np.ndarray]:
         for part in range(self.count()):
@@ -288,12 +288,25 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
             at += len(rows)
     if o.npy:
         _write_npy(o.output, parts, dim)
+    elif o.force:
+        _remove_npy(_npy_path(o.output))
     shutil.rmtree(parts.folder)
     return dim
 
 
 def _npy_path(output: str) -> str:
     return os.path.splitext(output)[0] + ".npy"
+
+
+def _remove_npy(path: str) -> None:
+    """The vectors of the pack that was replaced: they would be taken for those of the new one."""
+    try:
+        with open(path, "rb") as file:
+            stale = file.read(6) == b"\x93NUMPY"
+        if stale:
+            os.unlink(path)
+    except OSError:
+        pass
 
 
 def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
