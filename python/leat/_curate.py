@@ -131,7 +131,7 @@ def _hinted(run: Run, step: str, error: Error) -> Error:
         made = [name for name in _curate_steps.FILES[earlier] if run.on(earlier) and run.path(name) in str(error)]
         if made and isinstance(error, (DataError, FormatError, StorageError, NotFoundError)):
             return type(error)(f"{error}; --from {earlier} makes {made[0]} again")
-    return error
+    return BudgetError(f"{step}: {error}") if isinstance(error, BudgetError) else error
 
 
 def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) -> None:

@@ -70,15 +70,20 @@ static int check_opts(const leat_dedup_semantic_opts *o, leat_error *err)
 
 /* ---- memory ---- */
 
-static int charge(deduping *d, uint64_t bytes, leat_error *err)
+static int fits(const deduping *d, uint64_t bytes, leat_error *err)
 {
     leat_budget_stats bs;
     leat_budget_read(d->budget, &bs);
-    if (bytes <= bs.limit - LEAT_MIN(bs.used, bs.limit))
-        return leat_budget_charge(d->budget, LEAT_BUDGET_OTHER, bytes, 0, err);
+    if (bytes <= bs.limit - LEAT_MIN(bs.used, bs.limit)) return 0;
     return leat__fail(err, LEAT_EBUDGET, "%llu rows need %llu bytes of memory, more than the %llu given",
                       (unsigned long long)d->stats.samples, (unsigned long long)(bs.used + bytes),
                       (unsigned long long)bs.limit);
+}
+
+static int charge(deduping *d, uint64_t bytes, leat_error *err)
+{
+    LEAT_TRY(fits(d, bytes, err));
+    return leat_budget_charge(d->budget, LEAT_BUDGET_OTHER, bytes, 0, err);
 }
 
 /* Divides the budget: bytes per row, clusters, then vectors: all of them, or tiles. */
@@ -88,10 +93,12 @@ static int plan(deduping *d, uint64_t rows, size_t dim, leat_error *err)
     const uint64_t vector = dim * sizeof(float);
     LEAT_TRY(leat_budget_open(&d->budget, d->opts.memory, err));
     d->sample = LEAT_MIN(rows, (uint64_t)d->s.clusters * TRAIN_PER_CLUSTER);
-    LEAT_TRY(charge(d, rows * ROW_BYTES + leat__kmeans_bytes(d->sample, d->s.clusters, dim), err));
-    leat_budget_read(d->budget, &bs);
-    uint64_t left = (bs.limit - bs.used) / vector;              /* in rows */
     const uint64_t least = LEAT_MAX(d->sample, 2 * LEAST_TILE); /* the sample does not depend on memory */
+    const uint64_t base = rows * ROW_BYTES + leat__kmeans_bytes(d->sample, d->s.clusters, dim);
+    LEAT_TRY(fits(d, base + least * vector, err)); /* all of it: the number that is named is enough */
+    LEAT_TRY(charge(d, base, err));
+    leat_budget_read(d->budget, &bs);
+    uint64_t left = (bs.limit - bs.used) / vector; /* in rows */
     d->whole = rows + least <= left;
     if (d->whole) {
         LEAT_TRY(charge(d, rows * vector, err));

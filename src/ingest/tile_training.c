@@ -258,7 +258,7 @@ static int start_flow(training *t, const leat_ingest_opts *o, leat_error *err)
     LEAT_TRY(leat__pack_memory_open(&t->allowance, o, leat_pool_threads(t->pool), err));
     leat_flow_opts f;
     leat_flow_opts_init(&f);
-    f.name = "train";
+    f.name = "learning tile tables";
     f.pool = t->pool;
     f.budget = t->allowance.budget;
     f.threads = o->threads;

@@ -82,6 +82,12 @@ static void the_result_does_not_depend_on_threads_or_memory(void **state)
     o.memory = 50 << 10;
     assert_code(LEAT_EBUDGET, leat_dedup_semantic(&o, NULL, &err));
     assert_contains(err.message, "more than the 51200 given");
+    const char *need = strstr(err.message, "need ");
+    assert_non_null(need);
+    o.memory = strtoull(need + 5, NULL, 10); /* what it names is enough, and nothing less is */
+    (void)run_ok(&o);
+    o.memory--;
+    assert_code(LEAT_EBUDGET, leat_dedup_semantic(&o, NULL, &err));
 }
 
 static void a_share_is_kept(void **state)
