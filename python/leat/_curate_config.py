@@ -185,4 +185,5 @@ def _try_step(step: Step, options: Options, folder: str, embedded: bool) -> None
         every = {} if options.get("strategies") or options.get("where") else {"strategies": "random"}
         step.call(nothing, output, **{**every, **options, **more})
     else:
-        step.call(nothing, output, **options)
+        more = {"csv": os.path.join(folder, "pairs.csv")} if step.name == "dedup" else {}
+        step.call(nothing, output, **options, **more)

@@ -132,6 +132,8 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
     turns = _check.whole("orientations", orientations, 1, 8)
     if turns not in (1, 2, 8):
         raise ArgumentError(f"orientations: {turns} is not 1, 2 or 8")
+    if _check.flag("list_probable", list_probable) and csv is None:
+        raise ArgumentError("list_probable: has an effect only with csv")
     report = _run(
         progress, _leat.dedup_images, _check.paths("source", source), _check.utf8_path("output", output),
         csv=None if csv is None else _check.utf8_path("csv", csv), keep=_check.one_of("keep", keep, _KEEP),

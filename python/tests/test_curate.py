@@ -537,7 +537,9 @@ def test_wrong_values_are_found_before_anything_runs(photos, tmp_path):
         with pytest.raises(leat.Error, match=message):
             leat.curate(source, tmp_path / "run", config=config)
         assert not (tmp_path / "run").exists()
-    done = leat.curate(photos, tmp_path / "run", config={"select": {"where": "issues == 0 and label in ['cat', 'dog']"}})
+    with pytest.raises(leat.ArgumentError, match="list_probable: has an effect only with csv"):
+        leat.dedup_images(pack, tmp_path / "d.leat", list_probable=True)
+    done = leat.curate(photos, tmp_path / "run", config={"dedup": {"list_probable": True}, "select": {"where": "issues == 0 and label in ['cat', 'dog']"}})
     assert 0 < done["selected"] <= 27
 
 
