@@ -79,7 +79,7 @@ typedef struct leat_filter_opts {
     void (*explained)(void *cookie, const char *json);
     uint64_t memory;       /* hard budget; half of what is available */
     uint64_t shard_bytes;  /* of an output file: 1 GiB */
-    uint64_t max_document; /* longest line: 128 MiB, less when the budget is small */
+    uint64_t max_document; /* longest line: 128 MiB; longer ones are bad */
     uint32_t threads;      /* usable CPUs */
     uint32_t compress;     /* leat_text_compress of the kept documents */
     uint32_t score_only;   /* 1 = write scores-00000.jsonl with all scores; drop nothing */
@@ -225,7 +225,7 @@ typedef struct leat_dedup_opts {
     uint32_t threads;             /* usable CPUs */
     uint64_t memory;              /* hard limit; half of what is available */
     uint64_t shard_bytes;         /* 1 GiB */
-    uint64_t max_document;        /* longest line: 128 MiB, less when the memory is small */
+    uint64_t max_document;        /* longest line: 128 MiB; longer ones are bad */
     uint32_t compress;            /* leat_text_compress */
     uint32_t fail_on_bad, replace;
     uint32_t resume;    /* 1 = resume an interrupted run */
@@ -333,7 +333,7 @@ typedef struct leat_decontaminate_opts {
     uint32_t threads;         /* usable CPUs */
     uint64_t memory;          /* hard budget; half of what is available */
     uint64_t shard_bytes;     /* 1 GiB */
-    uint64_t max_document;    /* longest line: 128 MiB, less when the budget is small */
+    uint64_t max_document;    /* longest line: 128 MiB; longer ones are bad */
     uint32_t compress;        /* leat_text_compress of the kept documents */
     uint32_t fail_on_bad, replace;
     uint32_t reserved;

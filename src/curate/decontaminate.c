@@ -221,6 +221,17 @@ static int bad_line(const cleaning *t, leat__text_chunk *c, uint64_t number, uin
     return 0;
 }
 
+/* Memory of a large document is not kept. */
+static int shrink(const cleaning *t, worker *w, const leat__text_chunk *c, leat_error *err)
+{
+    if (c->longest <= LARGE) return 0;
+    leat__sketcher_reset(&w->sketcher);
+    leat__buf_reset(&w->spans);
+    leat__buf_reset(&w->found);
+    leat__buf_reset(&w->now);
+    return leat__sketcher_init(&w->sketcher, t->opts->ngram, 0, err);
+}
+
 static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
 {
     const cleaning *t = cookie;
@@ -233,6 +244,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
         if (wrong) LEAT_TRY(bad_line(t, c, line.number, line.offset + where, wrong, err));
         else LEAT_TRY(do_document(t, ctx, c, &line, &r, err));
     }
+    LEAT_TRY(shrink(t, ctx, c, err));
     for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
         if (c->out[i].status != 0) return leat__fail_nomem(err, c->out[i].len, "results");
     return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)t->opts->compress, err);
@@ -407,10 +419,10 @@ static int run(cleaning *t, leat_error *err)
     LEAT_TRY(check_evals(o, err));
     LEAT_TRY(read_evals(t, bs.limit, err));
     LEAT_TRY(leat_budget_open(&t->budget, bs.limit - leat__eval_table_bytes(&t->evals), err));
-    uint64_t max_line = leat__text_flow_max_line(&pass, bs.limit, o->max_document);
-    LEAT_TRY(leat__text_files_open(&t->files, o->inputs, o->input_count, max_line, err));
+    pass.memory = bs.limit;
+    LEAT_TRY(leat__text_files_open(&t->files, o->inputs, o->input_count, o->max_document, err));
     LEAT_TRY(leat__text_files_check(&t->files, o->output, NULL, err));
-    t->names = (leat__line_names){o->text_field, o->id_field, NULL, t->files.path, max_line};
+    t->names = (leat__line_names){o->text_field, o->id_field, NULL, t->files.path, o->max_document};
     t->stats->files = t->files.count;
     t->stats->bytes_in = t->files.total;
     LEAT_TRY(open_outputs(t, err));

@@ -124,18 +124,13 @@ static void teardown(void *cookie, void *ctx)
     leat__free(w);
 }
 
-/* A hash takes 16 bytes, a word 2 at least; a buffer doubles when it grows. */
-uint64_t leat__dedup_lines_need(void *cookie, uint64_t longest)
-{
-    return 32 * longest + 16 * LEAT__CHUNK_BYTES;
-}
-
-/* A hash takes 16 bytes, the shortest line of a text 3. */
+/* Text, remaining text and, of substrings or normalised lines, words: a buffer doubles. */
 static uint64_t need(void *cookie, uint64_t longest)
 {
     const lines *l = cookie;
-    if (l->window) return leat__dedup_lines_need(NULL, longest);
-    return 16 * longest + 16 / 3 * LEAT__CHUNK_BYTES + LEAT__CHUNK_BYTES;
+    const leat__sketcher s = {.words = 1};
+    bool words = l->window || l->d->opts->normalize;
+    return 4 * longest + (words ? leat__sketcher_need(&s, longest) : 0);
 }
 
 /* Copies the text of a document to w->text. */
@@ -224,26 +219,12 @@ static int hash_document(lines *l, worker *w, leat__text_chunk *c, const leat__r
     return 0;
 }
 
-/* A line that only the memory limit excludes is an error: it would be lost. */
-static int check_long(const lines *l, const leat__text_chunk *c, uint64_t number, uint64_t bytes,
-                      leat_error *err)
-{
-    const leat__dedup *d = l->d;
-    char size[24], memory[24], limit[24];
-    if (bytes <= d->names.max_line || bytes > d->opts->max_document) return 0;
-    return leat__fail(err, LEAT_EBUDGET,
-                      "%s: line %llu (%s) needs %s of memory, the limit is %s (raise --memory, or lower "
-                      "--max-document to list such lines as bad)",
-                      d->files.path[c->file], (unsigned long long)number,
-                      leat__format_bytes(bytes, size, sizeof size),
-                      leat__format_bytes(leat__text_flow_line_memory(&d->pass, bytes), memory, sizeof memory),
-                      leat__format_bytes(d->memory, limit, sizeof limit));
-}
-
 /* Memory for the words of a large document is not kept. */
 static int shrink(const lines *l, worker *w, const leat__text_chunk *c, leat_error *err)
 {
-    if (!l->window || c->longest <= LARGE) return 0;
+    if (c->longest <= LARGE) return 0;
+    leat__buf_reset(&w->text);
+    leat__buf_reset(&w->now);
     leat__sketcher_reset(&w->sketcher);
     return leat__sketcher_init(&w->sketcher, 1, 0, err);
 }
@@ -253,13 +234,11 @@ static int hash_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error *
     lines *l = cookie;
     leat__line line;
     size_t at = 0, where = 0;
-    if (c->too_long) LEAT_TRY(check_long(l, c, c->line, c->too_long, err));
     if (c->too_long && l->d->opts->fail_on_bad)
         return leat__fail(err, LEAT_EDATA, "%s: line %llu: %s", l->d->files.path[c->file],
                           (unsigned long long)c->line, LEAT__LINE_TOO_LONG);
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
-        LEAT_TRY(check_long(l, c, line.number, line.len, err));
         const char *wrong = leat__line_read(&l->d->names, &line, &r, &where);
         if (!wrong) LEAT_TRY(hash_document(l, ctx, c, &r, err));
         else if (l->d->opts->fail_on_bad)
@@ -357,8 +336,8 @@ static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error
     pass->teardown = teardown;
     pass->ram = 2u << 20;
     pass->need = need;
-    if (l->window) pass->bytes_out = leat__dedup_lines_need(NULL, 0) + 3 * LEAT__CHUNK_BYTES;
     pass->per_line = REPORT_BYTES;
+    pass->memory = d->memory;
     pass->tell = tell;
     pass->meter = &d->meter;
     int rc = leat_budget_open(&budget, memory, err);
@@ -412,7 +391,9 @@ static int hash_all(lines *l, leat_error *err)
 {
     leat__dedup *d = l->d;
     leat__dedup_state *st = &d->st;
-    leat__text_pass pass = {.name = "hash", .work = hash_chunk, .take = take_hashes};
+    /* a hash takes 16 bytes, a word 2 at least, the shortest line of a text 3 */
+    leat__text_pass pass = {
+        .name = "hash", .per_byte = l->window ? 16 / 2 : 16 / 3 + 1, .work = hash_chunk, .take = take_hashes};
     LEAT_TRY(leat__text_files_seek(&d->files, st->file, st->offset, st->line, st->document, err));
     LEAT_TRY(run_pass(l, &pass, d->memory - d->memory / 8, err));
     st->disk_peak = leat__spill_bytes(&l->part);

@@ -18,9 +18,6 @@ typedef struct leat__piece {
 /* The piece that begins at `at` < len. */
 leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t level);
 
-/* Memory for a line of this length, when its substrings are compared; the cookie is not used. */
-uint64_t leat__dedup_lines_need(void *cookie, uint64_t longest);
-
 /* All passes of a run with opts->level. */
 int leat__dedup_lines(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 

@@ -61,6 +61,7 @@ static int sample(const leat__dedup *d, uint32_t file, samples *s, leat_error *e
     if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk");
     int rc = leat__text_files_open(&f, in, 1, d->files.max_line, err);
     if (rc == 0) {
+        f.room_line = d->memory / 8; /* a longer line is counted, but not kept in memory */
         rc = leat__text_files_read(&f, c, &end, err);
         s->bytes += c->len + c->too_long;
         s->lines += c->lines;

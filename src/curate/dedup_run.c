@@ -116,12 +116,6 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
     return 0;
 }
 
-static uint64_t line_need(void *cookie, uint64_t longest)
-{
-    const leat__dedup *d = cookie;
-    return 16 * longest + (d->rules.count > 0 ? leat__scorer_need(longest) : 0);
-}
-
 /* Rules that drop documents before they are compared. */
 static int prepare_rules(leat__dedup *d, leat_error *err)
 {
@@ -139,8 +133,6 @@ static int prepare(leat__dedup *d, leat_error *err)
     const leat_dedup_opts *o = d->opts;
     leat_budget *budget = NULL;
     leat_budget_stats bs;
-    d->pass = (leat__text_pass){
-        .cookie = d, .need = o->level == LEAT_LEVEL_SUBSTRING ? leat__dedup_lines_need : line_need};
     LEAT_TRY(prepare_rules(d, err));
     LEAT_TRY(leat_budget_open(&budget, o->memory, err));
     leat_budget_read(budget, &bs);
@@ -155,10 +147,9 @@ static int prepare(leat__dedup *d, leat_error *err)
         d->fuzzy ? (uint32_t)ceil((o->threshold * 255 + 1) / 256 * d->sketch_bytes - 1e-9) : EXACT_BYTES;
     if (d->fuzzy && o->threshold == 0) d->need_equal = 0; /* sharing a band is enough */
     d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
-    uint64_t max_line = leat__text_flow_max_line(&d->pass, d->memory, o->max_document);
-    LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, max_line, err));
+    LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, o->max_document, err));
     LEAT_TRY(leat__text_files_check(&d->files, o->output, o->report, err));
-    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path, max_line};
+    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path, o->max_document};
     d->stats->files = d->files.count;
     d->stats->bytes_in = d->files.total;
     d->stats->bands = d->bands;

@@ -436,6 +436,7 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
                                 .ram = (4u << 20) + (d->rules.count > 0 ? LEAT__DEDUP_SCORER : 0),
                                 .need = need,
                                 .per_line = record_bytes(d),
+                                .memory = d->memory,
                                 .work = work,
                                 .take = take,
                                 .tell = tell,

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "curate/dedup.h"
 
-#define STATE_VERSION 3
+#define STATE_VERSION 4  /* 3: lines could be bad for lack of memory */
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* Single numbers of the state, in one table for loading and saving. */

@@ -279,6 +279,7 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
                             .ram = 1u << 20,
                             .need = need,
                             .per_line = CLUSTER_BYTES,
+                            .memory = d->memory,
                             .work = work,
                             .take = take,
                             .tell = tell,

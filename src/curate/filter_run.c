@@ -470,7 +470,6 @@ static void note_missing(filter *f)
 static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
 {
     const leat_filter_opts *o = f->opts;
-    leat_budget_stats bs;
     *pass = (leat__text_pass){.name = "score",
                               .cookie = f,
                               .setup = setup,
@@ -484,7 +483,6 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
     LEAT_TRY(check_options(f, err));
     if (leat__columns_scored(&f->columns)) pass->per_line = SCORES_BYTES;
     LEAT_TRY(leat_budget_open(&f->budget, o->memory, err));
-    leat_budget_read(f->budget, &bs);
     if (o->lid) {
         LEAT_TRY(leat__lang_open(&f->lang, o, f->budget, err));
         pass->ram += leat__lid_work_bytes(f->lang.lid);
@@ -493,8 +491,7 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
         LEAT_TRY(init_report(f, &f->report, err));
         pass->ram += f->report.bytes;
     }
-    f->max_line = leat__text_flow_max_line(pass, bs.limit - f->lang.charged,
-                                           o->max_document ? o->max_document : MAX_DOCUMENT);
+    f->max_line = o->max_document ? o->max_document : MAX_DOCUMENT;
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
     LEAT_TRY(leat__text_files_check(&f->files, o->output, o->report, err));
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",

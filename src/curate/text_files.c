@@ -16,6 +16,7 @@
 #include "io/file.h"
 
 #define FOLDER_DEPTH 32
+#define REST_KEPT (4u << 20) /* a larger buffer is not kept */
 
 leat__text_chunk *leat__text_chunk_new(void)
 {
@@ -320,10 +321,11 @@ int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, u
     return 0;
 }
 
-/* The line that fills the chunk exceeds the limit: skips the rest of it. The data after its
+/* The line that fills the chunk exceeds a limit: skips the rest of it. The data after its
  * newline goes to the next chunk. */
 static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
+    bool newline = false;
     c->too_long = c->len;
     for (;;) {
         size_t got;
@@ -332,9 +334,11 @@ static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
         const uint8_t *nl = memchr(c->data, '\n', got);
         size_t used = nl ? (size_t)(nl - c->data) + 1 : got;
         c->too_long += used;
+        newline = nl != NULL;
         if (nl) LEAT_TRY(leat__buf_append(&f->rest, c->data + used, got - used));
         if (nl || f->at_end) break;
     }
+    c->no_room = c->too_long - newline <= f->max_line;
     f->offset += c->too_long;
     c->len = 0;
     c->lines = 1;
@@ -352,7 +356,7 @@ static int cut(leat__text_files *f, leat__text_chunk *c, bool *whole, leat_error
     while (keep < end && c->lines < LEAT__CHUNK_LINES) {
         const uint8_t *nl = memchr(c->data + keep, '\n', end - keep);
         size_t len = nl ? (size_t)(nl - c->data) - keep : end - keep;
-        c->longest = LEAT_MAX(c->longest, len);
+        if (len <= f->max_line) c->longest = LEAT_MAX(c->longest, len);
         c->end[c->lines++] = keep + len;
         keep += len + (nl != NULL);
     }
@@ -370,34 +374,46 @@ static bool may_cut(const leat__text_files *f)
     return f->rest.len < LEAT__CHUNK_BYTES && (f->rest.len > 0 || !f->at_end);
 }
 
-/* Reads one chunk of the open file; c->lines is 0 at its end. */
-static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
+/* Starts a chunk of *room bytes with what was read after the last one. */
+static int begin_chunk(leat__text_files *f, leat__text_chunk *c, size_t *room, leat_error *err)
 {
-    size_t room = LEAT__CHUNK_BYTES;
+    *room = LEAT__CHUNK_BYTES;
     c->file = f->next - 1;
     c->line = f->line;
     c->offset = f->offset;
     c->document = f->document;
-    while (room < f->rest.len) room *= 2;
-    LEAT_TRY(grow(c, room, err));
+    while (*room < f->rest.len) *room *= 2;
+    LEAT_TRY(grow(c, *room, err));
     if (f->rest.len > 0) memcpy(c->data, f->rest.data, f->rest.len);
     c->len = f->rest.len;
+    if (f->rest.cap > REST_KEPT) leat__buf_reset(&f->rest);
     leat__buf_clear(&f->rest);
+    return 0;
+}
+
+/* Reads one chunk of the open file; c->lines is 0 at its end, and when the chunk is partial. */
+static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
+{
+    size_t room = 2 * c->len; /* a partial chunk is full */
+    if (!c->partial) LEAT_TRY(begin_chunk(f, c, &room, err));
+    c->partial = false;
     for (;;) {
         size_t got = 0;
         bool whole;
+        LEAT_TRY(grow(c, room, err));
         if (!f->at_end) LEAT_TRY(leat__stream_read(f->stream, c->data + c->len, room - c->len, &got, err));
         if (c->len + got < room) f->at_end = true;
         c->len += got;
         if (c->len == 0) return 0;
         LEAT_TRY(cut(f, c, &whole, err));
         if (whole) break;
-        if (c->len > f->max_line) {
+        if (c->len > f->max_line || (f->room_line && c->len > f->room_line)) {
             LEAT_TRY(skip_line(f, c, err));
             break;
         }
         room *= 2;
-        LEAT_TRY(grow(c, room, err));
+        c->partial = f->pause && room > f->pause;
+        if (c->partial) return 0;
     }
     memset(c->data + c->len, 0, LEAT__TEXT_PAD);
     c->may_cut = may_cut(f);
@@ -412,13 +428,13 @@ int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end, l
     for (;;) {
         bool last = f->stream ? f->next == f->end_file + 1 && f->offset >= f->end_offset
                               : f->next > f->end_file || (f->next == f->end_file && f->end_offset == 0);
-        if (last || (!f->stream && f->next == f->count)) {
+        if (!c->partial && (last || (!f->stream && f->next == f->count))) {
             *end = true;
             return 0;
         }
         if (!f->stream) LEAT_TRY(open_next(f, err));
         LEAT_TRY(read_chunk(f, c, err));
-        if (c->lines > 0) return 0;
+        if (c->lines > 0 || c->partial) return 0;
         f->bytes_read += f->size[f->next - 1];
         leat__stream_close(&f->stream);
     }

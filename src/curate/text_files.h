@@ -27,11 +27,13 @@ typedef struct leat__text_chunk {
     uint64_t offset;   /* of the first byte, decompressed */
     uint64_t document; /* lines before it in all files */
     uint64_t lines;
-    uint64_t longest;              /* bytes of the longest line */
+    uint64_t longest;              /* bytes of the longest line that is not over the limit */
     size_t end[LEAT__CHUNK_LINES]; /* of each line, without its newline */
     uint8_t *data;                 /* whole lines, LEAT__TEXT_PAD zeros after them */
     size_t len, capacity;
     uint64_t too_long; /* bytes of a line that was skipped; 0 = none */
+    bool no_room;      /* … not because it is over the limit, but over `room_line` */
+    bool partial;      /* the line needs more than `pause`: reading again continues it */
     bool may_cut;      /* reading that begins after it gives the same chunks */
     /* Results of a stage, used by the consumer. */
     leat__buf out[LEAT__CHUNK_OUTS];
@@ -72,6 +74,8 @@ typedef struct leat__text_files {
     uint32_t end_file;   /* reading ends at this file, `count` = after the last */
     uint64_t end_offset; /* … at this offset in it, which is the end of a chunk; 0 = before it */
     uint64_t max_line;
+    uint64_t room_line;  /* longest line that fits the memory, 0 = any; never changes chunks that fit */
+    uint64_t pause;      /* a chunk that would be larger stays partial, 0 = none */
     uint64_t bytes_read; /* of files that are read to their end */
 } leat__text_files;
 
@@ -91,7 +95,7 @@ void leat__text_files_rewind(leat__text_files *f);
  * and in all files. */
 int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, uint64_t line,
                           uint64_t document, leat_error *err) LEAT_MUST_CHECK;
-/* Fills an empty chunk; *end when there is none left. */
+/* Fills an empty chunk, or continues a partial one; *end when there is none left. */
 int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end,
                           leat_error *err) LEAT_MUST_CHECK;
 

@@ -1,27 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The flow of a pass. A chunk's bytes are released to the budget when the caller has taken it.
+ *
+ * The flow never fails for lack of bytes only if the bounds of its stages are true
+ * (docs/internals/engine.md). They hold for lines up to a length that follows from the budget. At a
+ * chunk beyond them the source ends the flow: when all chunks before it are taken, that chunk is
+ * processed alone, with the whole budget, on the caller's thread. Then another flow continues.
  */
 #include "curate/text_flow.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "base/clock.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/thread.h"
 
 #define SHELF 16
-#define SHELF_BYTES (4u << 20) /* larger chunks are not kept */
+#define SHELF_BYTES (4u << 20)  /* larger chunks are not kept */
+#define SMALL_LINE (256u << 10) /* the flow always takes lines up to this */
+#define LINE_FACTS 256          /* of the list of bad lines, per line, without paths */
+
+/* What tasks of the flow hold at most. */
+typedef struct bounds {
+    uint64_t line;     /* bytes of the longest line */
+    uint64_t chunk;    /* of a chunk of lines */
+    uint64_t need;     /* while it is processed, beyond the chunk */
+    uint64_t out;      /* of the chunk with its results */
+    uint64_t per_line; /* of results */
+    uint64_t least;    /* of the whole flow, when it runs one task at a time */
+} bounds;
 
 /* Chunks are reused: a new block for each would cost a page fault every 4 KiB, a third of the CPU
  * time of a pass. */
 typedef struct pass_run {
     leat__text_files *files;
     const leat__text_pass *pass;
-    leat__mutex lock; /* guards the list of free chunks */
+    bounds b;
+    leat_budget *budget;
+    uint64_t room;           /* bytes of the budget for a chunk that runs alone */
+    leat__text_chunk *first; /* was read before the flow started */
+    leat__text_chunk *alone; /* is beyond the bounds of the flow, which it ended */
+    uint64_t done;           /* bytes of files that were taken */
+    leat__mutex lock;        /* guards the list of free chunks */
     leat__text_chunk *shelf[SHELF];
     uint32_t shelved, shelf_max;
 } pass_run;
+
+/* ---- bounds ---- */
+
+static uint64_t longest_path(const leat__text_files *files)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < files->count; i++) n = LEAT_MAX(n, strlen(files->path[i]));
+    return n;
+}
+
+/* Bytes of a chunk that has a line of this length. */
+static uint64_t chunk_bytes(uint64_t line)
+{
+    uint64_t room = LEAT__CHUNK_BYTES;
+    while (room <= line) room *= 2; /* with its newline */
+    return sizeof(leat__text_chunk) + room + LEAT__TEXT_PAD;
+}
+
+/* Bytes of the results of some lines; `slack` for buffers that double when they grow. */
+static uint64_t result_bytes(const leat__text_pass *p, const bounds *b, uint64_t len, uint64_t lines,
+                             bool slack)
+{
+    uint64_t made = p->per_byte * len + lines * b->per_line;
+    return len + (slack ? len / 2 : len / 4) + made * (slack ? 2 : 1) + (64u << 10);
+}
+
+static uint64_t worker_bytes(const leat__text_pass *p)
+{
+    return p->ram + SHELF_BYTES; /* one free chunk per worker */
+}
+
+/* Bytes of a chunk that is processed alone; the reader holds as much again. */
+static uint64_t alone_bytes(const leat__text_pass *p, const bounds *b, const leat__text_chunk *c)
+{
+    return 2 * (sizeof *c + c->capacity) + p->ram + p->need(p->cookie, c->longest) +
+           result_bytes(p, b, c->len, c->lines, true);
+}
+
+/* The same, of any chunk with a longest line of this many bytes. */
+static uint64_t line_bytes(const leat__text_pass *p, const bounds *b, uint64_t line)
+{
+    leat__text_chunk c = {.capacity = chunk_bytes(line), .longest = line, .lines = LEAT__CHUNK_LINES};
+    c.len = c.capacity;
+    return alone_bytes(p, b, &c);
+}
+
+static bounds bounds_of(const leat__text_files *files, const leat__text_pass *p, uint64_t line)
+{
+    bounds b = {.line = line, .chunk = chunk_bytes(line)};
+    b.per_line = p->per_line + 2 * longest_path(files) + LINE_FACTS;
+    b.need = p->need(p->cookie, line) + result_bytes(p, &b, b.chunk, LEAT__CHUNK_LINES, true);
+    b.out = b.chunk + result_bytes(p, &b, b.chunk, LEAT__CHUNK_LINES, false);
+    /* a task that is processed, a result that the caller holds, a worker: as leat__sched_floor */
+    b.need = LEAT_MAX(b.need, b.out);
+    b.least = b.chunk + b.need + b.out + worker_bytes(p);
+    return b;
+}
+
+/* The flow may reserve half of what it does not need at least: the rest is for running in parallel. */
+static bounds choose_bounds(const leat__text_files *files, const leat__text_pass *p, uint64_t room)
+{
+    bounds b = bounds_of(files, p, SMALL_LINE);
+    uint64_t most = room > b.least ? b.least + (room - b.least) / 2 : b.least;
+    for (uint64_t line = files->max_line; line > SMALL_LINE; line -= line / 8) {
+        bounds other = bounds_of(files, p, line);
+        if (other.least <= most) return other;
+    }
+    return b;
+}
+
+/* The longest line that can be processed alone. */
+static uint64_t room_line(const leat__text_pass *p, const bounds *b, uint64_t room, uint64_t most)
+{
+    uint64_t low = b->line, high = LEAT_MAX(most, low) + 1;
+    while (high - low > 1) {
+        uint64_t mid = low + (high - low) / 2;
+        if (line_bytes(p, b, mid) <= room) low = mid;
+        else high = mid;
+    }
+    return low;
+}
+
+/* True for a chunk within the bounds of the flow. */
+static bool fits_flow(const pass_run *r, const leat__text_chunk *c)
+{
+    return !c->partial && !c->no_room && c->longest <= r->b.line && sizeof *c + c->capacity <= r->b.chunk;
+}
+
+/* The limit of the run that leaves this much for the pass: the shares of other things do not grow
+ * faster than the limit. */
+static uint64_t limit_for(const pass_run *r, uint64_t bytes, uint64_t *limit)
+{
+    leat_budget_stats bs;
+    leat_budget_read(r->budget, &bs);
+    *limit = r->pass->memory ? r->pass->memory : bs.limit;
+    double scale = (double)*limit / (double)LEAT_MAX(r->room, 1u);
+    return (uint64_t)((double)bytes * LEAT_MAX(scale, 1.0)) + (1u << 20);
+}
+
+static int refuse_pass(const pass_run *r, leat_error *err)
+{
+    uint64_t limit, need = limit_for(r, r->b.least, &limit);
+    char had[24];
+    return leat__fail(err, LEAT_EBUDGET, "%s: the memory limit of %s is too low (raise --memory to %lluM)",
+                      r->pass->name, leat__format_bytes(limit, had, sizeof had),
+                      (unsigned long long)leat__ceil_div(need, 1u << 20));
+}
+
+static int refuse_chunk(const pass_run *r, const leat__text_chunk *c, leat_error *err)
+{
+    char size[24], had[24];
+    uint64_t bytes = c->too_long ? c->too_long : c->longest, number = c->line, limit;
+    leat__line line;
+    for (size_t at = 0; !c->too_long && leat__text_chunk_next(c, &at, &line);)
+        if (line.len == c->longest) number = line.number;
+    uint64_t need = LEAT_MAX(alone_bytes(r->pass, &r->b, c), line_bytes(r->pass, &r->b, bytes));
+    need = limit_for(r, need, &limit);
+    return leat__fail(err, LEAT_EBUDGET,
+                      "%s: line %llu of %llu bytes (%s) does not fit the memory limit of %s (raise --memory "
+                      "to %lluM, or lower --max-document to list such lines as bad)",
+                      r->files->path[c->file], (unsigned long long)number, (unsigned long long)bytes,
+                      leat__format_bytes(bytes, size, sizeof size),
+                      leat__format_bytes(limit, had, sizeof had),
+                      (unsigned long long)leat__ceil_div(need, 1u << 20));
+}
+
+/* ---- chunks ---- */
 
 static leat__text_chunk *take_chunk(pass_run *r)
 {
@@ -48,16 +201,30 @@ static void release_chunk(void *cookie, void *data)
     leat__text_chunk_free(c);
 }
 
-static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
+/* Reads a chunk into *out; NULL at the end. */
+static int next_chunk(pass_run *r, leat__text_chunk **out, leat_error *err)
 {
-    pass_run *r = cookie;
     bool end;
+    *out = r->first;
+    r->first = NULL;
+    if (*out) return 0;
     leat__text_chunk *c = take_chunk(r);
     if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk of lines");
     int rc = leat__text_files_read(r->files, c, &end, err);
-    if (rc != 0 || end) {
-        leat__text_chunk_free(c);
-        return rc != 0 ? rc : LEAT_FLOW_END;
+    if (rc != 0 || end) leat__text_chunk_free(c);
+    else *out = c;
+    return rc;
+}
+
+static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    pass_run *r = cookie;
+    leat__text_chunk *c;
+    LEAT_TRY(next_chunk(r, &c, err));
+    if (!c) return LEAT_FLOW_END;
+    if (!fits_flow(r, c)) {
+        r->alone = c;
+        return LEAT_FLOW_END;
     }
     task->data = c;
     task->release = release_chunk;
@@ -83,21 +250,34 @@ static uint64_t stage_need(void *cookie, const leat_task *task)
 {
     pass_run *r = cookie;
     const leat__text_chunk *c = task->data;
-    /* twice per_line: a buffer doubles when it grows */
-    return r->pass->need(r->pass->cookie, c->longest) + c->len + c->len / 2 +
-           c->lines * 2 * r->pass->per_line + (64u << 10);
+    return r->pass->need(r->pass->cookie, c->longest) + result_bytes(r->pass, &r->b, c->len, c->lines, true);
+}
+
+/* Frees what buffers of results have beyond their content. */
+static void trim_results(leat__text_chunk *c)
+{
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++) {
+        leat__buf *b = &c->out[i];
+        char *data = b->len > 0 ? leat__realloc(b->cat, b->data, b->len + 1) : NULL;
+        if (b->len == 0) leat__buf_reset(b);
+        if (!data) continue;
+        b->data = data;
+        b->cap = b->len + 1;
+    }
 }
 
 static int stage_work(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pass_run *r = cookie;
     leat__text_chunk *c = task->data;
+    uint64_t may = LEAT_MIN(task->bytes + result_bytes(r->pass, &r->b, c->len, c->lines, true), r->b.out);
     LEAT_TRY(r->pass->work(r->pass->cookie, ctx, c, err));
     if (c->capacity > SHELF_BYTES) { /* the lines are no longer needed */
         leat__free(c->data);
         c->data = NULL;
         c->capacity = 0;
     }
+    if (leat__text_chunk_held(c) > may) trim_results(c);
     task->bytes = leat__text_chunk_held(c);
     return 0;
 }
@@ -109,15 +289,16 @@ static int add_stages(leat_flow *flow, pass_run *r, leat_error *err)
     read.kind = LEAT_STAGE_SOURCE;
     read.name = "read";
     read.lane = LEAT_LANE_IO;
-    read.bytes_out = LEAT__CHUNK_BYTES + (24u << 10);
+    read.bytes_out = r->b.chunk;
     read.cookie = r;
     read.process = stage_read;
     LEAT_TRY(leat_flow_add(flow, &read, err));
     leat_stage_init(&work);
     work.kind = LEAT_STAGE_MAP;
     work.name = r->pass->name;
-    work.ram = r->pass->ram + SHELF_BYTES; /* one free chunk per worker */
-    work.bytes_out = LEAT_MAX(r->pass->bytes_out, 2 * LEAT__CHUNK_BYTES);
+    work.ram = worker_bytes(r->pass);
+    work.bytes_out = r->b.out;
+    work.scratch = r->b.need - r->b.out;
     work.cookie = r;
     work.setup = stage_setup;
     work.teardown = stage_teardown;
@@ -126,20 +307,24 @@ static int add_stages(leat_flow *flow, pass_run *r, leat_error *err)
     return leat_flow_add(flow, &work, err);
 }
 
-static int take_all(leat_flow *flow, pass_run *r, leat_error *err)
+static int take_chunk_of(pass_run *r, leat__text_chunk *c, leat_error *err)
 {
     const leat__text_pass *p = r->pass;
-    uint64_t done = 0;
+    r->done += c->len + c->too_long;
+    LEAT_TRY(p->take(p->cookie, c, err));
+    if (p->tell && p->tell(p->cookie, LEAT_MIN(r->done, r->files->total), r->files->total) != 0)
+        return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+    return 0;
+}
+
+static int take_all(leat_flow *flow, pass_run *r, leat_error *err)
+{
     for (;;) {
         leat_task *task = NULL;
         LEAT_TRY(leat_flow_next(flow, &task, -1, err));
         if (!task) return 0;
-        leat__text_chunk *c = task->data;
-        done += c->len + c->too_long;
-        int rc = p->take(p->cookie, c, err);
+        int rc = take_chunk_of(r, task->data, err);
         leat_task_release(task);
-        if (rc == 0 && p->tell && p->tell(p->cookie, LEAT_MIN(done, r->files->total), r->files->total) != 0)
-            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
         if (rc != 0) return rc;
     }
 }
@@ -206,52 +391,116 @@ static uint32_t shelf_size(leat_budget *budget, uint32_t threads, uint32_t prefe
     return (uint32_t)LEAT_MIN(threads + 1 + LEAT_MIN(spare, prefetch), SHELF);
 }
 
+/* Runs a flow until the files end, or until a chunk has to run alone. */
+static int run_flow(pass_run *r, leat_pool *pool, uint32_t threads, const leat_log *log, leat_error *err)
+{
+    leat_flow *flow = NULL;
+    leat_flow_opts fo;
+    int rc;
+    leat_flow_opts_init(&fo);
+    fo.name = r->pass->name;
+    fo.pool = pool;
+    fo.budget = r->budget;
+    fo.threads = threads;
+    fo.io_depth = 1;
+    fo.loans = 1;
+    fo.prefetch = 2 + leat_pool_threads(pool);
+    r->shelf_max = shelf_size(r->budget, leat_pool_threads(pool), fo.prefetch);
+    if (log) fo.log = *log;
+    LEAT_GO(rc, out, leat_flow_open(&flow, &fo, err));
+    LEAT_GO(rc, out, add_stages(flow, r, err));
+    LEAT_GO(rc, out, leat_flow_start(flow, err));
+    LEAT_GO(rc, out, take_all(flow, r, err));
+    if (r->pass->meter) add_meters(flow, r->pass->meter);
+out:
+    leat_flow_close(&flow);
+    return rc;
+}
+
+static void empty_shelf(pass_run *r)
+{
+    while (r->shelved > 0) leat__text_chunk_free(r->shelf[--r->shelved]);
+}
+
+/* Processes and takes a chunk on this thread. */
+static int process_alone(pass_run *r, leat__text_chunk *c, leat_error *err)
+{
+    const leat__text_pass *p = r->pass;
+    void *worker = NULL;
+    uint64_t begin = leat__clock_ns();
+    int rc = p->setup(p->cookie, &worker, err);
+    if (rc == 0) rc = p->work(p->cookie, worker, c, err);
+    p->teardown(p->cookie, worker);
+    uint64_t worked = leat__clock_ns();
+    if (rc == 0) rc = take_chunk_of(r, c, err);
+    if (!p->meter) return rc;
+    p->meter->elapsed_ns += leat__clock_ns() - begin;
+    p->meter->work_ns += worked - begin;
+    p->meter->take_ns += leat__clock_ns() - worked;
+    return rc;
+}
+
+/* Runs r->alone, then reads the next chunk: it is the first of the next flow, or runs alone, too. */
+static int run_alone(pass_run *r, leat_error *err)
+{
+    leat__text_chunk *c = r->alone;
+    uint64_t bytes = 0;
+    bool end;
+    int rc = 0;
+    r->alone = NULL;
+    empty_shelf(r);
+    r->files->pause = 0;
+    if (c->partial) rc = leat__text_files_read(r->files, c, &end, err);
+    r->files->pause = r->b.chunk - sizeof *c - LEAT__TEXT_PAD;
+    if (rc == 0) bytes = alone_bytes(r->pass, &r->b, c);
+    if (rc == 0 && (c->no_room || leat_budget_try(r->budget, LEAT_BUDGET_SCRATCH, bytes) != 0)) {
+        bytes = 0;
+        rc = refuse_chunk(r, c, err);
+    }
+    if (rc == 0) rc = process_alone(r, c, err);
+    leat_budget_release(r->budget, LEAT_BUDGET_SCRATCH, bytes);
+    leat__text_chunk_free(c);
+    if (rc != 0) return rc;
+    LEAT_TRY(next_chunk(r, &c, err));
+    if (c && !fits_flow(r, c)) r->alone = c;
+    else r->first = c;
+    return 0;
+}
+
+static int run_all(pass_run *r, leat_pool *pool, uint32_t threads, const leat_log *log, leat_error *err)
+{
+    for (;;) {
+        LEAT_TRY(run_flow(r, pool, threads, log, err));
+        if (!r->alone) return 0;
+        while (r->alone) LEAT_TRY(run_alone(r, err));
+    }
+}
+
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
                         uint32_t threads, const leat_log *log, leat_error *err)
 {
-    pass_run r = {.files = files, .pass = pass};
+    pass_run r = {.files = files, .pass = pass, .budget = budget};
     leat_pool *pool = NULL;
-    leat_flow *flow = NULL;
     leat_pool_opts po;
-    leat_flow_opts fo;
+    leat_budget_stats bs;
     int rc;
+    leat_budget_read(budget, &bs);
+    r.room = bs.limit - LEAT_MIN(bs.limit, bs.used);
+    r.b = choose_bounds(files, pass, r.room);
+    if (r.b.least > r.room) return refuse_pass(&r, err);
+    files->room_line = room_line(pass, &r.b, r.room, files->max_line);
+    files->pause = r.b.chunk - sizeof(leat__text_chunk) - LEAT__TEXT_PAD;
     leat__mutex_init(&r.lock);
     leat_pool_opts_init(&po);
     po.threads = threads;
     po.io_threads = 1;
-    LEAT_GO(rc, out, leat_pool_open(&pool, &po, err));
-    leat_flow_opts_init(&fo);
-    fo.name = pass->name;
-    fo.pool = pool;
-    fo.budget = budget;
-    fo.threads = threads;
-    fo.io_depth = 1;
-    fo.prefetch = 2 + leat_pool_threads(pool);
-    r.shelf_max = shelf_size(budget, leat_pool_threads(pool), fo.prefetch);
-    if (log) fo.log = *log;
-    LEAT_GO(rc, out, leat_flow_open(&flow, &fo, err));
-    LEAT_GO(rc, out, add_stages(flow, &r, err));
-    LEAT_GO(rc, out, leat_flow_start(flow, err));
-    LEAT_GO(rc, out, take_all(flow, &r, err));
-    if (pass->meter) add_meters(flow, pass->meter);
-out:
-    leat_flow_close(&flow);
+    rc = leat_pool_open(&pool, &po, err);
+    if (rc == 0) rc = run_all(&r, pool, threads, log, err);
     leat_pool_close(&pool);
-    while (r.shelved > 0) leat__text_chunk_free(r.shelf[--r.shelved]);
+    leat__text_chunk_free(r.first);
+    leat__text_chunk_free(r.alone);
+    empty_shelf(&r);
     leat__mutex_destroy(&r.lock);
+    files->room_line = files->pause = 0;
     return rc;
-}
-
-uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted)
-{
-    /* the chunk itself, its results and the needs of the stage, with half of the budget left */
-    while (wanted > LEAT__CHUNK_BYTES && 4 * wanted + pass->need(pass->cookie, wanted) > budget / 2)
-        wanted -= wanted / 8;
-    return wanted;
-}
-
-uint64_t leat__text_flow_line_memory(const leat__text_pass *pass, uint64_t bytes)
-{
-    bytes += bytes / 4; /* leat__text_flow_max_line goes down in steps of an eighth */
-    return 2 * (4 * bytes + pass->need(pass->cookie, bytes));
 }

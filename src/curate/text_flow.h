@@ -2,7 +2,7 @@
  *
  * A pass over JSONL files as a flow of the engine: a source reads chunks of lines, a stage
  * processes them on all threads, and the caller gets the chunks in order. The caller's functions
- * define the stage.
+ * define the stage. The budget affects neither the chunks nor which lines are bad.
  */
 #ifndef LEAT_CURATE_TEXT_FLOW_H
 #define LEAT_CURATE_TEXT_FLOW_H
@@ -28,10 +28,11 @@ typedef struct leat__text_pass {
     uint64_t ram;
     /* Extra bytes needed while a chunk is processed; `longest` is its longest line. */
     uint64_t (*need)(void *cookie, uint64_t longest);
-    /* Bytes that a task of short lines needs, if more than two chunks: the least memory of a pass. */
-    uint64_t bytes_out;
-    /* Largest result of a line, beyond one and a half times its length. */
+    /* Largest result of a line: this many bytes per byte, beyond its length and a quarter … */
+    uint32_t per_byte;
+    /* … and this many, beyond two paths. */
     uint64_t per_line;
+    uint64_t memory; /* limit of the run, for messages; 0 = that of the budget */
     int (*work)(void *cookie, void *worker, leat__text_chunk *c, leat_error *err);
     /* On the caller's thread, in the order of the files. */
     int (*take)(void *cookie, leat__text_chunk *c, leat_error *err);
@@ -40,7 +41,8 @@ typedef struct leat__text_pass {
     leat__text_meter *meter; /* the pass is added to it; may be NULL */
 } leat__text_pass;
 
-/* Runs the pass over the remaining files. */
+/* Runs the pass over the remaining files. Lines that are large for the budget are processed one at a
+ * time, after all chunks before them were taken. LEAT_EBUDGET names a line that does not fit even so. */
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
                         uint32_t threads, const leat_log *log, leat_error *err) LEAT_MUST_CHECK;
 
@@ -52,10 +54,5 @@ const char *leat__text_limit_name(uint32_t limit);
 const char *leat__text_load_words(const leat_text_load *load, char out[160]);
 /* Adds the shares and the limit to a report. */
 void leat__text_load_json(const leat_text_load *load, leat__json *j);
-
-/* Longest line allowed by this budget when a line of n bytes needs need(n). */
-uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted);
-/* A budget that allows a line of this many bytes. */
-uint64_t leat__text_flow_line_memory(const leat__text_pass *pass, uint64_t bytes);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct leat__line_names {
 } leat__line_names;
 
 /* Why a line over the limit is bad. */
-#define LEAT__LINE_TOO_LONG "longer than max-document, or than the memory limit allows"
+#define LEAT__LINE_TOO_LONG "longer than max-document"
 
 /* Reads the line. Returns NULL, or a static error text; *at is the offset in the line. */
 const char *leat__line_read(const leat__line_names *n, const leat__line *line, leat__record_fields *f,

@@ -39,6 +39,52 @@ static void other_options_are_refused(void **state)
     assert_int_equal(st.documents, 4000);
 }
 
+/* Stops the run after the pass that reads the lines. */
+static int after_the_first_pass(void *cookie, uint64_t done, uint64_t total, uint64_t documents,
+                                uint64_t dropped)
+{
+    return done > total / 2;
+}
+
+/* A document of the first pass is one of the last, whatever the memory of each. */
+static void less_memory_loses_no_line(void **state)
+{
+    make_corpus("long.jsonl", 100);
+    FILE *f = fopen(in_box("long.jsonl"), "ab");
+    put_doc(f, "first", 1000, 500000, 500000, 0);
+    put_doc(f, "copy", 1000, 500000, 499900, 1001);
+    fclose(f);
+    leat_dedup_opts o = fuzzy_opts("long.jsonl", "all");
+    o.memory = 1u << 30;
+    dedup_ok(&o, &st);
+    uint64_t kept = st.kept;
+    assert_int_equal(st.bad, 0);
+    for (int i = 0; i < 2; i++) { /* in the first pass, in the last */
+        o.output = in_box(i ? "less2" : "less1");
+        o.memory = 1u << 30;
+        o.checkpoint_bytes = 1;
+        o.resume = 0;
+        o.progress = i ? after_the_first_pass : at_once;
+        assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ECANCELED);
+        o.progress = NULL;
+        o.resume = 1;
+        o.memory = 48u << 20;
+        int rc = leat_dedup_text(&o, &st, &err);
+        if (i == 0) assert_int_equal(rc, LEAT_EBUDGET);
+        if (rc != 0) {
+            assert_int_equal(rc, LEAT_EBUDGET);
+            assert_non_null(strstr(err.message, "long.jsonl: line 101 of "));
+            o.memory = (uint64_t)atoi(strstr(err.message, "raise --memory to ") + 18) << 20;
+            dedup_ok(&o, &st);
+        }
+        assert_int_equal(st.resumed, 1);
+        assert_int_equal(st.bad, 0);
+        assert_int_equal(st.kept, kept);
+        same_files("all/kept-00000.jsonl", i ? "less2/kept-00000.jsonl" : "less1/kept-00000.jsonl");
+        same_files("all/clusters.jsonl", i ? "less2/clusters.jsonl" : "less1/clusters.jsonl");
+    }
+}
+
 static void another_input_is_refused(void **state)
 {
     leat_dedup_opts o = interrupted();
@@ -50,8 +96,8 @@ static void another_input_is_refused(void **state)
 
 static void damage_is_detected(void **state)
 {
-    static const char *const damaged[] = {"", "{", "[]", "{\"version\":3}",
-                                          "{\"version\":4,\"settings\":\"\"}"};
+    static const char *const damaged[] = {"", "{", "[]", "{\"version\":4}",
+                                          "{\"version\":3,\"settings\":\"\"}"};
     leat_dedup_opts o = interrupted();
     o.resume = 1;
     char *whole = load_text("s/.leat-work/state.json");
@@ -71,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_options_are_refused),
+        cmocka_unit_test(less_memory_loses_no_line),
         cmocka_unit_test(another_input_is_refused),
         cmocka_unit_test(damage_is_detected),
     };
