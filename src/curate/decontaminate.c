@@ -421,6 +421,7 @@ static int run(cleaning *t, leat_error *err)
     LEAT_TRY(leat_budget_open(&t->budget, bs.limit - leat__eval_table_bytes(&t->evals), err));
     pass.memory = bs.limit;
     LEAT_TRY(leat__text_files_open(&t->files, o->inputs, o->input_count, o->max_document, err));
+    LEAT_TRY(leat__text_output_check(o->output, o->inputs, o->input_count, NULL, err));
     LEAT_TRY(leat__text_files_check(&t->files, o->output, NULL, err));
     t->names = (leat__line_names){o->text_field, o->id_field, NULL, t->files.path, o->max_document};
     t->stats->files = t->files.count;

@@ -148,6 +148,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     if (d->fuzzy && o->threshold == 0) d->need_equal = 0; /* sharing a band is enough */
     d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
     LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, o->max_document, err));
+    LEAT_TRY(leat__text_output_check(o->output, o->inputs, o->input_count, o->against, err));
     LEAT_TRY(leat__text_files_check(&d->files, o->output, o->report, err));
     d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path, o->max_document};
     d->stats->files = d->files.count;

@@ -261,6 +261,20 @@ int leat__text_files_check(const leat__text_files *f, const char *output, const 
     return 0;
 }
 
+int leat__text_output_check(const char *output, const char *const *inputs, uint32_t count, const char *index,
+                            leat_error *err)
+{
+    for (uint32_t i = 0; i < count && output; i++)
+        if (same_place(inputs[i], output))
+            return leat__fail(err, LEAT_EINVAL, "%s: is an input (choose another output folder)", output);
+    if (output && index && same_place(index, output))
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: has the index of --against, and the output would replace it (choose another "
+                          "output folder)",
+                          output);
+    return 0;
+}
+
 void leat__text_files_reset(leat__text_files *f)
 {
     leat__stream_close(&f->stream);

@@ -88,6 +88,9 @@ int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32
  * NULL) would replace one of the files. */
 int leat__text_files_check(const leat__text_files *f, const char *output, const char *reports,
                            leat_error *err) LEAT_MUST_CHECK;
+/* LEAT_EINVAL when the output folder is one of these inputs, or the folder of an index (may be NULL). */
+int leat__text_output_check(const char *output, const char *const *inputs, uint32_t count, const char *index,
+                            leat_error *err) LEAT_MUST_CHECK;
 void leat__text_files_reset(leat__text_files *f);
 /* Starts again at the first file. */
 void leat__text_files_rewind(leat__text_files *f);

@@ -183,6 +183,26 @@ static void others_are_refused(void **state)
     leat__free(data);
 }
 
+/* The index and the documents of the earlier run stay as they are. */
+static void the_output_does_not_replace_the_index(void **state)
+{
+    leat_error err = {0};
+    make_corpus("april.jsonl", 50);
+    batch("april.jsonl", "u", LEAT_DEDUP_EXACT, NULL, 1);
+    char *kept = load_text("u/kept-00000.jsonl");
+    leat_dedup_opts o = fuzzy_opts("april.jsonl", "u");
+    o.kind = LEAT_DEDUP_EXACT;
+    o.against = in_box("u/.");
+    o.replace = 1;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "has the index of --against"));
+    char *now = load_text("u/kept-00000.jsonl");
+    assert_string_equal(now, kept);
+    leat__free(now);
+    leat__free(kept);
+    batch("april.jsonl", "v", LEAT_DEDUP_EXACT, "u", 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +210,7 @@ int main(void)
         cmocka_unit_test(the_index_has_priority),
         cmocka_unit_test(interrupted_run_is_resumed),
         cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(the_output_does_not_replace_the_index),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
