@@ -63,7 +63,8 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
     if (o->level > LEAT_LEVEL_SUBSTRING)
         return leat__fail(err, LEAT_EINVAL, "level: %u is not valid", o->level);
     if (o->kind != LEAT_DEDUP_EXACT)
-        return leat__fail(err, LEAT_EINVAL, "lines, paragraphs and substrings go with exact deduplication");
+        return leat__fail(err, LEAT_EINVAL,
+                          "level: lines and paragraphs are found by exact, not by fuzzy deduplication");
     if (o->profile || o->set)
         return leat__fail(err, LEAT_EINVAL,
                           "profile and set go with whole documents (run leat filter first)");
@@ -99,8 +100,10 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "clusters, keep or compress is not valid");
     LEAT_TRY(check_level(o, err));
     if (o->report) LEAT_TRY(leat__page_check(o->report, o->output, err));
-    if ((o->keep == LEAT_KEEP_FIELD) != (o->keep_field != NULL))
-        return leat__fail(err, LEAT_EINVAL, "keep_field goes with keep=field");
+    if (o->keep == LEAT_KEEP_FIELD && !o->keep_field)
+        return leat__fail(err, LEAT_EINVAL, "keep: field needs the name of a key in keep-field");
+    if (o->keep != LEAT_KEEP_FIELD && o->keep_field)
+        return leat__fail(err, LEAT_EINVAL, "keep-field: is only for keep=field");
     if (o->kind == LEAT_DEDUP_FUZZY) {
         if (o->normalize) return leat__fail(err, LEAT_EINVAL, "normalize goes with exact deduplication");
         LEAT_TRY(check_fuzzy(o, err));
@@ -108,7 +111,8 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
         LEAT_TRY(check_exact(o, err));
     }
     if (o->bands_per_iteration > o->bands)
-        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration", o->bands_per_iteration, o->bands);
+        return leat__fail(err, LEAT_EINVAL, "bands-per-iteration: %u is more than the %u bands",
+                          o->bands_per_iteration, o->bands);
     if (!o->max_document) o->max_document = MAX_DOCUMENT;
     if (!o->checkpoint_bytes) o->checkpoint_bytes = CHECKPOINT;
     if (!o->text_field) o->text_field = "text";
@@ -230,6 +234,7 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     char path[4096];
     leat__file *f = NULL;
     double value[512];
+    bool any = false; /* has a value */
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
     if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
         return leat__fail(err, LEAT_EBUDGET,
@@ -244,9 +249,15 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     for (uint64_t at = 0; at < n && rc == 0; at += LEAT_COUNT(value)) {
         uint64_t take = LEAT_MIN(n - at, LEAT_COUNT(value));
         rc = leat__file_pread(f, value, take * 8, at * 8, err);
-        for (uint64_t i = 0; i < take && rc == 0; i++)
+        for (uint64_t i = 0; i < take && rc == 0; i++) {
             r[at + i] = (ranked){isnan(value[i]) ? -INFINITY : value[i], (uint32_t)(at + i)};
+            any |= at + i >= d->against && r[at + i].keep > -INFINITY;
+        }
     }
+    /* a misspelt key would keep the first documents */
+    if (rc == 0 && !any && d->opts->keep == LEAT_KEEP_FIELD && d->st.documents > d->st.dropped)
+        rc = leat__fail(err, LEAT_EDATA, "no document has a number in \"%s\", the key of keep-field",
+                        d->opts->keep_field);
     if (rc == 0) {
         qsort(r, n, sizeof *r, by_keep);
         for (uint64_t i = 0; i < n; i++) {
