@@ -133,7 +133,8 @@ static void print_text(cli *c, const leat_dedup_stats *st)
     if (st->below_threshold)
         cli_out(c, " (%llu of them below the threshold to the kept one)",
                 (unsigned long long)st->below_threshold);
-    cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second; %llu pairs compared, %llu similar; %s on disk\n",
+    cli_out(c,
+            "\n%s of text, %s, %.0f MB per CPU-second; %llu comparisons in bands, %llu similar; %s on disk\n",
             leat__format_bytes(st->text_bytes, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0,
@@ -306,8 +307,8 @@ const cli_command cli_cmd_dedup = {
             {"bad", "lines that could not be read"},
             {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
             {"empty", "documents without words, always kept"},
-            {"candidates", "pairs that were compared"},
-            {"verified", "pairs above the threshold"},
+            {"candidates", "comparisons of pairs: a pair counts once for each band that it shares"},
+            {"verified", "of these, comparisons above the threshold"},
             {"below_threshold", "removed documents not similar to the kept one (components)"},
             {"bands", "bands of a sketch"},
             {"rows", "values of a band"},

@@ -262,8 +262,8 @@ typedef struct leat_dedup_stats {
     uint64_t clusters; /* kept documents with duplicates */
     uint64_t bad, lone_surrogates;
     uint64_t empty;           /* documents without any words: never duplicates of each other */
-    uint64_t candidates;      /* pairs that share a band */
-    uint64_t verified;        /* of these, pairs above the threshold */
+    uint64_t candidates;      /* comparisons; a pair counts for each band that it shares */
+    uint64_t verified;        /* of these, above the threshold */
     uint64_t below_threshold; /* removed documents that are not similar to the kept one */
     uint64_t files, bytes_in, text_bytes;
     uint64_t shards, bytes_out;
