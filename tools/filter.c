@@ -153,7 +153,10 @@ static void print_seen(cli *c, leat__buf *seen)
 {
     for (size_t i = 0; i < seen->len; i++) {
         unsigned char b = (unsigned char)seen->data[i];
+        unsigned char next = (unsigned char)seen->data[i + 1]; /* a NUL after the last */
         if ((b < ' ' && b != '\n' && b != '\t') || b == 127) seen->data[i] = ' ';
+        /* U+0080 to U+009F: terminals read them as escape sequences, too */
+        if (b == 0xc2 && next >= 0x80 && next < 0xa0) seen->data[i] = seen->data[i + 1] = ' ';
     }
     cli_out(c, "%s", leat__buf_str(seen));
 }
@@ -201,6 +204,7 @@ static int run(cli *c)
     for (size_t i = 0; i < n; i++) inputs[i] = cli_arg(c, i);
     fill(c, &o);
     if (!o.output && !o.explain && !o.look && !o.report) return cli_usage(c, "--output is needed");
+    if (cli_given(c, "seed") && !o.look && !o.report) return cli_usage(c, "--seed is for --look");
     if (cli_given(c, "on")) return cli_python_ray(c);
     if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes is for --on");
     leat_filter_stats *st = LEAT_NEW(MISC, leat_filter_stats);

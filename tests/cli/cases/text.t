@@ -315,3 +315,32 @@ $ leat doctor doc --step-ms 5
 $ echo '{}' > doc/report.json; leat doctor doc
 ! leat doctor: doc/report.json: not the report of leat filter, leat dedup or leat decontaminate
 = 4
+
+# options that had no effect, or an odd message
+$ leat dedup exact in.jsonl -o none --keep field --keep-field nix
+! leat dedup: no document has a number in "nix", the key of keep-field
+= 4
+
+$ leat dedup exact in.jsonl -o none2 --keep field
+! leat dedup: keep: field needs the name of a key in keep-field
+= 2
+
+$ leat dedup fuzzy in.jsonl -o none2 --bands-per-iteration 50
+! leat dedup: bands-per-iteration: 50 is more than the 14 bands
+= 2
+
+$ leat filter in.jsonl -o none2 --set words.min=5 --seed 5
+! leat filter: --seed is for --look (see leat filter --help)
+= 2
+
+$ leat filter in.jsonl -o none2 --set words.min=5 --memory 4M
+! leat filter: score: the memory limit of 4.00 MiB is too low (raise --memory to *M) (glob)
+= 3
+
+$ mkdir folder && cp in.jsonl folder && leat filter folder -o folder --set words.min=5
+! leat filter: folder: is an input (choose another output folder)
+= 2
+
+# control characters of a text do not reach the terminal: U+009B, ESC
+$ printf '{"id": "c", "text": "a\302\23331m b\\u001b[0m c\302\240"}\n' > control.jsonl && leat filter control.jsonl --set words.min=50 --look 1 | grep -c '^  | a  31m b [[]0m c'
+1
