@@ -103,6 +103,13 @@ def text(name: str, value: object) -> str:
     return value
 
 
+def document(name: str, value: object) -> str:
+    """A text to score: any characters. A surrogate without its partner counts as U+FFFD, as in files."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name}: {shown(value)} is not text")
+    return value if _is_utf8(value) else value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def key(name: str, value: str) -> str:
     """A key: text, with surrogates for bytes that are not UTF-8."""
     try:

@@ -237,6 +237,10 @@ def _listed(texts: Any) -> Any:
     return texts.to_pylist() if callable(getattr(texts, "to_pylist", None)) else texts
 
 
+def _documents(texts: Any) -> list[str]:
+    return [_check.document("texts", text) for text in _check.several("texts", _listed(texts))]
+
+
 def score_text(texts: str | Iterable[str]) -> dict[str, float] | dict[str, list[float]]:
     """All scores of a text, or, of several texts, a list for each score.
 
@@ -245,8 +249,8 @@ def score_text(texts: str | Iterable[str]) -> dict[str, float] | dict[str, list[
     """
     names = [name for name, _ in _leat.text_names()[1]]
     if isinstance(texts, str):
-        return dict(zip(names, _leat.score_text([_check.text("texts", texts)])[0]))
-    rows = _leat.score_text([_check.text("texts", text) for text in _check.several("texts", _listed(texts))])
+        return dict(zip(names, _leat.score_text([_check.document("texts", texts)])[0]))
+    rows = _leat.score_text(_documents(texts))
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
@@ -275,6 +279,6 @@ def text_signatures(texts: str | Iterable[str], *, compatible: str = "datatrove"
     if n and letters:
         raise ArgumentError("words and chars: give one of them")
     count = _check.whole("values", values, 1, 1024)
-    several = [_check.text("texts", texts)] if isinstance(texts, str) else [_check.text("texts", text) for text in _check.several("texts", _listed(texts))]
+    several = [_check.document("texts", texts)] if isinstance(texts, str) else _documents(texts)
     rows = _leat.text_signatures(several, family, n or (0 if letters else 5), letters, count)
     return rows[0] if isinstance(texts, str) else rows

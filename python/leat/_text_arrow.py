@@ -128,10 +128,14 @@ def _table(table: Any, *needed: str) -> Any:
     if not isinstance(table, pa.Table):
         try:
             table = pa.table(table)
+        except UnicodeError as error:
+            raise ArgumentError("table: a text has a surrogate without its partner, which Arrow does not take") from error
         except Exception as error:
             raise ArgumentError(f"table: {shown(table)} is not an Arrow table") from error
     if needed[0] not in table.column_names:
         raise DataError(f"table: has no column {needed[0]!r}")
+    if table.column_names.count(needed[0]) > 1:
+        raise DataError(f"table: has several columns {needed[0]!r}")
     _check_text("table", needed[0], table.schema.field(needed[0]).type)
     return table
 

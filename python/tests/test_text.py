@@ -142,8 +142,17 @@ def test_scores():
     assert several["words"] == [2, 0]
     names = leat.text_names()
     assert "gopher@paper" in names["profiles"] and "pii" in names["modifiers"] and set(one) == set(names["scores"])
-    with pytest.raises(leat.ArgumentError, match="^texts: "):
-        leat.score_text("\ud800")
+    with pytest.raises(leat.ArgumentError, match="^texts: number 1 is 5, not str"):
+        leat.score_text(["a", 5])
+
+
+def test_any_characters_are_scored():
+    """As in files: a surrogate without its partner counts as U+FFFD."""
+    several = leat.score_text(["a\x00b", "a \ud800 b", "a \ufffd b", "\ud83d\ude00", "\U0001f600"])
+    assert all(len(values) == 5 and values[1] == values[2] and values[3] == values[4] for values in several.values())
+    assert leat.score_text("\ud800 word")["words"] >= 1
+    signed = leat.text_signatures(["one two three four five \ud800", "one two three four five \ufffd"])
+    assert signed[0] == signed[1]
 
 
 def test_decontaminate(tmp_path):

@@ -158,3 +158,11 @@ def test_dedup_parquet(tmp_path):
     assert again["kept"] == 0 and again["removed_against"] == 30
     report = leat.dedup_parquet(tmp_path / "in" / "c.parquet", out, text_field="body", compatible="datasketch", force=True)
     assert report["kept"] == 20 and not (out / "index.leat-dedup").exists() and not (out / "kept-00001.parquet").exists()
+
+
+def test_tables_with_odd_columns():
+    with pytest.raises(leat.ArgumentError, match="a surrogate without its partner"):
+        leat.filter_table({"text": ["a\ud800b"]}, rules={"words.min": 1})
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    with pytest.raises(leat.DataError, match="several columns 'text'"):
+        leat.filter_table(twice, rules={"words.min": 1})
