@@ -62,6 +62,8 @@ static void inputs_are_spared(void **state)
     o.keys = in_box("list.csv");
     assert_int_equal(leat__ingest_spare(&o, &err), LEAT_EINVAL);
     o.keys = NULL;
+    assert_int_equal(leat__ingest_spare(&o, &err), LEAT_EINVAL); /* any other file, too */
+    o.report = in_box("new.csv");
     assert_int_equal(leat__ingest_spare(&o, &err), 0);
     o.report = o.output;
     assert_int_equal(leat__ingest_spare(&o, &err), LEAT_EINVAL);
