@@ -95,11 +95,20 @@ static void stored_images_are_seen_in_order(void **state)
         assert_memory_equal(s.keys, "00.jpg 01.jpg 02.jpg ", 21);
         assert_contains(s.keys, " 06.jpg 08.jpg ");
     }
-    leat_error err = {0};
-    seen s = {.fail = LEAT_ENOTSUP};
-    assert_int_equal(run(&s, in_box("photos"), LEAT_IMAGES_KEEP, &err), LEAT_ENOTSUP);
-    assert_contains(err.message, "cannot be looked at");
-    assert_int_equal(s.taken, 0);
+}
+
+/* An image that cannot be looked at is left out, like one that cannot be packed; without memory the run ends.
+ */
+static void images_that_cannot_be_seen_are_left_out(void **state)
+{
+    static const int codes[][2] = {{LEAT_EFORMAT, LEAT_EDATA}, {LEAT_ENOMEM, LEAT_ENOMEM}};
+    for (size_t i = 0; i < 2; i++) {
+        leat_error err = {0};
+        seen s = {.fail = codes[i][0]};
+        assert_int_equal(run(&s, in_box("photos"), LEAT_IMAGES_KEEP, &err), codes[i][1]);
+        assert_contains(err.message, i == 0 ? "all 40 samples were left out" : "cannot be looked at");
+        assert_int_equal(s.taken, 0);
+    }
 }
 
 static void sources_without_images_are_refused(void **state)
@@ -134,6 +143,7 @@ static void frames_have_their_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(stored_images_are_seen_in_order),
+                                       cmocka_unit_test(images_that_cannot_be_seen_are_left_out),
                                        cmocka_unit_test(sources_without_images_are_refused),
                                        cmocka_unit_test(frames_have_their_numbers)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
