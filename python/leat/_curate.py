@@ -243,6 +243,7 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     run = Run(folder, sources, steps)
     redo = _steps_from(from_, run)
     _curate_early.check_folder(run)
+    force = _check.flag("force", force)
     _curate_early.check_dump(run, {} if force else _load(folder).get("steps", {}).get("dump") or {})
     _curate_early.check_select(run, f"{config}: " if isinstance(config, (str, os.PathLike)) else "")
     planned = _curate_plan.make(run)
@@ -250,10 +251,10 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
         return planned
     if planned["short"]:
         raise BudgetError(planned["short"])
-    _folder(folder, _check.flag("force", force))
+    _folder(folder, force)
     held = _hold(folder)
     try:
-        state = _state(folder, sources, planned, _check.flag("force", force))
+        state = _state(folder, sources, planned, force)
         run.written = (state["steps"].get("dump") or {}).get("output")
         line = _Line(_check.flag("quiet", quiet), sum(run.on(name) for name in NAMES))
         for name in NAMES:

@@ -453,7 +453,7 @@ def test_the_plan(photos, whole, tmp_path, monkeypatch):
         {"dump": {"to": "pack", "output": "s3://b/z.leat"}}, {"select": {}}, {})))
     assert more["samples"] == 0 and more["traffic_bytes"] == 0
     monkeypatch.setattr(_curate_plan.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
-    with pytest.raises(leat.BudgetError, match="GB are needed, 0.0 GB are free"):
+    with pytest.raises(leat.BudgetError, match="MB are needed, 0.0 MB are free"):
         leat.curate(photos, tmp_path / "run")
     assert leat.curate(photos, tmp_path / "run", plan=True)["short"]
 

@@ -192,7 +192,7 @@ D, E = "dedup fuzzy", "dedup exact"
 DEDUP = {
     "output": lambda c: (c.done(D, "-o", c.file("here")), (c.file("here") / "kept-00000.jsonl").read_bytes()),
     "normalize": lambda c: (c.differ(E, "--normalize"), c.refused("normalize", D, "--normalize")),
-    "level": lambda c: (c.differ(E, "--level", "line"), c.refused("go with exact", D, "--level", "line")),
+    "level": lambda c: (c.differ(E, "--level", "line"), c.refused("found by exact", D, "--level", "line")),
     "words": lambda c: (c.differ(D, "--words", 60), c.differ("dedup substring", "--words", 10)),
     "chars": lambda c: c.differ(D, "--chars", 9),
     "bands": lambda c: c.differ(D, "--bands", 2),
@@ -201,7 +201,7 @@ DEDUP = {
     "compatible": lambda c: c.differ(D, "--compatible", "datatrove"),
     "clusters": lambda c: c.chains(),
     "keep": lambda c: c.differ(D, "--keep", "longest"),
-    "keep-field": lambda c: (c.differ(D, "--keep", "field", "--keep-field", "score"), c.refused("keep_field", D, "--keep-field", "score")),
+    "keep-field": lambda c: (c.differ(D, "--keep", "field", "--keep-field", "score"), c.refused("keep-field", D, "--keep-field", "score")),
     "index": lambda c: c.differ(D, "--index"),
     "against": lambda c: c.against(),
     "profile": lambda c: (c.fused(D), c.fused(E), c.refused("whole documents", "dedup substring", "--profile", "c4@paper")),
