@@ -57,16 +57,21 @@ static void pinned_memory_is_released(void **state)
 
 /* The stand-in's bus is exact: what is measured may only be slower, by what timers and a busy
  * machine add. */
+/* The stand-in sleeps as long as a copy takes, and longer on a busy machine: then it is asked again. */
 static void rates_are_what_the_bus_gives(void **state)
 {
     leat__gpu *gpu = open_fake(0);
     leat__gpu_rate pinned, plain;
     leat_error err = {0};
-    assert_int_equal(leat__gpu_copy_rate(gpu, true, &pinned, &err), 0);
-    assert_int_equal(leat__gpu_copy_rate(gpu, false, &plain, &err), 0);
-    assert_true(pinned.low <= pinned.mid && pinned.mid <= pinned.high && pinned.high <= 8e9);
-    assert_true(plain.low <= plain.mid && plain.mid <= plain.high && plain.high <= 4e9);
-    assert_true(pinned.mid > 2e9 && plain.mid > 1e9 && pinned.mid > plain.mid);
+    bool near = false;
+    for (int i = 0; i < 100 && !near; i++) {
+        assert_int_equal(leat__gpu_copy_rate(gpu, true, &pinned, &err), 0);
+        assert_int_equal(leat__gpu_copy_rate(gpu, false, &plain, &err), 0);
+        assert_true(pinned.low <= pinned.mid && pinned.mid <= pinned.high && pinned.high <= 8e9);
+        assert_true(plain.low <= plain.mid && plain.mid <= plain.high && plain.high <= 4e9);
+        near = pinned.mid > 2e9 && plain.mid > 1e9 && pinned.mid > plain.mid;
+    }
+    assert_true(near);
     leat__gpu_close(&gpu);
     assert_int_equal(held(), 0);
 }
