@@ -494,6 +494,8 @@ int leat__path_resolve(const char *path, char **target, leat_error *err)
 
 int leat__path_mkdir(const char *path, leat_error *err)
 {
+    if (leat__path_remote(path))
+        return leat__fail(err, LEAT_ENOTSUP, "%.200s: can only be written on this machine", path);
     char *p = leat__strdup(LEAT__MEM_IO, path);
     if (p == NULL) return leat__fail_nomem(err, strlen(path) + 1, "a path");
     int rc = 0;
