@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import _leat
-from ._errors import ArgumentError, shown
+from ._errors import ArgumentError, UnsupportedError, shown
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
@@ -151,6 +151,13 @@ def utf8_path(name: str, value: object) -> str:
     if not _is_utf8(given):
         raise ArgumentError(f"{name}: {given!r} is not UTF-8")
     return given
+
+
+def local(folder: str) -> str:
+    """A folder that will be made on this machine."""
+    if "://" in folder:
+        raise UnsupportedError(f"{public(folder)}: can only be written on this machine")
+    return folder
 
 
 def public(path: str) -> str:

@@ -239,7 +239,7 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     gone = next((path for path in sources if "://" not in path and not os.path.lexists(path)), None)
     if gone is not None:
         raise NotFoundError(f"{gone}: no such file or folder")
-    folder = os.path.abspath(_check.utf8_path("output", output))
+    folder = os.path.abspath(_check.local(_check.utf8_path("output", output)))
     run = Run(folder, sources, steps)
     redo = _steps_from(from_, run)
     _curate_early.check_folder(run)

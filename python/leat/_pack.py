@@ -233,7 +233,7 @@ def split(path: Path, parts: Mapping[str, float], output: Path | None = None, *,
     folder, base = os.path.split(source)
     if output is not None:
         folder = _check.path("output", output)
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(_check.local(folder), exist_ok=True)
     paths = {name: os.path.join(folder, f"{base.removesuffix('.leat')}-{name}.leat") for name in names}
     counts = _run(progress, _leat.split, os.fsencode(source),
                   [(os.fsencode(paths[name]), share) for name, share in names.items()],

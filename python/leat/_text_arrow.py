@@ -225,7 +225,7 @@ def _output(folder: str, replace: bool, files: list[str]) -> Iterator[str]:
         if not replace:
             raise ExistsError(f"{folder}: has the output of an earlier run (use force=True to replace it)")
         os.unlink(os.path.join(folder, "report.json"))  # while it is being replaced, the folder is incomplete
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(_check.local(folder), exist_ok=True)
     work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
     try:
         yield work

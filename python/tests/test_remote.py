@@ -250,3 +250,16 @@ def test_a_remote_pack_cannot_be_appended_to(served):
     _, url, _ = served
     with pytest.raises(leat.UnsupportedError, match="only packs on this machine can be changed"):
         leat.Writer(url, append=True)
+
+
+def test_no_folder_is_named_after_a_bucket(tmp_path, monkeypatch):
+    """Commands that write folders of this machine refuse a URL before they work."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    with leat.Writer("p.leat", {"x": int}) as w:
+        w.append({"x": 1}, key="a")
+    for call in (lambda: leat.curate("p.leat", "s3://b/run"), lambda: leat.split("p.leat", {"a": 0.5, "b": 0.5}, output="s3://b/parts"),
+                 lambda: leat.train("p.leat", output="s3://b/run")):
+        with pytest.raises(leat.UnsupportedError, match="s3://b/.*: can only be written on this machine"):
+            call()
+    assert os.listdir() == ["p.leat"]

@@ -28,7 +28,7 @@ def _folder(path: str | None) -> str:
     if not path:
         raise ArgumentError("output: is missing: the folder for checkpoints, metrics and the report")
     try:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(_check.local(path), exist_ok=True)
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from None
     return path
