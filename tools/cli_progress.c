@@ -110,7 +110,7 @@ static void rates_locked(cli_progress *p, uint64_t now)
     if (seconds < 0.05) return;
     const double per_s = (double)(p->done - p->rate_done) / seconds;
     const double bytes_per_s = (double)(p->bytes - p->rate_bytes) / seconds;
-    /* The first span counts whole, later ones by their share of the memory. */
+    /* An exponential average: the first span counts fully, later ones by their length. */
     const double gain = p->per_s == 0 ? 1 : 1 - exp(-seconds / SMOOTH_S);
     p->per_s += gain * (per_s - p->per_s);
     p->bytes_per_s += gain * (bytes_per_s - p->bytes_per_s);

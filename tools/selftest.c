@@ -25,7 +25,7 @@ typedef struct test {
     uint64_t task_bytes;
     uint64_t read_ns, work_ns, step_ns;
     uint32_t group;
-    uint64_t digest, written; /* of the sink: in order, one at a time */
+    uint64_t digest, written; /* written by the sink only, which runs in order, one task at a time */
     cli_progress bar;
 } test;
 

@@ -11,7 +11,7 @@
 
 enum { EOB = 0, VALUE_BITS_MAX = 7 };
 
-/* The code that LOOK bits begin with; of 0 bits when it is longer. */
+/* The code at the start of LOOK bits; bits = 0 when the code is longer than that. */
 typedef struct code {
     uint8_t bits, symbol;
 } code;

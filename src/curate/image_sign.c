@@ -234,7 +234,8 @@ static bool trim(const leat__image_small *small, window *w)
     const leat__small_plane *p = &small->plane[0];
     *w = (window){0, 0, 1, 1};
     if (p->width < 8 || p->height < 8) return false;
-    const uint32_t factor = small->info.width / p->width;   /* pixels per sample: edges are mixed */
+    const uint32_t factor =
+        small->info.width / p->width; /* pixels averaged per sample: a border's edge is blurred by it */
     const int tolerance = 4 + 8 / (int)LEAT_MAX(factor, 1); /* JPEG blurs edges of single pixels more */
     uint32_t n[4];
     for (int side = 0; side < 4; side++) {

@@ -28,7 +28,7 @@ int leat__spill_put(leat__spill *s, uint32_t file, const void *data, size_t len,
                     leat_error *err) LEAT_MUST_CHECK;
 /* Writes all buffers; with `sync` the data is on stable storage. */
 int leat__spill_flush(leat__spill *s, bool sync, leat_error *err) LEAT_MUST_CHECK;
-/* Opens a file for reading; its buffer must be written. */
+/* Opens a file for reading. Call leat__spill_flush first. */
 int leat__spill_file(const leat__spill *s, uint32_t file, leat__file **f, leat_error *err) LEAT_MUST_CHECK;
 int leat__spill_remove(leat__spill *s, leat_error *err) LEAT_MUST_CHECK; /* the files */
 uint64_t leat__spill_bytes(const leat__spill *s);

@@ -11,7 +11,7 @@
 
 #define LEAT__TINY_SIDE 32  /* the image is resized to this square first */
 #define LEAT__TINY_LUMA 8   /* lowest DCT coefficients per axis of luma */
-#define LEAT__TINY_CHROMA 4 /* the same of Cb and Cr */
+#define LEAT__TINY_CHROMA 4 /* the same for Cb and Cr */
 #define LEAT__TINY_CELLS 4  /* cells per axis of the edge histograms */
 #define LEAT__TINY_ANGLES 8 /* directions per cell */
 #define LEAT__TINY_DIM                                                                                       \

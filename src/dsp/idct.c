@@ -70,7 +70,7 @@ void leat__tile_block_expand(int16_t out[64], const leat__tile_coefs *coefs, uin
     out[0] = coefs->dc[b];
 }
 
-/* Only the mean: what both passes give for it. */
+/* A block that has only a DC coefficient: the same value as both passes would give, for all 64 pixels. */
 static void block_flat(uint8_t *dst, size_t stride, int16_t dc)
 {
     int32_t pass1 = clamp16(dc * 4);

@@ -68,7 +68,7 @@ void leat__ycc_axis_reset(leat__ycc_axis *a);
 enum {
     LEAT__YCC_ROUND8 = 1 << (15 - 8), /* pmulhrsw by these: to no bits after the point, */
     LEAT__YCC_ROUND4 = 1 << (15 - 4), /* to 4 bits, */
-    LEAT__YCC_RED = 2871,             /* and 1.402, 0.344136, 0.714136, 1.772 of that */
+    LEAT__YCC_RED = 2871,             /* 1.402, 0.344136, 0.714136 and 1.772, with 4 bits after the point */
     LEAT__YCC_GREEN_CB = 705,
     LEAT__YCC_GREEN_CR = 1463,
     LEAT__YCC_BLUE = 3629,

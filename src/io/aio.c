@@ -109,7 +109,7 @@ static int open_backend(leat__aio *a, const leat__aio_opts *o, leat_error *err)
     a->kind = kind;
     if (kind == LEAT__AIO_MANUAL) return 0;
     if (kind != LEAT__AIO_THREADS) {
-        a->kind = LEAT__AIO_URING; /* set first: its thread may already change it */
+        a->kind = LEAT__AIO_URING; /* set before the ring's thread starts, which may change it */
         int rc = leat__aio_uring_open(a, err);
         if (rc == 0 || forced || rc != LEAT_ENOTSUP) return rc;
         leat__error_reset(err);

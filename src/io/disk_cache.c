@@ -42,7 +42,7 @@ struct leat__disk {
     _Atomic uint8_t *known; /* per page: 1 = cached */
     atomic_bool full;
     leat__mutex lock;      /* guards the next three, and the removal of packs */
-    uint64_t used, since;  /* at the last check; granted since */
+    uint64_t used, since;  /* bytes in the folder at the last check; bytes granted since then */
     uint64_t pending;      /* granted and not yet written: the folder does not show them */
     leat__mutex wait_lock; /* guards the next three */
     leat__cond wait_changed;

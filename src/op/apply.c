@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "probe/cpu.h"
 
-void leat__bench_reset(leat__bench *b)
+void leat__workspace_reset(leat__workspace *b)
 {
     leat__planes_reset(&b->image);
     leat__planes_reset(&b->spare);
@@ -38,7 +38,7 @@ void *leat__work_fit(leat__work *w, size_t bytes, leat_error *err)
     return w->block;
 }
 
-int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_error *err)
+int leat__step_apply(leat__workspace *b, const leat__step *step, bool nearest, leat_error *err)
 {
     LEAT_ASSERT(b->image.width > 0 && b->image.height > 0);
     leat__step s = *step;

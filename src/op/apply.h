@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps on pixels. A bench holds the image in flight and the scratch that steps need; each
+ * Steps on pixels. A workspace holds the image in flight and the scratch that steps need; each
  * step takes `image` and leaves its result there. One per worker.
  */
 #ifndef LEAT_OP_APPLY_H
@@ -21,7 +21,7 @@ typedef struct leat__work {
 /* At least `bytes`, aligned to 64; NULL when out of memory. Lost at the next call. */
 void *leat__work_fit(leat__work *w, size_t bytes, leat_error *err);
 
-typedef struct leat__bench {
+typedef struct leat__workspace {
     leat__planes image; /* in flight */
     leat__planes spare; /* where a step that cannot work in place puts its result */
     const leat__color_dsp *color;
@@ -32,27 +32,27 @@ typedef struct leat__bench {
     size_t sum_cap;
     leat__decoder *decoder; /* of JPEG steps; opened when the first one comes */
     leat__buf file;         /* what they encode */
-} leat__bench;
+} leat__workspace;
 
 /* Zeroed struct = empty. */
-void leat__bench_reset(leat__bench *b);
+void leat__workspace_reset(leat__workspace *b);
 
 /* Any step that the head does not take, and not ERASE_OUT. nearest: the image is a mask, so
  * pixels are only moved: filters become nearest, and colour steps do nothing. */
-int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_apply(leat__workspace *b, const leat__step *s, bool nearest, leat_error *err) LEAT_MUST_CHECK;
 
 /* The families: pad.c, color_steps.c, blur_steps.c, distort_steps.c,
  * clahe_steps.c, blend_steps.c, warp_steps.c, elastic.c. */
-int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-void leat__step_erase(leat__bench *b, const leat__step *s);
-int leat__step_color(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-int leat__step_distort(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-int leat__step_clahe(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-int leat__step_blend(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
-int leat__step_warp(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_pad(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+void leat__step_erase(leat__workspace *b, const leat__step *s);
+int leat__step_color(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_sharpness(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_blur(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_distort(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_clahe(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_blend(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_elastic(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_warp(leat__workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 
 /* The pixels of a map, row by row: `row` is called with the spots of each, from the top. Width and height of
  * the step are those of the output. One arithmetic for all images, so a mask and its image are cut alike. */

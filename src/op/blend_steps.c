@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The steps of AugMix: weighted copies of an image are added up, in float and in torchvision's order,
- * and the sum is cut to whole numbers. One thread per bench.
+ * and the sum is cut to whole numbers. One thread per workspace.
  */
 #include <string.h>
 
 #include "base/mem.h"
 #include "op/apply.h"
 
-static float *sum_row(const leat__bench *b, uint32_t c, uint32_t y)
+static float *sum_row(const leat__workspace *b, uint32_t c, uint32_t y)
 {
     return b->sum + ((size_t)c * b->image.height + y) * b->image.width;
 }
@@ -20,7 +20,7 @@ static void copy_image(const leat__planes *from, const leat__planes *to)
             memcpy(leat__planes_row(to, c, y), leat__planes_row(from, c, y), from->width);
 }
 
-static int start(leat__bench *b, leat_error *err)
+static int start(leat__workspace *b, leat_error *err)
 {
     const leat__planes *const im = &b->image;
     const size_t n = (size_t)im->width * im->height * im->channels;
@@ -37,7 +37,7 @@ static int start(leat__bench *b, leat_error *err)
     return 0;
 }
 
-static void add(leat__bench *b, float weight)
+static void add(leat__workspace *b, float weight)
 {
     const leat__planes *const im = &b->image;
     for (uint32_t c = 0; c < im->channels; c++)
@@ -48,7 +48,7 @@ static void add(leat__bench *b, float weight)
         }
 }
 
-static void finish(leat__bench *b)
+static void finish(leat__workspace *b)
 {
     const leat__planes *const im = &b->image;
     const uint32_t width = im->width; /* bytes that are written might be it */
@@ -60,7 +60,7 @@ static void finish(leat__bench *b)
         }
 }
 
-int leat__step_blend(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_blend(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     if (s->kind == LEAT__STEP_BLEND_START) LEAT_TRY(start(b, err));
     add(b, (float)s->amount);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Steps that look at a pixel's neighbours: sharpness as Pillow's ImageEnhance, Gaussian blur
- * as torchvision (which blurs PIL images as float tensors). One thread per bench.
+ * as torchvision (which blurs PIL images as float tensors). One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct smoothing {
     float *edge[3], *middle[3];
 } smoothing;
 
-static void smooth_plane(leat__bench *b, const smoothing *m, uint32_t c)
+static void smooth_plane(leat__workspace *b, const smoothing *m, uint32_t c)
 {
     const leat__planes *const im = &b->image;
     const uint32_t last = im->height - 1;
@@ -35,7 +35,7 @@ static void smooth_plane(leat__bench *b, const smoothing *m, uint32_t c)
     }
 }
 
-int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_sharpness(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     const size_t pitch = ((size_t)in->width + 15) & ~(size_t)15;
@@ -89,7 +89,7 @@ typedef struct blur {
     size_t pitch;
 } blur;
 
-static void blur_source_row(const leat__bench *b, const blur *g, uint32_t c, uint32_t y, float *dst)
+static void blur_source_row(const leat__workspace *b, const blur *g, uint32_t c, uint32_t y, float *dst)
 {
     const uint8_t *const src = leat__planes_row(&b->image, c, y);
     const uint32_t n = b->image.width, half = g->width / 2;
@@ -101,7 +101,7 @@ static void blur_source_row(const leat__bench *b, const blur *g, uint32_t c, uin
     b->color->blur_row(g->padded, dst, n, g->kx, g->width);
 }
 
-static void blur_plane(leat__bench *b, const blur *g, uint32_t c)
+static void blur_plane(leat__workspace *b, const blur *g, uint32_t c)
 {
     const uint32_t rows = b->image.height, half = g->height / 2;
     /* ring slot t holds padded row y + t - half when row y comes out */
@@ -115,7 +115,7 @@ static void blur_plane(leat__bench *b, const blur *g, uint32_t c)
     }
 }
 
-int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_blur(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     blur g = {.width = s->width, .height = s->height};
     /* kernels work in runs of 64 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Contrast limited adaptive histogram equalisation of each channel, in OpenCV's arithmetic: a table
- * per tile, and between the middles of four tiles their tables mixed. One thread per bench.
+ * per tile, and between the middles of four tiles their tables mixed. One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static void mix_row(uint8_t *row, const axis *ax, const between *column, const u
     }
 }
 
-int leat__step_clahe(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_clahe(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     const leat__planes *const im = &b->image;
     const bool whole = im->width % s->width == 0 && im->height % s->height == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Steps that change values where they are, as Pillow's ImageEnhance and ImageOps do. Most are
- * a table of 256 values per channel. One thread per bench.
+ * a table of 256 values per channel. One thread per workspace.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void rows_of(const leat__planes *im, uint32_t y, uint8_t *row[3])
     for (uint32_t c = 0; c < 3; c++) row[c] = leat__planes_row(im, c, y);
 }
 
-static void apply_table(leat__bench *b, uint32_t channel, const table t)
+static void apply_table(leat__workspace *b, uint32_t channel, const table t)
 {
     for (uint32_t y = 0; y < b->image.height; y++) {
         uint8_t *const row = leat__planes_row(&b->image, channel, y);
@@ -22,14 +22,14 @@ static void apply_table(leat__bench *b, uint32_t channel, const table t)
     }
 }
 
-static void apply_to_all(leat__bench *b, const table t)
+static void apply_to_all(leat__workspace *b, const table t)
 {
     for (uint32_t c = 0; c < 3; c++) apply_table(b, c, t);
 }
 
 /* ---- blends ---- */
 
-static void contrast(leat__bench *b, double factor)
+static void contrast(leat__workspace *b, double factor)
 {
     table t;
     uint64_t sum = 0;
@@ -43,7 +43,7 @@ static void contrast(leat__bench *b, double factor)
     apply_to_all(b, t);
 }
 
-static int saturation(leat__bench *b, double factor, leat_error *err)
+static int saturation(leat__workspace *b, double factor, leat_error *err)
 {
     uint8_t *const grey = leat__work_fit(&b->work, b->image.width, err);
     if (!grey) return LEAT_ENOMEM;
@@ -56,7 +56,7 @@ static int saturation(leat__bench *b, double factor, leat_error *err)
     return 0;
 }
 
-static int grayscale(leat__bench *b, leat_error *err)
+static int grayscale(leat__workspace *b, leat_error *err)
 {
     uint8_t *const grey = leat__work_fit(&b->work, b->image.width, err);
     if (!grey) return LEAT_ENOMEM;
@@ -69,7 +69,7 @@ static int grayscale(leat__bench *b, leat_error *err)
     return 0;
 }
 
-static void hue(leat__bench *b, double shift)
+static void hue(leat__workspace *b, double shift)
 {
     /* as NumPy: the product is cut towards zero, then taken modulo 256 */
     const uint8_t by = (uint8_t)(int32_t)(shift * 255);
@@ -82,7 +82,7 @@ static void hue(leat__bench *b, double shift)
 
 /* ---- tables ---- */
 
-static void count(leat__bench *b, uint32_t channel, uint32_t counts[256])
+static void count(leat__workspace *b, uint32_t channel, uint32_t counts[256])
 {
     b->color->histogram(b->image.plane[channel], b->image.stride, b->image.width, b->image.height, counts);
 }
@@ -92,7 +92,7 @@ static void identity(table t)
     for (int v = 0; v < 256; v++) t[v] = (uint8_t)v;
 }
 
-static void equalize(leat__bench *b)
+static void equalize(leat__workspace *b)
 {
     for (uint32_t c = 0; c < 3; c++) {
         uint32_t counts[256], used = 0;
@@ -118,7 +118,7 @@ static void equalize(leat__bench *b)
     }
 }
 
-static void autocontrast(leat__bench *b)
+static void autocontrast(leat__workspace *b)
 {
     for (uint32_t c = 0; c < 3; c++) {
         uint32_t counts[256];
@@ -138,7 +138,7 @@ static void autocontrast(leat__bench *b)
 }
 
 /* Values of which `keep` bits are kept and `flip` bits turned round: cheaper than a table. */
-static void change_bits(leat__bench *b, uint8_t keep, uint8_t flip)
+static void change_bits(leat__workspace *b, uint8_t keep, uint8_t flip)
 {
     const uint32_t width = b->image.width; /* bytes that are written might be it */
     for (uint32_t c = 0; c < b->image.channels; c++)
@@ -159,7 +159,7 @@ static void table_of(const leat__step *s, table t)
     }
 }
 
-int leat__step_color(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_color(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     switch (s->kind) {
     case LEAT__STEP_CONTRAST: contrast(b, s->amount); return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps of the distortions: noise, JPEG artefacts, channel order, median, grid. One thread per bench.
+ * Steps of the distortions: noise, JPEG artefacts, channel order, median, grid. One thread per workspace.
  */
 #include <math.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static uint64_t noise_row(uint8_t *row, uint32_t n, uint64_t counter, float mean
     return counter;
 }
 
-static void noise(leat__bench *b, const leat__step *s)
+static void noise(leat__workspace *b, const leat__step *s)
 {
     uint64_t counter = s->noise_seed;
     pthread_once(&quantiles_made, make_quantiles);
@@ -55,7 +55,7 @@ static void noise(leat__bench *b, const leat__step *s)
 
 /* ---- JPEG ---- */
 
-static int jpeg(leat__bench *b, uint32_t quality, leat_error *err)
+static int jpeg(leat__workspace *b, uint32_t quality, leat_error *err)
 {
     leat__buf *const file = &b->file;
     leat__image_info info;
@@ -75,7 +75,7 @@ static int jpeg(leat__bench *b, uint32_t quality, leat_error *err)
 
 /* ---- channels ---- */
 
-static int permute(leat__bench *b, int32_t order, leat_error *err)
+static int permute(leat__workspace *b, int32_t order, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     if (in->channels < 3) return 0;
@@ -127,7 +127,7 @@ static void median_row(const uint8_t *const *row, const uint32_t *column, uint32
     }
 }
 
-static int median(leat__bench *b, uint32_t side, leat_error *err)
+static int median(leat__workspace *b, uint32_t side, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     const uint32_t half = side / 2, n = in->width + 2 * half;
@@ -148,7 +148,7 @@ static int median(leat__bench *b, uint32_t side, leat_error *err)
 
 /* ---- grid ---- */
 
-static void grid(leat__bench *b, const leat__step *s)
+static void grid(leat__workspace *b, const leat__step *s)
 {
     const leat__planes *const im = &b->image;
     const uint32_t d = s->width, hole = s->height;
@@ -161,7 +161,7 @@ static void grid(leat__bench *b, const leat__step *s)
         }
 }
 
-int leat__step_distort(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_distort(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     switch (s->kind) {
     case LEAT__STEP_NOISE: noise(b, s); return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ElasticTransform: see elastic.h for the shifts; the step that moves pixels by them follows
- * torchvision's grid sampling, fill at the border included. One thread per bench.
+ * torchvision's grid sampling, fill at the border included. One thread per workspace.
  */
 #include "op/elastic.h"
 
@@ -165,7 +165,7 @@ static size_t line_floats(const leat__planes *im)
     return (size_t)LEAT_MAX(im->width, im->height) + LEAT__ELASTIC_TAPS_MAX + 2 * RUN;
 }
 
-int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_elastic(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     const size_t n = leat__warp_spots_for(in->width), area = (size_t)in->width * in->height;

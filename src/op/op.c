@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of ops: joins the families and shows them to the outside. Constant data.
+ * The table of ops: joins the families' tables and answers queries about them. Constant data.
  */
 #include "op/op.h"
 

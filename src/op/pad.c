@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Padding as NumPy and Pillow do it, and erased rectangles. One thread per bench.
+ * Padding as NumPy and Pillow do it, and erased rectangles. One thread per workspace.
  */
 #include "op/apply.h"
 
@@ -46,7 +46,7 @@ static void pad_row(const uint8_t *src, uint32_t n, uint8_t *dst, const sides *s
     for (uint32_t x = 0; x < s->right; x++) after[x] = src[s->look[s->left + x]];
 }
 
-int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err)
+int leat__step_pad(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     leat__planes *const out = &b->spare;
@@ -72,7 +72,7 @@ int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err)
     return 0;
 }
 
-void leat__step_erase(leat__bench *b, const leat__step *s)
+void leat__step_erase(leat__workspace *b, const leat__step *s)
 {
     leat__rng rng;
     leat__rng_init(&rng, s->noise_seed, 0, 0, 0);

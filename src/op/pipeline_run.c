@@ -22,10 +22,10 @@ struct leat__pipeline_worker {
     leat__decoder *decoder;
     leat__resizer *resizer;
     leat__ycc_resizer *fast;
-    leat__bench bench;
+    leat__workspace pixels;
     leat__planes decoded; /* a region held whole: turned images, several views */
     leat__planes turned;
-    leat__wide_bench wide;
+    leat__wide_workspace wide;
     leat__writer writer;
     leat__output_spec spec; /* of the sample that is written */
     leat__recipe recipe;
@@ -54,8 +54,8 @@ void leat__pipeline_worker_close(leat__pipeline_worker **pw)
     leat__decoder_close(&w->decoder);
     leat__resizer_close(&w->resizer);
     leat__ycc_resizer_close(&w->fast);
-    leat__bench_reset(&w->bench);
-    leat__wide_bench_reset(&w->wide);
+    leat__workspace_reset(&w->pixels);
+    leat__wide_workspace_reset(&w->wide);
     leat__planes_reset(&w->decoded);
     leat__planes_reset(&w->turned);
     leat__writer_reset(&w->writer);
@@ -237,12 +237,12 @@ static int run_head(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t
 static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t channels,
                          leat_error *err)
 {
-    leat__planes *const im = &w->bench.spare;
+    leat__planes *const im = &w->pixels.spare;
     const uint32_t planes = LEAT_MIN(s->planes, channels);
     const leat__resize_out out = {image_target, planes < channels ? grey_done : image_done, im};
     LEAT_TRY(leat__planes_resize(im, h->ax.count, h->ay.count, channels, err));
     LEAT_TRY(run_head(w, s, h, planes, &out, err));
-    leat__planes_swap(&w->bench.image, &w->bench.spare);
+    leat__planes_swap(&w->pixels.image, &w->pixels.spare);
     return 0;
 }
 
@@ -262,12 +262,12 @@ static void nearest_axis(const leat__axis_request *a, uint32_t *at)
 /* The same for a mask: pixels are picked, never mixed. */
 static int head_to_mask(leat__pipeline_worker *w, source *s, leat__head *h, leat_error *err)
 {
-    leat__planes *const im = &w->bench.spare;
+    leat__planes *const im = &w->pixels.spare;
     leat__head_orient(h, s->width, s->height, s->orientation);
     if (s->encoded) LEAT_TRY(hold(w, s, (region){h->x, h->y, h->width, h->height}, err));
     LEAT_TRY(leat__planes_resize(im, h->ax.count, h->ay.count, 1, err));
     const size_t count = (size_t)h->ax.count + h->ay.count;
-    uint32_t *const at = leat__work_fit(&w->bench.work, count * sizeof *at, err);
+    uint32_t *const at = leat__work_fit(&w->pixels.work, count * sizeof *at, err);
     if (!at) return LEAT_ENOMEM;
     nearest_axis(&h->ax, at);
     nearest_axis(&h->ay, at + h->ax.count);
@@ -277,7 +277,7 @@ static int head_to_mask(leat__pipeline_worker *w, source *s, leat__head *h, leat
         uint8_t *const dst = leat__planes_row(im, 0, y);
         for (uint32_t x = 0; x < h->ax.count; x++) dst[x] = src[at[x]];
     }
-    leat__planes_swap(&w->bench.image, &w->bench.spare);
+    leat__planes_swap(&w->pixels.image, &w->pixels.spare);
     return 0;
 }
 
@@ -314,9 +314,9 @@ static int run_steps(leat__pipeline_worker *w, source s, bool mask, bool *in_bat
         }
         LEAT_TRY(mask ? head_to_mask(w, &s, &h, err) : head_to_image(w, &s, &h, 3, err));
         while (i < count && !leat__head_takes(r->step[i].kind))
-            LEAT_TRY(leat__step_apply(&w->bench, &r->step[i++], mask, err));
+            LEAT_TRY(leat__step_apply(&w->pixels, &r->step[i++], mask, err));
         if (i == count) return 0;
-        s = source_of_pixels(&w->bench.image);
+        s = source_of_pixels(&w->pixels.image);
     }
 }
 
@@ -326,7 +326,7 @@ static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s
     w->spec = leat__pipeline_output_of(p, w->recipe.width, w->recipe.height);
     LEAT_TRY(leat__writer_begin(&w->writer, &w->spec, p->norm, out, err));
     LEAT_TRY(run_steps(w, s, false, &in_batch, err));
-    if (!in_batch) leat__writer_image(&w->writer, &w->bench.image);
+    if (!in_batch) leat__writer_image(&w->writer, &w->pixels.image);
     for (uint32_t i = pixel_steps(&w->recipe); i < w->recipe.count; i++)
         leat__writer_erase(&w->writer, &w->recipe.step[i]);
     return 0;
@@ -489,6 +489,6 @@ int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe
         for (int c = 0; c < 3; c++) w->recipe.step[i].fill[c] = fill;
     LEAT_TRY(run_steps(w, s, true, &in_batch, err));
     for (uint32_t y = 0; y < recipe->height; y++)
-        memcpy(out + (size_t)y * recipe->width, leat__planes_row(&w->bench.image, 0, y), recipe->width);
+        memcpy(out + (size_t)y * recipe->width, leat__planes_row(&w->pixels.image, 0, y), recipe->width);
     return 0;
 }

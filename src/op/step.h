@@ -61,7 +61,7 @@ typedef enum leat__edge {
 typedef struct leat__step {
     leat__step_kind kind;
     int32_t x, y;
-    uint32_t width, height; /* see the kind; of the image after the step where it has one */
+    uint32_t width, height; /* see the kind; usually the size of the image after the step */
     leat__filter filter;
     leat__pass_order order; /* RESIZE */
     leat__edge edge;

@@ -2,7 +2,7 @@
  *
  * Affine and perspective maps with Pillow's arithmetic: 16.16 fixed point for nearest affine,
  * double precision for the rest. The positions of a row are found once and used for all
- * channels. One thread per bench.
+ * channels. One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static void put_row(void *ctx, uint32_t y)
     w->dsp->unpack(j->row, dst, channels, n);
 }
 
-int leat__step_warp(leat__bench *b, const leat__step *step, leat_error *err)
+int leat__step_warp(leat__workspace *b, const leat__step *step, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     const size_t pixels = leat__warp_pixels(in->width, in->height);

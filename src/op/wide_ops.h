@@ -40,20 +40,20 @@ int leat__wide_settle(const leat__output_draft *draft, const leat__pixel_kind *k
 /* ---- pixels ---- */
 
 /* The image in flight and the scratch of steps; zeroed = empty. One per worker. */
-typedef struct leat__wide_bench {
+typedef struct leat__wide_workspace {
     leat__wide image, spare;
     leat__axis x, y;
     const leat__warp_dsp *warp;
     leat__work work;
-} leat__wide_bench;
+} leat__wide_workspace;
 
-void leat__wide_bench_reset(leat__wide_bench *b);
+void leat__wide_workspace_reset(leat__wide_workspace *b);
 
 /* Any step that leat__wide_check lets through, and not ERASE_OUT (wide_steps.c). */
-int leat__wide_apply(leat__wide_bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__wide_apply(leat__wide_workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 
 /* RESIZE (wide_resize.c): Pillow's filters in double, as for its mode F. */
-int leat__wide_resample(leat__wide_bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__wide_resample(leat__wide_workspace *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 
 /* Between samples and floats: `n` of them. To a whole type: rounded to nearest even, and clipped. */
 void leat__wide_to_float(leat__sample_type type, const uint8_t *src, float *dst, size_t n);

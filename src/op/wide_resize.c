@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Resizing wide images: Pillow's filters and its order of the two passes, with weights and sums in double
- * and floats between the passes, as Pillow resizes images of mode F. One thread per bench.
+ * and floats between the passes, as Pillow resizes images of mode F. One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -95,7 +95,7 @@ typedef struct room {
     double *sum;
 } room;
 
-static int make_room(leat__wide_bench *b, size_t in, size_t middle, size_t row, room *r, leat_error *err)
+static int make_room(leat__wide_workspace *b, size_t in, size_t middle, size_t row, room *r, leat_error *err)
 {
     uint64_t floats = (uint64_t)in + middle + row;
     if (floats > PTRDIFF_MAX / 16) return leat__fail(err, LEAT_ELIMIT, "an image is too large to be resized");
@@ -107,7 +107,7 @@ static int make_room(leat__wide_bench *b, size_t in, size_t middle, size_t row, 
     return 0;
 }
 
-static void across_then_down(leat__wide_bench *b, const room *r, uint32_t channels)
+static void across_then_down(leat__wide_workspace *b, const room *r, uint32_t channels)
 {
     const leat__wide *const in = &b->image, *const out = &b->spare;
     const size_t wide = (size_t)in->width * channels, n = (size_t)out->width * channels;
@@ -119,7 +119,7 @@ static void across_then_down(leat__wide_bench *b, const room *r, uint32_t channe
     }
 }
 
-static void down_then_across(leat__wide_bench *b, const room *r, uint32_t channels)
+static void down_then_across(leat__wide_workspace *b, const room *r, uint32_t channels)
 {
     const leat__wide *const in = &b->image, *const out = &b->spare;
     const size_t wide = (size_t)in->width * channels, n = (size_t)out->width * channels;
@@ -130,7 +130,7 @@ static void down_then_across(leat__wide_bench *b, const room *r, uint32_t channe
     }
 }
 
-static void pick_nearest(leat__wide_bench *b)
+static void pick_nearest(leat__wide_workspace *b)
 {
     const leat__wide *const in = &b->image, *const out = &b->spare;
     const size_t pixel = leat__wide_pixel(in);
@@ -142,7 +142,7 @@ static void pick_nearest(leat__wide_bench *b)
     }
 }
 
-int leat__wide_resample(leat__wide_bench *b, const leat__step *s, leat_error *err)
+int leat__wide_resample(leat__wide_workspace *b, const leat__step *s, leat_error *err)
 {
     const leat__wide *const in = &b->image;
     const leat__resize_dsp *const dsp = leat__resize_dsp_for(0); /* its weights in double are used */

@@ -2,7 +2,7 @@
  *
  * Steps on wide images: see wide_ops.h. A crop moves the view; flips, pads and nearest maps copy pixels, the
  * latter from where 8-bit images and masks take them; bilinear and bicubic maps compute in double with
- * Pillow's formulas. One thread per bench.
+ * Pillow's formulas. One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "op/wide_ops.h"
 #include "probe/cpu.h"
 
-void leat__wide_bench_reset(leat__wide_bench *b)
+void leat__wide_workspace_reset(leat__wide_workspace *b)
 {
     leat__wide_reset(&b->image);
     leat__wide_reset(&b->spare);
@@ -23,7 +23,7 @@ void leat__wide_bench_reset(leat__wide_bench *b)
     memset(b, 0, sizeof *b);
 }
 
-static void swap(leat__wide_bench *b)
+static void swap(leat__wide_workspace *b)
 {
     const leat__wide t = b->image;
     b->image = b->spare;
@@ -43,7 +43,7 @@ static void fill_pixel(const leat__wide *im, const leat__step *s, uint8_t *pixel
     leat__wide_from_float(im->type, s->fill, pixel, im->channels);
 }
 
-static int pad(leat__wide_bench *b, const leat__step *s, leat_error *err)
+static int pad(leat__wide_workspace *b, const leat__step *s, leat_error *err)
 {
     const leat__wide *const in = &b->image;
     const size_t pixel = leat__wide_pixel(in);
@@ -137,7 +137,7 @@ static void copy_row(void *ctx, uint32_t y)
 }
 
 /* With the positions of 8-bit images. */
-static int warp_nearest(leat__wide_bench *b, const leat__step *s, const uint8_t *fill, leat_error *err)
+static int warp_nearest(leat__wide_workspace *b, const leat__step *s, const uint8_t *fill, leat_error *err)
 {
     const leat__wide *const in = &b->image;
     const size_t n = leat__warp_spots_for(s->width);
@@ -160,7 +160,7 @@ static int warp_nearest(leat__wide_bench *b, const leat__step *s, const uint8_t 
     return 0;
 }
 
-static void warp_blended(leat__wide_bench *b, const leat__step *s, const uint8_t *fill)
+static void warp_blended(leat__wide_workspace *b, const leat__step *s, const uint8_t *fill)
 {
     const leat__wide *const in = &b->image;
     const size_t pixel = leat__wide_pixel(in), size = leat__sample_bytes(in->type);
@@ -182,7 +182,7 @@ static void warp_blended(leat__wide_bench *b, const leat__step *s, const uint8_t
     }
 }
 
-static int warp(leat__wide_bench *b, const leat__step *step, leat_error *err)
+static int warp(leat__wide_workspace *b, const leat__step *step, leat_error *err)
 {
     const leat__wide *const in = &b->image;
     uint8_t fill[LEAT__CHANNELS_MAX * sizeof(float)];
@@ -199,14 +199,14 @@ static int warp(leat__wide_bench *b, const leat__step *step, leat_error *err)
     return 0;
 }
 
-static int turn(leat__wide_bench *b, uint32_t orientation, leat_error *err)
+static int turn(leat__wide_workspace *b, uint32_t orientation, leat_error *err)
 {
     LEAT_TRY(leat__wide_turn(&b->image, orientation, &b->spare, err));
     swap(b);
     return 0;
 }
 
-int leat__wide_apply(leat__wide_bench *b, const leat__step *s, leat_error *err)
+int leat__wide_apply(leat__wide_workspace *b, const leat__step *s, leat_error *err)
 {
     switch (s->kind) {
     case LEAT__STEP_CROP: crop(&b->image, s); return 0;

@@ -72,7 +72,7 @@ static uint32_t precision_of(const char *name)
 
 /* A row of the table compared with the request. */
 typedef struct likeness {
-    double share; /* of the peaks, converted to the requested card */
+    double share; /* rate as a share of the card's peaks, converted to the requested card */
     double weight;
     bool exact;  /* same model, card and precision, compiled or not as requested */
     bool family; /* same family and precision, on a similar card */

@@ -105,7 +105,7 @@ static uint32_t escape_code(const uint8_t **pp, uint64_t *lone)
 const uint8_t leat__plain_escape[256] = {
     ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = 8, ['f'] = 12, ['n'] = 10, ['r'] = 13, ['t'] = 9};
 
-/* As string(), and writes the text to f->into: a string is read once. */
+/* Like string(), but also writes the unescaped text to f->into, so that the string is read only once. */
 static const uint8_t *string_into(parser *s, leat__jsonl_field *f, bool *escaped)
 {
     uint8_t *d = f->into;

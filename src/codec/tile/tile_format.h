@@ -28,7 +28,7 @@ enum {
     LEAT__TILE_FLAGS = 31
 };
 
-/* Values are in the format. */
+/* These values are stored in tiles: do not change them. */
 typedef enum leat__tile_sampling {
     LEAT__TILE_GREY = 0,
     LEAT__TILE_444 = 1,

@@ -49,12 +49,12 @@ static inline void leat__scan_put_code(leat__scan_queue *q, uint64_t code)
     leat__scan_put_bits(q, code >> 8, code & 255);
 }
 
-/* Symbol and extra bits of any value. */
+/* The Huffman code and the extra bits of value v after `run` zeros. */
 static inline uint64_t leat__scan_code_of(const leat__scan_codes *t, uint32_t run, int v)
 {
     uint32_t size = v == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
     uint64_t extra = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
-    if (size > 15) return LEAT__SCAN_NO_CODE; /* a damaged sample may have it */
+    if (size > 15) return LEAT__SCAN_NO_CODE; /* only damaged samples have such values */
     return t->entry[run << 4 | size] | extra << 8;
 }
 

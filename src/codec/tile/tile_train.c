@@ -80,7 +80,8 @@ static int end_skeleton(leat__tile_trainer *t, size_t before, int rc, leat_error
     if (rc == 0) rc = leat__buf_append(&t->lengths, &size, sizeof size);
     if (rc == LEAT_ENOMEM) return leat__fail_nomem(err, size, "tile trainer");
     leat__buf *bufs[2] = {&t->skeletons, &t->lengths};
-    for (int i = 0; i < 2; i++) bufs[i]->status = 0; /* full: the dictionary has enough */
+    for (int i = 0; i < 2; i++)
+        bufs[i]->status = 0; /* a full buffer is fine: it holds enough for the dictionary */
     if (rc != 0) t->skeletons.len = before;
     return 0;
 }

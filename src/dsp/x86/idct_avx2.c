@@ -146,7 +146,7 @@ typedef struct pair {
     V dc;
 } pair;
 
-/* The next group of each block; moves past it. */
+/* Expands the next group of 8 coefficients of both blocks and advances to the one after it. */
 IDCT_INLINE V next_group(pair *p)
 {
     uint32_t a = p->mask[0] & 255, b = p->mask[1] & 255;

@@ -269,7 +269,7 @@ IDCT_INLINE V low_half(const leat__tile_coefs *c, size_t b)
     return _mm512_mask_mov_epi16(v, 1, V_SET32((int)leat__load_u32(c->dc + b)));
 }
 
-/* and groups 4 to 7. */
+/* Groups 4 to 7 of block b, expanded. */
 IDCT_INLINE V high_half(const leat__tile_coefs *c, size_t b)
 {
     uint32_t before = (uint32_t)_mm_popcnt_u32(half_mask(c, b, 0));
@@ -293,7 +293,7 @@ typedef struct four {
 
 #define FOURS_MAX (LEAT__IDCT_AREA_SIDE * LEAT__IDCT_AREA_SIDE / 4)
 
-/* Those of an area, by what they need. */
+/* Groups of four blocks of an area, sorted by which coefficients they have: DC only, a corner, or any. */
 typedef struct fours {
     four flat[FOURS_MAX], corner[FOURS_MAX], full[FOURS_MAX];
     uint32_t flats, corners, fulls;

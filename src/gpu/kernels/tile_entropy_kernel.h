@@ -32,7 +32,7 @@ typedef struct tile_view {
     const uint8_t *in;
     uint32_t len;
     uint32_t components;
-    uint32_t luma, chroma, blocks; /* of each component of the kind; of all */
+    uint32_t luma, chroma, blocks; /* blocks: per luma and per chroma component, and in all */
     uint32_t values;               /* set when the bitmaps are known */
 } tile_view;
 
@@ -347,8 +347,8 @@ typedef struct value_runs {
  */
 DEVICE uint32_t find_runs(const tile_view *t, tile_scratch *s, uint32_t n, uint32_t per, value_runs *w)
 {
-    PER_LANE(uint32_t, before); /* bits of the plane that lanes before have, */
-    PER_LANE(uint32_t, bits);   /* that the lane has, */
+    PER_LANE(uint32_t, before); /* bits of the plane in the lanes before this one, */
+    PER_LANE(uint32_t, bits);   /* in this lane, */
     PER_LANE(uint32_t, end);    /* and both */
     uint32_t all = n, planes = 0, extra = s->extra;
     LANES

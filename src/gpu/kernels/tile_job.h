@@ -66,7 +66,7 @@ typedef struct leat_job_step {
     float amount;                 /* of a blend */
     uint32_t value;               /* threshold; bits that stay; shift of the hue; a byte per channel */
     uint32_t x, y, width, height; /* of an erased rectangle */
-    uint32_t noise, key[2];       /* it gets random bytes, by this key */
+    uint32_t noise, key[2];       /* 1 = fill it with random bytes of this key */
 } leat_job_step;
 
 typedef struct leat_job_image {

@@ -174,7 +174,7 @@ static void nothing_else_is_taken_for_them(void **state)
     memset(data + 8, 0, 4); /* no step */
     assert_false(leat__jpeg_entries_view(&e, data, out.len, scan));
     memcpy(data, out.data, out.len);
-    for (int i = 0; i < 20000; i++) { /* whatever it says, it can be looked at */
+    for (int i = 0; i < 20000; i++) { /* damaged tables are refused or searched without a fault */
         data[dice_below(&dice_state, i % 2 ? 12 : (uint32_t)out.len)] = (uint8_t)dice(&dice_state);
         if (leat__jpeg_entries_view(&e, data, out.len, scan))
             leat__jpeg_entries_find(&e, dice_below(&dice_state, 19 * 13), &at);

@@ -3,7 +3,7 @@
 
 #include "op/apply.h"
 
-static void run(leat__bench *b, leat__step_kind kind, double weight, int last)
+static void run(leat__workspace *b, leat__step_kind kind, double weight, int last)
 {
     const leat__step s = {.kind = kind, .amount = weight, .x = last};
     assert_ok(leat__step_apply(b, &s, false, NULL));
@@ -12,7 +12,7 @@ static void run(leat__bench *b, leat__step_kind kind, double weight, int last)
 /* Every copy starts from the image, not from the copy before it. */
 static void copies_are_added_up(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     leat__planes im = {0};
     fixture_picture(&im, 31, 20, 3);
     fixture_picture(&b.image, 31, 20, 3);
@@ -28,20 +28,20 @@ static void copies_are_added_up(void **state)
                 assert_int_equal(leat__planes_row(&b.image, c, y)[x], (int)want);
             }
     leat__planes_reset(&im);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
 }
 
 /* Weights that rounding leaves above 1 do not wrap. */
 static void white_stays_white(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     assert_ok(leat__planes_resize(&b.image, 8, 8, 3, NULL));
     for (uint32_t c = 0; c < 3; c++)
         for (uint32_t y = 0; y < 8; y++) memset(leat__planes_row(&b.image, c, y), 255, 8);
     run(&b, LEAT__STEP_BLEND_START, 0.7, 0);
     run(&b, LEAT__STEP_BLEND_ADD, 0.31, 1);
     assert_int_equal(leat__planes_row(&b.image, 2, 7)[7], 255);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
 }
 
 int main(void)

@@ -20,7 +20,7 @@ static void blur_within_one_of_the_definition(void **state)
         double sigma;
     } kernels[] = {{1, 1, 1}, {3, 3, 0.8}, {5, 9, 2.5}, {21, 3, 4}};
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         leat__planes in = {0};
         fixture_picture(&b.image, 70, 33, 3);
         fixture_picture(&in, 70, 33, 3);
@@ -42,7 +42,7 @@ static void blur_within_one_of_the_definition(void **state)
                     }
                 assert_true(fabs(leat__planes_row(&b.image, 1, (uint32_t)y)[x] - sum / all) <= 0.51);
             }
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
         leat__planes_reset(&in);
     }
     assert_no_leaks();
@@ -52,7 +52,7 @@ static void sharpness_of_one_changes_nothing(void **state)
 {
     static const uint32_t sizes[][2] = {{40, 30}, {1, 1}, {2, 9}, {9, 2}, {3, 3}};
     for (size_t k = 0; k < 5; k++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         leat__planes in = {0};
         fixture_picture(&b.image, sizes[k][0], sizes[k][1], 3);
         fixture_picture(&in, sizes[k][0], sizes[k][1], 3);
@@ -64,7 +64,7 @@ static void sharpness_of_one_changes_nothing(void **state)
         assert_ok(
             leat__step_apply(&b, &(leat__step){.kind = LEAT__STEP_SHARPNESS, .amount = 3}, false, NULL));
         assert_memory_equal(leat__planes_row(&b.image, 0, 0), leat__planes_row(&in, 0, 0), sizes[k][0]);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
         leat__planes_reset(&in);
     }
     assert_no_leaks();

@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "op/apply.h"
 
-static void run(leat__bench *b, uint32_t columns, uint32_t rows, double limit)
+static void run(leat__workspace *b, uint32_t columns, uint32_t rows, double limit)
 {
     const leat__step s = {.kind = LEAT__STEP_CLAHE, .width = columns, .height = rows, .amount = limit};
     assert_ok(leat__step_apply(b, &s, false, NULL));
@@ -15,7 +15,7 @@ static void run(leat__bench *b, uint32_t columns, uint32_t rows, double limit)
 /* One tile and no limit: the usual equalisation, rounded. */
 static void one_tile_is_plain_equalisation(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     leat__planes im = {0};
     fixture_picture(&im, 40, 30, 3);
     fixture_picture(&b.image, 40, 30, 3);
@@ -31,7 +31,7 @@ static void one_tile_is_plain_equalisation(void **state)
                                  (int)rintf((float)upto[leat__planes_row(&im, c, y)[x]] * (255.0f / 1200)));
     }
     leat__planes_reset(&im);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
 }
 
 /* Eight neighbouring values: without a limit they are spread over the whole range. */
@@ -39,7 +39,7 @@ static void limits_reduce_contrast(void **state)
 {
     int spread[2];
     for (int i = 0; i < 2; i++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         uint8_t low = 255, high = 0;
         assert_ok(leat__planes_resize(&b.image, 64, 64, 3, NULL));
         for (uint32_t c = 0; c < 3; c++)
@@ -53,7 +53,7 @@ static void limits_reduce_contrast(void **state)
                 high = LEAT_MAX(high, leat__planes_row(&b.image, 0, y)[x]);
             }
         spread[i] = high - low;
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
     assert_in_range(spread[0], 7, 64);
     assert_in_range(spread[1], 200, 255);
@@ -64,11 +64,11 @@ static void any_size_and_grid_works(void **state)
     static const uint32_t sizes[][4] = {
         {1, 1, 8, 8}, {3, 2, 8, 8}, {7, 50, 2, 9}, {64, 1, 1, 64}, {17, 16, 8, 8}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         fixture_picture(&b.image, sizes[i][0], sizes[i][1], 3);
         run(&b, sizes[i][2], sizes[i][3], 2);
         assert_int_equal(b.image.width, sizes[i][0]);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
 }
 

@@ -3,8 +3,8 @@
 
 #include "op/apply.h"
 
-/* Runs one step on the standard picture; the caller resets the bench. */
-static void apply(leat__bench *b, leat__step_kind kind, double amount)
+/* Runs one step on the standard picture; the caller resets the workspace. */
+static void apply(leat__workspace *b, leat__step_kind kind, double amount)
 {
     memset(b, 0, sizeof *b);
     fixture_picture(&b->image, 40, 30, 3);
@@ -14,7 +14,7 @@ static void apply(leat__bench *b, leat__step_kind kind, double amount)
 
 static void check_each(leat__step_kind kind, double amount, int (*want)(int v, double amount))
 {
-    leat__bench b;
+    leat__workspace b;
     leat__planes before = {0};
     fixture_picture(&before, 40, 30, 3);
     apply(&b, kind, amount);
@@ -23,7 +23,7 @@ static void check_each(leat__step_kind kind, double amount, int (*want)(int v, d
             for (uint32_t x = 0; x < 40; x++)
                 assert_int_equal(leat__planes_row(&b.image, c, y)[x],
                                  want(leat__planes_row(&before, c, y)[x], amount));
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
     leat__planes_reset(&before);
 }
 
@@ -70,7 +70,7 @@ static void autocontrast_and_equalize_stretch(void **state)
 {
     static const leat__step_kind kinds[] = {LEAT__STEP_AUTOCONTRAST, LEAT__STEP_EQUALIZE};
     for (int k = 0; k < 2; k++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         assert_ok(leat__planes_resize(&b.image, 64, 16, 3, NULL));
         for (uint32_t y = 0; y < 16; y++)
             for (uint32_t x = 0; x < 64; x++) {
@@ -83,13 +83,13 @@ static void autocontrast_and_equalize_stretch(void **state)
         assert_true(leat__planes_row(&b.image, 0, 3)[63] >= 246);
         assert_int_equal(leat__planes_row(&b.image, 1, 3)[9], 7);
         assert_int_equal(leat__planes_row(&b.image, 2, 0)[0], 0);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
 }
 
 static void grayscale_equals_saturation_of_zero(void **state)
 {
-    leat__bench a, b;
+    leat__workspace a, b;
     apply(&a, LEAT__STEP_GRAYSCALE, 0);
     apply(&b, LEAT__STEP_SATURATION, 0);
     for (uint32_t c = 0; c < 3; c++)
@@ -97,14 +97,14 @@ static void grayscale_equals_saturation_of_zero(void **state)
             assert_memory_equal(leat__planes_row(&a.image, c, y), leat__planes_row(&b.image, c, y), 40);
             assert_memory_equal(leat__planes_row(&a.image, c, y), leat__planes_row(&a.image, 0, y), 40);
         }
-    leat__bench_reset(&a);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&a);
+    leat__workspace_reset(&b);
 }
 
 /* A hue shift of a third turns red to green to blue. */
 static void hue_turns(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     assert_ok(leat__planes_resize(&b.image, 1, 1, 3, NULL));
     b.image.plane[0][0] = 200;
     b.image.plane[1][0] = b.image.plane[2][0] = 0;
@@ -114,7 +114,7 @@ static void hue_turns(void **state)
     assert_ok(leat__step_apply(&b, &(leat__step){.kind = LEAT__STEP_HUE, .amount = -170 / 255.0 + 1e-9},
                                false, NULL));
     assert_int_equal(b.image.plane[2][0], 200);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
 }
 
 int main(void)

@@ -22,7 +22,7 @@ static void median_is_that_of_the_sorted_square(void **state)
 {
     static const uint32_t sizes[][3] = {{31, 17, 3}, {9, 40, 5}, {2, 3, 7}, {1, 1, 3}, {50, 20, 15}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         leat__planes im = {0};
         const uint32_t side = sizes[i][2];
         const int64_t half = side / 2;
@@ -41,14 +41,14 @@ static void median_is_that_of_the_sorted_square(void **state)
                     assert_int_equal(leat__planes_row(&b.image, c, y)[x], all[n / 2]);
                 }
         leat__planes_reset(&im);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
 }
 
 /* Shares of a normal distribution beyond 1, 2 and 3 deviations. */
 static void noise_is_normal(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     enum { SIDE = 300 };
     int beyond[4] = {0};
     double sum = 0;
@@ -69,7 +69,7 @@ static void noise_is_normal(void **state)
     assert_true(fabs(beyond[1] / n - 0.3173) < 0.005);
     assert_true(fabs(beyond[2] / n - 0.0455) < 0.002);
     assert_true(fabs(beyond[3] / n - 0.0027) < 0.0005);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
 }
 
 static void jpeg_keeps_the_size_and_loses_detail(void **state)
@@ -78,7 +78,7 @@ static void jpeg_keeps_the_size_and_loses_detail(void **state)
     double loss[2] = {0};
     fixture_picture(&im, 45, 33, 3);
     for (int i = 0; i < 2; i++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         for (int again = 0; again < 2; again++) { /* the second use finds decoder and buffer */
             fixture_picture(&b.image, 45, 33, 3);
             const leat__step s = {.kind = LEAT__STEP_JPEG, .amount = i ? 95 : 10};
@@ -89,7 +89,7 @@ static void jpeg_keeps_the_size_and_loses_detail(void **state)
         assert_int_equal(b.image.channels, 3);
         for (uint32_t y = 0; y < 33; y++)
             for (uint32_t x = 0; x < 45; x++) loss[i] += abs(at(&im, 1, x, y) - at(&b.image, 1, x, y));
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
     assert_true(loss[1] > 0 && loss[0] > 1.5 * loss[1]);
     leat__planes_reset(&im);
@@ -99,7 +99,7 @@ static void jpeg_keeps_the_size_and_loses_detail(void **state)
 static void masks_are_left_alone(void **state)
 {
     for (leat__step_kind kind = LEAT__STEP_NOISE; kind <= LEAT__STEP_GRID; kind++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         leat__planes im = {0};
         fixture_picture(&b.image, 12, 9, 1);
         fixture_picture(&im, 12, 9, 1);
@@ -108,7 +108,7 @@ static void masks_are_left_alone(void **state)
         for (uint32_t y = 0; y < 9; y++)
             assert_memory_equal(leat__planes_row(&b.image, 0, y), leat__planes_row(&im, 0, y), 12);
         leat__planes_reset(&im);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
 }
 

@@ -32,7 +32,7 @@ static void places(leat__planes *im)
 
 static void the_field_is_what_single_places_say(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     leat__elastic e[2];
     uint32_t moved = 0, outside = 0;
     const leat__step s = elastic(60, 3, LEAT__FILTER_NEAREST);
@@ -50,13 +50,13 @@ static void the_field_is_what_single_places_say(void **state)
             outside += !in;
         }
     assert_true(moved > 100 && outside > 0 && outside < 100);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
 }
 
 static void no_strength_changes_nothing(void **state)
 {
     for (int i = 0; i < 2; i++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         leat__planes im = {0};
         const leat__step s = elastic(0, 5, i ? LEAT__FILTER_NEAREST : LEAT__FILTER_BILINEAR);
         fixture_picture(&im, 40, 30, 3);
@@ -66,14 +66,14 @@ static void no_strength_changes_nothing(void **state)
             for (uint32_t y = 0; y < 30; y++)
                 assert_memory_equal(leat__planes_row(&b.image, c, y), leat__planes_row(&im, c, y), 40);
         leat__planes_reset(&im);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
 }
 
 /* Between pixels of a ramp the value is the position, to the nearest whole number. */
 static void bilinear_mixes_neighbours(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     leat__elastic e[2];
     const leat__step s = elastic(30, 4, LEAT__FILTER_BILINEAR);
     places(&b.image);
@@ -85,7 +85,7 @@ static void bilinear_mixes_neighbours(void **state)
             assert_true(fabs(leat__planes_row(&b.image, 0, y)[x] - u) <= 0.5001);
             assert_int_equal(leat__planes_row(&b.image, 2, y)[x], 7);
         }
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
 }
 
 /* As torchvision: corners are looked up at whole pixels, in an approximate inverse. */
@@ -115,12 +115,12 @@ static void any_size_works(void **state)
 {
     static const uint32_t sizes[][2] = {{1, 1}, {2, 1}, {1, 70}, {3, 200}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         const leat__step s = elastic(500, 60, LEAT__FILTER_BILINEAR);
         fixture_picture(&b.image, sizes[i][0], sizes[i][1], 3);
         assert_ok(leat__step_apply(&b, &s, false, NULL));
         assert_int_equal(b.image.height, sizes[i][1]);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
 }
 

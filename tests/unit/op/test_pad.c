@@ -13,7 +13,7 @@ static void edges(void **state)
         [LEAT__EDGE_SYMMETRIC] = {3, 3, 2, 1, 1, 2, 3, 3, 2, 1, 1},
     };
     for (int e = 0; e < 4; e++) {
-        leat__bench b = {0};
+        leat__workspace b = {0};
         assert_ok(leat__planes_resize(&b.image, 3, 1, 3, NULL));
         for (int c = 0; c < 3; c++)
             for (int x = 0; x < 3; x++) b.image.plane[c][x] = (uint8_t)(x + 1);
@@ -28,14 +28,14 @@ static void edges(void **state)
         assert_memory_equal(leat__planes_row(&b.image, 1, 2), want[e], 11);
         const uint8_t *top = leat__planes_row(&b.image, 1, 0);
         for (int x = 0; x < 11; x++) assert_int_equal(top[x], e == LEAT__EDGE_CONSTANT ? 9 : want[e][x]);
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
     }
     assert_no_leaks();
 }
 
 static void erasing(void **state)
 {
-    leat__bench b = {0};
+    leat__workspace b = {0};
     fixture_picture(&b.image, 20, 10, 3);
     leat__step s = {.kind = LEAT__STEP_ERASE, .x = 3, .y = 4, .width = 5, .height = 2, .fill = {1, 2, 3}};
     leat__planes in = {0};
@@ -59,7 +59,7 @@ static void erasing(void **state)
     s.noise_seed = 6;
     assert_ok(leat__step_apply(&b, &s, false, NULL));
     assert_memory_not_equal(first, leat__planes_row(&b.image, 0, 4) + 3, 5);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
     leat__planes_reset(&in);
 }
 

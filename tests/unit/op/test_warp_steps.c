@@ -3,7 +3,7 @@
 
 #include "op/apply.h"
 
-static void start(leat__bench *b)
+static void start(leat__workspace *b)
 {
     memset(b, 0, sizeof *b);
     fixture_picture(&b->image, 23, 17, 3);
@@ -15,7 +15,7 @@ static void whole_pixels_are_moved(void **state)
     static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR, LEAT__FILTER_BICUBIC};
     static const leat__step_kind kinds[] = {LEAT__STEP_AFFINE, LEAT__STEP_PERSPECTIVE};
     for (int k = 0; k < 6; k++) {
-        leat__bench b;
+        leat__workspace b;
         leat__planes before = {0};
         start(&b);
         fixture_picture(&before, 23, 17, 3);
@@ -33,7 +33,7 @@ static void whole_pixels_are_moved(void **state)
                     assert_int_equal(leat__planes_row(&b.image, c, y)[x],
                                      in ? leat__planes_row(&before, c, y - 2)[x + 3] : c + 1);
                 }
-        leat__bench_reset(&b);
+        leat__workspace_reset(&b);
         leat__planes_reset(&before);
     }
     assert_no_leaks();
@@ -42,7 +42,7 @@ static void whole_pixels_are_moved(void **state)
 /* Half a pixel between two neighbours is their mean, cut. */
 static void bilinear_interpolates(void **state)
 {
-    leat__bench b;
+    leat__workspace b;
     leat__planes before = {0};
     start(&b);
     fixture_picture(&before, 23, 17, 3);
@@ -56,14 +56,14 @@ static void bilinear_interpolates(void **state)
         const uint8_t *row = leat__planes_row(&before, 1, 5);
         assert_int_equal(leat__planes_row(&b.image, 1, 5)[x], (row[x] + row[x + 1]) / 2);
     }
-    leat__bench_reset(&b);
+    leat__workspace_reset(&b);
     leat__planes_reset(&before);
 }
 
 /* A turned image, with fixed point and with the map by spots, agrees except for rounding. */
 static void fixed_point_and_spots_agree(void **state)
 {
-    leat__bench a, b;
+    leat__workspace a, b;
     start(&a);
     start(&b);
     leat__step s = {.kind = LEAT__STEP_AFFINE,
@@ -79,8 +79,8 @@ static void fixed_point_and_spots_agree(void **state)
         for (uint32_t x = 0; x < 23; x++)
             differ += leat__planes_row(&a.image, 0, y)[x] != leat__planes_row(&b.image, 0, y)[x];
     assert_in_range(differ, 0, 4);
-    leat__bench_reset(&a);
-    leat__bench_reset(&b);
+    leat__workspace_reset(&a);
+    leat__workspace_reset(&b);
 }
 
 /* Maps that leave the image, or numbers beyond all range, give the fill and nothing else.
@@ -94,7 +94,7 @@ static void far_away_is_fill(void **state)
                                      {1, 0, 500, 0, 1, 500, 0, 0}};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         for (int k = 0; k < 4; k++) {
-            leat__bench b;
+            leat__workspace b;
             start(&b);
             leat__step s = {.kind = k % 2 ? LEAT__STEP_AFFINE : LEAT__STEP_PERSPECTIVE,
                             .width = 30,
@@ -105,7 +105,7 @@ static void far_away_is_fill(void **state)
             assert_ok(leat__step_apply(&b, &s, false, NULL));
             assert_int_equal(b.image.width, k % 2 ? 30 : 23);
             if (i < 2 || (i == 4)) assert_int_equal(leat__planes_row(&b.image, 2, 3)[20], 9);
-            leat__bench_reset(&b);
+            leat__workspace_reset(&b);
         }
     assert_no_leaks();
 }

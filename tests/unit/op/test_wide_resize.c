@@ -39,7 +39,7 @@ static void box_halves_are_means(void **state)
 {
     static const leat__sample_type types[] = {LEAT__SAMPLE_U8, LEAT__SAMPLE_U16, LEAT__SAMPLE_F32};
     for (int t = 0; t < 3; t++) {
-        leat__wide_bench b = {0};
+        leat__wide_workspace b = {0};
         leat__wide in = {0};
         assert_int_equal(leat__wide_resize(&b.image, types[t], 5, 12, 8, NULL), 0);
         assert_int_equal(leat__wide_resize(&in, types[t], 5, 12, 8, NULL), 0);
@@ -56,7 +56,7 @@ static void box_halves_are_means(void **state)
                     const float want = types[t] == LEAT__SAMPLE_F32 ? mean : rintf(mean);
                     assert_true(at(&b.image, x, y, c) == want);
                 }
-        leat__wide_bench_reset(&b);
+        leat__wide_workspace_reset(&b);
         leat__wide_reset(&in);
     }
     assert_int_equal(leat__mem_blocks(), 0);
@@ -67,7 +67,7 @@ static void planes_stay_planes(void **state)
 {
     for (int f = LEAT__FILTER_BILINEAR; f < LEAT__FILTER_COUNT; f++)
         for (int order = LEAT__PASS_PILLOW13; order <= LEAT__PASS_PILLOW12; order++) {
-            leat__wide_bench b = {0};
+            leat__wide_workspace b = {0};
             assert_int_equal(leat__wide_resize(&b.image, LEAT__SAMPLE_F32, 2, 40, 90, NULL), 0);
             for (uint32_t y = 0; y < 90; y++)
                 for (uint32_t x = 0; x < 40; x++)
@@ -85,7 +85,7 @@ static void planes_stay_planes(void **state)
                     const double want = (x + 0.5) * 2 + 3 * (y + 0.5) * 3;
                     assert_true(fabs((double)at(&b.image, x, y, 1) - want) < 0.06);
                 }
-            leat__wide_bench_reset(&b);
+            leat__wide_workspace_reset(&b);
         }
 }
 
@@ -104,11 +104,11 @@ static void values_are_clipped_and_rounded_to_even(void **state)
 
 static void missing_memory_is_an_error(void **state)
 {
-    leat__wide_bench b = {0};
+    leat__wide_workspace b = {0};
     leat_error err = {0};
     assert_null(leat__work_fit(&b.work, SIZE_MAX / 2, &err));
     assert_int_equal(err.code, LEAT_ENOMEM);
-    leat__wide_bench_reset(&b);
+    leat__wide_workspace_reset(&b);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 
 enum { W = 7, H = 5, C = 6 };
 
-static void start(leat__wide_bench *b)
+static void start(leat__wide_workspace *b)
 {
     assert_int_equal(leat__wide_resize(&b->image, LEAT__SAMPLE_U16, C, W, H, NULL), 0);
     for (uint32_t y = 0; y < H; y++)
@@ -21,7 +21,7 @@ static void start(leat__wide_bench *b)
                 ((uint16_t *)leat__wide_row(&b->image, y))[x * C + c] = (uint16_t)(x * 1000 + y * 100 + c);
 }
 
-static uint16_t at(const leat__wide_bench *b, uint32_t x, uint32_t y, uint32_t c)
+static uint16_t at(const leat__wide_workspace *b, uint32_t x, uint32_t y, uint32_t c)
 {
     assert_true(x < b->image.width && y < b->image.height);
     return ((const uint16_t *)leat__wide_row(&b->image, y))[x * C + c];
@@ -29,7 +29,7 @@ static uint16_t at(const leat__wide_bench *b, uint32_t x, uint32_t y, uint32_t c
 
 static void crops_and_flips(void **state)
 {
-    leat__wide_bench b = {0};
+    leat__wide_workspace b = {0};
     start(&b);
     leat__step s = {.kind = LEAT__STEP_CROP, .x = 2, .y = 1, .width = 4, .height = 3};
     assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
@@ -41,13 +41,13 @@ static void crops_and_flips(void **state)
     s = (leat__step){.kind = LEAT__STEP_CROP, .x = 3, .y = 2, .width = 1, .height = 1};
     assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
     assert_int_equal(at(&b, 0, 0, 0), 2100);
-    leat__wide_bench_reset(&b);
+    leat__wide_workspace_reset(&b);
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
 static void pads(void **state)
 {
-    leat__wide_bench b = {0};
+    leat__wide_workspace b = {0};
     leat__step s = {.kind = LEAT__STEP_PAD,
                     .x = 2,
                     .y = 1,
@@ -63,7 +63,7 @@ static void pads(void **state)
     start(&b);
     assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
     assert_int_equal(at(&b, 0, 0, 0), 2100);
-    leat__wide_bench_reset(&b);
+    leat__wide_workspace_reset(&b);
 }
 
 /* A shift by whole pixels moves them with every filter; by half a pixel bilinear is the mean. */
@@ -71,7 +71,7 @@ static void maps(void **state)
 {
     for (int f = LEAT__FILTER_NEAREST; f <= LEAT__FILTER_BICUBIC; f++) {
         if (f == LEAT__FILTER_BOX || f == LEAT__FILTER_HAMMING) continue;
-        leat__wide_bench b = {0};
+        leat__wide_workspace b = {0};
         leat__step s = {.kind = LEAT__STEP_AFFINE,
                         .width = W,
                         .height = H,
@@ -86,9 +86,9 @@ static void maps(void **state)
         start(&b);
         assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
         assert_int_equal(at(&b, 1, 1, 1), 3201);
-        leat__wide_bench_reset(&b);
+        leat__wide_workspace_reset(&b);
     }
-    leat__wide_bench b = {0};
+    leat__wide_workspace b = {0};
     leat__step s = {.kind = LEAT__STEP_AFFINE,
                     .width = W,
                     .height = H,
@@ -97,15 +97,15 @@ static void maps(void **state)
     start(&b);
     assert_int_equal(leat__wide_apply(&b, &s, NULL), 0);
     assert_int_equal(at(&b, 1, 2, 4), 1704);
-    leat__wide_bench_reset(&b);
+    leat__wide_workspace_reset(&b);
 }
 
 static void others_have_no_place(void **state)
 {
-    leat__wide_bench b = {0};
+    leat__wide_workspace b = {0};
     start(&b);
     assert_int_equal(leat__wide_apply(&b, &(leat__step){.kind = LEAT__STEP_HUE}, NULL), LEAT_EINTERNAL);
-    leat__wide_bench_reset(&b);
+    leat__wide_workspace_reset(&b);
 }
 
 int main(void)
