@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <leat/doctor.h>
 
@@ -13,6 +14,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/thread.h"
+#include "cli_frame.h"
 #include "doctor/doctor_flags.h"
 #include "doctor_past.h"
 #include "io/file.h"
@@ -22,6 +25,9 @@
 
 #define RUN_MAX ((size_t)64 << 20)
 #define FRAMES 2048
+#define CEILING_TIMES 2.0 /* of --seconds, and this many seconds: an answer comes by then */
+#define CEILING_MORE 4.5
+#define STOP_NS (LEAT_NS_PER_S * 7 / 10) /* time to end in order after a signal */
 
 static const leat__param options[] = {
     CLI_SECONDS("seconds", 0, "8", 1, 600, "time to measure; it ends after twice this + 5 s at the latest"),
@@ -52,6 +58,16 @@ typedef struct job {
     int serve_rc;
     bool stopped; /* by a signal, with a verdict on what was measured until then */
     leat_error serve_err;
+    /* the thread that measures */
+    leat__thread thread;
+    leat__mutex lock; /* guards the rest, and all output while it measures */
+    leat__cond changed;
+    const leat_loader_opts *loader;
+    leat_doctor_facts facts, so_far; /* of the thread; a copy that the command may use */
+    leat_error err;
+    int rc;
+    bool done;
+    bool abandoned; /* it waits for a read that takes too long: the process ends without it */
 } job;
 
 /* ---- Output ---- */
@@ -112,34 +128,93 @@ static void change_watch(job *j, leat_doctor_watch *watch)
 static int on_progress(void *cookie, const char *what, double done, leat_doctor_watch *watch)
 {
     job *j = cookie;
-    if (watch != j->watch) change_watch(j, watch);
-    if (watch != NULL && j->watches == 1) j->frame_count = leat_doctor_watch_frames(watch, j->frames, FRAMES);
-    if (watch != NULL && cli_flag(j->c, "live")) live_show(&j->view, j->c, watch);
-    j->bar.label = what;
-    cli_progress_at(&j->bar, (uint64_t)(done * 100), 0, 0);
-    return cli_interrupted(j->c) || j->serve_rc != 0;
+    leat__mutex_lock(&j->lock);
+    bool stop = j->abandoned;
+    if (!stop) {
+        if (watch != j->watch) change_watch(j, watch);
+        if (watch != NULL && j->watches == 1)
+            j->frame_count = leat_doctor_watch_frames(watch, j->frames, FRAMES);
+        if (watch != NULL && cli_flag(j->c, "live")) live_show(&j->view, j->c, watch);
+        j->bar.label = what;
+        cli_progress_at(&j->bar, (uint64_t)(done * 100), 0, 0);
+        j->so_far = j->facts;
+        stop = cli_interrupted(j->c) || j->serve_rc != 0;
+    }
+    leat__mutex_unlock(&j->lock);
+    return stop;
 }
 
-static int examine(job *j, const leat_loader_opts *loader, leat_doctor_diagnosis *d, leat_error *err)
+static void measure(void *arg)
 {
+    job *j = arg;
     leat_doctor_examine_opts o = LEAT_DOCTOR_EXAMINE_OPTS_INIT;
-    leat_doctor_facts facts;
 
     o.step_ms = j->flags.step_s * 1e3;
     o.seconds = cli_float(j->c, "seconds");
     o.spin = cli_flag(j->c, "spin");
     o.progress = on_progress;
     o.cookie = j;
-    if (!cli_flag(j->c, "live")) cli_progress_begin(&j->bar, j->c, "the loader", "%", 100);
-    int rc = leat_doctor_examine(cli_arg(j->c, 0), loader, &o, &facts, err);
-    cli_progress_end(&j->bar);
+    int rc = leat_doctor_examine(cli_arg(j->c, 0), j->loader, &o, &j->facts, &j->err);
+    leat__mutex_lock(&j->lock);
+    j->rc = rc;
+    j->so_far = j->facts;
+    j->done = true;
+    leat__cond_signal(&j->changed);
+    leat__mutex_unlock(&j->lock);
+}
+
+/* Waits for the measurements. Reads in flight cannot be stopped: when they take longer than the
+ * ceiling, or than a user waits after Ctrl-C, continues without them. Locked. */
+static void wait_for_facts(job *j)
+{
+    double most = CEILING_TIMES * cli_float(j->c, "seconds") + CEILING_MORE;
+    uint64_t until = leat__clock_ns() + (uint64_t)(most * 1e9);
+    bool asked = false;
+
+    while (!j->done && leat__clock_ns() < until) {
+        if (!asked && cli_interrupted(j->c)) {
+            asked = true;
+            until = LEAT_MIN(until, leat__clock_ns() + STOP_NS);
+        }
+        leat__cond_wait_until(&j->changed, &j->lock, leat__clock_ns() + LEAT_NS_PER_S / 20);
+    }
+    j->abandoned = !j->done;
+}
+
+/* The result of the measurements, or of those that were made in time. Locked. */
+static int result(job *j, leat_error *err)
+{
+    bool some = j->so_far.samples_per_s > 0;
     if (j->serve_rc != 0) *err = j->serve_err;
-    /* stopped by a signal: what was measured so far is still worth a verdict */
-    bool partial = rc == LEAT_ECANCELED && j->serve_rc == 0 && facts.samples_per_s > 0;
-    if (rc != 0 && !partial) return rc;
-    int judged = leat_doctor_judge(&facts, d, sizeof *d, err);
-    j->stopped = partial && judged == 0;
-    return judged;
+    else if (j->done) *err = j->err;
+    if (j->done && (j->rc != LEAT_ECANCELED || j->serve_rc != 0 || !some)) return j->rc;
+    if (some) j->stopped = cli_interrupted(j->c);
+    if (some && !j->stopped) j->so_far.skipped = LEAT_MAX(j->so_far.skipped, 0.0) + 1;
+    if (some) return 0;
+    if (cli_interrupted(j->c)) return leat__fail(err, LEAT_ECANCELED, "stopped");
+    return leat__fail(err, LEAT_ETIMEDOUT, "%s: no batch in time: try a longer --seconds", cli_arg(j->c, 0));
+}
+
+static int examine(job *j, const leat_loader_opts *loader, leat_doctor_diagnosis *d, leat_error *err)
+{
+    leat__mutex_init(&j->lock);
+    leat__cond_init(&j->changed);
+    leat_doctor_facts_init(&j->so_far);
+    j->loader = loader;
+    j->done = false;
+    if (!cli_flag(j->c, "live")) cli_progress_begin(&j->bar, j->c, "the loader", "%", 100);
+    LEAT_TRY(leat__thread_start(&j->thread, "leat-exam", measure, j, err));
+    leat__mutex_lock(&j->lock);
+    wait_for_facts(j);
+    cli_progress_end(&j->bar);
+    int rc = result(j, err);
+    leat__mutex_unlock(&j->lock);
+    if (!j->abandoned) {
+        leat__thread_join(&j->thread);
+        leat__mutex_destroy(&j->lock);
+        leat__cond_destroy(&j->changed);
+    }
+    return rc != 0 ? rc : leat_doctor_judge(&j->so_far, d, sizeof *d, err);
 }
 
 static int read_stdin(char **text, size_t *len, leat_error *err)
@@ -249,7 +324,9 @@ static int work(job *j, leat_error *err)
     if (rc == 0) rc = show(j, err);
     if (rc == 0 && j->stopped) return leat__fail(err, LEAT_ECANCELED, "stopped");
     if (rc == 0 && apply != NULL) rc = write_yaml(j, apply, err);
-    if (rc == 0 && cli_flag(c, "verify")) rc = verify(j, err);
+    if (rc == 0 && j->abandoned)
+        cli_warn(c, "some reads took longer than there was time: this is what was measured until then");
+    else if (rc == 0 && cli_flag(c, "verify")) rc = verify(j, err);
     if (rc == 0 && cli_str(c, "report") != NULL)
         rc = live_report(c, cli_str(c, "report"), &j->d, j->frames, j->frame_count, "leat doctor: ", err);
     if (trace != NULL && rc == 0) rc = live_trace_write(c, trace, err);
@@ -275,9 +352,10 @@ static int run(cli *c)
     if (pack) rc = load_flags_read(&j.flags, c, &err);
     if (rc == 0 && pack) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = work(&j, &err);
+    int code = rc != 0 ? cli_fail(c, &err) : j.d.grade >= LEAT_GRADE_WARNING ? CLI_FINDING : CLI_OK;
+    if (j.abandoned) _exit(cli_end(c, code)); /* its thread still uses the flags */
     if (pack) load_flags_reset(&j.flags);
-    if (rc != 0) return cli_fail(c, &err);
-    return j.d.grade >= LEAT_GRADE_WARNING ? CLI_FINDING : CLI_OK;
+    return code;
 }
 
 const cli_command cli_cmd_doctor = {

@@ -420,7 +420,8 @@ typedef struct leat_doctor_examine_opts {
      * do not fit are shortened or skipped (see the facts trial_batch and skipped). */
     double seconds;
     /* Called from time to time; non-zero stops. `watch` while a loader runs, and NULL once before
-     * it is closed: close everything built on it then. */
+     * it is closed: close everything built on it then. `facts` may be copied in the call: it has what was
+     * measured so far. Reads in flight cannot be stopped, so closing a loader takes as long as they do. */
     int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
     void *cookie;
 } leat_doctor_examine_opts;

@@ -25,15 +25,16 @@
 #define FREE_PART 0.12
 #define READ_PART 0.2
 #define WORK_PART 0.28
-#define LEAST_STEPS 24u       /* a verdict needs 20 */
-#define LEAST_STEPS_BUDGET 8u /* where the estimate below is right; mostly there are twice as many */
-#define FREE_STEPS 4u         /* a rate alone needs fewer */
-#define TRIAL_STRETCH 5.0     /* a slow run may take this much longer to make them */
-#define SLEEP_NS 300000       /* a sleep is too coarse for shorter steps */
-#define STRETCH_PART 0.35     /* of the time that is left, at most, for one stretched run */
-#define ESTIMATE_PART 0.5     /* of the trial, to be filled by an estimate: it may be wrong by as much */
-#define CEILING_TIMES 2.0     /* the whole ends after this much of the time asked for */
-#define CEILING_MORE 3.0      /* and this many seconds; closing takes up to two more */
+#define LEAST_STEPS 24u               /* a verdict needs 20 */
+#define LEAST_STEPS_BUDGET 8u         /* where the estimate below is right; mostly there are twice as many */
+#define FREE_STEPS 4u                 /* a rate alone needs fewer */
+#define TRIAL_STRETCH 5.0             /* a slow run may take this much longer to make them */
+#define SLEEP_NS 300000               /* a sleep is too coarse for shorter steps */
+#define SLICE_NS (LEAT_NS_PER_S / 10) /* longer steps ask in between whether to stop */
+#define STRETCH_PART 0.35             /* of the time that is left, at most, for one stretched run */
+#define ESTIMATE_PART 0.5  /* of the trial, to be filled by an estimate: it may be wrong by as much */
+#define CEILING_TIMES 2.0  /* the whole ends after this much of the time asked for */
+#define CEILING_MORE 3.0   /* and this many seconds; closing takes up to two more */
 #define READ_RESERVE 1.5   /* seconds kept for reads beside their share: without them there is no verdict */
 #define SERVER_RESERVE 4.0 /* of a server that may answer late, before the end */
 #define TRY_PART 0.12      /* for the loader with the flags of one remedy */
@@ -62,6 +63,8 @@ typedef struct exam {
     uint64_t ask_ns;      /* time of the next check whether to stop */
     uint64_t least_steps; /* of a run with a trainer */
     double try_part;      /* share of the time for one trial */
+    double asked_batch;   /* during the run with the trainer: the requested batch size */
+    double step_cut;      /* ms by which its steps are shorter than requested */
 } exam;
 
 static int report(exam *e, const char *what, double done, leat_doctor_watch *watch, leat_error *err)
@@ -89,14 +92,15 @@ static void skip(exam *e)
 
 /* ---- The loader with a simulated trainer ---- */
 
-static void pretend_training(double step_ms, bool spin)
+/* One training step; stops early when the caller wants to stop. */
+static void pretend_training(exam *e, double step_ms)
 {
-    uint64_t ns = (uint64_t)(step_ms * 1e6), until = leat__clock_ns() + ns;
-    if (!spin && ns >= SLEEP_NS) {
-        leat__sleep_ns(ns);
-        return;
-    }
-    while (leat__clock_ns() < until) {
+    uint64_t now = leat__clock_ns(), until = now + (uint64_t)(step_ms * 1e6);
+    bool spin = e->opts.spin != 0 || until - now < SLEEP_NS;
+
+    for (; now < until; now = leat__clock_ns()) {
+        if (!spin) leat__sleep_ns(LEAT_MIN(until - now, SLICE_NS));
+        if (until - now > SLICE_NS && wants_stop(e)) return;
     }
 }
 
@@ -124,7 +128,7 @@ static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double st
             LEAT_TRY(leat_loader_begin(l, ++epoch, err));
             continue;
         }
-        if (step_ms > 0) pretend_training(step_ms, e->opts.spin != 0);
+        if (step_ms > 0) pretend_training(e, step_ms);
         leat_batch_release(&b);
         steps++;
     }
@@ -149,6 +153,63 @@ typedef struct trial {
     double per_s; /* samples over the whole time; CPU time is measured over the same */
 } trial;
 
+/* Adds facts of the run that the measurements did not give. */
+static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
+{
+    for (size_t i = 0; i < leat__fact_row_count; i++) {
+        double *own = (double *)((char *)f + leat__fact_rows[i].offset);
+        if (!known(*own)) *own = leat__fact_at(run, i);
+    }
+    f->decisions_made = run->decisions_made;
+    f->decision_count = run->decision_count;
+    memcpy(f->decisions, run->decisions, sizeof f->decisions);
+}
+
+/* Converts times of a trial with smaller batches to the requested batch size. */
+static void scale_times(leat_doctor_facts *run, double times)
+{
+    double *const at[] = {&run->prepare_ms, &run->data_ms,      &run->data_ms_p50, &run->data_ms_p95,
+                          &run->batch_ms,   &run->batch_ms_p50, &run->batch_ms_p95};
+    for (size_t i = 0; i < LEAT_COUNT(at); i++)
+        if (known(*at[i])) *at[i] *= times;
+}
+
+/* Converts what was measured with shorter steps: a batch that came while the rest of the step
+ * would have run was not waited for. */
+static void add_step_time(leat_doctor_facts *run, double batch, double cut)
+{
+    double *const work[] = {&run->batch_ms, &run->batch_ms_p50, &run->batch_ms_p95};
+    double *const wait[] = {&run->data_ms, &run->data_ms_p50, &run->data_ms_p95};
+
+    for (size_t i = 0; i < LEAT_COUNT(work); i++)
+        if (known(*work[i])) *work[i] += cut;
+    for (size_t i = 0; i < LEAT_COUNT(wait); i++)
+        if (known(*wait[i])) *wait[i] = LEAT_MAX(*wait[i] - cut, 0.0);
+    if (known(run->batch_ms) && known(run->data_ms))
+        run->samples_per_s = batch * 1e3 / (run->batch_ms + run->data_ms + or_else(run->prepare_ms, 0));
+}
+
+/* Converts the facts of the run with the trainer to batches and steps as requested. */
+static void convert(const exam *e, leat_doctor_facts *run)
+{
+    if (e->opts.step_ms <= 0) /* without a trainer there is no step time */
+        run->batch_ms = run->batch_ms_p50 = run->batch_ms_p95 = run->data_ms = run->data_ms_p50 =
+            run->data_ms_p95 = -1;
+    if (e->step_cut > 0) add_step_time(run, e->loader.batch_size, e->step_cut);
+    scale_times(run, e->asked_batch / e->loader.batch_size);
+}
+
+/* Tells the caller that the watch ends. Closing the loader waits for reads in flight, so the caller
+ * sees the facts of this run already now. */
+static void show_facts(exam *e, const leat_doctor_facts *run, const char *what, double done)
+{
+    if (e->opts.progress == NULL) return;
+    const leat_doctor_facts before = *e->f;
+    merge(e->f, run);
+    e->opts.progress(e->opts.cookie, what, done, NULL);
+    *e->f = before;
+}
+
 static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, double seconds, const char *what,
                       double from, double to, trial *t, leat_error *err)
 {
@@ -157,16 +218,18 @@ static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, dou
     leat_doctor_frame last;
     int rc;
 
+    leat_doctor_facts_init(&t->facts);
     LEAT_GO(rc, out, leat_loader_open(&l, e->path, with, err));
     LEAT_GO(rc, out, leat_doctor_watch_open(&w, l, 100, err));
     rc = take_batches(e, l, w, step_ms, seconds, what, from, to, err);
     if (rc != 0 && rc != LEAT_ECANCELED) goto out;
     int facts_rc = leat_doctor_watch_facts(w, &t->facts, rc == 0 ? err : NULL);
     if (facts_rc != 0) LEAT_GO(rc, out, facts_rc);
+    if (e->asked_batch > 0) convert(e, &t->facts);
     t->per_s = leat_doctor_watch_frames(w, &last, 1) == 1 ? (double)last.samples / last.at_s
                                                           : t->facts.samples_per_s;
 out:
-    if (w != NULL && e->opts.progress != NULL) e->opts.progress(e->opts.cookie, what, to, NULL);
+    if (w != NULL) show_facts(e, &t->facts, what, to);
     leat_doctor_watch_close(&w);
     leat_loader_close(&l);
     return rc;
@@ -200,7 +263,7 @@ static int choose_trial_batch(exam *e, leat_error *err)
     double cpu_s, asked = e->loader.batch_size;
     leat_machine machine;
 
-    LEAT_TRY(leat__work_estimate(e->path, e->ids, e->id_count, &e->loader, &cpu_s, err));
+    LEAT_TRY(leat__work_estimate(e->path, e->ids, e->id_count, &e->loader, &e->limit, &cpu_s, err));
     LEAT_TRY(leat_machine_read(&machine, sizeof machine, err));
     double cpus = LEAT_MAX(machine.cpus_usable, 1.0);
     if (e->loader.threads > 0) cpus = LEAT_MIN(cpus, (double)e->loader.threads);
@@ -212,6 +275,18 @@ static int choose_trial_batch(exam *e, leat_error *err)
     e->f->trial_batch = e->loader.batch_size;
     e->opts.step_ms *= e->loader.batch_size / asked;
     return 0;
+}
+
+/* Long steps would leave time for a few only: makes them shorter, and the facts of the run are
+ * converted afterwards. */
+static void choose_trial_step(exam *e)
+{
+    double most =
+        LEAT_MIN(TRIAL_STRETCH * e->seconds * TRIAL_PART, STRETCH_PART * leat__time_left(&e->limit));
+    double step_ms = ESTIMATE_PART * 1e3 * most / LEAST_STEPS;
+    if (e->opts.step_ms <= step_ms) return;
+    e->step_cut = e->opts.step_ms - step_ms;
+    e->opts.step_ms = step_ms;
 }
 
 static void describe_settings(const exam *e, leat_doctor_facts *f)
@@ -285,38 +360,14 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
-/* Adds facts of the run that the measurements did not give. */
-static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
-{
-    for (size_t i = 0; i < leat__fact_row_count; i++) {
-        double *own = (double *)((char *)f + leat__fact_rows[i].offset);
-        if (!known(*own)) *own = leat__fact_at(run, i);
-    }
-    f->decisions_made = run->decisions_made;
-    f->decision_count = run->decision_count;
-    memcpy(f->decisions, run->decisions, sizeof f->decisions);
-}
-
-/* Converts times of a trial with smaller batches to the requested batch size. */
-static void scale_times(leat_doctor_facts *run, double times)
-{
-    double *const at[] = {&run->prepare_ms, &run->data_ms,      &run->data_ms_p50, &run->data_ms_p95,
-                          &run->batch_ms,   &run->batch_ms_p50, &run->batch_ms_p95};
-    for (size_t i = 0; i < LEAT_COUNT(at); i++)
-        if (known(*at[i])) *at[i] *= times;
-}
-
 /* Runs with the trainer: its facts have priority. They are kept even when it was stopped. */
 static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
 {
-    leat_doctor_facts_init(&t->facts);
+    e->asked_batch = asked_batch;
     int rc =
         try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
                    e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART, t, err);
-    if (e->opts.step_ms <= 0) /* without a trainer there is no step time */
-        t->facts.batch_ms = t->facts.batch_ms_p50 = t->facts.batch_ms_p95 = t->facts.data_ms =
-            t->facts.data_ms_p50 = t->facts.data_ms_p95 = -1;
-    scale_times(&t->facts, asked_batch / e->loader.batch_size);
+    e->asked_batch = 0;
     return rc;
 }
 
@@ -358,7 +409,8 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
     LEAT_TRY(report(e, "decode and augmentation", done, NULL, err));
     rc = leat__work_measure(e->path, e->ids, e->id_count, &e->loader, (uint32_t)or_else(f->threads, 1),
                             e->seconds * WORK_PART, &work, f, &cpu_s, err);
-    if (rc != 0) return rc;
+    if (rc == LEAT_ETIMEDOUT) skip(e);
+    else if (rc != 0) return rc;
     find_delivery(f, &busy->facts, busy->per_s, cpu_s);
     return remote ? 0 : measure_reads(e, &read, err);
 }
@@ -477,6 +529,7 @@ static int examine(exam *e, leat_error *err)
     LEAT_TRY(leat__reads_resident(e->path, &f->cached, err));
     LEAT_TRY(list_ids(e, err));
     LEAT_TRY(choose_trial_batch(e, err));
+    choose_trial_step(e);
     describe_settings(e, f);
     f->batch = asked;
     int rc = run_trial(e, asked, &first, err);

@@ -161,6 +161,7 @@ static int read_for(const ranges *list, uint32_t depth, double seconds, bool onc
 
     *out = (result){-1, -1, 0};
     if (list->count == 0) return 0;
+    LEAT_TRY(leat__time_check(limit, err)); /* closing waits for reads that were started */
     LEAT_GO(rc, out, lane_open(&l, depth, list->longest, err));
     begin = leat__clock_ns();
     uint64_t until = begin + (uint64_t)(seconds * 1e9);

@@ -164,7 +164,7 @@ static uint64_t golden_step(uint64_t n)
 }
 
 int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count, uint32_t max,
-                   uint64_t max_bytes, leat_error *err)
+                   uint64_t max_bytes, const leat__time_limit *limit, leat_error *err)
 {
     leat_pack *pack = NULL;
     leat_sample *s = NULL;
@@ -173,6 +173,7 @@ int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64
 
     count = LEAT_MIN(count, (uint64_t)SIZES_MAX);
     LEAT_TRY(set_open(set, max, err));
+    set->limit = limit;
     LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
     field = first_image_field(pack);
     if (field < 0) goto out;
@@ -186,6 +187,7 @@ int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64
     for (uint64_t i = 0; i < count && set->count < max && set->memory.len < max_bytes; i++) {
         uint64_t now = leat__clock_ns();
         if (now > until && (set->count >= LEAST_SAMPLES || now > until + LOAD_MORE_NS)) break;
+        LEAT_GO(rc, out, leat__time_check(set->limit, err));
         uint64_t id = sorted[(count / 2 + i * step) % count].id;
         LEAT_GO(rc, out, load_sample(set, s, (uint32_t)field, id, err));
     }

@@ -32,9 +32,10 @@ typedef struct leat__set {
 } leat__set;
 
 /* Reads the first image field of up to `max` of these samples; skips those that cannot be read.
- * Any leading part of the set has large and small ones in the same proportion as all. */
+ * Any leading part of the set has large and small ones in the same proportion as all. LEAT_ETIMEDOUT after
+ * the limit, which may be NULL and is kept in the set. */
 int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count, uint32_t max,
-                   uint64_t max_bytes, leat_error *err) LEAT_MUST_CHECK;
+                   uint64_t max_bytes, const leat__time_limit *limit, leat_error *err) LEAT_MUST_CHECK;
 void leat__set_reset(leat__set *set);
 double leat__set_bytes(const leat__set *set); /* mean of a sample's image */
 

@@ -584,9 +584,8 @@ int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count, co
     int rc;
 
     *cpu_s = -1;
-    LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, SET_SAMPLES, SET_BYTES, err));
+    LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, SET_SAMPLES, SET_BYTES, limit, err));
     if (set.count == 0) goto out; /* no images: nothing to decode */
-    set.limit = limit;
     LEAT_GO(rc, out, pipes_open(&p, &set, opts, false, 0, err));
     threads = LEAT_MIN(LEAT_MAX(threads, 1u), THREADS_MAX);
     rc = measure(&set, opts, &p, threads, seconds, f, cpu_s, err);
@@ -597,7 +596,7 @@ out:
 }
 
 int leat__work_estimate(const char *path, const uint64_t *ids, uint64_t count, const leat_loader_opts *opts,
-                        double *cpu_s, leat_error *err)
+                        const leat__time_limit *limit, double *cpu_s, leat_error *err)
 {
     leat__set set = {0};
     pipes p = {0};
@@ -605,7 +604,7 @@ int leat__work_estimate(const char *path, const uint64_t *ids, uint64_t count, c
     int rc;
 
     *cpu_s = -1;
-    LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, 1, SET_BYTES, err));
+    LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, 1, SET_BYTES, limit, err));
     if (set.count == 0) goto out;
     LEAT_GO(rc, out, pipes_open(&p, &set, opts, false, 0, err));
     LEAT_GO(rc, out, run_crew(&set, p.at, p.count, 1, 0, &one, err));

@@ -24,7 +24,8 @@ int leat__work_measure(const char *path, const uint64_t *samples, uint64_t count
 /* Estimates the CPU seconds to decode and augment one sample by decoding one or two. Negative
  * when there is no image. */
 int leat__work_estimate(const char *path, const uint64_t *samples, uint64_t count,
-                        const leat_loader_opts *opts, double *cpu_s, leat_error *err) LEAT_MUST_CHECK;
+                        const leat_loader_opts *opts, const leat__time_limit *limit, double *cpu_s,
+                        leat_error *err) LEAT_MUST_CHECK;
 
 /* Share of a sample's CPU time spent on augmentation, from the time of the whole pipeline and of its
  * crops alone; negative when one of them was not measured. */

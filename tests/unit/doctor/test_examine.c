@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "io/inject.h"
 #include "loader/tiny_pack.h"
 
@@ -217,6 +218,24 @@ static void stopping_keeps_what_is_known(void **state)
     assert_no_leaks();
 }
 
+/* A step of a minute is not waited for: the facts are converted. */
+static void long_steps_are_shortened(void **state)
+{
+    leat_doctor_facts f;
+    leat_doctor_diagnosis d;
+    leat_error err = {0};
+    seen s = {0};
+    uint64_t begin = leat__clock_ns();
+
+    assert_ok(examined_for(1.0, 60000, 8, &s, &f, &err));
+    assert_true(leat__clock_ns() - begin < 20 * LEAT_NS_PER_S);
+    assert_true(f.batch_ms > 59000 && f.batch_ms < 66000);
+    assert_true(f.data_ms >= 0 && f.data_ms < 1000);
+    assert_true(f.samples_per_s > 0.12 && f.samples_per_s < 0.14); /* 8 in a minute */
+    assert_ok(leat_doctor_judge(&f, &d, sizeof d, &err));
+    assert_int_equal(LEAT_LIMIT_TRAINER, d.limit);
+}
+
 static void a_missing_pack_is_an_error(void **state)
 {
     leat_loader_opts l;
@@ -240,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_missing_pack_is_an_error),
         cmocka_unit_test(batches_too_large_for_the_time_are_shrunk),
         cmocka_unit_test(stopping_keeps_what_is_known),
+        cmocka_unit_test(long_steps_are_shortened),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

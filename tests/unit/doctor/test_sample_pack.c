@@ -42,7 +42,7 @@ static leat__set loaded(void)
     uint64_t ids[16];
     leat__set set;
     for (uint64_t i = 0; i < 16; i++) ids[i] = i + 1;
-    assert_ok(leat__set_load(&set, PACK, ids, 16, 16, 1 << 20, NULL));
+    assert_ok(leat__set_load(&set, PACK, ids, 16, 16, 1 << 20, NULL, NULL));
     return set;
 }
 
@@ -114,7 +114,7 @@ static void entry_points_are_copied(void **state)
     set.sample[0].entries_len = 8;
     assert_ok(leat__sample_pack_open(&m, &set, 64e6, NULL));
     the_path(path);
-    assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL));
+    assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL, NULL));
     assert_int_equal(back.sample[0].entries_len, 8);
     assert_memory_equal(back.sample[0].entries, "a few of", 8);
     leat__set_reset(&back);
@@ -150,7 +150,7 @@ static void large_samples_are_read_again(void **state)
     assert_ok(leat_pack_info_read(pack, &info, sizeof info));
     assert_int_equal(info.samples, 13);
     leat_pack_close(&pack);
-    assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL));
+    assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL, NULL));
     assert_int_equal(back.sample[0].len, sizeof large);
     assert_memory_equal(back.sample[0].data, large, sizeof large);
     leat__set_reset(&back);

@@ -23,7 +23,7 @@ static leat__set loaded(void)
 {
     static const uint64_t ids[] = {3, 1, 4, 15, 9, 2, 6};
     leat__set set;
-    assert_ok(leat__set_load(&set, PACK, ids, LEAT_COUNT(ids), LEAT_COUNT(ids), 1 << 20, NULL));
+    assert_ok(leat__set_load(&set, PACK, ids, LEAT_COUNT(ids), LEAT_COUNT(ids), 1 << 20, NULL, NULL));
     assert_int_equal(set.count, LEAT_COUNT(ids));
     for (uint32_t i = 0; i < LEAT_COUNT(ids); i++) { /* each once, in another order */
         uint32_t found = 0;
@@ -40,9 +40,9 @@ static void a_part_has_large_and_small_ones(void **state)
     leat__set all, part;
     (void)state;
     for (uint64_t i = 0; i < LEAT_COUNT(ids); i++) ids[i] = i;
-    assert_ok(leat__set_load(&all, PACK, ids, LEAT_COUNT(ids), LEAT_COUNT(ids), 1 << 20, NULL));
+    assert_ok(leat__set_load(&all, PACK, ids, LEAT_COUNT(ids), LEAT_COUNT(ids), 1 << 20, NULL, NULL));
     for (uint32_t n = 8; n < all.count; n += 8) {
-        assert_ok(leat__set_load(&part, PACK, ids, LEAT_COUNT(ids), n, 1 << 20, NULL));
+        assert_ok(leat__set_load(&part, PACK, ids, LEAT_COUNT(ids), n, 1 << 20, NULL, NULL));
         assert_int_equal(part.count, n);
         double ratio = leat__set_bytes(&part) / leat__set_bytes(&all);
         if (ratio < 0.93 || ratio > 1.07) fail_msg("%u samples are %.3f of the mean size", n, ratio);
