@@ -24,6 +24,7 @@
 
 enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
 enum { CAPTURE_RELAXED = 2 };
+enum { REGISTER_MAPPED = 3 }; /* for all contexts, and for kernels */
 
 int leat__gpu_count(const char *library, uint32_t *count, leat_error *err)
 {
@@ -197,6 +198,27 @@ void leat__gpu_unlock_pages(leat__gpu *g, void *memory)
     if (leat__gpu_enter(g, &mode, NULL) != 0) return;
     g->cu.host_unregister(memory);
     leat__gpu_leave(g, mode);
+}
+
+int leat__gpu_map_pages(leat__gpu *g, void *memory, uint64_t bytes, leat__gpu_memory *address,
+                        leat_error *err)
+{
+    int mode, rc;
+    *address = 0;
+    LEAT_TRY(leat__gpu_enter(g, &mode, err));
+    LEAT_GO(rc, out,
+            leat__cu_explain(&g->cu, g->cu.host_register(memory, (size_t)bytes, REGISTER_MAPPED),
+                             "page-locking memory", err));
+    rc = leat__cu_explain(&g->cu, g->cu.host_address(address, memory, 0), "mapping memory", err);
+    if (rc != 0) g->cu.host_unregister(memory);
+out:
+    leat__gpu_leave(g, mode);
+    return rc;
+}
+
+bool leat__gpu_same(const leat__gpu *a, const leat__gpu *b)
+{
+    return a->ctx == b->ctx;
 }
 
 int leat__gpu_alloc(leat__gpu *g, uint64_t bytes, leat__gpu_memory *memory, leat_error *err)

@@ -53,6 +53,13 @@ void leat__gpu_unpin(leat__gpu *gpu, void *memory);
 int leat__gpu_lock_pages(leat__gpu *gpu, void *memory, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_unlock_pages(leat__gpu *gpu, void *memory);
 
+/* The same, and kernels may read it: *address is where they find it. leat__gpu_unlock_pages ends it, when no
+ * queued work reads it. */
+int leat__gpu_map_pages(leat__gpu *gpu, void *memory, uint64_t bytes, leat__gpu_memory *address,
+                        leat_error *err) LEAT_MUST_CHECK;
+/* Whether both are handles of one device's context: then an address of one is an address of the other. */
+bool leat__gpu_same(const leat__gpu *a, const leat__gpu *b);
+
 int leat__gpu_alloc(leat__gpu *gpu, uint64_t bytes, leat__gpu_memory *memory,
                     leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_free(leat__gpu *gpu, leat__gpu_memory memory);

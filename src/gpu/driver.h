@@ -38,6 +38,8 @@ typedef uint64_t leat__cu_memory;
     X(host_free, "cuMemFreeHost", 1, (void *memory))                                                         \
     X(host_register, "cuMemHostRegister_v2", 1, (void *memory, size_t bytes, unsigned flags))                \
     X(host_unregister, "cuMemHostUnregister", 1, (void *memory))                                             \
+    X(host_address, "cuMemHostGetDevicePointer_v2", 1,                                                       \
+      (leat__cu_memory * address, void *memory, unsigned flags))                                             \
     X(alloc, "cuMemAlloc_v2", 1, (leat__cu_memory * memory, size_t bytes))                                   \
     X(free, "cuMemFree_v2", 1, (leat__cu_memory memory))                                                     \
     X(copy, "cuMemcpyHtoDAsync_v2", 1,                                                                       \
@@ -45,6 +47,8 @@ typedef uint64_t leat__cu_memory;
     X(copy_back, "cuMemcpyDtoHAsync_v2", 1,                                                                  \
       (void *to, leat__cu_memory from, size_t bytes, leat__cu_stream s))                                     \
     X(stream_make, "cuStreamCreate", 1, (leat__cu_stream * s, unsigned flags))                               \
+    X(priorities, "cuCtxGetStreamPriorityRange", 1, (int *least, int *greatest))                             \
+    X(stream_urgent, "cuStreamCreateWithPriority", 1, (leat__cu_stream * s, unsigned flags, int priority))   \
     X(stream_wait, "cuStreamSynchronize", 1, (leat__cu_stream s))                                            \
     X(stream_free, "cuStreamDestroy_v2", 1, (leat__cu_stream s))                                             \
     X(stream_after, "cuStreamWaitEvent", 1, (leat__cu_stream s, leat__cu_event e, unsigned flags))           \

@@ -31,22 +31,39 @@ struct leat__gpu_event {
         return rc_;                                                                                          \
     } while (0)
 
-static int make_stream(leat__gpu_stream *s, leat_error *err)
+static int make_stream(leat__gpu_stream *s, bool urgent, leat_error *err)
 {
-    CALL(s->gpu, "a stream", err, stream_make(&s->s, STREAM_NON_BLOCKING));
+    const leat__cu *const cu = &s->gpu->cu;
+    int mode, rc, least, greatest;
+    LEAT_TRY(leat__gpu_enter(s->gpu, &mode, err));
+    if (urgent && cu->priorities(&least, &greatest) == 0)
+        rc = cu->stream_urgent(&s->s, STREAM_NON_BLOCKING, greatest);
+    else rc = cu->stream_make(&s->s, STREAM_NON_BLOCKING);
+    leat__gpu_leave(s->gpu, mode);
+    return leat__cu_explain(cu, rc, "a stream", err);
 }
 
-int leat__gpu_stream_open(leat__gpu_stream **out, leat__gpu *gpu, leat_error *err)
+static int open_stream(leat__gpu_stream **out, leat__gpu *gpu, bool urgent, leat_error *err)
 {
     leat__gpu_stream *s = LEAT_NEW(MISC, leat__gpu_stream);
     *out = s;
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a stream");
     s->gpu = gpu;
-    int rc = make_stream(s, err);
+    int rc = make_stream(s, urgent, err);
     if (rc == 0) return 0;
     leat__free(s);
     *out = NULL;
     return rc;
+}
+
+int leat__gpu_stream_open(leat__gpu_stream **out, leat__gpu *gpu, leat_error *err)
+{
+    return open_stream(out, gpu, false, err);
+}
+
+int leat__gpu_stream_open_urgent(leat__gpu_stream **out, leat__gpu *gpu, leat_error *err)
+{
+    return open_stream(out, gpu, true, err);
 }
 
 void leat__gpu_stream_close(leat__gpu_stream **out)

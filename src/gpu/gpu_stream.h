@@ -13,6 +13,8 @@ typedef struct leat__gpu_stream leat__gpu_stream;
 typedef struct leat__gpu_event leat__gpu_event;
 
 int leat__gpu_stream_open(leat__gpu_stream **s, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
+/* Its kernels come before those of other streams that wait for room on the device. */
+int leat__gpu_stream_open_urgent(leat__gpu_stream **s, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_stream_close(leat__gpu_stream **s); /* waits for what is queued */
 
 void *leat__gpu_stream_handle(leat__gpu_stream *s); /* the driver's */

@@ -17,14 +17,17 @@
 #define COLOUR_THREADS 512
 #define MIX_THREADS 128
 #define MIX_BLOCKS 65535u
+#define GATHER_THREADS 256 /* at most as in kernels.cu */
+#define GATHER_BLOCKS                                                                                        \
+    8u /* 128 KB in flight fill the bus; more threads would only take room from the others */
 #define WINDOW_BLOCKS 16u /* per image at most: windows are spread over them */
 #define TILE_WARPS 4u     /* as in kernels.cu */
 #define OLDEST 75         /* compute capability, times ten */
 #define GRID_Y_MAX 65535u
 
-enum { AXES, TILES, PIXELS, COLOUR, MIX, FUNCTIONS };
-static const char *const names[FUNCTIONS] = {"leat_axes", "leat_tiles", "leat_pixels", "leat_colour",
-                                             "leat_mix"};
+enum { AXES, TILES, PIXELS, COLOUR, MIX, GATHER, FUNCTIONS };
+static const char *const names[FUNCTIONS] = {"leat_axes",   "leat_tiles", "leat_pixels",
+                                             "leat_colour", "leat_mix",   "leat_gather"};
 
 /* The module of one context. */
 typedef struct module {
@@ -192,6 +195,17 @@ int leat__gpu_kernels_mix(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_
     LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
     const uint32_t blocks = job->mix.elements / MIX_THREADS + 1;
     int rc = launch(k, MIX, s, &mine, LEAT_MIN(blocks, MIX_BLOCKS), 1, MIX_THREADS, err);
+    leat__gpu_leave(k->gpu, mode);
+    return rc;
+}
+
+int leat__gpu_kernels_gather(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job, leat_error *err)
+{
+    leat_job mine = *job;
+    int mode;
+    if (job->lines == 0) return 0;
+    LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
+    int rc = launch(k, GATHER, s, &mine, GATHER_BLOCKS, 1, GATHER_THREADS, err);
     leat__gpu_leave(k->gpu, mode);
     return rc;
 }

@@ -24,5 +24,9 @@ int leat__gpu_kernels_decode(leat__gpu_kernels *k, leat__gpu_stream *s, const le
  * images is damaged. */
 int leat__gpu_kernels_mix(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job,
                           leat_error *err) LEAT_MUST_CHECK;
+/* Queues the reading of job->ranges, which are on the device, out of memory that leat__gpu_map_pages mapped.
+ */
+int leat__gpu_kernels_gather(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job,
+                             leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 #include "tile_pixels_kernel.h"
 #include "tile_colour_kernel.h"
 #include "mix_kernel.h"
+#include "gather_kernel.h"
 
 #define TILE_WARPS 4  /* per block */
 #define TILE_BLOCKS 7 /* per multiprocessor, for which the compiler leaves enough registers */
@@ -19,6 +20,7 @@
 #define PIXEL_BLOCKS 3
 #endif
 #define COLOUR_THREADS 512
+#define GATHER_THREADS 256
 
 extern "C" __global__ void leat_axes(leat_job job)
 {
@@ -63,4 +65,10 @@ extern "C" __global__ void leat_mix(leat_job job)
     const uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
     if (any_damage(&job, threadIdx.x, blockDim.x)) return;
     for (uint32_t i = first; i < job.mix.elements; i += gridDim.x * blockDim.x) mix_element(&job.mix, i);
+}
+
+extern "C" __global__ void __launch_bounds__(GATHER_THREADS) leat_gather(leat_job job)
+{
+    const uint32_t warps = blockDim.x / 32;
+    gather_part(&job, blockIdx.x * warps + threadIdx.x / 32, gridDim.x * warps);
 }

@@ -4,8 +4,9 @@
  * by the host's compiler, by nvcc and by NVRTC, which has no standard headers: so it includes nothing,
  * and expects the types of <stdint.h>.
  *
- * A batch is decoded in three steps, up to five, each of them one kernel over all images:
+ * A batch is decoded in three steps, up to six, each of them one kernel over all images:
  *
+ *   gather  bytes that are read from the host's memory -> input
  *   axes    resize requests -> first input, taps and weights of each output
  *   tiles   bytes -> quantised coefficients -> inverse DCT -> planes of the components
  *   pixels  planes -> upsampled, RGB -> both passes of the resize -> normalised, cast, into the batch
@@ -111,10 +112,21 @@ typedef struct leat_job_tile {
 
 /* Where the bytes of an image are before the job is sent. */
 enum {
-    LEAT_JOB_SPILL,   /* in the list's own bytes, */
-    LEAT_JOB_ARENA,   /* in the arena of the batch, */
-    LEAT_JOB_RESIDENT /* or on the device already: `data` is the address */
+    LEAT_JOB_SPILL,    /* in the list's own bytes, */
+    LEAT_JOB_ARENA,    /* in the arena of the batch, */
+    LEAT_JOB_RESIDENT, /* on the device already: `data` is the address; */
+    LEAT_JOB_GATHERED  /* or in page-locked memory, from which the device reads them: `data` counts what is
+                          read so, and the quantisers are in the arena */
 };
+
+/* Whole lines of page-locked memory that the device reads into the input of the batch. */
+typedef struct leat_job_range {
+    uint64_t from;  /* as the device sees it; a multiple of LEAT_JOB_LINE, like the next */
+    uint64_t to;    /* an address, once the job is sent */
+    uint32_t first; /* lines of all ranges before this one */
+    uint32_t lines;
+} leat_job_range;
+#define LEAT_JOB_LINE 128u /* bytes */
 
 enum { LEAT_JOB_U8, LEAT_JOB_F16, LEAT_JOB_BF16, LEAT_JOB_F32 };
 
@@ -157,9 +169,11 @@ typedef struct leat_job {
     uint8_t *work;    /* workspace */
     uint32_t *status; /* per image: LEAT_JOB_NO_DAMAGE, or tile number << 4 | damage */
     uint32_t image_count, tile_count;
-    uint32_t windows; /* of the image that has the most */
-    uint32_t steps;   /* the same */
-    leat_job_mix mix; /* of the kernel `mix`: the others leave it alone */
+    uint32_t windows;             /* of the image that has the most */
+    uint32_t steps;               /* the same */
+    leat_job_mix mix;             /* of the kernel `mix`: the others leave it alone */
+    const leat_job_range *ranges; /* of the kernel `gather`, like the next two */
+    uint32_t range_count, lines;
 } leat_job;
 
 #endif

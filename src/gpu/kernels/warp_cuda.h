@@ -79,6 +79,15 @@ DEVICE void skip_bits(bit_reader *r, uint32_t count) /* fewer than 32 */
     r->at = next;
 }
 
+/* 16 bytes that move as a whole. */
+typedef uint4 sixteen;
+
+/* Of the host's memory: read once, so it does not displace what the caches hold. */
+DEVICE sixteen load_host(const sixteen *p)
+{
+    return __ldcs(p);
+}
+
 /* Eight numbers from an address that is a multiple of 16. */
 DEVICE void load_eight(const int16_t *p, int32_t v[8])
 {

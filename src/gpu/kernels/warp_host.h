@@ -56,6 +56,16 @@ DEVICE void skip_bits(bit_reader *r, uint32_t count) /* fewer than 32 */
     r->at += count;
 }
 
+/* 16 bytes that move as a whole. */
+typedef struct sixteen {
+    uint32_t word[4];
+} sixteen;
+
+DEVICE sixteen load_host(const sixteen *p)
+{
+    return *p;
+}
+
 /* Eight numbers from an address that is a multiple of 16. */
 DEVICE void load_eight(const int16_t *p, int32_t v[8])
 {

@@ -34,11 +34,13 @@ enum {
 #define TIMED ((size_t)16 << 20) /* copies that only take their time */
 
 EXPORT int fake_cuda_held(void);
-EXPORT int fake_cuda_begin(void);      /* a kernel of the trainer begins: its number */
-EXPORT void fake_cuda_end(int kernel); /* and ends, with all before it */
-EXPORT int fake_cuda_calls(void);      /* made so far */
-EXPORT void fake_cuda_fail(int call);  /* this one fails; 0 = none */
-EXPORT int fake_cuda_locked(void);     /* blocks of page-locked memory */
+EXPORT int fake_cuda_begin(void);         /* a kernel of the trainer begins: its number */
+EXPORT void fake_cuda_end(int kernel);    /* and ends, with all before it */
+EXPORT int fake_cuda_calls(void);         /* made so far */
+EXPORT void fake_cuda_fail(int call);     /* this one fails; 0 = none */
+EXPORT int fake_cuda_locked(void);        /* blocks of page-locked memory */
+EXPORT uint64_t fake_cuda_gathered(void); /* bytes that kernels read from memory of the host */
+EXPORT void fake_cuda_hold(int on);       /* kernels wait until it is off */
 EXPORT int cuInit(unsigned flags);
 EXPORT int cuGetErrorName(int rc, const char **name);
 EXPORT int cuDeviceGetCount(int *count);
@@ -58,11 +60,14 @@ EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags);
 EXPORT int cuMemFreeHost(void *memory);
 EXPORT int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags);
 EXPORT int cuMemHostUnregister(void *memory);
+EXPORT int cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags);
 EXPORT int cuMemAlloc_v2(uint64_t *memory, size_t bytes);
 EXPORT int cuMemFree_v2(uint64_t memory);
 EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream);
 EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream);
 EXPORT int cuStreamCreate(void **stream, unsigned flags);
+EXPORT int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority);
+EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest);
 EXPORT int cuStreamSynchronize(void *stream);
 EXPORT int cuStreamDestroy_v2(void *stream);
 EXPORT int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
@@ -133,6 +138,8 @@ static int all_entered;
 static fake_stream *streams;
 static block *blocks;
 static size_t taken;
+static uint64_t gathered;
+static bool holding;
 
 static bool mode(const char *name)
 {
@@ -212,7 +219,8 @@ static void progress(void)
         moved = false;
         for (fake_stream *s = streams; s; s = s->next) {
             item *i = s->head;
-            if (!i || (i->kind == ITEM_AFTER && !passed(i->event))) continue;
+            if (!i || (i->kind == ITEM_AFTER && !passed(i->event)) || (i->kind == ITEM_KERNEL && holding))
+                continue;
             if (i->kind == ITEM_COPY && i->bytes < TIMED) memcpy(i->to, i->from, i->bytes);
             if (i->kind == ITEM_KERNEL) i->kernel(&i->job);
             if (i->kind == ITEM_RECORD) i->event->pending = false;
@@ -252,6 +260,22 @@ static void queue(fake_stream *s, item what)
     *s->tail = i;
     s->tail = &i->next;
     progress();
+}
+
+uint64_t fake_cuda_gathered(void)
+{
+    pthread_mutex_lock(&lock);
+    const uint64_t n = gathered;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+void fake_cuda_hold(int on)
+{
+    pthread_mutex_lock(&lock);
+    holding = on != 0;
+    progress();
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- devices ---- */
@@ -456,10 +480,21 @@ int cuMemFreeHost(void *memory)
 
 int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
-    need(entered > 0 && flags == 0 && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0);
+    need(entered > 0 && (flags == 0 || flags == 3) && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0);
     COUNTED;
-    if (mode("pin")) return NO_MEMORY;
+    if (mode("pin") || (flags == 3 && mode("map"))) return NO_MEMORY;
     return add_block(memory, bytes, true);
+}
+
+int cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags)
+{
+    need(entered > 0 && flags == 0);
+    COUNTED;
+    pthread_mutex_lock(&lock);
+    need(inside(memory, 1, true));
+    pthread_mutex_unlock(&lock);
+    *address = (uint64_t)(uintptr_t)memory;
+    return OK;
 }
 
 int cuMemHostUnregister(void *memory)
@@ -525,6 +560,21 @@ int cuStreamCreate(void **stream, unsigned flags)
     pthread_mutex_unlock(&lock);
     *stream = s;
     return OK;
+}
+
+int cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    need(entered > 0);
+    COUNTED;
+    *least = 0;
+    *greatest = -5;
+    return OK;
+}
+
+int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
+{
+    need(priority == -5);
+    return cuStreamCreate(stream, flags);
 }
 
 int cuStreamSynchronize(void *stream)
@@ -678,14 +728,25 @@ int cuModuleUnload(void *module)
     return OK;
 }
 
+/* Ranges are read from memory that is page-locked now, and written to memory of the device. */
+static void checked_gather(const leat_job *job)
+{
+    for (uint32_t i = 0; i < job->range_count; i++) {
+        const leat_job_range *const r = &job->ranges[i];
+        const size_t bytes = (size_t)r->lines * LEAT_JOB_LINE;
+        need(r->from % LEAT_JOB_LINE == 0 && r->to % LEAT_JOB_LINE == 0);
+        need(inside((const void *)(uintptr_t)r->from, bytes, true));
+        need(inside((const void *)(uintptr_t)r->to, bytes, false));
+        gathered += bytes;
+    }
+    host_gather(job);
+}
+
 static const struct {
     const char *name;
     void (*run)(const leat_job *job);
-} kernels[] = {{"leat_axes", host_axes},
-               {"leat_tiles", host_tiles},
-               {"leat_pixels", host_pixels},
-               {"leat_colour", host_colour},
-               {"leat_mix", host_mix}};
+} kernels[] = {{"leat_axes", host_axes},     {"leat_tiles", host_tiles}, {"leat_pixels", host_pixels},
+               {"leat_colour", host_colour}, {"leat_mix", host_mix},     {"leat_gather", checked_gather}};
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {

@@ -23,6 +23,8 @@ static struct {
     int (*calls)(void);
     void (*fail_at)(int call);
     int (*locked)(void);
+    uint64_t (*gathered)(void);
+    void (*hold)(int on);
 } fake_cuda;
 
 static inline int fake_symbol(void *lib, const char *name, void *slot)
@@ -51,7 +53,9 @@ static inline int find_fake(void **state)
            fake_symbol(lib, "fake_cuda_end", &fake_cuda.end) |
            fake_symbol(lib, "fake_cuda_calls", &fake_cuda.calls) |
            fake_symbol(lib, "fake_cuda_fail", &fake_cuda.fail_at) |
-           fake_symbol(lib, "fake_cuda_locked", &fake_cuda.locked);
+           fake_symbol(lib, "fake_cuda_locked", &fake_cuda.locked) |
+           fake_symbol(lib, "fake_cuda_gathered", &fake_cuda.gathered) |
+           fake_symbol(lib, "fake_cuda_hold", &fake_cuda.hold);
 }
 
 /* What goes wrong from now on; "" = nothing. */

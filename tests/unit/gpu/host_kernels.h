@@ -12,6 +12,7 @@
 #include "../../../src/gpu/kernels/tile_pixels_kernel.h"
 #include "../../../src/gpu/kernels/tile_colour_kernel.h"
 #include "../../../src/gpu/kernels/mix_kernel.h"
+#include "../../../src/gpu/kernels/gather_kernel.h"
 
 /* A job whose images need no working memory has none; offsets of 0 are added to it all the same. */
 static inline uint8_t *work_of(const leat_job *job, const leat_job_image *im)
@@ -64,6 +65,12 @@ static inline void host_mix(const leat_job *job)
 {
     if (any_damage(job, 0, 1)) return;
     for (uint32_t i = 0; i < job->mix.elements; i++) mix_element(&job->mix, i);
+}
+
+static inline void host_gather(const leat_job *job)
+{
+    enum { PARTS = 7 }; /* any number reads the same */
+    for (uint32_t i = 0; i < PARTS; i++) gather_part(job, i, PARTS);
 }
 
 static inline void host_decode(const leat_job *job)

@@ -55,6 +55,37 @@ static void pinned_memory_is_released(void **state)
     assert_int_equal(held(), 0);
 }
 
+static void mapped_memory_is_released(void **state)
+{
+    leat__gpu *gpu = open_fake(0), *again = open_fake(0), *other = open_fake(1);
+    leat_error err = {0};
+    leat__gpu_memory address;
+    void *memory = aligned_alloc(4096, 8192);
+    assert_true(leat__gpu_same(gpu, again));
+    assert_false(leat__gpu_same(gpu, other));
+    assert_int_equal(leat__gpu_map_pages(gpu, memory, 8192, &address, &err), 0);
+    assert_int_equal(address, (uint64_t)(uintptr_t)memory);
+    assert_int_equal(fake_cuda.locked(), 1);
+    leat__gpu_unlock_pages(gpu, memory);
+    int calls = 3, failed = 0; /* the context, locking, the address */
+    for (int i = 1; i <= calls; i++) {
+        fake_cuda.fail_at(fake_cuda.calls() + i);
+        failed += leat__gpu_map_pages(gpu, memory, 8192, &address, &err) != 0;
+        fake_cuda.fail_at(0);
+        assert_int_equal(fake_cuda.locked(), 0);
+    }
+    assert_int_equal(failed, calls);
+    go_wrong("map");
+    assert_int_equal(leat__gpu_map_pages(gpu, memory, 8192, &address, &err), LEAT_ENOMEM);
+    assert_int_equal(address, 0);
+    go_wrong("");
+    leat__gpu_close(&gpu);
+    leat__gpu_close(&again);
+    leat__gpu_close(&other);
+    free(memory);
+    assert_int_equal(held(), 0);
+}
+
 /* The stand-in's bus is exact: what is measured may only be slower, by what timers and a busy
  * machine add. */
 /* The stand-in sleeps as long as a copy takes, and longer on a busy machine: then it is asked again. */
@@ -178,13 +209,10 @@ static void this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_says_what_it_is),
-        cmocka_unit_test(pinned_memory_is_released),
-        cmocka_unit_test(rates_are_what_the_bus_gives),
-        cmocka_unit_test(trouble_is_named_and_nothing_stays),
-        cmocka_unit_test(no_driver_is_an_answer),
-        cmocka_unit_test(a_name_chooses_the_device),
-        cmocka_unit_test(this_machine),
+        cmocka_unit_test(a_device_says_what_it_is),           cmocka_unit_test(pinned_memory_is_released),
+        cmocka_unit_test(mapped_memory_is_released),          cmocka_unit_test(rates_are_what_the_bus_gives),
+        cmocka_unit_test(trouble_is_named_and_nothing_stays), cmocka_unit_test(no_driver_is_an_answer),
+        cmocka_unit_test(a_name_chooses_the_device),          cmocka_unit_test(this_machine),
     };
     return cmocka_run_group_tests(tests, find_fake, NULL);
 }

@@ -23,6 +23,8 @@ static int round_trip(leat__gpu *gpu, const uint8_t *from, uint8_t *to, size_t b
     leat__gpu_event *begin = NULL, *end = NULL;
     leat__gpu_memory memory = 0;
     int rc;
+    LEAT_GO(rc, out, leat__gpu_stream_open_urgent(&s, gpu, err));
+    leat__gpu_stream_close(&s);
     LEAT_GO(rc, out, leat__gpu_stream_open(&s, gpu, err));
     LEAT_GO(rc, out, leat__gpu_event_open(&begin, gpu, true, err));
     LEAT_GO(rc, out, leat__gpu_event_open(&end, gpu, true, err));

@@ -40,6 +40,42 @@ static int mix_rows(leat__gpu_kernels *k, leat__gpu_stream *s, uint32_t *status,
     return 0;
 }
 
+/* Ranges that do not follow each other, of 1, 5 and 300 lines. */
+static int gather_ranges(leat__gpu *gpu, leat__gpu_kernels *k, leat__gpu_stream *s, leat_error *err)
+{
+    enum { PAGES = 65536 };
+    static const uint32_t lines[] = {1, 5, 300}, from[] = {7, 100, 8}, to[] = {400, 0, 20};
+    uint8_t *host = aligned_alloc(4096, PAGES);
+    leat__gpu_memory there = 0, seen;
+    leat_job_range ranges[3];
+    leat_job job = {.ranges = ranges, .range_count = 3};
+    int rc;
+    LEAT_GO(rc, out, leat__gpu_kernels_gather(k, s, &job, err)); /* no lines: no launch */
+    for (size_t i = 0; i < PAGES; i++) host[i] = (uint8_t)(i * 31 >> 3);
+    LEAT_GO(rc, out, leat__gpu_map_pages(gpu, host, PAGES, &seen, err));
+    rc = leat__gpu_alloc(gpu, PAGES, &there, err);
+    for (uint32_t i = 0; rc == 0 && i < 3; i++) {
+        ranges[i] = (leat_job_range){.from = seen + from[i] * LEAT_JOB_LINE,
+                                     .to = there + to[i] * LEAT_JOB_LINE,
+                                     .first = job.lines,
+                                     .lines = lines[i]};
+        job.lines += lines[i];
+    }
+    if (rc == 0) memset((void *)(uintptr_t)there, 0, PAGES);
+    if (rc == 0) rc = leat__gpu_kernels_gather(k, s, &job, err);
+    leat__gpu_stream_drain(s);
+    for (uint32_t i = 0; rc == 0 && i < 3; i++) {
+        const uint8_t *const got = (const uint8_t *)(uintptr_t)ranges[i].to;
+        assert_memory_equal(got, host + from[i] * LEAT_JOB_LINE, lines[i] * LEAT_JOB_LINE);
+        assert_int_equal(got[lines[i] * LEAT_JOB_LINE], 0); /* and nothing more */
+    }
+    leat__gpu_free(gpu, there);
+    leat__gpu_unlock_pages(gpu, host);
+out:
+    free(host);
+    return rc;
+}
+
 static int run_empty(leat__gpu *gpu, leat_error *err)
 {
     leat__gpu_kernels *k = NULL;
@@ -68,6 +104,7 @@ static int run_empty(leat__gpu *gpu, leat_error *err)
     leat__gpu_stream_drain(s);
     assert_true(status[0] != LEAT_JOB_NO_DAMAGE); /* a tile of 0 bytes is too short */
     LEAT_GO(rc, out, mix_rows(k, s, status, err));
+    LEAT_GO(rc, out, gather_ranges(gpu, k, s, err));
 out:
     leat__gpu_kernels_close(&k);
     leat__gpu_stream_close(&s);
