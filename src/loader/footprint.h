@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define LEAT__RUN_MAX 16                     /* samples of a run, at most; of tiny ones more */
+#define LEAT__RUN_LISTED 64                  /* the same of samples that the host only lists for a device */
 #define LEAT__RUN_TARGET (UINT64_C(2) << 20) /* encoded bytes after which a run is full */
 #define LEAT__WORKER_RAM (UINT64_C(2) << 20) /* charged for the scratch of one worker */
 #define LEAT__LOANS 1                        /* a training loop holds one batch while it asks for the next */

@@ -190,6 +190,21 @@ static uint64_t share_of(const leat__frame *f, uint32_t first, uint32_t count)
     return f->bytes * (first + count) / f->rows - f->bytes * first / f->rows;
 }
 
+/* After how many samples the run is full. Those that the host does not touch cost nothing but their lists. */
+static uint32_t full_after(const leat_loader *l, const leat__run *r)
+{
+    const uint32_t most = LEAT_MAX(leat__run_samples(l->opts.batch_size, 1, l->info.max_sample_bytes), 1u);
+    uint64_t bytes = 0;
+    uint32_t touched = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const leat__run_sample *s = &r->sample[i];
+        if (s->listed) continue;
+        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* maximum bytes to read */
+        if (bytes > LEAT__RUN_TARGET || ++touched == most) return i + 1;
+    }
+    return r->count;
+}
+
 /* Samples for one run: up to run_samples, fewer when they are large. */
 static int plan_run(leat_loader *l, leat_error *err)
 {
@@ -201,18 +216,8 @@ static int plan_run(leat_loader *l, leat_error *err)
     uint32_t left = feed->frame->rows - feed->filled, count = run_length(l);
     touch_rows(l, feed->filled + count, feed->frame->rows); /* the run after this one */
     LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, feed->salts + feed->filled, count, err));
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const leat__run_sample *s = &r->sample[i];
-        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* maximum bytes to read */
-        if (bytes > LEAT__RUN_TARGET && i + 1 < count) {
-            leat__run_close(r);
-            count = i + 1;
-            LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, feed->salts + feed->filled, count,
-                                    err));
-            break;
-        }
-    }
+    count = full_after(l, r);
+    if (count < r->count) leat__run_shorten(r, count);
     announce_pages(l, r);
     r->first = feed->filled;
     r->last = count == left;

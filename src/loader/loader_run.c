@@ -70,6 +70,14 @@ static void charge_scratch(leat__run *r, leat__run_sample *s)
     r->scratch_bytes = LEAT_MAX(r->scratch_bytes, beyond);
 }
 
+/* Charges the run for a sample. */
+static void charge(leat__run *r, leat__run_sample *s)
+{
+    s->listed = leat__run_is_resident(r->env, s->id);
+    if (!s->listed) r->encoded_bytes += leat__run_sample_bytes(s);
+    charge_scratch(r, s);
+}
+
 int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
                    uint32_t count, leat_error *err)
 {
@@ -96,10 +104,23 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, con
             leat__run_sample_fail(s, rc, &why);
             continue;
         }
-        r->encoded_bytes += leat__run_sample_bytes(s);
-        charge_scratch(r, s);
+        charge(r, s);
     }
     return 0;
+}
+
+void leat__run_shorten(leat__run *r, uint32_t count)
+{
+    LEAT_ASSERT(count > 0 && count <= r->count && r->task == NULL);
+    for (uint32_t i = count; i < r->count; i++) leat__free(r->sample[i].error);
+    r->count = count;
+    r->encoded_bytes = r->scratch_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const leat__run_sample *s = &r->sample[i];
+        if (s->rc == 0 && !s->listed) r->encoded_bytes += leat__run_sample_bytes(s);
+        if (s->rc == 0 && s->scratch > LEAT__WORKER_RAM)
+            r->scratch_bytes = LEAT_MAX(r->scratch_bytes, s->scratch - LEAT__WORKER_RAM);
+    }
 }
 
 static void drop_encoded(leat__run *r)

@@ -100,6 +100,7 @@ typedef struct leat__run_sample {
     leat_pack_row row;
     leat_pack_page page;           /* known when whole pages are read */
     leat_pack_cell *cells;         /* of env->fields */
+    bool listed;                   /* the device has its bytes: the host only lists it */
     uint32_t uses;                 /* of its page, announced with this sample; 0 = already announced */
     const uint8_t *data;           /* where the sample's bytes are, once read */
     bool whole;                    /* `direct` has the whole page, to be kept on disk */
@@ -156,6 +157,7 @@ void leat__run_worker_shrink(leat__run_worker *w); /* releases what it grew to; 
 int leat__run_open(leat__run **r, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
                    uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_close(leat__run *r);
+void leat__run_shorten(leat__run *r, uint32_t count); /* before it is read: to its first `count` samples */
 
 /* Fills the rows. Fails only for reasons unrelated to a sample (out of memory, the epoch is
  * over). */

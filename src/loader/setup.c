@@ -622,6 +622,14 @@ int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shap
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
+/* Samples of a run for the device. Those that stay on the device are not copied: a task takes more of them. */
+static uint32_t most_listed(const leat_loader *l)
+{
+    const bool stay = l->opts.cache == LEAT_CACHE_DEVICE;
+    const uint32_t batch = l->opts.batch_size;
+    return stay ? LEAT_MIN(batch / 4, LEAT__RUN_LISTED) : LEAT_MIN(batch / 8, LEAT__RUN_MAX);
+}
+
 int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_error *err)
 {
     uint32_t columns = shape->count, threads = leat_pool_threads(l->pool);
@@ -639,7 +647,7 @@ int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_e
      * other. 16 threads of an H200's host listed 104,000 images/s in runs of 4, and 209,000 in
      * runs of 16. */
     if (l->opts.decode == LEAT_DECODE_GPU || l->opts.cache == LEAT_CACHE_DEVICE)
-        l->run_samples = LEAT_MAX(l->run_samples, LEAT_MIN(l->opts.batch_size / 8, LEAT__RUN_MAX));
+        l->run_samples = LEAT_MAX(l->run_samples, most_listed(l));
     l->run_usual =
         leat__run_usual(l->opts.batch_size, threads, l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
                         l->info.max_sample_bytes);
