@@ -294,6 +294,7 @@ void leat__frame_take_arena(leat__frame *f, leat__blocks *blocks, uint64_t bytes
     f->arena.size = f->arena.data != NULL ? f->arena_memory.bytes : 0;
     atomic_init(&f->arena.used, 0);
     atomic_init(&f->arena.missing, 0);
+    atomic_init(&f->arena.gathered, 0);
 }
 
 void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles)

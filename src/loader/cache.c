@@ -177,6 +177,7 @@ static leat__chunk *new_chunk_locked(leat__cache_user *user, uint64_t bytes)
     }
     k->owner = user;
     link_chunk_locked(k);
+    if (user->mapper != NULL) leat__mapper_add(user->mapper, k);
     return k;
 }
 
@@ -234,7 +235,9 @@ static void give_room_locked(entry *e)
     leat__chunk_give(k, e->page.data, e->room);
     unlink_chunk_locked(k);
     if (leat__chunk_empty(k)) {
-        discharge_locked(k->owner, k->bytes);
+        leat__cache_user *const owner = k->owner;
+        if (owner != NULL && owner->mapper != NULL) leat__mapper_remove(owner->mapper, k);
+        discharge_locked(owner, k->bytes);
         leat__chunk_close(k);
     } else {
         link_chunk_locked(k);
@@ -408,6 +411,15 @@ leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint6
     return answer;
 }
 
+bool leat__cache_has(leat__cache *c, uint64_t page)
+{
+    LEAT_ASSERT(page < c->pages);
+    leat__mutex_lock(&c->lock);
+    const bool has = c->entries[page] != NULL;
+    leat__mutex_unlock(&c->lock);
+    return has;
+}
+
 void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
 {
     entry *e = (entry *)page;
@@ -432,17 +444,35 @@ void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
     }
 }
 
-void leat__cache_unpin(leat__cache *c, leat__cached *page)
+static void unpin_locked(leat__cache *c, leat__cached *page)
 {
     entry *e = (entry *)page;
 
-    leat__mutex_lock(&c->lock);
     LEAT_ASSERT(e->pins > 0);
     e->pins--;
     if (e->wanted != UINT64_MAX && e->wanted > 0) e->wanted--;
     if (e->pins == 0 && (e->user == NULL || page->damaged)) drop_locked(c, e);
     else if (e->pins == 0 && e->wanted == 0) list_append_locked(c, e);
+}
+
+void leat__cache_unpin(leat__cache *c, leat__cached *page)
+{
+    leat__cache_unpin_all(c, &page, 1);
+}
+
+void leat__cache_unpin_all(leat__cache *c, leat__cached *const *pages, uint32_t count)
+{
+    if (count == 0) return;
+    leat__mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < count; i++) unpin_locked(c, pages[i]);
     leat__mutex_unlock(&c->lock);
+}
+
+uint64_t leat__cache_mapped(const leat__cached *page, const leat__gpu *gpu)
+{
+    const leat__chunk *const k = ((const entry *)page)->chunk;
+    const uint64_t address = k != NULL ? leat__chunk_mapped(k, gpu) : 0;
+    return address != 0 ? address + (uint64_t)(page->data - k->data) : 0;
 }
 
 void leat__cache_forget(leat__cache *c)
@@ -519,4 +549,9 @@ uint64_t leat__cache_bytes(leat__cache *c)
     uint64_t bytes = c->bytes;
     leat__mutex_unlock(&c->lock);
     return bytes;
+}
+
+bool leat__cache_stays(const leat__cache *c, const leat__cache_user *user)
+{
+    return user->keep || c->pack_bytes <= atomic_load(&user->cap);
 }

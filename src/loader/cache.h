@@ -11,6 +11,9 @@
  *
  * Bytes are charged to the budget of the loader that read the page, up to its cap; when that
  * loader leaves, its pages are dropped. Any thread may call.
+ *
+ * A device may read pages in place: a mapper page-locks the memory of its loader's pages. Such a page stays
+ * pinned until the device has read it.
  */
 #ifndef LEAT_LOADER_CACHE_H
 #define LEAT_LOADER_CACHE_H
@@ -21,6 +24,7 @@
 #include <leat/loader.h>
 
 #include "base/error.h"
+#include "loader/mapper.h"
 
 typedef struct leat__cache leat__cache;
 
@@ -48,6 +52,7 @@ typedef struct leat__cache_user {
     _Atomic uint64_t bytes;     /* kept for it now */
     uint64_t asked;             /* bytes of pages that were missing; used by the cache */
     struct leat__chunk *chunks; /* memory of its pages; used by the cache */
+    leat__mapper *mapper;       /* maps new memory for a device, or NULL */
 } leat__cache_user;
 
 /* Called on the filling thread when a page that was WAITed for is cached (page pinned) or could
@@ -67,10 +72,16 @@ void leat__cache_leave(leat__cache **c, leat__cache_user *user);
  * with the first request of an epoch. */
 leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes,
                                    uint32_t uses, leat__cache_waiter *waiter, leat__cached **out);
+bool leat__cache_has(leat__cache *c, uint64_t page); /* cached, or being read */
 /* After FILL: the page was read (rc 0: it stays pinned for the filler) or not (it is dropped). */
 void leat__cache_filled(leat__cache *c, leat__cached *page, int rc);
 /* Ends a pin; one announced use is counted down. */
 void leat__cache_unpin(leat__cache *c, leat__cached *page);
+void leat__cache_unpin_all(leat__cache *c, leat__cached *const *pages, uint32_t count); /* `count` pins */
+
+/* Where `gpu` can read a pinned page's data; 0: nowhere. The memory around it, to the limits of its blocks of
+ * LEAT__IO_ALIGN bytes, can be read, too. */
+uint64_t leat__cache_mapped(const leat__cached *page, const leat__gpu *gpu);
 
 /* Drops announced uses: an epoch was left in the middle. Pages stay until their memory is
  * needed. */
@@ -82,5 +93,7 @@ void leat__cache_trim(leat__cache *c, leat__cache_user *user);
  * many. */
 uint64_t leat__cache_shed(leat__cache *c, leat__cache_user *user, uint64_t bytes);
 uint64_t leat__cache_bytes(leat__cache *c);
+/* Whether pages stay cached after their use: they are kept, or all of them fit. */
+bool leat__cache_stays(const leat__cache *c, const leat__cache_user *user);
 
 #endif

@@ -6,6 +6,7 @@
 #include "loader/chunk.h"
 
 #include "base/check.h"
+#include "base/error.h"
 #include "base/num.h"
 #include "io/file.h"
 
@@ -29,8 +30,26 @@ leat__chunk *leat__chunk_open(leat__mem_cat cat, uint64_t bytes)
     return c;
 }
 
+int leat__chunk_map(leat__chunk *c, leat__gpu *gpu, leat_error *err)
+{
+    leat__gpu_memory address;
+    LEAT_ASSERT(c->gpu == NULL);
+    LEAT_TRY(leat__gpu_map_pages(gpu, c->data, c->bytes, &address, err));
+    c->gpu = leat__gpu_ref(gpu);
+    atomic_store_explicit(&c->mapped, address, memory_order_release);
+    return 0;
+}
+
+uint64_t leat__chunk_mapped(const leat__chunk *c, const leat__gpu *gpu)
+{
+    const uint64_t address = atomic_load_explicit(&c->mapped, memory_order_acquire);
+    return address != 0 && leat__gpu_same(c->gpu, gpu) ? address : 0;
+}
+
 void leat__chunk_close(leat__chunk *c)
 {
+    if (c->gpu != NULL) leat__gpu_unlock_pages(c->gpu, c->data);
+    leat__gpu_close(&c->gpu);
     leat__free(c->data);
     leat__free(c);
 }

@@ -4,22 +4,27 @@
  * few large pieces for the kernel and the device instead of hundreds of small ones, which nearly
  * doubles the rate of a fast disk (bench/RESULTS.md).
  *
- * Its owner has the lock and keeps the list.
+ * Its owner has the lock and keeps the list. A device can read it once a mapper (mapper.h) has mapped it.
  */
 #ifndef LEAT_LOADER_CHUNK_H
 #define LEAT_LOADER_CHUNK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "gpu/device.h"
 
 #define LEAT__CHUNK_ALIGN (UINT64_C(2) << 20)
 
 typedef struct leat__chunk {
     struct leat__chunk *prev, *next; /* for its owner */
     void *owner;
-    bool pinned, leaves; /* flags of its owner */
+    bool pinned, leaves;          /* flags of its owner */
+    struct leat__chunk *map_next; /* for the mapper, like the next two */
+    leat__gpu *gpu;               /* that `mapped` is an address of; a reference */
+    _Atomic uint64_t mapped;      /* 0: not mapped */
     uint8_t *data;
     uint64_t bytes;
     uint64_t units, free_units;
@@ -28,7 +33,12 @@ typedef struct leat__chunk {
 
 /* `bytes`: a multiple of LEAT__CHUNK_ALIGN. NULL when out of memory. */
 leat__chunk *leat__chunk_open(leat__mem_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
-void leat__chunk_close(leat__chunk *c); /* nothing in it is in use */
+void leat__chunk_close(leat__chunk *c); /* nothing in it is in use, no device reads it */
+
+/* Page-locks the chunk, which has not been mapped, so that `gpu` can read it. */
+int leat__chunk_map(leat__chunk *c, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
+uint64_t leat__chunk_mapped(const leat__chunk *c,
+                            const leat__gpu *gpu); /* its address there; 0: not mapped */
 
 /* A slot aligned for direct reads; NULL when no gap is large enough. */
 uint8_t *leat__chunk_take(leat__chunk *c, uint64_t bytes) LEAT_MUST_CHECK;

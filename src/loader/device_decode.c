@@ -2,7 +2,10 @@
  *
  * Decoding jobs of a batch: see device_decode.h. Descriptors and input on the device:
  *
- *   outputs | images | tiles | status | arena | bytes of lists that did not fit the arena
+ *   outputs | images | tiles | status | ranges | arena | bytes of lists that did not fit the arena | gathered
+ *
+ * What is gathered is read by a kernel out of page-locked pages of the cache. These kernels have
+ * separate streams: the next copies begin beside them.
  *
  * Images are decoded in slices whose workspaces together fit SLICE_BYTES.
  */
@@ -20,7 +23,8 @@
 
 /* Stream and memory of one batch. */
 typedef struct slot {
-    leat__gpu_stream *stream;
+    leat__gpu_stream *stream, *gathers;
+    leat__gpu_event *sent; /* its copies have ended: gathering begins */
     leat__device_block *input, *work;
 } slot;
 
@@ -50,6 +54,13 @@ out:
     return rc;
 }
 
+static int open_slot(slot *s, leat__gpu *gpu, leat_error *err)
+{
+    LEAT_TRY(leat__gpu_stream_open(&s->stream, gpu, err));
+    LEAT_TRY(leat__gpu_stream_open_urgent(&s->gathers, gpu, err));
+    return leat__gpu_event_open(&s->sent, gpu, false, err);
+}
+
 int leat__device_decoder_open(leat__device_decoder **out, const leat__device_decoder_opts *opts,
                               leat_error *err)
 {
@@ -64,7 +75,7 @@ int leat__device_decoder_open(leat__device_decoder **out, const leat__device_dec
         if (opts->pipelines[c] != NULL) leat__device_output(opts->pipelines[c], &d->outputs[c]);
     LEAT_GO(rc, out, leat__gpu_kernels_open(&d->kernels, opts->gpu, err));
     for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++)
-        LEAT_GO(rc, out, leat__gpu_stream_open(&d->slots[i].stream, opts->gpu, err));
+        LEAT_GO(rc, out, open_slot(&d->slots[i], opts->gpu, err));
     LEAT_GO(rc, out, send_codes(d, err));
     *out = d;
     d = NULL;
@@ -79,7 +90,11 @@ void leat__device_decoder_close(leat__device_decoder **out)
     if (d == NULL) return;
     *out = NULL;
     leat__device_decoder_trim(d);
-    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) leat__gpu_stream_close(&d->slots[i].stream);
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) {
+        leat__gpu_stream_close(&d->slots[i].gathers);
+        leat__gpu_stream_close(&d->slots[i].stream);
+        leat__gpu_event_close(&d->slots[i].sent);
+    }
     leat__gpu_free(d->opts.gpu, d->codes);
     leat__gpu_kernels_close(&d->kernels);
     leat__free(d->outputs);
@@ -88,7 +103,10 @@ void leat__device_decoder_close(leat__device_decoder **out)
 
 void leat__device_decoder_drain(leat__device_decoder *d)
 {
-    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) leat__gpu_stream_drain(d->slots[i].stream);
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) {
+        leat__gpu_stream_drain(d->slots[i].gathers);
+        leat__gpu_stream_drain(d->slots[i].stream);
+    }
 }
 
 void leat__device_decoder_trim(leat__device_decoder *d)
@@ -104,11 +122,12 @@ void leat__device_decoder_trim(leat__device_decoder *d)
 
 /* Begin of each part of the input, and sizes. */
 typedef struct layout {
-    uint32_t images, tiles;
-    uint64_t image_at, tile_at, status_at, descriptors; /* bytes */
-    uint64_t arena;                                     /* bytes of it in use */
-    uint64_t data;                                      /* of all lists, each aligned, and the arena */
-    uint64_t work;                                      /* of the largest slice */
+    uint32_t images, tiles, ranges;
+    uint64_t image_at, tile_at, status_at, range_at, descriptors; /* bytes */
+    uint64_t arena;                                               /* bytes of it in use */
+    uint64_t data;     /* of all lists, each aligned, and the arena */
+    uint64_t gathered; /* after all of that */
+    uint64_t work;     /* of the largest slice */
 } layout;
 
 static uint64_t aligned(uint64_t bytes)
@@ -124,6 +143,7 @@ static layout measure(const leat__device_decoder *d, const leat__frame *f)
     for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next) {
         l.images += t->image_count;
         l.tiles += t->tile_count;
+        l.ranges += t->range_count;
         l.data += aligned(t->data_bytes);
         for (uint32_t i = 0; i < t->image_count; i++) {
             uint64_t bytes = aligned(t->images[i].work_bytes);
@@ -134,7 +154,9 @@ static layout measure(const leat__device_decoder *d, const leat__frame *f)
     l.image_at = aligned(d->opts.columns * sizeof(leat_job_output));
     l.tile_at = aligned(l.image_at + l.images * sizeof(leat_job_image));
     l.status_at = aligned(l.tile_at + l.tiles * sizeof(leat_job_tile));
-    l.descriptors = aligned(l.status_at + l.images * sizeof(uint32_t));
+    l.range_at = aligned(l.status_at + l.images * sizeof(uint32_t));
+    l.descriptors = aligned(l.range_at + l.ranges * sizeof(leat_job_range));
+    if (l.ranges > 0) l.gathered = atomic_load(&f->arena.gathered);
     return l;
 }
 
@@ -173,12 +195,22 @@ static int run_slice(leat__device_decoder *d, const slot *at_slot, const layout 
     return leat__gpu_kernels_decode(d->kernels, at_slot->stream, &job, err);
 }
 
-/* Address of an image's bytes; those in the arena begin at `arena`, those of its list at
- * `own`. */
-static uint64_t find_data(const leat_job_image *im, uint64_t arena, uint64_t own)
+/* Addresses on the device of what images count from: the arena, the own bytes of a list, what is gathered. */
+typedef struct places {
+    leat__gpu_memory arena, own, gathered;
+} places;
+
+static void set_data(leat_job_image *im, const places *at)
 {
-    if (im->source == LEAT_JOB_RESIDENT) return im->data;
-    return im->data + (im->source == LEAT_JOB_ARENA ? arena : own);
+    switch (im->source) {
+    case LEAT_JOB_SPILL: im->data += at->own; break;
+    case LEAT_JOB_ARENA: im->data += at->arena; break;
+    case LEAT_JOB_GATHERED:
+        im->data += at->gathered;
+        im->quant += at->arena - im->data; /* counts from the image's data */
+        break;
+    default: break;
+    }
 }
 
 #define SIZES 256u
@@ -199,15 +231,14 @@ static void put_by_size(const leat_job_tile *from, uint32_t count, leat_job_tile
 
 /* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice.
  * `tiles` is room for all of them. */
-static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory arena,
-                     leat__gpu_memory own, uint8_t *host, leat_job_tile *tiles, slice *slices,
-                     uint32_t *count)
+static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, places at, uint8_t *host,
+                     leat_job_tile *tiles, slice *slices, uint32_t *count)
 {
     leat_job_image *image = (leat_job_image *)(void *)(host + l->image_at);
     leat_job_tile *tile = tiles;
     slice *s = slices;
     *s = (slice){0};
-    for (const leat__device_tiles *t = f->tiles; t != NULL; own += aligned(t->data_bytes), t = t->next) {
+    for (const leat__device_tiles *t = f->tiles; t != NULL; at.own += aligned(t->data_bytes), t = t->next) {
         uint32_t k = 0;
         for (uint32_t i = 0; i < t->image_count; i++, image++) {
             uint64_t bytes = aligned(t->images[i].work_bytes);
@@ -217,7 +248,7 @@ static void describe(leat__device_decoder *d, const leat__frame *f, const layout
                 s++;
             }
             *image = t->images[i];
-            image->data = find_data(&t->images[i], arena, own);
+            set_data(image, &at);
             image->work = s->work;
             s->windows = LEAT_MAX(s->windows, image->windows);
             s->steps = LEAT_MAX(s->steps, image->steps);
@@ -238,6 +269,23 @@ static void describe(leat__device_decoder *d, const leat__frame *f, const layout
         put_by_size(tiles + slices[i].first_tile, slices[i].tiles, tile + slices[i].first_tile);
 }
 
+/* Joins the ranges of the lists; returns how many lines they have. */
+static uint32_t describe_ranges(const leat__frame *f, const layout *l, leat__gpu_memory gathered,
+                                uint8_t *host)
+{
+    leat_job_range *range = (leat_job_range *)(void *)(host + l->range_at);
+    uint32_t lines = 0;
+    for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next) {
+        for (uint32_t i = 0; i < t->range_count; i++, range++) {
+            *range = t->ranges[i];
+            range->to += gathered;
+            range->first = lines;
+            lines += range->lines;
+        }
+    }
+    return lines;
+}
+
 /* Copies descriptors and the arena: two copies, and one for each list that did not fit. */
 static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory input,
                 leat__device_job *job, leat_error *err)
@@ -253,6 +301,20 @@ static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, 
     }
     job->bytes = l->descriptors + l->data;
     return 0;
+}
+
+/* After the copies: lets the device read the pages of the cache. Records that all input is there. */
+static int gather(leat__device_decoder *d, const slot *s, const layout *l, uint32_t lines,
+                  leat__gpu_event *copied, leat__device_job *job, leat_error *err)
+{
+    const leat_job_range *const ranges = (const leat_job_range *)(uintptr_t)(s->input->memory + l->range_at);
+    const leat_job read = {.ranges = ranges, .range_count = l->ranges, .lines = lines};
+    if (lines == 0) return leat__gpu_event_record(copied, d->opts.copies, err);
+    LEAT_TRY(leat__gpu_event_record(s->sent, d->opts.copies, err));
+    LEAT_TRY(leat__gpu_stream_after(s->gathers, s->sent, err));
+    LEAT_TRY(leat__gpu_kernels_gather(d->kernels, s->gathers, &read, err));
+    job->bytes += (uint64_t)lines * LEAT_JOB_LINE;
+    return leat__gpu_event_record(copied, s->gathers, err);
 }
 
 /* True when images of the batch are to stay on the device. */
@@ -297,7 +359,6 @@ static int run_kernels(leat__device_decoder *d, const slot *s, const layout *l, 
                        leat__device_job *job, leat_error *err)
 {
     uint8_t *status = job->descriptors.data + l->status_at;
-    LEAT_TRY(leat__gpu_event_record(marks->copied, d->opts.copies, err));
     LEAT_TRY(leat__gpu_stream_after(s->stream, marks->copied, err));
     LEAT_TRY(leat__gpu_event_record(marks->start, s->stream, err));
     for (uint32_t i = 0; i < count; i++) LEAT_TRY(run_slice(d, s, l, &slices[i], err));
@@ -319,7 +380,7 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     *job = (leat__device_job){.images = l.images};
     learn(d, f, &l);
     LEAT_TRY(fit(d, &s->work, l.work, s->stream, err));
-    LEAT_TRY(fit(d, &s->input, l.descriptors + l.data, d->opts.copies, err));
+    LEAT_TRY(fit(d, &s->input, l.descriptors + l.data + l.gathered, d->opts.copies, err));
     slice *slices = LEAT_NEW_ARRAY(LOADER, slice, l.images + 1);
     leat_job_tile *tiles = LEAT_NEW_ARRAY(LOADER, leat_job_tile, l.tiles + 1);
     job->descriptors = leat__blocks_take(d->opts.blocks, l.descriptors);
@@ -329,9 +390,13 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     if (d->opts.store != NULL && has_claims(f))
         job->stored = leat__device_store_take(d->opts.store, l.arena, d->opts.copies);
     const leat__gpu_memory data = s->input->memory + l.descriptors;
-    describe(d, f, &l, job->stored != 0 ? job->stored : data, data + aligned(l.arena), job->descriptors.data,
-             tiles, slices, &count);
+    const places at = {.arena = job->stored != 0 ? job->stored : data,
+                       .own = data + aligned(l.arena),
+                       .gathered = data + l.data};
+    describe(d, f, &l, at, job->descriptors.data, tiles, slices, &count);
+    const uint32_t lines = describe_ranges(f, &l, at.gathered, job->descriptors.data);
     LEAT_GO(rc, out, send(d, f, &l, s->input->memory, job, err));
+    LEAT_GO(rc, out, gather(d, s, &l, lines, marks->copied, job, err));
     rc = run_kernels(d, s, &l, slices, count, mixes, marks, job, err);
 out:
     leat__free(tiles);

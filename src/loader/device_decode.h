@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decodes the tiles of a batch on a device. The lists of all runs become one job. Descriptors and
- * the arena of the batch are copied to the device on the copying stream, in two copies. The
- * kernels are queued after them on the stream of the batch's slot, and their status is copied
- * back. Slots have their own streams and memory, so the copies of one batch overlap with the
- * kernels of another, and the last tiles of one with the first of the next. Only the copying
- * thread of the loader calls.
+ * the arena of the batch are copied to the device on the copying stream, in two copies. Tiles in page-locked
+ * pages of the cache are read from there by a kernel, without a copy on the host. The other kernels are
+ * queued after them on the stream of the batch's slot, and their status is copied back. Slots have their own
+ * streams and memory, so the copies of one batch overlap with the kernels of another, and the last tiles of
+ * one with the first of the next. Only the copying thread of the loader calls.
  */
 #ifndef LEAT_LOADER_DEVICE_DECODE_H
 #define LEAT_LOADER_DEVICE_DECODE_H
@@ -41,7 +41,7 @@ typedef struct leat__device_job {
     leat__block descriptors;
     const uint32_t *status; /* per image, in the order of the lists: valid after the event */
     uint32_t images;
-    uint64_t bytes;          /* copied to the device */
+    uint64_t bytes;          /* that came over the bus */
     leat__gpu_memory stored; /* where the arena was stored to stay; 0: nowhere */
 } leat__device_job;
 

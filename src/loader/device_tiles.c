@@ -13,42 +13,59 @@ static void drop_claims(leat__device_store *store, leat__device_entry *const *ke
     for (uint32_t i = 0; store != NULL && i < images; i++) leat__device_store_drop(store, keep[i]);
 }
 
-int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *c, const leat__device_id *ids,
-                            leat__device_store *store, leat__device_entry *const *keep, leat__blocks *blocks,
-                            leat_error *err)
+/* The parts of a list, one behind the other in its memory. */
+static void divide(leat__device_tiles *t, const leat__device_chunk *c, uint32_t pages)
 {
-    uint32_t images = leat__device_chunk_images(c);
-    size_t size =
-        sizeof(leat__device_tiles) + c->images.len + c->tiles.len + images * (sizeof *ids + sizeof *keep);
+    t->image_count = leat__device_chunk_images(c);
+    t->tile_count = leat__device_chunk_tiles(c);
+    t->range_count = (uint32_t)(c->ranges.len / sizeof *t->ranges);
+    t->page_count = pages;
+    t->images = (leat_job_image *)(t + 1);
+    t->tiles = (leat_job_tile *)(t->images + t->image_count);
+    t->ranges = (leat_job_range *)(t->tiles + t->tile_count);
+    t->ids = (leat__device_id *)(t->ranges + t->range_count);
+    t->keep = (leat__device_entry **)(t->ids + t->image_count);
+    t->pages = (leat__cached **)(t->keep + t->image_count);
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0) memcpy(to, from, bytes);
+}
+
+int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *c, const leat__device_id *ids,
+                            leat__device_store *store, leat__device_entry *const *keep,
+                            const leat__device_pages *pages, leat__blocks *blocks, leat_error *err)
+{
+    const uint32_t images = leat__device_chunk_images(c);
+    const size_t size = sizeof(leat__device_tiles) + c->images.len + c->tiles.len + c->ranges.len +
+                        images * (sizeof *ids + sizeof *keep) + pages->count * sizeof *pages->list;
     leat__device_tiles *t = leat__alloc(LEAT__MEM_LOADER, size);
+    leat__block data = {0};
 
     *out = NULL;
-    if (t == NULL) {
+    if (t != NULL && c->data.len > 0) data = leat__blocks_take(blocks, c->data.len);
+    if (t == NULL || (c->data.len > 0 && data.data == NULL)) {
         drop_claims(store, keep, images);
-        return leat__fail_nomem(err, size, "tiles of a batch");
+        leat__cache_unpin_all(pages->cache, pages->list, pages->count);
+        leat__free(t);
+        return leat__fail_nomem(err, size + c->data.len, "tiles of a batch");
     }
     memset(t, 0, sizeof *t);
-    if (c->data.len > 0) t->data = leat__blocks_take(blocks, c->data.len);
-    if (c->data.len > 0 && t->data.data == NULL) {
-        drop_claims(store, keep, images);
-        leat__free(t);
-        return leat__fail_nomem(err, c->data.len, "tiles of a batch");
-    }
+    divide(t, c, pages->count);
     t->blocks = blocks;
+    t->data = data;
     t->data_bytes = c->data.len;
-    t->image_count = images;
-    t->tile_count = leat__device_chunk_tiles(c);
-    t->images = (leat_job_image *)(t + 1);
-    t->tiles = (leat_job_tile *)(t->images + images);
-    t->ids = (leat__device_id *)(t->tiles + t->tile_count);
-    t->bytes = t->data.bytes + size;
-    if (c->data.len > 0) memcpy(t->data.data, c->data.data, c->data.len);
-    memcpy(t->images, c->images.data, c->images.len);
-    if (c->tiles.len > 0) memcpy(t->tiles, c->tiles.data, c->tiles.len);
-    memcpy(t->ids, ids, images * sizeof *ids);
+    t->bytes = data.bytes + size;
     t->store = store;
-    t->keep = (leat__device_entry **)(t->ids + images);
-    if (store != NULL) memcpy(t->keep, keep, images * sizeof *keep);
+    t->cache = pages->cache;
+    copy(data.data, c->data.data, c->data.len);
+    copy(t->images, c->images.data, c->images.len);
+    copy(t->tiles, c->tiles.data, c->tiles.len);
+    copy(t->ranges, c->ranges.data, c->ranges.len);
+    copy(t->ids, ids, images * sizeof *ids);
+    if (store != NULL) copy(t->keep, keep, images * sizeof *keep);
+    copy(t->pages, pages->list, pages->count * sizeof *pages->list);
     *out = t;
     return 0;
 }
@@ -58,6 +75,7 @@ void leat__device_tiles_close(leat__device_tiles *t)
     while (t != NULL) {
         leat__device_tiles *next = t->next;
         drop_claims(t->store, t->keep, t->image_count);
+        leat__cache_unpin_all(t->cache, t->pages, t->page_count);
         leat__blocks_give(t->blocks, t->data);
         leat__free(t);
         t = next;

@@ -2,12 +2,14 @@
  *
  * Tiles of some rows of a batch that the device will decode: a run lists them instead of
  * decoding. Their bytes are in the arena of the batch, one page-locked block filled by all runs;
- * tiles that do not fit are in a block of the list.
+ * tiles that do not fit are in a block of the list. Tiles in cached pages that are page-locked stay there:
+ * the device reads them, and the list holds the pages until then.
  */
 #ifndef LEAT_LOADER_DEVICE_TILES_H
 #define LEAT_LOADER_DEVICE_TILES_H
 
 #include "loader/blocks.h"
+#include "loader/cache.h"
 #include "loader/device_store.h"
 #include "op/device_plan.h"
 
@@ -29,14 +31,26 @@ typedef struct leat__device_tiles {
     leat__device_store *store;
     leat__device_entry **keep; /* per image: its claim, to stay on the device; or NULL */
     uint64_t bytes;            /* charged for it, without its part of the arena */
+    leat_job_range *ranges;    /* what the device reads from `pages` */
+    leat__cache *cache;
+    leat__cached **pages; /* pinned */
+    uint32_t range_count, page_count;
 } leat__device_tiles;
 
+/* Pages that a list is to hold. */
+typedef struct leat__device_pages {
+    leat__cache *cache;
+    leat__cached *const *list;
+    uint32_t count;
+} leat__device_pages;
+
 /* Copies `chunk`; `ids` names the sample of each of its images, `keep` its claim in `store`
- * (NULL: none). The list owns the claims, even on failure, and drops those that were not kept. */
+ * (NULL: none). The list owns the claims and the pins of `pages`, even on failure, and drops claims that were
+ * not kept. */
 int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *chunk,
                             const leat__device_id *ids, leat__device_store *store,
-                            leat__device_entry *const *keep, leat__blocks *blocks,
-                            leat_error *err) LEAT_MUST_CHECK;
+                            leat__device_entry *const *keep, const leat__device_pages *pages,
+                            leat__blocks *blocks, leat_error *err) LEAT_MUST_CHECK;
 void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is allowed */
 
 #endif

@@ -70,10 +70,12 @@ static void charge_scratch(leat__run *r, leat__run_sample *s)
     r->scratch_bytes = LEAT_MAX(r->scratch_bytes, beyond);
 }
 
-/* Charges the run for a sample. */
+/* Charges the run for a sample. One that is dropped from the cache before it is used is not charged. */
 static void charge(leat__run *r, leat__run_sample *s)
 {
-    s->listed = leat__run_is_resident(r->env, s->id);
+    const leat__run_env *env = r->env;
+    s->listed = leat__run_is_resident(env, s->id) ||
+                (env->reader != NULL && leat__cache_has(env->cache, s->row.page));
     if (!s->listed) r->encoded_bytes += leat__run_sample_bytes(s);
     charge_scratch(r, s);
 }
@@ -157,6 +159,7 @@ typedef struct found {
     const uint8_t *bytes;           /* NULL: its images are resident on the device, nothing else is
                                      * needed */
     uint64_t size, wanted, attempt; /* the last two as in leat__device_id */
+    uint64_t mapped;                /* where the device can read `bytes`; 0: nowhere */
 } found;
 #define id_of(from) ((leat__device_id){(from)->id, (from)->salt, (from)->wanted, (from)->attempt})
 
@@ -209,7 +212,11 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
         image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
     if (r->on_device) {
         bool taken = false;
-        LEAT_TRY(leat__run_list(r, g, w, &image, key, id_of(from), row, &taken, err));
+        const leat__run_image listed = {.encoded = &image,
+                                        .mapped = from->mapped != 0 ? from->mapped + cell->start : 0,
+                                        .id = id_of(from),
+                                        .row = row};
+        LEAT_TRY(leat__run_list(r, g, w, &listed, key, &taken, err));
         if (taken) return 0;
         if (from->bytes == NULL) return LEAT_EAGAIN; /* its bytes are needed after all */
     }
@@ -359,7 +366,13 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
         if (rc != LEAT_EAGAIN) return rc;
     }
     LEAT_TRY(leat__run_sample_get(s, w, err));
-    const found from = {s->id, s->salt, s->row.shard, s->cells, s->data, s->row.size};
+    const found from = {.id = s->id,
+                        .salt = s->salt,
+                        .shard = s->row.shard,
+                        .cells = s->cells,
+                        .bytes = s->data,
+                        .size = s->row.size,
+                        .mapped = leat__run_list_mapped(r, w, s)};
     return fill_row(r, w, &from, r->first + i, err);
 }
 
@@ -480,6 +493,7 @@ static int try_alone(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *
 static int decode_one(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
 {
     leat__run_sample *s = &r->sample[i];
+    const leat__run_list_mark mark = leat__run_list_marked(w);
     leat_error why;
 
     leat__error_reset(&why);
@@ -491,10 +505,7 @@ static int decode_one(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     } else if (rc != 0) {
         rc = judge(r, w, i, &why, err);
     }
-    if (s->cached != NULL) {
-        leat__cache_unpin(r->env->cache, s->cached);
-        s->cached = NULL;
-    }
+    leat__run_list_release(r, w, s, mark);
     return rc;
 }
 
@@ -537,7 +548,7 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     drop_encoded(r);
     /* memory that a worker grew to for a large image was charged to this run only */
     if (r->scratch_bytes > 0) leat__run_worker_shrink(w);
-    if (rc == 0) rc = leat__run_list_end(r, w, err);
+    rc = leat__run_list_end(r, w, rc, err);
     leat__gate_leave(&r->env->decoding);
     uint64_t took = leat__meters_now() - begin;
     atomic_fetch_add_explicit(&r->env->decode_ns, took, memory_order_relaxed);

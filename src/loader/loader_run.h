@@ -56,6 +56,7 @@ typedef struct leat__run_env {
     leat__kept *kept;       /* cache=os with tiny samples, or NULL */
     leat__cache *cache;     /* cache=process, or NULL */
     leat__cache_user *cache_user;
+    leat__gpu *reader;    /* the device that may read pages of the cache in place, or NULL */
     bool remote;          /* a pack is read over a network: exact ranges, no page cache */
     leat__disk *disk;     /* pages cached on disk, or NULL */
     uint64_t *disk_base;  /* begin of each shard in it */
@@ -98,12 +99,12 @@ typedef struct leat__run_sample {
     leat__run *run;
     uint64_t id, salt;
     leat_pack_row row;
-    leat_pack_page page;           /* known when whole pages are read */
-    leat_pack_cell *cells;         /* of env->fields */
-    bool listed;                   /* the device has its bytes: the host only lists it */
-    uint32_t uses;                 /* of its page, announced with this sample; 0 = already announced */
-    const uint8_t *data;           /* where the sample's bytes are, once read */
-    bool whole;                    /* `direct` has the whole page, to be kept on disk */
+    leat_pack_page page;   /* known when whole pages are read */
+    leat_pack_cell *cells; /* of env->fields */
+    bool listed;           /* the device has its bytes, or reads them from the cache: the host does not */
+    uint32_t uses;         /* of its page, announced with this sample; 0 = already announced */
+    const uint8_t *data;   /* where the sample's bytes are, once read */
+    bool whole;            /* `direct` has the whole page, to be kept on disk */
     leat__disk_waiter disk_waiter; /* another process fetches the page */
     bool from_disk;                /* the bytes come from the disk cache */
     bool later;                    /* in the OS page cache: copied when it is decoded */
@@ -129,6 +130,7 @@ struct leat__run {
     leat__block hand;       /* the sample being decoded, if it was in the OS page cache */
     uint64_t hand_bytes;
     bool on_device;      /* tiled images are listed for the device, not decoded */
+    bool reads;          /* and it may read cached pages in place */
     uint64_t tile_bytes; /* of these lists: kept with the batch */
     leat_task *task;
     _Atomic uint32_t pending;
@@ -144,7 +146,8 @@ typedef struct leat__run_worker {
     leat__follow_scratch follow;
     leat__device_chunk chunk; /* images for the device, of the run being worked on */
     leat__buf chunk_ids;      /* and their samples: leat__device_id, */
-    leat__buf chunk_keep;     /* and claims in the store: leat__device_entry * */
+    leat__buf chunk_keep;     /* and claims in the store: leat__device_entry *, */
+    leat__buf chunk_pages;    /* and cached pages that the device will read: leat__cached *, pinned */
 } leat__run_worker;
 
 int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;

@@ -4,6 +4,8 @@
  */
 #include "loader/run_list.h"
 
+#include <string.h>
+
 #include "base/check.h"
 
 /* Selects as many of LEAT__SHARE_WHOLE consecutive runs as the share. */
@@ -59,9 +61,36 @@ void leat__run_list_begin(leat__run *r, leat__run_worker *w)
 {
     const leat__run_list_mark none = {0};
     r->on_device = goes_to_device(r->env);
+    r->reads = r->on_device && r->env->reader != NULL &&
+               leat__buf_reserve(&w->chunk_pages, r->count * sizeof(leat__cached *)) == 0;
     leat__run_list_rewind(r->env, w, none); /* leftovers of a failed run */
     leat__device_chunk_clear(&w->chunk);
     w->chunk.arena = r->frame->arena.data != NULL ? &r->frame->arena : NULL;
+    LEAT_ASSERT(w->chunk_pages.len == 0);
+    if (r->on_device && r->env->cache_user != NULL && r->env->cache_user->mapper != NULL)
+        leat__mapper_start(r->env->cache_user->mapper);
+}
+
+uint64_t leat__run_list_mapped(const leat__run *r, const leat__run_worker *w, const leat__run_sample *s)
+{
+    const leat__cached *const page = s->cached;
+    if (!r->reads || page == NULL || w->chunk.arena == NULL) return 0;
+    /* bytes that were read again are elsewhere */
+    if (s->data < page->data || s->data >= page->data + page->bytes) return 0;
+    const uint64_t address = leat__cache_mapped(page, r->env->reader);
+    return address != 0 ? address + (uint64_t)(s->data - page->data) : 0;
+}
+
+void leat__run_list_release(leat__run *r, leat__run_worker *w, leat__run_sample *s, leat__run_list_mark mark)
+{
+    if (s->cached == NULL) return;
+    if (w->chunk.ranges.len == mark.chunk.ranges) {
+        leat__cache_unpin(r->env->cache, s->cached);
+    } else { /* leat__run_list_begin made room */
+        memcpy(w->chunk_pages.data + w->chunk_pages.len, &s->cached, sizeof s->cached);
+        w->chunk_pages.len += sizeof s->cached;
+    }
+    s->cached = NULL;
 }
 
 /* Claims an image that is not on the device yet. */
@@ -73,36 +102,35 @@ static leat__device_entry *claim(const leat__run_env *env, uint64_t number, cons
 
 /* Lists one view of an image. The first one adds all of its tiles if they shall stay. */
 static int list_view(const leat__run *r, const leat__image_group *g, uint32_t view, leat__run_worker *w,
-                     const leat__encoded *image, const leat__draw_key *key, leat__device_id id, uint32_t row,
-                     bool *taken, leat_error *err)
+                     const leat__run_image *image, const leat__draw_key *key, bool *taken, leat_error *err)
 {
     const leat__run_env *env = r->env;
     const uint64_t number = image_number(env, g, key->sample);
     const leat__device_entry *there = env->store != NULL ? leat__device_store_find(env->store, number) : NULL;
     leat__device_entry *kept = NULL;
-    if (env->store != NULL && there == NULL && view == 0) kept = claim(env, number, image);
-    leat__device_place place = {.resident = there != NULL ? there->address : 0, .whole = kept != NULL};
-    int rc = leat__device_plan(&w->chunk, g->pipelines[view], image, key, row, g->columns[view], &place,
-                               taken, err);
+    if (env->store != NULL && there == NULL && view == 0) kept = claim(env, number, image->encoded);
+    leat__device_place place = {
+        .resident = there != NULL ? there->address : 0, .mapped = image->mapped, .whole = kept != NULL};
+    int rc = leat__device_plan(&w->chunk, g->pipelines[view], image->encoded, key, image->row,
+                               g->columns[view], &place, taken, err);
     if (rc != 0 || !*taken || !place.whole) {
         if (kept != NULL) leat__device_store_drop(env->store, kept);
         kept = NULL;
     }
     if (rc != 0 || !*taken) return rc;
-    if (leat__buf_append(&w->chunk_ids, &id, sizeof id) == 0 &&
+    if (leat__buf_append(&w->chunk_ids, &image->id, sizeof image->id) == 0 &&
         (env->store == NULL || leat__buf_append(&w->chunk_keep, &kept, sizeof kept) == 0))
         return 0;
     if (kept != NULL) leat__device_store_drop(env->store, kept);
-    return leat__fail_nomem(err, sizeof id, "tiles of a batch");
+    return leat__fail_nomem(err, sizeof image->id, "tiles of a batch");
 }
 
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                   const leat__encoded *image, const leat__draw_key *key, leat__device_id id, uint32_t row,
-                   bool *taken, leat_error *err)
+                   const leat__run_image *image, const leat__draw_key *key, bool *taken, leat_error *err)
 {
     leat__run_list_mark mark = leat__run_list_marked(w);
     for (uint32_t v = 0; v < g->count; v++) {
-        LEAT_TRY(list_view(r, g, v, w, image, key, id, row, taken, err));
+        LEAT_TRY(list_view(r, g, v, w, image, key, taken, err));
         if (*taken) continue;
         leat__run_list_rewind(r->env, w, mark);
         return 0;
@@ -110,16 +138,24 @@ int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_wor
     return 0;
 }
 
-int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err)
+int leat__run_list_end(leat__run *r, leat__run_worker *w, int rc, leat_error *err)
 {
     leat__device_tiles *tiles;
-    uint32_t images = leat__device_chunk_images(&w->chunk);
+    const uint32_t images = leat__device_chunk_images(&w->chunk);
+    const leat__device_pages pages = {.cache = r->env->cache,
+                                      .list = (leat__cached *const *)(const void *)w->chunk_pages.data,
+                                      .count = (uint32_t)(w->chunk_pages.len / sizeof(leat__cached *))};
 
-    if (images == 0) return 0;
-    int rc = leat__device_tiles_open(
-        &tiles, &w->chunk, (const leat__device_id *)(const void *)w->chunk_ids.data, r->env->store,
-        (leat__device_entry *const *)(const void *)w->chunk_keep.data, r->env->tile_blocks, err);
-    leat__buf_clear(&w->chunk_keep); /* the list owns the claims */
+    if (rc != 0 || images == 0) {
+        leat__cache_unpin_all(pages.cache, pages.list, pages.count);
+        leat__buf_clear(&w->chunk_pages);
+        return rc;
+    }
+    rc = leat__device_tiles_open(&tiles, &w->chunk, (const leat__device_id *)(const void *)w->chunk_ids.data,
+                                 r->env->store, (leat__device_entry *const *)(const void *)w->chunk_keep.data,
+                                 &pages, r->env->tile_blocks, err);
+    leat__buf_clear(&w->chunk_keep); /* the list owns the claims and the pins */
+    leat__buf_clear(&w->chunk_pages);
     LEAT_TRY(rc);
     r->tile_bytes = tiles->bytes + w->chunk.arena_bytes;
     leat__frame_add_tiles(r->frame, tiles);

@@ -24,12 +24,26 @@ bool leat__run_is_resident(const leat__run_env *env, uint64_t sample);
 /* The header of such an image. */
 const uint8_t *leat__run_header(const leat__run_env *env, const leat__image_group *g, uint64_t sample);
 
+/* An image to list. */
+typedef struct leat__run_image {
+    const leat__encoded *encoded;
+    uint64_t mapped; /* where the device can read it; 0: nowhere */
+    leat__device_id id;
+    uint32_t row;
+} leat__run_image;
+
 /* Lists all views of an image, or none: *taken false, the CPU decodes it. */
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                   const leat__encoded *image, const leat__draw_key *key, leat__device_id id, uint32_t row,
-                   bool *taken, leat_error *err) LEAT_MUST_CHECK;
+                   const leat__run_image *image, const leat__draw_key *key, bool *taken,
+                   leat_error *err) LEAT_MUST_CHECK;
 
-/* Moves the lists to the batch. */
-int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
+/* Where the device can read the sample's bytes; 0: nowhere, or this run is not for the device. */
+uint64_t leat__run_list_mapped(const leat__run *r, const leat__run_worker *w, const leat__run_sample *s);
+/* Ends the use of a sample's page, after its row was made. It stays pinned where the device will read it,
+ * that is if ranges came after `mark`. */
+void leat__run_list_release(leat__run *r, leat__run_worker *w, leat__run_sample *s, leat__run_list_mark mark);
+
+/* Moves the lists to the batch; `rc` is 0, or why the run failed: then it drops them. */
+int leat__run_list_end(leat__run *r, leat__run_worker *w, int rc, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -17,6 +17,7 @@ int leat__run_worker_open(leat__run_worker **out, leat_error *err)
     leat__buf_init(&w->spare, LEAT__MEM_SCRATCH, SPARE_MAX);
     leat__buf_init(&w->chunk_ids, LEAT__MEM_SCRATCH, SPARE_MAX);
     leat__buf_init(&w->chunk_keep, LEAT__MEM_SCRATCH, SPARE_MAX);
+    leat__buf_init(&w->chunk_pages, LEAT__MEM_SCRATCH, SPARE_MAX);
     leat__device_chunk_init(&w->chunk);
     LEAT_GO(rc, out, leat__pipeline_worker_open(&w->pipeline, err));
     *out = w;
@@ -35,6 +36,7 @@ void leat__run_worker_close(leat__run_worker **out)
     leat__follow_scratch_reset(&w->follow);
     leat__buf_reset(&w->chunk_ids);
     leat__buf_reset(&w->chunk_keep);
+    leat__buf_reset(&w->chunk_pages);
     leat__device_chunk_reset(&w->chunk);
     leat__free(w);
     *out = NULL;

@@ -622,10 +622,10 @@ int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shap
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Samples of a run for the device. Those that stay on the device are not copied: a task takes more of them. */
+/* Samples of a run for the device. Those that stay in memory are not copied: a task takes more of them. */
 static uint32_t most_listed(const leat_loader *l)
 {
-    const bool stay = l->opts.cache == LEAT_CACHE_DEVICE;
+    const bool stay = l->opts.cache == LEAT_CACHE_DEVICE || l->opts.cache == LEAT_CACHE_PROCESS;
     const uint32_t batch = l->opts.batch_size;
     return stay ? LEAT_MIN(batch / 4, LEAT__RUN_LISTED) : LEAT_MIN(batch / 8, LEAT__RUN_MAX);
 }
@@ -807,6 +807,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     LEAT_GO(rc, out, set_up_memory(l, given, &shape, err));
     LEAT_GO(rc, out, leat__loader_set_up_device(l, err));
     LEAT_GO(rc, out, set_up_reading(l, err));
+    LEAT_GO(rc, out, leat__loader_map_cache(l, err));
     if (given->quarantine != NULL) {
         l->quarantine = leat__strdup(LEAT__MEM_LOADER, given->quarantine);
         if (l->quarantine == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 256, "a path"));
@@ -849,6 +850,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__disk_close(&l->env.disk);
     leat__free(l->env.disk_base);
     leat__free(l->env.disk_wanted);
+    leat__mapper_close(&l->cache_user.mapper);
     leat__cache_leave(&l->env.cache, &l->cache_user);
     while (l->idle != NULL) {
         leat__run_worker *w = l->idle;

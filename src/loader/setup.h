@@ -117,6 +117,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
 void leat__loader_teardown(leat_loader *l);
 /* Opens the device and its decoder. CUDA is not touched unless a device was requested. */
 int leat__loader_set_up_device(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
+int leat__loader_map_cache(leat_loader *l, leat_error *err) LEAT_MUST_CHECK; /* after both caches are known */
 
 /* Parts that a change rebuilds. Images, shape, fields: `shape` is filled. Frames, feed and
  * bounds, with budget and pool set: owns `shape`. Batches of an epoch. */

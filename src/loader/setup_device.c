@@ -88,6 +88,18 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     return rc;
 }
 
+/* Lets the device read cached pages in place. Only where pages stay: those that are read once would be held
+ * for longer than their memory is needed. */
+int leat__loader_map_cache(leat_loader *l, leat_error *err)
+{
+    if (l->env.tile_blocks == NULL || l->env.cache == NULL ||
+        !leat__cache_stays(l->env.cache, &l->cache_user))
+        return 0;
+    LEAT_TRY(leat__mapper_open(&l->cache_user.mapper, leat__to_device_gpu(l->device), &l->opts.log, err));
+    l->env.reader = leat__to_device_gpu(l->device);
+    return 0;
+}
+
 /* CUDA is not touched unless a device was requested. */
 int leat__loader_set_up_device(leat_loader *l, leat_error *err)
 {

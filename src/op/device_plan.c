@@ -22,13 +22,14 @@
 #define PIXELS_MAX UINT64_C(100000000)
 #define WINDOW_ROWS 28u
 #define LINES_MIN 8u /* fewest lines read at once, if the image has as many */
-#define SLACK 16     /* readable bytes behind the tiles of an image */
+#define SLACK LEAT__DEVICE_SLACK
 
 void leat__device_chunk_init(leat__device_chunk *c)
 {
     *c = (leat__device_chunk){.copy = leat__copy_dsp_for(leat__cpu_flags())};
     leat__buf_init(&c->images, LEAT__MEM_SCRATCH, CHUNK_MAX);
     leat__buf_init(&c->tiles, LEAT__MEM_SCRATCH, CHUNK_MAX);
+    leat__buf_init(&c->ranges, LEAT__MEM_SCRATCH, CHUNK_MAX);
     leat__buf_init(&c->data, LEAT__MEM_SCRATCH, CHUNK_MAX);
 }
 
@@ -36,6 +37,7 @@ void leat__device_chunk_clear(leat__device_chunk *c)
 {
     leat__buf_clear(&c->images);
     leat__buf_clear(&c->tiles);
+    leat__buf_clear(&c->ranges);
     leat__buf_clear(&c->data);
     c->arena_bytes = 0;
 }
@@ -44,6 +46,7 @@ void leat__device_chunk_reset(leat__device_chunk *c)
 {
     leat__buf_reset(&c->images);
     leat__buf_reset(&c->tiles);
+    leat__buf_reset(&c->ranges);
     leat__buf_reset(&c->data);
 }
 
@@ -59,13 +62,14 @@ uint32_t leat__device_chunk_tiles(const leat__device_chunk *c)
 
 leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c)
 {
-    return (leat__device_mark){c->images.len, c->tiles.len, c->data.len};
+    return (leat__device_mark){c->images.len, c->tiles.len, c->ranges.len, c->data.len};
 }
 
 void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark)
 {
     c->images.len = mark.images;
     c->tiles.len = mark.tiles;
+    c->ranges.len = mark.ranges;
     c->data.len = mark.data;
 }
 
@@ -387,38 +391,93 @@ static uint8_t *take_bytes(leat__device_chunk *c, uint64_t tile_bytes, bool only
     return leat__buf_zeros(&c->data, bytes) == 0 ? (uint8_t *)c->data.data + im->data : NULL;
 }
 
+/* The tiles of one row of the window: the first at `at` of the image's data. */
+static uint64_t put_row(const leat__tile_header *h, const tile_window *w, uint32_t ty, uint32_t image,
+                        uint64_t at, leat_job_tile *tile)
+{
+    const uint64_t begin = at;
+    uint32_t number = ty * h->tiles_x + w->tx0;
+    for (uint32_t tx = w->tx0; tx <= w->tx1; tx++, number++) {
+        const uint32_t len = leat__load_u16(h->lengths + 2 * (size_t)number);
+        *tile++ =
+            (leat_job_tile){.data = at, .len = len, .image = image, .tx = tx, .ty = ty, .number = number};
+        at += len;
+    }
+    return at - begin;
+}
+
+static uint64_t sum_lengths(const leat__tile_header *h, uint32_t from, uint32_t to)
+{
+    uint64_t sum = 0;
+    for (; from < to; from++) sum += leat__load_u16(h->lengths + 2 * (size_t)from);
+    return sum;
+}
+
+/* Adds `bytes` at `from` to what the device reads, next to what was added since range `first`; *at is the
+ * end of that. Neighbours that share a line, or touch, are one range. Returns where the bytes come to be. */
+static uint64_t put_range(leat__device_chunk *c, size_t first, uint64_t from, uint64_t bytes, uint64_t *at)
+{
+    const uint64_t line = LEAT_JOB_LINE, begin = from / line * line;
+    const uint64_t end = (from + bytes + line - 1) / line * line;
+    leat_job_range *const next = (leat_job_range *)(void *)(c->ranges.data + c->ranges.len);
+    if (c->ranges.len > first && begin <= next[-1].from + next[-1].lines * line) {
+        const uint64_t start = next[-1].to;
+        next[-1].lines = (uint32_t)((end - next[-1].from) / line);
+        *at = start + next[-1].lines * line;
+        return start + (from - next[-1].from);
+    }
+    *next = (leat_job_range){.from = begin, .to = *at, .lines = (uint32_t)((end - begin) / line)};
+    c->ranges.len += sizeof *next;
+    *at += end - begin;
+    return next->to + (from - begin);
+}
+
 /* The jobs of the tiles. Their bytes follow the quantisers as in the pack; or, with `to`, only these
  * tiles next to each other: then they are copied there. */
 static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
                      const tile_window *w, uint32_t image, uint8_t *to)
 {
     const uint64_t quant = sizeof h->quant;
-    uint64_t at = 0, put = 0;
-    uint32_t number = 0;
-    const size_t count = (size_t)(w->last - w->first + 1) * (w->tx1 - w->tx0 + 1);
+    const uint32_t across = w->tx1 - w->tx0 + 1;
+    const size_t count = (size_t)(w->last - w->first + 1) * across;
     if (leat__buf_reserve(&c->tiles, count * sizeof(leat_job_tile)) != 0) return LEAT_ENOMEM;
     leat_job_tile *tile = (leat_job_tile *)(void *)(c->tiles.data + c->tiles.len);
-    for (; number < w->first * h->tiles_x; number++) at += leat__load_u16(h->lengths + 2 * (size_t)number);
-    for (uint32_t ty = w->first; ty <= w->last; ty++) {
-        uint64_t row = 0, begin = 0;
-        for (uint32_t tx = 0; tx < h->tiles_x; tx++, number++) {
-            const uint32_t len = leat__load_u16(h->lengths + 2 * (size_t)number);
-            if (tx == w->tx0) begin = at;
-            if (tx >= w->tx0 && tx <= w->tx1) {
-                *tile++ = (leat_job_tile){.data = quant + (to != NULL ? put + row : at),
-                                          .len = len,
-                                          .image = image,
-                                          .tx = tx,
-                                          .ty = ty,
-                                          .number = number};
-                row += len;
-            }
-            at += len;
-        }
-        if (to != NULL) c->copy->out(to + quant + put, data + h->header_bytes + begin, row);
+    uint64_t at = sum_lengths(h, 0, w->first * h->tiles_x + w->tx0), put = 0;
+    for (uint32_t ty = w->first; ty <= w->last; ty++, tile += across) {
+        const uint64_t row = put_row(h, w, ty, image, quant + (to != NULL ? put : at), tile);
+        if (to != NULL) c->copy->out(to + quant + put, data + h->header_bytes + at, row);
         put += row;
+        at += row +
+              sum_lengths(h, ty * h->tiles_x + w->tx1 + 1, LEAT_MIN(ty + 1, w->last) * h->tiles_x + w->tx0);
     }
     c->tiles.len += count * sizeof *tile;
+    return 0;
+}
+
+/* The same for an image that the device reads from page-locked memory. */
+static int put_ranges(leat__device_chunk *c, const leat__tile_header *h, uint64_t mapped,
+                      const tile_window *w, leat_job_image *im)
+{
+    const uint32_t across = w->tx1 - w->tx0 + 1, rows = w->last - w->first + 1;
+    const uint32_t image = leat__device_chunk_images(c);
+    const size_t count = (size_t)rows * across, first = c->ranges.len;
+    if (leat__buf_reserve(&c->tiles, count * sizeof(leat_job_tile)) != 0 ||
+        leat__buf_reserve(&c->ranges, rows * sizeof(leat_job_range)) != 0)
+        return LEAT_ENOMEM;
+    leat_job_tile *tile = (leat_job_tile *)(void *)(c->tiles.data + c->tiles.len);
+    uint64_t at = mapped + h->header_bytes + sum_lengths(h, 0, w->first * h->tiles_x + w->tx0), end = 0;
+    for (uint32_t ty = w->first; ty <= w->last; ty++, tile += across) {
+        const uint32_t number = ty * h->tiles_x + w->tx0;
+        const uint64_t row = sum_lengths(h, number, number + across);
+        const uint64_t slack = ty == w->last ? SLACK : 0;
+        put_row(h, w, ty, image, put_range(c, first, at, row + slack, &end), tile);
+        at += row +
+              sum_lengths(h, number + across, LEAT_MIN(number + h->tiles_x, w->last * h->tiles_x + w->tx0));
+    }
+    c->tiles.len += count * sizeof *tile;
+    im->data = atomic_fetch_add_explicit(&c->arena->gathered, end, memory_order_relaxed);
+    leat_job_range *range = (leat_job_range *)(void *)(c->ranges.data + first);
+    for (; range < (leat_job_range *)(void *)(c->ranges.data + c->ranges.len); range++) range->to += im->data;
     return 0;
 }
 
@@ -434,6 +493,12 @@ static int put_image(leat__device_chunk *c, const leat__tile_header *h, const ui
         im->source = LEAT_JOB_RESIDENT;
         im->data = place->resident;
         return put_tiles(c, h, NULL, &w, image, NULL);
+    }
+    if (place->mapped != 0 && !place->whole && (to = take_bytes(c, 0, true, im)) != NULL) {
+        memcpy(to, h->quant, sizeof h->quant);
+        im->source = LEAT_JOB_GATHERED;
+        im->quant = im->data;
+        return put_ranges(c, h, place->mapped, &w, im);
     }
     if (place->whole) to = take_bytes(c, h->tile_bytes, true, im);
     place->whole = to != NULL;

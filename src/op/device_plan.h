@@ -19,20 +19,26 @@
 /* Workspace of one image, at most: larger ones are decoded on the CPU. */
 #define LEAT__DEVICE_WORK_MAX (UINT64_C(64) << 20)
 
+/* Bytes after the tiles of an image that the device may read, whatever they are. */
+#define LEAT__DEVICE_SLACK 16
+
 /* Memory that several chunks fill at once: each takes its part with one addition. */
 typedef struct leat__device_arena {
     uint8_t *data; /* NULL: there is none */
     uint64_t size;
-    _Atomic uint64_t used;    /* can be more than `size` */
-    _Atomic uint64_t missing; /* bytes that found no room */
+    _Atomic uint64_t used;     /* can be more than `size` */
+    _Atomic uint64_t missing;  /* bytes that found no room */
+    _Atomic uint64_t gathered; /* bytes that the device reads elsewhere: no memory of the host */
 } leat__device_arena;
 
 /* Images with their tiles. An image's bytes are its quantisers, then tiles, then padding, aligned to 16;
  * `data` of an image counts from the arena's begin, or from the chunk's own bytes where the arena is full. */
 typedef struct leat__device_chunk {
-    leat__buf images;          /* leat_job_image */
-    leat__buf tiles;           /* leat_job_tile; `image` counts in this chunk */
-    leat__buf data;            /* what the arena had no room for */
+    leat__buf images; /* leat_job_image */
+    leat__buf tiles;  /* leat_job_tile; `image` counts in this chunk */
+    leat__buf ranges; /* leat_job_range: what the device reads from page-locked memory; `to` counts in
+                         what is gathered of the arena, `first` is not set */
+    leat__buf data;   /* what the arena had no room for */
     leat__device_arena *arena; /* or NULL */
     uint64_t arena_bytes;      /* taken from it since the last clear */
     const leat__copy_dsp *copy;
@@ -41,6 +47,8 @@ typedef struct leat__device_chunk {
 /* Where an image's bytes come from, and whether they shall stay on the device. */
 typedef struct leat__device_place {
     uint64_t resident; /* address of its quantisers and all of its tiles on the device; 0: not there */
+    uint64_t mapped;   /* where the device can read the encoded image, in page-locked memory that has whole
+                          lines of LEAT_JOB_LINE and LEAT__DEVICE_SLACK bytes after it; 0: nowhere */
     bool whole;        /* in: put all tiles into the arena, not only those the crop needs; out: done */
 } leat__device_place;
 
@@ -52,7 +60,7 @@ uint32_t leat__device_chunk_tiles(const leat__device_chunk *c);
 
 /* Where a chunk ends; back to there. */
 typedef struct leat__device_mark {
-    size_t images, tiles, data;
+    size_t images, tiles, ranges, data;
 } leat__device_mark;
 leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c);
 void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "leat_test.h"
+#include "gpu/fake_driver.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ static int make_pack(void **state)
     leat_packer *p;
     leat_packer_stats stats;
     static unsigned char bytes[20000];
-    (void)state;
+    if (find_fake(state) != 0) return -1;
     snprintf(path, sizeof path, "/tmp/leat-cache-%d.leat", (int)getpid());
     opts.fields = &field;
     opts.field_count = 1;
@@ -364,6 +364,48 @@ static void waiters_are_told(void **state)
     leat_budget_close(&budget);
 }
 
+/* A mapped page is found by its device, and stays for the list that pins it. */
+static void a_device_finds_mapped_pages(void **state)
+{
+    leat_budget *budget;
+    leat__cache *c;
+    leat__cached *pages[2], *more;
+    leat__gpu *gpu = NULL;
+    const leat_log quiet = {0};
+    (void)state;
+    go_wrong("");
+    assert_ok(leat__gpu_open(&gpu, 0, fake_path, NULL));
+    assert_ok(leat_budget_open(&budget, 128 << 20, NULL));
+    leat__cache_user u = user_of(budget, 64 << 20, true);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    assert_true(leat__cache_stays(c, &u));
+    assert_ok(leat__mapper_open(&u.mapper, gpu, &quiet, NULL));
+    leat__mapper_start(u.mapper);
+    assert_false(leat__cache_has(c, 1));
+    for (uint64_t i = 0; i < 2; i++) assert_int_equal(ask(c, &u, i, 1, &pages[i]), LEAT__CACHE_FILL);
+    assert_true(leat__cache_has(c, 1));
+    for (int i = 0; i < 100000 && leat__cache_mapped(pages[1], gpu) == 0; i++) usleep(100);
+    for (int i = 0; i < 2; i++) /* the stand-in sees memory where the host does */
+        assert_int_equal(leat__cache_mapped(pages[i], gpu), (uint64_t)(uintptr_t)pages[i]->data);
+    assert_int_equal(ask(c, &u, 1, 1, &more), LEAT__CACHE_HIT);
+    leat__cache_unpin_all(c, pages, 2);
+    u.cap = 0;
+    leat__cache_trim(c, &u); /* one of them is pinned again: their chunk stays */
+    assert_true(leat__cache_has(c, 1));
+    assert_int_equal(fake_cuda.locked(), 1);
+    leat__cache_unpin_all(c, &more, 1);
+    leat__cache_trim(c, &u);
+    assert_false(leat__cache_has(c, 1));
+    assert_int_equal(fake_cuda.locked(), 0);
+    u.keep = false;
+    assert_false(leat__cache_stays(c, &u));
+    leat__mapper_close(&u.mapper);
+    leat__cache_leave(&c, &u);
+    leat_budget_close(&budget);
+    leat__gpu_close(&gpu);
+    assert_int_equal(fake_cuda.held(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +417,7 @@ int main(void)
         cmocka_unit_test(large_pages_are_whole_huge_pages),
         cmocka_unit_test(a_damaged_page_goes_with_its_last_pin),
         cmocka_unit_test(waiters_are_told),
+        cmocka_unit_test(a_device_finds_mapped_pages),
     };
     return cmocka_run_group_tests(tests, make_pack, drop_pack);
 }

@@ -182,7 +182,91 @@ static void auto_moves_by_itself(void **state)
     assert_int_equal(fake_cuda.held(), 0);
 }
 
-static void each_failing_call_ends_in_an_error(void **state)
+/* Drops all pages that are not pinned, while nothing that is queued runs; later batches then read pages into
+ * the memory of others. */
+static void drop_pages(leat_loader *l, uint64_t memory)
+{
+    usleep(20000);
+    for (uint64_t bytes = memory; leat_loader_memory_set(l, bytes, NULL) == 0;) bytes -= bytes / 8;
+    assert_ok(leat_loader_memory_set(l, memory, NULL));
+    usleep(20000);
+}
+
+/* Cached pages that are page-locked are read by the device: at least four epochs, and until that has
+ * happened, beside the same from the CPUs. */
+static void gather_epochs(const char *path, leat_loader_opts o, bool drops)
+{
+    leat_loader *host, *device;
+    leat_batch *a, *b;
+    leat_loader_stats s = {0};
+    const uint64_t before = fake_cuda.gathered();
+    o.memory = 256 << 20;
+    assert_ok(leat_loader_open(&host, path, &o, NULL));
+    o.cache = LEAT_CACHE_PROCESS;
+    o.device = "cuda";
+    o.decode = LEAT_DECODE_GPU;
+    assert_ok(leat_loader_open(&device, path, &o, NULL));
+    for (uint64_t epoch = 0; epoch < 1000 && (epoch < 4 || fake_cuda.gathered() == before); epoch++) {
+        assert_ok(leat_loader_begin(host, epoch, NULL));
+        fake_cuda.hold(drops);
+        assert_ok(leat_loader_begin(device, epoch, NULL));
+        if (drops) drop_pages(device, o.memory);
+        fake_cuda.hold(0);
+        for (;;) {
+            assert_ok(leat_loader_next(host, &a, -1, NULL));
+            assert_ok(leat_loader_next(device, &b, -1, NULL));
+            assert_int_equal(a == NULL, b == NULL);
+            if (a == NULL) break;
+            assert_memory_equal(a->sample_ids, b->sample_ids, a->samples * 8);
+            assert_memory_equal(a->fields[0].data, b->fields[0].data, a->samples * 3 * 24 * 24 * 2);
+            leat_batch_release(&a);
+            leat_batch_release(&b);
+        }
+    }
+    assert_true(fake_cuda.gathered() > before);
+    assert_ok(leat_loader_read(device, &s, sizeof s));
+    assert_true(s.copied_bytes > fake_cuda.gathered() - before); /* they came over the bus, too */
+    leat_loader_close(&host);
+    leat_loader_close(&device);
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
+static void cached_pages_are_read_in_place(void **state)
+{
+    leat_loader_opts o = options();
+    for (o.threads = 1; o.threads <= 3; o.threads += 2) {
+        gather_epochs(tiled, o, false);
+        gather_epochs(half, o, false); /* JPEGs in the same batches: on the CPU */
+    }
+    o.order = LEAT_ORDER_SEQUENTIAL;
+    gather_epochs(half, o, false);
+}
+
+static void pages_stay_until_the_device_has_read_them(void **state)
+{
+    leat_loader_opts o = options();
+    o.batch_size = 2; /* few pages of all */
+    gather_epochs(half, o, true);
+    o.threads = 1;
+    gather_epochs(half, o, true);
+}
+
+/* Where memory cannot be mapped, it is copied. */
+static void without_mapping_pages_are_copied(void **state)
+{
+    uint64_t bad;
+    leat_loader_opts o = options();
+    o.cache = LEAT_CACHE_PROCESS;
+    o.memory = 256 << 20;
+    const uint64_t before = fake_cuda.gathered();
+    go_wrong("map");
+    assert_int_equal(compare(tiled, o, &bad), 2 * SAMPLES);
+    go_wrong("");
+    assert_int_equal(fake_cuda.gathered(), before);
+}
+
+static void fail_each_call(leat_cache cache)
 {
     leat_loader_opts o = options();
     o.threads = 1;
@@ -192,7 +276,9 @@ static void each_failing_call_ends_in_an_error(void **state)
     o.indices = few;
     o.index_count = LEAT_COUNT(few);
     o.device = "cuda";
-    o.cache = LEAT_CACHE_DEVICE;
+    o.decode = LEAT_DECODE_GPU;
+    o.cache = cache;
+    o.memory = 256 << 20;
     int calls = 0, failed = 0;
     for (int i = 0; i <= calls; i++) {
         int before = fake_cuda.calls();
@@ -215,6 +301,12 @@ static void each_failing_call_ends_in_an_error(void **state)
     assert_true(failed > 30);
 }
 
+static void each_failing_call_ends_in_an_error(void **state)
+{
+    fail_each_call(LEAT_CACHE_DEVICE);
+    fail_each_call(LEAT_CACHE_PROCESS); /* what fails of mapping is only reported */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +317,9 @@ int main(void)
         cmocka_unit_test(later_epochs_read_nothing),
         cmocka_unit_test(impossible_options_are_refused),
         cmocka_unit_test(auto_moves_by_itself),
+        cmocka_unit_test(cached_pages_are_read_in_place),
+        cmocka_unit_test(pages_stay_until_the_device_has_read_them),
+        cmocka_unit_test(without_mapping_pages_are_copied),
         cmocka_unit_test(each_failing_call_ends_in_an_error),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "loader/device_tiles.h"
 
+static const leat__device_pages no_pages;
+
 static void lists_are_copies(void **state)
 {
     leat_budget *budget;
@@ -22,10 +24,10 @@ static void lists_are_copies(void **state)
     assert_ok(leat__buf_append(&c.images, images, sizeof images));
     assert_ok(leat__buf_append(&c.tiles, tiles, sizeof tiles));
     assert_ok(leat__buf_append(&c.data, "0123456789abcdef", 16));
-    assert_ok(leat__device_tiles_open(&a, &c, ids, NULL, NULL, blocks, NULL));
+    assert_ok(leat__device_tiles_open(&a, &c, ids, NULL, NULL, &no_pages, blocks, NULL));
     leat__device_chunk_clear(&c);
     assert_ok(leat__buf_append(&c.data, "x", 1));
-    assert_ok(leat__device_tiles_open(&b, &c, ids, NULL, NULL, blocks, NULL));
+    assert_ok(leat__device_tiles_open(&b, &c, ids, NULL, NULL, &no_pages, blocks, NULL));
     assert_int_equal(a->image_count, 2);
     assert_int_equal(a->tile_count, 3);
     assert_int_equal(a->images[1].row, 4);
@@ -37,7 +39,7 @@ static void lists_are_copies(void **state)
     assert_int_equal(b->image_count, 0);
     leat__device_chunk_clear(&c); /* all of it is in the arena of a batch */
     leat__device_tiles *none;
-    assert_ok(leat__device_tiles_open(&none, &c, ids, NULL, NULL, blocks, NULL));
+    assert_ok(leat__device_tiles_open(&none, &c, ids, NULL, NULL, &no_pages, blocks, NULL));
     assert_null(none->data.data);
     b->next = none;
     a->next = b;
@@ -67,7 +69,7 @@ static void claims_that_are_not_kept_are_dropped(void **state)
                                   leat__device_store_claim(store, 1, header, 4, 4)};
     leat__device_chunk_init(&c);
     assert_ok(leat__buf_append(&c.images, images, sizeof images));
-    assert_ok(leat__device_tiles_open(&t, &c, ids, store, keep, blocks, NULL));
+    assert_ok(leat__device_tiles_open(&t, &c, ids, store, keep, &no_pages, blocks, NULL));
     leat__device_store_keep(store, t->keep[0], 256);
     t->keep[0] = NULL;
     leat__device_tiles_close(t);

@@ -34,7 +34,7 @@ static void the_share_decides(void **state)
     assert_ptr_equal(w.chunk.arena, &frame.arena);
     assert_true(frame.arena.size >= 5000);
     assert_int_equal(leat__frame_tile_bytes(&frame), frame.arena.size);
-    assert_ok(leat__run_list_end(&run, &w, NULL)); /* nothing was listed */
+    assert_ok(leat__run_list_end(&run, &w, 0, NULL)); /* nothing was listed */
     assert_null(frame.tiles);
     leat__blocks_give(env.tile_blocks, frame.arena_memory);
     leat__blocks_close(&env.tile_blocks);

@@ -16,6 +16,7 @@ typedef struct tiled {
     bytes sample;
     leat__image_info info;
     leat__encoded encoded;
+    uint8_t *pages; /* where the device reads it, if it was moved */
 } tiled;
 
 static bool make_tiled(tiled *t, uint32_t kind, uint32_t w, uint32_t h, uint32_t seed, bool fast)
@@ -27,9 +28,35 @@ static bool make_tiled(tiled *t, uint32_t kind, uint32_t w, uint32_t h, uint32_t
     free(jpeg.data);
     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
     assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, t->sample.data, t->sample.len, &t->info, NULL), 0);
+    t->pages = NULL;
     t->encoded = (leat__encoded){
         .info = &t->info, .data = t->sample.data, .len = t->sample.len, .tables = tables, .orientation = 1};
     return true;
+}
+
+static void drop_tiled(tiled *t)
+{
+    free(t->sample.data);
+    free(t->pages);
+}
+
+/* Reads the chunk's ranges as the device would, into memory that the caller frees. */
+static uint8_t *gather_chunk(leat__device_chunk *c)
+{
+    leat_job_range *const range = (leat_job_range *)(void *)c->ranges.data;
+    leat_job job = {.ranges = range, .range_count = (uint32_t)(c->ranges.len / sizeof *range)};
+    if (job.range_count == 0) return NULL;
+    uint8_t *to = aligned_alloc(LEAT_JOB_LINE, c->arena->gathered);
+    memset(to, 0xa5, c->arena->gathered);
+    for (uint32_t i = 0; i < job.range_count; i++) {
+        assert_int_equal(range[i].from % LEAT_JOB_LINE, 0);
+        range[i].to += (uint64_t)(uintptr_t)to;
+        range[i].first = job.lines;
+        job.lines += range[i].lines;
+    }
+    assert_true((uint64_t)job.lines * LEAT_JOB_LINE <= c->arena->gathered);
+    host_gather(&job);
+    return to;
 }
 
 /* A job of the chunk's images, run on the host. Returns the status of the first. */
@@ -39,6 +66,7 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
     leat_job_image *const im = (leat_job_image *)(void *)c->images.data;
     static leat_job_output output;
     uint64_t work = 0;
+    uint8_t *gathered = gather_chunk(c);
     leat__device_output(p, &output);
     output.data = (uint64_t)(uintptr_t)out;
     for (uint32_t i = 0; i < images; i++) {
@@ -47,6 +75,9 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
         work += im[i].work_bytes;
         if (im[i].source == LEAT_JOB_ARENA) im[i].data += (uintptr_t)c->arena->data;
         if (im[i].source == LEAT_JOB_SPILL) im[i].data += (uintptr_t)c->data.data;
+        if (im[i].source != LEAT_JOB_GATHERED) continue;
+        im[i].data += (uintptr_t)gathered;
+        im[i].quant += (uintptr_t)c->arena->data - im[i].data;
     }
     uint8_t *block = malloc(work + 64);
     memset(block, 0xa5, work + 64); /* nothing may be taken for granted there */
@@ -61,25 +92,42 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
     host_decode(&job);
     for (int i = 0; i < 64; i++) assert_int_equal(block[work + (uint64_t)i], 0xa5);
     free(block);
+    free(gathered);
     return status[0];
 }
 
-enum { SPILL, ARENA, WHOLE, RESIDENT, PLACES };
+enum { SPILL, ARENA, WHOLE, RESIDENT, MAPPED, PLACES };
+
+/* Moves the sample to `offset` behind a page's begin; whole lines around it can be read. */
+static uint8_t *move_sample(tiled *t, uint32_t offset)
+{
+    const size_t size = (offset + t->sample.len + LEAT__DEVICE_SLACK + 4095) & ~(size_t)4095;
+    uint8_t *page = aligned_alloc(4096, size);
+    memset(page, 0x5a, size);
+    memcpy(page + offset, t->sample.data, t->sample.len);
+    free(t->pages);
+    t->pages = page;
+    return page + offset;
+}
 
 /* Lists an image, its bytes in one of the places: in turn by seed. */
 static bool list(leat__device_chunk *c, leat__device_arena *arena, const leat__pipeline *p, tiled *t,
                  const leat__draw_key *key)
 {
     const uint32_t where = (uint32_t)key->seed % PLACES;
-    leat__device_place place = {.whole = where >= WHOLE};
+    const bool whole = where == WHOLE || where == RESIDENT;
+    leat__device_place place = {.whole = whole};
     leat__tile_header h;
     bool taken = false;
     c->arena = where == SPILL ? NULL : arena;
+    if (where == MAPPED) place.mapped = (uint64_t)(uintptr_t)move_sample(t, (uint32_t)key->seed * 13 % 300);
     assert_int_equal(leat__device_plan(c, p, &t->encoded, key, 0, 0, &place, &taken, NULL), 0);
     if (!taken) return false;
     const leat_job_image *const im = (const leat_job_image *)(const void *)c->images.data;
-    assert_int_equal(im->source, where == SPILL ? LEAT_JOB_SPILL : LEAT_JOB_ARENA);
-    assert_int_equal(place.whole, where >= WHOLE);
+    assert_int_equal(im->source, where == SPILL    ? LEAT_JOB_SPILL
+                                 : where == MAPPED ? LEAT_JOB_GATHERED
+                                                   : LEAT_JOB_ARENA);
+    assert_int_equal(place.whole, whole);
     if (where != RESIDENT) return true;
     /* from the device: the header alone is read */
     assert_int_equal(leat__tile_header_parse(&h, t->encoded.data, t->encoded.len, NULL), 0);
@@ -154,7 +202,7 @@ static void every_sampling_and_pipeline(void **state)
                     t.encoded.orientation = 1 + (seed + (uint32_t)i) % 8;
                     taken += compare(&t, pipelines[i], seed + i);
                 }
-                free(t.sample.data);
+                drop_tiled(&t);
             }
         }
     }
@@ -180,7 +228,7 @@ static void random_pipelines(void **state)
                  dtypes[dice_below(&s, 4)], dice(&s) & 1 ? "nhwc" : "nchw");
         t.encoded.orientation = 1 + dice_below(&s, 8);
         taken += compare(&t, ops, i);
-        free(t.sample.data);
+        drop_tiled(&t);
     }
     assert_true(taken > n / 4);
 }
@@ -222,7 +270,7 @@ static void colour_steps(void **state)
             t.encoded.orientation = 1 + n % 8;
             taken += compare(&t, ops, 4 * n + 1);
         }
-        free(t.sample.data);
+        drop_tiled(&t);
     }
     assert_true(n > 100);
     assert_int_equal(taken, n);
@@ -248,7 +296,7 @@ static void large_regions_are_made_in_parts(void **state)
             t.encoded.orientation = 1 + (uint32_t)i % 4;
             taken += compare(&t, pipelines[i], 4 * (z + i)); /* the arena is too small for them */
         }
-        free(t.sample.data);
+        drop_tiled(&t);
     }
     assert_int_equal(taken, LEAT_COUNT(sizes) * LEAT_COUNT(pipelines) - 4); /* crops that pad */
 }
@@ -300,7 +348,7 @@ static void damage_is_found_alike(void **state)
             assert_memory_equal(a, b, size);
         }
         leat__device_chunk_reset(&c);
-        free(t.sample.data);
+        drop_tiled(&t);
     }
     for (size_t i = 0; i < LEAT_COUNT(ops); i++) leat__pipeline_close(&all[i]);
     assert_true(found > 50);
@@ -319,7 +367,7 @@ static void what_is_left_to_the_cpu(void **state)
     for (size_t i = 0; i < LEAT_COUNT(others); i++) assert_false(compare(&t, others[i], 3));
     t.encoded.tables = NULL;
     assert_false(compare(&t, "RandomResizedCrop(16)", 3));
-    free(t.sample.data);
+    drop_tiled(&t);
     const leat__pipeline_opts blur = {.ops = "Resize((9, 9)); GaussianBlur(3)"};
     assert_int_equal(leat__pipeline_open(&p, &blur, NULL), 0);
     assert_false(leat__device_takes(p, &why));
@@ -377,7 +425,7 @@ static void a_full_arena_spills(void **state)
     for (uint32_t i = 1; i < 8; i++) assert_memory_equal(out, out + i * 192, 192);
     leat__device_chunk_reset(&c);
     leat__pipeline_close(&p);
-    free(t.sample.data);
+    drop_tiled(&t);
 }
 
 int main(void)
