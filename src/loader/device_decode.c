@@ -13,19 +13,28 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
 
 #define SLICE_BYTES (UINT64_C(256) << 20)
-#define GROW (UINT64_C(16) << 20) /* memory of a slot grows in these steps */
+#define GROW (UINT64_C(16) << 20) /* memory grows in these steps */
+#define GATHERS 2 /* of the same batches at once, so that the end of one overlaps with the next */
 #define ALIGN 256u
 
-/* Stream and memory of one batch. */
+/* Where batches are decoded, one at a time. */
+typedef struct lane {
+    leat__gpu_stream *stream;
+    leat__device_block *work;
+} lane;
+
+/* Input of one batch. */
 typedef struct slot {
-    leat__gpu_stream *stream, *gathers;
-    leat__gpu_event *sent; /* its copies have ended: gathering begins */
-    leat__device_block *input, *work;
+    lane *lane;
+    leat__gpu_stream *gathers; /* of the decoder */
+    leat__gpu_event *sent;     /* its copies have ended: gathering begins */
+    leat__device_block *input;
 } slot;
 
 struct leat__device_decoder {
@@ -33,6 +42,9 @@ struct leat__device_decoder {
     leat__gpu_kernels *kernels;
     leat__gpu_memory codes;   /* leat_job_codes, or 0 */
     leat_job_output *outputs; /* per column; data not set */
+    leat__buf slices;         /* scratch of a batch, kept: slice */
+    leat__gpu_stream *gathers[GATHERS];
+    lane lanes[LEAT__DECODE_LANES];
     slot slots[LEAT__DECODE_SLOTS];
 };
 
@@ -54,11 +66,18 @@ out:
     return rc;
 }
 
-static int open_slot(slot *s, leat__gpu *gpu, leat_error *err)
+static int open_streams(leat__device_decoder *d, leat_error *err)
 {
-    LEAT_TRY(leat__gpu_stream_open(&s->stream, gpu, err));
-    LEAT_TRY(leat__gpu_stream_open_urgent(&s->gathers, gpu, err));
-    return leat__gpu_event_open(&s->sent, gpu, false, err);
+    for (uint32_t i = 0; i < GATHERS; i++)
+        LEAT_TRY(leat__gpu_stream_open_urgent(&d->gathers[i], d->opts.gpu, err));
+    for (uint32_t i = 0; i < LEAT__DECODE_LANES; i++)
+        LEAT_TRY(leat__gpu_stream_open(&d->lanes[i].stream, d->opts.gpu, err));
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) {
+        d->slots[i].lane = &d->lanes[i % LEAT__DECODE_LANES];
+        d->slots[i].gathers = d->gathers[i % GATHERS];
+        LEAT_TRY(leat__gpu_event_open(&d->slots[i].sent, d->opts.gpu, false, err));
+    }
+    return 0;
 }
 
 int leat__device_decoder_open(leat__device_decoder **out, const leat__device_decoder_opts *opts,
@@ -69,13 +88,13 @@ int leat__device_decoder_open(leat__device_decoder **out, const leat__device_dec
     *out = NULL;
     if (d == NULL) return leat__fail_nomem(err, sizeof *d, "a decoder on the device");
     d->opts = *opts;
+    leat__buf_init(&d->slices, LEAT__MEM_SCRATCH, SIZE_MAX / 2);
     d->outputs = LEAT_NEW_ARRAY(LOADER, leat_job_output, opts->columns + 1);
     if (d->outputs == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof(leat_job_output), "outputs"));
     for (uint32_t c = 0; c < opts->columns; c++)
         if (opts->pipelines[c] != NULL) leat__device_output(opts->pipelines[c], &d->outputs[c]);
     LEAT_GO(rc, out, leat__gpu_kernels_open(&d->kernels, opts->gpu, err));
-    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++)
-        LEAT_GO(rc, out, open_slot(&d->slots[i], opts->gpu, err));
+    LEAT_GO(rc, out, open_streams(d, err));
     LEAT_GO(rc, out, send_codes(d, err));
     *out = d;
     d = NULL;
@@ -90,31 +109,31 @@ void leat__device_decoder_close(leat__device_decoder **out)
     if (d == NULL) return;
     *out = NULL;
     leat__device_decoder_trim(d);
-    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) {
-        leat__gpu_stream_close(&d->slots[i].gathers);
-        leat__gpu_stream_close(&d->slots[i].stream);
-        leat__gpu_event_close(&d->slots[i].sent);
-    }
+    for (uint32_t i = 0; i < GATHERS; i++) leat__gpu_stream_close(&d->gathers[i]);
+    for (uint32_t i = 0; i < LEAT__DECODE_LANES; i++) leat__gpu_stream_close(&d->lanes[i].stream);
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) leat__gpu_event_close(&d->slots[i].sent);
     leat__gpu_free(d->opts.gpu, d->codes);
     leat__gpu_kernels_close(&d->kernels);
+    leat__buf_reset(&d->slices);
     leat__free(d->outputs);
     leat__free(d);
 }
 
 void leat__device_decoder_drain(leat__device_decoder *d)
 {
-    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) {
-        leat__gpu_stream_drain(d->slots[i].gathers);
-        leat__gpu_stream_drain(d->slots[i].stream);
-    }
+    for (uint32_t i = 0; i < GATHERS; i++) leat__gpu_stream_drain(d->gathers[i]);
+    for (uint32_t i = 0; i < LEAT__DECODE_LANES; i++) leat__gpu_stream_drain(d->lanes[i].stream);
 }
 
 void leat__device_decoder_trim(leat__device_decoder *d)
 {
+    for (uint32_t i = 0; i < LEAT__DECODE_LANES; i++) {
+        leat__device_pool_give(d->opts.pool, d->lanes[i].work);
+        d->lanes[i].work = NULL;
+    }
     for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) {
         leat__device_pool_give(d->opts.pool, d->slots[i].input);
-        leat__device_pool_give(d->opts.pool, d->slots[i].work);
-        d->slots[i].input = d->slots[i].work = NULL;
+        d->slots[i].input = NULL;
     }
 }
 
@@ -185,14 +204,14 @@ static int run_slice(leat__device_decoder *d, const slot *at_slot, const layout 
         .tiles = (const leat_job_tile *)(uintptr_t)(at + l->tile_at) + s->first_tile,
         .outputs = (const leat_job_output *)(uintptr_t)at,
         .codes = (const leat_job_codes *)(uintptr_t)d->codes,
-        .work = (uint8_t *)(uintptr_t)at_slot->work->memory,
+        .work = (uint8_t *)(uintptr_t)at_slot->lane->work->memory,
         .status = (uint32_t *)(uintptr_t)(at + l->status_at) + s->first_image,
         .image_count = s->images,
         .tile_count = s->tiles,
         .windows = s->windows,
         .steps = s->steps,
     };
-    return leat__gpu_kernels_decode(d->kernels, at_slot->stream, &job, err);
+    return leat__gpu_kernels_decode(d->kernels, at_slot->lane->stream, &job, err);
 }
 
 /* Addresses on the device of what images count from: the arena, the own bytes of a list, what is gathered. */
@@ -216,57 +235,79 @@ static void set_data(leat_job_image *im, const places *at)
 #define SIZES 256u
 #define SIZE_STEP 64u /* bytes */
 
-/* Copies a slice's tiles, large ones first. So the tiles of a block of threads take about the same time, and
- * no large one begins when all others have ended. */
-static void put_by_size(const leat_job_tile *from, uint32_t count, leat_job_tile *to)
+static uint32_t size_class(const leat_job_tile *t)
 {
-    uint32_t end[SIZES] = {0}, at = 0;
-    for (uint32_t i = 0; i < count; i++) end[LEAT_MIN(from[i].len / SIZE_STEP, SIZES - 1)]++;
-    for (uint32_t k = SIZES; k-- > 0;) {
-        at += end[k];
-        end[k] = at - end[k];
-    }
-    for (uint32_t i = 0; i < count; i++) to[end[LEAT_MIN(from[i].len / SIZE_STEP, SIZES - 1)]++] = from[i];
+    return LEAT_MIN(t->len / SIZE_STEP, SIZES - 1);
 }
 
-/* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice.
- * `tiles` is room for all of them. */
-static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, places at, uint8_t *host,
-                     leat_job_tile *tiles, slice *slices, uint32_t *count)
+/* A place in the tiles of all lists. */
+typedef struct cursor {
+    const leat__device_tiles *list;
+    uint32_t image; /* of the batch: the list's first */
+    uint32_t tile;  /* of the list */
+} cursor;
+
+/* Copies the tiles of a slice, which begin at `from`, large ones first. So the tiles of a block of threads
+ * take about the same time, and no large one begins when all others have ended. `sizes` counts them by class.
+ */
+static void put_by_size(const slice *s, cursor from, uint32_t *sizes, leat_job_tile *to)
 {
-    leat_job_image *image = (leat_job_image *)(void *)(host + l->image_at);
-    leat_job_tile *tile = tiles;
+    uint32_t at = 0;
+    for (uint32_t k = SIZES; k-- > 0;) {
+        at += sizes[k];
+        sizes[k] = at - sizes[k];
+    }
+    for (uint32_t i = 0; i < s->tiles; i++) {
+        while (from.tile == from.list->tile_count) {
+            from.image += from.list->image_count;
+            from.list = from.list->next;
+            from.tile = 0;
+        }
+        const leat_job_tile *const tile = &from.list->tiles[from.tile++];
+        leat_job_tile *const put = &to[sizes[size_class(tile)]++];
+        *put = *tile;
+        put->image += from.image - s->first_image;
+    }
+}
+
+/* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice. */
+static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, places at, uint8_t *host,
+                     slice *slices, uint32_t *count)
+{
+    leat_job_image *const images = (leat_job_image *)(void *)(host + l->image_at), *image = images;
+    leat_job_tile *const tiles = (leat_job_tile *)(void *)(host + l->tile_at);
     slice *s = slices;
+    uint32_t sizes[SIZES] = {0};
+    cursor begin = {.list = f->tiles};
     *s = (slice){0};
     for (const leat__device_tiles *t = f->tiles; t != NULL; at.own += aligned(t->data_bytes), t = t->next) {
+        const uint32_t first = (uint32_t)(image - images);
         uint32_t k = 0;
         for (uint32_t i = 0; i < t->image_count; i++, image++) {
             uint64_t bytes = aligned(t->images[i].work_bytes);
             if (s->images > 0 && s->work + bytes > SLICE_BYTES) {
+                put_by_size(s, begin, sizes, tiles + s->first_tile);
                 s[1] = (slice){.first_image = s->first_image + s->images,
                                .first_tile = s->first_tile + s->tiles};
                 s++;
+                begin = (cursor){.list = t, .image = first, .tile = k};
+                memset(sizes, 0, sizeof sizes);
             }
             *image = t->images[i];
             set_data(image, &at);
             image->work = s->work;
             s->windows = LEAT_MAX(s->windows, image->windows);
             s->steps = LEAT_MAX(s->steps, image->steps);
-            for (; k < t->tile_count && t->tiles[k].image == i; k++, tile++) {
-                *tile = t->tiles[k];
-                tile->image = s->images;
-                s->tiles++;
-            }
+            for (; k < t->tile_count && t->tiles[k].image == i; k++, s->tiles++)
+                sizes[size_class(&t->tiles[k])]++;
             s->images++;
             s->work += bytes;
         }
     }
+    put_by_size(s, begin, sizes, tiles + s->first_tile);
     memcpy(host, d->outputs, d->opts.columns * sizeof *d->outputs);
     memset(host + l->status_at, 0xff, l->images * sizeof(uint32_t));
     *count = (uint32_t)(s - slices) + 1;
-    tile = (leat_job_tile *)(void *)(host + l->tile_at);
-    for (uint32_t i = 0; i < *count; i++)
-        put_by_size(tiles + slices[i].first_tile, slices[i].tiles, tile + slices[i].first_tile);
 }
 
 /* Joins the ranges of the lists; returns how many lines they have. */
@@ -348,7 +389,7 @@ static int run_mixes(leat__device_decoder *d, const slot *s, const layout *l, co
                     .image_count = l->images};
     for (uint32_t i = 0; i < mixes->count; i++) {
         job.mix = mixes->list[i];
-        LEAT_TRY(leat__gpu_kernels_mix(d->kernels, s->stream, &job, err));
+        LEAT_TRY(leat__gpu_kernels_mix(d->kernels, s->lane->stream, &job, err));
     }
     return 0;
 }
@@ -359,14 +400,15 @@ static int run_kernels(leat__device_decoder *d, const slot *s, const layout *l, 
                        leat__device_job *job, leat_error *err)
 {
     uint8_t *status = job->descriptors.data + l->status_at;
-    LEAT_TRY(leat__gpu_stream_after(s->stream, marks->copied, err));
-    LEAT_TRY(leat__gpu_event_record(marks->start, s->stream, err));
+    leat__gpu_stream *const stream = s->lane->stream;
+    LEAT_TRY(leat__gpu_stream_after(stream, marks->copied, err));
+    LEAT_TRY(leat__gpu_event_record(marks->start, stream, err));
     for (uint32_t i = 0; i < count; i++) LEAT_TRY(run_slice(d, s, l, &slices[i], err));
     LEAT_TRY(run_mixes(d, s, l, mixes, err));
     job->status = (const uint32_t *)(const void *)status;
-    LEAT_TRY(leat__gpu_copy_out(s->stream, status, s->input->memory + l->status_at,
-                                l->images * sizeof(uint32_t), err));
-    return leat__gpu_event_record(marks->end, s->stream, err);
+    LEAT_TRY(leat__gpu_copy_out(stream, status, s->input->memory + l->status_at, l->images * sizeof(uint32_t),
+                                err));
+    return leat__gpu_event_record(marks->end, stream, err);
 }
 
 int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, const leat__frame *f,
@@ -376,16 +418,16 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     const layout l = measure(d, f);
     slot *const s = &d->slots[slot_index];
     uint32_t count = 0;
-    int rc;
     *job = (leat__device_job){.images = l.images};
     learn(d, f, &l);
-    LEAT_TRY(fit(d, &s->work, l.work, s->stream, err));
+    LEAT_TRY(fit(d, &s->lane->work, l.work, s->lane->stream, err));
     LEAT_TRY(fit(d, &s->input, l.descriptors + l.data + l.gathered, d->opts.copies, err));
-    slice *slices = LEAT_NEW_ARRAY(LOADER, slice, l.images + 1);
-    leat_job_tile *tiles = LEAT_NEW_ARRAY(LOADER, leat_job_tile, l.tiles + 1);
+    leat__buf_clear(&d->slices);
     job->descriptors = leat__blocks_take(d->opts.blocks, l.descriptors);
-    if (slices == NULL || tiles == NULL || job->descriptors.data == NULL)
-        LEAT_GO(rc, out, leat__fail_nomem(err, l.descriptors, "jobs of a batch"));
+    if (job->descriptors.data == NULL ||
+        leat__buf_reserve(&d->slices, (l.images + UINT64_C(1)) * sizeof(slice)) != 0)
+        return leat__fail_nomem(err, l.descriptors, "jobs of a batch");
+    slice *const slices = (slice *)(void *)d->slices.data;
     point_outputs(d, f, batch);
     if (d->opts.store != NULL && has_claims(f))
         job->stored = leat__device_store_take(d->opts.store, l.arena, d->opts.copies);
@@ -393,15 +435,11 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     const places at = {.arena = job->stored != 0 ? job->stored : data,
                        .own = data + aligned(l.arena),
                        .gathered = data + l.data};
-    describe(d, f, &l, at, job->descriptors.data, tiles, slices, &count);
+    describe(d, f, &l, at, job->descriptors.data, slices, &count);
     const uint32_t lines = describe_ranges(f, &l, at.gathered, job->descriptors.data);
-    LEAT_GO(rc, out, send(d, f, &l, s->input->memory, job, err));
-    LEAT_GO(rc, out, gather(d, s, &l, lines, marks->copied, job, err));
-    rc = run_kernels(d, s, &l, slices, count, mixes, marks, job, err);
-out:
-    leat__free(tiles);
-    leat__free(slices);
-    return rc;
+    LEAT_TRY(send(d, f, &l, s->input->memory, job, err));
+    LEAT_TRY(gather(d, s, &l, lines, marks->copied, job, err));
+    return run_kernels(d, s, &l, slices, count, mixes, marks, job, err);
 }
 
 void leat__device_decoder_keep(leat__device_decoder *d, const leat__frame *f, const leat__device_job *job)

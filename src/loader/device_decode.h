@@ -3,9 +3,10 @@
  * Decodes the tiles of a batch on a device. The lists of all runs become one job. Descriptors and
  * the arena of the batch are copied to the device on the copying stream, in two copies. Tiles in page-locked
  * pages of the cache are read from there by a kernel, without a copy on the host. The other kernels are
- * queued after them on the stream of the batch's slot, and their status is copied back. Slots have their own
- * streams and memory, so the copies of one batch overlap with the kernels of another, and the last tiles of
- * one with the first of the next. Only the copying thread of the loader calls.
+ * queued after them on the stream of a lane, and their status is copied back. Lanes have their own streams
+ * and working memory, so the last tiles of one batch overlap with the first of the next. Slots have the input
+ * of batches: copies of one batch overlap with the kernels of others, and no lane waits for the host. Only
+ * the copying thread of the loader calls.
  */
 #ifndef LEAT_LOADER_DEVICE_DECODE_H
 #define LEAT_LOADER_DEVICE_DECODE_H
@@ -15,8 +16,9 @@
 #include "gpu/kernels.h"
 #include "loader/batch.h"
 
-#define LEAT__DECODE_SLOTS 4                          /* batches decoded at once */
-#define LEAT__DECODE_SLOT_BYTES (UINT64_C(256) << 20) /* of the device that each may need, usually */
+#define LEAT__DECODE_LANES 4 /* batches decoded at once */
+#define LEAT__DECODE_SLOTS 8 /* in flight: the others get their input, or wait with it */
+#define LEAT__DECODE_LANE_BYTES (UINT64_C(256) << 20) /* of the device that a lane may need, usually */
 
 typedef struct leat__device_decoder leat__device_decoder;
 

@@ -19,7 +19,7 @@
 
 #define FLIGHTS LEAT__DECODE_SLOTS
 #define RING (FLIGHTS + 1) /* the events of the last finished batch are still used */
-_Static_assert(FLIGHTS < LEAT__TRACE_STREAMS, "copies and slots have rows of the trace");
+_Static_assert(LEAT__DECODE_LANES < LEAT__TRACE_STREAMS, "copies and lanes have rows of the trace");
 #define LEAST_BATCHES 2 /* one held by the consumer, one in flight */
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
 #define POLL_NS (LEAT_NS_PER_MS / 20)
@@ -105,6 +105,7 @@ static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_e
 static bool made_there(const leat__frame *f, uint32_t c)
 {
     uint32_t rows = 0;
+    if (f->shape->columns[c].kind != LEAT__COLUMN_IMAGE) return false;
     for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next)
         for (uint32_t i = 0; i < t->image_count; i++) rows += t->images[i].column == c;
     return rows == f->rows;
@@ -228,8 +229,9 @@ static void trace(leat__to_device *d, const flight *f)
     snprintf(name, sizeof name, "GPU %d copies", (int)leat__to_device_index(d));
     leat__device_trace_span(&d->trace, 0, name, "copy", f->begin, f->marks.copied, batch);
     if (!f->decodes) return;
-    snprintf(name, sizeof name, "GPU %d decode %u", (int)leat__to_device_index(d), f->slot + 1);
-    leat__device_trace_span(&d->trace, 1 + f->slot, name, "decode", f->marks.start, f->marks.end, batch);
+    const uint32_t lane = 1 + f->slot % LEAT__DECODE_LANES;
+    snprintf(name, sizeof name, "GPU %d decode %u", (int)leat__to_device_index(d), lane);
+    leat__device_trace_span(&d->trace, lane, name, "decode", f->marks.start, f->marks.end, batch);
 }
 
 static void land(leat__to_device *d)
@@ -459,7 +461,7 @@ void leat__to_device_close(leat__to_device **out)
 
 uint64_t leat__to_device_reserve(uint64_t frame_bytes)
 {
-    return 4 * frame_bytes + LEAT__DECODE_SLOTS * LEAT__DECODE_SLOT_BYTES;
+    return LEAT__DECODE_SLOTS * frame_bytes + LEAT__DECODE_LANES * LEAT__DECODE_LANE_BYTES;
 }
 
 int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t images,

@@ -73,7 +73,7 @@ static void each_stream_has_a_row(void **state)
     assert_int_equal(spans_on(events, "GPU 0 copies (loader 2)", &rows), batches);
     assert_int_equal(rows, 1);
     assert_int_equal(spans_on(events, "GPU 0 decode", &rows), batches);
-    assert_int_equal(rows, LEAT__DECODE_SLOTS);
+    assert_int_equal(rows, LEAT__DECODE_LANES);
     json_decref(root);
     leat_loader_close(&one);
     leat_loader_close(&two);
