@@ -164,6 +164,22 @@ def test_tiles_stay_on_the_device(tiled, cuda):
         leat.Loader(tiled, cache="device")
 
 
+def test_the_device_reads_cached_pages(tiled, cuda):
+    cuda.fake_cuda_gathered.restype = ctypes.c_uint64
+    with leat.Loader(tiled, as_="numpy", **OPTIONS) as host, \
+            leat.Loader(tiled, as_="dlpack", device="cuda", decode="gpu", cache="process", memory="256M", **OPTIONS) as device:
+        before, epoch = cuda.fake_cuda_gathered(), 0
+        while epoch < 3 or (epoch < 500 and cuda.fake_cuda_gathered() == before):  # a thread locks the pages
+            host.set_epoch(epoch)
+            device.set_epoch(epoch)
+            for a, b in zip(host, device, strict=True):
+                np.testing.assert_array_equal(a.image, read(b.image))
+            epoch += 1
+        assert before < cuda.fake_cuda_gathered() < before + device.stats()["copied_bytes"] * epoch
+        del a, b
+    assert cuda.fake_cuda_held() == 0
+
+
 def test_a_loader_with_a_device_is_changed(pack, cuda):
     crops = {n: f"RandomResizedCrop({n}); RandomHorizontalFlip(); ToDtype(f16)" for n in (16, 24, 48)}
     host = leat.Loader(pack, as_="numpy", **OPTIONS)
