@@ -11,10 +11,7 @@
 
 enum { EOB = 0, VALUE_BITS_MAX = 7 };
 
-/* The code at the start of LOOK bits; bits = 0 when the code is longer than that. */
-typedef struct code {
-    uint8_t bits, symbol;
-} code;
+typedef leat__huff_short code;
 
 /* What the bits of code `a` and its value give alone. */
 static leat__huff_look look_at_one(code a)
@@ -74,7 +71,7 @@ static void put_dc(leat__huff_mean *mean, uint32_t bits, uint32_t l, uint32_t si
         mean[i] = (leat__huff_mean){(uint8_t)(l + size), (uint8_t)l, (uint8_t)size};
 }
 
-static bool assign_codes(leat__huff *t, code *codes)
+static bool assign_codes(leat__huff *t)
 {
     uint32_t bits = 0, at = 0;
     bool seen[256] = {false};
@@ -89,12 +86,11 @@ static bool assign_codes(leat__huff *t, code *codes)
             t->unique = t->unique && !seen[symbol];
             seen[symbol] = true;
             if (t->is_dc && l <= LEAT__HUFF_LOOK_DC) put_dc(t->mean, bits, l, symbol);
-            if (!t->is_dc && l <= LOOK) put_ac(codes, bits, l, symbol);
+            if (!t->is_dc && l <= LOOK) put_ac(t->known, bits, l, symbol);
         }
         if (bits >> l != 0) return false; /* no code is all ones */
         t->limit[l] = bits << (16 - l);
     }
-    t->limit[17] = UINT32_MAX;
     return true;
 }
 
@@ -110,9 +106,9 @@ bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *sy
     t->is_dc = is_dc;
     memcpy(t->counts, counts, 16);
     memcpy(t->symbols, symbols, n);
-    code codes[1 << LOOK] = {{0}};
     if (is_dc) memset(t->mean, 0, sizeof t->mean);
-    t->built = assign_codes(t, codes);
-    if (t->built && !is_dc) fill_looks(t->look, codes);
+    else memset(t->known, 0, sizeof t->known);
+    t->built = assign_codes(t);
+    if (t->built && !is_dc) fill_looks(t->look, t->known);
     return t->built;
 }

@@ -31,7 +31,7 @@ typedef struct leat__huff_look {
 enum {
     LEAT__HUFF_END = 64,
     LEAT__HUFF_TAKE = 18,   /* so that 56 bits are enough for three looks */
-    LEAT__HUFF_NOWHERE = 63 /* `last` of what is none of that: behind the end of any block */
+    LEAT__HUFF_NOWHERE = 64 /* `last` of what is none of that: behind the end of any block */
 };
 
 /* The value that `bits`, all of `mask`, stand for. */
@@ -46,14 +46,22 @@ typedef struct leat__huff_mean {
     uint8_t code, size; /* bits of the code, of the value */
 } leat__huff_mean;
 
+/* The code that the next bits begin with; of 0 bits when it is longer than the bits seen. */
+typedef struct leat__huff_short {
+    uint8_t bits, symbol;
+} leat__huff_short;
+
 typedef struct leat__huff {
     union {
-        leat__huff_look look[1 << LEAT__HUFF_LOOK];
+        struct {
+            leat__huff_look look[1 << LEAT__HUFF_LOOK];
+            leat__huff_short known[1 << LEAT__HUFF_LOOK]; /* where a look says too much */
+        };
         leat__huff_mean mean[1 << LEAT__HUFF_LOOK_DC];
     };
     /* Any code: the first of l bits that is too large for a code of l bits, left-aligned in
      * 16 bits, and what to add to a code for its symbol's place. */
-    uint32_t limit[18];
+    uint32_t limit[17];
     int32_t place[17];
     uint8_t symbol[256];
     uint8_t counts[16], symbols[256]; /* as in the file, to know the table again */
@@ -69,8 +77,9 @@ bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *sy
 /* Code at the top of `bits`, however long: its length (0: none) and symbol. */
 static inline uint32_t leat__huff_code(const leat__huff *t, uint64_t bits, uint32_t *symbol)
 {
-    uint32_t top = (uint32_t)(bits >> 48), l = 1;
-    while (top >= t->limit[l]) l++; /* limit[17] stops it */
+    const uint32_t top = (uint32_t)(bits >> 48);
+    uint32_t l = 1;
+    for (int i = 1; i <= 16; i++) l += top >= t->limit[i]; /* limits ascend; no branch to foresee */
     if (l > 16) return 0;
     *symbol = t->symbol[(uint8_t)((int32_t)(top >> (16 - l)) + t->place[l])];
     return l;

@@ -4,8 +4,8 @@
  * chain from one code to the next (bits -> table -> shift) and by branches that cannot be
  * foreseen. So one look gives two coefficients where their codes are short, of any size without
  * a branch (jpeg_huff.h), three looks go with one refill, and the bit buffer is refilled by eight
- * bytes at once unless there is a 0xff among them. All sizes come from headers that were checked;
- * bits behind the end read as zeros and are found out after each MCU.
+ * bytes at once unless there is a 0xff among them, which is looked for ahead. All sizes come from headers
+ * that were checked; bits behind the end read as zeros and are found out after each MCU.
  */
 #include "codec/jpeg_scan.h"
 
@@ -17,6 +17,7 @@
 #include "codec/codec_ops.h"
 #include "codec/jpeg_header.h"
 #include "codec/jpeg_huff.h"
+#include "probe/cpu.h"
 
 enum {
     SOF0 = 0xc0,
@@ -267,11 +268,57 @@ typedef struct reader {
     uint32_t bits; /* modulo 64 between refills within an MCU */
     uint32_t pad;
     const uint8_t *at;
+    const uint8_t *stop; /* no byte from `at` up to here is 0xff */
     const uint8_t *end;
 } reader;
 
-/* Byte by byte: near a 0xff, at the end, and behind the last byte before a marker. */
-static __attribute__((noinline)) void refill_slowly(reader *r)
+#define INLINE static inline __attribute__((always_inline))
+
+enum { AHEAD = 1024 }; /* bytes searched for a 0xff at a time */
+
+/* Moves `stop` to the next 0xff, as far as it is looked for. */
+static void look_ahead(reader *r)
+{
+    const size_t n = LEAT_MIN((size_t)(r->end - r->stop), AHEAD);
+    const uint8_t *found = n > 0 ? memchr(r->stop, 0xff, n) : NULL;
+    r->stop = found ? found : r->stop + n;
+}
+
+/* Takes as many of eight bytes as there is room for. */
+INLINE void put_bytes(reader *r, uint64_t eight)
+{
+    r->acc |= __builtin_bswap64(eight) >> r->bits;
+    r->at += (63 - r->bits) >> 3;
+    r->bits |= 56;
+}
+
+/* Whether one of the lowest n (0 to 7) of eight bytes is 0xff. */
+INLINE bool has_ff(uint64_t bytes, uint32_t n)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), low = (UINT64_C(1) << 8 * n) - 1;
+    return ((~bytes - ones) & bytes & ones << 7 & low) != 0;
+}
+
+/* The bytes around one 0xff and the zero that follows. False: there is more than that. */
+static bool refill_over_ff(reader *r)
+{
+    const uint32_t n = (63 - r->bits) >> 3, before = (uint32_t)(r->stop - r->at);
+    if (r->end - r->at < 9) return false;
+    uint64_t next = leat__load_u64(r->at);
+    if (before < n) {
+        const uint64_t low = (UINT64_C(1) << 8 * (before + 1)) - 1; /* up to the 0xff */
+        if (r->stop[1] != 0) return false;
+        const uint64_t rest = (next >> 8 | (uint64_t)r->at[8] << 56) & ~low;
+        if (has_ff(rest, n)) return false;
+        next = (next & low) | rest;
+    }
+    put_bytes(r, next);
+    if (before < n) r->stop = ++r->at;
+    return true;
+}
+
+/* Byte by byte: at the end, and behind the last byte before a marker. */
+static void refill_bytes(reader *r)
 {
     for (; r->bits < 56; r->bits += 8) {
         uint64_t byte = 0;
@@ -286,24 +333,22 @@ static __attribute__((noinline)) void refill_slowly(reader *r)
         }
         r->acc |= byte << (56 - r->bits);
     }
+    if (r->stop < r->at) r->stop = r->at;
 }
 
-/* Whether one of eight bytes is 0xff. */
-static inline __attribute__((always_inline)) bool has_ff(uint64_t bytes)
+static __attribute__((noinline)) void refill_slowly(reader *r)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    return ((~bytes - ones) & bytes & ones << 7) != 0;
+    while (r->stop - r->at < 8 && r->stop < r->end && *r->stop != 0xff) look_ahead(r);
+    if (r->stop - r->at >= 8) put_bytes(r, leat__load_u64(r->at));
+    else if (!refill_over_ff(r)) refill_bytes(r);
 }
 
 /* Makes it 56 bits or more. */
-static inline __attribute__((always_inline)) void refill(reader *r)
+INLINE void refill(reader *r)
 {
-    uint64_t next;
     r->bits &= 63;
-    if (__builtin_expect(r->end - r->at >= 8 && !has_ff(next = leat__load_u64(r->at)), 1)) {
-        r->acc |= __builtin_bswap64(next) >> r->bits;
-        r->at += (63 - r->bits) >> 3;
-        r->bits |= 56;
+    if (__builtin_expect(r->stop - r->at >= 8, 1)) {
+        put_bytes(r, leat__load_u64(r->at));
     } else {
         reader copy = *r; /* whose address may be taken: `r` itself stays in registers */
         refill_slowly(&copy);
@@ -312,7 +357,7 @@ static inline __attribute__((always_inline)) void refill(reader *r)
 }
 
 /* Takes n mod 64 bits. */
-static inline __attribute__((always_inline)) void take(reader *r, uint32_t n)
+INLINE void take(reader *r, uint32_t n)
 {
     r->acc <<= n & 63;
     r->bits -= n;
@@ -321,7 +366,7 @@ static inline __attribute__((always_inline)) void take(reader *r, uint32_t n)
 static bool reader_load(reader *r, const leat__jpeg_scan *s, const leat__jpeg_cursor *at)
 {
     if (at->byte > s->len || at->bit > 7) return false;
-    *r = (reader){.at = s->data + at->byte, .end = s->data + s->len};
+    *r = (reader){.at = s->data + at->byte, .stop = s->data + at->byte, .end = s->data + s->len};
     refill(r);
     take(r, at->bit);
     return r->pad <= r->bits;
@@ -345,8 +390,6 @@ static bool at_marker(const reader *r, uint8_t marker)
 
 /* ---- blocks ---- */
 
-#define INLINE static inline __attribute__((always_inline))
-
 typedef enum step { GO_ON, OTHER, DONE, BAD } step;
 
 /* The value of a symbol whose code was taken; *k is the place of the one before. */
@@ -365,14 +408,15 @@ INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block, 
 static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff *ac, uint32_t *k,
                                                     int16_t *block)
 {
-    uint32_t symbol = 0, length = leat__huff_code(ac, r->acc, &symbol);
+    const leat__huff_short *e = &ac->known[r->acc >> (64 - LEAT__HUFF_LOOK)];
+    uint32_t symbol = e->symbol, length = e->bits;
+    if (length == 0) length = leat__huff_code(ac, r->acc, &symbol);
     if (length == 0) return BAD;
     take(r, length);
     return symbol == 0 ? DONE : put_symbol(r, symbol, k, block, block != NULL);
 }
 
-/* What one look gives: coefficients before the last place, and the end. The rest is left. Needs
- * LEAT__HUFF_TAKE bits. */
+/* What one look gives, if it is inside of the block. Needs LEAT__HUFF_TAKE bits. */
 INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block, bool keep)
 {
     uint64_t seen = r->acc >> (64 - LEAT__HUFF_LOOK);
@@ -381,7 +425,7 @@ INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *b
      * the others share. */
     __asm__("" : "+r"(e));
     uint32_t bits = ac->look[seen].bits, first = *k + e->first, last = *k + e->last;
-    if (__builtin_expect(last >= 63, 0)) return OTHER;
+    if (__builtin_expect(last > 63, 0)) return OTHER;
     if (keep) {
         uint32_t value = (uint32_t)(r->acc >> (-bits & 63)) & e->mask;
         block[natural[first]] = e->value;
@@ -389,8 +433,8 @@ INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *b
     }
     take(r, bits);
     *k = last;
-    if (__builtin_expect((bits & LEAT__HUFF_END) == 0, 1)) return GO_ON;
-    *k = last - 1;
+    if (__builtin_expect(((bits | (last + 1)) & LEAT__HUFF_END) == 0, 1)) return GO_ON;
+    *k = last - bits / LEAT__HUFF_END;
     return DONE;
 }
 
@@ -469,7 +513,7 @@ static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval, leat__j
     uint32_t number = (at->mcu / interval - 1) & 7;
     if (!at_marker(r, (uint8_t)(RST0 + number))) return false;
     note_unused(r, traits);
-    *r = (reader){.at = r->at + 2, .end = r->end};
+    *r = (reader){.at = r->at + 2, .stop = r->at + 2, .end = r->end};
     memset(at->dc, 0, sizeof at->dc);
     return true;
 }
@@ -547,15 +591,46 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
     return true;
 }
 
+INLINE bool decode_any(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
+                       const leat__jpeg_blocks *to)
+{
+    if (to == NULL) return decode_mcus(s, at, count, NULL, SKIP);
+    return to->traits ? decode_mcus(s, at, count, to, KEEP_AND_WATCH) : decode_mcus(s, at, count, to, KEEP);
+}
+
+static bool decode_plain(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
+                         const leat__jpeg_blocks *to)
+{
+    return decode_any(s, at, count, to);
+}
+
+#ifdef LEAT_X86
+/* Shifts by a variable take one step instead of two or three, and leave the flags alone. */
+__attribute__((target("bmi,bmi2"))) static bool decode_bmi2(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
+                                                            uint32_t count, const leat__jpeg_blocks *to)
+{
+    return decode_any(s, at, count, to);
+}
+#endif
+
+static bool decode(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
+                   const leat__jpeg_blocks *to)
+{
+#ifdef LEAT_X86
+    if (leat__cpu_flags() & LEAT__CPU_AVX2) return decode_bmi2(s, at, count, to);
+#endif
+    return decode_plain(s, at, count, to);
+}
+
 bool leat__jpeg_scan_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
                           const leat__jpeg_blocks *to)
 {
-    return to->traits ? decode_mcus(s, at, count, to, KEEP_AND_WATCH) : decode_mcus(s, at, count, to, KEEP);
+    return decode(s, at, count, to);
 }
 
 bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count)
 {
-    return decode_mcus(s, at, count, NULL, SKIP);
+    return decode(s, at, count, NULL);
 }
 
 bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end,
