@@ -527,7 +527,7 @@ static int measure_index(const box *b, uint64_t rows, uint64_t queries, leat_err
     for (uint32_t i = 0; i < train; i++)
         memcpy(sample + (size_t)i * LEAT__COARSE_BYTES,
                m.codes + (uint64_t)i * rows / train * LEAT__COARSE_BYTES, LEAT__COARSE_BYTES);
-    LEAT_TRY(leat__image_index_train(&index, sample, (uint32_t)rows, err));
+    LEAT_TRY(leat__image_index_train(&index, sample, (uint32_t)rows, NULL, err));
     m.index = index;
     LEAT_TRY(fill_index(&m, team, index, &a, whole, err));
     printf("{\"bench\":\"image_index_build\",\"rows\":%" PRIu64 ",\"lists\":%u,\"%s\":%.1f}\n", rows,
@@ -564,7 +564,7 @@ static int measure_search(const char *path, uint32_t every, uint32_t orientation
     LEAT_TRY(leat__dedup_rows_read(
         &r, &(leat__dedup_rows_opts){.paths = &path, .count = 1, .orientations = orientations}, err));
     const uint64_t read = leat__clock_process_ns();
-    LEAT_TRY(leat__image_index_open(&index, r.entry.coarse, r.entries, err));
+    LEAT_TRY(leat__image_index_open(&index, r.entry.coarse, r.entries, NULL, err));
     const uint64_t built = leat__clock_process_ns();
     int32_t *scratch = malloc(2 * sizeof *scratch * leat__image_index_lists(index));
     const leat__dedup_ask ask = {.rows = &r, .index = index, .from = &r.entry};

@@ -128,7 +128,10 @@ static int find_centres(leat__dedup_blocks *b, leat_error *err)
     int8_t *sample =
         leat__alloc_array(LEAT__MEM_CURATE, LEAT_MAX(leat__image_index_sample(count), 1), LEAT__COARSE_BYTES);
     int rc = sample ? take_sample(b, sample, err) : leat__fail_nomem(err, 0, "descriptors");
-    if (rc == 0) rc = leat__image_index_train(&b->index, sample, count, err);
+    if (rc == 0)
+        rc = leat__image_index_train(
+            &b->index, sample, count,
+            &(leat__index_work){b->team, leat__dedup_search_stopped, (void *)b->search}, err);
     leat__free(sample);
     return rc;
 }
@@ -154,7 +157,8 @@ static int use_assign(leat__dedup_blocks *b, void *cookie, const leat__dedup_rec
                       leat_error *err)
 {
     dividing *d = cookie;
-    (void)err;
+    if (leat__dedup_search_stopped((void *)b->search))
+        return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
     for (uint32_t i = 0; i < n; i++)
         memcpy(d->codes + (size_t)i * LEAT__COARSE_BYTES, record[i].coarse, LEAT__COARSE_BYTES);
     d->n = n;
@@ -307,6 +311,15 @@ void leat__dedup_blocks_close(leat__dedup_blocks **blocks)
     leat__free(b->scratch);
     leat__free(b);
     *blocks = NULL;
+}
+
+void leat__dedup_blocks_forget(const char *folder)
+{
+    bool there = false;
+    if (leat__path_exists(folder, &there, NULL) != 0 || !there) return;
+    leat__spill_clear(folder, "rows", 1);
+    leat__spill_clear(folder, "part", PARTS_MAX);
+    (void)!leat__path_rmdir(folder, NULL);
 }
 
 /* One past the last row of the block that begins at `first`. */

@@ -36,6 +36,8 @@ void leat__dedup_blocks_close(leat__dedup_blocks **b);
  * the last. */
 int leat__dedup_blocks_next(leat__dedup_blocks *b, uint32_t *first, uint32_t *end,
                             leat_error *err) LEAT_MUST_CHECK;
+/* Removes the files that a killed run left in the folder, and the folder if nothing else is in it. */
+void leat__dedup_blocks_forget(const char *folder);
 /* The heap of a descriptor of the block. */
 leat__near_heap *leat__dedup_blocks_found(const leat__dedup_blocks *b, uint32_t entry, unsigned orientation);
 

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "curate/image_blocks.h"
 #include "curate/image_check.h"
 #include "curate/image_csv.h"
 #include "io/url.h"
@@ -389,6 +390,12 @@ static int make_key(deduping *d, leat_error *err)
     return rc;
 }
 
+static bool is_stopped(void *cookie)
+{
+    const deduping *d = cookie;
+    return tell(cookie, 0, d->rows.count, 0) != 0;
+}
+
 static int search(deduping *d, leat_error *err)
 {
     leat__dedup_search s = {.opts = d->opts,
@@ -411,6 +418,7 @@ static int run(deduping *d, leat_error *err)
     const leat_dedup_images_opts *o = d->opts;
     LEAT_TRY(name_spill(d, err));
     LEAT_TRY(create_pack(d, err));
+    leat__dedup_blocks_forget(d->spill);
     LEAT_TRY(open_columns(d, err));
     const char *const *columns = (const char *const *)d->columns;
     uint64_t memory;
@@ -420,7 +428,9 @@ static int run(deduping *d, leat_error *err)
                                         .orientations = o->orientations,
                                         .windows = o->windows != 0,
                                         .memory = memory,
-                                        .spill = d->spill};
+                                        .spill = d->spill,
+                                        .stop = is_stopped,
+                                        .cookie = d};
     LEAT_TRY(leat__dedup_rows_read(&d->rows, &rows, err));
     d->stats->plan_memory = d->rows.memory;
     d->stats->in_memory = d->rows.spill == NULL;

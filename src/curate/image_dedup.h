@@ -86,6 +86,8 @@ typedef struct leat__dedup_rows_opts {
     bool windows;
     uint64_t memory;
     const char *spill;
+    bool (*stop)(void *cookie); /* or NULL: LEAT_ECANCELED when it is true */
+    void *cookie;
 } leat__dedup_rows_opts;
 int leat__dedup_rows_read(leat__dedup_rows *r, const leat__dedup_rows_opts *opts,
                           leat_error *err) LEAT_MUST_CHECK;
@@ -106,6 +108,8 @@ typedef struct leat__dedup_search {
     void *cookie;
 } leat__dedup_search;
 int leat__dedup_search_run(leat__dedup_search *s, leat_error *err) LEAT_MUST_CHECK;
+/* Tells that nothing is new, and whether the search shall stop; `search` as a cookie. */
+bool leat__dedup_search_stopped(void *search);
 
 /* kept[row]: the row that is kept for it; itself when it is kept. Only certain pairs count. */
 int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *pairs, uint32_t keep,

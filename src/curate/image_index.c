@@ -19,7 +19,8 @@
 #define TRAIN_PER_LIST 32 /* descriptors used to find the centres */
 #define PROBES_LEAST 8
 #define CENTRE_LENGTH 220.0f
-#define CHUNK 256 /* products at a time */
+#define CHUNK 256  /* products at a time */
+#define PIECE 4096 /* descriptors between two looks at `stop` */
 
 struct leat__image_index {
     uint32_t count, room, lists;
@@ -48,7 +49,7 @@ uint64_t leat__image_index_bytes(uint64_t count, uint64_t filled)
 {
     const uint64_t lists = lists_of((uint32_t)LEAT_MIN(count, UINT32_MAX));
     return filled * (DIM + 4 + 4) + lists * (DIM + 4) +
-           LEAT_MAX(filled * 4, LEAT_MIN(count, lists * TRAIN_PER_LIST) * DIM + lists * DIM * 4);
+           LEAT_MAX(filled * 4, LEAT_MIN(count, lists * TRAIN_PER_LIST) * (DIM + 4) + lists * DIM * 4);
 }
 
 uint32_t leat__image_index_lists(const leat__image_index *x)
@@ -100,42 +101,6 @@ static void copy_code(int8_t *to, const int8_t *from)
     to[LEAT__COARSE_FLAGS] = 0;
 }
 
-/* K-means on the sample. */
-static int find_centres(leat__image_index *x, const int8_t *sample, uint32_t train, leat_error *err)
-{
-    int32_t *sums = LEAT_NEW_ARRAY(CURATE, int32_t, (size_t)x->lists * DIM);
-    if (!sums) return leat__fail_nomem(err, (size_t)x->lists * DIM * 4, "centres");
-    for (uint32_t l = 0; l < x->lists && train > 0; l++)
-        copy_code(x->centres + (size_t)l * DIM, sample + (size_t)((uint64_t)l * train / x->lists) * DIM);
-    for (int round = 0; round < ROUNDS && x->lists > 1; round++) {
-        memset(sums, 0, (size_t)x->lists * DIM * sizeof *sums);
-        for (uint32_t i = 0; i < train; i++) {
-            int8_t code[DIM];
-            copy_code(code, sample + (size_t)i * DIM);
-            int32_t *s = sums + (size_t)nearest(x, code) * DIM;
-            for (int k = 0; k < DIM; k++) s[k] += code[k];
-        }
-        move_centres(x, sums);
-    }
-    leat__free(sums);
-    return 0;
-}
-
-int leat__image_index_train(leat__image_index **out, const int8_t *sample, uint32_t count, leat_error *err)
-{
-    leat__image_index *x = LEAT_NEW(CURATE, leat__image_index);
-    if (!x) return leat__fail_nomem(err, sizeof *x, "an index");
-    x->dsp = leat__align_dsp_for(leat__cpu_flags());
-    x->lists = lists_of(count);
-    x->begin = LEAT_NEW_ARRAY(CURATE, uint32_t, (size_t)x->lists + 2);
-    x->centres = leat__zalloc_array(LEAT__MEM_CURATE, x->lists, DIM);
-    int rc = x->begin && x->centres ? find_centres(x, sample, leat__image_index_sample(count), err)
-                                    : leat__fail_nomem(err, (size_t)x->lists * DIM, "centres");
-    if (rc != 0) leat__image_index_close(&x);
-    *out = x;
-    return rc;
-}
-
 void leat__image_index_assign(const leat__image_index *x, const int8_t *codes, uint32_t n, uint32_t *list)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -143,6 +108,75 @@ void leat__image_index_assign(const leat__image_index *x, const int8_t *codes, u
         copy_code(code, codes + (size_t)i * DIM);
         list[i] = nearest(x, code);
     }
+}
+
+typedef struct piece {
+    const leat__image_index *x;
+    const int8_t *codes;
+    uint32_t n, *list;
+} piece;
+
+static void assign_some(void *cookie, uint32_t member, uint32_t members)
+{
+    const piece *p = cookie;
+    const uint32_t from = p->n * member / members, to = p->n * (member + 1) / members;
+    leat__image_index_assign(p->x, p->codes + (size_t)from * DIM, to - from, p->list + from);
+}
+
+/* Assign, by all threads of `work`. */
+static int assign(const leat__image_index *x, const int8_t *codes, uint32_t n, uint32_t *list,
+                  const leat__index_work *work, leat_error *err)
+{
+    for (uint32_t at = 0; at < n; at += PIECE) {
+        piece p = {x, codes + (size_t)at * DIM, LEAT_MIN(n - at, PIECE), list + at};
+        if (work && work->stop && work->stop(work->cookie))
+            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        if (work && work->team) leat__thread_team_run(work->team, assign_some, &p);
+        else assign_some(&p, 0, 1);
+    }
+    return 0;
+}
+
+/* K-means on the sample; `list` and `sums` are room for it. */
+static int find_centres(leat__image_index *x, const int8_t *sample, uint32_t train, uint32_t *list,
+                        int32_t *sums, const leat__index_work *work, leat_error *err)
+{
+    for (uint32_t l = 0; l < x->lists && train > 0; l++)
+        copy_code(x->centres + (size_t)l * DIM, sample + (size_t)((uint64_t)l * train / x->lists) * DIM);
+    for (int round = 0; round < ROUNDS && x->lists > 1; round++) {
+        memset(sums, 0, (size_t)x->lists * DIM * sizeof *sums);
+        LEAT_TRY(assign(x, sample, train, list, work, err));
+        for (uint32_t i = 0; i < train; i++) {
+            int8_t code[DIM];
+            copy_code(code, sample + (size_t)i * DIM);
+            int32_t *s = sums + (size_t)list[i] * DIM;
+            for (int k = 0; k < DIM; k++) s[k] += code[k];
+        }
+        move_centres(x, sums);
+    }
+    return 0;
+}
+
+int leat__image_index_train(leat__image_index **out, const int8_t *sample, uint32_t count,
+                            const leat__index_work *work, leat_error *err)
+{
+    const uint32_t train = leat__image_index_sample(count);
+    leat__image_index *x = LEAT_NEW(CURATE, leat__image_index);
+    if (!x) return leat__fail_nomem(err, sizeof *x, "an index");
+    x->dsp = leat__align_dsp_for(leat__cpu_flags());
+    x->lists = lists_of(count);
+    x->begin = LEAT_NEW_ARRAY(CURATE, uint32_t, (size_t)x->lists + 2);
+    x->centres = leat__zalloc_array(LEAT__MEM_CURATE, x->lists, DIM);
+    int32_t *sums = LEAT_NEW_ARRAY(CURATE, int32_t, (size_t)x->lists * DIM);
+    uint32_t *list = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(train, 1));
+    int rc = x->begin && x->centres && sums && list
+                 ? find_centres(x, sample, train, list, sums, work, err)
+                 : leat__fail_nomem(err, (size_t)x->lists * DIM, "centres");
+    leat__free(sums);
+    leat__free(list);
+    if (rc != 0) leat__image_index_close(&x);
+    *out = x;
+    return rc;
 }
 
 static int make_room(leat__image_index *x, uint32_t count, leat_error *err)
@@ -191,21 +225,21 @@ static int8_t *take_sample(const int8_t *codes, uint32_t count)
     return sample;
 }
 
-int leat__image_index_open(leat__image_index **out, const int8_t *codes, uint32_t count, leat_error *err)
+int leat__image_index_open(leat__image_index **out, const int8_t *codes, uint32_t count,
+                           const leat__index_work *work, leat_error *err)
 {
     int8_t *sample = take_sample(codes, count);
     *out = NULL;
     if (!sample) return leat__fail_nomem(err, (size_t)count * DIM, "descriptors");
-    int rc = leat__image_index_train(out, sample, count, err);
+    int rc = leat__image_index_train(out, sample, count, work, err);
     leat__free(sample);
     if (rc != 0) return rc;
     uint32_t *list = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(count, 1));
     if (!list) rc = leat__fail_nomem(err, (size_t)count * 4, "lists");
-    if (rc == 0) {
-        leat__image_index_assign(*out, codes, count, list);
+    if (rc == 0) rc = assign(*out, codes, count, list, work, err);
+    if (rc == 0)
         rc = leat__image_index_fill(*out, &(leat__index_part){.codes = codes, .list = list, .count = count},
                                     err);
-    }
     leat__free(list);
     if (rc != 0) leat__image_index_close(out);
     return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Searches for near descriptors with an inverted file: coarse descriptors are put into lists
- * around k-means centres, and a query searches only the nearest lists. Built by one thread, and
- * deterministic; then any number of threads may search.
+ * around k-means centres, and a query searches only the nearest lists. Any number of threads may build and
+ * search it: the result is the same.
  */
 #ifndef LEAT_CURATE_IMAGE_INDEX_H
 #define LEAT_CURATE_IMAGE_INDEX_H
@@ -11,14 +11,22 @@
 
 #include "base/error.h"
 #include "curate/image_sign.h"
+#include "curate/thread_team.h"
 
 typedef struct leat__image_index leat__image_index;
+
+/* Threads that build an index, and its end; NULL: the calling thread alone builds all of it. */
+typedef struct leat__index_work {
+    leat__thread_team *team;
+    bool (*stop)(void *cookie); /* asked several times a second: LEAT_ECANCELED when it is true */
+    void *cookie;
+} leat__index_work;
 
 /* Finds the centres of `count` descriptors of LEAT__COARSE_BYTES, whose last byte is ignored. `sample` are
  * leat__image_index_sample(count) of them: number i * count / sample of each i. The lists are empty. */
 uint32_t leat__image_index_sample(uint32_t count);
 int leat__image_index_train(leat__image_index **index, const int8_t *sample, uint32_t count,
-                            leat_error *err) LEAT_MUST_CHECK;
+                            const leat__index_work *work, leat_error *err) LEAT_MUST_CHECK;
 /* The list of each of `n` descriptors. */
 void leat__image_index_assign(const leat__image_index *index, const int8_t *codes, uint32_t n,
                               uint32_t *list);
@@ -34,7 +42,7 @@ int leat__image_index_fill(leat__image_index *index, const leat__index_part *par
 
 /* All of the above in one: `codes` are all descriptors. */
 int leat__image_index_open(leat__image_index **index, const int8_t *codes, uint32_t count,
-                           leat_error *err) LEAT_MUST_CHECK;
+                           const leat__index_work *work, leat_error *err) LEAT_MUST_CHECK;
 void leat__image_index_close(leat__image_index **index);
 
 /* Memory for centres of `count` descriptors, and for lists of `filled` of them. */

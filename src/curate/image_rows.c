@@ -13,6 +13,7 @@
 #define WINDOWS 3 /* each way */
 #define WINDOW_SIDE 0.75f
 #define SPILL_BUFFER (256u << 10)
+#define STOP_EVERY 1024 /* rows read between two looks at `stop` */
 
 int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair, leat_error *err)
 {
@@ -187,7 +188,9 @@ static int read_pack(const reading *x, uint32_t pack, leat_error *err)
     LEAT_TRY(leat__image_columns_open(&c, x->o->paths[pack], err));
     r->first_entry[pack] = r->entries;
     for (uint64_t i = 0; i < c.count && rc == 0; i++) {
-        rc = leat__image_columns_read(&c, i, &f, err);
+        if (i % STOP_EVERY == 0 && x->o->stop && x->o->stop(x->o->cookie))
+            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        if (rc == 0) rc = leat__image_columns_read(&c, i, &f, err);
         if (rc == 0) rc = add_row(x, r->first[pack] + (uint32_t)i, pack, &f, err);
     }
     leat__image_columns_close(&c);

@@ -407,9 +407,25 @@ static int search_blocks(searching *x, leat_error *err)
     return rc;
 }
 
+bool leat__dedup_search_stopped(void *search)
+{
+    const leat__dedup_search *s = search;
+    return s->tell(s->cookie, s->from, s->rows->count, s->pairs->count) != 0;
+}
+
+static int open_index(searching *x, leat_error *err)
+{
+    leat__index_work work = {.stop = leat__dedup_search_stopped, .cookie = x->s};
+    const leat__dedup_rows *r = x->s->rows;
+    LEAT_TRY(leat__thread_team_open(&work.team, x->s->opts->threads, err));
+    int rc = leat__image_index_open(&x->index, r->entry.coarse, r->entries, &work, err);
+    leat__thread_team_close(&work.team);
+    return rc;
+}
+
 static int search_memory(searching *x, leat_error *err)
 {
-    LEAT_TRY(leat__image_index_open(&x->index, x->s->rows->entry.coarse, x->s->rows->entries, err));
+    LEAT_TRY(open_index(x, err));
     x->next = x->s->from;
     x->end = x->s->rows->count;
     int rc = search_near(x, err);

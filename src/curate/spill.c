@@ -133,3 +133,12 @@ uint64_t leat__spill_bytes(const leat__spill *s)
     for (uint32_t i = 0; i < s->count; i++) n += s->length[i] + s->used[i];
     return n;
 }
+
+void leat__spill_clear(const char *folder, const char *name, uint32_t most)
+{
+    for (uint32_t i = 0; i < most; i++) {
+        char path[PATH_MAX_BYTES];
+        if (snprintf(path, sizeof path, "%s/%s-%u", folder, name, i) >= (int)sizeof path) return;
+        (void)!leat__path_unlink(path, NULL);
+    }
+}

@@ -31,6 +31,8 @@ int leat__spill_flush(leat__spill *s, bool sync, leat_error *err) LEAT_MUST_CHEC
 /* Opens a file for reading. Call leat__spill_flush first. */
 int leat__spill_file(const leat__spill *s, uint32_t file, leat__file **f, leat_error *err) LEAT_MUST_CHECK;
 int leat__spill_remove(leat__spill *s, leat_error *err) LEAT_MUST_CHECK; /* the files */
+/* Removes what a killed run left: files NAME-0 to NAME-(most - 1) of the folder. */
+void leat__spill_clear(const char *folder, const char *name, uint32_t most);
 uint64_t leat__spill_bytes(const leat__spill *s);
 
 #endif

@@ -242,6 +242,23 @@ static void a_stopped_run_is_continued(void **state)
     assert_no_leaks();
 }
 
+/* A run that has enough memory removes the files of a killed one that had not. */
+static void files_of_a_killed_run_are_removed(void **state)
+{
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("left.leat"));
+    leat__spill left;
+    assert_ok(leat__path_mkdir(in_box("left.leat.spill"), NULL));
+    assert_ok(leat__spill_open(&left, in_box("left.leat.spill"), "rows", 1, 8, NULL, NULL));
+    leat__spill_reset(&left);
+    assert_ok(leat__spill_open(&left, in_box("left.leat.spill"), "part", 9, 8, NULL, NULL));
+    leat__spill_reset(&left);
+    assert_true(run_ok(&o).in_memory);
+    assert_int_equal(count_files("left.leat"), 1);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +267,7 @@ int main(void)
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_stopped_run_is_continued),
+        cmocka_unit_test(files_of_a_killed_run_are_removed),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

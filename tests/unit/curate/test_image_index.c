@@ -38,7 +38,7 @@ static void near_entries_are_found(void **state)
     int32_t scratch[2048];
     leat__near found[100], first[100];
     uint64_t wanted = 0, got = 0;
-    assert_ok(leat__image_index_open(&x, codes, COUNT, NULL));
+    assert_ok(leat__image_index_open(&x, codes, COUNT, NULL, NULL));
     assert_true(leat__image_index_lists(x) <= 1024);
     for (int q = 0; q < 50; q++) {
         const int8_t *code = codes + (size_t)(q * 57) * DIM;
@@ -63,7 +63,28 @@ static void near_entries_are_found(void **state)
     assert_no_leaks();
 }
 
-/* Searching two parts in turn finds the same as searching all at once. */
+static bool stop_later(void *cookie)
+{
+    int *left = cookie;
+    return (*left)-- == 0;
+}
+
+static void a_build_can_be_stopped(void **state)
+{
+    leat__image_index *x = NULL;
+    int8_t *codes = make_codes();
+    for (int after = 0; after < 40; after += 3) {
+        int left = after;
+        const int rc =
+            leat__image_index_open(&x, codes, COUNT, &(leat__index_work){NULL, stop_later, &left}, NULL);
+        assert_true(left < 0 ? rc == LEAT_ECANCELED && x == NULL : rc == 0);
+        leat__image_index_close(&x);
+    }
+    free(codes);
+    assert_no_leaks();
+}
+
+/* Searching two parts in turn finds the same as searching all at once, built by several threads. */
 static void parts_find_the_same(void **state)
 {
     leat__image_index *all = NULL, *x = NULL;
@@ -72,11 +93,13 @@ static void parts_find_the_same(void **state)
     int32_t scratch[2048];
     leat__near found[100], near[20][100];
     leat__near_heap heap[20] = {{0}};
+    leat__index_work threaded = {0};
+    assert_ok(leat__thread_team_open(&threaded.team, 3, NULL));
     for (uint32_t q = 0; q < 20; q++) heap[q] = (leat__near_heap){.near = near[q], .room = 100};
     assert_true(half && list);
     assert_int_equal(leat__image_index_sample(COUNT), COUNT);
-    assert_ok(leat__image_index_open(&all, codes, COUNT, NULL));
-    assert_ok(leat__image_index_train(&x, codes, COUNT, NULL));
+    assert_ok(leat__image_index_open(&all, codes, COUNT, &threaded, NULL));
+    assert_ok(leat__image_index_train(&x, codes, COUNT, NULL, NULL));
     leat__image_index_assign(x, codes, COUNT, list);
     for (uint32_t part = 0; part < 2; part++) {
         uint32_t n = 0;
@@ -101,6 +124,7 @@ static void parts_find_the_same(void **state)
     }
     leat__image_index_close(&x);
     leat__image_index_close(&all);
+    leat__thread_team_close(&threaded.team);
     free(half);
     free(list);
     free(codes);
@@ -113,10 +137,10 @@ static void few_and_none(void **state)
     int32_t scratch[8];
     leat__near found[4];
     const int8_t code[DIM] = {100, 3, [LEAT__COARSE_FLAGS] = 77};
-    assert_ok(leat__image_index_open(&x, NULL, 0, NULL));
+    assert_ok(leat__image_index_open(&x, NULL, 0, NULL, NULL));
     assert_int_equal(find(x, &(leat__near_query){code, 1, 1, 1}, found, 4, scratch), 0);
     leat__image_index_close(&x);
-    assert_ok(leat__image_index_open(&x, code, 1, NULL));
+    assert_ok(leat__image_index_open(&x, code, 1, NULL, NULL));
     assert_int_equal(find(x, &(leat__near_query){code, 1, 0.01f, 1}, found, 4, scratch), 1);
     assert_true(found[0].distance < 1e-4f);
     leat__image_index_close(&x);
@@ -126,6 +150,7 @@ static void few_and_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(near_entries_are_found),
+                                       cmocka_unit_test(a_build_can_be_stopped),
                                        cmocka_unit_test(parts_find_the_same), cmocka_unit_test(few_and_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,8 +46,23 @@ static void records_reach_their_files(void **state)
     leat__spill_reset(&s);
 }
 
+static void files_of_a_killed_run_are_removed(void **state)
+{
+    leat__spill s;
+    assert_int_equal(leat__spill_open(&s, sandbox, "left", 4, 8, NULL, NULL), 0);
+    leat__spill_reset(&s);
+    assert_int_equal(unlink(in_box("left-0")), 0); /* some may be gone already */
+    assert_int_equal(leat__spill_open(&s, sandbox, "other", 1, 8, NULL, NULL), 0);
+    leat__spill_clear(sandbox, "left", 3);
+    assert_int_not_equal(access(in_box("left-2"), F_OK), 0);
+    assert_int_equal(access(in_box("left-3"), F_OK), 0);
+    assert_int_equal(access(in_box("other-0"), F_OK), 0);
+    leat__spill_reset(&s);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(records_reach_their_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(records_reach_their_files),
+                                       cmocka_unit_test(files_of_a_killed_run_are_removed)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
