@@ -16,6 +16,7 @@
 #include "io/file.h"
 #include "loader/defaults.h"
 #include "op/pipeline.h"
+#include "pack/selection.h"
 
 #define CONFIG_MAX ((size_t)1 << 20)
 #define KEYS_MAX ((size_t)1 << 32)
@@ -267,7 +268,7 @@ int load_open_packs(leat_pack **pack, cli *c, leat_error *err)
     return rc;
 }
 
-/* One key per line; an empty last line is fine. */
+/* One key per line, quoted or not; an empty last line is fine. */
 static int read_keys(load_flags *f, cli *c, const char *path, leat_error *err)
 {
     leat_pack *pack = NULL;
@@ -284,12 +285,15 @@ static int read_keys(load_flags *f, cli *c, const char *path, leat_error *err)
     for (char *line = text, *end; line < text + len; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text + len - line));
         if (end == NULL) end = text + len;
-        if (end == line) continue;
-        rc = leat_pack_find(pack, line, (size_t)(end - line), &f->indices[n], err);
+        size_t size = (size_t)(end - line);
+        if (size > 0 && line[size - 1] == '\r') size--;
+        if (size == 0) continue;
+        size = leat__str_unquote(line, size);
+        rc = leat_pack_find(pack, line, size, &f->indices[n], err);
         if (rc != 0) {
             if (rc == LEAT_ENOENT)
-                rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path, (int)(end - line),
-                                line, leat_pack_path(pack));
+                rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path, (int)size, line,
+                                leat_pack_path(pack));
             goto out;
         }
         n++;
@@ -307,13 +311,7 @@ static int read_selection(load_flags *f, cli *c, const char *path, leat_error *e
     leat_pack *pack = NULL;
     uint64_t n = 0;
     LEAT_TRY(load_open_packs(&pack, c, err));
-    int rc = leat_pack_select(pack, path, NULL, 0, &n, err);
-    if (rc == 0 && n == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: no row is selected", path);
-    if (rc == 0) {
-        f->indices = LEAT_NEW_ARRAY(MISC, uint64_t, n);
-        rc = f->indices != NULL ? leat_pack_select(pack, path, f->indices, n, &n, err)
-                                : leat__fail_nomem(err, n * sizeof *f->indices, "a selection");
-    }
+    int rc = leat__selection_rows(pack, path, &f->indices, &n, err);
     f->opts.indices = f->indices;
     f->opts.index_count = n;
     leat_pack_close(&pack);

@@ -18,7 +18,7 @@
 
 static const leat__param selecting[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "write the selection here"),
-    CLI_INT("count", 'n', "0", 0, 4e9, "N", "choose this many samples; else all that the strategies allow"),
+    CLI_INT("count", 'n', NULL, 1, 4e9, "N", "choose this many samples; else all that the strategies allow"),
     CLI_FLOAT("share", 0, "0", 0, 1, "P", "choose this share of the samples"),
     CLI_PATH("config", 'c', NULL, "FILE", "read strategies from this YAML file; given options win"),
     CLI_CHOICE("strategy", 's', NULL, "diversity|weights|balance|typicality|similarity|random",
@@ -158,7 +158,6 @@ static int run(cli *c)
     char *config = NULL, *with = NULL;
     size_t len;
     int code = fill_strategy(c, &strategy);
-    if (code == CLI_OK) code = cli_refuse_zero(c, "count");
     if (code == CLI_OK) code = cli_refuse_zero(c, "share");
     if (code != CLI_OK) return code;
     leat_select_opts_init(&o);

@@ -120,7 +120,7 @@ typedef struct leat_select_stats {
 
 /* Chooses rows and writes the columns selected, order, round, score, distance and reason.
  * stats may be NULL; set its struct_size first. LEAT_EINVAL: wrong options, or columns of
- * other rows; LEAT_EBUDGET: needs more memory than was given. */
+ * other rows; LEAT_EDATA: no row would be selected; LEAT_EBUDGET: needs more memory than was given. */
 LEAT_API int leat_select(const leat_select_opts *opts, leat_select_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 

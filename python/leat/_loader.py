@@ -247,8 +247,6 @@ class Loader(Generic[B_co]):
             from ._select import rows_of
 
             indices = rows_of(self._packs, select)
-            if len(indices) == 0:
-                raise ArgumentError(f"select: {shown(select)} selects no sample")
         chosen = None if indices is None else _check.indices("indices", indices)
         address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
         self._sample_fn = sample_fn  # its code must outlive the workers

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "curate/select_run.h"
+#include "pack/selection.h"
 
 PyObject *py_select(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -59,12 +60,7 @@ PyObject *py_selection(PyObject *module, PyObject *args)
     const char **paths = py_path_list(list, &n);
     if (paths == NULL) return NULL;
     int rc = leat_pack_open_many(&pack, paths, n, NULL, &err);
-    if (rc == 0) rc = leat_pack_select(pack, path, NULL, 0, &count, &err);
-    if (rc == 0) {
-        rows = LEAT_NEW_ARRAY(MISC, uint64_t, (size_t)count + 1);
-        rc = rows != NULL ? leat_pack_select(pack, path, rows, count, &count, &err)
-                          : leat__fail_nomem(&err, count * sizeof *rows, "a selection");
-    }
+    if (rc == 0) rc = leat__selection_rows(pack, path, &rows, &count, &err);
     if (rc != 0) py_raise(&err);
     else out = PyBytes_FromStringAndSize((const char *)rows, (Py_ssize_t)(count * sizeof *rows));
     leat__free(rows);

@@ -95,11 +95,29 @@ def test_a_selection_is_taken_everywhere(box, images, tmp_path):
     assert leat.pack(tmp_path / "photos.leat", tmp_path / "kept.leat", select=tmp_path / "dup.leat")["samples"] == kept
     with pytest.raises(leat.ArgumentError, match="either keys or select"):
         leat.pack(tmp_path / "photos.leat", tmp_path / "x.leat", select=chosen, keys=["3.jpg"])
-    with pytest.raises(leat.ArgumentError, match="selects no sample"):
-        leat.select(tmp_path / "photos.leat", tmp_path / "none.leat", where="label > 50")
-        leat.Loader(tmp_path / "photos.leat", 8, select=tmp_path / "none.leat")
     with pytest.raises(leat.ArgumentError, match="it was made from another pack"):
         leat.Loader(box / "rows.leat", 8, select=chosen, image=None)
+
+
+def test_an_empty_selection_is_refused_everywhere(images, tmp_path):
+    pack, none = tmp_path / "p.leat", tmp_path / "none.leat"
+    with leat.Writer(pack, {"image": "image", "label": int}) as w:
+        for i in range(4):
+            w.append({"image": images[i], "label": i}, key=f"{i}.jpg")
+    with pytest.raises(leat.DataError, match="p.leat: no sample is selected: none of 4 meets the conditions"):
+        leat.select(pack, none, where="label > 50")
+    assert not none.exists()
+    with leat.Writer(none, {"selected": int}) as w:
+        for i in range(4):
+            w.append({"selected": 0}, key=f"{i}.jpg")
+    for use in (lambda: leat.Loader(pack, 2, select=none), lambda: leat.pack(pack, tmp_path / "x.leat", select=none),
+                *(lambda to=to: leat.export(pack, tmp_path / "out", to=to, select=none) for to in ("folder", "webdataset", "parquet"))):
+        with pytest.raises(leat.ArgumentError, match="none.leat: no row is selected"):
+            use()
+    assert not (tmp_path / "x.leat").exists() and not os.listdir(tmp_path / "out")
+    leat.select(pack, tmp_path / "some.leat", where="label == 1")
+    more = leat.select(pack, tmp_path / "more.leat", where="label > 50", previous=tmp_path / "some.leat")
+    assert more["selected"] == 0 and more["previous"] == 1
 
 
 def test_two_packs_share_a_selection(images, tmp_path):

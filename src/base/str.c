@@ -355,6 +355,30 @@ const char *leat__str_shown(const char *s, char *out, size_t size)
     return out;
 }
 
+/* The character that a letter behind a backslash stands for; 0: none. */
+static char escaped(char letter)
+{
+    switch (letter) {
+    case 'n': return '\n';
+    case 'r': return '\r';
+    case '"':
+    case '\\': return letter;
+    default: return 0;
+    }
+}
+
+size_t leat__str_unquote(char *line, size_t len)
+{
+    size_t to = 0;
+    if (len < 2 || line[0] != '"' || line[len - 1] != '"') return len;
+    for (size_t i = 1; i < len - 1; i++) {
+        if (line[i] == '"') return len;
+        if (line[i] == '\\' && (i + 1 == len - 1 || escaped(line[++i]) == 0)) return len;
+    }
+    for (size_t i = 1; i < len - 1; i++) line[to++] = line[i] == '\\' ? escaped(line[++i]) : line[i];
+    return to;
+}
+
 int leat__path_join(leat__buf *out, const char *dir, const char *name)
 {
     leat__buf_puts(out, dir);

@@ -45,6 +45,9 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
 /* Makes `s` printable: control characters and bytes that are not UTF-8 become \xHH; cut to `size`
  * bytes. Returns `out`. */
 const char *leat__str_shown(const char *s, char *out, size_t size);
+/* A line of a list of keys, in place; returns its new length. A line in double quotes has \\n, \\r, \\" and
+ * \\\\ for line breaks, quotes and backslashes of the key; any other line is the key as it stands. */
+size_t leat__str_unquote(char *line, size_t len);
 /* Valid UTF-8 (no overlong forms, no surrogates); length of the valid part in *good. */
 bool leat__utf8_valid(const char *s, size_t len, size_t *good);
 

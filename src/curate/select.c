@@ -213,6 +213,22 @@ static int choose(leat__selecting *s, leat_error *err)
     return 0;
 }
 
+/* A selection without rows is of no use to anything that takes one. */
+static int refuse_empty(const leat__selecting *s, leat_error *err)
+{
+    const leat_select_stats *st = &s->stats;
+    if (st->selected + st->previous > 0) return 0;
+    if (st->samples == 0) return leat__fail(err, LEAT_EDATA, "%s: has no rows", s->opts.pack);
+    if (st->excluded == st->samples)
+        return leat__fail(err, LEAT_EDATA, "%s: no sample is selected: none of %llu meets the conditions",
+                          s->opts.pack, (unsigned long long)st->samples);
+    return leat__fail(err, LEAT_EDATA,
+                      "%s: no sample is selected: of %llu, %llu do not meet the conditions and %llu have no "
+                      "finite number in a column",
+                      s->opts.pack, (unsigned long long)st->samples, (unsigned long long)st->excluded,
+                      (unsigned long long)st->unknown);
+}
+
 static int run(leat__selecting *s, leat_error *err)
 {
     leat_select_opts *o = &s->opts;
@@ -229,6 +245,7 @@ static int run(leat__selecting *s, leat_error *err)
     LEAT_TRY(leat__thread_team_open(&s->crew, o->threads, err));
     LEAT_TRY(leat__select_prepare(s, err));
     LEAT_TRY(choose(s, err));
+    LEAT_TRY(refuse_empty(s, err));
     LEAT_TRY(leat__select_write(s, err));
     return leat__saved_drop(&s->saved, err);
 }

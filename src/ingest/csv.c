@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 
 #define CHUNK 65536u
 #define END (-1)
@@ -194,5 +195,14 @@ int leat__csv_next_line(leat__csv *c, bool *end, leat_error *err)
         if (c->row.len > 0 && c->row.data[c->row.len - 1] == '\r') c->row.data[--c->row.len] = 0;
         if (ch == END && c->row.len == 0) *end = true;
     } while (c->row.len == 0 && !*end);
+    return 0;
+}
+
+int leat__csv_next_key(leat__csv *c, bool *end, leat_error *err)
+{
+    LEAT_TRY(leat__csv_next_line(c, end, err));
+    if (*end) return 0;
+    c->row.len = leat__str_unquote(c->row.data, c->row.len);
+    c->row.data[c->row.len] = 0;
     return 0;
 }

@@ -39,4 +39,7 @@ const char *leat__csv_cell(const leat__csv *c, uint32_t cell); /* "" past the la
  * "cell". */
 int leat__csv_next_line(leat__csv *c, bool *end, leat_error *err) LEAT_MUST_CHECK;
 
+/* The same for a list of keys: without the quotes of a key that has them (leat__str_unquote). */
+int leat__csv_next_key(leat__csv *c, bool *end, leat_error *err) LEAT_MUST_CHECK;
+
 #endif

@@ -39,6 +39,7 @@
 #include "io/below.h"
 #include "io/file.h"
 #include "io/object.h"
+#include "pack/selection.h"
 
 #define BYTES_MAX (UINT64_C(1) << 36)
 #define SHARD_BYTES (UINT64_C(1) << 30)
@@ -403,11 +404,9 @@ static int export_all(exporter *x, leat_error *err)
 
 static int export_selected(exporter *x, leat_error *err)
 {
-    uint64_t count = 0;
-    LEAT_TRY(leat_pack_select(x->pack, x->opts->select, NULL, 0, &count, err));
-    uint64_t *rows = LEAT_NEW_ARRAY(INGEST, uint64_t, LEAT_MAX(count, 1));
-    if (!rows) return leat__fail_nomem(err, count * sizeof *rows, "a selection");
-    int rc = leat_pack_select(x->pack, x->opts->select, rows, count, &count, err);
+    uint64_t *rows = NULL, count = 0;
+    LEAT_TRY(leat__selection_rows(x->pack, x->opts->select, &rows, &count, err));
+    int rc = 0;
     for (uint64_t i = 0; i < count && rc == 0; i++) {
         rc = export_one(x, rows[i], err);
         if (rc == 0) rc = tell(x, count, err);
@@ -422,7 +421,7 @@ static int export_lines(exporter *x, leat__csv *lines, leat_error *err)
         bool end;
         uint64_t sample = 0;
         leat_error why = {.sample = -1, .offset = -1};
-        LEAT_TRY(leat__csv_next_line(lines, &end, err));
+        LEAT_TRY(leat__csv_next_key(lines, &end, err));
         if (end) return 0;
         int rc = leat_pack_find(x->pack, lines->row.data, lines->row.len, &sample, &why);
         if (rc == 0) rc = export_sample(x, sample, &why);

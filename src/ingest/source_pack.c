@@ -127,7 +127,7 @@ static int join_classes(pack_source *s, origin *o, leat_error *err)
 
 static int find_key(pack_source *s, uint32_t *which, uint64_t *sample, bool *end, leat_error *err)
 {
-    LEAT_TRY(leat__csv_next_line(&s->lines, end, err));
+    LEAT_TRY(leat__csv_next_key(&s->lines, end, err));
     if (*end) return 0;
     for (*which = 0; *which < s->origin_count; ++*which) {
         int rc = leat_pack_find(s->origins[*which].pack, s->lines.row.data, s->lines.row.len, sample, err);
@@ -306,16 +306,9 @@ static const leat__source_ops ops = {
 static int read_selection(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
 {
     leat_pack *all = NULL;
-    uint64_t count = 0;
     LEAT_TRY(leat_pack_open_many(&all, opts->sources, opts->source_count, NULL, err));
-    int rc = leat_pack_select(all, opts->select, NULL, 0, &count, err);
-    if (rc == 0 && count == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: no row is selected", opts->select);
-    s->chosen = rc == 0 ? LEAT_NEW_ARRAY(INGEST, uint64_t, count) : NULL;
-    if (rc == 0)
-        rc = s->chosen ? leat_pack_select(all, opts->select, s->chosen, count, &count, err)
-                       : leat__fail_nomem(err, count * sizeof *s->chosen, "a selection");
+    int rc = leat__selection_rows(all, opts->select, &s->chosen, &s->samples, err);
     leat_pack_close(&all);
-    s->samples = count;
     return rc;
 }
 

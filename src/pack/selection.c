@@ -5,6 +5,7 @@
 #include "pack/selection.h"
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/num.h"
 
 #define CHUNK 1024
@@ -65,5 +66,18 @@ int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t
     if (rc == 0) rc = leat__pack_match_rows(selection, pack, err);
     if (rc == 0) rc = collect(selection, field, rows, capacity, count, err);
     leat_pack_close(&selection);
+    return rc;
+}
+
+int leat__selection_rows(leat_pack *pack, const char *path, uint64_t **rows, uint64_t *count, leat_error *err)
+{
+    *rows = NULL;
+    LEAT_TRY(leat_pack_select(pack, path, NULL, 0, count, err));
+    if (*count == 0) return leat__fail(err, LEAT_EINVAL, "%s: no row is selected", path);
+    uint64_t *found = LEAT_NEW_ARRAY(PACK, uint64_t, *count);
+    if (!found) return leat__fail_nomem(err, *count * sizeof *found, "a selection");
+    int rc = leat_pack_select(pack, path, found, *count, count, err);
+    if (rc == 0) *rows = found;
+    else leat__free(found);
     return rc;
 }

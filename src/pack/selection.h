@@ -38,4 +38,9 @@ int leat__pack_spare_result(const char *output, const char *other, leat_error *e
 /* The field that says which rows are selected: the int field 'selected', or 'keep'. */
 int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_error *err) LEAT_MUST_CHECK;
 
+/* The rows that a selection names (leat_pack_select), for the caller to free. LEAT_EINVAL when it names none:
+ * nothing can be made of it. */
+int leat__selection_rows(leat_pack *pack, const char *path, uint64_t **rows, uint64_t *count,
+                         leat_error *err) LEAT_MUST_CHECK;
+
 #endif

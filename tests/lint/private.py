@@ -44,6 +44,7 @@ ALLOWED = {
     "loader/defaults.h": "defaults of the loader's flags",
     "op/pipeline.h": "choices of flags; a pipeline for leat show and leat plan",
     "pack/kind.h": "kinds of wide images",
+    "pack/selection.h": "rows of a selection that is not empty, for leat load",
     "pack/reader.h": "where samples lie, for leat plan --calibrate",
     "plan/parts.h": "machines of the plan's tables",
     "probe/cpu.h": "instruction sets",

@@ -137,8 +137,12 @@ $ leat select few.leat -s random -n 2 -o p.leat > /dev/null; leat select few.lea
 = 2
 
 $ leat select few.leat -s random -n 0 -o x.leat
-! leat select: --count: 0 is not allowed; leave it out for the default (see leat select --help)
+! leat select: -n: 0 is out of range (1 to 4000000000) (see leat select --help)
 = 2
+
+$ leat select few.leat --where 'key == "nothing"' -o x.leat -f
+! leat select: few.leat: no sample is selected: none of 5 meets the conditions
+= 4
 
 $ leat select few.leat -s random --share 0 -o x.leat
 ! leat select: --share: 0 is not allowed; leave it out for the default (see leat select --help)

@@ -2,7 +2,9 @@
 #include "leat_test.h"
 
 #include <math.h>
+#include <stdio.h>
 
+#include "base/num.h"
 #include "base/str.h"
 
 static void comparisons(void **state)
@@ -123,6 +125,29 @@ static void hints(void **state)
     assert_null(leat__str_nearest(big, words, 4));
 }
 
+static void quoted_keys(void **state)
+{
+    static const char *const of[][2] = {{"a/1.jpg", "a/1.jpg"},
+                                        {"\"a\\n1.jpg\"", "a\n1.jpg"},
+                                        {"\"\\r\\n\\\"\\\\n\"", "\r\n\"\\n"},
+                                        {"\"\"", ""},
+                                        {"a\\n1.jpg", "a\\n1.jpg"},
+                                        {"\"", "\""},
+                                        {"\"a\".jpg", "\"a\".jpg"},
+                                        {"\"a\"b\"", "\"a\"b\""},
+                                        {"\"a\\t\"", "\"a\\t\""},
+                                        {"\"a\\\"", "\"a\\\""}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(of); i++) {
+        char line[32];
+        snprintf(line, sizeof line, "%s", of[i][0]);
+        const size_t len = leat__str_unquote(line, strlen(line));
+        assert_int_equal(len, strlen(of[i][1]));
+        assert_memory_equal(line, of[i][1], len);
+    }
+    assert_int_equal(leat__str_unquote(NULL, 0), 0);
+}
+
 static void utf8(void **state)
 {
     size_t good;
@@ -197,6 +222,7 @@ int main(void)
         cmocka_unit_test(sizes_and_times),
         cmocka_unit_test(formats_for_people),
         cmocka_unit_test(hints),
+        cmocka_unit_test(quoted_keys),
         cmocka_unit_test(utf8),
         cmocka_unit_test(paths),
     };

@@ -135,6 +135,9 @@ static void wrong_options_are_refused(void **state)
         {"{count: 3, strategies: [{strategy: similarity}]}", "needs a query", LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: threshold}]}", "needs a condition", LEAT_EINVAL},
         {"{count: 3, previous: nothing, strategies: [{strategy: random}]}", "nothing", LEAT_ENOENT},
+        {"where: label > 50", "p.leat: no sample is selected: none of 400 meets the conditions", LEAT_EDATA},
+        {"strategies: [{strategy: threshold, where: label > 50}, {strategy: random}]",
+         "none of 400 meets the conditions", LEAT_EDATA},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         leat_error err = {0};

@@ -7,6 +7,7 @@
 
 static char folder[64];
 static uint32_t keys = UINT32_MAX; /* they repeat after this many rows */
+static uint32_t every = 3;         /* row that is selected */
 
 static const char *at(const char *name)
 {
@@ -17,7 +18,8 @@ static const char *at(const char *name)
     return to;
 }
 
-/* Rows with keys k0, k1 …; field = row % 3 == 0. `renamed`: this row has another key. */
+/* Rows with keys k0, k1 …; field = row % every == 0, if there are more rows than that. `renamed`: this row
+ * has another key. */
 static const char *put(const char *name, const char *field, uint32_t type, uint32_t rows, uint32_t renamed)
 {
     leat_packer *p = NULL;
@@ -31,7 +33,7 @@ static const char *put(const char *name, const char *field, uint32_t type, uint3
     assert_ok(leat_packer_open(&p, path, &o, NULL));
     for (uint32_t i = 0; i < rows; i++) {
         char key[16];
-        const leat_pack_value v = {.i = i % 3 == 0, .f = i};
+        const leat_pack_value v = {.i = i % every == 0 && every < rows, .f = i};
         snprintf(key, sizeof key, i == renamed ? "other" : "k%u", i % keys);
         const leat_pack_sample s = {.key = key, .key_size = strlen(key), .values = &v};
         assert_ok(leat_packer_append(p, &s, NULL));
@@ -56,6 +58,26 @@ static void rows_of_a_selection_are_read(void **state)
         assert_code(LEAT_ELIMIT, leat_pack_select(pack, path, rows, 10, &count, NULL));
         assert_int_equal(count, 834);
     }
+    leat_pack_close(&pack);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
+static void rows_are_for_the_caller_to_free_and_there_are_some(void **state)
+{
+    leat_pack *pack = NULL;
+    leat_error err = {0};
+    uint64_t *rows = NULL, count = 0;
+    assert_ok(leat_pack_open(&pack, put("p.leat", "x", LEAT_FIELD_FLOAT, 7, UINT32_MAX), NULL, NULL));
+    const char *path = put("s.leat", "selected", LEAT_FIELD_INT, 7, UINT32_MAX);
+    assert_ok(leat__selection_rows(pack, path, &rows, &count, NULL));
+    assert_true(count == 3 && rows[0] == 0 && rows[1] == 3 && rows[2] == 6);
+    leat__free(rows);
+    every = 100;
+    const char *none = put("none.leat", "selected", LEAT_FIELD_INT, 7, UINT32_MAX);
+    every = 3;
+    assert_code(LEAT_EINVAL, leat__selection_rows(pack, none, &rows, &count, &err));
+    assert_contains(err.message, "none.leat: no row is selected");
+    assert_null(rows);
     leat_pack_close(&pack);
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
@@ -114,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_a_selection_are_read),
+        cmocka_unit_test(rows_are_for_the_caller_to_free_and_there_are_some),
         cmocka_unit_test(selections_of_joined_packs_are_read),
         cmocka_unit_test(other_packs_are_refused),
     };
