@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "cli.h"
 #include "io/file.h"
 
@@ -47,7 +48,7 @@ static int drop_listed(deletion *d, const char *path, leat_error *err)
         if (end == NULL) end = text + len;
         size_t size = (size_t)(end - at);
         if (size > 0 && at[size - 1] == '\r') size--;
-        if (size > 0) rc = drop(d, at, size, err);
+        if (size > 0) rc = drop(d, at, leat__str_unquote(at, size), err);
     }
     leat__free(text);
     return rc;

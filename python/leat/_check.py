@@ -11,6 +11,7 @@ import difflib
 import math
 import operator
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +23,20 @@ from ._errors import ArgumentError, UnsupportedError, shown
 U32 = 2**32 - 1
 U64 = 2**64 - 1
 EPOCH_MAX = 2**63 - 1
+
+
+def listed(key: str) -> str:
+    """A key as a line of a list of keys: in quotes where it has a line break or would be taken for quoted."""
+    if not key.startswith('"') and "\n" not in key and "\r" not in key:
+        return key
+    return '"' + key.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
+
+
+def unlisted(line: str) -> str:
+    """The key of such a line, as C reads it (leat__str_unquote)."""
+    if re.fullmatch(r'"(?:[^"\\]|\\[nr"\\])*"', line, re.DOTALL) is None:
+        return line
+    return re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), line[1:-1])
 
 
 def whole(name: str, value: object, least: int = 0, most: int = U64) -> int:

@@ -177,8 +177,7 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
     broken = sum((records.get("check") or {}).get("dropped", {}).values()) if run.on("check") else 0
     return {"output": run.folder, "samples": records["pack"]["rows"], "selected": records["select"]["rows"],
             "unreadable": records["pack"]["dropped"].get("unreadable", 0) + broken, "steps": steps,
-            "list": run.path("selected.txt"), "unlisted": records["dump"]["dropped"].get("line break in the key", 0),
-            "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
+            "list": run.path("selected.txt"), "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
             "seconds": seconds}
 
 
@@ -239,8 +238,9 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     gone = next((path for path in sources if "://" not in path and not os.path.lexists(path)), None)
     if gone is not None:
         raise NotFoundError(f"{gone}: no such file or folder")
-    folder = os.path.abspath(_check.local(_check.utf8_path("output", output)))
-    run = Run(folder, sources, steps)
+    given = _check.local(_check.utf8_path("output", output))
+    folder = os.path.abspath(given)
+    run = Run(folder, sources, steps, given)
     redo = _steps_from(from_, run)
     _curate_early.check_folder(run)
     force = _check.flag("force", force)

@@ -31,8 +31,9 @@ _TAKEN = {"check": "verdict", "dedup": "keep", "semantic": "selected"}  # column
 class Run:
     """The folder of a run, its sources, and the options of the steps that are on."""
 
-    def __init__(self, folder: str, sources: list[str], steps: Mapping[str, Options | None]) -> None:
+    def __init__(self, folder: str, sources: list[str], steps: Mapping[str, Options | None], given: str | None = None) -> None:
         self.folder, self.sources, self.steps = folder, sources, steps
+        self.given = given or folder  # the folder as the user named it, for lists
         self.written: str | None = None  # where an earlier dump of this run went
         self.checked: dict[str, Any] | None = None  # what was found while images were packed
         self.in_place = len(sources) == 1 and "://" not in sources[0] and is_pack(sources[0]) and \
@@ -206,7 +207,8 @@ def _run_tag(run: Run, options: Options, resume: bool, progress: Progress) -> Ou
 
 
 def _run_dedup(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
-    source = run.path("check.leat") if run.on("check") else run.pack
+    source = os.path.join(run.given, "check.leat") if run.on("check") else \
+        run.pack if run.in_place else os.path.join(run.given, "pack.leat")
     done = _images.dedup_images(source, run.path("duplicates.leat"), **options, csv=run.path("duplicates.csv"),
                                 force=True, progress=progress)
     return {"rows": done["samples"], "dropped": _counts(duplicate=done["removed"]), "pairs": done["pairs"],
@@ -261,21 +263,16 @@ def chosen(run: Run) -> np.ndarray:
         return rows[np.argsort(opened.column("order")[rows], kind="stable")]
 
 
-def _write_list(run: Run) -> int:
-    """selected.txt: the keys, one per line. How many have a line break, which such a list cannot hold."""
-    path, odd = run.path("selected.txt"), 0
+def _write_list(run: Run) -> None:
+    """selected.txt: the keys, one per line, as --keys reads them."""
+    path = run.path("selected.txt")
     with Dataset(run.pack) as opened, open(path + ".new", "wb") as file:
         keys = opened.keys
         for row in chosen(run):
-            key = keys[int(row)].encode("utf-8", "surrogateescape")
-            if b"\n" in key or b"\r" in key:
-                odd += 1
-                continue
-            file.write(key + b"\n")
+            file.write(_check.listed(keys[int(row)]).encode("utf-8", "surrogateescape") + b"\n")
         file.flush()
         os.fsync(file.fileno())
     os.rename(path + ".new", path)
-    return odd
 
 
 def dump_target(run: Run) -> str | None:
@@ -302,10 +299,10 @@ def _clean(run: Run, target: str | None, resume: bool) -> None:
 
 
 def _run_dump(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
-    odd = _write_list(run)
+    _write_list(run)
     _clean(run, dump_target(run), resume)
     to, target = options.get("to", "list"), dump_target(run)
-    outcome: Outcome = {"rows": len(chosen(run)), "dropped": _counts(line_break_in_the_key=odd)}
+    outcome: Outcome = {"rows": len(chosen(run))}
     if target is None:
         return outcome
     again = resume or os.path.dirname(target) == run.folder or target == run.written

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _leat
+from . import _check, _leat
 from ._errors import ArgumentError, DataError, ExistsError
 from ._formats import Reader, Sample, Staged, bytes_spec, number
 
@@ -229,12 +229,14 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
 
 
 def _rows_of(pack: Any, keys: str) -> Iterator[int]:
-    with open(keys, encoding="utf-8", errors="surrogateescape") as file:
+    with open(keys, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         for line in file:
-            row = pack.find(line.rstrip("\n"))
+            key = _check.unlisted(line.removesuffix("\n").removesuffix("\r"))
+            row = pack.find(key) if key else -1
             if row is None:
-                raise DataError(f"{keys}: there is no sample {line.rstrip()!r}")
-            yield row
+                raise DataError(f"{keys}: there is no sample {key!r}")
+            if row >= 0:
+                yield row
 
 
 def _groups(rows: Any) -> Iterator[list[int]]:

@@ -283,11 +283,8 @@ def _key_file(keys: Path | Sequence[str] | None) -> Iterator[str | None]:
         return
     listed = [key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else _check.key("keys", key)
               for key in _check.several("keys", keys, (str, bytes))]
-    bad = next((key for key in listed if "\n" in key), None)
-    if bad is not None:
-        raise ArgumentError(f"keys: {bad!r} has a line break in it, which a file of keys cannot hold")
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(f"{key}\n" for key in listed)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        file.writelines(f"{_check.listed(key)}\n" for key in listed)
         file.flush()
         yield file.name
 

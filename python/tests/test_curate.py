@@ -396,8 +396,8 @@ def test_hostile_names_do_not_reach_the_page(tmp_path):
         assert "&lt;script&gt;alert(1)" in page and "default-src 'none'" in page
         assert "http://" not in page and "https://" not in page and "data:image/png;base64," in page
     listed = data(tmp_path / "run", "selected.txt").split(b"\n")
-    assert len(listed) - 1 == 24 and result["selected"] == 28
-    assert {s["step"]: s["dropped"] for s in result["steps"]}["dump"] == {"line break in the key": 4}
+    assert len(listed) - 1 == 28 and result["selected"] == 28
+    assert {s["step"]: s["dropped"] for s in result["steps"]}["dump"] == {}
 
 
 def test_limits_are_told_apart():
@@ -562,15 +562,32 @@ def test_keys_that_are_there_twice_are_refused(photos, tmp_path):
             leat.curate(photos, tmp_path / "run", config=config)
 
 
-def test_keys_with_line_breaks_are_counted_and_results_printed(photos, tmp_path):
+def test_keys_with_line_breaks_are_listed_in_quotes_and_results_printed(photos, tmp_path):
     source = tmp_path / "odd"
     source.mkdir()
-    for i, name in enumerate(("a.jpg", "new\nline.jpg", "cr\rx.jpg")):
+    names = ("a.jpg", "new\nline.jpg", "cr\r\nx\\n.jpg", '"q".jpg')
+    for i, name in enumerate(names):
         (source / name).write_bytes(jpeg(np.random.default_rng(100 + i), 64, 48, 85))
     run = subprocess.run([sys.executable, "-m", "leat", "curate", str(source), "-o", str(tmp_path / "run"), "-q"], capture_output=True, text=True)
-    assert run.returncode == 0 and "3 of 3 images selected" in run.stdout
-    assert "warning: 2 keys with a line break are not in" in run.stderr
-    assert (tmp_path / "run" / "selected.txt").read_text() == "a.jpg\n"
+    assert run.returncode == 0 and "4 of 4 images selected" in run.stdout and run.stderr == ""
+    written = tmp_path / "run" / "selected.txt"
+    assert sorted(written.read_bytes().split(b"\n")) == [
+        b"", b'"\\"q\\".jpg"', rb'"cr\r\nx\\n.jpg"', rb'"new\nline.jpg"', b"a.jpg"]
+    pack = tmp_path / "run" / "pack.leat"
+    assert leat.pack(pack, tmp_path / "few.leat", keys=written, images="keep")["samples"] == 4
+    assert leat.export(pack, tmp_path / "files", keys=written)["samples"] == 4
+    assert sorted(os.listdir(tmp_path / "files")) == sorted(names)
+    assert leat.export(pack, tmp_path / "rows", to="parquet", keys=written)["samples"] == 4
+    assert leat.pack(pack, tmp_path / "two.leat", keys=["new\nline.jpg", '"q".jpg'], images="keep")["samples"] == 2
+    loaded = subprocess.run([sys.executable, "-m", "leat", "load", str(pack), "--keys", str(written), "--json"], capture_output=True, text=True)
+    assert loaded.returncode == 0 and json.loads(loaded.stdout)["samples"] == 4, loaded.stderr
+
+
+def test_lists_name_the_folder_as_it_was_given(photos, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    leat.curate(photos, "run", config={"embed": False})
+    rows = (tmp_path / "run" / "duplicates.csv").read_text().splitlines()[1:]
+    assert rows and all(row.split(",")[1::2][:2] == ["run/check.leat"] * 2 for row in rows)
 
 
 def test_an_early_interrupt_is_quiet(photos, tmp_path):

@@ -232,6 +232,7 @@ def test_not_finite_scores_are_counted(photos, tmp_path):
     report = leat.tag(photos, output=str(tmp_path / "o.leat"), model=str(tmp_path / "odd.pt"), image_size=16, **PLAIN)
     score = leat.open(tmp_path / "o.leat").column("tag_score")
     assert report["not_finite"] == 8 == np.isnan(score).sum()
+    assert sum(report["counts"].values()) == report["samples"] - 8  # a tag without a score is none
 
 
 def test_the_command(photos, model, tmp_path):

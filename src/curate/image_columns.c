@@ -129,7 +129,8 @@ int leat__image_facts_make(leat__image_looker *looker, const char *key, const ui
     f->orientation = small->info.orientation;
     if (is_misnamed(key, f->codec)) f->issues |= UINT64_C(1) << LEAT__ISSUE_EXTENSION;
     if (rc != 0) {
-        leat__image_facts_fail(f, verdict_of(rc, f->codec, data, len), why.message);
+        leat__image_facts_fail(f, verdict_of(rc, f->codec, data, len),
+                               len == 0 ? "an empty file" : why.message);
         return 0;
     }
     f->content_hash = small->content;

@@ -120,9 +120,6 @@ def main(command: str, text: str) -> int:
         print(json.dumps(result))
     else:
         _show(result, command, values.get("quiet", False))
-    if result.get("unlisted"):
-        print(f"leat curate: warning: {_count(result['unlisted'], 'key')} with a line break {'is' if result['unlisted'] == 1 else 'are'} "
-              f"not in {result['list']}, which has a key per line; select.leat has all", file=sys.stderr)
     stopped = result.get("stopped", 0)
     if command == "curate":
         return 3 if result.get("short") else 1 if result.get("unreadable") else 0

@@ -108,8 +108,10 @@ class Tags(_Counted):
         scores = _scores(row, self.activation)
         order = np.argsort(-row, kind="stable")
         best = order[:self.top]
-        self.counts[int(best[0])] += 1
-        self.not_finite += not np.isfinite(scores).all()
+        if np.isfinite(scores).all():
+            self.counts[int(best[0])] += 1
+        else:
+            self.not_finite += 1
         second = float(scores[order[1]]) if len(order) > 1 else 0.0
         made = {"tag": int(best[0]), "tag_score": float(scores[best[0]]), "tag_margin": float(scores[best[0]]) - second,
                 "tag_entropy": _entropy(scores), "tags": best.astype(np.int32), "tag_scores": scores[best].astype(np.float32)}

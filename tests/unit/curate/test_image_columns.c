@@ -36,7 +36,9 @@ static void verdicts(void **state)
     png.data[png.len / 2] ^= 0x55;
     assert_int_equal(facts_of("a.png", png.data, png.len).verdict, LEAT__VERDICT_DAMAGED);
     assert_int_equal(facts_of("a.jpg", "hello", 5).verdict, LEAT__VERDICT_NOT_IMAGE);
-    assert_int_equal(facts_of("a.jpg", "", 0).verdict, LEAT__VERDICT_TRUNCATED);
+    f = facts_of("a.jpg", "", 0);
+    assert_int_equal(f.verdict, LEAT__VERDICT_TRUNCATED);
+    assert_string_equal(f.reason, "an empty file");
     leat__buf_reset(&jpeg);
     leat__buf_reset(&png);
     leat__image_looker_close(&looker);
