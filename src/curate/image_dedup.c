@@ -27,6 +27,7 @@
 #define THRESHOLD 0.7
 #define PROBABLE 0.6
 #define CSV_HEAD "key_a,pack_a,"
+#define TELL 4096 /* rows written between calls of progress */
 
 typedef struct deduping {
     const leat_dedup_images_opts *opts;
@@ -125,6 +126,12 @@ static int open_columns(deduping *d, leat_error *err)
 }
 
 /* ---- results ---- */
+
+static int tell(void *cookie, uint64_t done, uint64_t total, uint64_t found)
+{
+    const deduping *d = cookie;
+    return d->opts->progress ? d->opts->progress(d->opts->cookie, done, total, 0, found) : 0;
+}
 
 static int number_clusters(deduping *d, leat_error *err)
 {
@@ -267,6 +274,10 @@ static int write_rows(deduping *d, leat_error *err)
         rc = leat__image_columns_open(&c, d->columns[p], err);
         for (uint64_t i = 0; rc == 0 && i < c.count; i++) {
             size_t size;
+            if (i % TELL == 0 && tell(d, d->rows.count, d->rows.count, d->pairs.count) != 0) {
+                rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+                break;
+            }
             rc = leat_sample_read(c.sample, i, err);
             const char *name = rc == 0 ? leat_sample_key(c.sample, &size) : NULL;
             if (rc == 0) rc = write_row(d, d->rows.first[p] + (uint32_t)i, name, size, err);
@@ -335,12 +346,6 @@ static int write_csv(deduping *d, leat_error *err)
 }
 
 /* ---- the run ---- */
-
-static int tell(void *cookie, uint64_t done, uint64_t total, uint64_t found)
-{
-    const deduping *d = cookie;
-    return d->opts->progress ? d->opts->progress(d->opts->cookie, done, total, 0, found) : 0;
-}
 
 /* The memory that is given, or half of what is available. */
 static int find_memory(uint64_t given, uint64_t *memory, leat_error *err)

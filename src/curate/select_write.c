@@ -11,6 +11,8 @@
 #include "curate/select_run.h"
 #include "pack/selection.h"
 
+#define TELL 4096 /* rows written between calls of progress */
+
 enum { F_SELECTED, F_ORDER, F_ROUND, F_SCORE, F_DISTANCE, F_REASON, F_COUNT };
 
 /* {"kind":"leat select 1","pack":…,"fingerprint":…,"strategies":[…]} */
@@ -97,8 +99,12 @@ static void explain(const leat__selecting *s, uint64_t row, leat__buf *out)
 static int write_rows(leat__selecting *s, leat_packer *packer, leat__buf *key, leat__buf *why,
                       leat_error *err)
 {
+    const leat_select_opts *o = &s->opts;
     for (uint64_t i = 0; i < s->rows; i++) {
         leat_pack_value v[F_COUNT] = {{0}};
+        if (i % TELL == 0 && o->progress &&
+            o->progress(o->cookie, s->stats.selected, s->count, 0, s->stats.selected) != 0)
+            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
         LEAT_TRY(leat__pack_key_read(s->sheets.pack[0], i, key, err));
         explain(s, i, why);
         if (leat__buf_status(why) != 0) return leat__fail_nomem(err, why->len, "a reason");

@@ -252,6 +252,11 @@ static void a_stopped_run_leaves_no_output(void **state)
     assert_code(LEAT_ECANCELED, leat_select(&o, NULL, NULL));
     assert_ok(leat__path_exists(o.output, &exists, NULL));
     assert_false(exists);
+    o.config = "where: label >= 0"; /* nothing to choose one by one: stopped while it is written */
+    o.vectors = NULL;
+    assert_code(LEAT_ECANCELED, leat_select(&o, NULL, NULL));
+    assert_ok(leat__path_exists(o.output, &exists, NULL));
+    assert_false(exists);
     o.progress = NULL;
     o.replace = 0;
     run_ok(&o);
