@@ -16,7 +16,8 @@
 
 static const leat__param finding[] = {
     CLI_PATH("output", 'o', NULL, "DIR",
-             "write kept documents, clusters, bad lines and the report here; images: a pack"),
+             "write kept documents, clusters, bad lines and the report here; images: a pack; only --plan "
+             "needs none"),
     CLI_FLAG("normalize", 0, "exact: compare words only, without case, punctuation and white space"),
     CLI_CHOICE("level", 0, "document", "document|line|paragraph",
                "exact: take repeated lines or paragraphs out of the texts instead of whole documents"),
@@ -187,6 +188,8 @@ static int run(cli *c)
     const char *inputs[1024];
     size_t n = cli_arg_count(c);
     int code = dedup_kind_check(c);
+    if (code == CLI_OK && !cli_str(c, "output") && !cli_flag(c, "plan"))
+        code = cli_usage(c, "--output is missing: write the result here");
     if (code == CLI_OK) code = cli_refuse_zero(c, "threshold");
     if (code != CLI_OK) return code;
     if (n - 1 > LEAT_COUNT(inputs))
@@ -234,7 +237,7 @@ const cli_command cli_cmd_dedup = {
             {"leat dedup fuzzy crawl -o unique --compatible datatrove", "the clusters that datatrove finds"},
             {"leat dedup fuzzy /data/crawl -o /data/unique --on ray",
              "on a Ray cluster whose nodes share /data"},
-            {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
+            {"leat dedup fuzzy crawl --plan", "what it will take"},
             {"leat dedup images photos.leat -o dup.leat --csv pairs.csv", "equal and similar images"},
             {"leat dedup images train.leat test.leat -o dup.leat --across",
              "test images that are among the train images"},
@@ -281,7 +284,6 @@ const cli_command cli_cmd_dedup = {
                 {"Images", images},
                 {"Vectors", vectors},
                 {"Files and resources", files}},
-    .required = "output",
     .config = true,
     .json =
         (const cli_key[]){

@@ -209,7 +209,7 @@ typedef struct leat_dedup_opts {
     uint32_t input_count;
     const char *const *inputs;
     const char *output;           /* folder: kept-00000.jsonl …, clusters.jsonl, bad.jsonl, report.json;
-                                     needed */
+                                     needed, except for plan_only */
     const char *text_field;       /* "text" */
     const char *id_field;         /* "id" */
     const char *keep_field;       /* with LEAT_KEEP_FIELD */

@@ -123,7 +123,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
     return result
 
 
-def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzzy", normalize: bool = False,
+def dedup_text(source: Path | Sequence[Path], output: Path | None, *, kind: str = "fuzzy", normalize: bool = False,
                words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float | None = None,
                clusters: str = "star", keep: str = "first", keep_field: str | None = None,
                text_field: str = "text", id_field: str = "id", compress: str = "none",
@@ -154,7 +154,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         bands_per_iteration: bands on disk at once; fewer take less disk and more passes
         checkpoint: save the state after this much input
         resume: continue a run that was interrupted
-        plan: return what the run would take, do nothing
+        plan: return what the run would take, do nothing; `output` may be None
         index: save an index of the kept documents, for `against` of later runs
         level: exact: "line" or "paragraph" takes repeated ones out of the texts
         report: file or files for a report: NAME.html is a page with cluster sizes and similarities, NAME.json its data
@@ -187,11 +187,13 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         **{_FLAGS.get(name, name): _check.flag(name, value) for name, value in flags.items()},
         **{name: _check.whole(name, value, 0, 4096) for name, value in numbers.items()},
         **{name: _check.size(name, value) for name, value in sizes.items()})
-    source_paths, target = _check.paths("source", source), _check.utf8_path("output", output)
+    if output is None and not plan:
+        raise ArgumentError("output: is needed, except for a plan")
+    source_paths, target = _check.paths("source", source), None if output is None else _check.utf8_path("output", output)
     size = _task_bytes(on, task_bytes)
     if on is not None:
         from . import _ray
-        return _ray.dedup_text(on, source_paths, target, options, size, progress)
+        return _ray.dedup_text(on, source_paths, target or "", options, size, progress)
     answer, _ = _run(progress, _leat.dedup_text, source_paths, target, **options)
     return json.loads(answer)
 

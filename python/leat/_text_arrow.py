@@ -91,6 +91,9 @@ class _Chosen:
         self.keys = [name for name in names if not name.startswith("+")] or None
         self.scores = [name[1:] for name in names if name.startswith("+")]
         self.modified = modified
+        twice = [name for name in self.keys or [] if name in self.scores]
+        if twice:
+            raise ArgumentError(f"columns: {shown(twice[0])} is there twice")
 
     def of_filter(self) -> list[str]:
         return [_ROW] + (["text"] if self.modified else []) + ["+" + name for name in self.scores]
@@ -111,7 +114,12 @@ class _Chosen:
         for name in self.scores:
             kind = pa.string() if name == "lang" else pa.float64()
             values = pa.array([row.get(name) for row in kept], kind)
-            result = result.append_column(name, values)
+            if name not in result.column_names:
+                result = result.append_column(name, values)
+            elif name == text_field:
+                raise ArgumentError(f"columns: +{name} would replace the text (name the columns to write, too)")
+            else:
+                result = result.set_column(result.column_names.index(name), name, values)
         return result
 
 

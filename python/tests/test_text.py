@@ -112,7 +112,10 @@ def test_dedup_report(docs, tmp_path):
 
 def test_dedup(docs, tmp_path):
     plan = leat.dedup_text(docs, tmp_path / "p", plan=True)
-    assert plan["plan_documents"] == 7 and plan["documents"] == 0
+    assert plan["plan_documents"] == 7 and plan["documents"] == 0 and not (tmp_path / "p").exists()
+    assert leat.dedup_text(docs, None, plan=True)["plan_disk"] == plan["plan_disk"]
+    with pytest.raises(leat.ArgumentError, match="output: is needed"):
+        leat.dedup_text(docs, None)
     calls = []
     report = leat.dedup_text(docs, tmp_path / "f", threshold=0.6, bands=40, rows=2, progress=lambda *a: calls.append(a))
     assert report["removed"] == 5 and report["below_threshold"] == 0

@@ -166,3 +166,24 @@ def test_tables_with_odd_columns():
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     with pytest.raises(leat.DataError, match="several columns 'text'"):
         leat.filter_table(twice, rules={"words.min": 1})
+    scored = {"words": ["old", "older"], "text": ["one two three", "four"]}
+    kept, _ = leat.filter_table(scored, columns="+words")
+    assert kept.column_names == ["words", "text"] and kept["words"].to_pylist() == [3, 1]
+    with pytest.raises(leat.ArgumentError, match="'words' is there twice"):
+        leat.filter_table(scored, columns="words,+words")
+    with pytest.raises(leat.ArgumentError, match=r"\+words would replace the text"):
+        leat.filter_table(scored, text_field="words", columns="+words")
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.string(), pa.large_string(), pa.binary()])
+def test_texts_that_are_all_null(tmp_path, kind):
+    source = pa.table({"id": pa.array([1, 2]), "text": pa.array([None, None], kind)})
+    kept, report = leat.filter_table(source, rules={"words.min": 1}, modify="newlines", columns="id,text,+words")
+    assert kept.num_rows == 0 and report["bad"] == 2 and kept.column_names == ["id", "text", "words"]
+    left, report = leat.dedup_table(source)
+    assert left.num_rows == 0 and left.schema == source.schema and report["bad"] == 2
+    pa.parquet.write_table(source, tmp_path / "in.parquet")
+    report = leat.filter_parquet(tmp_path / "in.parquet", tmp_path / "out", rules={"words.min": 1})
+    assert report["bad"] == 2 and pa.parquet.read_table(tmp_path / "out" / "kept-00000.parquet").num_rows == 0
+    report = leat.dedup_parquet(tmp_path / "in.parquet", tmp_path / "unique", kind="exact")
+    assert report["bad"] == 2 and pa.parquet.read_table(tmp_path / "unique" / "kept-00000.parquet").num_rows == 0

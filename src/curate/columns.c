@@ -38,6 +38,23 @@ static void add_key(leat__columns *c, const char *name, const char *text_field, 
     c->field[c->count++] = field;
 }
 
+/* In a whole line a score replaces what the key had before, but never the text or the id. */
+static int replace_keys(leat__columns *c, const char *text_field, const char *id_field, leat_error *err)
+{
+    for (unsigned i = 0; i < c->count; i++) {
+        const char *name = c->name[i];
+        if (leat__str_eq(name, text_field) || leat__str_eq(name, id_field))
+            return leat__fail(
+                err, LEAT_EINVAL,
+                "columns: +%s would replace \"%s\", the key of the text or the id (name the keys "
+                "to write, too)",
+                name, name);
+        c->field[i] = (int)c->wanted_count;
+        c->wanted[c->wanted_count++] = (leat__jsonl_field){.name = name, .name_len = strlen(name)};
+    }
+    return 0;
+}
+
 int leat__columns_parse(leat__columns *c, const char *text, const char *text_field, const char *id_field,
                         leat_error *err)
 {
@@ -59,7 +76,7 @@ int leat__columns_parse(leat__columns *c, const char *text, const char *text_fie
             if (leat__str_eq(c->name[i], c->name[c->count - 1]))
                 return leat__fail(err, LEAT_EINVAL, "columns: \"%s\" is there twice", c->name[i]);
     }
-    return 0;
+    return c->whole ? replace_keys(c, text_field, id_field, err) : 0;
 }
 
 void leat__columns_reset(leat__columns *c)
@@ -93,20 +110,44 @@ static void put_score(const leat__columns *c, unsigned i, const leat__counts *co
     leat__buf_printf(out, "\"%s\":%.9g", c->name[i], leat__score_value((unsigned)c->score[i], counts));
 }
 
-/* The whole line, with scores before its closing brace. */
+/* A part of the line that something else replaces: the score of a column, or the new text. */
+typedef struct replaced {
+    const uint8_t *from, *to;
+    int column; /* -1 = the text */
+} replaced;
+
+/* What is replaced in a whole line, in its order; returns how many. */
+static unsigned find_replaced(const leat__columns *c, const leat__record_fields *r, bool text, replaced *out)
+{
+    unsigned n = 0;
+    if (text) out[n++] = (replaced){r->text.raw - 1, r->text.raw + r->text.raw_len + 1, -1};
+    for (unsigned i = 0; i < c->count; i++) {
+        const leat__jsonl_field *f = &r->column[c->field[i]];
+        if (f->kind == LEAT__JSONL_ABSENT) continue;
+        unsigned at = n++;
+        for (; at > 0 && out[at - 1].from > f->member; at--) out[at] = out[at - 1];
+        out[at] = (replaced){f->member, f->member + f->member_len, (int)i};
+    }
+    return n;
+}
+
+/* The whole line. Scores replace what their keys had, or are added before its closing brace. */
 static void put_whole(const leat__columns *c, const leat__line *line, const leat__record_fields *r,
                       const char *now, size_t len, const leat__counts *counts, leat__buf *out)
 {
-    size_t end = line->len;
-    while (line->text[end - 1] != '}') end--; /* the line is a JSON object */
-    leat__line cut = {.text = line->text, .len = end - 1};
-    if (now) {
-        leat__line_put(out, &cut, &r->text, now, len);
-        if (out->len > 0) out->len--; /* its newline */
-    } else {
-        leat__buf_append(out, cut.text, cut.len);
+    replaced parts[LEAT__COLUMNS_MAX + 1];
+    const uint8_t *at = line->text, *end = line->text + line->len;
+    while (end[-1] != '}') end--; /* the line is a JSON object */
+    const unsigned n = find_replaced(c, r, now != NULL, parts);
+    for (unsigned i = 0; i < n; i++) {
+        leat__buf_append(out, at, (size_t)(parts[i].from - at));
+        if (parts[i].column < 0) leat__json_text(out, now, len);
+        else put_score(c, (unsigned)parts[i].column, counts, out);
+        at = parts[i].to;
     }
+    leat__buf_append(out, at, (size_t)(end - 1 - at));
     for (unsigned i = 0; i < c->count; i++) {
+        if (r->column[c->field[i]].kind != LEAT__JSONL_ABSENT) continue;
         leat__buf_putc(out, ',');
         put_score(c, i, counts, out);
     }

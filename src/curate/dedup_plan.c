@@ -110,11 +110,30 @@ static uint64_t memory_of(const leat__dedup *d, const estimate *e)
     return LEAT_MAX(floor, all + leat__ceil_div(all, 15));
 }
 
+/* Free bytes where the output will be: of the nearest folder that exists. */
+static int free_bytes(const char *output, uint64_t *bytes, leat_error *err)
+{
+    leat_disk disk;
+    leat_error why = {0};
+    char *path = leat__strdup(LEAT__MEM_CURATE, output);
+    if (!path) return leat__fail_nomem(err, strlen(output), "a path");
+    int rc = leat_disk_read(&disk, path, &why);
+    for (char *slash; rc == LEAT_ENOENT && (slash = strrchr(path, '/')) != NULL && slash > path;) {
+        *slash = 0;
+        rc = leat_disk_read(&disk, path, &why);
+    }
+    if (rc == LEAT_ENOENT) rc = leat_disk_read(&disk, path[0] == '/' ? "/" : ".", &why);
+    leat__free(path);
+    if (rc != 0 && err) *err = why;
+    *bytes = disk.free_bytes;
+    return rc;
+}
+
 int leat__dedup_plan(leat__dedup *d, leat_error *err)
 {
     leat_dedup_stats *st = d->stats;
     estimate e;
-    leat_disk disk;
+    uint64_t free_disk;
     char size[24], limit[24];
     LEAT_TRY(estimate_documents(d, &e, err));
     uint64_t documents = e.documents, text = e.text;
@@ -135,13 +154,13 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
                           leat__format_bytes(d->memory, limit, sizeof limit));
     /* a part of a band needs twice its size within a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
-    if (leat_disk_read(&disk, d->opts->output, err) != 0) return err ? err->code : LEAT_EIO;
+    if (!d->opts->output) return 0; /* only a plan */
+    LEAT_TRY(free_bytes(d->opts->output, &free_disk, err));
     uint64_t output = d->opts->compress ? text / COMPRESSED : text;
-    if (st->plan_disk + output > disk.free_bytes)
+    if (st->plan_disk + output > free_disk)
         return leat__fail(err, LEAT_ENOSPC, "%s: %s are needed (%llu documents), %s are free",
                           d->opts->output, leat__format_bytes(st->plan_disk + output, size, sizeof size),
-                          (unsigned long long)documents,
-                          leat__format_bytes(disk.free_bytes, limit, sizeof limit));
+                          (unsigned long long)documents, leat__format_bytes(free_disk, limit, sizeof limit));
     return 0;
 }
 

@@ -93,7 +93,7 @@ static int check_exact(leat_dedup_opts *o, leat_error *err)
 /* Fills in defaults; LEAT_EINVAL names a wrong option. */
 static int check_options(leat_dedup_opts *o, leat_error *err)
 {
-    if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (o->output ? !o->output[0] : !o->plan_only) return leat__fail(err, LEAT_EINVAL, "no output was named");
     if (o->kind != LEAT_DEDUP_EXACT && o->kind != LEAT_DEDUP_FUZZY)
         return leat__fail(err, LEAT_EINVAL, "kind: %u is not valid", o->kind);
     if (o->clusters > LEAT_CLUSTERS_COMPONENTS || o->keep > LEAT_KEEP_FIELD || o->compress > LEAT_TEXT_ZSTD)
@@ -163,9 +163,10 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->bytes_total = d->files.total * (d->stats->passes + 1);
     leat__buf work;
     leat__buf_init(&work, LEAT__MEM_CURATE, 4000);
-    leat__buf_printf(&work, "%s%s", d->part ? d->part->work : o->output, d->part ? "" : "/.leat-work");
+    const char *output = o->output ? o->output : ""; /* a plan may have none */
+    leat__buf_printf(&work, "%s%s", d->part ? d->part->work : output, d->part ? "" : "/.leat-work");
     d->work = leat__buf_take(&work, NULL);
-    if (!d->work) return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", o->output);
+    if (!d->work) return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", output);
     if (o->against) LEAT_TRY(leat__dedup_index_open(d, o->against, err));
     if (!d->part || d->part->step == LEAT__PART_BEGIN) return leat__dedup_settings(d, err);
     snprintf(d->settings, sizeof d->settings, "%s", d->part->settings);
@@ -189,22 +190,22 @@ static int begin(leat__dedup *d, leat_error *err)
     const leat_dedup_opts *o = d->opts;
     char path[4200], state_path[4096];
     bool report, state;
+    if (o->plan_only) return leat__dedup_plan(d, err);
     snprintf(path, sizeof path, "%s/report.json", o->output);
     LEAT_TRY(leat__path_mkdir(o->output, err));
     LEAT_TRY(leat__path_exists(path, &report, err));
     LEAT_TRY(leat__path_exists(leat__dedup_path(d, "state.json", state_path), &state, err));
     bool again = o->replace || (state && o->resume);
-    if (report && !again && !o->plan_only) {
+    if (report && !again) {
         if (!state) LEAT_TRY(remove_work(d, err)); /* of a run killed at its very end */
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has the output of an earlier run (use --force to replace it)", o->output);
     }
-    if (state && !again && !o->plan_only)
+    if (state && !again)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has an interrupted run (use --resume to resume it, --force to start over)",
                           o->output);
     LEAT_TRY(leat__dedup_plan(d, err));
-    if (o->plan_only) return 0;
     /* from here on the folder is incomplete */
     if (report) LEAT_TRY(leat__path_unlink(path, err));
     if (o->replace && !o->resume) LEAT_TRY(remove_work(d, err));

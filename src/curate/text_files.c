@@ -167,6 +167,7 @@ static int add_input(leat__text_files *f, const char *input, leat_error *err)
     leat__entry_kind kind;
     uint32_t before = f->count;
     leat_error why = {0};
+    if (!input[0]) return leat__fail(err, LEAT_EINVAL, "the name of an input is empty");
     int rc = leat__path_kind(input, &kind, &why);
     if (rc == LEAT_ENOENT && strpbrk(input, "*?[")) {
         LEAT_TRY(add_pattern(f, input, err));

@@ -129,6 +129,24 @@ $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate
 ! leat decontaminate: warning: 1 line could not be read: see dc/bad.jsonl
 3
 
+$ leat dedup exact in.jsonl
+! leat dedup: --output is missing: write the result here (see leat dedup --help)
+= 2
+
+$ leat dedup fuzzy in.jsonl --plan | head -n 1; ls unique
+! ls: cannot access 'unique': No such file or directory
+about * documents: * of memory, * of disk besides the output, 2 passes (glob)
+= 2
+
+$ leat dedup exact "" -o unique
+! leat dedup: the name of an input is empty
+= 2
+
+$ printf '{"words": "old", "text": "one two three"}\n' > has.jsonl; leat filter has.jsonl -o has --columns +words --quiet; cat has/kept-00000.jsonl
+1 documents: 1 kept, 0 dropped
+...
+{"words":3, "text": "one two three"}
+
 $ leat decontaminate in.jsonl
 ! leat decontaminate: --output is missing: write kept documents, matches, bad lines and the report here (see leat decontaminate --help)
 = 2

@@ -57,6 +57,21 @@ static void scores_are_added(void **state)
                         "{\"text\":\"new\",\"z\":1,\"words\":7}\n");
 }
 
+static void a_score_replaces_its_key(void **state)
+{
+    assert_string_equal(put("+words", "{\"words\":\"one\", \"text\":\"a\"}", NULL),
+                        "{\"words\":7, \"text\":\"a\"}\n");
+    assert_string_equal(
+        put("+urls,+words", "{\"text\":\"a\", \"w\":0 , \"words\" : [1,2], \"urls\":null}", NULL),
+        "{\"text\":\"a\", \"w\":0 , \"words\":7, \"urls\":0}\n");
+    assert_string_equal(put("+urls,+words", "{\"words\":1,\"text\":\"a\"}", "new"),
+                        "{\"words\":7,\"text\":\"new\",\"urls\":0}\n");
+    assert_string_equal(put("+words", "{\"text\":\"a\",\"words\":1}", "new"),
+                        "{\"text\":\"new\",\"words\":7}\n");
+    assert_string_equal(put("id,+words", "{\"text\":\"a\",\"words\":1,\"id\":2}", NULL),
+                        "{\"id\":2,\"words\":7}\n");
+}
+
 static void keys_that_no_document_has_are_named(void **state)
 {
     unsigned i = 0;
@@ -88,6 +103,14 @@ static void wrong_lists_are_refused(void **state)
     expect_wrong("a,+", "empty");
     expect_wrong("+wrods", "did you mean words?");
     expect_wrong("words,+words", "\"words\" is there twice");
+    leat_error err = {0};
+    assert_int_equal(leat__columns_parse(&columns, "+words", "words", "id", &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "+words would replace \"words\""));
+    leat__columns_reset(&columns);
+    assert_int_equal(leat__columns_parse(&columns, "+words", "text", "words", &err), LEAT_EINVAL);
+    leat__columns_reset(&columns);
+    assert_int_equal(leat__columns_parse(&columns, "id,+words", "words", "id", &err), 0);
+    leat__columns_reset(&columns);
     char many[4 * LEAT__COLUMNS_MAX + 16] = "a";
     for (int i = 0; i < LEAT__COLUMNS_MAX; i++) {
         char name[8] = {',', 'b', (char)('a' + i % 26), (char)('a' + i / 26), 0};
@@ -99,9 +122,8 @@ static void wrong_lists_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chosen_members_are_copied),
-        cmocka_unit_test(scores_are_added),
-        cmocka_unit_test(keys_that_no_document_has_are_named),
+        cmocka_unit_test(chosen_members_are_copied), cmocka_unit_test(scores_are_added),
+        cmocka_unit_test(a_score_replaces_its_key),  cmocka_unit_test(keys_that_no_document_has_are_named),
         cmocka_unit_test(wrong_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,15 @@ static void the_plan_comes_first(void **state)
     dedup_ok(&o, &st);
     assert_true(st.plan_documents > 4500 && st.plan_documents < 5500);
     assert_int_equal(st.documents, 0);
-    assert_int_not_equal(access(in_box("x/kept-00000.jsonl"), F_OK), 0);
-    double planned = (double)st.plan_disk / (double)st.plan_documents;
+    assert_int_not_equal(access(in_box("x"), F_OK), 0); /* nothing is written */
+    uint64_t disk = st.plan_disk;
+    o.output = NULL;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.plan_disk, disk);
+    double planned = (double)disk / (double)st.plan_documents;
     o.plan_only = 0;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = fuzzy_opts("c.jsonl", "x");
     dedup_ok(&o, &st);
     double used = (double)st.disk_bytes / (double)st.documents;
     assert_true(used > 290 && used < planned * 1.03 && used > planned * 0.94);
