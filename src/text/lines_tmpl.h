@@ -12,11 +12,12 @@ typedef struct interning {
     uint32_t base, mask, next;
 } interning;
 
-/* Prepares the table for n keys, at most half full. */
+/* Prepares the table for n keys: at most a quarter full, if there are enough slots, otherwise half. */
 INLINE interning intern_begin(leat__scorer *s, uint32_t n)
 {
     leat__intern *t = &s->intern;
-    uint32_t slots = n < 32 ? 64 : UINT32_C(1) << (33 - (uint32_t)__builtin_clz(n));
+    uint32_t slots = n < 32 ? 128 : UINT32_C(1) << (34 - (uint32_t)__builtin_clz(n));
+    slots = LEAT_MIN(slots, t->slots);
     if (t->base > UINT32_MAX - n - 1) {
         memset(t->slot, 0, 4 * (size_t)t->slots);
         t->base = 1;

@@ -6,19 +6,13 @@
  * its (n-1)-grams, so equality is exact if it is for words. Included after lines_tmpl.h.
  */
 
-/* The places where a 2-gram may occur twice: a byte filter ("seen", "seen again") discards most
- * of them before the exact table. Keys go to s->key, places to s->u3. */
-static NOINLINE uint32_t pair_candidates(leat__scorer *s)
+#ifndef HAS_KEEP_PLACES
+/* Of the 2-grams, those whose byte of the filter is "seen again". */
+INLINE uint32_t keep_pairs(const leat__scorer *s, uint32_t pairs, uint32_t shift)
 {
-    uint32_t n = s->word_count, log = n < 64 ? 9 : 35 - (uint32_t)__builtin_clz(n), count = 0;
-    uint32_t shift = 64 - log;
     const uint64_t *hash = s->word_hash;
-    memset(s->filter, 0, (size_t)1 << log);
-    for (uint32_t i = 0; i + 1 < n; i++) {
-        uint8_t *f = &s->filter[(hash[i] * LEAT__HW1 + hash[i + 1]) >> shift];
-        *f = (uint8_t)(*f << 1 | 1);
-    }
-    for (uint32_t i = 0; i + 1 < n; i++) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pairs; i++) {
         uint64_t key = hash[i] * LEAT__HW1 + hash[i + 1];
         s->key[count] = key;
         s->u3[count] = i;
@@ -27,18 +21,58 @@ static NOINLINE uint32_t pair_candidates(leat__scorer *s)
     return count;
 }
 
-/* Of the m places `at` with the numbers `id`, those whose successor is also present. */
-static NOINLINE uint32_t next_candidates(leat__scorer *s, uint32_t m)
+/* Of the m places s->u1 with the numbers s->u2, those whose successor is also present. */
+INLINE uint32_t keep_next(const leat__scorer *s, uint32_t m)
 {
     uint32_t *at = s->u1, *id = s->u2, count = 0;
-    at[m] = UINT32_MAX;
-    id[m] = 0;
     for (uint32_t i = 0; i < m; i++) {
         s->key[count] = (uint64_t)id[i] << 32 | id[i + 1];
         s->u3[count] = at[i];
         count += at[i + 1] == at[i] + 1;
     }
     return count;
+}
+
+/* Of the places s->u3 with the numbers s->u4, those whose n-gram occurs again, to s->u1 and s->u2. The first
+ * that occurs more often than *most is the new one. */
+INLINE uint32_t keep_repeated(const leat__scorer *s, uint32_t count, uint32_t *most, uint32_t *most_at)
+{
+    const uint32_t *id = s->u4, *occurs = s->u5;
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = occurs[id[i]];
+        s->u1[m] = s->u3[i];
+        s->u2[m] = id[i];
+        m += k >= 2;
+        if (k > *most) {
+            *most = k;
+            *most_at = s->u3[i];
+        }
+    }
+    return m;
+}
+#endif
+
+/* The places where a 2-gram may occur twice: a byte filter ("seen", "seen again") discards most
+ * of them before the exact table. Keys go to s->key, places to s->u3. */
+static NOINLINE uint32_t pair_candidates(leat__scorer *s)
+{
+    uint32_t n = s->word_count, log = n < 64 ? 9 : 35 - (uint32_t)__builtin_clz(n), shift = 64 - log;
+    const uint64_t *hash = s->word_hash;
+    memset(s->filter, 0, (size_t)1 << log);
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        uint8_t *f = &s->filter[(hash[i] * LEAT__HW1 + hash[i + 1]) >> shift];
+        *f = (uint8_t)(*f << 1 | 1);
+    }
+    return keep_pairs(s, n - 1, shift);
+}
+
+/* The places of n-grams both of whose (n-1)-grams repeat, of m places that do. */
+static NOINLINE uint32_t next_candidates(leat__scorer *s, uint32_t m)
+{
+    s->u1[m] = UINT32_MAX;
+    s->u2[m] = 0;
+    return keep_next(s, m);
 }
 
 /* Characters in repeated n-grams. datatrove skips n words after a repeat and counts no blanks;
@@ -86,18 +120,8 @@ static NOINLINE void ngram_pass(leat__scorer *s)
             occurs[id[i]]++;
         }
         intern_end(s, &t);
-        uint32_t most = 1, most_at = 0;
-        m = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t k = occurs[id[i]];
-            s->u1[m] = s->u3[i];
-            s->u2[m] = id[i];
-            m += k >= 2;
-            if (n <= 4 && k > most) {
-                most = k;
-                most_at = s->u3[i];
-            }
-        }
+        uint32_t most = n <= 4 ? 1 : UINT32_MAX, most_at = 0;
+        m = keep_repeated(s, count, &most, &most_at);
         if (n <= 4) top[n - 2] = (before[most_at + n] - before[most_at] + n - 1) * most;
         else if (m > 0) repeated_chars(s, n, m, t.next, &dup[n - 5], &nemo[n - 5]);
     }

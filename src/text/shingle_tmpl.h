@@ -12,7 +12,7 @@ INLINE uint64_t lower8(uint64_t a)
     return a | ((~a & UINT64_C(0x8080808080808080)) >> 2);
 }
 
-INLINE uint64_t word_key(const uint8_t *p, uint32_t len)
+static inline uint64_t word_key(const uint8_t *p, uint32_t len)
 {
     uint64_t h = LEAT__HW2;
     uint32_t left = len;
@@ -23,6 +23,14 @@ INLINE uint64_t word_key(const uint8_t *p, uint32_t len)
     uint64_t b = lower8(leat__load_u64(p + 8)) & leat__load_u64(mask + 8);
     return leat__fold(a ^ LEAT__HW0 ^ h, b ^ LEAT__HW1 ^ (uint64_t)len << 32);
 }
+
+#ifndef HAS_WORD_KEYS
+INLINE void word_keys(leat__sketcher *s, uint32_t words)
+{
+    for (uint32_t i = 0; i < words; i++)
+        s->word_hash[i] = word_key(s->text + s->bounds[2 * i], s->bounds[2 * i + 1] - s->bounds[2 * i]);
+}
+#endif
 
 /* Writes the bounds of sequences of letters and digits to s->bounds; returns their number. */
 static uint32_t split_words(leat__sketcher *s, size_t len)
@@ -227,35 +235,46 @@ INLINE void hash_windows_24(const leat__sketcher *s, const bool wide, uint32_t c
 /* Codes of the characters of s->folded, to s->bounds: ASCII as it is, 24 bits of others. */
 static uint32_t char_codes(leat__sketcher *s, uint32_t n)
 {
+    uint8_t starts[192];
     uint32_t *code = s->bounds;
     for (uint32_t i = 0; i < n; i += 64) {
         const uint8_t *p = s->folded + i;
         uint64_t start = char_starts(p), high = high_bytes(p);
         if (n - i < 64) start &= ~(~UINT64_C(0) << (n - i));
-        if (high == 0) {
-            for (uint32_t k = 0; k < 64; k++) code[k] = p[k];
-            code += bits_of(start);
-            continue;
+        const uint8_t *bytes = p;
+        if (RARE(high)) {
+            keep_bytes(starts, p, start);
+            bytes = starts;
         }
-        for (; start; start &= start - 1) {
-            uint32_t k = lowest(start), len, c = p[k];
-            if (c >= 0x80) c = (uint32_t)(leat__utf8_decode(p + k, &len) * LEAT__HW0 >> 40);
-            *code++ = c;
+        for (uint32_t k = 0; k < 64; k++) code[k] = bytes[k];
+        for (uint64_t m = start & high; RARE(m); m &= m - 1) {
+            uint32_t k = lowest(m), len;
+            uint64_t wide = leat__utf8_decode(p + k, &len) * LEAT__HW0 >> 40;
+            code[bits_of(start & ((m & (~m + 1)) - 1))] = (uint32_t)wide;
         }
+        code += bits_of(start);
     }
     return (uint32_t)(code - s->bounds);
 }
 
-/* Shingles of a text that is not ASCII. The words are made from the end of the text. */
+/* Writes the words at all characters to s->shingle, whose codes are in s->bounds: words of two, then of four,
+ * then of eight. The vectors that are loaded are ahead of those that are stored. */
+INLINE void wide_words(leat__sketcher *s, uint32_t chars)
+{
+    const uint32_t *code = s->bounds;
+    uint64_t *w = s->shingle;
+    memset(s->bounds + chars, 0, 16 * sizeof *s->bounds);
+    memset(w + chars, 0, 32 * sizeof *w);
+    for (uint32_t i = 0; i < chars; i++) w[i] = code[i] + ((uint64_t)code[i + 1] << 8);
+    for (uint32_t i = 0; i < chars; i++) w[i] += w[i + 2] << 16;
+    for (uint32_t i = 0; i < chars; i++) w[i] += w[i + 4] << 32;
+}
+
+/* Shingles of a text that is not ASCII. */
 static NOINLINE uint32_t wide_shingles(leat__sketcher *s, uint32_t n)
 {
     uint32_t chars = char_codes(s, n), width = LEAT_MIN(s->chars, chars), count = chars - width + 1;
-    uint64_t w = 0;
-    memset(s->shingle + chars, 0, 32 * sizeof *s->shingle);
-    for (uint32_t i = chars; i-- > 0;) {
-        w = (w << 8) + s->bounds[i];
-        s->shingle[i] = w;
-    }
+    wide_words(s, chars);
     if (width == 24) hash_windows_24(s, true, count);
     else hash_windows(s, true, count, width);
     return count;
@@ -294,7 +313,6 @@ static uint32_t shingle_text(leat__sketcher *s, size_t len)
     if (s->words == 0) return char_shingles(s, len);
     uint32_t words = split_words(s, len);
     s->word_count = words;
-    for (uint32_t i = 0; i < words; i++)
-        s->word_hash[i] = word_key(s->text + s->bounds[2 * i], s->bounds[2 * i + 1] - s->bounds[2 * i]);
+    word_keys(s, words);
     return word_shingles(s, words);
 }

@@ -8,6 +8,7 @@
 /* Kinds of a hit. */
 enum { HIT_LOREM = 1, HIT_SCRIPT = 2, HIT_POLICY = 4, HIT_NEMO_POLICY = 8 };
 
+#ifndef HAS_WORD_PASS
 /* Not inlined: the loop over words has no registers left for it. */
 static NOINLINE uint64_t hash_long_word(const uint8_t *p, uint32_t len)
 {
@@ -49,6 +50,7 @@ static NOINLINE void word_pass(leat__scorer *s)
     if (s->nonascii) hash_words(s, 1);
     else hash_words(s, 0);
 }
+#endif
 
 /* True when the text at p, in lower case, is `word`. */
 INLINE int says(const leat__scorer *s, const uint8_t *p, const char *word, size_t len)

@@ -257,9 +257,13 @@ static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above
 
 #include "text/scan_tmpl.h"
 
+#include "text/x86/words_avx512.h"
+
 #include "text/words_tmpl.h"
 
 #include "text/lines_tmpl.h"
+
+#include "text/x86/ngrams_avx512.h"
 
 #include "text/ngrams_tmpl.h"
 
