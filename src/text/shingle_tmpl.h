@@ -166,6 +166,9 @@ static uint32_t fold_text(leat__sketcher *s, size_t len, uint64_t *nonascii)
 
 /* Eight 64-bit numbers, as vectors of the instruction set. */
 typedef uint64_t lanes __attribute__((vector_size(LANE_BYTES)));
+/* The same anywhere in memory. memcpy() of 64 bytes takes smaller vectors, and a load waits for two stores.
+ */
+typedef uint64_t lanes_at __attribute__((vector_size(LANE_BYTES), aligned(8), may_alias));
 #define EIGHT (64 / LANE_BYTES)
 #define EACH(i) _Pragma("GCC unroll 4") for (int i = 0; i < EIGHT; i++)
 
@@ -176,7 +179,7 @@ typedef uint64_t lanes __attribute__((vector_size(LANE_BYTES)));
 INLINE void mix_words(const leat__sketcher *s, const bool wide, uint32_t at, uint32_t shift, lanes *out)
 {
     lanes w[EIGHT];
-    if (wide) memcpy(w, s->shingle + at, sizeof w);
+    if (wide) EACH(i) w[i] = ((const lanes_at *)(s->shingle + at))[i];
     else spread_words(s->folded + at, w);
     EACH(i)
     {
@@ -191,9 +194,8 @@ INLINE void finish_windows(lanes *sum, uint64_t *out)
     {
         lanes x = (sum[i] ^ sum[i] >> 32) * LEAT__HW2;
         x = (x ^ x >> 29) * LEAT__HW3;
-        sum[i] = x ^ x >> 32;
+        ((lanes_at *)out)[i] = x ^ x >> 32;
     }
-    memcpy(out, sum, 64);
 }
 
 /* Writes hashes of the windows of `width` characters at `count` consecutive characters to s->shingle, eight
@@ -265,9 +267,9 @@ INLINE void wide_words(leat__sketcher *s, uint32_t chars)
     uint64_t *w = s->shingle;
     memset(s->bounds + chars, 0, 16 * sizeof *s->bounds);
     memset(w + chars, 0, 32 * sizeof *w);
-    for (uint32_t i = 0; i < chars; i++) w[i] = code[i] + ((uint64_t)code[i + 1] << 8);
-    for (uint32_t i = 0; i < chars; i++) w[i] += w[i + 2] << 16;
-    for (uint32_t i = 0; i < chars; i++) w[i] += w[i + 4] << 32;
+    for (size_t i = 0; i < chars; i++) w[i] = code[i] + ((uint64_t)code[i + 1] << 8);
+    for (size_t i = 0; i < chars; i++) w[i] += w[i + 2] << 16;
+    for (size_t i = 0; i < chars; i++) w[i] += w[i + 4] << 32;
 }
 
 /* Shingles of a text that is not ASCII. */

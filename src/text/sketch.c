@@ -115,13 +115,20 @@ static uint32_t distinct(const uint64_t *x, uint32_t n, uint64_t *out)
     return count;
 }
 
+static inline uint32_t smaller(uint32_t a, uint32_t b)
+{
+    uint32_t least = a < b ? a : b;
+    __asm__("" : "+r"(least)); /* otherwise the compiler moves both to vectors for one minimum, and back */
+    return least;
+}
+
 /* The first round: lowers the values of all bins. Values are below UINT32_MAX, which is an empty bin. */
 static void lower_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t bin = (uint32_t)((x[i] >> 32) * k >> 32), v = (uint32_t)x[i], before = least[bin];
         v -= v == UINT32_MAX;
-        least[bin] = v < before ? v : before;
+        least[bin] = smaller(v, before);
     }
 }
 
@@ -171,7 +178,7 @@ static uint32_t fill_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r,
         before = least[bin];
         touched[count] = (uint16_t)bin;
         count += before == UINT32_MAX;
-        least[bin] = v < before ? v : before;
+        least[bin] = smaller(v, before);
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t bin = touched[i];
