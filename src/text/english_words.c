@@ -54,13 +54,19 @@ static const char *const unit[] = {
 
 static leat__contractions table;
 
-/* Bytes of a word that is at most LEAT__CONTRACTION_MAX long. */
-static void key_of(const uint8_t *p, size_t len, uint64_t *low, uint64_t *high)
+/* Bytes of a word that is 1 to LEAT__CONTRACTION_MAX long: loads that overlap, as memcpy() of a length that
+ * the compiler does not know is a call. */
+static inline void key_of(const uint8_t *p, size_t len, uint64_t *low, uint64_t *high)
 {
-    uint8_t bytes[16] = {0};
-    memcpy(bytes, p, len);
-    *low = leat__load_u64(bytes);
-    *high = leat__load_u64(bytes + 8);
+    *high = 0;
+    if (len >= 8) {
+        *low = leat__load_u64(p);
+        if (len > 8) *high = leat__load_u64(p + len - 8) >> (128 - 8 * len);
+    } else if (len >= 4) {
+        *low = leat__load_u32(p) | (uint64_t)leat__load_u32(p + len - 4) << (8 * len - 32);
+    } else {
+        *low = p[0] | (uint64_t)p[len / 2] << (8 * (len / 2)) | (uint64_t)p[len - 1] << (8 * (len - 1));
+    }
 }
 
 static bool put_entry(uint32_t number, const char *parts)
@@ -206,6 +212,26 @@ static void put_chars(leat__word_list *list, const uint8_t *p, size_t s, size_t 
     }
 }
 
+/* True for a word of a to z and 0: nothing but a unit is taken off it. */
+static bool is_plain(const uint8_t *p, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((p[i] < 'a' || p[i] > 'z') && p[i] != '0') return false;
+    return true;
+}
+
+static void put_plain(leat__word_list *list, const uint8_t *p, size_t len)
+{
+    const leat__contraction *c = special(p, len);
+    if (c) {
+        leat__english_put_parts(list, c);
+        return;
+    }
+    size_t after = unit_of(p, 0, len);
+    leat__word_list_put(list, p, len - after);
+    leat__word_list_put(list, p + len - after, after);
+}
+
 /* After a unit a digit is at the end, so that nothing more is taken off there. */
 static void put_word(leat__word_list *list, const uint8_t *p, size_t len)
 {
@@ -241,7 +267,8 @@ void leat__english_split(leat__word_list *list, const uint8_t *text, size_t len)
     for (size_t i = 0; i < len;) {
         const uint8_t *end = memchr(text + i, ' ', len - i);
         size_t n = end ? (size_t)(end - text) - i : len - i;
-        put_word(list, text + i, n);
+        if (is_plain(text + i, n)) put_plain(list, text + i, n);
+        else put_word(list, text + i, n);
         i += n + 1;
     }
 }

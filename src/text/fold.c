@@ -128,6 +128,8 @@ static bool separates(uint32_t code)
 static size_t number_end(const uint8_t *text, size_t len, size_t at)
 {
     uint32_t bytes, mark;
+    while (at < len && text[at] >= '0' && text[at] <= '9') at++;
+    if (at >= len || (text[at] < 0x80 && !separates(text[at]))) return at;
     while (digit_at(text, len, at, &bytes)) at += bytes;
     if (at >= len || !separates(leat__utf8_decode(text + at, &mark))) return at;
     if (!digit_at(text, len, at + mark, &bytes)) return at;
@@ -143,8 +145,9 @@ size_t leat__fold_simplify(const uint8_t *text, size_t len, size_t from, size_t 
     for (size_t i = from; i < to;) {
         uint8_t c = text[i];
         if ((c | 32) >= 'a' && (c | 32) <= 'z') {
-            put(&w, c | 32);
-            i++;
+            if (w.blank && w.n > 0) w.out[w.n++] = ' ';
+            w.blank = false;
+            for (; i < to && (c = text[i] | 32) >= 'a' && c <= 'z'; i++) w.out[w.n++] = c;
             continue;
         }
         uint32_t code = leat__utf8_decode(text + i, &bytes);

@@ -37,7 +37,7 @@ INLINE void least_prime(const uint64_t *a, const uint64_t *b, const uint64_t *ha
         factor[j] = load(a + j * LANES64);
         high[j] = shift_right32(factor[j]);
         plus[j] = add64(load(b + j * LANES64), all64(AHEAD));
-        least[j] = all64(INT64_MAX);
+        least[j] = all64(UINT64_C(1) << 62);
     }
     for (uint32_t i = 0; i < n; i++) {
         V h = all64(hash[i]), top = all64(hash[i] >> 32);
@@ -64,6 +64,7 @@ static void prime(const uint64_t *a, const uint64_t *b, uint32_t count, const ui
                   uint64_t *values)
 {
     uint64_t least[VECTORS * LANES64];
+    const unsigned mode = begin_min64();
     for (uint32_t k = 0; k < count; k += VECTORS * LANES64) {
         least_prime(a + k, b + k, hash, n, least);
         for (uint32_t j = 0; j < VECTORS * LANES64; j++) {
@@ -72,6 +73,7 @@ static void prime(const uint64_t *a, const uint64_t *b, uint32_t count, const ui
             values[k + j] = v < values[k + j] ? v : values[k + j];
         }
     }
+    end_min64(mode);
 }
 
 INLINE V modulo61(V v)

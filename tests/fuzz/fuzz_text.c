@@ -34,16 +34,29 @@ static void score_both(const uint8_t *text, size_t len)
         if (!(leat__score_value(i, &a.counts) >= 0)) abort();
 }
 
+static uint32_t shingles_with(leat__sketcher *s, uint32_t cpus, const uint8_t *text, size_t len,
+                              uint32_t words, uint32_t chars)
+{
+    uint32_t n;
+    if (leat__sketcher_init(s, words, chars, NULL) != 0) abort();
+    if (leat__sketcher_reserve(s, len, NULL) != 0) abort();
+    memcpy(s->text, text, len);
+    leat__cpu_mask(cpus);
+    if (leat__sketcher_shingles(s, len, &n, NULL) != 0) abort();
+    leat__cpu_mask(~0u);
+    return n;
+}
+
+/* Shingles do not depend on the CPU. */
 static void sketch(const uint8_t *text, size_t len, uint32_t words, uint32_t chars)
 {
-    leat__sketcher s;
-    uint32_t n, values[64];
-    if (leat__sketcher_init(&s, words, chars, NULL) != 0) abort();
-    if (leat__sketcher_reserve(&s, len, NULL) != 0) abort();
-    memcpy(s.text, text, len);
-    if (leat__sketcher_shingles(&s, len, &n, NULL) != 0) abort();
-    if (n > 0) leat__sketch_fss(s.shingle, n, 64, values);
-    leat__sketcher_reset(&s);
+    leat__sketcher a, b;
+    uint32_t values[64], n = shingles_with(&a, 0, text, len, words, chars);
+    if (shingles_with(&b, ~0u, text, len, words, chars) != n) abort();
+    if (n > 0 && memcmp(a.shingle, b.shingle, n * sizeof *a.shingle) != 0) abort();
+    if (n > 0) leat__sketch_fss(a.shingle, n, 64, values);
+    leat__sketcher_reset(&a);
+    leat__sketcher_reset(&b);
 }
 
 /* Buffers of the sizes that minhash.c gives them, so that a tool sees what goes beyond. */

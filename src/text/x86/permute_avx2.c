@@ -63,10 +63,25 @@ OP V shift_right61(V v)
     return _mm256_srli_epi64(v, 61);
 }
 
-/* Of values below 2^63. */
+/* Of values up to 2^62: as doubles they are in the same order, and a minimum of doubles is one operation. The
+ * least of them are denormal, which must not be taken for zeros meanwhile. */
 OP V min64(V a, V b)
 {
-    return _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b));
+    return _mm256_castpd_si256(_mm256_min_pd(_mm256_castsi256_pd(a), _mm256_castsi256_pd(b)));
+}
+
+OP unsigned begin_min64(void)
+{
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr((mode & ~(unsigned)_MM_DENORMALS_ZERO_MASK) | _MM_MASK_DENORM);
+    __asm__ volatile("" ::: "memory"); /* loads stay after it, stores before the end */
+    return mode;
+}
+
+OP void end_min64(unsigned mode)
+{
+    __asm__ volatile("" ::: "memory");
+    _mm_setcsr(mode);
 }
 
 /* s, or `over` = s - P if that is not negative. */

@@ -58,6 +58,14 @@ OP V min64(V a, V b)
 {
     return _mm512_min_epu64(a, b);
 }
+OP unsigned begin_min64(void)
+{
+    return 0;
+}
+OP void end_min64(unsigned mode)
+{
+    (void)mode;
+}
 OP V min_unsigned61(V s, V over)
 {
     return _mm512_min_epu64(s, over);
