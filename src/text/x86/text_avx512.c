@@ -284,21 +284,48 @@ static const uint8_t *string_stop(const uint8_t *p)
     }
 }
 
+/* One escape, or what ends the string, after the bytes before it; false at the end. */
+static NOINLINE bool copy_one(const uint8_t **p, uint8_t **d)
+{
+    __m512i v = load(*p);
+    const uint64_t n = _tzcnt_u64(stops(v));
+    _mm512_storeu_si512(*d, v);
+    *p += n;
+    *d += n;
+    const uint8_t c = **p == '\\' ? leat__plain_escape[(*p)[1]] : 0;
+    if (!c) return false;
+    *(*d)++ = c;
+    *p += 2;
+    return true;
+}
+
+/* All escapes of a block at once: the bytes after backslashes are replaced, the backslashes left out. */
 static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 {
     uint8_t *d = *dst;
     for (;;) {
         __m512i v = load(p);
-        uint64_t m = stops(v);
-        _mm512_storeu_si512(d, v);
-        size_t n = m ? _tzcnt_u64(m) : 64;
-        p += n;
-        d += n;
-        if (!m) continue;
-        uint8_t c = *p == '\\' ? leat__plain_escape[p[1]] : 0;
-        if (!c) break;
-        *d++ = c;
-        p += 2;
+        uint64_t back = is(v, '\\'), stop = is(v, '"') | _mm512_cmplt_epu8_mask(v, each(32));
+        if (!(back | stop)) {
+            _mm512_storeu_si512(d, v);
+            p += 64;
+            d += 64;
+            continue;
+        }
+        uint64_t after = back << 1;
+        if (RARE(after & back)) { /* which of them are escaped? */
+            if (!copy_one(&p, &d)) break;
+            continue;
+        }
+        __m512i plain = look_up(leat__plain_escape, v, _mm512_movepi8_mask(v));
+        /* other escapes end the copy at their backslash */
+        uint64_t ends = (stop & ~after) | (after & _mm512_testn_epi8_mask(plain, plain)) >> 1;
+        uint64_t valid = ends ? (ends & (~ends + 1)) - 1 : ~UINT64_C(0) >> (back >> 63), keep = valid & ~back;
+        v = _mm512_mask_mov_epi8(v, after, plain);
+        _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(keep, v));
+        d += bits_of(keep);
+        p += bits_of(valid);
+        if (ends) break;
     }
     *dst = d;
     return p;
