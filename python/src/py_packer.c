@@ -142,9 +142,7 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 {
     self->remote = self->path;
     self->path = NULL;
-    if (opts->append)
-        return leat__fail(err, LEAT_ENOTSUP, "%.200s: only packs on this machine can be changed",
-                          self->remote);
+    if (opts->append) return leat_packer_open(&self->packer, self->remote, opts, err); /* refuses it */
     LEAT_TRY(leat__bucket_pack_open(&self->stage, self->remote, opts->replace != 0, opts->resume != 0, err));
     self->path = leat__strdup(LEAT__MEM_PACK, self->stage.path);
     if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");

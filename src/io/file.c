@@ -492,10 +492,15 @@ int leat__path_resolve(const char *path, char **target, leat_error *err)
     return leat__fail_errno(err, ELOOP, "%s: cannot follow the link", path);
 }
 
+int leat__path_local(const char *path, const char *hint, leat_error *err)
+{
+    if (!leat__path_remote(path)) return 0;
+    return leat__fail(err, LEAT_ENOTSUP, "%.200s: can only be written on this machine%s", path, hint);
+}
+
 int leat__path_mkdir(const char *path, leat_error *err)
 {
-    if (leat__path_remote(path))
-        return leat__fail(err, LEAT_ENOTSUP, "%.200s: can only be written on this machine", path);
+    LEAT_TRY(leat__path_local(path, "", err));
     char *p = leat__strdup(LEAT__MEM_IO, path);
     if (p == NULL) return leat__fail_nomem(err, strlen(path) + 1, "a path");
     int rc = 0;
@@ -584,8 +589,7 @@ static int replace_file(const char *path, const struct stat *old, const void *da
     leat__file *f = NULL;
     leat__buf tmp;
     bool made = false;
-    if (leat__path_remote(path))
-        return leat__fail(err, LEAT_ENOTSUP, "%.200s: this file can only be written on this machine", path);
+    LEAT_TRY(leat__path_local(path, "", err));
     leat__buf_init(&tmp, LEAT__MEM_IO, 1u << 20);
     int rc = leat__buf_printf(&tmp, "%s.%ld-%u.tmp", path, (long)getpid(), count++);
     if (rc != 0) {

@@ -108,6 +108,9 @@ int leat__path_rmdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* an e
 int leat__path_exists(const char *path, bool *exists, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_regular(const char *path, bool *regular, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_mkdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* with parents */
+/* Refuses a path in a bucket (LEAT_ENOTSUP): this file is only written on this machine. The message ends with
+ * `hint`. */
+int leat__path_local(const char *path, const char *hint, leat_error *err) LEAT_MUST_CHECK;
 /* The target of a symbolic link, even a dangling one: a new string (leat__free). A path that is
  * not a link is returned unchanged. */
 int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MUST_CHECK;

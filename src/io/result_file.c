@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "io/url.h"
 
 /* The name of the unfinished list, a new string; the target of a symbolic link counts. */
 static int name_partial(const char *path, char **target, char **partial, leat_error *err)
@@ -49,8 +48,7 @@ int leat__result_file_check(const char *path, const char *head, bool replace, bo
     struct stat st;
     char *target = NULL, *partial = NULL;
     if (!path) return 0;
-    if (leat__path_remote(path))
-        return leat__fail(err, LEAT_ENOTSUP, "%.200s: this file can only be written on this machine", path);
+    LEAT_TRY(leat__path_local(path, "", err));
     if (stat(path, &st) != 0)
         return errno == ENOENT ? 0 : leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (!S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: is not a regular file", path);

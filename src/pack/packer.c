@@ -494,9 +494,7 @@ static int refuse_remote(const char *path, bool append, leat_error *err)
 {
     if (append)
         return leat__fail(err, LEAT_ENOTSUP, "%.200s: only packs on this machine can be changed", path);
-    return leat__fail(err, LEAT_ENOTSUP,
-                      "%.200s: can only be written on this machine; then 'leat pack FILE -o URL' uploads it",
-                      path);
+    return leat__path_local(path, "; then 'leat pack FILE -o URL' uploads it", err);
 }
 
 int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts *opts, leat_error *err)

@@ -172,7 +172,7 @@ class LocalOnly(unittest.TestCase):
             self.assertIn(f"s3://{BUCKET}/kept: can only be written on this machine", said)
         self.assertFalse(os.path.exists("s3:"))
         said = leat("show", path("one.leat"), "-o", f"s3://{BUCKET}/sheet.png", env=env, code=2)
-        self.assertIn(f"s3://{BUCKET}/sheet.png: this file can only be written on this machine", said)
+        self.assertIn(f"s3://{BUCKET}/sheet.png: can only be written on this machine", said)
 
 
 class Regions(unittest.TestCase):

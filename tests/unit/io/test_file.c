@@ -302,6 +302,21 @@ static void test_store_through_links(void **state)
     it_rmdir(dir);
 }
 
+/* Everything that writes files here refuses a bucket with the same words. */
+static void test_buckets_are_refused(void **state)
+{
+    static const char text[] = "s3://b/k: can only be written on this machine";
+    leat_error err;
+    (void)state;
+    assert_int_equal(leat__path_local("s3:/b/k", "", &err), 0);
+    assert_int_equal(leat__path_local("s3://b/k", "; hint", &err), LEAT_ENOTSUP);
+    assert_string_equal(err.message, "s3://b/k: can only be written on this machine; hint");
+    assert_int_equal(leat__path_mkdir("s3://b/k", &err), LEAT_ENOTSUP);
+    assert_string_equal(err.message, text);
+    assert_int_equal(leat__file_store("s3://b/k", "x", 1, &err), LEAT_ENOTSUP);
+    assert_string_equal(err.message, text);
+}
+
 static void test_faults(void **state)
 {
     if (!leat__fault_available()) skip();
@@ -336,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_packs_are_not_overwritten),
         cmocka_unit_test(test_only_packs_are_replaced),
         cmocka_unit_test(test_store_through_links),
+        cmocka_unit_test(test_buckets_are_refused),
         cmocka_unit_test(test_faults),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
