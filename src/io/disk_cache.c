@@ -28,10 +28,12 @@
 #define STEP_SHARE 32                 /* of the limit */
 #define BLOCK 4096                    /* unit in which file systems allocate */
 #define OPEN_TRIES 16
-#define WAIT_NS                                                                                              \
-    (5 * LEAT_NS_PER_S)                   /* for another process; after that the page is                     \
-                                           * fetched twice */
+/* For another process, which may be stopped; after that the page is fetched twice. As long as a transfer may
+ * stall: on a slow link a page takes seconds. */
+#define WAIT_NS (20 * LEAT_NS_PER_S)
 #define WAIT_STEP_NS (2 * LEAT_NS_PER_MS) /* between two checks of the map */
+
+enum { CACHED = 1, CLAIMED = 2 }; /* bits per page: in the file; being fetched by this open cache */
 
 struct leat__disk {
     char *folder;
@@ -39,16 +41,18 @@ struct leat__disk {
     leat__file *data, *map;
     uint64_t pages, limit;
     uint64_t room;          /* the limit less a reserve */
-    _Atomic uint8_t *known; /* per page: 1 = cached */
+    _Atomic uint8_t *known; /* per page: CACHED, CLAIMED */
     atomic_bool full;
     leat__mutex lock;      /* guards the next three, and the removal of packs */
     uint64_t used, since;  /* bytes in the folder at the last check; bytes granted since then */
     uint64_t pending;      /* granted and not yet written: the folder does not show them */
-    leat__mutex wait_lock; /* guards the next three */
+    leat__mutex wait_lock; /* guards the next four */
     leat__cond wait_changed;
     leat__disk_waiter *waiting;
+    leat__disk_saver *saving, *saving_last; /* in the order of leat__disk_save */
     bool closing;
-    leat__thread waker; /* started by the first wait */
+    atomic_bool hurry;   /* nothing waits for another process */
+    leat__thread thread; /* started by the first wait or save */
     bool (*unwanted)(void *cookie, uint64_t page, uint64_t *offset, uint64_t *len);
     void *cookie;
     leat__mutex drop_lock; /* guards the next */
@@ -216,7 +220,7 @@ static int load_map(leat__disk *d, leat_error *err)
     int rc = bytes == NULL || d->known == NULL ? leat__fail_nomem(err, n, "the map of a disk cache") : 0;
     if (rc == 0) rc = leat__file_pread_some(d->map, bytes, n, 0, &got, err);
     for (size_t i = 0; rc == 0 && i < got; i++)
-        atomic_store_explicit(&d->known[i], bytes[i] == 1, memory_order_relaxed);
+        atomic_store_explicit(&d->known[i], bytes[i] == 1 ? CACHED : 0, memory_order_relaxed);
     leat__free(bytes);
     return rc;
 }
@@ -284,7 +288,7 @@ void leat__disk_stop(leat__disk *d)
     d->closing = true;
     leat__cond_signal(&d->wait_changed);
     leat__mutex_unlock(&d->wait_lock);
-    leat__thread_join(&d->waker);
+    leat__thread_join(&d->thread);
 }
 
 void leat__disk_close(leat__disk **disk)
@@ -295,7 +299,7 @@ void leat__disk_close(leat__disk **disk)
     leat__cond_destroy(&d->wait_changed);
     leat__mutex_destroy(&d->wait_lock);
     leat__mutex_destroy(&d->drop_lock);
-    LEAT_ASSERT(d->waiting == NULL && d->pending == 0);
+    LEAT_ASSERT(d->waiting == NULL && d->saving == NULL && d->pending == 0);
     leat__file_close(&d->data);
     leat__file_close(&d->map);
     leat__free((void *)d->known);
@@ -311,11 +315,11 @@ bool leat__disk_has(leat__disk *d, uint64_t page)
 {
     uint8_t byte = 0;
     if (page >= d->pages) return false;
-    if (atomic_load_explicit(&d->known[page], memory_order_relaxed) != 0) return true;
+    if (atomic_load_explicit(&d->known[page], memory_order_relaxed) & CACHED) return true;
     size_t got;
     if (leat__file_pread_some(d->map, &byte, 1, page, &got, NULL) != 0 || got != 1 || byte != 1) return false;
     /* another process stored it */
-    atomic_store_explicit(&d->known[page], 1, memory_order_relaxed);
+    atomic_fetch_or_explicit(&d->known[page], CACHED, memory_order_relaxed);
     return true;
 }
 
@@ -339,18 +343,18 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
         atomic_store(&d->full, true);
         return;
     }
-    atomic_store_explicit(&d->known[page], 1, memory_order_relaxed);
+    atomic_fetch_or_explicit(&d->known[page], CACHED, memory_order_relaxed);
 }
 
 void leat__disk_forget(leat__disk *d, uint64_t page)
 {
     static const uint8_t gone = 0;
     if (page >= d->pages) return;
-    atomic_store_explicit(&d->known[page], 0, memory_order_relaxed);
+    atomic_fetch_and_explicit(&d->known[page], (uint8_t)~CACHED, memory_order_relaxed);
     (void)!leat__file_pwrite(d->map, &gone, 1, page, NULL);
 }
 
-/* ---- one process fetches a page ----------------------------------------------------------- */
+/* ---- one thread of one process fetches a page ---------------------------------------------- */
 
 /* Locks the page's byte in the map for this open file. Other processes, and other loaders of this
  * one, have their own open files. The kernel unlocks it when the process ends. */
@@ -360,14 +364,32 @@ static bool lock_page(leat__disk *d, uint64_t page, short type)
     return fcntl(leat__file_fd(d->map), F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
+/* The lock of a file does not exclude its own process, the bit does. */
 bool leat__disk_claim(leat__disk *d, uint64_t page)
 {
-    return page >= d->pages || lock_page(d, page, F_WRLCK);
+    if (page >= d->pages) return true;
+    if (atomic_fetch_or(&d->known[page], CLAIMED) & CLAIMED) return false;
+    if (lock_page(d, page, F_WRLCK)) return true;
+    atomic_fetch_and(&d->known[page], (uint8_t)~CLAIMED);
+    return false;
 }
 
 void leat__disk_release(leat__disk *d, uint64_t page)
 {
-    if (page < d->pages) (void)lock_page(d, page, F_UNLCK);
+    if (page >= d->pages) return;
+    LEAT_ASSERT(atomic_load(&d->known[page]) & CLAIMED);
+    (void)lock_page(d, page, F_UNLCK); /* before the bit: the next claim must not lose its lock */
+    atomic_fetch_and(&d->known[page], (uint8_t)~CLAIMED);
+}
+
+/* True when the waiter need not wait any longer. A fetch of this process ends by itself. */
+static bool is_ready(leat__disk *d, leat__disk_waiter *w, uint64_t now)
+{
+    if (leat__disk_has(d, w->page)) return true;
+    bool ours = atomic_load(&d->known[w->page]) & CLAIMED;
+    if (ours) w->until_ns = now + WAIT_NS;
+    else w->claimed = leat__disk_claim(d, w->page);
+    return w->claimed || now >= w->until_ns || atomic_load(&d->hurry);
 }
 
 /* Removes waiters that need not wait any longer from the list. */
@@ -377,7 +399,7 @@ static leat__disk_waiter *take_ready_locked(leat__disk *d)
     uint64_t now = leat__clock_ns();
     while (*at != NULL) {
         leat__disk_waiter *w = *at;
-        if (!leat__disk_has(d, w->page) && !leat__disk_claim(d, w->page) && now < w->until_ns) {
+        if (!is_ready(d, w, now)) {
             at = &w->next;
             continue;
         }
@@ -388,33 +410,57 @@ static leat__disk_waiter *take_ready_locked(leat__disk *d)
     return ready;
 }
 
-static void wake_waiters(void *arg)
+static leat__disk_saver *take_saver_locked(leat__disk *d)
+{
+    leat__disk_saver *s = d->saving;
+    if (s != NULL) d->saving = s->next;
+    if (d->saving == NULL) d->saving_last = NULL;
+    return s;
+}
+
+static void save_now(leat__disk *d, leat__disk_saver *s)
+{
+    leat__disk_put(d, s->page, s->offset, s->data, s->len);
+    leat__disk_release(d, s->page);
+    s->done(s);
+}
+
+static void thread_main(void *arg)
 {
     leat__disk *d = arg;
     leat__mutex_lock(&d->wait_lock);
-    while (!d->closing || d->waiting != NULL) {
+    while (!d->closing || d->waiting != NULL || d->saving != NULL) {
+        leat__disk_saver *saver = take_saver_locked(d);
         leat__disk_waiter *ready = take_ready_locked(d);
-        if (ready == NULL && d->waiting == NULL) {
-            if (!d->closing) leat__cond_wait(&d->wait_changed, &d->wait_lock);
+        if (saver == NULL && ready == NULL) {
+            if (d->waiting != NULL)
+                (void)leat__cond_wait_until(&d->wait_changed, &d->wait_lock, leat__clock_ns() + WAIT_STEP_NS);
+            else if (!d->closing) leat__cond_wait(&d->wait_changed, &d->wait_lock);
             continue;
         }
         leat__mutex_unlock(&d->wait_lock);
-        if (ready == NULL) leat__sleep_ns(WAIT_STEP_NS);
         while (ready != NULL) {
             leat__disk_waiter *w = ready;
             ready = w->next;
             w->ready(w);
         }
+        if (saver != NULL) save_now(d, saver);
         leat__mutex_lock(&d->wait_lock);
     }
     leat__mutex_unlock(&d->wait_lock);
+}
+
+static bool thread_runs_locked(leat__disk *d)
+{
+    return d->thread.running || leat__thread_start(&d->thread, "leat-disk", thread_main, d, NULL) == 0;
 }
 
 void leat__disk_wait(leat__disk *d, leat__disk_waiter *w)
 {
     LEAT_ASSERT(w->ready != NULL && w->page < d->pages);
     leat__mutex_lock(&d->wait_lock);
-    bool runs = d->waker.running || leat__thread_start(&d->waker, "leat-disk", wake_waiters, d, NULL) == 0;
+    bool runs = thread_runs_locked(d);
+    w->claimed = false;
     if (runs) {
         w->until_ns = leat__clock_ns() + WAIT_NS;
         w->next = d->waiting;
@@ -423,6 +469,30 @@ void leat__disk_wait(leat__disk *d, leat__disk_waiter *w)
     }
     leat__mutex_unlock(&d->wait_lock);
     if (!runs) w->ready(w); /* without a thread every process fetches the page itself */
+}
+
+void leat__disk_hurry(leat__disk *d, bool on)
+{
+    atomic_store(&d->hurry, on);
+    leat__mutex_lock(&d->wait_lock);
+    leat__cond_signal(&d->wait_changed);
+    leat__mutex_unlock(&d->wait_lock);
+}
+
+void leat__disk_save(leat__disk *d, leat__disk_saver *s)
+{
+    LEAT_ASSERT(s->done != NULL && s->len > 0);
+    leat__mutex_lock(&d->wait_lock);
+    bool runs = thread_runs_locked(d);
+    s->next = NULL;
+    if (runs) {
+        if (d->saving_last != NULL) d->saving_last->next = s;
+        else d->saving = s;
+        d->saving_last = s;
+        leat__cond_signal(&d->wait_changed);
+    }
+    leat__mutex_unlock(&d->wait_lock);
+    if (!runs) save_now(d, s);
 }
 
 bool leat__disk_full(const leat__disk *d)

@@ -33,8 +33,8 @@ typedef struct leat__disk_opts {
 } leat__disk_opts;
 
 int leat__disk_open(leat__disk **d, const leat__disk_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* Ends the thread that calls waiters, after the last of them; NULL is allowed. Before what they use is
- * closed. leat__disk_close does it, too. */
+/* Ends the thread that calls waiters and stores pages, after the last of them; NULL is allowed. Before what
+ * they use is closed. leat__disk_close does it, too. */
 void leat__disk_stop(leat__disk *d);
 void leat__disk_close(leat__disk **d);
 
@@ -46,23 +46,39 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
 /* Drops a page that was wrong when it was read back. */
 void leat__disk_forget(leat__disk *d, uint64_t page);
 
-/* Only one process of the machine fetches a page at a time. True: the caller fetches it, and must
- * release it once the page is stored or will not be. False: another process (or loader) is
- * fetching it; leat__disk_wait reports when that has ended. A killed process releases its claims. */
+/* A page is fetched once per machine. True: the caller fetches it, and must release it once the page is
+ * stored or will not be. False: another thread, loader or process is fetching it; leat__disk_wait reports
+ * when that has ended. A killed process releases its claims. */
 bool leat__disk_claim(leat__disk *d, uint64_t page);
-void leat__disk_release(leat__disk *d, uint64_t page); /* allowed without a claim */
+void leat__disk_release(leat__disk *d, uint64_t page);
 
-/* Belongs to the caller until `ready`. That runs on a thread of the cache (leat-disk) when the
- * page is cached, or is claimed for the caller, or after a few seconds. */
+/* Belongs to the caller until `ready`. That runs on a thread of the cache (leat-disk) when the page is
+ * cached, or is claimed for the caller (`claimed`), or after a few seconds if another process does neither. A
+ * holder must not wait for another page before it stores its own: two of them would wait for each other. */
 typedef struct leat__disk_waiter leat__disk_waiter;
 struct leat__disk_waiter {
     uint64_t page;
     void (*ready)(leat__disk_waiter *w);
+    bool claimed;
     /* private */
     uint64_t until_ns;
     leat__disk_waiter *next;
 };
 void leat__disk_wait(leat__disk *d, leat__disk_waiter *w);
+/* While on, waiters are called at once: their requests are to end. */
+void leat__disk_hurry(leat__disk *d, bool on);
+
+/* Stores a page that the caller has claimed, as leat__disk_put, and releases it: on the thread of the cache,
+ * because writing may wait for the disk. It and `data` belong to the cache until `done`. */
+typedef struct leat__disk_saver leat__disk_saver;
+struct leat__disk_saver {
+    uint64_t page, offset;
+    const void *data;
+    size_t len;
+    void (*done)(leat__disk_saver *s);
+    leat__disk_saver *next; /* private */
+};
+void leat__disk_save(leat__disk *d, leat__disk_saver *s);
 
 bool leat__disk_full(const leat__disk *d); /* no more pages are cached */
 uint64_t leat__disk_used(leat__disk *d);   /* bytes of all packs in the folder */

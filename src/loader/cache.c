@@ -371,7 +371,7 @@ static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t
     LEAT_ASSERT(e->room >= bytes && c->entries[page] == NULL);
     e->page.page = page;
     e->page.bytes = bytes;
-    e->page.checked = e->page.damaged = e->page.unsaved = false;
+    e->page.checked = e->page.damaged = false;
     e->ready = false;
     e->wanted = 0;
     c->entries[page] = e;
@@ -442,6 +442,17 @@ void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
         w->ready(w, page);
         w = next;
     }
+}
+
+void leat__cache_pin(leat__cache *c, leat__cached *page)
+{
+    entry *e = (entry *)page;
+
+    leat__mutex_lock(&c->lock);
+    LEAT_ASSERT(e->pins > 0 && e->ready);
+    e->pins++;
+    if (e->wanted != UINT64_MAX) e->wanted++;
+    leat__mutex_unlock(&c->lock);
 }
 
 static void unpin_locked(leat__cache *c, leat__cached *page)

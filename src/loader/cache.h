@@ -34,7 +34,6 @@ typedef struct leat__cached {
     uint64_t bytes; /* of data */
     /* set by a holder of a pin: checksum right; or wrong: dropped when unpinned */
     atomic_bool checked, damaged;
-    atomic_bool unsaved; /* came over the network, is not yet in the disk cache */
 } leat__cached;
 
 typedef enum leat__cache_answer {
@@ -75,6 +74,8 @@ leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint6
 bool leat__cache_has(leat__cache *c, uint64_t page); /* cached, or being read */
 /* After FILL: the page was read (rc 0: it stays pinned for the filler) or not (it is dropped). */
 void leat__cache_filled(leat__cache *c, leat__cached *page, int rc);
+/* Pins a page once more, by a holder of a pin; not an announced use. */
+void leat__cache_pin(leat__cache *c, leat__cached *page);
 /* Ends a pin; one announced use is counted down. */
 void leat__cache_unpin(leat__cache *c, leat__cached *page);
 void leat__cache_unpin_all(leat__cache *c, leat__cached *const *pages, uint32_t count); /* `count` pins */

@@ -460,7 +460,9 @@ static void stop_epoch(leat_loader *l)
     if (l->device != NULL) leat__to_device_cancel(l->device);
     atomic_store(&l->env.stop, true); /* close waits for one sample per worker, not for a run */
     if (l->env.remote && l->env.aio != NULL) leat__aio_stop_remote(l->env.aio, true);
+    if (l->env.disk != NULL) leat__disk_hurry(l->env.disk, true);
     leat_flow_close(&flow);
+    if (l->env.disk != NULL) leat__disk_hurry(l->env.disk, false);
     if (l->env.remote && l->env.aio != NULL) leat__aio_stop_remote(l->env.aio, false);
     atomic_store(&l->env.stop, false);
     leat__run_close(l->feed.next);

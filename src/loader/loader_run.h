@@ -104,8 +104,9 @@ typedef struct leat__run_sample {
     bool listed;           /* the device has its bytes, or reads them from the cache: the host does not */
     uint32_t uses;         /* of its page, announced with this sample; 0 = already announced */
     const uint8_t *data;   /* where the sample's bytes are, once read */
-    bool whole;            /* `direct` has the whole page, to be kept on disk */
-    leat__disk_waiter disk_waiter; /* another process fetches the page */
+    bool claimed;          /* this sample's request fetches its page for the disk cache */
+    leat__disk_waiter disk_waiter; /* another thread or process fetches the page */
+    leat__disk_saver saver;        /* stores the page that `direct` has */
     bool from_disk;                /* the bytes come from the disk cache */
     bool later;                    /* in the OS page cache: copied when it is decoded */
     int rc;                        /* why it could not be read */

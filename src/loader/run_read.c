@@ -62,17 +62,6 @@ static void count_read(leat__run_env *env, uint64_t bytes, uint64_t ns)
     atomic_fetch_add_explicit(&env->read_ns, ns, memory_order_relaxed);
 }
 
-static void sample_read(leat__aio_req *req)
-{
-    leat__run_sample *s = req->cookie;
-    count_read(s->run->env, req->len, req->done_ns - req->submit_ns);
-    if (req->rc != 0) {
-        leat_error why;
-        leat__run_sample_fail(s, leat__aio_error(req, &why), &why);
-    }
-    one_done(s->run);
-}
-
 /* The bytes to read for this range: direct reads need whole blocks. */
 static leat__span span_of(const leat__run_sample *s, uint64_t offset, uint64_t len)
 {
@@ -87,13 +76,20 @@ static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
     return s->run->env->disk_base[s->row.shard] + offset;
 }
 
+/* Ends the sample's claim of its page, if it has one. */
+static void release_claim(leat__run_sample *s)
+{
+    if (s->claimed) leat__disk_release(s->run->env->disk, s->row.page);
+    s->claimed = false;
+}
+
 /* Submits the request of a sample: to the disk cache if that has the page, else to the pack. */
-static void submit_now(leat__run_sample *s, bool disk)
+static void submit_now(leat__run_sample *s)
 {
     leat__run_env *env = s->run->env;
-    s->from_disk = disk && disk_of(s) != NULL && leat__disk_has(env->disk, s->row.page);
+    s->from_disk = disk_of(s) != NULL && leat__disk_has(env->disk, s->row.page);
     if (s->from_disk) {
-        leat__disk_release(env->disk, s->row.page);
+        release_claim(s); /* stored since it was found missing */
         atomic_fetch_add_explicit(&env->disk_hits, 1, memory_order_relaxed);
         s->req.file = leat__disk_file(env->disk);
         s->req.offset = disk_offset(s, s->req.offset);
@@ -103,21 +99,62 @@ static void submit_now(leat__run_sample *s, bool disk)
 
 static void page_on_disk(leat__disk_waiter *w)
 {
-    submit_now((leat__run_sample *)((char *)w - offsetof(leat__run_sample, disk_waiter)), true);
+    leat__run_sample *s = (leat__run_sample *)((char *)w - offsetof(leat__run_sample, disk_waiter));
+    s->claimed = w->claimed;
+    submit_now(s);
 }
 
-/* A page that is to be cached on disk, and is missing, is fetched by one process of the machine:
- * the others wait for it. */
-static void submit(leat__run_sample *s, bool disk, bool page)
+/* A page that is to be cached on disk, and is missing, is fetched by one thread of the machine: the
+ * others wait for it. `page`: the request is for a whole page. */
+static void submit(leat__run_sample *s, bool page)
 {
     leat__run_env *env = s->run->env;
-    if (!page || disk_of(s) == NULL || leat__disk_full(env->disk) || leat__disk_has(env->disk, s->row.page) ||
-        leat__disk_claim(env->disk, s->row.page)) {
-        submit_now(s, disk);
+    LEAT_ASSERT(!s->claimed);
+    bool fetch =
+        page && disk_of(s) != NULL && !leat__disk_full(env->disk) && !leat__disk_has(env->disk, s->row.page);
+    if (fetch) s->claimed = leat__disk_claim(env->disk, s->row.page);
+    if (!fetch || s->claimed) {
+        submit_now(s);
         return;
     }
     s->disk_waiter = (leat__disk_waiter){.page = s->row.page, .ready = page_on_disk};
     leat__disk_wait(env->disk, &s->disk_waiter);
+}
+
+static void sample_saved(leat__disk_saver *saver)
+{
+    one_done(((leat__run_sample *)((char *)saver - offsetof(leat__run_sample, saver)))->run);
+}
+
+static void sample_read(leat__aio_req *req)
+{
+    leat__run_sample *s = req->cookie;
+    leat__run_env *env = s->run->env;
+    count_read(env, req->len, req->done_ns - req->submit_ns);
+    if (req->rc != 0 && s->from_disk) { /* the file was truncated or cannot be read */
+        leat__disk_forget(env->disk, s->row.page);
+        s->from_disk = false;
+        req->file = file_of(s);
+        req->offset -= disk_offset(s, 0);
+        leat__aio_submit(env->aio, req);
+        return;
+    }
+    if (req->rc != 0) {
+        leat_error why;
+        leat__run_sample_fail(s, leat__aio_error(req, &why), &why);
+    } else if (s->claimed &&
+               leat__pack_page_check(env->pack, s->row.page, &s->page, s->direct.data, NULL) == 0) {
+        s->claimed = false; /* the save releases it */
+        s->saver = (leat__disk_saver){.page = s->row.page,
+                                      .offset = disk_offset(s, s->page.offset),
+                                      .data = s->direct.data,
+                                      .len = s->page.bytes,
+                                      .done = sample_saved};
+        leat__disk_save(env->disk, &s->saver);
+        return;
+    }
+    release_claim(s);
+    one_done(s->run);
 }
 
 /* Reads only this sample: into the run's buffer, or into a separate block for direct reads, which
@@ -126,12 +163,12 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
 {
     leat__run_env *env = s->run->env;
     leat__span span = {s->row.file_offset, s->row.size, 0};
+    bool whole = false;
 
     if (slot == NULL) {
         /* a page that will be cached on disk is read as a whole */
-        s->whole =
-            disk_of(s) != NULL && !leat__disk_full(env->disk) && !leat__disk_has(env->disk, s->row.page);
-        if (s->whole) span = (leat__span){s->page.offset, s->page.bytes, s->row.offset};
+        whole = disk_of(s) != NULL && !leat__disk_full(env->disk) && !leat__disk_has(env->disk, s->row.page);
+        if (whole) span = (leat__span){s->page.offset, s->page.bytes, s->row.offset};
         else span = span_of(s, span.offset, span.len);
         s->direct = leat__blocks_take(env->blocks, span.len + LEAT_PACK_PADDING);
         if (s->direct.data == NULL) {
@@ -151,7 +188,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
                              .len = span.len,
                              .done = sample_read,
                              .cookie = s};
-    submit(s, !s->whole, s->whole);
+    submit(s, whole);
 }
 
 /* A cached page is inside the blocks around it, as read by direct reads. */
@@ -174,14 +211,50 @@ static void use_page(leat__run_sample *s, leat__cached *page)
 }
 
 /* A page with one large sample is verified by the worker, which reads it anyway and then has it
- * in its CPU cache; the lane has reads to start. */
+ * in its CPU cache; the lane has reads to start. A page that is to be saved is verified before. */
 static int check_page(const leat__run_sample *s, leat__cached *page, leat_error *err)
 {
-    if (s->page.samples == 1) return 0;
+    if (s->page.samples == 1 && !s->claimed) return 0;
     LEAT_TRY(
         leat__pack_page_check(s->run->env->pack, s->row.page, &s->page, page->data + page_span(s).lead, err));
     page->checked = true;
     return 0;
+}
+
+/* A page on its way from the memory to the disk cache. */
+typedef struct saving {
+    leat__disk_saver saver;
+    leat__cache *cache;
+    leat__cached *page;
+} saving;
+
+static void page_saved(leat__disk_saver *saver)
+{
+    saving *v = (saving *)((char *)saver - offsetof(saving, saver));
+    leat__cache_unpin(v->cache, v->page);
+    leat__free(v);
+}
+
+/* Saves a page that has arrived at once, not when its samples are used: a run that holds the claim of one
+ * page and waits for another one would block other processes, and they it. */
+static void save_page(leat__run_sample *s, leat__cached *page)
+{
+    leat__run_env *env = s->run->env;
+    saving *v = LEAT_NEW(LOADER, saving);
+    if (v == NULL) { /* without memory it is not kept */
+        release_claim(s);
+        return;
+    }
+    s->claimed = false; /* the save releases it */
+    leat__cache_pin(env->cache, page);
+    *v = (saving){.saver = {.page = s->row.page,
+                            .offset = disk_offset(s, s->page.offset),
+                            .data = page->data + page_span(s).lead,
+                            .len = s->page.bytes,
+                            .done = page_saved},
+                  .cache = env->cache,
+                  .page = page};
+    leat__disk_save(env->disk, &v->saver);
 }
 
 static void read_page(leat__run_sample *s, leat__cached *page);
@@ -201,12 +274,12 @@ static void page_read(leat__aio_req *req)
         read_page(s, page);
         return;
     }
-    if (rc == 0 && disk_of(s) != NULL) page->unsaved = !s->from_disk;
-    if (rc != 0 && disk_of(s) != NULL) leat__disk_release(env->disk, s->row.page);
+    if (rc != 0) release_claim(s);
     s->cached = NULL;
     leat__cache_filled(env->cache, page, rc);
     if (rc == 0) {
         use_page(s, page);
+        if (s->claimed) save_page(s, page);
         one_done(s->run);
     } else {
         read_sample(s, NULL); /* the page is damaged: this sample may still be valid */
@@ -237,7 +310,7 @@ static void read_page(leat__run_sample *s, leat__cached *page)
                              .len = span.len,
                              .done = page_read,
                              .cookie = s};
-    submit(s, true, true);
+    submit(s, true);
 }
 
 static void read_through_cache(leat__run_sample *s)
@@ -380,32 +453,12 @@ static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
     if (page != NULL && rc == 0) page->checked = true;
     if (page != NULL && rc != 0) page->damaged = true;
     if (rc != 0 && disk_of(s) != NULL) leat__disk_forget(s->run->env->disk, s->row.page);
-    if (rc != 0) s->whole = false;
     if (rc != 0 && leat__file_remote(file_of(s)) != NULL) rc = read_again(s, w, err);
     return rc;
-}
-
-/* On a worker, not on the lane: writing may wait for the disk. */
-static void keep_on_disk(leat__run_sample *s)
-{
-    leat__run_env *env = s->run->env;
-    leat__cached *page = s->cached;
-    const uint8_t *bytes = NULL;
-
-    if (disk_of(s) == NULL) return;
-    if (page != NULL && atomic_exchange(&page->unsaved, false) && !page->damaged)
-        bytes = page->data + page_span(s).lead;
-    else if (s->whole && leat__pack_page_check(env->pack, s->row.page, &s->page, s->direct.data, NULL) == 0)
-        bytes = s->direct.data;
-    if (bytes != NULL)
-        leat__disk_put(env->disk, s->row.page, disk_offset(s, s->page.offset), bytes, s->page.bytes);
-    if (bytes != NULL || s->whole) leat__disk_release(env->disk, s->row.page);
 }
 
 int leat__run_sample_get(leat__run_sample *s, leat__run_worker *w, leat_error *err)
 {
     if (s->later) LEAT_TRY(fetch(s->run, s, err));
-    LEAT_TRY(check(s, w, err));
-    keep_on_disk(s);
-    return 0;
+    return check(s, w, err);
 }

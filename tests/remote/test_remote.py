@@ -440,9 +440,9 @@ class DiskCache(unittest.TestCase):
                 self.assertEqual(child.returncode, 0)
             proxy.stop()
             sizes.append(proxy.bytes)
-        # Without sharing it would be four times the pack. On a busy machine a process that waited 5 s for
-        # another one's page fetches it itself: 1.6 times the pack was seen.
-        self.assertLess(sizes[0] - sizes[1], 2.5 * os.path.getsize(path("one.leat")))
+        # Without sharing it would be four times the pack. On a busy machine a process that waited 20 s for
+        # another one's page fetches it itself.
+        self.assertLess(sizes[0] - sizes[1], 1.2 * os.path.getsize(path("one.leat")))
 
     def test_wrong_use(self) -> None:
         self.assertIn("local pack", leat("load", path("one.leat"), "--cache", f"disk:{self.dir}", code=2))

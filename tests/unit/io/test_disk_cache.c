@@ -328,11 +328,79 @@ static void one_process_fetches_a_page(void **state)
     assert_no_leaks();
 }
 
+static atomic_int saved;
+
+static void count_saved(leat__disk_saver *s)
+{
+    (void)s;
+    atomic_fetch_add(&saved, 1);
+}
+
+/* Threads of one process exclude each other like processes; a save ends the claim. */
+static void one_thread_fetches_a_page(void **state)
+{
+    leat__disk_waiter w = {.page = 5, .ready = count_woken}, v = {.page = 6, .ready = count_woken};
+    uint8_t *data = malloc(PAGE);
+    (void)state;
+    dir = it_dir();
+    leat__disk *a = open_cache(7, UINT64_C(1) << 30), *b = open_cache(7, UINT64_C(1) << 30);
+    atomic_store(&woken, 0);
+    for (size_t i = 0; i < PAGE; i++) data[i] = it_byte(5 * PAGE + i);
+    assert_true(leat__disk_claim(a, 5));
+    assert_false(leat__disk_claim(a, 5));
+    leat__disk_wait(a, &w);
+    usleep(20000);
+    assert_int_equal(atomic_load(&woken), 0);
+    leat__disk_saver s = {.page = 5, .offset = 5 * PAGE, .data = data, .len = PAGE, .done = count_saved};
+    leat__disk_save(a, &s);
+    wait_for_woken(1);
+    assert_false(w.claimed); /* it is there: nothing to fetch */
+    leat__disk_stop(a);
+    assert_int_equal(atomic_load(&saved), 1);
+    assert_true(leat__disk_has(b, 5) && right(b, 5));
+    assert_true(leat__disk_claim(b, 5)); /* released */
+    leat__disk_release(b, 5);
+    /* a claim that is given up goes to a waiter */
+    assert_true(leat__disk_claim(b, 6));
+    leat__disk_wait(b, &v);
+    leat__disk_release(b, 6);
+    wait_for_woken(2);
+    assert_true(v.claimed && !leat__disk_claim(b, 6));
+    leat__disk_release(b, 6);
+    free(data);
+    leat__disk_close(&a);
+    leat__disk_close(&b);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+/* A loader that stops does not wait for the pages of another process. */
+static void waits_end_in_a_hurry(void **state)
+{
+    leat__disk_waiter w = {.page = 5, .ready = count_woken};
+    (void)state;
+    dir = it_dir();
+    leat__disk *a = open_cache(7, UINT64_C(1) << 30), *b = open_cache(7, UINT64_C(1) << 30);
+    atomic_store(&woken, 0);
+    assert_true(leat__disk_claim(a, 5));
+    leat__disk_wait(b, &w);
+    leat__disk_hurry(b, true);
+    wait_for_woken(1);
+    assert_false(w.claimed);
+    leat__disk_hurry(b, false);
+    leat__disk_close(&b);
+    leat__disk_close(&a);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_outlive_the_process),
         cmocka_unit_test(one_process_fetches_a_page),
+        cmocka_unit_test(one_thread_fetches_a_page),
+        cmocka_unit_test(waits_end_in_a_hurry),
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(the_limit_holds_in_blocks),
         cmocka_unit_test(half_a_pack_saves_more_than_lru),

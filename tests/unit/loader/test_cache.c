@@ -130,6 +130,32 @@ static void never_evicts_what_is_wanted(void **state)
     leat_budget_close(&budget);
 }
 
+/* A second pin keeps the page and counts no announced use. */
+static void a_pin_can_be_added(void **state)
+{
+    leat_budget *budget;
+    leat__cache *c;
+    leat__cached *page, *other;
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user u = user_of(budget, PAGE, false); /* one page */
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    assert_int_equal(ask(c, &u, 1, 2, &page), LEAT__CACHE_FILL);
+    leat__cache_pin(c, page);
+    leat__cache_unpin(c, page);                                     /* the first use */
+    leat__cache_unpin(c, page);                                     /* the second pin */
+    assert_int_equal(ask(c, &u, 2, 1, &other), LEAT__CACHE_BYPASS); /* one more use was announced */
+    assert_int_equal(ask(c, &u, 1, 0, &page), LEAT__CACHE_HIT);
+    leat__cache_pin(c, page);
+    leat__cache_unpin(c, page);
+    assert_int_equal(ask(c, &u, 2, 1, &other), LEAT__CACHE_BYPASS); /* still pinned */
+    leat__cache_unpin(c, page);
+    assert_int_equal(ask(c, &u, 2, 1, &other), LEAT__CACHE_FILL);
+    leat__cache_unpin(c, other);
+    leat__cache_leave(&c, &u);
+    leat_budget_close(&budget);
+}
+
 static void pages_used_up_make_room(void **state)
 {
     leat_budget *budget;
@@ -411,6 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_are_kept_and_shared),
         cmocka_unit_test(never_evicts_what_is_wanted),
+        cmocka_unit_test(a_pin_can_be_added),
         cmocka_unit_test(pages_used_up_make_room),
         cmocka_unit_test(a_pack_larger_than_the_cap_fills_it_in_an_epoch),
         cmocka_unit_test(large_caps_are_held_in_chunks),
