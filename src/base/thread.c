@@ -263,7 +263,7 @@ void leat__once_run(leat__once *once, void (*fn)(void))
 static _Atomic uint32_t generation = 1;
 static leat__once fork_once = LEAT__ONCE_INIT;
 
-static leat__mutex *renewed[8];
+static leat__mutex *renewed[16];
 static _Atomic uint32_t renewed_count;
 
 static void after_fork_in_child(void)

@@ -709,6 +709,7 @@ int leat__http_ref(leat__http **out, leat_error *err)
     if (bad_limit != NULL)
         return leat__fail(err, LEAT_EINVAL, "%s: '%.40s' is not %s", bad_limit, getenv(bad_limit),
                           strcmp(bad_limit, "LEAT_REMOTE_HEDGE") == 0 ? "0 or 1" : "a whole number above 0");
+    leat__fork_renew(&process.lock);
     leat__mutex_lock(&process.lock);
     /* After a fork the thread belongs to the parent: the child starts a new loop. */
     if (process.loop != NULL && process.loop->generation != leat__fork_generation()) process.loop = NULL;

@@ -43,6 +43,7 @@ void leat__region_note(const char *bucket, const char *bucket_region, const char
 {
     if (bucket_region[0] == '\0' || machine_region[0] == '\0' || strcmp(bucket_region, machine_region) == 0)
         return;
+    leat__fork_renew(&process.lock);
     leat__mutex_lock(&process.lock);
     if (!process.noted) {
         write_text(bucket, bucket_region, machine_region, known_from);

@@ -3,9 +3,13 @@
  * Files in buckets: see remote.h. A `get` is one request and the ranges it serves, by offset.
  * Waiting gets are listed with the file. The first whose turn comes takes over the ranges of its
  * neighbours, which then end without a request.
+ *
+ * A forked child gets a copy of the file whose locks and requests belong to threads of the parent. Its first
+ * read gives the copy new ones; what the parent's requests were to fill is left as it is.
  */
 #include "io/remote.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,8 +28,9 @@
 
 struct leat__remote {
     leat__store *store;
-    char *path; /* for messages */
-    char *key;
+    _Atomic uint32_t generation; /* of the process that store, locks and ahead belong to */
+    char *path;                  /* for messages */
+    char *url, *key;             /* as given: may have a signature */
     uint64_t size;
     char etag[160], modified[64];
     bool match;         /* If-Match can be sent: the ETag is a strong one */
@@ -62,6 +67,11 @@ typedef struct get {
     bool listed;
     char range_text[64];
 } get;
+
+static bool is_ours(const leat__remote *f)
+{
+    return atomic_load(&f->generation) == leat__fork_generation();
+}
 
 /* ---- joining ----------------------------------------------------------------------------- */
 
@@ -331,10 +341,15 @@ static const leat__http_ops get_ops = {
 static void start(leat__remote *f, leat__range *p, bool urgent)
 {
     get *g = LEAT_NEW(IO, get);
+    leat_error err;
     p->next = NULL;
     p->got = 0;
+    if (!is_ours(f)) {
+        leat__free(g);
+        p->done(p, leat__fail(&err, LEAT_EFORK, "%s: opened before a fork; open it again", f->path), &err);
+        return;
+    }
     if (g == NULL) {
-        leat_error err;
         p->done(p, leat__fail_nomem(&err, sizeof *g, "a request"), &err);
         return;
     }
@@ -368,6 +383,7 @@ void leat__remote_read(leat__remote *f, leat__range *r)
 
 void leat__remote_cancel(leat__remote *f, const void *owner)
 {
+    if (!is_ours(f)) return;
     leat__http_cancel(leat__store_http(f->store), owner);
 }
 
@@ -467,12 +483,15 @@ int leat__remote_open(leat__remote **out, const char *path, leat_error *err)
     LEAT_TRY(leat__url_parse(&u, path, err));
     leat__remote *f = LEAT_NEW(IO, leat__remote);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
+    atomic_store(&f->generation, leat__fork_generation());
     leat__mutex_init(&f->lock);
     leat__cond_init(&f->ended);
     int rc = 0;
     f->path = leat__path_display(path);
+    f->url = leat__strdup(LEAT__MEM_IO, path);
     f->key = leat__strdup(LEAT__MEM_IO, u.key);
-    if (f->path == NULL || f->key == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
+    if (f->path == NULL || f->url == NULL || f->key == NULL)
+        rc = leat__fail_nomem(err, strlen(path), "a path");
     if (rc == 0) {
         rc = leat__store_open(&f->store, path, err);
         if (rc != 0 && rc != LEAT_EINVAL) leat__error_context(err, "%s", f->path);
@@ -484,23 +503,57 @@ int leat__remote_open(leat__remote **out, const char *path, leat_error *err)
     return rc;
 }
 
+/* In a forked child: new locks, requests and connections for the copy. Every range carries the ETag, so
+ * nothing has to be asked again. */
+static int renew(leat__remote *f, leat_error *err)
+{
+    static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER};
+    leat__store *store = NULL;
+    leat__ahead *ahead = NULL;
+    leat__fork_renew(&lock);
+    leat__mutex_lock(&lock);
+    int rc = is_ours(f) ? LEAT_EEXIST : leat__store_open(&store, f->url, err);
+    if (rc == 0) rc = leat__ahead_open(&ahead, f, f->size, err);
+    if (rc == 0) {
+        leat__mutex_init(&f->lock);
+        leat__cond_init(&f->ended);
+        f->store = store;
+        f->ahead = ahead;
+        f->queued = NULL;
+        f->gets = 0;
+        atomic_store(&f->generation, leat__fork_generation());
+    } else {
+        leat__store_close(&store);
+    }
+    leat__mutex_unlock(&lock);
+    return rc == LEAT_EEXIST ? 0 : rc; /* another thread did it */
+}
+
+static void wipe(char *text)
+{
+    if (text != NULL) memset(text, 0, strlen(text)); /* a signed URL is a secret */
+    leat__free(text);
+}
+
 void leat__remote_close(leat__remote **file)
 {
     leat__remote *f = *file;
     if (f == NULL) return;
+    *file = NULL;
+    if (!is_ours(f))
+        return; /* a forked child's copy that was not read: the parent's threads may hold its locks */
     leat__ahead_close(&f->ahead);
     leat__mutex_lock(&f->lock);
     while (f->gets > 0) leat__cond_wait(&f->ended, &f->lock);
     leat__mutex_unlock(&f->lock);
     leat__free(f->tail);
     leat__store_close(&f->store);
-    if (f->key != NULL) memset(f->key, 0, strlen(f->key)); /* a signed URL is a secret */
-    leat__free(f->key);
+    wipe(f->key);
+    wipe(f->url);
     leat__free(f->path);
     leat__cond_destroy(&f->ended);
     leat__mutex_destroy(&f->lock);
     leat__free(f);
-    *file = NULL;
 }
 
 const char *leat__remote_path(const leat__remote *f)
@@ -555,6 +608,7 @@ int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, 
 {
     *got = 0;
     if (offset >= f->size) return 0;
+    if (!is_ours(f)) LEAT_TRY(renew(f, err));
     len = (size_t)LEAT_MIN((uint64_t)len, f->size - offset);
     leat__mutex_lock(&f->lock);
     if (f->tail != NULL && offset + len > f->tail_at) { /* the end is already loaded */
@@ -574,6 +628,7 @@ int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, 
 
 void leat__remote_settle(leat__remote *f)
 {
+    if (!is_ours(f)) return;
     leat__mutex_lock(&f->lock);
     uint8_t *tail = f->tail;
     f->tail = NULL;

@@ -7,7 +7,7 @@
  *
  * Separate ranges are joined: neighbours that wait for a connection become one request of up to 8
  * MiB. Sequential blocking reads (pread) are prefetched in blocks. Any number of threads may
- * read.
+ * read. A forked child may use pread with its copy, not ranges (LEAT_EFORK).
  */
 #ifndef LEAT_IO_REMOTE_H
 #define LEAT_IO_REMOTE_H

@@ -253,6 +253,7 @@ int leat__store_open(leat__store **out, const char *path, leat_error *err)
     int rc = 0;
     *out = NULL;
     LEAT_TRY(leat__url_parse(&u, path, err));
+    leat__fork_renew(&process.lock);
     /* The lock is held while credentials are fetched: other threads would only fetch the same. */
     leat__mutex_lock(&process.lock);
     leat__store *s = process.list;

@@ -2,6 +2,8 @@
 #include "webtest.h"
 
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "io/aio.h"
 #include "io/http.h"
@@ -340,6 +342,60 @@ static void a_lane_is_stopped(void **state)
     end();
 }
 
+static atomic_int range_rc = 1;
+
+static void note_rc(leat__range *r, int rc, const leat_error *err)
+{
+    (void)r, (void)err;
+    atomic_store(&range_rc, rc);
+}
+
+static int read_in_child(leat__remote *f)
+{
+    static uint8_t mine[5000];
+    leat__range other = {.buf = mine, .len = 10, .done = note_rc};
+    size_t got;
+    alarm(30); /* ends a hang */
+    leat__remote_cancel(f, NULL);
+    leat__remote_read(f, &other);
+    if (atomic_load(&range_rc) != LEAT_EFORK) return 1;
+    if (leat__remote_pread(f, mine, sizeof mine, 7, &got, NULL) != 0 || got != sizeof mine) return 2;
+    for (size_t i = 0; i < got; i++)
+        if (mine[i] != it_byte(7 + i)) return 3;
+    leat__remote_close(&f);
+    return f == NULL ? 0 : 4;
+}
+
+/* A request of the parent is in flight at the fork: the child does not wait for it. */
+static void a_forked_child_reads_on(void **state)
+{
+    static uint8_t mine[1000];
+    leat__range range = {.offset = 100, .buf = mine, .len = sizeof mine, .done = note_rc};
+    leat__remote *f;
+    int status;
+    (void)state;
+    begin(slow);
+    assert_ok(leat__remote_open(&f, url, NULL));
+    for (int unused = 0; unused < 2; unused++) { /* a child that does not read closes it, too */
+        atomic_store(&range_rc, 1);
+        leat__remote_read(f, &range);
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (unused == 0) _exit(read_in_child(f));
+            alarm(30);
+            leat__remote_close(&f);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        for (int i = 0; i < 20000 && atomic_load(&range_rc) == 1; i++) usleep(1000);
+        assert_int_equal(atomic_load(&range_rc), 0);
+        it_check(mine, sizeof mine, 100);
+    }
+    leat__remote_close(&f);
+    end();
+}
+
 int main(void)
 {
     leat__http *http;
@@ -353,6 +409,7 @@ int main(void)
         cmocka_unit_test(small_files),
         cmocka_unit_test(reads_are_canceled),
         cmocka_unit_test(a_lane_is_stopped),
+        cmocka_unit_test(a_forked_child_reads_on),
     };
     web_environment();
     if (leat__http_ref(&http, NULL) != 0) return 77;
