@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -32,7 +33,9 @@ class Writer:
 
     Parameters
         path: of the pack; in a bucket (``s3://…``) it is written to this machine first (below
-            ``LEAT_STAGE_DIR``) and sent by ``close``: a failed upload is continued by ``resume=True``
+            ``LEAT_STAGE_DIR``) and sent by ``close``: a failed upload is continued by ``resume=True``, which needs the
+            same fields, classes, provenance and sizes. The samples themselves are not compared: name their source
+            in ``provenance`` to refuse a resume with another one
         fields: name to type of each field (see ``leat.Field``); left out, the first sample decides
         page_bytes: target size of a page ("2M"); 0 = the default
         shard_bytes: several files of at most this size ("10G"); 0 = one file
@@ -66,6 +69,8 @@ class Writer:
             "replace": _check.flag("replace", replace), "sync": _check.flag("sync", sync),
             "provenance": _provenance(provenance),
         }
+        if self._classes and "://" in self.path:  # a pack that waits for its upload is not opened again to get them
+            self._options["identity"] = zlib.crc32(json.dumps(self._classes, sort_keys=True).encode())
         self._base: _leat.Pack | None = None  # the pack that is appended to
         self._gone: set[bytes] = set()  # keys of it that are deleted or updated
         self._added: set[bytes] = set()  # keys given to samples that are appended to it

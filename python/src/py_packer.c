@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "ingest/bucket_pack.h"
+#include "ingest/pack_origin.h"
+#include "pack/packer.h"
 
 typedef struct py_packer {
     PyObject_HEAD leat_packer *packer; /* NULL when closed, and when `sent_only` */
@@ -21,6 +23,7 @@ typedef struct py_packer {
     leat__bucket_pack stage;           /* on the way there */
     bool sent_only;                    /* an earlier run wrote the pack whole: only its upload is missing */
     uint64_t written;                  /* samples of it */
+    uint64_t identity;                 /* of fields and options, for a bucket */
     pid_t made_by;
     bool busy; /* a thread is inside without the GIL */
     uint32_t field_count;
@@ -137,6 +140,24 @@ static int count_written(py_packer *self, leat_error *err)
     return rc;
 }
 
+/* A finished pack waits for its upload: it must be of the same fields and options. */
+static int check_origin(const py_packer *self, leat_error *err)
+{
+    leat__origin was;
+    if (!leat__origin_read(self->stage.origin, &was))
+        return leat__fail(
+            err, LEAT_ESTATE,
+            "%.200s: the pack that waits for its upload in %.200s does not say what it was made from; "
+            "start again without resume",
+            self->remote, self->stage.folder);
+    if (was.identity == self->identity) return 0;
+    return leat__fail(
+        err, LEAT_ESTATE,
+        "%.200s: its upload was begun with other fields, classes, provenance or sizes; start again "
+        "without resume",
+        self->remote);
+}
+
 /* A pack for a bucket is written to a folder of this machine and sent by finish(). */
 static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 {
@@ -146,7 +167,11 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
     LEAT_TRY(leat__bucket_pack_open(&self->stage, self->remote, opts->replace != 0, opts->resume != 0, err));
     self->path = leat__strdup(LEAT__MEM_PACK, self->stage.path);
     if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");
-    if (opts->resume && leat__bucket_pack_ready(&self->stage)) return count_written(self, err);
+    LEAT_TRY(leat__packer_identity(opts, &self->identity, err));
+    if (opts->resume && leat__bucket_pack_ready(&self->stage)) {
+        LEAT_TRY(check_origin(self, err));
+        return count_written(self, err);
+    }
     if (!opts->resume) leat__bucket_pack_forget(&self->stage);
     opts->replace = !opts->resume; /* an existing file is an earlier run's of the same path */
     return leat_packer_open(&self->packer, self->path, opts, err);
@@ -399,6 +424,7 @@ static PyObject *packer_classes(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "IO", &field, &list)) return NULL;
     Py_ssize_t n = PyList_Size(list);
+    if (n >= 0 && self->sent_only) Py_RETURN_NONE; /* it has them: the identity covers class names */
     if (n < 0 || !enter(self)) return NULL;
     const char **names = LEAT_NEW_ARRAY(PACK, const char *, (size_t)n + 1);
     for (Py_ssize_t i = 0; names != NULL && i < n; i++) {
@@ -435,7 +461,10 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
     stats.samples = self->written;
     if (self->sent_only && !self->busy) self->busy = true;
     else if (!enter(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = self->sent_only ? 0 : leat_packer_finish(self->packer, &stats, &err);
+    const leat__origin origin = {.identity = self->identity};
+    Py_BEGIN_ALLOW_THREADS rc = 0;
+    if (self->remote != NULL && !self->sent_only) rc = leat__origin_write(self->stage.origin, &origin, &err);
+    if (rc == 0 && !self->sent_only) rc = leat_packer_finish(self->packer, &stats, &err);
     if (rc == 0) leat_packer_close(&self->packer);
     if (rc == 0 && self->remote != NULL) {
         rc = leat__bucket_pack_publish(&self->stage, NULL, NULL, &err);

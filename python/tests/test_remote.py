@@ -4,6 +4,9 @@ import http.server
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -110,6 +113,69 @@ def test_random_access(served):
     assert data[4321]["label"] == 4321
 
 
+def test_forked_children_read_on(served):
+    """Datasets stay open in forked children, with reads of the parent in flight or not; loaders are refused at once."""
+    _, url, handler = served
+    code = textwrap.dedent(f"""
+        import gc, os, signal, threading
+        import leat
+        data = leat.open({url!r})
+        loader = leat.Loader({url!r}, 100, image=None, as_="numpy", order="random")
+        next(iter(loader))
+        stop = threading.Event()
+
+        def read():
+            while not stop.is_set():
+                for i in range(0, 5000, 7):
+                    data[i]
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        for round in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)  # ends a child that hangs
+                try:
+                    next(iter(loader))
+                except leat.ForkError as error:
+                    assert "fork" in str(error)
+                else:
+                    os._exit(3)
+                right = all(data[i]["label"] == i for i in range(round, 5000, 97))
+                with leat.Loader({url!r}, 100, image=None, as_="numpy", threads=1) as own:
+                    right = right and sum(len(batch.label) for batch in own) == 5000
+                del data, loader
+                gc.collect()
+                os._exit(0 if right else 4)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        reader.join()
+        print("ok")
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout == "ok\n", done.stderr
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_workers_of_a_data_loader(served, start):
+    torch = pytest.importorskip("torch")
+    _, url, _ = served
+    data = leat.open(url)
+    assert data[0]["label"] == 0  # its connection belongs to this process
+    loader = torch.utils.data.DataLoader(Labels(data), batch_size=500, num_workers=2, multiprocessing_context=start, timeout=60)
+    assert [int(x) for batch in loader for x in batch] == list(range(5000))
+
+
+class Labels:
+    def __init__(self, data) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, i: int) -> int:
+        return self.data[i]["label"]
+
+
 def test_a_signed_url_is_not_shown(served):
     local, url, handler = served
     with pytest.raises(leat.Error) as caught:
@@ -207,6 +273,40 @@ def test_writer_continues_after_a_failed_upload(bucket, tmp_path):
             w.append({"x": 1})
     assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()
     assert not any(stage.iterdir())
+
+
+def test_writer_resumes_only_the_same_pack(bucket):
+    """A pack that waits for its upload is sent for the same fields, classes, provenance and sizes only."""
+    handler, stage = bucket
+    made = {"fields": {"x": int}, "classes": {"x": ["a", "b"]}, "provenance": {"source": "one"}, "page_bytes": "1M"}
+    handler.refuse = 1
+    with pytest.raises(leat.Error, match="403"), leat.Writer("s3://b/p.leat", **made) as w:
+        w.append({"x": 1})
+    handler.refuse = 0
+    for other in ({"fields": {"y": int}, "classes": {"y": ["a", "b"]}}, {"classes": {"x": ["a", "c"]}}, {"classes": None},
+                  {"provenance": {"source": "two"}}, {"page_bytes": "2M"}, {"shard_bytes": "1M"}):
+        with pytest.raises(leat.StateError, match="s3://b/p.leat: its upload was begun with other fields, classes") as error:
+            leat.Writer("s3://b/p.leat", **{**made, **other}, resume=True)
+        assert "\n" not in str(error.value)
+    assert not handler.objects
+    with leat.Writer("s3://b/p.leat", **made, resume=True) as w:
+        assert w.resumed == 1
+    assert leat.open("s3://b/p.leat").classes("x") == ["a", "b"]
+    assert not any(stage.iterdir())
+
+
+def test_writer_refuses_a_staged_pack_of_unknown_origin(bucket):
+    handler, stage = bucket
+    handler.refuse = 1
+    with pytest.raises(leat.Error, match="403"):
+        write("s3://b/p.leat")
+    handler.refuse = 0
+    origin, = stage.glob("*/p.leat.origin")
+    origin.unlink()
+    with pytest.raises(leat.StateError, match="does not say what it was made from; start again without resume"):
+        write("s3://b/p.leat", resume=True)
+    write("s3://b/p.leat", replace=True)
+    assert "/b/p.leat" in handler.objects and not any(stage.iterdir())
 
 
 def test_writer_killed_in_the_middle(bucket, tmp_path):

@@ -427,6 +427,16 @@ static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *e
     return leat__packer_provenance(o->provenance, &p->provenance, err);
 }
 
+int leat__packer_identity(const leat_packer_opts *o, uint64_t *id, leat_error *err)
+{
+    leat_packer *p = LEAT_NEW(PACK, leat_packer);
+    if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a packer");
+    int rc = take_options(p, o, err);
+    if (rc == 0) rc = identity(p, o->identity, id, err);
+    leat_packer_close(&p);
+    return rc;
+}
+
 /* What may be at NAME: nothing, or with `replace` a pack. */
 static int check_output(const leat_packer *p, leat_error *err)
 {

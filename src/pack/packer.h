@@ -78,6 +78,9 @@ int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_err
 /* The whole provenance of a file around the caller's text; free with leat__free. */
 int leat__packer_provenance(const char *source, char **whole, leat_error *err) LEAT_MUST_CHECK;
 
+/* Hash of the options that affect the bytes: resume refuses a pack that was begun with another one. */
+int leat__packer_identity(const leat_packer_opts *o, uint64_t *id, leat_error *err) LEAT_MUST_CHECK;
+
 /* resume.c: brings an opened packer to the state of its journal. */
 int leat__packer_replay(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
 /* publish.c: writes headers and names, in an order that is safe against crashes. */

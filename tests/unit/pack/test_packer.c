@@ -230,6 +230,32 @@ static void test_duplicate_keys_are_counted(void **state)
     pt_rmdir(dir);
 }
 
+/* Options that change the bytes change the identity; where and how it is written does not. */
+static void test_identity(void **state)
+{
+    leat_packer_opts o = pt_opts();
+    uint64_t first, other;
+    (void)state;
+    assert_int_equal(leat__packer_identity(&o, &first, NULL), 0);
+    o.no_sync = !o.no_sync;
+    o.resume = 1;
+    assert_int_equal(leat__packer_identity(&o, &other, NULL), 0);
+    assert_true(first == other);
+    o.provenance = "{\"source\": 2}";
+    assert_int_equal(leat__packer_identity(&o, &other, NULL), 0);
+    assert_true(first != other);
+    o = pt_opts();
+    o.page_bytes = 1 << 21;
+    assert_int_equal(leat__packer_identity(&o, &other, NULL), 0);
+    assert_true(first != other);
+    o = pt_opts();
+    o.field_count--;
+    assert_int_equal(leat__packer_identity(&o, &other, NULL), 0);
+    assert_true(first != other);
+    o.page_bytes = 5;
+    assert_int_equal(leat__packer_identity(&o, &other, NULL), LEAT_EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_columns_start_again),
         cmocka_unit_test(test_duplicate_keys_are_counted),
+        cmocka_unit_test(test_identity),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;
