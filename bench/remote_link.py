@@ -5,7 +5,7 @@
 
 bench/link.c serves a pack on 127.0.0.1 with a latency before each answer and one rate for all connections together; with
 --seaweedfs it passes requests on to that server, which holds the pack. For each setting, an epoch of `leat load` (quasi_random,
-samples of 100 kB that are not decoded, pages of 4 MiB), the same with a window of 16 pages and 4 GiB of memory, and curl with
+samples of 100 kB that are not decoded, pages of 4 MiB), the same with a window of 16 pages and 1 GiB of memory, and curl with
 64 ranges of 8 MiB at once take turns. Prints a table for bench/RESULTS.md: the better of the runs of each as shares of the limit
 (0 Gbit/s: none), the time to the first batch, and CPU seconds of the reader. Needs about four minutes and an idle machine: server
 and reader share its CPUs. Free memory is written to before each run. --pack names the pack, which is made if it does not exist and kept."""
@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests" / "remote"))
 import servers  # noqa: E402
 
 PART = 8 << 20
-SMALL = ("--window-pages", "16", "--streams", "2", "--memory", "4G")
+SMALL = ("--window-pages", "16", "--streams", "2", "--memory", "1G")
 SAMPLE = 100000
 
 

@@ -270,6 +270,9 @@ typedef struct leat_flow_opts {
     uint32_t prefetch_first; /* initial value for the controller; 0 = 4, or what it learned
                               * before */
     uint32_t io_depth_first; /* the same for the I/O depth */
+    /* slow start for distant storage: the I/O depth doubles every tick (250 ms) up to this, as long as the
+     * rate grows and the budget has room; 0 = a change is judged before the next one */
+    uint32_t io_depth_ramp;
 } leat_flow_opts;
 
 LEAT_API void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size);

@@ -36,6 +36,7 @@ static const double fed = 0.02, starving = 0.05; /* share of the time the consum
 static const double busy_enough = 0.85, waiting_enough = 0.5;
 static const double worth_it = 0.03; /* minimum gain to keep a change */
 static const double clear = 0.1;     /* a gain above noise */
+static const double ramp_gain = 1.2; /* of the rate, by twice the reads in flight */
 static const double another = 1.3;   /* ratio of times that counts as changed conditions; */
 static const double another_io = 2;  /* storage times vary more */
 static const uint32_t calm_ticks = 4, judge_items = 16, judge_ticks = 8, doubt_ticks = 4, regret_ticks = 12,
@@ -452,6 +453,27 @@ static void fit_budget(leat_flow *f, const look *l)
         l->blocked);
 }
 
+/* Slow start: over a network a round trip may take most of a tick, and judging each doubling takes several.
+ * Doubles the I/O depth at once while that raises the rate; then the usual control takes over. */
+static bool ramp(leat_flow *f, const look *l)
+{
+    leat__control_state *s = &f->control;
+    uint32_t i = 1, depth = f->knobs[LEAT_KNOB_IO_DEPTH].value;
+    if (s->ramped || f->opts.io_depth_ramp == 0) return false;
+    while (i < f->stage_count && (f->stages[i].decl.lane != LEAT_LANE_IO || f->stages[i].decl.parallel > 0))
+        i++;
+    s->ramped = i == f->stage_count || f->knobs[LEAT_KNOB_IO_DEPTH].pinned || depth >= f->opts.io_depth_ramp;
+    if (s->ramped) return false;
+    if (l->items[i] == 0) return true; /* the first answers are still on their way */
+    bool waits = l->consumer >= starving && l->ready[i] >= waiting_enough && l->blocked <= waiting_enough;
+    s->ramped = !waits || l->rate[i] < ramp_gain * s->ramp_rate;
+    if (s->ramped) return false;
+    s->ramp_rate = l->rate[i];
+    set(f, LEAT_KNOB_IO_DEPTH, LEAT_MIN(2 * depth, f->opts.io_depth_ramp), s->at_ns, f->stages[i].name,
+        " had tasks waiting, and the rate grew", l->ready[i]);
+    return true;
+}
+
 void leat__controller_step(leat_flow *f, uint64_t now)
 {
     leat__control_state *s = &f->control;
@@ -463,7 +485,7 @@ void leat__controller_step(leat_flow *f, uint64_t now)
     observe(f, now, &l);
     forget(f, &l);
     if (s->rested > 0) s->rested--;
-    if (judge(f, &l)) return;
+    if (ramp(f, &l) || judge(f, &l)) return;
     /* A tick that mixes old and new conditions is not a baseline for the next ones. */
     s->changing = l.changing && !s->changing;
     if (s->changing) return;

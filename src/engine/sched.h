@@ -178,8 +178,10 @@ typedef struct leat__control_state {
     double tried_cost_ns, tried_step_ns; /* before the change */
     uint32_t judging;                    /* ticks since the change */
     uint64_t judged_items;
-    bool elastic; /* the last increase made no read slower: the next may be larger */
-    bool narrow;  /* more reads in flight only increased latency: fewer may be enough */
+    bool ramped;      /* the slow start of the I/O depth is over */
+    double ramp_rate; /* items/s of the last tick of it */
+    bool elastic;     /* the last increase made no read slower: the next may be larger */
+    bool narrow;      /* more reads in flight only increased latency: fewer may be enough */
     leat__retry_wait wait[LEAT__ACTIONS];
     uint32_t calm;   /* consecutive ticks in which the consumer did not wait */
     uint32_t rested; /* ticks left in which needing workers again means idling them was a

@@ -31,10 +31,11 @@
 
 #define QUARANTINE_LINE_MAX 8192
 #define REMOTE_DEPTH 16u /* initial runs in flight, at least */
-/* Bytes initially in flight from a bucket, with the batches they go into, and the share of the budget
- * that they may have: a range is in flight for a round trip and its transfer. */
+/* Bytes in flight from a bucket, with the batches they go into: a range is in flight for a round trip and its
+ * transfer. They begin with a small share of the budget, which leaves room for pages, and grow quickly. */
 #define REMOTE_BYTES (UINT64_C(256) << 20)
-#define REMOTE_SHARE 16u
+#define REMOTE_SHARE_FIRST 16u
+#define REMOTE_SHARE_MOST 4u
 #define REMOTE_DEPTH_MAX 256u
 #define TOUCH 64u /* rows whose index entries are prefetched */
 #define AHEAD_SAMPLES 32u
@@ -520,14 +521,14 @@ static uint32_t first_prefetch(const leat_loader *l)
     return (uint32_t)LEAT_MAX(LEAT__PREFETCH_FIRST, LEAT_MIN(wanted, cheap));
 }
 
-/* Runs initially in flight from a bucket: a round trip is long, and the controller needs seconds. */
-static uint32_t remote_depth(const leat_loader *l)
+/* Runs in flight from a bucket whose bytes take 1/`share` of the budget. */
+static uint32_t remote_depth(const leat_loader *l, uint32_t share)
 {
     leat_budget_stats budget;
     leat_budget_read(l->budget, &budget);
     uint64_t sample =
         l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)) + l->max_frame_bytes / l->opts.batch_size;
-    uint64_t bytes = LEAT_MIN(REMOTE_BYTES, budget.limit / REMOTE_SHARE);
+    uint64_t bytes = LEAT_MIN(REMOTE_BYTES, budget.limit / share);
     uint64_t runs = bytes / LEAT_MAX(sample, UINT64_C(1)) / l->run_usual;
     return (uint32_t)LEAT_MAX(REMOTE_DEPTH, LEAT_MIN(runs, (uint64_t)REMOTE_DEPTH_MAX));
 }
@@ -577,7 +578,8 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     o.prefetch = l->opts.prefetch;
     o.prefetch_first = first_prefetch(l);
     if (l->env.remote) { /* the HTTP loop has its own limit of requests */
-        o.io_depth_first = remote_depth(l);
+        o.io_depth_first = remote_depth(l, REMOTE_SHARE_FIRST);
+        o.io_depth_ramp = remote_depth(l, REMOTE_SHARE_MOST);
         o.io_depth_max = l->opts.io_depth != 0 ? o.io_depth : REMOTE_DEPTH_MAX;
     }
     o.tuner = l->tuner;

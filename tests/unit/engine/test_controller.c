@@ -25,6 +25,7 @@ typedef struct world {
     /* ns of one call, by phase */
     uint64_t (*cost)(const struct world *w, const char *stage, uint64_t seq, int phase);
     uint64_t step_ns[PHASES]; /* the consumer's work per result */
+    double seconds;           /* to simulate; 0 = all phases */
     rig r;
     uint64_t begin, decisions_at[PHASES];
     uint32_t logged;
@@ -110,7 +111,7 @@ static outcome simulate(world *w, const leat_flow_opts *given)
     leat_flow_opts fo = *given;
     fo.pool = w->r.pool;
     fo.budget = w->r.budget;
-    fo.log = (leat_log){.write = record, .cookie = w};
+    if (fo.log.write == NULL) fo.log = (leat_log){.write = record, .cookie = w};
     leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "read", pass, NULL),
                       plain_stage(LEAT_STAGE_MAP, "decode", pass, NULL)};
     s[1].lane = LEAT_LANE_IO;
@@ -120,7 +121,7 @@ static outcome simulate(world *w, const leat_flow_opts *given)
         assert_int_equal(leat_flow_next(w->r.flow, &t, -1, NULL), 0);
         uint64_t at = leat__replay_now(w->r.pool->replay) - w->begin;
         leat_task_release(t);
-        if (at >= PHASES * phase_ns) break;
+        if (at >= PHASES * phase_ns || (w->seconds > 0 && at >= (uint64_t)(w->seconds * 1e9))) break;
         int phase = (int)(at / phase_ns);
         if (at % phase_ns >= phase_ns / 2) o.results[phase]++;
         o.all++;
@@ -252,6 +253,64 @@ static void depth_stays_within_its_bound(void **state)
     assert_int_equal(o.at_end.io_depth, 12);
 }
 
+/* A bucket 100 ms away, over a link that is full with 24 requests, or with 6. */
+static uint64_t far_away(const world *w, const char *stage, uint64_t seq, int phase)
+{
+    if (stage[0] != 'r') return 1000;
+    uint64_t at_once = w->r.flow->stages[1].running;
+    return 100000000 * LEAT_MAX(at_once, 24) / 24;
+}
+
+static uint64_t narrow_link(const world *w, const char *stage, uint64_t seq, int phase)
+{
+    if (stage[0] != 'r') return 1000;
+    uint64_t at_once = w->r.flow->stages[1].running;
+    return 100000000 * LEAT_MAX(at_once, 6) / 6;
+}
+
+static uint32_t most_depth; /* by the slow start */
+
+static void note_depth(void *cookie, leat_log_level level, const char *line)
+{
+    unsigned from, to;
+    const char *at = strstr(line, "and the rate grew") != NULL ? strstr(line, "io_depth ") : NULL;
+    if (at != NULL && sscanf(at, "io_depth %u -> %u", &from, &to) == 2) most_depth = LEAT_MAX(most_depth, to);
+    record(cookie, level, line);
+}
+
+/* Results of the first seconds, with a slow start from 2 to at most `ramp`. */
+static uint64_t start_slowly(world *w, uint32_t ramp, double seconds)
+{
+    leat_flow_opts fo;
+    leat_flow_opts_init(&fo);
+    fo.io_depth_first = 2;
+    fo.io_depth_ramp = ramp;
+    fo.log = (leat_log){.write = note_depth, .cookie = w};
+    most_depth = 0;
+    w->seconds = seconds;
+    return simulate(w, &fo).all;
+}
+
+static void depth_doubles_every_tick_over_a_long_link(void **state)
+{
+    world w = {.name = "far away", .cost = far_away};
+    uint64_t judged = start_slowly(&w, 0, 2), ramped = start_slowly(&w, 32, 2);
+    print_message("far away: %llu results in 2 s, %llu without a ramp\n", (unsigned long long)ramped,
+                  (unsigned long long)judged);
+    assert_true(ramped > 2 * judged);
+    assert_true(ramped > 200); /* 480 with 24 in flight from the beginning */
+    assert_int_equal(most_depth, 32);
+    start_slowly(&w, 16, 2);
+    assert_int_equal(most_depth, 16);
+}
+
+static void depth_stops_doubling_when_the_link_is_full(void **state)
+{
+    world w = {.name = "narrow link", .cost = narrow_link};
+    start_slowly(&w, 32, 3);
+    assert_in_range(most_depth, 8, 16);
+}
+
 /* The consumer takes every result at once: they never queue, so more prefetch does not help. */
 static uint64_t slow_decode(const world *w, const char *stage, uint64_t seq, int phase)
 {
@@ -291,6 +350,8 @@ int main(void)
         cmocka_unit_test(saturated_disk_keeps_its_depth),
         cmocka_unit_test(useless_depth_is_reduced),
         cmocka_unit_test(depth_stays_within_its_bound),
+        cmocka_unit_test(depth_doubles_every_tick_over_a_long_link),
+        cmocka_unit_test(depth_stops_doubling_when_the_link_is_full),
         cmocka_unit_test(prefetch_does_not_grow_without_need),
         cmocka_unit_test(pinned_settings_do_not_change),
     };
