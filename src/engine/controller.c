@@ -464,7 +464,7 @@ static bool ramp(leat_flow *f, const look *l)
         i++;
     s->ramped = i == f->stage_count || f->knobs[LEAT_KNOB_IO_DEPTH].pinned || depth >= f->opts.io_depth_ramp;
     if (s->ramped) return false;
-    if (l->items[i] == 0) return true; /* the first answers are still on their way */
+    if (l->items[i] == 0) return true; /* the first answers are still in flight */
     bool waits = l->consumer >= starving && l->ready[i] >= waiting_enough && l->blocked <= waiting_enough;
     s->ramped = !waits || l->rate[i] < ramp_gain * s->ramp_rate;
     if (s->ramped) return false;

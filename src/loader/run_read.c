@@ -221,7 +221,7 @@ static int check_page(const leat__run_sample *s, leat__cached *page, leat_error 
     return 0;
 }
 
-/* A page on its way from the memory to the disk cache. */
+/* A page that is being stored in the disk cache. */
 typedef struct saving {
     leat__disk_saver saver;
     leat__cache *cache;
