@@ -315,14 +315,17 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     f->out_bytes = out->bytes;
     uint64_t out_pixels = (uint64_t)out->width * out->height;
     f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out_pixels) + 0.5));
+    int rc = plan_images(cli_given(c, "dataset") && !listed ? cli_str(c, "dataset") : NULL, p, f, &err);
     leat__pipeline_close(&p);
+    if (rc != 0) return cli_fail(c, &err);
     if (cli_given(c, "dataset") && !listed && !tables_only(c)) return CLI_OK; /* measured on it */
     if (tables_only(c)) {
         f->ops_unknown = !leat__plan_ops_us(text, f->isa, (double)out_pixels, &f->ops_us);
         f->ops_us *= leat__plan_cpu_times(f);
         return CLI_OK;
     }
-    uint32_t width = f->width > 0 ? f->width : 500, height = f->height > 0 ? f->height : 375;
+    uint32_t width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH;
+    uint32_t height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT;
     return plan_measure_ops(text, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
 }
 

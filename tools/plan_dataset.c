@@ -17,6 +17,8 @@
 #include "io/object.h"
 #include "io/traffic.h"
 #include "ingest/source.h"
+#include "loader/footprint.h"
+#include "loader/scratch.h"
 #include "pack/kind.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
@@ -94,6 +96,58 @@ static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan
                 : 2 * s.tiles >= s.seen ? LEAT_PLAN_TILED
                                         : LEAT_PLAN_KEEP;
     f->work = s.us / (double)s.seen / leat__plan_table_us(f);
+    return 0;
+}
+
+/* ---- Images that ops work on ---- */
+
+/* What these ops take of an image beyond what a crop would, and beyond what each thread has anyway. */
+static uint64_t image_bytes(const leat_pack_cell *cell, const leat__scratch_use *use)
+{
+    static const leat__scratch_use crop = {.views = 1};
+    uint64_t usual = LEAT_MAX(leat__scratch_bytes(cell, &crop), LEAT__WORKER_RAM);
+    uint64_t bytes = leat__scratch_bytes(cell, use);
+    return bytes > usual ? bytes - usual : 0;
+}
+
+static int images_of_pack(const char *path, const leat__scratch_use *use, leat_plan_facts *f, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info;
+    double sum = 0;
+    uint64_t seen = 0;
+    int rc;
+    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
+    LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
+    int field = first_image_field(pack);
+    uint64_t step = LEAT_MAX(info.samples / CELLS, UINT64_C(1));
+    for (uint64_t i = 0; field >= 0 && i < info.samples; i += step) {
+        leat_pack_cell cell;
+        LEAT_GO(rc, out, leat_pack_cells(pack, (uint32_t)field, i, 1, &cell, err));
+        uint64_t bytes = image_bytes(&cell, use);
+        sum += (double)bytes;
+        f->max_image_bytes = LEAT_MAX(f->max_image_bytes, bytes);
+        seen++;
+    }
+    if (seen > 0) f->image_bytes = (uint64_t)(sum / (double)seen);
+out:
+    leat_pack_close(&pack);
+    return rc;
+}
+
+int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_facts *f, leat_error *err)
+{
+    const leat__pipeline *const list[] = {pipeline};
+    const leat__scratch_use use = leat__scratch_use_of(list, 1);
+    f->image_bytes = f->max_image_bytes = 0;
+    if (path != NULL && !leat__path_remote(path)) return images_of_pack(path, &use, f, err);
+    const leat_pack_cell cell = {.length = 1,
+                                 .image = {.width = f->width > 0 ? f->width : LEAT__PLAN_WIDTH,
+                                           .height = f->height > 0 ? f->height : LEAT__PLAN_HEIGHT,
+                                           .codec = LEAT__CODEC_TILE,
+                                           .channels = 3,
+                                           .orientation = 1}};
+    f->image_bytes = f->max_image_bytes = image_bytes(&cell, &use);
     return 0;
 }
 

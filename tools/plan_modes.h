@@ -12,6 +12,7 @@
 #include <leat/plan.h>
 
 #include "cli.h"
+#include "op/pipeline.h"
 #include "pack/kind.h"
 
 /* Facts of a pack: samples, bytes, pages, how its images are stored, their mean size, kind and work, and
@@ -19,6 +20,11 @@
  * images in a bucket has number and sizes only: *listed. */
 int plan_dataset(const char *path, leat_plan_facts *facts, leat__image_kind *kind, bool *listed,
                  leat_error *err) LEAT_MUST_CHECK;
+
+/* Memory of the images that this pipeline works on: of the pack's, or without a pack (NULL, or in a bucket)
+ * of one of the mean size. */
+int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_facts *facts,
+                leat_error *err) LEAT_MUST_CHECK;
 
 /* Measures storage, the loader cold and warm with one thread and with `threads`, and, when
  * `copies`, the bus to the GPU: some six seconds. `opts` says what is delivered. */

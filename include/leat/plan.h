@@ -151,6 +151,9 @@ typedef struct leat_plan_facts {
     double price_requests, price_other_region, price_internet;
     char price_date[16];    /* of these prices */
     uint64_t process_bytes; /* of a process without the loader: code, libraries; 0 = the usual 9 MB */
+    /* Of images that ops work on before they are made smaller, beyond what each thread has: mean and
+     * largest; 0 = the ordinary case. */
+    uint64_t image_bytes, max_image_bytes;
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))

@@ -91,8 +91,12 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     out->frames = (uint32_t)(f->prefetch + LEAT__LOANS + filling);
     out->reading = reading(f, out->window);
     out->scratch = f->threads * THREAD_BYTES;
+    /* a large image is given back with its run: the others hold any, rarely the largest */
+    uint64_t other_image = LEAT_MIN(f->max_image_bytes, RARELY_LARGER * f->image_bytes);
+    out->images = f->max_image_bytes + (LEAT_MAX(f->threads, 1u) - 1) * other_image;
     out->process = f->process_bytes > 0 ? f->process_bytes : PROCESS_BYTES;
-    out->resident = out->waiting + out->lent + out->filling + out->reading + out->scratch + out->process;
+    out->resident =
+        out->waiting + out->lent + out->filling + out->reading + out->scratch + out->images + out->process;
 
     leat__footprint_facts wide = *f;
     wide.in_memory = false;
@@ -102,5 +106,5 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     out->floor = leat__footprint_floor(largest_run, frame);
     /* blocks kept for reuse must fit below the floor */
     out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +
-                  f->threads * LEAT__WORKER_RAM + out->floor;
+                  f->threads * LEAT__WORKER_RAM + out->images + out->floor;
 }

@@ -29,6 +29,8 @@ typedef struct leat__footprint_facts {
     uint64_t sample_bytes, max_sample_bytes; /* encoded: mean and largest */
     bool in_memory;                          /* the pack is in the OS page cache: nothing is prefetched */
     uint64_t process_bytes;                  /* outside the budget and the workers; 0 = usual */
+    /* of images that ops work on, beyond LEAT__WORKER_RAM (loader/scratch.h): mean and largest */
+    uint64_t image_bytes, max_image_bytes;
     double busy; /* share of time in which the workers have something to decode; 0 = unknown:
                   * all */
 } leat__footprint_facts;
@@ -40,7 +42,8 @@ typedef struct leat__footprint {
     uint32_t frames;
     uint64_t waiting, filling, lent; /* batches */
     uint64_t reading;                /* encoded samples, and blocks kept for reuse */
-    uint64_t scratch;                /* of the workers */
+    uint64_t scratch;                /* of the workers, outside the budget */
+    uint64_t images;                 /* that the workers work on, where they are large: in the budget */
     uint64_t process;                /* outside the budget: code, libraries, stacks, the index */
     uint64_t resident;               /* the sum: memory of the process */
     uint64_t budget;                 /* a limit that never blocks work */

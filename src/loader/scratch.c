@@ -12,6 +12,7 @@
 #define BAND_BYTES 256u /* per pixel of width: bands of rows in three planes, and a resizer's */
 #define PROBES 16       /* drawn recipes that are checked */
 #define SIDE 4096u      /* of the image they are drawn for */
+#define SMALL_SIDE 64u  /* and of one from which no step makes a large image by itself */
 
 /* ElasticTransform holds two shifts and a copy, AugMix a copy and sums. */
 static uint32_t more_of(const leat__recipe *r)
@@ -24,6 +25,47 @@ static uint32_t more_of(const leat__recipe *r)
     return more;
 }
 
+/* Pixels of the largest image between the steps of a recipe: what a head makes for others, and each of those.
+ */
+static uint64_t largest_between(const leat__recipe *r)
+{
+    uint32_t width = r->in_width, height = r->in_height;
+    uint64_t most = 0;
+    leat__head h;
+    for (uint32_t i = 0; i < r->count;) {
+        const leat__step *const s = &r->step[i];
+        if (leat__head_takes(s->kind)) {
+            leat__head_fuse(&h, r, i, width, height);
+            width = h.ax.count;
+            height = h.ay.count;
+            i += h.steps;
+            if (i == r->count) break; /* goes to the batch row by row */
+        } else {
+            if (s->kind == LEAT__STEP_PAD || s->kind == LEAT__STEP_AFFINE) {
+                width = s->width;
+                height = s->height;
+            }
+            i++;
+        }
+        most = LEAT_MAX(most, (uint64_t)width * height);
+    }
+    return most;
+}
+
+/* Of images that a resize enlarges: those of the output's size are small compared with the batch. */
+static uint64_t between_of(const leat__pipeline *pipeline)
+{
+    const leat__output_spec *const out = leat__pipeline_output(pipeline);
+    uint64_t most = 0;
+    leat__recipe recipe;
+    for (uint64_t k = 0; k < PROBES; k++) {
+        const leat__draw_key key = {.seed = k, .sample = k};
+        if (leat__pipeline_draw(pipeline, &key, SMALL_SIDE, SMALL_SIDE, &recipe, NULL) != 0) continue;
+        most = LEAT_MAX(most, largest_between(&recipe));
+    }
+    return most > (uint64_t)out->width * out->height ? most : 0;
+}
+
 leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, uint32_t count)
 {
     leat__scratch_use use = {.views = count};
@@ -32,6 +74,7 @@ leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, u
 
     for (uint32_t i = 0; i < count; i++) {
         if (leat__pipeline_output(pipelines[i])->crops) use.views++; /* held for all crops */
+        use.between = LEAT_MAX(use.between, between_of(pipelines[i]));
         for (uint64_t k = 0; k < PROBES; k++) {
             leat__draw_key key = {.seed = k, .sample = k};
             if (leat__pipeline_draw(pipelines[i], &key, SIDE, SIDE, &recipe, NULL) != 0) continue;
@@ -89,6 +132,8 @@ uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use
     if (use->whole) each += 9 + use->more;       /* the image, its next step, a copy */
     side = LEAT_MAX(cell->image.width, cell->image.height);
     if (!leat__mul_u64(pixels, each, &bytes) || !leat__add_u64(bytes, side * BAND_BYTES, &bytes))
+        return UINT64_MAX;
+    if (use->any_size == NULL && !leat__add_u64(bytes, (9 + use->more) * use->between, &bytes))
         return UINT64_MAX;
     if (use->any_size != NULL && use->behind &&
         !leat__add_u64(bytes, bytes_behind(&cell->image, use), &bytes))

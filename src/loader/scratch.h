@@ -19,6 +19,8 @@ typedef struct leat__scratch_use {
     bool whole;                            /* ops work on the image before anything makes it smaller */
     uint32_t more;                         /* bytes per pixel beyond what most ops take */
     bool behind;                           /* ops work on what a crop or a resize made of it */
+    uint64_t between;                      /* pixels of an image between ops that is larger than the output,
+                                              however large the source is; else 0 */
     const leat__pipeline *const *any_size; /* the views' pipelines, when their output depends on the image;
                                               else NULL */
 } leat__scratch_use;

@@ -92,6 +92,8 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"page_bytes", f->page_bytes, UINT64_C(1) << 32},
         {"memory_bytes", f->memory_bytes, UINT64_C(1) << 56},
         {"process_bytes", f->process_bytes, UINT64_C(1) << 48},
+        {"image_bytes", f->image_bytes, UINT64_C(1) << 44},
+        {"max_image_bytes", f->max_image_bytes, UINT64_C(1) << 44},
         {"preset", f->preset, LEAT_PLAN_AGGRESSIVE},
         {"precision", f->precision, LEAT_PLAN_BF16_TRUE},
         {"optimizer", f->optimizer, LEAT_PLAN_ADAMW},
@@ -232,9 +234,10 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     if (f->crop_area == 0) f->crop_area = 0.42;
     if (f->isa[0] == '\0') snprintf(f->isa, sizeof f->isa, "avx2");
     if (f->width == 0 || f->height == 0) {
-        f->width = 500;
-        f->height = 375;
-        if (f->samples > 0) leat__plan_note(plan, "image size not known: 500 x 375 assumed");
+        f->width = LEAT__PLAN_WIDTH;
+        f->height = LEAT__PLAN_HEIGHT;
+        if (f->samples > 0)
+            leat__plan_note(plan, "image size not known: %u x %u assumed", f->width, f->height);
     }
     LEAT_TRY(check(f, err));
     if (f->sample_bytes == 0) {

@@ -30,6 +30,9 @@
 #define PLAN_ORDER_QUASI (1u + LEAT_ORDER_QUASI)
 
 #define PLAN_GB UINT64_C(1000000000)
+/* The stored image where none is known: ImageNet's mean. */
+#define LEAT__PLAN_WIDTH 500u
+#define LEAT__PLAN_HEIGHT 375u
 
 /* Adds a note once, in order; notes beyond the last slot are dropped. */
 void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);

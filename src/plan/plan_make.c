@@ -49,9 +49,25 @@ static void choose_order(leat_plan *plan)
     c->page_window = (uint32_t)LEAT_MIN(pages / STREAMS * STREAMS, (uint64_t)LEAT__DEFAULT_WINDOW_PAGES);
 }
 
+/* A cache of the process is bound to the budget, the page cache of the system to all memory that is left. */
+static void note_cache(leat_plan *plan)
+{
+    leat_plan_facts other = plan->facts;
+    leat_plan_ram ram;
+    leat_plan_speed speed;
+    if (other.loader != LEAT_PLAN_LEAT || other.cache != PLAN_CACHE_PROCESS) return;
+    other.cache = 0;
+    leat__plan_ram_leat(&other, 0, &ram);
+    leat__plan_speed(&other, &ram, &plan->vram, &speed);
+    if (speed.cached_share > plan->speed.cached_share + 0.05)
+        leat__plan_note(plan, "--cache process keeps %.0f %% of the dataset, --cache os would keep %.0f %%",
+                        100 * plan->speed.cached_share, 100 * speed.cached_share);
+}
+
 static void note_rules(leat_plan *plan)
 {
     const leat_plan_facts *f = &plan->facts;
+    note_cache(plan);
     if (f->gpus > 0 && f->ram_bytes > 0 && f->ram_bytes <= (8 * f->gpus + 5) * PLAN_GB)
         leat__plan_note(plan, "the guide's check fails: RAM > 8 GB x %u GPUs + 5 GB", f->gpus);
     if (f->cpus > 0 && f->ram_bytes > 0 && f->ram_bytes < 4 * PLAN_GB * f->cpus)

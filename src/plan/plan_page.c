@@ -58,6 +58,21 @@ static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
     part(out, "workers", r->workers,
          process ? "private memory of the worker processes" : "scratch of the threads");
     part(out, "pages", r->pages, "of the pack, read ahead and in the shuffle window");
+    part(out, "cache", r->cache, "of the dataset, kept by the process (--cache process)");
+}
+
+/* The budget is what the loader may take; full queues take less. */
+static void budget_line(const leat_plan *p, leat__buf *out)
+{
+    char a[24], b[24];
+    if (p->facts.gpus > 1)
+        leat__buf_printf(out,
+                         "  Each of the %u loaders is allowed %s (memory=); together they are expected to "
+                         "use %s.\n",
+                         p->facts.gpus, bytes(p->ram.budget, a), bytes(p->ram.resident, b));
+    else
+        leat__buf_printf(out, "  The loader is allowed %s (memory=); it is expected to use %s.\n",
+                         bytes(p->ram.budget, a), bytes(p->ram.resident, b));
 }
 
 static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
@@ -75,16 +90,15 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
         leat__buf_printf(out, "  The guide's arithmetic: buffer %.1f GB, total %.1f GB.\n",
                          (double)r->guide_buffer / 1e9, (double)r->guide_total / 1e9);
     } else {
-        leat__buf_printf(out,
-                         "  Its budget keeps to that limit; with every queue full it would take "
-                         "%s.\n",
-                         bytes(r->resident, a));
+        budget_line(p, out);
     }
     if (!process && p->facts.gpus > 0) {
         const leat_plan_ram *q = &p->ram_process;
-        leat__buf_printf(out, "  Worker processes with %u x %u batches instead: %s (%s): %s.\n",
-                         p->config.workers, p->config.prefetch, bytes(q->total, a),
-                         bytes(q->with_validation, b), leat_plan_verdict_name(q->verdict));
+        leat__buf_printf(out, "  A DataLoader with %u workers x %u batches would take %s", p->config.workers,
+                         p->config.prefetch, bytes(q->total, a));
+        if (q->with_validation > q->total)
+            leat__buf_printf(out, " (%s with validation)", bytes(q->with_validation, b));
+        leat__buf_printf(out, ": %s.\n", leat_plan_verdict_name(q->verdict));
     }
 }
 

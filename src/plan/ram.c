@@ -75,6 +75,24 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
     ram->verdict = verdict_of(ram, PLAN_SAFE_PROCESS);
 }
 
+/* An epoch may have fewer batches than fit in memory, and no more samples are read ahead than it has. */
+static void cap_by_dataset(const leat_plan_facts *f, const leat__footprint_facts *k, leat__footprint *out)
+{
+    uint64_t most = leat__ceil_div(f->samples, f->batch) * k->frame_bytes;
+    uint64_t held = out->waiting + out->filling + out->lent, over = held > most ? held - most : 0;
+    uint64_t charged = k->threads * LEAT__WORKER_RAM + out->images + out->floor;
+    uint64_t ahead = out->budget - held - charged; /* encoded samples that the budget has room for */
+    uint64_t fewer = LEAT_MIN(over, out->waiting);
+    out->waiting -= fewer;
+    out->filling -= LEAT_MIN(over - fewer, out->filling);
+    /* besides them each worker has a block for the largest sample */
+    uint64_t all = leat__plan_dataset_bytes(f) + k->threads * k->max_sample_bytes;
+    uint64_t now = out->waiting + out->filling + out->lent, reading = LEAT_MIN(out->reading, all);
+    out->budget = charged + now + LEAT_MIN(ahead, all);
+    out->resident -= held - now + (out->reading - reading);
+    out->reading = reading;
+}
+
 /* The loader's own memory computation (loader/footprint.h) for these facts. */
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
@@ -87,17 +105,12 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
                                .in_memory = leat__plan_in_memory(f),
                                .process_bytes = f->process_bytes,
+                               .image_bytes = f->image_bytes,
+                               .max_image_bytes = f->max_image_bytes,
                                /* with a trainer that may be slower than both, all queues fill */
                                .busy = f->gpus == 0 ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
-    if (f->samples == 0 || f->batch == 0) return;
-    /* an epoch may have fewer batches than fit in memory */
-    uint64_t most = leat__ceil_div(f->samples, f->batch) * k.frame_bytes;
-    uint64_t held = out->waiting + out->filling + out->lent, over = held > most ? held - most : 0;
-    uint64_t fewer = LEAT_MIN(over, out->waiting);
-    out->waiting -= fewer;
-    out->filling -= LEAT_MIN(over - fewer, out->filling);
-    out->resident -= held - (out->waiting + out->filling + out->lent);
+    if (f->samples > 0 && f->batch > 0) cap_by_dataset(f, &k, out);
 }
 
 /* What cache=process adds to the budget of one loader when no budget is given: the dataset where memory
@@ -132,7 +145,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     /* parts of the budget that are in use at the same time, besides the floor */
     uint64_t want = k.budget + window_bytes, parts = want - k.floor;
     uint64_t outside = k.process + k.scratch;
-    uint64_t charged = (uint64_t)f->workers * LEAT__WORKER_RAM;
+    uint64_t charged = (uint64_t)f->workers * LEAT__WORKER_RAM + k.images;
     ram->budget = f->memory_bytes > 0 ? f->memory_bytes : want;
     ram->queue = trainers * k.waiting;
     ram->assembling = trainers * k.filling;
@@ -143,7 +156,11 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
         uint64_t over = trainers * (want - ram->budget);
         uint64_t cut = LEAT_MIN(over, ram->pages);
         ram->pages -= cut;
-        ram->queue -= LEAT_MIN(over - cut, ram->queue);
+        over -= cut;
+        cut = LEAT_MIN(over, ram->queue);
+        ram->queue -= cut;
+        /* then one large image is worked on at a time */
+        ram->workers -= LEAT_MIN(over - cut, trainers * (k.images - f->max_image_bytes));
     }
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
@@ -153,5 +170,5 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     add_up(f, ram);
     ram->resident = trainers * resident(f, &k, LEAT_MAX(ram->budget, 2 * k.floor) - k.floor, window_bytes);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);
-    if (ram->budget < k.floor) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
+    if (ram->budget < k.floor + f->max_image_bytes) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

@@ -53,8 +53,8 @@ Host memory, per node: 8.41 GiB, 10.3 GiB while a validation loader is alive: sa
   borrowed            294 MiB  by the trainer, until it releases them
   workers             106 MiB  scratch of the threads
   pages              66.3 MiB  of the pack, read ahead and in the shuffle window
-  Its budget keeps to that limit; with every queue full it would take 1.81 GiB.
-  Worker processes with 15 x 3 batches instead: 31.6 GiB (56.7 GiB): safe.
+  Each of the 2 loaders is allowed 1.36 GiB (memory=); together they are expected to use 1.81 GiB.
+  A DataLoader with 15 workers x 3 batches would take 31.6 GiB (56.7 GiB with validation): safe.
 (empty)
 GPU memory: 18.4 GiB: safe
   █████···································  13 % of the limit

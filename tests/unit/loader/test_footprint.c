@@ -74,6 +74,17 @@ static void each_fact_moves_its_part(void **state)
     f.io_depth = 8;
     leat__footprint_of(&f, &b);
     assert_int_equal(b.reading - a.reading, 8 * 16 * f.sample_bytes);
+    f = facts();
+    f.threads = 3;
+    leat__footprint_of(&f, &a);
+    f.max_image_bytes = 90 << 20; /* one worker has the largest, the others any */
+    f.image_bytes = 1 << 20;
+    leat__footprint_of(&f, &b);
+    assert_int_equal(b.images, (90 + 2 * 6) << 20);
+    assert_int_equal(b.resident - a.resident, b.images);
+    assert_int_equal(b.budget - a.budget, b.images);
+    f = facts();
+    f.io_depth = 8;
     f.sample_bytes = 3 << 20; /* one sample fills a run */
     leat__footprint_of(&f, &b);
     assert_int_equal(b.frames, 3 + 1 + 1 + 1);

@@ -117,6 +117,33 @@ static void ops_before_the_crop_need_the_whole_image(void **state)
     assert_true(works_on_whole("ColorJitter(0.4); RandomResizedCrop(224)"));
 }
 
+/* Of a size that does not depend on the source: counted where it is larger than what is delivered. */
+static void images_enlarged_between_ops_count(void **state)
+{
+    static const struct {
+        const char *ops;
+        uint64_t between;
+    } cases[] = {{"Resize((3000,2000)); ColorJitter(0.4); Resize((224,224))", 3000 * 2000},
+                 {"Resize((600,600)); RandomInvert(1); CenterCrop(512)", 600 * 600},
+                 {"RandomResizedCrop(512); ColorJitter(0.4)", 0},
+                 {"Resize((600,600)); CenterCrop(512)", 0}, /* one request: no image in between */
+                 {"ColorJitter(0.4); RandomResizedCrop(224)", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat__pipeline *p = NULL;
+        const leat__pipeline_opts o = {.ops = cases[i].ops};
+        assert_ok(leat__pipeline_open(&p, &o, NULL));
+        const leat__pipeline *const list[1] = {p};
+        const leat__scratch_use use = leat__scratch_use_of(list, 1);
+        assert_int_equal(use.between, cases[i].between);
+        leat__pipeline_close(&p);
+    }
+    const leat__scratch_use plain = {.views = 1}, large = {.views = 1, .between = 9000000};
+    assert_int_equal(bytes_of(100, LEAT__CODEC_TILE, 0, 1, large) -
+                         bytes_of(100, LEAT__CODEC_TILE, 0, 1, plain),
+                     81000000);
+}
+
 static leat_loader_opts scratch_opts(void)
 {
     leat_loader_opts o = base_opts();
@@ -230,6 +257,7 @@ int main(void)
         cmocka_unit_test(bytes_follow_codec_and_use),
         cmocka_unit_test(ops_before_the_crop_need_the_whole_image),
         cmocka_unit_test(some_ops_take_more),
+        cmocka_unit_test(images_enlarged_between_ops_count),
         cmocka_unit_test(too_large_an_image_is_refused_by_name),
         cmocka_unit_test(large_images_come_few_at_once),
         cmocka_unit_test(memory_that_runs_out_makes_it_slower),

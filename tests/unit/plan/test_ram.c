@@ -157,6 +157,56 @@ static void the_plan_makes_room_for_a_cache_of_the_process(void **state)
     assert_true(p.speed.cached_share < 0.01);
 }
 
+/* 8 photos of 6000 x 5000 through colours and a rotation: 607 MiB were measured with two threads. */
+static void images_that_ops_work_on_count(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.samples = 8;
+    f.sample_bytes = f.max_sample_bytes = 8355000;
+    f.batch = 4;
+    f.workers = 2;
+    f.element_bytes = 1;
+    f.image = 256;
+    f.cached = 1;
+    leat_plan without = plan_of(f);
+    f.image_bytes = f.max_image_bytes = 269438848; /* 9 bytes a pixel, less what each thread has */
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.ram.resident, without.ram.resident + 2 * f.image_bytes);
+    assert_int_equal(p.ram.budget, without.ram.budget + 2 * f.image_bytes);
+    assert_int_equal(p.ram.total, without.ram.total + 2 * f.image_bytes);
+    assert_near((double)p.ram.resident / (1 << 20), 607, 90);
+    f.memory_bytes = p.ram.budget - f.image_bytes - (8 << 20); /* one at a time */
+    leat_plan tight = plan_of(f);
+    assert_true(tight.ram.total < p.ram.total - f.image_bytes / 2);
+    assert_true(tight.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY);
+    f.memory_bytes = f.image_bytes; /* not even one */
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+}
+
+/* Parts add up to the whole, and pages to no more than the pack. */
+static void parts_of_a_small_pack_add_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        leat_plan_facts f = guide_facts();
+        f.gpus = (uint32_t)i & 1;
+        f.samples = i & 2 ? 400 : 1281167;
+        f.sample_bytes = f.max_sample_bytes = 111558;
+        f.cache = i & 4 ? PLAN_CACHE_PROCESS : 0;
+        f.element_bytes = 1;
+        leat_plan p = plan_of(f);
+        const leat_plan_ram *r = &p.ram;
+        assert_int_equal(r->total, r->os + r->framework + r->used + r->queue + r->assembling + r->pinned +
+                                       r->workers + r->pages + r->cache);
+        uint64_t blocks = (uint64_t)p.config.workers * f.max_sample_bytes;
+        assert_true(r->pages <= f.samples * f.sample_bytes + blocks);
+        /* a cache that is too small for the dataset holds a few pages more while it replaces them */
+        if (f.cache == 0) assert_true(r->resident <= r->total - r->os - r->framework - r->used);
+    }
+}
+
 static void no_limit_means_unknown_never_fine(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -188,6 +238,8 @@ int main(void)
         cmocka_unit_test(leat_needs_prefetch_batches_not_workers_times),
         cmocka_unit_test(a_cache_of_the_process_takes_the_budget),
         cmocka_unit_test(the_plan_makes_room_for_a_cache_of_the_process),
+        cmocka_unit_test(images_that_ops_work_on_count),
+        cmocka_unit_test(parts_of_a_small_pack_add_up),
         cmocka_unit_test(no_limit_means_unknown_never_fine),
         cmocka_unit_test(memory_of_other_processes_counts),
     };
