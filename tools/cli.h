@@ -212,6 +212,7 @@ struct cli {
  * does not have, or a wrong kind, is a bug of the subcommand and aborts with its name. */
 const leat__value *cli_value(const cli *c, const char *name);
 bool cli_given(const cli *c, const char *name); /* by the user */
+bool cli_typed(const cli *c, const char *name); /* on the command line, not in the file of --config */
 /* CLI_USAGE when the user gave 0 for a number whose 0 is the default of the library. */
 int cli_refuse_zero(cli *c, const char *name);
 bool cli_flag(const cli *c, const char *name);

@@ -25,8 +25,7 @@ typedef struct reading {
     cli_line *line;
     yaml_document_t *doc;
     const char *path;
-    bool given[CLI_OPTIONS_MAX]; /* on the command line */
-    bool seen[CLI_OPTIONS_MAX];  /* in the file */
+    bool seen[CLI_OPTIONS_MAX]; /* in the file */
 } reading;
 
 static size_t line_of(const yaml_node_t *node)
@@ -132,7 +131,7 @@ static int take_pair(reading *r, const yaml_node_pair_t *pair, leat_error *err)
     snprintf(shown, sizeof shown, "%s:%zu: %s", r->path, line_of(key), p->name);
     leat__value parsed = r->line->values[i];
     LEAT_TRY(leat__param_parse(p, shown, own, &parsed, err)); /* also when the command line wins */
-    if (!r->given[i]) r->line->values[i] = parsed;
+    if (!r->line->typed[i]) r->line->values[i] = parsed;
     return 0;
 }
 
@@ -141,7 +140,7 @@ static int take_document(reading *r, leat_error *err)
     const yaml_node_t *root = yaml_document_get_root_node(r->doc);
     if (root == NULL) return 0; /* an empty file */
     if (root->type != YAML_MAPPING_NODE)
-        return leat__fail(err, LEAT_EINVAL, "%s: must be a list of 'option: value' lines", r->path);
+        return leat__fail(err, LEAT_EINVAL, "%s: must be 'option: value' lines", r->path);
     for (const yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++)
         LEAT_TRY(take_pair(r, p, err));
     return 0;
@@ -169,7 +168,6 @@ int cli_config_parse(cli_config *config, cli_line *line, const char *path, const
     yaml_parser_t parser;
     yaml_document_t doc;
     reading r = {.config = config, .line = line, .doc = &doc, .path = path};
-    for (size_t i = 0; i < line->param_count; i++) r.given[i] = line->values[i].set;
     if (!yaml_parser_initialize(&parser)) return leat__fail_nomem(err, sizeof parser, "a YAML parser");
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
     int rc;

@@ -43,6 +43,11 @@ bool cli_given(const cli *c, const char *name)
     return cli_value(c, name)->set;
 }
 
+bool cli_typed(const cli *c, const char *name)
+{
+    return c->line->typed[cli_value(c, name) - c->line->values];
+}
+
 int cli_refuse_zero(cli *c, const char *name)
 {
     const leat__value *v = value_of(c, name, KIND(INT) | KIND(FLOAT));

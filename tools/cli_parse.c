@@ -161,6 +161,7 @@ static bool is_option(const char *word)
 
 static int set_value(cli_line *line, int index, const char *shown, const char *text, leat_error *err)
 {
+    line->typed[index] = true;
     return leat__param_parse(line->params[index], shown, text, &line->values[index], err);
 }
 

@@ -12,6 +12,7 @@ struct cli_line {
     const cli_command *command;
     const leat__param *params[CLI_OPTIONS_MAX]; /* all groups and the common ones, flat */
     leat__value values[CLI_OPTIONS_MAX];
+    bool typed[CLI_OPTIONS_MAX]; /* on the command line, not in the file of --config */
     size_t param_count;
     char **args; /* positionals: the front of argv, which is reordered */
     size_t arg_count;

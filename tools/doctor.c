@@ -422,6 +422,7 @@ const cli_command cli_cmd_doctor = {
             {"predicted_gain", "with --verify, on a second line: predicted gain"},
             {"real_gain", "measured gain"},
             {NULL, NULL}},
+    .config = true,
     .remote = true,
     .run = run,
 };

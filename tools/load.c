@@ -445,6 +445,7 @@ const cli_command cli_cmd_load = {
             {"decisions[]", "what the controller changed in the epoch: at_s (since the start), "
                             "knob, from, to, reason"},
             {NULL, NULL}},
+    .config = true,
     .remote = true,
     .run = run,
 };

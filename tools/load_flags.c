@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <yaml.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -18,7 +17,6 @@
 #include "op/pipeline.h"
 #include "pack/selection.h"
 
-#define CONFIG_MAX ((size_t)1 << 20)
 #define KEYS_MAX ((size_t)1 << 32)
 
 const leat__param cli_load_options[] = {
@@ -95,118 +93,6 @@ const leat__param cli_load_machine[] = {
     CLI_END,
 };
 
-/* ---- --config ----------------------------------------------------------------------------- */
-
-static bool same_flag(const char *key, const char *name)
-{
-    for (; *key && *name; key++, name++) {
-        char k = *key == '_' ? '-' : *key;
-        if (k != *name) return false;
-    }
-    return *key == *name;
-}
-
-static const leat__param *find_param(const char *key)
-{
-    static const leat__param *const tables[] = {cli_load_options, cli_load_machine, cli_mix_options};
-    for (size_t t = 0; t < LEAT_COUNT(tables); t++)
-        for (const leat__param *p = tables[t]; p->name != NULL; p++)
-            if (same_flag(key, p->name)) return p;
-    return NULL;
-}
-
-/* The file is one mapping of scalars. Finds `name` (NULL: only checks) and copies its text. */
-static int search_config(const char *path, const char *text, size_t len, const char *name, leat__buf *out,
-                         bool *found, leat_error *err)
-{
-    yaml_parser_t parser;
-    yaml_document_t doc;
-    int rc = 0;
-
-    if (!yaml_parser_initialize(&parser)) return leat__fail_nomem(err, sizeof parser, "a YAML parser");
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-    if (!yaml_parser_load(&parser, &doc)) {
-        rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
-                        parser.problem != NULL ? parser.problem : "not YAML");
-        yaml_parser_delete(&parser);
-        return rc;
-    }
-    yaml_node_t *root = yaml_document_get_root_node(&doc);
-    if (root != NULL && root->type != YAML_MAPPING_NODE)
-        rc = leat__fail(err, LEAT_EINVAL, "%s: must be a list of 'flag: value' lines", path);
-    for (yaml_node_pair_t *p = root != NULL && rc == 0 ? root->data.mapping.pairs.start : NULL;
-         p != NULL && p < root->data.mapping.pairs.top && rc == 0; p++) {
-        const yaml_node_t *k = yaml_document_get_node(&doc, p->key);
-        const yaml_node_t *v = yaml_document_get_node(&doc, p->value);
-        if (k->type != YAML_SCALAR_NODE || v->type != YAML_SCALAR_NODE) {
-            rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: must be 'flag: value'", path, k->start_mark.line + 1);
-        } else if (find_param((const char *)k->data.scalar.value) == NULL) {
-            rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown flag '%s'", path, k->start_mark.line + 1,
-                            (const char *)k->data.scalar.value);
-        } else if (same_flag((const char *)k->data.scalar.value, name)) {
-            rc = leat__buf_append(out, v->data.scalar.value, v->data.scalar.length);
-            *found = true;
-        }
-    }
-    yaml_document_delete(&doc);
-    yaml_parser_delete(&parser);
-    return rc;
-}
-
-/* A value of the file. Text must outlive the value: `f` keeps it. */
-static int take_text(load_flags *f, const char *path, const char *name, leat__buf *found, leat__value *value,
-                     leat_error *err)
-{
-    const leat__param *p = find_param(name);
-    char shown[256], *text = leat__buf_take(found, NULL);
-    if (text == NULL) return leat__fail_nomem(err, CONFIG_MAX, "a flag");
-    snprintf(shown, sizeof shown, "%s: %s", path, name);
-    int rc = leat__param_parse(p, shown, text, value, err);
-    bool is_text = p->kind == LEAT__PARAM_STRING || p->kind == LEAT__PARAM_PATH;
-    if (rc == 0 && is_text && f->text_count == LEAT_COUNT(f->texts))
-        rc = leat__fail(err, LEAT_ELIMIT, "%s: too many flags that are text", path);
-    if (rc == 0 && is_text) f->texts[f->text_count++] = text;
-    else leat__free(text);
-    return rc;
-}
-
-int load_flag_value(load_flags *f, cli *c, const char *name, leat__value *value, leat_error *err)
-{
-    const char *path = cli_str(c, "config");
-    char *text = NULL;
-    leat__buf found_text;
-    bool found = false;
-    size_t len;
-    int rc = 0;
-
-    *value = *cli_value(c, name);
-    if (path == NULL || cli_given(c, name)) return 0;
-    leat__buf_init(&found_text, LEAT__MEM_MISC, CONFIG_MAX);
-    LEAT_GO(rc, out, leat__file_load(path, CONFIG_MAX, 1, &text, &len, err));
-    LEAT_GO(rc, out, search_config(path, text, len, name, &found_text, &found, err));
-    if (found) rc = take_text(f, path, name, &found_text, value, err);
-out:
-    leat__buf_reset(&found_text);
-    leat__free(text);
-    return rc;
-}
-
-/* ---- to options --------------------------------------------------------------------------- */
-
-typedef struct reader {
-    load_flags *f;
-    cli *c;
-    leat_error *err;
-    int rc;
-} reader;
-
-static leat__value get(reader *r, const char *name)
-{
-    leat__value v = {0};
-    if (r->rc == 0) r->rc = load_flag_value(r->f, r->c, name, &v, r->err);
-    return v;
-}
-
 void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like, const char *dtype,
                     const char *layout)
 {
@@ -225,35 +111,31 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
 }
 
 /* --ops replaces these flags, so giving both is an error. On the command line it overrides --config. */
-static int ops_alone(reader *r)
+static int ops_alone(cli *c, leat_error *err)
 {
     static const char *const parts[] = {"size", "crop", "flip", "dtype", "layout", "like"};
-    bool wins = cli_given(r->c, "ops");
+    bool wins = cli_typed(c, "ops");
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
-        if (get(r, parts[i]).set && (!wins || cli_given(r->c, parts[i])))
-            return leat__fail(r->err, LEAT_EINVAL,
-                              "--ops is the whole pipeline: write what --%s says into it", parts[i]);
-    return r->rc;
+        if (cli_given(c, parts[i]) && (!wins || cli_typed(c, parts[i])))
+            return leat__fail(err, LEAT_EINVAL, "--ops is the whole pipeline: write what --%s says into it",
+                              parts[i]);
+    return 0;
 }
 
-static int make_ops(load_flags *f, reader *r)
+static int make_ops(load_flags *f, cli *c, leat_error *err)
 {
-    static const char *const likes[] = {"pillow13", "pillow12", "fast"};
-    leat__value ops = get(r, "ops"), size = get(r, "size"), crop = get(r, "crop");
-    leat__value like = get(r, "like"), flip = get(r, "flip"), dtype = get(r, "dtype");
-    leat__value layout = get(r, "layout");
+    const char *ops = cli_str(c, "ops"), *dtype = NULL;
+    int crop = cli_choice(c, "crop");
 
-    if (r->rc != 0) return r->rc;
-    if (ops.s != NULL) {
-        LEAT_TRY(ops_alone(r));
-        return leat__buf_puts(&f->ops, ops.s);
+    if (ops != NULL) {
+        LEAT_TRY(ops_alone(c, err));
+        return leat__buf_puts(&f->ops, ops);
     }
-    if (cli_given(r->c, "flip") && crop.i != 0)
-        return leat__fail(r->err, LEAT_EINVAL, "--flip goes with --crop rrc");
+    if (cli_typed(c, "flip") && crop != 0) return leat__fail(err, LEAT_EINVAL, "--flip goes with --crop rrc");
     /* Without --dtype, images of 16 bits and floats keep their type. */
-    load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i],
-                   dtype.set ? leat_dtype_name(leat__output_dtype((uint32_t)dtype.i)) : NULL,
-                   leat__layout_name((leat__layout)layout.i));
+    if (cli_given(c, "dtype")) dtype = leat_dtype_name(leat__output_dtype((uint32_t)cli_choice(c, "dtype")));
+    load_ops_write(&f->ops, crop, (int)cli_int(c, "size"), cli_float(c, "flip"), cli_str(c, "like"), dtype,
+                   leat__layout_name((leat__layout)cli_choice(c, "layout")));
     return leat__buf_status(&f->ops);
 }
 
@@ -332,83 +214,80 @@ static int set_cache(leat_loader_opts *o, const char *text, leat_error *err)
 
 /* A number that only quasi_random uses; 0 = the default. What a file says for the order it names does not
  * count when the command line names another order. */
-static uint32_t of_quasi(reader *r, const leat_loader_opts *o, const char *name)
+static uint32_t of_quasi(cli *c, const leat_loader_opts *o, const char *name)
 {
-    leat__value v = get(r, name);
-    bool counts = o->order == LEAT_ORDER_QUASI || cli_given(r->c, name) || !cli_given(r->c, "order");
-    return v.set && counts ? (uint32_t)v.i : 0;
+    bool counts = o->order == LEAT_ORDER_QUASI || cli_typed(c, name) || !cli_typed(c, "order");
+    return cli_given(c, name) && counts ? (uint32_t)cli_int(c, name) : 0;
 }
 
-static int read_buckets(load_flags *f, reader *r)
+static int read_buckets(load_flags *f, cli *c, leat_error *err)
 {
-    leat__value bucket = get(r, "bucket"), count = get(r, "buckets"), edges = get(r, "bucket-edges");
+    const char *edges = cli_str(c, "bucket-edges");
 
-    if (bucket.set) f->opts.bucket = (leat_bucket)(LEAT_BUCKET_ASPECT + bucket.i);
-    if (count.set) f->opts.bucket_count = (uint32_t)count.i;
-    if (edges.s == NULL) return r->rc;
-    f->bucket_edges = LEAT_NEW_ARRAY(MISC, double, strlen(edges.s) + 1);
-    if (f->bucket_edges == NULL) return leat__fail_nomem(r->err, strlen(edges.s), "buckets");
-    for (const char *at = edges.s;;) {
+    if (cli_given(c, "bucket"))
+        f->opts.bucket = (leat_bucket)(LEAT_BUCKET_ASPECT + (uint32_t)cli_choice(c, "bucket"));
+    if (cli_given(c, "buckets")) f->opts.bucket_count = (uint32_t)cli_int(c, "buckets");
+    if (edges == NULL) return 0;
+    f->bucket_edges = LEAT_NEW_ARRAY(MISC, double, strlen(edges) + 1);
+    if (f->bucket_edges == NULL) return leat__fail_nomem(err, strlen(edges), "buckets");
+    for (const char *at = edges;;) {
         char *end;
         f->bucket_edges[f->opts.bucket_edge_count++] = strtod(at, &end);
         if (end == at || (*end != ',' && *end != '\0'))
-            return leat__fail(r->err, LEAT_EINVAL, "--bucket-edges: '%s' is not a list of numbers", edges.s);
+            return leat__fail(err, LEAT_EINVAL, "--bucket-edges: '%s' is not a list of numbers", edges);
         if (*end == '\0') break;
         at = end + 1;
     }
     f->opts.bucket_edges = f->bucket_edges;
-    return r->rc;
+    return 0;
 }
 
 int load_flags_read(load_flags *f, cli *c, leat_error *err)
 {
-    reader r = {f, c, err, 0};
     leat_loader_opts *o = &f->opts;
 
     memset(f, 0, sizeof *f);
     leat_loader_opts_init(o);
     leat__buf_init(&f->ops, LEAT__MEM_MISC, 65536);
-    LEAT_TRY(make_ops(f, &r));
+    LEAT_TRY(make_ops(f, c, err));
     o->ops = leat__buf_str(&f->ops);
-    o->batch_size = (uint32_t)get(&r, "batch").i;
-    o->order = (leat_order)get(&r, "order").i;
-    o->seed = (uint64_t)get(&r, "seed").i;
-    bool drop = get(&r, "drop-last").i != 0, keep = get(&r, "keep-last").i != 0;
+    o->batch_size = (uint32_t)cli_int(c, "batch");
+    o->order = (leat_order)cli_choice(c, "order");
+    o->seed = (uint64_t)cli_int(c, "seed");
+    bool drop = cli_flag(c, "drop-last"), keep = cli_flag(c, "keep-last");
     if (drop) o->drop_last = LEAT_DROP_LAST;
     if (keep) o->drop_last = LEAT_DROP_NEVER;
-    o->threads = (uint32_t)get(&r, "threads").i;
-    o->memory = get(&r, "memory").u;
-    leat__value cache = get(&r, "cache");
-    o->disk_cache_bytes = get(&r, "cache-bytes").u;
-    o->on_error = (leat_on_error)get(&r, "on-error").i;
-    o->orientation = (leat_orientation)get(&r, "orientation").i;
-    o->collate = (leat_collate)get(&r, "collate").i;
-    o->pad_multiple = (uint32_t)get(&r, "pad-multiple").i;
-    o->pad_value = get(&r, "pad-value").f;
-    o->pad_mask = get(&r, "pad-mask").i != 0;
-    LEAT_TRY(read_buckets(f, &r));
-    o->max_bad = (uint64_t)get(&r, "max-bad").i;
-    o->quarantine = get(&r, "quarantine").s;
-    o->balance = get(&r, "balance").s;
-    leat__value mix = get(&r, "mix-labels");
-    o->mix_labels = mix.set ? (leat_mix_labels)(LEAT_MIX_LABELS_SOFT + mix.i) : LEAT_MIX_LABELS_DEFAULT;
-    o->label = get(&r, "label").s;
-    o->follow = get(&r, "follow").s;
-    o->classes = (uint32_t)get(&r, "classes").i;
-    o->window_pages = of_quasi(&r, o, "window-pages");
-    o->streams = of_quasi(&r, o, "streams");
-    o->prefetch = (uint32_t)get(&r, "prefetch").i;
-    o->io_depth = (uint32_t)get(&r, "io-depth").i;
-    o->device = get(&r, "device").s;
-    o->device_memory = get(&r, "device-memory").u;
-    o->decode = (leat_decode)get(&r, "decode").i;
-    o->rank = (uint32_t)get(&r, "rank").i;
-    o->world = (uint32_t)get(&r, "world").i;
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->disk_cache_bytes = cli_bytes(c, "cache-bytes");
+    o->on_error = (leat_on_error)cli_choice(c, "on-error");
+    o->orientation = (leat_orientation)cli_choice(c, "orientation");
+    o->collate = (leat_collate)cli_choice(c, "collate");
+    o->pad_multiple = (uint32_t)cli_int(c, "pad-multiple");
+    o->pad_value = cli_float(c, "pad-value");
+    o->pad_mask = cli_flag(c, "pad-mask");
+    LEAT_TRY(read_buckets(f, c, err));
+    o->max_bad = (uint64_t)cli_int(c, "max-bad");
+    o->quarantine = cli_str(c, "quarantine");
+    o->balance = cli_str(c, "balance");
+    if (cli_given(c, "mix-labels"))
+        o->mix_labels = (leat_mix_labels)(LEAT_MIX_LABELS_SOFT + (uint32_t)cli_choice(c, "mix-labels"));
+    o->label = cli_str(c, "label");
+    o->follow = cli_str(c, "follow");
+    o->classes = (uint32_t)cli_int(c, "classes");
+    o->window_pages = of_quasi(c, o, "window-pages");
+    o->streams = of_quasi(c, o, "streams");
+    o->prefetch = (uint32_t)cli_int(c, "prefetch");
+    o->io_depth = (uint32_t)cli_int(c, "io-depth");
+    o->device = cli_str(c, "device");
+    o->device_memory = cli_bytes(c, "device-memory");
+    o->decode = (leat_decode)cli_choice(c, "decode");
+    o->rank = (uint32_t)cli_int(c, "rank");
+    o->world = (uint32_t)cli_int(c, "world");
     o->log = c->log;
-    f->epochs = (uint64_t)get(&r, "epochs").i;
-    f->step_s = get(&r, "step-ms").f / 1e3;
-    LEAT_TRY(r.rc);
-    LEAT_TRY(set_cache(o, cache.s, err));
+    f->epochs = (uint64_t)cli_int(c, "epochs");
+    f->step_s = cli_float(c, "step-ms") / 1e3;
+    LEAT_TRY(set_cache(o, cli_str(c, "cache"), err));
     if (drop && keep) return leat__fail(err, LEAT_EINVAL, "give either --drop-last or --keep-last, not both");
     if (o->rank >= o->world)
         return leat__fail(err, LEAT_EINVAL, "--rank %u must be below --world %u", o->rank, o->world);
@@ -417,13 +296,11 @@ int load_flags_read(load_flags *f, cli *c, leat_error *err)
 
 int load_flags_keys(load_flags *f, cli *c, leat_error *err)
 {
-    leat__value keys = {0}, select = {0};
-    LEAT_TRY(load_flag_value(f, c, "keys", &keys, err));
-    LEAT_TRY(load_flag_value(f, c, "select", &select, err));
-    if (keys.s != NULL && select.s != NULL)
+    const char *keys = cli_str(c, "keys"), *select = cli_str(c, "select");
+    if (keys != NULL && select != NULL)
         return leat__fail(err, LEAT_EINVAL, "give either --keys or --select, not both");
-    if (select.s != NULL) return read_selection(f, c, select.s, err);
-    return keys.s != NULL ? read_keys(f, c, keys.s, err) : 0;
+    if (select != NULL) return read_selection(f, c, select, err);
+    return keys != NULL ? read_keys(f, c, keys, err) : 0;
 }
 
 void load_flags_reset(load_flags *f)
@@ -433,5 +310,4 @@ void load_flags_reset(load_flags *f)
     f->indices = NULL;
     leat__free(f->bucket_edges);
     f->bucket_edges = NULL;
-    while (f->text_count > 0) leat__free(f->texts[--f->text_count]);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The flags that say how a pack is loaded: one table for `leat load`, `leat doctor` and
- * other code that runs a loader. A YAML file given with --config sets the same names; the command line wins.
+ * other code that runs a loader. Commands with these tables set `.config`, so that cli_config.h reads
+ * --config.
  */
 #ifndef LEAT_TOOLS_LOAD_FLAGS_H
 #define LEAT_TOOLS_LOAD_FLAGS_H
@@ -14,14 +15,11 @@ extern const leat__param cli_load_options[]; /* what is delivered: batch, crop, 
 extern const leat__param cli_load_machine[]; /* how: threads, memory, cache, rank, … */
 extern const leat__param cli_mix_options[];  /* several packs: load_mix.h */
 
-/* Loader options read from the command line and --config. The text and lists it points at live
- * in it. */
+/* Loader options read from the command line and --config. Lists live in it, text in the command line. */
 typedef struct load_flags {
     leat_loader_opts opts;
     leat__buf ops;     /* pipeline text */
     uint64_t *indices; /* of --keys */
-    char *texts[16];   /* of the file: flags that are text point into them */
-    uint32_t text_count;
     uint64_t epochs;
     double *bucket_edges;
     double step_s; /* simulated step of a trainer */
@@ -32,9 +30,6 @@ int load_flags_read(load_flags *f, cli *c, leat_error *err);
 /* --keys: the samples with these keys in the arguments, which are packs. */
 int load_flags_keys(load_flags *f, cli *c, leat_error *err);
 void load_flags_reset(load_flags *f);
-
-/* Of the command line, else of --config, else the default. Text lives in `f`. */
-int load_flag_value(load_flags *f, cli *c, const char *name, leat__value *value, leat_error *err);
 
 /* The packs of all arguments as one. */
 int load_open_packs(leat_pack **pack, cli *c, leat_error *err);

@@ -109,29 +109,23 @@ static int read_defaults(load_mix *m, const char *text, leat_error *err)
 
 int load_mix_read(load_mix *m, load_flags *f, cli *c, leat_error *err)
 {
-    leat__value mix = {0}, repeat = {0}, choose = {0}, size = {0}, batches = {0}, replace = {0}, fill = {0};
+    const char *mix = cli_str(c, "mix"), *repeat = cli_str(c, "repeat");
+    const char *choose = cli_str(c, "choose"), *fill = cli_str(c, "default");
 
     memset(m, 0, sizeof *m);
-    LEAT_TRY(load_flag_value(f, c, "mix", &mix, err));
-    LEAT_TRY(load_flag_value(f, c, "repeat", &repeat, err));
-    LEAT_TRY(load_flag_value(f, c, "choose", &choose, err));
-    LEAT_TRY(load_flag_value(f, c, "epoch-size", &size, err));
-    LEAT_TRY(load_flag_value(f, c, "mix-batches", &batches, err));
-    LEAT_TRY(load_flag_value(f, c, "replacement", &replace, err));
-    LEAT_TRY(load_flag_value(f, c, "default", &fill, err));
     m->count = (uint32_t)cli_arg_count(c);
     m->sources = LEAT_NEW_ARRAY(MISC, leat_loader_source, m->count);
     if (m->sources == NULL) return leat__fail_nomem(err, m->count * sizeof *m->sources, "packs");
     for (uint32_t i = 0; i < m->count; i++) m->sources[i].path = cli_arg(c, i);
-    if (mix.s != NULL) LEAT_TRY(read_weights(m, mix.s, err));
-    if (repeat.s != NULL) LEAT_TRY(read_repeats(m, repeat.s, err));
-    if (choose.s != NULL) LEAT_TRY(read_chosen(m, choose.s, err));
-    if (fill.s != NULL) LEAT_TRY(read_defaults(m, fill.s, err));
+    if (mix != NULL) LEAT_TRY(read_weights(m, mix, err));
+    if (repeat != NULL) LEAT_TRY(read_repeats(m, repeat, err));
+    if (choose != NULL) LEAT_TRY(read_chosen(m, choose, err));
+    if (fill != NULL) LEAT_TRY(read_defaults(m, fill, err));
     f->opts.sources = m->sources;
     f->opts.source_count = m->count;
-    f->opts.epoch_size = (uint64_t)size.i;
-    f->opts.mix_batches = (leat_mix_batches)batches.i;
-    f->opts.mix_replacement = replace.i != 0;
+    f->opts.epoch_size = (uint64_t)cli_int(c, "epoch-size");
+    f->opts.mix_batches = (leat_mix_batches)cli_choice(c, "mix-batches");
+    f->opts.mix_replacement = cli_flag(c, "replacement");
     f->opts.defaults = m->defaults;
     f->opts.default_count = m->default_count;
     return 0;

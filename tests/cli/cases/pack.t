@@ -193,6 +193,32 @@ $ printf 'ops: Resize((8, 8))\nsize: 64\n' > load.yaml
 ! leat load: --ops is the whole pipeline: write what --size says into it
 = 2
 
+# --config is read as for every command: a key once, with its line, with a hint
+$ printf 'batch: 2\nbatch: 3\n' > load.yaml; leat load photos.leat -c load.yaml
+! leat load: load.yaml:2: 'batch' is there twice
+= 2
+
+$ leat doctor photos.leat -c load.yaml
+! leat doctor: load.yaml:2: 'batch' is there twice
+= 2
+
+$ printf 'batch: 2\nepohcs: 2\n' > load.yaml; leat load photos.leat -c load.yaml
+! leat load: load.yaml:2: unknown key 'epohcs'; did you mean 'epochs'?
+= 2
+
+$ printf 'batch: 2\nepochs: two\n' > load.yaml; leat load photos.leat -c load.yaml
+! leat load: load.yaml:2: epochs: 'two' is not a whole number
+= 2
+
+$ printf -- '- batch: 2\n' > load.yaml; leat load photos.leat -c load.yaml
+! leat load: load.yaml: must be 'option: value' lines
+= 2
+
+$ printf 'batch: 2\nepochs: 3\norder: quasi_random\nstreams: 2\n' > load.yaml
+> leat load photos.leat -c load.yaml --order sequential --epochs 1 --json | jget samples batches
+3
+2
+
 # wrong usage
 $ leat pack photos
 ! leat pack: --output is missing: write the pack here (see leat pack --help)

@@ -45,6 +45,8 @@ static void options_are_read(void **state)
     assert_int_equal(value("count")->i, 9); /* the command line wins */
     assert_int_equal(value("max-size")->u, 2048);
     assert_true(value("force")->i && value("force")->set);
+    assert_true(line.typed[cli_line_find(&line, "count")]);
+    assert_false(line.typed[cli_line_find(&line, "force")]);
     assert_string_equal(value("names")->s, "a,b c,3");
     assert_int_equal(cli_check_required(&line, &err), 0);
     assert_int_equal(parse("names:\n  x.min: 1\n  y.max: off\n", &err), 0);
