@@ -101,16 +101,18 @@ def check(o):
     n, there = same(o, CROP, count)
     base = {"batch_size": 64, "order": "sequential", "image": CROP, "seed": 7}
     print(f"check: {n} images, {there} decoded on the device, all equal")
-    with leat.Loader(o.pack, device="cuda", cache="device", **base) as kept, leat.Loader(o.pack, as_="torch", **base) as host:
-        for epoch in range(3):
-            kept.set_epoch(epoch)
-            host.set_epoch(epoch)
-            for a, b in zip(host, kept, strict=True):
-                if not torch.equal(a.image, b.image.cpu()):
-                    raise SystemExit(f"NOT EQUAL: cache=device, epoch {epoch}")
-        stats = kept.stats()
-    print(f"check: cache=device, 3 epochs equal, {stats['device_cached_images']} images stay there, "
-          f"{stats['read_bytes']} bytes read in the last epoch")
+    for cache in "device", "process":  # of the second the device reads pages that were locked during the first epoch
+        with leat.Loader(o.pack, device="cuda", decode="gpu", cache=cache, **base) as kept, \
+                leat.Loader(o.pack, as_="torch", **base) as host:
+            for epoch in range(3):
+                kept.set_epoch(epoch)
+                host.set_epoch(epoch)
+                for a, b in zip(host, kept, strict=True):
+                    if not torch.equal(a.image, b.image.cpu()):
+                        raise SystemExit(f"NOT EQUAL: cache={cache}, epoch {epoch}")
+            stats = kept.stats()
+        print(f"check: cache={cache}, 3 epochs equal, {stats['device_cached_images']} images stay there, "
+              f"{stats['read_bytes']} bytes read in the last epoch")
     rng, total, device, begin = random.Random(1), 0, 0, time.monotonic()
     pipelines = mixed = 0
     while pipelines < o.pipelines and time.monotonic() - begin < o.check_seconds:
@@ -205,9 +207,11 @@ def switches():
 
 def pull_rate(o, **options):
     """Images/s of a consumer that only takes batches, its CPU seconds per 1000 images, and the stats."""
+    if o.prefetch:
+        options["prefetch"] = o.prefetch
     with loader(o, device="cuda", **options) as loads:
         run = forever(loads)
-        for _ in range(3 * o.images // (2 * o.batch) if options.get("cache") == "device" else o.warm):
+        for _ in range(3 * o.images // (2 * o.batch) if options.get("cache") else o.warm):
             next(run)
         torch.cuda.synchronize()
         before, cpu, begin, n, switched = loads.stats(), time.process_time(), time.monotonic(), 0, switches()
@@ -581,6 +585,7 @@ def main():
     p.add_argument("--check-seconds", type=float, default=120)
     p.add_argument("--stress-seconds", type=float, default=30)
     p.add_argument("--seconds", type=float, default=3, help="of each rate")
+    p.add_argument("--prefetch", type=int, default=0, help="batches made ahead, in rate; 0 = as the loader finds best")
     p.add_argument("--warm", type=int, default=20, help="batches or steps before the clock starts")
     p.add_argument("--steps", type=int, default=100)
     p.add_argument("--rounds", type=int, default=2)

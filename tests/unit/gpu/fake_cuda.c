@@ -395,7 +395,7 @@ static int add_block(char *memory, size_t bytes, bool is_locked)
 {
     block *b = malloc(sizeof *b);
     need(b != NULL && memory != NULL);
-    *b = (block){blocks, memory, bytes, is_locked};
+    *b = (block){NULL, memory, bytes, is_locked};
     pthread_mutex_lock(&lock);
     b->next = blocks;
     blocks = b;
