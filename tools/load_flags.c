@@ -5,6 +5,7 @@
 #include "load_flags.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
