@@ -85,7 +85,7 @@ static const leat__param machine_options[] = {
 static const leat__param answer_options[] = {
     CLI_INT("threads", 't', NULL, 1, 65536, "N", "leat's threads per GPU"),
     CLI_INT("workers", 'w', NULL, -1, 65536, "N",
-            "worker processes per GPU: plans a process-based loader; -1 = all usable"),
+            "worker processes per GPU: plans a process-based loader; -1 = all usable, 0 is not planned"),
     CLI_INT("prefetch", 0, NULL, 1, 65536, "N", "batches ahead, per worker for processes"),
     CLI_CHOICE("loader", 0, NULL, "leat|process", "default: process when --workers is given"),
     CLI_CHOICE("preset", 0, NULL, "conservative|balanced|aggressive",
@@ -276,6 +276,14 @@ static int loading_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
     f->cache = cli_given(c, "cache") ? 1 + (uint32_t)cli_choice(c, "cache") : 0;
     f->memory_bytes = given_bytes(c, "memory");
     f->no_validation = cli_flag(c, "single-loader");
+    f->ops = cli_given(c, "ops") ? cli_str(c, "ops") : NULL;
+    f->like = cli_given(c, "like") ? cli_str(c, "like") : NULL;
+    f->crop = cli_given(c, "crop") ? cli_str(c, "crop") : NULL;
+    if (process && cli_flag(c, "yaml"))
+        return cli_usage(c, "--yaml writes settings of leat load: it does not go with worker processes");
+    if (process && cli_given(c, "workers") && cli_int(c, "workers") == 0)
+        return cli_usage(c, "--workers 0 loads in the process that trains, which is not planned: give their "
+                            "number, or -1 for all usable");
     return kind != 0 ? wide_facts(c, f, kind) : CLI_OK;
 }
 

@@ -74,16 +74,15 @@ static void add_image(const leat_plan_facts *f, const leat_pack_cell *cell, bool
 static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan_facts *f,
                        leat__image_kind *kind, leat_error *err)
 {
-    int field = first_image_field(pack);
+    const uint32_t field = (uint32_t)first_image_field(pack);
     image_sums s = {0};
     bool fast = fast_tiles(pack);
-    if (field < 0) return 0;
-    LEAT_TRY(leat__pack_image_kind(pack, (uint32_t)field, kind, err));
+    LEAT_TRY(leat__pack_image_kind(pack, field, kind, err));
     uint64_t run = remote ? CELLS / PLACES : 1, step = LEAT_MAX(samples / (CELLS / run), run);
     for (uint64_t i = 0; i < samples; i += step) {
         for (uint64_t k = i; k < LEAT_MIN(i + run, samples); k++) {
             leat_pack_cell cell;
-            LEAT_TRY(leat_pack_cells(pack, (uint32_t)field, k, 1, &cell, err));
+            LEAT_TRY(leat_pack_cells(pack, field, k, 1, &cell, err));
             add_image(f, &cell, fast, &s);
         }
     }
@@ -241,6 +240,11 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat__image_kind *kind, b
     if (*listed_only) return prefix_facts(path, f, err);
     int rc = leat_pack_open(&pack, path, NULL, err);
     if (rc == 0) rc = leat_pack_info_read(pack, &info, sizeof info);
+    if (rc == 0 && first_image_field(pack) < 0)
+        rc = leat__fail(err, LEAT_EINVAL,
+                        "%s: there is no image field, and only packs of images are planned: leat load shows "
+                        "the rate and memory of others",
+                        path);
     if (rc == 0) {
         f->samples = info.samples;
         f->sample_bytes = info.samples > 0 ? info.bytes / info.samples : 0;

@@ -154,6 +154,9 @@ typedef struct leat_plan_facts {
     /* Of images that ops work on before they are made smaller, beyond what each thread has: mean and
      * largest; 0 = the ordinary case. */
     uint64_t image_bytes, max_image_bytes;
+    /* What a YAML file of the plan has to say; NULL = the default. They stay the caller's and have to live
+     * as long as the plan is used. */
+    const char *ops, *like, *crop;
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -213,12 +216,15 @@ typedef struct leat_plan_speed {
     uint32_t gpu_measured;       /* 1 = the GPU's rate is a measurement, not the model */
     double cached_share;         /* of the dataset, after the first epoch */
     double cpu_us;               /* per sample and core */
-    leat_plan_range epoch_s, total_s;
-    uint64_t iterations;    /* per epoch, full batches */
-    double needed;          /* samples/s that keep the node's GPUs busy */
-    double cores_needed;    /* and the cores that takes */
-    const char *sources[5]; /* by leat_plan_resource: the source of its rate; static text,
-                             * NULL when the rate is not known */
+    leat_plan_range epoch_s;     /* an epoch after the first; of a single one, that one */
+    leat_plan_range total_s;     /* all epochs; both 0 when a trainer's rate is not known */
+    uint64_t iterations;         /* per epoch, full batches */
+    double needed;               /* samples/s that keep the node's GPUs busy */
+    double cores_needed;         /* and the cores that takes */
+    const char *sources[5];      /* by leat_plan_resource: the source of its rate; static text,
+                                  * NULL when the rate is not known */
+    uint32_t first_limit;        /* leat_plan_resource, of the first epoch */
+    uint32_t reserved;
 } leat_plan_speed;
 
 typedef struct leat_plan_config {

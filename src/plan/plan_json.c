@@ -283,6 +283,35 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     leat__json_end(&j);
 }
 
+/* A text in double quotes, as YAML reads it. */
+static void yaml_text(leat__buf *out, const char *key, const char *text)
+{
+    leat__buf_printf(out, "%s: \"", key);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\n') leat__buf_puts(out, "\\n");
+        else if (*c == '\t') leat__buf_puts(out, "\\t");
+        else {
+            if (*c == '"' || *c == '\\') leat__buf_putc(out, '\\');
+            leat__buf_putc(out, *c);
+        }
+    }
+    leat__buf_puts(out, "\"\n");
+}
+
+/* The pipeline: ops alone, or the settings that make them. */
+static void yaml_pipeline(const leat_plan_facts *f, leat__buf *out)
+{
+    static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
+    if (f->ops != NULL) {
+        yaml_text(out, "ops", f->ops);
+        return;
+    }
+    leat__buf_printf(out, "size: %u\n", f->image);
+    if (f->crop != NULL) leat__buf_printf(out, "crop: %s\n", f->crop);
+    if (f->like != NULL) leat__buf_printf(out, "like: %s\n", f->like);
+    if (f->wide != 2) leat__buf_printf(out, "dtype: %s\n", dtypes[f->element_bytes]); /* else their own */
+}
+
 void leat__plan_yaml(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_facts *f = &p->facts;
@@ -290,12 +319,7 @@ void leat__plan_yaml(const leat_plan *p, leat__buf *out)
     leat__buf_puts(out, "# Written by `leat plan`; read by `leat load --config` and by the loader.\n");
     if (p->fits == 0) leat__buf_printf(out, "# DOES NOT FIT. Smallest change: %s\n", p->fix);
     leat__buf_printf(out, "batch: %llu\n", (unsigned long long)c->batch);
-    leat__buf_printf(out, "size: %u\n", f->image);
-    if (f->wide != 2) /* without it images keep their type */
-        leat__buf_printf(out, "dtype: %s\n",
-                         f->element_bytes == 1   ? "u8"
-                         : f->element_bytes == 2 ? "f16"
-                                                 : "f32");
+    yaml_pipeline(f, out);
     leat__buf_printf(out, "order: %s\n", leat__plan_order_name(p));
     leat__buf_printf(out, "cache: %s\n", c->cache_process ? "process" : "os");
     leat__buf_printf(out, "threads: %u\n", c->workers);

@@ -83,8 +83,11 @@ static void note_rules(leat_plan *plan)
         leat__plan_note(plan, "the CPU time of some --ops is not known: without --no-measure it is measured");
     if (f->loader == LEAT_PLAN_PROCESS && plan->ram_process.shm_short)
         leat__plan_note(plan, "/dev/shm is too small for a process-based loader's queue");
-    if (plan->speed.incomplete) {
-        const leat_plan_speed *s = &plan->speed;
+    const leat_plan_speed *s = &plan->speed;
+    if (leat__plan_trainer_unknown(f))
+        leat__plan_note(plan, "incomplete: the rate of the trainer is not known (--model without a GPU): the "
+                              "loader alone is planned");
+    if (s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0)) {
         leat__plan_note(plan, "incomplete: the rate of %s%s%s is not known", s->io.mid <= 0 ? "storage" : "",
                         s->io.mid <= 0 && s->gpu.mid <= 0 && f->gpus > 0 ? " and " : "",
                         s->cpu.mid <= 0                  ? "the CPUs"

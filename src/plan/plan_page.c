@@ -177,15 +177,22 @@ static void speed_section(const leat_plan *p, leat__buf *out)
         rate_line(out, "gpu", s->gpu, s->sources[LEAT_PLAN_GPU], mark_of(s, LEAT_PLAN_GPU));
     }
     rate_line(out, "together", s->rate, NULL, s->incomplete ? "  incomplete" : "");
+    if (s->first_epoch.mid > 0 && s->first_epoch.mid < s->rate.mid)
+        rate_line(out, "1st epoch", s->first_epoch, NULL, "  nothing is in memory yet");
     if (s->cached_share > 0)
         leat__buf_printf(out, "  After the first epoch %.0f %% of the dataset is in memory.\n",
                          100 * s->cached_share);
     if (s->needed > 0)
         leat__buf_printf(out, "  Keeping the GPU busy takes %s samples/s: %.1f cores.\n", count(s->needed, a),
                          s->cores_needed);
-    if (p->facts.samples == 0 || s->epoch_s.mid <= 0) return;
-    leat__buf_printf(out, "  %llu iterations, %s per epoch (%s to %s)", (unsigned long long)s->iterations,
-                     leat__format_seconds(s->epoch_s.mid, a, sizeof a),
+    if (p->facts.samples == 0) return;
+    const char *plural = s->iterations == 1 ? "" : "s";
+    if (leat__plan_trainer_unknown(&p->facts))
+        leat__buf_printf(out, "  %llu iteration%s per epoch; how long a step takes is not known\n",
+                         (unsigned long long)s->iterations, plural);
+    if (s->epoch_s.mid <= 0) return;
+    leat__buf_printf(out, "  %llu iteration%s, %s per epoch (%s to %s)", (unsigned long long)s->iterations,
+                     plural, leat__format_seconds(s->epoch_s.mid, a, sizeof a),
                      leat__format_seconds(s->epoch_s.low, b, sizeof b),
                      leat__format_seconds(s->epoch_s.high, c, sizeof c));
     if (p->facts.epochs > 1)

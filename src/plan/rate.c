@@ -173,6 +173,11 @@ bool leat__plan_remote(const leat_plan_facts *f)
     return strcmp(f->storage, "bucket") == 0;
 }
 
+bool leat__plan_trainer_unknown(const leat_plan_facts *f)
+{
+    return f->gpus == 0 && f->model[0] != '\0';
+}
+
 bool leat__plan_in_memory(const leat_plan_facts *f)
 {
     if (f->cached >= PLAN_CACHED && f->cache != PLAN_CACHE_PROCESS) return true;
@@ -403,11 +408,14 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     if (leat__plan_in_memory(f) && f->cached >= PLAN_CACHED) first = s->io_cached;
     leat_plan_range cold[5] = {{0}, first, s->cpu, s->h2d, s->gpu};
     double read = leat__plan_in_memory(f) ? 0 : 1 - s->cached_share;
-    s->first_epoch = smallest(cold, &ignored, &ignored);
+    s->first_epoch = smallest(cold, &s->first_limit, &ignored);
+    bool storage = s->io.mid > 0 && s->io.mid < s->cpu.mid;
+    if (s->first_limit == LEAT_PLAN_IO && s->cpu.mid > 0 && !storage) s->first_limit = LEAT_PLAN_CPU;
     s->rate = smallest(warm, &s->limit, &s->next);
     if (s->io.mid > 0 && s->cpu.mid > 0)
         s->rate = at_most(s->rate, loader_range(f, o, s->io_cached, s->cpu, s->cpu_us, read));
-    s->incomplete = s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0);
+    s->incomplete = s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0) ||
+                    leat__plan_trainer_unknown(f);
     s->iterations = iterations(f);
     double share = (double)f->samples / f->nodes; /* of the dataset, per node */
     leat_plan_range first_s = seconds_for(share, s->first_epoch);
@@ -415,6 +423,8 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     double rest = f->epochs - 1.0;
     s->total_s = (leat_plan_range){first_s.low + rest * s->epoch_s.low, first_s.mid + rest * s->epoch_s.mid,
                                    first_s.high + rest * s->epoch_s.high};
+    if (f->epochs == 1) s->epoch_s = first_s; /* there is no later one */
+    if (leat__plan_trainer_unknown(f)) s->epoch_s = s->total_s = (leat_plan_range){0};
     s->needed = s->gpu.mid;
     s->cores_needed = s->needed * s->cpu_us / 1e6;
     name_sources(f, s);
@@ -448,14 +458,17 @@ static void what_if(leat_plan *plan, const char *change, const leat_plan_facts *
     overlap o = overlap_of(&plan->facts);
     leat_plan_speed s;
     speed_of(f, &o, &plan->ram, &plan->vram, &s);
-    if (s.rate.mid <= 0 || plan->speed.rate.mid <= 0) return;
-    if (s.rate.mid < LEAST_GAIN * plan->speed.rate.mid) {
+    /* of the only epoch, or of a later one */
+    bool only = plan->facts.epochs == 1;
+    double now = only ? plan->speed.first_epoch.mid : plan->speed.rate.mid;
+    double then = only ? s.first_epoch.mid : s.rate.mid;
+    if (then <= 0 || now <= 0) return;
+    if (then < LEAST_GAIN * now) {
         size_t used = strlen(plan->no_gain);
         snprintf(plan->no_gain + used, sizeof plan->no_gain - used, "%s%s", used > 0 ? "; " : "", change);
         return;
     }
-    *row =
-        (leat_plan_what_if){.rate = s.rate.mid, .gain = s.rate.mid / plan->speed.rate.mid, .limit = s.limit};
+    *row = (leat_plan_what_if){.rate = then, .gain = then / now, .limit = only ? s.first_limit : s.limit};
     uint64_t bytes = leat__plan_dataset_bytes(f);
     if (bytes != leat__plan_dataset_bytes(&plan->facts)) row->dataset_bytes = bytes;
     snprintf(row->change, sizeof row->change, "%s", change);

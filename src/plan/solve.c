@@ -12,6 +12,8 @@
 #include "base/num.h"
 #include "base/str.h"
 
+#define SHOWN 1.006 /* so that a size is enough also as three digits of it */
+
 static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
 {
     if (f->loader == LEAT_PLAN_PROCESS) leat__plan_ram_process(f, ram);
@@ -127,11 +129,20 @@ static int fix_vram(leat_plan *plan, leat_error *err)
         snprintf(plan->fix, sizeof plan->fix, "--batch %llu (instead of %llu) and lr %.4g",
                  (unsigned long long)batch, (unsigned long long)plan->facts.batch,
                  leat__plan_lr(&plan->facts, batch * plan->facts.gpus * plan->facts.nodes));
-    } else {
-        char text[24];
-        snprintf(plan->fix, sizeof plan->fix, "a GPU with more than %s of memory",
-                 leat__format_bytes(plan->vram.limit, text, sizeof text));
+        return 0;
     }
+    char text[24];
+    const char *with = plan->facts.batch > 1 ? "--batch 1 and " : "";
+    f = plan->facts;
+    f.batch = 1;
+    LEAT_TRY(leat__plan_vram(&f, &v, err));
+    if (v.verdict != LEAT_PLAN_OUT_OF_MEMORY && f.batch < plan->facts.batch)
+        snprintf(plan->fix, sizeof plan->fix, "--batch 1 (instead of %llu) and lr %.4g",
+                 (unsigned long long)plan->facts.batch,
+                 leat__plan_lr(&plan->facts, (uint64_t)plan->facts.gpus * plan->facts.nodes));
+    else
+        snprintf(plan->fix, sizeof plan->fix, "%sa GPU with at least %s of memory", with,
+                 leat__format_bytes((uint64_t)(SHOWN * (double)v.total / PLAN_SAFE_VRAM), text, sizeof text));
     return 0;
 }
 

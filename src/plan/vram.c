@@ -15,9 +15,6 @@
 /* Inside it: cuBLAS and cuBLASLt keep 32 MiB each (bench/data/vram_h200.jsonl: memory allocated
  * between steps is 64 to 74 MiB more than weights, momentum and batch). */
 #define WORKSPACE_BYTES (UINT64_C(64) << 20)
-/* Margin for the allocator's rounding and fragmentation: no plan uses the last 8 %. ResNet-152 at
- * 256 would take 94.8 % of an RTX 3090; published runs had to go down to 192. */
-#define USABLE_SHARE 0.92
 
 static leat__arch_shape shape_of(const leat_plan_facts *f)
 {
@@ -74,7 +71,7 @@ static uint32_t verdict_of(const leat_plan_vram *v)
 {
     if (v->limit == 0) return LEAT_PLAN_UNKNOWN;
     if (v->total > v->limit) return LEAT_PLAN_OUT_OF_MEMORY;
-    return (double)v->total > USABLE_SHARE * (double)v->limit ? LEAT_PLAN_RISKY : LEAT_PLAN_SAFE;
+    return (double)v->total > PLAN_SAFE_VRAM * (double)v->limit ? LEAT_PLAN_RISKY : LEAT_PLAN_SAFE;
 }
 
 static int find_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat_error *err)

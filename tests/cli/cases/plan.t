@@ -121,7 +121,7 @@ order: sequential
 cache: os
 order: quasi_random
 cache: os
-  --order quasi_random                   1.51k  6.81x  io
+  --order quasi_random                   1.36k  6.82x  io
 borrowed
 --order quasi_random; --images mix --mix-raw 0.5; --images raw; whole dataset cached in memory
 
@@ -158,6 +158,46 @@ epochs: 1
 memory: 1623756288
 prefetch: 3
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
+
+# the pipeline that was planned, as leat load reads it
+$ leat plan --samples 50000 --gpus 0 --ram 16G --cpus 4 --no-measure --ops 'Resize((64,64)); RandomInvert(0.5)' --yaml | grep -v '^#' > ops.yaml
+> grep -c -e ^size -e ^dtype ops.yaml; grep ^ops ops.yaml
+> leat plan --samples 50000 --gpus 0 --ram 16G --cpus 4 --crop center --image 64 --yaml | grep -e crop -e size
+0
+ops: "Resize((64,64)); RandomInvert(0.5)"
+size: 64
+crop: center
+
+$ leat plan --samples 50000 --gpus 0 --ram 16G --cpus 4 --workers 4 --yaml
+! leat plan: --yaml writes settings of leat load: it does not go with worker processes (see leat plan --help)
+= 2
+
+$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 0
+! leat plan: --workers 0 loads in the process that trains, which is not planned: give their number, or -1 for all usable (see leat plan --help)
+= 2
+
+# a model without a GPU: no hours as if the loader were all
+$ leat plan --samples 1281167 --model resnet50 --gpus 0 --ram 62G --cpus 16 --storage nvme --epochs 90 | grep -e iterations -e "the trainer is"
+> leat plan --samples 1281167 --model resnet50 --gpus 0 --ram 62G --cpus 16 --storage nvme --epochs 90 --json | jget speed.incomplete speed.total_seconds
+  5005 iterations per epoch; how long a step takes is not known
+  incomplete: the rate of the trainer is not known (--model without a GPU): the loader alone is planned
+true
+null
+
+# one epoch from slow storage: the page and the JSON tell the same
+$ slow="--samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16 --storage hdd"
+> leat plan $slow | grep -e "iterations," -e "1st epoch" -e "cached in memory"
+> leat plan $slow --json | python3 -c 'import json,sys; s=json.load(sys.stdin)["speed"]; print(s["epoch_seconds"] == s["total_seconds"])'
+  1st epoch         200  (100 to 400)  nothing is in memory yet
+  5005 iterations, 1h47m per epoch (53m23s to 3h34m)
+  whole dataset cached in memory           882  4.41x  gpu
+True
+
+# a GPU that is too small: the change it names fits
+$ leat plan --model vit_l --ram 64G --cpus 16 --vram 4G --batch 1 --json 2>/dev/null | jget fix
+> leat plan --model vit_l --ram 64G --cpus 16 --vram 6.85G --batch 1 --json | jget vram.verdict
+a GPU with at least 6.85 GiB of memory
+safe
 
 # one value
 $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve cpus

@@ -91,6 +91,7 @@ static void what_fits_in_memory_is_read_once(void **state)
     leat_plan_facts f = measured_facts();
     (void)state;
     f.gpus = 0;
+    f.model[0] = '\0';
     f.epochs = 3;
     f.ram_bytes = 200 * GIB;
     leat_plan_speed s = plan_of(f).speed;
@@ -99,11 +100,37 @@ static void what_fits_in_memory_is_read_once(void **state)
     assert_near(s.rate.mid, 10000, 1e-6); /* now the CPUs */
     assert_int_equal(s.limit, LEAT_PLAN_CPU);
     assert_near(s.total_s.mid, 1281167 / 5000.0 + 2 * 1281167 / 10000.0, 1e-6);
+    f.epochs = 1; /* the only epoch is the first */
+    s = plan_of(f).speed;
+    assert_near(s.epoch_s.mid, 1281167 / 5000.0, 1e-6);
+    assert_near(s.total_s.mid, s.epoch_s.mid, 1e-6);
+    assert_int_equal(s.first_limit, LEAT_PLAN_IO);
     f.ram_bytes = 70 * GIB; /* about half */
     s = plan_of(f).speed;
     assert_true(s.cached_share > 0.4 && s.cached_share < 0.6);
     double memory = 8e9 / 100000;
     assert_near(s.io_cached.mid, 1 / (s.cached_share / memory + (1 - s.cached_share) / 5000), 1e-6);
+}
+
+/* A model that no GPU trains: the loader alone says nothing about the hours. */
+static void a_trainer_without_a_gpu_is_not_known(void **state)
+{
+    leat_plan_facts f = measured_facts();
+    (void)state;
+    f.gpus = 0;
+    f.epochs = 90;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.speed.incomplete, 1);
+    assert_true(p.speed.rate.mid > 0);
+    assert_near(p.speed.epoch_s.mid, 0, 0);
+    assert_near(p.speed.total_s.mid, 0, 0);
+    bool noted = false;
+    for (uint32_t i = 0; i < p.note_count; i++) noted |= strstr(p.notes[i], "rate of the trainer") != NULL;
+    assert_true(noted);
+    f.model[0] = '\0'; /* loading alone is asked for */
+    p = plan_of(f);
+    assert_int_equal(p.speed.incomplete, 0);
+    assert_true(p.speed.total_s.mid > 0);
 }
 
 /* A calibration on two cores: 1,000 us a sample from memory, 1,200 when it is read; storage gives
@@ -297,6 +324,7 @@ int main(void)
         cmocka_unit_test(an_epoch_has_5005_iterations),
         cmocka_unit_test(quasi_random_gain_is_shown),
         cmocka_unit_test(what_fits_in_memory_is_read_once),
+        cmocka_unit_test(a_trainer_without_a_gpu_is_not_known),
         cmocka_unit_test(measured_cold_rate_is_reproduced),
         cmocka_unit_test(reading_takes_cpu_time_and_is_not_fully_hidden),
         cmocka_unit_test(a_missing_rate_is_incomplete),

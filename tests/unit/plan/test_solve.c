@@ -99,7 +99,20 @@ static void a_gpu_that_is_too_small_gets_a_batch_or_a_precision(void **state)
     f.vram_bytes = GIB;
     snprintf(f.model, sizeof f.model, "vit_l");
     p = plan_of(f);
-    assert_contains(p.fix, "a GPU with more than 1.00 GiB");
+    assert_string_equal(p.fix, "--batch 1 and a GPU with at least 6.85 GiB of memory");
+    f.batch = 1;
+    f.precision = LEAT_PLAN_BF16_MIXED;
+    double need = 0;
+    p = plan_of(f);
+    assert_int_equal(sscanf(p.fix, "a GPU with at least %lf GiB", &need), 1);
+    f.vram_bytes = (uint64_t)(need * (double)GIB);
+    assert_int_equal(plan_of(f).vram.verdict, LEAT_PLAN_SAFE);
+    f.batch = 64; /* one fits, barely */
+    f.vram_bytes = (uint64_t)(need * 0.94 * (double)GIB);
+    p = plan_of(f);
+    assert_contains(p.fix, "--batch 1 (instead of 64)");
+    f.batch = 1;
+    assert_int_equal(plan_of(f).fits, 1);
 }
 
 static void a_budget_too_small_is_raised(void **state)

@@ -56,6 +56,31 @@ static leat_plan_facts facts_of(void)
     return f;
 }
 
+static void a_pack_without_images_is_refused(void **state)
+{
+    const leat_field field = {.name = "label", .type = LEAT_FIELD_INT};
+    leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
+    leat_packer *p = NULL;
+    leat_packer_stats stats;
+    leat_plan_facts f;
+    leat_error err = {0};
+    leat__image_kind kind = 0;
+    bool listed = false;
+    (void)state;
+    opts.fields = &field;
+    opts.field_count = 1;
+    opts.replace = opts.no_sync = 1;
+    assert_ok(leat_packer_open(&p, path, &opts, &err));
+    leat_pack_value value = {.i = 1};
+    leat_pack_sample sample = {.key = "k", .key_size = 1, .values = &value};
+    assert_ok(leat_packer_append(p, &sample, &err));
+    assert_ok(leat_packer_finish(p, &stats, &err));
+    leat_packer_close(&p);
+    leat_plan_facts_init(&f);
+    assert_int_equal(plan_dataset(path, &f, &kind, &listed, &err), LEAT_EINVAL);
+    assert_contains(err.message, "there is no image field");
+}
+
 static void the_index_gives_samples_sizes_and_pages(void **state)
 {
     (void)state;
@@ -98,6 +123,7 @@ static void a_missing_pack_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pack_without_images_is_refused),
         cmocka_unit_test(the_index_gives_samples_sizes_and_pages),
         cmocka_unit_test(the_way_images_are_stored_is_seen),
         cmocka_unit_test(a_missing_pack_is_an_error),
