@@ -71,7 +71,7 @@ static const leat__param machine_options[] = {
     CLI_BYTES("limit", 0, NULL, 1, 1e16, "memory this job alone may take, as a container's limit"),
     CLI_INT("gpus", 0, NULL, 0, 65536, "N", "GPUs per node; default: this machine's"),
     CLI_STRING("gpu", 0, NULL, "NAME", "kind of GPU: T4, A10G, A100, H100, B200 and others"),
-    CLI_BYTES("vram", 0, NULL, 1, 1e16, "memory of a GPU that is not known by name"),
+    CLI_BYTES("vram", 0, NULL, 1, 1e16, "memory of a GPU, instead of what its name says"),
     CLI_INT("nodes", 0, "1", 1, 1 << 20, "N", "machines that train together"),
     CLI_FLOAT("io-mbs", 0, NULL, 0.001, 1e9, "MB/S", "measured read rate of the storage"),
     CLI_FLOAT("gbps", 0, NULL, 0.000001, 1e6, "GBIT/S",
@@ -98,7 +98,8 @@ static const leat__param answer_options[] = {
     CLI_CHOICE("cache", 0, NULL, "os|process", "plan this cache"),
     CLI_BYTES("memory", 'm', NULL, 1, 1e16, "leat's budget; for --documents and --text the limit"),
     CLI_FLAG("single-loader", 0, "no validation loader is ever alive beside this one"),
-    CLI_CHOICE("solve", 0, NULL, "batch|ram|gpus|cpus", "print the value that fits"),
+    CLI_CHOICE("solve", 0, NULL, "batch|ram|gpus|cpus",
+               "print the most samples or GPUs, or the least memory or CPUs, that is safe"),
     CLI_CHOICE("recommend", 0, NULL, "images|text|video", "name a machine for the dataset"),
     CLI_INT("videos", 0, NULL, 1, 1e14, "N", "videos, for --recommend video"),
     CLI_STRING("stage", 0, NULL, "NAME",
@@ -529,6 +530,58 @@ static bool has_subject(cli *c)
     return false;
 }
 
+/* Whether a word is in a list of words with a blank on either side of each. */
+static bool listed_in(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = strstr(list, word); at != NULL; at = strstr(at + 1, word))
+        if (at[-1] == ' ' && at[n] == ' ') return true;
+    return false;
+}
+
+/* Answers other than an image plan use few of the options: the rest would change nothing. */
+static int check_mode(cli *c)
+{
+    static const struct {
+        const char *mode, *value; /* any value: NULL */
+        const char *uses;
+    } modes[] = {
+        {"text", NULL,
+         " text documents memory ram limit storage io-mbs cpus nodes hashes bands bands-per-iteration "},
+        {"documents", NULL, " documents dataset-bytes memory ram limit hashes bands bands-per-iteration "},
+        {"recommend", "text", " recommend dataset-bytes samples "},
+        {"recommend", "video", " recommend videos "},
+        {"recommend", "images",
+         " recommend dataset calibrate measure samples sample-bytes width height images mix-raw video-hours "
+         "fps "
+         "storage model params activation-bytes gmacs batch image crop precision optimizer epochs compile "
+         "unfused-attention io-mbs gbps cpu-us step-ms h2d-gbs threads workers prefetch loader preset dtype "
+         "ops "
+         "like order cache memory single-loader "},
+        {"stage", NULL, " stage samples gpus gpu vram "},
+    };
+    static const leat__param *const tables[] = {dataset_options, model_options, machine_options,
+                                                answer_options};
+    for (size_t i = 0; i < LEAT_COUNT(modes); i++) {
+        const char *const value = modes[i].value;
+        if (!cli_given(c, modes[i].mode)) continue;
+        if (value != NULL && !leat__str_eq(cli_str(c, modes[i].mode), value)) continue;
+        for (size_t t = 0; t < LEAT_COUNT(tables); t++)
+            for (const leat__param *p = tables[t]; p->name != NULL; p++)
+                if (cli_given(c, p->name) && !listed_in(modes[i].uses, p->name))
+                    return cli_usage(c, "--%s has no effect with --%s%s%s", p->name, modes[i].mode,
+                                     value != NULL ? " " : "", value != NULL ? value : "");
+        bool limits = cli_given(c, "text") || cli_given(c, "documents");
+        if (limits && cli_given(c, "memory") && (cli_given(c, "ram") || cli_given(c, "limit")))
+            return cli_usage(c, "--memory and --%s are both the limit: give one",
+                             cli_given(c, "ram") ? "ram" : "limit");
+        return CLI_OK;
+    }
+    if (cli_flag(c, "yaml") && (cli_given(c, "solve") || cli_given(c, "compare")))
+        return cli_usage(c, "--yaml has no effect with --%s", cli_given(c, "solve") ? "solve" : "compare");
+    return CLI_OK;
+}
+
 /* Options that need another one to have an effect. */
 static int check_effects(cli *c)
 {
@@ -571,6 +624,7 @@ static int run(cli *c)
     int rc;
     leat_plan_facts_init(&f);
     if ((rc = check_effects(c)) != CLI_OK) return rc;
+    if ((rc = check_mode(c)) != CLI_OK) return rc;
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = dataset_facts(c, &f, &kind, &listed)) != CLI_OK) return rc;

@@ -259,15 +259,18 @@ static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_te
 }
 
 /* What the guide says for its GPU pipeline. */
-static void guide_rows(cli *c, const leat_plan_minhash *g, const leat_plan_machine *m)
+static void guide_rows(cli *c, const leat_plan_minhash *g, uint32_t bands, const leat_plan_machine *m)
 {
     char a[TEXT];
     cli_heading(c, "The guide, for its pipeline on GPUs");
     cli_row(c, "bands_per_iteration", "%u to %u of 20 for this size", g->guide_bands_low,
             g->guide_bands_high);
-    cli_row(c, "memory", "%s for all 20 bands at once, by its formula", gigabytes(g->guide_all_bytes, a));
-    cli_row(c, "by its formula", "%u of 20 bands at once fit the limit: %u pass%s%s", g->bands_per_iteration,
-            g->passes, g->passes > 1 ? "es" : "", g->guide_fits ? "" : "; not even one does");
+    cli_row(c, "memory", "%s for all %u bands at once, by its formula", gigabytes(g->guide_all_bytes, a),
+            bands);
+    if (g->guide_fits)
+        cli_row(c, "by its formula", "%u of %u bands at once fit the limit: %u pass%s",
+                g->bands_per_iteration, bands, g->passes, g->passes > 1 ? "es" : "");
+    else cli_row(c, "by its formula", "not even one band at a time fits the limit");
     span(c, "nodes", m->nodes_low, m->nodes_high, m->open_ended);
     span(c, "GPUs", m->gpus_low, m->gpus_high, m->open_ended);
     cli_row(c, "source", "%s", m->source);
@@ -282,7 +285,12 @@ int plan_text(cli *c, const leat_plan_text_facts *facts)
     char a[TEXT], b[TEXT];
     if (leat_plan_text_make(facts, &p, &err) != 0) return cli_usage(c, "%s", err.message);
     leat_plan_minhash_facts guide = {
-        .documents = p.documents, .dataset_bytes = facts->text_bytes, .memory_bytes = facts->memory_bytes};
+        .documents = p.documents,
+        .dataset_bytes = facts->text_bytes,
+        .memory_bytes = facts->memory_bytes,
+        .hashes = facts->bands * facts->rows,
+        .bands = facts->bands,
+    };
     if (leat_plan_minhash_make(&guide, &g, &err) != 0 ||
         leat_plan_recommend(LEAT_PLAN_KIND_TEXT, facts->text_bytes, NULL, &m, &err) != 0)
         return cli_usage(c, "%s", err.message);
@@ -306,15 +314,20 @@ int plan_text(cli *c, const leat_plan_text_facts *facts)
     }
     cli_out(c, "%s of text, %s%s documents\n", gigabytes(facts->text_bytes, a),
             facts->documents ? "" : "about ", leat__format_count((double)p.documents, b, TEXT));
+    if (facts->disk_bytes_per_s <= 0)
+        cli_out(c, "Storage not given: an NVMe disk of 2.5 GB/s is assumed (--storage, --io-mbs)\n");
     cli_heading(c, "leat filter, all scores");
     stage_rows(c, facts, &p.filter);
     cli_heading(c, "leat dedup fuzzy");
     stage_rows(c, facts, &p.dedup);
-    guide_rows(c, &g, &m);
+    guide_rows(c, &g, facts->bands > 0 ? facts->bands : 20, &m);
     if (fits) return CLI_OK;
     if (p.documents > UINT32_MAX - 1)
         return cli_failf(c, CLI_FIT, "a run takes at most %u documents: deduplicate in batches, with --index",
                          UINT32_MAX - 1);
+    if (!p.filter.fits)
+        return cli_failf(c, CLI_FIT, "filtering needs %s of memory and deduplication %s",
+                         gigabytes(p.filter.ram_bytes, a), gigabytes(p.dedup.ram_bytes, b));
     return cli_failf(c, CLI_FIT, "deduplication needs %s of memory", gigabytes(p.dedup.ram_bytes, a));
 }
 

@@ -321,13 +321,13 @@ LEAT_API int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_
                             leat_error *err) LEAT_MUST_CHECK;
 
 typedef enum leat_plan_field {
-    LEAT_PLAN_SOLVE_BATCH = 0, /* largest per GPU that fits RAM and VRAM */
+    LEAT_PLAN_SOLVE_BATCH = 0, /* largest per GPU that is safe in RAM and VRAM */
     LEAT_PLAN_SOLVE_RAM = 1,   /* least bytes per node that is safe */
-    LEAT_PLAN_SOLVE_GPUS = 2,  /* most per node that its RAM holds and its CPUs feed */
+    LEAT_PLAN_SOLVE_GPUS = 2,  /* most per node that are safe in its RAM and that its CPUs feed */
     LEAT_PLAN_SOLVE_CPUS = 3   /* least that feed the GPUs */
 } leat_plan_field;
 
-/* 0 in *value: nothing fits. LEAT_EINVAL when facts it needs are missing. */
+/* 0 in *value: nothing is safe. LEAT_EINVAL when facts it needs are missing. */
 LEAT_API int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_t *value,
                              leat_error *err) LEAT_MUST_CHECK;
 

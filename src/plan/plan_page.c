@@ -117,7 +117,7 @@ static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
     part(out, "workspace", v->workspace, "of the kernel libraries");
     part(out, "context", v->context, "of the driver, outside the framework's count");
     if (v->largest_batch > 0)
-        leat__buf_printf(out, "  Largest batch that fits: %llu\n", (unsigned long long)v->largest_batch);
+        leat__buf_printf(out, "  Largest batch that is safe: %llu\n", (unsigned long long)v->largest_batch);
 }
 
 /* The source's first word: "given", "calibrated", "table", "model". */

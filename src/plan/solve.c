@@ -28,15 +28,23 @@ static bool ram_fits(const leat_plan_facts *f)
     return ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
 }
 
+static bool ram_safe(const leat_plan_facts *f)
+{
+    leat_plan_ram ram;
+    ram_of(f, 0, &ram);
+    return ram.verdict == LEAT_PLAN_SAFE;
+}
+
 /* Largest value in [1, top] for which the facts with *field = value fit; 0 when none does. Memory
  * grows with each of these fields, so bisection finds it. */
-static uint64_t largest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_facts *f, uint64_t value))
+static uint64_t largest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_facts *f, uint64_t value),
+                        bool (*good)(const leat_plan_facts *f))
 {
     uint64_t low = 0, high = top + 1;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         set(f, middle);
-        if (ram_fits(f)) low = middle;
+        if (good(f)) low = middle;
         else high = middle;
     }
     return low;
@@ -88,7 +96,7 @@ static void fix_ram(leat_plan *plan)
     }
     for (size_t i = 0; i < LEAT_COUNT(fields); i++) {
         leat_plan_facts f = plan->facts;
-        uint64_t value = largest(&f, asked[i], fields[i].set);
+        uint64_t value = largest(&f, asked[i], fields[i].set, ram_fits);
         double share = (double)value / (double)asked[i];
         if (value == 0 || share <= best_share) continue;
         best_share = share;
@@ -104,8 +112,10 @@ static void fix_ram(leat_plan *plan)
                  used > 0 ? "; or " : "", leat__format_bytes(leat.budget, text, sizeof text));
     }
     if (plan->fix[0] == '\0') {
-        uint64_t need = (uint64_t)((double)plan->ram.with_validation / PLAN_ALIVE);
-        snprintf(plan->fix, sizeof plan->fix, "a machine with at least %s of memory",
+        double safe = process ? PLAN_SAFE_PROCESS : PLAN_SAFE_LEAT;
+        uint64_t need = (uint64_t)((double)plan->ram.with_validation / safe);
+        snprintf(plan->fix, sizeof plan->fix, "%s at least %s of memory",
+                 plan->facts.whole_machine ? "a machine with" : "a limit of",
                  leat__format_bytes(need, text, sizeof text));
     }
 }
@@ -205,7 +215,7 @@ static int solve_batch(const leat_plan *plan, uint64_t *value, leat_error *err)
     }
     leat_plan_facts f = plan->facts;
     f.memory_bytes = 0;
-    *value = top == 0 || plan->ram.limit == 0 ? top : largest(&f, top, set_batch);
+    *value = top == 0 || plan->ram.limit == 0 ? top : largest(&f, top, set_batch, ram_safe);
     return 0;
 }
 
@@ -220,7 +230,7 @@ static int solve_gpus(const leat_plan *plan, uint64_t *value, leat_error *err)
     if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
         return leat__fail(err, LEAT_EINVAL, "the most GPUs need a GPU, a memory limit and a number of CPUs");
     leat_plan_facts f = plan->facts;
-    uint64_t held = largest(&f, 4096, set_gpus);
+    uint64_t held = largest(&f, 4096, set_gpus, ram_safe);
     double per_gpu = plan->speed.cores_needed / plan->facts.gpus;
     double fed = per_gpu > 0 ? plan->facts.cpus / per_gpu : (double)held;
     *value = (double)held < fed ? held : (uint64_t)fed;

@@ -65,7 +65,7 @@ GPU memory: 18.4 GiB: safe
   batch               147 MiB
   workspace          64.0 MiB  of the kernel libraries
   context             550 MiB  of the driver, outside the framework's count
-  Largest batch that fits: 1991
+  Largest batch that is safe: 1991
 (empty)
 Samples per second, per node
   storage         18.2k  (16.5k to 20.0k)  given
@@ -305,6 +305,24 @@ $ for o in "--params 9" "--gmacs 3" "--unfused-attention" "--mix-raw 0.3" "--fps
 ! leat plan: --like has an effect only with --dataset (see leat plan --help)
 ! leat plan: --bands has an effect only with --documents or --text (see leat plan --help)
 ! leat plan: --dataset-bytes has an effect only with --documents or --recommend (see leat plan --help)
+
+# answers that do not use an option say so
+$ for o in "--text 500G --model resnet50" "--text 500G --stage quality" "--documents 9 --epochs 2" "--stage quality --batch 7" "--recommend images --samples 9 --cpus 1" "--recommend video --videos 9 --samples 3" "--samples 9 --model resnet50 --solve batch --yaml" "--text 1G --memory 1G --limit 2G"; do
+>   leat plan $o || true; done
+! leat plan: --model has no effect with --text (see leat plan --help)
+! leat plan: --stage has no effect with --text (see leat plan --help)
+! leat plan: --epochs has no effect with --documents (see leat plan --help)
+! leat plan: --batch has no effect with --stage (see leat plan --help)
+! leat plan: --cpus has no effect with --recommend images (see leat plan --help)
+! leat plan: --samples has no effect with --recommend video (see leat plan --help)
+! leat plan: --yaml has no effect with --solve (see leat plan --help)
+! leat plan: --memory and --limit are both the limit: give one (see leat plan --help)
+
+$ leat plan --text 500G --memory 64G --cpus 32 --bands 14 --hashes 112 | grep -e "all 14" -e assumed
+> leat plan --text 500G --memory 64G --cpus 32 --storage ssd | grep -c assumed || true
+Storage not given: an NVMe disk of 2.5 GB/s is assumed (--storage, --io-mbs)
+  memory                 114 GB for all 14 bands at once, by its formula
+0
 
 $ leat plan --recommend text
 ! leat plan: --recommend text needs --dataset-bytes (see leat plan --help)

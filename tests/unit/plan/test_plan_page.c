@@ -22,7 +22,7 @@ static void the_page_names_what_matters(void **state)
     assert_contains(text, "<- the limit");
     assert_contains(text, "<- the next one");
     assert_contains(text, "5005 iterations");
-    assert_contains(text, "Largest batch that fits:");
+    assert_contains(text, "Largest batch that is safe:");
     assert_contains(text, "guide: 8 GB x GPUs + 5 GB");
     assert_null(strstr(text, "Does not fit"));
     leat__free(text);

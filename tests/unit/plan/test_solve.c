@@ -142,13 +142,13 @@ static void solving_finds_the_edge(void **state)
     assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_SAFE);
     f.ram_bytes = ram - (64 << 20);
     assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_RISKY);
-    f.ram_bytes = 24 * GIB; /* RAM is the tighter one now */
+    f.ram_bytes = 40 * GIB; /* RAM is the tighter one now */
     batch = solved(f, LEAT_PLAN_SOLVE_BATCH);
     assert_true(batch > 0 && batch < plan_of(f).vram.largest_batch);
     f.batch = batch;
-    assert_int_not_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_SAFE);
     f.batch = batch + 1;
-    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_RISKY);
 }
 
 static void cpus_and_gpus_follow_the_rates(void **state)
@@ -162,7 +162,7 @@ static void cpus_and_gpus_follow_the_rates(void **state)
     f.loader = LEAT_PLAN_PROCESS;
     f.workers = 12;
     f.prefetch = 3;
-    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 2); /* the RAM is too small for a third */
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 1); /* with a second one the RAM is risky */
     uint64_t value;
     leat_error err = {0};
     f.ram_bytes = 0;
