@@ -142,6 +142,11 @@ static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, boo
     leat_error err = {0};
     bool pack = cli_given(c, "dataset");
     if (pack && plan_dataset(cli_str(c, "dataset"), f, kind, listed, &err) != 0) return cli_fail(c, &err);
+    static const char *const stored[] = {"sample-bytes", "width", "height"};
+    for (size_t i = 0; i < LEAT_COUNT(stored); i++)
+        if (pack && !*listed && cli_given(c, stored[i]))
+            return cli_usage(c, "--%s contradicts the pack, which has its own: leave out one of them",
+                             stored[i]);
     if (cli_given(c, "samples")) f->samples = (uint64_t)cli_int(c, "samples");
     if (cli_given(c, "video-hours")) {
         f->samples = leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
@@ -372,6 +377,12 @@ static void measure_process(leat_plan_facts *f)
     if (code > 0 && code < CODE_MAX) f->process_bytes = code + CODE_DATA;
 }
 
+/* What was measured until a signal came says too little. */
+static int stopped(cli *c)
+{
+    return cli_failf(c, CLI_DATA, "stopped while it measured: there is no plan (--no-measure needs no time)");
+}
+
 /* A short run of the loader on the pack, on by default if there is a pack of images. */
 static int measure(cli *c, leat_plan_facts *f)
 {
@@ -390,6 +401,7 @@ static int measure(cli *c, leat_plan_facts *f)
                  ? measure_bucket(c, f, &opts, &k, &err)
                  : plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), cold, &k, &err);
     leat__buf_reset(&ops);
+    if (cli_interrupted(c)) return stopped(c);
     if (rc != 0) return cli_fail(c, &err);
     measure_process(f);
     m->cpu_us = k.cpu_us;
@@ -421,6 +433,7 @@ static int calibrate(cli *c, leat_plan_facts *f)
                  : plan_calibrate(c, cli_str(c, "dataset"), &opts, threads_of(f),
                                   f->gpus > 0 && m->h2d_bytes_per_s.mid == 0, &k, &err);
     leat__buf_reset(&ops);
+    if (cli_interrupted(c)) return stopped(c);
     if (rc != 0) return cli_fail(c, &err);
     measure_process(f);
     k.step_ms = m->step_ms;
@@ -636,6 +649,7 @@ static int run(cli *c)
     if (cli_flag(c, "calibrate") && listed)
         return cli_usage(c, "--calibrate needs a pack: %s is a prefix of images", cli_str(c, "dataset"));
     if (!listed && (rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;
+    if (cli_interrupted(c)) return stopped(c);
     if (cli_given(c, "text")) return text(c, &f);
     if (cli_given(c, "documents")) return documents(c, &f);
     if (cli_given(c, "recommend")) return recommend(c, &f);

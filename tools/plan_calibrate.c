@@ -30,6 +30,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cli_frame.h"
 #include "doctor/reads.h"
 #include "doctor/work.h"
 #include "gpu/device.h"
@@ -243,6 +244,7 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     for (int slices = 0; slices < e->slices;) {
         leat_batch *batch = NULL;
+        if (cli_stopped() != 0) return leat__fail(err, LEAT_ECANCELED, "stopped");
         LEAT_TRY(leat_loader_next(l, &batch, -1, err));
         if (batch == NULL) {
             if (once) break;

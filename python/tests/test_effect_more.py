@@ -108,7 +108,7 @@ ADDED = {
     "memory": ["200M"],
     "single-loader": [None],
     "solve": ["batch"],
-    "recommend": ["images"],
+    "recommend": ["images", FACTS[:4]],
     "hashes": [128, TEXT],
     "bands": [10, TEXT],
     "bands-per-iteration": [1, TEXT],

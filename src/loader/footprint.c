@@ -91,7 +91,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     out->frames = (uint32_t)(f->prefetch + LEAT__LOANS + filling);
     out->reading = reading(f, out->window);
     out->scratch = f->threads * THREAD_BYTES;
-    /* a large image is given back with its run: the others hold any, rarely the largest */
+    /* memory of a large image is released with its run: the others hold any, rarely the largest */
     uint64_t other_image = LEAT_MIN(f->max_image_bytes, RARELY_LARGER * f->image_bytes);
     out->images = f->max_image_bytes + (LEAT_MAX(f->threads, 1u) - 1) * other_image;
     out->process = f->process_bytes > 0 ? f->process_bytes : PROCESS_BYTES;

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,35 @@ def a_pack_at_hand_is_measured_for_a_moment():
     assert "--ops replaces --image" in done.stderr, done.stderr
     done = leat("plan", *facts, "--ops", "RandomResizedCorp(96)", code=2)
     assert "RandomResizedCrop" in done.stderr, done.stderr
+
+
+def facts_of_the_pack_are_not_replaced():
+    for option in ("--sample-bytes", "--width", "--height"):
+        both = ("--height", "10") if option == "--width" else ("--width", "10") if option == "--height" else ()
+        done = leat("plan", "--dataset", "p.leat", "--gpus", "0", option, "10", *both, code=2)
+        assert "contradicts the pack" in done.stderr, done.stderr
+
+
+def a_stopped_measurement_is_no_plan():
+    run = subprocess.Popen([LEAT, "plan", *FACTS, "--gpus", "0", "--calibrate"], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+    assert "calibrating" in run.stderr.readline()
+    run.send_signal(signal.SIGTERM)
+    out, err = run.communicate()
+    assert run.returncode == 143 and out == "" and "stopped while it measured" in err, (run.returncode, out, err)
+
+
+def the_planned_pipeline_is_what_runs():
+    """Ops before the resize: the file has them, and `leat load` runs it."""
+    ops = "ColorJitter(0.4); Resize((48, 48))"
+    text = leat("plan", "--dataset", "p.leat", "--batch", str(BATCH), "--gpus", "0", "--ops", ops, "--yaml").stdout
+    with open("ops.yaml", "w") as f:
+        f.write(text)
+    assert f'ops: "{ops}"' in text, text
+
+    def digest(*args):
+        return json.loads(leat("load", "p.leat", *args, "--digest", "--json").stdout.splitlines()[0])["digest"]
+    assert digest("--config", "ops.yaml") == digest("--batch", str(BATCH), "--ops", ops)
 
 
 def a_pack_smaller_than_a_batch_is_measured():
@@ -195,6 +225,7 @@ def main():
         make_pack()
         for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields,
                      a_pack_at_hand_is_measured_for_a_moment,
+                     facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()
