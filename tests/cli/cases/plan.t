@@ -80,8 +80,8 @@ Samples per second, per node
 (empty)
 Who decodes (--decode)  samples/s per GPU  of its rate  threads it takes  GPU memory
   cpu                               2.77k        100 %                 1     588 MiB
-  gpu                               2.76k        100 %                 1    1.57 GiB
-  auto                              2.77k        100 %                 1    1.57 GiB
+  gpu                               2.76k        100 %                 1    2.15 GiB
+  auto                              2.77k        100 %                 1    2.15 GiB
 (empty)
 What if: none of these would help: --order quasi_random; --images mix --mix-raw 0.5; --images raw; --max-side 400; --quality 90; whole dataset cached in memory; twice the cores; --dtype u8, normalise on the GPU
 (empty)
