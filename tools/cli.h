@@ -196,14 +196,16 @@ struct cli {
     bool quiet;
     bool verbose;
     bool color_out, color_err; /* may stdout, stderr carry colour */
-    bool tty_err;              /* stderr is a terminal that can redraw a line */
+    bool tty_out, tty_err;     /* stdout, stderr are terminals that can redraw a line */
     bool utf8;                 /* the locale can show more than ASCII */
     leat_log log;              /* for option structs of the library; writes to stderr */
     /* The frame's own from here on. */
     const cli_command *const *commands; /* all of them, ends with NULL */
     const char *const *self;            /* words that start leat again, ends with NULL; NULL: this program */
-    leat__mutex lock;                   /* guards stderr and `bar` */
+    leat__mutex lock;                   /* guards stderr, `bar` and the view */
     cli_progress *bar;                  /* the bar on the screen, NULL when none */
+    uint32_t view_lines;                /* of a live view on the screen: see live.h */
+    int view_fd;                        /* where it was drawn */
     int out_errno;                      /* first failure to write stdout */
     void *watch;                        /* of cli_on_interrupt */
 };

@@ -40,6 +40,9 @@ void cli_watch_end(cli *c); /* of cli_on_interrupt; nothing when there is none *
 void cli_progress_hide_locked(cli *c);
 void cli_progress_show_locked(cli *c);
 
+/* Takes the live view off the screen; the next drawing puts it below what was printed meanwhile. */
+void cli_view_hide_locked(cli *c);
+
 /* One drawing of the bar into `out`, at most `columns` wide; for tests too. */
 void cli_progress_format(const cli_progress *p, int columns, bool utf8, char *out, size_t size);
 

@@ -58,6 +58,7 @@ void cli_adapt(cli *c, const cli_line *line)
         c->verbose = cli_flag(c, "verbose") && !c->quiet;
         color = cli_choice(c, "color");
     }
+    c->tty_out = isatty(STDOUT_FILENO) && !dumb;
     c->tty_err = isatty(STDERR_FILENO) && !dumb;
     const bool allowed = color == 1 || (color == 0 && !env_set("NO_COLOR") && !dumb);
     c->color_out = allowed && (color == 1 || isatty(STDOUT_FILENO));
@@ -85,9 +86,19 @@ static void out_failed(cli *c)
     if (c->out_errno == EPIPE) cli_stop(SIGPIPE);
 }
 
+/* Takes a live view off the terminal: the text is printed in its place, and the next drawing goes below. */
+static void make_room(cli *c)
+{
+    if (!c->tty_out) return;
+    leat__mutex_lock(&c->lock);
+    cli_view_hide_locked(c);
+    leat__mutex_unlock(&c->lock);
+}
+
 void cli_out(cli *c, const char *fmt, ...)
 {
     va_list ap;
+    make_room(c);
     va_start(ap, fmt);
     errno = 0;
     if (!c->out_errno && vfprintf(stdout, fmt, ap) < 0) out_failed(c);
@@ -96,8 +107,9 @@ void cli_out(cli *c, const char *fmt, ...)
 
 void cli_out_buf(cli *c, const leat__buf *buf)
 {
-    errno = 0;
     if (c->out_errno || buf->len == 0) return;
+    make_room(c);
+    errno = 0;
     if (fwrite(buf->data, 1, buf->len, stdout) != buf->len) out_failed(c);
 }
 
@@ -165,6 +177,16 @@ void cli_row(cli *c, const char *name, const char *fmt, ...)
     cli_out(c, "  %s%-*s%s %s\n", cli_styled(c, CLI_CYAN), ROW_COLUMN, name, cli_styled(c, CLI_PLAIN), value);
 }
 
+void cli_view_hide_locked(cli *c)
+{
+    char up[32];
+    if (c->view_lines == 0) return;
+    int len = snprintf(up, sizeof up, "\033[%uA\033[J", c->view_lines);
+    ssize_t written = write(c->view_fd, up, (size_t)len);
+    (void)written; /* a view that cannot be drawn does not stop the run */
+    c->view_lines = 0;
+}
+
 /* ---- stderr ---- */
 
 /* One line, put together first so that it reaches the terminal in one piece. What comes from
@@ -185,6 +207,7 @@ static void err_line(cli *c, const char *style, const char *tag, const char *mes
         if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
     leat__mutex_lock(&c->lock);
     cli_progress_hide_locked(c);
+    cli_view_hide_locked(c);
     fprintf(stderr, "%s\n", line);
     cli_progress_show_locked(c);
     leat__mutex_unlock(&c->lock);

@@ -62,12 +62,13 @@ static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_do
                                                           : "\033[32m";
     bool colours = fd == STDOUT_FILENO ? c->color_out : c->color_err;
     uint32_t rows = rows_of(fd);
+    uint32_t lines = 0;
     leat__buf out;
 
     leat__buf_init(&out, LEAT__MEM_MISC, TEXT_MAX);
-    if (v->lines > 0) leat__buf_printf(&out, "\033[%uA", v->lines);
-    v->lines = 0;
-    for (const char *line = text; *line != '\0' && v->lines + 1 < rows; v->lines++) {
+    leat__mutex_lock(&c->lock);
+    if (v->lines > 0 && c->view_lines > 0) leat__buf_printf(&out, "\033[%uA", c->view_lines);
+    for (const char *line = text; *line != '\0' && lines + 1 < rows; lines++) {
         size_t len = strcspn(line, "\n");
         bool verdict = colours && len > 0 && strncmp(line, d->sentence, len) == 0;
         if (verdict) leat__buf_printf(&out, "\033[1m%s", colour);
@@ -76,10 +77,11 @@ static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_do
         line += len + (line[len] == '\n');
     }
     leat__buf_puts(&out, "\033[J"); /* what an earlier, longer drawing left */
-    leat__mutex_lock(&c->lock);
     if (leat__buf_status(&out) == 0) {
         ssize_t written = write(fd, out.data, out.len);
         (void)written; /* a view that cannot be drawn does not stop the run */
+        v->lines = c->view_lines = lines;
+        c->view_fd = fd;
     }
     leat__mutex_unlock(&c->lock);
     leat__buf_reset(&out);
@@ -105,12 +107,28 @@ static int diagnose(leat_doctor_watch *w, leat_doctor_diagnosis *d, leat_error *
     return leat_doctor_judge(&facts, d, sizeof *d, err);
 }
 
+static bool on_screen(cli *c)
+{
+    leat__mutex_lock(&c->lock);
+    bool drawn = c->view_lines > 0;
+    leat__mutex_unlock(&c->lock);
+    return drawn;
+}
+
+/* What is printed from now on goes below the last drawing. */
+static void leave_on_screen(cli *c)
+{
+    leat__mutex_lock(&c->lock);
+    c->view_lines = 0;
+    leat__mutex_unlock(&c->lock);
+}
+
 void live_show(live_view *v, cli *c, leat_doctor_watch *watch)
 {
     static leat_doctor_diagnosis d; /* large; the main thread's */
     leat_doctor_frame frames[64];
 
-    if (!c->tty_err || c->quiet || leat__clock_ns() < v->next_ns) return;
+    if (!c->tty_err || c->quiet || (leat__clock_ns() < v->next_ns && on_screen(c))) return;
     v->next_ns = leat__clock_ns() + REDRAW_NS;
     size_t count = leat_doctor_watch_frames(watch, frames, sizeof frames / sizeof frames[0]);
     if (count == 0 || diagnose(watch, &d, NULL) != 0) return;
@@ -155,9 +173,16 @@ int live_trace_write(cli *c, const char *path, leat_error *err)
 
 /* ---- A loader under watch ---- */
 
-int live_open(live **out, cli *c, leat_loader *loader, leat_error *err)
+int live_check_outputs(cli *c, leat_error *err)
 {
     static const char *const written[] = {"report", "trace", "run-file"};
+    for (size_t i = 0; i < LEAT_COUNT(written); i++)
+        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
+    return 0;
+}
+
+int live_open(live **out, cli *c, leat_loader *loader, leat_error *err)
+{
     bool draws = cli_flag(c, "live"), serves = cli_given(c, "serve"), traces = cli_str(c, "trace") != NULL;
     int rc = 0;
 
@@ -165,8 +190,6 @@ int live_open(live **out, cli *c, leat_loader *loader, leat_error *err)
     if (!draws && !serves && !traces && !cli_flag(c, "doctor") && cli_str(c, "run-file") == NULL &&
         cli_str(c, "report") == NULL)
         return 0;
-    for (size_t i = 0; i < LEAT_COUNT(written); i++)
-        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
     live *l = LEAT_NEW(MISC, live);
     if (l == NULL) return leat__fail_nomem(err, sizeof *l, "a view");
     l->c = c;
@@ -240,6 +263,11 @@ int live_close(live **out, leat_error *err)
 {
     live *l = *out;
     if (l == NULL) return 0;
+    if (l->draws) {
+        l->view.next_ns = 0;
+        live_show(&l->view, l->c, l->watch);
+        leave_on_screen(l->c);
+    }
     int rc = finish(l, err);
     leat_doctor_server_close(&l->server);
     leat_doctor_watch_close(&l->watch);

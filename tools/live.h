@@ -16,6 +16,8 @@ extern const leat__param cli_live_options[];
 
 typedef struct live live;
 
+/* Fails when a file that a flag names cannot be written. Call it before the work. */
+int live_check_outputs(cli *c, leat_error *err);
 /* NULL in *l when no flag asks for anything. Opens after the loader, closes before it. */
 int live_open(live **l, cli *c, leat_loader *loader, leat_error *err);
 bool live_draws(const live *l); /* the terminal is its own: no progress bar */
@@ -23,11 +25,11 @@ void live_tick(live *l);        /* main thread, as often as it likes */
 /* Writes what was asked for. */
 int live_close(live **l, leat_error *err);
 
-/* Shows a watch in the terminal, at most five times a second; a zeroed state begins. Nothing
- * unless stderr is a terminal. */
+/* Shows a watch in the terminal, at most five times a second, and at once after a line of text has taken
+ * the view off the screen; a zeroed state begins. Nothing unless stderr is a terminal. */
 typedef struct live_view {
     uint64_t next_ns;
-    uint32_t lines; /* on the screen */
+    uint32_t lines; /* drawn; 0 = the next drawing goes below what is on the screen */
 } live_view;
 /* Draws over what it drew before, on a terminal; `foot` is a last line, or NULL. */
 void live_draw(live_view *v, cli *c, int fd, const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,

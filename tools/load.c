@@ -294,7 +294,6 @@ static int run_job(job *j, leat_error *err)
     bool stopped = false;
     int rc = 0;
 
-    if (to != NULL) LEAT_TRY(leat__file_spare_pack(to, err)); /* now, not after hours */
     j->run_ns = leat__clock_ns();
     for (uint64_t e = 0; e < j->flags.epochs && !stopped && rc == 0; e++) {
         j->begin_ns = leat__clock_ns();
@@ -340,6 +339,8 @@ static int run(cli *c)
     leat_error err = {0};
     int rc = load_flags_read(&j.flags, c, &err);
 
+    if (rc == 0) rc = live_check_outputs(c, &err); /* now, not after hours */
+    if (rc == 0 && cli_str(c, "state") != NULL) rc = leat__file_spare_pack(cli_str(c, "state"), &err);
     if (rc == 0) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = load_mix_read(&j.mix, &j.flags, c, &err);
     if (rc == 0) rc = drop_default_ops(&j, &err);

@@ -619,11 +619,36 @@ static bool is_descriptor(const char *path)
            strncmp(path, "/proc/", 6) == 0;
 }
 
+int leat__path_in_folder(const char *path, leat_error *err)
+{
+    struct stat st;
+    char *folder;
+    LEAT_TRY(leat__path_resolve(path, &folder, err));
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) slash[slash == folder] = '\0'; /* "/x" is in "/" */
+    const char *name = slash != NULL ? folder : ".";
+    int rc = 0;
+    if (stat(name, &st) != 0) {
+        rc = errno == ENOENT ? leat__fail(err, LEAT_ENOENT, "%s: no such folder", name)
+                             : leat__fail_errno(err, errno, "%s: cannot stat", name);
+    } else if (!S_ISDIR(st.st_mode)) {
+        rc = leat__fail(err, LEAT_EINVAL, "%s: is not a folder", name);
+    } else if (access(name, W_OK) != 0) {
+        rc = leat__fail_errno(err, errno, "%s: cannot write into this folder", name);
+    }
+    leat__free(folder);
+    return rc;
+}
+
 int leat__file_spare_pack(const char *path, leat_error *err)
 {
     struct stat st;
     char head[8];
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode))
+        return leat__fail(err, LEAT_EINVAL, "%s: is a folder; give the name of a file to write", path);
+    if (!exists || (S_ISREG(st.st_mode) && !is_descriptor(path))) LEAT_TRY(leat__path_in_folder(path, err));
+    if (!exists || !S_ISREG(st.st_mode)) return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool pack = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
                 memcmp(head, LEAT__PACK_MAGIC, sizeof head) == 0;

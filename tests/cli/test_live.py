@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The live page in a real browser, and the live view in a terminal. Without Chromium the page is
 only fetched. LEAT_SCREENSHOT=FILE.png keeps a picture of the page."""
+import fcntl
 import json
 import os
 import pty
 import re
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import urllib.error
 import urllib.request
@@ -124,6 +127,51 @@ def check_terminal(folder):
     print(re.sub(r"\033\[\w*", "", last).strip())
 
 
+def screen_of(text, rows=40):
+    """What a terminal shows, scrolled lines first: moves up, erases, carriage returns and line feeds."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\033\[\d*[A-Za-z]|\033\[\?\d+[hl]|[\r\n]|[^\r\n\033]+", text):
+        move = re.fullmatch(r"\033\[(\d*)([A-Za-z])", part)
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            row, column = row + 1, 0
+        elif move and move[2] == "A":
+            row = max(row - int(move[1] or 1), len(lines) - rows, 0)
+        elif move and move[2] == "J":
+            lines[row] = lines[row][:column]
+            del lines[row + 1:]
+        elif move and move[2] == "K":
+            lines[row] = lines[row][:column]
+        elif not part.startswith("\033"):
+            lines[row] = lines[row][:column] + part + lines[row][column + len(part):]
+            column += len(part)
+        lines += [""] * (row + 1 - len(lines))
+    return lines
+
+
+def check_results_stay(folder):
+    """The lines of epochs go above the view: none is overwritten, and no piece of a view stays among them."""
+    command = [LEAT, "load", PACK, "--epochs", "3", "--batch", "4", "--size", "64", "--step-ms", "60",
+               "--threads", "2", "--memory", "64M", "--live"]
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+    env = dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8")
+    run = subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, cwd=folder, env=env)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            text += os.read(master, 65536)
+        except OSError:
+            break
+    assert run.wait(timeout=60) == 0
+    assert text.count(b"\033[J") >= 4, "too few drawings to show anything"
+    lines = screen_of(text.decode())
+    assert [line[:8] for line in lines[:3]] == ["epoch 0:", "epoch 1:", "epoch 2:"], lines
+    assert sum("decode" in line for line in lines) == 1, lines
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         make_pack(folder)
@@ -136,6 +184,7 @@ def main():
             run.terminate()
             run.wait(timeout=30)
         check_terminal(folder)
+        check_results_stay(folder)
 
 
 if __name__ == "__main__":

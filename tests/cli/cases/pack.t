@@ -219,6 +219,27 @@ $ printf 'batch: 2\nepochs: 3\norder: quasi_random\nstreams: 2\n' > load.yaml
 3
 2
 
+# outputs are checked before the work
+$ leat load photos.leat --state nodir/s.json
+! leat load: nodir: no such folder
+= 4
+
+$ leat load photos.leat --report nodir/x.html
+! leat load: nodir: no such folder
+= 4
+
+$ leat load photos.leat --trace nodir/x.json
+! leat load: nodir: no such folder
+= 4
+
+$ leat load photos.leat --report photos
+! leat load: photos: is a folder; give the name of a file to write
+= 2
+
+$ leat doctor photos.leat --apply nodir/x.yaml
+! leat doctor: nodir: no such folder
+= 4
+
 # wrong usage
 $ leat pack photos
 ! leat pack: --output is missing: write the pack here (see leat pack --help)

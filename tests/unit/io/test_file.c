@@ -224,6 +224,15 @@ static void test_packs_are_not_overwritten(void **state)
     leat__file *f = NULL;
     char *path = it_path(dir, "a.leat"), *link = it_path(dir, "link");
     assert_int_equal(leat__file_spare_pack(path, &err), 0); /* the file does not exist */
+    assert_int_equal(leat__file_spare_pack("here.json", &err), 0);
+    assert_int_equal(leat__file_spare_pack("/dev/null", &err), 0);
+    assert_int_equal(leat__file_spare_pack("/nodir/x.html", &err), LEAT_ENOENT);
+    assert_string_equal(err.message, "/nodir: no such folder");
+    assert_int_equal(leat__file_store("/nodir/x.html", "abc", 3, &err), LEAT_ENOENT);
+    assert_string_equal(err.message, "/nodir: no such folder");
+    assert_int_equal(leat__file_spare_pack("/dev/null/x", &err), LEAT_EIO);
+    assert_int_equal(leat__file_spare_pack("/", &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "/: is a folder"));
     assert_int_equal(
         leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, &err), 0);
     assert_int_equal(leat__file_pwrite(f, pack, sizeof pack, 0, &err), 0);
