@@ -86,9 +86,10 @@ static int resume(job *j, const char *path, leat_error *err)
     size_t len;
     int rc;
 
-    LEAT_GO(rc, out, leat__file_load(path, STATE_MAX, 1, &text, &len, err));
-    root = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    if (root == NULL) LEAT_GO(rc, out, leat__fail(err, LEAT_EDATA, "%s: not a state: %s", path, why.text));
+    rc = leat__file_load(path, STATE_MAX, 1, &text, &len, err);
+    if (rc != 0 && rc != LEAT_ELIMIT) goto out;
+    root = rc == 0 ? json_loads(text, JSON_REJECT_DUPLICATES, &why) : NULL;
+    if (root == NULL) LEAT_GO(rc, out, leat__fail(err, LEAT_EDATA, "%s: not a file of --state", path));
     const json_t *state = json_object_get(root, "loader");
     const char *digest = json_string_value(json_object_get(root, "digest"));
     if (digest != NULL) j->digest = strtoull(digest, NULL, 16);

@@ -534,8 +534,10 @@ int leat__file_load(const char *path, size_t max, size_t padding, char **data, s
     LEAT_GO(rc, out, leat__file_open(&f, path, LEAT__FILE_READ, err));
     LEAT_GO(rc, out, leat__file_size(f, &bytes, err));
     if (bytes > max) {
-        rc = leat__fail(err, LEAT_ELIMIT, "%s: %llu bytes, at most %llu are allowed", path,
-                        (unsigned long long)bytes, (unsigned long long)max);
+        char size[24], most[24];
+        rc = leat__fail(err, LEAT_ELIMIT, "%s: has %s; at most %s are allowed", path,
+                        leat__format_bytes(bytes, size, sizeof size),
+                        leat__format_bytes(max, most, sizeof most));
         goto out;
     }
     if (!leat__add_size((size_t)bytes, padding, &total)) {

@@ -62,6 +62,17 @@ bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
     return true;
 }
 
+bool leat__advice_none(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT])
+{
+    if (f->count == 0 || f->batches > 0) return false;
+    snprintf(
+        text, LEAT__ADVICE_TEXT,
+        "no batch is delivered: %llu samples do not fill one of %u (%u rank%s), and drop_last leaves out "
+        "the last, smaller one",
+        (unsigned long long)f->count, f->batch_size, f->world, f->world == 1 ? "" : "s");
+    return true;
+}
+
 bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT])
 {
     char packs[64] = "";

@@ -10,7 +10,7 @@
 
 #include <leat/loader.h>
 
-#define LEAT__ADVICE_MAX 5
+#define LEAT__ADVICE_MAX 6
 #define LEAT__ADVICE_TEXT 320
 
 typedef struct leat__advice_facts {
@@ -30,6 +30,7 @@ typedef struct leat__advice_facts {
 /* Each writes one line to `text` and returns true, or returns false when there is no advice. */
 bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
+bool leat__advice_none(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 
 /* Batches per epoch, the same on all ranks. */

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "io/file.h"
 #include "loader/footprint.h"
 #include "loader/sizes.h"
@@ -213,11 +214,12 @@ out:
 int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err)
 {
     if (l->floor <= limit) return 0;
+    char need[24], more[24], given[24];
     return leat__fail(err, LEAT_EBUDGET,
-                      "memory: batches of %u samples need at least %llu bytes, "
-                      "%llu more than the budget of %llu",
-                      most_rows(l), (unsigned long long)l->floor, (unsigned long long)(l->floor - limit),
-                      (unsigned long long)limit);
+                      "memory: batches of %u samples need at least %s, %s more than the budget of %s",
+                      most_rows(l), leat__format_bytes(l->floor, need, sizeof need),
+                      leat__format_bytes(l->floor - limit, more, sizeof more),
+                      leat__format_bytes(limit, given, sizeof given));
 }
 
 void leat__loader_bound_scratch(leat_loader *l)

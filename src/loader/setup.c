@@ -783,6 +783,7 @@ static void give_advice(leat_loader *l)
     }
     if (leat__advice_order(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__advice_ranks(&f, l->advice[l->advice_count])) l->advice_count++;
+    if (leat__advice_none(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__advice_single(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__sources_classes(l, l->env.shape, l->advice[l->advice_count])) l->advice_count++;
     /* a command that shows the log need not warn again */

@@ -7,6 +7,7 @@
 #include "pack/reader.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -150,6 +151,18 @@ static bool was_replaced(const char *path, uint64_t set)
     return other;
 }
 
+/* The usual mistake: the folder of images in place of the pack made from it. */
+static int check_folder(const char *path, leat_error *err)
+{
+    struct stat st;
+    if (leat__path_remote(path) || stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return 0;
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/') len--;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%.*s: is a folder, not a pack; make one with: leat pack %.*s -o %.*s.leat", (int)len,
+                      path, (int)len, path, (int)len, path);
+}
+
 int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts, leat_error *err)
 {
     LEAT_REQUIRE(out != NULL, err);
@@ -158,6 +171,7 @@ int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts
     uint64_t set;
     if (opts != NULL) memcpy(&o, opts, LEAT_MIN((size_t)opts->struct_size, sizeof o));
     if (path == NULL) return leat__fail(err, LEAT_EINVAL, "pack: no path");
+    LEAT_TRY(check_folder(path, err));
     int rc = open_pack(out, path, &o, &set, err);
     /* The set was replaced meanwhile: its shards were removed after its list was read. */
     for (int i = 0; i < REPLACED_MAX && rc == LEAT_ENOENT && set != 0 && was_replaced(path, set); i++)

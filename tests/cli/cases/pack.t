@@ -240,6 +240,24 @@ $ leat doctor photos.leat --apply nodir/x.yaml
 ! leat doctor: nodir: no such folder
 = 4
 
+# the folder in place of the pack
+$ leat load photos/
+! leat load: photos: is a folder, not a pack; make one with: leat pack photos -o photos.leat
+= 2
+
+$ leat doctor photos
+! leat doctor: photos: is a folder, not a pack; make one with: leat pack photos -o photos.leat
+= 2
+
+# a loader without a batch says so
+$ leat load photos.leat --batch 100 --drop-last --json | jget batches
+! leat load: warning: no batch is delivered: 3 samples do not fill one of 100 (1 rank), and drop_last leaves out the last, smaller one
+0
+
+$ leat load photos.leat --resume photos.leat
+! leat load: photos.leat: not a file of --state
+= 4
+
 # wrong usage
 $ leat pack photos
 ! leat pack: --output is missing: write the pack here (see leat pack --help)

@@ -71,6 +71,19 @@ static void packs_without_a_batch_are_announced(void **state)
     assert_contains(text, "left out, and 2 of the packs never come, because");
 }
 
+static void loaders_without_a_batch_are_announced(void **state)
+{
+    char text[LEAT__ADVICE_TEXT];
+    (void)state;
+    leat__advice_facts f = ranks(65, 2, 33, LEAT_ORDER_RANDOM, LEAT_DROP_LAST);
+    assert_true(leat__advice_none(&f, text));
+    assert_contains(text, "65 samples do not fill one of 33 (2 ranks)");
+    f = ranks(66, 2, 33, LEAT_ORDER_RANDOM, LEAT_DROP_LAST);
+    assert_false(leat__advice_none(&f, text));
+    f = ranks(65, 2, 33, LEAT_ORDER_RANDOM, LEAT_DROP_EMPTY);
+    assert_false(leat__advice_none(&f, text));
+}
+
 static void empty_batches_are_announced(void **state)
 {
     char text[LEAT__ADVICE_TEXT];
@@ -104,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_order_is_named_where_it_reads_slowly),
         cmocka_unit_test(packs_without_a_batch_are_announced),
+        cmocka_unit_test(loaders_without_a_batch_are_announced),
         cmocka_unit_test(empty_batches_are_announced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

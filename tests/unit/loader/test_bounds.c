@@ -161,7 +161,7 @@ static void too_small_a_budget_is_refused_at_open(void **state)
     leat_loader_close(&l);
     o.memory--;
     assert_code(LEAT_EBUDGET, leat_loader_open(&l, path, &o, &err));
-    assert_contains(err.message, ", 1 more than");
+    assert_contains(err.message, ", 1 B more than");
     assert_no_leaks();
 }
 
