@@ -35,6 +35,11 @@ def test_tiny_finds_recoded_copies_without_torch(photos, tmp_path):
     import subprocess
 
     subprocess.run([sys.executable, "-c", code], check=True)
+    code = (f"import sys; sys.modules['torch'] = None; from leat._train.__main__ import main; "
+            f"sys.exit(main('embed', '{{\"args\": [\"{photos}\"], \"output\": \"{out}2\", \"model\": \"nomodel\"}}'))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 4
+    assert done.stderr == "leat embed: --model: 'nomodel' needs PyTorch; only 'tiny' runs without it: pip install torch\n"
     found = vectors(out)
     assert found.shape == (60, 224) and found.dtype == np.float32
     assert list(leat.open(out).keys) == list(leat.open(photos).keys)

@@ -17,11 +17,11 @@ from .._errors import ArgumentError, ExistsError, StorageError
 from . import options as _options
 
 
-def _need_torch() -> None:
+def _need_torch(what: str = "leat.train, leat.embed and leat.tag need PyTorch") -> None:
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise ImportError("leat.train, leat.embed and leat.tag need PyTorch: pip install torch") from None
+        raise ImportError(f"{what}: pip install torch", name="torch") from None
 
 
 def _folder(path: str | None) -> str:
@@ -194,7 +194,7 @@ def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run
         raise ArgumentError("output: is missing: the pack to write")
     count = 0
     if o.model != "tiny":
-        _need_torch()
+        _need_torch(f"model: {o.model!r} needs PyTorch" + ("; only 'tiny' runs without it" if command == "embed" else ""))
         from . import distributed
 
         count = distributed.to_launch(o.devices, 0, distributed.accelerator(o.accelerator))

@@ -109,6 +109,12 @@ def main(command: str, text: str) -> int:
         return _code(error)
     except KeyboardInterrupt:
         return 130
+    except ImportError as error:
+        if error.name != "torch":
+            traceback.print_exc()
+        else:
+            print(f"leat {command}: {_flagged(str(error), command)}", file=sys.stderr)
+        return 4
     except Exception:  # not foreseen: never the exit code 1, which means "done, with findings"
         traceback.print_exc()
         return 4
