@@ -204,6 +204,9 @@ static int run(cli *c)
     for (size_t i = 0; i < n; i++) inputs[i] = cli_arg(c, i);
     fill(c, &o);
     if (!o.output && !o.explain && !o.look && !o.report) return cli_usage(c, "--output is needed");
+    if (!o.profile && !o.set && !o.modify && !o.columns && !o.score_only && !o.lid && !o.lang && !o.explain &&
+        !o.look && !o.report)
+        return cli_usage(c, "nothing to do: give --profile NAMES, --set RULES, --modify or --columns");
     if (cli_given(c, "seed") && !o.look && !o.report) return cli_usage(c, "--seed is for --look");
     if (cli_given(c, "on")) return cli_python_ray(c);
     if (cli_given(c, "task-bytes")) return cli_usage(c, "--task-bytes is for --on");

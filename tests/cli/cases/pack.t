@@ -258,6 +258,12 @@ $ leat load photos.leat --resume photos.leat
 ! leat load: photos.leat: not a file of --state
 = 4
 
+# a run that packed nothing leaves nothing behind
+$ leat pack photos -o none.leat --memory 1K 2> /dev/null; echo $?; ls none.leat*
+3
+! ls: cannot access 'none.leat*': No such file or directory
+= 2
+
 # wrong usage
 $ leat pack photos
 ! leat pack: --output is missing: write the pack here (see leat pack --help)

@@ -151,6 +151,10 @@ $ leat decontaminate in.jsonl
 ! leat decontaminate: --output is missing: write kept documents, matches, bad lines and the report here (see leat decontaminate --help)
 = 2
 
+$ leat filter in.jsonl -o other
+! leat filter: nothing to do: give --profile NAMES, --set RULES, --modify or --columns (see leat filter --help)
+= 2
+
 $ leat filter in.jsonl -o other --lang en
 ! leat filter: languages need a model: name a fastText file (lid)
 = 2
