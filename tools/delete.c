@@ -102,8 +102,8 @@ const cli_command cli_cmd_delete = {
                    "step; the files stay. The "
                    "bytes of the samples remain in them until 'leat compact'. All "
                    "samples with a key are deleted. "
-                   "Exit code 1 when the pack did not have a key. leat before format 3.0 "
-                   "refuses to read the pack.",
+                   "Exit code 1 when the pack did not have a key. The pack becomes format 3.0, "
+                   "which older versions of leat cannot read.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
                                    {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
                                    {.name = NULL}},

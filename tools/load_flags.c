@@ -59,7 +59,7 @@ const leat__param cli_load_options[] = {
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
     CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "number of epochs"),
     CLI_FLAG("drop-last", 0, "drop the last, smaller batch"),
-    CLI_FLAG("keep-last", 0, "keep it also when ranks without a sample get an empty batch"),
+    CLI_FLAG("keep-last", 0, "keep it even if some ranks then get an empty batch"),
     CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),
     CLI_PATH("select", 0, NULL, "PACK", "only the samples of this selection: of leat select or leat dedup"),
     CLI_STRING("balance", 0, NULL, "FIELD", "draw every value of this int field equally often"),

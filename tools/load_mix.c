@@ -22,7 +22,7 @@ const leat__param cli_mix_options[] = {
     CLI_CHOICE("mix-batches", 0, "shuffled", "shuffled|stratified|single",
                "packs in a batch: as the shuffle has it, in the proportions, or one"),
     CLI_FLAG("replacement", 0, "draw samples of a pack with replacement"),
-    CLI_STRING("default", 0, NULL, "FIELD=N,…", "what fields are that some packs do not have"),
+    CLI_STRING("default", 0, NULL, "FIELD=N,…", "values of fields that some packs lack"),
     CLI_END,
 };
 

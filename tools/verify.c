@@ -94,8 +94,9 @@ static int run(cli *c)
     } else {
         if (c->json) code = print_json(c, &w, &st);
         if (st.damaged > 0)
-            code = cli_failf(c, CLI_DATA, "%s: %llu findings, %llu damaged samples of %llu", cli_arg(c, 0),
-                             (unsigned long long)st.damaged, (unsigned long long)st.damaged_samples,
+            code = cli_failf(c, CLI_DATA, "%s: %llu finding%s, %llu damaged sample%s of %llu", cli_arg(c, 0),
+                             (unsigned long long)st.damaged, st.damaged == 1 ? "" : "s",
+                             (unsigned long long)st.damaged_samples, st.damaged_samples == 1 ? "" : "s",
                              (unsigned long long)st.samples);
         else if (!c->json)
             cli_out(c, "%s: intact, %llu samples, %llu pages, %llu bytes\n", cli_arg(c, 0),
