@@ -41,6 +41,8 @@ extern "C" {
     X(batch_ms_p50, "its median")                                                                            \
     X(batch_ms_p95, "its 95th percentile")                                                                   \
     X(samples_per_s, "samples the run delivered per second")                                                 \
+    X(epoch_steps, "batches per epoch")                                                                      \
+    X(start_ms, "mean wait at the start of an epoch; in data_ms only when epochs have one or two batches")   \
     X(skipped, "measurements left out because the time ran out")                                             \
     X(trial_batch, "samples per batch in the trial, when smaller than the batch asked for")                  \
     X(gpu_busy, "share of time the GPU was busy")                                                            \
@@ -234,7 +236,8 @@ typedef enum leat_doctor_limit {
     X(REQUESTS, "request_rate")     /* the server limits requests per second, whatever their size */         \
     X(MEMORY_LIMIT, "memory_limit") /* it forbids the page cache to hold the pack */                         \
     X(OTHER_LOADER, "other_loader") /* of this process takes the CPUs */                                     \
-    X(REFUSED, "throttling")        /* a server refuses requests for now (429, 503) */
+    X(REFUSED, "throttling")        /* a server refuses requests for now (429, 503) */                       \
+    X(SHORT_EPOCHS, "short_epochs") /* the start of each is not hidden behind the training */
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,

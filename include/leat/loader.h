@@ -455,6 +455,9 @@ typedef struct leat_loader_stats {
     /* Memory that was allocated under the budget, and its peak. What is charged is more: the bytes of
      * samples are reserved before they are read, so that no task waits for memory halfway. */
     uint64_t budget_memory, budget_memory_peak;
+    /* Steps, as above: batches of an epoch that ended, and the wait at the start of each later one. Both are
+     * means, 0 = no epoch ended. */
+    double epoch_steps, start_ms;
 } leat_loader_stats;
 /* Statistics: `read` covers the current epoch, `read_all` everything since the loader was opened. Any
  * thread may call, also while another one is in next(). */

@@ -37,11 +37,11 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         double rate = rows[i].rate;
         bool reached = rows[i].limit == LEAT_LIMIT_NONE;
+        bool slow = rows[i].limit == d->limit && d->cause != LEAT_CAUSE_SHORT_EPOCHS; /* no part is, there */
         bool rare = rows[i].limit == LEAT_LIMIT_MEMORY || rows[i].limit == LEAT_LIMIT_PYTHON;
         if (!known(rate) && (reached || rare)) continue;
         leat__bar *b = &out[count++];
-        *b = (leat__bar){
-            .name = rows[i].name, .reached = reached, .limit = !reached && rows[i].limit == d->limit};
+        *b = (leat__bar){.name = rows[i].name, .reached = reached, .limit = !reached && slow};
         if (known(rate)) leat__format_count(rate, b->value, sizeof b->value);
         else snprintf(b->value, sizeof b->value, "not known");
         if (rate > 0) b->share = LEAT_MIN(1.0, 0.25 + 0.75 * log(LEAT_MAX(rate / low, 1.0)) / span);

@@ -195,7 +195,10 @@ static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT];
-    if (d->cause == LEAT_CAUSE_BURSTS)
+    if (d->cause == LEAT_CAUSE_SHORT_EPOCHS)
+        snprintf(out, size, "each epoch has %.3g batch%s: its start takes %.1f ms and cannot be hidden",
+                 f->epoch_steps, f->epoch_steps == 1 ? "" : "es", f->start_ms);
+    else if (d->cause == LEAT_CAUSE_BURSTS)
         snprintf(out, size, "the average is enough, but one batch in twenty takes %.1f ms",
                  or_else(f->data_ms_p95, 0));
     else if (d->cause == LEAT_CAUSE_SMALL_BATCHES)
@@ -265,11 +268,15 @@ static void trainer_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
     if (known(f->data_ms) && known(f->batch_ms))
-        SAY("data_time %.1f ms and batch_time %.1f ms per step (p95 %.1f and %.1f), %.0f steps", f->data_ms,
+        SAY("waiting %.1f ms, training %.1f ms per step (p95 %.1f and %.1f), %.0f steps", f->data_ms,
             f->batch_ms, or_else(f->data_ms_p95, f->data_ms), or_else(f->batch_ms_p95, f->batch_ms),
             or_else(f->steps, 0));
     if (or_else(f->prepare_ms, 0) > 0)
-        SAY("transform= takes %.1f ms per step, beside data_time and batch_time", f->prepare_ms);
+        SAY("transform= takes %.1f ms per step, beside waiting and training", f->prepare_ms);
+    double starts = leat__doctor_starts(f);
+    if (known(starts) && starts >= 0.005)
+        SAY("epoch starts cost %.1f %% of the time: %.1f ms each, %.3g step%s per epoch", percent(starts),
+            f->start_ms, f->epoch_steps, f->epoch_steps == 1 ? "" : "s");
     if (known(d->lost))
         SAY("%.1f %% of the step is lost (under 5 %% fine, from 20 %% critical); accelerator "
             "utilisation %.0f %%",
@@ -284,8 +291,8 @@ static void rate_evidence(leat_doctor_diagnosis *d)
         SAY("reads alone: %s samples/s cold, %s from memory, %.0f %% of the pack is in memory",
             rate_text(f->io_cold, a), rate_text(f->io_warm, b), percent(or_else(f->cached, 0)));
     if (known(f->cpu_all))
-        SAY("decode and augmentation alone, from memory: %s samples/s on %.0f threads, %s on one",
-            rate_text(f->cpu_all, a), or_else(f->threads, 0),
+        SAY("decode and augmentation alone, from memory: %s samples/s on %.0f thread%s, %s on one",
+            rate_text(f->cpu_all, a), or_else(f->threads, 0), f->threads == 1 ? "" : "s",
             known(f->cpu_one) ? rate_text(f->cpu_one, b) : "?");
     if (known(f->loader))
         SAY("the whole loader without a trainer: %s samples/s; order, scheduling and delivery alone %s",
@@ -373,16 +380,44 @@ static void say_what_settles(leat_doctor_diagnosis *d)
     else FIND("not sure: a run with twice --seconds settles it");
 }
 
-void leat__doctor_findings(leat_doctor_diagnosis *d)
+/* A run that warmed the pack reads faster than it did cold: that is no disagreement. */
+static void say_disagreement(leat_doctor_diagnosis *d, uint32_t distrusted)
+{
+    static const char *const names[LEAT_LIMITS] = {[LEAT_LIMIT_IO] = "reads",
+                                                   [LEAT_LIMIT_CPU] = "decode and augmentation",
+                                                   [LEAT_LIMIT_DELIVERY] = "delivery"};
+    const leat_doctor_facts *f = &d->facts;
+    leat__doctor_rates r = leat__doctor_rates_of(f);
+    char a[TEXT], b[TEXT];
+    for (uint32_t i = LEAT_LIMIT_IO; i < LEAT_LIMITS; i++) {
+        if ((distrusted & 1u << i) == 0) continue;
+        if (i == LEAT_LIMIT_IO && f->samples_per_s <= f->io_warm) continue;
+        FIND("measurements disagree: %s alone %s samples/s, the whole run %s: the machine was busy; not "
+             "counted",
+             names[i], rate_text(r.part[i], a), rate_text(f->samples_per_s, b));
+    }
+}
+
+static void say_starts(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    double starts = leat__doctor_starts(f);
+    if (!known(starts) || starts < 0.02 || d->cause == LEAT_CAUSE_SHORT_EPOCHS) return;
+    FIND("epoch starts cost %.0f %% of the time: %.3g step%s per epoch", percent(starts), f->epoch_steps,
+         f->epoch_steps == 1 ? "" : "s");
+}
+
+void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
 {
     const leat_doctor_facts *f = &d->facts;
     say_what_settles(d);
+    say_disagreement(d, distrusted);
+    say_starts(d);
     if (or_else(f->skipped, 0) > 0)
         FIND("the time ran out before %.0f measurement%s: give a larger --seconds", f->skipped,
              f->skipped > 1 ? "s" : "");
     if (known(f->trial_batch))
-        FIND("measured with batches of %.0f: there was no time to make enough batches of %.0f",
-             f->trial_batch, or_else(f->batch, 0));
+        FIND("measured with batches of %.0f: there was no time to make enough larger ones", f->trial_batch);
     if (or_else(f->bad, 0) > 0)
         FIND("%.2g %% of the samples are damaged: `leat verify` lists them, --on-error replace "
              "trains without them",

@@ -3,6 +3,7 @@
  * The examination: runs the loader with a simulated trainer, in the current state of the machine,
  * then measures each part alone. The loader goes first, because any read of the pack warms it.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -168,35 +169,48 @@ static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
 /* Converts times of a trial with smaller batches to the requested batch size. */
 static void scale_times(leat_doctor_facts *run, double times)
 {
-    double *const at[] = {&run->prepare_ms, &run->data_ms,      &run->data_ms_p50, &run->data_ms_p95,
-                          &run->batch_ms,   &run->batch_ms_p50, &run->batch_ms_p95};
+    double *const at[] = {&run->start_ms,    &run->prepare_ms, &run->data_ms,      &run->data_ms_p50,
+                          &run->data_ms_p95, &run->batch_ms,   &run->batch_ms_p50, &run->batch_ms_p95};
     for (size_t i = 0; i < LEAT_COUNT(at); i++)
         if (known(*at[i])) *at[i] *= times;
 }
 
 /* Converts what was measured with shorter steps: a batch that came while the rest of the step
  * would have run was not waited for. */
-static void add_step_time(leat_doctor_facts *run, double batch, double cut)
+static void add_step_time(leat_doctor_facts *run, double cut)
 {
     double *const work[] = {&run->batch_ms, &run->batch_ms_p50, &run->batch_ms_p95};
-    double *const wait[] = {&run->data_ms, &run->data_ms_p50, &run->data_ms_p95};
+    double *const wait[] = {&run->data_ms, &run->data_ms_p50, &run->data_ms_p95, &run->start_ms};
 
     for (size_t i = 0; i < LEAT_COUNT(work); i++)
         if (known(*work[i])) *work[i] += cut;
     for (size_t i = 0; i < LEAT_COUNT(wait); i++)
         if (known(*wait[i])) *wait[i] = LEAT_MAX(*wait[i] - cut, 0.0);
-    if (known(run->batch_ms) && known(run->data_ms))
-        run->samples_per_s = batch * 1e3 / (run->batch_ms + run->data_ms + or_else(run->prepare_ms, 0));
+}
+
+/* Mean samples of a batch when `asked` are asked for: the last one of an epoch may be small. */
+static double mean_batch(const exam *e, double asked)
+{
+    double samples = (double)e->id_count;
+    if (e->loader.drop_last == LEAT_DROP_LAST || e->id_count == IDS_MAX) return asked;
+    return LEAT_MIN(asked, samples / ceil(samples / asked));
 }
 
 /* Converts the facts of the run with the trainer to batches and steps as requested. */
 static void convert(const exam *e, leat_doctor_facts *run)
 {
-    if (e->opts.step_ms <= 0) /* without a trainer there is no step time */
+    double times = e->asked_batch / e->loader.batch_size;
+    run->batch = mean_batch(e, e->asked_batch);
+    if (e->opts.step_ms <= 0) { /* without a trainer there is no step time */
         run->batch_ms = run->batch_ms_p50 = run->batch_ms_p95 = run->data_ms = run->data_ms_p50 =
-            run->data_ms_p95 = -1;
-    if (e->step_cut > 0) add_step_time(run, e->loader.batch_size, e->step_cut);
-    scale_times(run, e->asked_batch / e->loader.batch_size);
+            run->data_ms_p95 = run->start_ms = -1;
+        return;
+    }
+    if (e->step_cut > 0) add_step_time(run, e->step_cut);
+    scale_times(run, times);
+    if (!known(run->batch_ms) || !known(run->data_ms)) return;
+    double step = run->batch_ms + leat__doctor_wait_ms(run) + or_else(run->prepare_ms, 0);
+    if (step > 0 && (times > 1 || e->step_cut > 0)) run->samples_per_s = run->batch * 1e3 / step;
 }
 
 /* Tells the caller that the watch ends. Closing the loader waits for reads in flight, so the caller
@@ -522,16 +536,18 @@ static int try_remedies(exam *e, leat_error *err)
 static int examine(exam *e, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
-    double asked = e->loader.batch_size;
     trial first = {.per_s = 0}, busy;
 
     f->skipped = 0;
     LEAT_TRY(leat__reads_resident(e->path, &f->cached, err));
     LEAT_TRY(list_ids(e, err));
+    if (e->id_count < e->loader.batch_size && e->loader.drop_last != LEAT_DROP_LAST)
+        e->loader.batch_size = (uint32_t)e->id_count; /* there are no larger batches */
+    double asked = e->loader.batch_size;
     LEAT_TRY(choose_trial_batch(e, err));
     choose_trial_step(e);
     describe_settings(e, f);
-    f->batch = asked;
+    f->batch = mean_batch(e, asked); /* the rate of the trainer follows from the batches there are */
     int rc = run_trial(e, asked, &first, err);
     busy = first;
     if (rc == 0) rc = find_headroom(e, &busy, err);

@@ -17,6 +17,8 @@ const leat__fact_row leat__fact_rows[] = {LEAT_DOCTOR_FACT_MAP(FACT_ROW)};
 #undef FACT_ROW
 const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
 
+#define DISPROVED 1.1 /* times the rate of a part alone, reached by all parts together */
+
 /* Facts that are shares: a value above 1 is a measurement error. */
 static const char *const shares[] = {
     "gpu_busy",      "decode_ready", "blocked",   "order_busy", "read_share",   "decode_share",
@@ -284,10 +286,40 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
     return first;
 }
 
+/* The loader counts the first step of an epoch in data_ms only when epochs have one or two. */
+double leat__doctor_wait_ms(const leat_doctor_facts *f)
+{
+    double steps = f->epoch_steps;
+    if (!known(f->start_ms) || steps <= 2) return f->data_ms;
+    return f->data_ms + LEAT_MAX(f->start_ms - f->data_ms, 0.0) / steps;
+}
+
+double leat__doctor_starts(const leat_doctor_facts *f)
+{
+    if (!known(f->start_ms) || !known(f->data_ms) || !known(f->batch_ms) || f->epoch_steps < 1) return -1;
+    double wait = leat__doctor_wait_ms(f), step = wait + or_else(f->prepare_ms, 0) + f->batch_ms;
+    return step > 0 ? LEAT_MIN(f->start_ms / f->epoch_steps, wait) / step : -1;
+}
+
+uint32_t leat__doctor_distrust(leat_doctor_facts *f)
+{
+    static const uint32_t parts[] = {LEAT_LIMIT_IO, LEAT_LIMIT_CPU, LEAT_LIMIT_DELIVERY};
+    leat__doctor_rates r = leat__doctor_rates_of(f);
+    uint32_t bits = 0;
+
+    for (size_t i = 0; i < LEAT_COUNT(parts); i++)
+        if (known(r.part[parts[i]]) && f->samples_per_s > DISPROVED * r.part[parts[i]])
+            bits |= 1u << parts[i];
+    if ((bits & 1u << LEAT_LIMIT_IO) != 0) f->io_cold = f->io_warm = f->io_deep = f->io_pages = -1;
+    if ((bits & 1u << LEAT_LIMIT_CPU) != 0) f->cpu_all = f->cpu_one = -1;
+    if ((bits & 1u << LEAT_LIMIT_DELIVERY) != 0) f->delivery = -1;
+    return bits;
+}
+
 double leat__doctor_lost(const leat_doctor_facts *f)
 {
     if (known(f->data_ms) && known(f->batch_ms) && f->data_ms + f->batch_ms > 0) {
-        double lost = f->data_ms + or_else(f->prepare_ms, 0);
+        double lost = leat__doctor_wait_ms(f) + or_else(f->prepare_ms, 0);
         return lost / (lost + f->batch_ms);
     }
     leat__doctor_rates r = leat__doctor_rates_of(f);

@@ -42,6 +42,11 @@
 #define LATE_MS 100.0       /* of a small answer: there may have been no time to ask for large ones */
 #define REFUSED 0.02        /* of the requests */
 #define SLACK 1.2           /* the loader can do this much more than the trainer asks for */
+#define IN_MEMORY 0.95      /* share of the pack in the page cache: nothing is left to read from storage */
+#define BUSY_READS 0.5      /* reads in flight on average: storage was really at work */
+#define UNSURE 0.45         /* the most confidence where a measurement is wrong or missing */
+#define FAIRLY_SURE 0.75    /* the same where the other witnesses agree */
+#define CLEAR 0.5           /* weight of a witness that has no doubt */
 
 typedef struct votes {
     double weight[LEAT_LIMITS];
@@ -73,6 +78,15 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
     v->weight[first] += RATES_WEIGHT * weight;
 }
 
+/* True when reads came from the page cache, and it was not seen to be slow. Idle workers and CPUs are no
+ * evidence for storage then. */
+static bool from_memory(const leat_doctor_facts *f)
+{
+    double io = leat__doctor_rates_of(f).part[LEAT_LIMIT_IO];
+    if (or_else(f->cached, 0) < IN_MEMORY || or_else(f->pressure_io, 0) >= PRESSURE) return false;
+    return !known(io) || !known(f->samples_per_s) || f->samples_per_s < EXPLAINS * io;
+}
+
 static void ask_queues(const leat_doctor_facts *f, votes *v)
 {
     double ready = f->decode_ready, blocked = or_else(f->blocked, 0);
@@ -87,7 +101,7 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
         /* workers do something else */
         v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share);
     else if (ready >= READY_HIGH) v->weight[LEAT_LIMIT_CPU] += ready;
-    else if (ready < READY_LOW) v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
+    else if (ready < READY_LOW && !from_memory(f)) v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
 }
 
 /* Share of the used CPU time spent on decoding and augmenting. */
@@ -123,7 +137,7 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
         v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
     else if (wanted >= SATURATED) v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
     else if (wanted < IDLE && or_else(f->blocked, 0) >= BLOCKED) v->weight[LEAT_LIMIT_MEMORY] += 0.5;
-    else if (wanted < IDLE) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
+    else if (wanted < IDLE && !from_memory(f)) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
 }
 
 /* ---- Causes: the first that applies, per limit ---- */
@@ -376,6 +390,24 @@ static bool bursts(const leat_doctor_diagnosis *d)
     return d->io >= need && d->cpu >= need && d->delivery >= need;
 }
 
+/* True when the trainer waits at the starts of epochs, and the parts of the loader are fast enough without
+ * them. Sets how sure that is. */
+static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
+{
+    const leat_doctor_facts *f = &d->facts;
+    double starts = leat__doctor_starts(f), parts[] = {d->io, d->cpu, d->delivery};
+    if (!known(d->trainer) || !known(starts) || d->lost < LEAT__LOST_WARNING || starts < MOST * d->lost)
+        return false;
+    *confidence = 0.9;
+    if (f->epoch_steps > 2) return d->lost - starts < LEAT__LOST_WARNING;
+    /* of one or two batches: whether longer epochs would be fast enough follows from the parts */
+    for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
+        if (known(parts[i]) && parts[i] < d->trainer) return false;
+        if (!known(parts[i])) *confidence = FAIRLY_SURE;
+    }
+    return true;
+}
+
 static void weigh(leat_doctor_diagnosis *d, const votes *v)
 {
     double best = 0, sum = 0;
@@ -398,10 +430,37 @@ static bool transform_limits(const leat_doctor_diagnosis *d)
     return known(d->lost) && d->lost >= LEAT__LOST_WARNING && prepare > wait;
 }
 
-static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
+/* True when storage was seen at work, beyond the rate of the run itself. */
+static bool reads_seen(const leat_doctor_facts *f)
+{
+    return asked(f) || refused(f) || or_else(f->pressure_io, 0) >= PRESSURE || known(f->fetch_ms) ||
+           or_else(f->worker_fetch, 0) >= MOST ||
+           or_else(f->read_ms, 0) * or_else(f->samples_per_s, 0) / 1e3 >= BUSY_READS;
+}
+
+/* What the confidence may be at most, after a limit was chosen by votes. */
+static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor_rates *r,
+                              uint32_t distrusted)
+{
+    const leat_doctor_facts *f = &d->facts;
+    bool part = d->limit == LEAT_LIMIT_IO || d->limit == LEAT_LIMIT_CPU || d->limit == LEAT_LIMIT_DELIVERY;
+    if (part && !known(r->part[d->limit])) { /* it rests on what else was seen */
+        if (d->limit == LEAT_LIMIT_IO && or_else(f->cached, 0) >= IN_MEMORY && !reads_seen(f)) return UNSURE;
+        if (or_else(f->skipped, 0) > 0 && !(d->limit == LEAT_LIMIT_IO && reads_seen(f))) return UNSURE;
+    }
+    if (distrusted == 0) return 1;
+    votes queues = {{0}}, machine = {{0}};
+    ask_queues(f, &queues);
+    ask_machine(f, &machine);
+    bool agree = queues.weight[d->limit] >= CLEAR && machine.weight[d->limit] >= CLEAR;
+    return agree ? FAIRLY_SURE : UNSURE;
+}
+
+static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32_t distrusted)
 {
     const leat_doctor_facts *f = &d->facts;
     votes v = {{0}};
+    double sure;
 
     if (transform_limits(d)) { /* measured directly: no other evidence is needed */
         d->limit = LEAT_LIMIT_PYTHON;
@@ -411,6 +470,10 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
         d->limit = LEAT_LIMIT_TRAINER;
         d->cause = LEAT_CAUSE_TRAINER;
         d->confidence = 1 - d->lost / LEAT__LOST_WARNING * 0.3;
+    } else if (short_epochs(d, &sure)) {
+        d->limit = LEAT_LIMIT_DELIVERY;
+        d->cause = LEAT_CAUSE_SHORT_EPOCHS;
+        d->confidence = sure;
     } else if (bursts(d)) {
         bool others = contention(f); /* enough when other processes leave it the CPUs */
         d->limit = or_else(f->blocked, 0) >= BLOCKED ? LEAT_LIMIT_MEMORY
@@ -424,6 +487,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
         ask_machine(f, &v);
         weigh(d, &v);
         d->cause = cause_of(d->limit, f);
+        d->confidence = LEAT_MIN(d->confidence, most_confidence(d, r, distrusted));
     }
     if (!d->complete) d->confidence *= 0.6;
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH) d->confidence *= 0.5;
@@ -455,6 +519,7 @@ static void take_as_measured(leat_doctor_diagnosis *d)
     if (!known(d->rate)) return;
     if (d->limit == LEAT_LIMIT_IO && !known(d->io)) d->io = d->facts.io_cold = d->rate;
     if (d->limit == LEAT_LIMIT_CPU && !known(d->cpu)) d->cpu = d->facts.cpu_all = d->rate;
+    if (d->cause == LEAT_CAUSE_SHORT_EPOCHS) return; /* no part is slow */
     if (d->limit == LEAT_LIMIT_DELIVERY && !known(d->delivery)) d->delivery = d->facts.delivery = d->rate;
 }
 
@@ -465,26 +530,27 @@ int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out
     leat_doctor_diagnosis d = {.struct_size = sizeof d, .facts = *facts};
 
     LEAT_TRY(leat__facts_check(facts, err));
-    leat__doctor_rates r = leat__doctor_rates_of(facts);
+    uint32_t distrusted = leat__doctor_distrust(&d.facts);
+    leat__doctor_rates r = leat__doctor_rates_of(&d.facts);
     d.io = r.part[LEAT_LIMIT_IO];
     d.cpu = r.part[LEAT_LIMIT_CPU];
     d.delivery = r.part[LEAT_LIMIT_DELIVERY];
     d.trainer = r.part[LEAT_LIMIT_TRAINER];
     d.memory = -1;
-    d.rate = rate_now(facts, &r);
+    d.rate = rate_now(&d.facts, &r);
     d.lost = leat__doctor_lost(facts);
     find_missing(&d);
-    decide(&d, &r);
+    decide(&d, &r, distrusted);
     if (d.limit == LEAT_LIMIT_MEMORY) d.memory = d.rate;
     take_as_measured(&d);
     r.part[d.limit] = -1;
     d.next = leat__doctor_smallest(&r, true, NULL);
     d.grade = grade_of(&d);
     leat__doctor_sentence(&d);
-    leat__doctor_evidence(&d);
-    leat__doctor_findings(&d);
     leat__doctor_remedies(&d);
     d.facts = *facts; /* as given: judging them again gives the same verdict */
+    leat__doctor_evidence(&d);
+    leat__doctor_findings(&d, distrusted);
     memset(out, 0, size);
     memcpy(out, &d, LEAT_MIN(size, sizeof d));
     return 0;

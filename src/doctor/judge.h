@@ -63,6 +63,16 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
 /* Share of the step spent waiting, from clocks or else from rates; negative = unknown. */
 double leat__doctor_lost(const leat_doctor_facts *f);
 
+/* Mean wait of a step, with the starts of epochs; data_ms must be known. */
+double leat__doctor_wait_ms(const leat_doctor_facts *f);
+
+/* Share of the time that the starts of epochs take; negative = unknown. */
+double leat__doctor_starts(const leat_doctor_facts *f);
+
+/* Makes the rates of parts unknown that the run disproves: a part alone is not slower than all parts
+ * together, so its measurement was disturbed. Returns the bits 1 << leat_doctor_limit of these parts. */
+uint32_t leat__doctor_distrust(leat_doctor_facts *f);
+
 /* True when more reads in flight would help: the storage is limited by latency, not by
  * bandwidth. */
 bool leat__doctor_latency(const leat_doctor_facts *f);
@@ -79,7 +89,8 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d);
 /* Fills the text lines of the diagnosis. */
 void leat__doctor_sentence(leat_doctor_diagnosis *d);
 void leat__doctor_evidence(leat_doctor_diagnosis *d);
-void leat__doctor_findings(leat_doctor_diagnosis *d);
+/* `distrusted`: of leat__doctor_distrust. */
+void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted);
 void leat__doctor_line(char lines[][160], uint32_t *count, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
 /* "12 % of each step": texts used by several files. */

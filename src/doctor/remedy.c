@@ -421,6 +421,15 @@ static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     return true;
 }
 
+static bool longer_epochs(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    if (d->cause != LEAT_CAUSE_SHORT_EPOCHS) return false;
+    w->whole = d->rate / (1 - LEAT_MIN(leat__doctor_starts(&d->facts), 0.99));
+    act(r, LEAT_BASIS_MODEL, "",
+        "longer epochs (more samples, or each of them several times), so that few steps wait for a start");
+    return true;
+}
+
 static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -527,7 +536,7 @@ static const remedy_fn remedies[] = {
     fewer_requests, deeper_reads,   smaller_window,     more_threads,  more_workers, fewer_threads,
     close_siblings, free_cpus,      raise_quota,        lift_affinity, raise_budget, lower_budget,
     more_prefetch,  larger_batches, faster_storage,     more_cpus,     no_transform, mixed_precision,
-    compiled_model, channels_last,  second_gpu,
+    compiled_model, channels_last,  second_gpu,         longer_epochs,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 
@@ -554,17 +563,34 @@ static bool shows_late(const char *set)
     return strstr(set, "cache=process") != NULL;
 }
 
+/* The most a run can gain: all waiting gone, and the training as much faster as in this world. */
+static double most_gain(const leat_doctor_diagnosis *d, const world *w)
+{
+    const leat_doctor_facts *f = &d->facts;
+    if (!known(d->lost) || d->lost >= 1) return HUGE_VAL;
+    double factor = 1; /* of the training of one sample */
+    if (known(f->batch_ms) && known(w->f.batch_ms) && w->f.batch_ms > 0 && f->batch > 0)
+        factor = f->batch_ms / f->batch / (w->f.batch_ms / w->f.batch);
+    if (factor <= 1) return 1 / (1 - d->lost);
+    return 1 / (d->lost + (1 - d->lost) / factor); /* a faster step does not shorten the waiting */
+}
+
+/* `now` is what the rates predict for the run as it is. Gains are factors of it; the rate is that factor of
+ * the rate reached, so that both have the same base. */
 static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w, leat_doctor_remedy *r)
 {
     if (!take(d, row, w, r)) return false;
     r->rate = predict(w, &r->next);
-    if (d->cause == LEAT_CAUSE_BURSTS && known(d->rate)) now = d->rate;
-    r->gain = known(r->rate) && now > 0 ? r->rate / now : 1;
+    bool late_ones = d->cause == LEAT_CAUSE_BURSTS || d->cause == LEAT_CAUSE_SHORT_EPOCHS;
+    if (late_ones && known(d->rate)) now = d->rate;
     const leat_doctor_trial *t = trial_of(&d->facts, r->set);
+    bool late = t != NULL && shows_late(r->set);
+    r->gain = known(r->rate) && now > 0 ? r->rate / now : 1;
+    if (t != NULL && !late) r->gain = t->gain;
+    r->gain = LEAT_MIN(r->gain, most_gain(d, w));
+    r->rate = or_else(d->rate, now) * r->gain;
     if (t == NULL) return r->gain >= WORTH;
-    if (shows_late(r->set)) return r->gain >= WORTH && t->gain >= HARM;
-    r->gain = t->gain;
-    r->rate = now * t->gain;
+    if (late) return r->gain >= WORTH && t->gain >= HARM;
     r->basis = LEAT_BASIS_MEASURED;
     return r->gain >= TRIED_WORTH;
 }
@@ -667,6 +693,7 @@ static void put_together(leat_doctor_diagnosis *d, const size_t rows[], double n
         d->apply_gain *= gain;
     }
     if (first != NULL) judge_together(d, first);
+    d->apply_gain = LEAT_MIN(d->apply_gain, most_gain(d, &w));
     d->apply_rate = known(now) ? now * d->apply_gain : -1;
 }
 
@@ -682,7 +709,9 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
     for (size_t row = 0; row < REMEDY_ROWS + d->facts.option_count; row++) {
         leat_doctor_remedy r;
         world w = now;
+        bool other = row >= REMEDY_ROWS || remedies[row] != longer_epochs;
+        if (other == (d->cause == LEAT_CAUSE_SHORT_EPOCHS)) continue; /* nothing else shortens the starts */
         if (price(d, row, rate, &w, &r)) insert(d, rows, row, &r);
     }
-    put_together(d, rows, d->cause == LEAT_CAUSE_BURSTS ? d->rate : rate);
+    put_together(d, rows, or_else(d->rate, rate));
 }

@@ -294,7 +294,9 @@ static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_fac
     f->batch_ms_p50 = s->batch_ms_p50;
     f->batch_ms_p95 = s->batch_ms_p95;
     if (s->prepare_ms > 0) f->prepare_ms = s->prepare_ms;
-    double step = f->data_ms + or_else(f->prepare_ms, 0) + f->batch_ms;
+    if (s->epoch_steps > 0) f->epoch_steps = s->epoch_steps;
+    if (s->start_ms > 0) f->start_ms = s->start_ms;
+    double step = leat__doctor_wait_ms(f) + or_else(f->prepare_ms, 0) + f->batch_ms;
     if (batch > 0 && step > 0) f->samples_per_s = batch * 1e3 / step;
 }
 

@@ -27,6 +27,11 @@ void leat__steps_reset(leat__steps *s)
 void leat__steps_epoch(leat__steps *s)
 {
     if (s->step == 1 || s->step == 2) s->short_epochs = true;
+    s->end_ns = s->waited_ns;
+    if (s->step > 0) {
+        s->epochs++;
+        s->epoch_steps += s->step;
+    }
     s->enter_ns = s->leave_ns = s->waited_ns = s->prepared_ns = s->step = 0;
 }
 
@@ -54,6 +59,10 @@ uint64_t leat__steps_leave(leat__steps *s, bool got)
     s->waited_ns += waited;
     if (!got) return waited;
     if (s->step > 0 || s->short_epochs) leat__timer_record(s->data, s->waited_ns);
+    if (s->step == 0 && s->epochs > 0) { /* the very first start also opens files and starts threads */
+        s->starts++;
+        s->start_ns += s->waited_ns + s->end_ns;
+    }
     s->waited_ns = 0;
     s->leave_ns = now;
     s->step++;
@@ -71,6 +80,9 @@ void leat__steps_read(const leat__steps *s, leat_loader_stats *stats)
     if (data.count > 0) stats->data_ms = (double)data.sum_ns / (double)data.count / 1e6;
     if (batch.count > 0) stats->batch_ms = (double)batch.sum_ns / (double)batch.count / 1e6;
     if (batch.count > 0) stats->prepare_ms = (double)prepare.sum_ns / (double)batch.count / 1e6;
+    uint64_t epochs = s->epochs, starts = s->starts;
+    if (epochs > 0) stats->epoch_steps = (double)s->epoch_steps / (double)epochs;
+    if (starts > 0) stats->start_ms = (double)s->start_ns / (double)starts / 1e6;
     stats->data_ms_p50 = data.p50_ns / 1e6;
     stats->data_ms_p95 = data.p95_ns / 1e6;
     stats->batch_ms_p50 = batch.p50_ns / 1e6;

@@ -7,6 +7,9 @@
 #ifndef LEAT_LOADER_STEPS_H
 #define LEAT_LOADER_STEPS_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include <leat/loader.h>
 
 #include "probe/meter.h"
@@ -19,6 +22,10 @@ typedef struct leat__steps {
     uint64_t prepared_ns;        /* since the last batch was delivered */
     uint64_t step;               /* batches delivered in this epoch */
     bool short_epochs;           /* of one or two batches: then every step counts */
+    /* Read by any thread. Epochs that ended, their batches; starts after the first one, and the time waited
+     * there: for the end of the epoch before and for the first batch. */
+    _Atomic uint64_t epochs, epoch_steps, starts, start_ns;
+    uint64_t end_ns; /* of the last call of the epoch before, which found no batch */
 } leat__steps;
 
 int leat__steps_init(leat__steps *s, leat_error *err) LEAT_MUST_CHECK;

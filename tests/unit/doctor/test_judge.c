@@ -532,6 +532,128 @@ static void worker_time_is_split_by_what_was_seen(void **state)
     }
 }
 
+static const char *finding(const leat_doctor_diagnosis *d, const char *part)
+{
+    for (uint32_t i = 0; i < d->finding_count; i++)
+        if (strstr(d->findings[i], part) != NULL) return d->findings[i];
+    return NULL;
+}
+
+/* Decoding alone is not slower than the whole run: that measurement was disturbed. */
+static void a_part_slower_than_the_run_is_not_believed(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 2950);
+    f.cpu_all = 751;
+    f.cpu_one = 190;
+    f.decode_ready = 0.3; /* nothing else points anywhere */
+    f.cpu_used = 11;
+    leat_doctor_diagnosis d = judge(f);
+    assert_true(d.confidence < 0.5);
+    assert_true(d.cpu < 0 || d.cpu >= f.samples_per_s);
+    assert_contains(finding(&d, "measurements disagree"), "decode and augmentation alone 751");
+    assert_contains(finding(&d, "measurements disagree"), "the machine was busy");
+    f.decode_ready = 0.95; /* the queues and the CPUs say it clearly */
+    f.decode_share = 0.93;
+    f.cpu_used = 15.8;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_true(d.confidence >= 0.5 && d.confidence < 0.8);
+    assert_memory_equal(&d.facts, &f, sizeof f);
+    f.cpu_all = 2900; /* within the noise */
+    d = judge(f);
+    assert_null(finding(&d, "measurements disagree"));
+    assert_true(d.confidence > 0.8);
+}
+
+/* The run filled the page cache: it is faster than cold reads, and nothing was disturbed. */
+static void a_run_that_warmed_the_pack_is_no_disagreement(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 2950);
+    f.io_cold = f.io_pages = f.io_deep = 900;
+    leat_doctor_diagnosis d = judge(f);
+    assert_null(finding(&d, "measurements disagree"));
+    if (d.limit == LEAT_LIMIT_IO) assert_true(d.confidence < 0.5);
+}
+
+static void skipped_measurements_lower_the_confidence(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    decode_heavy(&f);
+    f.cpu_all = f.cpu_one = -1;
+    assert_true(judge(f).confidence >= 0.5);
+    f.skipped = 2;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_true(d.confidence < 0.5);
+    assert_contains(d.sentence, "not sure");
+}
+
+/* A pack in the page cache, and idle workers: not storage, whose rate was that of the run itself. */
+static void a_pack_in_memory_is_not_limited_by_storage(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 690);
+    f.cached = 1;
+    f.decode_ready = 0.02;
+    f.cpu_used = 0.4;
+    for (int i = 0; i < 2; i++) {
+        leat_doctor_diagnosis d = judge(f);
+        assert_true(d.limit != LEAT_LIMIT_IO || d.confidence < 0.5);
+        f.io_cold = f.io_warm = f.io_deep = f.io_pages = f.cpu_all = f.delivery = -1;
+    }
+    f.io_warm = f.io_cold = 700; /* measured: even the cache answers late */
+    f.cpu_all = 12000;
+    f.delivery = 100000;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_true(d.confidence >= 0.5);
+}
+
+static void starts_of_short_epochs_are_named(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.data_ms = f.data_ms_p50 = 10;
+    f.samples_per_s = 256e3 / 60;
+    f.loader = f.samples_per_s; /* it restarts as often */
+    f.epoch_steps = 1;
+    f.start_ms = 10;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_DELIVERY);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_near(d.lost, 1 / 6.0, 1e-9); /* data_ms has them already */
+    assert_contains(d.sentence, "each epoch has 1 batch: its start takes 10.0 ms and cannot be hidden");
+    f.cpu_all = 4500; /* slower than the trainer: longer epochs would not be enough */
+    assert_int_not_equal(judge(f).cause, LEAT_CAUSE_SHORT_EPOCHS);
+}
+
+/* Four steps per epoch: data_ms leaves the first out, the verdict does not. */
+static void starts_of_epochs_count_as_lost(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.epoch_steps = 4;
+    f.start_ms = 50.2;
+    leat_doctor_diagnosis d = judge(f);
+    assert_near(d.lost, 12.7 / 62.7, 1e-6);
+    assert_int_equal(d.grade, LEAT_GRADE_CRITICAL);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_contains(d.evidence[1], "epoch starts cost 20.0 % of the time: 50.2 ms each, 4 steps per epoch");
+    f.epoch_steps = 400;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_TRAINER);
+    assert_int_equal(d.grade, LEAT_GRADE_FINE);
+    f.epoch_steps = 30;
+    d = judge(f);
+    assert_non_null(finding(&d, "epoch starts cost 3 %"));
+}
+
 /* A report that is judged again, for its page, gives the same verdict: facts are returned
  * unchanged. */
 static void judging_twice_says_the_same(void **state)
@@ -553,6 +675,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(judging_twice_says_the_same),
+        cmocka_unit_test(a_part_slower_than_the_run_is_not_believed),
+        cmocka_unit_test(a_run_that_warmed_the_pack_is_no_disagreement),
+        cmocka_unit_test(skipped_measurements_lower_the_confidence),
+        cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
+        cmocka_unit_test(starts_of_short_epochs_are_named),
+        cmocka_unit_test(starts_of_epochs_count_as_lost),
         cmocka_unit_test(worker_time_is_split_by_what_was_seen),
         cmocka_unit_test(a_slow_transform_is_named),
         cmocka_unit_test(quick_transform_is_not_the_limit),

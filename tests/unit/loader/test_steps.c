@@ -123,6 +123,30 @@ static void short_epochs_count_whole(void **state)
     leat__steps_reset(&s);
 }
 
+/* The starts of later epochs are counted apart, with the call that found the end of the epoch before. */
+static void starts_of_epochs_are_counted_apart(void **state)
+{
+    leat__steps s = {0};
+    leat_loader_stats stats = {0};
+    (void)state;
+    assert_ok(leat__steps_init(&s, NULL));
+    for (int epoch = 0; epoch < 3; epoch++) {
+        leat__steps_epoch(&s);
+        step(&s, epoch == 0 ? 0 : 20 * MS, 0);
+        for (int i = 0; i < 3; i++) step(&s, 0, 0);
+        leat__steps_enter(&s);
+        leat__sleep_ns(5 * MS);
+        leat__steps_leave(&s, false);
+        leat__steps_read(&s, &stats);
+        if (epoch == 0) assert_true(stats.start_ms == 0 && stats.epoch_steps == 0);
+    }
+    assert_true(stats.epoch_steps == 4);
+    assert_true(stats.start_ms >= 25);
+    assert_true(stats.data_ms < 20);
+    leat__steps_reset(&s);
+    assert_no_leaks();
+}
+
 static void nothing_measured_is_nothing(void **state)
 {
     leat__steps s = {0};
@@ -143,6 +167,7 @@ int main(void)
         cmocka_unit_test(preparing_is_bounded_by_the_step),
         cmocka_unit_test(timeouts_are_one_wait),
         cmocka_unit_test(short_epochs_count_whole),
+        cmocka_unit_test(starts_of_epochs_are_counted_apart),
         cmocka_unit_test(nothing_measured_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
