@@ -485,6 +485,8 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     replay: how many batches to keep and replay, to see how fast the loop could be; 0 = none
     sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
     """
+    if isinstance(iterable, (str, bytes, os.PathLike)):
+        raise ArgumentError(f"iterable: {shown(iterable)} is a path, not batches: give leat.Loader(path)")
     if not isinstance(iterable, Iterable) and not hasattr(iterable, "__getitem__"):
         raise ArgumentError(f"iterable: {shown(iterable)} yields no batches")
     step, sync = _check.called("step", step), _check.called("sync", sync)

@@ -333,6 +333,7 @@ def test_a_loader_without_workers_is_told_in_its_own_words(clock):
 
 
 @pytest.mark.parametrize("name, call", [
+    ("iterable", lambda: leat.diagnose("photos.leat", print)), ("iterable", lambda: leat.diagnose(b"photos.leat")),
     ("iterable", lambda: leat.diagnose(None)), ("iterable", lambda: leat.diagnose(5)),
     ("step", lambda: leat.diagnose([], 3)), ("sync", lambda: leat.diagnose([], print, sync=3)),
     ("sync", lambda: leat.diagnose([], sync=print)), ("steps", lambda: leat.diagnose([], steps=0)),

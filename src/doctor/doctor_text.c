@@ -59,6 +59,13 @@ static const char *rate_text(double rate, char out[TEXT])
     return leat__format_count(rate, out, TEXT);
 }
 
+const char *leat__doctor_speed(double bytes_per_s, char *out, size_t size)
+{
+    bool large = bytes_per_s >= 999.5e6;
+    snprintf(out, size, "%.3g %cB/s", bytes_per_s / (large ? 1e9 : 1e6), large ? 'G' : 'M');
+    return out;
+}
+
 /* ---- The sentence ---- */
 
 static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
@@ -75,8 +82,9 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
                  or_else(f->cpus, 0));
         break;
     case LEAT_CAUSE_CONTENTION:
-        snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs", or_else(f->others, 0),
-                 or_else(f->cpus, 0));
+        /* beside them they may use CPUs that this process may not */
+        snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs",
+                 LEAT_MIN(or_else(f->others, 0), or_else(f->cpus, 0)), or_else(f->cpus, 0));
         break;
     case LEAT_CAUSE_FEW_THREADS:
         if (known(f->workers) && f->workers < 1)
@@ -140,8 +148,8 @@ static bool say_remote(const leat_doctor_diagnosis *d, char *out, size_t size)
         snprintf(out, size, "the server answers %s requests per second, however many are in flight",
                  rate_text(f->remote_many, a));
     else if (d->cause == LEAT_CAUSE_BANDWIDTH)
-        snprintf(out, size, "the network gives %.3g MB/s, however many requests are in flight",
-                 f->remote_many_mbs);
+        snprintf(out, size, "the network gives %s, however many requests are in flight",
+                 leat__doctor_speed(1e6 * f->remote_many_mbs, a, TEXT));
     else if (d->cause == LEAT_CAUSE_LATENCY)
         snprintf(out, size, "an answer takes %.0f ms: %s requests per second with 2 in flight, %s with 16",
                  or_else(f->remote_ms, 0), rate_text(f->remote_few, a), rate_text(f->remote_many, b));
@@ -156,7 +164,7 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
     double rate = or_else(d->io, or_else(d->rate, 0));
     rate_text(rate, a);
     if (known(f->sample_bytes))
-        snprintf(b, sizeof b, "%.3g MB/s (%s samples/s)", f->sample_bytes * rate / 1e6, a);
+        snprintf(b, sizeof b, "%s (%s samples/s)", leat__doctor_speed(f->sample_bytes * rate, c, TEXT), a);
     else snprintf(b, sizeof b, "%s samples/s", a);
     if (known(f->remote_few) && say_remote(d, out, size)) return;
     switch (d->cause) {
@@ -380,7 +388,7 @@ static void say_what_settles(leat_doctor_diagnosis *d)
     else FIND("not sure: a run with twice --seconds settles it");
 }
 
-/* A run that warmed the pack reads faster than it did cold: that is no disagreement. */
+/* A run that warmed the pack reads faster than it did cold: both are right. */
 static void say_disagreement(leat_doctor_diagnosis *d, uint32_t distrusted)
 {
     static const char *const names[LEAT_LIMITS] = {[LEAT_LIMIT_IO] = "reads",

@@ -78,8 +78,8 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
     v->weight[first] += RATES_WEIGHT * weight;
 }
 
-/* True when reads came from the page cache, and it was not seen to be slow. Idle workers and CPUs are no
- * evidence for storage then. */
+/* True when reads came from the page cache, and it was not seen to be slow. Idle workers and CPUs do not
+ * speak for storage then. */
 static bool from_memory(const leat_doctor_facts *f)
 {
     double io = leat__doctor_rates_of(f).part[LEAT_LIMIT_IO];

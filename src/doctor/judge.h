@@ -93,6 +93,9 @@ void leat__doctor_evidence(leat_doctor_diagnosis *d);
 void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted);
 void leat__doctor_line(char lines[][160], uint32_t *count, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
+/* "74.8 MB/s", "12.5 GB/s". */
+const char *leat__doctor_speed(double bytes_per_s, char *out, size_t size);
+
 /* "12 % of each step": texts used by several files. */
 void leat__doctor_json(const leat_doctor_diagnosis *d, leat__buf *out);
 void leat__doctor_json_fields(const leat_doctor_diagnosis *d, leat__json *j);

@@ -221,9 +221,9 @@ static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor
     f->io_cold *= 4;
     if (known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_cold);
     r->basis = LEAT_BASIS_MODEL;
-    char now[TEXT + 16] = "";
+    char now[TEXT + 16] = "", speed[TEXT];
     double bytes = known(f->sample_bytes) ? f->sample_bytes : or_else(f->read_bytes, 0);
-    if (bytes > 0) snprintf(now, sizeof now, " (now %.3g MB/s)", bytes * was / 1e6);
+    if (bytes > 0) snprintf(now, sizeof now, " (now %s)", leat__doctor_speed(bytes * was, speed, TEXT));
     snprintf(r->action, sizeof r->action, "%sstorage four times as fast%s",
              or_else(f->network, 0) >= 1 ? "local disk, or a bucket in this region: " : "", now);
     (void)d;
@@ -319,8 +319,8 @@ static bool free_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     f->cpu_all /= 1 - share;
     f->others = f->run_delay = 0;
     r->basis = LEAT_BASIS_MODEL;
-    snprintf(r->action, sizeof r->action, "free CPUs for this process: others use %.1f of %.1f", others,
-             cpus);
+    snprintf(r->action, sizeof r->action, "free CPUs for this process: others use %.1f of %.1f",
+             LEAT_MIN(others, cpus), cpus);
     (void)d;
     return true;
 }

@@ -568,7 +568,7 @@ static void a_part_slower_than_the_run_is_not_believed(void **state)
 }
 
 /* The run filled the page cache: it is faster than cold reads, and nothing was disturbed. */
-static void a_run_that_warmed_the_pack_is_no_disagreement(void **state)
+static void a_run_that_warmed_the_pack_does_not_disagree(void **state)
 {
     leat_doctor_facts f = healthy();
     (void)state;
@@ -591,6 +591,25 @@ static void skipped_measurements_lower_the_confidence(void **state)
     assert_int_equal(d.limit, LEAT_LIMIT_CPU);
     assert_true(d.confidence < 0.5);
     assert_contains(d.sentence, "not sure");
+}
+
+static void numbers_are_plain(void **state)
+{
+    char text[24];
+    leat_doctor_facts f = healthy();
+    (void)state;
+    assert_string_equal(leat__doctor_speed(12.5e9, text, sizeof text), "12.5 GB/s");
+    assert_string_equal(leat__doctor_speed(75.8e6, text, sizeof text), "75.8 MB/s");
+    assert_string_equal(leat__doctor_speed(999.7e6, text, sizeof text), "1 GB/s");
+    hog(&f);
+    f.others = 22; /* of a machine with more CPUs than this process may use */
+    leat_doctor_diagnosis d = judge(f);
+    assert_contains(d.sentence, "other processes use 16.0 of the 16.0 usable CPUs");
+    f.threads = 1;
+    d = judge(f);
+    bool one = false;
+    for (uint32_t i = 0; i < d.evidence_count; i++) one |= strstr(d.evidence[i], "on 1 thread,") != NULL;
+    assert_true(one);
 }
 
 /* A pack in the page cache, and idle workers: not storage, whose rate was that of the run itself. */
@@ -676,9 +695,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(judging_twice_says_the_same),
         cmocka_unit_test(a_part_slower_than_the_run_is_not_believed),
-        cmocka_unit_test(a_run_that_warmed_the_pack_is_no_disagreement),
+        cmocka_unit_test(a_run_that_warmed_the_pack_does_not_disagree),
         cmocka_unit_test(skipped_measurements_lower_the_confidence),
         cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
+        cmocka_unit_test(numbers_are_plain),
         cmocka_unit_test(starts_of_short_epochs_are_named),
         cmocka_unit_test(starts_of_epochs_count_as_lost),
         cmocka_unit_test(worker_time_is_split_by_what_was_seen),
