@@ -44,6 +44,7 @@ extern "C" {
     X(epoch_steps, "batches per epoch")                                                                      \
     X(start_ms, "mean wait at the start of an epoch; in data_ms only when epochs have one or two batches")   \
     X(skipped, "measurements left out because the time ran out")                                             \
+    X(no_files, "1 = no temporary files: other ways to store and deliver were not measured")                 \
     X(trial_batch, "samples per batch in the trial, when smaller than the batch asked for")                  \
     X(gpu_busy, "share of time the GPU was busy")                                                            \
     X(gpu_bus_in, "bytes per second into the first GPU, over its bus")                                       \

@@ -424,6 +424,9 @@ void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
     if (or_else(f->skipped, 0) > 0)
         FIND("the time ran out before %.0f measurement%s: give a larger --seconds", f->skipped,
              f->skipped > 1 ? "s" : "");
+    if (or_else(f->no_files, 0) >= 1)
+        FIND("other ways to store and deliver were not measured: no temporary file could be written (see "
+             "$TMPDIR)");
     if (known(f->trial_batch))
         FIND("measured with batches of %.0f: there was no time to make enough larger ones", f->trial_batch);
     if (or_else(f->bad, 0) > 0)

@@ -512,7 +512,9 @@ static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_e
     int rc;
 
     part.count = leat__variant_part(set);
-    LEAT_GO(rc, out, leat__sample_pack_open(&now, &part, bytes_read(p), err));
+    rc = leat__sample_pack_open(&now, &part, bytes_read(p), err);
+    if (rc != 0 && rc != LEAT_ENOMEM && rc != LEAT_ECANCELED && rc != LEAT_ETIMEDOUT) p->f->no_files = 1;
+    if (rc != 0) goto out;
     p->now = now;
     LEAT_GO(rc, out, or_skipped(p, price_batch(p, err)));
     LEAT_GO(rc, out, or_skipped(p, price_crop(p, crop, err)));

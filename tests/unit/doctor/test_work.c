@@ -68,6 +68,26 @@ static leat_doctor_facts measured(const char *ops)
     return f;
 }
 
+/* Fewer remedies than usual, and the facts say why. */
+static void an_unusable_folder_for_files_is_a_fact(void **state)
+{
+    const char *was = getenv("TMPDIR");
+    char keep[512];
+    (void)state;
+    snprintf(keep, sizeof keep, "%s", was != NULL ? was : "");
+    setenv("TMPDIR", "no-such-folder", 1);
+    leat_doctor_facts f = measured(NULL);
+    setenv("TMPDIR", keep, 1);
+    assert_true(f.cpu_all > 0);
+    assert_near(f.no_files, 1, 0);
+    leat_doctor_diagnosis d = judge(f);
+    bool said = false;
+    for (uint32_t i = 0; i < d.finding_count; i++) said |= strstr(d.findings[i], "$TMPDIR") != NULL;
+    assert_true(said);
+    f = measured(NULL);
+    assert_true(f.no_files < 0);
+}
+
 /* Damaged samples are included: their cost counts, and they stop nothing. */
 static void costs_are_measured_and_variants_priced(void **state)
 {
@@ -111,6 +131,7 @@ static void a_share_needs_both_measurements(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unusable_folder_for_files_is_a_fact),
         cmocka_unit_test(a_share_needs_both_measurements),
         cmocka_unit_test(augmentation_is_stripped_from_a_text),
         cmocka_unit_test(costs_are_measured_and_variants_priced),
