@@ -587,7 +587,9 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     bool late = t != NULL && shows_late(r->set);
     r->gain = known(r->rate) && now > 0 ? r->rate / now : 1;
     if (t != NULL && !late) r->gain = t->gain;
-    r->gain = LEAT_MIN(r->gain, most_gain(d, w));
+    double most = most_gain(d, w);
+    r->gain = LEAT_MIN(r->gain, most);
+    if (r->gain >= 0.99 * most && r->next != LEAT_LIMIT_PYTHON) r->next = LEAT_LIMIT_TRAINER;
     r->rate = or_else(d->rate, now) * r->gain;
     if (t == NULL) return r->gain >= WORTH;
     if (late) return r->gain >= WORTH && t->gain >= HARM;

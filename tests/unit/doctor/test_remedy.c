@@ -466,6 +466,7 @@ static void short_epochs_are_to_be_longer(void **state)
     assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
     assert_int_equal(d.remedy_count, 1);
     assert_contains(d.remedies[0].action, "longer epochs");
+    assert_int_equal(d.remedies[0].next, LEAT_LIMIT_TRAINER);
     assert_true(d.remedies[0].gain > 1.2 && d.remedies[0].gain <= 1 / (1 - d.lost) + 1e-9);
     assert_string_equal(d.apply, "");
 }
