@@ -626,6 +626,7 @@ static int can_make(const char *path, leat_error *err)
 {
     struct stat st;
     char *folder;
+    LEAT_TRY(leat__path_local(path, "", err));
     LEAT_TRY(leat__path_resolve(path, &folder, err));
     char *slash = strrchr(folder, '/');
     if (slash != NULL) slash[slash == folder] = '\0'; /* "/x" is in "/" */
