@@ -234,9 +234,21 @@ def test_set_changes_the_pipeline(path, pictures):
 def test_budget_near_the_floor(path, collate):
     """One huge image among tiny ones: the floor holds for every batch, and a byte less is refused."""
     rows = [b.sample_id.tolist() for b in batches(path, "", collate=collate, threads=2)]
-    with pytest.raises(leat.BudgetError) as refused:
-        leat.Loader(path, 8, "", collate=collate, fields=["label"], threads=2, memory=1000)
-    floor = int(re.search(r"at least (\d+) bytes", str(refused.value))[1])
+    def fits(memory):
+        try:
+            leat.Loader(path, 8, "", collate=collate, fields=["label"], threads=2, memory=memory).close()
+        except leat.BudgetError as refused:
+            told = re.search(r"at least ([\d.]+) ([KM])iB", str(refused))
+            said.append(float(told[1]) * (1 << 10 if told[2] == "K" else 1 << 20))
+            return False
+        return True
+    said: list[float] = []
+    low, floor = 1000, 1 << 30
+    assert not fits(low) and fits(floor)
+    while floor - low > 1:
+        middle = (low + floor) // 2
+        low, floor = (low, middle) if fits(middle) else (middle, floor)
+    assert all(floor <= size <= 1.02 * floor for size in said)
     assert floor > (8 if collate == "pad" else 1) * 300 * 200 * 3
     assert [b.sample_id.tolist() for b in batches(path, "", collate=collate, threads=2, memory=floor)] == rows
     with pytest.raises(leat.BudgetError):

@@ -528,7 +528,7 @@ int leat__file_load(const char *path, size_t max, size_t padding, char **data, s
     *len = 0;
     leat__file *f = NULL;
     char *block = NULL;
-    uint64_t bytes;
+    uint64_t bytes = 0;
     size_t total;
     int rc;
     LEAT_GO(rc, out, leat__file_open(&f, path, LEAT__FILE_READ, err));
