@@ -4,7 +4,7 @@
  * twice: decoded by the CPUs and by the device. Both must deliver the same batches, or the same error. A
  * third of the packs has changed bytes in tiles and a third in headers of images, under checksums that are
  * right, so that only a decoder can find it; a third has bytes of the file changed. The policies for bad
- * samples and the pipelines, two of which mix the batch, take turns. With `valid` nothing is damaged.
+ * samples, the pipelines, two of which mix the batch, and caches take turns. With `valid` nothing is damaged.
  *
  *     build/bench/gpu_damage tiled.leat 10000
  *     compute-sanitizer --tool memcheck build/bench/gpu_damage tiled.leat 200
@@ -24,7 +24,7 @@
 #include "gpu/gpu_stream.h"
 #include "gpu/kernels.h"
 
-enum { IMAGES = 6, ROUNDS = 2, KINDS = 3 };
+enum { IMAGES = 6, ROUNDS = 3, KINDS = 3 };
 #define IMAGE_MAX (64u << 10)
 #define FILE_MAX (1u << 20)
 
@@ -224,6 +224,8 @@ int main(int argc, char **argv)
         o.threads = 2;
         if (strstr(o.ops, "Mix") != NULL) o.classes = IMAGES;
         o.memory = 64 << 20;
+        o.cache =
+            i % 2 != 0 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS; /* the device reads cached pages in place */
         outcome host = load(o);
         o.device = "cuda";
         o.decode = LEAT_DECODE_GPU;
