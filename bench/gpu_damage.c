@@ -99,6 +99,7 @@ static void write_pack(uint32_t kind, leat__rng *rng)
     opts.fields = fields;
     opts.field_count = 2;
     opts.no_sync = opts.replace = 1;
+    unlink(path); /* a damaged one is not replaced */
     if (leat_packer_open(&p, path, &opts, &err) != 0) die("pack", &err);
     if (tables_size > 0 && leat_packer_blob(p, "tile-tables", tables, tables_size, &err) != 0)
         die("tables", &err);

@@ -52,8 +52,9 @@ static bool local_rank(int *rank)
 /* The device that this thread uses already, or -1. */
 static int used_already(const leat__cu *cu, int count)
 {
+    leat__cu_context ctx = NULL;
     int device, other;
-    if (cu->current_device(&device) != 0) return -1;
+    if (cu->current(&ctx) != 0 || ctx == NULL || cu->current_device(&device) != 0) return -1;
     for (int i = 0; i < count; i++) {
         if (cu->get(&other, i) == 0 && other == device) return i;
     }

@@ -31,6 +31,7 @@ typedef uint64_t leat__cu_memory;
     X(release, "cuDevicePrimaryCtxRelease_v2", 1, (int device))                                              \
     X(push, "cuCtxPushCurrent_v2", 1, (leat__cu_context ctx))                                                \
     X(pop, "cuCtxPopCurrent_v2", 1, (leat__cu_context * ctx))                                                \
+    X(current, "cuCtxGetCurrent", 1, (leat__cu_context * ctx))                                               \
     X(current_device, "cuCtxGetDevice", 1, (int *device))                                                    \
     X(capture_mode, "cuThreadExchangeStreamCaptureMode", 1, (int *mode))                                     \
     X(memory_info, "cuMemGetInfo_v2", 1, (size_t * unused, size_t * total))                                  \

@@ -52,6 +52,7 @@ EXPORT int cuDevicePrimaryCtxRetain(void **ctx, int device);
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
 EXPORT int cuCtxPushCurrent_v2(void *ctx);
 EXPORT int cuCtxPopCurrent_v2(void **ctx);
+EXPORT int cuCtxGetCurrent(void **ctx);
 EXPORT int cuCtxGetDevice(int *device);
 EXPORT int cuCtxSynchronize(void);
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode);
@@ -372,6 +373,12 @@ int cuCtxPopCurrent_v2(void **ctx)
     entered--;
     __atomic_sub_fetch(&all_entered, 1, __ATOMIC_SEQ_CST);
     *ctx = &token[entered_device];
+    return OK;
+}
+
+int cuCtxGetCurrent(void **ctx)
+{
+    *ctx = mode("current") ? &token[0] : NULL;
     return OK;
 }
 
