@@ -210,6 +210,15 @@ def test_a_device_that_decodes_is_not_changed(tiled, cuda):
         assert len(list(loader)) == len(loader)
 
 
+def test_a_device_that_decodes_gets_more_batches_ahead(tiled, cuda):
+    ahead = {}
+    for decode in ("cpu", "gpu"):
+        with leat.Loader(tiled, 64, "RandomResizedCrop(224)", as_="dlpack", device="cuda", decode=decode) as loader:
+            next(iter(loader))
+            ahead[decode] = loader.stats()["prefetch"]
+    assert ahead["gpu"] >= 8 and ahead["cpu"] < ahead["gpu"]
+
+
 def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):
     monkeypatch.setenv("FAKE_CUDA", "pin")
     with leat.Loader(pack, as_="dlpack", device="cuda", **OPTIONS) as loader, \

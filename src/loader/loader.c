@@ -513,12 +513,14 @@ static void reset_counters(leat_loader *l)
 }
 
 /* Batches of a few samples are too little work to wake a worker: start with more of them
- * prefetched, if that takes little memory. */
+ * prefetched, if that takes little memory. A device that decodes works on several at once. */
 static uint32_t first_prefetch(const leat_loader *l)
 {
     uint64_t wanted = leat__ceil_div(AHEAD_SAMPLES, l->opts.batch_size);
     uint64_t cheap = AHEAD_BYTES / LEAT_MAX(l->max_frame_bytes, 1u);
-    return (uint32_t)LEAT_MAX(LEAT__PREFETCH_FIRST, LEAT_MIN(wanted, cheap));
+    bool device = l->env.tile_blocks != NULL && l->opts.decode == LEAT_DECODE_GPU;
+    uint32_t least = device ? LEAT__DECODE_SLOTS : LEAT__PREFETCH_FIRST;
+    return (uint32_t)LEAT_MAX(least, LEAT_MIN(wanted, cheap));
 }
 
 /* Runs in flight from a bucket whose bytes take 1/`share` of the budget. */
