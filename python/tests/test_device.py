@@ -219,6 +219,30 @@ def test_a_device_that_decodes_gets_more_batches_ahead(tiled, cuda):
     assert ahead["gpu"] >= 8 and ahead["cpu"] < ahead["gpu"]
 
 
+def test_little_device_memory_is_enough_or_an_error(tiled, cuda):
+    """No limit lets the loader wait for memory that nobody can release."""
+    ends = {}
+    for limit in (1 << k for k in range(18, 26)):
+        try:
+            with leat.Loader(tiled, 24, "RandomResizedCrop(64)", as_="dlpack", device="cuda", decode="gpu",
+                             device_memory=limit, prefetch=64) as loader:
+                ends[limit] = sum(1 for _ in loader) == len(loader) and loader.stats()["device_peak_bytes"] <= limit
+        except leat.BudgetError as e:
+            ends[limit] = "device_memory" in str(e) or str(e)
+    assert all(v is True for v in ends.values()), ends
+
+
+def test_batches_can_be_taken_while_a_graph_is_captured(tiled, cuda, monkeypatch):
+    with leat.Loader(tiled, 2, "RandomResizedCrop(64)", as_="dlpack", device="cuda", decode="gpu") as loader:
+        run = iter(loader)
+        next(run)
+        monkeypatch.setenv("FAKE_CUDA", "capture")
+        for _ in range(20):
+            next(run)
+        monkeypatch.setenv("FAKE_CUDA", "")
+        assert sum(1 for _ in run) == len(loader) - 21
+
+
 def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):
     monkeypatch.setenv("FAKE_CUDA", "pin")
     with leat.Loader(pack, as_="dlpack", device="cuda", **OPTIONS) as loader, \

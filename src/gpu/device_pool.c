@@ -80,7 +80,7 @@ static void wait_idle(leat__device_pool *p, leat__device_block *b)
 static void check_locked(const leat__device_pool *p)
 {
     LEAT_ASSERT(p->stats.used <= p->stats.limit && p->stats.used <= p->stats.peak);
-    LEAT_ASSERT(p->stats.idle <= p->stats.blocks);
+    LEAT_ASSERT(p->stats.idle + p->stats.lent <= p->stats.blocks);
     LEAT_ASSERT((p->idle == NULL) == (p->stats.idle == 0));
 }
 
@@ -115,13 +115,15 @@ static bool serves(const leat__device_block *b, uint64_t bytes)
     return b->bytes >= bytes && b->bytes / 2 <= bytes;
 }
 
-/* An idle block that nothing reads any more; *waiting counts the others that would do. */
+/* An idle block that nothing reads any more; *waiting counts the others that would do. Those released while
+ * a graph is captured do not: who captures may take more batches before the end. */
 static leat__device_block *find_free_locked(leat__device_pool *p, uint64_t bytes, uint32_t *waiting)
 {
     for (leat__device_block **at = &p->idle; *at != NULL; at = &(*at)->next) {
         if (!serves(*at, bytes)) continue;
-        if (mark(*at, NULL) == 0 && leat__gpu_event_passed((*at)->event)) return unlink_locked(p, at);
-        ++*waiting;
+        int rc = mark(*at, NULL);
+        if (rc == 0 && leat__gpu_event_passed((*at)->event)) return unlink_locked(p, at);
+        if (rc != LEAT_EAGAIN) ++*waiting;
     }
     return NULL;
 }
@@ -159,12 +161,12 @@ out:
     return rc;
 }
 
-/* Frees idle blocks of other sizes until `bytes` fit the limit. */
-static void make_room_locked(leat__device_pool *p, uint64_t bytes)
+/* Frees idle blocks of other sizes: all of them, or until `bytes` fit the limit. */
+static void make_room_locked(leat__device_pool *p, uint64_t bytes, bool all)
 {
     leat__device_block **at = &p->idle;
-    while (*at != NULL && p->stats.used + bytes > p->stats.limit) {
-        if (serves(*at, bytes)) {
+    while (*at != NULL && (all || p->stats.used + bytes > p->stats.limit)) {
+        if (serves(*at, bytes) || mark(*at, NULL) == LEAT_EAGAIN) {
             at = &(*at)->next;
             continue;
         }
@@ -184,11 +186,17 @@ static int take_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s
     *out = find_free_locked(p, bytes, &waiting);
     if (*out != NULL) return 0;
     if (waiting < WAITING_MAX) {
-        make_room_locked(p, bytes);
+        make_room_locked(p, bytes, false);
+        p->stats.full = false;
         if (p->stats.used + bytes <= p->stats.limit) {
             int rc = allocate_locked(p, bytes, out, err);
+            if (rc == LEAT_ENOMEM) {
+                make_room_locked(p, bytes, true);
+                rc = allocate_locked(p, bytes, out, err);
+            }
             /* the device has less than the limit: continue with what there is */
             if (rc != LEAT_ENOMEM || p->stats.blocks == 0) return rc;
+            p->stats.full = true;
         }
     }
     return take_waiting_locked(p, bytes, s, out, err);
@@ -213,6 +221,15 @@ int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_strea
     return 0;
 }
 
+void leat__device_pool_lend(leat__device_pool *p, leat__device_block *b)
+{
+    leat__mutex_lock(&p->lock);
+    LEAT_ASSERT(!b->lent);
+    b->lent = true;
+    p->stats.lent++;
+    leat__mutex_unlock(&p->lock);
+}
+
 void leat__device_pool_give(leat__device_pool *p, leat__device_block *b)
 {
     if (b == NULL) return;
@@ -220,6 +237,8 @@ void leat__device_pool_give(leat__device_pool *p, leat__device_block *b)
     (void)rc; /* tried again when the block is needed */
     leat__mutex_lock(&p->lock);
     bool closed = p->closed;
+    p->stats.lent -= b->lent;
+    b->lent = false;
     if (!closed) {
         leat__device_block **at = &p->idle;
         while (*at != NULL) at = &(*at)->next;

@@ -18,12 +18,14 @@ typedef struct leat__device_block {
     /* the pool's */
     struct leat__device_block *next;
     leat__gpu_event *event;
-    bool marked;
+    bool marked, lent;
 } leat__device_block;
 
 typedef struct leat__device_pool_stats {
     uint64_t limit, used, peak; /* bytes: allowed, taken from the device now, and at most */
     uint32_t blocks, idle;      /* taken from the device; of them released */
+    uint32_t lent;              /* with a batch that the consumer has, or will get */
+    bool full;                  /* the device had less than the limit when it was last asked */
 } leat__device_pool_stats;
 
 /* Takes a reference of `gpu`. */
@@ -33,10 +35,12 @@ int leat__device_pool_open(leat__device_pool **p, leat__gpu *gpu, uint64_t limit
 void leat__device_pool_close(leat__device_pool **p);
 
 /* A block of at least `bytes`. `s` is the stream that will write it: where the block has to wait for its
- * mark, the stream does. LEAT_EAGAIN: the limit is reached and no block is idle; LEAT_EBUDGET: `bytes`
- * are more than the limit. */
+ * mark, the stream does. LEAT_EAGAIN: the limit is reached, or the device is full, and no block is idle, or
+ * what is idle waits for the end of a graph capture; LEAT_EBUDGET: `bytes` are more than the limit. */
 int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
                            leat__device_block **block, leat_error *err) LEAT_MUST_CHECK;
+/* The block belongs to a batch from now on: leat__device_pool_give is up to the consumer. */
+void leat__device_pool_lend(leat__device_pool *p, leat__device_block *block);
 void leat__device_pool_give(leat__device_pool *p, leat__device_block *block); /* NULL is fine */
 
 /* Waits until a block was released, or the deadline (leat__clock_ns). */

@@ -19,7 +19,8 @@
 #include "codec/tile/tile_format.h"
 
 #define SLICE_BYTES (UINT64_C(256) << 20)
-#define GROW (UINT64_C(16) << 20) /* memory grows in these steps */
+#define GROW (UINT64_C(16) << 20) /* memory grows in these steps, */
+#define GROW_SHARE 64             /* or in smaller ones: at most this part of the limit */
 #define GATHERS 2 /* of the same batches at once, so that the end of one overlaps with the next */
 #define ALIGN 256u
 
@@ -42,6 +43,7 @@ struct leat__device_decoder {
     leat__gpu_kernels *kernels;
     leat__gpu_memory codes;   /* leat_job_codes, or 0 */
     leat_job_output *outputs; /* per column; data not set */
+    uint64_t step;            /* in which memory grows */
     leat__buf slices;         /* scratch of a batch, kept: slice */
     leat__gpu_stream *gathers[GATHERS];
     lane lanes[LEAT__DECODE_LANES];
@@ -84,11 +86,14 @@ int leat__device_decoder_open(leat__device_decoder **out, const leat__device_dec
                               leat_error *err)
 {
     leat__device_decoder *d = LEAT_NEW(LOADER, leat__device_decoder);
+    leat__device_pool_stats pool;
     int rc;
     *out = NULL;
     if (d == NULL) return leat__fail_nomem(err, sizeof *d, "a decoder on the device");
     d->opts = *opts;
     leat__buf_init(&d->slices, LEAT__MEM_SCRATCH, SIZE_MAX / 2);
+    leat__device_pool_read(opts->pool, &pool);
+    d->step = LEAT_MAX(UINT64_C(1), LEAT_MIN(GROW, pool.limit / GROW_SHARE));
     d->outputs = LEAT_NEW_ARRAY(LOADER, leat_job_output, opts->columns + 1);
     if (d->outputs == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof(leat_job_output), "outputs"));
     for (uint32_t c = 0; c < opts->columns; c++)
@@ -179,6 +184,12 @@ static layout measure(const leat__device_decoder *d, const leat__frame *f)
     return l;
 }
 
+/* Rounds up to whole steps, so that blocks fit later batches, too. */
+static uint64_t grown(const leat__device_decoder *d, uint64_t bytes)
+{
+    return leat__ceil_div(bytes, d->step) * d->step;
+}
+
 /* Grows *block to at least this size, for `stream` to write. */
 static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t bytes, leat__gpu_stream *stream,
                leat_error *err)
@@ -186,7 +197,7 @@ static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t byt
     if (*block != NULL && (*block)->bytes >= bytes) return 0;
     leat__device_pool_give(d->opts.pool, *block);
     *block = NULL;
-    return leat__device_pool_take(d->opts.pool, (bytes + GROW - 1) / GROW * GROW, stream, block, err);
+    return leat__device_pool_take(d->opts.pool, grown(d, bytes), stream, block, err);
 }
 
 /* A slice: images and tiles decoded by one launch. */
@@ -420,6 +431,7 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     uint32_t count = 0;
     *job = (leat__device_job){.images = l.images};
     learn(d, f, &l);
+    job->needs = grown(d, l.work) + grown(d, l.descriptors + l.data + l.gathered);
     LEAT_TRY(fit(d, &s->lane->work, l.work, s->lane->stream, err));
     LEAT_TRY(fit(d, &s->input, l.descriptors + l.data + l.gathered, d->opts.copies, err));
     leat__buf_clear(&d->slices);

@@ -44,6 +44,7 @@ typedef struct leat__device_job {
     const uint32_t *status; /* per image, in the order of the lists: valid after the event */
     uint32_t images;
     uint64_t bytes;          /* that came over the bus */
+    uint64_t needs;          /* device memory for input and workspace */
     leat__gpu_memory stored; /* where the arena was stored to stay; 0: nowhere */
 } leat__device_job;
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "loader/device_mix.h"
 #include "loader/device_trace.h"
@@ -22,6 +23,7 @@
 _Static_assert(LEAT__DECODE_LANES < LEAT__TRACE_STREAMS, "copies and lanes have rows of the trace");
 #define LEAST_BATCHES 2 /* one held by the consumer, one in flight */
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
+#define CAPTURE_NS (10 * LEAT_NS_PER_S) /* a capture of another thread is waited for */
 #define POLL_NS (LEAT_NS_PER_MS / 20)
 
 /* A batch whose copies are queued. */
@@ -65,7 +67,7 @@ struct leat__to_device {
     pushed *waiting;
     uint64_t next; /* the next batch in order */
     bool canceled, closed;
-    atomic_bool starved;
+    _Atomic(const char *) starved; /* why a batch waits for the consumer; NULL: none does */
     uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
 };
 
@@ -79,22 +81,53 @@ static bool is_canceled(leat__to_device *d)
     return canceled;
 }
 
-/* Waits for device memory without limit; LEAT_ECANCELED when the batch is no longer needed. */
+/* Nothing will come back: who needs `bytes` at once never gets them. */
+static int give_up(const leat__to_device *d, const leat__device_pool_stats *stats, uint64_t bytes,
+                   leat_error *err)
+{
+    char needs[24], limit[24];
+    leat__format_bytes(bytes, needs, sizeof needs);
+    leat__format_bytes(stats->limit, limit, sizeof limit);
+    if (stats->full)
+        return leat__fail(err, LEAT_ENOMEM,
+                          "device %d has no free memory: a batch needs %s, device_memory would allow %s",
+                          (int)leat__to_device_index(d), needs, limit);
+    return leat__fail(err, LEAT_EBUDGET,
+                      "device_memory: %s, but a batch needs %s there (a smaller batch_size needs less)",
+                      limit, needs);
+}
+
+/* Nothing is in flight, and `bytes` were refused; `left` is the pool's state after that. Waits until a block
+ * may have come back. Fails when none can. */
+static int wait_for_memory(leat__to_device *d, const leat__device_pool_stats *left, uint64_t since,
+                           uint64_t bytes, leat_error *err)
+{
+    const uint64_t now = leat__clock_ns();
+    const char *why = NULL;
+    if (is_canceled(d)) return LEAT_ECANCELED;
+    if (left->lent == 0 && left->idle == 0) return give_up(d, left, bytes, err);
+    if (left->idle == 0)
+        why = left->full ? "borrowed batches hold all memory that the device has left: release some"
+                         : "borrowed batches hold all of device_memory: release some, or raise it";
+    else if (now >= since + CAPTURE_NS)
+        why = "released batches wait for the end of a CUDA graph capture, and device_memory has no room for "
+              "others: take fewer batches while capturing, or raise it";
+    atomic_store(&d->starved, why);
+    leat__device_pool_wait(d->pool, now + RETRY_NS);
+    return 0;
+}
+
+/* Waits for device memory; LEAT_ECANCELED when the batch is no longer needed. */
 static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_error *err)
 {
-    uint64_t begin = leat__clock_ns();
+    const uint64_t begin = leat__clock_ns();
+    leat__device_pool_stats left;
     int rc;
     while ((rc = leat__device_pool_take(d->pool, d->frame_bytes, d->stream, block, err)) == LEAT_EAGAIN) {
-        leat__device_pool_stats stats;
-        if (is_canceled(d)) {
-            rc = LEAT_ECANCELED;
-            break;
-        }
-        leat__device_pool_read(d->pool, &stats);
-        atomic_store(&d->starved, stats.idle == 0);
-        leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
+        leat__device_pool_read(d->pool, &left);
+        if ((rc = wait_for_memory(d, &left, begin, d->frame_bytes, err)) != 0) break;
     }
-    atomic_store(&d->starved, false);
+    atomic_store(&d->starved, NULL);
     leat__mutex_lock(&d->lock);
     d->wait_ns += leat__clock_ns() - begin;
     leat__mutex_unlock(&d->lock);
@@ -248,6 +281,7 @@ static void land(leat__to_device *d)
     if (rc == 0 && f->decodes) rc = finish_decoded(d, f, &err);
     else if (f->decodes) leat__device_decoder_end(d->decoder, &f->job);
     if (rc == 0) {
+        leat__device_pool_lend(d->pool, f->block);
         f->task->bytes = leat__frame_moved(f->frame, d->pool, f->block, leat__to_device_index(d));
         leat__trace_end(f->decodes ? "device decode" : "copy", f->begin_ns, (int64_t)f->frame->batch.index);
     } else {
@@ -263,26 +297,32 @@ static void drain(leat__to_device *d)
     if (d->decoder != NULL) leat__device_decoder_drain(d->decoder);
 }
 
-/* The same; if decoding lacks memory, finishes the batches in flight, then waits for the
- * consumer. */
+/* The same; if decoding lacks memory, finishes the batches in flight, takes back what other slots hold, then
+ * waits for the consumer. */
 static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
 {
+    const uint64_t begin = leat__clock_ns();
+    leat__device_pool_stats left;
+    bool alone = false;
     int rc;
     while ((rc = queue(d, f, err)) == LEAT_EAGAIN) {
-        leat__device_pool_stats stats;
+        const uint64_t bytes = d->frame_bytes + f->job.needs;
+        leat__device_pool_read(d->pool, &left); /* before its own parts are given back */
         drain(d);
         leat__device_decoder_end(d->decoder, &f->job);
-        if (is_canceled(d)) return LEAT_ECANCELED;
+        if (is_canceled(d)) {
+            rc = LEAT_ECANCELED;
+            break;
+        }
         if (d->count > 0) {
             land(d);
             continue;
         }
-        leat__device_decoder_trim(d->decoder); /* other slots hold memory, too */
-        leat__device_pool_read(d->pool, &stats);
-        atomic_store(&d->starved, stats.idle == 0);
-        leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
+        leat__device_decoder_trim(d->decoder);
+        if (alone && (rc = wait_for_memory(d, &left, begin, bytes, err)) != 0) break;
+        alone = true;
     }
-    atomic_store(&d->starved, false);
+    atomic_store(&d->starved, NULL);
     return rc;
 }
 
@@ -565,7 +605,7 @@ void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task)
     leat__mutex_unlock(&d->lock);
 }
 
-bool leat__to_device_starved(leat__to_device *d)
+const char *leat__to_device_starved(leat__to_device *d)
 {
     return atomic_load(&d->starved);
 }

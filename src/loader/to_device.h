@@ -67,8 +67,8 @@ void leat__to_device_cancel(leat__to_device *d);
 /* Takes a batch; leat_task_done(task) follows. Any thread, batches in any order. */
 void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task);
 
-/* True while a batch waits for device memory and none is idle: the consumer holds all of it. */
-bool leat__to_device_starved(leat__to_device *d);
+/* Not NULL while a batch waits for device memory that only the consumer can release: what to tell it. */
+const char *leat__to_device_starved(leat__to_device *d);
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats);
 
 #endif

@@ -121,6 +121,51 @@ static void a_capture_is_waited_out(void **state)
     close_rig(&r);
 }
 
+/* Who captures a graph may take more batches before its end: blocks released meanwhile do not stop that. */
+static void a_capture_does_not_stop_new_blocks(void **state)
+{
+    rig r = open_rig(8 * SIZE);
+    leat__device_block *b[8];
+    leat_error err = {0};
+    for (int i = 0; i < 4; i++) b[i] = take(&r, SIZE);
+    go_wrong("capture");
+    for (int i = 0; i < 4; i++) leat__device_pool_give(r.pool, b[i]);
+    for (int i = 0; i < 4; i++) b[i] = take(&r, SIZE);
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &b[4], &err), LEAT_EAGAIN);
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE / 8, r.s, &b[4], &err), LEAT_EAGAIN);
+    leat__device_pool_stats stats;
+    leat__device_pool_read(r.pool, &stats);
+    assert_int_equal(stats.idle, 4); /* none of them went back to the device */
+    go_wrong("");
+    for (int i = 0; i < 4; i++) leat__device_pool_give(r.pool, b[i]);
+    close_rig(&r);
+}
+
+static void a_full_device_gets_idle_blocks_back(void **state)
+{
+    rig r = open_rig(8 * SIZE);
+    leat__device_block *a = take(&r, SIZE), *b = take(&r, SIZE), *c = NULL;
+    leat_error err = {0};
+    leat__device_pool_stats stats;
+    leat__device_pool_lend(r.pool, b);
+    leat__device_pool_give(r.pool, a);
+    go_wrong("memory");
+    assert_int_equal(leat__device_pool_take(r.pool, 4 * SIZE, r.s, &c, &err), LEAT_EAGAIN);
+    leat__device_pool_read(r.pool, &stats);
+    assert_true(stats.full);
+    assert_int_equal(stats.idle, 0); /* freed, so that the device might have room */
+    assert_int_equal(stats.lent, 1);
+    leat__device_pool_give(r.pool, b);
+    leat__device_pool_read(r.pool, &stats);
+    assert_int_equal(stats.lent, 0);
+    go_wrong("");
+    c = take(&r, 4 * SIZE);
+    leat__device_pool_read(r.pool, &stats);
+    assert_false(stats.full);
+    leat__device_pool_give(r.pool, c);
+    close_rig(&r);
+}
+
 static void blocks_outlive_the_pool(void **state)
 {
     rig r = open_rig(4 * SIZE);
@@ -171,6 +216,8 @@ int main(void)
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(nothing_is_written_while_a_stream_reads),
         cmocka_unit_test(a_capture_is_waited_out),
+        cmocka_unit_test(a_capture_does_not_stop_new_blocks),
+        cmocka_unit_test(a_full_device_gets_idle_blocks_back),
         cmocka_unit_test(blocks_outlive_the_pool),
         cmocka_unit_test(less_memory_than_the_limit),
         cmocka_unit_test(waiting_ends),

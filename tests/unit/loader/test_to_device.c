@@ -181,6 +181,26 @@ static void borrowed_device_memory_is_reported(void **state)
     assert_int_equal(leat_loader_open(&l, plain, &o, &err), LEAT_EINVAL);
 }
 
+/* The device got full after the loader was opened: an error, and the next epoch works when there is room. */
+static void a_full_device_is_reported(void **state)
+{
+    leat_loader_opts o = device_opts();
+    leat_loader *l;
+    leat_batch *b;
+    leat_error err = {0};
+    o.on_error = LEAT_ON_ERROR_SKIP;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    go_wrong("memory");
+    assert_ok(leat_loader_begin(l, 0, NULL));
+    assert_int_equal(leat_loader_next(l, &b, -1, &err), LEAT_ENOMEM);
+    go_wrong("");
+    assert_ok(leat_loader_begin(l, 1, NULL));
+    assert_ok(leat_loader_next(l, &b, -1, NULL));
+    leat_batch_release(&b);
+    leat_loader_close(&l);
+    assert_int_equal(fake_cuda.held(), 0);
+}
+
 static void epochs_can_be_stopped_anywhere(void **state)
 {
     leat_loader_opts o = device_opts();
@@ -343,6 +363,7 @@ int main(void)
         cmocka_unit_test(batches_stay_as_they_are_while_they_are_kept),
         cmocka_unit_test(a_released_batch_waits_for_its_readers),
         cmocka_unit_test(borrowed_device_memory_is_reported),
+        cmocka_unit_test(a_full_device_is_reported),
         cmocka_unit_test(epochs_can_be_stopped_anywhere),
         cmocka_unit_test(state_resumes_in_the_middle),
         cmocka_unit_test(the_floor_is_enough_for_page_locked_batches),
