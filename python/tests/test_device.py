@@ -220,7 +220,7 @@ def test_a_device_that_decodes_gets_more_batches_ahead(tiled, cuda):
 
 
 def test_little_device_memory_is_enough_or_an_error(tiled, cuda):
-    """No limit lets the loader wait for memory that nobody can release."""
+    """No limit lets the loader wait for memory that no caller can release."""
     ends = {}
     for limit in (1 << k for k in range(18, 26)):
         try:

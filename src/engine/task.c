@@ -149,6 +149,17 @@ void leat__nodes_recycle(leat_pool *p, leat__list *dead)
     }
 }
 
+/* Charges what a task holds beyond its request; caches make room for it. */
+static bool grant_excess(leat_flow *f, uint64_t excess)
+{
+    bool again;
+    do { /* another task may take what was released */
+        if (leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, excess, false)) return true;
+        again = leat__budget_reclaim(f->budget, leat__budget_lacking(f->budget, excess)) > 0;
+    } while (again);
+    return leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, excess, false);
+}
+
 void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
 {
     leat_flow *f = n->flow;
@@ -159,7 +170,7 @@ void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
     }
     if (holds <= may) return;
     uint64_t excess = holds - may;
-    if (leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, excess, false)) {
+    if (grant_excess(f, excess)) {
         n->grant += excess;
         atomic_fetch_add(&f->charged, excess);
         return;

@@ -307,7 +307,7 @@ static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
     int rc;
     while ((rc = queue(d, f, err)) == LEAT_EAGAIN) {
         const uint64_t bytes = d->frame_bytes + f->job.needs;
-        leat__device_pool_read(d->pool, &left); /* before its own parts are given back */
+        leat__device_pool_read(d->pool, &left); /* before its own parts are released */
         drain(d);
         leat__device_decoder_end(d->decoder, &f->job);
         if (is_canceled(d)) {

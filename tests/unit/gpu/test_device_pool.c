@@ -121,7 +121,8 @@ static void a_capture_is_waited_out(void **state)
     close_rig(&r);
 }
 
-/* Who captures a graph may take more batches before its end: blocks released meanwhile do not stop that. */
+/* A thread that captures a graph may take more batches before its end: blocks released meanwhile do not stop
+ * it. */
 static void a_capture_does_not_stop_new_blocks(void **state)
 {
     rig r = open_rig(8 * SIZE);
