@@ -4,6 +4,7 @@
  * choices, help) for leat.train() and for --config; training itself runs there.
  */
 #include "cli_python.h"
+#include "loader/defaults.h"
 
 static const leat__param recipe[] = {
     CLI_CHOICE("method", 0, "supervised", "supervised|simclr|dino|distill", "what is learned"),
@@ -49,7 +50,8 @@ static const leat__param data[] = {
     CLI_FLOAT("jitter", 0, "-1", -1, 1, "S", "strength of colour jitter; -1 = 0, 0.5 for simclr and dino"),
     CLI_STRING("label", 0, "label", "FIELD", "int field with the classes"),
     CLI_INT("classes", 0, "0", 0, 1e7, "N", "number of classes; 0 = as the pack says"),
-    CLI_CHOICE("order", 0, "random", "random|quasi_random", "how samples are shuffled"),
+    CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, LEAT__ORDER_SHUFFLED_CHOICES,
+               "how samples are shuffled"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads of the loader, 0 = all usable CPUs"),
     CLI_BYTES("memory", 0, "0", 1, 0, "budget of the loader, 0 = half of what is free"),
     CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where images are decoded"),

@@ -44,19 +44,20 @@
 extern "C" {
 #endif
 
-/* Orders of the samples: identifier, value, name, version. Append rows, never renumber. The version is
- * part of a loader's state: it is raised when the order gives other positions.
+/* Orders of the samples: identifier, value, name, version, shuffled. Append rows, never renumber. The
+ * version is part of a loader's state: it is raised when the order gives other positions. `shuffled` is 1
+ * when neighbours in an epoch are not neighbours in the pack and each epoch has another order, else 0.
  *   sequential    as packed
  *   random        a keyed shuffle of everything
  *   quasi_random  pages shuffled, samples shuffled inside windows of pages; the random order itself when
  *                 one window holds the whole pack */
 #define LEAT_ORDER_MAP(X)                                                                                    \
-    X(SEQUENTIAL, 0, "sequential", 1)                                                                        \
-    X(RANDOM, 1, "random", 1)                                                                                \
-    X(QUASI, 2, "quasi_random", 2)
+    X(SEQUENTIAL, 0, "sequential", 1, 0)                                                                     \
+    X(RANDOM, 1, "random", 1, 1)                                                                             \
+    X(QUASI, 2, "quasi_random", 2, 1)
 
 typedef enum leat_order {
-#define LEAT_ORDER_ENUM(id, value, name, version) LEAT_ORDER_##id = value,
+#define LEAT_ORDER_ENUM(id, value, name, version, shuffled) LEAT_ORDER_##id = value,
     LEAT_ORDER_MAP(LEAT_ORDER_ENUM)
 #undef LEAT_ORDER_ENUM
 } leat_order;
@@ -68,7 +69,7 @@ typedef enum leat_drop {
                         without one get a batch of 0 samples */
     LEAT_DROP_LAST,  /* drop it */
     LEAT_DROP_EMPTY  /* shuffled orders drop it if a rank would get an empty batch, over which a mean
-                        is NaN; sequential orders (evaluation) keep it */
+                        is NaN; the others (evaluation) keep it */
 } leat_drop;
 
 typedef enum leat_cache {

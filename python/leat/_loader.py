@@ -41,7 +41,7 @@ else:
 
 Pipeline = str | ops.Op | Sequence[str | ops.Op]
 
-_ORDERS = {name: value for value, name in enumerate(_leat.orders())}
+_ORDERS = {name: value for value, (name, _) in enumerate(_leat.orders())}
 _CACHES = {"os": 0, "process": 1, "device": 2}
 _DECODES = {"auto": 0, "cpu": 1, "gpu": 2}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _check
+from . import _check, _leat
 from ._errors import ArgumentError
 
 _EXPLAINED = {
@@ -32,7 +32,7 @@ def understand(given: dict[str, Any], order: str, usual: str, threads: int) -> t
     """(order, threads) with what `given` says in DataLoader's words, which are taken out of it."""
     if "shuffle" in given:
         shuffle = _check.flag("shuffle", given.pop("shuffle"))
-        fits = {True: ("random", "quasi_random"), False: ("sequential",)}[shuffle]
+        fits = [name for name, shuffled in _leat.orders() if shuffled == shuffle]
         if order == usual:
             order = fits[0]
         elif order not in fits:

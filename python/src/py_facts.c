@@ -65,15 +65,15 @@ static PyObject *facts_defaults(PyObject *module, PyObject *unused)
                          LEAT__DEFAULT_CACHE_NAME, "ops", LEAT__DEFAULT_OPS);
 }
 
-/* The names of the orders; their places are the values. */
+/* Each order: its name, and whether it shuffles. Their places are the values. */
 static PyObject *facts_orders(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-#define ORDER_NAME(id, value, name, version) , name
-#define ORDER_FORMAT(id, value, name, version) "s"
-    return Py_BuildValue("(" LEAT_ORDER_MAP(ORDER_FORMAT) ")" LEAT_ORDER_MAP(ORDER_NAME));
-#undef ORDER_NAME
+#define ORDER_ARGS(id, value, name, version, shuffled) , name, shuffled ? Py_True : Py_False
+#define ORDER_FORMAT(id, value, name, version, shuffled) "(sO)"
+    return Py_BuildValue("(" LEAT_ORDER_MAP(ORDER_FORMAT) ")" LEAT_ORDER_MAP(ORDER_ARGS));
+#undef ORDER_ARGS
 #undef ORDER_FORMAT
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "loader/state.h"
 
 /* Reads of samples this small are limited by their number on every disk, even a fast one. */
 #define SMALL_READ (UINT64_C(16) << 10)
@@ -19,7 +20,7 @@ uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world
 
     if (rest == 0 || drop == LEAT_DROP_LAST) return full;
     bool empty = rest < world && full > 0;
-    return drop == LEAT_DROP_EMPTY && empty && order != LEAT_ORDER_SEQUENTIAL ? full : full + 1;
+    return drop == LEAT_DROP_EMPTY && empty && leat__order_shuffled(order) ? full : full + 1;
 }
 
 bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT])

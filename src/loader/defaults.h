@@ -17,10 +17,15 @@
 
 #define LEAT__DEFAULT_ORDER LEAT_ORDER_RANDOM
 #define LEAT__DEFAULT_ORDER_NAME "random"
-#define LEAT__ORDER_CHOICE(id, value, name, version) "|" name
+#define LEAT__ORDER_CHOICE(id, value, name, version, shuffled) "|" name
 #define LEAT__ORDER_CHOICES (&(LEAT_ORDER_MAP(LEAT__ORDER_CHOICE))[1]) /* "sequential|random|…" */
-#define LEAT__ORDER_ONE(id, value, name, version) +1
+#define LEAT__ORDER_ONE(id, value, name, version, shuffled) +1
 enum { LEAT__ORDER_COUNT = LEAT_ORDER_MAP(LEAT__ORDER_ONE) };
+/* Only the orders that shuffle: "random|…" */
+#define LEAT__ORDER_IF_0(text)
+#define LEAT__ORDER_IF_1(text) text
+#define LEAT__ORDER_SHUFFLED(id, value, name, version, shuffled) LEAT__ORDER_IF_##shuffled("|" name)
+#define LEAT__ORDER_SHUFFLED_CHOICES (&(LEAT_ORDER_MAP(LEAT__ORDER_SHUFFLED))[1])
 #define LEAT__DEFAULT_CACHE LEAT_CACHE_OS
 #define LEAT__DEFAULT_CACHE_NAME "os"
 #define LEAT__DEFAULT_DROP LEAT_DROP_EMPTY

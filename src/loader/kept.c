@@ -139,7 +139,7 @@ static void keep_remote_index(leat_loader *l)
     leat__pack_index_limit(l->pack, LEAT_MAX(want, INDEX_FREE));
 }
 
-/* Orders with random access read a few bytes of the index elsewhere for every sample. Beyond what
+/* Shuffled orders read a few bytes of the index elsewhere for every sample. Beyond what
  * every pack keeps, the index gets up to a quarter of the budget above the floor. */
 static void keep_index(leat_loader *l)
 {
@@ -150,13 +150,13 @@ static void keep_index(leat_loader *l)
     uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
     uint64_t want = LEAT_MIN(total, (limit - l->floor) / 4);
 
-    if (l->opts.order == LEAT_ORDER_SEQUENTIAL || want <= INDEX_FREE) return;
+    if (!leat__order_shuffled(l->opts.order) || want <= INDEX_FREE) return;
     if (leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - INDEX_FREE) != 0) return;
     l->kept_bytes = want - INDEX_FREE;
     leat__pack_index_keep(l->pack, want);
 }
 
-/* Tiny samples in orders with random access: keeps their bytes too, up to a quarter of the
+/* Tiny samples in shuffled orders: keeps their bytes too, up to a quarter of the
  * rest. */
 static int keep_samples(leat_loader *l, leat_error *err)
 {
@@ -166,7 +166,7 @@ static int keep_samples(leat_loader *l, leat_error *err)
                                                     * budget */
     uint64_t room = b.limit > taken ? (b.limit - taken) / 4 : 0;
 
-    if (l->opts.order == LEAT_ORDER_SEQUENTIAL || l->opts.cache != LEAT_CACHE_OS || l->info.samples == 0 ||
+    if (!leat__order_shuffled(l->opts.order) || l->opts.cache != LEAT_CACHE_OS || l->info.samples == 0 ||
         l->info.bytes == 0 || l->info.bytes / l->info.samples > LEAT__TINY_SAMPLE)
         return 0;
     for (uint32_t i = 0; i < leat__pack_shards(l->pack); i++) {

@@ -18,6 +18,8 @@
 #include "base/rng.h"
 #include "loader/buckets.h"
 
+#pragma GCC diagnostic error "-Wswitch" /* a new order must be handled here */
+
 /* Each use of the seed gets its own tweak, so that no two permutations are the same. */
 enum { TWEAK_SAMPLES = 1, TWEAK_PAGES = 2, TWEAK_WINDOW = 3, TWEAK_TURNS = 4, OP_WEIGHTED = 0x7764 };
 
@@ -155,6 +157,16 @@ void leat__order_close(leat__order **out)
     *out = NULL;
 }
 
+static void quasi_epoch(leat__order *o, uint64_t epoch)
+{
+    leat__perm_init(&o->shuffle, o->opts.pages, o->opts.seed, tweak_of(epoch, TWEAK_PAGES, 0, 0));
+    for (uint64_t i = 0; i < o->opts.pages; i++) {
+        uint64_t page = leat__perm_at(&o->shuffle, i);
+        o->laid_before[i + 1] = o->laid_before[i] + o->opts.page_samples[page];
+    }
+    LEAT_ASSERT(o->laid_before[o->opts.pages] == o->opts.count);
+}
+
 void leat__order_epoch(leat__order *o, uint64_t epoch)
 {
     o->epoch = epoch;
@@ -166,17 +178,14 @@ void leat__order_epoch(leat__order *o, uint64_t epoch)
         leat__buckets_epoch(o->buckets, epoch);
         return;
     }
-    if (o->keep != NULL || o->opts.kind == LEAT_ORDER_SEQUENTIAL) return;
-    if (o->opts.kind == LEAT_ORDER_RANDOM) {
+    if (o->keep != NULL) return;
+    switch (o->opts.kind) {
+    case LEAT_ORDER_SEQUENTIAL: break;
+    case LEAT_ORDER_RANDOM:
         leat__perm_init(&o->shuffle, o->opts.count, o->opts.seed, tweak_of(epoch, TWEAK_SAMPLES, 0, 0));
-        return;
+        break;
+    case LEAT_ORDER_QUASI: quasi_epoch(o, epoch); break;
     }
-    leat__perm_init(&o->shuffle, o->opts.pages, o->opts.seed, tweak_of(epoch, TWEAK_PAGES, 0, 0));
-    for (uint64_t i = 0; i < o->opts.pages; i++) {
-        uint64_t page = leat__perm_at(&o->shuffle, i);
-        o->laid_before[i + 1] = o->laid_before[i] + o->opts.page_samples[page];
-    }
-    LEAT_ASSERT(o->laid_before[o->opts.pages] == o->opts.count);
 }
 
 /* The sample at position `at` of the pages concatenated in this epoch's order. */
@@ -254,6 +263,16 @@ static uint64_t quasi_at(const leat__order *o, uint64_t position)
     return laid_at(o, start + w.from + leat__perm_at(&inside, i - w.from));
 }
 
+static uint64_t at_of_kind(const leat__order *o, uint64_t position)
+{
+    switch (o->opts.kind) {
+    case LEAT_ORDER_SEQUENTIAL: break;
+    case LEAT_ORDER_RANDOM: return leat__perm_at(&o->shuffle, position);
+    case LEAT_ORDER_QUASI: return quasi_at(o, position);
+    }
+    return position;
+}
+
 uint64_t leat__order_at(const leat__order *o, uint64_t position)
 {
     uint64_t at = position;
@@ -269,10 +288,8 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
         leat__rng_init(&r, o->opts.seed, o->epoch, position, OP_WEIGHTED);
         uint64_t cell = leat__rng_below(&r, o->opts.weight_count);
         at = leat__rng_double(&r) < o->keep[cell] ? cell : o->other[cell];
-    } else if (o->opts.kind == LEAT_ORDER_RANDOM) {
-        at = leat__perm_at(&o->shuffle, position);
-    } else if (o->opts.kind == LEAT_ORDER_QUASI) {
-        at = quasi_at(o, position);
+    } else {
+        at = at_of_kind(o, position);
     }
     LEAT_ASSERT(o->keep == NULL || at < o->opts.weight_count);
     return o->opts.indices != NULL ? o->opts.indices[at] : at;

@@ -15,6 +15,9 @@
 #include "base/perm.h"
 #include "base/rng.h"
 #include "loader/order.h"
+#include "loader/state.h"
+
+#pragma GCC diagnostic error "-Wswitch" /* a new order must be handled here */
 
 #define QUASI_STRETCH 4096u /* positions: sources are mixed, and their pages still read together */
 #define QUASI_BATCHES 64u
@@ -37,6 +40,7 @@ typedef struct source {
 struct leat__shares {
     leat__shares_opts opts;
     source *sources;
+    bool shuffled; /* the order is */
     uint64_t epoch;
     uint64_t unit;     /* positions dealt together: 1, or a global batch */
     uint64_t units;    /* per epoch */
@@ -206,7 +210,7 @@ static int open_passes(leat__shares *s, source *c, uint64_t all, leat_error *err
 static uint64_t stretch_of(const leat__shares *s)
 {
     bool single = s->opts.batches == LEAT_MIX_SINGLE;
-    if (s->opts.order == LEAT_ORDER_SEQUENTIAL) return 1;
+    if (!s->shuffled) return 1;
     if (s->opts.batches == LEAT_MIX_STRATIFIED) return s->opts.global_batch;
     if (s->opts.order == LEAT_ORDER_QUASI) return single ? QUASI_BATCHES : QUASI_STRETCH;
     return s->units;
@@ -245,6 +249,7 @@ int leat__shares_open(leat__shares **out, const leat__shares_opts *opts, leat_er
     *out = NULL;
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a mix");
     s->opts = *opts;
+    s->shuffled = leat__order_shuffled(opts->order);
     int rc = set_up(s, err);
     if (rc == 0) *out = s;
     else leat__shares_close(&s);
@@ -375,13 +380,15 @@ static void enter_stretch(const leat__shares *s, uint64_t number, stretch *w)
         w->ends[i] = sum;
     }
     LEAT_ASSERT(sum == w->length);
-    if (s->opts.order != LEAT_ORDER_SEQUENTIAL)
+    if (s->shuffled)
         leat__perm_init(&w->shuffle, w->length, s->opts.seed, tweak_of(s->epoch, TWEAK_STRETCH, number));
 }
 
 /* The sample of draw `k` of this epoch. */
 static uint64_t draw(const leat__shares *s, const source *c, uint64_t k, uint64_t *salt)
 {
+    leat__perm p;
+
     LEAT_ASSERT(k < c->is.draws && c->is.size > 0);
     if (s->opts.replacement) {
         leat__rng r;
@@ -393,10 +400,15 @@ static uint64_t draw(const leat__shares *s, const source *c, uint64_t k, uint64_
     *salt = pass;
     LEAT_ASSERT(c->passes == NULL || pass < c->pass_count);
     if (c->passes != NULL) return c->is.first + leat__order_at(c->passes[pass], at);
-    if (s->opts.order == LEAT_ORDER_SEQUENTIAL) return c->is.first + at;
-    leat__perm p;
-    leat__perm_init(&p, c->is.size, c->seed, tweak_of(c->first_pass + pass, TWEAK_PASS, 0));
-    return c->is.first + leat__perm_at(&p, at);
+    switch (s->opts.order) {
+    case LEAT_ORDER_SEQUENTIAL: break;
+    case LEAT_ORDER_RANDOM:
+    case LEAT_ORDER_QUASI: /* one window holds all pages */
+        leat__perm_init(&p, c->is.size, c->seed, tweak_of(c->first_pass + pass, TWEAK_PASS, 0));
+        at = leat__perm_at(&p, at);
+        break;
+    }
+    return c->is.first + at;
 }
 
 void leat__shares_fill(const leat__shares *s, uint64_t first, uint64_t step, uint32_t n, uint64_t *places,
@@ -409,7 +421,7 @@ void leat__shares_fill(const leat__shares *s, uint64_t first, uint64_t step, uin
         uint64_t position = first + p * step, unit = position / s->unit, low = 0, high = s->opts.count - 1;
         if (unit / s->stretch != w.number) enter_stretch(s, unit / s->stretch, &w);
         uint64_t at = unit - w.first;
-        if (s->opts.order != LEAT_ORDER_SEQUENTIAL) at = leat__perm_at(&w.shuffle, at);
+        if (s->shuffled) at = leat__perm_at(&w.shuffle, at);
         while (low < high) { /* the first source that ends past it */
             uint64_t middle = low + (high - low) / 2;
             if (w.ends[middle] > at) high = middle;

@@ -19,8 +19,9 @@
 static const struct {
     const char *name;
     uint32_t version;
+    bool shuffled;
 } orders[] = {
-#define ORDER_ROW(id, value, name, version) [value] = {name, version},
+#define ORDER_ROW(id, value, name, version, shuffled) [value] = {name, version, shuffled},
     LEAT_ORDER_MAP(ORDER_ROW)
 #undef ORDER_ROW
 };
@@ -43,6 +44,11 @@ bool leat__order_find(const char *name, leat_order *order)
 uint32_t leat__order_version(leat_order order)
 {
     return (unsigned)order < LEAT_COUNT(orders) ? orders[order].version : 0;
+}
+
+bool leat__order_shuffled(leat_order order)
+{
+    return (unsigned)order < LEAT_COUNT(orders) && orders[order].shuffled;
 }
 
 static void put_hex(leat__json *j, const char *key, uint64_t value)

@@ -42,5 +42,6 @@ int leat__state_check(const leat__state *mine, const leat__state *other, leat_er
 const char *leat__order_name(leat_order order);
 bool leat__order_find(const char *name, leat_order *order); /* false: there is none, or name is NULL */
 uint32_t leat__order_version(leat_order order);             /* of this build */
+bool leat__order_shuffled(leat_order order);                /* see LEAT_ORDER_MAP */
 
 #endif

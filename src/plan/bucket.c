@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "loader/state.h"
 #include "plan/parts.h"
 
 static leat_plan_price price_of(const leat_plan_facts *f, double bytes, double requests)
@@ -15,11 +16,11 @@ static leat_plan_price price_of(const leat_plan_facts *f, double bytes, double r
 }
 
 /* Datasets that all nodes fetch over the run when each keeps what it read on disk. Nodes get other
- * samples in each epoch, except in a sequential order; in the end each has nearly all. */
+ * samples in each epoch, unless the order does not shuffle; in the end each has nearly all. */
 static double fetched_with_disk(const leat_plan_facts *f)
 {
     double nodes = LEAT_MAX(f->nodes, 1u);
-    if (f->order == PLAN_ORDER_SEQUENTIAL) return 1;
+    if (!leat__order_shuffled(leat__plan_order(f))) return 1;
     return nodes * (1 - pow(1 - 1 / nodes, f->epochs));
 }
 
@@ -37,7 +38,7 @@ void leat__plan_traffic(leat_plan *plan)
     t->epoch_requests = (uint64_t)requests;
     t->run_bytes = (uint64_t)(dataset * epochs);
     t->run_requests = (uint64_t)ceil(requests * epochs);
-    double parts = f->order == PLAN_ORDER_SEQUENTIAL ? LEAT_MAX(f->nodes, 1u) : 1;
+    double parts = leat__order_shuffled(leat__plan_order(f)) ? 1 : LEAT_MAX(f->nodes, 1u);
     t->disk_bytes = (uint64_t)(dataset / parts);
     t->disk_saves_bytes = (uint64_t)(dataset * saved);
     t->priced = f->price_requests > 0;

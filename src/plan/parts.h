@@ -29,9 +29,7 @@
 #define PLAN_CACHED 0.95
 /* Values of facts.cache and facts.order. */
 #define PLAN_CACHE_PROCESS (1u + LEAT_CACHE_PROCESS)
-#define PLAN_ORDER_RANDOM (1u + LEAT_ORDER_RANDOM)
-#define PLAN_ORDER_SEQUENTIAL (1u + LEAT_ORDER_SEQUENTIAL)
-#define PLAN_ORDER_QUASI (1u + LEAT_ORDER_QUASI)
+#define PLAN_ORDER(order) (1u + (order))
 
 #define PLAN_GB UINT64_C(1000000000)
 /* The stored image where none is known: ImageNet's mean. */
@@ -42,6 +40,7 @@
 void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
 /* plan_make.c: the planned order, as a value of `leat load --order`. */
+leat_order leat__plan_order(const leat_plan_facts *f); /* of facts.order; 0: the default */
 const char *leat__plan_order_name(const leat_plan *plan);
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */

@@ -23,6 +23,12 @@ void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
         facts->mix_raw = 0.5;
 }
 
+leat_order leat__plan_order(const leat_plan_facts *f)
+{
+    const bool given = f->order > 0 && f->order <= LEAT__ORDER_COUNT;
+    return given ? (leat_order)(f->order - 1) : LEAT__DEFAULT_ORDER;
+}
+
 /* Order and cache are as requested, else the loader's defaults: a plan does not change the output
  * of a run. The effect of quasi_random is shown as a what-if. */
 static void choose_order(leat_plan *plan)
@@ -34,7 +40,7 @@ static void choose_order(leat_plan *plan)
     rest.cache = 0;
     leat__plan_ram_leat(&rest, 0, &ram);
     c->page_window = 0;
-    c->quasi_random = f->order == PLAN_ORDER_QUASI;
+    c->quasi_random = leat__plan_order(f) == LEAT_ORDER_QUASI;
     c->cache_process = f->cache == PLAN_CACHE_PROCESS;
     bool in_memory = strcmp(f->storage, "memory") == 0;
     uint64_t dataset = leat__plan_dataset_bytes(f);
@@ -149,9 +155,7 @@ const char *leat_plan_verdict_name(uint32_t verdict)
 
 const char *leat__plan_order_name(const leat_plan *plan)
 {
-    const uint32_t order = plan->facts.order;
-    const bool given = order > 0 && order <= LEAT__ORDER_COUNT;
-    return leat__order_name(given ? (leat_order)(order - 1) : LEAT__DEFAULT_ORDER);
+    return leat__order_name(leat__plan_order(&plan->facts));
 }
 
 const char *leat_plan_resource_name(uint32_t resource)

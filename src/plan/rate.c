@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "loader/state.h"
 #include "base/str.h"
 
 /* Spread of the table of CPU costs: it was measured on one machine. With the factor of the kind of CPU
@@ -136,7 +137,7 @@ static double read_limit(const char *name)
  * orders read whole pages. */
 static bool reads_single_samples(const leat_plan_facts *f)
 {
-    return f->loader == LEAT_PLAN_LEAT && (f->order == 0 || f->order == PLAN_ORDER_RANDOM) &&
+    return f->loader == LEAT_PLAN_LEAT && leat__plan_order(f) == LEAT_ORDER_RANDOM &&
            f->sample_bytes * 2 <= f->page_bytes;
 }
 
@@ -144,7 +145,7 @@ double leat__plan_samples_per_request(const leat_plan_facts *f)
 {
     uint64_t bytes = f->page_bytes;
     if (reads_single_samples(f)) return 1;
-    if (f->order == PLAN_ORDER_SEQUENTIAL) bytes = LEAT_MAX(bytes, JOINED_BYTES);
+    if (!leat__order_shuffled(leat__plan_order(f))) bytes = LEAT_MAX(bytes, JOINED_BYTES);
     return LEAT_MAX(1.0, (double)bytes / (double)LEAT_MAX(f->sample_bytes, UINT64_C(1)));
 }
 
@@ -203,7 +204,7 @@ static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, dou
     uint64_t own = (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages) / trainers;
     if (f->loader != LEAT_PLAN_LEAT || ram->budget <= own) return 0;
     double share = (double)(ram->budget - own) * (double)trainers / dataset;
-    bool random = f->order == 0 || f->order == PLAN_ORDER_RANDOM;
+    bool random = leat__plan_order(f) == LEAT_ORDER_RANDOM;
     bool stays = !leat__plan_remote(f) || (random && f->memory_bytes > 0);
     return share >= 1 ? 1 : stays ? share : 0;
 }
@@ -517,7 +518,7 @@ void leat__plan_what_ifs(leat_plan *plan)
     } else {
         if (reads_single_samples(base)) {
             f = *base;
-            f.order = PLAN_ORDER_QUASI;
+            f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
             what_if(plan, "--order quasi_random", &f);
         }
         if (base->images == LEAT_PLAN_KEEP) {

@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "loader/order.h"
+#include "loader/state.h"
 
 /* A pack of `pages` pages with 1 to 40 samples each, and as many samples as come together. */
 static uint32_t *some_pages(uint64_t pages, uint64_t seed, uint64_t *count)
@@ -48,7 +49,7 @@ static void check_permutation(const leat__order *o, uint64_t count)
 static void every_order_visits_each_sample_once(void **state)
 {
     (void)state;
-    for (int kind = LEAT_ORDER_SEQUENTIAL; kind <= LEAT_ORDER_QUASI; kind++) {
+    for (int kind = 0; kind < LEAT__ORDER_COUNT; kind++) {
         for (uint64_t pages = 1; pages < 60; pages += 7) {
             static const uint32_t shapes[][2] = {{1, 1},     {1, 8}, {4, 8},  {64, 64},
                                                  {64, 4096}, {3, 2}, {5, 40}, {64, 24}};
@@ -71,12 +72,14 @@ static void every_order_visits_each_sample_once(void **state)
     assert_no_leaks();
 }
 
+/* Orders that do not shuffle are the same for every seed and epoch. */
 static void an_order_is_a_function_of_seed_and_epoch(void **state)
 {
-    uint64_t count, same = 0;
+    uint64_t count;
     uint32_t *samples = some_pages(100, 3, &count);
     (void)state;
-    for (int kind = LEAT_ORDER_RANDOM; kind <= LEAT_ORDER_QUASI; kind++) {
+    for (int kind = 0; kind < LEAT__ORDER_COUNT; kind++) {
+        uint64_t same = 0;
         leat__order_opts opts = quasi(count, 100, samples, 8, 32);
         leat__order *a, *b;
         opts.kind = (leat_order)kind;
@@ -95,8 +98,32 @@ static void an_order_is_a_function_of_seed_and_epoch(void **state)
         for (uint64_t p = 0; p < count; p++) same += leat__order_at(a, p) == leat__order_at(b, p);
         leat__order_close(&a);
         leat__order_close(&b);
+        if (leat__order_shuffled((leat_order)kind)) assert_true(same < 40); /* about one each by chance */
+        else assert_int_equal(same, 2 * count);
     }
-    assert_true(same < 40); /* about one per comparison by chance */
+    free(samples);
+}
+
+/* The column `shuffled` of LEAT_ORDER_MAP says what the function does: readahead relies on it. */
+static void orders_that_do_not_shuffle_keep_neighbours(void **state)
+{
+    uint64_t count;
+    uint32_t *samples = some_pages(100, 3, &count);
+    (void)state;
+    for (int kind = 0; kind < LEAT__ORDER_COUNT; kind++) {
+        leat__order_opts opts = quasi(count, 100, samples, 8, 32);
+        uint64_t neighbours = 0;
+        leat__order *o;
+        opts.kind = (leat_order)kind;
+        assert_ok(leat__order_open(&o, &opts, NULL));
+        for (uint64_t p = 1; p < count; p++) {
+            int64_t step = (int64_t)leat__order_at(o, p) - (int64_t)leat__order_at(o, p - 1);
+            neighbours += step == 1 || step == -1;
+        }
+        leat__order_close(&o);
+        if (leat__order_shuffled((leat_order)kind)) assert_true(neighbours < count / 20);
+        else assert_int_equal(neighbours, count - 1);
+    }
     free(samples);
 }
 
@@ -294,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_order_visits_each_sample_once),
         cmocka_unit_test(an_order_is_a_function_of_seed_and_epoch),
+        cmocka_unit_test(orders_that_do_not_shuffle_keep_neighbours),
         cmocka_unit_test(small_packs_come_in_the_random_order),
         cmocka_unit_test(open_pages_stay_within_the_window),
         cmocka_unit_test(batches_and_ranks_are_as_mixed_as_random_ones),

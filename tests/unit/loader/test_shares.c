@@ -10,6 +10,7 @@
 #include "base/perm.h"
 #include "base/rng.h"
 #include "loader/order.h"
+#include "loader/state.h"
 
 #define MOST 8
 
@@ -81,7 +82,7 @@ static void every_batch_has_the_proportions(void **state)
     static const uint64_t size[] = {1000, 300, 1, 77}, draws[] = {700, 200, 30, 70};
     (void)state;
     for (uint64_t batch = 1; batch <= 130; batch += 43) {
-        for (int order = LEAT_ORDER_SEQUENTIAL; order <= LEAT_ORDER_QUASI; order++) {
+        for (int order = 0; order < LEAT__ORDER_COUNT; order++) {
             mixed m = make(4, size, draws, (leat_order)order, LEAT_MIX_STRATIFIED, batch);
             leat__shares *s = open_shares(&m);
             uint64_t seen[MOST] = {0}, want[MOST], salt;
@@ -104,7 +105,7 @@ static void draws_continue_from_epoch_to_epoch(void **state)
 {
     static const uint64_t size[] = {100, 40, 7}, draws[] = {30, 60, 23};
     (void)state;
-    for (int order = LEAT_ORDER_SEQUENTIAL; order <= LEAT_ORDER_QUASI; order++) {
+    for (int order = 0; order < LEAT__ORDER_COUNT; order++) {
         for (int batches = LEAT_MIX_SHUFFLED; batches <= LEAT_MIX_STRATIFIED; batches++) {
             mixed m = make(3, size, draws, (leat_order)order, (leat_mix_batches)batches, 8);
             leat__shares *s = open_shares(&m);
@@ -135,11 +136,41 @@ static void draws_continue_from_epoch_to_epoch(void **state)
     }
 }
 
+/* The packs take turns by their shares, and each gives neighbours, pass after pass. */
+static void orders_that_do_not_shuffle_draw_nothing(void **state)
+{
+    static const uint64_t size[] = {100, 40, 7}, draws[] = {200, 60, 23};
+    (void)state;
+    for (int order = 0; order < LEAT__ORDER_COUNT; order++) {
+        mixed m = make(3, size, draws, (leat_order)order, LEAT_MIX_SHUFFLED, 8);
+        leat__shares *s = open_shares(&m);
+        uint64_t seen[MOST] = {0}, want[MOST], salt, in_turn = 0, far = 0, last[3] = {0};
+        for (uint64_t p = 0; p < m.total; p++) {
+            uint64_t place = at(s, p, &salt);
+            uint32_t source = source_at(&m, place);
+            int64_t step = (int64_t)place - (int64_t)last[source];
+            far += seen[source] % size[source] != 0 && step != 1 && step != -1; /* else a pass begins */
+            last[source] = place;
+            seen[source]++;
+            reference_counts(&m, p + 1, want);
+            in_turn += memcmp(seen, want, sizeof seen) == 0;
+        }
+        leat__shares_close(&s);
+        if (leat__order_shuffled((leat_order)order)) {
+            assert_true(in_turn < m.total / 2);
+            assert_true(far > m.total / 2);
+            continue;
+        }
+        assert_int_equal(in_turn, m.total);
+        assert_int_equal(far, 0);
+    }
+}
+
 static void a_batch_comes_from_one_source(void **state)
 {
     static const uint64_t size[] = {100, 40, 7}, draws[] = {300, 160, 43};
     (void)state;
-    for (int order = LEAT_ORDER_SEQUENTIAL; order <= LEAT_ORDER_QUASI; order++) {
+    for (int order = 0; order < LEAT__ORDER_COUNT; order++) {
         mixed m = make(3, size, draws, (leat_order)order, LEAT_MIX_SINGLE, 10);
         leat__shares *s = open_shares(&m);
         uint64_t batches[3] = {0}, salt, changes = 0;
@@ -342,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_batch_has_the_proportions),
         cmocka_unit_test(draws_continue_from_epoch_to_epoch),
+        cmocka_unit_test(orders_that_do_not_shuffle_draw_nothing),
         cmocka_unit_test(a_batch_comes_from_one_source),
         cmocka_unit_test(a_million_draws),
         cmocka_unit_test(filling_is_asking_one_by_one),

@@ -70,7 +70,7 @@ static void states_without_an_order_version_are_of_the_first(void **state)
         "\"global_batch\":2,\"position\":4,\"streams\":64,\"window_pages\":4096,"
         "\"drop_last\":false}";
     (void)state;
-    for (int kind = LEAT_ORDER_SEQUENTIAL; kind <= LEAT_ORDER_QUASI; kind++) {
+    for (int kind = 0; kind < LEAT__ORDER_COUNT; kind++) {
         char line[512];
         leat__state old, now;
         leat_error err;
@@ -79,7 +79,7 @@ static void states_without_an_order_version_are_of_the_first(void **state)
         assert_int_equal(old.order_version, 1);
         now = old;
         now.order_version = leat__order_version((leat_order)kind);
-        assert_code(kind == LEAT_ORDER_QUASI ? LEAT_EINVAL : 0, leat__state_check(&now, &old, &err));
+        assert_code(now.order_version > 1 ? LEAT_EINVAL : 0, leat__state_check(&now, &old, &err));
     }
 }
 
@@ -123,9 +123,10 @@ static void orders_are_found_by_their_names(void **state)
     static const struct {
         const char *name;
         leat_order order;
-    } rows[] = {{"sequential", LEAT_ORDER_SEQUENTIAL},
-                {"random", LEAT_ORDER_RANDOM},
-                {"quasi_random", LEAT_ORDER_QUASI}};
+        bool shuffled;
+    } rows[] = {{"sequential", LEAT_ORDER_SEQUENTIAL, false},
+                {"random", LEAT_ORDER_RANDOM, true},
+                {"quasi_random", LEAT_ORDER_QUASI, true}};
     leat_order order = LEAT_ORDER_QUASI;
     (void)state;
     assert_int_equal(LEAT__ORDER_COUNT, LEAT_COUNT(rows));
@@ -134,11 +135,14 @@ static void orders_are_found_by_their_names(void **state)
         assert_int_equal(order, rows[i].order);
         assert_int_equal(order, i);
         assert_string_equal(leat__order_name(order), rows[i].name);
+        assert_int_equal(leat__order_shuffled(order), rows[i].shuffled);
     }
     assert_false(leat__order_find("", &order) || leat__order_find(NULL, &order) ||
                  leat__order_find("Random", &order));
     assert_int_equal(order, LEAT_COUNT(rows) - 1); /* unchanged */
     assert_string_equal(LEAT__ORDER_CHOICES, "sequential|random|quasi_random");
+    assert_string_equal(LEAT__ORDER_SHUFFLED_CHOICES, "random|quasi_random");
+    assert_false(leat__order_shuffled((leat_order)9));
 }
 
 int main(void)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_test.h"
 
+#include "loader/defaults.h"
+#include "loader/state.h"
+
 /* 1,000,000 samples of 100 KB in a bucket behind a link of 100 MB/s; one dollar for 1000 requests. */
 static leat_plan_facts bucket_facts(void)
 {
@@ -10,7 +13,7 @@ static leat_plan_facts bucket_facts(void)
     f.page_bytes = 1000000;
     f.epochs = 10;
     f.no_validation = 1;
-    f.order = PLAN_ORDER_QUASI;
+    f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
     snprintf(f.storage, sizeof f.storage, "bucket");
     f.measured.io_bytes_per_s = (leat_plan_range){100e6, 100e6, 100e6};
     f.measured.cpu_us = (leat_plan_range){100, 100, 100};
@@ -69,12 +72,12 @@ static void random_is_limited_by_requests(void **state)
 {
     leat_plan_facts f = bucket_facts();
     (void)state;
-    f.order = PLAN_ORDER_RANDOM;
+    f.order = PLAN_ORDER(LEAT_ORDER_RANDOM);
     f.latency_s = 0.1; /* 64 in flight: 640 a second */
     leat_plan p = plan_of(f);
     assert_near(p.speed.io.mid, 640, 1e-6);
     assert_int_equal(p.traffic.epoch_requests, 1000000);
-    f.order = PLAN_ORDER_QUASI; /* 640 pages a second are more than the link carries */
+    f.order = PLAN_ORDER(LEAT_ORDER_QUASI); /* 640 pages a second are more than the link carries */
     assert_near(plan_of(f).speed.io.mid, 1000, 1e-6);
     f.latency_s = 1;
     assert_near(plan_of(f).speed.io.mid, 640, 1e-6);
@@ -92,8 +95,22 @@ static void memory_of_the_loader_saves_traffic(void **state)
     assert_int_equal(p.traffic.run_bytes, p.traffic.epoch_bytes);
     f.memory_bytes = 50 * GIB; /* half: each page is evicted before it comes again */
     assert_near(plan_of(f).speed.cached_share, 0, 0);
-    f.order = PLAN_ORDER_RANDOM; /* pages stay */
+    f.order = PLAN_ORDER(LEAT_ORDER_RANDOM); /* pages stay */
     assert_near(plan_of(f).speed.cached_share, 0.5, 0.05);
+}
+
+/* Without a shuffle a node reads the same part of the data in every epoch. */
+static void nodes_keep_their_part_of_an_order_that_does_not_shuffle(void **state)
+{
+    leat_plan_facts f = bucket_facts();
+    (void)state;
+    f.nodes = 4;
+    for (uint32_t order = 0; order < LEAT__ORDER_COUNT; order++) {
+        f.order = PLAN_ORDER(order);
+        leat_plan p = plan_of(f);
+        uint64_t parts = leat__order_shuffled((leat_order)order) ? 1 : 4;
+        assert_int_equal(p.traffic.disk_bytes, p.traffic.epoch_bytes / parts);
+    }
 }
 
 static void other_storage_has_no_traffic(void **state)
@@ -113,6 +130,7 @@ int main(void)
         cmocka_unit_test(a_disk_cache_saves_all_epochs_but_the_first),
         cmocka_unit_test(random_is_limited_by_requests),
         cmocka_unit_test(memory_of_the_loader_saves_traffic),
+        cmocka_unit_test(nodes_keep_their_part_of_an_order_that_does_not_shuffle),
         cmocka_unit_test(other_storage_has_no_traffic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

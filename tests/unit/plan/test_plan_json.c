@@ -62,7 +62,7 @@ static void yaml_has_load_flags_only(void **state)
     static const char *const flags[] = {"batch",   "size",   "dtype",  "order",    "cache",
                                         "threads", "epochs", "memory", "prefetch", "window_pages"};
     leat_plan_facts f = guide_facts();
-    f.order = PLAN_ORDER_QUASI;
+    f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
     f.cache = PLAN_CACHE_PROCESS;
     leat_plan p = plan_of(f);
     leat__buf out;

@@ -17,10 +17,10 @@ static void order_and_cache_are_as_requested(void **state)
     assert_int_equal(p.config.cache_process, 0);
     assert_int_equal(p.config.quasi_random, 0);
     assert_string_equal(leat__plan_order_name(&p), "random");
-    f.order = PLAN_ORDER_SEQUENTIAL;
+    f.order = PLAN_ORDER(LEAT_ORDER_SEQUENTIAL);
     p = plan_of(f);
     assert_string_equal(leat__plan_order_name(&p), "sequential");
-    f.order = PLAN_ORDER_QUASI;
+    f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
     f.cache = PLAN_CACHE_PROCESS;
     p = plan_of(f);
     assert_string_equal(leat__plan_order_name(&p), "quasi_random");

@@ -74,7 +74,7 @@ static void quasi_random_gain_is_shown(void **state)
     assert_near(p.speed.io.mid, 200, 1e-6);
     assert_string_equal(p.what_ifs[0].change, "--order quasi_random");
     assert_true(p.what_ifs[0].gain > 5 * share && p.what_ifs[0].gain < 8);
-    f.order = PLAN_ORDER_QUASI;
+    f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
     p = plan_of(f);
     assert_near(p.speed.io.mid, 150e6 / (double)p.facts.sample_bytes, 1e-6);
     for (uint32_t i = 0; i < p.what_if_count; i++) assert_null(strstr(p.what_ifs[i].change, "--order"));
