@@ -60,7 +60,7 @@ static int check_save(const char *save, leat_error *err)
     return rc;
 }
 
-/* Where selections are saved: beside a local pack, else in the working directory. */
+/* Decides where selections are saved: beside a local pack, else in the working directory. */
 static int set_save(leat__view *v, const leat__view_opts *o, leat_error *err)
 {
     leat__buf path;

@@ -181,7 +181,9 @@ int leat__view_data_open(leat__view_data *d, const char *pack, const char *const
     LEAT_GO(rc, out, open_source(d, pack, err));
     LEAT_GO(rc, out, find_images(d, field, err));
     if (!leat__u64_to_u32(leat_pack_count(d->source[0].pack), &d->rows) || d->rows == UINT32_MAX)
-        LEAT_GO(rc, out, leat__fail(err, LEAT_ELIMIT, "%s: more rows than a view can show", pack));
+        LEAT_GO(rc, out,
+                leat__fail(err, LEAT_ELIMIT, "%s: has too many samples for a view, which shows at most %u",
+                           pack, UINT32_MAX - 1));
     if (d->rows == 0) LEAT_GO(rc, out, leat__fail(err, LEAT_EDATA, "%s: has no samples", pack));
     for (uint32_t i = 0; i < with_count; i++) {
         LEAT_GO(rc, out, open_source(d, with[i], err));

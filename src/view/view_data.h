@@ -45,7 +45,7 @@ typedef struct leat__view_column {
     uint32_t dim, dtype; /* VECTOR */
     /* Held, or NULL: */
     double *number;  /* NaN = no value */
-    uint64_t *start; /* TEXT: of each row in `text`, and the end */
+    uint64_t *start; /* TEXT: where each row begins in `text`, and the end of the last */
     char *text;
     uint32_t *rank;      /* TEXT: order among the values, equal for equal ones */
     uint32_t ranks;      /* number of different values */

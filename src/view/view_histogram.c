@@ -123,7 +123,7 @@ int leat__view_histogram(leat__view_data *d, leat__view_column *c, const leat__v
                          leat_error *err)
 {
     if (c->kind == LEAT__VIEW_VECTOR)
-        return leat__fail(err, LEAT_EINVAL, "\"%s\" is a vector: it has no histogram", c->name);
+        return leat__fail(err, LEAT_EINVAL, "\"%s\": a column of vectors has no histogram", c->name);
     LEAT_TRY(leat__view_load_order(d, c, err));
     if (c->kind == LEAT__VIEW_TEXT) return text_values(d, c, rows, j, err);
     return c->names ? named_values(d, c, rows, j, err) : number_bins(c, rows, j);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a view, and the answers of its parts. `lock` guards everything but the thumbnails, which
- * must not wait for a sort.
+ * The state of a view, and the functions that answer requests. `lock` guards everything except the
+ * thumbnails, which must not wait for a sort.
  */
 #ifndef LEAT_VIEW_VIEW_IMPL_H
 #define LEAT_VIEW_VIEW_IMPL_H

@@ -107,7 +107,8 @@ static int keep_numbers(leat__view_data *d, const leat__view_column *c, const js
                           "or \"bit\"",
                           c->name);
     if (bit && (!c->whole || json_integer_value(bit) < 0 || json_integer_value(bit) > 52))
-        return leat__fail(err, LEAT_EINVAL, "\"%s\" has no such bit", c->name);
+        return leat__fail(err, LEAT_EINVAL, "\"%s\": \"bit\" must be 0 to 52, of a column of whole numbers",
+                          c->name);
     if (bit) n.bit = (int)json_integer_value(bit);
     if (json_array_size(in) > VALUES_MAX)
         return leat__fail(err, LEAT_ELIMIT, "more than %u values", VALUES_MAX);
@@ -165,7 +166,7 @@ static double value_of(const leat__view_column *c, uint32_t row)
     return c->kind == LEAT__VIEW_NUMBER ? c->number[row] : c->rank[row];
 }
 
-/* Puts rows into the order of a column that is loaded. */
+/* Sorts rows by a column, which must be loaded. */
 static int order_by(leat__view_data *d, const leat__view_column *c, bool descending, leat__view_rows *rows,
                     leat_error *err)
 {

@@ -29,7 +29,7 @@ int leat__view_thumb_pixels(leat__view_thumbs *t, uint64_t row, uint32_t side, u
 /* Appends a JPEG with the longer side at most `side`. */
 int leat__view_thumb(leat__view_thumbs *t, uint64_t row, uint32_t side, leat__buf *out,
                      leat_error *err) LEAT_MUST_CHECK;
-/* Appends the image as a file, and its media type: as it was packed where browsers can show it, else as a
+/* Appends an image as a file and sets its media type: the packed file where browsers can show it, else a
  * JPEG. */
 int leat__view_image(leat__view_thumbs *t, uint64_t row, leat__buf *out, const char **type,
                      leat_error *err) LEAT_MUST_CHECK;

@@ -8,9 +8,9 @@
 
 #include "view/view_data.h"
 
-/* The two directions in which `count` rows of `dim` numbers vary most, by orthogonal iteration: the same
- * bits for the same rows. axes: 2 x dim, of length 1; the largest number of each is positive. `mean` gets the
- * mean row. LEAT_ENOMEM only. */
+/* Computes the two directions in which `count` rows of `dim` numbers vary most, by orthogonal iteration: the
+ * same bits for the same rows. axes: 2 x dim, of length 1; the largest number of each is positive. `mean`
+ * gets the mean row. Fails only with LEAT_ENOMEM. */
 int leat__view_pca(const float *rows, uint32_t count, uint32_t dim, float *mean, float *axes,
                    leat_error *err) LEAT_MUST_CHECK;
 
