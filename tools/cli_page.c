@@ -212,8 +212,11 @@ void cli_page_overview(cli_writer *w, const cli_command *const *commands)
 
 static void param_json(leat__json *j, const leat__param *p, bool required)
 {
-    static const char *const kinds[] = {"flag",   "int",    "float", "bytes",  "seconds",
-                                        "choice", "string", "path",  "floats", "ints"};
+    static const char *const kinds[] = {
+        [LEAT__PARAM_FLAG] = "flag",     [LEAT__PARAM_INT] = "int",       [LEAT__PARAM_FLOAT] = "float",
+        [LEAT__PARAM_BYTES] = "bytes",   [LEAT__PARAM_BYTES10] = "bytes", [LEAT__PARAM_SECONDS] = "seconds",
+        [LEAT__PARAM_CHOICE] = "choice", [LEAT__PARAM_STRING] = "string", [LEAT__PARAM_PATH] = "path",
+        [LEAT__PARAM_FLOATS] = "floats", [LEAT__PARAM_INTS] = "ints"};
     char word[64];
     leat__json_object(j);
     leat__json_kstr(j, "name", p->name);

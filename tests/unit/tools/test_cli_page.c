@@ -67,6 +67,34 @@ static void text_page(void **state)
     leat__buf_reset(&out);
 }
 
+static void tables_name_the_kinds(void **state)
+{
+    static const leat__param kinds[] = {CLI_PATH("a", 0, NULL, "FILE", "h"),
+                                        CLI_STRING("b", 0, NULL, "TEXT", "h"),
+                                        CLI_CHOICE("c", 0, "x", "x|y", "h"),
+                                        CLI_BYTES("d", 0, "1", 1, 0, "h"),
+                                        CLI_FLAG("e", 0, "h"),
+                                        {.name = "f", .kind = LEAT__PARAM_BYTES10},
+                                        {.name = "g", .kind = LEAT__PARAM_SECONDS},
+                                        {.name = "h", .kind = LEAT__PARAM_FLOATS},
+                                        {.name = "i", .kind = LEAT__PARAM_INTS},
+                                        CLI_END};
+    static const char *const names[] = {"path",  "string",  "choice", "bytes", "flag",
+                                        "bytes", "seconds", "floats", "ints"};
+    static const cli_command command = {.name = "kinds", .summary = "s", .options = {{"Kinds", kinds}}};
+    static const cli_command *const list[] = {&command, NULL};
+    leat__buf out;
+    (void)state;
+    leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
+    cli_tables_json(list, &out);
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        char row[64];
+        snprintf(row, sizeof row, "\"name\":\"%s\",\"kind\":\"%s\"", kinds[i].name, names[i]);
+        HAS(leat__buf_str(&out), row);
+    }
+    leat__buf_reset(&out);
+}
+
 static void text_follows_the_width(void **state)
 {
     for (int width = 0; width < 200; width += 7) {
@@ -146,7 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_page),          cmocka_unit_test(text_follows_the_width),
         cmocka_unit_test(roff_is_escaped),    cmocka_unit_test(completions_quote),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(memory_may_run_out), cmocka_unit_test(tables_name_the_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
