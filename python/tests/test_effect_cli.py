@@ -392,6 +392,7 @@ REMOTE = {
 LOAD |= REMOTE
 PACK |= REMOTE
 
+TABLES = {"load": LOAD, "pack": PACK}
 # of every command: tests/cli/cases/options.t
 COMMON = {"json", "quiet", "verbose", "color", "help"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every option of `leat filter` and `leat dedup` (of texts) has an effect that can be seen, or is refused where it has none.
+"""Every option of `leat filter`, `leat dedup` (of texts) and `leat decontaminate` has an effect that can be seen, or is refused where it has none.
 
 The options come from the command's own table (`leat help --json`): a new one needs a row here."""
 
@@ -73,6 +73,32 @@ class Case:
     def writes(self, command, *args, name):
         self.done(command, *args, self.file(name))
         assert self.file(name).stat().st_size > 0
+
+    def questions(self, seed):
+        """An evaluation set that has the text of some documents."""
+        return self.write(f"eval{seed}.jsonl", [{"text": words(seed, 30), "question": words(0, 40)}])
+
+    def evals(self):
+        return "--eval", self.questions(1)
+
+    def yaml(self, text):
+        path = self.file("options.yaml")
+        path.write_text(text)
+        return path
+
+    def same(self, command, first, second):
+        (one, files, _), (two, others, _) = self.done(command, *first), self.done(command, *second)
+        assert one == two and files == others
+
+    def eval_fields(self):
+        """Another field has another text; of a field that is nowhere nothing can be found."""
+        self.differ(C, "--eval-field", "question", base=self.evals())
+        self.refused("nothing", C, *self.evals(), "--eval-field", "nothing", code=4)
+
+    def decontaminates_again(self):
+        out = self.file("again")
+        for more, code in (((), 0), ((), 2), (("--force",), 0)):
+            run(C, self.input, "-o", out, *self.evals(), *more, code=code)
 
     def bad(self):
         path = self.file("bad.jsonl")
@@ -226,6 +252,29 @@ DEDUP = {
 }
 
 
+C = "decontaminate"
+DECONTAMINATE = {
+    "output": lambda c: c.done(C, *c.evals(), "-o", c.file("mine")),
+    "eval": lambda c: c.differ(C, "--eval", c.questions(3), base=c.evals()),
+    "eval-field": lambda c: c.eval_fields(),
+    "ngram": lambda c: c.differ(C, "--ngram", 20, base=c.evals()),
+    "min-matches": lambda c: c.differ(C, "--min-matches", 40, base=c.evals()),
+    "by": lambda c: c.differ(C, "--by", "span", base=c.evals()),
+    "window": lambda c: (c.differ(C, "--window", 9, base=(*c.evals(), "--by", "span")), c.refused("span", C, *c.evals(), "--window", 9)),
+    "config": lambda c: c.same(C, ("--eval", c.questions(1), "-c", c.yaml("ngram: 20\n")), (*c.evals(), "--ngram", 20)),
+    "text-field": lambda c: c.differ(C, "--text-field", "other", base=c.evals()),
+    "id-field": lambda c: c.differ(C, "--id-field", "score", base=c.evals()),
+    "on-error": lambda c: (c.done(C, *c.evals(), source=c.bad()), c.done(C, *c.evals(), "--on-error", "fail", source=c.bad(), code=4)),
+    "compress": lambda c: c.differ(C, "--compress", "gzip", base=c.evals()),
+    "shard-bytes": lambda c: c.differ(C, "--shard-bytes", 1000, base=c.evals()),
+    "max-document": lambda c: c.differ(C, "--max-document", 1024, base=c.evals()),
+    "force": lambda c: c.decontaminates_again(),
+    "threads": lambda c: (c.same(C, (*c.evals(), "-t", 1), (*c.evals(), "-t", 5)), c.refused("-t: 99999", C, *c.evals(), "-t", 99999)),
+    "memory": lambda c: c.refused("", C, *c.evals(), "--memory", "1K", code=3),
+}
+TABLES = {"filter": FILTER, "dedup": DEDUP, "decontaminate": DECONTAMINATE}
+
+
 def table(name):
     listed = json.loads(run("help", "--json").stdout)["commands"]
     return {option["name"] for command in listed if command["name"] == name for option in command["options"]}
@@ -234,6 +283,7 @@ def table(name):
 def test_the_tables_have_every_option():
     assert set(FILTER) | COMMON == table("filter")
     assert set(DEDUP) | OTHERS | COMMON == table("dedup")
+    assert set(DECONTAMINATE) | COMMON == table("decontaminate")
 
 
 @pytest.fixture
@@ -249,3 +299,8 @@ def test_an_option_of_filter_has_an_effect(name, case):
 @pytest.mark.parametrize("name", DEDUP)
 def test_an_option_of_dedup_has_an_effect(name, case):
     DEDUP[name](case)
+
+
+@pytest.mark.parametrize("name", DECONTAMINATE)
+def test_an_option_of_decontaminate_has_an_effect(name, case):
+    DECONTAMINATE[name](case)

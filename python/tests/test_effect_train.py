@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every option of `leat train` and `leat embed` has an effect that can be seen, or is refused where it has none.
+"""Every option of `leat train`, `leat embed` and `leat tag` has an effect that can be seen, or is refused where it has none.
 
 The options come from the command's own table (`leat help --json`): a new one needs a row here. A run takes a fraction of a
 second: a tiny model, 48 images of 16 pixels, one epoch of three updates."""
@@ -276,8 +276,8 @@ class Runs:
         with pytest.raises(kind, match=words):
             self.embed(**changed)
 
-    def embed_loader_gets(self, name, value, **changed):
-        seen = []
+    def embed_loader_gets(self, name, value, *, made=None, **changed):
+        made, seen = made or self.embed, []
 
         def look(pack, batch_size, *args, **options):
             seen.append({"batch_size": batch_size, **options})
@@ -285,29 +285,66 @@ class Runs:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(embedding, "Loader", look)
-            self.embed()
-            self.embed(**changed)
+            made()
+            made(**changed)
         assert seen[1][name] == value != seen[0][name]
 
-    def embed_resume(self):
-        out = self.new(".leat")
+    def embed_resume(self, made=None):
+        made, out = made or self.embed, self.new(".leat")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(embedding, "_PART", 1)
             with pytest.MonkeyPatch.context() as cut:
                 cut.setattr(embedding, "_assemble", lambda *args: 1 / 0)  # killed at the end
                 with pytest.raises(ZeroDivisionError):
-                    self.embed(output=out)
-            self.embed_refused("an interrupted run is there", kind=leat.ExistsError, output=out)
-            assert self.embed(output=out, resume=True)[1]["resumed"] == ROWS
+                    made(output=out)
+            with pytest.raises(leat.ExistsError, match="an interrupted run is there"):
+                made(output=out)
+            assert made(output=out, resume=True)[1]["resumed"] == ROWS
 
-    def embed_force(self):
-        out, _ = self.embed()
-        self.embed_refused("already exists", kind=leat.ExistsError, output=out)
-        self.embed(output=out, force=True)
+    def embed_force(self, made=None):
+        made = made or self.embed
+        out, _ = made()
+        with pytest.raises(leat.ExistsError, match="already exists"):
+            made(output=out)
+        made(output=out, force=True)
 
     def embed_npy(self):
         out, _ = self.embed(npy=True)
         assert np.array_equal(np.load(out.removesuffix(".leat") + ".npy"), self.vectors()[1])
+
+    # ---- tag
+
+    def tag(self, **changed):
+        out = changed.pop("output", None) or self.new(".leat")
+        given = {"output": out, "model": self.run(), "batch_size": 16, "quiet": True, "threads": 1, **changed}
+        return out, leat.tag(self.packs["val"], **given)
+
+    def tags(self, **changed):
+        with leat.open(self.tag(**changed)[0]) as made:
+            return list(made)
+
+    def traced(self):
+        """Another model: TorchScript, of three classes."""
+        torch.manual_seed(3)
+        net = torch.nn.Sequential(torch.nn.AvgPool2d(4), torch.nn.Flatten(), torch.nn.Linear(48, 3))
+        path = self.new(".pt")
+        torch.jit.trace(net.eval(), torch.zeros(2, 3, 16, 16)).save(path)
+        return path
+
+    def tags_otherwise(self, **changed):
+        more = {"image_size": 16} if "model" in changed else {}
+        assert list(map(repr, self.tags())) != list(map(repr, self.tags(**changed, **more)))
+
+    def tag_refused(self, words, *, kind=leat.ArgumentError, **changed):
+        with pytest.raises(kind, match=words):
+            self.tag(**changed)
+
+    def named(self):
+        names = self.new(".txt")
+        with open(names, "w", encoding="utf-8") as f:
+            f.write("cat\ndog\nowl\n")
+        with leat.open(self.tag(classes=names, model=self.traced(), image_size=16)[0]) as made:
+            assert made.classes("tag") == ["cat", "dog", "owl"]
 
 
 TRAIN = {
@@ -399,7 +436,25 @@ EMBED = {
     "force": lambda r: r.embed_force(),
     "npy": lambda r: r.embed_npy(),
 }
-TABLES = {"train": TRAIN, "embed": EMBED}
+TAG = {
+    "model": lambda r: r.tags_otherwise(model=r.traced()),
+    "top": lambda r: len(r.tags(top=2)[0].tags) == 2 < len(r.tags()[0].tags) or pytest.fail("not two"),
+    "activation": lambda r: r.tags_otherwise(activation="sigmoid"),
+    "classes": lambda r: r.named(),
+    "logits": lambda r: hasattr(r.tags(logits=True)[0], "logits") and not hasattr(r.tags()[0], "logits") or pytest.fail("no logits"),
+    "image-size": lambda r: r.tags_otherwise(image_size=12),
+    "precision": lambda r: r.tags_otherwise(precision="bf16-mixed"),
+    "output": lambda r: os.path.exists(r.tag()[0]) or pytest.fail("no pack"),
+    "batch-size": lambda r: r.embed_loader_gets("batch_size", 8, made=r.tag, batch_size=8),
+    "accelerator": lambda r: torch.cuda.is_available() or r.tag_refused("accelerator: PyTorch sees no CUDA device", accelerator="cuda"),
+    "devices": lambda r: r.launched(lambda **more: r.tag(**more)),
+    "threads": lambda r: r.embed_loader_gets("threads", 2, made=r.tag, threads=2),
+    "memory": lambda r: r.tag_refused("budget", kind=leat.BudgetError, memory=1),
+    "decode": lambda r: (r.embed_loader_gets("decode", "cpu", made=r.tag, decode="cpu"), r.tag_refused("decode gpu needs a device", decode="gpu")),
+    "resume": lambda r: r.embed_resume(made=r.tag),
+    "force": lambda r: r.embed_force(made=r.tag),
+}
+TABLES = {"train": TRAIN, "embed": EMBED, "tag": TAG}
 
 
 @pytest.fixture(scope="module")
