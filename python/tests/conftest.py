@@ -14,6 +14,7 @@ from PIL import Image
 
 import leat
 
+ORDERS = [name for name, _ in leat._leat.orders()]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import leat
+from conftest import ORDERS
 
 SCHEMA = {"image": "image", "label": int, "caption": str}
 
@@ -80,7 +81,7 @@ def test_a_loader_sees_one_generation(tmp_path, images: list[bytes]) -> None:
     for batch in begun:
         seen += batch.label.tolist()
     assert sorted(seen) == list(range(40))
-    for order in ("sequential", "random", "quasi_random"):
+    for order in ORDERS:
         for cache in ("os", "process"):
             now = leat.Loader(path, 8, "CenterCrop(16)", as_="numpy", order=order, cache=cache, seed=1, threads=2)
             labels = [n for batch in now for n in batch.label.tolist()]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import leat
-from conftest import pixels
+from conftest import ORDERS, pixels
 
 OPS = "RandomResizedCrop(16); RandomHorizontalFlip"
 # how long the repeated tests are
@@ -160,7 +160,7 @@ def test_torch_is_the_default(plain):
 # ---- order ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_every_sample_once_per_epoch(plain, order):
     with numpy_loader(plain, order=order, seed=5) as loader:
         first, second = ids(loader), ids(loader)
@@ -225,7 +225,7 @@ def test_drop_last(plain):
         assert len(loader) == 12 and [len(b.label) for b in loader] == [8] * 12
 
 
-@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_ranks_share_an_epoch(plain, order, world):
     batches = []
@@ -448,7 +448,7 @@ def test_interrupt_ends_a_blocked_next(plain):
 # ---- state ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_state(plain, order):
     options = dict(order=order, seed=3)
     with numpy_loader(plain, **options) as loader:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import jpeg
+from conftest import ORDERS, jpeg
 
 import leat
 from leat import ops
@@ -44,7 +44,7 @@ def singles(path, **options):
         return np.concatenate([np.array(batch.image) for batch in loader])
 
 
-@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_concatenation_has_every_sample_once_with_its_pixels(packs, order):
     names = ["a", "e", "b", "c", "a"]  # an empty one, and one twice
     want = np.concatenate([singles(packs[n]) for n in names])
@@ -92,7 +92,7 @@ def webster(draws, t):
     return counts
 
 
-@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_stratified_batches_have_the_proportions(packs, order):
     mix = leat.Mix({packs["a"]: 0.7, packs["b"]: 0.2, packs["c"]: 0.1}, epoch_size=200, batches="stratified")
     _, part = ids(mix, batch=32, order=order)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import leat
+from conftest import ORDERS
 
 
 def send_range(handler: http.server.BaseHTTPRequestHandler, data: bytes, tag: str) -> None:
@@ -64,7 +65,7 @@ def labels(path, **options):
     return stats, got
 
 
-@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_equals_local(served, order):
     local, url, handler = served
     _, here = labels(local, order=order, seed=3)
