@@ -288,6 +288,23 @@ class Box:
         text = path.read_text()
         assert all(word in text for word in words), (words, text[:2000])
 
+    def doctor(self, *args):
+        more = () if "--step-ms" in args else ("--step-ms", 5)
+        return run("doctor", self.pack, "--size", 16, "--batch", 8, *more, *args)
+
+    def facts(self, *args):
+        seconds = () if "--seconds" in args else ("--seconds", 1)
+        return json.loads(self.doctor(*seconds, *args, "--json").stdout)["facts"]
+
+    def attached(self):
+        path = self.file("run.jsonl")
+        run("load", self.pack, "-s", 16, "-b", 8, "--epochs", 3, "--run-file", path)
+        assert "limit" in json.loads(run("doctor", "--attach", path, "--json").stdout)
+
+    def verified(self):
+        done = self.doctor("--seconds", 1, "--verify")
+        assert "Verified with" in done.stdout or "nothing to verify" in done.stderr, done.stderr
+
     # ---- plan
 
     def plans(self, *args):
@@ -414,6 +431,11 @@ SEMANTIC = {
 DOCTOR = {
     "report": lambda c: c.diagnosed("--report", "photos.leat", "doctor", leat.__version__, "logarithmic", " CPU"),
     "trace": lambda c: c.diagnosed("--trace", "traceEvents"),
+    "apply": lambda c: c.diagnosed("--apply"),
+    "attach": lambda c: c.attached(),
+    "seconds": lambda c: c.facts("--seconds", 3)["steps"] > 1.5 * c.facts("--seconds", 1)["steps"] or pytest.fail("as many steps"),
+    "spin": lambda c: c.facts("--step-ms", 50, "--spin")["cpu_used"] > 2 * c.facts("--step-ms", 50)["cpu_used"] or pytest.fail("no more CPU"),
+    "verify": lambda c: c.verified(),
 }
 
 
@@ -430,6 +452,7 @@ def test_the_tables_have_every_option():
     for name in ("plan", "check", "select", "export", "show", "view"):
         assert set(TABLES[name]) | REMOTE | COMMON == table(name), name
     assert set(IMAGES) | set(SEMANTIC) <= table("dedup")
+    assert set(DOCTOR) == table("doctor") - table("load") | {"report", "trace"}
 
 
 @pytest.mark.parametrize("command, name", [(command, name) for command, rows in TABLES.items() for name in rows])
