@@ -3,14 +3,15 @@
 #
 # Style (tests/lint/style.py), plain English (tests/lint/english.py), the order of the modules
 # (tests/lint/modules.py), names (names.py), unused functions (dead.py), private headers of the command
-# (private.py), clang-format (scripts/format.sh), the form of commits (tests/lint/commits.py), spelling,
-# and the whole tree with warnings as errors: GCC and Clang, with all optional libraries and with none.
+# (private.py), options in messages (options.py), clang-format (scripts/format.sh), the form of commits
+# (tests/lint/commits.py), spelling, and the whole tree with warnings as errors: GCC and Clang, with all optional libraries and with none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python3 tests/lint/modules.py
 python3 tests/lint/names.py
 python3 tests/lint/dead.py
 python3 tests/lint/private.py
+python3 tests/lint/options.py
 python3 tests/lint/commits.py
 python3 tests/lint/style.py
 scripts/format.sh --check

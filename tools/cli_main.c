@@ -218,6 +218,7 @@ int cli_main_inside(const cli_command *const *commands, int argc, char **argv, c
     fill_standard_files();
     cli_begin(&c, commands);
     c.self = self;
+    leat__options_as_flags(true);
     cli_signals_begin(c.tty_err);
     if (argc < 2 || argv[1][0] == '-') {
         exit_code = run_top(&c, argc > 1 ? argc - 1 : 0, argv + (argc > 1));
@@ -226,5 +227,6 @@ int cli_main_inside(const cli_command *const *commands, int argc, char **argv, c
         exit_code = command ? run_command(&c, command, argc - 2, argv + 2)
                             : cli_unknown_command(&c, argv[1], nearest);
     }
+    leat__options_as_flags(false);
     return cli_end(&c, exit_code);
 }

@@ -153,7 +153,7 @@ CASES = {
                                     refused(p, "pad_mask has no effect", pad_mask=True)),
     "bucket": lambda p, d, t, c: differ(p, "batches", bucket="aspect"),
     "buckets": lambda p, d, t, c: (differ(p, "batches", base={"bucket": "size"}, buckets=2),
-                                   refused(p, "buckets have no effect", buckets=3)),
+                                   refused(p, "buckets has no effect", buckets=3)),
     "follow": lambda p, d, t, c: (refused(p, "follow", follow=""), refused(p, "label", follow={"label": "follow"})),
     "roles": lambda p, d, t, c: refused(d, "score", score="follow"),
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filling leat_error. No state: any thread may call with its own error.
+ * Filling leat_error. Any thread may call with its own error. The only state is how options are shown, which
+ * the command sets once.
  */
 #include "base/error.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +36,45 @@ const char *leat_code_text(int code)
     }
 }
 
+#define MARK '\001' /* takes the place of the backquotes of a format while a message is made */
+
+static atomic_bool as_flags;
+
+void leat__options_as_flags(bool flags)
+{
+    atomic_store(&as_flags, flags);
+}
+
+/* The end of the option that starts at a mark, or NULL: the character is from outside. */
+static const char *option_end(const char *mark)
+{
+    const char *s = mark + 1;
+    while (islower((unsigned char)*s) || isdigit((unsigned char)*s) || *s == '_') s++;
+    return *s == MARK && s > mark + 1 ? s : NULL;
+}
+
+/* Two marks become two dashes, so the text never gets longer. */
+static void show_options(char *text)
+{
+    const bool flags = atomic_load(&as_flags);
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        const char *end = *from == MARK ? option_end(from) : NULL;
+        if (end == NULL) {
+            *to++ = *from;
+            continue;
+        }
+        const size_t len = (size_t)(end - from - 1), dashes = flags ? 2 : 0;
+        memmove(to + dashes, from + 1, len);
+        memset(to, '-', dashes);
+        to += dashes;
+        for (const char *stop = to + len; to < stop; to++)
+            if (flags && *to == '_') *to = '-';
+        from = end;
+    }
+    *to = '\0';
+}
+
 /* Names in messages come from outside: a newline or an escape sequence in a file name must not
  * start a second line or move the cursor. */
 static void make_printable(char *s)
@@ -41,6 +83,22 @@ static void make_printable(char *s)
         unsigned char c = (unsigned char)*s;
         if (c < 0x20 || c == 0x7f) *s = '?';
     }
+}
+
+/* Backquotes of the format only: those of file names stay as they are. Returns the length as vsnprintf does.
+ */
+static int format(char *out, size_t size, const char *fmt, va_list ap)
+{
+    char marked[sizeof(((leat_error *)0)->message)];
+    const size_t len = strlen(fmt);
+    if (strchr(fmt, '`') == NULL || len >= sizeof marked) return vsnprintf(out, size, fmt, ap);
+    memcpy(marked, fmt, len + 1);
+    for (char *s = marked; *s; s++)
+        if (*s == '`') *s = MARK;
+    const int n = vsnprintf(out, size, marked, ap);
+    if (n < 0) return n;
+    show_options(out);
+    return (size_t)n < size ? (int)strlen(out) : n;
 }
 
 void leat__error_reset(leat_error *err)
@@ -61,7 +119,7 @@ int leat__fail(leat_error *err, int code, const char *fmt, ...)
         leat__error_reset(err);
         err->code = code;
         va_start(ap, fmt);
-        vsnprintf(err->message, sizeof err->message, fmt, ap);
+        format(err->message, sizeof err->message, fmt, ap);
         va_end(ap);
         make_printable(err->message);
     }
@@ -102,7 +160,7 @@ int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...)
         err->code = code;
         err->sys_errno = sys_errno;
         va_start(ap, fmt);
-        int n = vsnprintf(err->message, sizeof err->message, fmt, ap);
+        int n = format(err->message, sizeof err->message, fmt, ap);
         va_end(ap);
         if (n >= 0 && (size_t)n < sizeof err->message) {
             /* GNU strerror_r: thread-safe and may return a static string */
@@ -127,7 +185,7 @@ int leat__error_context(leat_error *err, const char *fmt, ...)
 
     if (err == NULL) return LEAT_EINTERNAL;
     va_start(ap, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, ap);
+    int n = format(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n < 0) return err->code;
     size_t used = (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;

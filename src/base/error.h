@@ -10,6 +10,8 @@
 #ifndef LEAT_BASE_ERROR_H
 #define LEAT_BASE_ERROR_H
 
+#include <stdbool.h>
+
 #include <leat/error.h>
 
 /* Returns the code of `expr` from the current function unless it is 0. */
@@ -33,8 +35,15 @@
     } while (0)
 
 /* Fills *err (may be NULL) with a formatted one-line message and returns `code`. Control
- * characters in the message are replaced, so that hostile names cannot forge output. */
+ * characters in the message are replaced, so that hostile names cannot forge output.
+ *
+ * `fmt` has the names of options in backquotes: "`pad_mask` has no effect". C and Python users read
+ * pad_mask, users of the command its flag, --pad-mask. tests/lint/options.py checks them. */
 int leat__fail(leat_error *err, int code, const char *fmt, ...) LEAT_PRINTF(3, 4);
+
+/* Messages show options as flags from now on, or as names again. The command calls it before it starts
+ * threads. */
+void leat__options_as_flags(bool flags);
 
 /* The same for a failed system call: picks the code from `sys_errno` (ENOSPC, ENOENT …, else
  * EIO) and appends its text. */

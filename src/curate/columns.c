@@ -23,7 +23,7 @@ static int add_score(leat__columns *c, const char *name, leat_error *err)
     unsigned n = 0;
     for (; n < leat__score_total && n < 256; n++) known[n] = leat__scores[n].name;
     const char *near = leat__str_nearest(name, known, n);
-    return leat__fail(err, LEAT_EINVAL, "columns: there is no score \"%s\"%s%s%s", name,
+    return leat__fail(err, LEAT_EINVAL, "`columns`: there is no score \"%s\"%s%s%s", name,
                       near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
@@ -46,7 +46,7 @@ static int replace_keys(leat__columns *c, const char *text_field, const char *id
         if (leat__str_eq(name, text_field) || leat__str_eq(name, id_field))
             return leat__fail(
                 err, LEAT_EINVAL,
-                "columns: +%s would replace \"%s\", the key of the text or the id (name the keys "
+                "`columns`: +%s would replace \"%s\", the key of the text or the id (name the keys "
                 "to write, too)",
                 name, name);
         c->field[i] = (int)c->wanted_count;
@@ -66,15 +66,15 @@ int leat__columns_parse(leat__columns *c, const char *text, const char *text_fie
         next = strchr(name, ',');
         if (next) *next++ = 0;
         bool score = name[0] == '+';
-        if (name[score] == 0) return leat__fail(err, LEAT_EINVAL, "columns: a name is empty");
+        if (name[score] == 0) return leat__fail(err, LEAT_EINVAL, "`columns`: a name is empty");
         if (c->count == LEAT__COLUMNS_MAX)
-            return leat__fail(err, LEAT_ELIMIT, "columns: more than %d", LEAT__COLUMNS_MAX);
+            return leat__fail(err, LEAT_ELIMIT, "`columns`: more than %d", LEAT__COLUMNS_MAX);
         if (score) LEAT_TRY(add_score(c, name + 1, err));
         else add_key(c, name, text_field, id_field);
         c->whole = c->whole && score;
         for (unsigned i = 0; i + 1 < c->count; i++)
             if (leat__str_eq(c->name[i], c->name[c->count - 1]))
-                return leat__fail(err, LEAT_EINVAL, "columns: \"%s\" is there twice", c->name[i]);
+                return leat__fail(err, LEAT_EINVAL, "`columns`: \"%s\" is there twice", c->name[i]);
     }
     return c->whole ? replace_keys(c, text_field, id_field, err) : 0;
 }

@@ -307,10 +307,10 @@ static int check_options(leat_decontaminate_opts *o, leat_error *err)
     if (o->by > LEAT_DECONTAMINATE_SPAN || o->compress > LEAT_TEXT_ZSTD)
         return leat__fail(err, LEAT_EINVAL, "by or compress is not valid");
     if (o->window > 0 && o->by != LEAT_DECONTAMINATE_SPAN)
-        return leat__fail(err, LEAT_EINVAL, "window goes with by=span");
+        return leat__fail(err, LEAT_EINVAL, "`window` goes with `by`=span");
     if (o->ngram == 0) o->ngram = NGRAM;
     if (o->ngram < 2 || o->ngram > 64)
-        return leat__fail(err, LEAT_EINVAL, "ngram: %u is not between 2 and 64", o->ngram);
+        return leat__fail(err, LEAT_EINVAL, "`ngram`: %u is not between 2 and 64", o->ngram);
     if (o->min_matches == 0) o->min_matches = 1;
     if (!o->text_field) o->text_field = "text";
     if (!o->id_field) o->id_field = "id";
@@ -329,7 +329,7 @@ static int open_outputs(cleaning *t, leat_error *err)
     LEAT_TRY(leat__path_exists(path, &there, err));
     if (there && !o->replace)
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use --force to replace it)", o->output);
+                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
     if (there) LEAT_TRY(leat__path_unlink(path, err));
     LEAT_TRY(leat__path_mkdir(o->output, err));
     LEAT_TRY(
@@ -381,7 +381,7 @@ static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
     st->evals_bad = t->evals.bad;
     st->eval_ngrams = t->evals.used;
     if (t->evals.used == 0)
-        return leat__fail(err, LEAT_EDATA, "%s: no text of %u words in the fields \"%s\" (see --eval-field)",
+        return leat__fail(err, LEAT_EDATA, "%s: no text of %u words in the fields \"%s\" (see `eval_field`)",
                           o->evals[0], o->ngram, o->eval_fields);
     t->found = leat__zalloc_array(LEAT__MEM_CURATE, t->evals.texts + 1, sizeof *t->found);
     return t->found ? 0 : leat__fail_nomem(err, t->evals.texts * 4, "counts");

@@ -195,7 +195,7 @@ static int open_grouping(grouping *g, leat_error *err)
     uint64_t fixed = d->st.document * 4 + (d->rank ? d->st.document * 8 : 0) + (8u << 20), largest = 0;
     if (fixed + (4u << 20) > d->memory)
         return leat__fail(err, LEAT_EBUDGET,
-                          "%llu documents need at least %llu MiB of memory (raise --memory)",
+                          "%llu documents need at least %llu MiB of memory (raise `memory`)",
                           (unsigned long long)d->st.documents, (unsigned long long)(fixed >> 20) + 5);
     uint64_t rest = d->memory - fixed;
     for (uint32_t i = 0; i < d->st.band_files; i++) largest = LEAT_MAX(largest, d->st.band_length[i]);

@@ -458,7 +458,7 @@ static int mark_part(lines *l, uint32_t part, record *block, leat_error *err)
         slices *= 2; /* bits already set stay correct */
         s = UINT64_MAX;
         if (slices > SLICES_MAX)
-            rc = leat__fail(err, LEAT_EBUDGET, "the lines need more memory (raise --memory)");
+            rc = leat__fail(err, LEAT_EBUDGET, "the lines need more memory (raise `memory`)");
     }
     leat__file_close(&f);
     return rc;

@@ -83,14 +83,14 @@ static int begin_folder(leat__dedup *d, leat_error *err)
     bool again = o->replace || (plan && o->resume);
     if (report && !again)
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use --force to replace it)", o->output);
+                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
     if (state && !plan && !o->replace)
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has an interrupted run on one machine (resume it there, or use --force)",
+                          "%s: has an interrupted run on one machine (resume it there, or use `force`)",
                           o->output);
     if (plan && !again)
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has an interrupted run (use --resume to resume it, --force to start over)",
+                          "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
                           o->output);
     LEAT_TRY(leat__path_mkdir(o->output, err));
     LEAT_TRY(leat__dedup_plan(d, err));
@@ -442,7 +442,7 @@ static int read_stats(const char *path, json_t **stats, leat_error *err)
     LEAT_TRY(leat__file_load(path, 1u << 20, 1, &data, &len, err));
     *stats = json_loadb(data, len, 0, NULL);
     leat__free(data);
-    return *stats ? 0 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use --force to start over)", path);
+    return *stats ? 0 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
 }
 
 /* The plan, what the input is, and the load of the sketch tasks. */

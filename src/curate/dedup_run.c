@@ -31,7 +31,7 @@ void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size)
 static int check_compatible(leat_dedup_opts *o, leat_error *err)
 {
     if (o->compatible > LEAT_COMPATIBLE_DATATROVE)
-        return leat__fail(err, LEAT_EINVAL, "compatible: %u is not valid", o->compatible);
+        return leat__fail(err, LEAT_EINVAL, "`compatible`: %u is not valid", o->compatible);
     if (o->compatible == LEAT_COMPATIBLE_DATATROVE && o->shingle_chars > 0)
         return leat__fail(err, LEAT_EINVAL, "datatrove has shingles of words, not of characters");
     if (o->compatible && o->threshold == 0) o->clusters = LEAT_CLUSTERS_COMPONENTS;
@@ -53,7 +53,7 @@ static int check_fuzzy(leat_dedup_opts *o, leat_error *err)
     LEAT_TRY(check_compatible(o, err));
     if (o->threshold == 0 && !o->compatible) o->threshold = 0.7;
     if (!(o->threshold >= 0 && o->threshold <= 1))
-        return leat__fail(err, LEAT_EINVAL, "threshold: %g is not between 0 and 1", o->threshold);
+        return leat__fail(err, LEAT_EINVAL, "`threshold`: %g is not between 0 and 1", o->threshold);
     return 0;
 }
 
@@ -61,17 +61,18 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
 {
     if (o->level == LEAT_LEVEL_DOCUMENT) return 0;
     if (o->level > LEAT_LEVEL_SUBSTRING)
-        return leat__fail(err, LEAT_EINVAL, "level: %u is not valid", o->level);
+        return leat__fail(err, LEAT_EINVAL, "`level`: %u is not valid", o->level);
     if (o->kind != LEAT_DEDUP_EXACT)
         return leat__fail(err, LEAT_EINVAL,
-                          "level: lines and paragraphs are found by exact, not by fuzzy deduplication");
+                          "`level`: lines and paragraphs are found by exact, not by fuzzy deduplication");
     if (o->profile || o->set)
         return leat__fail(err, LEAT_EINVAL,
-                          "profile and set go with whole documents (run leat filter first)");
+                          "`profile` and `set` go with whole documents (run leat filter first)");
     if (o->keep != LEAT_KEEP_FIRST || o->index || o->against)
-        return leat__fail(err, LEAT_EINVAL, "keep, index and against go with whole documents, not lines");
+        return leat__fail(err, LEAT_EINVAL,
+                          "`keep`, `index` and `against` go with whole documents, not lines");
     if (o->level == LEAT_LEVEL_SUBSTRING && o->normalize)
-        return leat__fail(err, LEAT_EINVAL, "substrings are always of words only: leave normalize out");
+        return leat__fail(err, LEAT_EINVAL, "substrings are always of words only: leave `normalize` out");
     return 0;
 }
 
@@ -80,8 +81,9 @@ static int check_exact(leat_dedup_opts *o, leat_error *err)
     bool substring = o->level == LEAT_LEVEL_SUBSTRING;
     if ((o->shingle_words && !substring) || o->shingle_chars || o->bands || o->rows || o->threshold != 0 ||
         o->bands_per_iteration || o->compatible)
-        return leat__fail(err, LEAT_EINVAL,
-                          "shingles, bands, rows, threshold and compatible go with fuzzy deduplication");
+        return leat__fail(
+            err, LEAT_EINVAL,
+            "`words`, `chars`, `bands`, `rows`, `threshold` and `compatible` go with fuzzy deduplication");
     o->bands = 1;
     if (substring && o->shingle_words == 0) o->shingle_words = SUBSTRING_WORDS;
     if (o->shingle_words > SUBSTRING_MAX)
@@ -101,17 +103,17 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
     LEAT_TRY(check_level(o, err));
     if (o->report) LEAT_TRY(leat__page_check(o->report, o->output, err));
     if (o->keep == LEAT_KEEP_FIELD && !o->keep_field)
-        return leat__fail(err, LEAT_EINVAL, "keep: field needs the name of a key in keep-field");
+        return leat__fail(err, LEAT_EINVAL, "`keep` field needs the name of a key in `keep_field`");
     if (o->keep != LEAT_KEEP_FIELD && o->keep_field)
-        return leat__fail(err, LEAT_EINVAL, "keep-field: is only for keep=field");
+        return leat__fail(err, LEAT_EINVAL, "`keep_field` is only for `keep` field");
     if (o->kind == LEAT_DEDUP_FUZZY) {
-        if (o->normalize) return leat__fail(err, LEAT_EINVAL, "normalize goes with exact deduplication");
+        if (o->normalize) return leat__fail(err, LEAT_EINVAL, "`normalize` goes with exact deduplication");
         LEAT_TRY(check_fuzzy(o, err));
     } else {
         LEAT_TRY(check_exact(o, err));
     }
     if (o->bands_per_iteration > o->bands)
-        return leat__fail(err, LEAT_EINVAL, "bands-per-iteration: %u is more than the %u bands",
+        return leat__fail(err, LEAT_EINVAL, "`bands_per_iteration`: %u is more than the %u bands",
                           o->bands_per_iteration, o->bands);
     if (!o->max_document) o->max_document = MAX_DOCUMENT;
     if (!o->checkpoint_bytes) o->checkpoint_bytes = CHECKPOINT;
@@ -199,11 +201,11 @@ static int begin(leat__dedup *d, leat_error *err)
     if (report && !again) {
         if (!state) LEAT_TRY(remove_work(d, err)); /* of a run killed at its very end */
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use --force to replace it)", o->output);
+                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
     }
     if (state && !again)
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has an interrupted run (use --resume to resume it, --force to start over)",
+                          "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
                           o->output);
     LEAT_TRY(leat__dedup_plan(d, err));
     /* from here on the folder is incomplete */
@@ -239,7 +241,7 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
     if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
         return leat__fail(err, LEAT_EBUDGET,
-                          "%llu documents need at least %llu MiB of memory (raise --memory)",
+                          "%llu documents need at least %llu MiB of memory (raise `memory`)",
                           (unsigned long long)n, (unsigned long long)(n * (sizeof(ranked) + 8) >> 20) + 9);
     ranked *r = leat__alloc_array(LEAT__MEM_CURATE, n + 1, sizeof *r);
     d->order = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
@@ -426,8 +428,9 @@ int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__
     o.checkpoint_bytes = UINT64_MAX; /* a task that is killed starts over */
     int rc =
         o.level || o.plan_only || o.bands_per_iteration || o.profile || o.set
-            ? leat__fail(err, LEAT_EINVAL,
-                         "level, plan_only, bands_per_iteration, profile and set: not for a run in parts")
+            ? leat__fail(
+                  err, LEAT_EINVAL,
+                  "`level`, plan_only, `bands_per_iteration`, `profile` and `set`: not for a run in parts")
             : prepare(d, err);
     if (rc == 0) rc = leat__dedup_step(d, json, err);
     close_run(d);

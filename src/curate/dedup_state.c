@@ -95,7 +95,7 @@ static int take_list(const json_t *root, const char *key, uint64_t **values, uin
 
 static int damaged(const char *path, leat_error *err)
 {
-    return leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use --force to start over)", path);
+    return leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use `force` to start over)", path);
 }
 
 static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, const char *path,
@@ -108,7 +108,7 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
         return leat__fail(err, LEAT_EFORMAT, "%s: not a state of this version of leat", path);
     if (!leat__str_eq(settings, d->settings))
         return leat__fail(err, LEAT_ESTATE,
-                          "%s: the interrupted run had other inputs or options (use --force to start over)",
+                          "%s: the interrupted run had other inputs or options (use `force` to start over)",
                           path);
 #define TAKE(name) s->name = (__typeof__(s->name))json_integer_value(json_object_get(root, #name));
     NUMBERS(TAKE)
@@ -135,7 +135,7 @@ int leat__dedup_state_read(leat__dedup *d, const char *path, leat__dedup_state *
     LEAT_TRY(leat__file_load(path, 64u << 20, 1, &data, &len, err));
     json_t *root = json_loadb(data, len, 0, NULL);
     int rc = root ? take_state(d, s, root, path, err)
-                  : leat__fail(err, LEAT_EDATA, "%s: not valid JSON (use --force to start over)", path);
+                  : leat__fail(err, LEAT_EDATA, "%s: not valid JSON (use `force` to start over)", path);
     json_decref(root);
     leat__free(data);
     return rc;

@@ -51,7 +51,7 @@ static int grow(reading *r, leat_error *err)
     uint64_t slots = t->slots ? 2 * t->slots : 4096;
     if (slots * sizeof *t->slot > r->memory)
         return leat__fail(err, LEAT_EBUDGET,
-                          "the n-grams of the evaluation sets need %llu MiB (raise --memory)",
+                          "the n-grams of the evaluation sets need %llu MiB (raise `memory`)",
                           (unsigned long long)(4 * slots * sizeof *t->slot >> 20) + 1);
     leat__eval_slot *slot = leat__zalloc_array(LEAT__MEM_CURATE, slots, sizeof *slot);
     if (!slot) return leat__fail_nomem(err, slots * sizeof *slot, "n-grams");

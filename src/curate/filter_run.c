@@ -361,7 +361,7 @@ static int check_output(const leat_filter_opts *o, leat_error *err)
     if (rc != 0) return rc;
     if (there && !o->replace)
         return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use --force to replace it)", o->output);
+                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
     return leat__path_mkdir(o->output, err);
 }
 
@@ -438,7 +438,7 @@ static int check_options(filter *f, leat_error *err)
     if (o->profile) LEAT_TRY(leat__rule_set_profile(&f->rules, o->profile, err));
     if (o->set) LEAT_TRY(leat__rule_set_change(&f->rules, o->set, err));
     if (o->columns && o->score_only)
-        return leat__fail(err, LEAT_EINVAL, "columns are of kept documents: not with score-only");
+        return leat__fail(err, LEAT_EINVAL, "`columns` are of kept documents: not with `score_only`");
     if (o->columns)
         LEAT_TRY(leat__columns_parse(&f->columns, o->columns, o->text_field ? o->text_field : "text",
                                      o->id_field ? o->id_field : "id", err));
@@ -446,7 +446,7 @@ static int check_options(filter *f, leat_error *err)
     f->reporting = o->report || o->look > 0;
     if (o->report) LEAT_TRY(leat__page_check(o->report, o->output, err));
     if (o->look > LEAT__LOOK_MAX)
-        return leat__fail(err, LEAT_EINVAL, "look: %u is more than %d", o->look, LEAT__LOOK_MAX);
+        return leat__fail(err, LEAT_EINVAL, "`look`: %u is more than %d", o->look, LEAT__LOOK_MAX);
     if (f->rules.count == 0 && !o->score_only && !o->modify && !o->columns && !f->reporting)
         return leat__fail(err, LEAT_EINVAL, "no profile, rule, modifier or column was named");
     f->stats->rule_count = leat__reason_rules(&f->rules, f->stats->rules);

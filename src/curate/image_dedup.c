@@ -491,17 +491,17 @@ static int check_opts(leat_dedup_images_opts *o, leat_error *err)
     LEAT_TRY(leat__result_file_check(o->csv, CSV_HEAD, o->replace != 0, false, err));
     if (o->orientations == 0) o->orientations = 2;
     if (o->orientations != 1 && o->orientations != 2 && o->orientations != 8)
-        return leat__fail(err, LEAT_EINVAL, "orientations: %u is not 1, 2 or 8", o->orientations);
+        return leat__fail(err, LEAT_EINVAL, "`orientations`: %u is not 1, 2 or 8", o->orientations);
     if (o->keep > LEAT_KEEP_IMAGE_PACK)
-        return leat__fail(err, LEAT_EINVAL, "keep: %u is not a rule", o->keep);
+        return leat__fail(err, LEAT_EINVAL, "`keep`: %u is not a rule", o->keep);
     if (o->threshold == 0) o->threshold = THRESHOLD;
     if (o->probable == 0) o->probable = LEAT_MIN(PROBABLE, o->threshold);
     if (!(o->threshold > 0 && o->threshold <= 1 && o->probable > 0 && o->probable <= o->threshold))
         return leat__fail(err, LEAT_EINVAL,
-                          "threshold: %g and probable: %g are not 0 < probable <= threshold <= 1",
+                          "`threshold`: %g and probable: %g are not 0 < probable <= threshold <= 1",
                           o->threshold, o->probable);
     if (o->across && o->input_count < 2)
-        return leat__fail(err, LEAT_EINVAL, "across: needs two inputs or more");
+        return leat__fail(err, LEAT_EINVAL, "`across`: needs two inputs or more");
     return 0;
 }
 

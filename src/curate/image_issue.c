@@ -54,7 +54,7 @@ static int unknown(const char *part, size_t len, leat_error *err)
         names[i - LEAT__ISSUE_SCORED] = leat__issue_kinds[i].name;
     memcpy(word, part, LEAT_MIN(len, sizeof word - 1));
     const char *near = leat__str_nearest(word, names, LEAT__ISSUES - LEAT__ISSUE_SCORED);
-    return leat__fail(err, LEAT_EINVAL, "limits: \"%s\" is not an issue with a limit%s%s%s", word,
+    return leat__fail(err, LEAT_EINVAL, "`limits`: \"%s\" is not an issue with a limit%s%s%s", word,
                       near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
@@ -68,11 +68,11 @@ int leat__issue_limits_parse(leat__issue_limits *l, const char *text, leat_error
         if (kind < 0) return unknown(at, name, err);
         if (name < len) memcpy(value, at + name + 1, LEAT_MIN(len - name - 1, sizeof value - 1));
         if (l->set[kind])
-            return leat__fail(err, LEAT_EINVAL, "limits: %s is there twice", leat__issue_kinds[kind].name);
+            return leat__fail(err, LEAT_EINVAL, "`limits`: %s is there twice", leat__issue_kinds[kind].name);
         l->set[kind] = true;
         l->off[kind] = leat__str_eq(value, "off");
         if (!l->off[kind] && !leat__str_to_double(value, &l->limit[kind]))
-            return leat__fail(err, LEAT_EINVAL, "limits: %s=\"%s\" is not a number or \"off\"",
+            return leat__fail(err, LEAT_EINVAL, "`limits`: %s=\"%s\" is not a number or \"off\"",
                               leat__issue_kinds[kind].name, value);
         at += len + (at[len] == ',');
     }

@@ -17,12 +17,12 @@ int leat__lang_rules(const leat_filter_opts *o, leat__rule_set *rules, const lea
                      leat_error *err)
 {
     if (!(o->lang_min >= 0 && o->lang_min <= 1))
-        return leat__fail(err, LEAT_EINVAL, "lang_min: %g is not between 0 and 1", o->lang_min);
+        return leat__fail(err, LEAT_EINVAL, "`lang_min`: %g is not between 0 and 1", o->lang_min);
     if (o->lang) LEAT_TRY(leat__rule_set_add(rules, leat__score_lang_match, LEAT__BOUND_MIN, 1, err));
     if (o->lang_min > 0)
         LEAT_TRY(leat__rule_set_add(rules, leat__score_lang, LEAT__BOUND_MIN, o->lang_min, err));
     if (!o->lid && (leat__rule_set_lang(rules) || leat__columns_lang(columns)))
-        return leat__fail(err, LEAT_EINVAL, "languages need a model: name a fastText file (lid)");
+        return leat__fail(err, LEAT_EINVAL, "languages need a model: name a fastText file (`lid`)");
     return 0;
 }
 

@@ -106,7 +106,7 @@ static int check_opts(const packing *p, leat_error *err)
     if (leat__path_remote(c->output))
         return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", c->output);
     if (o->append || o->merge)
-        return leat__fail(err, LEAT_EINVAL, "check: has no effect on a pack that is appended to or merged");
+        return leat__fail(err, LEAT_EINVAL, "`check`: has no effect on a pack that is appended to or merged");
     LEAT_TRY(leat__pack_spare_result(o->output, c->output, err));
     LEAT_TRY(leat__pack_spare_result(o->report, c->output, err));
     for (uint32_t i = 0; i < o->source_count; i++)
@@ -199,7 +199,7 @@ int leat_ingest_checked(const leat_ingest_opts *opts, const leat_check_opts *che
     memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
     memcpy(&p.check, check, LEAT_MIN(check->struct_size, sizeof p.check));
     if (p.check.source_count > 0)
-        return leat__fail(err, LEAT_EINVAL, "check: its source is the pack that is made");
+        return leat__fail(err, LEAT_EINVAL, "`check`: its source is the pack that is made");
     p.pack = o.output;
     p.check.struct_size = sizeof p.check;
     p.check.sources = &p.pack;

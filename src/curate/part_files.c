@@ -209,7 +209,7 @@ static int read_marker(leat__join *j, uint32_t i, void (*add)(void *cookie, cons
     const json_t *stats = json_object_get(root, "stats");
     int rc = json_array_size(bytes) == LEAT__OUTS && stats
                  ? 0
-                 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use --force to start over)", path);
+                 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
     for (size_t k = 0; k < LEAT__OUTS && rc == 0; k++)
         j->length[k][i] = (uint64_t)json_integer_value(json_array_get(bytes, k));
     for (size_t k = 0; k < json_array_size(frames) && rc == 0; k++) {

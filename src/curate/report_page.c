@@ -137,7 +137,7 @@ static int each_path(const char *paths, path_function call, void *cookie, leat_e
         if (next) *next++ = 0;
         bool html = leat__str_ends(path, ".html");
         if (!html && !leat__str_ends(path, ".json"))
-            rc = leat__fail(err, LEAT_EINVAL, "report: %s: the name must end in .html or .json", path);
+            rc = leat__fail(err, LEAT_EINVAL, "`report`: %s: the name must end in .html or .json", path);
         else rc = call(cookie, path, html, err);
     }
     leat__free(list);
@@ -150,7 +150,8 @@ static int check_path(void *cookie, const char *path, bool html, leat_error *err
     size_t n = folder ? strlen(folder) : 0;
     while (n > 1 && folder[n - 1] == '/') n--;
     if (n == 0 || strncmp(path, folder, n) != 0 || !leat__str_eq(path + n, "/report.json")) return 0;
-    return leat__fail(err, LEAT_EINVAL, "report: %s is written by the run itself: choose another name", path);
+    return leat__fail(err, LEAT_EINVAL, "`report`: %s is written by the run itself: choose another name",
+                      path);
 }
 
 int leat__page_check(const char *paths, const char *folder, leat_error *err)

@@ -53,7 +53,7 @@ static int check_use(const leat_select_opts *o, leat_error *err)
     }
     if (o->vectors && !vectors)
         return leat__fail(err, LEAT_EINVAL, "%s: no strategy uses these embeddings", o->vectors);
-    if (o->field && !field) return leat__fail(err, LEAT_EINVAL, "field: no strategy uses it");
+    if (o->field && !field) return leat__fail(err, LEAT_EINVAL, "`field`: no strategy uses it");
     if (o->column_count > 0 && !columns)
         return leat__fail(err, LEAT_EINVAL, "%s: no strategy and no condition uses columns", o->columns[0]);
     for (uint32_t i = 0; i < o->column_count; i++)
@@ -81,7 +81,7 @@ static int check_strategy(leat__selecting *s, const leat_select_strategy *of, le
     if ((of->kind == LEAT_SELECT_WEIGHTS || of->kind == LEAT_SELECT_BALANCE) && !of->column)
         return leat__fail(err, LEAT_EINVAL, "%s needs a column", name);
     if (of->kind == LEAT_SELECT_THRESHOLD && !of->where)
-        return leat__fail(err, LEAT_EINVAL, "threshold needs a condition: where");
+        return leat__fail(err, LEAT_EINVAL, "threshold needs a condition: `where`");
     if (of->neighbours > LEAT__NEIGHBOURS_MAX)
         return leat__fail(err, LEAT_EINVAL, "typicality: %u neighbours are more than %d", of->neighbours,
                           LEAT__NEIGHBOURS_MAX);
@@ -102,16 +102,16 @@ int leat__select_check(leat__selecting *s, leat_error *err)
     if (leat__path_remote(o->output))
         return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", o->output);
     if (o->count > 0 && o->share > 0)
-        return leat__fail(err, LEAT_EINVAL, "give either count or share, not both");
+        return leat__fail(err, LEAT_EINVAL, "give either `count` or `share`, not both");
     if (!(o->share >= 0 && o->share <= 1))
-        return leat__fail(err, LEAT_EINVAL, "share: %g is not between 0 and 1", o->share);
+        return leat__fail(err, LEAT_EINVAL, "`share`: %g is not between 0 and 1", o->share);
     if (o->strategy_count > LEAT__SELECT_STRATEGIES)
         return leat__fail(err, LEAT_ELIMIT, "more than %d strategies", LEAT__SELECT_STRATEGIES);
     if (o->strategy_count == 0 && !o->where)
-        return leat__fail(err, LEAT_EINVAL, "there is nothing to select by: give strategies or where");
+        return leat__fail(err, LEAT_EINVAL, "there is nothing to select by: give `strategy` or `where`");
     for (uint32_t i = 0; i < o->strategy_count; i++) LEAT_TRY(check_strategy(s, &o->strategies[i], err));
     if (s->diversity && o->count == 0 && o->share <= 0 && s->diversity->least <= 0)
-        return leat__fail(err, LEAT_EINVAL, "diversity needs an end: count, share or a least distance");
+        return leat__fail(err, LEAT_EINVAL, "diversity needs an end: `count`, `share` or a least distance");
     LEAT_TRY(leat__pack_spare_input(o->output, o->pack, err));
     LEAT_TRY(leat__pack_spare_input(o->output, o->previous, err));
     LEAT_TRY(leat__pack_spare_input(o->output, o->vectors, err));

@@ -55,13 +55,13 @@ static int check_opts(const leat_dedup_semantic_opts *o, leat_error *err)
     if (leat__path_remote(o->output))
         return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
     if (o->keep > LEAT_KEEP_SIMILAR_CENTRAL)
-        return leat__fail(err, LEAT_EINVAL, "keep: %u is not a rule", o->keep);
+        return leat__fail(err, LEAT_EINVAL, "`keep`: %u is not a rule", o->keep);
     if (!(o->threshold >= -1 && o->threshold <= 1))
-        return leat__fail(err, LEAT_EINVAL, "threshold: %g is not between -1 and 1", o->threshold);
+        return leat__fail(err, LEAT_EINVAL, "`threshold`: %g is not between -1 and 1", o->threshold);
     if (!(o->keep_share >= 0 && o->keep_share <= 1))
-        return leat__fail(err, LEAT_EINVAL, "keep_share: %g is not between 0 and 1", o->keep_share);
+        return leat__fail(err, LEAT_EINVAL, "`keep_share`: %g is not between 0 and 1", o->keep_share);
     if (o->keep_share > 0 && o->threshold != 0)
-        return leat__fail(err, LEAT_EINVAL, "give either threshold or keep_share, not both");
+        return leat__fail(err, LEAT_EINVAL, "give either `threshold` or `keep_share`, not both");
     LEAT_TRY(leat__pack_spare_input(o->output, o->input, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
     if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);

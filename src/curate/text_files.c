@@ -246,7 +246,7 @@ static int check_reports(const char *path, const char *reports, leat_error *err)
         next = strchr(at, ',');
         if (next) *next++ = 0;
         if (same_place(path, at))
-            rc = leat__fail(err, LEAT_EINVAL, "report: %s is an input: choose another name", at);
+            rc = leat__fail(err, LEAT_EINVAL, "`report`: %s is an input: choose another name", at);
     }
     leat__free(list);
     return rc;
@@ -270,7 +270,7 @@ int leat__text_output_check(const char *output, const char *const *inputs, uint3
             return leat__fail(err, LEAT_EINVAL, "%s: is an input (choose another output folder)", output);
     if (output && index && same_place(index, output))
         return leat__fail(err, LEAT_EINVAL,
-                          "%s: has the index of --against, and the output would replace it (choose another "
+                          "%s: has the index of `against`, and the output would replace it (choose another "
                           "output folder)",
                           output);
     return 0;

@@ -151,7 +151,7 @@ static int refuse_pass(const pass_run *r, leat_error *err)
 {
     uint64_t limit, need = limit_for(r, r->b.least, &limit);
     char had[24];
-    return leat__fail(err, LEAT_EBUDGET, "%s: the memory limit of %s is too low (raise --memory to %lluM)",
+    return leat__fail(err, LEAT_EBUDGET, "%s: the memory limit of %s is too low (raise `memory` to %lluM)",
                       r->pass->name, leat__format_bytes(limit, had, sizeof had),
                       (unsigned long long)leat__ceil_div(need, 1u << 20));
 }
@@ -166,8 +166,8 @@ static int refuse_chunk(const pass_run *r, const leat__text_chunk *c, leat_error
     uint64_t need = LEAT_MAX(alone_bytes(r->pass, &r->b, c), line_bytes(r->pass, &r->b, bytes));
     need = limit_for(r, need, &limit);
     return leat__fail(err, LEAT_EBUDGET,
-                      "%s: line %llu of %llu bytes (%s) does not fit the memory limit of %s (raise --memory "
-                      "to %lluM, or lower --max-document to list such lines as bad)",
+                      "%s: line %llu of %llu bytes (%s) does not fit the memory limit of %s (raise `memory` "
+                      "to %lluM, or lower `max_document` to list such lines as bad)",
                       r->files->path[c->file], (unsigned long long)number, (unsigned long long)bytes,
                       leat__format_bytes(bytes, size, sizeof size),
                       leat__format_bytes(limit, had, sizeof had),

@@ -105,10 +105,11 @@ int leat__append_admit(leat_packer *packer, uint32_t mode, const leat_pack_sampl
     if (rc != 0)
         return leat__fail(err, rc, "%s: cannot look up a key", leat_pack_path(leat__packer_base(packer)));
     if (mode == LEAT_APPEND_FAIL)
-        return leat__fail(err, LEAT_EEXIST,
-                          "%s: has a sample with the key \"%.*s\" (update or skip such samples)",
-                          leat_pack_path(leat__packer_base(packer)), (int)LEAT_MIN(sample->key_size, 200u),
-                          (const char *)sample->key);
+        return leat__fail(
+            err, LEAT_EEXIST,
+            "%s: has a sample with the key \"%.*s\" (`if_exists` update or skip takes such samples)",
+            leat_pack_path(leat__packer_base(packer)), (int)LEAT_MIN(sample->key_size, 200u),
+            (const char *)sample->key);
     ++*existing;
     if (mode == LEAT_APPEND_SKIP) *wanted = false;
     return *wanted ? leat_packer_drop(packer, sample->key, sample->key_size, NULL, err) : 0;

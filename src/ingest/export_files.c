@@ -494,7 +494,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
     if (!o.pack || !o.folder || !o.folder[0])
         return leat__fail(err, LEAT_EINVAL, "export needs a pack and a folder");
-    if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
+    if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either `keys` or `select`, not both");
     if (o.to == LEAT_EXPORT_PARQUET) {
         leat__table_writer write = atomic_load(&table_writer);
         LEAT_TRY(refuse_form(&o, err));

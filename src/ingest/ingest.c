@@ -350,7 +350,7 @@ static int go_on(ingest *in, leat_error *err)
     if (rc == 0 && (in->chain.records != consumed || in->chain.value != marks[MARK_CHAIN]))
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: the source has changed since the run that is resumed%s%s; start "
-                        "again with --force",
+                        "again with `force`",
                         in->opts->output, newest.len > 0 ? "; its newest file is " : "",
                         newest.len > 0 ? leat__buf_str(&newest) : "");
     leat__buf_reset(&newest);
@@ -687,8 +687,11 @@ static int open_source(ingest *in, leat_error *err)
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
     if ((in->opts->members || in->opts->defaults || in->opts->infer) &&
         strcmp(in->source->ops->kind, "tar") != 0)
-        return leat__fail(err, LEAT_EINVAL, "%s: members, defaults and infer are for tar shards",
-                          in->opts->sources[0]);
+        return leat__fail(err, LEAT_EINVAL, "%s: not a tar shard, so `%s` has no effect",
+                          in->opts->sources[0],
+                          in->opts->members    ? "members"
+                          : in->opts->defaults ? "default"
+                                               : "infer");
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
     leat__records_pool_init(&in->spare, in->source->field_count, SHELF);
@@ -763,12 +766,12 @@ static int check_origin(const leat_ingest_opts *o, const leat__origin *was, leat
     if (in.identity != was->identity)
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: its upload was begun with other settings or another source; start "
-                        "again without --resume",
+                        "again without `resume`",
                         o->output);
     else if (in.chain.records != was->records || in.chain.value != was->chain)
         rc = leat__fail(
             err, LEAT_ESTATE,
-            "%s: the source has changed since the run that is resumed; start again without --resume",
+            "%s: the source has changed since the run that is resumed; start again without `resume`",
             o->output);
 out:
     leat__buf_reset(&newest);
@@ -823,9 +826,9 @@ int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *
     if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side || o.quality ||
                                                     o.shuffle || o.keys || o.select || o.frames)))
         return leat__fail(err, LEAT_EINVAL,
-                          "merge: not a rule for keys, or combined with images, max_side, quality, "
-                          "shuffle, keys, select, frames or append");
-    if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either keys or select, not both");
+                          "merge: not a rule for keys, or combined with `images`, `max_side`, `quality`, "
+                          "`shuffle`, `keys`, `select`, `frames` or append");
+    if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either `keys` or `select`, not both");
     LEAT_TRY(leat__ingest_spare(&o, err));
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, inspector, &own, err)

@@ -188,7 +188,7 @@ static int refuse(search *s, uint64_t a, uint64_t b, leat_error *err)
     return leat__fail(err, LEAT_EEXIST,
                       "\"%.*s\" is the key of a sample in %s and of one in %s: choose "
                       "what happens to such samples "
-                      "(duplicates: first, last or rename)",
+                      "(`duplicates` first, last or rename)",
                       (int)LEAT_MIN(s->key.len, 200u), s->key.data, first, second);
 }
 

@@ -233,8 +233,8 @@ static int kind_of(const char *path, source_kind *kind, leat_error *err)
 
 static int refuse_order(const leat_ingest_opts *opts, const char *what, leat_error *err)
 {
-    if (opts->select) return leat__fail(err, LEAT_EINVAL, "a selection is of packs only");
-    if (opts->keys) return leat__fail(err, LEAT_EINVAL, "a list of keys selects samples of packs only");
+    if (opts->select) return leat__fail(err, LEAT_EINVAL, "`select` works on packs only");
+    if (opts->keys) return leat__fail(err, LEAT_EINVAL, "`keys` works on packs only");
     if (!opts->shuffle) return 0;
     return leat__fail(err, LEAT_EINVAL,
                       "%s can only be read in order: pack them first, then shuffle the pack", what);
@@ -276,9 +276,8 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
     if (opts->source_count > 1 && kind != TAR && kind != PACK && kind != TFRECORD)
         return leat__fail(err, LEAT_EINVAL, "give one %s at a time (several tar shards or packs are fine)",
                           kind == FOLDER ? "folder" : "manifest");
-    if (opts->select && kind != PACK) return leat__fail(err, LEAT_EINVAL, "a selection is of packs only");
-    if (opts->keys && kind != PACK)
-        return leat__fail(err, LEAT_EINVAL, "a list of keys selects samples of packs only");
+    if (opts->select && kind != PACK) return leat__fail(err, LEAT_EINVAL, "`select` works on packs only");
+    if (opts->keys && kind != PACK) return leat__fail(err, LEAT_EINVAL, "`keys` works on packs only");
     if (kind == TAR || kind == TFRECORD)
         LEAT_TRY(refuse_order(opts, kind == TAR ? "tar shards" : "TFRecord files", err));
     switch (kind) {

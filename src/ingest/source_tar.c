@@ -301,7 +301,7 @@ static int list_fields(tar_source *s, const char *list, leat_error *err)
         const char *name;
         size_t len = strcspn(list, ",");
         if (len == 0 || len + 3 > sizeof member || memchr(list, '/', len) || list[0] == '.')
-            return leat__fail(err, LEAT_EINVAL, "members: \"%.*s\" is not an ending of names, such as jpg",
+            return leat__fail(err, LEAT_EINVAL, "`members`: \"%.*s\" is not an ending of names, such as jpg",
                               (int)LEAT_MIN(len, 200u), list);
         snprintf(member, sizeof member, "x.%.*s", (int)len, list);
         (void)field_name(member, len + 2, ext, sizeof ext, &name);
@@ -309,7 +309,7 @@ static int list_fields(tar_source *s, const char *list, leat_error *err)
         list += len + (list[len] == ',');
     }
     s->listed = true;
-    return s->base.field_count > 0 ? 0 : leat__fail(err, LEAT_EINVAL, "members: the list is empty");
+    return s->base.field_count > 0 ? 0 : leat__fail(err, LEAT_EINVAL, "`members`: the list is empty");
 }
 
 /* Defaults from a list such as "label=-1,size.cls=0". */
@@ -322,16 +322,16 @@ static int take_defaults(tar_source *s, const char *list, leat_error *err)
         char name[256], value[32];
         size_t len = strcspn(list, ","), equal = strcspn(list, "=");
         if (equal == 0 || equal >= len || equal >= sizeof name || len - equal > sizeof value)
-            return leat__fail(err, LEAT_EINVAL, "default: \"%.*s\" is not FIELD=NUMBER",
+            return leat__fail(err, LEAT_EINVAL, "`default`: \"%.*s\" is not FIELD=NUMBER",
                               (int)LEAT_MIN(len, 200u), list);
         snprintf(name, sizeof name, "%.*s", (int)equal, list);
         snprintf(value, sizeof value, "%.*s", (int)(len - equal - 1), list + equal + 1);
         int field = leat__source_field_find(&s->base, name);
         if (field < 0 || s->base.fields[field].type != LEAT_FIELD_INT)
-            return leat__fail(err, LEAT_EINVAL, "default: the shards have no whole numbers called \"%s\"",
+            return leat__fail(err, LEAT_EINVAL, "`default`: the shards have no whole numbers called \"%s\"",
                               name);
         if (!leat__str_to_i64(value, &s->number[field]))
-            return leat__fail(err, LEAT_EINVAL, "default: %s: \"%s\" is not a whole number", name, value);
+            return leat__fail(err, LEAT_EINVAL, "`default`: %s: \"%s\" is not a whole number", name, value);
         s->has_default[field] = true;
         list += len + (list[len] == ',');
     }

@@ -54,7 +54,7 @@ typedef struct parser {
 
 static int wrong(const parser *p, size_t at, const char *what)
 {
-    return leat__fail(p->err, LEAT_EINVAL, "where: column %zu: %s in \"%.200s\"", at + 1, what, p->w->text);
+    return leat__fail(p->err, LEAT_EINVAL, "`where`: column %zu: %s in \"%.200s\"", at + 1, what, p->w->text);
 }
 
 static bool is_letter(char c)
@@ -348,7 +348,7 @@ static int parse_or(parser *p, uint32_t *number)
 int leat__where_open(leat__where **out, const char *text, const leat__where_names *names, leat_error *err)
 {
     *out = NULL;
-    if (strlen(text) > TEXT_MAX) return leat__fail(err, LEAT_EINVAL, "where: more than %u bytes", TEXT_MAX);
+    if (strlen(text) > TEXT_MAX) return leat__fail(err, LEAT_EINVAL, "`where`: more than %u bytes", TEXT_MAX);
     leat__where *w = LEAT_NEW(INGEST, leat__where);
     if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a condition");
     parser p = {.w = w, .names = names, .err = err};

@@ -112,7 +112,7 @@ static int check_change(const leat_loader *l, const leat_loader_change *c, leat_
     if (c->when > LEAT_WHEN_BATCH)
         return leat__fail(err, LEAT_EINVAL, "when: %d is not a valid value", (int)c->when);
     if (c->ops != NULL && c->image_count > 0)
-        return leat__fail(err, LEAT_EINVAL, "give either ops or images, not both");
+        return leat__fail(err, LEAT_EINVAL, "give either `ops` or images, not both");
     if (c->image_count > 0 && c->images == NULL)
         return leat__fail(err, LEAT_EINVAL, "images: there are none");
     if (c->batch_size > 1u << 20)
@@ -120,7 +120,7 @@ static int check_change(const leat_loader *l, const leat_loader_change *c, leat_
     if (l->device != NULL && !leat__to_device_only_copies(l->device))
         return leat__fail(err, LEAT_ENOTSUP,
                           "a loader whose images the device decodes or keeps cannot be changed: open it with "
-                          "decode cpu and another cache, or open another one");
+                          "`decode` cpu and another `cache`, or open another one");
     if (c->batch_size != 0 && c->batch_size != l->opts.batch_size &&
         (l->opts.mix_batches != LEAT_MIX_SHUFFLED || l->opts.bucket != LEAT_BUCKET_NONE))
         return leat__fail(err, LEAT_ENOTSUP,

@@ -40,10 +40,10 @@ int leat__device_store_open(leat__device_store **out, const leat__device_store_o
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "tiles on a device");
     s->opts = *opts;
     if (!leat__mul_u64(opts->images + 1, sizeof *s->entries, &table))
-        LEAT_GO(rc, out, leat__fail(err, LEAT_EOVERFLOW, "cache device: too many images"));
+        LEAT_GO(rc, out, leat__fail(err, LEAT_EOVERFLOW, "`cache` device: too many images"));
     if (leat_budget_try(opts->budget, LEAT_BUDGET_OTHER, table) != 0)
         LEAT_GO(rc, out,
-                leat__fail(err, LEAT_EBUDGET, "cache device: a table of %llu bytes exceeds the budget",
+                leat__fail(err, LEAT_EBUDGET, "`cache` device: a table of %llu bytes exceeds the budget",
                            (unsigned long long)table));
     atomic_store(&s->charged, table);
     s->entries = leat__zalloc(LEAT__MEM_LOADER, table);

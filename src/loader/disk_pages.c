@@ -23,9 +23,9 @@ int leat__loader_disk(leat_loader *l, leat_error *err)
     if (o.folder == NULL) return 0;
     if (!env->remote)
         return leat__fail(err, LEAT_EINVAL,
-                          "cache: %s is a local pack, pages are kept on disk for remote ones",
+                          "`cache`: %s is a local pack, pages are kept on disk for remote ones",
                           leat_pack_path(l->pack));
-    if (o.folder[0] == '\0') return leat__fail(err, LEAT_EINVAL, "cache: disk: needs a folder (disk:DIR)");
+    if (o.folder[0] == '\0') return leat__fail(err, LEAT_EINVAL, "`cache`: disk: needs a folder (disk:DIR)");
     env->disk_base = LEAT_NEW_ARRAY(LOADER, uint64_t, l->info.shards);
     if (env->disk_base == NULL) return leat__fail_nomem(err, l->info.shards * 8, "the disk cache");
     for (uint32_t i = 0; i < l->info.shards; i++) {

@@ -38,7 +38,7 @@ static int guess_role(const leat_field *field, leat__role *role, leat_error *err
         *role = LEAT__ROLE_LABELS;
     else
         return leat__fail(err, LEAT_EINVAL,
-                          "follow: say what field '%s' is: Mask(), Boxes(), Keypoints() or Labels()", name);
+                          "`follow`: say what field '%s' is: Mask(), Boxes(), Keypoints() or Labels()", name);
     return 0;
 }
 
@@ -63,11 +63,12 @@ static int check_type(const leat_field *field, leat__role role, leat_error *err)
     switch (role) {
     case LEAT__ROLE_MASK:
         if (field->type == LEAT_FIELD_IMAGE) return 0;
-        return leat__fail(err, LEAT_EINVAL, "follow: field '%s' is not an image: it cannot be a Mask", name);
+        return leat__fail(err, LEAT_EINVAL, "`follow`: field '%s' is not an image: it cannot be a Mask",
+                          name);
     case LEAT__ROLE_BOXES:
         if (ragged && field->ndim == 2 && number_type(field->dtype)) return 0;
         return leat__fail(err, LEAT_EINVAL,
-                          "follow: Boxes need a ragged field of shape (n, 4) of f32, f64, i32 or i64: "
+                          "`follow`: Boxes need a ragged field of shape (n, 4) of f32, f64, i32 or i64: "
                           "'%s' is not one",
                           name);
     case LEAT__ROLE_POINTS:
@@ -75,13 +76,13 @@ static int check_type(const leat_field *field, leat__role role, leat_error *err)
             (ragged || field->shape[field->ndim - 1] == 2 || field->shape[field->ndim - 1] == 3))
             return 0;
         return leat__fail(err, LEAT_EINVAL,
-                          "follow: Keypoints need an array of f32, f64, i32 or i64 whose last size is 2 or "
+                          "`follow`: Keypoints need an array of f32, f64, i32 or i64 whose last size is 2 or "
                           "3: '%s' is not one",
                           name);
     default:
         if (ragged && field->ndim >= 1) return 0;
         return leat__fail(err, LEAT_EINVAL,
-                          "follow: Labels need a ragged field with one row per box: '%s' is not one", name);
+                          "`follow`: Labels need a ragged field with one row per box: '%s' is not one", name);
     }
 }
 
@@ -93,7 +94,7 @@ static int check_mask(leat_pack *pack, uint32_t field, leat_error *err)
 
     LEAT_TRY(leat__pack_image_kind(pack, field, &kind, err));
     if (kind == 0) return 0;
-    return leat__fail(err, LEAT_EINVAL, "follow: field '%s' has %s: a Mask is an 8-bit image",
+    return leat__fail(err, LEAT_EINVAL, "`follow`: field '%s' has %s: a Mask is an 8-bit image",
                       leat_pack_field(pack, field)->name, leat__kind_text(kind, text));
 }
 
@@ -104,10 +105,10 @@ static int check_batch_ops(const leat__follower *f, leat_error *err)
         const leat__op_spec *const op = leat__pipeline_batch_op(f->pipeline, i);
         if (!leat__mosaic_is(op) && !leat__paste_is(op))
             return leat__fail(err, LEAT_EINVAL,
-                              "follow: '%s' cannot follow an image that MixUp or CutMix changes",
+                              "`follow`: '%s' cannot follow an image that MixUp or CutMix changes",
                               f->spec.field);
         if (f->role == LEAT__ROLE_POINTS)
-            return leat__fail(err, LEAT_EINVAL, "follow: '%s': points cannot follow %s", f->spec.field,
+            return leat__fail(err, LEAT_EINVAL, "`follow`: '%s': points cannot follow %s", f->spec.field,
                               op->def->name);
     }
     return 0;
@@ -124,15 +125,15 @@ static int find_image(leat__follower *f, const leat__shape *shape, const leat__f
         f->image_field = images[i].field;
         f->pipeline = images[i].pipeline;
         if (images[i].field == f->field)
-            return leat__fail(err, LEAT_EINVAL, "follow: '%s' cannot follow itself", f->spec.field);
+            return leat__fail(err, LEAT_EINVAL, "`follow`: '%s' cannot follow itself", f->spec.field);
         const char *splits = leat__pipeline_splits(f->pipeline);
         if (splits != NULL)
             return leat__fail(err, LEAT_EINVAL,
-                              "follow: '%s' cannot follow %s, which makes several images of one",
+                              "`follow`: '%s' cannot follow %s, which makes several images of one",
                               f->spec.field, splits);
         return check_batch_ops(f, err);
     }
-    return leat__fail(err, LEAT_EINVAL, "follow: there is no image%s%s%s for '%s' to follow",
+    return leat__fail(err, LEAT_EINVAL, "`follow`: there is no image%s%s%s for '%s' to follow",
                       *name != '\0' ? " '" : "", name, *name != '\0' ? "'" : "", f->spec.field);
 }
 
@@ -169,8 +170,8 @@ static int find_boxes(leat__follower *all, uint32_t count, uint32_t at, leat_err
     }
     if (found == 1) return 0;
     return leat__fail(err, LEAT_EINVAL,
-                      found == 0 ? "follow: '%s' has no boxes to go with"
-                                 : "follow: say which boxes '%s' goes with: Labels(boxes=NAME)",
+                      found == 0 ? "`follow`: '%s' has no boxes to go with"
+                                 : "`follow`: say which boxes '%s' goes with: Labels(boxes=NAME)",
                       all[at].spec.field);
 }
 
@@ -207,7 +208,7 @@ int leat__follow_open(leat__follow *f, leat_pack *pack, const char *text, const 
     *f = (leat__follow){0};
     if (specs == NULL) return leat__fail_nomem(err, sizeof *specs * LEAT__SPEC_OPS_MAX, "roles");
     LEAT_GO(rc, out, leat__spec_parse_roles(text, specs, &count, err));
-    if (count == 0) LEAT_GO(rc, out, leat__fail(err, LEAT_EINVAL, "follow: no field is named"));
+    if (count == 0) LEAT_GO(rc, out, leat__fail(err, LEAT_EINVAL, "`follow`: no field is named"));
     f->list = LEAT_NEW_ARRAY(LOADER, leat__follower, count);
     all = LEAT_NEW_ARRAY(LOADER, leat__follower, count);
     if (f->list == NULL || all == NULL)

@@ -61,7 +61,7 @@ static int refuse_options(const leat_loader_opts *o, leat_error *err)
                         : o->mix_labels != 0 ? "mix_labels"
                                              : NULL;
     if (given == NULL) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s has no effect: the pipeline has no MixUp or CutMix", given);
+    return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: the pipeline has no MixUp or CutMix", given);
 }
 
 static int find_label(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o, const leat__shape *shape,
@@ -73,7 +73,7 @@ static int find_label(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
     if (field < 0 || leat_pack_field(pack, (uint32_t)field)->type != LEAT_FIELD_INT)
         return leat__fail(err, LEAT_EINVAL,
                           "%s: MixUp and CutMix mix labels, and '%s' is not an int field of the pack "
-                          "(name the field with label)",
+                          "(name the field with `label`)",
                           leat_pack_path(pack), name);
     for (m->label = 0; m->label < shape->count; m->label++) {
         const leat__column *c = &shape->columns[m->label];
@@ -95,10 +95,10 @@ static int soften(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o, l
     if (count == 0)
         return leat__fail(err, LEAT_EINVAL,
                           "%s: field '%s' has no class names, so soft labels need the number of classes "
-                          "(classes), or use mix_labels pairs",
+                          "(`classes`), or use `mix_labels` pairs",
                           leat_pack_path(pack), t->name);
     if (count > CLASSES_MAX)
-        return leat__fail(err, LEAT_EINVAL, "classes: %llu is more than %u", (unsigned long long)count,
+        return leat__fail(err, LEAT_EINVAL, "`classes`: %llu is more than %u", (unsigned long long)count,
                           CLASSES_MAX);
     m->classes = (uint32_t)count;
     c->kind = LEAT__COLUMN_ONE_HOT;
@@ -126,7 +126,7 @@ static int add_column(leat__mixing *m, leat__shape *shape, const char *suffix, l
     for (uint32_t c = 0; c < shape->count; c++) {
         if (strcmp(shape->columns[c].tensor.name, text) != 0) continue;
         int rc =
-            leat__fail(err, LEAT_EINVAL, "mix_labels pairs adds a field '%s', which exists already", text);
+            leat__fail(err, LEAT_EINVAL, "`mix_labels` pairs adds a field '%s', which exists already", text);
         leat__free(text);
         return rc;
     }
@@ -145,10 +145,11 @@ static int add_column(leat__mixing *m, leat__shape *shape, const char *suffix, l
 
 static int pair(leat__mixing *m, const leat_loader_opts *o, leat__shape *shape, leat_error *err)
 {
-    if (o->classes != 0) return leat__fail(err, LEAT_EINVAL, "classes has no effect with mix_labels pairs");
+    if (o->classes != 0)
+        return leat__fail(err, LEAT_EINVAL, "`classes` has no effect with `mix_labels` pairs");
     if (leat__pipeline_batch_ops(m->images[0].pipeline) > 1)
         return leat__fail(err, LEAT_EINVAL,
-                          "mix_labels pairs names one partner: use one of MixUp and CutMix, or soft "
+                          "`mix_labels` pairs names one partner: use one of MixUp and CutMix, or soft "
                           "labels");
     LEAT_TRY(add_column(m, shape, "_partner", LEAT__COLUMN_FIXED, &m->partner, err));
     return add_column(m, shape, "_lambda", LEAT__COLUMN_LAMBDA, &m->lambda, err);
@@ -198,7 +199,7 @@ int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
 
     *m = (leat__mixing){.seed = o->seed, .rank = o->rank, .world = o->world, .follow = follow};
     if ((unsigned)o->mix_labels > LEAT_MIX_LABELS_PAIRS)
-        return leat__fail(err, LEAT_EINVAL, "mix_labels: %d is not a valid form", (int)o->mix_labels);
+        return leat__fail(err, LEAT_EINVAL, "`mix_labels`: %d is not a valid form", (int)o->mix_labels);
     for (uint32_t i = 0; i < count; i++) any |= leat__pipeline_batch_ops(images[i].pipeline) > 0;
     if (!any) return refuse_options(o, err);
     LEAT_TRY(check_images(shape, images, count, err));

@@ -47,11 +47,11 @@ static int check_effects(const leat_loader_opts *o, leat_error *err)
 {
     bool quasi = o->order == LEAT_ORDER_QUASI;
     if (!quasi && (o->streams > 0 || o->window_pages > 0))
-        return leat__fail(err, LEAT_EINVAL, "%s has no effect: the order is not quasi_random",
+        return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: `order` is not quasi_random",
                           o->streams > 0 ? "streams" : "window_pages");
     if (o->max_bad > 0 && o->on_error == LEAT_ON_ERROR_FAIL)
         return leat__fail(err, LEAT_EINVAL,
-                          "max_bad has no effect: on_error is fail, at the first bad sample");
+                          "`max_bad` has no effect: `on_error` is fail, at the first bad sample");
     return 0;
 }
 
@@ -87,24 +87,25 @@ static int check_opts(leat_loader *l, leat_error *err)
                               choices[i].value);
     }
     if (o->decode == LEAT_DECODE_GPU && (o->device == NULL || strcmp(o->device, "cpu") == 0))
-        return leat__fail(err, LEAT_EINVAL, "decode gpu needs a device (cuda or cuda:N)");
+        return leat__fail(err, LEAT_EINVAL, "`decode` gpu needs a `device` (cuda or cuda:N)");
     if (o->cache == LEAT_CACHE_DEVICE && (o->device == NULL || strcmp(o->device, "cpu") == 0))
-        return leat__fail(err, LEAT_EINVAL, "cache device needs a device (cuda or cuda:N)");
+        return leat__fail(err, LEAT_EINVAL, "`cache` device needs a `device` (cuda or cuda:N)");
     if (o->cache == LEAT_CACHE_DEVICE && o->decode == LEAT_DECODE_CPU)
         return leat__fail(err, LEAT_EINVAL,
-                          "cache device: the device decodes what it keeps (decode auto or gpu)");
+                          "`cache` device: the device decodes what it keeps (`decode` auto or gpu)");
     if (o->device_memory > 0 && (o->device == NULL || strcmp(o->device, "cpu") == 0))
-        return leat__fail(err, LEAT_EINVAL, "device_memory needs a device (cuda or cuda:N)");
+        return leat__fail(err, LEAT_EINVAL, "`device_memory` needs a `device` (cuda or cuda:N)");
     if (o->ops != NULL && o->image_count > 0)
-        return leat__fail(err, LEAT_EINVAL, "give either ops or images, not both");
+        return leat__fail(err, LEAT_EINVAL, "give either `ops` or images, not both");
     if (o->weights != NULL && o->balance != NULL)
-        return leat__fail(err, LEAT_EINVAL, "give either weights or balance, not both");
+        return leat__fail(err, LEAT_EINVAL, "give either weights or `balance`, not both");
     if ((o->weights != NULL || o->balance != NULL) && o->order != LEAT_ORDER_RANDOM)
-        return leat__fail(err, LEAT_EINVAL, "weights and balance draw at random: the order must be random");
+        return leat__fail(err, LEAT_EINVAL, "weights and `balance` draw at random: `order` must be random");
     if (leat__sources_mixed(o) && (o->weights != NULL || o->balance != NULL))
-        return leat__fail(err, LEAT_EINVAL, "packs that are mixed take no weights of samples and no balance");
+        return leat__fail(err, LEAT_EINVAL,
+                          "packs that are mixed take no weights of samples and no `balance`");
     if (o->draws > 0 && o->weights == NULL && o->balance == NULL)
-        return leat__fail(err, LEAT_EINVAL, "draws needs weights or balance");
+        return leat__fail(err, LEAT_EINVAL, "draws needs weights or `balance`");
     return 0;
 }
 
@@ -144,7 +145,7 @@ static int balance_weights(leat_loader *l, double **out, leat_error *err)
     int rc = 0;
 
     if (field < 0 || leat_pack_field(l->pack, (uint32_t)field)->type != LEAT_FIELD_INT)
-        return leat__fail(err, LEAT_EINVAL, "balance: '%s' is not an int field of %s", l->opts.balance,
+        return leat__fail(err, LEAT_EINVAL, "`balance`: '%s' is not an int field of %s", l->opts.balance,
                           leat_pack_path(l->pack));
     int64_t *value = LEAT_NEW_ARRAY(LOADER, int64_t, n), *sort = LEAT_NEW_ARRAY(LOADER, int64_t, n);
     double *weights = LEAT_NEW_ARRAY(LOADER, double, n);
@@ -328,7 +329,7 @@ static int refuse_ragged(const leat_loader *l, const char *name, leat_error *err
 {
     if (l->opts.on_error != LEAT_ON_ERROR_REPLACE) return 0;
     return leat__fail(err, LEAT_EINVAL,
-                      "on_error replace needs fields of fixed size: leave out '%s' or use skip", name);
+                      "`on_error` replace needs fields of fixed size: leave out '%s' or use skip", name);
 }
 
 static int plain_column(leat__column *c, const leat_loader *l, uint32_t field, leat_error *err)

@@ -45,7 +45,7 @@ static int set_up_store(leat_loader *l, leat_error *err)
 {
     uint64_t images;
     if (!leat__mul_u64(l->info.samples, l->env.group_count, &images))
-        return leat__fail(err, LEAT_EOVERFLOW, "cache device: too many images");
+        return leat__fail(err, LEAT_EOVERFLOW, "`cache` device: too many images");
     LEAT_TRY(leat__to_device_caches(l->device, l->budget, images, &l->env.store, err));
     l->env.store_alone = needs_images_only(l);
     return 0;
@@ -59,7 +59,7 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     if (l->opts.decode == LEAT_DECODE_CPU) return 0;
     if (why != NULL && !must) return 0;
     if (why != NULL)
-        return leat__fail(err, LEAT_EINVAL, "%s: %s%s%s", keeps ? "cache device" : "decode gpu",
+        return leat__fail(err, LEAT_EINVAL, keeps ? "`cache` device: %s%s%s" : "`decode` gpu: %s%s%s",
                           op != NULL ? op : "", op != NULL ? " " : "", why);
     LEAT_TRY(leat__blocks_open(&l->env.tile_blocks, l->budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, err));
     leat__blocks_lock_pages(l->env.tile_blocks, leat__to_device_gpu(l->device), &l->opts.log);

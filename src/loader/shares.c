@@ -59,17 +59,19 @@ static const char *name_of(const leat_loader_source *g)
 static int check_source(const leat_loader_source *g, uint64_t size, bool weighted, leat_error *err)
 {
     if (!(g->weight >= 0) || !isfinite(g->weight))
-        return leat__fail(err, LEAT_EINVAL, "mix: the weight of %s is %g: it must be 0 or more", name_of(g),
+        return leat__fail(err, LEAT_EINVAL, "`mix`: the weight of %s is %g: it must be 0 or more", name_of(g),
                           g->weight);
     if (!(g->repeat >= 0) || !isfinite(g->repeat))
-        return leat__fail(err, LEAT_EINVAL, "mix: repeat of %s is %g: it must be 0 or more", name_of(g),
+        return leat__fail(err, LEAT_EINVAL, "`mix`: `repeat` of %s is %g: it must be 0 or more", name_of(g),
                           g->repeat);
     if (weighted && (g->repeat != 0 || g->choose != 0))
-        return leat__fail(err, LEAT_EINVAL, "mix: %s: give either weights or repeat and choose", name_of(g));
+        return leat__fail(err, LEAT_EINVAL, "`mix`: %s: give either weights or `repeat` and `choose`",
+                          name_of(g));
     if (g->repeat != 0 && g->choose != 0)
-        return leat__fail(err, LEAT_EINVAL, "mix: %s: give either repeat or choose, not both", name_of(g));
+        return leat__fail(err, LEAT_EINVAL, "`mix`: %s: give either `repeat` or `choose`, not both",
+                          name_of(g));
     if (size == 0 && (g->weight > 0 || (g->choose > 0 && g->choose != LEAT_CHOOSE_NONE)))
-        return leat__fail(err, LEAT_EINVAL, "mix: %s has no samples to draw from", name_of(g));
+        return leat__fail(err, LEAT_EINVAL, "`mix`: %s has no samples to draw from", name_of(g));
     return 0;
 }
 
@@ -112,10 +114,10 @@ int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, ui
         if (!leat__add_u64(all, size[i], &all)) all = UINT64_MAX;
     }
     if (weighted && !isfinite(sum))
-        return leat__fail(err, LEAT_EINVAL, "mix: the sum of the weights is %g", sum);
+        return leat__fail(err, LEAT_EINVAL, "`mix`: the sum of the weights is %g", sum);
     if (epoch > 0 && !weighted)
         return leat__fail(err, LEAT_EINVAL,
-                          "mix: epoch_size needs weights: repeat and choose say how many come");
+                          "`mix`: `epoch_size` needs weights: `repeat` and `choose` say how many come");
     if (epoch == 0) epoch = all;
     if (weighted) {
         if (epoch > LEAT__PERM_MAX) return leat__fail(err, LEAT_EINVAL, "more than 2^48 samples per epoch");
@@ -150,7 +152,7 @@ static int deal_batches(leat__shares *s, uint64_t draws, leat_error *err)
 
     if (units == 0)
         return leat__fail(err, LEAT_EINVAL,
-                          "mix: batches of one pack each need an epoch of at least one global "
+                          "`mix`: batches of one pack each need an epoch of at least one global "
                           "batch (%llu), not %llu samples",
                           (unsigned long long)batch, (unsigned long long)draws);
     s->unit = batch;
@@ -190,8 +192,8 @@ static int open_passes(leat__shares *s, source *c, uint64_t all, leat_error *err
     uint64_t passes = c->is.draws / c->is.size + 2;
     if (passes > PASSES_MAX)
         return leat__fail(err, LEAT_EINVAL,
-                          "mix: a pack larger than window_pages is repeated more than %u times "
-                          "in an epoch: use the random order",
+                          "`mix`: a pack larger than `window_pages` is repeated more than %u times "
+                          "in an epoch: use `order` random",
                           PASSES_MAX - 2);
     c->passes = LEAT_NEW_ARRAY(LOADER, leat__order *, passes);
     if (c->passes == NULL) return leat__fail_nomem(err, passes * 8, "the order of a pack");
@@ -230,7 +232,7 @@ static int set_up(leat__shares *s, leat_error *err)
         draws += c->is.draws;
     }
     s->opts.sources = NULL;
-    if (draws == 0) return leat__fail(err, LEAT_EINVAL, "mix: no pack has samples to draw");
+    if (draws == 0) return leat__fail(err, LEAT_EINVAL, "`mix`: no pack has samples to draw");
     s->unit = 1;
     s->units = draws;
     if (s->opts.batches == LEAT_MIX_SINGLE) LEAT_TRY(deal_batches(s, draws, err));

@@ -25,12 +25,12 @@ static int check_pad_opts(const leat_loader_opts *o, leat_error *err)
                        : o->pad_mask != 0  ? "pad_mask"
                                            : NULL;
     if (name != NULL && o->collate != LEAT_COLLATE_PAD)
-        return leat__fail(err, LEAT_EINVAL, "%s has no effect: collate is not pad", name);
+        return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: `collate` is not pad", name);
     if (o->pad_multiple > LEAT_PAD_MULTIPLE_MAX)
-        return leat__fail(err, LEAT_EINVAL, "pad_multiple %u: at most %d", o->pad_multiple,
+        return leat__fail(err, LEAT_EINVAL, "`pad_multiple` %u: at most %d", o->pad_multiple,
                           LEAT_PAD_MULTIPLE_MAX);
-    if (!isfinite(o->pad_value)) return leat__fail(err, LEAT_EINVAL, "pad_value is not a finite number");
-    if (o->pad_mask > 1) return leat__fail(err, LEAT_EINVAL, "pad_mask: %u is not 0 or 1", o->pad_mask);
+    if (!isfinite(o->pad_value)) return leat__fail(err, LEAT_EINVAL, "`pad_value` is not a finite number");
+    if (o->pad_mask > 1) return leat__fail(err, LEAT_EINVAL, "`pad_mask`: %u is not 0 or 1", o->pad_mask);
     return 0;
 }
 
@@ -38,22 +38,22 @@ static int check_bucket_opts(const leat_loader_opts *o, leat_error *err)
 {
     if (o->bucket == LEAT_BUCKET_NONE) {
         if (o->bucket_count == 0 && o->bucket_edge_count == 0) return 0;
-        return leat__fail(err, LEAT_EINVAL, "%s no effect: bucket is not given",
-                          o->bucket_count != 0 ? "buckets have" : "bucket_edges have");
+        return leat__fail(err, LEAT_EINVAL, "`%s` has no effect: `bucket` is not given",
+                          o->bucket_count != 0 ? "buckets" : "bucket_edges");
     }
     if (o->bucket_count != 0 && o->bucket_edge_count != 0)
-        return leat__fail(err, LEAT_EINVAL, "give either a number of buckets or their edges, not both");
+        return leat__fail(err, LEAT_EINVAL, "give either `buckets` or `bucket_edges`, not both");
     if (o->bucket_count > LEAT_BUCKETS_MAX || o->bucket_edge_count >= LEAT_BUCKETS_MAX)
         return leat__fail(err, LEAT_EINVAL, "at most %d buckets", LEAT_BUCKETS_MAX);
     if (o->order != LEAT_ORDER_RANDOM || o->weights != NULL || o->balance != NULL || leat__sources_mixed(o))
         return leat__fail(err, LEAT_EINVAL,
-                          "bucket is itself a random order: not with another order, "
-                          "weights, balance or packs that are mixed");
+                          "`bucket` is itself a random order: not with another `order`, weights, `balance` "
+                          "or packs that are mixed");
     if (o->bucket_edge_count > 0 && o->bucket_edges == NULL)
-        return leat__fail(err, LEAT_EINVAL, "bucket_edges: there are none");
+        return leat__fail(err, LEAT_EINVAL, "`bucket_edges`: there are none");
     for (uint32_t i = 0; i < o->bucket_edge_count; i++) {
         if (!isfinite(o->bucket_edges[i]) || (i > 0 && o->bucket_edges[i] <= o->bucket_edges[i - 1]))
-            return leat__fail(err, LEAT_EINVAL, "bucket_edges must be finite numbers that rise");
+            return leat__fail(err, LEAT_EINVAL, "`bucket_edges` must be finite numbers that rise");
     }
     return 0;
 }
@@ -64,16 +64,16 @@ int leat__sizes_check(const leat_loader_opts *o, leat_error *err)
     LEAT_TRY(check_bucket_opts(o, err));
     if (o->collate == LEAT_COLLATE_STACK) return 0;
     if (o->device != NULL && strcmp(o->device, "cpu") != 0)
-        return leat__fail(err, LEAT_ENOTSUP,
-                          "images of different size stay on the host: collate must be "
-                          "stack with a device");
+        return leat__fail(
+            err, LEAT_ENOTSUP,
+            "images of different size stay on the host: with `device`, `collate` must be stack");
     if (o->sample_fn != NULL)
         return leat__fail(err, LEAT_EINVAL,
-                          "sample_fn is not told the size of an image: collate must be stack");
+                          "sample_fn is not told the size of an image: `collate` must be stack");
     if (o->on_error == LEAT_ON_ERROR_REPLACE)
         return leat__fail(err, LEAT_EINVAL,
-                          "on_error replace needs images of one size, another image may "
-                          "not fit: use skip, or collate stack");
+                          "`on_error` replace needs images of one size, another image may not fit: use skip, "
+                          "or `collate` stack");
     return 0;
 }
 
@@ -83,7 +83,7 @@ static int set_fill(leat__column *c, double fill, leat_error *err)
     const bool whole = c->tensor.dtype == LEAT_DTYPE_U8 || c->tensor.dtype == LEAT_DTYPE_U16;
     const int most = c->tensor.dtype == LEAT_DTYPE_U16 ? 65535 : 255;
     if (whole && (fill < 0 || fill > most || fill != floor(fill)))
-        return leat__fail(err, LEAT_EINVAL, "pad_value %g: '%s' has whole numbers from 0 to %d", fill,
+        return leat__fail(err, LEAT_EINVAL, "`pad_value` %g: '%s' has whole numbers from 0 to %d", fill,
                           c->tensor.name, most);
     leat__column one = {.tensor.dtype = c->tensor.dtype, .row_bytes = leat_dtype_size(c->tensor.dtype)};
     leat__column_fill(&one, (int64_t)fill, fill, c->fill);
@@ -125,7 +125,8 @@ static int extra_column(leat__shape *shape, uint32_t of, const char *ending, lea
     snprintf(name, sizeof name, "%s_%s", image->tensor.name, ending);
     for (uint32_t c = 0; c < shape->count; c++) {
         if (strcmp(shape->columns[c].tensor.name, name) == 0)
-            return leat__fail(err, LEAT_EINVAL, "collate pad adds a field '%s': there is one already", name);
+            return leat__fail(err, LEAT_EINVAL, "`collate` pad adds a field '%s': there is one already",
+                              name);
     }
     leat__column *c = &shape->columns[shape->count];
     *c = (leat__column){
@@ -142,10 +143,10 @@ int leat__sizes_extra(const leat_loader_opts *o, leat__pipeline *const *images, 
                       leat__shape *shape, leat_error *err)
 {
     if (o->collate == LEAT_COLLATE_STACK) return 0;
-    if (count == 0) return leat__fail(err, LEAT_EINVAL, "collate has no effect: there are no images");
+    if (count == 0) return leat__fail(err, LEAT_EINVAL, "`collate` has no effect: there are no images");
     for (uint32_t i = 0; i < count; i++) {
         if (leat__pipeline_batch_ops(images[i]) > 0)
-            return leat__fail(err, LEAT_EINVAL, "%s needs images of one size: collate must be stack",
+            return leat__fail(err, LEAT_EINVAL, "%s needs images of one size: `collate` must be stack",
                               leat__pipeline_batch_op(images[i], 0)->def->name);
     }
     for (uint32_t i = 0; i < count && o->collate == LEAT_COLLATE_PAD; i++) {
@@ -349,7 +350,7 @@ static int first_image(const leat_loader *l, const leat_loader_opts *given, uint
         *field = f;
         return 0;
     }
-    return leat__fail(err, LEAT_EINVAL, "bucket: there is no image field to sort by");
+    return leat__fail(err, LEAT_EINVAL, "`bucket`: there is no image field to sort by");
 }
 
 /* The sort value of an image; 0 for one without a size. */

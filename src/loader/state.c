@@ -210,8 +210,8 @@ static int check_packs(const leat__state *mine, const leat__state *other, leat_e
     }
     if (mine->mix != other->mix)
         return leat__fail(err, LEAT_EINVAL,
-                          "loader state: its packs were mixed in another way (weights, repeat, "
-                          "choose, epoch_size, batches or replacement), or its buckets differ");
+                          "loader state: its packs were mixed in another way (weights, `repeat`, "
+                          "`choose`, `epoch_size`, `mix_batches` or `replacement`), or its buckets differ");
     return 0;
 }
 

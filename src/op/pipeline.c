@@ -97,7 +97,7 @@ static int refuse_size(const leat__pipeline *p, leat_error *err)
         if (leat__combine_changes_size(&p->ops[i]))
             return leat__fail(err, LEAT_EINVAL,
                               "%s does not give all images one size: add Resize((h, w)), CenterCrop "
-                              "or RandomCrop after it, or collate pad, list or ragged",
+                              "or RandomCrop after it, or `collate` pad, list or ragged",
                               p->ops[i].def->name);
     return leat__fail(err, LEAT_EINVAL,
                       "the pipeline does not give all images one size: add "
@@ -126,7 +126,7 @@ static int settle_crops(leat__pipeline *p, bool any_size, leat_error *err)
         if (!d->crops) continue;
         if (p->output.crops)
             return leat__fail(err, LEAT_EINVAL, "%s: only one op may make several crops", d->name);
-        if (any_size) return leat__fail(err, LEAT_EINVAL, "%s needs collate stack", d->name);
+        if (any_size) return leat__fail(err, LEAT_EINVAL, "%s needs `collate` stack", d->name);
         if (p->batch_ops)
             return leat__fail(err, LEAT_EINVAL,
                               "%s cannot be mixed over a batch: leave out MixUp, CutMix, Mosaic, CopyPaste",

@@ -256,7 +256,7 @@ int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat
         LEAT_TRY(read_op(&c));
         if (op->def->kind == LEAT_OP_ROLE)
             return leat__fail(err, LEAT_EINVAL,
-                              "%s says how a field follows an image: give it to follow, not to a pipeline",
+                              "%s says how a field follows an image: give it to `follow`, not to a pipeline",
                               op->def->name);
         LEAT_TRY(end_item(&c));
     }
@@ -296,7 +296,7 @@ int leat__spec_parse_roles(const char *text, leat__role_spec *roles, uint32_t *c
         LEAT_TRY(read_role(&c, &roles[*count]));
         for (uint32_t i = 0; i < *count; i++)
             if (strcmp(roles[i].field, roles[*count].field) == 0)
-                return leat__fail(err, LEAT_EINVAL, "follow: field '%s' is given twice", roles[i].field);
+                return leat__fail(err, LEAT_EINVAL, "`follow`: field '%s' is given twice", roles[i].field);
         ++*count;
         LEAT_TRY(end_item(&c));
     }

@@ -55,7 +55,7 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
 {
     memset(f, 0, sizeof *f);
     if (memcmp(block, partial_magic, MAGIC_BYTES) == 0)
-        return leat__fail(err, LEAT_EFORMAT, "%s: an unfinished pack; continue it with --resume", path);
+        return leat__fail(err, LEAT_EFORMAT, "%s: an unfinished pack; continue it with `resume`", path);
     if (memcmp(block, magic, MAGIC_BYTES) != 0)
         return leat__fail(err, LEAT_EFORMAT, "%s: not a leat pack", path);
     if (leat__load_u64(block + HEADER_CHECK_AT) != leat__hash64(block, HEADER_CHECK_AT, 0))

@@ -21,7 +21,7 @@ p.leat: intact, 5 samples, 2 pages, * (glob)
 
 # the same once more: an error that leaves the pack alone, or an answer to give
 $ leat append b -o p.leat
-! leat append: p.leat: has a sample with the key "ant/1.png" (update or skip such samples)
+! leat append: p.leat: has a sample with the key "ant/1.png" (--if-exists update or skip takes such samples)
 = 2
 
 $ leat append b -o p.leat --if-exists skip
@@ -78,11 +78,11 @@ $ leat pack a -o w.leat --where "label == 'cat' and key != 'cat/2.png'" --json |
 2
 
 $ leat pack a -o x.leat --where 'label < 1 or'
-! leat pack: where: column 13: something is missing in "label < 1 or"
+! leat pack: --where: column 13: something is missing in "label < 1 or"
 = 2
 
 $ leat pack a -o x.leat --where 'lable < 1'
-! leat pack: where: column 1: no field of this name in "lable < 1"
+! leat pack: --where: column 1: no field of this name in "lable < 1"
 = 2
 
 $ leat pack a -o x.leat --where 'label > 100'

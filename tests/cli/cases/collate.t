@@ -16,11 +16,11 @@ $ leat load a.leat --ops 'Pad(3)' --collate pad --pad-multiple 32 --pad-value 7 
 6
 
 $ leat load a.leat --ops 'Pad(3)' --collate pad --pad-value 256
-! leat load: pad_value 256: 'image' has whole numbers from 0 to 255
+! leat load: --pad-value 256: 'image' has whole numbers from 0 to 255
 = 2
 
 $ leat load a.leat --ops 'Pad(3)' --pad-mask
-! leat load: pad_mask has no effect: collate is not pad
+! leat load: --pad-mask has no effect: --collate is not pad
 = 2
 
 # batches of similar shape
@@ -31,11 +31,11 @@ $ leat load a.leat --ops 'Pad(3)' --collate pad --bucket aspect --bucket-edges 0
 3
 
 $ leat load a.leat --buckets 2
-! leat load: buckets have no effect: bucket is not given
+! leat load: --buckets has no effect: --bucket is not given
 = 2
 
 $ leat load a.leat --bucket size --order sequential
-! leat load: bucket is itself a random order: not with another order, weights, balance or packs that are mixed
+! leat load: --bucket is itself a random order: not with another --order, weights, --balance or packs that are mixed
 = 2
 
 $ leat load a.leat --bucket size --bucket-edges 1,x

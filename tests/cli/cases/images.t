@@ -11,11 +11,11 @@ $ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat
 = 2
 
 $ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat --force --limits drak=3
-! leat check: limits: "drak" is not an issue with a limit (did you mean dark?)
+! leat check: --limits: "drak" is not an issue with a limit (did you mean dark?)
 = 2
 
 $ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat --force --limits dark=off,dark=3
-! leat check: limits: dark is there twice
+! leat check: --limits: dark is there twice
 = 2
 
 $ leat check nothing -o none.leat
@@ -81,7 +81,7 @@ $ leat dedup fuzzy in.jsonl -o out --windows
 = 2
 
 $ leat dedup images check.leat -o other.leat --across
-! leat dedup: across: needs two inputs or more
+! leat dedup: --across: needs two inputs or more
 = 2
 
 $ leat dedup images check.leat -o other.leat --memory 1K

@@ -19,7 +19,7 @@ $ leat export m.leat -o out > /dev/null && ls out/dog
 1.png
 
 $ leat merge a.leat b.leat -o m.leat
-! leat merge: "dog/1.png" is the key of a sample in a.leat and of one in b.leat: choose what happens to such samples (duplicates: first, last or rename)
+! leat merge: "dog/1.png" is the key of a sample in a.leat and of one in b.leat: choose what happens to such samples (--duplicates first, last or rename)
 = 2
 
 $ leat merge a.leat b.leat -o m.leat --duplicates first

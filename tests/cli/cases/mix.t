@@ -51,7 +51,7 @@ $ leat load b.leat a.leat --config mix.yaml --resume s.json
 = 2
 
 $ leat load a.leat b.leat --config mix.yaml --mix 1,2 --resume s.json
-! leat load: s.json: loader state: its packs were mixed in another way (weights, repeat, choose, epoch_size, batches or replacement), or its buckets differ
+! leat load: s.json: loader state: its packs were mixed in another way (weights, --repeat, --choose, --epoch-size, --mix-batches or --replacement), or its buckets differ
 = 2
 
 # wrong usage
@@ -68,11 +68,11 @@ $ leat load a.leat b.leat --mix 1,nan
 = 2
 
 $ leat load a.leat b.leat --mix 1,1 --repeat 1,1
-! leat load: mix: a.leat: give either weights or repeat and choose
+! leat load: --mix: a.leat: give either weights or --repeat and --choose
 = 2
 
 $ leat load a.leat b.leat --epoch-size 10
-! leat load: mix: epoch_size needs weights: repeat and choose say how many come
+! leat load: --mix: --epoch-size needs weights: --repeat and --choose say how many come
 = 2
 
 $ leat load a.leat b.leat --default score

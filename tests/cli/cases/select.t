@@ -30,7 +30,7 @@ $ leat select few.leat -s random -n 2 -o x.leat --previous some.leat
 = 2
 
 $ leat select few.leat -o x.leat
-! leat select: there is nothing to select by: give strategies or where
+! leat select: there is nothing to select by: give --strategy or --where
 = 2
 
 $ leat select few.leat -o x.leat --column label

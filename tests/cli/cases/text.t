@@ -28,7 +28,7 @@ $ leat dedup fuzzy kept -o after --quiet >/dev/null && cmp both/kept-00000.jsonl
 > cmp both/clusters.jsonl after/clusters.jsonl && cmp both/reasons.jsonl kept/reasons.jsonl && cmp both/bad.jsonl kept/bad.jsonl
 
 $ leat dedup exact in.jsonl -o lines --level line --set words.min=5
-! leat dedup: profile and set go with whole documents (run leat filter first)
+! leat dedup: --profile and --set go with whole documents (run leat filter first)
 = 2
 
 $ leat dedup fuzzy in.jsonl -o other --set lang_score.min=0.5
@@ -86,15 +86,15 @@ $ leat filter in.jsonl -o columns --columns text,+words,id --set words.min=5 --q
 {"text": "one two three four five six seven eight 0","words":9,"id": "d1"}
 
 $ leat filter in.jsonl -o other --columns id,+wrds
-! leat filter: columns: there is no score "wrds" (did you mean words?)
+! leat filter: --columns: there is no score "wrds" (did you mean words?)
 = 2
 
 $ leat filter in.jsonl -o other --columns id,id
-! leat filter: columns: "id" is there twice
+! leat filter: --columns: "id" is there twice
 = 2
 
 $ leat filter in.jsonl -o other --columns id --score-only
-! leat filter: columns are of kept documents: not with score-only
+! leat filter: --columns are of kept documents: not with --score-only
 = 2
 
 $ printf 'output: fromfile\nset:\n  words.min: 5\n  words.max: off\n  urls.max: 3\nprofile: [gopher@paper]\ncolumns:\n  - id\nscore_only: no\n' > rules.yaml
@@ -121,7 +121,7 @@ $ leat filter in.jsonl --config nothing.yaml
 = 4
 
 $ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --config d.yaml
-! leat dedup: shingles, bands, rows, threshold and compatible go with fuzzy deduplication
+! leat dedup: --words, --chars, --bands, --rows, --threshold and --compatible go with fuzzy deduplication
 = 2
 
 $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
@@ -156,7 +156,7 @@ $ leat filter in.jsonl -o other
 = 2
 
 $ leat filter in.jsonl -o other --lang en
-! leat filter: languages need a model: name a fastText file (lid)
+! leat filter: languages need a model: name a fastText file (--lid)
 = 2
 
 $ leat filter in.jsonl -o other --lid in.jsonl --lang en
@@ -199,7 +199,7 @@ $ leat filter in.jsonl --set words.min=5 --report r.html,r.json --quiet && grep 
 true
 
 $ leat filter in.jsonl -o r --set words.min=5 --report r/report.json
-! leat filter: report: r/report.json is written by the run itself: choose another name
+! leat filter: --report: r/report.json is written by the run itself: choose another name
 = 2
 
 $ leat filter --list | grep -c @
@@ -241,7 +241,7 @@ d1
 3
 
 $ leat dedup exact in.jsonl -o small --level line --keep longest
-! leat dedup: keep, index and against go with whole documents, not lines
+! leat dedup: --keep, --index and --against go with whole documents, not lines
 = 2
 
 $ leat dedup substring in.jsonl -o small --words 8 --report s.json --force > /dev/null; jget unit most.0.removed < s.json
@@ -290,7 +290,7 @@ $ leat plan --text 500G --memory 1G --cpus 32 > /dev/null
 = 3
 
 $ leat dedup exact in.jsonl -o small --bands 3
-! leat dedup: shingles, bands, rows, threshold and compatible go with fuzzy deduplication
+! leat dedup: --words, --chars, --bands, --rows, --threshold and --compatible go with fuzzy deduplication
 = 2
 
 $ leat dedup similar in.jsonl -o small
@@ -344,11 +344,11 @@ $ leat dedup exact in.jsonl -o none --keep field --keep-field nix
 = 4
 
 $ leat dedup exact in.jsonl -o none2 --keep field
-! leat dedup: keep: field needs the name of a key in keep-field
+! leat dedup: --keep field needs the name of a key in --keep-field
 = 2
 
 $ leat dedup fuzzy in.jsonl -o none2 --bands-per-iteration 50
-! leat dedup: bands-per-iteration: 50 is more than the 14 bands
+! leat dedup: --bands-per-iteration: 50 is more than the 14 bands
 = 2
 
 $ leat filter in.jsonl -o none2 --set words.min=5 --seed 5

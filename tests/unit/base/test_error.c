@@ -53,6 +53,44 @@ static void messages_cannot_forge_lines(void **state)
     leat__error_at(NULL, "x", 0, 0);
 }
 
+static void options_are_names_or_flags(void **state)
+{
+    leat_error err;
+    (void)state;
+    leat__fail(&err, LEAT_EINVAL, "`pad_mask` has no effect: `collate` is not pad");
+    assert_string_equal(err.message, "pad_mask has no effect: collate is not pad");
+    leat__options_as_flags(true);
+    leat__fail(&err, LEAT_EINVAL, "`pad_mask` has no effect: `collate` is not pad");
+    assert_string_equal(err.message, "--pad-mask has no effect: --collate is not pad");
+    leat__fail(&err, LEAT_EINVAL, "%s: `%s` has no effect", "a_b", "window_pages");
+    assert_string_equal(err.message, "a_b: --window-pages has no effect");
+    leat__error_context(&err, "`cache`");
+    assert_string_equal(err.message, "--cache: a_b: --window-pages has no effect");
+    leat__fail_errno(&err, ENOENT, "`report`: %s", "a");
+    assert_string_equal(err.message, "--report: a: No such file or directory");
+    /* what comes from outside is not touched */
+    leat__fail(&err, LEAT_EINVAL, "%s: not a `cache`", "`my_file` --x");
+    assert_string_equal(err.message, "`my_file` --x: not a --cache");
+    leat__options_as_flags(false);
+    leat__fail(&err, LEAT_EINVAL, "%s: not a `cache`", "`my_file`");
+    assert_string_equal(err.message, "`my_file`: not a cache");
+}
+
+/* A message that is cut inside a name keeps its text, and ends. */
+static void long_messages_with_options_are_cut(void **state)
+{
+    char name[sizeof(((leat_error *)0)->message)];
+    leat_error err;
+    (void)state;
+    for (size_t len = sizeof name - 20; len < sizeof name; len++) {
+        memset(name, 'x', len - 1);
+        name[len - 1] = '\0';
+        leat__fail(&err, LEAT_EINVAL, "%s `window_pages` has no effect", name);
+        assert_memory_equal(err.message, name, len - 1);
+        assert_true(strlen(err.message) < sizeof err.message);
+    }
+}
+
 static void errno_gives_code_and_text(void **state)
 {
     static const struct {
@@ -120,10 +158,16 @@ out:
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_have_names_and_texts),      cmocka_unit_test(codes_are_distinct_and_negative),
-        cmocka_unit_test(fail_fills_and_returns_the_code), cmocka_unit_test(messages_cannot_forge_lines),
-        cmocka_unit_test(errno_gives_code_and_text),       cmocka_unit_test(context_is_prepended),
-        cmocka_unit_test(nomem_names_size_and_purpose),    cmocka_unit_test(try_and_go_leave_early),
+        cmocka_unit_test(codes_have_names_and_texts),
+        cmocka_unit_test(codes_are_distinct_and_negative),
+        cmocka_unit_test(fail_fills_and_returns_the_code),
+        cmocka_unit_test(messages_cannot_forge_lines),
+        cmocka_unit_test(options_are_names_or_flags),
+        cmocka_unit_test(long_messages_with_options_are_cut),
+        cmocka_unit_test(errno_gives_code_and_text),
+        cmocka_unit_test(context_is_prepended),
+        cmocka_unit_test(nomem_names_size_and_purpose),
+        cmocka_unit_test(try_and_go_leave_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

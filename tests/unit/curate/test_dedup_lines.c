@@ -136,9 +136,9 @@ static void long_lines_are_refused(void **state)
     o.memory = 64u << 20;
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EBUDGET);
     assert_non_null(strstr(err.message, "long.jsonl: line 2 of 8"));
-    const char *needs = strstr(err.message, "raise --memory to ");
+    const char *needs = strstr(err.message, "raise memory to ");
     assert_non_null(needs);
-    uint64_t memory = (uint64_t)atoi(needs + 18) << 20;
+    uint64_t memory = (uint64_t)atoi(needs + 16) << 20;
     assert_true(memory > 100u << 20 && memory < 1u << 30);
     o.memory = memory;
     o.replace = 1;

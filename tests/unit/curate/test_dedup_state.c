@@ -74,7 +74,7 @@ static void less_memory_loses_no_line(void **state)
         if (rc != 0) {
             assert_int_equal(rc, LEAT_EBUDGET);
             assert_non_null(strstr(err.message, "long.jsonl: line 101 of "));
-            o.memory = (uint64_t)atoi(strstr(err.message, "raise --memory to ") + 18) << 20;
+            o.memory = (uint64_t)atoi(strstr(err.message, "raise memory to ") + 16) << 20;
             dedup_ok(&o, &st);
         }
         assert_int_equal(st.resumed, 1);

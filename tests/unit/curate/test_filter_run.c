@@ -68,7 +68,7 @@ static void kept_lines_are_untouched(void **state)
     leat__free(reasons);
     leat__free(bad);
     assert_int_equal(filter("in.jsonl", "out", &o, &st, &err), LEAT_EEXIST);
-    assert_non_null(strstr(err.message, "--force"));
+    assert_non_null(strstr(err.message, "use force"));
     o.replace = 1;
     o.fail_on_bad = 1;
     assert_int_equal(filter("in.jsonl", "out", &o, &st, &err), LEAT_EDATA);

@@ -121,14 +121,14 @@ static void too_little_memory_is_refused(void **state)
     probe p = {0};
     leat_error err = {0};
     assert_int_equal(run(&p, 1, 1000, &err), LEAT_EBUDGET);
-    assert_non_null(strstr(err.message, "raise --memory to"));
+    assert_non_null(strstr(err.message, "raise memory to"));
 }
 
 static uint64_t named_memory(const leat_error *err)
 {
-    const char *at = strstr(err->message, "raise --memory to ");
+    const char *at = strstr(err->message, "raise memory to ");
     assert_non_null(at);
-    return (uint64_t)atoi(at + 18) << 20;
+    return (uint64_t)atoi(at + 16) << 20;
 }
 
 /* Lines of all lengths around what the memory allows: processed, or refused with the memory that

@@ -70,7 +70,7 @@ static void wrong_options_are_named(void **state)
     o.weight_count = 90, o.indices = near, o.index_count = 2;
     refused(&o, "weight_count is 90, there are 2 samples");
     o = small(), o.draws = 5, refused(&o, "draws needs");
-    o = small(), o.streams = 4, refused(&o, "streams has no effect: the order is not quasi_random");
+    o = small(), o.streams = 4, refused(&o, "streams has no effect: order is not quasi_random");
     o = small(), o.window_pages = 4, refused(&o, "window_pages has no effect");
     o = small(), o.max_bad = 1, refused(&o, "max_bad has no effect: on_error is fail");
     o = small(), o.order = (leat_order)7, refused(&o, "order: 7 is not a valid value");
