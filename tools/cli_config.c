@@ -15,6 +15,7 @@
 #include <yaml.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "io/file.h"
 
@@ -60,11 +61,10 @@ static int find_key(const reading *r, const yaml_node_t *node, size_t *index, le
     snprintf(name, sizeof name, "%s", key);
     for (char *c = name; *c; c++)
         if (*c == '_') *c = '-';
-    for (size_t i = 0; i < n; i++) {
-        names[i] = r->line->params[i]->name;
-        *index = i;
-        if (leat__str_eq(names[i], name) && !leat__str_eq(name, "config")) return 0;
-    }
+    const int found = cli_line_find(r->line, name);
+    *index = (size_t)LEAT_MAX(found, 0);
+    if (found >= 0 && *index < n && !leat__str_eq(name, "config")) return 0;
+    for (size_t i = 0; i < n; i++) names[i] = r->line->params[i]->name;
     const char *near = leat__str_nearest(name, names, n);
     if (near == NULL || leat__str_eq(near, "config"))
         return leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown key '%s'", r->path, line_of(node), key);

@@ -103,6 +103,7 @@ void cli_option_text(const leat__param *p, bool required, leat__buf *out)
             leat__buf_printf(out, "%s%s", i ? ", " : "", word);
     }
     range_text(p, out);
+    if (cli_twin(p->name)) leat__buf_printf(out, "; also --%s", cli_twin(p->name));
     if (required) leat__buf_puts(out, " (required)");
     else if (p->def && p->def[0]) leat__buf_printf(out, " [%s]", p->def);
 }

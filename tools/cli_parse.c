@@ -99,11 +99,27 @@ const cli_command *cli_find(const cli_command *const *commands, const char *name
     return NULL;
 }
 
-int cli_line_find(const cli_line *line, const char *name)
+const char *cli_twin(const char *name)
 {
-    for (size_t i = 0; i < line->param_count; i++)
+    /* of the loader and of training, where PyTorch's name is the usual one */
+    static const char *const twins[][2] = {{"batch", "batch-size"}};
+    for (size_t i = 0; i < LEAT_COUNT(twins); i++)
+        for (int k = 0; k < 2; k++)
+            if (leat__str_eq(twins[i][k], name)) return twins[i][1 - k];
+    return NULL;
+}
+
+static int find_exact(const cli_line *line, const char *name)
+{
+    for (size_t i = 0; name && i < line->param_count; i++)
         if (leat__str_eq(line->params[i]->name, name)) return (int)i;
     return -1;
+}
+
+int cli_line_find(const cli_line *line, const char *name)
+{
+    const int index = find_exact(line, name);
+    return index >= 0 ? index : find_exact(line, cli_twin(name));
 }
 
 static int find_letter(const cli_line *line, char letter)

@@ -36,7 +36,11 @@ int cli_parse(cli_line *line, const cli_command *command, int argc, char **argv,
  * commands with --config: their file may still give it. */
 int cli_check_required(const cli_line *line, leat_error *err) LEAT_MUST_CHECK;
 
-/* Index of an option by its long name, -1 when there is none. */
+/* The other name of an option that commands name differently ("batch", "batch-size"), or NULL. Every command
+ * accepts both, also in the file of --config. */
+const char *cli_twin(const char *name);
+
+/* Index of an option by its long name or its twin, -1 when there is none. */
 int cli_line_find(const cli_line *line, const char *name);
 
 /* The command called `name`, NULL when there is none; *nearest is then one worth a hint, or

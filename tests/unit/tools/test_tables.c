@@ -86,6 +86,52 @@ static void tables_are_sound(void **state)
     }
 }
 
+/* Both names of an option with two are accepted, by every command that has one of them. */
+static void twins_are_accepted(void **state)
+{
+    size_t tried = 0;
+    for (size_t i = 0; commands[i]; i++) {
+        const leat__param *p;
+        for (size_t k = 0; (p = cli_option_at(commands[i], k)) != NULL; k++) {
+            const char *twin = cli_twin(p->name);
+            cli_line line;
+            leat_error err = {0};
+            char word[64], *argv[] = {word, (char *)"3", (char *)"--help"};
+            if (!twin) continue;
+            snprintf(word, sizeof word, "--%s", twin);
+            CHECK(cli_parse(&line, commands[i], 3, argv, &err) == 0, "%s: %s", commands[i]->name,
+                  err.message);
+            assert_int_equal(line.values[k].i, 3);
+            tried++;
+        }
+    }
+    assert_true(tried >= 4);
+}
+
+/* A message of the library that names an option shows the flag as the user typed it. */
+static void messages_name_flags(void **state)
+{
+    size_t tried = 0;
+    leat__options_as_flags(true);
+    for (size_t i = 0; commands[i]; i++) {
+        const leat__param *p;
+        for (size_t k = 0; (p = cli_option_at(commands[i], k)) != NULL; k++) {
+            char name[64], shown[96];
+            leat_error err;
+            assert_true(strlen(p->name) < sizeof name);
+            strcpy(name, p->name);
+            for (char *s = name; *s; s++)
+                if (*s == '-') *s = '_';
+            leat__fail(&err, LEAT_EINVAL, "`%s` has no effect", name);
+            snprintf(shown, sizeof shown, "--%s has no effect", p->name);
+            CHECK(leat__str_eq(err.message, shown), "%s: %s", commands[i]->name, err.message);
+            tried++;
+        }
+    }
+    leat__options_as_flags(false);
+    assert_true(tried > 300);
+}
+
 /* The words of an example up to a pipe or a redirection; quotes make one word. */
 static int split(char *text, char **out, int max)
 {
@@ -129,6 +175,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_sound),
+        cmocka_unit_test(twins_are_accepted),
+        cmocka_unit_test(messages_name_flags),
         cmocka_unit_test(examples_parse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
