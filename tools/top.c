@@ -32,6 +32,8 @@
 
 static const leat__param options[] = {
     CLI_FLAG("once", 0, "print the current values and exit"),
+    CLI_SECONDS("wait", 0, "1min", 0, 1e9,
+                "how long to wait for a run file that is not there; a terminal waits until q unless given"),
     CLI_END,
 };
 
@@ -44,6 +46,7 @@ typedef struct job {
     leat_doctor_frame frames[FRAMES];
     size_t count;
     uint64_t news_ns, line_ns; /* when something came last; when the next line may be printed */
+    uint64_t begin_ns;         /* when the command began to wait */
     bool said_waiting;
 } job;
 
@@ -173,12 +176,22 @@ static int show(job *j, bool last, leat_error *err)
 
 /* ---- Following ---- */
 
+/* A person at a terminal leaves when tired of waiting; a script or a pipe would hang. */
+static bool waits(const job *j)
+{
+    if (j->draws && !cli_given(j->c, "wait")) return true;
+    return (double)(leat__clock_ns() - j->begin_ns) < 1e9 * cli_float(j->c, "wait");
+}
+
 /* A run that has not begun is waited for; *news says whether there was something new. */
 static int look(job *j, uint32_t *news, leat_error *err)
 {
     int rc = leat_doctor_run_look(j->run, news, err);
     if (*news) j->news_ns = leat__clock_ns();
     if (rc != LEAT_ENOENT || cli_flag(j->c, "once")) return rc;
+    if (!waits(j))
+        return leat__fail(err, rc, "%s: no run file after %g s (--wait TIME waits longer)", cli_arg(j->c, 0),
+                          cli_float(j->c, "wait"));
     if (!j->said_waiting) cli_say(j->c, "waiting for %s", cli_arg(j->c, 0));
     j->said_waiting = true;
     return 0;
@@ -219,7 +232,7 @@ static int run(cli *c)
 {
     static job j; /* large */
     leat_error err = {0};
-    j = (job){.c = c, .news_ns = leat__clock_ns()};
+    j = (job){.c = c, .news_ns = leat__clock_ns(), .begin_ns = leat__clock_ns()};
 
     char inside[PATH_MAX];
     int rc = leat_doctor_run_open(&j.run, run_file(cli_arg(c, 0), inside, sizeof inside), &err);
@@ -250,7 +263,7 @@ const cli_command cli_cmd_top = {
         "memory against its budget, and the doctor's verdict of now with the best remedy. It only "
         "reads the file; the run never waits for it, and both may start first.\n\n"
         "Ends when the run does; q or Ctrl-C leave it earlier. Where stdout is not a terminal it "
-        "prints a line each second.",
+        "prints a line each second, and gives up with exit code 4 when there is no run file after --wait.",
     .args = (const cli_arg_spec[]){{.name = "RUN", .path = true, .help = "the run file"}, {.name = NULL}},
     .options = {{"Looking", options}},
     .json =

@@ -99,7 +99,8 @@ static int take_line(leat_doctor_run *run, const char *line, size_t len, leat_er
     const char *name = json_string_value(json_object_get(root, "run"));
     if (frame != NULL) rc = leat__frame_parse(frame, &run->frames[run->frame_count % FRAMES], err);
     else if (name != NULL) take_header(run, name);
-    else rc = take_diagnosis(run, line, len, root, err);
+    else if (json_object_get(root, "facts") != NULL) rc = take_diagnosis(run, line, len, root, err);
+    else rc = leat__fail(err, LEAT_EDATA, "not a run file: a line has none of run, frame and facts");
     if (frame != NULL && rc == 0) run->frame_count++;
     json_decref(root);
     return rc;

@@ -133,6 +133,21 @@ static const leat_doctor_frame *add_frame(leat_doctor_watch *w, uint64_t now)
     return f;
 }
 
+/* The end of a record: the totals of now. An interval that has hardly begun says nothing about rates, so
+ * those of the last frame stay. */
+static const leat_doctor_frame *add_last_frame(leat_doctor_watch *w, uint64_t now)
+{
+    if (w->frame_count == 0 || now - w->frame_ns >= w->interval_ns / 2) return add_frame(w, now);
+    leat_doctor_frame *f = &w->frames[w->frame_count % FRAMES];
+    *f = w->frames[(w->frame_count - 1) % FRAMES];
+    f->at_s = (double)(now - w->begin_ns) / 1e9;
+    f->epoch = w->last.epoch;
+    f->samples = (uint64_t)w->total.samples;
+    f->bad = (uint64_t)w->total.bad;
+    w->frame_count++;
+    return f;
+}
+
 static void look_locked(leat_doctor_watch *w)
 {
     leat_loader_stats s;
@@ -171,9 +186,20 @@ static void record_frame(leat_doctor_watch *w, const leat_doctor_frame *f)
     leat__mutex_unlock(&r->lock);
 }
 
+static void record_last_frame_locked(leat_doctor_watch *w)
+{
+    record *r = &w->record;
+    leat__mutex_lock(&w->lock);
+    look_locked(w);
+    leat_doctor_frame frame = *add_last_frame(w, leat__clock_ns());
+    leat__mutex_unlock(&w->lock);
+    record_failed(r, leat__run_log_frame(r->log, &frame, &r->err));
+}
+
 static int record_end_locked(leat_doctor_watch *w, leat_error *err)
 {
     record *r = &w->record;
+    if (r->log != NULL) record_last_frame_locked(w);
     if (r->log != NULL) record_verdict_locked(w, true);
     leat__run_log_close(&r->log);
     int rc = r->rc;

@@ -46,6 +46,27 @@ $ echo hello > text
 ! leat top: text: not a run file: * (glob)
 = 4
 
+$ echo '{"path": 3}' > lines.jsonl
+> leat top lines.jsonl
+! leat top: lines.jsonl: not a run file: a line has none of run, frame and facts
+= 4
+
+# a file that never comes: a pipe does not wait forever
+$ leat top nowhere.jsonl --wait 300ms | cat; echo ${PIPESTATUS[0]}
+4
+! waiting for nowhere.jsonl
+! leat top: nowhere.jsonl: no run file after 0.3 s (--wait TIME waits longer)
+
+$ leat top nowhere.jsonl --wait 300ms --quiet
+! leat top: nowhere.jsonl: no run file after 0.3 s (--wait TIME waits longer)
+= 4
+
+# the last record has the totals of the whole run
+$ leat load $LEAT_TEST_DATA/images-1.1.leat -s 8 -b 4 --epochs 3 --run-file load.jsonl > /dev/null
+> leat top load.jsonl --json | jget frame.samples
+36
+! wrote load.jsonl
+
 $ leat top nowhere.jsonl --once
 ! leat top: nowhere.jsonl: *: No such file or directory (glob)
 = 4

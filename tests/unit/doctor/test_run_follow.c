@@ -85,9 +85,13 @@ static void another_run_takes_its_place(void **state)
 
 static void other_files_are_refused(void **state)
 {
-    static const char *const texts[] = {"hello\n", "{\"run\":\"a\"}\n{\"frame\":{\"samples\":\"x\"}}\n",
-                                        "{\"run\":\"a\"}\n[1,2]\n", "{\"steps\":\"many\"}\n",
-                                        "{\"lost\":}\n"};
+    static const char *const texts[] = {"hello\n",
+                                        "{\"run\":\"a\"}\n{\"frame\":{\"samples\":\"x\"}}\n",
+                                        "{\"run\":\"a\"}\n[1,2]\n",
+                                        "{\"steps\":\"many\"}\n",
+                                        "{\"lost\":}\n",
+                                        "{\"path\": 3}\n",
+                                        "3\n"};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(texts); i++) {
         leat_doctor_run *run;

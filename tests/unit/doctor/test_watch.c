@@ -190,7 +190,10 @@ static void a_run_is_recorded(void **state)
     size_t n = leat_doctor_run_frames(run, seen, 512);
     assert_int_equal(leat_doctor_run_ended(run), 1);
     assert_true(leat_doctor_run_diagnosis(run)->facts.steps > 5);
-    for (size_t i = 0, at = 0; i < n; i++) { /* each frame written was also seen */
+    leat_loader_stats stats;
+    assert_ok(leat_loader_read_all(l, &stats, sizeof stats));
+    assert_int_equal(seen[n - 1].samples, stats.samples); /* the last frame has all of them */
+    for (size_t i = 0, at = 0; i < n; i++) {              /* each frame written was also seen */
         while (at < all && kept[at].at_s != seen[i].at_s) at++;
         assert_true(at < all);
         assert_int_equal(kept[at].samples, seen[i].samples);
