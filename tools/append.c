@@ -17,7 +17,7 @@ static const leat__param options[] = {
                "their place"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip",
                "what to do with samples that cannot be packed: stop, or leave out and count"),
-    CLI_FLAG("strict", 0, "folders: take every file for a sample, hidden ones too"),
+    CLI_FLAG("strict", 0, "folders: append every file, also hidden ones and those without an image suffix"),
     CLI_PATH("report", 0, NULL, "FILE",
              "list what was left out here: one JSON object per line with key, offset, reason"),
     CLI_THREADS,
@@ -77,8 +77,8 @@ static int run(cli *c)
     char in[24], out[24];
     if (c->json) print_json(c, &st);
     else
-        cli_out(c, "%llu samples appended, %s in, %s out\n", (unsigned long long)st.samples,
-                leat__format_bytes(st.bytes_in, in, sizeof in),
+        cli_out(c, "%llu sample%s appended, %s in, %s out\n", (unsigned long long)st.samples,
+                cli_s(st.samples), leat__format_bytes(st.bytes_in, in, sizeof in),
                 leat__format_bytes(st.bytes_out, out, sizeof out));
     return code;
 }

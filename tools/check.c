@@ -66,9 +66,9 @@ void cli_check_issues(cli *c, const char *output, const leat_check_stats *st, bo
 static void print_text(cli *c, const char *output, const leat_check_stats *st)
 {
     char in[24], took[24];
-    cli_out(c, "%llu images, %llu decoded, %llu with issues; %s, %s, %.0f images per CPU-second\n",
-            (unsigned long long)st->samples, (unsigned long long)st->ok, (unsigned long long)st->found,
-            leat__format_bytes(st->bytes_in, in, sizeof in),
+    cli_out(c, "%llu image%s, %llu decoded, %llu with issues; %s, %s, %.0f images per CPU-second\n",
+            (unsigned long long)st->samples, cli_s(st->samples), (unsigned long long)st->ok,
+            (unsigned long long)st->found, leat__format_bytes(st->bytes_in, in, sizeof in),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->cpu_seconds > 0 ? (double)(st->samples - st->resumed) / st->cpu_seconds : 0.0);
     if (st->resumed)

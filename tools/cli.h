@@ -253,6 +253,9 @@ int cli_object_end(cli *c, cli_object *o);
 void cli_heading(cli *c, const char *title);
 void cli_row(cli *c, const char *name, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
+/* "s" unless there is one: "%llu sample%s". */
+const char *cli_s(uint64_t count);
+
 /* "" when stdout has no colour. */
 const char *cli_styled(const cli *c, cli_style style);
 

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -167,6 +168,24 @@ void cli_heading(cli *c, const char *title)
     cli_out(c, "%s%s%s\n", cli_styled(c, CLI_BOLD), title, cli_styled(c, CLI_PLAIN));
 }
 
+/* Words after the name of a row: wrapped on a terminal, on one line for other programs. */
+static void put_words(cli *c, const char *text)
+{
+    const int begin = 2 + ROW_COLUMN, width = c->tty_out ? cli_columns(STDOUT_FILENO) : INT_MAX;
+    int at = begin;
+    for (const char *word = text; *word;) {
+        const int len = (int)strcspn(word, " ");
+        if (at > begin && at + 1 + len > width) {
+            cli_out(c, "\n%*s", begin, "");
+            at = begin;
+        }
+        cli_out(c, " %.*s", len, word);
+        at += 1 + len;
+        word += len + (word[len] == ' ');
+    }
+    cli_out(c, "\n");
+}
+
 void cli_row(cli *c, const char *name, const char *fmt, ...)
 {
     char value[LINE_MAX_];
@@ -174,7 +193,13 @@ void cli_row(cli *c, const char *name, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(value, sizeof value, fmt, ap);
     va_end(ap);
-    cli_out(c, "  %s%-*s%s %s\n", cli_styled(c, CLI_CYAN), ROW_COLUMN, name, cli_styled(c, CLI_PLAIN), value);
+    cli_out(c, "  %s%-*s%s", cli_styled(c, CLI_CYAN), ROW_COLUMN, name, cli_styled(c, CLI_PLAIN));
+    put_words(c, value);
+}
+
+const char *cli_s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
 }
 
 void cli_view_hide_locked(cli *c)

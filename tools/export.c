@@ -96,7 +96,7 @@ static int run(cli *c)
     char size[24];
     if (c->json) print_json(c, &st);
     else
-        cli_out(c, "%llu files, %s, in %s\n", (unsigned long long)st.files,
+        cli_out(c, "%llu file%s, %s, in %s\n", (unsigned long long)st.files, cli_s(st.files),
                 leat__format_bytes(st.bytes, size, sizeof size), o.folder);
     if (rc == 0) return CLI_OK;
     int exit_code = cli_fail(c, &err);
@@ -107,7 +107,7 @@ static int run(cli *c)
 const cli_command cli_cmd_export = {
     .name = "export",
     .summary = "extract the original files of a pack",
-    .examples = (const cli_example[]){{"leat export photos.leat -o photos", "all of them"},
+    .examples = (const cli_example[]){{"leat export photos.leat -o photos-again", "all of them"},
                                       {"leat export photos.leat -o some --keys keys.txt", "the listed ones"},
                                       {"leat export photos.leat -o shards --to webdataset",
                                        "tar shards for other loaders"},

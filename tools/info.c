@@ -270,8 +270,8 @@ static void print_text(cli *c, facts *f)
     cli_row(c, "format", "%u.%u", f->info.version_major, f->info.version_minor);
     cli_row(c, "created with", "%s", f->created_with);
     if (f->info.dropped > 0)
-        cli_row(c, "dropped", "%llu samples whose bytes are still there; leat compact removes them",
-                (unsigned long long)f->info.dropped);
+        cli_row(c, "dropped", "%llu sample%s whose bytes are still there; leat compact removes them",
+                (unsigned long long)f->info.dropped, cli_s(f->info.dropped));
     cli_row(c, "fingerprint", "%016llx", (unsigned long long)f->info.fingerprint);
     print_fields(c, f);
     print_images(c, f);

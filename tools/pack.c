@@ -24,9 +24,8 @@ static const leat__param packing[] = {
     CLI_CHOICE("on-error", 0, "fail", "fail|skip",
                "on a sample that cannot be packed: stop, or skip and count it"),
     CLI_FLAG("strict", 0,
-             "folders: take every file for a sample, hidden ones too; else hidden files and folders "
-             "and files whose names do not end as images do (.jpg, .png ...) are skipped and "
-             "counted"),
+             "folders: pack every file; without it, hidden files and files without an image suffix are "
+             "skipped and counted"),
     CLI_PATH("report", 0, NULL, "FILE",
              "write skipped samples here: one JSON object per line with key, offset, reason"),
     CLI_PATH("check", 0, NULL, "PACK", "also check the images: write the columns of leat check here"),
@@ -187,8 +186,8 @@ static int print_json(cli *c, const leat_ingest_stats *st, const char *check, co
 static void print_text(cli *c, const leat_ingest_stats *st)
 {
     char in[24], out[24], took[24];
-    cli_out(c, "%llu samples, %s in, %s out, %s (%.0f samples/s)\n", (unsigned long long)st->samples,
-            leat__format_bytes(st->bytes_in, in, sizeof in),
+    cli_out(c, "%llu sample%s, %s in, %s out, %s (%.0f samples/s)\n", (unsigned long long)st->samples,
+            cli_s(st->samples), leat__format_bytes(st->bytes_in, in, sizeof in),
             leat__format_bytes(st->bytes_out, out, sizeof out),
             leat__format_seconds(st->seconds, took, sizeof took),
             st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0.0);

@@ -96,7 +96,8 @@ static int print(cli *c, const parts *p)
     cli_object page;
     leat__json *j = cli_object_begin(&page);
     for (uint32_t i = 0; i < p->count && !c->json; i++)
-        cli_out(c, "%s: %llu samples\n", p->path[i], (unsigned long long)p->part[i].samples);
+        cli_out(c, "%s: %llu sample%s\n", p->path[i], (unsigned long long)p->part[i].samples,
+                cli_s(p->part[i].samples));
     if (!c->json) return 0;
     leat__json_key(j, "parts");
     leat__json_array(j);

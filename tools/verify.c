@@ -2,10 +2,13 @@
  *
  * `leat verify`: reads every byte of a pack and says what is damaged.
  */
+#include <string.h>
+
 #include <leat/pack.h>
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "cli.h"
 
 static const leat__param options[] = {
@@ -19,6 +22,21 @@ typedef struct watch {
     leat__json json; /* of the findings, with --json */
 } watch;
 
+/* A finding about the whole file has no page. */
+static void put_place(cli *c, const char *name, int64_t value)
+{
+    if (value >= 0) cli_out(c, "\t%s %lld", name, (long long)value);
+    else cli_out(c, "\t%s -", name);
+}
+
+/* Without the name of the file, which has its own column. */
+static const char *reason_of(const leat_pack_damage *d)
+{
+    const size_t len = strlen(d->path);
+    const bool named = strncmp(d->reason, d->path, len) == 0 && leat__str_starts(d->reason + len, ": ");
+    return named ? d->reason + len + 2 : d->reason;
+}
+
 static int on_damage(void *cookie, const leat_pack_damage *d)
 {
     watch *w = cookie;
@@ -31,7 +49,7 @@ static int on_damage(void *cookie, const leat_pack_damage *d)
         leat__json_ki64(j, "sample", d->sample);
         leat__json_ki64(j, "page", d->page);
         leat__json_ki64(j, "offset", d->offset);
-        leat__json_kstr(j, "reason", d->reason);
+        leat__json_kstr(j, "reason", reason_of(d));
         leat__json_end(j);
         return cli_interrupted(w->c);
     }
@@ -41,8 +59,10 @@ static int on_damage(void *cookie, const leat_pack_damage *d)
     leat__buf_init(&line, LEAT__MEM_MISC, 4u << 20);
     leat__json_init(&j, &line, 0);
     leat__json_strn(&j, d->key, (size_t)d->key_size);
-    cli_out(w->c, "%s\tpage %lld\toffset %lld\t%s\t%s\n", leat__buf_str(&line), (long long)d->page,
-            (long long)d->offset, d->path, d->reason);
+    cli_out(w->c, "%s", d->sample >= 0 ? leat__buf_str(&line) : "-");
+    put_place(w->c, "page", d->page);
+    put_place(w->c, "offset", d->offset);
+    cli_out(w->c, "\t%s\t%s\n", d->path, reason_of(d));
     leat__buf_reset(&line);
     return cli_interrupted(w->c);
 }
@@ -99,9 +119,9 @@ static int run(cli *c)
                              (unsigned long long)st.damaged_samples, st.damaged_samples == 1 ? "" : "s",
                              (unsigned long long)st.samples);
         else if (!c->json)
-            cli_out(c, "%s: intact, %llu samples, %llu pages, %llu bytes\n", cli_arg(c, 0),
-                    (unsigned long long)st.samples, (unsigned long long)st.pages,
-                    (unsigned long long)st.bytes);
+            cli_out(c, "%s: intact, %llu sample%s, %llu page%s, %llu bytes\n", cli_arg(c, 0),
+                    (unsigned long long)st.samples, cli_s(st.samples), (unsigned long long)st.pages,
+                    cli_s(st.pages), (unsigned long long)st.bytes);
     }
     leat__buf_reset(&findings);
     return code;
@@ -114,8 +134,8 @@ const cli_command cli_cmd_verify = {
                                       {"leat verify photos.leat --json", "for scripts"},
                                       {NULL, NULL}},
     .description = "Reads the whole pack, or all shards of a set, and compares every checksum. "
-                   "Each finding is one line: key, page, offset in the file, file, reason. Exit "
-                   "code 4 when there are any.",
+                   "Each finding is one line: key, page, offset in the file, file, reason; - where "
+                   "there is none. Exit code 4 when there are any.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Verifying", options}},
     .json = (const cli_key[]){{"ok", "true when nothing is damaged"},

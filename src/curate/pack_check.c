@@ -117,6 +117,7 @@ static int check_opts(const packing *p, leat_error *err)
     LEAT_TRY(leat__pack_spare_result(o->report, c->csv, err));
     LEAT_TRY(leat__pack_spare_result(c->output, c->csv, err));
     LEAT_TRY(leat__result_file_check(c->csv, LEAT__CHECK_CSV, o->replace != 0, false, err));
+    LEAT_TRY(leat__path_can_make(c->output, err));
     LEAT_TRY(leat__path_exists(c->output, &exists, err));
     return exists && !o->replace ? leat__fail(err, LEAT_EEXIST, "%s: already exists", c->output) : 0;
 }

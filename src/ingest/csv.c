@@ -80,8 +80,8 @@ static int skip_mark(leat__csv *c, leat_error *err)
 
 static int bad(leat__csv *c, const char *what, leat_error *err)
 {
-    leat__fail(err, LEAT_EDATA, "%s, line %llu: %s", leat__stream_name(c->stream),
-               (unsigned long long)c->line, what);
+    leat__fail(err, LEAT_EDATA, "%s:%llu: %s", leat__stream_name(c->stream), (unsigned long long)c->line,
+               what);
     leat__error_at(err, NULL, -1, (int64_t)c->offset);
     return LEAT_EDATA;
 }

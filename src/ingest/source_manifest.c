@@ -125,7 +125,7 @@ static int next_row(manifest_source *s, bool *end, leat_error *err)
 
 static int row_error(const manifest_source *s, const char *what, leat_error *err)
 {
-    leat__fail(err, LEAT_EDATA, "%s, line %llu: %s", s->shown, (unsigned long long)s->csv.line, what);
+    leat__fail(err, LEAT_EDATA, "%s:%llu: %s", s->shown, (unsigned long long)s->csv.line, what);
     leat__error_at(err, NULL, -1, (int64_t)s->csv.offset);
     return LEAT_EDATA;
 }

@@ -5,6 +5,7 @@
  */
 #include "ingest/where.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -111,6 +112,21 @@ static int add(parser *p, node n, uint32_t *number)
 /* ---- operands
  * ------------------------------------------------------------------------------- */
 
+/* Names the fields that a condition can use. */
+static int unknown_field(const parser *p, size_t at, const char *name, size_t size)
+{
+    char what[400];
+    int n =
+        snprintf(what, sizeof what, "no field '%.*s' (there are key", (int)LEAT_MIN(size, (size_t)60), name);
+    for (uint32_t i = 0; i < p->names->field_count && (size_t)n < sizeof what; i++) {
+        const leat_field *f = &p->names->fields[i];
+        if (f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT)
+            n += snprintf(what + n, sizeof what - (size_t)n, ", %s", f->name);
+    }
+    if ((size_t)n < sizeof what) snprintf(what + n, sizeof what - (size_t)n, ")");
+    return wrong(p, at, what);
+}
+
 static int find_name(parser *p, const char *name, size_t size, node *n)
 {
     for (uint32_t i = 0; i < p->names->field_count; i++) {
@@ -127,7 +143,7 @@ static int find_name(parser *p, const char *name, size_t size, node *n)
         n->kind = KEY;
         return 0;
     }
-    return wrong(p, n->at, "no field of this name");
+    return unknown_field(p, n->at, name, size);
 }
 
 static int parse_text(parser *p, char quote, node *n)

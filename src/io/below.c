@@ -100,8 +100,8 @@ int leat__below_write(const char *folder, const char *name, const void *data, si
                  ? (errno = EIO, -1)
                  : openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) {
-        rc = leat__fail_errno(err, errno, errno == EEXIST ? "%s/%s: already exists" : "%s/%s: cannot open",
-                              folder, name);
+        rc = errno == EEXIST ? leat__fail(err, LEAT_EEXIST, "%s/%s: already exists", folder, name)
+                             : leat__fail_errno(err, errno, "%s/%s: cannot open", folder, name);
         goto out;
     }
     int bad = write_all(fd, data, len);

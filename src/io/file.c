@@ -621,8 +621,7 @@ static bool is_descriptor(const char *path)
            strncmp(path, "/proc/", 6) == 0;
 }
 
-/* Fails when no file can be made at `path`: its folder is missing (LEAT_ENOENT) or not writable. */
-static int can_make(const char *path, leat_error *err)
+int leat__path_can_make(const char *path, leat_error *err)
 {
     struct stat st;
     char *folder;
@@ -651,7 +650,7 @@ int leat__file_spare_pack(const char *path, leat_error *err)
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return leat__fail(err, LEAT_EINVAL, "%s: is a folder; give the name of a file to write", path);
-    if (!exists || (S_ISREG(st.st_mode) && !is_descriptor(path))) LEAT_TRY(can_make(path, err));
+    if (!exists || (S_ISREG(st.st_mode) && !is_descriptor(path))) LEAT_TRY(leat__path_can_make(path, err));
     if (!exists || !S_ISREG(st.st_mode)) return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool pack = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&

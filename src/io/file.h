@@ -121,6 +121,9 @@ int leat__file_load(const char *path, size_t max, size_t padding, char **data, s
                     leat_error *err) LEAT_MUST_CHECK;
 #define LEAT__PACK_MAGIC "\x89LEAT\r\n\x1a" /* the first bytes of a pack */
 #define LEAT__PARTIAL_MAGIC "LEATPART"      /* the first bytes of an unfinished one */
+/* Fails when no file can be made at `path`: its folder is missing (LEAT_ENOENT) or not writable. The message
+ * names the folder, not the temporary file beside the result. */
+int leat__path_can_make(const char *path, leat_error *err) LEAT_MUST_CHECK;
 /* Fails when `path` cannot be written, so that a long run need not end with it: its folder is missing
  * (LEAT_ENOENT) or not writable; LEAT_EINVAL for a folder and for a pack. What is written about a run never
  * replaces a pack. */

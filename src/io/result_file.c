@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-/* The name of the unfinished list, a new string; the target of a symbolic link counts. */
+/* The name of the unfinished result file, a new string; the target of a symbolic link counts. */
 static int name_partial(const char *path, char **target, char **partial, leat_error *err)
 {
     leat__buf name;
@@ -50,7 +50,8 @@ int leat__result_file_check(const char *path, const char *head, bool replace, bo
     if (!path) return 0;
     LEAT_TRY(leat__path_local(path, "", err));
     if (stat(path, &st) != 0)
-        return errno == ENOENT ? 0 : leat__fail_errno(err, errno, "%s: cannot stat", path);
+        return errno == ENOENT ? leat__path_can_make(path, err)
+                               : leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (!S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: is not a regular file", path);
     LEAT_TRY(leat__file_spare_pack(path, err));
     LEAT_TRY(check_head(path, head, err));

@@ -384,7 +384,8 @@ static void describe(leat__run *r, uint64_t id, leat_error *err)
     size_t size;
 
     if (leat_pack_key(r->env->pack, id, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
-    if (key[0] != '\0') leat__error_context(err, "sample %llu (%s)", (unsigned long long)id, key);
+    if (key[0] != '\0' && strstr(err->message, key) == NULL)
+        leat__error_context(err, "sample %llu (%s)", (unsigned long long)id, key);
     uint32_t part = leat__pack_part_of_sample(r->env->pack, id);
     if (leat_pack_part_count(r->env->pack) > 1)
         leat__error_context(err, "%s", leat_pack_path(leat_pack_part(r->env->pack, part, NULL)));

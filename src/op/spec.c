@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 #include "op/roles.h"
 
 enum { NAME_MAX_BYTES = 48, VALUE_MAX_BYTES = 256 };
@@ -110,7 +112,11 @@ static int find_param(const cursor *c, const leat__op_def *def, const char *name
 {
     for (*i = 0; *i < def->param_count; ++*i)
         if (strcmp(def->params[*i].name, name) == 0) return 0;
-    return leat__fail(c->err, LEAT_EINVAL, "%s has no parameter '%s'", def->name, name);
+    const char *names[LEAT__OP_PARAMS_MAX];
+    for (*i = 0; *i < def->param_count; ++*i) names[*i] = def->params[*i].name;
+    const char *near = leat__str_nearest(name, names, def->param_count);
+    return leat__fail(c->err, LEAT_EINVAL, "%s has no parameter '%s'%s%s%s", def->name, name,
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static int read_op(cursor *c);

@@ -36,21 +36,20 @@ static int check(const leat_pack_split_opts *o, leat_error *err)
 {
     double sum = 0;
     if (o->part_count == 0 || o->part_count > LEAT_PACK_PARTS_MAX || o->parts == NULL)
-        return leat__fail(err, LEAT_EINVAL, "split: 1 to %u parts are needed", LEAT_PACK_PARTS_MAX);
+        return leat__fail(err, LEAT_EINVAL, "`parts`: 1 to %u parts are needed", LEAT_PACK_PARTS_MAX);
     for (uint32_t i = 0; i < o->part_count; i++) {
         const leat_split_part *p = &o->parts[i];
         if (p->output == NULL || !(p->share > 0 && p->share <= 1))
             return leat__fail(err, LEAT_EINVAL,
-                              "split: part %u has no name, or a share that is not above 0 and up"
-                              " to 1",
+                              "`parts`: part %u has no name, or a share that is not above 0 and up to 1",
                               i + 1);
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(o->parts[k].output, p->output) == 0)
-                return leat__fail(err, LEAT_EINVAL, "split: %s is the name of two parts", p->output);
+                return leat__fail(err, LEAT_EINVAL, "`parts`: %s is the name of two parts", p->output);
         sum += p->share;
     }
     if (sum > 1 + ROUNDING)
-        return leat__fail(err, LEAT_EINVAL, "split: the shares add up to %g, more than 1", sum);
+        return leat__fail(err, LEAT_EINVAL, "`parts`: the shares add up to %g, more than 1", sum);
     return 0;
 }
 

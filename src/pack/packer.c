@@ -472,6 +472,7 @@ static int start(leat_packer *p, const leat_packer_opts *o, leat_error *err)
 {
     uint64_t id = 0;
     bool unfinished;
+    LEAT_TRY(leat__path_can_make(p->path, err));
     LEAT_TRY(identity(p, o->identity, &id, err));
     char *journal = leat__path_with(p->path, ".journal");
     if (journal == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that need a terminal or a signal: progress, colour, Ctrl-C once and twice, closed pipes.
 
-    LEAT_FIXTURE=build/tests/cli/fixture python3 tests/cli/test_terminal.py
+    LEAT=build/tools/leat LEAT_FIXTURE=build/tests/cli/fixture python3 tests/cli/test_terminal.py
 """
 import fcntl
 import os
@@ -12,11 +12,15 @@ import select
 import signal
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 import unittest
 
 FIXTURE = os.environ["LEAT_FIXTURE"]
+LEAT = os.environ["LEAT"]
+PIXEL = (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0:~\x9bU"
+         b"\0\0\0\nIDATx\x9cc`\0\0\0\2\0\1H\xaf\xa4q\0\0\0\0IEND\xaeB`\x82")
 LIMIT_S = 20
 
 
@@ -34,9 +38,9 @@ def ordinary_signals():
         signal.signal(number, signal.SIG_DFL)
 
 
-def start(args, **options):
+def start(args, program=FIXTURE, **options):
     options.setdefault("env", environment())
-    return subprocess.Popen([FIXTURE, *args], stdin=subprocess.DEVNULL, preexec_fn=ordinary_signals,
+    return subprocess.Popen([program, *args], stdin=subprocess.DEVNULL, preexec_fn=ordinary_signals,
                             **options)
 
 
@@ -44,12 +48,12 @@ def piped(args, **options):
     return start(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-def on_terminal(args, columns=80, both=False, env=None):
+def on_terminal(args, columns=80, both=False, env=None, program=FIXTURE):
     """Runs with stderr (and with `both` stdout) on a pseudo-terminal; returns its output and exit code."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     p = start(args, stdout=slave if both else subprocess.DEVNULL, stderr=slave,
-              env=env or environment())
+              env=env or environment(), program=program)
     os.close(slave)
     shown = b""
     deadline = time.monotonic() + LIMIT_S
@@ -134,6 +138,24 @@ class Stopping(unittest.TestCase):
 def drawings(shown):
     """The states of the bar, in order."""
     return [part for part in shown.split("\r\x1b[K") if part]
+
+
+class Rows(unittest.TestCase):
+    def test_long_values_are_wrapped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for i in range(30):
+                os.makedirs(f"{folder}/photos/class-{i:03}")
+                with open(f"{folder}/photos/class-{i:03}/a.png", "wb") as f:
+                    f.write(PIXEL)
+            pack = f"{folder}/p.leat"
+            subprocess.run([LEAT, "pack", f"{folder}/photos", "-o", pack, "-q"], check=True, stdout=subprocess.DEVNULL)
+            shown, code = on_terminal(["info", pack], both=True, program=LEAT)
+            lines = subprocess.run([LEAT, "info", pack], check=True, capture_output=True, text=True).stdout.splitlines()
+        self.assertEqual(code, 0)
+        plain = re.sub(r"\033\[[0-9;]*m", "", shown).replace("\r", "")
+        self.assertLessEqual(max(len(line) for line in plain.splitlines()), 80)
+        self.assertEqual(plain.split()[1:], " ".join(lines).split()[1:])  # the same words, the path aside
+        self.assertTrue(any(len(line) > 100 for line in lines))  # one line for other programs
 
 
 class Progress(unittest.TestCase):

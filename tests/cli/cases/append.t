@@ -82,7 +82,7 @@ $ leat pack a -o x.leat --where 'label < 1 or'
 = 2
 
 $ leat pack a -o x.leat --where 'lable < 1'
-! leat pack: --where: column 1: no field of this name in "lable < 1"
+! leat pack: --where: column 1: no field 'lable' (there are key, label) in "lable < 1"
 = 2
 
 $ leat pack a -o x.leat --where 'label > 100'
@@ -103,7 +103,7 @@ $ leat split p.leat --parts all=1 -o new/folder > /dev/null
 whole
 
 $ leat split p.leat --parts one=0.9,two=0.5
-! leat split: split: the shares add up to 1.4, more than 1
+! leat split: --parts: the shares add up to 1.4, more than 1
 = 2
 
 $ leat split p.leat --parts one

@@ -29,7 +29,7 @@ cat
 dog
 
 $ leat verify photos.leat
-photos.leat: intact, 3 samples, 1 pages, 10[0-9][0-9][0-9] bytes (glob)
+photos.leat: intact, 3 samples, 1 page, 10[0-9][0-9][0-9] bytes (glob)
 
 $ leat export photos.leat -o back --json | jget files changed
 > diff -r photos back && echo same
@@ -135,8 +135,8 @@ $ cp photos/cat/1.png 'photos/cat/1\x.png'
 1.png
 1\x.png
 ! leat pack: warning: 1 file was skipped, hidden or not an image by name (notes.txt); --strict takes every file
-! leat export: warning: not exported: back3/cat/1.png: already exists: File exists
-! leat export: back3/cat/1.png: already exists: File exists
+! leat export: warning: not exported: back3/cat/1.png: already exists
+! leat export: back3/cat/1.png: already exists
 ! --force replaces files that were there before this run
 
 # links that lie in the folder are not followed; --force replaces a link, not what it points to
@@ -290,7 +290,7 @@ $ leat pack photos -o x.leat --images jpeg
 = 2
 
 $ leat verify photos/cat/1.png
-""	page -1	offset -1	photos/cat/1.png	photos/cat/1.png: not a leat pack
+-	page -	offset -	photos/cat/1.png	not a leat pack
 ! leat verify: photos/cat/1.png: not a leat pack
 = 4
 
@@ -306,3 +306,28 @@ $ mkdir -p odd/$(printf 'caf\351') odd/caf && cp photos/cat/1.png odd/$(printf '
 4
 ! leat pack: the class name "caf\xe9" is not UTF-8: rename it
 ! leat pack: the class name "caf\xe9" is not UTF-8: rename it
+
+# a folder that is not there is named, not the temporary file in it
+$ mkdir src && printf x > src/a.txt && leat pack src -o nodir/x.leat
+> leat check src -o nodir/c.leat
+> leat check src -o c.leat --csv nodir/c.csv
+> leat pack src -o x.leat --on-error skip --report nodir/r.jsonl
+> leat pack src -o x.leat --check nodir/c.leat
+> ls c.leat* x.leat* 2>/dev/null
+! leat pack: nodir: no such folder
+! leat check: nodir: no such folder
+! leat check: nodir: no such folder
+! leat pack: nodir: no such folder
+! leat pack: nodir: no such folder
+= 2
+
+# a finding about the whole pack has no key and no page
+$ printf '\211LEAT\r\n\032' > head.leat; head -c 4000 /dev/zero >> head.leat; leat verify head.leat
+-	page -	offset 0	head.leat	header checksum does not match (byte 0)
+! leat verify: head.leat: 1 finding, 0 damaged samples of 0
+= 4
+
+# names of the file and the line stand there once
+$ echo '{"path": 3}' > m.jsonl; leat pack m.jsonl -o m.leat
+! leat pack: m.jsonl:1: no path
+= 4

@@ -203,7 +203,7 @@ static void a_manifest_without_paths_is_refused(void **state)
     put_text("m/nan.jsonl", "{\"path\":\"img/a.jpg\",\"s\":NaN}\n{\"path\":1,\"path\":2}\n");
     paths[0] = in_box("m/nan.jsonl");
     assert_int_equal(leat__source_open(&source, &opts, &err), LEAT_EDATA);
-    assert_non_null(strstr(err.message, "nan.jsonl, line 1: invalid token near 'NaN'"));
+    assert_non_null(strstr(err.message, "nan.jsonl:1: invalid token near 'NaN'"));
 }
 
 /* One odd label must not renumber the others. */
