@@ -54,7 +54,7 @@ static void print_text(cli *c, const leat_ingest_opts *o, const leat_ingest_stat
     if (st->recoded)
         cli_say(c, "%llu image%s coded again, without loss, with the tables of %s",
                 (unsigned long long)st->recoded, st->recoded == 1 ? " was" : "s were", cli_arg(c, 0));
-    cli_out(c, "%llu samples, %s\n", (unsigned long long)st->samples,
+    cli_out(c, "%llu sample%s, %s\n", (unsigned long long)st->samples, cli_s(st->samples),
             leat__format_bytes(st->bytes_out, out, sizeof out));
 }
 
@@ -73,7 +73,9 @@ static int run(cli *c)
     o.report = cli_str(c, "report");
     o.shard_bytes = cli_bytes(c, "shard-bytes");
     o.threads = (uint32_t)cli_int(c, "threads");
-    if (cli_packing_run(c, &o, NULL, "merging", &st, NULL, &err) != 0) return cli_fail(c, &err);
+    /* equal keys are LEAT_EEXIST, too: --force does not help there */
+    if (cli_packing_run(c, &o, NULL, "merging", &st, NULL, &err) != 0)
+        return leat__str_starts(err.message, o.output) ? cli_fail_output(c, &err) : cli_fail(c, &err);
     int code = cli_packing_end(c, &o, &st);
     if (!c->json) print_text(c, &o, &st);
     else if (print_json(c, &st) != 0) code = CLI_DATA;

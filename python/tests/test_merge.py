@@ -110,16 +110,16 @@ def test_equal_keys(tmp_path):
         leat.merge(paths, out, duplicates="newest")
 
 
-def test_a_merge_into_one_of_its_packs(tmp_path):
+def test_a_merge_into_one_of_its_packs_is_refused(tmp_path):
     a, b = tmp_path / "a.leat", tmp_path / "b.leat"
     for path, first in ((a, 0), (b, 5)):
         with leat.Writer(path, {"x": int}, sync=False) as w:
             for i in range(first, first + 5):
                 w.append((i,), key=str(i))
-    before = leat.open(a)
-    leat.merge([a, b], a, force=True, sync=False)
-    assert leat.open(a).column("x").tolist() == list(range(10))
-    assert before.column("x").tolist() == list(range(5))  # who has it open keeps what they have
+    for force in (False, True):
+        with pytest.raises(leat.ArgumentError, match="a.leat: is also an input"):
+            leat.merge([a, b], a, force=force, sync=False)
+    assert leat.open(a).column("x").tolist() == list(range(5))
 
 
 def test_killed_runs_are_resumed(tmp_path):

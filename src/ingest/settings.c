@@ -73,7 +73,6 @@ int leat__ingest_spare(const leat_ingest_opts *o, leat_error *err)
     const char *const results[] = {o->output, o->report};
     LEAT_TRY(leat__pack_spare_result(o->output, o->report, err));
     for (size_t r = 0; r < LEAT_COUNT(results); r++) {
-        if (r == 0 && o->merge) continue; /* a merged pack may take the place of one of its parts */
         for (uint32_t i = 0; i < o->source_count; i++)
             LEAT_TRY(leat__pack_spare_input(results[r], o->sources[i], err));
         LEAT_TRY(leat__pack_spare_input(results[r], o->keys, err));

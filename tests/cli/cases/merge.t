@@ -24,6 +24,7 @@ $ leat merge a.leat b.leat -o m.leat
 
 $ leat merge a.leat b.leat -o m.leat --duplicates first
 ! leat merge: m.leat: already exists
+! --force replaces what is there
 = 2
 
 $ leat merge a.leat b.leat -o m.leat -f --duplicates first --json | jget samples duplicates recoded
@@ -51,4 +52,9 @@ $ printf 'path,score\na/cat/1.png,0.5\n' > list.csv
 = 2
 
 $ ls n.leat* 2>/dev/null
+= 2
+
+# a pack is never merged into one of its inputs
+$ leat merge a.leat b.leat -o a.leat --force
+! leat merge: a.leat: is also an input: give the result another name
 = 2
