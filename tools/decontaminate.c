@@ -93,7 +93,6 @@ static int run(cli *c)
         return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
     for (size_t i = 0; i < n; i++) inputs[i] = cli_arg(c, i);
     fill(c, &o);
-    if (!cli_str(c, "eval")) return cli_usage(c, "--eval is needed");
     char *names = leat__strdup(LEAT__MEM_MISC, cli_str(c, "eval"));
     if (!names) return cli_usage(c, "out of memory");
     for (char *p = names, *end; p && *p; p = end) {
@@ -136,7 +135,7 @@ const cli_command cli_cmd_decontaminate = {
                                     .help = "JSONL files (plain, .gz, .zst), folders or patterns"},
                                    {.name = NULL}},
     .options = {{"Finding matches", matching}, {"Files and resources", files}},
-    .required = "output",
+    .required = "output|eval",
     .config = true,
     .json = (const cli_key[]){{"documents", "lines with a text"},
                               {"kept", "documents written"},

@@ -26,7 +26,7 @@ static const leat__param finding[] = {
     CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
     CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
-    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "least similarity of duplicates; else 0.7, semantic: 0.95"),
+    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "least similarity of duplicates; 0 = 0.7, semantic 0.95"),
     CLI_CHOICE("compatible", 0, "none", "none|datasketch|datasketch-legacy|datatrove",
                "fuzzy: make this tool's signatures; documents that share a band are duplicates, "
                "unless --threshold is given"),

@@ -145,6 +145,9 @@ static int select_rows(cli *c, leat_select_opts *o)
     cli_progress_begin(&bar, c, "selecting", "samples", 0);
     int rc = leat_select(o, &st, &err);
     cli_progress_end(&bar);
+    if (rc == 0 && o->count > st.selected)
+        cli_warn(c, "--count %llu: only %llu of %llu samples were selected", (unsigned long long)o->count,
+                 (unsigned long long)st.selected, (unsigned long long)st.samples);
     if (rc == 0) return finish(c, &st);
     return cli_fail_output(c, &err);
 }

@@ -16,7 +16,7 @@ static const leat__param recipe[] = {
     CLI_FLOAT("lr", 0, "0", 0, 1e6, "LR",
               "learning rate for 256 samples, scaled with the global batch; 0 = by the optimizer"),
     CLI_PARAM("scale-lr", LEAT__PARAM_FLAG, 0, "yes", 1, 0, NULL, 0, NULL,
-              "scale the learning rate with the global batch; default yes"),
+              "scale the learning rate with the global batch"),
     CLI_CHOICE("schedule", 0, "cosine", "cosine|onecycle|constant", "how the learning rate changes"),
     CLI_FLOAT("warmup", 0, "-1", -1, 1e6, "EPOCHS", "warm-up; -1 = 5 epochs, at most a fifth of the run"),
     CLI_FLOAT("momentum", 0, "0.9", 0, 1, "M", "of SGD"),
@@ -98,6 +98,13 @@ static const leat__param output[] = {
     CLI_END,
 };
 
+/* A file of --config may name the output; Python reads it. */
+static int run(cli *c)
+{
+    if (!cli_given(c, "output") && !cli_given(c, "config")) return cli_usage(c, "--output DIR is missing");
+    return cli_python(c);
+}
+
 const cli_command cli_cmd_train = {
     .name = "train",
     .summary = "train a model on a pack",
@@ -135,5 +142,5 @@ const cli_command cli_cmd_train = {
                               {"verdict", "of the doctor"},
                               {NULL, NULL}},
     .remote = true,
-    .run = cli_python,
+    .run = run,
 };

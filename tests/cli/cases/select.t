@@ -175,3 +175,8 @@ $ leat select few.leat -s random -n 2 --with p.leat -o x.leat
 $ leat pack few.leat -o again.leat --quiet > /dev/null; leat pack again.leat --select p.leat -o x.leat
 ! leat pack: p.leat: its columns were not made from again.leat as it is now (its fingerprint is not in them)
 = 2
+
+# fewer samples than asked for
+$ leat select $LEAT_TEST_DATA/images-1.1.leat -s random -n 1000 -o all.leat | sed 1q
+12 of 12 samples selected
+! leat select: warning: --count 1000: only 12 of 12 samples were selected

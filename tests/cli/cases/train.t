@@ -64,3 +64,8 @@ $ leat export run -o m.pt --checkpoint --to parquet
 $ leat export run -o m.pt --checkpoint --keys k.txt
 ! leat export: --keys is for packs: it has no effect with --checkpoint (see leat export --help)
 = 2
+
+# wrong usage is told before PyTorch is asked for
+$ LEAT_PYTHON=/nowhere leat train x.leat
+! leat train: --output DIR is missing (see leat train --help)
+= 2
