@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
+#define PAGE_COLUMNS 80u
 #define BAR 40
 
 static const char *bytes(uint64_t value, char out[24])
@@ -87,7 +88,8 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
     bar(out, r->total, r->with_validation, r->limit, ascii);
     ram_parts(out, r, process);
     if (process) {
-        leat__buf_printf(out, "  The guide's arithmetic: buffer %.1f GB, total %.1f GB.\n",
+        leat__buf_printf(out,
+                         "  As the single-GPU guide counts (docs/plan.md): buffer %.1f GB, total %.1f GB.\n",
                          (double)r->guide_buffer / 1e9, (double)r->guide_total / 1e9);
     } else {
         budget_line(p, out);
@@ -154,9 +156,11 @@ static void guide_line(const leat_plan *p, leat__buf *out)
         if (leat__plan_gpu_find(f->gpu) != leat__plan_gpu_find(g->gpu)) continue;
         double slow = (double)p->speed.iterations / g->low, fast = (double)p->speed.iterations / g->high;
         if (p->speed.epoch_s.mid >= fast && p->speed.epoch_s.mid <= slow) continue;
-        leat__buf_printf(out, "  The guide expects %g to %g iterations/s, %s to %s per epoch: ", g->low,
-                         g->high, leat__format_seconds(fast, a, sizeof a),
-                         leat__format_seconds(slow, b, sizeof b));
+        leat__buf_printf(
+            out,
+            "  The single-GPU guide (docs/plan.md) expects %g to %g iterations/s, %s to %s\n  per epoch: ",
+            g->low, g->high, leat__format_seconds(fast, a, sizeof a),
+            leat__format_seconds(slow, b, sizeof b));
         leat__buf_printf(out, "of a whole run over FSx Lustre.%s\n",
                          p->speed.incomplete ? " Ours is the GPU alone until --io-mbs and --cpu-us are given."
                                              : "");
@@ -253,11 +257,30 @@ static void decode_section(const leat_plan *p, leat__buf *out)
     }
 }
 
+/* "a; b; c" in lines of up to PAGE_COLUMNS. */
+static void no_gain_lines(const char *list, leat__buf *out)
+{
+    size_t at = PAGE_COLUMNS;
+    leat__buf_puts(out, "\nWhat if: none of these would help:");
+    while (*list != '\0') {
+        const char *end = strchr(list, ';');
+        const size_t len = end != NULL ? (size_t)(end + 1 - list) : strlen(list);
+        if (at + 1 + len > PAGE_COLUMNS) {
+            leat__buf_puts(out, "\n ");
+            at = 1;
+        }
+        leat__buf_printf(out, " %.*s", (int)len, list);
+        at += 1 + len;
+        list += len;
+        while (*list == ' ') list++;
+    }
+    leat__buf_putc(out, '\n');
+}
+
 static void what_if_section(const leat_plan *p, leat__buf *out)
 {
     char a[24], b[24];
-    if (p->what_if_count == 0 && p->no_gain[0] != '\0')
-        leat__buf_printf(out, "\nWhat if: none of these would help: %s\n", p->no_gain);
+    if (p->what_if_count == 0 && p->no_gain[0] != '\0') no_gain_lines(p->no_gain, out);
     if (p->what_if_count == 0) return;
     leat__buf_puts(out, "\nWhat if                             samples/s   gain  then limited by\n");
     for (uint32_t i = 0; i < p->what_if_count; i++) {

@@ -83,7 +83,10 @@ Who decodes (--decode)  samples/s per GPU  of its rate  threads it takes  GPU me
   gpu                               2.76k        100 %                 1    2.15 GiB
   auto                              2.77k        100 %                 1    2.15 GiB
 (empty)
-What if: none of these would help: --order quasi_random; --images mix --mix-raw 0.5; --images raw; --max-side 400; --quality 90; whole dataset cached in memory; twice the cores; --dtype u8, normalise on the GPU
+What if: none of these would help:
+  --order quasi_random; --images mix --mix-raw 0.5; --images raw;
+  --max-side 400; --quality 90; whole dataset cached in memory; twice the cores;
+  --dtype u8, normalise on the GPU
 (empty)
 Configuration
   batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.36 GiB
