@@ -30,14 +30,22 @@ def to_numpy(tensor: _leat.Tensor) -> np.ndarray:
 
 
 def _torch() -> Converter:
-    import torch
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise ImportError('as_="torch" needs PyTorch, which is not installed: pip install torch, or as_="numpy"',
+                          name=error.name) from error
 
     from_dlpack = torch.from_dlpack
     return lambda tensor: from_dlpack(tensor)
 
 
 def _jax() -> Converter:
-    import jax
+    try:
+        import jax
+    except ModuleNotFoundError as error:
+        raise ImportError('as_="jax" needs JAX, which is not installed: pip install jax, or as_="numpy"',
+                          name=error.name) from error
 
     from_dlpack = jax.dlpack.from_dlpack
 

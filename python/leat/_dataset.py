@@ -124,7 +124,8 @@ class Sample(dict):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(name) from None
+            raise AttributeError(f"the sample has no field {name!r} (it has {', '.join(self)})",
+                                 name=name, obj=self) from None
 
 
 class Dataset:

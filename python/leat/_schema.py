@@ -68,8 +68,8 @@ def field(name: str, spec: object) -> Field:
             return Field(name, "ragged", dtype, sizes if fixed else None, len(sizes))
         return Field(name, "array", dtype, sizes, len(sizes))
     raise ArgumentError(
-        f"field '{name}': {shown(spec)} is not a type; use one of {', '.join(_PLAIN)}, int, float, str, "
-        "bytes, dict, or (dtype, shape)")
+        f"field '{name}': {shown(spec)} is not a type; use one of {', '.join(map(repr, _PLAIN))}, "
+        "int, float, str, bytes, dict, or (dtype, shape)")
 
 
 def fields(specs: Mapping[str, object]) -> list[Field]:

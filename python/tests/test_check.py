@@ -209,3 +209,18 @@ def test_what_is_no_state_or_path_is_named(pack, value):
     if not isinstance(value, str):
         with pytest.raises(leat.ArgumentError, match="^path: "):
             leat.open(value)
+
+
+def test_messages_name_what_there_is(plain, monkeypatch):
+    with leat.open(plain) as dataset:
+        sample = dataset[0]
+        with pytest.raises(AttributeError, match=r"no field 'imag' \(it has image, label\)"):
+            sample.imag
+        assert getattr(sample, "imag", None) is None
+    with pytest.raises(leat.ArgumentError, match="device: 'tpu' is none of cpu, cuda, cuda:N"):
+        leat.Loader(plain, 8, OPS, as_="numpy", device="tpu")
+    with pytest.raises(leat.ArgumentError, match="indices: number 1 is 'a', not a whole number"):
+        leat.Loader(plain, 8, OPS, indices=[1, "a"])
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match='as_="torch" needs PyTorch, which is not installed'):
+        leat.Loader(plain, 8, OPS, as_="torch")

@@ -134,7 +134,7 @@ CASES = {
     "as_dict": lambda p, d, t, c: differ(p, "kind", as_dict=True),
     "transform": lambda p, d, t, c: differ(p, "kind", transform=lambda batch: {"label": batch.label}),
     "sample_fn": lambda p, d, t, c: differ(p, "batches", sample_fn=blacken),
-    "device": lambda p, d, t, c: (refused(p, "NumPy has no arrays", device="cuda:0"), refused(p, "on tpu", device="tpu")),
+    "device": lambda p, d, t, c: (refused(p, "NumPy has no arrays", device="cuda:0"), refused(p, "'tpu' is none of", device="tpu")),
     "device_memory": lambda p, d, t, c: refused(p, "device_memory needs a device", device_memory="1G"),
     "cache_bytes": lambda p, d, t, c: refused(p, "cache_bytes: is for cache", cache_bytes="1G"),
     "decode": lambda p, d, t, c: refused(p, "decode gpu needs a device", decode="gpu"),
