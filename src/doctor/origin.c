@@ -18,6 +18,16 @@
 #define COMMAND_BYTES 400 /* longer ones are cut */
 #define DOT " \xc2\xb7 "
 
+/* "leat doctor …" for every way to start the command: /usr/bin/leat, python3 -P -m leat. */
+static const char *without_path(const char *words)
+{
+    const char *module = strstr(words, " -m leat ");
+    const size_t first = strcspn(words, " ");
+    if (module != NULL) return module + strlen(" -m ");
+    if (first > 5 && strncmp(words + first - 5, "/leat", 5) == 0) return words + first - 4;
+    return words;
+}
+
 /* The words of the command line, with blanks between. */
 static void put_command(leat__buf *out)
 {
@@ -30,7 +40,7 @@ static void put_command(leat__buf *out)
     for (ssize_t i = 0; i < n; i++)
         if (words[i] == '\0') words[i] = ' ';
     words[n] = '\0';
-    leat__buf_printf(out, "%s" DOT, leat__str_shown(words, shown, sizeof shown));
+    leat__buf_printf(out, "%s" DOT, leat__str_shown(without_path(words), shown, sizeof shown));
 }
 
 static void put_machine(leat__buf *out)
