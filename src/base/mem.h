@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Allocation with a category. Every heap byte of leat goes through here. So memory use per module
- * is always known, a process-wide hard limit can be set, and tests can fail the n-th call. Blocks
- * are aligned to 16 bytes, or as requested (powers of two up to 2 MiB). Any thread may call; any
- * thread may free a block.
+ * Allocation with a category. Every heap byte of leat goes through here. So memory use per category
+ * is always known (modules without one use MISC), a process-wide hard limit can be set, and tests can fail
+ * the n-th call. Blocks are aligned to 16 bytes, or as requested (powers of two up to 2 MiB). Any thread may
+ * call; any thread may free a block.
  */
 #ifndef LEAT_BASE_MEM_H
 #define LEAT_BASE_MEM_H

@@ -36,7 +36,7 @@ static void find_spans(leat__raster *r)
     r->smooth = shape->components == 3 && (shape->h == 1 || r->comp[1].width > 2);
 }
 
-/* The blocks they are in, and the strips. */
+/* Finds the blocks that hold the samples of each component, and the strips. */
 static void find_blocks(leat__raster *r)
 {
     r->first = UINT32_MAX;

@@ -30,7 +30,7 @@ enum {
     LEAT__GPUS_MAX = 32,
     LEAT__KIDS_AHEAD = 64,  /* children that a parent which is not first may make ahead */
     LEAT__SPARE_MAX = 4096, /* nodes a flow keeps for reuse */
-    LEAT__LATER_MS = 10
+    LEAT__LATER_MS = 10     /* before a source that has nothing yet is asked again */
 };
 
 typedef enum leat__node_state {
@@ -110,7 +110,7 @@ typedef struct leat__stage {
     /* totals */
     uint64_t items, failed, dropped, bytes, bytes_max, busy_ns, wait_ns;
     uint64_t ready_since_ns, ready_ns; /* time with a non-empty queue */
-    leat__task_counts told;            /* already reported to the meters */
+    leat__task_counts told;            /* the part of these totals that the meters have already */
 } leat__stage;
 
 typedef enum leat__end { LEAT__END_EXIT, LEAT__END_SINK, LEAT__END_GATHER, LEAT__END_EXPAND } leat__end;
@@ -126,7 +126,7 @@ typedef struct leat__segment {
     uint32_t inside;    /* entered, not yet retired */
     uint32_t window;    /* maximum of `inside` */
     uint64_t filled;    /* how often the window became full */
-    bool lean;          /* the window bounds tasks in flight: not those waiting in the group */
+    bool lean;          /* the window counts tasks in flight only, not those that wait in `group` */
     bool closed;        /* nothing more will enter */
     leat__node **group; /* before a gather: members so far */
     uint32_t group_count;
