@@ -117,7 +117,7 @@ static void options_are_checked(void **state)
     o = opts("x");
     o.eval_fields = "none";
     assert_int_equal(leat_decontaminate_text(&o, &st, &err), LEAT_EDATA);
-    assert_non_null(strstr(err.message, "--eval-field"));
+    assert_non_null(strstr(err.message, "(see eval_field)"));
     o = opts("d");
     assert_int_equal(leat_decontaminate_text(&o, &st, &err), LEAT_EEXIST);
     o.replace = 1;

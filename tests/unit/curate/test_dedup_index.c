@@ -195,7 +195,7 @@ static void the_output_does_not_replace_the_index(void **state)
     o.against = in_box("u/.");
     o.replace = 1;
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
-    assert_non_null(strstr(err.message, "has the index of --against"));
+    assert_non_null(strstr(err.message, "has the index of against"));
     char *now = load_text("u/kept-00000.jsonl");
     assert_string_equal(now, kept);
     leat__free(now);

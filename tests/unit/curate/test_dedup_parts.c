@@ -160,7 +160,7 @@ static void killed_tasks(void **state)
     put_text("parts/.leat-work/plan.json", "{}");
     o.replace = 0;
     assert_int_equal(try_step(&x, LEAT__PART_BEGIN, 0, NULL, &err), LEAT_EEXIST);
-    assert_non_null(strstr(err.message, "--resume"));
+    assert_non_null(strstr(err.message, "use resume"));
     o.resume = 1;
     do_step(&x, LEAT__PART_BEGIN, 0, NULL);
     assert_int_equal(access(in_box("parts/.leat-work/sketch-00000.json"), F_OK), 0);

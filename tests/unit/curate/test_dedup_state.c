@@ -27,7 +27,7 @@ static void other_options_are_refused(void **state)
 {
     leat_dedup_opts o = interrupted();
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EEXIST);
-    assert_non_null(strstr(err.message, "--resume"));
+    assert_non_null(strstr(err.message, "use resume"));
     o.resume = 1;
     o.bands = 10;
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ESTATE);

@@ -75,7 +75,7 @@ static void a_bad_row_does_not_end_the_file(void **state)
     begin(&r, text, sizeof text - 1, ',');
     ROW(&r, 1, "a", "b");
     assert_int_equal(leat__csv_next(&r.csv, &over, &err), LEAT_EDATA);
-    assert_non_null(strstr(err.message, "line 2"));
+    assert_non_null(strstr(err.message, ":2: "));
     ROW(&r, 3, "ok", "1");
     assert_int_equal(leat__csv_next(&r.csv, &over, &err), LEAT_EDATA);
     ROW(&r, 5, "fine", "2");

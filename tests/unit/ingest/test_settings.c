@@ -53,7 +53,7 @@ static void inputs_are_spared(void **state)
     assert_int_equal(leat__ingest_spare(&o, &err), LEAT_EINVAL);
     assert_contains(err.message, "in.leat: is also an input");
     o.merge = LEAT_MERGE_FIRST;
-    assert_int_equal(leat__ingest_spare(&o, &err), 0);
+    assert_int_equal(leat__ingest_spare(&o, &err), LEAT_EINVAL);
     o.merge = 0;
     o.output = in_box("out.leat");
     o.select = o.report = in_box("list.csv");

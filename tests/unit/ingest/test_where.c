@@ -154,7 +154,7 @@ static void test_what_is_wrong(void **state)
     } cases[] = {{"", "column 1: something is missing"},
                  {"label", "column 6: a comparison is expected"},
                  {"label <", "column 8: something is missing"},
-                 {"lable < 3", "column 1: no field of this name"},
+                 {"lable < 3", "column 1: no field 'lable' (there are key, label, score"},
                  {"image == 3", "column 1: a field that is not a number"},
                  {"label == 1 label", "column 12: and, or, or the end"},
                  {"label == 'wolf'", "column 10: no class of this name"},
