@@ -13,10 +13,13 @@ Needs Linux; root for control groups (quota, memory, throttled disks): situation
 and skipped. --nice -15 gives the runs priority on a busy machine.
 """
 import argparse
+import collections
 import contextlib
 import json
 import os
 import re
+import select
+import socket
 import subprocess
 import sys
 import threading
@@ -151,14 +154,32 @@ def inject(pack, rule):
 def web(pack, delay=0.0, bytes_per_s=0.0, answers=0.0, refuse=0.0):
     """A web server that answers ranges of one file: late, slowly, limited to a rate, or refusing more than a rate."""
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-    size, line, busy = os.path.getsize(pack), threading.Lock(), [0.0]
+    size, line, busy, queue = os.path.getsize(pack), threading.Lock(), [0.0], collections.deque()
 
-    def book(seconds):
-        """Waits for a place in the one line that all answers stand in."""
+    def gone(client):
+        """The client has closed its connection: a real line carries nothing for it any more."""
+        with contextlib.suppress(OSError):
+            return bool(select.select([client], [], [], 0)[0]) and client.recv(1, socket.MSG_PEEK) == b""
+        return True
+
+    def book(seconds, client):
+        """Waits for its turn in the one line that all answers stand in, and takes its time there."""
+        turn = threading.Event()
         with line:
-            busy[0] = max(busy[0], time.monotonic()) + seconds
-            wait = busy[0] - time.monotonic()
-        time.sleep(max(0.0, wait))
+            queue.append(turn)
+            if queue[0] is turn:
+                turn.set()
+        turn.wait()
+        busy[0] = max(busy[0], time.monotonic()) + (0 if gone(client) else seconds)
+        while (wait := busy[0] - time.monotonic()) > 0:
+            if gone(client):
+                busy[0] = time.monotonic()
+            else:
+                time.sleep(min(wait, 0.05))
+        with line:
+            queue.popleft()
+            if queue:
+                queue[0].set()
 
     def too_many():
         with line:
@@ -183,7 +204,7 @@ def web(pack, delay=0.0, bytes_per_s=0.0, answers=0.0, refuse=0.0):
         def send(self, body):
             time.sleep(delay)
             if answers:
-                book(1 / answers)
+                book(1 / answers, self.connection)
             if refuse and body and too_many():
                 self.send_response(503)
                 self.send_header("Content-Length", "0")
@@ -193,7 +214,7 @@ def web(pack, delay=0.0, bytes_per_s=0.0, answers=0.0, refuse=0.0):
             first = 0 if not m else int(m[1]) if m[1] else size - int(m[2])
             last = min(int(m[2]), size - 1) if m and m[1] and m[2] else size - 1
             if body and bytes_per_s:
-                book((last - first + 1) / bytes_per_s)
+                book((last - first + 1) / bytes_per_s, self.connection)
             self.send_response(206 if m else 200)
             self.send_header("Content-Length", str(last - first + 1))
             self.send_header("Accept-Ranges", "bytes")

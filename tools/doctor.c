@@ -184,7 +184,8 @@ static void wait_for_facts(job *j)
 /* The result of the measurements, or of those that were made in time. Locked. */
 static int result(job *j, leat_error *err)
 {
-    bool some = j->so_far.samples_per_s > 0;
+    /* a run without a batch shows where it waited; one that was stopped early shows nothing yet */
+    bool some = j->so_far.samples_per_s > 0 || (!cli_interrupted(j->c) && j->so_far.decode_ready >= 0);
     if (j->serve_rc != 0) *err = j->serve_err;
     else if (j->done) *err = j->err;
     if (j->done && (j->rc != LEAT_ECANCELED || j->serve_rc != 0 || !some)) return j->rc;

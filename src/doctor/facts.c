@@ -254,11 +254,22 @@ static double blend(double cold, double warm, double share)
     return 1 / (share / warm + (1 - share) / cold);
 }
 
+/* Share of the run's samples that came from memory: what was there before, and what later epochs read again.
+ */
+static double memory_share(const leat_doctor_facts *f)
+{
+    double cached = or_else(f->cached, 0), each = f->epoch_steps;
+    if (!known(f->cached) || each < 1 || !known(f->steps) || !known(f->dataset_bytes)) return cached;
+    if (f->dataset_bytes > or_else(f->memory_free, 0)) return cached;
+    double steps = each > 2 ? f->steps * each / (each - 1) : f->steps; /* first steps are left out */
+    return steps > each ? 1 - (1 - cached) * each / steps : cached;
+}
+
 leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
 {
     leat__doctor_rates r;
     for (int i = 0; i < LEAT_LIMITS; i++) r.part[i] = -1;
-    r.part[LEAT_LIMIT_IO] = blend(f->io_cold, f->io_warm, or_else(f->cached, 0));
+    r.part[LEAT_LIMIT_IO] = blend(f->io_cold, f->io_warm, memory_share(f));
     r.part[LEAT_LIMIT_CPU] = f->cpu_all;
     r.part[LEAT_LIMIT_DELIVERY] = f->delivery;
     if (known(f->batch_ms) && f->batch_ms > 0 && known(f->batch))

@@ -133,6 +133,9 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
     double room = LEAT_MIN(f->cpus, LEAT_MAX(or_else(f->threads, f->cpus), 1.0));
     double busy = f->cpu_used / room, line = LEAT_MIN(or_else(f->run_delay, 0), 0.98);
     double wanted = busy / (1 - line);
+    /* many threads that are woken together wait for each other, on CPUs that are idle otherwise: what others
+     * leave to them is enough */
+    if (known(f->others)) wanted = LEAT_MIN(wanted, (f->cpu_used + f->others) / room);
     if (wanted >= SATURATED && known(useful) && useful < 0.5)
         v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
     else if (wanted >= SATURATED) v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);

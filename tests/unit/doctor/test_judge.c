@@ -579,6 +579,57 @@ static void a_run_that_warmed_the_pack_does_not_disagree(void **state)
     if (d.limit == LEAT_LIMIT_IO) assert_true(d.confidence < 0.5);
 }
 
+/* Pixels at 60 MB/s: the second epoch of the run came from memory, so it was faster than the disk. */
+static void a_second_epoch_from_memory_does_not_disprove_the_disk(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    slow_disk(&f);
+    starve(&f, 3700);
+    f.dataset_bytes = 20 * GIB;
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_BANDWIDTH); /* one epoch: reads alone were disturbed */
+    f.steps = 180;
+    f.epoch_steps = 101;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_int_equal(d.cause, LEAT_CAUSE_COLD);
+    assert_true(d.confidence >= 0.6);
+    assert_true(d.io > f.samples_per_s);
+    assert_null(finding(&d, "measurements disagree"));
+    f.dataset_bytes = 80 * GIB; /* does not fit: every epoch reads all of it */
+    assert_true(judge(f).confidence < 0.8);
+}
+
+/* A web server: threads are woken together and wait for each other, while the CPUs have nothing to do. */
+static void waiting_for_idle_cpus_is_not_a_lack_of_cpus(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 360);
+    f.io_cold = f.io_warm = f.io_deep = f.io_pages = f.delivery = f.cached = -1;
+    f.remote = f.network = 1;
+    f.remote_few = 3.7;
+    f.remote_many = 14.6;
+    f.remote_few_mbs = 0.5;
+    f.remote_many_mbs = 4;
+    f.remote_ms = 523;
+    f.decode_ready = 0.09;
+    f.decode_share = 0.09;
+    f.cpu_used = 3;
+    f.others = 1.1;
+    f.run_delay = 0.86;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_int_equal(d.cause, LEAT_CAUSE_LATENCY);
+    f.others = 12.9; /* others have the CPUs that it waits for */
+    f.cpu_one = 130;
+    f.cpu_all = 2000;
+    f.decode_ready = 0.9;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_int_equal(d.cause, LEAT_CAUSE_CONTENTION);
+}
+
 static void skipped_measurements_lower_the_confidence(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -696,6 +747,8 @@ int main(void)
         cmocka_unit_test(judging_twice_says_the_same),
         cmocka_unit_test(a_part_slower_than_the_run_is_not_believed),
         cmocka_unit_test(a_run_that_warmed_the_pack_does_not_disagree),
+        cmocka_unit_test(a_second_epoch_from_memory_does_not_disprove_the_disk),
+        cmocka_unit_test(waiting_for_idle_cpus_is_not_a_lack_of_cpus),
         cmocka_unit_test(skipped_measurements_lower_the_confidence),
         cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
         cmocka_unit_test(numbers_are_plain),
