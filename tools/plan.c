@@ -467,12 +467,13 @@ static int write_out(void *cookie, const char *text, size_t len)
 
 static int documents(cli *c, const leat_plan_facts *f)
 {
+    bool own = cli_given(c, "bands") || cli_given(c, "hashes");
     leat_plan_minhash_facts m = {
         .documents = (uint64_t)cli_int(c, "documents"),
         .dataset_bytes = given_bytes(c, "dataset-bytes"),
         .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : f->ram_bytes,
-        .hashes = (uint32_t)cli_int(c, "hashes"),
-        .bands = (uint32_t)cli_int(c, "bands"),
+        .hashes = own ? (uint32_t)cli_int(c, "hashes") : 0,
+        .bands = own ? (uint32_t)cli_int(c, "bands") : 0,
         .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
     };
     return plan_minhash(c, &m);

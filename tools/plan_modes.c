@@ -201,9 +201,9 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
         leat__json_ku64(&j, "passes", p.passes);
         leat__json_ku64(&j, "guide_bands_low", p.guide_bands_low);
         leat__json_ku64(&j, "guide_bands_high", p.guide_bands_high);
-        leat__json_ku64(&j, "union_bytes", p.union_bytes);
-        leat__json_ku64(&j, "spill_bytes", p.spill_bytes);
-        leat__json_ku64(&j, "partitions", p.partitions);
+        leat__json_ku64(&j, "ram_bytes", p.ram_bytes);
+        leat__json_ku64(&j, "work_bytes", p.work_bytes);
+        leat__json_ku64(&j, "leat_passes", p.leat_passes);
         return finish_json(c, &j, code);
     }
     cli_heading(c, "Signatures in memory (the guide's formula)");
@@ -212,12 +212,15 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
             p.passes, p.passes > 1 ? "es" : "", p.guide_fits ? "" : "; not even one band fits the limit");
     if (p.guide_bands_high > 0)
         cli_row(c, "by dataset size", "%u to %u bands at once", p.guide_bands_low, p.guide_bands_high);
-    cli_heading(c, "Band digests on disk (leat)");
-    cli_row(c, "memory", "%s for joining the clusters, the rest for sorting", bytes(p.union_bytes, a));
-    cli_row(c, "spill", "%s written and read once, in %llu partition%s", bytes(p.spill_bytes, b),
-            (unsigned long long)p.partitions, p.partitions > 1 ? "s" : "");
+    cli_heading(c, "leat dedup fuzzy");
+    cli_row(c, "memory", "%s", bytes(p.ram_bytes, a));
+    cli_row(c, "disk", "%s for work files, %u passes over the text", bytes(p.work_bytes, a), p.leat_passes);
+    if (!p.fits && facts->documents <= UINT32_MAX - 1)
+        return cli_failf(c, CLI_FIT, "deduplication needs %s of memory, the limit is %s",
+                         bytes(p.ram_bytes, a), bytes(facts->memory_bytes, b));
     if (!p.fits)
-        return cli_failf(c, CLI_FIT, "joining the clusters needs more than %s", bytes(p.union_bytes, a));
+        return cli_failf(c, CLI_FIT, "a run takes at most %u documents: deduplicate in batches, with --index",
+                         UINT32_MAX - 1);
     return CLI_OK;
 }
 

@@ -428,8 +428,8 @@ typedef struct leat_plan_minhash_facts {
     uint64_t documents;
     uint64_t dataset_bytes;       /* 0 = not known: the guide's band table is not used */
     uint64_t memory_bytes;        /* limit */
-    uint32_t hashes;              /* default 260 */
-    uint32_t bands;               /* default 20 */
+    uint32_t hashes;              /* default 260 for the guide, 14 x 8 for leat */
+    uint32_t bands;               /* default 20 for the guide */
     uint32_t bands_per_iteration; /* 0 = as many as fit */
     uint32_t overhead_bytes;      /* per document besides the hashes; default 16 */
 } leat_plan_minhash_facts;
@@ -439,11 +439,10 @@ typedef struct leat_plan_minhash {
     uint64_t guide_all_bytes; /* the same with every band at once */
     uint32_t bands_per_iteration, passes;
     uint32_t guide_bands_low, guide_bands_high; /* by dataset size, 0 = not asked */
-    uint64_t digest_bytes;                      /* leat: 8-byte band digest + 5-byte id, bpi bands at once */
-    uint64_t union_bytes;                       /* leat: union-find, 4 bytes (8 past 2^32) a document */
-    uint64_t spill_bytes;                       /* leat: written once and read once */
-    uint64_t partitions;                        /* of the spill, so that each sorts inside the limit */
-    uint32_t fits;                              /* leat's method fits the limit */
+    uint64_t ram_bytes;                         /* leat: least memory */
+    uint64_t work_bytes;                        /* leat: files on disk when they are largest */
+    uint32_t leat_passes;                       /* leat: over the text, with the one that writes */
+    uint32_t fits;                              /* leat's way fits the limit */
     uint32_t guide_fits;                        /* even one band at a time fits by the guide's formula */
 } leat_plan_minhash;
 

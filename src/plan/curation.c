@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory, spill and passes of fuzzy deduplication: the guide's formula, and leat's method (a
- * 64-bit digest per band and a 40-bit document id, sorted partition by partition within the
- * limit, joined by union-find on dense ids).
+ * Memory, work files and passes of fuzzy deduplication: by the guide's formula, and of leat (text_plan.c).
  */
 #include "plan/parts.h"
 
 #include "base/error.h"
 #include "base/num.h"
 
-#define DIGEST_BYTES 13 /* 8-byte digest of a band's hashes, 5-byte document id */
-/* A partition is sorted in memory, with space for the second buffer of the sort. */
-#define SORT_FACTOR 2
+#define DOCUMENTS_MAX (UINT64_C(4294967294)) /* of a run of leat */
 
 static uint64_t guide_bytes(const leat_plan_minhash_facts *f, uint32_t bands_at_once)
 {
@@ -37,6 +33,11 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
     LEAT_REQUIRE(facts != NULL && plan != NULL, err);
     leat_plan_minhash_facts f = *facts;
     *plan = (leat_plan_minhash){0};
+    leat__plan_dedup leat = {.documents = f.documents, .bands_at_once = f.bands_per_iteration};
+    if (f.hashes != 0 || f.bands != 0) { /* given: as many for leat */
+        leat.bands = f.bands ? f.bands : 20;
+        leat.rows = (f.hashes ? f.hashes : 260) / leat.bands;
+    }
     if (f.hashes == 0) f.hashes = 260;
     if (f.bands == 0) f.bands = 20;
     if (f.overhead_bytes == 0) f.overhead_bytes = 16;
@@ -59,15 +60,10 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
     plan->passes = (uint32_t)leat__ceil_div(f.bands, bands);
     plan->guide_bytes = guide_bytes(&f, bands);
 
-    plan->union_bytes = f.documents * (f.documents > UINT32_MAX ? 8 : 4);
-    plan->spill_bytes = f.documents * f.bands * DIGEST_BYTES;
-    plan->digest_bytes = f.documents * bands * DIGEST_BYTES;
-    plan->partitions = 1;
-    plan->fits = 1;
-    if (f.memory_bytes == 0) return 0;
-    plan->fits = plan->union_bytes < f.memory_bytes;
-    if (plan->fits)
-        plan->partitions = LEAT_MAX(
-            leat__ceil_div(SORT_FACTOR * plan->spill_bytes, f.memory_bytes - plan->union_bytes), UINT64_C(1));
+    leat__plan_dedup_needs(&leat);
+    plan->ram_bytes = leat.ram_bytes;
+    plan->work_bytes = leat.work_bytes;
+    plan->leat_passes = 1 + (uint32_t)leat__ceil_div(leat.bands, leat.bands_at_once);
+    plan->fits = f.documents <= DOCUMENTS_MAX && (f.memory_bytes == 0 || plan->ram_bytes <= f.memory_bytes);
     return 0;
 }

@@ -54,6 +54,15 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram);
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram);
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
 
+/* text_plan.c: least memory and largest work files of `leat dedup fuzzy`, as src/curate plans them. 0 values
+ * are its defaults. */
+typedef struct leat__plan_dedup {
+    uint64_t documents;
+    uint32_t bands, rows, bands_at_once;
+    uint64_t ram_bytes, work_bytes; /* filled */
+} leat__plan_dedup;
+void leat__plan_dedup_needs(leat__plan_dedup *d);
+
 /* vram.c */
 int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err) LEAT_MUST_CHECK;
 

@@ -13,16 +13,31 @@
 
 #define DOCUMENT_BYTES 4000
 #define DISK_BYTES_PER_S 2.5e9
-#define FLOOR_BYTES (UINT64_C(48) << 20) /* chunks, workers, buffers of spilled files */
-#define RAM_PER_DOCUMENT 12              /* while clusters are made */
-#define RECORD_BYTES 12                  /* of a document in a band */
-#define SIDE_BYTES 48                    /* its id (24), where that ends, its decision, its edges */
+#define FLOOR_BYTES (UINT64_C(48) << 20)  /* chunks, workers, buffers of spilled files */
+#define CLUSTER_BYTES 12                  /* of a document while clusters are made, */
+#define CLUSTER_FLOOR (UINT64_C(8) << 20) /* beside this, */
+#define CLUSTER_EDGES 15                  /* and a part of this size for edges */
+#define RECORD_BYTES 12                   /* of a document in a band */
+#define SIDE_BYTES 48                     /* its id (24), where that ends, its decision, its edges */
+#define BANDS 14
+#define ROWS 8
 #define DOCUMENTS_MAX (UINT64_C(4294967294))
 /* 32 CPUs do the work of 25. Assumed: only two were measured. */
 #define CPU_SHARE (24.0 / 31)
 /* A further pass makes sketches again: 0.54 to 0.58 of the CPU time of a run with one, measured on
  * 6,701 documents. */
 #define SKETCH_SHARE 0.56
+
+void leat__plan_dedup_needs(leat__plan_dedup *d)
+{
+    if (d->bands == 0) d->bands = BANDS;
+    if (d->rows == 0) d->rows = ROWS;
+    if (d->bands_at_once == 0 || d->bands_at_once > d->bands) d->bands_at_once = d->bands;
+    uint64_t clusters = d->documents * CLUSTER_BYTES + CLUSTER_FLOOR;
+    uint64_t each = (uint64_t)d->bands_at_once * RECORD_BYTES + (uint64_t)d->bands * d->rows + SIDE_BYTES;
+    d->ram_bytes = LEAT_MAX(FLOOR_BYTES, clusters + leat__ceil_div(clusters, CLUSTER_EDGES));
+    d->work_bytes = d->documents * each;
+}
 
 static const plan_text_cost *cost_of(const char *stage)
 {
@@ -65,9 +80,10 @@ static void plan_dedup(const leat_plan_text_facts *f, uint64_t documents, double
     s->cpu_seconds = text / (cost->mb_per_cpu_s * 1e6) / cores * (1 + SKETCH_SHARE * (groups - 1));
     s->disk_seconds = (text * (groups + 1 + cost->kept) + 3 * all * n) / f->disk_bytes_per_s;
     s->serial_seconds = n * cost->serial_us * 1e-6;
-    s->ram_bytes = FLOOR_BYTES + documents * RAM_PER_DOCUMENT;
-    s->work_bytes =
-        documents * ((uint64_t)f->bands_per_iteration * RECORD_BYTES + f->bands * f->rows + SIDE_BYTES);
+    leat__plan_dedup needs = {documents, f->bands, f->rows, f->bands_per_iteration, 0, 0};
+    leat__plan_dedup_needs(&needs);
+    s->ram_bytes = needs.ram_bytes;
+    s->work_bytes = needs.work_bytes;
     s->output_bytes = (uint64_t)(text * cost->kept);
     finish(f, s);
     if (documents > DOCUMENTS_MAX) s->fits = 0;
@@ -84,8 +100,8 @@ int leat_plan_text_make(const leat_plan_text_facts *facts, leat_plan_text *plan,
     if (f.disk_bytes_per_s == 0) f.disk_bytes_per_s = DISK_BYTES_PER_S;
     if (f.cpus == 0) f.cpus = 1;
     if (f.nodes == 0) f.nodes = 1;
-    if (f.bands == 0) f.bands = 14;
-    if (f.rows == 0) f.rows = 8;
+    if (f.bands == 0) f.bands = BANDS;
+    if (f.rows == 0) f.rows = ROWS;
     if (f.bands_per_iteration == 0) f.bands_per_iteration = f.bands;
     if (f.bands_per_iteration > f.bands || f.bands > 256 || f.rows > 1024 || f.bands * f.rows > 1024)
         return leat__fail(err, LEAT_EINVAL,

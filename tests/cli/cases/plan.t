@@ -250,9 +250,9 @@ $ leat plan --documents 1000000000 --memory 24GB
 Signatures in memory (the guide's formula)
   all bands              1.91 TiB
   bands at once          1: 97.6 GiB, 20 passes; not even one band fits the limit
-Band digests on disk (leat)
-  memory                 3.73 GiB for joining the clusters, the rest for sorting
-  spill                  242 GiB written and read once, in 26 partitions
+leat dedup fuzzy
+  memory                 11.9 GiB
+  disk                   305 GiB for work files, 2 passes over the text
 
 $ leat plan --documents 1000000 --bands-per-iteration 5 --json | jget guide_bytes passes
 524000000

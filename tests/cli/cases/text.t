@@ -280,13 +280,13 @@ true
 125000000
 io
 io
-1550331648
+1608947849
 41000000000
 2
 3
 
 $ leat plan --text 500G --memory 1G --cpus 32 > /dev/null
-! leat plan: deduplication needs 1.55 GB of memory
+! leat plan: deduplication needs 1.61 GB of memory
 = 3
 
 $ leat dedup exact in.jsonl -o small --bands 3

@@ -32,11 +32,11 @@ static void bands_are_as_many_as_fit(void **state)
     f.bands_per_iteration = 7;
     assert_true(minhash(f).guide_bytes > f.memory_bytes);
     f.bands_per_iteration = 0;
-    f.memory_bytes = PLAN_GB; /* not even one */
+    f.memory_bytes = 2 * PLAN_GB; /* not even one */
     p = minhash(f);
     assert_int_equal(p.bands_per_iteration, 1);
     assert_int_equal(p.guide_fits, 0);
-    assert_int_equal(p.fits, 1); /* leat spills: 400 MB of union-find stay */
+    assert_int_equal(p.fits, 1); /* leat takes 1.3 GB, and files */
 }
 
 /* The guide's table: < 100 GB 5–10, 100–500 GB 2–3, more 1. */
@@ -59,18 +59,35 @@ static void bands_by_dataset_size_on_each_side_of_the_edges(void **state)
     }
 }
 
-/* One billion documents × 20 bands × 13 bytes = 260 GB of spill; union-find 4 GB. */
-static void spill_and_partitions(void **state)
+/* The same answer as of leat_plan_text_make, with leat's bands and with given ones. */
+static void leat_needs_the_same_as_in_a_plan_for_text(void **state)
 {
-    leat_plan_minhash p =
-        minhash((leat_plan_minhash_facts){.documents = PLAN_GB, .memory_bytes = 24 * PLAN_GB});
+    static const uint32_t bands[] = {0, 14, 20}, hashes[] = {0, 112, 260};
     (void)state;
-    assert_int_equal(p.spill_bytes, 260 * PLAN_GB);
-    assert_int_equal(p.union_bytes, 4 * PLAN_GB);
-    assert_int_equal(p.partitions, 26); /* 2 × 260 GB through 20 GB */
-    p = minhash((leat_plan_minhash_facts){.documents = 5 * PLAN_GB, .memory_bytes = 30 * PLAN_GB});
-    assert_int_equal(p.union_bytes, 40 * PLAN_GB); /* ids past 32 bits */
-    assert_int_equal(p.fits, 0);
+    for (size_t i = 0; i < LEAT_COUNT(bands); i++) {
+        leat_plan_text_facts t = {.text_bytes = 4000 * UINT64_C(125000000), .bands = bands[i]};
+        leat_plan_text text;
+        if (bands[i] > 0) t.rows = hashes[i] / bands[i];
+        assert_int_equal(leat_plan_text_make(&t, &text, NULL), 0);
+        leat_plan_minhash p = minhash(
+            (leat_plan_minhash_facts){.documents = 125000000, .bands = bands[i], .hashes = hashes[i]});
+        assert_int_equal(p.ram_bytes, text.dedup.ram_bytes);
+        assert_int_equal(p.work_bytes, text.dedup.work_bytes);
+        assert_int_equal(p.leat_passes, text.dedup.passes);
+    }
+}
+
+static void leat_fits_by_documents(void **state)
+{
+    leat_plan_minhash_facts f = {.documents = 1000000000, .memory_bytes = 12800000000 + (9 << 20)};
+    (void)state;
+    assert_int_equal(minhash(f).ram_bytes, 12800000000 + (8 << 20) * 16 / 15 + 1);
+    assert_int_equal(minhash(f).fits, 1);
+    f.memory_bytes = 12800000000;
+    assert_int_equal(minhash(f).fits, 0);
+    f = (leat_plan_minhash_facts){.documents = 5 * PLAN_GB}; /* past 32-bit numbers */
+    assert_int_equal(minhash(f).fits, 0);
+    assert_int_equal(minhash((leat_plan_minhash_facts){.documents = 1}).ram_bytes, 48 << 20);
 }
 
 static void impossible_facts_are_refused(void **state)
@@ -91,7 +108,8 @@ int main(void)
         cmocka_unit_test(the_guides_formula),
         cmocka_unit_test(bands_are_as_many_as_fit),
         cmocka_unit_test(bands_by_dataset_size_on_each_side_of_the_edges),
-        cmocka_unit_test(spill_and_partitions),
+        cmocka_unit_test(leat_needs_the_same_as_in_a_plan_for_text),
+        cmocka_unit_test(leat_fits_by_documents),
         cmocka_unit_test(impossible_facts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
