@@ -377,6 +377,13 @@ static void measure_process(leat_plan_facts *f)
     if (code > 0 && code < CODE_MAX) f->process_bytes = code + CODE_DATA;
 }
 
+/* After the measurements of memory, which this would disturb. */
+static void measure_sizes(cli *c, leat_plan_facts *f)
+{
+    bool own = cli_given(c, "sample-bytes") || cli_given(c, "width") || cli_given(c, "height");
+    if (!own && !leat__path_remote(cli_str(c, "dataset"))) plan_sizes(cli_str(c, "dataset"), f);
+}
+
 /* What was measured until a signal came says too little. */
 static int stopped(cli *c)
 {
@@ -404,6 +411,7 @@ static int measure(cli *c, leat_plan_facts *f)
     if (cli_interrupted(c)) return stopped(c);
     if (rc != 0) return cli_fail(c, &err);
     measure_process(f);
+    measure_sizes(c, f);
     m->cpu_us = k.cpu_us;
     m->rate_one = k.rate_one;
     m->rate_all = k.rate_all;
@@ -436,6 +444,7 @@ static int calibrate(cli *c, leat_plan_facts *f)
     if (cli_interrupted(c)) return stopped(c);
     if (rc != 0) return cli_fail(c, &err);
     measure_process(f);
+    measure_sizes(c, f);
     k.step_ms = m->step_ms;
     k.step_batch = m->step_batch;
     if (cli_given(c, "storage")) { /* the current storage of the pack does not count */

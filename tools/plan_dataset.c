@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "codec/codec.h"
 #include "doctor/reads.h"
+#include "doctor/variant.h"
 #include "io/dir.h"
 #include "io/object.h"
 #include "io/traffic.h"
@@ -27,6 +28,12 @@
  * index, which is fetched in pieces, as many side by side in a few places. */
 #define CELLS 4096
 #define PLACES 8
+/* Images that are stored again, for what-ifs: some 50 ms of work. */
+#define SIZE_IDS 256
+#define SIZE_SAMPLES 24
+#define SIZE_LEAST 4
+#define SIZE_PIXELS 6e6
+#define SIZE_BYTES (UINT64_C(32) << 20)
 
 /* What the plan's table of costs calls the way this image is stored. */
 static const char *method_of(const leat_pack_image *image, bool fast)
@@ -148,6 +155,24 @@ int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_fact
                                            .orientation = 1}};
     f->image_bytes = f->max_image_bytes = image_bytes(&cell, &use);
     return 0;
+}
+
+/* ---- Images stored again ---- */
+
+void plan_sizes(const char *path, leat_plan_facts *f)
+{
+    uint64_t ids[SIZE_IDS], count = LEAT_MIN(f->samples, (uint64_t)SIZE_IDS);
+    double pixels = LEAT_MAX((double)f->width * f->height, 1.0);
+    uint32_t some = (uint32_t)LEAT_MIN(SIZE_PIXELS / pixels, (double)SIZE_SAMPLES);
+    leat__set set = {0};
+
+    for (uint64_t i = 0; i < count; i++) ids[i] = i * (f->samples / count);
+    if (some < SIZE_LEAST) return; /* too large to store some of them again */
+    int rc = leat__set_load(&set, path, ids, count, some, SIZE_BYTES, NULL, NULL);
+    if (rc == 0) rc = leat__variant_share(&set, PLAN_SMALLER_SIDE, 0, &f->smaller_share, NULL);
+    if (rc == 0) rc = leat__variant_share(&set, 0, PLAN_LESS_QUALITY, &f->quality_share, NULL);
+    if (rc != 0) f->smaller_share = f->quality_share = 0; /* by the table, then */
+    leat__set_reset(&set);
 }
 
 /* The storage of the file, if the system reports it clearly; "" otherwise. */

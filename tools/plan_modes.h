@@ -21,6 +21,9 @@
 int plan_dataset(const char *path, leat_plan_facts *facts, leat__image_kind *kind, bool *listed,
                  leat_error *err) LEAT_MUST_CHECK;
 
+/* Measures on a few images of a local pack how many bytes what-ifs would store; leaves 0 what it cannot. */
+void plan_sizes(const char *path, leat_plan_facts *facts);
+
 /* Memory of the images that this pipeline works on: of the pack's, or without a pack (NULL, or in a bucket)
  * of one of the mean size. */
 int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_facts *facts,

@@ -32,6 +32,7 @@
                    * may answer very late */
 #define LEAST_SAMPLES 8u
 #define SIZES_MAX 2048u /* samples whose size is read */
+#define SHARE_PIXELS 16e6
 
 /* ---- Sets ---- */
 
@@ -402,4 +403,24 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
         return again(from, count, &plan, tiles, to, err);
     default: return 0;
     }
+}
+
+int leat__variant_share(const leat__set *from, uint32_t max_side, uint32_t quality, double *share,
+                        leat_error *err)
+{
+    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP, .max_side = max_side, .quality = quality};
+    bool raw = share_of(from, LEAT__CODEC_RAW) > 0.5, tiles = share_of(from, LEAT__CODEC_TILE) > 0.5;
+    leat__set to = {0};
+    double pixels = 0, before = leat__set_bytes(from);
+
+    *share = 0;
+    for (uint32_t i = 0; i < from->count; i++)
+        pixels += (double)from->sample[i].info.width * from->sample[i].info.height;
+    if (from->count == 0 || before <= 0 || pixels > SHARE_PIXELS) return 0;
+    if (raw) plan.images = LEAT_IMAGES_RAW;
+    int rc = again(from, from->count, &plan, tiles, &to, err);
+    /* samples that cannot be stored again are missing: no share */
+    if (rc == 0 && to.count == from->count) *share = leat__set_bytes(&to) / before;
+    leat__set_reset(&to);
+    return rc;
 }

@@ -56,4 +56,10 @@ uint32_t leat__variant_part(const leat__set *set);
 int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixels, leat__set *to,
                        char *action, size_t size, leat_error *err) LEAT_MUST_CHECK;
 
+/* Mean bytes of these few samples as leat pack would store them again, as a share of now; `max_side` and
+ * `quality` as its options, 0 = as they are. Images of more than a few megapixels would take too long: the
+ * share is 0. */
+int leat__variant_share(const leat__set *from, uint32_t max_side, uint32_t quality, double *share,
+                        leat_error *err) LEAT_MUST_CHECK;
+
 #endif

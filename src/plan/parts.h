@@ -54,6 +54,10 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram);
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram);
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
 
+/* Of the what-ifs about stored images. */
+#define PLAN_SMALLER_SIDE 400
+#define PLAN_LESS_QUALITY 90
+
 /* text_plan.c: least memory and largest work files of `leat dedup fuzzy`, as src/curate plans them. 0 values
  * are its defaults. */
 typedef struct leat__plan_dedup {

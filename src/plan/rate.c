@@ -503,6 +503,18 @@ static void store_as(leat_plan_facts *f, uint32_t images, double mix)
     reprice(f, &before);
 }
 
+/* leat pack stores smaller images at this quality, too. */
+static double quality_share(const leat_plan_facts *f)
+{
+    return f->quality_share > 0 ? f->quality_share : leat__plan_quality_share(PLAN_LESS_QUALITY);
+}
+
+static double smaller_share(const leat_plan_facts *f, double shrink)
+{
+    if (f->smaller_share > 0) return f->smaller_share;
+    return shrink * shrink * (f->images == LEAT_PLAN_RAW ? 1 : quality_share(f));
+}
+
 void leat__plan_what_ifs(leat_plan *plan)
 {
     const leat_plan_facts *base = &plan->facts;
@@ -535,18 +547,18 @@ void leat__plan_what_ifs(leat_plan *plan)
             what_if(plan, "--images raw", &f);
         }
         uint32_t side = LEAT_MAX(base->width, base->height);
-        if (side > 400) {
+        if (side > PLAN_SMALLER_SIDE) {
             f = *base;
-            double shrink = 400.0 / side;
+            double shrink = (double)PLAN_SMALLER_SIDE / side;
             f.width = (uint32_t)(f.width * shrink + 0.5);
             f.height = (uint32_t)(f.height * shrink + 0.5);
-            f.sample_bytes = (uint64_t)((double)f.sample_bytes * shrink * shrink);
+            f.sample_bytes = (uint64_t)((double)f.sample_bytes * smaller_share(base, shrink));
             reprice(&f, base);
             what_if(plan, "--max-side 400", &f);
         }
         if (base->images != LEAT_PLAN_RAW) {
             f = *base;
-            f.sample_bytes = (uint64_t)((double)f.sample_bytes * leat__plan_quality_share(90));
+            f.sample_bytes = (uint64_t)((double)f.sample_bytes * quality_share(base));
             reprice(&f, base);
             what_if(plan, "--quality 90", &f);
         }

@@ -28,6 +28,7 @@ ALLOWED = {
     "doctor/reads.h": "how much of a pack is cached, for leat plan",
     "doctor/curate_run.h": "leat doctor of a run of leat curate",
     "doctor/text_run.h": "leat doctor of a run over text",
+    "doctor/variant.h": "bytes of images stored again, for leat plan",
     "doctor/work.h": "cost of decoding, for leat plan --calibrate",
     "dsp/kernel.h": "kernels in use, for leat machine",
     "dsp/resizer.h": "choices of --like",

@@ -100,6 +100,25 @@ static void pixels_take_more_bytes_and_quality_fewer(void **state)
     assert_no_leaks();
 }
 
+static void stored_again_they_take_a_share(void **state)
+{
+    leat__set from = loaded(), none = {0};
+    double same, low, small;
+    (void)state;
+    assert_ok(leat__variant_share(&from, 0, 90, &same, NULL));
+    assert_ok(leat__variant_share(&from, 0, 30, &low, NULL));
+    assert_ok(leat__variant_share(&from, 16, 0, &small, NULL));
+    assert_true(low > 0 && low < same);
+    assert_true(small > 0 && small < same);
+    assert_ok(leat__variant_share(&none, 0, 90, &same, NULL));
+    assert_true(same == 0);
+    for (uint32_t i = 0; i < from.count; i++) from.sample[i].info.width = 60000; /* would take minutes */
+    assert_ok(leat__variant_share(&from, 0, 90, &same, NULL));
+    assert_true(same == 0);
+    leat__set_reset(&from);
+    assert_no_leaks();
+}
+
 static void impossible_variants_are_empty(void **state)
 {
     leat__set from = loaded(), raw, again;
@@ -130,6 +149,7 @@ int main(void)
         cmocka_unit_test(a_part_has_large_and_small_ones),
         cmocka_unit_test(tiles_are_the_same_pixels),
         cmocka_unit_test(pixels_take_more_bytes_and_quality_fewer),
+        cmocka_unit_test(stored_again_they_take_a_share),
         cmocka_unit_test(impossible_variants_are_empty),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

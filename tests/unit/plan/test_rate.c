@@ -316,6 +316,26 @@ static void what_if_moves_the_limit(void **state)
     assert_true(row_of(&p, "--quality 90")->gain > 1.1); /* fewer bytes to decode */
 }
 
+/* Smaller images are stored again at quality 90: both make them smaller, by the table or as measured. */
+static void stored_sizes_of_what_ifs(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.measured.cpu_us = (leat_plan_range){1900, 2000, 2100};
+    f.samples = 1000;
+    f.sample_bytes = 100000;
+    f.width = 800;
+    f.height = 600;
+    leat_plan p = plan_of(f);
+    assert_near((double)row_of(&p, "--max-side 400")->dataset_bytes, 1e8 * 0.25 * 0.68, 1e4);
+    f.smaller_share = 0.11;
+    f.quality_share = 0.55;
+    p = plan_of(f);
+    assert_near((double)row_of(&p, "--max-side 400")->dataset_bytes, 1.1e7, 1e4);
+    assert_near((double)row_of(&p, "--quality 90")->dataset_bytes, 5.5e7, 1e4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +353,7 @@ int main(void)
         cmocka_unit_test(costs_grow_with_bytes_pixels_and_crops),
         cmocka_unit_test(quality_shares_are_interpolated),
         cmocka_unit_test(what_if_moves_the_limit),
+        cmocka_unit_test(stored_sizes_of_what_ifs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,20 @@ static void the_way_images_are_stored_is_seen(void **state)
     assert_true(facts_of().mix_raw == 0.4);
 }
 
+/* Images that cannot be decoded: the table decides. */
+static void sizes_that_cannot_be_measured_stay_unknown(void **state)
+{
+    (void)state;
+    write_pack(0, JPEG);
+    leat_plan_facts f = facts_of();
+    plan_sizes(path, &f);
+    assert_true(f.smaller_share == 0 && f.quality_share == 0);
+    f.width = f.height = 5000; /* too large to be stored again in time */
+    plan_sizes("/nowhere/at.leat", &f);
+    assert_true(f.smaller_share == 0 && f.quality_share == 0);
+    assert_no_leaks();
+}
+
 static void a_missing_pack_is_an_error(void **state)
 {
     leat_plan_facts f;
@@ -126,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_pack_without_images_is_refused),
         cmocka_unit_test(the_index_gives_samples_sizes_and_pages),
         cmocka_unit_test(the_way_images_are_stored_is_seen),
+        cmocka_unit_test(sizes_that_cannot_be_measured_stay_unknown),
         cmocka_unit_test(a_missing_pack_is_an_error),
     };
     char dir[] = "/tmp/leat_plan_XXXXXX";
