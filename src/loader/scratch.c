@@ -68,12 +68,13 @@ static uint64_t between_of(const leat__pipeline *pipeline)
 
 leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, uint32_t count)
 {
-    leat__scratch_use use = {.views = count};
+    leat__scratch_use use = {.views = count, .in_place = true};
     leat__recipe recipe;
     leat__head h;
 
     for (uint32_t i = 0; i < count; i++) {
         if (leat__pipeline_output(pipelines[i])->crops) use.views++; /* held for all crops */
+        use.in_place &= leat__pipeline_in_place(pipelines[i]);
         use.between = LEAT_MAX(use.between, between_of(pipelines[i]));
         for (uint64_t k = 0; k < PROBES; k++) {
             leat__draw_key key = {.seed = k, .sample = k};
@@ -124,17 +125,17 @@ uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use
 {
     uint64_t pixels = (uint64_t)cell->image.width * cell->image.height, bytes;
     uint64_t each = codec_bytes_per_pixel(cell), side;
+    const uint64_t image = use->in_place ? 3 : 9 + (uint64_t)use->more; /* the image, its next step, a copy */
 
     if (cell->absent || cell->length == 0) return 0;
     if (leat__image_kind_of(&cell->image) != 0) return wide_bytes(&cell->image, pixels, use);
     if (cell->image.orientation >= 5) each += 6; /* rotated as a whole: three planes twice */
     else if (use->views > 1) each += 3;          /* held for all views */
-    if (use->whole) each += 9 + use->more;       /* the image, its next step, a copy */
+    if (use->whole) each += image;
     side = LEAT_MAX(cell->image.width, cell->image.height);
     if (!leat__mul_u64(pixels, each, &bytes) || !leat__add_u64(bytes, side * BAND_BYTES, &bytes))
         return UINT64_MAX;
-    if (use->any_size == NULL && !leat__add_u64(bytes, (9 + use->more) * use->between, &bytes))
-        return UINT64_MAX;
+    if (use->any_size == NULL && !leat__add_u64(bytes, image * use->between, &bytes)) return UINT64_MAX;
     if (use->any_size != NULL && use->behind &&
         !leat__add_u64(bytes, bytes_behind(&cell->image, use), &bytes))
         return UINT64_MAX;

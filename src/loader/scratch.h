@@ -17,6 +17,7 @@
 typedef struct leat__scratch_use {
     uint32_t views;                        /* images made of it */
     bool whole;                            /* ops work on the image before anything makes it smaller */
+    bool in_place;                         /* they need one image in memory, not two and a copy */
     uint32_t more;                         /* bytes per pixel beyond what most ops take */
     bool behind;                           /* ops work on what a crop or a resize made of it */
     uint64_t between;                      /* pixels of an image between ops that is larger than the output,

@@ -63,6 +63,7 @@ typedef struct leat__op_def {
     bool boxes;      /* its draw depends on the boxes of the image */
     bool bytes_only; /* geometry without a form for wide images */
     bool splits;     /* makes several images of one: masks and boxes cannot follow it */
+    bool in_place;   /* its steps change an image where it is, or are done while one is made */
     /* Widens what may come in to what may come out; needed where `size` depends on the image. */
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);
 } leat__op_def;

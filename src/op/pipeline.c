@@ -225,6 +225,25 @@ void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t heig
     *most_height = r.height_max;
 }
 
+bool leat__pipeline_in_place(const leat__pipeline *p)
+{
+    bool changed = false, moved = false;
+    uint32_t inside = 0; /* where the ops inside another one end */
+    for (uint32_t i = 0; i < p->count; i++) {
+        const leat__op_def *const def = p->ops[i].def;
+        if (def->combine != LEAT__COMBINE_NONE) inside = LEAT_MAX(inside, i + 1 + p->ops[i].inside);
+        if (def->kind == LEAT_OP_OUTPUT || def->kind == LEAT_OP_BATCH || def->kind == LEAT_OP_COMBINE)
+            continue;
+        if (!def->in_place) return false;
+        if (def->kind == LEAT_OP_GEOMETRY) { /* in another order, it may come between two others */
+            if (i < inside) return false;
+            moved |= changed;
+        } else if (moved) return false;
+        else changed = true;
+    }
+    return true;
+}
+
 bool leat__pipeline_wide(const leat__pipeline *p)
 {
     return p->kind.channels > 0;

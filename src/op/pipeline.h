@@ -72,6 +72,10 @@ const leat__output_spec *leat__pipeline_output(const leat__pipeline *p); /* view
 /* The same for one sample whose recipe ends with this size. */
 leat__output_spec leat__pipeline_output_of(const leat__pipeline *p, uint32_t width, uint32_t height);
 
+/* True when steps on whole images need one image in memory, not a second for their result, whatever is
+ * drawn. */
+bool leat__pipeline_in_place(const leat__pipeline *p);
+
 /* The largest width and height that an image of this (oriented) size can come out with, whatever is
  * drawn; they need not come together. */
 void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t height, uint32_t *most_width,

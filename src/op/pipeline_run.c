@@ -233,16 +233,18 @@ static int run_head(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t
     return feed(w, s, r, err);
 }
 
-/* The head's result into the spare image, which becomes the one in flight. */
+/* The head's result becomes the image in flight. It is made in the spare one where that is read meanwhile:
+ * steps that work in place need one only. */
 static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t channels,
                          leat_error *err)
 {
-    leat__planes *const im = &w->pixels.spare;
+    const bool again = !s->encoded && s->pixels == &w->pixels.image;
+    leat__planes *const im = again ? &w->pixels.spare : &w->pixels.image;
     const uint32_t planes = LEAT_MIN(s->planes, channels);
     const leat__resize_out out = {image_target, planes < channels ? grey_done : image_done, im};
     LEAT_TRY(leat__planes_resize(im, h->ax.count, h->ay.count, channels, err));
     LEAT_TRY(run_head(w, s, h, planes, &out, err));
-    leat__planes_swap(&w->pixels.image, &w->pixels.spare);
+    if (again) leat__planes_swap(&w->pixels.image, &w->pixels.spare);
     return 0;
 }
 

@@ -144,6 +144,38 @@ static void images_enlarged_between_ops_count(void **state)
                      81000000);
 }
 
+/* Colours are changed where they are; what is drawn rarely counts as well. */
+static void ops_in_place_need_one_image(void **state)
+{
+    static const struct {
+        const char *ops;
+        bool in_place;
+    } cases[] = {{"ColorJitter(0.4); RandomResizedCrop(224)", true},
+                 {"RandomHorizontalFlip(); RandomApply([RandomInvert(1)], p=0.2); Resize((224,224))", true},
+                 {"Resize((3000,2000)); ColorJitter(0.4); RandomErasing(); Resize((224,224))", true},
+                 {"ColorJitter(0.4); GaussianBlur(9); Resize((224,224))", false},
+                 {"ColorJitter(0.4); RandomApply([GaussianBlur(9)], p=0.001); Resize((224,224))", false},
+                 {"ColorJitter(0.4); Resize((900,900)); RandomInvert(1); Resize((224,224))", false},
+                 {"RandomOrder([ColorJitter(0.4), Resize((900,900))]); Resize((224,224))", false},
+                 {"RandomRotation(30); Resize((224,224))", false},
+                 {"RandAugment(); Resize((224,224))", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat__pipeline *p = NULL;
+        leat_error err = {0};
+        const leat__pipeline_opts o = {.ops = cases[i].ops};
+        if (leat__pipeline_open(&p, &o, &err) != 0) fail_msg("%s", err.message);
+        const leat__pipeline *const list[1] = {p};
+        if (leat__scratch_use_of(list, 1).in_place != cases[i].in_place) fail_msg("%s", cases[i].ops);
+        leat__pipeline_close(&p);
+    }
+    const leat__scratch_use one = {.views = 1, .whole = true, .in_place = true};
+    const leat__scratch_use plain = {.views = 1, .whole = true};
+    assert_int_equal(bytes_of(100, LEAT__CODEC_TILE, 0, 1, plain) -
+                         bytes_of(100, LEAT__CODEC_TILE, 0, 1, one),
+                     6 * 100 * 100);
+}
+
 static leat_loader_opts scratch_opts(void)
 {
     leat_loader_opts o = base_opts();
@@ -258,6 +290,7 @@ int main(void)
         cmocka_unit_test(ops_before_the_crop_need_the_whole_image),
         cmocka_unit_test(some_ops_take_more),
         cmocka_unit_test(images_enlarged_between_ops_count),
+        cmocka_unit_test(ops_in_place_need_one_image),
         cmocka_unit_test(too_large_an_image_is_refused_by_name),
         cmocka_unit_test(large_images_come_few_at_once),
         cmocka_unit_test(memory_that_runs_out_makes_it_slower),
