@@ -44,6 +44,7 @@
 #define SLACK 1.2           /* the loader can do this much more than the trainer asks for */
 #define IN_MEMORY 0.95      /* share of the pack in the page cache: nothing is left to read from storage */
 #define BUSY_READS 0.5      /* reads in flight on average: storage was really at work */
+#define OTHER_BATCHES 3     /* besides those that wait: held by the trainer, being made */
 #define UNSURE 0.45         /* the most confidence where a measurement is wrong or missing */
 #define FAIRLY_SURE 0.75    /* the same where the other witnesses agree */
 #define CLEAR 0.5           /* weight of a witness that has no doubt */
@@ -227,17 +228,31 @@ static bool network(const leat_doctor_facts *f)
     return or_else(f->network, 0) >= 1;
 }
 
+/* Bytes were read for samples that were delivered and, in a short run, as many that wait. */
 static bool amplified(const leat_doctor_facts *f)
 {
-    return known(f->read_bytes) && known(f->sample_bytes) && f->sample_bytes > 0 &&
-           f->read_bytes >= 1.5 * f->sample_bytes;
+    double share = 1;
+    if (!known(f->read_bytes) || !known(f->sample_bytes) || f->sample_bytes <= 0) return false;
+    if (known(f->steps) && known(f->batch) && f->batch > 0) {
+        double delivered = (f->steps + 1) * f->batch;
+        double waiting = (or_else(f->prefetch, 0) + OTHER_BATCHES) * f->batch + or_else(f->io_depth, 0);
+        share = delivered / (delivered + waiting);
+    }
+    return f->read_bytes * share >= 1.5 * f->sample_bytes;
+}
+
+/* True when reads from memory would be much faster. Where there was no time to measure cold ones, and they
+ * limit, the run has their rate. */
+static bool memory_is_faster(const leat_doctor_facts *f)
+{
+    double now = or_else(f->io_cold, f->samples_per_s);
+    return known(f->io_warm) && known(now) && f->io_warm >= 1.5 * now;
 }
 
 /* True when the pack is not in memory, but memory would be much faster. */
 static bool cold(const leat_doctor_facts *f)
 {
-    return known(f->cached) && f->cached < 0.9 && known(f->io_warm) && known(f->io_cold) &&
-           f->io_warm >= 1.5 * f->io_cold && known(f->dataset_bytes) &&
+    return known(f->cached) && f->cached < 0.9 && memory_is_faster(f) && known(f->dataset_bytes) &&
            f->dataset_bytes < or_else(f->memory_free, 0);
 }
 
@@ -258,8 +273,7 @@ bool leat__doctor_memory_limit(const leat_doctor_facts *f)
 {
     return or_else(f->memory_limit, 0) > 0 && known(f->memory_host) && known(f->dataset_bytes) &&
            known(f->memory_free) && f->dataset_bytes * 1.1 > f->memory_free &&
-           f->dataset_bytes * 1.1 < f->memory_host && known(f->io_warm) && known(f->io_cold) &&
-           f->io_warm >= 1.5 * f->io_cold;
+           f->dataset_bytes * 1.1 < f->memory_host && memory_is_faster(f);
 }
 
 bool leat__doctor_latency(const leat_doctor_facts *f)

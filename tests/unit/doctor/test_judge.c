@@ -600,6 +600,39 @@ static void a_second_epoch_from_memory_does_not_disprove_the_disk(void **state)
     assert_true(judge(f).confidence < 0.8);
 }
 
+/* PNG at 5 MB/s: no time was left to measure cold reads, warm ones were measured. */
+static void a_cold_pack_is_named_without_a_rate_of_cold_reads(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    cold_cache(&f);
+    f.io_cold = f.io_pages = f.io_deep = -1;
+    f.skipped = 2;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_int_equal(d.cause, LEAT_CAUSE_COLD);
+    f.io_warm = 1.2 * f.samples_per_s; /* memory is no faster */
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_BANDWIDTH);
+    limited_memory(&f);
+    f.io_cold = f.io_pages = f.io_deep = -1;
+    f.io_warm = 80000;
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_MEMORY_LIMIT);
+}
+
+/* Three batches of huge images: what was read ahead was not read twice. */
+static void bytes_read_ahead_are_not_read_amplification(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    thrashing_pages(&f);
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_AMPLIFIED);
+    f.steps = 2;
+    f.batch = 4;
+    f.prefetch = 4;
+    f.dataset_bytes = 20 * GIB;
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_COLD);
+}
+
 /* A web server: threads are woken together and wait for each other, while the CPUs have nothing to do. */
 static void waiting_for_idle_cpus_is_not_a_lack_of_cpus(void **state)
 {
@@ -748,6 +781,8 @@ int main(void)
         cmocka_unit_test(a_part_slower_than_the_run_is_not_believed),
         cmocka_unit_test(a_run_that_warmed_the_pack_does_not_disagree),
         cmocka_unit_test(a_second_epoch_from_memory_does_not_disprove_the_disk),
+        cmocka_unit_test(a_cold_pack_is_named_without_a_rate_of_cold_reads),
+        cmocka_unit_test(bytes_read_ahead_are_not_read_amplification),
         cmocka_unit_test(waiting_for_idle_cpus_is_not_a_lack_of_cpus),
         cmocka_unit_test(skipped_measurements_lower_the_confidence),
         cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
