@@ -221,8 +221,8 @@ class _Loop:
 
     def run(self, steps: int, seconds: float, keep: int) -> None:
         stream, first, until = iter(self.iterable), True, time.monotonic() + seconds
-        restarts, seen = 0, self.seen
-        while len(seen.data_s) < steps and (time.monotonic() < until or len(seen.data_s) < 2):
+        restarts, seen, before = 0, self.seen, _look()
+        while len(seen.data_s) < steps and (first or time.monotonic() < until):
             self.sampler.waiting = True
             begin, work = time.perf_counter(), _work_s()
             try:
@@ -241,7 +241,9 @@ class _Loop:
                 self.kept.append(batch)
             if first:
                 first, seen.begin = False, _look()
-                continue
+                if time.monotonic() < until:
+                    continue
+                seen.begin = before  # no time for a second batch: this one has to do
             seen.data_s.append(waited)
             seen.batch_s.append(trained)
             seen.next_work_s += work

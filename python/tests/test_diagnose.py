@@ -157,6 +157,17 @@ def test_time_is_a_limit_too(clock):
     assert d.facts["steps"] == 9  # and the first, which is left out
 
 
+@pytest.mark.parametrize(("each", "taken"), [(20.0, 1), (2.0, 2)])
+def test_slow_batches_end_it_in_time(clock, each, taken):
+    made = []
+
+    def slow():
+        made.append(clock.sleep(each))
+    d = leat.diagnose(batches(slow), lambda batch: None, steps=STEPS, seconds=3)
+    assert len(made) == taken and d.facts["steps"] == 1 and d.facts["data_ms"] == pytest.approx(1e3 * each)
+    assert d.limit == "io" and d.confidence <= 0.5 and "few steps" in d.verdict
+
+
 # ---- loaders with worker processes: what was seen of them, as numbers ----------------------------
 
 WAITING = {True: [10, 0, 990], False: [1, 0, 99]}  # looks at workers: running, on a disk, asleep
