@@ -242,11 +242,12 @@ static bool amplified(const leat_doctor_facts *f)
 }
 
 /* True when reads from memory would be much faster. Where there was no time to measure cold ones, and they
- * limit, the run has their rate. */
+ * limit, the run has their rate, which is next to nothing when no step ended. */
 static bool memory_is_faster(const leat_doctor_facts *f)
 {
-    double now = or_else(f->io_cold, f->samples_per_s);
-    return known(f->io_warm) && known(now) && f->io_warm >= 1.5 * now;
+    double now = or_else(f->io_cold, f->samples_per_s), warm = LEAT_MAX(f->io_warm, f->loader_warm);
+    if (!known(now) && f->steps == 0) now = 0;
+    return known(warm) && known(now) && warm >= 1.5 * now;
 }
 
 /* True when the pack is not in memory, but memory would be much faster. */

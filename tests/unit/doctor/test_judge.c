@@ -611,6 +611,14 @@ static void a_cold_pack_is_named_without_a_rate_of_cold_reads(void **state)
     leat_doctor_diagnosis d = judge(f);
     assert_int_equal(d.limit, LEAT_LIMIT_IO);
     assert_int_equal(d.cause, LEAT_CAUSE_COLD);
+    f.io_warm = -1;
+    f.loader_warm = 58; /* the loader from memory, and no step of the run ended */
+    f.samples_per_s = f.loader = -1;
+    f.steps = 0;
+    assert_int_equal(judge(f).cause, LEAT_CAUSE_COLD);
+    cold_cache(&f);
+    f.steps = 200;
+    f.io_cold = f.io_pages = f.io_deep = f.loader_warm = -1;
     f.io_warm = 1.2 * f.samples_per_s; /* memory is no faster */
     assert_int_equal(judge(f).cause, LEAT_CAUSE_BANDWIDTH);
     limited_memory(&f);
