@@ -4,6 +4,7 @@
  * user's own pack, with a pretended trainer of a given step time; or judges the facts of a run
  * that some loader wrote (--attach).
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #include "probe/trace.h"
 
 #define RUN_MAX ((size_t)64 << 20)
+#define RUN_BEGIN "{\"run\":" /* of a run file */
 #define FRAMES 2048
 #define CEILING_TIMES 2.0 /* of --seconds, and this many seconds: an answer comes by then */
 #define CEILING_MORE 4.5
@@ -243,6 +245,8 @@ static int facts_of(const char *text, size_t len, leat_doctor_diagnosis *d, leat
     if (last != NULL) *d = *last;
     leat_doctor_run_close(&run);
     if (rc == 0 && last != NULL) return 0;
+    if (rc == 0 && len >= sizeof RUN_BEGIN && memcmp(text, RUN_BEGIN, sizeof RUN_BEGIN - 1) == 0)
+        return leat__fail(err, LEAT_EDATA, "the run has no verdict yet: try again in a second");
     LEAT_TRY(leat_doctor_facts_parse(&facts, text, len, err));
     return leat_doctor_judge(&facts, d, sizeof *d, err);
 }
@@ -310,6 +314,16 @@ static int verify(job *j, leat_error *err)
 
 /* ---- The command ---- */
 
+/* Before anything is measured: its folder exists and is writable, and it is no pack. */
+static int may_write(const char *path, leat_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[4096] = ".";
+    if (slash != NULL) snprintf(folder, sizeof folder, "%.*s", (int)LEAT_MAX(slash - path, 1), path);
+    if (access(folder, W_OK) != 0) return leat__fail_errno(err, errno, "%s", path);
+    return leat__file_spare_pack(path, err);
+}
+
 static int work(job *j, leat_error *err)
 {
     static const char *const written[] = {"apply", "report", "trace"};
@@ -318,7 +332,7 @@ static int work(job *j, leat_error *err)
     int rc;
 
     for (size_t i = 0; i < LEAT_COUNT(written); i++)
-        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
+        if (cli_str(c, written[i]) != NULL) LEAT_TRY(may_write(cli_str(c, written[i]), err));
     if (trace != NULL) LEAT_TRY(leat__trace_start(0, err));
     rc = j->record != NULL ? attach(j, j->record, err) : examine(j, &j->flags.opts, &j->d, err);
     if (rc == 0 && j->stopped) cli_warn(c, "stopped: this is what was measured until then");
@@ -336,6 +350,7 @@ static int work(job *j, leat_error *err)
 
 static int run(cli *c)
 {
+    static const char *const measuring[] = {"step-ms", "seconds", "spin", "live", "serve"};
     static job j; /* large */
     leat_error err = {0};
     char file[4096];
@@ -348,6 +363,11 @@ static int run(cli *c)
     if (past == PAST_TEXT || past == PAST_CURATE) return doctor_past(c, past, file);
     bool pack = cli_arg_count(c) > 0 && past == PAST_NONE;
     j.record = past == PAST_RECORD ? file : cli_str(c, "attach");
+    if (cli_given(c, "attach") && cli_arg_count(c) > 0)
+        return cli_usage(c, "--attach diagnoses a run that is over, PACK is measured: give one");
+    for (size_t i = 0; i < LEAT_COUNT(measuring); i++)
+        if (j.record != NULL && cli_given(c, measuring[i]))
+            return cli_usage(c, "--%s has no effect on a run that is over", measuring[i]);
     if (j.record != NULL && cli_flag(c, "verify"))
         return cli_usage(c, "--verify needs a pack: a run that is over cannot be run again");
     if (pack) rc = load_flags_read(&j.flags, c, &err);

@@ -669,7 +669,8 @@ static int run(cli *c)
         return cli_usage(c, "nothing to plan: give the data (--dataset PACK, or --samples N), "
                             "the model (--model NAME), or both");
     if (leat_plan_make(&f, &plan, sizeof plan, &err) != 0)
-        return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
+        return err.code == LEAT_EINVAL || err.code == LEAT_EOVERFLOW ? cli_usage(c, "%s", err.message)
+                                                                     : cli_fail(c, &err);
     if (cli_given(c, "compare")) return plan_compare(c, &plan, cli_str(c, "compare"));
     return show(c, &plan);
 }

@@ -34,6 +34,7 @@ static void begin_json(leat__json *j, leat__buf *out)
     leat__buf_init(out, LEAT__MEM_MISC, OUTPUT_MAX);
     leat__json_init(j, out, 0);
     leat__json_object(j);
+    leat__json_ku64(j, "version", 1);
 }
 
 /* ---- --solve ---- */
@@ -73,7 +74,10 @@ static void span(cli *c, const char *name, uint32_t low, uint32_t high, uint32_t
 /* As the guides write it: 32 GB are 32e9 bytes. */
 static const char *gigabytes(uint64_t value, char out[TEXT])
 {
-    snprintf(out, TEXT, "%.3g GB", (double)value / 1e9);
+    double v = (double)value;
+    if (v >= 999.5e9) snprintf(out, TEXT, "%.*f TB", v < 10e12 ? 2 : 0, v / 1e12);
+    else if (v >= 0.1e9 || value == 0) snprintf(out, TEXT, "%.3g GB", v / 1e9);
+    else snprintf(out, TEXT, "%.3g %s", v >= 0.1e6 ? v / 1e6 : v, v >= 0.1e6 ? "MB" : "bytes");
     return out;
 }
 
@@ -253,8 +257,9 @@ static void stage_rows(cli *c, const leat_plan_text_facts *f, const leat_plan_te
             s->serial_seconds > s->seconds / 2 ? "the part that uses one thread"
             : s->limit == LEAT_PLAN_IO         ? "the disk"
                                                : "the CPUs");
-    cli_row(c, "memory", "%s%s%s", gigabytes(s->ram_bytes, a), f->memory_bytes ? " of " : "",
-            f->memory_bytes ? gigabytes(f->memory_bytes, b) : "");
+    /* as --memory is given: 64G are GiB */
+    cli_row(c, "memory", "%s%s%s", bytes(s->ram_bytes, a), f->memory_bytes ? " of " : "",
+            f->memory_bytes ? bytes(f->memory_bytes, b) : "");
     if (s->work_bytes > 0)
         cli_row(c, "disk", "%s for work files, %u passes over the text", gigabytes(s->work_bytes, a),
                 s->passes);
@@ -266,8 +271,11 @@ static void guide_rows(cli *c, const leat_plan_minhash *g, uint32_t bands, const
 {
     char a[TEXT];
     cli_heading(c, "The guide, for its pipeline on GPUs");
-    cli_row(c, "bands_per_iteration", "%u to %u of 20 for this size", g->guide_bands_low,
-            g->guide_bands_high);
+    if (g->guide_bands_low == g->guide_bands_high)
+        cli_row(c, "bands_per_iteration", "%u of 20 for this size", g->guide_bands_low);
+    else
+        cli_row(c, "bands_per_iteration", "%u to %u of 20 for this size", g->guide_bands_low,
+                g->guide_bands_high);
     cli_row(c, "memory", "%s for all %u bands at once, by its formula", gigabytes(g->guide_all_bytes, a),
             bands);
     if (g->guide_fits)
@@ -330,8 +338,8 @@ int plan_text(cli *c, const leat_plan_text_facts *facts)
                          UINT32_MAX - 1);
     if (!p.filter.fits)
         return cli_failf(c, CLI_FIT, "filtering needs %s of memory and deduplication %s",
-                         gigabytes(p.filter.ram_bytes, a), gigabytes(p.dedup.ram_bytes, b));
-    return cli_failf(c, CLI_FIT, "deduplication needs %s of memory", gigabytes(p.dedup.ram_bytes, a));
+                         bytes(p.filter.ram_bytes, a), bytes(p.dedup.ram_bytes, b));
+    return cli_failf(c, CLI_FIT, "deduplication needs %s of memory", bytes(p.dedup.ram_bytes, a));
 }
 
 /* ---- --compare ---- */
@@ -407,6 +415,9 @@ int plan_compare(cli *c, const leat_plan *plan, const char *path)
     leat_error err = {0};
     if (read_run(path, &run, &err) != 0) return cli_fail(c, &err);
     uint32_t n = leat_plan_compare(plan, &run, rows);
+    if (plan->facts.samples > 0 && run.samples != plan->facts.samples * run.epochs)
+        cli_warn(c, "the run had %llu samples per epoch, the plan has %llu: is it of another pack?",
+                 (unsigned long long)(run.samples / run.epochs), (unsigned long long)plan->facts.samples);
     if (c->json) {
         leat__buf out;
         leat__json j;

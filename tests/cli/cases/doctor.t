@@ -50,6 +50,22 @@ $ leat doctor
 ! leat doctor: give a PACK, the folder of a run, or a run with --attach (see leat doctor --help)
 = 2
 
+# what has no effect, or cannot be written, is said before anything is measured
+$ leat doctor nowhere.leat --attach run.json
+> leat doctor --attach run.json --seconds 4
+! leat doctor: --attach diagnoses a run that is over, PACK is measured: give one (see leat doctor --help)
+! leat doctor: --seconds has no effect on a run that is over (see leat doctor --help)
+= 2
+
+$ leat doctor --attach run.json --apply nowhere/fast.yaml
+! leat doctor: nowhere/fast.yaml: No such file or directory
+= 4
+
+# a run file that ends before its first verdict
+$ printf '%s\n%s' '{"run":"09713f672beecc6e","part":0,"version":1,"pid":1}' '{"frame":{"at_s":0.25' > cut.jsonl; leat doctor --attach cut.jsonl
+! leat doctor: cut.jsonl: the run has no verdict yet: try again in a second
+= 4
+
 $ leat doctor --attach run.json --verify
 ! leat doctor: --verify needs a pack: a run that is over cannot be run again (see leat doctor --help)
 = 2

@@ -209,7 +209,7 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-m
 > test $(leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --solve batch) -gt 384
 4
 8
-{"field":"ram","value":77174703105}
+{"version":1,"field":"ram","value":77174703105}
 
 $ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch
 ! leat plan: no value of batch fits
@@ -266,6 +266,10 @@ samples/s                           2.00k        1.90k    +5.0 %  inside the int
 seconds per epoch                       5         5.25    -4.8 %
 CPU microseconds per sample         1.00k        1.00k    +0.0 %
 peak memory                       919 MiB      916 MiB    +0.4 %
+
+# a run of another pack
+$ leat plan --dtype f32 --samples 400 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json > /dev/null
+! leat plan: warning: the run had 10000 samples per epoch, the plan has 400: is it of another pack?
 
 $ leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory

@@ -286,7 +286,7 @@ io
 3
 
 $ leat plan --text 500G --memory 1G --cpus 32 > /dev/null
-! leat plan: deduplication needs 1.61 GB of memory
+! leat plan: deduplication needs 1.50 GiB of memory
 = 3
 
 $ leat dedup exact in.jsonl -o small --bands 3
