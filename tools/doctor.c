@@ -314,7 +314,7 @@ static int verify(job *j, leat_error *err)
 
 /* ---- The command ---- */
 
-/* Before anything is measured: its folder exists and is writable, and it is no pack. */
+/* Before anything is measured: its folder exists and is writable, and it is not a pack. */
 static int may_write(const char *path, leat_error *err)
 {
     const char *slash = strrchr(path, '/');
