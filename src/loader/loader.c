@@ -556,19 +556,36 @@ static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
     return 0;
 }
 
+static int explain_shortage(leat__shortage s, leat_error *err)
+{
+    switch (s) {
+    case LEAT__ENOUGH: break;
+    case LEAT__ALL_BORROWED:
+        return leat__fail(err, LEAT_EBUDGET,
+                          "borrowed batches hold all of `device_memory`: release some, or raise it");
+    case LEAT__DEVICE_FULL:
+        return leat__fail(err, LEAT_EBUDGET,
+                          "borrowed batches hold all memory that the device has left: release some");
+    case LEAT__CAPTURING:
+        return leat__fail(err, LEAT_EBUDGET,
+                          "released batches wait for the end of a CUDA graph capture, and `device_memory` "
+                          "has no room for others: take fewer batches while capturing, or raise it");
+    }
+    return 0;
+}
+
 /* The next batch of the flow. With a device, checks from time to time whether only the consumer can release
  * memory there: then no batch can come. */
 static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat_error *err)
 {
     if (l->device == NULL) return leat_flow_next(l->flow, task, timeout_ms, err);
     uint64_t begin = leat__clock_ns();
-    for (bool before = false;; before = leat__to_device_starved(l->device) != NULL) {
+    for (bool before = false;; before = leat__to_device_starved(l->device) != LEAT__ENOUGH) {
         int64_t passed = (int64_t)((leat__clock_ns() - begin) / LEAT_NS_PER_MS), slice = DEVICE_SLICE_MS;
         if (timeout_ms >= 0) slice = LEAT_MAX(0, LEAT_MIN(slice, timeout_ms - passed));
         int rc = leat_flow_next(l->flow, task, slice, err);
         if (rc != LEAT_ETIMEDOUT) return rc;
-        const char *why = leat__to_device_starved(l->device);
-        if (before && why != NULL) return leat__fail(err, LEAT_EBUDGET, "%s", why);
+        if (before) LEAT_TRY(explain_shortage(leat__to_device_starved(l->device), err));
         if (timeout_ms >= 0 && passed >= timeout_ms) return rc;
     }
 }

@@ -67,7 +67,7 @@ struct leat__to_device {
     pushed *waiting;
     uint64_t next; /* the next batch in order */
     bool canceled, closed;
-    _Atomic(const char *) starved; /* why a batch waits for the consumer; NULL: none does */
+    _Atomic(leat__shortage) starved; /* why a batch waits for the consumer */
     uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
 };
 
@@ -90,10 +90,10 @@ static int give_up(const leat__to_device *d, const leat__device_pool_stats *stat
     leat__format_bytes(stats->limit, limit, sizeof limit);
     if (stats->full)
         return leat__fail(err, LEAT_ENOMEM,
-                          "device %d has no free memory: a batch needs %s, device_memory would allow %s",
+                          "device %d has no free memory: a batch needs %s, `device_memory` would allow %s",
                           (int)leat__to_device_index(d), needs, limit);
     return leat__fail(err, LEAT_EBUDGET,
-                      "device_memory: %s, but a batch needs %s there (a smaller batch_size needs less)",
+                      "`device_memory`: %s, but a batch needs %s there (a smaller `batch_size` needs less)",
                       limit, needs);
 }
 
@@ -103,15 +103,11 @@ static int wait_for_memory(leat__to_device *d, const leat__device_pool_stats *le
                            uint64_t bytes, leat_error *err)
 {
     const uint64_t now = leat__clock_ns();
-    const char *why = NULL;
+    leat__shortage why = LEAT__ENOUGH;
     if (is_canceled(d)) return LEAT_ECANCELED;
     if (left->lent == 0 && left->idle == 0) return give_up(d, left, bytes, err);
-    if (left->idle == 0)
-        why = left->full ? "borrowed batches hold all memory that the device has left: release some"
-                         : "borrowed batches hold all of device_memory: release some, or raise it";
-    else if (now >= since + CAPTURE_NS)
-        why = "released batches wait for the end of a CUDA graph capture, and device_memory has no room for "
-              "others: take fewer batches while capturing, or raise it";
+    if (left->idle == 0) why = left->full ? LEAT__DEVICE_FULL : LEAT__ALL_BORROWED;
+    else if (now >= since + CAPTURE_NS) why = LEAT__CAPTURING;
     atomic_store(&d->starved, why);
     leat__device_pool_wait(d->pool, now + RETRY_NS);
     return 0;
@@ -127,7 +123,7 @@ static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_e
         leat__device_pool_read(d->pool, &left);
         if ((rc = wait_for_memory(d, &left, begin, d->frame_bytes, err)) != 0) break;
     }
-    atomic_store(&d->starved, NULL);
+    atomic_store(&d->starved, LEAT__ENOUGH);
     leat__mutex_lock(&d->lock);
     d->wait_ns += leat__clock_ns() - begin;
     leat__mutex_unlock(&d->lock);
@@ -322,7 +318,7 @@ static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
         if (alone && (rc = wait_for_memory(d, &left, begin, bytes, err)) != 0) break;
         alone = true;
     }
-    atomic_store(&d->starved, NULL);
+    atomic_store(&d->starved, LEAT__ENOUGH);
     return rc;
 }
 
@@ -606,7 +602,7 @@ void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task)
     leat__mutex_unlock(&d->lock);
 }
 
-const char *leat__to_device_starved(leat__to_device *d)
+leat__shortage leat__to_device_starved(leat__to_device *d)
 {
     return atomic_load(&d->starved);
 }

@@ -16,6 +16,13 @@
 
 typedef struct leat__to_device leat__to_device;
 
+typedef enum leat__shortage {
+    LEAT__ENOUGH,
+    LEAT__ALL_BORROWED, /* the consumer holds all of the limit, */
+    LEAT__DEVICE_FULL,  /* or all that the device has left */
+    LEAT__CAPTURING,    /* what it released waits for the end of a graph capture */
+} leat__shortage;
+
 typedef struct leat__to_device_opts {
     const char *device;   /* "cuda" or "cuda:N" */
     uint64_t memory;      /* limit, 0 = a quarter of what is free */
@@ -67,8 +74,8 @@ void leat__to_device_cancel(leat__to_device *d);
 /* Takes a batch; leat_task_done(task) follows. Any thread, batches in any order. */
 void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task);
 
-/* Not NULL while a batch waits for device memory that only the consumer can release: what to tell it. */
-const char *leat__to_device_starved(leat__to_device *d);
+/* Why a batch waits for device memory that only the consumer can release. */
+leat__shortage leat__to_device_starved(leat__to_device *d);
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats);
 
 #endif
