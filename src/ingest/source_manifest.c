@@ -437,6 +437,13 @@ static int set_json(manifest_source *s, leat__records *run, leat__record *r, uin
     }
 }
 
+/* Without "./" at the front. */
+static const char *plain_path(const char *path)
+{
+    while (path[0] == '.' && path[1] == '/') path += 2;
+    return path;
+}
+
 /* The key of the sample: that of its row, else its path. */
 static int set_key(manifest_source *s, leat__records *run, leat__record *r, const char *path, const char *key,
                    leat_error *err)
@@ -446,14 +453,14 @@ static int set_key(manifest_source *s, leat__records *run, leat__record *r, cons
         if (!leat__utf8_valid(key, strlen(key), NULL)) return row_error(s, "a key that is not UTF-8", err);
         return leat__records_key(run, r, key, strlen(key), err);
     }
-    while (path[0] == '.' && path[1] == '/') path += 2;
+    path = plain_path(path);
     return leat__records_key(run, r, path, leat__source_name_len(path), err);
 }
 
 static int set_path(manifest_source *s, leat__records *run, leat__record *r, const char *path,
                     const char *key, leat_error *err)
 {
-    if (path == NULL || path[0] == 0 || strcmp(path, "./") == 0) return row_error(s, "no path", err);
+    if (path == NULL || plain_path(path)[0] == 0) return row_error(s, "no path", err);
     LEAT_TRY(set_key(s, run, r, path, key, err));
     leat__buf full;
     leat__buf_init(&full, LEAT__MEM_INGEST, 1u << 20);

@@ -90,12 +90,13 @@ static void csv_with_numbers_and_bad_rows(void **state)
           "img/x\"y.jpg,1\n"
           "img/missing.jpg,6\n"
           ",7\n"
+          "././,7\n"
           "img/b.jpg,8\n",
           NULL);
     assert_int_equal(source->class_count, 0);
-    static const char *const why[] = {NULL, "1 cells", "quote", "missing.jpg", "no path", NULL};
-    static const int64_t labels[] = {5, 0, 0, 0, 0, 8};
-    for (int i = 0; i < 6; i++) {
+    static const char *const why[] = {NULL, "1 cells", "quote", "missing.jpg", "no path", "no path", NULL};
+    static const int64_t labels[] = {5, 0, 0, 0, 0, 0, 8};
+    for (int i = 0; i < 7; i++) {
         assert_true(next());
         assert_int_equal(rec->failed, why[i] != NULL);
         if (why[i] && !strstr(rec->error->message, why[i]))
