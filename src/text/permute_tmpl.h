@@ -7,7 +7,13 @@
  * product that would need that step then overflows its 61 bits and gives a value below 16. If the least
  * value is below 16, which has a chance of 2^-57 per shingle, plain C computes all of them again.
  * The others are 8 too large.
+ *
+ * Most values are not computed: with 64 bits of a hash as two halves, two additions of products of doubles
+ * give its value as a fraction of 2^61. A number is added that leaves room for 16 bits behind the point; they
+ * are the last 16 bits of the sum. Roundings change them by less than 4, in any direction of rounding, which
+ * is added. A value can only be the least if its 16 bits are at most 8 above those of the least so far.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -19,6 +25,14 @@
 #define UNSURE 16
 #define LANES64 (sizeof(V) / 8)
 #define LANES32 (sizeof(V) / 4)
+#define GROUP (VECTORS * LANES64)
+#define MARKS (GROUP / 8)
+#define MARK_BITS (ROWS == 2 ? UINT32_C(0x55555555) : UINT32_C(0x11111111))
+#define FRACTION_BITS ((double)(UINT64_C(3) << 35)) /* a sum of this size ends with 16 bits of a fraction */
+#define SLACK 4
+#ifndef FIRST
+#define FIRST 64
+#endif
 
 /* ---- modulo 2^61 - 1 ---- */
 
@@ -60,19 +74,133 @@ static __attribute__((noinline)) uint64_t least_exactly(uint64_t a, uint64_t b, 
     return least;
 }
 
+/* Lowers `values` by all of the hashes. */
+INLINE void lower_all(const uint64_t *a, const uint64_t *b, const uint64_t *hash, uint32_t n,
+                      uint64_t *values)
+{
+    uint64_t least[GROUP];
+    least_prime(a, b, hash, n, least);
+    for (uint32_t j = 0; j < GROUP; j++) {
+        uint64_t v =
+            __builtin_expect(least[j] < UNSURE, 0) ? least_exactly(a[j], b[j], hash, n) : least[j] - AHEAD;
+        values[j] = v < values[j] ? v : values[j];
+    }
+}
+
+/* What `mark_small` needs of GROUP permutations. */
+typedef struct fractions {
+    double factor[GROUP], factor_high[GROUP], plus[GROUP];
+    uint64_t limit[GROUP];
+} fractions;
+
+static void fractions_of(fractions *f, const uint64_t *a, const uint64_t *b)
+{
+    const double unit = 1.0 / (double)(UINT64_C(1) << 61);
+    for (uint32_t k = 0; k < GROUP; k++) {
+        uint32_t j = PLACE(k);
+        f->factor[j] = (double)(int64_t)a[k] * unit;
+        f->factor_high[j] = (double)(int64_t)(a[k] << 32 & LEAT__PERMUTE_PRIME) * unit;
+        f->plus[j] = FRACTION_BITS +
+                     ((double)(int64_t)((b[k] + AHEAD) & LEAT__PERMUTE_PRIME) * unit + 0.5 + SLACK / 65536.0);
+    }
+}
+
+/* Limits for the 16 bits of a fraction, which have 0x8000 added. False if one is above a quarter of the
+ * range: too many values would be below it. */
+INLINE bool find_limits(fractions *f, const uint64_t *values)
+{
+    uint64_t most = 0;
+    for (uint32_t j = 0; j < GROUP; j++) {
+        most = values[j] > most ? values[j] : most;
+        f->limit[PLACE(j)] = ((values[j] + AHEAD) >> 45) + 2 * SLACK + 1 - 0x8000;
+    }
+    return most < UINT64_C(1) << 59;
+}
+
+/* Marks the values that may be below `values`: mark[i / ROWS * MARKS + j / 8] has bit 4 * (j % 8) + 2 * (i %
+ * ROWS) for hash i and permutation j. */
+INLINE void mark_small(const fractions *f, const double *low, const double *high, uint32_t n, uint32_t *mark)
+{
+    V factor[VECTORS], factor_high[VECTORS], plus[VECTORS], t[ROWS][VECTORS];
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < VECTORS; j++) {
+        factor[j] = load(f->factor + j * LANES64);
+        factor_high[j] = load(f->factor_high + j * LANES64);
+        plus[j] = load(f->plus + j * LANES64);
+    }
+    const limits limit = load_limits(f->limit);
+    for (uint32_t i = 0; i < n; i += ROWS, mark += MARKS) {
+#pragma GCC unroll 2
+        for (uint32_t r = 0; r < ROWS; r++) {
+            V h = all_double(low + i + r), top = all_double(high + i + r);
+#pragma GCC unroll 8
+            for (uint32_t j = 0; j < VECTORS; j++)
+                t[r][j] = fused(h, factor[j], fused(top, factor_high[j], plus[j]));
+        }
+        mark_below(t, limit, mark);
+    }
+    if (n % ROWS) mark[-1] &= UINT32_C(0x11111111); /* there is no second hash */
+}
+
+/* Bit k is set if mark[k] has marks. */
+INLINE uint64_t find_marks(const uint32_t *mark)
+{
+    uint64_t found = 0;
+#pragma GCC unroll 8
+    for (uint32_t k = 0; k < 64; k += LANES32) found |= (uint64_t)any_marks(mark + k) << k;
+    return found;
+}
+
+/* Lowers `values` by those that are marked. Few marks have two bits. */
+INLINE void lower_marked(const uint32_t *mark, uint32_t count, const uint64_t *a, const uint64_t *b,
+                         const uint64_t *hash, uint64_t *values)
+{
+    for (uint32_t k = 0; k < count; k += 64) {
+        for (uint64_t found = find_marks(mark + k); found; found &= found - 1) {
+            uint32_t at = k + (uint32_t)__builtin_ctzll(found), m = mark[at] & MARK_BITS;
+            do {
+                uint32_t bit = (uint32_t)__builtin_ctz(m), j = at % MARKS * 8 + bit / 4;
+                uint64_t v = leat__permute_one(hash[at / MARKS * ROWS + bit / 2 % 2], a[j], b[j]);
+                values[j] = v < values[j] ? v : values[j];
+                m &= m - 1;
+            } while (__builtin_expect(m != 0, 0));
+        }
+    }
+}
+
+/* GROUP permutations. The first hashes are computed in full. Then only values that may be below the least so
+ * far are, about as many in each doubling of the hashes as there are permutations. */
+static void prime_group(const uint64_t *a, const uint64_t *b, const uint64_t *hash, const double *low,
+                        const double *high, uint32_t n, uint64_t *values)
+{
+    uint32_t mark[LEAT__PERMUTE_MOST / ROWS * MARKS + 64];
+    fractions f;
+    if (n > FIRST) fractions_of(&f, a, b);
+    for (uint32_t i = 0, part; i < n; i += part) {
+        if (n <= FIRST || !find_limits(&f, values)) {
+            part = n - i < FIRST ? n - i : FIRST;
+            lower_all(a, b, hash + i, part, values);
+            continue;
+        }
+        part = i > 0 && i < n - i ? i : n - i;
+        mark_small(&f, low + i, high + i, part, mark);
+        uint32_t marks = (part + ROWS - 1) / ROWS * MARKS;
+        memset(mark + marks, 0, 64 * sizeof *mark);
+        lower_marked(mark, marks, a, b, hash + i, values);
+    }
+}
+
 static void prime(const uint64_t *a, const uint64_t *b, uint32_t count, const uint64_t *hash, uint32_t n,
                   uint64_t *values)
 {
-    uint64_t least[VECTORS * LANES64];
-    const unsigned mode = begin_min64();
-    for (uint32_t k = 0; k < count; k += VECTORS * LANES64) {
-        least_prime(a + k, b + k, hash, n, least);
-        for (uint32_t j = 0; j < VECTORS * LANES64; j++) {
-            uint64_t v = __builtin_expect(least[j] < UNSURE, 0) ? least_exactly(a[k + j], b[k + j], hash, n)
-                                                                : least[j] - AHEAD;
-            values[k + j] = v < values[k + j] ? v : values[k + j];
-        }
+    double low[LEAT__PERMUTE_MOST + ROWS], high[LEAT__PERMUTE_MOST + ROWS];
+    low[n] = high[n] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        low[i] = (double)(int64_t)(hash[i] & UINT32_MAX);
+        high[i] = (double)(int64_t)(hash[i] >> 32);
     }
+    const unsigned mode = begin_min64();
+    for (uint32_t k = 0; k < count; k += GROUP) prime_group(a + k, b + k, hash, low, high, n, values + k);
     end_min64(mode);
 }
 

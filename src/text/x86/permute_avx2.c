@@ -7,6 +7,8 @@
 
 typedef __m256i V;
 #define VECTORS 2
+#define ROWS 2
+#define PLACE(j) (((j)&1) | ((j)&2) << 1 | ((j)&4) >> 1)
 #define rotate(v, n) _mm256_or_si256(_mm256_slli_epi32(v, n), _mm256_srli_epi32(v, 32 - (n)))
 #define OP __attribute__((always_inline)) static inline
 
@@ -97,6 +99,51 @@ OP V multiply_add(V a, V a_high, V h, V h_high, V plus)
     V cross = _mm256_add_epi64(_mm256_mul_epu32(a_high, h), _mm256_mul_epu32(a, h_high));
     V low = _mm256_add_epi64(_mm256_mul_epu32(a, h), plus);
     return _mm256_add_epi64(low, _mm256_slli_epi64(cross, 32));
+}
+
+/* ---- fractions ---- */
+
+OP V all_double(const double *p)
+{
+    return _mm256_castpd_si256(_mm256_broadcast_sd(p));
+}
+
+OP V fused(V x, V factor, V plus)
+{
+    return _mm256_castpd_si256(
+        _mm256_fmadd_pd(_mm256_castsi256_pd(x), _mm256_castsi256_pd(factor), _mm256_castsi256_pd(plus)));
+}
+
+/* The lower halves of eight numbers, of which `a` has 0, 1, 4, 5. */
+OP V lower_halves(V a, V b)
+{
+    return _mm256_castps_si256(
+        _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), _MM_SHUFFLE(2, 0, 2, 0)));
+}
+
+typedef V limits;
+
+OP limits load_limits(const uint64_t *limit)
+{
+    V low = lower_halves(load(limit), load(limit + 4));
+    return _mm256_blend_epi16(low, _mm256_slli_epi32(low, 16), 0xaa);
+}
+
+/* Two hashes: the lower 16 bits of the first, then of the second. Shuffles, as the port of the products is
+ * busy. */
+OP void mark_below(V t[2][2], limits limit, uint32_t *mark)
+{
+    const V up = _mm256_setr_epi8(0, 0, 0, 1, 0, 0, 4, 5, 0, 0, 8, 9, 0, 0, 12, 13, 0, 0, 0, 1, 0, 0, 4, 5, 0,
+                                  0, 8, 9, 0, 0, 12, 13);
+    V first = lower_halves(t[0][0], t[0][1]), second = lower_halves(t[1][0], t[1][1]);
+    V both = _mm256_blend_epi16(first, _mm256_shuffle_epi8(second, up), 0xaa);
+    *mark = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(limit, both));
+}
+
+OP uint32_t any_marks(const uint32_t *mark)
+{
+    V none = _mm256_cmpeq_epi32(and_(load(mark), all32(0x55555555)), all32(0));
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(none)) ^ 0xff;
 }
 
 OP V choose(V b, V c, V d)

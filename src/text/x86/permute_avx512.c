@@ -7,6 +7,8 @@
 
 typedef __m512i V;
 #define VECTORS 2
+#define ROWS 1
+#define PLACE(j) (j)
 #define rotate(v, n) _mm512_rol_epi32(v, n)
 #define OP __attribute__((always_inline)) static inline
 
@@ -84,6 +86,39 @@ OP V multiply_add(V a, V a_high, V h, V h_high, V plus)
     (void)a_high;
     (void)h_high;
     return _mm512_add_epi64(_mm512_mullo_epi64(a, h), plus);
+}
+
+/* ---- fractions ---- */
+
+OP V all_double(const double *p)
+{
+    return _mm512_castpd_si512(_mm512_set1_pd(*p));
+}
+
+OP V fused(V x, V factor, V plus)
+{
+    return _mm512_castpd_si512(
+        _mm512_fmadd_pd(_mm512_castsi512_pd(x), _mm512_castsi512_pd(factor), _mm512_castsi512_pd(plus)));
+}
+
+typedef struct limits {
+    V v[VECTORS];
+} limits;
+
+OP limits load_limits(const uint64_t *limit)
+{
+    return (limits){{load(limit), load(limit + 8)}};
+}
+
+OP void mark_below(V t[1][VECTORS], limits limit, uint32_t *mark)
+{
+    for (int j = 0; j < VECTORS; j++) mark[j] = _mm512_mask_cmplt_epi16_mask(0x11111111, t[0][j], limit.v[j]);
+}
+
+OP uint32_t any_marks(const uint32_t *mark)
+{
+    V v = load(mark);
+    return _mm512_test_epi32_mask(v, v);
 }
 
 OP V choose(V b, V c, V d)

@@ -91,6 +91,27 @@ static void edge_values(const leat__permute_dsp *dsp)
         }
 }
 
+/* Values close to the least of many hashes, and to 0, at places where most values are skipped. */
+static void close_values(const leat__permute_dsp *dsp)
+{
+    arrays t;
+    uint64_t least[COUNT + LEAT__PERMUTE_LANES];
+    draw(&t, 3);
+    memset(least, 0xff, sizeof least);
+    leat__permute_c.prime(t.a, t.b, COUNT, t.hash, 100, least);
+    for (int q = 0; q < 8; q++)
+        for (int64_t near = -20; near <= 20; near++)
+            for (int k = 0; k < COUNT; k += 37) {
+                uint64_t top = (uint64_t)q << 61, old[2] = {t.hash[99], t.hash[103]};
+                t.hash[99] = hash_for(&t, k, top + least[k] - (uint64_t)q + (uint64_t)near);
+                t.hash[103] =
+                    hash_for(&t, k, near % 2 ? top + (uint64_t)near : top + least[k] + (uint64_t)near);
+                check(&t, COUNT, 201, dsp);
+                t.hash[99] = old[0];
+                t.hash[103] = old[1];
+            }
+}
+
 static void sums(const leat__permute_dsp *dsp)
 {
     static uint8_t bytes[4096];
@@ -124,6 +145,7 @@ static void random_agree(void **state)
 
 static void edges_agree(void **state)
 {
+    each_variant(close_values);
     each_variant(edge_values);
 }
 
