@@ -296,14 +296,25 @@ static uint32_t char_shingles(leat__sketcher *s, size_t len)
 }
 
 #ifndef HAS_KEEP_LOW
-/* Writes the values whose lower halves are below `most`, or those that are not; returns their number. 8 more
- * are written. */
-static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above, uint64_t *out)
+static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, uint64_t *out)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < n; i++) {
         out[found] = x[i];
-        found += ((uint32_t)x[i] < most) != above;
+        found += (uint32_t)x[i] < most;
+    }
+    return found;
+}
+#endif
+
+#ifndef HAS_KEEP_OPEN
+static uint32_t keep_open(const uint64_t *x, uint32_t n, uint32_t k, const uint32_t *least, uint32_t most,
+                          uint64_t *out)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        out[found] = x[i];
+        found += least[(x[i] >> 32) * k >> 32] >= most;
     }
     return found;
 }

@@ -21,7 +21,12 @@
  * bins, one is empty in 3 texts of 100. */
 #define MANY_PER_BIN 11
 #define LEAST_PER_BIN 9
-#define PART 512u /* shingles at once */
+/* Shingles per bin from which on the smallest go first, and how many of them: with 2, 35 of 260 bins stay
+ * empty, and only shingles of these bins are looked at then. */
+#define SOME_PER_BIN 6
+#define FIRST_PER_BIN 2
+#define PART 512u        /* shingles at once */
+#define CHUNK (6 * PART) /* shingles that are held together */
 
 int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err)
 {
@@ -132,19 +137,47 @@ static void lower_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *leas
     }
 }
 
+/* The bound of the lower halves of which each bin is expected to have `per_bin`. */
+static uint32_t bound_of(uint32_t per_bin, uint32_t n, uint32_t k)
+{
+    return (uint32_t)(((uint64_t)per_bin * k << 32) / n);
+}
+
+/* Only shingles of bins that have no value below `most` yet. */
+static void lower_open(const uint64_t *x, uint32_t n, uint32_t k, uint32_t most, uint32_t *least)
+{
+    uint64_t kept[PART + 8];
+    const leat__text_dsp *dsp = leat__text_dsp_now();
+    for (uint32_t i = 0; i < n; i += PART)
+        lower_bins(kept, dsp->keep_open(x + i, LEAT_MIN(n - i, PART), k, least, most, kept), k, least);
+}
+
+/* The same as lower_bins(): the values below `most` go first, and no other value can lower their bins. */
+static void lower_some(const uint64_t *x, uint32_t n, uint32_t k, uint32_t most, uint32_t *least)
+{
+    uint64_t kept[PART + 8];
+    const leat__text_dsp *dsp = leat__text_dsp_now();
+    for (uint32_t i = 0; i < n; i += PART)
+        lower_bins(kept, dsp->keep_low(x + i, LEAT_MIN(n - i, PART), most, kept), k, least);
+    lower_open(x, n, k, most, least);
+}
+
 /* The same for many shingles: first the values of which each bin is expected to have LEAST_PER_BIN; then, if
  * a bin has none, the others. */
 static void lower_many(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *least)
 {
-    uint64_t kept[PART + 8];
-    uint32_t empty = k, most = (uint32_t)(((uint64_t)LEAST_PER_BIN * k << 32) / n);
+    uint64_t kept[CHUNK + 8];
+    const uint32_t first = bound_of(FIRST_PER_BIN, n, k), most = bound_of(LEAST_PER_BIN, n, k);
     const leat__text_dsp *dsp = leat__text_dsp_now();
-    for (int above = 0; above < 2 && empty > 0; above++) {
-        for (uint32_t i = 0; i < n; i += PART)
-            lower_bins(kept, dsp->keep_low(x + i, LEAT_MIN(n - i, PART), most, above, kept), k, least);
-        empty = 0;
-        for (uint32_t bin = 0; bin < k; bin++) empty += least[bin] == UINT32_MAX;
+    for (uint32_t i = 0, held = 0; i < n; i += PART) {
+        held += dsp->keep_low(x + i, LEAT_MIN(n - i, PART), most, kept + held);
+        if (held + PART <= CHUNK && n - i > PART) continue;
+        lower_some(kept, held, k, first, least);
+        held = 0;
     }
+    uint32_t empty = 0;
+    for (uint32_t bin = 0; bin < k; bin++) empty += least[bin] == UINT32_MAX;
+    if (empty > 0) lower_open(x, n, k, most, least);
 }
 
 /* A bin that has a value holds 0 from then on, which no value is below. Returns how many have one. */
@@ -153,6 +186,7 @@ static uint32_t first_round(const uint64_t *x, uint32_t n, uint32_t k, uint32_t 
     uint32_t count = 0;
     memset(least, 0xff, 4 * (size_t)k);
     if (n / k >= MANY_PER_BIN) lower_many(x, n, k, least);
+    else if (n / k >= SOME_PER_BIN) lower_some(x, n, k, bound_of(FIRST_PER_BIN, n, k), least);
     else lower_bins(x, n, k, least);
     for (uint32_t bin = 0; bin < k; bin++) {
         bool filled = least[bin] != UINT32_MAX;
@@ -163,22 +197,43 @@ static uint32_t first_round(const uint64_t *x, uint32_t n, uint32_t k, uint32_t 
     return count;
 }
 
+static inline uint64_t hash_again(uint64_t x, uint32_t r)
+{
+    return leat__fold(x ^ LEAT__HW0, LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2);
+}
+
+/* Of at most PART shingles: the hashes of round r whose bins were empty when it began. */
+static uint32_t hash_open(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r, const uint32_t *least,
+                          uint64_t *out)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t h = hash_again(x[i], r);
+        out[found] = h;
+        found += r >= k || least[(h >> 32) * k >> 32] > 0;
+    }
+    return found;
+}
+
 /* One more round: bins that are empty get their least value. Returns how many it fills. */
 static uint32_t fill_bins(const uint64_t *x, uint32_t n, uint32_t k, uint32_t r, uint32_t *least,
                           uint32_t *out)
 {
-    const uint64_t factor = LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2;
+    uint64_t kept[PART + 1];
     uint16_t touched[LEAT__SKETCH_MAX + 1];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t h = leat__fold(x[i] ^ LEAT__HW0, factor);
-        uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h, before;
-        v -= v == UINT32_MAX;
-        LEAT_ASSERT(bin < k);
-        before = least[bin];
-        touched[count] = (uint16_t)bin;
-        count += before == UINT32_MAX;
-        least[bin] = smaller(v, before);
+    for (uint32_t part = 0; part < n; part += PART) {
+        uint32_t some = hash_open(x + part, LEAT_MIN(n - part, PART), k, r, least, kept);
+        for (uint32_t i = 0; i < some; i++) {
+            uint64_t h = kept[i];
+            uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h, before;
+            v -= v == UINT32_MAX;
+            LEAT_ASSERT(bin < k);
+            before = least[bin];
+            touched[count] = (uint16_t)bin;
+            count += before == UINT32_MAX;
+            least[bin] = smaller(v, before);
+        }
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t bin = touched[i];

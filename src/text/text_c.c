@@ -182,5 +182,6 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
     return p;
 }
 
-const leat__text_dsp leat__text_c = {"c",        string_stop,  string_copy, leat__utf8_check, measure_text,
-                                     score_text, shingle_text, keep_low,    join_english,     join_lower};
+const leat__text_dsp leat__text_c = {"c",          string_stop,  string_copy,  leat__utf8_check,
+                                     measure_text, score_text,   shingle_text, keep_low,
+                                     keep_open,    join_english, join_lower};

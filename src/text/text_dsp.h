@@ -29,9 +29,13 @@ typedef struct leat__text_dsp {
     void (*score)(leat__scorer *s, size_t len);
     /* Writes hashes of the shingles of the text to s->shingle; returns their number. */
     uint32_t (*shingles)(leat__sketcher *s, size_t len);
-    /* Writes those of n values whose lower halves are below `most`, or with `above` those whose are not;
-     * returns their number. 8 more are written. */
-    uint32_t (*keep_low)(const uint64_t *x, uint32_t n, uint32_t most, int above, uint64_t *out);
+    /* Writes those of n values whose lower halves are below `most`; returns their number. 8 more are
+     * written. */
+    uint32_t (*keep_low)(const uint64_t *x, uint32_t n, uint32_t most, uint64_t *out);
+    /* The same for values whose bins have no value below `most` in `least`: upper half * k / 2^32 is the bin.
+     * `least` has LEAT__SKETCH_MAX entries. */
+    uint32_t (*keep_open)(const uint64_t *x, uint32_t n, uint32_t k, const uint32_t *least, uint32_t most,
+                          uint64_t *out);
     /* Writes the words of the text to m->joined and m->start; returns their number. English: of the
      * simplified text, as spaCy splits them. Lower: of text.lower().split(). */
     uint32_t (*join_english)(leat__minhasher *m, size_t len);

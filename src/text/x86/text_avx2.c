@@ -201,25 +201,22 @@ static const uint32_t kept_pairs[16][8] = {
 };
 
 #define HAS_KEEP_LOW
-/* Writes the values whose lower halves are below `most`, or those that are not; returns their number. 8 more
- * are written. */
-static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above, uint64_t *out)
+static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, uint64_t *out)
 {
     const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
     const __m256i limit = _mm256_xor_si256(_mm256_set1_epi64x((int64_t)((uint64_t)most << 32)), sign);
-    const uint32_t turn = above ? 15 : 0;
     uint32_t found = 0, i = 0;
     for (; i + 4 <= n; i += 4) {
         __m256i v = _mm256_loadu_si256((const __m256i *)(x + i));
         __m256i low = _mm256_xor_si256(_mm256_slli_epi64(v, 32), sign);
-        uint32_t m = (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(limit, low))) ^ turn;
+        uint32_t m = (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(limit, low)));
         __m256i at = _mm256_loadu_si256((const __m256i *)kept_pairs[m]);
         _mm256_storeu_si256((__m256i *)(out + found), _mm256_permutevar8x32_epi32(v, at));
         found += (uint32_t)_mm_popcnt_u32(m);
     }
     for (; i < n; i++) {
         out[found] = x[i];
-        found += ((uint32_t)x[i] < most) != above;
+        found += (uint32_t)x[i] < most;
     }
     return found;
 }
@@ -287,5 +284,6 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 
 #include "text/x86/utf8_avx2.h"
 
-const leat__text_dsp leat__text_avx2 = {"avx2",     string_stop,  string_copy, utf8_check,   measure_text,
-                                        score_text, shingle_text, keep_low,    join_english, join_lower};
+const leat__text_dsp leat__text_avx2 = {"avx2",       string_stop,  string_copy,  utf8_check,
+                                        measure_text, score_text,   shingle_text, keep_low,
+                                        keep_open,    join_english, join_lower};

@@ -238,17 +238,39 @@ V void shingles_of_5(const uint64_t *w, uint32_t count, uint64_t *out)
 }
 
 #define HAS_KEEP_LOW
-/* Writes the values whose lower halves are below `most`, or those that are not; returns their number. 8 more
- * are written. */
-static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, int above, uint64_t *out)
+static uint32_t keep_low(const uint64_t *x, uint32_t n, uint32_t most, uint64_t *out)
 {
     const __m512i limit = _mm512_set1_epi64(most), half = _mm512_set1_epi64(UINT32_MAX);
-    const uint32_t turn = above ? 255 : 0;
     uint32_t found = 0;
     for (uint32_t i = 0; i < n; i += 8) {
         uint32_t valid = n - i < 8 ? (1u << (n - i)) - 1 : 255;
         __m512i v = _mm512_maskz_loadu_epi64((__mmask8)valid, x + i);
-        uint32_t m = (_mm512_cmplt_epu64_mask(_mm512_and_si512(v, half), limit) ^ turn) & valid;
+        uint32_t m = _mm512_mask_cmplt_epu64_mask((__mmask8)valid, _mm512_and_si512(v, half), limit);
+        _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi64((__mmask8)m, v));
+        found += (uint32_t)_mm_popcnt_u32(m);
+    }
+    return found;
+}
+
+#define HAS_KEEP_OPEN
+/* 1,024 bits, one per bin, are two vectors. */
+static uint32_t keep_open(const uint64_t *x, uint32_t n, uint32_t k, const uint32_t *least, uint32_t most,
+                          uint64_t *out)
+{
+    uint16_t open[LEAT__SKETCH_MAX / 16] = {0};
+    for (uint32_t i = 0; i < k; i += 16)
+        open[i / 16] =
+            _mm512_cmpge_epu32_mask(_mm512_loadu_si512(least + i), _mm512_set1_epi32((int32_t)most));
+    const __m512i low = _mm512_loadu_si512(open), high = _mm512_loadu_si512(open + 32);
+    const __m512i bins = _mm512_set1_epi64(k), one = _mm512_set1_epi64(1);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i += 8) {
+        uint32_t valid = n - i < 8 ? (1u << (n - i)) - 1 : 255;
+        __m512i v = _mm512_maskz_loadu_epi64((__mmask8)valid, x + i);
+        __m512i bin = _mm512_srli_epi64(_mm512_mul_epu32(_mm512_srli_epi64(v, 32), bins), 32);
+        __m512i word = _mm512_permutex2var_epi32(low, _mm512_srli_epi64(bin, 5), high);
+        __m512i bit = _mm512_rolv_epi32(one, bin); /* turned by the lower five bits */
+        uint32_t m = _mm512_mask_test_epi64_mask((__mmask8)valid, word, bit);
         _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi64((__mmask8)m, v));
         found += (uint32_t)_mm_popcnt_u32(m);
     }
@@ -333,5 +355,6 @@ static const uint8_t *string_copy(const uint8_t *p, uint8_t **dst)
 
 #include "text/x86/utf8_avx2.h"
 
-const leat__text_dsp leat__text_avx512 = {"avx512",   string_stop,  string_copy, utf8_check,   measure_text,
-                                          score_text, shingle_text, keep_low,    join_english, join_lower};
+const leat__text_dsp leat__text_avx512 = {"avx512",     string_stop,  string_copy,  utf8_check,
+                                          measure_text, score_text,   shingle_text, keep_low,
+                                          keep_open,    join_english, join_lower};

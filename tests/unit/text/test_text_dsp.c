@@ -81,12 +81,30 @@ static void check_kept(const leat__text_dsp *fast)
         uint32_t most = n % 5 ? (uint32_t)leat__rng_u64(&r) : n % 2 ? 0 : UINT32_MAX;
         for (uint32_t i = 0; i < n; i++) x[i] = leat__rng_u64(&r) | (i % 7 ? 0 : UINT32_MAX);
         if (n > 3) x[3] = (x[3] & ~(uint64_t)UINT32_MAX) | most;
-        for (int above = 0; above < 2; above++) {
-            uint32_t m = leat__text_c.keep_low(x, n, most, above, a);
-            assert_int_equal(fast->keep_low(x, n, most, above, b), m);
-            if (m > 0) assert_memory_equal(a, b, m * 8);
-            for (uint32_t i = 0; i < m; i++) assert_int_equal((uint32_t)a[i] >= most, above);
-        }
+        uint32_t m = leat__text_c.keep_low(x, n, most, a);
+        assert_int_equal(fast->keep_low(x, n, most, b), m);
+        if (m > 0) assert_memory_equal(a, b, m * 8);
+        for (uint32_t i = 0; i < m; i++) assert_true((uint32_t)a[i] < most);
+    }
+}
+
+static void check_open(const leat__text_dsp *fast)
+{
+    static const uint32_t counts[] = {1, 2, 31, 33, 112, 260, 512, 513, LEAT__SKETCH_MAX};
+    uint64_t x[100], a[108], b[108];
+    uint32_t least[LEAT__SKETCH_MAX];
+    leat__rng r;
+    leat__rng_init(&r, 5, 0, 0, 0);
+    for (uint32_t n = 0; n <= 100; n++) {
+        uint32_t k = counts[n % LEAT_COUNT(counts)], want = 0;
+        uint32_t most = n % 4 ? (uint32_t)leat__rng_u64(&r) : UINT32_MAX;
+        for (uint32_t i = 0; i < LEAT__SKETCH_MAX; i++)
+            least[i] = leat__rng_below(&r, 3) ? UINT32_MAX : (uint32_t)leat__rng_u64(&r);
+        for (uint32_t i = 0; i < n; i++) x[i] = i % 7 ? leat__rng_u64(&r) : i % 2 ? UINT64_MAX : i;
+        for (uint32_t i = 0; i < n; i++) want += least[(x[i] >> 32) * k >> 32] >= most;
+        assert_int_equal(leat__text_c.keep_open(x, n, k, least, most, a), want);
+        assert_int_equal(fast->keep_open(x, n, k, least, most, b), want);
+        if (want > 0) assert_memory_equal(a, b, want * 8);
     }
 }
 
@@ -135,6 +153,8 @@ static void check_variant(const leat__text_dsp *fast)
 
 static void variants_agree(void **state)
 {
+    check_open(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
+    check_open(leat__text_dsp_for(leat__cpu_detected()));
     check_kept(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
     check_kept(leat__text_dsp_for(leat__cpu_detected()));
     check_variant(leat__text_dsp_for(leat__cpu_detected() & LEAT__CPU_AVX2));
