@@ -4,13 +4,17 @@
  *
  *   images_scale write CHECK.leat OUT.leat ROWS [FIRST]
  *                                                     columns like those of leat check, from row FIRST on
+ *   images_scale recall PAIRS.csv ROWS                how many planted duplicates of such columns a CSV has
+ *   images_scale pairs CHECK.leat ROWS                distances of all pairs, real images and synthetic ones
  *   images_scale index CHECK.leat ROWS QUERIES        against an exact search; in memory
  *   images_scale search COLUMNS.leat EVERY ORIENTATIONS
  *                                                     the search of leat dedup images, by every EVERYth row
  *
- * A row is a mixture of parts of two thumbnails of CHECK.leat (columns of real images), mirrored or not, with
- * other brightness. Every 50th row of `write` is an edit of an earlier one: a crop of up to a tenth of each
- * side, other brightness, noise. Queries of `index` are such edits of random rows.
+ * A row is put together from four images of CHECK.leat (columns of real images), parts of them, mirrored or
+ * not: the lowest frequencies of brightness come from one, the middle ones from another, the details from a
+ * third, the colours from a fourth of about the same variety. So two rows have no more in common than two
+ * photographs; `pairs` shows it. Every 50th row of `write` is an edit of an earlier one: a crop of up to a
+ * tenth of each side, other brightness, noise. Queries of `index` are such edits of random rows.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -37,9 +41,19 @@
 #define LIMIT 0.4f
 #define SEED 5
 
+#define LISTS 1024   /* at most */
+#define TRAINED 4096 /* descriptors that count for the number of lists */
+
+typedef struct source {
+    uint32_t list;
+    int8_t coarse[LEAT__COARSE_BYTES];
+    uint8_t thumb[LEAT__THUMB_BYTES];
+} source;
+
+/* Images list by list: those of a list look alike. */
 typedef struct box {
-    uint8_t *thumbs;
-    uint32_t count;
+    source *source;
+    uint32_t count, begin[LISTS + 1];
 } box;
 
 static int die(const leat_error *err)
@@ -48,20 +62,52 @@ static int die(const leat_error *err)
     return 1;
 }
 
+static int by_list(const void *x, const void *y)
+{
+    const source *a = x, *b = y;
+    if (a->list != b->list) return a->list < b->list ? -1 : 1;
+    return memcmp(a->thumb, b->thumb, sizeof a->thumb);
+}
+
+/* Sorts the images into lists. */
+static int sort_thumbs(box *b, leat_error *err)
+{
+    leat__image_index *index = NULL;
+    const uint32_t count = LEAT_MIN(b->count, TRAINED), train = leat__image_index_sample(count);
+    int8_t *sample = malloc((size_t)train * LEAT__COARSE_BYTES + 1);
+    if (!sample) return leat__fail_nomem(err, 0, "descriptors");
+    for (uint32_t i = 0; i < train; i++)
+        memcpy(sample + (size_t)i * LEAT__COARSE_BYTES, b->source[(uint64_t)i * b->count / train].coarse,
+               LEAT__COARSE_BYTES);
+    int rc = leat__image_index_train(&index, sample, count, NULL, err);
+    free(sample);
+    if (rc != 0) return rc;
+    for (uint32_t i = 0; i < b->count; i++) {
+        leat__image_index_assign(index, b->source[i].coarse, 1, &b->source[i].list);
+        b->begin[b->source[i].list + 1]++;
+    }
+    leat__image_index_close(&index);
+    for (int l = 0; l < LISTS; l++) b->begin[l + 1] += b->begin[l];
+    qsort(b->source, b->count, sizeof *b->source, by_list);
+    return 0;
+}
+
 static int read_thumbs(box *b, const char *path, leat_error *err)
 {
     leat__image_columns c;
     leat__image_facts f;
     LEAT_TRY(leat__image_columns_open(&c, path, err));
-    b->thumbs = malloc(c.count * LEAT__THUMB_BYTES + 1);
-    int rc = b->thumbs ? 0 : leat__fail_nomem(err, 0, "thumbnails");
+    b->source = malloc(c.count * sizeof *b->source + 1);
+    int rc = b->source ? 0 : leat__fail_nomem(err, 0, "thumbnails");
     for (uint64_t i = 0; i < c.count && rc == 0; i++) {
         rc = leat__image_columns_read(&c, i, &f, err);
-        if (rc == 0 && f.is_signed)
-            memcpy(b->thumbs + (size_t)b->count++ * LEAT__THUMB_BYTES, f.sign.thumb, LEAT__THUMB_BYTES);
+        if (rc != 0 || !f.is_signed) continue;
+        source *to = &b->source[b->count++];
+        memcpy(to->coarse, f.sign.coarse, sizeof to->coarse);
+        memcpy(to->thumb, f.sign.thumb, sizeof to->thumb);
     }
     leat__image_columns_close(&c);
-    return rc;
+    return rc == 0 ? sort_thumbs(b, err) : rc;
 }
 
 /* ---- pictures ---- */
@@ -110,25 +156,130 @@ static part draw_part(leat__rng *r, double least, bool mirror)
     return w;
 }
 
-static void draw_source(const box *b, leat__rng *r, picture *p)
+static void read_source(const uint8_t *t, picture *p)
 {
-    const uint8_t *t = b->thumbs + (size_t)leat__rng_below(r, b->count) * LEAT__THUMB_BYTES;
     for (int c = 0; c < 3; c++)
         for (int i = 0; i < (c == 0 ? SIDE * SIDE : CHROMA * CHROMA); i++) p->plane[c][i] = (float)*t++ - 128;
 }
 
-static void draw_plain(const box *b, uint64_t row, picture *out)
+/* ---- frequencies ---- */
+
+#define ORDER LEAT__COARSE_ORDER /* frequencies u + v below this */
+#define LOW 3                    /* those below this come from the first image */
+#define PI 3.14159265358979323846
+
+typedef struct frequencies {
+    float at[ORDER][ORDER];
+} frequencies;
+
+static float basis[2][ORDER][SIDE]; /* luma, chroma */
+
+static void make_basis(void)
+{
+    for (int c = 0; c < 2; c++)
+        for (int u = 0; u < ORDER; u++)
+            for (int x = 0, n = c ? CHROMA : SIDE; x < n; x++)
+                basis[c][u][x] = (float)(sqrt((u ? 2.0 : 1.0) / n) * cos((2 * x + 1) * u * PI / (2 * n)));
+}
+
+static void analyse(const float *plane, int n, int order, frequencies *f)
+{
+    const int c = n == CHROMA;
+    for (int u = 0; u < order; u++) {
+        float row[SIDE] = {0};
+        for (int y = 0; y < n; y++)
+            for (int x = 0; x < n; x++) row[x] += basis[c][u][y] * plane[y * n + x];
+        for (int v = 0; v < order - u; v++) {
+            float sum = 0;
+            for (int x = 0; x < n; x++) sum += row[x] * basis[c][v][x];
+            f->at[u][v] = sum;
+        }
+    }
+}
+
+static void synthesise(float *plane, const frequencies *f)
+{
+    for (int u = 0; u < ORDER; u++) {
+        float row[SIDE] = {0};
+        for (int v = 0; v < ORDER - u; v++)
+            for (int x = 0; x < SIDE; x++) row[x] += f->at[u][v] * basis[0][v][x];
+        for (int y = 0; y < SIDE; y++)
+            for (int x = 0; x < SIDE; x++) plane[y * SIDE + x] += basis[0][u][y] * row[x];
+    }
+}
+
+static float weight_of(int u, int v)
+{
+    return sqrtf(u || v ? (float)(u * u + v * v) : 1);
+}
+
+/* How strong brightness varies. */
+static float contrast_of(const frequencies *f)
+{
+    float sum = 1;
+    for (int u = 0; u < ORDER; u++)
+        for (int v = 0; v < ORDER - u; v++)
+            if (u + v > 0) sum += f->at[u][v] * f->at[u][v];
+    return sqrtf(sum);
+}
+
+/* ---- rows ---- */
+
+#define LIBRARY 1000000 /* parts that rows are put together from, list by list */
+enum { LOWEST, MIDDLE, DETAILS, COLOURS, PARTS };
+
+typedef struct mosaic {
+    uint32_t part[PARTS];
+} mosaic;
+
+static mosaic draw_mosaic(const box *b, uint64_t row)
+{
+    mosaic m;
+    leat__rng r;
+    leat__rng_init(&r, SEED, 3, row, 0);
+    const uint32_t list = b->source[leat__rng_below(&r, b->count)].list;
+    const uint64_t from = (uint64_t)b->begin[list] * LIBRARY / b->count,
+                   to = (uint64_t)b->begin[list + 1] * LIBRARY / b->count;
+    for (int k = 0; k < PARTS; k++) m.part[k] = (uint32_t)(from + leat__rng_below(&r, to - from));
+    return m;
+}
+
+static void draw_library_part(const box *b, uint32_t number, picture *out)
 {
     leat__rng r;
     picture from;
-    leat__rng_init(&r, SEED, 0, row, 0);
+    leat__rng_init(&r, SEED, 4, number, 0);
+    read_source(b->source[(uint64_t)number * b->count / LIBRARY].thumb, &from);
+    const part w = draw_part(&r, 0.9, false);
     memset(out, 0, sizeof *out);
-    const float weight = (float)leat__rng_range(&r, 0.55, 0.95);
-    for (int k = 0; k < 2; k++) {
-        draw_source(b, &r, &from);
-        const part w = draw_part(&r, 0.5, true);
-        add_part(out, &from, &w, k == 0 ? weight : 1 - weight);
+    add_part(out, &from, &w, 1);
+}
+
+/* The factor that gives a part the contrast of the first one. */
+static float gain_of(float first, float contrast)
+{
+    return LEAT_MIN(LEAT_MAX(first / contrast, 0.25f), 4.0f);
+}
+
+static void draw_plain(const box *b, uint64_t row, picture *out)
+{
+    const mosaic m = draw_mosaic(b, row);
+    picture from[PARTS];
+    frequencies f[COLOURS];
+    float gain[COLOURS] = {1};
+    for (int k = 0; k < PARTS; k++) draw_library_part(b, m.part[k], &from[k]);
+    for (int k = 0; k < COLOURS; k++) {
+        analyse(from[k].plane[0], SIDE, ORDER, &f[k]);
+        gain[k] = gain_of(contrast_of(&f[0]), contrast_of(&f[k]));
     }
+    for (int u = 0; u < ORDER; u++)
+        for (int v = 0; v < ORDER - u; v++) {
+            const int k = u + v < LOW ? LOWEST : MIDDLE;
+            f[DETAILS].at[u][v] = gain[k] * f[k].at[u][v] - gain[DETAILS] * f[DETAILS].at[u][v];
+        }
+    *out = from[COLOURS];
+    for (int i = 0; i < SIDE * SIDE; i++) out->plane[0][i] = gain[DETAILS] * from[DETAILS].plane[0][i];
+    synthesise(out->plane[0], &f[DETAILS]);
 }
 
 static void edit(const picture *from, uint64_t number, picture *out)
@@ -209,75 +360,29 @@ static int write_columns(const box *b, const char *path, uint64_t first, uint64_
 
 /* ---- the index ---- */
 
-#define LIBRARY 200000 /* parts that rows are mixed from */
 #define NUMBERS (LEAT__COARSE_BYTES - 1)
 #define LUMA 27
-#define PI 3.14159265358979323846
+
+typedef struct library_part {
+    float contrast, number[NUMBERS]; /* weighted frequencies */
+} library_part;
 
 typedef struct making {
     const box *b;
-    float *library; /* NUMBERS each: weighted frequencies of a part; a mixture of parts has their mixture */
+    library_part *library;
     int8_t *codes;
     uint32_t *list;
     const leat__image_index *index;
     uint64_t rows;
 } making;
 
-typedef struct mixture {
-    uint32_t part[2];
-    float weight;
-} mixture;
-
-static mixture draw_mixture(uint64_t row)
-{
-    leat__rng r;
-    leat__rng_init(&r, SEED, 3, row, 0);
-    mixture m = {{(uint32_t)leat__rng_below(&r, LIBRARY), (uint32_t)leat__rng_below(&r, LIBRARY)},
-                 (float)leat__rng_range(&r, 0.55, 0.95)};
-    return m;
-}
-
-static void draw_library_part(const box *b, uint32_t number, picture *out)
-{
-    leat__rng r;
-    picture from;
-    leat__rng_init(&r, SEED, 4, number, 0);
-    draw_source(b, &r, &from);
-    const part w = draw_part(&r, 0.5, true);
-    memset(out, 0, sizeof *out);
-    add_part(out, &from, &w, 1);
-}
-
-static void draw_mixed(const box *b, uint64_t row, picture *out)
-{
-    static const part whole = {.side = 1, .gain = 1};
-    const mixture m = draw_mixture(row);
-    picture from;
-    memset(out, 0, sizeof *out);
-    for (int k = 0; k < 2; k++) {
-        draw_library_part(b, m.part[k], &from);
-        add_part(out, &from, &whole, k == 0 ? m.weight : 1 - m.weight);
-    }
-}
-
 /* The frequencies of the coarse descriptor, times their weights. */
-static int transform(const float *plane, int n, int order, int skip, float *out)
+static int flatten(const frequencies *f, int order, int skip, float *out)
 {
     int count = 0;
-    for (int u = 0; u < order; u++) {
-        float row[SIDE] = {0};
-        for (int y = 0; y < n; y++) {
-            const float by = (float)(sqrt((u ? 2.0 : 1.0) / n) * cos((2 * y + 1) * u * PI / (2 * n)));
-            for (int x = 0; x < n; x++) row[x] += by * plane[y * n + x];
-        }
-        for (int v = 0; v < order - u; v++) {
-            if (u + v < skip) continue;
-            double sum = 0;
-            for (int x = 0; x < n; x++)
-                sum += row[x] * sqrt((v ? 2.0 : 1.0) / n) * cos((2 * x + 1) * v * PI / (2 * n));
-            out[count++] = (float)(sum * sqrt(u || v ? u * u + v * v : 1));
-        }
-    }
+    for (int u = 0; u < order; u++)
+        for (int v = 0; v < order - u; v++)
+            if (u + v >= skip) out[count++] = f->at[u][v] * weight_of(u, v);
     return count;
 }
 
@@ -299,29 +404,46 @@ static void fill_library(void *cookie, uint32_t member, uint32_t members)
     for (uint32_t i = (uint32_t)((uint64_t)LIBRARY * member / members);
          i < (uint64_t)LIBRARY * (member + 1) / members; i++) {
         picture pic;
-        float *to = m->library + (size_t)i * NUMBERS;
+        frequencies f;
+        float *to = m->library[i].number;
         draw_library_part(m->b, i, &pic);
-        to += transform(pic.plane[0], SIDE, LEAT__COARSE_ORDER, 1, to);
-        to += transform(pic.plane[1], CHROMA, LEAT__CHROMA_ORDER, 0, to);
-        transform(pic.plane[2], CHROMA, LEAT__CHROMA_ORDER, 0, to);
+        analyse(pic.plane[0], SIDE, ORDER, &f);
+        m->library[i].contrast = contrast_of(&f);
+        to += flatten(&f, ORDER, 1, to);
+        for (int c = 1; c < 3; c++) {
+            analyse(pic.plane[c], CHROMA, LEAT__CHROMA_ORDER, &f);
+            to += flatten(&f, LEAT__CHROMA_ORDER, 0, to);
+        }
     }
+}
+
+/* The coarse descriptor of a row, without its picture; what clipping to bytes changes is not in it. */
+static void make_code(const box *b, const library_part *library, uint64_t row, int8_t *to)
+{
+    float v[NUMBERS];
+    const mosaic m = draw_mosaic(b, row);
+    const library_part *low = &library[m.part[LOWEST]], *middle = &library[m.part[MIDDLE]],
+                       *colours = &library[m.part[COLOURS]];
+    const float gain = gain_of(low->contrast, middle->contrast);
+    int at = 0;
+    for (int u = 0; u < ORDER; u++)
+        for (int k = 0; k < ORDER - u; k++) {
+            if (u + k == 0) continue;
+            v[at] = u + k < LOW ? low->number[at] : gain * middle->number[at];
+            at++;
+        }
+    for (; at < NUMBERS; at++) v[at] = colours->number[at];
+    const float luma = normalise(v, LUMA, 1), chroma = normalise(v + LUMA, NUMBERS - LUMA, 30);
+    const float by = 220 / (sqrtf(luma * luma + chroma * chroma) + 1e-6f);
+    for (int k = 0; k < NUMBERS; k++) to[k] = (int8_t)LEAT_MAX(LEAT_MIN(lrintf(v[k] * by), 127), -127);
+    to[NUMBERS] = 0;
 }
 
 static void make_some(void *cookie, uint32_t member, uint32_t members)
 {
     const making *m = cookie;
-    for (uint64_t i = m->rows * member / members; i < m->rows * (member + 1) / members; i++) {
-        float v[NUMBERS];
-        int8_t *to = m->codes + i * LEAT__COARSE_BYTES;
-        const mixture mix = draw_mixture(i);
-        const float *a = m->library + (size_t)mix.part[0] * NUMBERS,
-                    *b = m->library + (size_t)mix.part[1] * NUMBERS;
-        for (int k = 0; k < NUMBERS; k++) v[k] = mix.weight * a[k] + (1 - mix.weight) * b[k];
-        const float luma = normalise(v, LUMA, 1), chroma = normalise(v + LUMA, NUMBERS - LUMA, 30);
-        const float by = 220 / (sqrtf(luma * luma + chroma * chroma) + 1e-6f);
-        for (int k = 0; k < NUMBERS; k++) to[k] = (int8_t)LEAT_MAX(LEAT_MIN(lrintf(v[k] * by), 127), -127);
-        to[NUMBERS] = 0;
-    }
+    for (uint64_t i = m->rows * member / members; i < m->rows * (member + 1) / members; i++)
+        make_code(m->b, m->library, i, m->codes + i * LEAT__COARSE_BYTES);
 }
 
 static void assign_some(void *cookie, uint32_t member, uint32_t members)
@@ -452,7 +574,7 @@ static void ask_some(void *cookie, uint32_t member, uint32_t members)
         picture from, pic;
         question *q = &a->q[i];
         q->original = (uint32_t)(i * (a->m->rows / a->queries));
-        draw_mixed(a->m->b, q->original, &from);
+        draw_plain(a->m->b, q->original, &from);
         edit(&from, a->m->rows + i, &pic);
         sign(&pic, &s);
         s.coarse[LEAT__COARSE_FLAGS] = 0;
@@ -512,7 +634,7 @@ static int measure_index(const box *b, uint64_t rows, uint64_t queries, leat_err
     tally t[LEAT_COUNT(shares)] = {{0}};
     uint64_t planted = 0;
     const bool whole = rows <= 2000000;
-    m.library = malloc((size_t)LIBRARY * NUMBERS * sizeof *m.library);
+    m.library = malloc((size_t)LIBRARY * sizeof *m.library);
     m.codes = malloc(rows * LEAT__COARSE_BYTES);
     m.list = malloc(rows * sizeof *m.list);
     a.q = malloc(queries * sizeof *a.q);
@@ -548,6 +670,144 @@ static int measure_index(const box *b, uint64_t rows, uint64_t queries, leat_err
     free(a.q);
     free(sample);
     free(scratch);
+    return 0;
+}
+
+/* ---- distances ---- */
+
+#define STEPS 20 /* of 0.05 */
+
+typedef struct signs {
+    int8_t (*coarse)[LEAT__COARSE_BYTES], (*fine)[LEAT__FINE_BYTES];
+    float *scale; /* 1 / length of the coarse one */
+    uint32_t count, members;
+    uint64_t (*pairs)[STEPS],
+        (*near)[STEPS]; /* of each member: by coarse distance; below LIMIT by fine one */
+} signs;
+
+static void compare_some(void *cookie, uint32_t member, uint32_t members)
+{
+    const signs *s = cookie;
+    const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
+    for (uint32_t i = member; i < s->count; i += members)
+        for (uint32_t at = i + 1; at < s->count; at += 256) {
+            int32_t product[256];
+            const uint32_t n = LEAT_MIN(s->count - at, 256);
+            dsp->products(s->coarse[i], s->coarse[at], LEAT__COARSE_BYTES, n, product);
+            for (uint32_t k = 0; k < n; k++) {
+                const float d = 1 - (float)product[k] * s->scale[i] * s->scale[at + k];
+                const int step = (int)(LEAT_MAX(d, 0) * STEPS);
+                if (step < STEPS) s->pairs[member][step]++;
+                if (d >= LIMIT) continue;
+                const float fine = leat__image_sign_distance(s->fine[i], s->fine[at + k], LEAT__FINE_BYTES);
+                s->near[member][LEAT_MIN((int)(LEAT_MAX(fine, 0) * STEPS), STEPS - 1)]++;
+            }
+        }
+}
+
+static void print_shares(const char *name, uint64_t (*counts)[STEPS], uint32_t members, double total)
+{
+    uint64_t sum = 0;
+    printf(",\"%s\":{", name);
+    for (int i = 0; i < STEPS; i++) {
+        for (uint32_t m = 0; m < members; m++) sum += counts[m][i];
+        printf("%s\"%.2f\":%.3g", i ? "," : "", (i + 1) / (double)STEPS, (double)sum / total);
+    }
+    printf("}");
+}
+
+static void add_sign(signs *s, const leat__image_sign *from)
+{
+    int32_t square;
+    int8_t *coarse = s->coarse[s->count];
+    if (from->coarse[LEAT__COARSE_FLAGS] & LEAT__SIGN_FLAT) return;
+    memcpy(coarse, from->coarse, LEAT__COARSE_BYTES);
+    coarse[LEAT__COARSE_FLAGS] = 0;
+    memcpy(s->fine[s->count], from->fine, LEAT__FINE_BYTES);
+    leat__align_dsp_for(leat__cpu_flags())->products(coarse, coarse, LEAT__COARSE_BYTES, 1, &square);
+    s->scale[s->count++] = 1 / (sqrtf((float)square) + 1e-6f);
+}
+
+static void report_pairs(signs *s, leat__thread_team *team, const char *kind)
+{
+    const double total = (double)s->count * (s->count - 1) / 2;
+    double near = 0;
+    memset(s->pairs, 0, s->members * sizeof *s->pairs);
+    memset(s->near, 0, s->members * sizeof *s->near);
+    leat__thread_team_run(team, compare_some, s);
+    for (uint32_t m = 0; m < s->members; m++)
+        for (int i = 0; i < STEPS; i++) near += (double)s->near[m][i];
+    printf("{\"bench\":\"image_pairs\",\"kind\":\"%s\",\"images\":%u", kind, s->count);
+    print_shares("nearer", s->pairs, s->members, total);
+    print_shares("fine_of_near", s->near, s->members, LEAT_MAX(near, 1));
+    printf("}\n");
+}
+
+/* Distances of `rows` real images and as many synthetic ones. */
+static int measure_pairs(const box *b, const char *path, uint32_t rows, leat_error *err)
+{
+    leat__thread_team *team = NULL;
+    leat__image_columns c;
+    leat__image_facts f;
+    leat__image_sign made;
+    signs s = {.coarse = malloc(rows * sizeof *s.coarse), .fine = malloc(rows * sizeof *s.fine)};
+    s.scale = malloc(rows * sizeof *s.scale);
+    LEAT_TRY(leat__thread_team_open(&team, 0, err));
+    s.members = leat__thread_team_size(team);
+    s.pairs = malloc(s.members * sizeof *s.pairs);
+    s.near = malloc(s.members * sizeof *s.near);
+    if (!s.coarse || !s.fine || !s.scale || !s.pairs || !s.near)
+        return leat__fail_nomem(err, 0, "descriptors");
+    LEAT_TRY(leat__image_columns_open(&c, path, err));
+    const uint64_t some = LEAT_MIN(c.count, rows);
+    int rc = 0;
+    for (uint64_t i = 0; i < some && rc == 0; i++) {
+        rc = leat__image_columns_read(&c, i * c.count / some, &f, err);
+        if (rc == 0 && f.is_signed) add_sign(&s, &f.sign);
+    }
+    leat__image_columns_close(&c);
+    if (rc == 0) report_pairs(&s, team, "real");
+    s.count = 0;
+    for (uint64_t i = 0; i < rows && rc == 0; i++) {
+        picture pic;
+        draw_plain(b, i, &pic);
+        sign(&pic, &made);
+        add_sign(&s, &made);
+    }
+    if (rc == 0) report_pairs(&s, team, "synthetic");
+    leat__thread_team_close(&team);
+    free(s.coarse);
+    free(s.fine);
+    free(s.scale);
+    free(s.pairs);
+    free(s.near);
+    return rc;
+}
+
+/* ---- planted duplicates ---- */
+
+/* Counts the planted pairs of rows below `rows` in a CSV of leat dedup images. Two edits of one original are
+ * duplicates, too. */
+static int measure_recall(const char *path, uint64_t rows, leat_error *err)
+{
+    char line[512];
+    uint64_t planted = 0, found = 0, related = 0, other = 0;
+    FILE *f = fopen(path, "r");
+    if (!f) return leat__fail(err, LEAT_EIO, "%s: cannot be read", path);
+    for (uint64_t i = 0; i < rows; i++) planted += original_of(i) != i;
+    while (fgets(line, sizeof line, f)) {
+        const char *second = strchr(line, ',');
+        second = second ? strchr(second + 1, ',') : NULL;
+        if (!second || line[0] < '0' || line[0] > '9') continue;
+        const uint64_t a = strtoull(line, NULL, 10), b = strtoull(second + 1, NULL, 10);
+        if (original_of(LEAT_MAX(a, b)) == LEAT_MIN(a, b)) found++;
+        else if (original_of(a) == original_of(b)) related++;
+        else other++;
+    }
+    fclose(f);
+    printf("{\"bench\":\"image_recall\",\"planted\":%" PRIu64 ",\"found\":%" PRIu64 ",\"related\":%" PRIu64
+           ",\"other\":%" PRIu64 "}\n",
+           planted, found, related, other);
     return 0;
 }
 
@@ -595,7 +855,16 @@ int main(int argc, char **argv)
 {
     leat_error err = {0};
     box b = {0};
-    if (argc < 5 || argc > 6) return fprintf(stderr, "usage: images_scale write|index|search FILE …\n"), 2;
+    make_basis();
+    if (argc < 4 || argc > 6)
+        return fprintf(stderr, "usage: images_scale write|recall|pairs|index|search FILE …\n"), 2;
+    if (strcmp(argv[1], "recall") == 0)
+        return measure_recall(argv[2], strtoull(argv[3], NULL, 10), &err) == 0 ? 0 : die(&err);
+    if (strcmp(argv[1], "pairs") == 0) {
+        if (read_thumbs(&b, argv[2], &err) != 0) return die(&err);
+        return measure_pairs(&b, argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &err) == 0 ? 0 : die(&err);
+    }
+    if (argc < 5) return 2;
     if (strcmp(argv[1], "search") == 0) {
         const uint32_t every = (uint32_t)strtoul(argv[3], NULL, 10),
                        turns = (uint32_t)strtoul(argv[4], NULL, 10);
@@ -606,6 +875,6 @@ int main(int argc, char **argv)
                        ? write_columns(&b, argv[3], argc > 5 ? strtoull(argv[5], NULL, 10) : 0,
                                        strtoull(argv[4], NULL, 10), &err)
                        : measure_index(&b, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), &err);
-    free(b.thumbs);
+    free(b.source);
     return rc == 0 ? 0 : die(&err);
 }
