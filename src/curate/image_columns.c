@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "pack/reader.h"
 #include "pack/selection.h"
 
 /* Indices of the fields. */
@@ -216,14 +217,21 @@ bool leat__image_columns_are(const leat_pack *pack)
     return true;
 }
 
+int leat__image_columns_pack(leat_pack **pack, const char *path, uint64_t cache, leat_error *err)
+{
+    leat_pack_opts o = LEAT_PACK_OPTS_INIT;
+    o.index_cache_bytes = cache;
+    LEAT_TRY(leat_pack_open(pack, path, &o, err));
+    if (leat__image_columns_are(*pack)) return 0;
+    leat_pack_close(pack);
+    return leat__fail(err, LEAT_EFORMAT, "%s: not the columns of leat check", path);
+}
+
 int leat__image_columns_open(leat__image_columns *c, const char *path, leat_error *err)
 {
     memset(c, 0, sizeof *c);
-    LEAT_TRY(leat_pack_open(&c->pack, path, NULL, err));
-    int rc = 0;
-    if (!leat__image_columns_are(c->pack))
-        rc = leat__fail(err, LEAT_EFORMAT, "%s: not the columns of leat check", path);
-    else rc = leat_sample_open(&c->sample, c->pack, err);
+    LEAT_TRY(leat__image_columns_pack(&c->pack, path, LEAT__COLUMNS_CACHE, err));
+    int rc = leat_sample_open(&c->sample, c->pack, err);
     c->count = leat_pack_count(c->pack);
     if (rc != 0) leat__image_columns_close(c);
     return rc;
@@ -293,4 +301,24 @@ int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_f
         memcpy(&f->score[i], v.data, sizeof f->score[i]);
     }
     return get_signature(c, f, err);
+}
+
+int leat__image_columns_thumb(leat_pack *pack, uint64_t row, leat__buf *room,
+                              uint8_t thumb[LEAT__THUMB_BYTES], leat_error *err)
+{
+    static const uint32_t field = F_THUMB;
+    leat_pack_row place;
+    leat_pack_cell cell;
+    LEAT_TRY(leat_pack_look(pack, row, &place, &field, 1, &cell, err));
+    memset(thumb, 0, LEAT__THUMB_BYTES);
+    if (cell.absent) return 0;
+    if (cell.length != LEAT__THUMB_BYTES)
+        return leat__fail(err, LEAT_EDATA, "row %llu: a thumbnail of %llu bytes", (unsigned long long)row,
+                          (unsigned long long)cell.length);
+    leat__buf_clear(room);
+    if (leat__buf_reserve(room, (size_t)place.size + LEAT_PACK_PADDING) != 0)
+        return leat__fail_nomem(err, (size_t)place.size, "a row");
+    LEAT_TRY(leat__pack_read_row(pack, row, &place, room->data, (size_t)place.size + LEAT_PACK_PADDING, err));
+    memcpy(thumb, room->data + cell.start, LEAT__THUMB_BYTES);
+    return 0;
 }

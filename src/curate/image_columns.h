@@ -51,7 +51,16 @@ bool leat__image_columns_are(const leat_pack *pack);
 /* Refuses packs that do not have these columns (LEAT_EFORMAT). */
 int leat__image_columns_open(leat__image_columns *c, const char *path, leat_error *err) LEAT_MUST_CHECK;
 void leat__image_columns_close(leat__image_columns *c);
+/* Opens them for keys and leat__image_columns_thumb, by any number of threads. `cache`: bytes of the index
+ * that are kept in memory. */
+#define LEAT__COLUMNS_CACHE (4u << 20) /* of all columns that are open at one time */
+int leat__image_columns_pack(leat_pack **pack, const char *path, uint64_t cache,
+                             leat_error *err) LEAT_MUST_CHECK;
 int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_facts *facts,
                              leat_error *err) LEAT_MUST_CHECK;
+/* The thumbnail alone (zeros when the row has none), without the other columns. `room` is memory for a row.
+ */
+int leat__image_columns_thumb(leat_pack *pack, uint64_t row, leat__buf *room,
+                              uint8_t thumb[LEAT__THUMB_BYTES], leat_error *err) LEAT_MUST_CHECK;
 
 #endif

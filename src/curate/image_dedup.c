@@ -332,7 +332,8 @@ static int write_csv(deduping *d, leat_error *err)
     leat_pack **packs = LEAT_NEW_ARRAY(CURATE, leat_pack *, d->rows.packs);
     if (!packs) return leat__fail_nomem(err, d->rows.packs * sizeof *packs, "packs");
     for (uint32_t i = 0; i < d->rows.packs && rc == 0; i++)
-        rc = leat_pack_open(&packs[i], d->columns[i], NULL, err);
+        rc = leat__image_columns_pack(&packs[i], d->columns[i],
+                                      LEAT_MAX(LEAT__COLUMNS_CACHE / d->rows.packs, 1), err);
     if (d->pairs.count > 0)
         qsort(d->pairs.pair, (size_t)d->pairs.count, sizeof *d->pairs.pair, by_similarity);
     if (rc == 0) rc = leat__csv_out_open(&csv, d->opts->csv, CSV_HEAD, err);
@@ -415,6 +416,7 @@ static int search(deduping *d, leat_error *err)
     int rc = leat__dedup_search_run(&s, err);
     d->stats->candidates = s.candidates;
     d->stats->resumed = s.from;
+    leat__dedup_entries_reset(&d->rows.entry); /* what is written next needs memory of its own */
     return rc;
 }
 

@@ -64,7 +64,7 @@ void leat__dedup_entries_put(leat__dedup_entries *e, uint32_t at, const leat__de
 
 /* ---- the plan ---- */
 
-#define PROGRAM (12u << 20) /* the program, its libraries and buffers of packs */
+#define PROGRAM (14u << 20) /* the program, its libraries, buffers and cached indices of packs */
 
 uint64_t leat__dedup_rows_plan(uint64_t rows, uint64_t entries)
 {

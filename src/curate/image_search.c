@@ -15,9 +15,10 @@
 #include "curate/image_blocks.h"
 #include "curate/image_match.h"
 
-#define PORTION 64      /* rows per task */
-#define FINE_SURE 0.12f /* nearer ones need no comparison */
-#define CANDIDATES 16   /* per row */
+#define PORTION 64          /* rows per task */
+#define FINE_SURE 0.12f     /* nearer ones need no comparison */
+#define CANDIDATES 16       /* per row */
+#define ROW_MOST (1u << 30) /* bytes of a row of columns */
 
 typedef struct candidate {
     uint32_t row;
@@ -33,8 +34,8 @@ typedef struct portion {
 } portion;
 
 typedef struct worker {
-    leat__image_columns *columns; /* of each pack */
-    int32_t *scratch;             /* of the index */
+    int32_t *scratch; /* of the index */
+    leat__buf room;   /* for a row of columns */
     leat__match_side own[LEAT__ORIENTATIONS], other;
     candidate found[LEAT__ORIENTATIONS * LEAT__DEDUP_ENTRIES_MAX * LEAT__DEDUP_ROOM];
 } worker;
@@ -43,6 +44,7 @@ typedef struct searching {
     leat__dedup_search *s;
     leat__image_index *index;   /* NULL: the descriptors do not fit memory */
     leat__dedup_blocks *blocks; /* then */
+    leat_pack **packs;          /* of columns */
     uint32_t next, end;         /* rows */
 } searching;
 
@@ -118,11 +120,8 @@ static uint32_t find_candidates(const searching *x, worker *w, uint32_t row)
 static int thumb_of(const searching *x, worker *w, uint32_t row, uint8_t *thumb, leat_error *err)
 {
     const leat__dedup_rows *r = x->s->rows;
-    leat__image_facts f;
     const uint32_t pack = r->row[row].pack;
-    LEAT_TRY(leat__image_columns_read(&w->columns[pack], row - r->first[pack], &f, err));
-    memcpy(thumb, f.sign.thumb, LEAT__THUMB_BYTES);
-    return 0;
+    return leat__image_columns_thumb(x->packs[pack], row - r->first[pack], &w->room, thumb, err);
 }
 
 static int compare(const searching *x, worker *w, portion *p, uint32_t row, const candidate *c,
@@ -234,10 +233,9 @@ static int stage_rows(void *cookie, void *ctx, leat_task *task, leat_error *err)
 
 static void teardown_search(void *cookie, void *ctx)
 {
-    const searching *x = cookie;
     worker *w = ctx;
-    for (uint32_t i = 0; w->columns && i < x->s->rows->packs; i++) leat__image_columns_close(&w->columns[i]);
-    leat__free(w->columns);
+    (void)cookie;
+    leat__buf_reset(&w->room);
     leat__free(w->scratch);
     leat__free(w);
 }
@@ -246,17 +244,17 @@ static int setup_search(void *cookie, const leat_worker *worker_info, void **ctx
 {
     searching *x = cookie;
     worker *w = LEAT_NEW(CURATE, worker);
-    int rc = 0;
+    (void)worker_info;
     if (!w) return leat__fail_nomem(err, sizeof *w, "a search");
-    w->columns = LEAT_NEW_ARRAY(CURATE, leat__image_columns, x->s->rows->packs);
+    leat__buf_init(&w->room, LEAT__MEM_CURATE, ROW_MOST);
     w->scratch =
         LEAT_NEW_ARRAY(CURATE, int32_t, x->index ? 2 * (size_t)leat__image_index_lists(x->index) : 1);
-    if (!w->columns || !w->scratch) rc = leat__fail_nomem(err, 0, "a search");
-    for (uint32_t i = 0; i < x->s->rows->packs && rc == 0; i++)
-        rc = leat__image_columns_open(&w->columns[i], x->s->columns[i], err);
-    if (rc != 0) teardown_search(x, w);
-    else *ctx = w;
-    return rc;
+    if (!w->scratch) {
+        teardown_search(x, w);
+        return leat__fail_nomem(err, 0, "a search");
+    }
+    *ctx = w;
+    return 0;
 }
 
 static int stage_search(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -433,6 +431,25 @@ static int search_memory(searching *x, leat_error *err)
     return rc;
 }
 
+/* Opens the columns for all threads. */
+static int open_packs(searching *x, leat_error *err)
+{
+    const uint32_t packs = x->s->rows->packs;
+    int rc = 0;
+    x->packs = LEAT_NEW_ARRAY(CURATE, leat_pack *, LEAT_MAX(packs, 1));
+    if (!x->packs) return leat__fail_nomem(err, packs * sizeof *x->packs, "packs");
+    for (uint32_t i = 0; i < packs && rc == 0; i++)
+        rc = leat__image_columns_pack(&x->packs[i], x->s->columns[i],
+                                      LEAT_MAX(LEAT__COLUMNS_CACHE / packs, 1), err);
+    return rc;
+}
+
+static void close_packs(searching *x)
+{
+    for (uint32_t i = 0; x->packs && i < x->s->rows->packs; i++) leat_pack_close(&x->packs[i]);
+    leat__free(x->packs);
+}
+
 int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
 {
     searching x = {.s = s};
@@ -440,7 +457,11 @@ int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
     int rc = 0;
     LEAT_TRY(resume(s, &resumed, err));
     if (!resumed) LEAT_TRY(search_equal(s, err));
-    if (s->from < s->rows->count) rc = s->rows->spill ? search_blocks(&x, err) : search_memory(&x, err);
+    if (s->from < s->rows->count) {
+        rc = open_packs(&x, err);
+        if (rc == 0) rc = s->rows->spill ? search_blocks(&x, err) : search_memory(&x, err);
+        close_packs(&x);
+    }
     if (s->pairs->count > 0) qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
     return rc;
 }

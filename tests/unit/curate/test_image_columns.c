@@ -45,6 +45,24 @@ static void verdicts(void **state)
     assert_no_leaks();
 }
 
+/* The thumbnail of a row is the expected one, also when nothing of the index is kept. */
+static void assert_thumb(const char *path, uint64_t row, const uint8_t *expected)
+{
+    static const uint64_t caches[] = {0, 1, UINT64_MAX};
+    for (size_t i = 0; i < LEAT_COUNT(caches); i++) {
+        leat_pack *pack = NULL;
+        uint8_t thumb[LEAT__THUMB_BYTES];
+        leat__buf room;
+        leat__buf_init(&room, LEAT__MEM_CURATE, 1 << 20);
+        assert_ok(leat__image_columns_pack(&pack, path, caches[i], NULL));
+        assert_ok(leat__image_columns_thumb(pack, row, &room, thumb, NULL));
+        assert_memory_equal(thumb, expected, sizeof thumb);
+        assert_code(LEAT_EINVAL, leat__image_columns_thumb(pack, 2, &room, thumb, NULL));
+        leat__buf_reset(&room);
+        leat_pack_close(&pack);
+    }
+}
+
 static void rows_come_back(void **state)
 {
     scene s = plain_scene;
@@ -75,6 +93,8 @@ static void rows_come_back(void **state)
     assert_false(back.is_signed);
     assert_string_equal(back.reason, g.reason);
     leat__image_columns_close(&c);
+    assert_thumb(in_box("c.leat"), 0, f.sign.thumb);
+    assert_thumb(in_box("c.leat"), 1, (uint8_t[LEAT__THUMB_BYTES]){0});
     leat__buf_reset(&jpeg);
     leat__image_looker_close(&looker);
     assert_no_leaks();
@@ -96,6 +116,8 @@ static void other_packs_are_refused(void **state)
     leat_packer_close(&p);
     assert_code(LEAT_EFORMAT, leat__image_columns_open(&c, in_box("other.leat"), NULL));
     assert_code(LEAT_ENOENT, leat__image_columns_open(&c, in_box("none.leat"), NULL));
+    leat_pack *pack = NULL;
+    assert_code(LEAT_EFORMAT, leat__image_columns_pack(&pack, in_box("other.leat"), 0, NULL));
     assert_no_leaks();
 }
 

@@ -216,7 +216,7 @@ static void a_stopped_run_is_continued(void **state)
         o.list_probable = 1;
         o.threads = 2;
         o.windows = spilled != 0; /* more descriptors */
-        o.memory = spilled ? (12u << 20) + 130000 : 0;
+        o.memory = spilled ? (14u << 20) + 130000 : 0;
         const leat_dedup_images_stats first = run_ok(&o);
         assert_int_equal(first.in_memory, !spilled);
         const uint64_t want = load(o.csv, &csv) ^ load(o.output, &rows);
