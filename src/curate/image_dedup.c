@@ -416,7 +416,7 @@ static int search(deduping *d, leat_error *err)
     int rc = leat__dedup_search_run(&s, err);
     d->stats->candidates = s.candidates;
     d->stats->resumed = s.from;
-    leat__dedup_entries_reset(&d->rows.entry); /* what is written next needs memory of its own */
+    leat__dedup_entries_reset(&d->rows.entry); /* writing needs memory, too */
     return rc;
 }
 
