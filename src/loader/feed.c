@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "io/file.h"
 #include "loader/bounds.h"
+#include "loader/page_ahead.h"
 #include "loader/run_read.h"
 #include "loader/sizes.h"
 #include "pack/reader.h"
@@ -94,6 +95,8 @@ static void announce_pages(leat_loader *l, leat__run *r)
         uint8_t *seen = &l->page_seen[s->row.page / 8], bit = (uint8_t)(1u << s->row.page % 8);
         if (*seen & bit) {
             s->uses = 0;
+            s->counted =
+                l->page_ahead != NULL && leat__page_ahead_used(l->page_ahead, s->row.page, s->page.bytes);
             continue;
         }
         *seen |= bit;
@@ -144,6 +147,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     leat__feed *feed = &l->feed;
     leat__run *r;
 
+    leat__page_ahead_look(l);
     if (feed->frame == NULL) LEAT_TRY(start_batch(l, err));
     leat__loader_bound_scratch(l);
     uint32_t left = feed->frame->rows - feed->filled, count = run_length(l);

@@ -23,6 +23,7 @@
 #include "loader/bounds.h"
 #include "loader/change.h"
 #include "loader/feed.h"
+#include "loader/page_ahead.h"
 #include "loader/run_read.h"
 #include "loader/setup.h"
 #include "pack/reader.h"
@@ -30,13 +31,6 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
-#define REMOTE_DEPTH 16u /* initial runs in flight, at least */
-/* Bytes in flight from a bucket, with the batches they go into: a range is in flight for a round trip and its
- * transfer. They begin with a small share of the budget, which leaves room for pages, and grow quickly. */
-#define REMOTE_BYTES (UINT64_C(256) << 20)
-#define REMOTE_SHARE_FIRST 16u
-#define REMOTE_SHARE_MOST 4u
-#define REMOTE_DEPTH_MAX 256u
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
 #define COPIES_MAX 65536   /* batches passed to the copying thread at once: all that are ready */
@@ -303,6 +297,7 @@ static void stop_epoch(leat_loader *l)
     if (l->env.remote && l->env.aio != NULL) leat__aio_stop_remote(l->env.aio, true);
     if (l->env.disk != NULL) leat__disk_hurry(l->env.disk, true);
     leat_flow_close(&flow);
+    if (l->page_ahead != NULL) leat__page_ahead_end(l->page_ahead);
     if (l->env.disk != NULL) leat__disk_hurry(l->env.disk, false);
     if (l->env.remote && l->env.aio != NULL) leat__aio_stop_remote(l->env.aio, false);
     atomic_store(&l->env.stop, false);
@@ -363,18 +358,6 @@ static uint32_t first_prefetch(const leat_loader *l)
     return (uint32_t)LEAT_MAX(least, LEAT_MIN(wanted, cheap));
 }
 
-/* Runs in flight from a bucket whose bytes take 1/`share` of the budget. */
-static uint32_t remote_depth(const leat_loader *l, uint32_t share)
-{
-    leat_budget_stats budget;
-    leat_budget_read(l->budget, &budget);
-    uint64_t sample =
-        l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)) + l->max_frame_bytes / l->opts.batch_size;
-    uint64_t bytes = LEAT_MIN(REMOTE_BYTES, budget.limit / share);
-    uint64_t runs = bytes / LEAT_MAX(sample, UINT64_C(1)) / l->run_usual;
-    return (uint32_t)LEAT_MAX(REMOTE_DEPTH, LEAT_MIN(runs, (uint64_t)REMOTE_DEPTH_MAX));
-}
-
 static void set_order_epoch(leat_loader *l, uint64_t epoch)
 {
     if (l->order_epoch != epoch) leat__order_epoch(l->order, epoch);
@@ -407,6 +390,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     l->ended = row >= l->run_rows;
     if (l->ended) return 0;
 
+    if (l->page_ahead != NULL) leat__page_ahead_begin(l);
     leat__feed_plan(l);
     if (l->device != NULL) leat__to_device_begin(l->device, row / l->opts.batch_size);
     leat_flow_opts_init(&o);
@@ -419,11 +403,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     o.io_depth_max = LEAT_MAX(1, leat__aio_depth(l->env.aio) / l->run_usual);
     o.prefetch = l->opts.prefetch;
     o.prefetch_first = first_prefetch(l);
-    if (l->env.remote) { /* the HTTP loop has its own limit of requests */
-        o.io_depth_first = remote_depth(l, REMOTE_SHARE_FIRST);
-        o.io_depth_ramp = remote_depth(l, REMOTE_SHARE_MOST);
-        o.io_depth_max = l->opts.io_depth != 0 ? o.io_depth : REMOTE_DEPTH_MAX;
-    }
+    if (l->env.remote) leat__page_ahead_depth(l, &o);
     o.tuner = l->tuner;
     o.loans = LEAT__LOANS;
     o.lean = 1;

@@ -94,6 +94,7 @@ typedef struct leat__run_env {
 #define LEAT__SHARE_WHOLE 16u
 
 typedef struct leat__run leat__run;
+typedef struct leat__page_ahead leat__page_ahead; /* loader/page_ahead.h */
 
 typedef struct leat__run_sample {
     leat__run *run;
@@ -103,6 +104,7 @@ typedef struct leat__run_sample {
     leat_pack_cell *cells; /* of env->fields */
     bool listed;           /* the device has its bytes, or reads them from the cache: the host does not */
     uint32_t uses;         /* of its page, announced with this sample; 0 = already announced */
+    bool counted;          /* its page was counted as missing when it was requested ahead */
     const uint8_t *data;   /* where the sample's bytes are, once read */
     bool claimed;          /* this sample's request fetches its page for the disk cache */
     leat__disk_waiter disk_waiter; /* another thread or process fetches the page */
@@ -130,9 +132,10 @@ struct leat__run {
     leat__block buf;        /* cache=os: the prefetched samples */
     leat__block hand;       /* the sample being decoded, if it was in the OS page cache */
     uint64_t hand_bytes;
-    bool on_device;      /* tiled images are listed for the device, not decoded */
-    bool reads;          /* and it may read cached pages in place */
-    uint64_t tile_bytes; /* of these lists: kept with the batch */
+    bool on_device;          /* tiled images are listed for the device, not decoded */
+    bool reads;              /* and it may read cached pages in place */
+    uint64_t tile_bytes;     /* of these lists: kept with the batch */
+    leat__page_ahead *ahead; /* whose request it is, when only its page is to be read; or NULL */
     leat_task *task;
     _Atomic uint32_t pending;
     leat__run_sample sample[];

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "loader/page_ahead.h"
 #include "loader/run_list.h"
 #include "pack/reader.h"
 #include "probe/meter.h"
@@ -52,7 +53,9 @@ uint64_t leat__run_sample_bytes(const leat__run_sample *s)
 static void one_done(leat__run *r)
 {
     LEAT_ASSERT(atomic_load(&r->pending) > 0);
-    if (atomic_fetch_sub(&r->pending, 1) == 1) leat_task_done(r->task, 0, NULL);
+    if (atomic_fetch_sub(&r->pending, 1) != 1) return;
+    if (r->ahead != NULL) leat__page_ahead_done(r);
+    else leat_task_done(r->task, 0, NULL);
 }
 
 static void count_read(leat__run_env *env, uint64_t bytes, uint64_t ns)
@@ -259,6 +262,13 @@ static void save_page(leat__run_sample *s, leat__cached *page)
 
 static void read_page(leat__run_sample *s, leat__cached *page);
 
+/* Its page could not be read: the sample alone may still be valid. */
+static void do_without_page(leat__run_sample *s)
+{
+    if (s->run->ahead != NULL) one_done(s->run); /* the run that needs the sample reads it */
+    else read_sample(s, NULL);
+}
+
 static void page_read(leat__aio_req *req)
 {
     leat__run_sample *s = req->cookie;
@@ -282,7 +292,7 @@ static void page_read(leat__aio_req *req)
         if (s->claimed) save_page(s, page);
         one_done(s->run);
     } else {
-        read_sample(s, NULL); /* the page is damaged: this sample may still be valid */
+        do_without_page(s);
     }
 }
 
@@ -293,7 +303,7 @@ static void page_ready(leat__cache_waiter *w, leat__cached *page)
         use_page(s, page);
         one_done(s->run);
     } else {
-        read_sample(s, NULL);
+        do_without_page(s);
     }
 }
 
@@ -323,7 +333,8 @@ static void read_through_cache(leat__run_sample *s)
     leat__cache_answer answer =
         leat__cache_get(env->cache, env->cache_user, s->row.page, page_memory(s), s->uses, &s->waiter, &page);
     bool hit = answer == LEAT__CACHE_HIT || answer == LEAT__CACHE_WAIT;
-    atomic_fetch_add_explicit(hit ? &env->cache_hits : &env->cache_misses, 1, memory_order_relaxed);
+    if (!s->counted || !hit)
+        atomic_fetch_add_explicit(hit ? &env->cache_hits : &env->cache_misses, 1, memory_order_relaxed);
     switch (answer) {
     case LEAT__CACHE_HIT:
         use_page(s, page);
@@ -333,6 +344,24 @@ static void read_through_cache(leat__run_sample *s)
     case LEAT__CACHE_WAIT: return;
     case LEAT__CACHE_BYPASS: read_sample(s, NULL); return;
     }
+}
+
+leat__cache_answer leat__run_ask(leat__run *r)
+{
+    leat__run_env *env = r->env;
+    leat__run_sample *s = &r->sample[0];
+    leat__cached *page;
+
+    LEAT_ASSERT(r->count == 1 && r->ahead != NULL && env->cache != NULL);
+    r->pending = 1;
+    s->waiter.ready = page_ready;
+    leat__cache_answer answer =
+        leat__cache_get(env->cache, env->cache_user, s->row.page, page_memory(s), s->uses, &s->waiter, &page);
+    if (answer == LEAT__CACHE_HIT) use_page(s, page);
+    if (answer != LEAT__CACHE_FILL) return answer;
+    atomic_fetch_add_explicit(&env->cache_misses, 1, memory_order_relaxed);
+    read_page(s, page);
+    return answer;
 }
 
 /* Checks both ends, because the OS readahead for a neighbour may have cached only a part. */

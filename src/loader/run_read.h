@@ -19,6 +19,10 @@ void leat__run_sample_fail(leat__run_sample *s, int rc, const leat_error *why);
  * follows. */
 int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
 
+/* Reads the page of the one sample of a request ahead (loader/page_ahead.h) into the cache. FILL and WAIT:
+ * leat__page_ahead_done follows, or came already. HIT: the page is pinned. */
+leat__cache_answer leat__run_ask(leat__run *r);
+
 /* On a worker: copies the sample from the OS page cache if it was left there, verifies it, and
  * keeps its page on disk. Then s->data has the bytes. */
 int leat__run_sample_get(leat__run_sample *s, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;

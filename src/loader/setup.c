@@ -22,6 +22,7 @@
 #include "loader/bounds.h"
 #include "loader/change.h"
 #include "loader/defaults.h"
+#include "loader/page_ahead.h"
 #include "loader/sizes.h"
 #include "loader/sources.h"
 #include "pack/kind.h"
@@ -747,6 +748,8 @@ static int set_up_reading(leat_loader *l, leat_error *err)
         l->cache_user.keep = l->opts.order == LEAT_ORDER_RANDOM;
         cap_cache(l);
         l->env.cache_user = &l->cache_user;
+        if (l->env.remote && l->pool->replay == NULL)
+            LEAT_TRY(leat__page_ahead_open(&l->page_ahead, l->info.pages, err));
     } else if (l->opts.order != LEAT_ORDER_RANDOM) {
         LEAT_TRY(leat__readahead_open(&l->env.ahead, 0, 0, err));
     }
@@ -869,6 +872,7 @@ void leat__loader_teardown(leat_loader *l)
     leat_budget_close(&l->budget);
     leat__order_close(&l->order);
     leat__free(l->page_samples);
+    leat__page_ahead_close(&l->page_ahead);
     leat__free(l->page_seen);
     leat__free(l->indices);
     leat__free(l->quarantine);

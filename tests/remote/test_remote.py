@@ -155,11 +155,6 @@ class Reading(unittest.TestCase):
         proxy.stop()
         self.assertLessEqual(proxy.requests, 3)
 
-    def test_memory_decides_how_much_is_in_flight_at_first(self) -> None:
-        small, large = (load(remote("one.leat"), "--order", "sequential", "--memory", memory, env=self.env())[0]["io_depth"]
-                        for memory in ("64M", "2G"))
-        self.assertGreater(large, small)
-
     def test_traffic_is_that_of_the_file(self) -> None:
         for order in ("sequential", "quasi_random"):
             proxy = Proxy(World.weed.port)

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request is a run of one sample that is not decoded: it takes the way of all samples through the page
+ * cache and the disk cache, and is closed when its page has arrived. The page then stays for the announced
+ * uses.
+ */
+#include "loader/page_ahead.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+#include "loader/run_list.h"
+#include "loader/run_read.h"
+#include "loader/setup.h"
+
+#define REMOTE_DEPTH 16u /* initial runs in flight, at least */
+/* Bytes in flight from a bucket, with the batches they go into: a range is in flight for a round trip and its
+ * transfer. Without pages ahead they begin with a small share of the budget, which leaves room for pages, and
+ * grow quickly. */
+#define REMOTE_BYTES (UINT64_C(256) << 20)
+#define REMOTE_SHARE_FIRST 16u
+#define REMOTE_SHARE_MOST 4u
+#define REMOTE_DEPTH_MAX 256u
+#define LOOK_ROWS 256u /* in one call: more than a run has, so it gets ahead */
+
+struct leat__page_ahead {
+    uint64_t pages;
+    uint64_t row;         /* of this rank: the next one to look at */
+    uint64_t bytes, most; /* of pages requested whose first sample is not planned yet */
+    uint64_t known;       /* pages seen in this epoch: none is left when it is all */
+    uint8_t *unused;      /* bit per page: requested, its first sample is not planned */
+    leat__mutex lock;
+    leat__cond ended;
+    uint32_t in_flight; /* guarded by lock */
+};
+
+int leat__page_ahead_open(leat__page_ahead **out, uint64_t pages, leat_error *err)
+{
+    leat__page_ahead *a = LEAT_NEW(LOADER, leat__page_ahead);
+    uint8_t *unused = LEAT_NEW_ARRAY(LOADER, uint8_t, pages / 8 + 1);
+    *out = NULL;
+    if (a == NULL || unused == NULL) {
+        leat__free(a);
+        leat__free(unused);
+        return leat__fail_nomem(err, pages / 8 + 1, "the pages ahead");
+    }
+    a->pages = pages;
+    a->unused = unused;
+    leat__mutex_init(&a->lock);
+    leat__cond_init(&a->ended);
+    *out = a;
+    return 0;
+}
+
+void leat__page_ahead_close(leat__page_ahead **out)
+{
+    leat__page_ahead *a = *out;
+    if (a == NULL) return;
+    LEAT_ASSERT(a->in_flight == 0);
+    leat__cond_destroy(&a->ended);
+    leat__mutex_destroy(&a->lock);
+    leat__free(a->unused);
+    leat__free(a);
+    *out = NULL;
+}
+
+/* Bytes of the pages whose samples come in turn. */
+static uint64_t open_bytes(const leat_loader *l)
+{
+    uint64_t mean = l->info.bytes / LEAT_MAX(l->info.pages, UINT64_C(1)), bytes = l->info.bytes;
+    if (l->opts.order == LEAT_ORDER_SEQUENTIAL) return mean;
+    if (l->opts.order != LEAT_ORDER_QUASI) return bytes;
+    return LEAT_MIN(bytes, mean * l->opts.window_pages);
+}
+
+void leat__page_ahead_begin(leat_loader *l)
+{
+    leat__page_ahead *a = l->page_ahead;
+    uint64_t cap = atomic_load(&l->cache_user.cap), open = open_bytes(l);
+    uint64_t most = open < cap ? LEAT_MIN(REMOTE_BYTES, (cap - open) / 4 * 3) : 0;
+    LEAT_ASSERT(a->in_flight == 0);
+    memset(a->unused, 0, a->pages / 8 + 1);
+    a->row = a->bytes = a->known = 0;
+    a->most = most >= cap / 8 || most == REMOTE_BYTES ? most : 0;
+    /* all are needed at once: those that are neighbours are read with one request */
+    if (a->most > 0 && open == l->info.bytes && l->opts.order != LEAT_ORDER_SEQUENTIAL) a->most = UINT64_MAX;
+}
+
+void leat__page_ahead_end(leat__page_ahead *a)
+{
+    leat__mutex_lock(&a->lock);
+    while (a->in_flight > 0) leat__cond_wait(&a->ended, &a->lock);
+    leat__mutex_unlock(&a->lock);
+}
+
+static bool is_active(const leat__page_ahead *a)
+{
+    return a != NULL && a->most > 0;
+}
+
+/* Runs in flight from a bucket whose bytes take 1/`share` of the budget. */
+static uint32_t depth_of(const leat_loader *l, uint32_t share)
+{
+    leat_budget_stats budget;
+    leat_budget_read(l->budget, &budget);
+    uint64_t sample =
+        l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)) + l->max_frame_bytes / l->opts.batch_size;
+    uint64_t bytes = LEAT_MIN(REMOTE_BYTES, budget.limit / share);
+    uint64_t runs = bytes / LEAT_MAX(sample, UINT64_C(1)) / l->run_usual;
+    return (uint32_t)LEAT_MAX(REMOTE_DEPTH, LEAT_MIN(runs, (uint64_t)REMOTE_DEPTH_MAX));
+}
+
+void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o)
+{
+    /* the HTTP loop has its own limit of requests */
+    o->io_depth_max = l->opts.io_depth != 0 ? o->io_depth : REMOTE_DEPTH_MAX;
+    o->io_depth_first = REMOTE_DEPTH;
+    if (is_active(l->page_ahead)) return;
+    o->io_depth_first = depth_of(l, REMOTE_SHARE_FIRST);
+    o->io_depth_ramp = depth_of(l, REMOTE_SHARE_MOST);
+}
+
+static void count(leat__page_ahead *a, int change)
+{
+    leat__mutex_lock(&a->lock);
+    a->in_flight = (uint32_t)((int64_t)a->in_flight + change);
+    if (a->in_flight == 0) leat__cond_broadcast(&a->ended);
+    leat__mutex_unlock(&a->lock);
+}
+
+void leat__page_ahead_done(leat__run *r)
+{
+    leat__page_ahead *a = r->ahead;
+    leat__run_close(r);
+    count(a, -1);
+}
+
+bool leat__page_ahead_used(leat__page_ahead *a, uint64_t page, uint64_t bytes)
+{
+    uint8_t *at = &a->unused[page / 8], bit = (uint8_t)(1u << page % 8);
+    if (!(*at & bit)) return false;
+    *at &= (uint8_t)~bit;
+    LEAT_ASSERT(a->bytes >= bytes);
+    a->bytes -= bytes;
+    return true;
+}
+
+/* Requests the page of a run. False: there is no memory for it now. */
+static bool request(leat__page_ahead *a, leat__run *r)
+{
+    leat__run_sample *s = &r->sample[0];
+    uint64_t page = s->row.page, bytes = s->page.bytes;
+    /* besides the uses of its samples, the one of this run */
+    s->uses = (uint32_t)LEAT_MIN(s->page.samples + UINT64_C(1), UINT32_MAX);
+    r->ahead = a;
+    count(a, 1);
+    /* the run may be closed when this returns */
+    switch (leat__run_ask(r)) {
+    case LEAT__CACHE_FILL:
+    case LEAT__CACHE_WAIT:
+        a->unused[page / 8] |= (uint8_t)(1u << page % 8);
+        a->bytes += bytes;
+        return true;
+    case LEAT__CACHE_HIT: leat__page_ahead_done(r); return true;
+    case LEAT__CACHE_BYPASS: break;
+    }
+    leat__page_ahead_done(r);
+    return false;
+}
+
+/* Looks at one sample. False: its page is needed, and there is no memory for it now. */
+static bool look_at(leat_loader *l, uint64_t sample)
+{
+    leat_pack_row row;
+    leat__run *r;
+    const uint64_t salt = 0;
+    if (leat_pack_look(l->pack, sample, &row, NULL, 0, NULL, NULL) != 0 || row.size == 0)
+        return true; /* the run that needs it reports an error */
+    uint8_t *seen = &l->page_seen[row.page / 8], bit = (uint8_t)(1u << row.page % 8);
+    if (*seen & bit || leat__run_is_resident(&l->env, sample)) return true;
+    if (leat__run_open(&r, &l->env, &sample, &salt, 1, NULL) != 0) return false;
+    if (r->sample[0].rc != 0) {
+        leat__run_close(r);
+        return true;
+    }
+    if (!request(l->page_ahead, r)) return false;
+    *seen |= bit;
+    l->page_ahead->known++;
+    return true;
+}
+
+void leat__page_ahead_look(leat_loader *l)
+{
+    leat__page_ahead *a = l->page_ahead;
+    if (!is_active(a)) return;
+    a->row = LEAT_MAX(a->row, l->feed.at);
+    for (uint32_t i = 0; i < LOOK_ROWS && a->row < l->feed.end; i++) {
+        if (a->bytes >= a->most || a->known == a->pages) return;
+        if (!look_at(l, leat__order_at(l->order, a->row * l->opts.world + l->opts.rank))) return;
+        a->row++;
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests pages of a remote pack before the runs that need them are planned. The order is known, so rows are
+ * looked at ahead of the feed, and pages that come for the first time are read into the page cache. A page
+ * takes its own memory alone, a run also its rows of a batch: few runs in flight and many pages fill a long
+ * link with less memory than many runs.
+ *
+ * Called by the feed, one thread at a time, except leat__page_ahead_done, which any thread may call.
+ */
+#ifndef LEAT_LOADER_PAGE_AHEAD_H
+#define LEAT_LOADER_PAGE_AHEAD_H
+
+#include "loader/loader_run.h"
+
+typedef struct leat_loader leat_loader;
+
+int leat__page_ahead_open(leat__page_ahead **out, uint64_t pages, leat_error *err) LEAT_MUST_CHECK;
+void leat__page_ahead_close(leat__page_ahead **a);
+
+/* Before an epoch. Pages are requested when those that the order needs at a time fit in the cache. */
+void leat__page_ahead_begin(leat_loader *l);
+/* The I/O depth of a remote pack: of the flow, which counts runs. */
+void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o);
+/* Waits for the requests in flight, which the caller has canceled. */
+void leat__page_ahead_end(leat__page_ahead *a);
+
+/* Requests pages of the next rows, as far as there is room. */
+void leat__page_ahead_look(leat_loader *l);
+/* A sample of the page is planned: true when it is the first one of a page that was requested. */
+bool leat__page_ahead_used(leat__page_ahead *a, uint64_t page, uint64_t bytes);
+/* The page of `r` has arrived, or not. Closes the run. */
+void leat__page_ahead_done(leat__run *r);
+
+#endif
