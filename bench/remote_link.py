@@ -5,10 +5,11 @@
 
 bench/link.c serves a pack on 127.0.0.1 with a latency before each answer and one rate for all connections together; with
 --seaweedfs it passes requests on to that server, which holds the pack. For each setting, an epoch of `leat load` (quasi_random,
-samples of 100 kB that are not decoded, pages of 4 MiB), the same with a window of 16 pages and 1 GiB of memory, and curl with
-64 ranges of 8 MiB at once take turns. Prints a table for bench/RESULTS.md: the better of the runs of each as shares of the limit
-(0 Gbit/s: none), the time to the first batch, and CPU seconds of the reader. Needs about four minutes and an idle machine: server
-and reader share its CPUs. Free memory is written to before each run. --pack names the pack, which is made if it does not exist and kept."""
+samples of 100 kB that are not decoded, pages of 4 MiB), three epochs with a window of 16 pages and memory for half of the pack,
+of which the first and the last are shown, and curl with 64 ranges at once, of 8 MiB and of a page, take turns. Prints a table for
+bench/RESULTS.md: the better of the runs of each as shares of the limit (0 Gbit/s: none) and of curl's rates, the time to the first
+batch, and CPU seconds of the reader and of server and link together. Needs an idle machine: server and reader share its CPUs.
+Free memory is written to before each run. --pack names the pack, which is made if it does not exist and kept."""
 import argparse
 import io
 import json
@@ -28,8 +29,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "remote"))
 import servers  # noqa: E402
 
-PART = 8 << 20
-SMALL = ("--window-pages", "16", "--streams", "2", "--memory", "1G")
+PARTS = {"curl, 8 MiB": 8 << 20, "curl, a page": 4100000}
+SMALL = ("--window-pages", "16", "--streams", "2", "--epochs", "3", "--memory")
 SAMPLE = 100000
 
 
@@ -44,26 +45,26 @@ def make_pack(leat: str, pack: str, mib: int) -> None:
     os.unlink(tar)
 
 
-def load(leat: str, url: str, env: dict[str, str], *more: str) -> dict[str, float]:
+def load(leat: str, url: str, env: dict[str, str], *more: str) -> list[dict[str, float]]:
     out = subprocess.run([leat, "load", url, "--order", "quasi_random", "--batch", "64", "--json", *more], check=True,
                          capture_output=True, text=True, env=env).stdout
-    epoch = json.loads(out.splitlines()[0])
-    return {"rate": epoch["remote_bytes"] / epoch["seconds"], "first": epoch["first_batch_s"],
-            "cpu": epoch["cpu_seconds"] / epoch["remote_bytes"] * 1e9}
+    # an epoch that finds pages in memory is counted by what it read remotely, with the time of all
+    return [{"rate": epoch["remote_bytes"] / epoch["seconds"], "first": epoch["first_batch_s"], "bytes": epoch["remote_bytes"],
+             "cpu": epoch["cpu_seconds"] / epoch["remote_bytes"] * 1e9} for epoch in map(json.loads, out.splitlines())]
 
 
-def curl(url: str, size: int, folder: str, sign: bool) -> dict[str, float]:
+def curl(url: str, size: int, part: int, folder: str, sign: bool) -> dict[str, float]:
     config = os.path.join(folder, "curl")
     auth = f'aws-sigv4 = "aws:amz:us-east-1:s3"\nuser = "{servers.KEY_ID}:{servers.SECRET}"\n' if sign else ""
     with open(config, "w") as f:
-        f.write("\nnext\n".join(f'{auth}url = "{url}"\nrange = "{at}-{min(at + PART, size) - 1}"\noutput = "/dev/null"\nsilent\nfail'
-                                for at in range(0, size, PART)))
+        f.write("\nnext\n".join(f'{auth}url = "{url}"\nrange = "{at}-{min(at + part, size) - 1}"\noutput = "/dev/null"\nsilent\nfail'
+                                for at in range(0, size, part)))
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(["curl", "-Z", "--parallel-max", "64", "--parallel-immediate", "-K", config], check=True,
                    capture_output=True)
     seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"rate": size / seconds, "cpu": cpu / size * 1e9}
+    return {"rate": size / seconds, "cpu": cpu / size * 1e9, "bytes": size}
 
 
 def warm(size: int) -> None:
@@ -73,34 +74,50 @@ def warm(size: int) -> None:
         memory[::4096] = bytes(len(range(0, size, 4096)))
 
 
-def best(runs: list[dict[str, float]]) -> dict[str, float]:
-    return max(runs, key=lambda run: run["rate"])
+def used(processes: list[subprocess.Popen]) -> float:
+    """CPU seconds of running processes."""
+    total = 0
+    for process in processes:
+        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def setting(args: argparse.Namespace, folder: str, weed: "servers.Weed | None", gbit: float, ms: float) -> None:
-    size, ours, small, theirs = os.path.getsize(args.pack), [], [], []
+    size = os.path.getsize(args.pack)
+    runs: dict[str, list[dict[str, float]]] = {}
     link = subprocess.Popen([os.path.join(folder, "link"), str(weed.port) if weed else args.pack, str(ms), str(gbit)],
                             stdout=subprocess.PIPE, text=True)
+    serving = [link, weed.process] if weed and weed.process else [link]
+
+    def note(names: tuple[str, ...], before: float, found: list[dict[str, float]]) -> None:
+        others = (used(serving) - before) / sum(one["bytes"] for one in found) * 1e9
+        for name, one in zip(names, (found[0], found[-1])):
+            runs.setdefault(name, []).append({**one, "others": others})
+
     try:
         port = int(link.stdout.readline())  # type: ignore[union-attr]
         plain, env = f"http://127.0.0.1:{port}/{servers.BUCKET}/a.leat", servers.environment(port, LEAT_REMOTE_STALL_S="20")
         url = f"s3://{servers.BUCKET}/a.leat" if weed else plain
         for _ in range(args.repeat):
             warm(2 * size)
-            ours.append(load(args.leat, url, env))
+            note(("leat",), used(serving), load(args.leat, url, env))
             warm(2 * size)
-            small.append(load(args.leat, url, env, *SMALL))
-            warm(2 * size)
-            theirs.append(curl(plain, size, folder, weed is not None))
+            note(("leat, 16 pages, first epoch", "leat, 16 pages, third epoch"), used(serving),
+                 load(args.leat, url, env, *SMALL, str(size // 2)))
+            for name, part in PARTS.items():
+                note((name,), used(serving), [curl(plain, size, part, folder, weed is not None)])
     finally:
         link.kill()
         link.wait()
-    limit, other = gbit * 1e9 / 8, best(theirs)
-    for name, one in (("leat", best(ours)), ("leat, 16 pages", best(small)), ("curl", other)):
+    best = {name: max(found, key=lambda run: run["rate"]) for name, found in runs.items()}
+    limit = gbit * 1e9 / 8
+    for name, one in best.items():
         first = f"{one['first'] * 1000:.0f}" if "first" in one else ""
         share = f"{100 * one['rate'] / limit:.0f} %" if limit else ""
+        of_curl = ", ".join(f"{one['rate'] / best[other]['rate']:.2f}" for other in PARTS)
         print(f"| {f'{gbit:g}' if gbit else 'none'} | {ms:g} | {name} | {one['rate'] / 1e6:.0f} | {share} | "
-              f"{one['rate'] / other['rate']:.2f} | {first} | {one['cpu']:.2f} |", flush=True)
+              f"{of_curl} | {first} | {one['cpu']:.2f} | {one['others']:.2f} |", flush=True)
 
 
 def measure(args: argparse.Namespace, folder: str) -> None:
@@ -113,8 +130,8 @@ def measure(args: argparse.Namespace, folder: str) -> None:
             weed = servers.Weed()
             servers.make_bucket(weed.port)
             servers.put(weed.port, "a.leat", pathlib.Path(args.pack).read_bytes())
-        print("| Gbit/s | latency ms | reader | MB/s | of the limit | of curl's rate | ms to the first batch | CPU s per GB |\n"
-              "|---|---|---|---|---|---|---|---|", flush=True)
+        print("| Gbit/s | latency ms | reader | MB/s | of the limit | of curl's rates | ms to the first batch | CPU s per GB | of server and link |\n"
+              "|---|---|---|---|---|---|---|---|---|", flush=True)
         for gbit in args.gbit.split(","):
             for ms in args.ms.split(","):
                 setting(args, folder, weed, float(gbit), float(ms))
@@ -125,7 +142,7 @@ def measure(args: argparse.Namespace, folder: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mib", type=int, default=1024)
+    parser.add_argument("--mib", type=int, default=512)
     parser.add_argument("--gbit", default="1,4,10")
     parser.add_argument("--ms", default="0,20,100")
     parser.add_argument("--repeat", type=int, default=2)
