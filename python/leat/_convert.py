@@ -24,6 +24,9 @@ def bfloat16(bits: np.ndarray) -> np.ndarray:
     return bits.view(ml_dtypes.bfloat16)
 
 
+_CPU = 1  # kDLCPU
+
+
 def to_numpy(tensor: _leat.Tensor) -> np.ndarray:
     array = np.asarray(tensor)
     return bfloat16(array) if tensor.dtype == "bfloat16" else array
@@ -48,12 +51,16 @@ def _jax() -> Converter:
                           name=error.name) from error
 
     from_dlpack = jax.dlpack.from_dlpack
+    enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
     def convert(tensor: _leat.Tensor) -> Any:
         # without x64 JAX has no 64-bit numbers: labels become int32 as everywhere in JAX
-        if tensor.dtype in ("int64", "float64", "uint64") and not jax.config.read("jax_enable_x64"):
+        if tensor.dtype not in ("int64", "float64", "uint64") or jax.config.read("jax_enable_x64"):
+            return from_dlpack(tensor)
+        if tensor.__dlpack_device__()[0] == _CPU:
             return jax.numpy.asarray(np.asarray(tensor))
-        return from_dlpack(tensor)
+        with enable_x64(True):  # on the device, where NumPy has no arrays
+            return from_dlpack(tensor).astype(tensor.dtype.replace("64", "32"))
 
     return convert
 

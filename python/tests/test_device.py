@@ -232,6 +232,25 @@ def test_little_device_memory_is_enough_or_an_error(tiled, cuda):
     assert all(v is True for v in ends.values()), ends
 
 
+@pytest.mark.parametrize("cache", ["os", "process"])
+@pytest.mark.parametrize("decode", ["gpu", "auto"])
+def test_little_memory_is_enough_or_refused_when_opened(tiled, cuda, cache, decode):
+    enough = 0
+    for megabytes in range(2, 12):
+        try:
+            loader = leat.Loader(tiled, 16, "RandomResizedCrop(64)", as_="dlpack", device="cuda", decode=decode, cache=cache,
+                                 order="random", memory=megabytes << 20, threads=2)
+        except leat.BudgetError as e:
+            assert "need at least" in str(e) and not enough
+            continue
+        with loader:
+            for _ in range(3):
+                assert sum(1 for _ in loader) == len(loader)
+            assert loader.stats()["budget_peak_bytes"] <= megabytes << 20
+        enough += 1
+    assert enough > 2
+
+
 def test_batches_can_be_taken_while_a_graph_is_captured(tiled, cuda, monkeypatch):
     with leat.Loader(tiled, 2, "RandomResizedCrop(64)", as_="dlpack", device="cuda", decode="gpu") as loader:
         run = iter(loader)

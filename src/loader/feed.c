@@ -118,12 +118,13 @@ static uint32_t run_length(const leat_loader *l)
     return LEAT_MIN(most, f->rows - l->feed.filled);
 }
 
-/* Bytes of the batch that a run is charged for: those of its rows. Page-locked memory is resident at once, so
- * the first run is charged for all of it. */
+/* Bytes of the batch that a run is charged for: those of its rows, and its part of the tiles. Page-locked
+ * memory is resident at once, so the first run is charged for all of it. */
 static uint64_t share_of(const leat__frame *f, uint32_t first, uint32_t count)
 {
-    if (f->memory.locked) return first == 0 ? f->bytes : 0;
-    return f->bytes * (first + count) / f->rows - f->bytes * first / f->rows;
+    const uint64_t bytes = f->bytes + f->arena_memory.bytes;
+    if (f->memory.locked) return first == 0 ? bytes : 0;
+    return bytes * (first + count) / f->rows - bytes * first / f->rows;
 }
 
 /* After how many samples the run is full. Those that the host does not touch cost nothing but their lists. */
@@ -160,12 +161,13 @@ static int plan_run(leat_loader *l, leat_error *err)
     r->last = count == left;
     r->frame = feed->frame;
     r->share_bytes = share_of(feed->frame, r->first, count);
+    if (feed->frame->arena_blocks != NULL) r->list_bytes = count * LEAT__LIST_BYTES;
     feed->filled += count;
     feed->at += count;
     if (r->last) feed->frame = NULL; /* the run owns the feed's reference */
     else leat__frame_ref(feed->frame);
     feed->next = r;
-    feed->next_bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes;
+    feed->next_bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes + r->list_bytes;
     return 0;
 }
 

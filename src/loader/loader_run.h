@@ -120,6 +120,9 @@ typedef struct leat__run_sample {
     leat_error *error; /* of rc, when there is one */
 } leat__run_sample;
 
+/* Lists of tiles, per sample: what most images need at most. */
+#define LEAT__LIST_BYTES UINT64_C(4096)
+
 struct leat__run {
     leat__run_env *env;
     leat__frame *frame;     /* a reference */
@@ -134,7 +137,8 @@ struct leat__run {
     uint64_t hand_bytes;
     bool on_device;          /* tiled images are listed for the device, not decoded */
     bool reads;              /* and it may read cached pages in place */
-    uint64_t tile_bytes;     /* of these lists: kept with the batch */
+    uint64_t list_bytes;     /* charged for these lists until they are made, */
+    uint64_t tile_bytes;     /* and then: kept with the batch */
     leat__page_ahead *ahead; /* whose request it is, when only its page is to be read; or NULL */
     leat_task *task;
     _Atomic uint32_t pending;

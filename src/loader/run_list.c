@@ -60,7 +60,8 @@ const uint8_t *leat__run_header(const leat__run_env *env, const leat__image_grou
 void leat__run_list_begin(leat__run *r, leat__run_worker *w)
 {
     const leat__run_list_mark none = {0};
-    r->on_device = goes_to_device(r->env);
+    /* a batch that was begun while the CPUs decoded all has no room for tiles */
+    r->on_device = r->list_bytes > 0 && goes_to_device(r->env);
     r->reads = r->on_device && r->env->reader != NULL &&
                leat__buf_reserve(&w->chunk_pages, r->count * sizeof(leat__cached *)) == 0;
     leat__run_list_rewind(r->env, w, none); /* leftovers of a failed run */
@@ -157,7 +158,7 @@ int leat__run_list_end(leat__run *r, leat__run_worker *w, int rc, leat_error *er
     leat__buf_clear(&w->chunk_keep); /* the list owns the claims and the pins */
     leat__buf_clear(&w->chunk_pages);
     LEAT_TRY(rc);
-    r->tile_bytes = tiles->bytes + w->chunk.arena_bytes;
+    r->tile_bytes = tiles->bytes; /* the arena is charged with the batch */
     leat__frame_add_tiles(r->frame, tiles);
     atomic_fetch_add_explicit(&r->env->device_images, images, memory_order_relaxed);
     return 0;

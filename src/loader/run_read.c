@@ -417,7 +417,7 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
         uint64_t ahead = leave_for_later(r);
         if (ahead > 0) r->buf = leat__blocks_take(env->blocks, ahead);
         if (ahead > 0 && r->buf.data == NULL) return leat__fail_nomem(err, ahead, "encoded samples");
-        task->bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes;
+        task->bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes + r->list_bytes;
     }
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];

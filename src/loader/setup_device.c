@@ -7,6 +7,8 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "engine/budget.h"
+#include "loader/bounds.h"
 #include "loader/setup.h"
 
 /* Why the CPU has to decode everything; NULL: it need not. */
@@ -51,6 +53,17 @@ static int set_up_store(leat_loader *l, leat_error *err)
     return 0;
 }
 
+/* Batches that the device decodes have their tiles in memory, too; false: the budget has no room for them. */
+static bool reserve_tiles(leat_loader *l, bool keeps)
+{
+    /* an estimate until batches were seen: crops need about half of the tiles */
+    const uint64_t sample = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
+    l->env.arena_bytes = ((keeps ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
+    const uint64_t tiles = l->env.arena_bytes + l->opts.batch_size * LEAT__LIST_BYTES;
+    if (!leat__add_u64(l->floor, tiles, &l->floor)) l->floor = UINT64_MAX;
+    return l->floor <= leat__budget_limit(l->budget);
+}
+
 /* decode = gpu reports why it is impossible; auto then means the CPU. */
 static int set_up_decoding(leat_loader *l, leat_error *err)
 {
@@ -61,6 +74,12 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     if (why != NULL)
         return leat__fail(err, LEAT_EINVAL, keeps ? "`cache` device: %s%s%s" : "`decode` gpu: %s%s%s",
                           op != NULL ? op : "", op != NULL ? " " : "", why);
+    const uint64_t floor = l->floor;
+    if (!reserve_tiles(l, keeps)) {
+        if (must) return leat__loader_check_floor(l, leat__budget_limit(l->budget), err);
+        l->floor = floor;
+        return 0;
+    }
     LEAT_TRY(leat__blocks_open(&l->env.tile_blocks, l->budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, err));
     leat__blocks_lock_pages(l->env.tile_blocks, leat__to_device_gpu(l->device), &l->opts.log);
     if (keeps) {
@@ -79,11 +98,9 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     leat__free(of);
     if (rc != 0 && rc != LEAT_ENOMEM && !must) { /* no kernels for this device: the CPU */
         leat__blocks_close(&l->env.tile_blocks);
+        l->floor = floor;
         return 0;
     }
-    /* an estimate until batches were seen: crops need about half of the tiles */
-    uint64_t sample = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
-    l->env.arena_bytes = ((keeps ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
     l->env.device_share = must ? LEAT__SHARE_WHOLE : 0;
     return rc;
 }

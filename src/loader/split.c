@@ -12,9 +12,10 @@
 #define FAR 0.1            /* far from keeping up: larger steps */
 #define CALM 0.002         /* the CPUs keep up */
 #define CALM_WINDOWS 8u    /* before the device gets less */
-#define FLOOR_WINDOWS 256u /* after which less is tried again */
+#define FLOOR_WINDOWS 256u /* after which less is tried again, */
+#define SLOWER 2           /* or when a step takes so many times as long */
 
-static void end_window(leat__split *s, double waits)
+static void end_window(leat__split *s, double waits, uint64_t step_ns)
 {
     if (waits > WAITS) {
         if (waits > FAR) s->share += WHOLE / 2;
@@ -23,13 +24,15 @@ static void end_window(leat__split *s, double waits)
         if (s->share > WHOLE) s->share = WHOLE;
         LEAT_ASSERT(s->floor <= WHOLE);
         s->floor = s->share;
+        s->floor_step_ns = step_ns;
         s->floor_age = s->calm = 0;
         return;
     }
-    if (++s->floor_age > FLOOR_WINDOWS) s->floor = 0;
+    const bool slower = step_ns / SLOWER > s->floor_step_ns;
+    if (++s->floor_age > FLOOR_WINDOWS || slower) s->floor = 0;
     s->calm = waits < CALM ? s->calm + 1 : 0;
     if (s->calm < CALM_WINDOWS || s->share <= s->floor) return;
-    s->share--;
+    s->share -= slower ? (s->share + 1) / 2 : 1;
     s->calm = 1;
 }
 
@@ -44,7 +47,8 @@ uint32_t leat__split_step(leat__split *s, uint64_t waited_ns, uint64_t now_ns, b
     }
     if (!batch || ++s->batches < WINDOW) return s->share;
     uint64_t span = now_ns - s->begin_ns;
-    end_window(s, span > 0 ? (double)s->waited_ns / (double)span : 0);
+    const uint64_t trained = span > s->waited_ns ? span - s->waited_ns : 0;
+    end_window(s, span > 0 ? (double)s->waited_ns / (double)span : 0, trained / WINDOW);
     s->begin_ns = now_ns;
     s->waited_ns = 0;
     s->batches = 0;

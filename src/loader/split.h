@@ -2,8 +2,8 @@
  *
  * decode = auto: how much of the decoding the device does. A pure function of the consumer's
  * waits: while it waits for batches, the CPUs do not keep up, and the device gets more; while it
- * does not wait, the device gets less again, down to where waiting began before. The bytes are
- * the same either way.
+ * does not wait, the device gets less again, down to where waiting began before, or further when steps
+ * take longer now. The bytes are the same either way.
  */
 #ifndef LEAT_LOADER_SPLIT_H
 #define LEAT_LOADER_SPLIT_H
@@ -13,11 +13,12 @@
 
 /* Zeroed: everything on the CPUs. */
 typedef struct leat__split {
-    uint32_t share;     /* sixteenths for the device */
-    uint32_t floor;     /* below it the consumer waited */
-    uint32_t floor_age; /* windows since then */
-    uint32_t calm;      /* windows without waiting */
-    uint32_t batches;   /* of the window so far */
+    uint32_t share;         /* sixteenths for the device */
+    uint32_t floor;         /* below it the consumer waited */
+    uint32_t floor_age;     /* windows since then */
+    uint64_t floor_step_ns; /* how long a step of the trainer took then */
+    uint32_t calm;          /* windows without waiting */
+    uint32_t batches;       /* of the window so far */
     uint64_t begin_ns, waited_ns;
 } leat__split;
 

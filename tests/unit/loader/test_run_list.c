@@ -13,7 +13,7 @@ static void the_share_decides(void **state)
     leat__run_env env = {0};
     leat__frame frame = {0};
     leat__run_worker w = {0};
-    leat__run run = {.env = &env, .frame = &frame};
+    leat__run run = {.env = &env, .frame = &frame, .list_bytes = LEAT__LIST_BYTES};
     leat__device_chunk_init(&w.chunk);
     leat__run_list_begin(&run, &w);
     assert_false(run.on_device); /* the device decodes nothing */
