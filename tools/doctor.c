@@ -4,7 +4,6 @@
  * user's own pack, with a pretended trainer of a given step time; or judges the facts of a run
  * that some loader wrote (--attach).
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -314,16 +313,6 @@ static int verify(job *j, leat_error *err)
 
 /* ---- The command ---- */
 
-/* Before anything is measured: its folder exists and is writable, and it is not a pack. */
-static int may_write(const char *path, leat_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    char folder[4096] = ".";
-    if (slash != NULL) snprintf(folder, sizeof folder, "%.*s", (int)LEAT_MAX(slash - path, 1), path);
-    if (access(folder, W_OK) != 0) return leat__fail_errno(err, errno, "%s", path);
-    return leat__file_spare_pack(path, err);
-}
-
 static int work(job *j, leat_error *err)
 {
     static const char *const written[] = {"apply", "report", "trace"};
@@ -332,7 +321,7 @@ static int work(job *j, leat_error *err)
     int rc;
 
     for (size_t i = 0; i < LEAT_COUNT(written); i++)
-        if (cli_str(c, written[i]) != NULL) LEAT_TRY(may_write(cli_str(c, written[i]), err));
+        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
     if (trace != NULL) LEAT_TRY(leat__trace_start(0, err));
     rc = j->record != NULL ? attach(j, j->record, err) : examine(j, &j->flags.opts, &j->d, err);
     if (rc == 0 && j->stopped) cli_warn(c, "stopped: this is what was measured until then");

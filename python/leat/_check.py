@@ -224,8 +224,9 @@ def indices(name: str, values: Any) -> np.ndarray:
     if array.dtype == np.bool_:
         raise ArgumentError(f"{name}: numbers of samples are expected, not a mask: use numpy.flatnonzero(mask)")
     if array.size and array.dtype.kind not in "iu":
-        bad = next((i for i, v in enumerate(array.tolist()) if isinstance(v, bool) or not isinstance(v, int)), 0)
-        raise ArgumentError(f"{name}: number {bad} is {array.tolist()[bad]!r}, not a whole number")
+        given = list(values) if isinstance(values, (list, tuple)) else array.tolist()  # NumPy makes [1, "a"] text
+        bad = next((i for i, v in enumerate(given) if isinstance(v, bool) or not isinstance(v, int)), 0)
+        raise ArgumentError(f"{name}: number {bad} is {given[bad]!r}, not a whole number")
     if array.size and array.dtype.kind == "i" and array.min() < 0:
         bad = int(array.argmin())
         raise ArgumentError(f"{name}: number {bad} is {int(array[bad])}, below 0")

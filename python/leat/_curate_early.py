@@ -18,7 +18,7 @@ from ._errors import ArgumentError, Error, ExistsError
 from ._writer import Writer
 
 # Endings of errors that depend on the fields of the pack, and on its classes
-_OF_FIELDS = ("no field of this name in", "a field that is not a number in", "there is no column", "there is no int or float column")
+_OF_FIELDS = ("no field '", "a field that is not a number in", "there is no column", "there is no int or float column")
 _OF_CLASSES = ("text beside a field without class names in", "no class of this name in", "is neither a class name nor a number")
 
 

@@ -293,6 +293,12 @@ class Case:
             assert follows.poll() is None, "it does not wait"
             follows.terminate()
 
+    def top_wait(self):
+        """A run that does not begin in time is an error."""
+        begin = time.monotonic()
+        assert "nowhere.jsonl" in run("top", self.file("nowhere.jsonl"), "--wait", "1s", code=4).stderr
+        assert 1 <= time.monotonic() - begin < 30
+
     # ---- curate
 
     def curated(self, *args, source=None, folder=None, code=(0, 1)):
@@ -418,7 +424,7 @@ COMPACT = {
     "force": lambda c: c.compact_force(),
     "shard-bytes": lambda c: c.compact_shards(),
 }
-TOP = {"once": lambda c: c.top_once()}
+TOP = {"once": lambda c: c.top_once(), "wait": lambda c: c.top_wait()}
 CURATE = {
     "output": lambda c: c.curate_output(),
     "config": lambda c: c.curate_config(),

@@ -190,7 +190,7 @@ def test_an_interrupted_run_is_resumed(at, corpus, tmp_path, fake, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         leat.dedup_text(corpus, tmp_path / "many", on="ray", task_bytes=40000, **options)
     monkeypatch.setattr(_ray.Job, "part", plain)
-    with pytest.raises(leat.ExistsError, match="--resume"):
+    with pytest.raises(leat.ExistsError, match="use resume"):
         leat.dedup_text(corpus, tmp_path / "many", on="ray", **options)
     with pytest.raises(leat.StateError, match="other inputs or options"):
         leat.dedup_text(corpus, tmp_path / "many", on="ray", resume=True, kind="fuzzy", threshold=0.9, memory="256M")

@@ -7,13 +7,14 @@
 #include "base/check.h"
 
 #define WHOLE 16u
-#define WINDOW 8u          /* batches */
-#define WAITS 0.01         /* share of time: the CPUs do not keep up */
-#define FAR 0.1            /* far from keeping up: larger steps */
-#define CALM 0.002         /* the CPUs keep up */
-#define CALM_WINDOWS 8u    /* before the device gets less */
-#define FLOOR_WINDOWS 256u /* after which less is tried again, */
-#define SLOWER 2           /* or when a step takes so many times as long */
+#define WINDOW 8u            /* batches */
+#define WAITS 0.01           /* share of time: the CPUs do not keep up */
+#define FAR 0.1              /* far from keeping up: larger steps */
+#define CALM 0.002           /* the CPUs keep up */
+#define CALM_WINDOWS 8u      /* before the device gets less */
+#define FLOOR_WINDOWS 256u   /* after which less is tried again, */
+#define SLOWER 2             /* or when a step takes twice as long */
+#define HANDOVER_NS 1000000u /* a batch that is ready takes less than that */
 
 static void end_window(leat__split *s, double waits, uint64_t step_ns)
 {
@@ -30,7 +31,7 @@ static void end_window(leat__split *s, double waits, uint64_t step_ns)
     }
     const bool slower = step_ns / SLOWER > s->floor_step_ns;
     if (++s->floor_age > FLOOR_WINDOWS || slower) s->floor = 0;
-    s->calm = waits < CALM ? s->calm + 1 : 0;
+    s->calm = waits < CALM || s->waited_ns < WINDOW * HANDOVER_NS ? s->calm + 1 : 0;
     if (s->calm < CALM_WINDOWS || s->share <= s->floor) return;
     s->share -= slower ? (s->share + 1) / 2 : 1;
     s->calm = 1;

@@ -58,7 +58,7 @@ $ leat doctor nowhere.leat --attach run.json
 = 2
 
 $ leat doctor --attach run.json --apply nowhere/fast.yaml
-! leat doctor: nowhere/fast.yaml: No such file or directory
+! leat doctor: nowhere: no such folder
 = 4
 
 # a run file that ends before its first verdict

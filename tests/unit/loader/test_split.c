@@ -54,14 +54,14 @@ static void the_cpus_get_it_back(void **state)
 }
 
 /* The trainer got slower (a larger model, an evaluation): the CPUs are tried again soon. */
-static void a_slower_trainer_gives_it_back_soon(void **state)
+static void a_slower_trainer_returns_it_to_the_cpus_soon(void **state)
 {
     leat__split s = {0};
     uint64_t now = 1;
     assert_int_equal(settle(&s, 0.1, 100, &now), 16);
     for (int i = 0; i < 320; i++) {
         now += 3 * STEP_NS;
-        leat__split_step(&s, 0, now, true);
+        leat__split_step(&s, 600000, now, true); /* what taking a ready batch costs */
     }
     assert_int_equal(s.share, 0);
 }
@@ -84,7 +84,7 @@ int main(void)
         cmocka_unit_test(the_device_takes_what_is_missing),
         cmocka_unit_test(slow_cpus_move_the_share_in_two_windows),
         cmocka_unit_test(the_cpus_get_it_back),
-        cmocka_unit_test(a_slower_trainer_gives_it_back_soon),
+        cmocka_unit_test(a_slower_trainer_returns_it_to_the_cpus_soon),
         cmocka_unit_test(waiting_without_a_batch_is_added_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
