@@ -593,6 +593,8 @@ def test_lists_name_the_folder_as_it_was_given(photos, tmp_path, monkeypatch):
 
 
 def test_an_early_interrupt_is_quiet(photos, tmp_path):
+    """A fast machine may end the run before a late signal comes; it drops damaged images then: exit code 1."""
+    codes = []
     for delay in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
         run = subprocess.Popen([sys.executable, "-m", "leat", "curate", str(photos), "-o", str(tmp_path / "run"), "-q"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -602,7 +604,9 @@ def test_an_early_interrupt_is_quiet(photos, tmp_path):
         run.send_signal(signal.SIGINT)
         said = run.communicate()[1]
         if delay > 0.02:  # before that, Python itself starts
-            assert run.returncode in (130, -signal.SIGINT) and "Traceback" not in said, (delay, said)
+            assert run.returncode in (1, 130, -signal.SIGINT) and "Traceback" not in said, (delay, said)
+            codes.append(run.returncode)
+    assert set(codes) != {1}
 
 
 def test_messages_say_how_to_recover(photos, tmp_path):
