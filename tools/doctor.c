@@ -316,12 +316,12 @@ static int verify(job *j, leat_error *err)
 static int work(job *j, leat_error *err)
 {
     static const char *const written[] = {"apply", "report", "trace"};
+    static const char *const others[] = {"attach", "keys", "config"};
     cli *c = j->c;
     const char *apply = cli_str(c, "apply"), *trace = cli_str(c, "trace");
     int rc;
 
-    for (size_t i = 0; i < LEAT_COUNT(written); i++)
-        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
+    LEAT_TRY(live_check_outputs(c, written, LEAT_COUNT(written), others, LEAT_COUNT(others), err));
     if (trace != NULL) LEAT_TRY(leat__trace_start(0, err));
     rc = j->record != NULL ? attach(j, j->record, err) : examine(j, &j->flags.opts, &j->d, err);
     if (rc == 0 && j->stopped) cli_warn(c, "stopped: this is what was measured until then");

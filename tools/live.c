@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -173,11 +174,29 @@ int live_trace_write(cli *c, const char *path, leat_error *err)
 
 /* ---- A loader under watch ---- */
 
-int live_check_outputs(cli *c, leat_error *err)
+/* The same file, also by another name; or the same name of a file that does not exist yet. */
+static bool is_same(const char *a, const char *b)
 {
-    static const char *const written[] = {"report", "trace", "run-file"};
-    for (size_t i = 0; i < LEAT_COUNT(written); i++)
-        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
+    struct stat x, y;
+    const bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;
+    if (has_a && has_b) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return has_a == has_b && strcmp(a, b) == 0;
+}
+
+int live_check_outputs(cli *c, const char *const *written, size_t count, const char *const *others,
+                       size_t other_count, leat_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *const path = cli_str(c, written[i]);
+        if (path == NULL) continue;
+        LEAT_TRY(leat__file_spare_pack(path, err));
+        for (size_t k = 0; k < i + other_count; k++) {
+            const char *const name = k < i ? written[k] : others[k - i], *const other = cli_str(c, name);
+            if (other != NULL && is_same(path, other))
+                return leat__fail(err, LEAT_EINVAL, "%s: --%s and --%s name the same file", path, name,
+                                  written[i]);
+        }
+    }
     return 0;
 }
 

@@ -16,8 +16,10 @@ extern const leat__param cli_live_options[];
 
 typedef struct live live;
 
-/* Fails when a file that a flag names cannot be written. Call it before the work. */
-int live_check_outputs(cli *c, leat_error *err);
+/* Before anything runs: the files of these options can be written, are no packs, and are none of each other
+ * nor of `others`, which are read or written, too. */
+int live_check_outputs(cli *c, const char *const *written, size_t count, const char *const *others,
+                       size_t other_count, leat_error *err);
 /* NULL in *l when no flag asks for anything. Opens after the loader, closes before it. */
 int live_open(live **l, cli *c, leat_loader *loader, leat_error *err);
 bool live_draws(const live *l); /* the terminal is its own: no progress bar */

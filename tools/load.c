@@ -337,11 +337,13 @@ static int drop_default_ops(job *j, leat_error *err)
 static int run(cli *c)
 {
     job j = {.c = c, .digest_on = cli_flag(c, "digest"), .stop_after = (uint64_t)cli_int(c, "stop-after")};
+    static const char *const written[] = {"report", "trace", "run-file", "state", "quarantine"};
+    static const char *const others[] = {"keys", "config"};
     leat_error err = {0};
     int rc = load_flags_read(&j.flags, c, &err);
 
-    if (rc == 0) rc = live_check_outputs(c, &err); /* now, not after hours */
-    if (rc == 0 && cli_str(c, "state") != NULL) rc = leat__file_spare_pack(cli_str(c, "state"), &err);
+    if (rc == 0) /* now, not after hours */
+        rc = live_check_outputs(c, written, LEAT_COUNT(written), others, LEAT_COUNT(others), &err);
     if (rc == 0) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = load_mix_read(&j.mix, &j.flags, c, &err);
     if (rc == 0) rc = drop_default_ops(&j, &err);

@@ -240,6 +240,19 @@ $ leat doctor photos.leat --apply nodir/x.yaml
 ! leat doctor: nodir: no such folder
 = 4
 
+# one file for two outputs, or for an input and an output
+$ leat load photos.leat --report x.html --trace x.html
+! leat load: x.html: --report and --trace name the same file
+= 2
+
+$ leat doctor --attach run.jsonl --report run.jsonl
+! leat doctor: run.jsonl: --attach and --report name the same file
+= 2
+
+$ leat load photos.leat --on-error skip --quarantine nodir/x.jsonl
+! leat load: nodir: no such folder
+= 4
+
 # the folder in place of the pack
 $ leat load photos/
 ! leat load: photos: is a folder, not a pack; make one with: leat pack photos -o photos.leat
