@@ -16,8 +16,8 @@ extern const leat__param cli_live_options[];
 
 typedef struct live live;
 
-/* Before anything runs: the files of these options can be written, are no packs, and are none of each other
- * nor of `others`, which are read or written, too. */
+/* Before anything runs: the files of these options can be written and are not packs. Each of them differs
+ * from all the others and from those of `others`, which the command reads. */
 int live_check_outputs(cli *c, const char *const *written, size_t count, const char *const *others,
                        size_t other_count, leat_error *err);
 /* NULL in *l when no flag asks for anything. Opens after the loader, closes before it. */

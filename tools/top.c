@@ -32,8 +32,9 @@
 
 static const leat__param options[] = {
     CLI_FLAG("once", 0, "print the current values and exit"),
-    CLI_SECONDS("wait", 0, "1min", 0, 1e9,
-                "how long to wait for a run file that is not there; a terminal waits until q unless given"),
+    CLI_SECONDS(
+        "wait", 0, "1min", 0, 1e9,
+        "how long to wait for a run file or for its next record; a terminal waits until q unless given"),
     CLI_END,
 };
 
@@ -46,7 +47,6 @@ typedef struct job {
     leat_doctor_frame frames[FRAMES];
     size_t count;
     uint64_t news_ns, line_ns; /* when something came last; when the next line may be printed */
-    uint64_t begin_ns;         /* when the command began to wait */
     bool said_waiting;
 } job;
 
@@ -180,7 +180,7 @@ static int show(job *j, bool last, leat_error *err)
 static bool waits(const job *j)
 {
     if (j->draws && !cli_given(j->c, "wait")) return true;
-    return (double)(leat__clock_ns() - j->begin_ns) < 1e9 * cli_float(j->c, "wait");
+    return (double)(leat__clock_ns() - j->news_ns) < 1e9 * cli_float(j->c, "wait");
 }
 
 /* A run that has not begun is waited for; *news says whether there was something new. */
@@ -205,6 +205,11 @@ static int follow(job *j, leat_error *err)
         LEAT_TRY(look(j, &news, err));
         if (leat_doctor_run_ended(j->run)) return show(j, true, err);
         if (news || j->draws) LEAT_TRY(show(j, false, err));
+        if (!waits(j))
+            return leat__fail(err, LEAT_EDATA,
+                              "%s: no new record for %g s: the run was killed, or stands still (--wait TIME "
+                              "waits longer)",
+                              cli_arg(j->c, 0), cli_float(j->c, "wait"));
         if (leave(j)) return 0;
         if (cli_interrupted(j->c)) return leat__fail(err, LEAT_ECANCELED, "stopped");
     }
@@ -232,7 +237,7 @@ static int run(cli *c)
 {
     static job j; /* large */
     leat_error err = {0};
-    j = (job){.c = c, .news_ns = leat__clock_ns(), .begin_ns = leat__clock_ns()};
+    j = (job){.c = c, .news_ns = leat__clock_ns()};
 
     char inside[PATH_MAX];
     int rc = leat_doctor_run_open(&j.run, run_file(cli_arg(c, 0), inside, sizeof inside), &err);

@@ -294,10 +294,11 @@ class Case:
             follows.terminate()
 
     def top_wait(self):
-        """A run that does not begin in time is an error."""
+        """A run that does not begin in time, or was killed, is an error."""
         begin = time.monotonic()
         assert "nowhere.jsonl" in run("top", self.file("nowhere.jsonl"), "--wait", "1s", code=4).stderr
         assert 1 <= time.monotonic() - begin < 30
+        assert "no new record for 1 s" in run("top", self.text("cut.jsonl", ""), "--wait", "1s", code=4).stderr
 
     # ---- curate
 
