@@ -5,6 +5,7 @@ The loader finds its rank from torch.distributed. Training drops the last, small
 that all ranks step together; evaluation sees every sample exactly once over all ranks.
 """
 
+import gc
 import sys
 
 import torch
@@ -40,4 +41,5 @@ for epoch in range(3):
         print(f"epoch {epoch} ranks {train.world_size} ({train.rank_source}) loss {loss.item():.3f} "
               f"seen {seen} ids {ids} accuracy {right / seen:.2f}")
 del model, optimizer, loss  # they hold the process group: its threads would live on into the interpreter's end
+gc.collect()  # DDP is part of reference cycles
 dist.destroy_process_group()
