@@ -231,6 +231,7 @@ static void drop_tiles(leat__frame *f)
     leat__device_tiles_close(f->tiles);
     f->tiles = NULL;
     if (f->arena_blocks != NULL) leat__blocks_give(f->arena_blocks, f->arena_memory);
+    f->arena_blocks = NULL;
     f->arena_memory = (leat__block){0};
     f->arena.data = NULL;
     f->arena.size = 0;

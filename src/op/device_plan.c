@@ -39,7 +39,6 @@ void leat__device_chunk_clear(leat__device_chunk *c)
     leat__buf_clear(&c->tiles);
     leat__buf_clear(&c->ranges);
     leat__buf_clear(&c->data);
-    c->arena_bytes = 0;
 }
 
 void leat__device_chunk_reset(leat__device_chunk *c)
@@ -379,7 +378,6 @@ static uint8_t *take_bytes(leat__device_chunk *c, uint64_t tile_bytes, bool only
         im->data = atomic_fetch_add_explicit(&a->used, bytes, memory_order_relaxed);
         if (im->data + bytes <= a->size) {
             im->source = LEAT_JOB_ARENA;
-            c->arena_bytes += bytes;
             memset(a->data + im->data + bytes - SLACK - ALIGN, 0, SLACK + ALIGN);
             return a->data + im->data;
         }

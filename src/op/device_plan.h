@@ -40,7 +40,6 @@ typedef struct leat__device_chunk {
                          what is gathered of the arena, `first` is not set */
     leat__buf data;   /* what the arena had no room for */
     leat__device_arena *arena; /* or NULL */
-    uint64_t arena_bytes;      /* taken from it since the last clear */
     const leat__copy_dsp *copy;
 } leat__device_chunk;
 
