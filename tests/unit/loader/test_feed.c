@@ -2,28 +2,11 @@
  *
  * Runs as the feed plans them, without the engine.
  */
+#define PLAIN_SAMPLES 301
 #include "tiny_loader.h"
 
 #include "base/num.h"
 #include "loader/feed.h"
-
-static char plain[64];
-enum { SAMPLES = 301, CLASSES = 7 };
-
-static int make_pack(void **state)
-{
-    (void)state;
-    snprintf(plain, sizeof plain, "/tmp/leat-feed-%d.leat", (int)getpid());
-    tiny_pack(plain, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
-    return 0;
-}
-
-static int drop_pack(void **state)
-{
-    (void)state;
-    unlink(plain);
-    return 0;
-}
 
 static leat_loader *opened(const leat_loader_opts *o)
 {

@@ -3,30 +3,13 @@
  * Pages requested ahead of the runs. A pack on disk stands for a remote one: the way of its pages is the
  * same.
  */
+#define PLAIN_SAMPLES 601
 #include "tiny_loader.h"
 
 #include "io/file.h"
 #include "io/inject.h"
 #include "loader/page_ahead.h"
 #include "loader/setup.h"
-
-static char plain[64];
-enum { SAMPLES = 601, CLASSES = 7 };
-
-static int make_pack(void **state)
-{
-    (void)state;
-    snprintf(plain, sizeof plain, "/tmp/leat-page-ahead-%d.leat", (int)getpid());
-    tiny_pack(plain, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
-    return 0;
-}
-
-static int drop_pack(void **state)
-{
-    (void)state;
-    unlink(plain);
-    return 0;
-}
 
 static leat_loader *open_with(leat_loader_opts *o, bool ahead)
 {

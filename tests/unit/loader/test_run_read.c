@@ -2,28 +2,11 @@
  *
  * Reading the samples of runs: what is in memory already, blocks around pages, a disk that fails.
  */
+#define PLAIN_SAMPLES 301
 #include "tiny_loader.h"
 
 #include "io/file.h"
 #include "io/inject.h"
-
-static char plain[64];
-enum { SAMPLES = 301, CLASSES = 7 };
-
-static int make_pack(void **state)
-{
-    (void)state;
-    snprintf(plain, sizeof plain, "/tmp/leat-run-read-%d.leat", (int)getpid());
-    tiny_pack(plain, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
-    return 0;
-}
-
-static int drop_pack(void **state)
-{
-    (void)state;
-    unlink(plain);
-    return 0;
-}
 
 /* What the system has in memory is not read ahead: only the sample being decoded takes room, and
  * the bytes are the same as those of a disk that has to be waited for. */

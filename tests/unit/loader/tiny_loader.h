@@ -72,4 +72,25 @@ static inline outcome run_with(const char *path, const leat_loader_opts *opts, u
     return o;
 }
 
+/* Define PLAIN_SAMPLES before this header to get one pack for all tests of a file, with captions. */
+#ifdef PLAIN_SAMPLES
+enum { SAMPLES = PLAIN_SAMPLES, CLASSES = 7 };
+static char plain[64];
+
+static int make_pack(void **state)
+{
+    (void)state;
+    snprintf(plain, sizeof plain, "/tmp/leat-plain-%d.leat", (int)getpid());
+    tiny_pack(plain, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
+    return 0;
+}
+
+static int drop_pack(void **state)
+{
+    (void)state;
+    unlink(plain);
+    return 0;
+}
+#endif
+
 #endif
