@@ -368,7 +368,9 @@ PACK = {
     "where": lambda c: (c.packs_otherwise("--where", "label == 1", source=c.plain),
                         c.not_packed("where: column 1", "--where", "label ==", code=2)),
     "members": lambda c: (c.same(c.numbers("--members", "cls,jpg", "--default", "label=-1"), (["label", "image"], [4, -1, 6])),
-                          c.not_packed("not a tar shard", "--members", "jpg", code=2)),
+                          c.not_packed("not a tar shard", "--members", "jpg", code=2),
+                          'no sample has a member "clss"; the shards have jpg, cls' in
+                          run("pack", c.tar(), "-o", c.file("x"), "--members", "jpg,clss", code=2).stderr or pytest.fail("not told")),
     "infer": lambda c: (run("pack", c.tar(), "-o", c.file("x"), "--infer", 1, code=4),
                         c.not_packed("not a tar shard", "--infer", 2, code=2),
                         run("pack", c.tar(), "-o", c.file("x"), "--infer", 2, "--members", "jpg", code=2)),

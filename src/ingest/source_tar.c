@@ -10,7 +10,8 @@
  *
  * The first samples (`infer`) settle the fields, or a list of the user does. Samples may lack some: a number
  * needs a default then, other values are absent, and such samples are counted. A member without a
- * field is an error unless the user gave the list: nothing is dropped silently. The key is the path
+ * field is an error unless the user gave the list: nothing is dropped silently. So is a listed kind that
+ * no sample has and that has no default: most likely it is a typo. The key is the path
  * of the image member, so that export can give the file its name back.
  * Shards are streamed in the order given; names never touch the file system.
  */
@@ -24,7 +25,8 @@
 #include "ingest/source.h"
 #include "ingest/tar.h"
 
-#define INFER 64 /* samples that settle the fields */
+#define INFER 64       /* samples that settle the fields */
+#define KINDS_MAX 200u /* bytes of a list of endings in a message */
 
 typedef struct tar_source {
     leat__source base;
@@ -34,10 +36,10 @@ typedef struct tar_source {
     leat__tar tar;
     leat__tar_member member; /* the next one, when `pending` */
     bool pending;
-    bool listed;       /* the user named the members to take */
-    bool *has_default; /* one per field */
-    int64_t *number;   /* the default */
-    leat__buf stem;    /* of the current sample */
+    const char *listed; /* endings of the members to take, the caller's; NULL = all */
+    bool *has_default;  /* one per field */
+    int64_t *number;    /* the default */
+    leat__buf stem;     /* of the current sample */
 } tar_source;
 
 /* Length of the path up to the first dot of its last part; the extension follows the dot. */
@@ -293,22 +295,30 @@ static int find_fields(tar_source *s, uint32_t samples, leat_error *err)
     return 0;
 }
 
+/* The field of members with the ending list[0..len), which is short enough; its name points into `ext`. */
+static const char *field_of(const char *list, size_t len, char *ext, size_t size)
+{
+    char member[256];
+    const char *name = ext;
+    snprintf(member, sizeof member, "x.%.*s", (int)len, list);
+    (void)field_name(member, len + 2, ext, size, &name);
+    return name;
+}
+
 /* Fields from a list such as "jpg,cls,txt". */
 static int list_fields(tar_source *s, const char *list, leat_error *err)
 {
+    s->listed = list;
     while (*list != '\0') {
-        char member[256], ext[256];
-        const char *name;
+        char ext[256];
         size_t len = strcspn(list, ",");
-        if (len == 0 || len + 3 > sizeof member || memchr(list, '/', len) || list[0] == '.')
+        if (len == 0 || len + 3 > sizeof ext || memchr(list, '/', len) || list[0] == '.')
             return leat__fail(err, LEAT_EINVAL, "`members`: \"%.*s\" is not an ending of names, such as jpg",
                               (int)LEAT_MIN(len, 200u), list);
-        snprintf(member, sizeof member, "x.%.*s", (int)len, list);
-        (void)field_name(member, len + 2, ext, sizeof ext, &name);
+        const char *name = field_of(list, len, ext, sizeof ext);
         LEAT_TRY(add_field(s, ext, name, err));
         list += len + (list[len] == ',');
     }
-    s->listed = true;
     return s->base.field_count > 0 ? 0 : leat__fail(err, LEAT_EINVAL, "`members`: the list is empty");
 }
 
@@ -338,6 +348,76 @@ static int take_defaults(tar_source *s, const char *list, leat_error *err)
     return 0;
 }
 
+/* Adds the extension to "jpg, cls", unless it is there or the list is full. */
+static void note_kind(leat__buf *kinds, const char *ext)
+{
+    size_t n = strlen(ext);
+    for (const char *at = leat__buf_str(kinds); (at = strstr(at, ext)) != NULL; at += n)
+        if ((at == leat__buf_str(kinds) || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0')) return;
+    if (kinds->len + n + 2 > KINDS_MAX) return;
+    leat__buf_printf(kinds, "%s%s", kinds->len > 0 ? ", " : "", ext);
+}
+
+/* Reads members until all kinds of the list were seen, at most to the end of the shards. *missing: the first
+ * field that no member belongs to, or -1. */
+static int look_for_kinds(tar_source *s, bool *seen, leat__buf *kinds, int *missing, leat_error *err)
+{
+    char ext[256];
+    const char *name;
+    bool end = false;
+    for (*missing = 0; *missing < (int)s->base.field_count;) {
+        if (seen[*missing]) {
+            ++*missing;
+            continue;
+        }
+        int rc = advance(s, &end, err);
+        if (rc != 0 && rc != LEAT_EDATA && rc != LEAT_EFORMAT) return rc;
+        if (rc == 0 && end) return 0;
+        if (rc == 0 && field_name(s->member.name, s->member.name_len, ext, sizeof ext, &name)) {
+            int field = leat__source_field_find(&s->base, name);
+            if (field >= 0) seen[field] = true;
+            note_kind(kinds, ext);
+        }
+        s->pending = false;
+        if (rc != 0) close_shard(s); /* a damaged shard is reported where it is packed */
+    }
+    *missing = -1;
+    return 0;
+}
+
+/* Names the ending of the list that stands for the field, and those that the shards have. */
+static int fail_kind(const tar_source *s, int field, const char *kinds, leat_error *err)
+{
+    char ext[256];
+    const char *list = s->listed;
+    size_t len = strcspn(list, ",");
+    while (strcmp(field_of(list, len, ext, sizeof ext), s->base.fields[field].name) != 0) {
+        list += len + 1;
+        len = strcspn(list, ",");
+    }
+    return leat__fail(err, LEAT_EINVAL, "`members`: no sample has a member \"%.*s\"; the shards have %s",
+                      (int)LEAT_MIN(len, 200u), list, *kinds != '\0' ? kinds : "no members with an ending");
+}
+
+/* Fails when no sample has a kind of the list, except where a default fills it. Most lists are complete
+ * after one sample; the shards are read to their end only for a kind that is rare or absent. */
+static int check_kinds(tar_source *s, leat_error *err)
+{
+    leat__buf kinds;
+    int missing = -1;
+    bool *seen = LEAT_NEW_ARRAY(INGEST, bool, s->base.field_count);
+    if (!seen) return leat__fail_nomem(err, s->base.field_count, "a list of members");
+    memcpy(seen, s->has_default, s->base.field_count * sizeof *seen);
+    leat__buf_init(&kinds, LEAT__MEM_INGEST, KINDS_MAX + 1);
+    int rc = look_for_kinds(s, seen, &kinds, &missing, err);
+    if (rc == 0 && missing >= 0) rc = fail_kind(s, missing, leat__buf_str(&kinds), err);
+    leat__buf_reset(&kinds);
+    leat__free(seen);
+    close_shard(s);
+    s->path_at = 0;
+    return rc;
+}
+
 static const leat__source_ops ops = {
     .kind = "tar",
     .next = tar_next,
@@ -356,6 +436,7 @@ int leat__source_tar(leat__source **out, const leat_ingest_opts *opts, leat_erro
     int rc = opts->members ? list_fields(s, opts->members, err)
                            : find_fields(s, opts->infer ? opts->infer : INFER, err);
     if (rc == 0) rc = take_defaults(s, opts->defaults, err);
+    if (rc == 0 && s->listed) rc = check_kinds(s, err);
     if (rc == 0) *out = base;
     else leat__source_close(&base);
     return rc;

@@ -123,6 +123,42 @@ static void members_may_be_missing(void **state)
     for (size_t i = 0; i < LEAT_COUNT(bad); i++) assert_null(open_tar(paths, 1, bad[i][0], bad[i][1], 0));
 }
 
+/* A listed ending that no member has is most likely a typo: it fails, and names those that exist. */
+static void a_listed_ending_must_exist(void **state)
+{
+    leat__buf t = new_shard();
+    tar_image(&t, "0.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "0.cls", "5");
+    tar_end(&t);
+    put_shard("k.tar", &t);
+    t = new_shard();
+    tar_image(&t, "1.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "1.caption.txt", "rare");
+    tar_end(&t);
+    put_shard("l.tar", &t);
+    const char *paths[] = {in_box("k.tar"), in_box("l.tar")};
+    static const char *const right[][2] = {{"jpg,cls", NULL},
+                                           {"caption.txt", NULL}, /* only in the last sample */
+                                           {"png", NULL},         /* the ending of another image */
+                                           {"jpg,x.cls", "x.cls=3"}};
+    for (size_t i = 0; i < LEAT_COUNT(right); i++) {
+        leat__source *s = open_tar(paths, 2, right[i][0], right[i][1], 0);
+        assert_non_null(s);
+        assert_int_equal(leat__source_field_find(s, "jpgg"), -1);
+        leat__source_close(&s);
+    }
+    leat_ingest_opts o;
+    leat_ingest_opts_init(&o);
+    o.sources = paths;
+    o.source_count = 2;
+    o.members = "jpg,clss";
+    leat__source *s = NULL;
+    leat_error err = {0};
+    assert_int_equal(leat__source_tar(&s, &o, &err), LEAT_EINVAL);
+    assert_string_equal(err.message,
+                        "members: no sample has a member \"clss\"; the shards have jpg, cls, caption.txt");
+}
+
 /* What is wrong with one sample does not touch the next; a cut shard is one thing left out. */
 static void nothing_is_dropped_silently(void **state)
 {
@@ -205,9 +241,8 @@ static void skimming_gives_the_same_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_groups_of_members),
-        cmocka_unit_test(members_may_be_missing),
-        cmocka_unit_test(nothing_is_dropped_silently),
+        cmocka_unit_test(samples_are_groups_of_members), cmocka_unit_test(members_may_be_missing),
+        cmocka_unit_test(a_listed_ending_must_exist),    cmocka_unit_test(nothing_is_dropped_silently),
         cmocka_unit_test(skimming_gives_the_same_keys),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
