@@ -163,7 +163,7 @@ def test_damage_and_limits_are_one_line(folder, tmp_path):
     assert done.returncode == 4 and "a.gif" in done.stderr and len(done.stderr.strip().splitlines()) <= 2
     (one / "a.gif").write_bytes(whole)
     done = command("pack", one, "-o", tmp_path / "a.leat", "--frames", "all", "--max-out-bytes", 5000)
-    assert done.returncode == 3 and "6 frames of 40 x 30 x 3 are over the limit of 5000 bytes" in done.stderr
+    assert done.returncode == 3 and "6 frames of 40 x 30 x 3 are over the limit of 4.89 KiB" in done.stderr
     done = command("pack", one, "-o", tmp_path / "a.leat", "--frames", "all", "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["frames"] == 6
 

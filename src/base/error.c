@@ -5,6 +5,8 @@
  */
 #include "base/error.h"
 
+#include "base/str.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -174,8 +176,8 @@ int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...)
 
 int leat__fail_nomem(leat_error *err, uint64_t bytes, const char *what)
 {
-    return leat__fail(err, LEAT_ENOMEM, "out of memory: cannot allocate %llu bytes for %s",
-                      (unsigned long long)bytes, what);
+    return leat__fail(err, LEAT_ENOMEM, "out of memory: cannot allocate %s for %s", leat__as_size(bytes).text,
+                      what);
 }
 
 int leat__error_context(leat_error *err, const char *fmt, ...)

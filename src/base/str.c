@@ -209,7 +209,7 @@ bool leat__str_to_bool(const char *s, bool *value)
     return false;
 }
 
-char *leat__format_bytes(uint64_t bytes, char *out, size_t size)
+static char *format_bytes(uint64_t bytes, bool up, char *out, size_t size)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double v = (double)bytes;
@@ -219,9 +219,24 @@ char *leat__format_bytes(uint64_t bytes, char *out, size_t size)
         v /= 1024.0;
         unit++;
     }
+    int decimals = v < 10 ? 2 : v < 100 ? 1 : 0;
+    double parts = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
+    if (up) v = ceil(v * parts) / parts;
     if (unit == 0) snprintf(out, size, "%llu B", (unsigned long long)bytes);
-    else snprintf(out, size, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, units[unit]);
+    else snprintf(out, size, "%.*f %s", decimals, v, units[unit]);
     return out;
+}
+
+char *leat__format_bytes(uint64_t bytes, char *out, size_t size)
+{
+    return format_bytes(bytes, false, out, size);
+}
+
+leat__size_text leat__as_size(uint64_t bytes)
+{
+    leat__size_text t;
+    format_bytes(bytes, true, t.text, sizeof t.text);
+    return t;
 }
 
 char *leat__format_count(double count, char *out, size_t size)

@@ -34,6 +34,12 @@ bool leat__str_to_bool(const char *s, bool *value);
 
 /* "1.50 GiB" into `out` (at least 16 bytes); "12.3k" for plain counts. Return out. */
 char *leat__format_bytes(uint64_t bytes, char *out, size_t size);
+/* The same for messages, rounded up, so that a memory limit of this size is enough:
+ * leat__fail(err, …, "needs %s", leat__as_size(bytes).text). */
+typedef struct leat__size_text {
+    char text[16];
+} leat__size_text;
+leat__size_text leat__as_size(uint64_t bytes);
 char *leat__format_count(double count, char *out, size_t size);
 char *leat__format_seconds(double seconds, char *out, size_t size);
 

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/built_codecs.h" /* generated: LEAT__BUILT_CODECS */
+#include "base/str.h"
 #include "codec/codec_ops.h"
 #include "codec/jpeg_encode.h"
 #include "codec/magic.h"
@@ -190,8 +191,8 @@ static int check_bytes(const leat__decode_limits *limits, uint32_t width, uint32
         leat__mul_u64(out, (uint64_t)channels * leat__sample_bytes(type), &out) &&
         out <= limits->max_out_bytes)
         return 0;
-    return leat__fail(err, LEAT_ELIMIT, "%u x %u x %u bytes are over the limit of %llu", width, height,
-                      channels * leat__sample_bytes(type), (unsigned long long)limits->max_out_bytes);
+    return leat__fail(err, LEAT_ELIMIT, "%u x %u x %u bytes are over the limit of %s", width, height,
+                      channels * leat__sample_bytes(type), leat__as_size(limits->max_out_bytes).text);
 }
 
 int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__image_info *info,

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "codec/library.h"
 #include "codec/magic.h"
 #include "codec/whole.h"
@@ -398,10 +399,9 @@ static int read_grid(TIFF *tif, const page *p, const source *s, const leat__deco
         return failed(s, LEAT_EDATA, err);
     const uint64_t pieces = (uint64_t)((p->width - 1) / g->width + 1) * ((p->height - 1) / g->height + 1);
     if (g->bytes > (uint64_t)MEMORY_MAX || pieces > limits->max_out_bytes / g->bytes)
-        return leat__fail(err, LEAT_ELIMIT,
-                          "TIFF: %llu strips or tiles of %llu bytes are over the limit of %llu bytes",
-                          (unsigned long long)pieces, (unsigned long long)g->bytes,
-                          (unsigned long long)limits->max_out_bytes);
+        return leat__fail(err, LEAT_ELIMIT, "TIFF: %llu strips or tiles of %s are over the limit of %s",
+                          (unsigned long long)pieces, leat__as_size(g->bytes).text,
+                          leat__as_size(limits->max_out_bytes).text);
     return 0;
 }
 

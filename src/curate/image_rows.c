@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "curate/image_dedup.h"
 
 #define WINDOWS 3 /* each way */
@@ -103,9 +104,9 @@ static int begin_spill(const reading *x, leat_error *err)
     const uint64_t all = leat__dedup_rows_plan(r->count, r->count);
     const uint64_t least = leat__dedup_rows_least(r->count, 0, x->o->orientations);
     if (!x->o->spill || least > x->o->memory)
-        return leat__fail(err, LEAT_EBUDGET, "%u images need %llu bytes of memory, more than the %llu given",
-                          r->count, (unsigned long long)(x->o->spill ? LEAT_MIN(all, least) : all),
-                          (unsigned long long)x->o->memory);
+        return leat__fail(err, LEAT_EBUDGET, "%u images need %s of memory, more than the %s given (`memory`)",
+                          r->count, leat__as_size(x->o->spill ? LEAT_MIN(all, least) : all).text,
+                          leat__as_size(x->o->memory).text);
     r->spill = LEAT_NEW(CURATE, leat__spill);
     if (!r->spill) return leat__fail_nomem(err, sizeof *r->spill, "files");
     r->folder = x->o->spill;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "io/result_file.h"
 #include "io/url.h"
 #include "pack/selection.h"
@@ -100,9 +101,9 @@ static int read_vectors(leat__labels *l, leat_error *err)
     const uint64_t need =
         rc == 0 ? l->rows * (ROW_BYTES + leat__vectors_dim(pack, field) * sizeof(float)) : 0;
     if (rc == 0 && l->opts.memory > 0 && need > l->opts.memory)
-        rc = leat__fail(err, LEAT_EBUDGET, "%llu rows need %llu bytes of memory, more than the %llu given",
-                        (unsigned long long)l->rows, (unsigned long long)need,
-                        (unsigned long long)l->opts.memory);
+        rc = leat__fail(err, LEAT_EBUDGET, "%llu rows need %s of memory, more than the %s given (`memory`)",
+                        (unsigned long long)l->rows, leat__as_size(need).text,
+                        leat__as_size(l->opts.memory).text);
     if (rc == 0) rc = leat__vectors_read(&l->vectors, pack, l->opts.field, err);
     leat_pack_close(&pack);
     return rc;

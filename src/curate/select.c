@@ -164,8 +164,8 @@ int leat__select_plan(leat__selecting *s, leat_error *err)
     need += vectors + leat__greedy_bytes(s->rows, s->diversity ? s->count + previous : 0, own);
     s->stats.plan_memory = need;
     if (o->memory == 0 || need <= o->memory) return 0;
-    return leat__fail(err, LEAT_EBUDGET, "%llu rows need %llu bytes of memory, more than the %llu given",
-                      (unsigned long long)s->rows, (unsigned long long)need, (unsigned long long)o->memory);
+    return leat__fail(err, LEAT_EBUDGET, "%llu rows need %s of memory, more than the %s given (`memory`)",
+                      (unsigned long long)s->rows, leat__as_size(need).text, leat__as_size(o->memory).text);
 }
 
 /* ---- run ---- */

@@ -75,9 +75,9 @@ static int fits(const deduping *d, uint64_t bytes, leat_error *err)
     leat_budget_stats bs;
     leat_budget_read(d->budget, &bs);
     if (bytes <= bs.limit - LEAT_MIN(bs.used, bs.limit)) return 0;
-    return leat__fail(err, LEAT_EBUDGET, "%llu rows need %llu bytes of memory, more than the %llu given",
-                      (unsigned long long)d->stats.samples, (unsigned long long)(bs.used + bytes),
-                      (unsigned long long)bs.limit);
+    return leat__fail(err, LEAT_EBUDGET, "%llu rows need %s of memory, more than the %s given (`memory`)",
+                      (unsigned long long)d->stats.samples, leat__as_size(bs.used + bytes).text,
+                      leat__as_size(bs.limit).text);
 }
 
 static int charge(deduping *d, uint64_t bytes, leat_error *err)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 
 struct leat_budget {
     leat__mutex lock;
@@ -277,10 +278,10 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
     if (new_floor > old_floor && total > b->limit)
         rc =
             leat__fail(err, LEAT_EBUDGET,
-                       "%s needs at least %llu bytes, %llu more than the budget of %llu has "
-                       "left (%llu for other flows, %llu kept outside flows)",
-                       who, (unsigned long long)new_floor, (unsigned long long)(total - b->limit),
-                       (unsigned long long)b->limit, (unsigned long long)others, (unsigned long long)b->kept);
+                       "%s needs at least %s, %s more than the budget of %s has "
+                       "left (%s for other flows, %s kept outside flows)",
+                       who, leat__as_size(new_floor).text, leat__as_size(total - b->limit).text,
+                       leat__as_size(b->limit).text, leat__as_size(others).text, leat__as_size(b->kept).text);
     else b->floors = others + new_floor;
     settle_ceiling_locked(b);
     check_locked(b);
@@ -309,9 +310,9 @@ int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
     if (limit == 0) {
         rc = leat__fail(err, LEAT_EINVAL, "a budget of 0 bytes");
     } else if (limit < b->floors) {
-        rc = leat__fail(err, LEAT_EBUDGET, "the running flows need at least %llu bytes, %llu more than %llu",
-                        (unsigned long long)b->floors, (unsigned long long)(b->floors - limit),
-                        (unsigned long long)limit);
+        rc = leat__fail(err, LEAT_EBUDGET, "the running flows need at least %s, %s more than %s",
+                        leat__as_size(b->floors).text, leat__as_size(b->floors - limit).text,
+                        leat__as_size(limit).text);
     } else {
         b->limit = limit;
         b->ceiling = LEAT_MAX(b->ceiling, limit);
@@ -408,15 +409,14 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
         b->waiters--;
         rc = try_locked(b, cat, bytes);
         if (rc == LEAT_EAGAIN && !in_time) {
-            rc = leat__fail(err, LEAT_ETIMEDOUT, "waited %lld ms for %llu bytes of the budget",
-                            (long long)timeout_ms, (unsigned long long)bytes);
+            rc = leat__fail(err, LEAT_ETIMEDOUT, "waited %lld ms for %s of the budget", (long long)timeout_ms,
+                            leat__as_size(bytes).text);
             break;
         }
     }
     if (rc == LEAT_EBUDGET)
-        leat__fail(err, rc, "%llu bytes are %llu more than the budget of %llu can ever give",
-                   (unsigned long long)bytes, (unsigned long long)(bytes - below_floors_locked(b)),
-                   (unsigned long long)b->limit);
+        leat__fail(err, rc, "%s is %s more than the budget of %s can ever give", leat__as_size(bytes).text,
+                   leat__as_size(bytes - below_floors_locked(b)).text, leat__as_size(b->limit).text);
     if (rc == 0) change_memory_locked(b, (int64_t)bytes);
     check_locked(b);
     leat__mutex_unlock(&b->lock);

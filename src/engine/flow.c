@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "engine/flow_window.h"
 #include "engine/controller.h"
 #include "engine/flow_meter.h"
@@ -156,10 +157,9 @@ static int check_gpus(const leat_flow *f, leat_error *err)
             return leat__fail(err, LEAT_EINVAL, "%s: stage %s needs %g GPUs, the pool has none", f->name,
                               d->name, d->gpus);
         if (d->gpu_memory > 0 && (f->pool->gpus == 0 || d->gpu_memory > f->pool->gpu_memory))
-            return leat__fail(err, LEAT_EINVAL,
-                              "%s: stage %s needs %llu bytes on a GPU, the pool offers %llu", f->name,
-                              d->name, (unsigned long long)d->gpu_memory,
-                              (unsigned long long)(f->pool->gpus ? f->pool->gpu_memory : 0));
+            return leat__fail(err, LEAT_EINVAL, "%s: stage %s needs %s on a GPU, the pool offers %s", f->name,
+                              d->name, leat__as_size(d->gpu_memory).text,
+                              leat__as_size(f->pool->gpus ? f->pool->gpu_memory : 0).text);
     }
     return 0;
 }
@@ -235,16 +235,16 @@ static int fail_starved(const leat_flow *f, leat_error *err)
 {
     if (f->loans == 0)
         return leat__fail(err, LEAT_EBUDGET,
-                          "%s: cannot continue: %llu of the budget's %llu bytes are held by "
+                          "%s: cannot continue: %s of the budget's %s are held by "
                           "others that share it",
                           f->name,
-                          (unsigned long long)(leat__budget_used(f->budget) - atomic_load(&f->charged)),
-                          (unsigned long long)leat__budget_limit(f->budget));
+                          leat__as_size(leat__budget_used(f->budget) - atomic_load(&f->charged)).text,
+                          leat__as_size(leat__budget_limit(f->budget)).text);
     return leat__fail(err, LEAT_EBUDGET,
-                      "%s: cannot continue: %llu borrowed results hold %llu of the budget's "
-                      "%llu bytes; release some",
-                      f->name, (unsigned long long)f->loans, (unsigned long long)f->loan_bytes,
-                      (unsigned long long)leat__budget_limit(f->budget));
+                      "%s: cannot continue: %llu borrowed results hold %s of the budget's "
+                      "%s; release some",
+                      f->name, (unsigned long long)f->loans, leat__as_size(f->loan_bytes).text,
+                      leat__as_size(leat__budget_limit(f->budget)).text);
 }
 
 static leat__node *lend_locked(leat_flow *f)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "engine/flow_meter.h"
 
 static const uint64_t take_target_ns = 20000; /* amount of work to take per lock hold */
@@ -180,16 +181,16 @@ static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t
     uint64_t limit = leat__budget_limit(f->budget), total = brought_by(n) + need;
     int rc = total > limit
                  ? leat__fail(&err, LEAT_EBUDGET,
-                              "%s: stage %s: a task needs %llu bytes, %llu more than the "
-                              "budget of %llu",
-                              f->name, s->name, (unsigned long long)total,
-                              (unsigned long long)(total - limit), (unsigned long long)limit)
+                              "%s: stage %s: a task needs %s, %s more than the "
+                              "budget of %s",
+                              f->name, s->name, leat__as_size(total).text, leat__as_size(total - limit).text,
+                              leat__as_size(limit).text)
                  : leat__fail(&err, LEAT_EBUDGET,
-                              "%s: stage %s: a task needs %llu bytes more while %llu of the "
-                              "budget of %llu are held by others that wait for it: the "
+                              "%s: stage %s: a task needs %s more while %s of the "
+                              "budget of %s are held by others that wait for it: the "
                               "stages' bounds are too low",
-                              f->name, s->name, (unsigned long long)need,
-                              (unsigned long long)leat__budget_used(f->budget), (unsigned long long)limit);
+                              f->name, s->name, leat__as_size(need).text,
+                              leat__as_size(leat__budget_used(f->budget)).text, leat__as_size(limit).text);
     f->pool->stirred = true;
     if (!n) { /* the source: there is no task yet */
         leat__flow_fail(f, NULL, rc, NULL);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "engine/sched.h"
 
 void leat__list_push(leat__list *l, leat__node *n)
@@ -177,10 +178,10 @@ void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
     }
     /* The memory was allocated but is over budget: release it at once, whatever the policy. */
     n->rc = leat__fail(err, LEAT_EBUDGET,
-                       "%s: stage %s: task %llu holds %llu bytes, %llu more than it asked for, "
-                       "and the budget of %llu has no room for them",
-                       f->name, s->name, (unsigned long long)n->pub.seq, (unsigned long long)holds,
-                       (unsigned long long)excess, (unsigned long long)leat__budget_limit(f->budget));
+                       "%s: stage %s: task %llu holds %s, %s more than it asked for, "
+                       "and the budget of %s has no room for them",
+                       f->name, s->name, (unsigned long long)n->pub.seq, leat__as_size(holds).text,
+                       leat__as_size(excess).text, leat__as_size(leat__budget_limit(f->budget)).text);
     if (n->pub.release) n->pub.release(n->pub.release_cookie, n->pub.data);
     n->pub.release = NULL;
     n->pub.data = NULL;

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/thread.h"
 
 #define ROUND (UINT64_C(64) << 10)
@@ -208,8 +209,8 @@ int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_strea
     uint64_t rounded;
     *out = NULL;
     if (!leat__align_up_u64(LEAT_MAX(bytes, UINT64_C(1)), ROUND, &rounded) || rounded > p->stats.limit)
-        return leat__fail(err, LEAT_EBUDGET, "device memory: a batch needs %llu bytes, the limit is %llu",
-                          (unsigned long long)bytes, (unsigned long long)p->stats.limit);
+        return leat__fail(err, LEAT_EBUDGET, "device memory: a batch needs %s, the limit is %s",
+                          leat__as_size(bytes).text, leat__as_size(p->stats.limit).text);
     leat__mutex_lock(&p->lock);
     int rc = take_locked(p, rounded, s, out, err);
     check_locked(p);

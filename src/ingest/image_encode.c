@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "codec/animation.h"
 #include "codec/jpeg_coef.h"
 #include "codec/jpeg_entries.h"
@@ -428,9 +429,9 @@ static int check_frames(const leat__encode_plan *plan, const leat__image_info *i
     uint64_t bytes = (uint64_t)info->width * info->height * info->channels;
     if (limits.max_out_bytes == 0) limits.max_out_bytes = FRAMES_BYTES;
     if (count <= UINT32_MAX && leat__mul_u64(bytes, count, &bytes) && bytes <= limits.max_out_bytes) return 0;
-    return leat__fail(err, LEAT_ELIMIT, "%llu frames of %u x %u x %u are over the limit of %llu bytes",
+    return leat__fail(err, LEAT_ELIMIT, "%llu frames of %u x %u x %u are over the limit of %s",
                       (unsigned long long)count, info->width, info->height, info->channels,
-                      (unsigned long long)limits.max_out_bytes);
+                      leat__as_size(limits.max_out_bytes).text);
 }
 
 /* All frames, to run->frames. The first one stands for the image where only one is asked for. */

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/num.h"
+#include "base/str.h"
 
 #define LEAST (UINT64_C(256) << 20)
 #define PER_THREAD (UINT64_C(128) << 20)
@@ -35,7 +36,6 @@ void leat__pack_memory_close(leat__pack_memory *a)
 int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err)
 {
     if (bytes <= a->ceiling) return 0;
-    return leat__fail(err, LEAT_EBUDGET,
-                      "an image that needs %llu bytes of memory, more than the %llu there are",
-                      (unsigned long long)bytes, (unsigned long long)a->ceiling);
+    return leat__fail(err, LEAT_EBUDGET, "an image that needs %s of memory, more than the %s there are",
+                      leat__as_size(bytes).text, leat__as_size(a->ceiling).text);
 }

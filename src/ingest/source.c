@@ -127,8 +127,8 @@ int leat__source_load_file(leat__source *s, leat__records *run, leat__record *r,
     size = leat__file_size_at_open(file);
     if (size > s->max_sample)
         LEAT_GO(rc, out,
-                leat__fail(err, LEAT_ELIMIT, "%s: %llu bytes are over the limit of %llu", path,
-                           (unsigned long long)size, (unsigned long long)s->max_sample));
+                leat__fail(err, LEAT_ELIMIT, "%s: %s is over the limit of %s", path, leat__as_size(size).text,
+                           leat__as_size(s->max_sample).text));
     uint8_t *to = leat__records_bytes(run, item, NULL, (size_t)size);
     if (!to) LEAT_GO(rc, out, leat__fail_nomem(err, size, "a file"));
     LEAT_GO(rc, out, leat__file_pread(file, to, (size_t)size, 0, err));

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/perm.h"
+#include "base/str.h"
 #include "ingest/csv.h"
 #include "ingest/merge.h"
 #include "ingest/source.h"
@@ -241,8 +242,8 @@ static int pack_load(leat__source *base, leat__records *run, leat__record *r, le
     leat__item whole = {0};
     LEAT_TRY(leat_pack_rows(o->pack, r->sample, 1, &row, err));
     if (row.size > base->max_sample)
-        return leat__fail(err, LEAT_ELIMIT, "%llu bytes are over the limit of %llu",
-                          (unsigned long long)row.size, (unsigned long long)base->max_sample);
+        return leat__fail(err, LEAT_ELIMIT, "%s is over the limit of %s", leat__as_size(row.size).text,
+                          leat__as_size(base->max_sample).text);
     uint8_t *to = leat__records_bytes(run, &whole, NULL, (size_t)row.size);
     if (!to) return leat__fail_nomem(err, row.size, "a sample");
     LEAT_TRY(leat_pack_read(o->pack, r->sample, to, (size_t)row.size + LEAT_PACK_PADDING, err));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 
 #define SLAB (UINT64_C(64) << 20)
 #define ALIGN UINT64_C(256)
@@ -43,8 +44,8 @@ int leat__device_store_open(leat__device_store **out, const leat__device_store_o
         LEAT_GO(rc, out, leat__fail(err, LEAT_EOVERFLOW, "`cache` device: too many images"));
     if (leat_budget_try(opts->budget, LEAT_BUDGET_OTHER, table) != 0)
         LEAT_GO(rc, out,
-                leat__fail(err, LEAT_EBUDGET, "`cache` device: a table of %llu bytes exceeds the budget",
-                           (unsigned long long)table));
+                leat__fail(err, LEAT_EBUDGET, "`cache` device: a table of %s exceeds the budget",
+                           leat__as_size(table).text));
     atomic_store(&s->charged, table);
     s->entries = leat__zalloc(LEAT__MEM_LOADER, table);
     if (s->entries == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, table, "tiles on a device"));

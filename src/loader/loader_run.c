@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "loader/run_list.h"
 #include "loader/run_read.h"
 #include "loader/spread.h"
@@ -60,10 +61,10 @@ static void charge_scratch(leat__run *r, leat__run_sample *s)
         const leat_pack_image *i = &s->cells[env->groups[0].cell].image;
         leat__run_sample_fail(s,
                               leat__fail(&why, LEAT_EBUDGET,
-                                         "decoding an image of %ux%u may take %llu bytes, %llu more than the "
+                                         "decoding an image of %ux%u may take %s, %s more than the "
                                          "memory budget leaves for it",
-                                         i->width, i->height, (unsigned long long)s->scratch,
-                                         (unsigned long long)(beyond - env->scratch_most)),
+                                         i->width, i->height, leat__as_size(s->scratch).text,
+                                         leat__as_size(beyond - env->scratch_most).text),
                               &why);
         return;
     }

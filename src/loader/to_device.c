@@ -414,10 +414,9 @@ static int check_limit(uint64_t limit, uint64_t frame_bytes, leat_error *err)
 {
     uint64_t least = LEAST_BATCHES * (frame_bytes + (UINT64_C(64) << 10));
     if (limit >= least) return 0;
-    return leat__fail(
-        err, LEAT_EBUDGET,
-        "`device_memory`: %llu bytes, but %d batches need %llu (a smaller `batch_size` needs less)",
-        (unsigned long long)limit, LEAST_BATCHES, (unsigned long long)least);
+    return leat__fail(err, LEAT_EBUDGET,
+                      "`device_memory`: %s, but %d batches need %s (a smaller `batch_size` needs less)",
+                      leat__as_size(limit).text, LEAST_BATCHES, leat__as_size(least).text);
 }
 
 static int set_limit(const leat__to_device *d, const leat__to_device_opts *opts, uint64_t *limit,
@@ -509,8 +508,8 @@ int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t ima
     leat__device_pool_read(d->pool, &stats);
     if (stats.limit <= reserve)
         return leat__fail(err, LEAT_EBUDGET,
-                          "`cache` device: `device_memory` is %llu bytes, and batches alone may need %llu",
-                          (unsigned long long)stats.limit, (unsigned long long)reserve);
+                          "`cache` device: `device_memory` is %s, and batches alone may need %s",
+                          leat__as_size(stats.limit).text, leat__as_size(reserve).text);
     const leat__device_store_opts opts = {
         .pool = d->pool, .budget = budget, .images = images, .limit = stats.limit - reserve};
     LEAT_TRY(leat__device_store_open(&d->store, &opts, err));

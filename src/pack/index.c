@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 
 #define CHECKS_PER_CHUNK (LEAT__PACK_CHUNK / 8)
 #define REMOTE_GROUP                                                                                         \
@@ -331,8 +332,8 @@ int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t 
     *data = NULL;
     *len = 0;
     if (s->length > max)
-        return leat__fail(err, LEAT_ELIMIT, "%s: a section has %llu bytes, more than the limit of %llu",
-                          leat__file_path(x->file), (unsigned long long)s->length, (unsigned long long)max);
+        return leat__fail(err, LEAT_ELIMIT, "%s: a section has %s, more than the limit of %s",
+                          leat__file_path(x->file), leat__as_size(s->length).text, leat__as_size(max).text);
     size_t bytes = (size_t)s->length;
     uint8_t *block = leat__alloc_aligned(LEAT__MEM_PACK, bytes + padding, 64);
     if (block == NULL) return leat__fail_nomem(err, bytes + padding, "a section");

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "text/fold.h"
 #include "text/hash_words.h"
 #include "text/permute.h"
@@ -172,7 +173,8 @@ uint64_t leat__minhasher_need(uint64_t bytes)
 int leat__minhasher_reserve(leat__minhasher *m, size_t bytes, leat_error *err)
 {
     if (bytes > BYTES_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes, BYTES_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "a text of %s is larger than %s", leat__as_size(bytes).text,
+                          leat__as_size(BYTES_MAX).text);
     if (m->slab && bytes <= m->text_capacity) return 0;
     uint64_t need = leat__minhasher_need(bytes);
     leat__free(m->slab);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "text/text_dsp.h"
 
 #define SMALL (256u << 10) /* texts up to this size need no measuring */
@@ -145,7 +146,8 @@ void leat__scorer_reset(leat__scorer *s)
 int leat__scorer_reserve(leat__scorer *s, size_t bytes, leat_error *err)
 {
     if (bytes > LEAT__TEXT_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes, LEAT__TEXT_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "a text of %s is larger than %s", leat__as_size(bytes).text,
+                          leat__as_size(LEAT__TEXT_MAX).text);
     if (bytes <= s->text_capacity && s->text) return 0;
     uint64_t need = bytes + BEFORE + 2 * LEAT__TEXT_PAD;
     leat__free(s->text_slab);

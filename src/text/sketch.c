@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "text/hash_words.h"
 #include "text/score.h"
 #include "text/text_dsp.h"
@@ -69,7 +70,8 @@ uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes)
 int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err)
 {
     if (bytes > LEAT__TEXT_MAX)
-        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes, LEAT__TEXT_MAX);
+        return leat__fail(err, LEAT_ELIMIT, "a text of %s is larger than %s", leat__as_size(bytes).text,
+                          leat__as_size(LEAT__TEXT_MAX).text);
     if (bytes <= s->text_capacity && s->text) return 0;
     uint64_t need = bytes + 2 * LEAT__TEXT_PAD, arrays = array_bytes(s, bytes);
     uint64_t items = item_count(s, bytes);

@@ -85,7 +85,7 @@ $ leat dedup images check.leat -o other.leat --across
 = 2
 
 $ leat dedup images check.leat -o other.leat --memory 1K
-! leat dedup: 12 images need * bytes of memory, more than the 1024 given (glob)
+! leat dedup: 12 images need * of memory, more than the 1.00 KiB given (--memory) (glob)
 = 3
 
 $ leat check $LEAT_TEST_DATA/images-1.1.leat --labels -o labels.leat

@@ -57,7 +57,7 @@ $ printf 'where: key != "nothing"\nstrategies:\n- strategy: random\n' > good.yam
 3
 
 $ leat select few.leat -o y.leat -s random -n 3 --memory 1
-! leat select: 5 rows need * bytes of memory, more than the 1 given (glob)
+! leat select: 5 rows need * of memory, more than the 1 B given (--memory) (glob)
 = 3
 
 $ leat select few.leat -o few.leat -s random -n 3 --force

@@ -18,7 +18,7 @@ true
 
 # less than one group needs is refused, and by how much
 $ leat selftest engine --task-bytes 4KiB --memory 100KiB
-! leat selftest: selftest needs at least 131200 bytes, 28800 more than the budget of 102400 has left (0 for other flows, 0 kept outside flows)
+! leat selftest: selftest needs at least 129 KiB, 28.2 KiB more than the budget of 100 KiB has left (0 B for other flows, 0 B kept outside flows)
 = 3
 
 $ leat selftest

@@ -132,7 +132,7 @@ static void nomem_names_size_and_purpose(void **state)
     leat_error err;
     (void)state;
     assert_code(LEAT_ENOMEM, leat__fail_nomem(&err, 4096, "a page"));
-    assert_string_equal(err.message, "out of memory: cannot allocate 4096 bytes for a page");
+    assert_string_equal(err.message, "out of memory: cannot allocate 4.00 KiB for a page");
 }
 
 static int two(leat_error *err)

@@ -96,6 +96,10 @@ static void formats_for_people(void **state)
     assert_string_equal(leat__format_bytes(1536, t, sizeof t), "1.50 KiB");
     assert_string_equal(leat__format_bytes(UINT64_C(154140672), t, sizeof t), "147 MiB");
     assert_string_equal(leat__format_bytes(UINT64_MAX, t, sizeof t), "16.0 EiB");
+    assert_string_equal(leat__as_size(1023).text, "1023 B");
+    assert_string_equal(leat__as_size(1536).text, "1.50 KiB");
+    assert_string_equal(leat__as_size(1537).text, "1.51 KiB"); /* up: a limit of this size is enough */
+    assert_string_equal(leat__as_size(UINT64_MAX).text, "16.0 EiB");
     assert_string_equal(leat__format_count(7, t, sizeof t), "7");
     assert_string_equal(leat__format_count(1281167, t, sizeof t), "1.28M");
     assert_string_equal(leat__format_count(43210, t, sizeof t), "43.2k");

@@ -81,12 +81,12 @@ static void the_result_does_not_depend_on_threads_or_memory(void **state)
     leat_error err = {0};
     o.memory = 50 << 10;
     assert_code(LEAT_EBUDGET, leat_dedup_semantic(&o, NULL, &err));
-    assert_contains(err.message, "more than the 51200 given");
+    assert_contains(err.message, "more than the 50.0 KiB given");
     const char *need = strstr(err.message, "need ");
     assert_non_null(need);
-    o.memory = strtoull(need + 5, NULL, 10); /* what it names is enough, and nothing less is */
+    o.memory = strtoull(need + 5, NULL, 10) << 10; /* what it names is enough, and a KiB less is not */
     (void)run_ok(&o);
-    o.memory--;
+    o.memory -= 1024;
     assert_code(LEAT_EBUDGET, leat_dedup_semantic(&o, NULL, &err));
 }
 

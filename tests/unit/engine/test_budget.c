@@ -128,7 +128,7 @@ static void floors_are_reserved_for_senior_tasks(void **state)
     assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 70, true));
     assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, true));
     assert_int_equal(leat__budget_floor(b, 0, 31, "flow b", &err), LEAT_EBUDGET);
-    assert_non_null(strstr(err.message, "flow b needs at least 31 bytes, 1 more than"));
+    assert_non_null(strstr(err.message, "flow b needs at least 31 B, 1 B more than"));
     int64_t back[LEAT_BUDGET_CATS] = {0};
     back[LEAT_BUDGET_TASK] = -100;
     assert_true(leat__budget_apply(b, back));
@@ -157,7 +157,7 @@ static void lowered_limit_waits_for_drain(void **state)
     assert_int_equal(leat__budget_floor(b, 0, 20, "a", &err), 0);
     assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 80, false));
     assert_int_equal(leat_budget_set_limit(b, 10, &err), LEAT_EBUDGET);
-    assert_non_null(strstr(err.message, "at least 20 bytes, 10 more than 10"));
+    assert_non_null(strstr(err.message, "at least 20 B, 10 B more than 10 B"));
     assert_int_equal(leat_budget_set_limit(b, 50, &err), 0);
     assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, false));
     /* a task that cannot make progress without bytes still gets them, never above the old
@@ -191,7 +191,7 @@ static void waits_for_bytes(void **state)
     assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 80), 0);
     assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_BATCH, 50, 5, &err), LEAT_ETIMEDOUT);
     assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_BATCH, 500, -1, &err), LEAT_EBUDGET);
-    assert_non_null(strstr(err.message, "400 more than the budget of 100"));
+    assert_non_null(strstr(err.message, "400 B more than the budget of 100 B"));
     assert_int_equal(leat__thread_start(&t, "release", release_later, b, NULL), 0);
     assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_BATCH, 50, -1, &err), 0);
     leat__thread_join(&t);

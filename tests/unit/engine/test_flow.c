@@ -358,7 +358,7 @@ static void budget_below_one_task_is_a_clear_error(void **state)
     assert_int_equal(leat_flow_open(&r.flow, &fo, &err), 0);
     assert_int_equal(leat_flow_add(r.flow, &s, &err), 0);
     assert_int_equal(leat_flow_start(r.flow, &err), LEAT_EBUDGET);
-    assert_non_null(strstr(err.message, "at least 1200 bytes, 200 more than the budget of 1000"));
+    assert_non_null(strstr(err.message, "at least 1.18 KiB, 200 B more than the budget of 1000 B"));
     rig_close(&r);
 }
 
@@ -382,7 +382,8 @@ static void one_task_above_the_budget_fails_alone(void **state)
         assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0);
         assert_int_equal(t->status, i == 5 ? LEAT_EBUDGET : 0);
         if (i == 5)
-            assert_non_null(strstr(t->error->message, "needs 5010 bytes, 4010 more than the budget of 1000"));
+            assert_non_null(
+                strstr(t->error->message, "needs 4.90 KiB, 3.92 KiB more than the budget of 1000 B"));
         leat_task_release(t);
     }
     rig_close(&r);

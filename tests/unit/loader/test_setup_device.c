@@ -46,7 +46,7 @@ static void what_does_not_go_together(void **state)
     refused(&o, LEAT_EINVAL, "cache device: the device decodes what it keeps");
     o.decode = LEAT_DECODE_AUTO;
     o.device_memory = 64 << 20;
-    refused(&o, LEAT_EBUDGET, "cache device: device_memory is 67108864 bytes");
+    refused(&o, LEAT_EBUDGET, "cache device: device_memory is 64.0 MiB");
     o.device_memory = 0;
     o.digest = 1;
     refused(&o, LEAT_EINVAL, "cache device: digest hashes pixels on the host");
