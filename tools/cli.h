@@ -259,9 +259,11 @@ const char *cli_s(uint64_t count);
 /* "" when stdout has no colour. */
 const char *cli_styled(const cli *c, cli_style style);
 
-/* One line on stderr, without prefix and not with --quiet; and "leat CMD: warning: …", always.
- * Neither needs a newline, both keep clear of a progress bar. */
+/* One line on stderr, without prefix: cli_say not with --quiet, cli_tell always (a result that stdout has no
+ * room for). cli_warn writes "leat CMD: warning: …", always. None needs a newline, all keep clear of a
+ * progress bar. */
 void cli_say(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
+void cli_tell(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_warn(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
 /* ---- Failing: the one way. Each prints "leat CMD: message" and returns the exit code, so

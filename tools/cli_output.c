@@ -254,6 +254,13 @@ void cli_say(cli *c, const char *fmt, ...)
     err_line(c, "", NULL, message);
 }
 
+void cli_tell(cli *c, const char *fmt, ...)
+{
+    char message[LINE_MAX_];
+    FORMAT(message, fmt);
+    err_line(c, "", NULL, message);
+}
+
 void cli_warn(cli *c, const char *fmt, ...)
 {
     char message[LINE_MAX_];

@@ -268,7 +268,7 @@ static void command_json(leat__json *j, const cli_command *command)
     leat__json_end(j);
 }
 
-void cli_tables_json(const cli_command *const *commands, leat__buf *out)
+void cli_tables_json(const cli_command *const *commands, const cli_command *only, leat__buf *out)
 {
     leat__json j;
     leat__json_init(&j, out, 0);
@@ -276,7 +276,7 @@ void cli_tables_json(const cli_command *const *commands, leat__buf *out)
     leat__json_key(&j, "commands");
     leat__json_array(&j);
     for (size_t i = 0; commands[i]; i++)
-        if (!commands[i]->hidden) command_json(&j, commands[i]);
+        if (only ? commands[i] == only : !commands[i]->hidden) command_json(&j, commands[i]);
     leat__json_end(&j);
     leat__json_end(&j);
 }

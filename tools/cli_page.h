@@ -41,7 +41,7 @@ void cli_complete_bash(const cli_command *const *commands, leat__buf *out);
 void cli_complete_zsh(const cli_command *const *commands, leat__buf *out);
 void cli_complete_fish(const cli_command *const *commands, leat__buf *out);
 
-/* The tables as one JSON object. */
-void cli_tables_json(const cli_command *const *commands, leat__buf *out);
+/* The tables as one JSON object; `only`: the table of this command, NULL = all. */
+void cli_tables_json(const cli_command *const *commands, const cli_command *only, leat__buf *out);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "cli_frame.h"
 #include "doctor/doctor_flags.h"
@@ -229,7 +230,8 @@ static int read_stdin(char **text, size_t *len, leat_error *err)
     while ((got = fread(piece, 1, sizeof piece, stdin)) > 0) leat__buf_append(&in, piece, got);
     *text = leat__buf_status(&in) == 0 ? leat__buf_take(&in, len) : NULL;
     leat__buf_reset(&in);
-    return *text == NULL ? leat__fail(err, LEAT_ELIMIT, "more than %zu bytes", RUN_MAX) : 0;
+    return *text == NULL ? leat__fail(err, LEAT_ELIMIT, "stdin: more than %s", leat__as_size(RUN_MAX).text)
+                         : 0;
 }
 
 /* A run file, or facts as one JSON object in any form. */
@@ -315,7 +317,8 @@ static int verify(job *j, leat_error *err)
 
 static int work(job *j, leat_error *err)
 {
-    static const char *const written[] = {"apply", "report", "trace"};
+    static const live_output written[] = {
+        {"apply", "# Written by `leat doctor`"}, {LIVE_REPORT}, {LIVE_TRACE}, {LIVE_QUARANTINE}};
     static const char *const others[] = {"attach", "keys", "config"};
     cli *c = j->c;
     const char *apply = cli_str(c, "apply"), *trace = cli_str(c, "trace");
@@ -339,7 +342,6 @@ static int work(job *j, leat_error *err)
 
 static int run(cli *c)
 {
-    static const char *const measuring[] = {"step-ms", "seconds", "spin", "live", "serve"};
     static job j; /* large */
     leat_error err = {0};
     char file[4096];
@@ -354,11 +356,12 @@ static int run(cli *c)
     j.record = past == PAST_RECORD ? file : cli_str(c, "attach");
     if (cli_given(c, "attach") && cli_arg_count(c) > 0)
         return cli_usage(c, "--attach diagnoses a run that is over, PACK is measured: give one");
-    for (size_t i = 0; i < LEAT_COUNT(measuring); i++)
-        if (j.record != NULL && cli_given(c, measuring[i]))
-            return cli_usage(c, "--%s has no effect on a run that is over", measuring[i]);
     if (j.record != NULL && cli_flag(c, "verify"))
         return cli_usage(c, "--verify needs a pack: a run that is over cannot be run again");
+    const char *unused = j.record != NULL ? doctor_past_given(c, true) : NULL;
+    if (unused != NULL) return cli_usage(c, "--%s has no effect on a run that is over", unused);
+    if (cli_typed(c, "epochs")) /* a --config of leat load may have it */
+        return cli_usage(c, "--epochs has no effect: leat doctor measures for --seconds");
     if (pack) rc = load_flags_read(&j.flags, c, &err);
     if (rc == 0 && pack) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = work(&j, &err);

@@ -37,14 +37,14 @@ past_kind doctor_past_find(const char *path, char *file)
     return PAST_NONE;
 }
 
-/* Options of a measurement have no effect on a report. */
-static const char *given(const cli *c)
+const char *doctor_past_given(const cli *c, bool record)
 {
-    static const char *const common[] = {"json", "quiet", "verbose", "color"};
+    static const char *const used[] = {"json", "quiet", "verbose", "color", "attach", "apply", "report"};
+    const size_t count = record ? LEAT_COUNT(used) : 4;
     for (size_t i = 0; i < c->line->param_count; i++) {
         const char *name = c->line->params[i]->name;
         bool known = false;
-        for (size_t k = 0; k < LEAT_COUNT(common); k++) known |= leat__str_eq(name, common[k]);
+        for (size_t k = 0; k < count; k++) known |= leat__str_eq(name, used[k]);
         if (!known && cli_given(c, name)) return name;
     }
     return NULL;
@@ -78,7 +78,7 @@ int doctor_past(cli *c, past_kind kind, const char *file)
     char *text = NULL;
     size_t len;
     bool warning = false;
-    const char *option = given(c);
+    const char *option = doctor_past_given(c, false);
     if (option)
         return cli_usage(c, "--%s has no effect on %s: it is the report of a run that is over", option, file);
     leat__buf_init(&out, LEAT__MEM_MISC, 1u << 20);

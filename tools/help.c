@@ -15,11 +15,11 @@ static const leat__param options[] = {
     CLI_END,
 };
 
-static int show_json(cli *c)
+static int show_json(cli *c, const cli_command *command)
 {
     leat__buf buf;
     leat__buf_init(&buf, LEAT__MEM_MISC, CLI_PAGE_MAX);
-    cli_tables_json(c->commands, &buf);
+    cli_tables_json(c->commands, command, &buf);
     return cli_json(c, &buf);
 }
 
@@ -59,7 +59,9 @@ static int run(cli *c)
     const cli_command *command = name ? cli_find(c->commands, name, &nearest) : NULL;
     if (name && !command && show_ops(c, name, &exit_code)) return exit_code;
     if (name && !command) return cli_unknown_command(c, name, nearest ? nearest : op_page_nearest(name));
-    if (c->json) return show_json(c);
+    if (c->json && cli_flag(c, "man"))
+        return cli_usage(c, "--man and --json are two forms of a page: give one");
+    if (c->json) return show_json(c, command);
     return cli_flag(c, "man") ? show_man(c, command) : cli_show_help(c, command);
 }
 
@@ -72,6 +74,7 @@ const cli_command cli_cmd_help = {
                                       {"leat help ops", "all augmentations and their parameters"},
                                       {"leat help RandomResizedCrop", "one augmentation"},
                                       {"leat help --json", "all tables, for programs"},
+                                      {"leat help load --json", "the table of one command"},
                                       {NULL, NULL}},
     .description = "Without COMMAND the page of leat itself: what there is, and where to look "
                    "further.",

@@ -183,19 +183,22 @@ static bool is_same(const char *a, const char *b)
     return has_a == has_b && strcmp(a, b) == 0;
 }
 
-int live_check_outputs(cli *c, const char *const *written, size_t count, const char *const *others,
+int live_check_outputs(cli *c, const live_output *written, size_t count, const char *const *others,
                        size_t other_count, leat_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        const char *const path = cli_str(c, written[i]);
+        const char *const path = cli_str(c, written[i].option);
         if (path == NULL) continue;
         LEAT_TRY(leat__file_spare_pack(path, err));
         for (size_t k = 0; k < i + other_count; k++) {
-            const char *const name = k < i ? written[k] : others[k - i], *const other = cli_str(c, name);
+            const char *const name = k < i ? written[k].option : others[k - i], *const other =
+                                                                                    cli_str(c, name);
             if (other != NULL && is_same(path, other))
                 return leat__fail(err, LEAT_EINVAL, "%s: --%s and --%s name the same file", path, name,
-                                  written[i]);
+                                  written[i].option);
         }
+        if (leat__file_only_kind(path, written[i].head, true, err) != 0)
+            return leat__error_context(err, "--%s", written[i].option);
     }
     return 0;
 }
@@ -265,9 +268,9 @@ static int finish(live *l, leat_error *err)
         rc = live_report(c, cli_str(c, "report"), d, frames,
                          leat_doctor_watch_frames(l->watch, frames, FRAMES), "leat: ", err);
     if (rc == 0 && cli_flag(c, "doctor")) {
-        cli_say(c, "%s", d->sentence);
+        cli_tell(c, "%s", d->sentence);
         for (uint32_t i = 0; i < d->remedy_count && i < 3; i++)
-            cli_say(c, "  %.2fx %s", d->remedies[i].gain, d->remedies[i].action);
+            cli_tell(c, "  %.2fx %s", d->remedies[i].gain, d->remedies[i].action);
     }
     if (l->traces) {
         int traced = live_trace_write(c, cli_str(c, "trace"), rc == 0 ? err : NULL);

@@ -16,9 +16,16 @@ extern const leat__param cli_live_options[];
 
 typedef struct live live;
 
-/* Before anything runs: the files of these options can be written and are not packs. Each of them differs
- * from all the others and from those of `others`, which the command reads. */
-int live_check_outputs(cli *c, const char *const *written, size_t count, const char *const *others,
+/* A file that an option names, and the first bytes of every such file: nothing else is replaced. */
+typedef struct live_output {
+    const char *option, *head;
+} live_output;
+#define LIVE_REPORT "report", "<!doctype html>\n<!-- report of leat -->"
+#define LIVE_TRACE "trace", "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_events\""
+#define LIVE_QUARANTINE "quarantine", "{\"pack\":"
+/* Before anything runs: these files can be written and are neither packs nor foreign files. Each of them
+ * differs from all the others and from those of `others`, which the command reads. */
+int live_check_outputs(cli *c, const live_output *written, size_t count, const char *const *others,
                        size_t other_count, leat_error *err);
 /* NULL in *l when no flag asks for anything. Opens after the loader, closes before it. */
 int live_open(live **l, cli *c, leat_loader *loader, leat_error *err);

@@ -337,7 +337,8 @@ static int drop_default_ops(job *j, leat_error *err)
 static int run(cli *c)
 {
     job j = {.c = c, .digest_on = cli_flag(c, "digest"), .stop_after = (uint64_t)cli_int(c, "stop-after")};
-    static const char *const written[] = {"report", "trace", "run-file", "state", "quarantine"};
+    static const live_output written[] = {
+        {LIVE_REPORT}, {LIVE_TRACE}, {"run-file", "{\"run\":"}, {"state", "{\"loader\":"}, {LIVE_QUARANTINE}};
     static const char *const others[] = {"keys", "config"};
     leat_error err = {0};
     int rc = load_flags_read(&j.flags, c, &err);

@@ -26,6 +26,7 @@
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "FILE.png", "write a contact sheet here, as PNG, instead of showing it"),
+    CLI_FLAG("force", 'f', "replace a PNG file at --output"),
     CLI_INT("count", 'n', "12", 1, SHOWN_MAX, "N", "without keys: how many samples, from the first on"),
     CLI_INT("size", 0, "0", 0, 4096, "N",
             "longest side of an image in pixels, never enlarged; 0 = 160, or what the terminal holds"),
@@ -277,9 +278,10 @@ static void end_lines(show *s)
 }
 
 /* Before anything is read: a sheet is PNG, and its name must not say otherwise. */
-static int check_name(const char *path, leat_error *err)
+static int check_name(const char *path, bool force, leat_error *err)
 {
     LEAT_TRY(leat__file_spare_pack(path, err));
+    LEAT_TRY(leat__file_only_kind(path, "\x89PNG\r\n\x1a\n", force, err));
     const char *slash = strrchr(path, '/');
     const char *dot = strrchr(slash != NULL ? slash : path, '.');
     if (dot == NULL || leat__str_ends_nocase(path, ".png")) return 0;
@@ -308,19 +310,22 @@ static int run(cli *c)
     uint32_t count = 0, bad = 0;
     show_how how = (show_how)cli_choice(c, "as");
     bool sheet = cli_str(c, "output") != NULL;
+    if (cli_given(c, "count") && cli_arg_count(c) > 1)
+        return cli_usage(c, "--count has no effect: all samples of the given keys are shown");
+    if (cli_flag(c, "force") && !sheet) return cli_usage(c, "--force goes with --output");
     if (!sheet && !c->json && how == SHOW_AUTO && !isatty(STDOUT_FILENO))
         return cli_usage(c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
     if (how == SHOW_AUTO)
         how = show_detect(getenv("TERM"), getenv("TERM_PROGRAM"), getenv("KITTY_WINDOW_ID"));
     leat__buf_init(&s.lines, LEAT__MEM_MISC, 16u << 20);
     begin_json(&s);
-    int rc = sheet ? check_name(cli_str(c, "output"), &err) : 0;
+    int rc = sheet ? check_name(cli_str(c, "output"), cli_flag(c, "force"), &err) : 0;
     if (rc == 0) rc = open_all(&s, &err);
     if (rc == 0) rc = find_all(&s, numbers, &count, &err);
     if (rc == 0) rc = lay_out(&s, numbers, count, !sheet && how == SHOW_BLOCKS, &err);
     if (rc == 0) rc = draw_all(&s, numbers, count, &bad, &err);
     if (rc == 0 && (sheet || !c->json)) rc = write_out(&s, how, &err);
-    int code = rc != 0 ? cli_fail(c, &err) : bad > 0 ? CLI_DATA : CLI_OK;
+    int code = rc != 0 ? cli_fail_output(c, &err) : bad > 0 ? CLI_DATA : CLI_OK;
     if (rc == 0) end_lines(&s);
     close_all(&s);
     return code;

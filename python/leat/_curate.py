@@ -244,7 +244,11 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     redo = _steps_from(from_, run)
     _curate_early.check_folder(run)
     force = _check.flag("force", force)
-    _curate_early.check_dump(run, {} if force else _load(folder).get("steps", {}).get("dump") or {})
+    earlier = {} if force else _load(folder).get("steps", {})
+    if from_ is not None and not earlier:
+        raise ArgumentError("from: has no effect with force, which runs all steps" if force else
+                            f"from: has no effect: {given} has no earlier run, so all steps run")
+    _curate_early.check_dump(run, earlier.get("dump") or {})
     _curate_early.check_select(run, f"{config}: " if isinstance(config, (str, os.PathLike)) else "")
     planned = _curate_plan.make(run)
     if _check.flag("plan", plan):

@@ -369,6 +369,8 @@ def test_bad_files_and_folders(photos, tmp_path):
         leat.curate(photos, tmp_path / "run", config=tmp_path / "nowhere.yaml")
     with pytest.raises(leat.ArgumentError, match="from: 'tag' is none of the steps"):
         leat.curate(photos, tmp_path / "run", from_="tag")
+    with pytest.raises(leat.ArgumentError, match="from: has no effect: .* has no earlier run"):
+        leat.curate(photos, tmp_path / "run", from_="select")
     assert not os.path.exists(tmp_path / "run")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("words")

@@ -385,6 +385,8 @@ EXPORT = {
 }
 SHOW = {
     "output": lambda c: c.writes_only("show", "-o", "sheet.png"),
+    "force": lambda c: (run("show", c.pack, "-o", c.file("twice.png")), run("show", c.pack, "-o", c.file("twice.png"), code=2),
+                        run("show", c.pack, "-o", c.file("twice.png"), "--force")),
     "count": lambda c: c.shown("-n", 3),
     "size": lambda c: c.shown("--size", 16),
     "field": lambda c: (c.shown("--field", "second"), c.refused("label", "show", "--as", "blocks", "--field", "label")),

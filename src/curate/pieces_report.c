@@ -53,8 +53,8 @@ static void put_json(const leat__pieces_report *r, const leat__dedup *d, const c
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
-    leat__json_kstr(&j, "unit", unit);
     leat__json_ku64(&j, "documents", d->st.documents);
+    leat__json_kstr(&j, "unit", unit);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "changed", st->changed);
     leat__json_ku64(&j, "pieces", st->pieces);

@@ -11,6 +11,9 @@
 #include "base/str.h"
 #include "io/file.h"
 
+/* First bytes of a page and of its data, by which an earlier one is known. */
+#define HTML_HEAD "<!DOCTYPE html>\n<!-- report of leat -->"
+#define JSON_HEAD "{\"documents\":"
 #define PLOT_WIDTH 360
 #define PLOT_HEIGHT 90
 
@@ -26,9 +29,10 @@ static const char style[] =
 
 void leat__page_begin(leat__buf *out, const char *title)
 {
-    leat__buf_puts(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                        "style-src 'unsafe-inline'\">\n<title>");
+    leat__buf_puts(out,
+                   HTML_HEAD "\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                             "style-src 'unsafe-inline'\">\n<title>");
     leat__page_text(out, title, strlen(title));
     leat__buf_printf(out, "</title><style>%s</style></head><body>\n<h1>", style);
     leat__page_text(out, title, strlen(title));
@@ -154,9 +158,17 @@ static int check_path(void *cookie, const char *path, bool html, leat_error *err
                       path);
 }
 
+static int check_kind(void *cookie, const char *path, bool html, leat_error *err)
+{
+    LEAT_TRY(check_path(cookie, path, html, err));
+    int rc = leat__file_only_kind(path, html ? HTML_HEAD : JSON_HEAD, true, err);
+    if (rc != 0) leat__error_context(err, "`report`");
+    return rc;
+}
+
 int leat__page_check(const char *paths, const char *folder, leat_error *err)
 {
-    return each_path(paths, check_path, (void *)(uintptr_t)folder, err);
+    return each_path(paths, check_kind, (void *)(uintptr_t)folder, err);
 }
 
 static int store_path(void *cookie, const char *path, bool html, leat_error *err)

@@ -216,11 +216,16 @@ static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
     const json_t *inner = json_object_get(root, "facts");
     const json_t *object = json_is_object(inner) ? inner : root;
 
-    if (!json_is_object(object)) return leat__fail(err, LEAT_EDATA, "facts: not a JSON object");
+    size_t known_count = 0;
+    if (!json_is_object(object))
+        return leat__fail(err, LEAT_EDATA, "not a run file: neither JSON lines nor a JSON object");
     for (size_t i = 0; i < leat__fact_row_count; i++) {
         const char *name = leat__fact_rows[i].name;
+        known_count += json_object_get(object, name) != NULL;
         LEAT_TRY(take_number(json_object_get(object, name), name, fact_of(f, i), err));
     }
+    if (known_count == 0 && json_object_size(object) > 0)
+        return leat__fail(err, LEAT_EDATA, "not a run file: it has no facts about a run");
     const json_t *options = json_object_get(object, "options");
     size_t count = json_is_array(options) ? json_array_size(options) : 0;
     f->option_count = (uint32_t)LEAT_MIN(count, (size_t)LEAT_DOCTOR_OPTIONS);
@@ -238,7 +243,7 @@ int leat_doctor_facts_parse(leat_doctor_facts *f, const char *json, size_t len, 
 
     leat_doctor_facts_init(f);
     json_t *root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &why);
-    if (root == NULL) return leat__fail(err, LEAT_EDATA, "facts: line %d: %s", why.line, why.text);
+    if (root == NULL) return leat__fail(err, LEAT_EDATA, "not a run file: line %d: %s", why.line, why.text);
     int rc = take_facts(root, f, err);
     json_decref(root);
     return rc;

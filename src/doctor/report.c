@@ -214,8 +214,9 @@ static void put_origin(leat__buf *out)
 
 void leat__report_page(const char *title, const char *body, bool live, leat__buf *out)
 {
-    leat__buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                        "<meta name=\"viewport\" content=\"width=device-width\"><title>");
+    leat__buf_puts(
+        out, "<!doctype html>\n<!-- report of leat -->\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+             "<meta name=\"viewport\" content=\"width=device-width\"><title>");
     leat__html_text(out, title);
     leat__buf_printf(out, "</title><style>%s</style></head><body><header><h1>", leat__report_style);
     leat__html_text(out, title);

@@ -66,6 +66,7 @@ int leat__run_log_open(leat__run_log **out, const char *path, leat_error *err)
     if (log->path == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, strlen(path), "a run file"));
     unsigned how = LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE;
     LEAT_GO(rc, out, leat__file_spare_pack(path, err));
+    LEAT_GO(rc, out, leat__file_only_kind(path, "{\"run\":", true, err));
     LEAT_GO(rc, out, leat__file_open(&log->file, path, how, err));
     put_header(log);
     LEAT_GO(rc, out, put_line(log, err));

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
@@ -658,6 +659,26 @@ int leat__file_spare_pack(const char *path, leat_error *err)
     if (fd >= 0) close(fd);
     if (!pack) return 0;
     return leat__fail(err, LEAT_EINVAL, "%s: is a pack; give another name to write to", path);
+}
+
+int leat__file_only_kind(const char *path, const char *head, bool replace, leat_error *err)
+{
+    struct stat st;
+    leat__file *f = NULL;
+    char found[64];
+    size_t got = 0, size = strlen(head);
+    LEAT_ASSERT(size <= sizeof found);
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || is_descriptor(path)) return 0;
+    LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_READ, err));
+    int rc = leat__file_pread_some(f, found, size, 0, &got, err);
+    leat__file_close(&f);
+    if (rc != 0) return rc;
+    if (got == 0 || (got == size && memcmp(found, head, got) == 0))
+        return replace ? 0 : leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: is not an earlier output of this kind, and only such a file may be replaced; give "
+                      "another name",
+                      path);
 }
 
 int leat__file_only_pack(const char *path, leat_error *err)

@@ -128,6 +128,10 @@ int leat__path_can_make(const char *path, leat_error *err) LEAT_MUST_CHECK;
  * (LEAT_ENOENT) or not writable; LEAT_EINVAL for a folder and for a pack. What is written about a run never
  * replaces a pack. */
 int leat__file_spare_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
+/* LEAT_EINVAL where a regular file exists at `path` that is neither empty nor begins with `head` (at most 64
+ * bytes), the first bytes of every output of one kind: files of other kinds are never replaced. LEAT_EEXIST
+ * where it is one of this kind and `replace` is false. */
+int leat__file_only_kind(const char *path, const char *head, bool replace, leat_error *err) LEAT_MUST_CHECK;
 /* LEAT_EINVAL where the file at `path`, which exists, is neither a pack, nor an unfinished one, nor empty:
  * a new pack replaces nothing else. */
 int leat__file_only_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;

@@ -10,7 +10,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/num.h"
 
 /* The name of the unfinished result file, a new string; the target of a symbolic link counts. */
 static int name_partial(const char *path, char **target, char **partial, leat_error *err)
@@ -27,22 +26,6 @@ static int name_partial(const char *path, char **target, char **partial, leat_er
     return leat__fail_nomem(err, strlen(path), "a path");
 }
 
-/* Refuses a file that is neither empty nor a list of this kind. */
-static int check_head(const char *path, const char *head, leat_error *err)
-{
-    leat__file *f = NULL;
-    char found[64];
-    size_t got = 0;
-    LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_READ, err));
-    int rc = leat__file_pread_some(f, found, LEAT_MIN(strlen(head), sizeof found), 0, &got, err);
-    leat__file_close(&f);
-    if (rc != 0 || got == 0 || memcmp(found, head, got) == 0) return rc;
-    return leat__fail(err, LEAT_EINVAL,
-                      "%s: is not an earlier list of this kind, and only such a list may be replaced; give "
-                      "another name",
-                      path);
-}
-
 int leat__result_file_check(const char *path, const char *head, bool replace, bool resume, leat_error *err)
 {
     struct stat st;
@@ -54,14 +37,13 @@ int leat__result_file_check(const char *path, const char *head, bool replace, bo
                                : leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (!S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: is not a regular file", path);
     LEAT_TRY(leat__file_spare_pack(path, err));
-    LEAT_TRY(check_head(path, head, err));
     if (!replace && resume) {
         LEAT_TRY(name_partial(path, &target, &partial, err));
         replace = stat(partial, &st) == 0;
         leat__free(target);
         leat__free(partial);
     }
-    return replace ? 0 : leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
+    return leat__file_only_kind(path, head, replace, err);
 }
 
 int leat__result_file_open(leat__result_file *r, const char *path, const char *head, leat_error *err)
@@ -72,7 +54,7 @@ int leat__result_file_open(leat__result_file *r, const char *path, const char *h
     LEAT_TRY(leat__result_file_check(path, head, true, false, err));
     LEAT_TRY(name_partial(path, &r->path, &r->partial, err));
     int rc = leat__path_exists(r->partial, &left, err);
-    if (rc == 0 && left) rc = check_head(r->partial, head, err);
+    if (rc == 0 && left) rc = leat__file_only_kind(r->partial, head, true, err);
     if (rc == 0)
         rc = leat__file_open(&r->file, r->partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK,
                              err);

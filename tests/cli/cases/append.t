@@ -110,6 +110,14 @@ $ leat split p.leat --parts one
 ! leat split: --parts: "one" is not NAME=SHARE
 = 2
 
+# options of other sources and outputs
+$ leat export p.leat -o files --shard-bytes 2M
+> leat pack p.leat -o again.leat --strict
+> ls files again.leat 2> /dev/null
+! leat export: --shard-bytes has no effect: --to folder writes a file per image (see leat export --help)
+! leat pack: p.leat: not a folder of images, so --strict has no effect
+= 2
+
 # pictures
 $ leat show p.leat
 ! leat show: stdout is not a terminal: give -o FILE.png, or say how with --as (see leat show --help)
@@ -129,7 +137,22 @@ dog/1.png
 1
 png
 
-$ leat show p.leat nobody -o sheet.png
+# a sheet is replaced on request only, and other files never
+$ leat show p.leat -n 1 -o sheet.png
+> leat show p.leat -n 1 -o sheet.png --force
+> echo mine > mine.png; leat show p.leat -n 1 -o mine.png --force; cat mine.png
+> leat show p.leat dog/1.png --count 3 --as blocks
+> leat show p.leat --force --as blocks
+dog/1.png  1x1 png
+mine
+! leat show: sheet.png: already exists
+! --force replaces what is there
+! leat show: mine.png: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat show: --count has no effect: all samples of the given keys are shown (see leat show --help)
+! leat show: --force goes with --output (see leat show --help)
+= 2
+
+$ leat show p.leat nobody -o sheet.png -f
 ! leat show: p.leat: no sample has the key "nobody"
 = 4
 
@@ -152,6 +175,33 @@ $ leat show p.leat -n 3 --size 4096 -o large.png > /dev/null
 $ leat show p.leat -o p.leat
 ! leat show: p.leat: is a pack; give another name to write to
 = 2
+
+$ echo mine > mine.txt
+> for flag in --state --report --trace --run-file --quarantine; do
+>     leat load p.leat -q -s 16 $flag mine.txt
+> done
+> leat doctor p.leat --apply mine.txt; leat doctor p.leat --quarantine mine.txt; cat mine.txt
+mine
+! leat load: --state: mine.txt: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat load: --report: mine.txt: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat load: --trace: mine.txt: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat load: --run-file: mine.txt: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat load: --quarantine: mine.txt: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat doctor: --apply: mine.txt: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat doctor: --quarantine: mine.txt: is not an earlier output of this kind, and only such a file may be replaced; give another name
+
+# earlier outputs are replaced
+$ for flag in --state --report --trace --run-file; do
+>     leat load p.leat -q -s 16 $flag again > /dev/null && leat load p.leat -q -s 16 $flag again > /dev/null && rm again && echo replaced
+> done
+replaced
+replaced
+replaced
+replaced
+
+# the verdict is a result: --quiet keeps it
+$ leat load p.leat -q -s 16 --doctor 2>&1 > /dev/null | grep -c :
+1
 
 $ for flag in --state --report --trace --run-file; do
 >     leat load p.leat -q -s 16 $flag p.leat

@@ -57,6 +57,23 @@ $ leat doctor nowhere.leat --attach run.json
 ! leat doctor: --seconds has no effect on a run that is over (see leat doctor --help)
 = 2
 
+$ leat doctor --attach run.json --batch 4
+> leat doctor --attach run.json --trace trace.json
+> leat doctor nowhere.leat --epochs 2
+! leat doctor: --batch has no effect on a run that is over (see leat doctor --help)
+! leat doctor: --trace has no effect on a run that is over (see leat doctor --help)
+! leat doctor: --epochs has no effect: leat doctor measures for --seconds (see leat doctor --help)
+= 2
+
+# JSON of other programs
+$ echo '{"name": "model", "layers": 3}' > model.json; leat doctor --attach model.json
+> echo '[1, 2]' > list.json; leat doctor --attach list.json
+> echo 'words' > words.txt; leat doctor --attach words.txt
+! leat doctor: model.json: not a run file: it has no facts about a run
+! leat doctor: list.json: not a run file: neither JSON lines nor a JSON object
+! leat doctor: words.txt: not a run file: line 1: '[' or '{' expected near 'words'
+= 4
+
 $ leat doctor --attach run.json --apply nowhere/fast.yaml
 ! leat doctor: nowhere: no such folder
 = 4

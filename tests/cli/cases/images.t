@@ -52,9 +52,9 @@ $ leat check p -o p.leat --csv p/a.jpg --force; cat p/a.jpg; echo
 no image
 no image
 no image
-! leat check: p/a.jpg: is not an earlier list of this kind, and only such a list may be replaced; give another name
-! leat dedup: p/a.jpg: is not an earlier list of this kind, and only such a list may be replaced; give another name
-! leat pack: p/a.jpg: is not an earlier list of this kind, and only such a list may be replaced; give another name
+! leat check: p/a.jpg: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat dedup: p/a.jpg: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat pack: p/a.jpg: is not an earlier output of this kind, and only such a file may be replaced; give another name
 
 $ leat check p -o p.leat --csv p.csv --force > /dev/null; cut -d, -f1-2 p.csv; ls p.csv* q.leat*
 key,verdict

@@ -198,6 +198,18 @@ $ leat filter in.jsonl --set words.min=5 --report r.html,r.json --quiet && grep 
 3
 true
 
+# an earlier report is replaced, nothing else
+$ leat filter in.jsonl --set words.min=5 --report r.html,r.json --quiet > /dev/null 2>&1 && echo again
+> echo '{"mine": 1}' > mine.json; echo '<!DOCTYPE html>' > mine.html
+> leat filter in.jsonl --set words.min=5 --report mine.json
+> leat dedup exact in.jsonl -o reported --report mine.html; cat mine.html mine.json; ls reported 2> /dev/null
+again
+<!DOCTYPE html>
+{"mine": 1}
+! leat filter: --report: mine.json: is not an earlier output of this kind, and only such a file may be replaced; give another name
+! leat dedup: --report: mine.html: is not an earlier output of this kind, and only such a file may be replaced; give another name
+= 2
+
 $ leat filter in.jsonl -o r --set words.min=5 --report r/report.json
 ! leat filter: --report: r/report.json is written by the run itself: choose another name
 = 2

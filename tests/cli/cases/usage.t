@@ -37,6 +37,14 @@ $ leat help hepl
 ! leat help: unknown command 'hepl'; did you mean 'help'? (see leat help --help)
 = 2
 
+$ leat help load --json | jget commands.# commands.0.name
+1
+load
+
+$ leat help load --json --man
+! leat help: --man and --json are two forms of a page: give one (see leat help --help)
+= 2
+
 $ leat help -json
 ! leat help: unknown option -json; did you mean --json? (see leat help --help)
 = 2

@@ -69,7 +69,8 @@ static void nonsense_is_refused(void **state)
     static const struct {
         const char *text, *says;
         int code;
-    } rows[] = {{"[1]", "not a JSON object", LEAT_EDATA},
+    } rows[] = {{"[1]", "nor a JSON object", LEAT_EDATA},
+                {"{\"name\": \"x\"}", "no facts about a run", LEAT_EDATA},
                 {"{\"steps\": \"many\"}", "steps", LEAT_EDATA},
                 {"{\"steps\": 1", "line 1", LEAT_EDATA},
                 {"{\"throttled\": 3}", "throttled", LEAT_EINVAL},

@@ -86,7 +86,7 @@ static void tables_name_the_kinds(void **state)
     leat__buf out;
     (void)state;
     leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
-    cli_tables_json(list, &out);
+    cli_tables_json(list, NULL, &out);
     for (size_t i = 0; i < LEAT_COUNT(names); i++) {
         char row[64];
         snprintf(row, sizeof row, "\"name\":\"%s\",\"kind\":\"%s\"", kinds[i].name, names[i]);
