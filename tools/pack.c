@@ -5,15 +5,11 @@
 #include <leat/ingest.h>
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
 #include "codec/codec.h"
 #include "curate/image_check.h"
-#include "io/file.h"
-#include "io/url.h"
-#include "pack/packer.h"
 #include "packing.h"
 #include "probe/machine.h"
 
@@ -207,16 +203,6 @@ static void print_text(cli *c, const leat_ingest_stats *st)
         cli_warn(c, "%llu samples have the key of an earlier one", (unsigned long long)st->duplicate_keys);
 }
 
-/* True when an earlier run left an unfinished pack of that name: only its owner may discard it. */
-static bool is_unfinished(const char *output)
-{
-    bool exists = true;
-    char *journal = leat__path_with(output, ".journal");
-    if (journal != NULL && leat__path_exists(journal, &exists, NULL) != 0) exists = true;
-    leat__free(journal);
-    return exists;
-}
-
 static int run(cli *c)
 {
     leat_error err = {0};
@@ -227,13 +213,9 @@ static int run(cli *c)
     if (fill(c, &o, &err) != 0) return cli_usage(c, "%s", err.message);
     leat_check_opts_init(&check);
     check.output = cli_str(c, "check");
-    const char *output = cli_str(c, "output");
-    bool before = leat__path_remote(output) || is_unfinished(output);
     int rc = cli_packing_run(c, &o, check.output ? &check : NULL, "packing", &st, &found, &err);
     if (rc != 0) {
         int code = cli_fail(c, &err);
-        /* Nothing to resume: leave nothing that blocks the name. */
-        if (!before && st.samples == 0 && is_unfinished(output)) (void)!leat_packer_discard(output, NULL);
         if (rc == LEAT_EEXIST)
             cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
         else if (rc == LEAT_ESTATE && cli_flag(c, "resume"))

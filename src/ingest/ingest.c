@@ -731,7 +731,8 @@ static int pack_here(const leat_ingest_opts *o, const leat__inspector *inspector
 {
     ingest in = {.opts = o, .stats = own, .inspector = inspector, .origin = origin};
     int rc = run(&in, err);
-    bool empty = rc != 0 && in.packer && ((in.stop && own->samples == 0) || o->append);
+    bool empty = rc != 0 && in.packer &&
+                 (o->append || (own->samples == 0 && leat_packer_resumed(in.packer, NULL) == 0));
     tear_down(&in, empty);
     if (empty) (void)!leat_packer_discard(o->output, NULL); /* there is nothing to resume */
     return rc;

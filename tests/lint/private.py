@@ -47,7 +47,6 @@ ALLOWED = {
     "loader/scratch.h": "images that ops work on, for leat plan",
     "op/pipeline.h": "choices of flags; a pipeline for leat show and leat plan",
     "pack/kind.h": "kinds of wide images",
-    "pack/packer.h": "the name of a journal, for leat pack",
     "pack/selection.h": "rows of a selection that is not empty, for leat load",
     "pack/reader.h": "where samples lie, for leat plan --calibrate",
     "plan/parts.h": "machines of the plan's tables",

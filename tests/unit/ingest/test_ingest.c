@@ -115,6 +115,22 @@ static void make_bad_ones(void)
     leat__buf_reset(&b);
 }
 
+/* A run that fails before its first sample leaves nothing that blocks the name. */
+static void nothing_is_left_without_a_sample(void **state)
+{
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    static const leat_image_mode modes[] = {LEAT_IMAGES_KEEP, LEAT_IMAGES_TILED};
+    for (size_t i = 0; i < LEAT_COUNT(modes); i++) {
+        leat_ingest_opts o = opts_for(src, 1, in_box("none.leat"));
+        o.images = modes[i];
+        o.memory = 1024;
+        assert_int_equal(leat_ingest(&o, NULL, NULL), LEAT_EBUDGET);
+        assert_int_equal(access(in_box("none.leat.journal"), F_OK), -1);
+        assert_int_equal(access(in_box("none.leat.partial"), F_OK), -1);
+    }
+}
+
 static void bad_samples_stop_or_are_listed(void **state)
 {
     make_photos();
@@ -476,6 +492,7 @@ static void wrong_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_left_without_a_sample),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(packed_samples_equal_the_source),
         cmocka_unit_test(bad_samples_stop_or_are_listed),
