@@ -188,7 +188,7 @@ def _given(count: int, share: float, model: Any) -> dict[str, Options]:
         select = {"count": count, "share": None}
     if _check.real("share", share, 0, 1):
         if select:
-            raise ArgumentError("share: give either count or share, not both")
+            raise ArgumentError("share: give either `count` or `share`, not both")
         select = {"share": share, "count": None}
     given = {"select": select}
     if model is not None:
@@ -246,7 +246,7 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     force = _check.flag("force", force)
     earlier = {} if force else _load(folder).get("steps", {})
     if from_ is not None and not earlier:
-        raise ArgumentError("from: has no effect with force, which runs all steps" if force else
+        raise ArgumentError("from: has no effect with `force`, which runs all steps" if force else
                             f"from: has no effect: {given} has no earlier run, so all steps run")
     _curate_early.check_dump(run, earlier.get("dump") or {})
     _curate_early.check_select(run, f"{config}: " if isinstance(config, (str, os.PathLike)) else "")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 def _is_huge(value: object) -> bool:
     """Whether its repr would be long beyond use; a few lines of YAML with aliases can stand for billions of values."""
@@ -30,11 +32,18 @@ def shown(value: object) -> str:
 class Error(Exception):
     """Anything that leat reports. ``str(e)`` is the line the command would print."""
 
+    marked: str = ""  # the message with names of options in backquotes, for the command: it prints flags
     code: str = ""  #: name of the code in C, "LEAT_EDATA"
     key: str | None = None  #: key of the sample it is about
     sample_id: int | None = None  #: number of the sample it is about
     offset: int | None = None  #: byte in the file or sample
     sys_errno: int | None = None  #: errno of the system call that failed
+
+    def __init__(self, *args: object) -> None:
+        if args and isinstance(args[0], str) and "`" in args[0]:
+            self.marked = args[0]
+            args = (re.sub(r"`([a-z_]+)`", r"\1", args[0]), *args[1:])
+        super().__init__(*args)
 
 
 class DataError(Error, ValueError):

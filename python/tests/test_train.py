@@ -159,7 +159,7 @@ def test_the_learning_rate_is_for_the_samples_of_an_update(packs, tmp_path, capf
 def test_the_command_names_its_own_options(packs, tmp_path):
     done = subprocess.run([sys.executable, "-P", "-m", "leat", "train", packs["train"], "-o", str(tmp_path / "o"), "--knn", "5"],
                           capture_output=True, text=True)
-    assert done.returncode == 2 and "leat train: --knn: needs val" in done.stderr, done
+    assert done.returncode == 2 and "leat train: --knn: needs --val" in done.stderr, done
 
 
 def test_out_of_memory_halves_the_batch_and_keeps_the_update(packs, tmp_path, monkeypatch, capfd):

@@ -426,12 +426,11 @@ int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__
     LEAT_TRY(open_run(&d, opts, &o, &own, err));
     d->part = part;
     o.checkpoint_bytes = UINT64_MAX; /* a task that is killed starts over */
-    int rc =
-        o.level || o.plan_only || o.bands_per_iteration || o.profile || o.set
-            ? leat__fail(
-                  err, LEAT_EINVAL,
-                  "`level`, plan_only, `bands_per_iteration`, `profile` and `set`: not for a run in parts")
-            : prepare(d, err);
+    int rc = o.level || o.plan_only || o.bands_per_iteration || o.profile || o.set
+                 ? leat__fail(
+                       err, LEAT_EINVAL,
+                       "`level`, `plan`, `bands_per_iteration`, `profile` and `set`: not for a run in parts")
+                 : prepare(d, err);
     if (rc == 0) rc = leat__dedup_step(d, json, err);
     close_run(d);
     return rc;

@@ -249,7 +249,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
     if (l->count > LEAT__PERM_MAX) return leat__fail(err, LEAT_EINVAL, "more than 2^48 samples per epoch");
     if (given->weights != NULL && given->weight_count != l->universe &&
         given->weight_count != LEAT__COUNT_NOT_TOLD)
-        return leat__fail(err, LEAT_EINVAL, "weight_count is %llu, there are %llu samples to draw from",
+        return leat__fail(err, LEAT_EINVAL, "weights: %llu were given, there are %llu samples to draw from",
                           (unsigned long long)given->weight_count, (unsigned long long)l->universe);
     if (given->balance != NULL) LEAT_TRY(balance_weights(l, &weights, err));
     o.weights = weights != NULL ? weights : given->weights;

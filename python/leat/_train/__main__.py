@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import traceback
 import warnings
@@ -24,11 +25,14 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _flagged(message: str, command: str) -> str:
-    """The message with an option as the command line spells it: ``model: …`` becomes ``--model: …``."""
+def _flagged(error: Exception, command: str) -> str:
+    """The message with options as the command line spells them: ``model: …`` becomes ``--model: …``, and so do
+    names in backquotes."""
+    message = getattr(error, "marked", "") or str(error)
     name, colon, rest = message.partition(": ")
     known = command in ("train", "embed", "tag", "curate") and name in options.table(command)
-    return f"--{name.replace('_', '-')}{colon}{rest}" if colon and known else message
+    message = f"`{name}`{colon}{rest}" if colon and known else message
+    return re.sub(r"`([a-z_]+)`", lambda found: "--" + found[1].replace("_", "-"), message)
 
 
 def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
@@ -105,7 +109,7 @@ def main(command: str, text: str) -> int:
     try:
         result = _run(command, args, values)
     except Error as error:
-        print(f"leat {command}: {_flagged(str(error), command)}", file=sys.stderr)
+        print(f"leat {command}: {_flagged(error, command)}", file=sys.stderr)
         return _code(error)
     except KeyboardInterrupt:
         return 130
@@ -113,7 +117,7 @@ def main(command: str, text: str) -> int:
         if error.name != "torch":
             traceback.print_exc()
         else:
-            print(f"leat {command}: {_flagged(str(error), command)}", file=sys.stderr)
+            print(f"leat {command}: {_flagged(error, command)}", file=sys.stderr)
         return 4
     except Exception:  # not foreseen: never the exit code 1, which means "done, with findings"
         traceback.print_exc()

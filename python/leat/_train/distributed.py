@@ -93,7 +93,7 @@ class Ranks:
 def accelerator(wanted: str) -> str:
     """"cuda" or "cpu"."""
     if wanted == "cuda" and not torch.cuda.is_available():
-        raise ArgumentError("accelerator: PyTorch sees no CUDA device; use accelerator cpu, or install a "
+        raise ArgumentError("accelerator: PyTorch sees no CUDA device; use `accelerator` cpu, or install a "
                             "PyTorch with CUDA")
     return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
 

@@ -577,7 +577,7 @@ class Trainer:
         """Resumes, begins with other weights, or begins; whether it resumed."""
         o = self.o
         if o.resume and o.force:
-            raise ArgumentError("resume: continues a run, and force starts again: use one of them")
+            raise ArgumentError("resume: continues a run, and `force` starts again: use one of them")
         there = checkpoint.newest(self.folder)
         if there is not None and not o.resume:
             if not o.force:

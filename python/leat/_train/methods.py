@@ -168,11 +168,11 @@ def check(o: SimpleNamespace) -> None:
     """An option without effect is an error."""
     for name in sorted(o.given):
         if o.method not in _ONLY.get(name, (o.method,)):
-            raise ArgumentError(f"{name}: has no effect with method {o.method}; it is for {' and '.join(_ONLY[name])}")
+            raise ArgumentError(f"{name}: has no effect with `method` {o.method}; it is for {' and '.join(_ONLY[name])}")
         if o.val is None and name in ("eval_every", "knn", "probe", "tta"):
-            raise ArgumentError(f"{name}: needs val, a pack to evaluate the model on")
+            raise ArgumentError(f"{name}: needs `val`, a pack to evaluate the model on")
         if name == "mix_share" and o.mixup <= 0 and o.cutmix <= 0:
-            raise ArgumentError("mix_share: has no effect without mixup or cutmix")
+            raise ArgumentError("mix_share: has no effect without `mixup` or `cutmix`")
 
 
 def make(o: SimpleNamespace, side: int, classes: int, device: torch.device) -> Task:

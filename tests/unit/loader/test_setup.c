@@ -65,10 +65,10 @@ static void wrong_options_are_named(void **state)
     o = small(), o.balance = "label", o.order = LEAT_ORDER_QUASI, refused(&o, "must be random");
     o = small(), o.weights = weights, o.balance = "label", refused(&o, "either weights or balance");
     o = small(), o.weights = weights, o.order = LEAT_ORDER_RANDOM;
-    refused(&o, "weight_count is 0, there are 90 samples");
-    o.weight_count = 89, refused(&o, "weight_count is 89, there are 90 samples");
+    refused(&o, "weights: 0 were given, there are 90 samples");
+    o.weight_count = 89, refused(&o, "weights: 89 were given, there are 90 samples");
     o.weight_count = 90, o.indices = near, o.index_count = 2;
-    refused(&o, "weight_count is 90, there are 2 samples");
+    refused(&o, "weights: 90 were given, there are 2 samples");
     o = small(), o.draws = 5, refused(&o, "draws needs");
     o = small(), o.streams = 4, refused(&o, "streams has no effect: order is not quasi_random");
     o = small(), o.window_pages = 4, refused(&o, "window_pages has no effect");
