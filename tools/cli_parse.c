@@ -246,10 +246,11 @@ static int parse_letters(cli_line *line, const char *word, words *w, leat_error 
     return 0;
 }
 
-static int check_choice(const cli_arg_spec *spec, const char *word, leat_error *err)
+static int check_word(const cli_arg_spec *spec, const char *word, leat_error *err)
 {
     const leat__param p = {.kind = LEAT__PARAM_CHOICE, .choices = spec->choices};
     leat__value value;
+    if (spec->path && *word == '\0') return leat__fail(err, LEAT_EINVAL, "%s: is empty", spec->name);
     return spec->choices ? leat__param_parse(&p, spec->name, word, &value, err) : 0;
 }
 
@@ -261,7 +262,7 @@ static int check_args(const cli_line *line, leat_error *err)
         if (i == line->arg_count && !spec->optional)
             return leat__fail(err, LEAT_EINVAL, "%s is missing: %s", spec->name, spec->help);
         const size_t end = spec->many ? line->arg_count : LEAT_MIN(i + 1, line->arg_count);
-        for (; i < end; i++) LEAT_TRY(check_choice(spec, line->args[i], err));
+        for (; i < end; i++) LEAT_TRY(check_word(spec, line->args[i], err));
     }
     if (i < line->arg_count) return leat__fail(err, LEAT_EINVAL, "unexpected argument '%s'", line->args[i]);
     return 0;

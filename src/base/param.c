@@ -123,8 +123,9 @@ int leat__param_parse(const leat__param *p, const char *shown, const char *text,
         value->i = flag;
         return 0;
     case LEAT__PARAM_INT:
-        if (!leat__str_to_i64(text, &value->i)) return malformed(shown, text, "a whole number", err);
-        value->f = (double)value->i;
+        if (leat__str_to_i64(text, &value->i)) value->f = (double)value->i;
+        else if (!leat__str_to_double(text, &value->f) || fabs(value->f) < 0x1p63) /* else: out of range */
+            return malformed(shown, text, "a whole number", err);
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_FLOAT:
         if (!parse_float(text, &value->f)) return malformed(shown, text, "a number", err);

@@ -74,7 +74,8 @@ static int refuse_other_than_regular(int fd, const char *path, uint64_t *size, l
     if (fstat(fd, &st) != 0) return leat__fail_errno(err, errno, "%s: cannot stat", path);
     *size = (uint64_t)st.st_size;
     if (S_ISREG(st.st_mode)) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
+    return leat__fail(err, LEAT_EINVAL,
+                      S_ISDIR(st.st_mode) ? "%s: is a folder, not a file" : "%s: not a regular file", path);
 }
 
 /* False when the last user of the file removed it between our open and our lock, so it is not the
@@ -514,7 +515,8 @@ int leat__path_mkdir(const char *path, leat_error *err)
         if (LEAT_FAULT(LEAT__FAULT_WRITE)) {
             rc = leat__fail_errno(err, EIO, "%s: cannot make the folder", p);
         } else if (mkdir(p, 0777) != 0 && (errno != EEXIST || stat(p, &st) != 0 || !S_ISDIR(st.st_mode))) {
-            rc = leat__fail_errno(err, errno, "%s: cannot make the folder", p);
+            rc = errno == EEXIST ? leat__fail(err, LEAT_EINVAL, "%s: is a file, not a folder", p)
+                                 : leat__fail_errno(err, errno, "%s: cannot make the folder", p);
         }
         p[i] = keep;
         if (rc != 0) break;

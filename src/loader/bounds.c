@@ -214,13 +214,10 @@ out:
 int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err)
 {
     if (l->floor <= limit) return 0;
-    char need[24], more[24], given[24];
-    uint64_t enough = l->floor + l->floor / 128; /* printed with three digits, it must still be enough */
     return leat__fail(err, LEAT_EBUDGET,
                       "`memory`: batches of %u samples need at least %s, %s more than the budget of %s",
-                      most_rows(l), leat__format_bytes(enough, need, sizeof need),
-                      leat__format_bytes(l->floor - limit, more, sizeof more),
-                      leat__format_bytes(limit, given, sizeof given));
+                      most_rows(l), leat__as_size(l->floor).text, leat__as_size(l->floor - limit).text,
+                      leat__as_size(limit).text);
 }
 
 void leat__loader_bound_scratch(leat_loader *l)

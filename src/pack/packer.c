@@ -418,9 +418,10 @@ static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *e
     p->sync = o->no_sync == 0;
     if (p->page_bytes < LEAT__PACK_PAGE_MIN || p->page_bytes > LEAT__PACK_PAGE_MAX ||
         p->page_bytes % LEAT__PACK_BLOCK != 0)
-        return leat__fail(err, LEAT_EINVAL, "page size must be a multiple of 4096 from 64 KiB to 256 MiB");
+        return leat__fail(err, LEAT_EINVAL,
+                          "`page_bytes`: must be a multiple of 4096 from 64 KiB to 256 MiB");
     if (p->shard_bytes != 0 && p->shard_bytes < SHARD_BYTES_MIN)
-        return leat__fail(err, LEAT_EINVAL, "shard size must be 1 MiB at least");
+        return leat__fail(err, LEAT_EINVAL, "`shard_bytes`: must be at least 1 MiB");
     LEAT_TRY(leat__schema_make(&p->schema, o->fields, o->field_count, err));
     p->kinds = leat__zalloc_array(LEAT__MEM_PACK, (size_t)o->field_count + 1, sizeof *p->kinds);
     if (p->kinds == NULL) return leat__fail_nomem(err, o->field_count * sizeof *p->kinds, "fields");

@@ -139,7 +139,7 @@ about * documents: * of memory, * of disk besides the output, 2 passes (glob)
 = 2
 
 $ leat dedup exact "" -o unique
-! leat dedup: the name of an input is empty
+! leat dedup: IN: is empty (see leat dedup --help)
 = 2
 
 $ printf '{"words": "old", "text": "one two three"}\n' > has.jsonl; leat filter has.jsonl -o has --columns +words --quiet; cat has/kept-00000.jsonl

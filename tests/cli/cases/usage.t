@@ -37,6 +37,17 @@ $ leat help hepl
 ! leat help: unknown command 'hepl'; did you mean 'help'? (see leat help --help)
 = 2
 
+# nonsense: one line that names the argument
+$ leat info ""
+> leat load x.leat --batch 99999999999999999999
+> mkdir folder; echo text > file; leat doctor --attach folder; leat export $LEAT_TEST_DATA/images-1.1.leat -o file; leat select x.leat -s random -n 1 -o folder
+! leat info: PACK: is empty (see leat info --help)
+! leat load: --batch: 99999999999999999999 is out of range (1 to 1048576) (see leat load --help)
+! leat doctor: folder: is a folder, not a file
+! leat export: file: is a file, not a folder
+! leat select: folder: is a folder, not a file
+= 2
+
 $ leat help load --json | jget commands.# commands.0.name
 1
 load
