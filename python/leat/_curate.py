@@ -14,7 +14,7 @@ from typing import Any
 from . import _check, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_report, _curate_steps, _leat
 from ._curate_config import NAMES, Options
 from ._curate_steps import Run
-from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, shown
+from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, reason, shown
 from ._pack import Path
 from ._train import _hold
 
@@ -41,7 +41,7 @@ def _save(folder: str, state: dict[str, Any]) -> None:
             os.fsync(file.fileno())
         os.rename(path + ".new", path)
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+        raise StorageError(f"{path}: {reason(error)}") from None
 
 
 def _folder(path: str, force: bool) -> None:
@@ -50,7 +50,7 @@ def _folder(path: str, force: bool) -> None:
         os.makedirs(path, exist_ok=True)
         there = [name for name in os.listdir(path) if name != ".lock"]
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+        raise StorageError(f"{path}: {reason(error)}") from None
     if there and "run.json" in there and not _load(path):
         if not force:
             raise ExistsError(f"{os.path.join(path, 'run.json')}: is damaged, or of another version; --force starts the run from scratch")

@@ -29,6 +29,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def reason(error: OSError) -> str:
+    """What the system says, in words that fit every path."""
+    return {FileExistsError: "is a file, not a folder", IsADirectoryError: "is a folder, not a file"}.get(
+        type(error), error.strerror or str(error))
+
+
 class Error(Exception):
     """Anything that leat reports. ``str(e)`` is the line the command would print."""
 

@@ -371,6 +371,11 @@ def test_bad_files_and_folders(photos, tmp_path):
         leat.curate(photos, tmp_path / "run", from_="tag")
     with pytest.raises(leat.ArgumentError, match="from: has no effect: .* has no earlier run"):
         leat.curate(photos, tmp_path / "run", from_="select")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(leat.StorageError, match="file: is a file, not a folder"):
+        leat.curate(photos, tmp_path / "file")
+    with pytest.raises(leat.StorageError, match="is a folder, not a file"):
+        leat.curate(photos, tmp_path / "run", config=tmp_path)
     assert not os.path.exists(tmp_path / "run")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("words")

@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 from .. import _check
-from .._errors import ArgumentError, ExistsError, StorageError
+from .._errors import ArgumentError, ExistsError, StorageError, reason
 from . import options as _options
 
 
@@ -30,7 +30,7 @@ def _folder(path: str | None) -> str:
     try:
         os.makedirs(_check.local(path), exist_ok=True)
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+        raise StorageError(f"{path}: {reason(error)}") from None
     return path
 
 

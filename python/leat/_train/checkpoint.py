@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._errors import ArgumentError, DataError, NotFoundError, StorageError
+from .._errors import ArgumentError, DataError, NotFoundError, StorageError, reason
 
 VERSION = 1
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
@@ -93,7 +93,7 @@ def read_tensors(path: str) -> dict[str, Tensor]:
             rows = _rows(path, file.read(length), size - 8 - length)
             data = np.fromfile(file, np.uint8)
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+        raise StorageError(f"{path}: {reason(error)}") from None
     whole = torch.from_numpy(data)
     found = {}
     for name, (dtype, shape, begin, end) in rows.items():
@@ -186,7 +186,7 @@ def read_state(path: str) -> dict[str, Any]:
         with open(name, encoding="utf-8") as file:
             state = json.load(file)
     except OSError as error:
-        raise StorageError(f"{name}: {error.strerror}") from None
+        raise StorageError(f"{name}: {reason(error)}") from None
     except ValueError:
         raise DataError(f"{name}: not JSON") from None
     if not isinstance(state, dict) or state.get("leat_checkpoint") != VERSION:

@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import _leat, _rank, ops
 from .._dataset import Dataset
-from .._errors import ArgumentError, ExistsError, StateError, StorageError
+from .._errors import ArgumentError, ExistsError, StateError, StorageError, reason
 from .._loader import Loader
 from .._pack import Progress
 from .._writer import Writer
@@ -319,7 +319,7 @@ def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
         with open(path, "rb") as file:
             head = file.read(len(magic))
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+        raise StorageError(f"{path}: {reason(error)}") from None
     if head not in (b"", magic):
         raise ArgumentError(f"{path}: is not a {kind}, and only a {kind} may be replaced; give another name")
 

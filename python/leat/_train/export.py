@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .._errors import ArgumentError, ExistsError, StorageError
+from .._errors import ArgumentError, ExistsError, StorageError, reason
 from . import checkpoint, models
 
 _KINDS = (".pt", ".pt2", ".onnx")
@@ -60,7 +60,7 @@ def write(path: str, output: str, force: bool) -> dict[str, Any]:
             width = net(example).shape[1]
         os.replace(temporary, output)
     except OSError as error:
-        raise StorageError(f"{output}: {error.strerror}") from None
+        raise StorageError(f"{output}: {reason(error)}") from None
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)

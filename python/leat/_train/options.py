@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from .. import _leat
-from .._errors import ArgumentError, StorageError
+from .._errors import ArgumentError, StorageError, reason
 
 _FRAME = frozenset(("help", "color", "json", "verbose", "anonymous", "ca_file"))
 
@@ -107,7 +107,7 @@ def read_config(path: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+        raise StorageError(f"{path}: {reason(error)}") from None
     except UnicodeDecodeError:
         raise ArgumentError(f"{path}: not a text file") from None
     try:
@@ -119,9 +119,9 @@ def read_config(path: str) -> dict[str, Any]:
     except ArgumentError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())
+        why = " ".join(str(error).split())
         hint = "" if yaml is not None else " (without PyYAML only JSON is read: pip install pyyaml)"
-        raise ArgumentError(f"{path}: {reason}{hint}") from None
+        raise ArgumentError(f"{path}: {why}{hint}") from None
     if found is None:
         return {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):

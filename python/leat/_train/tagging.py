@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from .._errors import ArgumentError, DataError, StorageError
+from .._errors import ArgumentError, DataError, StorageError, reason
 from . import embedding
 
 _TOP_CLASSES, _TOP_BOXES = 5, 100
@@ -24,7 +24,7 @@ def _read_names(path: str) -> list[str]:
         with open(path, encoding="utf-8") as file:
             lines = [line.strip() for line in file]
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+        raise StorageError(f"{path}: {reason(error)}") from None
     except UnicodeDecodeError:
         raise ArgumentError(f"classes: {path}: not a text file") from None
     seen: set[str] = set()
