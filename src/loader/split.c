@@ -14,7 +14,7 @@
 #define CALM_WINDOWS 8u      /* before the device gets less */
 #define FLOOR_WINDOWS 256u   /* after which less is tried again, */
 #define SLOWER 2             /* or when a step takes twice as long */
-#define HANDOVER_NS 1000000u /* a batch that is ready takes less than that */
+#define HANDOVER_NS 1000000u /* taking a batch that is ready costs less: no wait, whoever decoded it */
 
 static void end_window(leat__split *s, double waits, uint64_t step_ns)
 {
@@ -31,7 +31,7 @@ static void end_window(leat__split *s, double waits, uint64_t step_ns)
     }
     const bool slower = step_ns / SLOWER > s->floor_step_ns;
     if (++s->floor_age > FLOOR_WINDOWS || slower) s->floor = 0;
-    s->calm = waits < CALM || s->waited_ns < WINDOW * HANDOVER_NS ? s->calm + 1 : 0;
+    s->calm = waits < CALM ? s->calm + 1 : 0;
     if (s->calm < CALM_WINDOWS || s->share <= s->floor) return;
     s->share -= slower ? (s->share + 1) / 2 : 1;
     s->calm = 1;
@@ -49,7 +49,9 @@ uint32_t leat__split_step(leat__split *s, uint64_t waited_ns, uint64_t now_ns, b
     if (!batch || ++s->batches < WINDOW) return s->share;
     uint64_t span = now_ns - s->begin_ns;
     const uint64_t trained = span > s->waited_ns ? span - s->waited_ns : 0;
-    end_window(s, span > 0 ? (double)s->waited_ns / (double)span : 0, trained / WINDOW);
+    const uint64_t handover = WINDOW * HANDOVER_NS;
+    const uint64_t lacked = s->waited_ns > handover ? s->waited_ns - handover : 0;
+    end_window(s, span > 0 ? (double)lacked / (double)span : 0, trained / WINDOW);
     s->begin_ns = now_ns;
     s->waited_ns = 0;
     s->batches = 0;
