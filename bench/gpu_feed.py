@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches on a GPU: correctness, rate, and how well they feed a trainer.
 
-    python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,rate,models,locked,graphs,jax,train]
+    python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,capture,rate,models,locked,graphs,jax,train]
 
 check   batches decoded on the device equal those of the CPUs, bit for bit: every image, random pipelines
 stress  small batches dropped while kernels on side streams, and a CUDA graph, still read copies of them
+capture batches released and taken while CUDA graphs are captured; values and replays are compared
 rate    images/s to the device by threads, decoded there or by the CPUs, from the host or from tiles that
         stay on the device, compared with the bus and nvJPEG
 models  one, two and four models trained at once in one process, each with its loader of the same pack
@@ -181,6 +182,47 @@ def stress(o):
               f"device memory at most {stats['device_peak_bytes'] >> 10} KiB of {stats['device_limit_bytes'] >> 10}")
         if bad:
             raise SystemExit("stress: WRONG VALUES")
+
+
+def capture(o):
+    """Batches are released and taken while a graph is captured; the graph adds up what was copied for it."""
+    base = {"batch_size": 64, "order": "sequential", "image": CROP, "seed": 7}
+    with leat.Loader(o.pack, as_="torch", **base) as host:
+        expected = [int(b.image.sum(dtype=torch.int64)) for b in host]
+    for cache, limit in ("os", 0), ("process", 0), ("os", "256M"):
+        n = captured = 0
+        with leat.Loader(o.pack, device="cuda", decode="gpu", cache=cache, device_memory=limit, **base) as loads:
+            for _ in range(3):
+                loads.set_epoch(0)
+                run, held = iter(loads), []
+                while (batch := next(run, None)) is not None:
+                    static, mine, n = batch.image.clone(), [int(batch.image.sum(dtype=torch.int64))], n + 1
+                    held.append(batch)
+                    if len(batch.image) == 64 and len(held) % 2 == 0:
+                        graph, seen = torch.cuda.CUDAGraph(), torch.zeros((), dtype=torch.int64, device="cuda")
+                        torch.cuda.synchronize()
+                        with torch.cuda.graph(graph):  # in the mode "global": no thread may disturb it
+                            seen += static.sum(dtype=torch.int64)
+                            del batch
+                            threading.Thread(target=held.clear).start()  # as a garbage collector would
+                            taken = [next(run, None) for _ in range(2)]
+                        for b in filter(None, taken):
+                            graph.replay()
+                            if int(seen) != mine[0]:
+                                raise SystemExit("capture: WRONG REPLAY")
+                            seen.zero_()
+                            mine.append(int(b.image.sum(dtype=torch.int64)))
+                            n += 1
+                        captured += 1
+                        taken = b = None
+                    first = n - len(mine)
+                    if mine != expected[first % len(expected):][:len(mine)]:
+                        raise SystemExit(f"capture: WRONG VALUES at batch {first}")
+                    batch = None
+        if n != 3 * len(expected):
+            raise SystemExit(f"capture: {n} batches instead of {3 * len(expected)}")
+        print(f"capture: cache={cache}, device_memory={limit}: {captured} graphs captured while batches were released and "
+              f"taken, {n} batches, all equal")
 
 
 # ---- rate -----------------------------------------------------------------------------------------------
@@ -576,7 +618,7 @@ def train(o):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--pack", required=True)
-    p.add_argument("--parts", default="check,stress,rate,models,locked,graphs,jax,train")
+    p.add_argument("--parts", default="check,stress,capture,rate,models,locked,graphs,jax,train")
     p.add_argument("--plot", help="folder for the plots of train")
     p.add_argument("--locked-one", help=argparse.SUPPRESS)
     p.add_argument("--batch", type=int, default=256)
@@ -605,7 +647,7 @@ def main():
         return
     for part in o.parts.split(","):
         {"check": check, "stress": stress, "models": models, "locked": locked, "rate": rate, "train": train,
-         "graphs": graphs, "jax": jax}[part](o)
+         "graphs": graphs, "jax": jax, "capture": capture}[part](o)
 
 
 if __name__ == "__main__":

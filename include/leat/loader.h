@@ -376,6 +376,10 @@ LEAT_API void leat_loader_stop(leat_loader *loader);
 LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */
+/* With a device: 1 while the thread that calls next() captures a CUDA graph, then 0 again. Not needed where
+ * it takes no batch during the capture, or where the captured stream was made without
+ * cudaStreamNonBlocking. The driver would end the capture with an error. The thread that calls next(). */
+LEAT_API void leat_loader_capturing(leat_loader *loader, uint32_t on);
 /* The waiting (or else the next) leat_loader_next returns LEAT_EAGAIN. Any thread, and any signal
  * handler: it is async-signal-safe. */
 LEAT_API void leat_loader_interrupt(leat_loader *loader);

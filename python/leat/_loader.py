@@ -488,10 +488,10 @@ class Loader(Generic[B_co]):
         if self._monitor is not None:
             self._monitor.look()  # before a batch is taken: one that fails loses none
         try:
-            row = self._loader.next()
+            row = self._loader.next(self.device != "cpu" and _captures())
         except BudgetError:
             gc.collect()  # batches in reference cycles still hold memory
-            row = self._loader.next()
+            row = self._loader.next(self.device != "cpu" and _captures())
         if row is None:
             return None
         if self._check_locked:
@@ -724,6 +724,12 @@ def _resolve(sample_fn: Any) -> tuple[int, int]:
     from ._plugin import resolve
 
     return resolve(sample_fn)
+
+
+def _captures() -> bool:
+    """Whether this thread captures a CUDA graph with torch: marking work of all streams would end the capture."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader[Any]) -> str | None:

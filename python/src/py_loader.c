@@ -420,14 +420,15 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     return tuple;
 }
 
-/* The next batch, or None after the last one. */
-static PyObject *loader_next(PyObject *o, PyObject *unused)
+/* next(capturing=False): the next batch, or None after the last one. */
+static PyObject *loader_next(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
     leat_batch *batch = NULL;
+    int capturing = 0;
 
-    (void)unused;
-    if (!enter(self)) return NULL;
+    if (!PyArg_ParseTuple(args, "|p", &capturing) || !enter(self)) return NULL;
+    leat_loader_capturing(self->loader, (uint32_t)capturing);
     int rc = wait_batch(self, &batch);
     self->busy = false;
     if (rc != 0) return NULL;
@@ -749,7 +750,8 @@ static PyObject *loader_serve(PyObject *o, PyObject *args)
 
 static PyMethodDef loader_methods[] = {
     {"begin", loader_begin, METH_VARARGS, "begin(epoch): starts an epoch at its first batch."},
-    {"next", loader_next, METH_NOARGS, "(fields…, sample_id) of the next batch; None at the end."},
+    {"next", loader_next, METH_VARARGS,
+     "(fields…, sample_id) of the next batch; None at the end. True: this thread captures a CUDA graph."},
     {"set", loader_set, METH_VARARGS, NULL},
     {"counted", loader_counted, METH_VARARGS, NULL},
     {"stop", loader_stop, METH_NOARGS, "Stops the epoch; its state can still be asked for."},

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -256,10 +258,32 @@ def test_batches_can_be_taken_while_a_graph_is_captured(tiled, cuda, monkeypatch
         run = iter(loader)
         next(run)
         monkeypatch.setenv("FAKE_CUDA", "capture")
+        monkeypatch.setattr(leat._loader, "_captures", lambda: True)
         for _ in range(20):
             next(run)
         monkeypatch.setenv("FAKE_CUDA", "")
+        monkeypatch.setattr(leat._loader, "_captures", lambda: False)
         assert sum(1 for _ in run) == len(loader) - 21
+    assert cuda.fake_cuda_broken() == 0
+
+
+def test_a_release_does_not_end_a_capture(tiled, cuda, monkeypatch):
+    with leat.Loader(tiled, 2, "RandomResizedCrop(64)", as_="dlpack", device="cuda", decode="gpu") as loader:
+        kept = [batch for batch, _ in zip(loader, range(8))]
+        monkeypatch.setenv("FAKE_CUDA", "capture")
+        kept.pop()
+        threading.Thread(target=kept.clear).start()
+        while kept:
+            time.sleep(0.001)
+    assert cuda.fake_cuda_broken() == 0
+
+
+def test_a_capture_of_torch_is_seen(monkeypatch):
+    torch = pytest.importorskip("torch")
+    assert not leat._loader._captures()
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert leat._loader._captures()
 
 
 def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):

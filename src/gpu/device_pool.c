@@ -24,8 +24,9 @@ struct leat__device_pool {
     leat__cond given;
     leat__device_block *idle;
     leat__device_pool_stats stats;
-    uint64_t generation; /* counts released blocks */
+    uint64_t generation; /* counts blocks that were released or settled */
     bool closed;
+    bool cannot_mark; /* the driver has no event for the work of all streams */
 };
 
 int leat__device_pool_open(leat__device_pool **out, leat__gpu *gpu, uint64_t limit, leat_error *err)
@@ -51,31 +52,12 @@ static void unref(leat__device_pool *p)
     leat__free(p);
 }
 
+/* The driver waits until nothing on the device reads the memory; a capture goes on meanwhile. */
 static void free_block(leat__device_pool *p, leat__device_block *b)
 {
     leat__gpu_free(p->gpu, b->memory);
     leat__gpu_event_close(&b->event);
     leat__free(b);
-}
-
-/* Marks the work so far. A driver that cannot is waited for when the block is needed. */
-static int mark(leat__device_block *b, leat_error *err)
-{
-    int rc = b->marked ? 0 : leat__gpu_event_record_all(b->event, err);
-    if (rc == 0) b->marked = true;
-    return rc;
-}
-
-/* Before memory goes back to the device: nothing reads it any more. */
-static void wait_idle(leat__device_pool *p, leat__device_block *b)
-{
-    if (mark(b, NULL) == 0) {
-        int rc = leat__gpu_event_wait(b->event, NULL);
-        (void)rc; /* a device that failed reads nothing */
-    } else {
-        int rc = leat__gpu_wait_all(p->gpu, NULL);
-        (void)rc;
-    }
 }
 
 static void check_locked(const leat__device_pool *p)
@@ -104,7 +86,6 @@ void leat__device_pool_close(leat__device_pool **out)
     p->closed = true;
     while (p->idle != NULL) {
         leat__device_block *b = unlink_locked(p, &p->idle);
-        wait_idle(p, b);
         free_block(p, b);
     }
     leat__mutex_unlock(&p->lock);
@@ -116,32 +97,36 @@ static bool serves(const leat__device_block *b, uint64_t bytes)
     return b->bytes >= bytes && b->bytes / 2 <= bytes;
 }
 
-/* An idle block that nothing reads any more; *waiting counts the others that would do. Those released while
- * a graph is captured do not: who captures may take more batches before the end. */
+/* An idle block that nothing reads any more; *waiting counts the others that would do. Unmarked ones count only
+ * where no block can be marked: who captures a graph may take more batches before its end. */
 static leat__device_block *find_free_locked(leat__device_pool *p, uint64_t bytes, uint32_t *waiting)
 {
     for (leat__device_block **at = &p->idle; *at != NULL; at = &(*at)->next) {
+        const leat__block_use use = (*at)->use;
         if (!serves(*at, bytes)) continue;
-        int rc = mark(*at, NULL);
-        if (rc == 0 && leat__gpu_event_passed((*at)->event)) return unlink_locked(p, at);
-        if (rc != LEAT_EAGAIN) ++*waiting;
+        if (use == LEAT__BLOCK_UNUSED ||
+            (use == LEAT__BLOCK_MARKED && leat__gpu_event_passed((*at)->event)))
+            return unlink_locked(p, at);
+        *waiting += use == LEAT__BLOCK_MARKED || p->cannot_mark;
     }
     return NULL;
 }
 
-/* The oldest idle block; the stream waits for it, or, with an old driver, this thread. */
-static int take_waiting_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
-                               leat__device_block **out, leat_error *err)
+/* The oldest idle block of this use that serves, or NULL. */
+static leat__device_block **oldest_locked(leat__device_pool *p, uint64_t bytes, leat__block_use use)
 {
     leat__device_block **at = &p->idle;
-    while (*at != NULL && !serves(*at, bytes)) at = &(*at)->next;
-    if (*at == NULL) return LEAT_EAGAIN;
-    int rc = mark(*at, err);
-    if (rc == 0) rc = leat__gpu_stream_after(s, (*at)->event, err);
-    else if (rc == LEAT_ENOTSUP) rc = leat__gpu_wait_all(p->gpu, err);
-    if (rc != 0) return rc;
-    *out = unlink_locked(p, at);
-    return 0;
+    while (*at != NULL && ((*at)->use != use || !serves(*at, bytes))) at = &(*at)->next;
+    return *at != NULL ? at : NULL;
+}
+
+static void free_locked(leat__device_pool *p, leat__device_block **at)
+{
+    leat__device_block *b = unlink_locked(p, at);
+    LEAT_ASSERT(p->stats.used >= b->bytes && p->stats.blocks > 0);
+    p->stats.used -= b->bytes;
+    p->stats.blocks--;
+    free_block(p, b);
 }
 
 static int allocate_locked(leat__device_pool *p, uint64_t bytes, leat__device_block **out, leat_error *err)
@@ -162,21 +147,30 @@ out:
     return rc;
 }
 
+/* The oldest marked block: the stream waits for it. Else an unmarked one is replaced, because freeing waits. */
+static int take_waiting_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
+                               leat__device_block **out, leat_error *err)
+{
+    leat__device_block **at = oldest_locked(p, bytes, LEAT__BLOCK_MARKED);
+    if (at != NULL) {
+        LEAT_TRY(leat__gpu_stream_after(s, (*at)->event, err));
+        *out = unlink_locked(p, at);
+        return 0;
+    }
+    at = oldest_locked(p, bytes, LEAT__BLOCK_UNMARKED);
+    if (at == NULL) return LEAT_EAGAIN;
+    bytes = (*at)->bytes;
+    free_locked(p, at);
+    return allocate_locked(p, bytes, out, err);
+}
+
 /* Frees idle blocks of other sizes: all of them, or until `bytes` fit the limit. */
 static void make_room_locked(leat__device_pool *p, uint64_t bytes, bool all)
 {
     leat__device_block **at = &p->idle;
     while (*at != NULL && (all || p->stats.used + bytes > p->stats.limit)) {
-        if (serves(*at, bytes) || mark(*at, NULL) == LEAT_EAGAIN) {
-            at = &(*at)->next;
-            continue;
-        }
-        leat__device_block *b = unlink_locked(p, at);
-        LEAT_ASSERT(p->stats.used >= b->bytes && p->stats.blocks > 0);
-        p->stats.used -= b->bytes;
-        p->stats.blocks--;
-        wait_idle(p, b);
-        free_block(p, b);
+        if (serves(*at, bytes) || (*at)->use == LEAT__BLOCK_UNSETTLED) at = &(*at)->next;
+        else free_locked(p, at);
     }
 }
 
@@ -217,7 +211,6 @@ int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_strea
     LEAT_ASSERT(rc != 0 || (*out)->bytes >= bytes);
     leat__mutex_unlock(&p->lock);
     if (rc != 0) return rc;
-    (*out)->marked = false;
     atomic_fetch_add(&p->refs, 1);
     return 0;
 }
@@ -234,10 +227,9 @@ void leat__device_pool_lend(leat__device_pool *p, leat__device_block *b)
 void leat__device_pool_give(leat__device_pool *p, leat__device_block *b)
 {
     if (b == NULL) return;
-    int rc = mark(b, NULL);
-    (void)rc; /* tried again when the block is needed */
     leat__mutex_lock(&p->lock);
     bool closed = p->closed;
+    b->use = b->lent ? LEAT__BLOCK_UNSETTLED : LEAT__BLOCK_UNUSED;
     p->stats.lent -= b->lent;
     b->lent = false;
     if (!closed) {
@@ -250,11 +242,27 @@ void leat__device_pool_give(leat__device_pool *p, leat__device_block *b)
     }
     LEAT_ASSERT(closed || b->next == NULL);
     leat__mutex_unlock(&p->lock);
-    if (closed) {
-        wait_idle(p, b);
-        free_block(p, b);
-    }
+    if (closed) free_block(p, b);
     unref(p);
+}
+
+void leat__device_pool_settle(leat__device_pool *p, bool capturing)
+{
+    bool changes = false;
+    leat__mutex_lock(&p->lock);
+    for (leat__device_block *b = p->idle; b != NULL; b = b->next) {
+        if (b->use != LEAT__BLOCK_UNSETTLED && b->use != LEAT__BLOCK_UNMARKED) continue;
+        const int rc = capturing ? LEAT_EAGAIN : leat__gpu_event_record_all(b->event, NULL);
+        capturing |= rc == LEAT_EAGAIN; /* of another thread */
+        p->cannot_mark |= rc == LEAT_ENOTSUP;
+        changes |= rc == 0 || b->use == LEAT__BLOCK_UNSETTLED;
+        b->use = rc == 0 ? LEAT__BLOCK_MARKED : LEAT__BLOCK_UNMARKED;
+    }
+    if (changes) {
+        p->generation++;
+        leat__cond_broadcast(&p->given);
+    }
+    leat__mutex_unlock(&p->lock);
 }
 
 void leat__device_pool_wait(leat__device_pool *p, uint64_t deadline_ns)

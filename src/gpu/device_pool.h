@@ -2,8 +2,10 @@
  *
  * Blocks of device memory inside a limit, used again when no stream can still read them. A consumer
  * gives a block back while its kernels may still be queued, on streams that leat does not know. So
- * releasing marks all work of the process on the device (leat__gpu_event_record_all), and a block is
- * written again only after its mark. Any thread may call.
+ * all work of the process on the device is marked (leat__gpu_event_record_all), and a block is
+ * written again only after its mark. The driver would end a graph capture with an error then, so
+ * releasing only queues the block: the thread that takes batches marks it (settle), while it captures
+ * nothing. Any thread may call.
  */
 #ifndef LEAT_GPU_DEVICE_POOL_H
 #define LEAT_GPU_DEVICE_POOL_H
@@ -12,13 +14,22 @@
 
 typedef struct leat__device_pool leat__device_pool;
 
+/* What may still read an idle block. */
+typedef enum leat__block_use {
+    LEAT__BLOCK_UNUSED,    /* nothing: it was not lent */
+    LEAT__BLOCK_UNSETTLED, /* work of the consumer, not marked since its release */
+    LEAT__BLOCK_MARKED,    /* work before its event */
+    LEAT__BLOCK_UNMARKED,  /* work that could not be marked: the driver waits for it when memory is freed */
+} leat__block_use;
+
 typedef struct leat__device_block {
     leat__gpu_memory memory; /* aligned to 256 */
     uint64_t bytes;
     /* the pool's */
     struct leat__device_block *next;
     leat__gpu_event *event;
-    bool marked, lent;
+    leat__block_use use;
+    bool lent;
 } leat__device_block;
 
 typedef struct leat__device_pool_stats {
@@ -36,14 +47,18 @@ void leat__device_pool_close(leat__device_pool **p);
 
 /* A block of at least `bytes`. `s` is the stream that will write it: where the block has to wait for its
  * mark, the stream does. LEAT_EAGAIN: the limit is reached, or the device is full, and no block is idle, or
- * what is idle waits for the end of a graph capture; LEAT_EBUDGET: `bytes` are more than the limit. */
+ * what is idle is not settled; LEAT_EBUDGET: `bytes` are more than the limit. */
 int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
                            leat__device_block **block, leat_error *err) LEAT_MUST_CHECK;
 /* The block belongs to a batch from now on: leat__device_pool_give is up to the consumer. */
 void leat__device_pool_lend(leat__device_pool *p, leat__device_block *block);
-void leat__device_pool_give(leat__device_pool *p, leat__device_block *block); /* NULL is fine */
+/* Releases a block; NULL is fine. Makes no call of the driver. Nothing may use a block that was not lent. */
+void leat__device_pool_give(leat__device_pool *p, leat__device_block *block);
+/* Marks the work of blocks that the consumer released. `capturing`: nothing is marked, because the calling
+ * thread captures a CUDA graph. */
+void leat__device_pool_settle(leat__device_pool *p, bool capturing);
 
-/* Waits until a block was released, or the deadline (leat__clock_ns). */
+/* Waits until a block was released or settled, or the deadline (leat__clock_ns). */
 void leat__device_pool_wait(leat__device_pool *p, uint64_t deadline_ns);
 void leat__device_pool_read(leat__device_pool *p, leat__device_pool_stats *stats);
 

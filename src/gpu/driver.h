@@ -53,6 +53,7 @@ typedef uint64_t leat__cu_memory;
     X(stream_wait, "cuStreamSynchronize", 1, (leat__cu_stream s))                                            \
     X(stream_free, "cuStreamDestroy_v2", 1, (leat__cu_stream s))                                             \
     X(stream_after, "cuStreamWaitEvent", 1, (leat__cu_stream s, leat__cu_event e, unsigned flags))           \
+    X(stream_captured, "cuStreamIsCapturing", 1, (leat__cu_stream s, int *status))                           \
     X(event_make, "cuEventCreate", 1, (leat__cu_event * e, unsigned flags))                                  \
     X(event_free, "cuEventDestroy_v2", 1, (leat__cu_event e))                                                \
     X(event_record, "cuEventRecord", 1, (leat__cu_event e, leat__cu_stream s))                               \
@@ -67,8 +68,7 @@ typedef uint64_t leat__cu_memory;
       (leat__cu_function f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,             \
        unsigned block_y, unsigned block_z, unsigned shared, leat__cu_stream s, void **parameters,            \
        void **extra))                                                                                        \
-    X(record_all, "cuCtxRecordEvent", 0, (leat__cu_context ctx, leat__cu_event e))                           \
-    X(synchronize, "cuCtxSynchronize", 1, (void))
+    X(record_all, "cuCtxRecordEvent", 0, (leat__cu_context ctx, leat__cu_event e))
 
 typedef struct leat__cu {
 #define LEAT__CU_MEMBER(member, symbol, required, parameters) int(*member) parameters;

@@ -9,7 +9,7 @@
 
 enum { STREAM_NON_BLOCKING = 1 };
 enum { EVENT_BLOCKING = 1, EVENT_UNTIMED = 2 };
-enum { CU_CAPTURE_UNSUPPORTED = 900, CU_CAPTURE_IMPLICIT = 906 };
+#define STREAM_LEGACY ((leat__cu_stream)(uintptr_t)1)
 
 struct leat__gpu_stream {
     leat__gpu *gpu;
@@ -142,30 +142,23 @@ int leat__gpu_event_record(leat__gpu_event *e, leat__gpu_stream *s, leat_error *
     CALL(e->gpu, "recording an event", err, event_record(e->e, s->s));
 }
 
-static int captured(const leat__gpu *gpu, int rc, leat_error *err)
+/* Whether an ordinary stream of the context is captured, by any thread. The question disturbs no capture, but
+ * it misses streams made with CU_STREAM_NON_BLOCKING. */
+static bool captured(const leat__gpu *g)
 {
-    if (rc >= CU_CAPTURE_UNSUPPORTED && rc <= CU_CAPTURE_IMPLICIT)
-        return leat__fail(err, LEAT_EAGAIN, "a CUDA graph is being captured");
-    return leat__cu_explain(&gpu->cu, rc, "recording an event", err);
+    int status = 0;
+    return g->cu.stream_captured(STREAM_LEGACY, &status) != 0 || status != 0;
 }
 
 int leat__gpu_event_record_all(leat__gpu_event *e, leat_error *err)
 {
     leat__gpu *g = e->gpu;
-    int mode;
+    int mode, rc;
     if (g->cu.record_all == NULL)
         return leat__fail(err, LEAT_ENOTSUP, "the CUDA driver cannot mark the work of all streams");
     LEAT_TRY(leat__gpu_enter(g, &mode, err));
-    int rc = captured(g, g->cu.record_all(g->ctx, e->e), err);
-    leat__gpu_leave(g, mode);
-    return rc;
-}
-
-int leat__gpu_wait_all(leat__gpu *g, leat_error *err)
-{
-    int mode;
-    LEAT_TRY(leat__gpu_enter(g, &mode, err));
-    int rc = captured(g, g->cu.synchronize(), err);
+    if (captured(g)) rc = leat__fail(err, LEAT_EAGAIN, "a CUDA graph is being captured");
+    else rc = leat__cu_explain(&g->cu, g->cu.record_all(g->ctx, e->e), "recording an event", err);
     leat__gpu_leave(g, mode);
     return rc;
 }

@@ -190,11 +190,12 @@ static uint64_t grown(const leat__device_decoder *d, uint64_t bytes)
     return leat__ceil_div(bytes, d->step) * d->step;
 }
 
-/* Grows *block to at least this size, for `stream` to write. */
+/* Grows *block to at least this size, for `stream` to write, which alone may still use the old one. */
 static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t bytes, leat__gpu_stream *stream,
                leat_error *err)
 {
     if (*block != NULL && (*block)->bytes >= bytes) return 0;
+    if (*block != NULL) leat__gpu_stream_drain(stream);
     leat__device_pool_give(d->opts.pool, *block);
     *block = NULL;
     return leat__device_pool_take(d->opts.pool, grown(d, bytes), stream, block, err);

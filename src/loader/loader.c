@@ -546,10 +546,6 @@ static int explain_shortage(leat__shortage s, leat_error *err)
     case LEAT__DEVICE_FULL:
         return leat__fail(err, LEAT_EBUDGET,
                           "borrowed batches hold all memory that the device has left: release some");
-    case LEAT__CAPTURING:
-        return leat__fail(err, LEAT_EBUDGET,
-                          "released batches wait for the end of a CUDA graph capture, and `device_memory` "
-                          "has no room for others: take fewer batches while capturing, or raise it");
     }
     return 0;
 }
@@ -563,6 +559,7 @@ static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat
     for (bool before = false;; before = leat__to_device_starved(l->device) != LEAT__ENOUGH) {
         int64_t passed = (int64_t)((leat__clock_ns() - begin) / LEAT_NS_PER_MS), slice = DEVICE_SLICE_MS;
         if (timeout_ms >= 0) slice = LEAT_MAX(0, LEAT_MIN(slice, timeout_ms - passed));
+        leat__to_device_settle(l->device, l->capturing);
         int rc = leat_flow_next(l->flow, task, slice, err);
         if (rc != LEAT_ETIMEDOUT) return rc;
         if (before) LEAT_TRY(explain_shortage(leat__to_device_starved(l->device), err));
@@ -618,6 +615,11 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     if (l->env.ahead != NULL) leat__readahead_consume(l->env.ahead, 1);
     *out = &f->batch;
     return 0;
+}
+
+void leat_loader_capturing(leat_loader *l, uint32_t on)
+{
+    if (l != NULL) l->capturing = on != 0;
 }
 
 void leat_batch_release(leat_batch **batch)

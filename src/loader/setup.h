@@ -100,6 +100,7 @@ struct leat_loader {
     uint64_t order_epoch;       /* the epoch `order` is set up for */
     uint64_t delivered_rows, delivered_batches, bad, wait_ns, begin_ns;
     bool begun, ended;
+    bool capturing;   /* the thread that takes batches captures a CUDA graph */
     bool used_before; /* an epoch was begun or a state restored */
     int failed;
     leat_error failure;

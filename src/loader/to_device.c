@@ -23,7 +23,6 @@
 _Static_assert(LEAT__DECODE_LANES < LEAT__TRACE_STREAMS, "copies and lanes have rows of the trace");
 #define LEAST_BATCHES 2 /* one held by the consumer, one in flight */
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
-#define CAPTURE_NS (10 * LEAT_NS_PER_S) /* a capture of another thread is waited for */
 #define POLL_NS (LEAT_NS_PER_MS / 20)
 
 /* A batch whose copies are queued. */
@@ -99,17 +98,15 @@ static int give_up(const leat__to_device *d, const leat__device_pool_stats *stat
 
 /* Nothing is in flight, and `bytes` were refused; `left` is the pool's state after that. Waits until a block
  * may have come back. Fails when none can. */
-static int wait_for_memory(leat__to_device *d, const leat__device_pool_stats *left, uint64_t since,
-                           uint64_t bytes, leat_error *err)
+static int wait_for_memory(leat__to_device *d, const leat__device_pool_stats *left, uint64_t bytes,
+                           leat_error *err)
 {
-    const uint64_t now = leat__clock_ns();
     leat__shortage why = LEAT__ENOUGH;
     if (is_canceled(d)) return LEAT_ECANCELED;
     if (left->lent == 0 && left->idle == 0) return give_up(d, left, bytes, err);
     if (left->idle == 0) why = left->full ? LEAT__DEVICE_FULL : LEAT__ALL_BORROWED;
-    else if (now >= since + CAPTURE_NS) why = LEAT__CAPTURING;
     atomic_store(&d->starved, why);
-    leat__device_pool_wait(d->pool, now + RETRY_NS);
+    leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
     return 0;
 }
 
@@ -121,7 +118,7 @@ static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_e
     int rc;
     while ((rc = leat__device_pool_take(d->pool, d->frame_bytes, d->stream, block, err)) == LEAT_EAGAIN) {
         leat__device_pool_read(d->pool, &left);
-        if ((rc = wait_for_memory(d, &left, begin, d->frame_bytes, err)) != 0) break;
+        if ((rc = wait_for_memory(d, &left, d->frame_bytes, err)) != 0) break;
     }
     atomic_store(&d->starved, LEAT__ENOUGH);
     leat__mutex_lock(&d->lock);
@@ -297,7 +294,6 @@ static void drain(leat__to_device *d)
  * waits for the consumer. */
 static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
 {
-    const uint64_t begin = leat__clock_ns();
     leat__device_pool_stats left;
     bool alone = false;
     int rc;
@@ -315,7 +311,7 @@ static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
             continue;
         }
         leat__device_decoder_trim(d->decoder);
-        if (alone && (rc = wait_for_memory(d, &left, begin, bytes, err)) != 0) break;
+        if (alone && (rc = wait_for_memory(d, &left, bytes, err)) != 0) break;
         alone = true;
     }
     atomic_store(&d->starved, LEAT__ENOUGH);
@@ -599,6 +595,11 @@ void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task)
     d->waiting = p;
     leat__cond_broadcast(&d->changed);
     leat__mutex_unlock(&d->lock);
+}
+
+void leat__to_device_settle(leat__to_device *d, bool capturing)
+{
+    leat__device_pool_settle(d->pool, capturing);
 }
 
 leat__shortage leat__to_device_starved(leat__to_device *d)

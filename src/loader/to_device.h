@@ -20,7 +20,6 @@ typedef enum leat__shortage {
     LEAT__ENOUGH,
     LEAT__ALL_BORROWED, /* the consumer holds all of the limit, */
     LEAT__DEVICE_FULL,  /* or all that the device has left */
-    LEAT__CAPTURING,    /* what it released waits for the end of a graph capture */
 } leat__shortage;
 
 typedef struct leat__to_device_opts {
@@ -74,6 +73,8 @@ void leat__to_device_cancel(leat__to_device *d);
 /* Takes a batch; leat_task_done(task) follows. Any thread, batches in any order. */
 void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task);
 
+/* Marks the work of released batches: see device_pool.h. The consumer's thread. */
+void leat__to_device_settle(leat__to_device *d, bool capturing);
 /* Why a batch waits for device memory that only the consumer can release. */
 leat__shortage leat__to_device_starved(leat__to_device *d);
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats);

@@ -4,8 +4,10 @@
  * Work on streams waits for events as on a device; work of a "trainer" that the tests begin and end
  * (fake_cuda_begin, fake_cuda_end) stands for kernels on streams that leat does not know. Copies that
  * are waited for with cuStreamSynchronize take the time of a bus of 8 GB/s (page-locked memory) or
- * 4 GB/s (ordinary). FAKE_CUDA chooses what goes wrong, fake_cuda_fail makes the n-th call fail. Calls
- * in the wrong order abort; fake_cuda_held() says what was taken and not released.
+ * 4 GB/s (ordinary). FAKE_CUDA chooses what goes wrong, fake_cuda_fail makes the n-th call fail. "capture" and
+ * "capture ordinary": a thread captures a graph, on a stream that does not block or one that does; calls that
+ * a capture does not allow break it, as the driver does. Calls in the wrong order abort; fake_cuda_held() says
+ * what was taken and not released.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,6 +29,7 @@ enum {
     NO_CONTEXT = 201,
     NOT_READY = 600,
     CAPTURE = 900,
+    CAPTURE_IMPLICIT = 906,
     UNKNOWN = 999
 };
 #define MEMORY ((size_t)8 << 30)
@@ -41,6 +44,7 @@ EXPORT void fake_cuda_fail(int call);     /* this one fails; 0 = none */
 EXPORT int fake_cuda_locked(void);        /* blocks of page-locked memory */
 EXPORT uint64_t fake_cuda_gathered(void); /* bytes that kernels read from memory of the host */
 EXPORT void fake_cuda_hold(int on);       /* kernels wait until it is off */
+EXPORT int fake_cuda_broken(void);        /* calls that ended a capture with an error */
 EXPORT int cuInit(unsigned flags);
 EXPORT int cuGetErrorName(int rc, const char **name);
 EXPORT int cuDeviceGetCount(int *count);
@@ -54,7 +58,6 @@ EXPORT int cuCtxPushCurrent_v2(void *ctx);
 EXPORT int cuCtxPopCurrent_v2(void **ctx);
 EXPORT int cuCtxGetCurrent(void **ctx);
 EXPORT int cuCtxGetDevice(int *device);
-EXPORT int cuCtxSynchronize(void);
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode);
 EXPORT int cuMemGetInfo_v2(size_t *unused, size_t *total);
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags);
@@ -71,6 +74,7 @@ EXPORT int cuStreamCreateWithPriority(void **stream, unsigned flags, int priorit
 EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest);
 EXPORT int cuStreamSynchronize(void *stream);
 EXPORT int cuStreamDestroy_v2(void *stream);
+EXPORT int cuStreamIsCapturing(void *stream, int *status);
 EXPORT int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
 EXPORT int cuEventCreate(void **event, unsigned flags);
 EXPORT int cuEventDestroy_v2(void *event);
@@ -141,6 +145,7 @@ static block *blocks;
 static size_t taken;
 static uint64_t gathered;
 static bool holding;
+static int broken;
 
 static bool mode(const char *name)
 {
@@ -151,6 +156,17 @@ static bool mode(const char *name)
 static void need(bool condition)
 {
     if (!condition) abort();
+}
+
+static bool capturing(void)
+{
+    return mode("capture") || mode("capture ordinary");
+}
+
+/* Inside the context, and allowed to make calls that a capture of another thread forbids. */
+static void need_ours(void)
+{
+    need(entered > 0 && capture_mode == 2);
 }
 
 static bool fails(void)
@@ -194,6 +210,14 @@ int fake_cuda_locked(void)
     int n = 0;
     pthread_mutex_lock(&lock);
     for (const block *b = blocks; b; b = b->next) n += b->locked;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+int fake_cuda_broken(void)
+{
+    pthread_mutex_lock(&lock);
+    int n = broken;
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -463,7 +487,7 @@ static void large_free(void *memory, size_t bytes)
 
 int cuMemGetInfo_v2(size_t *unused, size_t *total)
 {
-    need(entered > 0);
+    need_ours();
     COUNTED;
     *unused = MEMORY - taken;
     *total = MEMORY;
@@ -472,7 +496,7 @@ int cuMemGetInfo_v2(size_t *unused, size_t *total)
 
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
-    need(entered > 0 && flags == 0);
+    need(entered > 0 && capture_mode == 2 && flags == 0);
     COUNTED;
     if (mode("pin")) return NO_MEMORY;
     return add_block(*memory = large_alloc(bytes), bytes, true);
@@ -480,14 +504,14 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 
 int cuMemFreeHost(void *memory)
 {
-    need(entered > 0);
+    need_ours();
     large_free(memory, remove_block(memory, true));
     return OK;
 }
 
 int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
-    need(entered > 0 && (flags == 0 || flags == 3) && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0);
+    need(entered > 0 && capture_mode == 2 && (flags == 0 || flags == 3) && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0);
     COUNTED;
     if (mode("pin") || (flags == 3 && mode("map"))) return NO_MEMORY;
     return add_block(memory, bytes, true);
@@ -495,7 +519,7 @@ int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 
 int cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags)
 {
-    need(entered > 0 && flags == 0);
+    need(entered > 0 && capture_mode == 2 && flags == 0);
     COUNTED;
     pthread_mutex_lock(&lock);
     need(inside(memory, 1, true));
@@ -506,14 +530,14 @@ int cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags
 
 int cuMemHostUnregister(void *memory)
 {
-    need(entered > 0);
+    need_ours();
     (void)remove_block(memory, true);
     return OK;
 }
 
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
 {
-    need(entered > 0 && capture_mode == 2);
+    need_ours();
     COUNTED;
     if (mode("memory")) return NO_MEMORY;
     void *p = large_alloc(bytes);
@@ -524,7 +548,10 @@ int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
 int cuMemFree_v2(uint64_t memory)
 {
     void *p = (void *)(uintptr_t)memory;
-    need(entered > 0 && memory > 0);
+    need(entered > 0 && capture_mode == 2 && memory > 0);
+    pthread_mutex_lock(&lock);
+    while (ended < begun) pthread_cond_wait(&changed, &lock); /* it waits for all work on the device */
+    pthread_mutex_unlock(&lock);
     large_free(p, remove_block(p, false));
     return OK;
 }
@@ -533,7 +560,7 @@ int cuMemFree_v2(uint64_t memory)
 
 static int copy(void *to, const void *from, size_t bytes, fake_stream *s, const void *host)
 {
-    need(entered > 0);
+    need_ours();
     COUNTED;
     if (mode("copy")) return UNKNOWN;
     pthread_mutex_lock(&lock);
@@ -556,7 +583,7 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
-    need(entered > 0 && flags <= 1);
+    need(entered > 0 && capture_mode == 2 && flags <= 1);
     COUNTED;
     fake_stream *s = calloc(1, sizeof *s);
     need(s != NULL);
@@ -571,7 +598,7 @@ int cuStreamCreate(void **stream, unsigned flags)
 
 int cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
-    need(entered > 0);
+    need_ours();
     COUNTED;
     *least = 0;
     *greatest = -5;
@@ -587,7 +614,7 @@ int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
 int cuStreamSynchronize(void *stream)
 {
     fake_stream *s = stream;
-    need(entered > 0);
+    need_ours();
     COUNTED;
     pthread_mutex_lock(&lock);
     struct timespec span = {.tv_nsec = (long)s->queued_ns};
@@ -598,9 +625,16 @@ int cuStreamSynchronize(void *stream)
     return OK;
 }
 
+int cuStreamIsCapturing(void *stream, int *status)
+{
+    need(entered > 0 && stream == (void *)1); /* the legacy stream, which ordinary ones block */
+    *status = 0;
+    return mode("capture ordinary") ? CAPTURE_IMPLICIT : OK;
+}
+
 int cuStreamDestroy_v2(void *stream)
 {
-    need(entered > 0);
+    need_ours();
     pthread_mutex_lock(&lock);
     fake_stream **at = &streams;
     while (*at != stream) at = &(*at)->next;
@@ -613,7 +647,7 @@ int cuStreamDestroy_v2(void *stream)
 
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
-    need(entered > 0 && flags == 0);
+    need(entered > 0 && capture_mode == 2 && flags == 0);
     COUNTED;
     pthread_mutex_lock(&lock);
     queue(stream, (item){.kind = ITEM_AFTER, .event = event});
@@ -623,7 +657,7 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 
 int cuEventCreate(void **event, unsigned flags)
 {
-    need(entered > 0 && flags <= 3);
+    need(entered > 0 && capture_mode == 2 && flags <= 3);
     COUNTED;
     fake_event *e = calloc(1, sizeof *e);
     need(e != NULL);
@@ -640,7 +674,7 @@ int cuEventCreate(void **event, unsigned flags)
 int cuEventDestroy_v2(void *event)
 {
     fake_event *e = event;
-    need(entered > 0);
+    need_ours();
     pthread_mutex_lock(&lock);
     e->destroyed = true;
     e->uses++;
@@ -653,7 +687,7 @@ int cuEventDestroy_v2(void *event)
 int cuEventRecord(void *event, void *stream)
 {
     fake_event *e = event;
-    need(entered > 0);
+    need_ours();
     COUNTED;
     pthread_mutex_lock(&lock);
     e->pending = true;
@@ -666,19 +700,22 @@ int cuEventRecord(void *event, void *stream)
 int cuCtxRecordEvent(void *ctx, void *event)
 {
     fake_event *e = event;
-    need(entered > 0 && (ctx == &token[0] || ctx == &token[1]));
+    need(entered > 0 && capture_mode == 2 && (ctx == &token[0] || ctx == &token[1]));
     COUNTED;
-    if (mode("capture")) return CAPTURE;
     pthread_mutex_lock(&lock);
-    e->pending = false;
-    e->kernel = begun;
+    const bool breaks = capturing();
+    broken += breaks;
+    if (!breaks) {
+        e->pending = false;
+        e->kernel = begun;
+    }
     pthread_mutex_unlock(&lock);
-    return OK;
+    return breaks ? CAPTURE : OK;
 }
 
 int cuEventQuery(void *event)
 {
-    need(entered > 0);
+    need_ours();
     COUNTED;
     pthread_mutex_lock(&lock);
     progress();
@@ -689,7 +726,7 @@ int cuEventQuery(void *event)
 
 int cuEventSynchronize(void *event)
 {
-    need(entered > 0);
+    need_ours();
     COUNTED;
     pthread_mutex_lock(&lock);
     progress();
@@ -700,19 +737,8 @@ int cuEventSynchronize(void *event)
 
 int cuEventElapsedTime(float *ms, void *begin, void *end)
 {
-    need(entered > 0 && begin != end);
+    need(entered > 0 && capture_mode == 2 && begin != end);
     *ms = 1;
-    return OK;
-}
-
-int cuCtxSynchronize(void)
-{
-    need(entered > 0);
-    COUNTED;
-    if (mode("capture")) return CAPTURE;
-    pthread_mutex_lock(&lock);
-    while (ended < begun) pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
     return OK;
 }
 
@@ -720,7 +746,7 @@ int cuCtxSynchronize(void)
 
 int cuModuleLoadData(void **module, const void *image)
 {
-    need(entered > 0 && image != NULL);
+    need(entered > 0 && capture_mode == 2 && image != NULL);
     COUNTED;
     if (mode("module")) return UNKNOWN;
     *module = &modules;
@@ -730,7 +756,7 @@ int cuModuleLoadData(void **module, const void *image)
 
 int cuModuleUnload(void *module)
 {
-    need(entered > 0 && module == &modules && modules > 0);
+    need(entered > 0 && capture_mode == 2 && module == &modules && modules > 0);
     __atomic_sub_fetch(&modules, 1, __ATOMIC_SEQ_CST);
     return OK;
 }
@@ -757,7 +783,7 @@ static const struct {
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-    need(entered > 0 && module == &modules);
+    need(entered > 0 && capture_mode == 2 && module == &modules);
     COUNTED;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         if (strcmp(kernels[i].name, name) != 0) continue;
@@ -771,7 +797,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
                    unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **parameters,
                    void **extra)
 {
-    need(entered > 0 && grid_x > 0 && grid_y > 0 && grid_z == 1 && block_x % 32 == 0 && block_y == 1 &&
+    need(entered > 0 && capture_mode == 2 && grid_x > 0 && grid_y > 0 && grid_z == 1 && block_x % 32 == 0 && block_y == 1 &&
          block_z == 1 && shared == 0 && extra == NULL);
     COUNTED;
     item i = {.kind = ITEM_KERNEL, .job = *(const leat_job *)parameters[0]};

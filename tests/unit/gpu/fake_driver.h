@@ -25,6 +25,7 @@ static struct {
     int (*locked)(void);
     uint64_t (*gathered)(void);
     void (*hold)(int on);
+    int (*broken)(void);
 } fake_cuda;
 
 static inline int fake_symbol(void *lib, const char *name, void *slot)
@@ -55,7 +56,8 @@ static inline int find_fake(void **state)
            fake_symbol(lib, "fake_cuda_fail", &fake_cuda.fail_at) |
            fake_symbol(lib, "fake_cuda_locked", &fake_cuda.locked) |
            fake_symbol(lib, "fake_cuda_gathered", &fake_cuda.gathered) |
-           fake_symbol(lib, "fake_cuda_hold", &fake_cuda.hold);
+           fake_symbol(lib, "fake_cuda_hold", &fake_cuda.hold) |
+           fake_symbol(lib, "fake_cuda_broken", &fake_cuda.broken);
 }
 
 /* What goes wrong from now on; "" = nothing. */

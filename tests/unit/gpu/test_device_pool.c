@@ -44,6 +44,13 @@ static leat__device_block *take(rig *r, uint64_t bytes)
     return b;
 }
 
+/* A batch that the consumer had. */
+static void release(rig *r, leat__device_block *b)
+{
+    leat__device_pool_lend(r->pool, b);
+    leat__device_pool_give(r->pool, b);
+}
+
 static void blocks_are_used_again(void **state)
 {
     rig r = open_rig(8 * SIZE);
@@ -94,7 +101,8 @@ static void nothing_is_written_while_a_stream_reads(void **state)
         if (i >= 4) fake_cuda.end(kernel[i - 4]); /* the trainer is four steps behind */
         kernel[i] = fake_cuda.begin();            /* reads the block until it ends */
         on_loan[i] = b;
-        leat__device_pool_give(r.pool, b);
+        release(&r, b);
+        leat__device_pool_settle(r.pool, false);
         /* no later copy has reached blocks whose kernels have not ended */
         for (int k = i >= 4 ? i - 3 : 0; k <= i; k++)
             assert_true(((uint8_t *)(uintptr_t)on_loan[k]->memory)[0] <= k + 1);
@@ -103,42 +111,93 @@ static void nothing_is_written_while_a_stream_reads(void **state)
     close_rig(&r);
 }
 
-static void a_capture_is_waited_out(void **state)
+static leat__device_pool_stats read_pool(rig *r)
 {
-    rig r = open_rig(3 * SIZE);
-    leat__device_block *b[3], *other = NULL;
+    leat__device_pool_stats stats;
+    leat__device_pool_read(r->pool, &stats);
+    return stats;
+}
+
+/* Until the consumer's thread settles it, a released block is not used, and no call is made. */
+static void a_release_makes_no_call(void **state)
+{
+    rig r = open_rig(SIZE);
+    leat__device_block *b = take(&r, SIZE), *again = NULL;
     leat_error err = {0};
-    for (int i = 0; i < 3; i++) b[i] = take(&r, SIZE);
-    int kernel = fake_cuda.begin();
-    go_wrong("capture"); /* a graph is captured: the release cannot be marked */
-    for (int i = 0; i < 3; i++) leat__device_pool_give(r.pool, b[i]);
-    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &other, &err), LEAT_EAGAIN);
+    go_wrong("capture");
+    int calls = fake_cuda.calls();
+    release(&r, b);
+    assert_int_equal(fake_cuda.calls(), calls);
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &again, &err), LEAT_EAGAIN);
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE / 8, r.s, &again, &err), LEAT_EAGAIN);
     go_wrong("");
-    fake_cuda.end(kernel);
-    other = take(&r, SIZE);
-    assert_non_null(other);
-    leat__device_pool_give(r.pool, other);
+    leat__device_pool_settle(r.pool, false);
+    again = take(&r, SIZE);
+    assert_ptr_equal(again, b);
+    leat__device_pool_give(r.pool, again);
+    assert_int_equal(fake_cuda.broken(), 0);
     close_rig(&r);
 }
 
-/* A thread that captures a graph may take more batches before its end: blocks released meanwhile do not stop
- * it. */
+/* A thread that captures a graph may take more batches before its end: new blocks first, then released ones,
+ * for which the driver waits when they are freed. */
 static void a_capture_does_not_stop_new_blocks(void **state)
 {
     rig r = open_rig(8 * SIZE);
     leat__device_block *b[8];
-    leat_error err = {0};
     for (int i = 0; i < 4; i++) b[i] = take(&r, SIZE);
     go_wrong("capture");
-    for (int i = 0; i < 4; i++) leat__device_pool_give(r.pool, b[i]);
+    for (int i = 0; i < 4; i++) release(&r, b[i]);
+    leat__device_pool_settle(r.pool, true);
     for (int i = 0; i < 4; i++) b[i] = take(&r, SIZE);
-    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &b[4], &err), LEAT_EAGAIN);
-    assert_int_equal(leat__device_pool_take(r.pool, SIZE / 8, r.s, &b[4], &err), LEAT_EAGAIN);
-    leat__device_pool_stats stats;
-    leat__device_pool_read(r.pool, &stats);
-    assert_int_equal(stats.idle, 4); /* none of them went back to the device */
+    assert_int_equal(read_pool(&r).idle, 4);
+    for (int i = 4; i < 8; i++) b[i] = take(&r, SIZE);
+    assert_int_equal(read_pool(&r).idle, 0);
+    assert_int_equal(read_pool(&r).used, 8 * SIZE);
+    for (int i = 0; i < 8; i++) release(&r, b[i]);
+    leat__device_pool_settle(r.pool, true);
+    b[0] = take(&r, SIZE / 8); /* another size */
+    release(&r, b[0]);
+    assert_int_equal(fake_cuda.broken(), 0);
     go_wrong("");
-    for (int i = 0; i < 4; i++) leat__device_pool_give(r.pool, b[i]);
+    close_rig(&r);
+}
+
+/* What could not be marked during a capture is marked after it, whether the capture succeeded or not. */
+static void blocks_are_marked_after_a_capture(void **state)
+{
+    rig r = open_rig(3 * SIZE);
+    leat__device_block *b[3], *other;
+    for (int i = 0; i < 3; i++) b[i] = take(&r, SIZE);
+    int kernel = fake_cuda.begin();
+    go_wrong("capture");
+    for (int i = 0; i < 3; i++) release(&r, b[i]);
+    leat__device_pool_settle(r.pool, true);
+    go_wrong("");
+    leat__device_pool_settle(r.pool, false);
+    for (int i = 0; i < 3; i++) assert_int_equal(b[i]->use, LEAT__BLOCK_MARKED);
+    other = take(&r, SIZE); /* the stream waits for the kernel */
+    assert_ptr_equal(other, b[0]);
+    fake_cuda.end(kernel);
+    leat__gpu_stream_drain(r.s);
+    leat__device_pool_give(r.pool, other);
+    assert_int_equal(fake_cuda.broken(), 0);
+    close_rig(&r);
+}
+
+/* A capture that ended with an error, or a device that failed: blocks are still used again. */
+static void a_failed_mark_is_no_loss(void **state)
+{
+    rig r = open_rig(SIZE);
+    for (int i = 0; i < 8; i++) {
+        leat__device_block *b = take(&r, SIZE);
+        release(&r, b);
+        fake_cuda.fail_at(fake_cuda.calls() + 1 + i % 2); /* entering the context; the mark */
+        leat__device_pool_settle(r.pool, false);
+        fake_cuda.fail_at(0);
+        assert_int_equal(b->use, LEAT__BLOCK_UNMARKED);
+    }
+    assert_int_equal(read_pool(&r).blocks, 1);
     close_rig(&r);
 }
 
@@ -216,7 +275,9 @@ int main(void)
         cmocka_unit_test(blocks_are_used_again),
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(nothing_is_written_while_a_stream_reads),
-        cmocka_unit_test(a_capture_is_waited_out),
+        cmocka_unit_test(a_release_makes_no_call),
+        cmocka_unit_test(blocks_are_marked_after_a_capture),
+        cmocka_unit_test(a_failed_mark_is_no_loss),
         cmocka_unit_test(a_capture_does_not_stop_new_blocks),
         cmocka_unit_test(a_full_device_gets_idle_blocks_back),
         cmocka_unit_test(blocks_outlive_the_pool),
