@@ -440,7 +440,8 @@ typedef struct leat_loader_stats {
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
     double prepare_ms; /* of a step, told by leat_loader_prepared; not in batch_ms */
     /* With opts.device; else 0. */
-    uint32_t page_locked;                            /* 1 = batches of the host are in page-locked memory */
+    uint32_t page_locked;                            /* 1 = batches of the host are in page-locked memory, and
+                                                        so are cached pages that a device reads */
     uint32_t device_blocks;                          /* batches for which there is memory on the device */
     uint64_t device_limit, device_used, device_peak; /* bytes on the device */
     uint64_t copied_bytes, copy_ns; /* to the device, since the loader was opened; time on the device */

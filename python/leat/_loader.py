@@ -297,6 +297,7 @@ class Loader(Generic[B_co]):
             pad_value=_check.real("pad_value", pad_value, -1e9, 1e9), pad_mask=_check.flag("pad_mask", pad_mask),
             bucket=0 if bucket is None else _check.one_of("bucket", bucket, _BUCKETS), **_buckets(buckets))
         self._check_locked = self.device != "cpu"
+        self._checks_left = 1000 if cache == "process" else 1  # pages of a cache are locked as it fills
         self._asked_fields = fields
         self._next_size = self.batch_size
         self._base = 0  # global position that the epoch was begun or changed at
@@ -506,11 +507,13 @@ class Loader(Generic[B_co]):
         return batch
 
     def _warn_unlocked(self) -> None:
-        """Says once when batches could not be page-locked: copies to the device are slower then."""
-        self._check_locked = False
+        """Says once when memory could not be page-locked: copies to the device are slower then."""
+        self._checks_left -= 1
+        self._check_locked = self._checks_left > 0
         if not self._loader.stats()["page_locked"]:
-            warnings.warn("leat: batches are in ordinary memory, which could not be page-locked: copies to "
-                          f"{self.device} are slower", RuntimeWarning, stacklevel=4)
+            self._check_locked = False
+            warnings.warn("leat: batches or cached pages are in ordinary memory, which could not be page-locked: copies "
+                          f"to {self.device} are slower", RuntimeWarning, stacklevel=4)
 
     def _value(self, kind: str, item: Any) -> Any:
         if isinstance(item, tuple):  # values, offsets, shapes

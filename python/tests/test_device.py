@@ -294,6 +294,15 @@ def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):
     assert len(seen) == 1
 
 
+def test_cached_pages_that_cannot_be_locked_are_told_once(tiled, cuda, monkeypatch):
+    monkeypatch.setenv("FAKE_CUDA", "map")
+    with leat.Loader(tiled, 4, "RandomResizedCrop(64)", as_="dlpack", device="cuda", decode="gpu", cache="process") as loader, \
+            pytest.warns(RuntimeWarning, match="page-locked") as seen:
+        for _ in range(3):
+            assert sum(1 for _ in loader) == len(loader)
+    assert len(seen) == 1
+
+
 def test_no_driver_is_loaded_unless_asked_for(pack):
     code = f"""
         import leat

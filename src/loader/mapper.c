@@ -83,6 +83,14 @@ void leat__mapper_close(leat__mapper **out)
     leat__free(m);
 }
 
+bool leat__mapper_failed(leat__mapper *m)
+{
+    leat__mutex_lock(&m->lock);
+    const bool failed = m->failed;
+    leat__mutex_unlock(&m->lock);
+    return failed;
+}
+
 void leat__mapper_start(leat__mapper *m)
 {
     if (atomic_load_explicit(&m->started, memory_order_relaxed)) return;

@@ -18,6 +18,7 @@ typedef struct leat__mapper leat__mapper;
 struct leat__chunk;
 
 int leat__mapper_open(leat__mapper **m, leat__gpu *gpu, const leat_log *log, leat_error *err) LEAT_MUST_CHECK;
+bool leat__mapper_failed(leat__mapper *m); /* pages could not be locked */
 void leat__mapper_close(leat__mapper **m); /* chunks that were mapped stay so */
 
 /* Nothing is locked before this: the device may never be asked to decode. */

@@ -164,6 +164,7 @@ static void read_device(leat_loader *l, leat_loader_stats *s)
     if (l->device == NULL) return;
     leat__to_device_read(l->device, &d);
     s->page_locked = leat__frames_locked(l->frames);
+    if (l->cache_user.mapper != NULL && leat__mapper_failed(l->cache_user.mapper)) s->page_locked = 0;
     s->device_blocks = d.pool.blocks;
     s->device_limit = d.pool.limit;
     s->device_used = d.pool.used;
