@@ -23,6 +23,8 @@
 
 /* How long a consumer that itself holds all the memory waits before it gets an error. */
 static const uint64_t loan_patience_ns = 10 * LEAT_NS_PER_S;
+/* On a busy machine workers need up to that long to see that bytes are free. */
+static const uint64_t scan_ns = LEAT_NS_PER_S / 2;
 static const uint32_t drain_at_once = 1024;
 
 void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size)
@@ -296,12 +298,13 @@ static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t un
         return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can move", f->name);
     }
     uint64_t look = LEAT_MIN(until, begin + loan_patience_ns);
-    if (look < leat__clock_ns()) look = until;
+    if (look < leat__clock_ns()) look = LEAT_MIN(until, leat__clock_ns() + loan_patience_ns);
     if (f->waiters++ == 0) f->wait_since_ns = begin;
     bool in_time = leat__bell_wait_until(f->changed, seen, &p->lock, look);
     f->waiters--;
     if (in_time) return 0;
-    if (starved_of_bytes(f) && (f->loans > 0 || leat__clock_ns() >= f->moved_ns + loan_patience_ns))
+    const uint64_t still_ns = leat__clock_ns() - LEAT_MIN(f->moved_ns, leat__clock_ns());
+    if (starved_of_bytes(f) && still_ns >= (f->loans > 0 ? scan_ns : loan_patience_ns))
         return fail_starved(f, err);
     if (look < until) return 0;
     return LEAT_ETIMEDOUT;
