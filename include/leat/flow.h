@@ -147,6 +147,10 @@ LEAT_API int leat_task_emit(leat_task *parent, void *data, uint64_t bytes,
  * itself has returned; exactly once. err may be NULL. */
 LEAT_API void leat_task_done(leat_task *task, int rc, const leat_error *err);
 
+/* Inside process(): charges `bytes` that the task is going to hold beyond its request. LEAT_EBUDGET: the
+ * budget has no room for them, and the task must do without. */
+LEAT_API int leat_task_charge(leat_task *task, uint64_t bytes) LEAT_MUST_CHECK;
+
 /* 1 when the flow was canceled: a long process() may check it and stop early. */
 LEAT_API int leat_task_canceled(const leat_task *task);
 

@@ -161,6 +161,16 @@ static bool grant_excess(leat_flow *f, uint64_t excess)
     return leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, excess, false);
 }
 
+int leat_task_charge(leat_task *task, uint64_t bytes)
+{
+    LEAT_REQUIRE(task != NULL, NULL);
+    leat__node *n = (leat__node *)task;
+    if (!grant_excess(n->flow, bytes)) return LEAT_EBUDGET;
+    n->grant += bytes;
+    atomic_fetch_add(&n->flow->charged, bytes);
+    return 0;
+}
+
 void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
 {
     leat_flow *f = n->flow;
@@ -171,11 +181,7 @@ void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
     }
     if (holds <= may) return;
     uint64_t excess = holds - may;
-    if (grant_excess(f, excess)) {
-        n->grant += excess;
-        atomic_fetch_add(&f->charged, excess);
-        return;
-    }
+    if (leat_task_charge(&n->pub, excess) == 0) return;
     /* The memory was allocated but is over budget: release it at once, whatever the policy. */
     n->rc = leat__fail(err, LEAT_EBUDGET,
                        "%s: stage %s: task %llu holds %s, %s more than it asked for, "

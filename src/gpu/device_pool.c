@@ -97,8 +97,8 @@ static bool serves(const leat__device_block *b, uint64_t bytes)
     return b->bytes >= bytes && b->bytes / 2 <= bytes;
 }
 
-/* An idle block that nothing reads any more; *waiting counts the others that would do. Unmarked ones count only
- * where no block can be marked: who captures a graph may take more batches before its end. */
+/* An idle block that nothing reads any more; *waiting counts the others that would do. Unmarked ones count
+ * only where no block can be marked: who captures a graph may take more batches before its end. */
 static leat__device_block *find_free_locked(leat__device_pool *p, uint64_t bytes, uint32_t *waiting)
 {
     for (leat__device_block **at = &p->idle; *at != NULL; at = &(*at)->next) {
@@ -147,7 +147,7 @@ out:
     return rc;
 }
 
-/* The oldest marked block: the stream waits for it. Else an unmarked one is replaced, because freeing waits. */
+/* The oldest marked block: the stream waits for it. Else an unmarked one is replaced: freeing waits. */
 static int take_waiting_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
                                leat__device_block **out, leat_error *err)
 {

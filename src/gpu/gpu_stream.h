@@ -32,8 +32,8 @@ int leat__gpu_event_open(leat__gpu_event **e, leat__gpu *gpu, bool timed, leat_e
 void leat__gpu_event_close(leat__gpu_event **e);
 
 int leat__gpu_event_record(leat__gpu_event *e, leat__gpu_stream *s, leat_error *err) LEAT_MUST_CHECK;
-/* Marks all work of the process on the device so far, whatever its stream. Ends the capture of a CUDA graph with
- * an error, unless it is seen before: LEAT_EAGAIN, for captured streams without CU_STREAM_NON_BLOCKING.
+/* Marks all work of the process on the device so far, whatever its stream. Ends the capture of a CUDA graph
+ * with an error, unless it is seen before: LEAT_EAGAIN, for captured streams without CU_STREAM_NON_BLOCKING.
  * LEAT_ENOTSUP: the driver is too old (before CUDA 12.5). */
 int leat__gpu_event_record_all(leat__gpu_event *e, leat_error *err) LEAT_MUST_CHECK;
 

@@ -350,7 +350,7 @@ static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, 
     at += aligned(l->arena);
     for (const leat__device_tiles *t = f->tiles; t != NULL; at += aligned(t->data_bytes), t = t->next) {
         if (t->data_bytes > 0)
-            LEAT_TRY(leat__gpu_copy_in(d->opts.copies, input + at, t->data.data, t->data_bytes, err));
+            LEAT_TRY(leat__gpu_copy_in(d->opts.copies, input + at, t->data, t->data_bytes, err));
     }
     job->bytes = l->descriptors + l->data;
     return 0;
@@ -384,7 +384,7 @@ static void learn(leat__device_decoder *d, const leat__frame *f, const layout *l
 {
     uint64_t missing = atomic_load(&f->arena.missing), known = atomic_load(d->opts.arena_bytes);
     uint64_t need = LEAT_MAX(l->data, l->arena + missing);
-    need += need / 8;
+    need = LEAT_MIN(need + need / 8, d->opts.arena_most);
     if (need > known) atomic_store(d->opts.arena_bytes, need);
 }
 

@@ -31,7 +31,8 @@ typedef struct leat__device_decoder_opts {
     uint32_t columns;
     leat__blocks *blocks;          /* for descriptors */
     leat__device_store *store;     /* for tiles that stay on the device, or NULL */
-    _Atomic uint64_t *arena_bytes; /* grows to the needs of a batch */
+    _Atomic uint64_t *arena_bytes; /* grows to the needs of a batch, */
+    uint64_t arena_most;           /* up to this */
 } leat__device_decoder_opts;
 
 int leat__device_decoder_open(leat__device_decoder **d, const leat__device_decoder_opts *opts,

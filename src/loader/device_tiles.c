@@ -33,33 +33,40 @@ static void copy(void *to, const void *from, size_t bytes)
     if (bytes > 0) memcpy(to, from, bytes);
 }
 
+static size_t list_size(const leat__device_chunk *c, uint32_t pages)
+{
+    const size_t each = sizeof(leat__device_id) + sizeof(leat__device_entry *);
+    return sizeof(leat__device_tiles) + c->images.len + c->tiles.len + c->ranges.len +
+           leat__device_chunk_images(c) * each + pages * sizeof(leat__cached *);
+}
+
+uint64_t leat__device_tiles_bytes(const leat__device_chunk *c, uint32_t pages)
+{
+    return 2 * (uint64_t)list_size(c, pages) + c->data.len;
+}
+
 int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *c, const leat__device_id *ids,
                             leat__device_store *store, leat__device_entry *const *keep,
-                            const leat__device_pages *pages, leat__blocks *blocks, leat_error *err)
+                            const leat__device_pages *pages, leat_error *err)
 {
     const uint32_t images = leat__device_chunk_images(c);
-    const size_t size = sizeof(leat__device_tiles) + c->images.len + c->tiles.len + c->ranges.len +
-                        images * (sizeof *ids + sizeof *keep) + pages->count * sizeof *pages->list;
-    leat__device_tiles *t = leat__alloc(LEAT__MEM_LOADER, size);
-    leat__block data = {0};
+    const size_t size = list_size(c, pages->count);
+    leat__device_tiles *t = leat__alloc(LEAT__MEM_LOADER, size + c->data.len);
 
     *out = NULL;
-    if (t != NULL && c->data.len > 0) data = leat__blocks_take(blocks, c->data.len);
-    if (t == NULL || (c->data.len > 0 && data.data == NULL)) {
+    if (t == NULL) {
         drop_claims(store, keep, images);
         leat__cache_unpin_all(pages->cache, pages->list, pages->count);
-        leat__free(t);
         return leat__fail_nomem(err, size + c->data.len, "tiles of a batch");
     }
     memset(t, 0, sizeof *t);
     divide(t, c, pages->count);
-    t->blocks = blocks;
-    t->data = data;
+    t->data = (uint8_t *)t + size;
     t->data_bytes = c->data.len;
-    t->bytes = data.bytes + size;
+    t->bytes = leat__device_tiles_bytes(c, pages->count);
     t->store = store;
     t->cache = pages->cache;
-    copy(data.data, c->data.data, c->data.len);
+    copy(t->data, c->data.data, c->data.len);
     copy(t->images, c->images.data, c->images.len);
     copy(t->tiles, c->tiles.data, c->tiles.len);
     copy(t->ranges, c->ranges.data, c->ranges.len);
@@ -76,7 +83,6 @@ void leat__device_tiles_close(leat__device_tiles *t)
         leat__device_tiles *next = t->next;
         drop_claims(t->store, t->keep, t->image_count);
         leat__cache_unpin_all(t->cache, t->pages, t->page_count);
-        leat__blocks_give(t->blocks, t->data);
         leat__free(t);
         t = next;
     }

@@ -8,7 +8,6 @@
 #ifndef LEAT_LOADER_DEVICE_TILES_H
 #define LEAT_LOADER_DEVICE_TILES_H
 
-#include "loader/blocks.h"
 #include "loader/cache.h"
 #include "loader/device_store.h"
 #include "op/device_plan.h"
@@ -21,8 +20,7 @@ typedef struct leat__device_id {
 
 typedef struct leat__device_tiles {
     struct leat__device_tiles *next; /* of the same batch */
-    leat__blocks *blocks;            /* the owner of `data` */
-    leat__block data;                /* bytes that did not fit the arena; or none */
+    uint8_t *data;                   /* bytes that did not fit the arena */
     uint64_t data_bytes;
     uint32_t image_count, tile_count;
     leat_job_image *images; /* tiles name images of this list */
@@ -30,7 +28,7 @@ typedef struct leat__device_tiles {
     leat__device_id *ids; /* of each image */
     leat__device_store *store;
     leat__device_entry **keep; /* per image: its claim, to stay on the device; or NULL */
-    uint64_t bytes;            /* charged for it, without its part of the arena */
+    uint64_t bytes;            /* leat__device_tiles_bytes */
     leat_job_range *ranges;    /* what the device reads from `pages` */
     leat__cache *cache;
     leat__cached **pages; /* pinned */
@@ -50,7 +48,10 @@ typedef struct leat__device_pages {
 int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *chunk,
                             const leat__device_id *ids, leat__device_store *store,
                             leat__device_entry *const *keep, const leat__device_pages *pages,
-                            leat__blocks *blocks, leat_error *err) LEAT_MUST_CHECK;
+                            leat_error *err) LEAT_MUST_CHECK;
+/* Charged for a list with so many pages: it, and its copy in the page-locked descriptors of the batch; its
+ * part of the arena is not in it. */
+uint64_t leat__device_tiles_bytes(const leat__device_chunk *chunk, uint32_t pages);
 void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is allowed */
 
 #endif

@@ -188,7 +188,7 @@ static int check_size(const leat_pack_cell *cell, const leat__image_info *info, 
                       cell->image.width, cell->image.height);
 }
 
-static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w, const found *from,
+static int make_images(leat__run *r, const leat__image_group *g, leat__run_worker *w, const found *from,
                        const leat__draw_key *key, uint32_t row, leat_error *err)
 {
     const leat__run_env *env = r->env;
@@ -319,7 +319,7 @@ static leat__follow_sample sample_of(const leat__run_env *env, const found *from
                                  .key = key_of(env, from)};
 }
 
-static int fill_columns(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
+static int fill_columns(leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
                         leat_error *err)
 {
     const leat__follow *follow = &r->env->follow;
@@ -344,7 +344,7 @@ static int fill_columns(const leat__run *r, leat__run_worker *w, const found *fr
 }
 
 /* A row that fails leaves nothing for the device. */
-static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row, leat_error *err)
+static int fill_row(leat__run *r, leat__run_worker *w, const found *from, uint32_t row, leat_error *err)
 {
     leat__run_list_mark mark = leat__run_list_marked(w);
     int rc = fill_columns(r, w, from, row, err);

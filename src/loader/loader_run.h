@@ -84,7 +84,8 @@ typedef struct leat__run_env {
     leat__device_store *store;      /* tiles that stay on the device, or NULL */
     bool store_alone;               /* samples need only the index and their images: resident ones are not
                                      * read */
-    _Atomic uint64_t arena_bytes;   /* bytes of the tiles of a batch, as far as known */
+    _Atomic uint64_t arena_bytes;   /* bytes of the tiles of a batch, as far as known, */
+    uint64_t arena_most;            /* and as the budget has room for */
     atomic_bool stop;               /* the rest of the epoch is not needed */
     _Atomic uint32_t warm;          /* consecutive runs that were entirely in the OS page cache */
     _Atomic uint64_t disk_hits;

@@ -126,12 +126,24 @@ static int list_view(const leat__run *r, const leat__image_group *g, uint32_t vi
     return leat__fail_nomem(err, sizeof image->id, "tiles of a batch");
 }
 
-int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
+/* Charges the list so far; false: the budget has no room. */
+static bool charge(leat__run *r, const leat__run_worker *w)
+{
+    const uint32_t pages = r->reads ? r->count : 0;
+    const uint64_t bytes = leat__device_tiles_bytes(&w->chunk, pages);
+    if (bytes <= r->list_bytes) return true;
+    if (r->task == NULL || leat_task_charge(r->task, bytes - r->list_bytes) != 0) return false;
+    r->list_bytes = bytes;
+    return true;
+}
+
+int leat__run_list(leat__run *r, const leat__image_group *g, leat__run_worker *w,
                    const leat__run_image *image, const leat__draw_key *key, bool *taken, leat_error *err)
 {
     leat__run_list_mark mark = leat__run_list_marked(w);
     for (uint32_t v = 0; v < g->count; v++) {
         LEAT_TRY(list_view(r, g, v, w, image, key, taken, err));
+        *taken = *taken && charge(r, w);
         if (*taken) continue;
         leat__run_list_rewind(r->env, w, mark);
         return 0;
@@ -154,7 +166,7 @@ int leat__run_list_end(leat__run *r, leat__run_worker *w, int rc, leat_error *er
     }
     rc = leat__device_tiles_open(&tiles, &w->chunk, (const leat__device_id *)(const void *)w->chunk_ids.data,
                                  r->env->store, (leat__device_entry *const *)(const void *)w->chunk_keep.data,
-                                 &pages, r->env->tile_blocks, err);
+                                 &pages, err);
     leat__buf_clear(&w->chunk_keep); /* the list owns the claims and the pins */
     leat__buf_clear(&w->chunk_pages);
     LEAT_TRY(rc);

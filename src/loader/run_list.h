@@ -33,7 +33,7 @@ typedef struct leat__run_image {
 } leat__run_image;
 
 /* Lists all views of an image, or none: *taken false, the CPU decodes it. */
-int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
+int leat__run_list(leat__run *r, const leat__image_group *g, leat__run_worker *w,
                    const leat__run_image *image, const leat__draw_key *key, bool *taken,
                    leat_error *err) LEAT_MUST_CHECK;
 

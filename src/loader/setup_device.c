@@ -61,7 +61,11 @@ static bool reserve_tiles(leat_loader *l, bool keeps)
     l->env.arena_bytes = ((keeps ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
     const uint64_t tiles = l->env.arena_bytes + l->opts.batch_size * LEAT__LIST_BYTES;
     if (!leat__add_u64(l->floor, tiles, &l->floor)) l->floor = UINT64_MAX;
-    return l->floor <= leat__budget_limit(l->budget);
+    const uint64_t limit = leat__budget_limit(l->budget);
+    if (l->floor > limit) return false;
+    if (!leat__add_u64(l->env.arena_bytes, limit - l->floor, &l->env.arena_most))
+        l->env.arena_most = UINT64_MAX;
+    return true;
 }
 
 /* decode = gpu reports why it is impossible; auto then means the CPU. */

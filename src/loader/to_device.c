@@ -545,7 +545,8 @@ int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__
                                       .columns = columns,
                                       .blocks = env->tile_blocks,
                                       .store = env->store,
-                                      .arena_bytes = &env->arena_bytes};
+                                      .arena_bytes = &env->arena_bytes,
+                                      .arena_most = env->arena_most};
     d->mixes = LEAT_NEW_ARRAY(LOADER, leat_job_mix, (uint64_t)room + 1);
     if (d->mixes == NULL) return leat__fail_nomem(err, room * sizeof *d->mixes, "mixing");
     if (room > 0) d->mixing = mixing;

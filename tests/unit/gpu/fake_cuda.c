@@ -4,10 +4,10 @@
  * Work on streams waits for events as on a device; work of a "trainer" that the tests begin and end
  * (fake_cuda_begin, fake_cuda_end) stands for kernels on streams that leat does not know. Copies that
  * are waited for with cuStreamSynchronize take the time of a bus of 8 GB/s (page-locked memory) or
- * 4 GB/s (ordinary). FAKE_CUDA chooses what goes wrong, fake_cuda_fail makes the n-th call fail. "capture" and
- * "capture ordinary": a thread captures a graph, on a stream that does not block or one that does; calls that
- * a capture does not allow break it, as the driver does. Calls in the wrong order abort; fake_cuda_held() says
- * what was taken and not released.
+ * 4 GB/s (ordinary). FAKE_CUDA chooses what goes wrong, fake_cuda_fail makes the n-th call fail.
+ * "capture" and "capture ordinary": a thread captures a graph, on a stream that does not block or one that
+ * does; marking all streams breaks the capture, as the driver does. Calls in the wrong order abort;
+ * fake_cuda_held() says what was taken and not released.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -511,7 +511,8 @@ int cuMemFreeHost(void *memory)
 
 int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
-    need(entered > 0 && capture_mode == 2 && (flags == 0 || flags == 3) && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0);
+    need_ours();
+    need((flags == 0 || flags == 3) && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0);
     COUNTED;
     if (mode("pin") || (flags == 3 && mode("map"))) return NO_MEMORY;
     return add_block(memory, bytes, true);
@@ -797,8 +798,9 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
                    unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **parameters,
                    void **extra)
 {
-    need(entered > 0 && capture_mode == 2 && grid_x > 0 && grid_y > 0 && grid_z == 1 && block_x % 32 == 0 && block_y == 1 &&
-         block_z == 1 && shared == 0 && extra == NULL);
+    need_ours();
+    need(grid_x > 0 && grid_y > 0 && grid_z == 1 && block_x % 32 == 0 && block_y == 1 && block_z == 1 &&
+         shared == 0 && extra == NULL);
     COUNTED;
     item i = {.kind = ITEM_KERNEL, .job = *(const leat_job *)parameters[0]};
     for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
