@@ -52,7 +52,7 @@ static void unref(leat__device_pool *p)
     leat__free(p);
 }
 
-/* The driver waits until nothing on the device reads the memory; a capture goes on meanwhile. */
+/* The driver waits until nothing on the device reads the memory; a capture continues meanwhile. */
 static void free_block(leat__device_pool *p, leat__device_block *b)
 {
     leat__gpu_free(p->gpu, b->memory);

@@ -49,7 +49,7 @@ int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *ch
                             const leat__device_id *ids, leat__device_store *store,
                             leat__device_entry *const *keep, const leat__device_pages *pages,
                             leat_error *err) LEAT_MUST_CHECK;
-/* Charged for a list with so many pages: it, and its copy in the page-locked descriptors of the batch; its
+/* Charged for a list with `pages` pages: it, and its copy in the page-locked descriptors of the batch; its
  * part of the arena is not in it. */
 uint64_t leat__device_tiles_bytes(const leat__device_chunk *chunk, uint32_t pages);
 void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is allowed */

@@ -14,7 +14,7 @@
 #define CALM_WINDOWS 8u      /* before the device gets less */
 #define FLOOR_WINDOWS 256u   /* after which less is tried again, */
 #define SLOWER 2             /* or when a step takes twice as long */
-#define HANDOVER_NS 1000000u /* taking a batch that is ready costs less: no wait, whoever decoded it */
+#define HANDOVER_NS 1000000u /* taking a batch that is ready costs less, decoded here or there */
 
 static void end_window(leat__split *s, double waits, uint64_t step_ns)
 {

@@ -186,7 +186,7 @@ static void blocks_are_marked_after_a_capture(void **state)
 }
 
 /* A capture that ended with an error, or a device that failed: blocks are still used again. */
-static void a_failed_mark_is_no_loss(void **state)
+static void blocks_without_a_mark_are_used_again(void **state)
 {
     rig r = open_rig(SIZE);
     for (int i = 0; i < 8; i++) {
@@ -277,7 +277,7 @@ int main(void)
         cmocka_unit_test(nothing_is_written_while_a_stream_reads),
         cmocka_unit_test(a_release_makes_no_call),
         cmocka_unit_test(blocks_are_marked_after_a_capture),
-        cmocka_unit_test(a_failed_mark_is_no_loss),
+        cmocka_unit_test(blocks_without_a_mark_are_used_again),
         cmocka_unit_test(a_capture_does_not_stop_new_blocks),
         cmocka_unit_test(a_full_device_gets_idle_blocks_back),
         cmocka_unit_test(blocks_outlive_the_pool),
