@@ -80,3 +80,27 @@ uint64_t leat__perm_at(const leat__perm *p, uint64_t position)
     } while (x >= p->n);
     return x;
 }
+
+/* The rounds backwards. The walk back passes the same results >= n as the walk to the element. */
+uint64_t leat__perm_find(const leat__perm *p, uint64_t element)
+{
+    LEAT_ASSERT(element < p->n);
+    if (p->right_bits == 0) {
+        uint64_t at = 0;
+        while (p->table[at] != element) at++;
+        return at;
+    }
+
+    uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1;
+    uint64_t right_mask = (UINT64_C(1) << p->right_bits) - 1;
+    uint64_t x = element;
+    do {
+        uint64_t left = x >> p->right_bits, right = x & right_mask;
+        for (int round = ROUNDS - 2; round >= 0; round -= 2) {
+            right ^= round_value(p->round_key[round + 1], left) & right_mask;
+            left ^= round_value(p->round_key[round], right) & left_mask;
+        }
+        x = left << p->right_bits | right;
+    } while (x >= p->n);
+    return x;
+}

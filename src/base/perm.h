@@ -23,6 +23,7 @@ typedef struct leat__perm {
 
 /* n in [1, LEAT__PERM_MAX]. Every bit of `key` and `tweak` matters. */
 void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak);
-uint64_t leat__perm_at(const leat__perm *p, uint64_t position); /* position < n */
+uint64_t leat__perm_at(const leat__perm *p, uint64_t position);  /* position < n */
+uint64_t leat__perm_find(const leat__perm *p, uint64_t element); /* its position; element < n */
 
 #endif

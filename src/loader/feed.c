@@ -84,6 +84,22 @@ static int start_batch(leat_loader *l, leat_error *err)
     return 0;
 }
 
+uint32_t leat__feed_uses(const leat_loader *l, const leat_pack_page *page)
+{
+    const uint32_t world = l->opts.world, rank = l->opts.rank;
+    uint64_t begin = l->env.mixed ? l->feed.begin - l->feed.begin % l->opts.batch_size : l->feed.begin;
+    uint64_t uses = 0, position;
+
+    if (world == 1 && begin == 0) return (uint32_t)LEAT_MIN(page->samples, UINT32_MAX);
+    for (uint64_t i = 0; i < page->samples; i++) {
+        if (!leat__order_position(l->order, page->first + i, &position))
+            return (uint32_t)LEAT_MIN(page->samples, UINT32_MAX);
+        const uint64_t row = position / world;
+        uses += position % world == rank && row >= begin && row < l->feed.end;
+    }
+    return (uint32_t)LEAT_MIN(uses, UINT32_MAX);
+}
+
 /* First use of a page this epoch: announces how often it will be needed, or starts reading it
  * into the OS page cache. */
 static void announce_pages(leat_loader *l, leat__run *r)
@@ -100,7 +116,7 @@ static void announce_pages(leat_loader *l, leat__run *r)
             continue;
         }
         *seen |= bit;
-        s->uses = (uint32_t)LEAT_MIN(s->page.samples, UINT32_MAX);
+        if (l->env.cache != NULL) s->uses = leat__feed_uses(l, &s->page);
         if (l->env.ahead != NULL &&
             leat__readahead_push(l->env.ahead, leat__pack_file(l->pack, s->page.shard), s->page.offset,
                                  s->page.bytes) == LEAT_EAGAIN)

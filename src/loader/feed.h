@@ -16,4 +16,8 @@ void leat__feed_plan(leat_loader *l);
  * where each row begins into `f`, if not NULL. */
 int leat__feed_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_error *err) LEAT_MUST_CHECK;
 
+/* How often the rows of this rank use a page in this epoch. All samples of the page where that is not known.
+ */
+uint32_t leat__feed_uses(const leat_loader *l, const leat_pack_page *page);
+
 #endif

@@ -213,15 +213,27 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Which of `n` streams has turn `i` of a round: i -> (step * i + shift) mod n, step coprime to n.
- * A real shuffle would cost 0.4 us per sample; streams already are random sets of pages. */
-static uint64_t turn_at(const leat__order *o, uint64_t round, uint64_t i, uint64_t n)
+/* The streams take turns i -> (step * i + shift) mod n in a round, step coprime to n. A real shuffle would
+ * cost 0.4 us per sample; streams already are random sets of pages. */
+typedef struct turns {
+    uint64_t n, step, shift;
+} turns;
+
+static turns turns_of(const leat__order *o, uint64_t round)
 {
-    LEAT_ASSERT(i < n);
+    /* the last round has turns of the longer streams only */
+    uint64_t n = round < o->opts.count / o->streams ? o->streams : o->opts.count % o->streams;
     uint64_t draw = leat__mix64(o->opts.seed ^ tweak_of(o->epoch, TWEAK_TURNS, 0, round));
-    uint64_t shift = (draw >> 32) % n, step = 1 + (uint32_t)draw % n;
-    while (gcd(step, n) != 1) step++;
-    return (step * i + shift) % n;
+    turns t = {.n = n, .step = 1 + (uint32_t)draw % n, .shift = (draw >> 32) % n};
+    while (gcd(t.step, n) != 1) t.step++;
+    return t;
+}
+
+/* Which stream has turn `i`. */
+static uint64_t turn_at(turns t, uint64_t i)
+{
+    LEAT_ASSERT(i < t.n);
+    return (t.step * i + t.shift) % t.n;
 }
 
 typedef struct window {
@@ -252,7 +264,7 @@ static uint64_t quasi_at(const leat__order *o, uint64_t position)
     /* Every round takes one sample of each stream; the last round only from the `extra` longer
      * streams. */
     uint64_t i = position / streams;
-    uint64_t stream = turn_at(o, i, position % streams, i < base ? streams : extra);
+    uint64_t stream = turn_at(turns_of(o, i), position % streams);
     uint64_t start = stream * base + LEAT_MIN(stream, extra);
     LEAT_ASSERT(stream < streams);
     window w = window_at(o, stream, base + (stream < extra), i);
@@ -293,6 +305,48 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
     }
     LEAT_ASSERT(o->keep == NULL || at < o->opts.weight_count);
     return o->opts.indices != NULL ? o->opts.indices[at] : at;
+}
+
+/* The position of the turn of `stream` in a round. */
+static uint64_t position_of(const leat__order *o, uint64_t stream, uint64_t round)
+{
+    turns t = turns_of(o, round);
+    uint64_t i = 0;
+    while (turn_at(t, i) != stream) i++;
+    return round * o->streams + i;
+}
+
+static uint64_t quasi_find(const leat__order *o, uint64_t sample)
+{
+    uint64_t low = 0, high = o->opts.pages; /* page_first[low] <= sample < page_first[high] */
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (o->page_first[middle] <= sample) low = middle;
+        else high = middle;
+    }
+    uint64_t laid = o->laid_before[leat__perm_find(&o->shuffle, low)] + sample - o->page_first[low];
+    uint64_t base = o->opts.count / o->streams, extra = o->opts.count % o->streams;
+    uint64_t longer = extra * (base + 1); /* samples of the streams that have one more */
+    uint64_t stream = laid < longer ? laid / (base + 1) : extra + (laid - longer) / base;
+    uint64_t row = laid - stream * base - LEAT_MIN(stream, extra);
+    window w = window_at(o, stream, base + (stream < extra), row);
+
+    leat__perm inside;
+    leat__perm_init(&inside, w.to - w.from, o->opts.seed, tweak_of(o->epoch, TWEAK_WINDOW, stream, w.number));
+    return position_of(o, stream, w.from + leat__perm_find(&inside, row - w.from));
+}
+
+bool leat__order_position(const leat__order *o, uint64_t sample, uint64_t *position)
+{
+    if (o->shares != NULL || o->buckets != NULL || o->keep != NULL || o->opts.indices != NULL) return false;
+    LEAT_ASSERT(sample < o->opts.count);
+    switch (o->opts.kind) {
+    case LEAT_ORDER_SEQUENTIAL: *position = sample; break;
+    case LEAT_ORDER_RANDOM: *position = leat__perm_find(&o->shuffle, sample); break;
+    case LEAT_ORDER_QUASI: *position = quasi_find(o, sample); break;
+    }
+    LEAT_ASSERT(leat__order_at(o, *position) == sample);
+    return true;
 }
 
 void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint32_t n, uint64_t *samples,

@@ -21,6 +21,8 @@
 #ifndef LEAT_LOADER_ORDER_H
 #define LEAT_LOADER_ORDER_H
 
+#include <stdbool.h>
+
 #include <leat/loader.h>
 
 #include "base/perm.h"
@@ -58,6 +60,8 @@ void leat__order_epoch(leat__order *o, uint64_t epoch);
 
 /* The sample at a global position of the epoch; position < count. */
 uint64_t leat__order_at(const leat__order *o, uint64_t position);
+/* The inverse. False when a sample may come several times or never (weights, shares, buckets, a subset). */
+bool leat__order_position(const leat__order *o, uint64_t sample, uint64_t *position);
 /* Positions first, first + step …: `n` samples, and their salts (shares.h; 0 without shares). */
 void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint32_t n, uint64_t *samples,
                       uint64_t *salts);

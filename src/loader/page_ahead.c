@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
+#include "loader/feed.h"
 #include "loader/run_list.h"
 #include "loader/run_read.h"
 #include "loader/setup.h"
@@ -149,12 +150,13 @@ bool leat__page_ahead_used(leat__page_ahead *a, uint64_t page, uint64_t bytes)
 }
 
 /* Requests the page of a run. False: there is no memory for it now. */
-static bool request(leat__page_ahead *a, leat__run *r)
+static bool request(leat_loader *l, leat__run *r)
 {
+    leat__page_ahead *a = l->page_ahead;
     leat__run_sample *s = &r->sample[0];
     uint64_t page = s->row.page, bytes = s->page.bytes;
     /* besides the uses of its samples, the one of this run */
-    s->uses = (uint32_t)LEAT_MIN(s->page.samples + UINT64_C(1), UINT32_MAX);
+    s->uses = (uint32_t)LEAT_MIN(leat__feed_uses(l, &s->page) + UINT64_C(1), UINT32_MAX);
     r->ahead = a;
     count(a, 1);
     /* the run may be closed when this returns */
@@ -186,7 +188,7 @@ static bool look_at(leat_loader *l, uint64_t sample)
         leat__run_close(r);
         return true;
     }
-    if (!request(l->page_ahead, r)) return false;
+    if (!request(l, r)) return false;
     *seen |= bit;
     l->page_ahead->known++;
     return true;

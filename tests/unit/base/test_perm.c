@@ -24,6 +24,8 @@ static void every_small_n_is_a_permutation(void **state)
             if (x >= n || seen[x])
                 fail_msg("n %llu: position %llu", (unsigned long long)n, (unsigned long long)i);
             seen[x] = 1;
+            if (leat__perm_find(&p, x) != i)
+                fail_msg("n %llu: not back to %llu", (unsigned long long)n, (unsigned long long)i);
         }
     }
     free(seen);

@@ -38,8 +38,10 @@ static void check_permutation(const leat__order *o, uint64_t count)
 {
     unsigned char *seen = calloc(count, 1);
     for (uint64_t p = 0; p < count; p++) {
-        uint64_t s = leat__order_at(o, p);
+        uint64_t s = leat__order_at(o, p), found;
         assert_true(s < count);
+        assert_true(leat__order_position(o, s, &found));
+        assert_int_equal(found, p);
         assert_int_equal(seen[s], 0);
         seen[s] = 1;
     }

@@ -8,6 +8,7 @@
 
 #include "io/file.h"
 #include "io/inject.h"
+#include "loader/feed.h"
 #include "loader/page_ahead.h"
 #include "loader/setup.h"
 
@@ -117,6 +118,33 @@ static void an_epoch_can_be_given_up(void **state)
     assert_no_leaks();
 }
 
+/* A page is announced for the rows of its rank, so it makes room when those were delivered. */
+static void uses_are_those_of_the_rank(void **state)
+{
+    static const leat_order orders[] = {LEAT_ORDER_SEQUENTIAL, LEAT_ORDER_RANDOM, LEAT_ORDER_QUASI};
+    (void)state;
+    for (uint32_t k = 0; k < 9; k++) {
+        leat_loader_opts o = base_opts();
+        set_order(&o, orders[k % 3]);
+        o.world = 3;
+        o.rank = k / 3;
+        leat_loader *l = open_with(&o, true);
+        assert_ok(leat_loader_begin(l, 1, NULL));
+        for (uint64_t page = 0; page < l->info.pages; page++) {
+            leat_pack_page info;
+            uint32_t uses = 0;
+            assert_ok(leat_pack_page_info(l->pack, page, &info, NULL));
+            for (uint64_t row = 0; row < l->feed.end; row++) {
+                uint64_t sample = leat__order_at(l->order, row * o.world + o.rank);
+                uses += sample >= info.first && sample - info.first < info.samples;
+            }
+            assert_int_equal(leat__feed_uses(l, &info), uses);
+        }
+        leat_loader_close(&l);
+    }
+    assert_no_leaks();
+}
+
 /* Memory for a small part of the pack: pages are not requested when they could not stay. */
 static void nothing_is_requested_that_does_not_fit(void **state)
 {
@@ -140,6 +168,7 @@ int main(void)
         cmocka_unit_test(pages_are_read_before_their_runs),
         cmocka_unit_test(a_request_that_failed_is_made_again),
         cmocka_unit_test(an_epoch_can_be_given_up),
+        cmocka_unit_test(uses_are_those_of_the_rank),
         cmocka_unit_test(nothing_is_requested_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, make_pack, drop_pack);
