@@ -22,7 +22,14 @@
 #include "io/store.h"
 
 #define TAIL_BYTES (256u << 10)
+/* Bytes of a joined request: what arrives in JOIN_TIME_NS at the present rate, so that a slow server's first
+ * pages do not wait for their neighbours. Large requests cost a server less CPU time per byte. */
+#define JOIN_LEAST (UINT64_C(1) << 20)
 #define JOIN_BYTES (UINT64_C(8) << 20)
+#define JOIN_MOST (UINT64_C(16) << 20) /* with JOIN_MANY requests: the connections stay busy */
+#define JOIN_MANY 32u
+#define JOIN_TIME_NS (250 * LEAT_NS_PER_MS)
+#define RATE_NS (20 * LEAT_NS_PER_MS)     /* between two measurements of the rate */
 #define JOIN_GAP (16u << 10)              /* extra bytes read to avoid a separate request */
 #define JOIN_WAIT_NS (LEAT_NS_PER_MS / 2) /* time for neighbours to arrive */
 
@@ -33,12 +40,14 @@ struct leat__remote {
     char *url, *key;             /* as given: may have a signature */
     uint64_t size;
     char etag[160], modified[64];
-    bool match;         /* If-Match can be sent: the ETag is a strong one */
-    leat__mutex lock;   /* guards the next three */
-    struct get *queued; /* gets that wait for their turn */
-    uint32_t gets;      /* existing gets: one may briefly outlive its ranges */
-    uint8_t *tail;      /* the end of the file, from tail_at; NULL once settled */
-    leat__cond ended;   /* signalled when gets is 0 */
+    bool match;                   /* If-Match can be sent: the ETag is a strong one */
+    leat__mutex lock;             /* guards the next six */
+    struct get *queued;           /* gets that wait for their turn */
+    uint32_t gets;                /* existing gets: one may briefly outlive its ranges */
+    uint8_t *tail;                /* the end of the file, from tail_at; NULL once settled */
+    double rate;                  /* bytes per ns that the process receives */
+    uint64_t rate_ns, rate_bytes; /* when it was last measured */
+    leat__cond ended;             /* signalled when gets is 0 */
     leat__ahead *ahead;
     uint64_t tail_at;
 };
@@ -95,12 +104,30 @@ static void append_locked(get *g, get *o)
     unlist_locked(o);
 }
 
-static get *follower_locked(const get *g)
+/* Measures the rate now and then. A pause of the reader, which says nothing about the server, lowers it
+ * slowly. */
+static uint64_t join_limit_locked(leat__remote *f)
+{
+    uint64_t now = leat__clock_ns(), past = now - f->rate_ns;
+    if (past >= RATE_NS) {
+        leat__http_stats http;
+        leat__http_read(&http);
+        double bytes = (double)(http.bytes_in - f->rate_bytes);
+        if (f->rate_ns != 0) f->rate = LEAT_MAX(bytes / (double)past, f->rate / 2);
+        f->rate_ns = now;
+        f->rate_bytes = http.bytes_in;
+    }
+    uint64_t most = f->gets >= JOIN_MANY ? JOIN_MOST : JOIN_BYTES;
+    double bytes = f->rate * (double)JOIN_TIME_NS;
+    return bytes < (double)most ? LEAT_MAX((uint64_t)bytes, JOIN_LEAST) : most;
+}
+
+static get *follower_locked(const get *g, uint64_t limit)
 {
     uint64_t end = g->offset + g->len;
     for (get *o = g->file->queued; o != NULL; o = o->next)
         if (o != g && o->call.http.owner == g->call.http.owner && o->offset >= end &&
-            o->offset - end <= JOIN_GAP && o->offset + o->len - g->offset <= JOIN_BYTES)
+            o->offset - end <= JOIN_GAP && o->offset + o->len - g->offset <= limit)
             return o;
     return NULL;
 }
@@ -112,7 +139,8 @@ static bool join(get *g)
     leat__mutex_lock(&f->lock);
     unlist_locked(g);
     bool any = g->ranges != NULL;
-    for (get *o; any && (o = follower_locked(g)) != NULL;) append_locked(g, o);
+    uint64_t limit = join_limit_locked(f);
+    for (get *o; any && (o = follower_locked(g, limit)) != NULL;) append_locked(g, o);
     leat__mutex_unlock(&f->lock);
     return any;
 }

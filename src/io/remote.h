@@ -6,8 +6,9 @@
  * reading is an error, never a mixture. Broken bodies are resumed at the byte they reached.
  *
  * Separate ranges are joined: neighbours that wait for a connection become one request of up to 8
- * MiB. Sequential blocking reads (pread) are prefetched in blocks. Any number of threads may
- * read. A forked child may use pread with its copy, not ranges (LEAT_EFORK).
+ * MiB, 16 MiB when many wait, less while few bytes arrive. Sequential blocking reads (pread) are prefetched
+ * in blocks. Any number of threads may read. A forked child may use pread with its copy, not ranges
+ * (LEAT_EFORK).
  */
 #ifndef LEAT_IO_REMOTE_H
 #define LEAT_IO_REMOTE_H

@@ -278,6 +278,8 @@ static void page_read(leat__aio_req *req)
     leat_error why;
 
     count_read(env, req->len, req->done_ns - req->submit_ns);
+    /* not before: the thread that requests pages would fault in new memory of each before the next request */
+    memset(page->data + req->len, 0, page->bytes - req->len);
     int rc = req->rc != 0 ? leat__aio_error(req, &why) : check_page(s, page, &why);
     if (rc != 0 && s->from_disk) { /* not the bytes that were stored: read from the pack */
         leat__disk_forget(env->disk, s->row.page);
@@ -312,7 +314,6 @@ static void read_page(leat__run_sample *s, leat__cached *page)
     leat__span span = page_span(s);
     LEAT_ASSERT(span.len <= page->bytes);
 
-    memset(page->data + span.len, 0, page->bytes - span.len);
     s->cached = page;
     s->req = (leat__aio_req){.file = file_of(s),
                              .offset = span.offset,

@@ -131,6 +131,34 @@ static void neighbours_are_joined(void **state)
     end();
 }
 
+/* The rate is not known yet: large neighbours are requested apart, so that the first one is not late. */
+static void the_first_large_ranges_are_not_joined(void **state)
+{
+    enum { LARGE = 700000, COUNT = 4 };
+    static char large[COUNT][LARGE];
+    leat__file *f;
+    leat__aio *a;
+    leat__aio_req *r;
+    (void)state;
+    begin(whole);
+    assert_ok(leat__file_open(&f, url, LEAT__FILE_READ, NULL));
+    assert_ok(leat__aio_open(&a, NULL, NULL));
+    int before = server.requests;
+    for (int i = 0; i < COUNT; i++) {
+        reqs[i] = (leat__aio_req){.file = f, .offset = (uint64_t)i * LARGE, .buf = large[i], .len = LARGE};
+        leat__aio_submit(a, &reqs[i]);
+    }
+    for (int i = 0; i < COUNT; i++) assert_ok(leat__aio_wait(a, &r, UINT64_MAX));
+    for (int i = 0; i < COUNT; i++) {
+        assert_ok(reqs[i].rc);
+        it_check(large[i], LARGE, reqs[i].offset);
+    }
+    assert_true(server.requests - before >= COUNT);
+    leat__aio_close(&a);
+    leat__file_close(&f);
+    end();
+}
+
 #define LATE_AT 120 /* a request that is never answered in time */
 static atomic_bool served;
 static atomic_bool half; /* it sends half of its body before it hangs */
@@ -403,6 +431,7 @@ int main(void)
         cmocka_unit_test(reads_by_ranges),
         cmocka_unit_test(a_short_end_is_asked_for_again),
         cmocka_unit_test(neighbours_are_joined),
+        cmocka_unit_test(the_first_large_ranges_are_not_joined),
         cmocka_unit_test(late_requests_are_hedged),
         cmocka_unit_test(a_broken_body_is_resumed),
         cmocka_unit_test(wrong_answers),
