@@ -116,10 +116,13 @@ static uint32_t depth_of(const leat_loader *l, uint32_t share)
 
 void leat__page_ahead_depth(const leat_loader *l, leat_flow_opts *o)
 {
+    o->io_depth_first = REMOTE_DEPTH;
+    if (is_active(l->page_ahead)) { /* more runs would bring no byte earlier, and begin more batches */
+        o->io_depth_max = l->opts.io_depth != 0 ? o->io_depth : REMOTE_DEPTH;
+        return;
+    }
     /* the HTTP loop has its own limit of requests */
     o->io_depth_max = l->opts.io_depth != 0 ? o->io_depth : REMOTE_DEPTH_MAX;
-    o->io_depth_first = REMOTE_DEPTH;
-    if (is_active(l->page_ahead)) return;
     o->io_depth_first = depth_of(l, REMOTE_SHARE_FIRST);
     o->io_depth_ramp = depth_of(l, REMOTE_SHARE_MOST);
 }

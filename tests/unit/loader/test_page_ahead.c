@@ -145,6 +145,28 @@ static void uses_are_those_of_the_rank(void **state)
     assert_no_leaks();
 }
 
+/* Runs that wait for pages begin batches, which take memory: with pages requested ahead few of them are
+ * enough. */
+static void few_runs_wait_for_pages(void **state)
+{
+    (void)state;
+    leat_loader_opts o = base_opts();
+    leat_flow_opts flow, without;
+    leat_flow_opts_init(&flow);
+    leat_flow_opts_init(&without);
+    leat_loader *l = open_with(&o, true);
+    leat__page_ahead *ahead = l->page_ahead;
+    leat__page_ahead_begin(l);
+    leat__page_ahead_depth(l, &flow);
+    l->page_ahead = NULL;
+    leat__page_ahead_depth(l, &without);
+    l->page_ahead = ahead;
+    assert_int_equal(flow.io_depth_max, flow.io_depth_first);
+    assert_true(without.io_depth_max > flow.io_depth_max);
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
 /* Memory for a small part of the pack: pages are not requested when they could not stay. */
 static void nothing_is_requested_that_does_not_fit(void **state)
 {
@@ -169,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_request_that_failed_is_made_again),
         cmocka_unit_test(an_epoch_can_be_given_up),
         cmocka_unit_test(uses_are_those_of_the_rank),
+        cmocka_unit_test(few_runs_wait_for_pages),
         cmocka_unit_test(nothing_is_requested_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, make_pack, drop_pack);
