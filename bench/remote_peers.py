@@ -7,13 +7,14 @@
 SeaweedFS on 127.0.0.1 holds the same JPEG files as leat packs, as single objects, as LitData chunks and as Mosaic MDS
 shards: those below FOLDER, or made ones of SIDE x SIDE pixels. The jobs:
 
-  fetch   hands every file's bytes to Python once
+  fetch   hands every file's bytes to Python once, as bytes or as a view of the reader's memory where it has one (leat, obstore)
   crop    what training reads: a random crop (scale 0.08 to 1, ratio 3/4 to 4/3), resized to 224 x 224 x 3 bytes; leat
           reads a pack of tiled images and decodes the tiles it needs, the others decode the JPEG file with Pillow and
           resize the box with it, in as many threads as there are CPUs
   decode  all pixels, H x W x 3 bytes (made images only), by leat (`leat`: kept JPEG, `leat_tiled`: a tiled pack) or Pillow
 
-Each reader has its own random order. Before the measured runs, one run per reader adds up the CRCs of all that it gave: the
+Each reader has its own random order: leat shuffles within 16 pages of 4 MiB, with 256 MiB of memory, as docs/remote.md
+says; LitData and Mosaic shuffle chunks of 16 MiB and their samples, the others read single objects in any order. Before the measured runs, one run per reader adds up the CRCs of all that it gave: the
 sums must be equal (of `crop`, whose boxes are random, only the shapes are checked). bench/link.c adds latency to each answer. PYTHON is an interpreter
 that has leat, Pillow and the readers (boto3, s3fs, obstore, s3torchconnector, litdata, mosaicml-streaming); a reader that
 cannot be imported is left out. Runs alternate between the readers. Prints a table for bench/RESULTS.md: the median CPU time
@@ -122,7 +123,7 @@ def write(folder: str, source: str | None, count: int, side: int) -> None:
 
 def read_leat(bucket: str, job: str, side: int, pack: str = "image"):
     import leat
-    options = {"order": "quasi_random", "drop_last": False, "as_": "numpy"}
+    options = {"order": "quasi_random", "window_pages": 16, "streams": 2, "memory": "256M", "drop_last": False, "as_": "numpy"}
     if job != "fetch":
         op = leat.ops.RandomResizedCrop(CROP) if job == "crop" else leat.ops.CenterCrop(side)
         with leat.Loader(f"s3://{bucket}/{pack}.leat", 64, [op], channels_last=True, **options) as loader:
@@ -131,7 +132,8 @@ def read_leat(bucket: str, job: str, side: int, pack: str = "image"):
         return
     with leat.Loader(f"s3://{bucket}/bytes.leat", 64, **options) as loader:
         for batch in loader:
-            yield from batch.bytes
+            values, ends = memoryview(batch.bytes.values), batch.bytes.offsets.tolist()
+            yield from (values[first:end] for first, end in zip(ends, ends[1:]))
 
 
 def read_boto3(bucket: str, keys: list[str]):
@@ -161,15 +163,16 @@ def read_obstore(bucket: str, keys: list[str]):
     store = S3Store(bucket, endpoint=os.environ["AWS_ENDPOINT_URL"], region="us-east-1",
                     client_options={"allow_http": True}, virtual_hosted_style_request=False)
 
-    async def fetch(some: list[str]) -> list[bytes]:
+    async def fetch(some: list[str]) -> list:
         gate = asyncio.Semaphore(THREADS)
 
-        async def one(key: str) -> bytes:
+        async def one(key: str):
             async with gate:
-                return bytes(await (await obstore.get_async(store, key)).bytes_async())
+                return memoryview(await (await obstore.get_async(store, key)).bytes_async())
         return await asyncio.gather(*(one(key) for key in some))
-    for at in range(0, len(keys), 256):
-        yield from asyncio.run(fetch(keys[at:at + 256]))
+    with asyncio.Runner() as runner:
+        for at in range(0, len(keys), 256):
+            yield from runner.run(fetch(keys[at:at + 256]))
 
 
 def read_s3torchconnector(bucket: str, keys: list[str]):
