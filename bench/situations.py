@@ -430,6 +430,11 @@ def more_rows(data, device):
               [*fast, "--order", "sequential", "--io-depth", "2"], lambda: inject(keep(), "delay=100ms"))
     yield Row("web server, but enough", "20 ms an answer, a step of 700 ms", "trainer", {"trainer"}, tiled,
               ["--batch", "16", "--step-ms", "700"], lambda: web(tiled(), 0.02))
+    large = lambda: data.pack("large", data.photos(), 2, ["--images", "raw"])
+    yield Row("web server, small budget", "20 MB/s over HTTP, which fills a budget of 60 MB", "io", {"bandwidth"}, large,
+              ["--batch", "16", "--step-ms", "20", "--memory", "60M"], lambda: web(large(), 0.0, 20e6))
+    yield Row("web server, no step in time", "2 MB/s over HTTP: the first batch comes late", "io", {"bandwidth"}, large,
+              ["--batch", "64", "--step-ms", "20"], lambda: web(large(), 0.0, 2e6))
     yield Row("huge images, slow disk", "20 megapixels at 3 MB/s, cold", "io", {"cold_cache"}, data.huge,
               ["--batch", "4", "--step-ms", "5"], lambda: disk(data.huge(), device, bytes_per_s=3_000_000))
 

@@ -49,6 +49,11 @@
 #define IDLE_CPUS 0.3
 #define ASK_NS (LEAT_NS_PER_S / 50) /* between checks whether to stop */
 #define LEAST_OVERHEAD 0.02         /* share of a sample's cost: less is noise */
+#define WATCH_MS 100u
+#define FRAMES_MAX 2048u /* of a trial */
+#define READING_LEAST 3u /* frames that show a rate of reads */
+#define FROM_FILE 0.8    /* of a sample's bytes: all samples were read */
+#define BURST 1.3        /* times the rate at which bytes come: batches that were ready, not a rate */
 
 typedef struct exam {
     const char *path;
@@ -224,6 +229,40 @@ static void show_facts(exam *e, const leat_doctor_facts *run, const char *what, 
     *e->f = before;
 }
 
+/* Bytes read per second, from the first ones on; negative = unknown. */
+static double bytes_per_s(leat_doctor_watch *w)
+{
+    leat_doctor_frame *frames = LEAT_NEW_ARRAY(DOCTOR, leat_doctor_frame, FRAMES_MAX);
+    if (frames == NULL) return -1;
+    size_t count = leat_doctor_watch_frames(w, frames, FRAMES_MAX), first = 0;
+    while (first < count && frames[first].read_bytes_per_s <= 0) first++;
+    double begin = first > 0 ? frames[first - 1].at_s : 0, at = begin, bytes = 0;
+    for (size_t i = first; i < count; i++) {
+        bytes += frames[i].read_bytes_per_s * (frames[i].at_s - at);
+        at = frames[i].at_s;
+    }
+    leat__free(frames);
+    return count - first >= READING_LEAST && at > begin ? bytes / (at - begin) : -1;
+}
+
+/* A short run takes batches that were read before its first step, faster than more of them come; one without
+ * steps has no rate at all. Both get the rate at which bytes come. */
+static void bound_by_reads(const exam *e, leat_doctor_watch *w, double step_ms, leat_doctor_facts *run)
+{
+    double batch = e->loader.batch_size, bytes = bytes_per_s(w);
+    if (step_ms > 0 && !known(run->batch_ms))
+        run->batch_ms = run->batch_ms_p50 = run->batch_ms_p95 = step_ms;
+    if (run->steps >= LEAT__STEPS_ENOUGH || !known(bytes) || !(e->f->sample_bytes > 0)) return;
+    /* some came from a cache; samples of raw pixels are stored with padding */
+    if (known(run->read_bytes) && run->read_bytes < FROM_FILE * e->f->sample_bytes) return;
+    double rate = bytes / e->f->sample_bytes;
+    if (known(run->samples_per_s) && run->samples_per_s <= BURST * rate) return;
+    double wait_ms = rate > 0 ? batch * 1e3 / rate - or_else(run->batch_ms, 0) : 0;
+    if (wait_ms <= 0) return;
+    run->samples_per_s = rate;
+    run->data_ms = run->data_ms_p50 = run->data_ms_p95 = wait_ms;
+}
+
 static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, double seconds, const char *what,
                       double from, double to, trial *t, leat_error *err)
 {
@@ -234,11 +273,12 @@ static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, dou
 
     leat_doctor_facts_init(&t->facts);
     LEAT_GO(rc, out, leat_loader_open(&l, e->path, with, err));
-    LEAT_GO(rc, out, leat_doctor_watch_open(&w, l, 100, err));
+    LEAT_GO(rc, out, leat_doctor_watch_open(&w, l, WATCH_MS, err));
     rc = take_batches(e, l, w, step_ms, seconds, what, from, to, err);
     if (rc != 0 && rc != LEAT_ECANCELED) goto out;
     int facts_rc = leat_doctor_watch_facts(w, &t->facts, rc == 0 ? err : NULL);
     if (facts_rc != 0) LEAT_GO(rc, out, facts_rc);
+    bound_by_reads(e, w, step_ms, &t->facts);
     if (e->asked_batch > 0) convert(e, &t->facts);
     t->per_s = leat_doctor_watch_frames(w, &last, 1) == 1 ? (double)last.samples / last.at_s
                                                           : t->facts.samples_per_s;
@@ -251,13 +291,16 @@ out:
 
 /* ---- Parts of the examination ---- */
 
-/* Lists ids in reading order: as many as a measurement can use. */
+/* Lists ids in reading order, as many as a measurement can use, and finds the mean size of a sample. */
 static int list_ids(exam *e, leat_error *err)
 {
     leat_loader *l = NULL;
+    leat_pack_info info;
     int rc;
 
     LEAT_GO(rc, out, leat_loader_open(&l, e->path, &e->loader, err));
+    LEAT_GO(rc, out, leat_pack_info_read(leat_loader_pack(l), &info, sizeof info));
+    if (info.samples > 0) e->f->sample_bytes = (double)info.bytes / (double)info.samples;
     e->id_count = LEAT_MIN(leat_loader_samples(l), (uint64_t)IDS_MAX);
     if (e->id_count == 0) LEAT_GO(rc, out, leat__fail(err, LEAT_EINVAL, "%s: no samples", e->path));
     e->ids = LEAT_NEW_ARRAY(DOCTOR, uint64_t, e->id_count);

@@ -285,6 +285,12 @@ leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
     return r;
 }
 
+double leat__doctor_storage(const leat_doctor_facts *f)
+{
+    double now = leat__doctor_rates_of(f).part[LEAT_LIMIT_IO];
+    return known(now) ? LEAT_MAX(now, f->io_deep) : -1;
+}
+
 uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, uint32_t *next)
 {
     uint32_t first = LEAT_LIMIT_NONE, second = LEAT_LIMIT_NONE;

@@ -40,7 +40,10 @@
 #define FEW_READS 4         /* in flight: more of them make each wait for the others, on any disk */
 #define MORE_BRING_MORE 3.0 /* times as much, of eight times as many requests in flight */
 #define LATE_MS 100.0       /* of a small answer: there may have been no time to ask for large ones */
+#define LESS_OFTEN 0.5      /* times as many, of large answers and small ones */
 #define REFUSED 0.02        /* of the requests */
+#define AT_STORAGE_RATE 0.8 /* share of what storage can give: more memory brings next to nothing */
+#define NO_GAIN 1.1         /* times the rate, of memory to spare */
 #define SLACK 1.2           /* the loader can do this much more than the trainer asks for */
 #define IN_MEMORY 0.95      /* share of the pack in the page cache: nothing is left to read from storage */
 #define BUSY_READS 0.5      /* reads in flight on average: storage was really at work */
@@ -60,9 +63,25 @@ static double clamp(double value, double low, double high)
 
 /* ---- Witnesses ---- */
 
+/* True when a larger budget would not help: storage gives no more, or it was tried. Reads in flight hold the
+ * budget then, and work waits for them, not for memory. */
+static bool memory_suffices(const leat_doctor_facts *f)
+{
+    double storage = leat__doctor_storage(f), now = f->samples_per_s;
+    if (!known(now)) return false;
+    if (known(storage) && now >= AT_STORAGE_RATE * storage) return true;
+    return known(f->spacious) && f->spacious < NO_GAIN * now;
+}
+
+/* Share of the time in which work waited for memory, and more of it would have helped. */
+static double blocked_share(const leat_doctor_facts *f)
+{
+    return memory_suffices(f) ? 0 : or_else(f->blocked, 0);
+}
+
 static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, votes *v)
 {
-    if (known(f->spacious) && known(f->samples_per_s) && or_else(f->blocked, 0) >= BLOCKED &&
+    if (known(f->spacious) && known(f->samples_per_s) && blocked_share(f) >= BLOCKED &&
         f->spacious >= MARGIN_SURE * f->samples_per_s) { /* tried: more memory makes it faster */
         v->weight[LEAT_LIMIT_MEMORY] += RATES_WEIGHT;
         return;
@@ -90,7 +109,7 @@ static bool from_memory(const leat_doctor_facts *f)
 
 static void ask_queues(const leat_doctor_facts *f, votes *v)
 {
-    double ready = f->decode_ready, blocked = or_else(f->blocked, 0);
+    double ready = f->decode_ready, blocked = blocked_share(f);
     if (known(f->order_busy) && f->order_busy >= 0.8) {
         v->weight[LEAT_LIMIT_DELIVERY] += f->order_busy;
         return;
@@ -140,7 +159,7 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
     if (wanted >= SATURATED && known(useful) && useful < 0.5)
         v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
     else if (wanted >= SATURATED) v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
-    else if (wanted < IDLE && or_else(f->blocked, 0) >= BLOCKED) v->weight[LEAT_LIMIT_MEMORY] += 0.5;
+    else if (wanted < IDLE && blocked_share(f) >= BLOCKED) v->weight[LEAT_LIMIT_MEMORY] += 0.5;
     else if (wanted < IDLE && !from_memory(f)) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
 }
 
@@ -298,17 +317,17 @@ static bool refused(const leat_doctor_facts *f)
     return or_else(f->remote, 0) >= 1 && or_else(f->remote_refused, 0) >= REFUSED;
 }
 
+bool leat__doctor_line_full(const leat_doctor_facts *f)
+{
+    if (!asked(f) || !known(f->remote_few_mbs) || !known(f->remote_many_mbs)) return false;
+    double large = 1e6 * f->remote_many_mbs / LEAT__PART_LARGE;
+    return f->remote_many_mbs < MORE_BRING_MORE * f->remote_few_mbs && large < LESS_OFTEN * f->remote_many;
+}
+
 /* The server limits requests per second, whatever their size and however many are in flight. */
 static bool remote_requests(const leat_doctor_facts *f)
 {
-    return asked(f) && f->remote_many < MORE_BRING_MORE * f->remote_few;
-}
-
-/* Small answers come as often as they are asked for, large ones do not: the line is full. */
-static bool remote_bandwidth(const leat_doctor_facts *f)
-{
-    return asked(f) && known(f->remote_few_mbs) && known(f->remote_many_mbs) &&
-           f->remote_many_mbs < MORE_BRING_MORE * f->remote_few_mbs;
+    return asked(f) && f->remote_many < MORE_BRING_MORE * f->remote_few && !leat__doctor_line_full(f);
 }
 
 static bool remote_latency(const leat_doctor_facts *f)
@@ -350,7 +369,7 @@ static const struct {
     {LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, always},
     {LEAT_LIMIT_IO, LEAT_CAUSE_REFUSED, refused},
     {LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, remote_requests},
-    {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, remote_bandwidth},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, leat__doctor_line_full},
     {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, remote_latency},
     {LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, amplified},
     {LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, requests},
@@ -466,6 +485,9 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
         if (d->limit == LEAT_LIMIT_IO && or_else(f->cached, 0) >= IN_MEMORY && !reads_seen(f)) return UNSURE;
         if (or_else(f->skipped, 0) > 0 && !(d->limit == LEAT_LIMIT_IO && reads_seen(f))) return UNSURE;
     }
+    /* reads that are slow hold a budget, too: only their rate, or more memory, tells the two apart */
+    if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
+        return UNSURE;
     if (distrusted == 0) return 1;
     votes queues = {{0}}, machine = {{0}};
     ask_queues(f, &queues);
@@ -494,9 +516,9 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         d->confidence = sure;
     } else if (bursts(d)) {
         bool others = contention(f); /* enough when other processes leave it the CPUs */
-        d->limit = or_else(f->blocked, 0) >= BLOCKED ? LEAT_LIMIT_MEMORY
-                   : others                          ? LEAT_LIMIT_CPU
-                                                     : LEAT_LIMIT_DELIVERY;
+        d->limit = blocked_share(f) >= BLOCKED ? LEAT_LIMIT_MEMORY
+                   : others                    ? LEAT_LIMIT_CPU
+                                               : LEAT_LIMIT_DELIVERY;
         d->cause = d->limit == LEAT_LIMIT_DELIVERY ? LEAT_CAUSE_BURSTS : cause_of(d->limit, f);
         d->confidence = known(f->others) && known(f->run_delay) ? 0.6 : 0.5;
     } else {

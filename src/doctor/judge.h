@@ -77,6 +77,16 @@ uint32_t leat__doctor_distrust(leat_doctor_facts *f);
  * bandwidth. */
 bool leat__doctor_latency(const leat_doctor_facts *f);
 
+/* Bytes of the large requests that a server is asked. */
+#define LEAT__PART_LARGE (128u << 10)
+
+/* True when the line to a server is full: large answers come less often than small ones, and more of them in
+ * flight bring little more. */
+bool leat__doctor_line_full(const leat_doctor_facts *f);
+
+/* Samples/s that storage can give at most; negative = unknown. */
+double leat__doctor_storage(const leat_doctor_facts *f);
+
 /* True when the machine has memory for the pack, but this process may not use it. */
 bool leat__doctor_memory_limit(const leat_doctor_facts *f);
 

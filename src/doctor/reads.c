@@ -30,7 +30,6 @@
 #define WAIT_NS (LEAT_NS_PER_S / 10) /* for a read, between checks of the time limit */
 #define LEAST_SECONDS 0.5 /* to read samples into the page cache; a slow disk gives fewer of them */
 #define PART_SMALL 4096u  /* bytes asked of a server */
-#define PART_LARGE (128u << 10)
 #define PARTS 1024u       /* places in the file */
 #define PARTS_STRIDE 389u /* from one to the next, round and round: no common divisor */
 #define LINK_SMALL 4u
@@ -296,8 +295,8 @@ static void list_parts(leat_pack *pack, uint64_t len, ranges *r)
     }
 }
 
-/* The loader joins requests and fetches ahead, so these are not the rate of its reads: they show what kind of
- * limit the server has. Small ranges and large ones, few and many in flight. */
+/* The loader joins requests and fetches ahead, so these are not the rate of its reads, unless the line is full:
+ * they show what kind of limit the server has. Small ranges and large ones, few and many in flight. */
 static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *limit, ranges *r,
                       leat_doctor_facts *f, leat_error *err)
 {
@@ -308,11 +307,13 @@ static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *l
     f->remote_ms = got.read_ms;
     LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
     f->remote_many = got.per_s;
-    list_parts(pack, PART_LARGE, r);
+    list_parts(pack, LEAT__PART_LARGE, r);
     LEAT_TRY(read_for(r, PARTS_FEW, seconds, false, limit, &got, err));
-    f->remote_few_mbs = got.per_s * PART_LARGE / 1e6;
+    f->remote_few_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
     LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
-    f->remote_many_mbs = got.per_s * PART_LARGE / 1e6;
+    f->remote_many_mbs = got.per_s * LEAT__PART_LARGE / 1e6;
+    if (leat__doctor_line_full(f) && f->sample_bytes > 0) /* no way to read brings more */
+        f->io_cold = 1e6 * f->remote_many_mbs / f->sample_bytes;
     return 0;
 }
 

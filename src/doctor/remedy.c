@@ -557,6 +557,15 @@ static const leat_doctor_trial *trial_of(const leat_doctor_facts *f, const char 
     return NULL;
 }
 
+/* A short trial may take batches that were read before: memory brings no more than storage gives. */
+static double tried_gain(const leat_doctor_diagnosis *d, const leat_doctor_trial *t)
+{
+    double storage = leat__doctor_storage(&d->facts);
+    bool alone = leat__str_starts(t->set, "memory=") && strchr(t->set, ',') == NULL;
+    if (!alone || !known(storage) || !(d->rate > 0)) return t->gain;
+    return LEAT_MIN(t->gain, LEAT_MAX(storage / d->rate, 1.0));
+}
+
 /* A cache fills in the first epoch: a short trial only shows whether it does harm. */
 static bool shows_late(const char *set)
 {
@@ -586,7 +595,7 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     const leat_doctor_trial *t = trial_of(&d->facts, r->set);
     bool late = t != NULL && shows_late(r->set);
     r->gain = known(r->rate) && now > 0 ? r->rate / now : 1;
-    if (t != NULL && !late) r->gain = t->gain;
+    if (t != NULL && !late) r->gain = tried_gain(d, t);
     double most = most_gain(d, w);
     r->gain = LEAT_MIN(r->gain, most);
     if (r->gain >= 0.99 * most && r->next != LEAT_LIMIT_PYTHON) r->next = LEAT_LIMIT_TRAINER;
@@ -655,12 +664,13 @@ static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *b
 {
     const leat_doctor_trial *t = trial_of(&d->facts, d->apply);
     if (t == NULL) return;
-    bool worse = best->basis == LEAT_BASIS_MEASURED && t->gain < best->gain;
-    if (worse || t->gain < HARM) {
+    double gain = tried_gain(d, t);
+    bool worse = best->basis == LEAT_BASIS_MEASURED && gain < best->gain;
+    if (worse || gain < HARM) {
         snprintf(d->apply, sizeof d->apply, "%s", worse ? best->set : "");
         d->apply_gain = worse ? best->gain : 1;
     } else if (!shows_late(d->apply)) {
-        d->apply_gain = t->gain;
+        d->apply_gain = gain;
     }
 }
 

@@ -235,6 +235,21 @@ static void full_line(leat_doctor_facts *f)
     f->remote_many_mbs = 8;
 }
 
+/* 20 MB/s without any latency: two requests in flight fill the line, and reads in flight the budget. */
+static void full_line_and_budget(leat_doctor_facts *f)
+{
+    full_line(f);
+    starve(f, 190);
+    f->remote_ms = 1;
+    f->remote_few = 900;
+    f->remote_many = 1000;
+    f->remote_few_mbs = f->remote_many_mbs = 20;
+    f->io_cold = 20e6 / f->sample_bytes;
+    f->spacious = 200;
+    f->blocked = 0.9;
+    f->budget = f->budget_peak = 60e6;
+}
+
 static void few_answers(leat_doctor_facts *f)
 {
     late_server(f);
@@ -314,6 +329,7 @@ static const struct {
      LEAT_GRADE_CRITICAL},
     {"late server", late_server, LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, LEAT_GRADE_CRITICAL},
     {"full line", full_line, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
+    {"full line, budget", full_line_and_budget, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
     {"few answers", few_answers, LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, LEAT_GRADE_CRITICAL},
     {"refusing server", refusing_server, LEAT_LIMIT_IO, LEAT_CAUSE_REFUSED, LEAT_GRADE_CRITICAL},
     {"swapping", swapping, LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, LEAT_GRADE_CRITICAL},
@@ -382,6 +398,34 @@ static void one_witness_may_be_missing(void **state)
                          leat_doctor_limit_name(d.limit), d.confidence);
         }
     }
+}
+
+/* Slow reads hold a budget as well: without their rate, and without a trial of more memory, nobody knows. */
+static void a_budget_held_by_slow_reads_does_not_limit(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    full_line_and_budget(&f);
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_null(remedy(&d, "memory="));
+    f.io_cold = -1;
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_IO);
+    f.spacious = -1;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_MEMORY);
+    assert_true(d.confidence < 0.5);
+    f.io_cold = 220; /* a short trial took batches that were ready: storage does not give as many */
+    f.samples_per_s = 150;
+    f.spacious = 5000;
+    f.trial_count = 1;
+    f.trials[0] = (leat_doctor_trial){.set = "memory=239075328", .rate = 5000, .gain = 33};
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_MEMORY);
+    const leat_doctor_remedy *r = remedy(&d, "memory=239075328");
+    assert_non_null(r);
+    assert_near(r->gain, 220.0 / 150, 0.01);
+    assert_true(d.apply_gain < 1.5);
 }
 
 static void nothing_known_is_incomplete_and_says_nothing(void **state)
@@ -803,6 +847,7 @@ int main(void)
         cmocka_unit_test(every_situation_is_named),
         cmocka_unit_test(no_missing_fact_makes_it_confidently_wrong),
         cmocka_unit_test(one_witness_may_be_missing),
+        cmocka_unit_test(a_budget_held_by_slow_reads_does_not_limit),
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
         cmocka_unit_test(the_bands_are_5_and_20_percent),
