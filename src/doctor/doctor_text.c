@@ -161,9 +161,10 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT], b[2 * TEXT], c[TEXT], e[TEXT];
-    double rate = or_else(d->io, or_else(d->rate, 0));
-    rate_text(rate, a);
-    if (known(f->sample_bytes))
+    double rate = or_else(d->io, d->rate);
+    if (known(rate)) rate_text(rate, a);
+    else snprintf(a, sizeof a, "too few");
+    if (known(f->sample_bytes) && known(rate))
         snprintf(b, sizeof b, "%s (%s samples/s)", leat__doctor_speed(f->sample_bytes * rate, c, TEXT), a);
     else snprintf(b, sizeof b, "%s samples/s", a);
     if (known(f->remote_few) && say_remote(d, out, size)) return;
@@ -311,6 +312,8 @@ static void machine_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT], b[TEXT];
+    /* in a short run most of what was read has not been delivered */
+    double bytes = f->steps < LEAT__STEPS_ENOUGH ? f->sample_bytes : f->read_bytes;
     if (known(f->decode_ready) || known(f->blocked))
         SAY("work waited for a worker %.0f %% of the time, and only for memory %.0f %%",
             percent(or_else(f->decode_ready, 0)), percent(or_else(f->blocked, 0)));
@@ -320,7 +323,7 @@ static void machine_evidence(leat_doctor_diagnosis *d)
             f->cpu_used, f->cpus, or_else(f->others, 0), percent(or_else(f->run_delay, 0)));
     if (known(f->read_ms))
         SAY("a read takes %.2f ms with %.0f in flight; %s per sample", f->read_ms, or_else(f->io_depth, 1),
-            known(f->read_bytes) ? leat__format_bytes((uint64_t)f->read_bytes, a, TEXT) : "?");
+            known(bytes) ? leat__format_bytes((uint64_t)bytes, a, TEXT) : "?");
     if (known(f->budget_peak) && known(f->budget))
         SAY("memory: %s of a budget of %s at the peak", leat__format_bytes((uint64_t)f->budget_peak, a, TEXT),
             leat__format_bytes((uint64_t)f->budget, b, TEXT));

@@ -546,6 +546,7 @@ static uint32_t grade_of(const leat_doctor_diagnosis *d)
 static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
 {
     if (known(f->samples_per_s)) return f->samples_per_s;
+    if (f->steps == 0) return -1; /* nothing came: what parts could do was not reached */
     double trainer = r->part[LEAT_LIMIT_TRAINER];
     if (known(f->loader)) return known(trainer) ? LEAT_MIN(f->loader, trainer) : f->loader;
     uint32_t first = leat__doctor_smallest(r, true, NULL);

@@ -175,6 +175,34 @@ static void no_step_time_is_incomplete(void **state)
     assert_true(f.loader > 0 && f.data_ms < 0);
 }
 
+/* Storage that is too slow for a single step: the step time was given, and the rate is that of the reads. */
+static void a_run_without_steps_has_a_rate(void **state)
+{
+    leat__inject_rule rule = {.path = PACK, .delay_ns = 150 * LEAT_NS_PER_MS};
+    leat_doctor_examine_opts o = LEAT_DOCTOR_EXAMINE_OPTS_INIT;
+    leat_loader_opts l;
+    leat_doctor_facts f;
+    leat_error err = {0};
+    (void)state;
+    leat_loader_opts_init(&l);
+    l.batch_size = 300;
+    l.ops = "RandomResizedCrop(32)";
+    l.order = LEAT_ORDER_RANDOM;
+    l.io_depth = 1;
+    o.step_ms = 7;
+    o.seconds = 1;
+    assert_ok(leat__io_inject(&rule, NULL));
+    int rc = leat_doctor_examine(PACK, &l, &o, &f, &err);
+    leat__io_inject_clear();
+    if (rc != 0) fail_msg("%s", err.message);
+    leat_doctor_diagnosis d = judge(f);
+    assert_true(f.steps < LEAT__STEPS_ENOUGH);
+    for (uint32_t i = 0; i < d.missing_count; i++) assert_null(strstr(d.missing[i], "step time"));
+    assert_true(f.batch_ms > 0);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_true(d.rate < 1000); /* or unknown */
+}
+
 static void it_can_be_stopped(void **state)
 {
     leat_doctor_facts f;
@@ -255,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_cold_pack_is_tried_from_memory),
         cmocka_unit_test(remedy_gain_is_measured_by_trying_it),
         cmocka_unit_test(no_step_time_is_incomplete),
+        cmocka_unit_test(a_run_without_steps_has_a_rate),
         cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(a_missing_pack_is_an_error),
         cmocka_unit_test(batches_too_large_for_the_time_are_shrunk),
