@@ -442,6 +442,8 @@ def more_rows(data, device):
 def more_python_rows():
     yield PythonRow("short transform", "transform= is busy for 1 ms, a step of 80 ms", "trainer", {"trainer"})
     yield PythonRow("transform, one thread", "transform= is busy for 50 ms, threads=1", "python", {"transform"})
+    yield PythonRow("transform, diagnosed", "transform= waits for 50 ms, asked of leat.diagnose", "python", {"transform"},
+                    "transform=")
     yield PythonRow("iterable: waits", "a generator that sleeps for 30 ms a batch", "io",
                     {"latency", "bandwidth", "worker_time", "fetch"})
     yield PythonRow("DataLoader: iterable", "an IterableDataset of busy Python, 2 workers", "cpu", {"worker_time"})

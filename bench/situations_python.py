@@ -121,6 +121,14 @@ def transform_one_thread(data, lifted):
     return train(leat_loader(data.raw(), threads=1, transform=None if lifted else slow), lambda _: time.sleep(0.002))
 
 
+def transform_diagnosed(data, lifted):
+    def late(batch):
+        time.sleep(0.05)
+        return batch
+    loader = leat.Loader(data.raw(), batch_size=32, image=OPS, transform=None if lifted else late)
+    return ask(loader, 0.01)
+
+
 # ---- torch.utils.data.DataLoader -----------------------------------------------------------------
 
 
@@ -290,7 +298,7 @@ SITUATIONS = {
     "DataLoader: iterable": iterable_dataset, "DataLoader: PNG": png_files, "DataLoader: one worker": one_worker,
     "DataLoader: busy, but enough": busy_enough, "DataLoader: NumPy": numpy_samples, "DataLoader: many objects": many_objects,
     "bursty trainer": bursty_trainer, "second loader": second_loader, "Python loop": python_loop, "matmul": matmul,
-    "affinity": affinity, "transform": transform, "transform sleeps": transform_sleeps,
+    "affinity": affinity, "transform, diagnosed": transform_diagnosed, "transform": transform, "transform sleeps": transform_sleeps,
     "DataLoader: late samples": late_samples, "DataLoader: slow disk": slow_disk, "DataLoader: Python code": python_code, "DataLoader: collate": collate,
     "DataLoader: collate, no workers": collate_no_workers, "DataLoader: JPEG, no workers": jpeg_no_workers,
     "DataLoader: slow model": slow_model, "DataLoader: busy step": busy_step,

@@ -25,10 +25,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _check, _leat, _workers
 from ._errors import ArgumentError, shown
+
+if TYPE_CHECKING:
+    from ._loader import Loader
 
 _JSON, _PAGE = 2, 0
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -247,7 +250,7 @@ class _Loop:
             seen.data_s.append(waited)
             seen.batch_s.append(trained)
             seen.next_work_s += work
-            seen.samples += _batch_size(batch) or 0
+            seen.samples += _batch_size(batch) or 1  # a number, or some other object: one sample
         seen.end = _look()
         close = getattr(stream, "close", None)
         if callable(close):
@@ -405,6 +408,23 @@ def _facts(seen: _Recording) -> dict[str, float | None]:
     return facts
 
 
+def _own_meters(loader: Loader, before: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a leat.Loader metered itself since `before`: only it can tell its transform from waiting."""
+    after: dict[str, Any] = dict(loader.doctor()["facts"])
+    was, now = before.get("steps") or 0.0, after.get("steps") or 0.0
+    if now <= was:
+        return dict(facts)
+    for name in ("data_ms", "batch_ms", "prepare_ms"):
+        total = (after.get(name) or 0.0) * now - (before.get(name) or 0.0) * was
+        after[name] = max(0.0, total) / (now - was)
+    after["steps"] = now - was
+    for name in ("batch", "samples_per_s"):
+        after[name] = facts.get(name)
+    if facts.get("batch_ms") is None:  # no step: the time between two batches is not training
+        after.update(dict.fromkeys(("batch_ms", "batch_ms_p50", "batch_ms_p95")))
+    return after
+
+
 # ---- the report ----------------------------------------------------------------------------------
 
 
@@ -497,6 +517,10 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     steps = _check.whole("steps", steps, 1)
     replay = _check.whole("replay", replay)
     seconds = _check.real("seconds", seconds, 0, 1e9)
+    from ._loader import Loader
+
+    own = iterable if isinstance(iterable, Loader) else None
+    before = own.doctor()["facts"] if own is not None else {}
     sampler = _Sampler(_persistent(iterable))
     loop = _Loop(iterable, step, sync, sampler)
     sampler.start()
@@ -506,6 +530,6 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         sampler.stop()
     seen = loop.seen
     seen.processes, seen.machine = len(sampler.workers), _machine()
-    facts = _facts(seen)
+    facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
     facts.update(_look_closer(iterable, facts, seconds))
     return _verdict(seen, facts, loop.replay(min(steps, 50), seconds / 4) if replay else None)

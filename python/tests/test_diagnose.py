@@ -439,3 +439,19 @@ def test_a_slow_transform_is_not_the_trainer():
     assert "transform= takes 119.0 ms of each step" in d.verdict
     assert "transform=" in d.remedies[0]["action"]
     assert leat.judge(facts | {"data_ms": 200}).limit != "python"  # waiting takes longer
+
+
+def test_a_slow_transform_of_a_loader_is_not_storage(pack):
+    def late(batch):
+        time.sleep(0.03)
+        return batch
+    with leat.Loader(pack, 4, image="RandomResizedCrop(16)", transform=late) as loader:
+        for _ in range(2):  # a loader that was used before
+            d = leat.diagnose(loader, lambda batch: time.sleep(0.005), steps=25, seconds=600, replay=0)
+            assert d.limit == "python" and d.cause == "transform" and d.confidence >= 0.5
+            assert 29 < d.facts["prepare_ms"] < 60 and d.facts["io_cold"] is None and 15 <= d.facts["steps"] <= 26
+
+
+def test_batches_that_are_no_collections_are_samples(clock):
+    d = leat.diagnose(range(3), lambda batch: clock.sleep(0.01), steps=30, seconds=600, replay=0)
+    assert d.limit == "trainer" and d.facts["batch"] == 1
