@@ -250,8 +250,7 @@ static double bytes_per_s(leat_doctor_watch *w)
 static void bound_by_reads(const exam *e, leat_doctor_watch *w, double step_ms, leat_doctor_facts *run)
 {
     double batch = e->loader.batch_size, bytes = bytes_per_s(w);
-    if (step_ms > 0 && !known(run->batch_ms))
-        run->batch_ms = run->batch_ms_p50 = run->batch_ms_p95 = step_ms;
+    if (step_ms > 0 && !known(run->batch_ms)) run->batch_ms = run->batch_ms_p50 = run->batch_ms_p95 = step_ms;
     if (run->steps >= LEAT__STEPS_ENOUGH || !known(bytes) || !(e->f->sample_bytes > 0)) return;
     /* some came from a cache; samples of raw pixels are stored with padding */
     if (known(run->read_bytes) && run->read_bytes < FROM_FILE * e->f->sample_bytes) return;

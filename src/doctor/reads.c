@@ -295,8 +295,8 @@ static void list_parts(leat_pack *pack, uint64_t len, ranges *r)
     }
 }
 
-/* The loader joins requests and fetches ahead, so these are not the rate of its reads, unless the line is full:
- * they show what kind of limit the server has. Small ranges and large ones, few and many in flight. */
+/* The loader joins requests and fetches ahead, so these are not the rate of its reads, unless the line is
+ * full: they show what kind of limit the server has. Small ranges and large ones, few and many in flight. */
 static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *limit, ranges *r,
                       leat_doctor_facts *f, leat_error *err)
 {

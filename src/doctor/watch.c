@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <leat/doctor.h>
+#include <leat/machine.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -19,6 +20,7 @@
 #include "doctor/judge.h"
 #include "doctor/kernel_counters.h"
 #include "loader/loader_run.h"
+#include "pack/reader.h"
 
 #define INTERVAL_MS 250u
 #define FRAMES 16384u
@@ -53,6 +55,7 @@ struct leat_doctor_watch {
     sums total, before;     /* before: at the last frame */
     leat__kernel_counters begin, sense;
     uint64_t begin_ns, frame_ns, frame_cpu_ns;
+    double cached;         /* 1 = the pack is in a file system in memory; negative = not known */
     double begin_siblings; /* decode time of other loaders before the watch, ns */
     uint32_t threads;      /* maximum seen */
     leat_doctor_facts known;
@@ -240,6 +243,15 @@ static void watch_main(void *arg)
 
 /* ---- The handle ---- */
 
+/* What of the page cache holds the pack takes long to find out; a file system in memory is all there. */
+static double cached_of(leat_loader *l)
+{
+    const leat__file *file = leat__pack_file(leat_loader_pack(l), 0);
+    leat_disk disk;
+    if (leat__file_remote(file) != NULL || leat_disk_read(&disk, leat__file_path(file), NULL) != 0) return -1;
+    return strcmp(disk.filesystem, "tmpfs") == 0 || strcmp(disk.filesystem, "ramfs") == 0 ? 1 : -1;
+}
+
 int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_t interval_ms,
                            leat_error *err)
 {
@@ -258,6 +270,7 @@ int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_
     leat_doctor_facts_init(&w->known);
     w->frames = LEAT_NEW_ARRAY(DOCTOR, leat_doctor_frame, FRAMES);
     if (w->frames == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, FRAMES * sizeof *w->frames, "frames"));
+    w->cached = cached_of(loader);
     look_locked(w);
     w->before = w->total;
     w->begin_siblings = (double)leat__run_decode_ns_all() - w->total.decode;
@@ -420,6 +433,7 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
     leat__kernel_counters_read(&w->sense); /* reads a dozen small files: only on request */
     double batch = w->total.batches > 0 ? w->total.samples / w->total.batches : -1;
     f->batch = batch;
+    f->cached = w->cached;
     step_facts(&w->last, batch, f);
     flow_facts(w, f);
     device_facts(w, f);

@@ -400,7 +400,8 @@ static void one_witness_may_be_missing(void **state)
     }
 }
 
-/* Slow reads hold a budget as well: without their rate, and without a trial of more memory, nobody knows. */
+/* Slow reads hold a budget as well: without their rate, and without a trial of more memory, both are
+ * possible. */
 static void a_budget_held_by_slow_reads_does_not_limit(void **state)
 {
     leat_doctor_facts f = healthy();

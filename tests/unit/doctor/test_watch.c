@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doctor_test.h"
 
+#include <leat/machine.h>
+
 #include "base/clock.h"
 #include "io/inject.h"
 #include "loader/tiny_pack.h"
@@ -71,6 +73,36 @@ static void decisions_are_among_the_facts(void **state)
     assert_contains(f.decisions[0].reason, "read had tasks waiting");
     leat_doctor_watch_close(&w);
     leat_loader_close(&l);
+}
+
+/* Nothing is read from storage where the pack is in a file system in memory: idle CPUs do not speak for
+ * storage. */
+static void a_pack_in_a_memory_file_system_is_cached(void **state)
+{
+    static const char *const path = "/dev/shm/leat-doctor-watch.leat";
+    leat_loader_opts o;
+    leat_loader *l;
+    leat_doctor_watch *w;
+    leat_doctor_facts f;
+    leat_disk disk;
+    (void)state;
+    if (leat_disk_read(&disk, "/dev/shm", NULL) != 0 || strcmp(disk.filesystem, "tmpfs") != 0) skip();
+    tiny_pack(path, &(tiny_opts){.samples = 40, .classes = 2});
+    leat_loader_opts_init(&o);
+    o.batch_size = 10;
+    o.ops = "RandomResizedCrop(16)";
+    assert_ok(leat_loader_open(&l, path, &o, NULL));
+    assert_ok(leat_doctor_watch_open(&w, l, 0, NULL));
+    epoch_of(l, 0, LEAT_NS_PER_MS);
+    assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+    assert_near(f.cached, 1, 0);
+    f.decode_ready = 0.01;
+    f.cpu_used = 0.1;
+    f.run_delay = 0;
+    assert_int_not_equal(judge(f).limit, LEAT_LIMIT_IO);
+    leat_doctor_watch_close(&w);
+    leat_loader_close(&l);
+    unlink(path);
 }
 
 /* Counters of the loader restart with each epoch; the watch adds them up. */
@@ -207,6 +239,7 @@ static void a_run_is_recorded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pack_in_a_memory_file_system_is_cached),
         cmocka_unit_test(epochs_add_up),
         cmocka_unit_test(a_run_is_recorded),
         cmocka_unit_test(decisions_are_among_the_facts),
