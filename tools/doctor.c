@@ -327,6 +327,7 @@ static int work(job *j, leat_error *err)
     LEAT_TRY(live_check_outputs(c, written, LEAT_COUNT(written), others, LEAT_COUNT(others), err));
     if (trace != NULL) LEAT_TRY(leat__trace_start(0, err));
     rc = j->record != NULL ? attach(j, j->record, err) : examine(j, &j->flags.opts, &j->d, err);
+    if (rc == LEAT_ECANCELED) cli_warn(c, "stopped: nothing was measured yet");
     if (rc == 0 && j->stopped) cli_warn(c, "stopped: this is what was measured until then");
     if (rc == 0) rc = show(j, err);
     if (rc == 0 && j->stopped) return leat__fail(err, LEAT_ECANCELED, "stopped");

@@ -355,6 +355,18 @@ class Pack(unittest.TestCase):
             self.assertNotIn("no error", err)
             self.assertTrue(os.path.exists(state))
 
+    def test_a_signal_before_the_first_batch_ends_the_doctor_in_words(self):
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        env = dict(os.environ, LEAT_IO_INJECT=f"path={os.path.basename(self.out)},delay=3s")
+        doctor = subprocess.Popen([LEAT, "doctor", self.out, "--step-ms", "5"], text=True, env=env,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not catches(doctor.pid, signal.SIGINT):
+            time.sleep(0.01)
+        doctor.send_signal(signal.SIGINT)
+        out, err = doctor.communicate(timeout=60)
+        self.assertEqual((doctor.returncode, out), (130, ""), err)
+        self.assertIn("stopped: nothing was measured yet", err)
+
 
 if __name__ == "__main__":
     unittest.main()
