@@ -379,6 +379,8 @@ static void say_what_settles(leat_doctor_diagnosis *d)
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH)
         FIND("not sure after %.0f steps: a longer run settles it (from %d steps on)", f->steps,
              LEAT__STEPS_ENOUGH);
+    else if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
+        FIND("not sure: slow reads fill a budget, too; leat doctor PACK measures the reads and more memory");
     else if (d->missing_count > 0) FIND("not sure: this would settle it: %s", d->missing[0]);
     else if (or_else(f->skipped, 0) > 0)
         FIND("not sure: a larger --seconds settles it, with the measurements that were left out");

@@ -378,6 +378,7 @@ static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     leat_doctor_facts *f = &w->f;
     char a[TEXT];
     if (!known(w->memory) || d->cause != LEAT_CAUSE_BUDGET || !known(f->budget)) return false;
+    if (!known(f->spacious) && !known(leat__doctor_storage(f))) return false; /* slow reads may hold it */
     double room = or_else(f->memory_free, 0) + f->budget, want = 4 * f->budget;
     double budget = LEAT_MIN(want, 0.5 * room);
     if (budget < 1.2 * f->budget) return false;

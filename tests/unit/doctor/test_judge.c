@@ -416,6 +416,8 @@ static void a_budget_held_by_slow_reads_does_not_limit(void **state)
     d = judge(f);
     assert_int_equal(d.limit, LEAT_LIMIT_MEMORY);
     assert_true(d.confidence < 0.5);
+    assert_null(remedy(&d, "memory="));
+    assert_contains(d.findings[0], "leat doctor PACK");
     f.io_cold = 220; /* a short trial took batches that were ready: storage does not give as many */
     f.samples_per_s = 150;
     f.spacious = 5000;
