@@ -113,26 +113,43 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
     if (f->samples > 0 && f->batch > 0) cap_by_dataset(f, &k, out);
 }
 
+/* Pages held twice where cache=process cannot keep the dataset: each run in flight replaces a page while the
+ * old one is still held. */
+static uint64_t replaced_bytes(const leat_plan_facts *f, const leat__footprint *k)
+{
+    return k->window * f->page_bytes;
+}
+
 /* What cache=process adds to the budget of one loader when no budget is given: the dataset where memory
  * allows, else as much of it as fits beside the rest. A loader for validation has another one. */
-static uint64_t cache_room(const leat_plan_facts *f, const leat_plan_ram *ram, uint64_t trainers)
+static uint64_t cache_room(const leat_plan_facts *f, const leat__footprint *k, const leat_plan_ram *ram,
+                           uint64_t trainers)
 {
     if (f->cache != PLAN_CACHE_PROCESS || f->memory_bytes > 0) return 0;
     uint64_t safe = (uint64_t)(PLAN_SAFE_LEAT * (double)ram->limit);
     uint64_t room = safe > ram->with_validation ? safe - ram->with_validation : 0;
-    return LEAT_MIN(room / trainers / (f->no_validation ? 1 : 2), leat__plan_dataset_bytes(f));
+    uint64_t each = room / trainers / (f->no_validation ? 1 : 2), dataset = leat__plan_dataset_bytes(f);
+    return each >= dataset ? dataset : each - LEAT_MIN(each, replaced_bytes(f, k));
+}
+
+/* What cache=process holds in the end: the dataset, or what is left of the budget and the pages held twice.
+ * `most` of the budget is ever in use, `own` of it for other things. */
+static uint64_t cache_held(const leat_plan_facts *f, const leat__footprint *k, uint64_t most, uint64_t own)
+{
+    if (f->cache != PLAN_CACHE_PROCESS) return 0;
+    uint64_t left = most > own ? most - own : 0, dataset = leat__plan_dataset_bytes(f);
+    return left >= dataset ? dataset : left + replaced_bytes(f, k);
 }
 
 /* What one loader takes in the end, `most` of it inside the budget. A cache in the process keeps what it
- * read as far as the budget goes; where that is not all, each run in flight replaces a page while the old
- * one is still held. */
+ * read as far as the budget goes. */
 static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uint64_t most,
                          uint64_t window_bytes)
 {
     uint64_t outside = k->process + k->scratch, want = k->resident + window_bytes;
     if (f->cache != PLAN_CACHE_PROCESS) return LEAT_MIN(want, most + outside);
     want += leat__plan_dataset_bytes(f);
-    return want <= most + outside ? want : most + outside + k->window * f->page_bytes;
+    return want <= most + outside ? want : most + outside + replaced_bytes(f, k);
 }
 
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
@@ -164,11 +181,12 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     }
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
-    uint64_t kept = cache_room(f, ram, trainers);
-    ram->budget += kept;
-    ram->cache = trainers * kept;
+    ram->budget += cache_room(f, &k, ram, trainers);
+    uint64_t most = LEAT_MAX(ram->budget, 2 * k.floor) - k.floor;
+    uint64_t own = (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages) / trainers;
+    ram->cache = trainers * cache_held(f, &k, most, own - outside);
     add_up(f, ram);
-    ram->resident = trainers * resident(f, &k, LEAT_MAX(ram->budget, 2 * k.floor) - k.floor, window_bytes);
+    ram->resident = trainers * resident(f, &k, most, window_bytes);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);
     if (ram->budget < k.floor + f->max_image_bytes) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

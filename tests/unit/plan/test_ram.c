@@ -128,6 +128,13 @@ static void a_cache_of_the_process_takes_the_budget(void **state)
     f.memory_bytes = 284898099;
     leat_plan some = plan_of(f);
     assert_near((double)some.ram.resident / 1e6, 241, 5);
+    /* all of that counts in the verdict */
+    assert_true(some.ram.cache > 0);
+    assert_true(some.ram.total - some.ram.os >= some.ram.resident);
+    f.whole_machine = 0;
+    f.no_validation = 1;
+    f.ram_bytes = 230000000;
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
     f.cache = 1;
     assert_true(plan_of(f).ram.resident < some.ram.resident);
 }
@@ -202,8 +209,7 @@ static void parts_of_a_small_pack_add_up(void **state)
                                        r->workers + r->pages + r->cache);
         uint64_t blocks = (uint64_t)p.config.workers * f.max_sample_bytes;
         assert_true(r->pages <= f.samples * f.sample_bytes + blocks);
-        /* a cache that is too small for the dataset holds a few pages more while it replaces them */
-        if (f.cache == 0) assert_true(r->resident <= r->total - r->os - r->framework - r->used);
+        assert_true(r->resident <= r->total - r->os - r->framework - r->used);
     }
 }
 
