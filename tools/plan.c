@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <leat/machine.h>
 #include <leat/plan.h>
@@ -14,17 +15,16 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
+#include "cli_frame.h"
+#include "io/http.h"
 #include "io/url.h"
 #include "load_flags.h"
 #include "loader/defaults.h"
 #include "op/pipeline.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
-#include "probe/machine.h"
 
 #define SAMPLES_MAX 1e14
-#define CODE_DATA (UINT64_C(1) << 20)
-#define CODE_MAX (UINT64_C(16) << 20) /* more is another program, which runs the command */
 
 /* ---- Options ---- */
 
@@ -361,57 +361,58 @@ static uint32_t threads_of(const leat_plan_facts *f)
     return LEAT_MAX(f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus, 1u);
 }
 
-/* The link, unless it or other storage was given, and the loader from memory. */
-static int measure_bucket(cli *c, leat_plan_facts *f, const leat_loader_opts *opts, leat_plan_calibration *k,
-                          leat_error *err)
-{
-    bool link = f->measured.io_bytes_per_s.mid <= 0 && !cli_given(c, "storage");
-    return plan_measure_bucket(c, cli_str(c, "dataset"), opts, threads_of(f), link, cli_flag(c, "calibrate"),
-                               k, &f->latency_s, err);
-}
-
-/* The loader has just run in this process: `leat load` has the same code in memory. */
-static void measure_process(leat_plan_facts *f)
-{
-    uint64_t code = leat__process_code_rss();
-    if (code > 0 && code < CODE_MAX) f->process_bytes = code + CODE_DATA;
-}
-
-/* After the measurements of memory, which this would disturb. */
-static void measure_sizes(cli *c, leat_plan_facts *f)
-{
-    bool own = cli_given(c, "sample-bytes") || cli_given(c, "width") || cli_given(c, "height");
-    if (!own && !leat__path_remote(cli_str(c, "dataset"))) plan_sizes(cli_str(c, "dataset"), f);
-}
-
 /* What was measured until a signal came says too little. */
 static int stopped(cli *c)
 {
     return cli_failf(c, CLI_DATA, "stopped while it measured: there is no plan (--no-measure needs no time)");
 }
 
+/* Runs the loader on the pack. The storage of a pack in a bucket is measured unless it was given. */
+static int try_loader(cli *c, leat_plan_facts *f, bool cold, leat_plan_calibration *k)
+{
+    static leat__buf ops; /* of a thread that may be left behind */
+    leat__http_stats before, after;
+    leat_error err = {0};
+    char text[24];
+    bool own = cli_given(c, "sample-bytes") || cli_given(c, "width") || cli_given(c, "height");
+    plan_trial t = {.path = cli_str(c, "dataset"),
+                    .threads = threads_of(f),
+                    .cold = cold,
+                    .link = f->measured.io_bytes_per_s.mid <= 0 && !cli_given(c, "storage"),
+                    .longer = cli_flag(c, "calibrate"),
+                    .sizes = !own,
+                    .facts = *f};
+    leat__http_read(&before);
+    leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
+    loader_opts(c, f, &ops, &t.opts);
+    int rc = plan_trial_run(c, &t, &err);
+    if (!plan_trial_left()) leat__buf_reset(&ops);
+    if (cli_interrupted(c)) return stopped(c);
+    if (rc != 0) return cli_fail(c, &err);
+    leat__http_read(&after);
+    if (leat__path_remote(t.path))
+        cli_say(c, "measured on the bucket: %s in %llu requests",
+                leat__format_bytes(after.bytes_in - before.bytes_in, text, sizeof text),
+                (unsigned long long)(after.requests - before.requests));
+    f->process_bytes = t.facts.process_bytes;
+    f->smaller_share = t.facts.smaller_share;
+    f->quality_share = t.facts.quality_share;
+    if (t.latency_s > 0) f->latency_s = t.latency_s;
+    *k = t.k;
+    return CLI_OK;
+}
+
 /* A short run of the loader on the pack, on by default if there is a pack of images. */
 static int measure(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration k = {0}, *m = &f->measured;
-    leat_error err = {0};
-    leat__buf ops;
-    leat_loader_opts opts;
 
     if (!cli_given(c, "dataset") || tables_only(c)) return CLI_OK;
     if (f->loader == LEAT_PLAN_PROCESS) return CLI_OK;
     if (m->cpu_us.mid > 0 || f->samples == 0 || f->width == 0 || cli_given(c, "images")) return CLI_OK;
-    leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
-    loader_opts(c, f, &ops, &opts);
     bool cold = f->cached < PLAN_CACHED && m->io_bytes_per_s.mid <= 0 && !cli_given(c, "storage");
-    int rc = leat__path_remote(cli_str(c, "dataset"))
-                 ? measure_bucket(c, f, &opts, &k, &err)
-                 : plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), cold, &k, &err);
-    leat__buf_reset(&ops);
-    if (cli_interrupted(c)) return stopped(c);
-    if (rc != 0) return cli_fail(c, &err);
-    measure_process(f);
-    measure_sizes(c, f);
+    int rc = try_loader(c, f, cold, &k);
+    if (rc != CLI_OK) return rc;
     m->cpu_us = k.cpu_us;
     m->rate_one = k.rate_one;
     m->rate_all = k.rate_all;
@@ -431,20 +432,13 @@ static int calibrate(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration k = {0}, *m = &f->measured;
     leat_error err = {0};
-    leat__buf ops;
-    leat_loader_opts opts;
     if (!cli_given(c, "dataset")) return cli_usage(c, "--calibrate needs --dataset");
-    leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
-    loader_opts(c, f, &ops, &opts);
-    int rc = leat__path_remote(cli_str(c, "dataset"))
-                 ? measure_bucket(c, f, &opts, &k, &err)
-                 : plan_calibrate(c, cli_str(c, "dataset"), &opts, threads_of(f),
-                                  f->gpus > 0 && m->h2d_bytes_per_s.mid == 0, &k, &err);
-    leat__buf_reset(&ops);
-    if (cli_interrupted(c)) return stopped(c);
-    if (rc != 0) return cli_fail(c, &err);
-    measure_process(f);
-    measure_sizes(c, f);
+    bool remote = leat__path_remote(cli_str(c, "dataset"));
+    if (!remote) cli_say(c, "calibrating on %s ...", cli_str(c, "dataset"));
+    int rc = try_loader(c, f, true, &k);
+    if (rc != CLI_OK) return rc;
+    if (!remote && f->gpus > 0 && m->h2d_bytes_per_s.mid <= 0 && plan_measure_copy(c, &k, &err) != 0)
+        return cli_fail(c, &err);
     k.step_ms = m->step_ms;
     k.step_batch = m->step_batch;
     if (cli_given(c, "storage")) { /* the current storage of the pack does not count */
@@ -637,7 +631,7 @@ static int check_effects(cli *c)
     return CLI_OK;
 }
 
-static int run(cli *c)
+static int plan_run(cli *c)
 {
     leat_plan_facts f;
     leat_plan plan;
@@ -675,6 +669,13 @@ static int run(cli *c)
     return show(c, &plan);
 }
 
+static int run(cli *c)
+{
+    int code = plan_run(c);
+    if (plan_trial_left()) _exit(cli_end(c, code));
+    return code;
+}
+
 const cli_command cli_cmd_plan = {
     .name = "plan",
     .summary = "predict the memory, rate, hours and settings of a run",
@@ -702,8 +703,9 @@ const cli_command cli_cmd_plan = {
         "are this machine's (its cgroup's limits, its GPUs) or defaults, which are noted.\n\n"
         "GPU memory is computed from the architecture, operation by operation. Rates come from "
         "measured facts (--calibrate, --io-mbs, --cpu-us, --step-ms) where given. With --dataset the loader "
-        "runs on the pack for under a second, with the pipeline, order and cache that are planned "
-        "(--no-measure leaves that out). A pack in a bucket is measured by some 50 requests, and their bytes "
+        "runs on the pack for about a second and two at most, with the pipeline, order and cache that are planned "
+        "(--no-measure leaves that out); --calibrate takes some ten seconds and a minute at most. On storage "
+        "that is too slow for that, tables are used, and it says so. Ctrl-C ends it within a second. A pack in a bucket is measured by some 50 requests, and their bytes "
         "are printed; --gbps gives the link instead. Everything else comes from tables, with wide "
         "intervals; a rate that is not known makes the plan incomplete.\n\n"
         "Exits with 3 when the plan does not fit, and names the smallest change that would.",

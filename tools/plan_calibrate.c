@@ -30,12 +30,10 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "cli_frame.h"
 #include "doctor/reads.h"
 #include "doctor/work.h"
 #include "gpu/device.h"
 #include "io/file.h"
-#include "io/http.h"
 #include "io/url.h"
 #include "load_flags.h"
 #include "op/pipeline.h"
@@ -83,6 +81,7 @@
 /* Warm rates: samples of this many bytes, again and again, so that they stay in memory. */
 #define WARM_BYTES (UINT64_C(512) << 20)
 #define EPOCH_MAX (UINT64_C(1) << 20)
+#define BRING_NS (4 * LEAT_NS_PER_S) /* to bring them into memory; on slow storage they are fewer */
 
 #define VALUES 12 /* turns, or slices of all looks */
 static_assert(VALUES >= TURNS_MAX && VALUES >= LOOKS * SLICES && VALUES >= QUICK_SLICES, "too few values");
@@ -102,7 +101,7 @@ static void read_pages(void *arg)
     size_t capacity = (size_t)leat__span_around(LEAT__IO_ALIGN - 1, r->largest).len;
     char *buf = leat__alloc_aligned(LEAT__MEM_MISC, capacity, LEAT__IO_ALIGN);
     if (buf == NULL) atomic_store(&r->failed, LEAT_ENOMEM);
-    while (buf != NULL && leat__clock_ns() < r->until_ns) {
+    while (buf != NULL && leat__clock_ns() < r->until_ns && plan_trial_check(NULL) == 0) {
         leat_pack_page info;
         uint64_t page = atomic_fetch_add(&r->next, 1);
         if (page >= r->pages) break;
@@ -122,9 +121,9 @@ static void read_pages(void *arg)
     leat__free(buf);
 }
 
-/* Reads pages from `first` on, up to `end`, for at most span_ns (0 = all of them); bytes per
- * second. */
-static int read_for(const char *path, bool direct, uint64_t first, uint64_t end, uint64_t span_ns,
+/* Reads pages from `first` on, up to `*end`, for at most span_ns; *end becomes the end of those that were
+ * read. Bytes per second. */
+static int read_for(const char *path, bool direct, uint64_t first, uint64_t *end, uint64_t span_ns,
                     double *rate, leat_error *err)
 {
     leat_pack_opts opts = LEAT_PACK_OPTS_INIT;
@@ -136,14 +135,15 @@ static int read_for(const char *path, bool direct, uint64_t first, uint64_t end,
     opts.no_verify = 1;
     LEAT_GO(rc, out, leat_pack_open(&r.pack, path, &opts, err));
     LEAT_GO(rc, out, leat_pack_info_read(r.pack, &info, sizeof info));
-    r.pages = LEAT_MIN(end, info.pages);
+    r.pages = LEAT_MIN(*end, info.pages);
     r.next = first;
     r.largest = info.max_page_bytes;
     uint64_t begin = leat__clock_ns();
-    r.until_ns = span_ns > 0 ? begin + span_ns : UINT64_MAX;
+    r.until_ns = begin + span_ns;
     for (int i = 0; i < READERS && rc == 0; i++)
         rc = leat__thread_start(&threads[i], "leat-plan", read_pages, &r, err);
     for (int i = 0; i < READERS; i++) leat__thread_join(&threads[i]);
+    *end = LEAT_MIN(atomic_load(&r.next), r.pages);
     *rate = (double)atomic_load(&r.bytes) * 1e9 / (double)(leat__clock_ns() - begin);
     int failed = atomic_load(&r.failed);
     if (rc == 0 && failed != 0)
@@ -244,7 +244,7 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     for (int slices = 0; slices < e->slices;) {
         leat_batch *batch = NULL;
-        if (cli_stopped() != 0) return leat__fail(err, LEAT_ECANCELED, "stopped");
+        LEAT_TRY(plan_trial_check(err));
         LEAT_TRY(leat_loader_next(l, &batch, -1, err));
         if (batch == NULL) {
             if (once) break;
@@ -325,6 +325,7 @@ static int fill_memory(leat_loader *l, uint64_t samples, leat_error *err)
     LEAT_TRY(leat_loader_begin(l, 0, err));
     while (seen < samples) {
         leat_batch *batch = NULL;
+        LEAT_TRY(plan_trial_check(err));
         LEAT_TRY(leat_loader_next(l, &batch, -1, err));
         if (batch == NULL) break;
         seen += batch->samples;
@@ -341,8 +342,10 @@ static int measure_loader(const char *path, const leat_loader_opts *base, const 
     leat_loader *l = NULL;
     int rc;
     opts.threads = threads;
+    plan_trial_reading(once || e->fill > 0);
     LEAT_GO(rc, out, leat_loader_open(&l, path, &opts, err));
     if (e->fill > 0) LEAT_GO(rc, out, fill_memory(l, e->fill, err));
+    plan_trial_reading(once);
     rc = run_loader(l, e, epoch, once, out, err);
 out:
     leat_loader_close(&l);
@@ -379,7 +382,8 @@ static int measure_cold(const char *path, const leat_loader_opts *opts, uint32_t
         look l;
         double rate;
         if (turn >= TURNS_MIN && t->wall_ns >= COLD_NS && narrow(&t->cold)) break;
-        LEAT_TRY(read_for(path, true, first, UINT64_MAX, READ_NS, &rate, err));
+        uint64_t end = UINT64_MAX;
+        LEAT_TRY(read_for(path, true, first, &end, READ_NS, &rate, err));
         LEAT_TRY(forget(path, err));
         LEAT_TRY(measure_loader(path, opts, &calm, threads, turn, true, &l, err));
         add_turn(&t->read, rate);
@@ -403,6 +407,17 @@ typedef struct warm_looks {
     look one, all; /* with one thread, with all of them */
 } warm_looks;
 
+/* Reads the first samples, which brings them into the page cache: as many of them as there is time for. */
+static int bring(const char *path, const leat_pack_info *info, uint64_t *samples, leat_error *err)
+{
+    uint64_t end = leat__ceil_div(info->pages * *samples, info->samples) + 1;
+    double ignored;
+    plan_trial_reading(true);
+    LEAT_TRY(read_for(path, false, 0, &end, BRING_NS, &ignored, err));
+    if (end < info->pages) *samples = LEAT_MAX(LEAT_MIN(*samples, info->samples * end / info->pages), 1u);
+    return plan_trial_check(err);
+}
+
 /* One look, added to `sum`: an epoch as long as the pack's, over the samples that fit the effort's bytes.
  * Those are read first. */
 static int look_warm(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
@@ -411,13 +426,13 @@ static int look_warm(const char *path, const leat_loader_opts *base, const effor
     uint64_t some = info->bytes > e->bytes
                         ? (uint64_t)((double)info->samples * ((double)e->bytes / (double)info->bytes))
                         : info->samples;
-    uint64_t pages = leat__ceil_div(info->pages * LEAT_MAX(some, 1u), info->samples);
     uint64_t count = LEAT_MIN(info->samples, EPOCH_MAX);
     leat_loader_opts opts = *base;
+    bool remote = leat__path_remote(path);
     look l;
-    double ignored;
     int rc = 0;
     some = LEAT_MAX(some, 1u);
+    if (!remote) LEAT_TRY(bring(path, info, &some, err));
     uint64_t *indices = LEAT_NEW_ARRAY(MISC, uint64_t, count);
     if (indices == NULL) return leat__fail_nomem(err, count * 8, "the samples of a calibration");
     for (uint64_t i = 0; i < count; i++) indices[i] = i % some;
@@ -428,8 +443,7 @@ static int look_warm(const char *path, const leat_loader_opts *base, const effor
         full.fill = FILL * some;
         opts.memory = 0; /* as the loader itself chooses: the samples have to stay in it */
     }
-    if (leat__path_remote(path)) full.fill = FILL * some;
-    else LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
+    if (remote) full.fill = FILL * some;
     effort less = full;
     less.slices = SLICES_ONE;
     full.settled = (opts.prefetch > 0 ? opts.prefetch : USUAL_PREFETCH) + OTHER_BATCHES;
@@ -501,9 +515,10 @@ static int measure_quick_cold(const char *path, const leat_loader_opts *opts, ui
                               leat_plan_calibration *k, leat_error *err)
 {
     double rate = 0;
+    uint64_t end = UINT64_MAX;
     look l;
     LEAT_TRY(measure_loader(path, opts, &quick_cold, threads, 1, true, &l, err));
-    LEAT_TRY(read_for(path, true, 0, UINT64_MAX, QUICK_READ_NS, &rate, err));
+    LEAT_TRY(read_for(path, true, 0, &end, QUICK_READ_NS, &rate, err));
     if (l.samples == 0 || rate <= 0) return 0;
     k->cold_cpu_us = (double)l.cpu_ns / 1e3 / (double)l.samples;
     if (l.samples > l.first_samples) {
@@ -540,17 +555,14 @@ int plan_measure(const char *path, const leat_loader_opts *base, uint32_t thread
     return 0;
 }
 
-int plan_measure_bucket(cli *c, const char *path, const leat_loader_opts *base, uint32_t threads, bool link,
+int plan_measure_bucket(const char *path, const leat_loader_opts *base, uint32_t threads, bool link,
                         bool longer, leat_plan_calibration *k, double *latency_s, leat_error *err)
 {
     leat_loader_opts opts = *base;
-    leat__http_stats before, after;
     leat_pack_info info;
     leat_machine m;
     double rate = 0;
-    char text[24];
 
-    leat__http_read(&before);
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(info_of(path, &info, err));
     if (link) {
@@ -569,10 +581,6 @@ int plan_measure_bucket(cli *c, const char *path, const leat_loader_opts *base, 
     k->cpus = m.cpus_usable;
     k->quick = !longer;
     k->calibrated |= 1u << LEAT_PLAN_CPU;
-    leat__http_read(&after);
-    cli_say(c, "measured on the bucket: %s in %llu requests",
-            leat__format_bytes(after.bytes_in - before.bytes_in, text, sizeof text),
-            (unsigned long long)(after.requests - before.requests));
     return 0;
 }
 
@@ -637,7 +645,7 @@ out:
 
 /* ---- The GPU ---- */
 
-static int measure_copy(cli *c, leat_plan_calibration *k, leat_error *err)
+int plan_measure_copy(cli *c, leat_plan_calibration *k, leat_error *err)
 {
     leat__gpu *gpu = NULL;
     leat__gpu_rate rate;
@@ -656,14 +664,13 @@ static int measure_copy(cli *c, leat_plan_calibration *k, leat_error *err)
     return rc;
 }
 
-int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads, bool copies,
-                   leat_plan_calibration *k, leat_error *err)
+int plan_calibrate(const char *path, const leat_loader_opts *opts, uint32_t threads, leat_plan_calibration *k,
+                   leat_error *err)
 {
     leat_pack_info info;
     leat_machine m;
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(info_of(path, &info, err));
-    cli_say(c, "calibrating on %s ...", path);
     cold_turns cold = {0};
     warm_looks warm = {0};
     for (int i = 1; i <= LOOKS; i++) {
@@ -680,5 +687,5 @@ int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint3
     k->threads = threads;
     k->cpus = m.cpus_usable;
     k->calibrated |= 1u << LEAT_PLAN_IO | 1u << LEAT_PLAN_CPU;
-    return copies ? measure_copy(c, k, err) : 0;
+    return 0;
 }

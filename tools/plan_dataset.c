@@ -159,7 +159,7 @@ int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_fact
 
 /* ---- Images stored again ---- */
 
-void plan_sizes(const char *path, leat_plan_facts *f)
+void plan_sizes(const char *path, leat_plan_facts *f, const leat__time_limit *limit)
 {
     uint64_t ids[SIZE_IDS], count = LEAT_MIN(f->samples, (uint64_t)SIZE_IDS);
     double pixels = LEAT_MAX((double)f->width * f->height, 1.0);
@@ -168,7 +168,7 @@ void plan_sizes(const char *path, leat_plan_facts *f)
 
     for (uint64_t i = 0; i < count; i++) ids[i] = i * (f->samples / count);
     if (some < SIZE_LEAST) return; /* too large to store some of them again */
-    int rc = leat__set_load(&set, path, ids, count, some, SIZE_BYTES, NULL, NULL);
+    int rc = leat__set_load(&set, path, ids, count, some, SIZE_BYTES, limit, NULL);
     if (rc == 0) rc = leat__variant_share(&set, PLAN_SMALLER_SIDE, 0, &f->smaller_share, NULL);
     if (rc == 0) rc = leat__variant_share(&set, 0, PLAN_LESS_QUALITY, &f->quality_share, NULL);
     if (rc != 0) f->smaller_share = f->quality_share = 0; /* by the table, then */

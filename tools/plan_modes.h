@@ -12,6 +12,7 @@
 #include <leat/plan.h>
 
 #include "cli.h"
+#include "doctor/time_limit.h"
 #include "op/pipeline.h"
 #include "pack/kind.h"
 
@@ -22,28 +23,52 @@ int plan_dataset(const char *path, leat_plan_facts *facts, leat__image_kind *kin
                  leat_error *err) LEAT_MUST_CHECK;
 
 /* Measures on a few images of a local pack how many bytes what-ifs would store; leaves 0 what it cannot. */
-void plan_sizes(const char *path, leat_plan_facts *facts);
+void plan_sizes(const char *path, leat_plan_facts *facts, const leat__time_limit *limit);
 
 /* Memory of the images that this pipeline works on: of the pack's, or without a pack (NULL, or in a bucket)
  * of one of the mean size. */
 int plan_images(const char *path, const leat__pipeline *pipeline, leat_plan_facts *facts,
                 leat_error *err) LEAT_MUST_CHECK;
 
-/* Measures storage, the loader cold and warm with one thread and with `threads`, and, when
- * `copies`, the bus to the GPU: some six seconds. `opts` says what is delivered. */
-int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads, bool copies,
-                   leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+/* Measures storage, and the loader cold and warm with one thread and with `threads`: some ten seconds.
+ * `opts` says what is delivered. */
+int plan_calibrate(const char *path, const leat_loader_opts *opts, uint32_t threads, leat_plan_calibration *k,
+                   leat_error *err) LEAT_MUST_CHECK;
 
-/* The same in short (about a second), without the GPU; storage and the loader reading from it only when
+/* The bus to the GPU, where there is one. */
+int plan_measure_copy(cli *c, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+
+/* The same in short (about a second); storage and the loader reading from it only when
  * `cold`. */
 int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads, bool cold,
                  leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
 /* Of a pack in a bucket, by few requests: the rate of the link and the latency of a request (unless
- * `link` is false), then the loader from memory. Prints what was fetched. */
-int plan_measure_bucket(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads, bool link,
+ * `link` is false), then the loader from memory. */
+int plan_measure_bucket(const char *path, const leat_loader_opts *opts, uint32_t threads, bool link,
                         bool longer, leat_plan_calibration *k, double *latency_s,
                         leat_error *err) LEAT_MUST_CHECK;
+
+/* One of these measurements, with a ceiling: two seconds, five of a bucket, a minute when `longer`. */
+typedef struct plan_trial {
+    const char *path;
+    leat_loader_opts opts;
+    uint32_t threads;
+    bool cold, link, longer; /* as above */
+    bool sizes;              /* also what plan_sizes measures */
+    leat_plan_facts facts;   /* its process_bytes and shares are filled */
+    leat_plan_calibration k; /* filled */
+    double latency_s;        /* filled; 0 = not measured */
+} plan_trial;
+
+/* Runs it in a thread. On slow storage the table and the bytes that arrived are used, with a warning.
+ * LEAT_ECANCELED within a second of a signal. */
+int plan_trial_run(cli *c, plan_trial *trial, leat_error *err) LEAT_MUST_CHECK;
+/* The thread is still in a read, and uses the options: the process has to end without it. */
+bool plan_trial_left(void);
+/* For loops of a measurement: LEAT_ECANCELED when nobody waits for it any longer. */
+int plan_trial_check(leat_error *err);
+void plan_trial_reading(bool on); /* what follows reads from storage: the ceiling counts */
 
 /* CPU time of those ops of a pipeline that are neither crop, resize, flip nor output, on an image of
  * noise of this size. */

@@ -3,13 +3,17 @@
 """Compares `leat plan` with real runs: a calibration with a run, and a plan that does not fit, with and without the
 change it named, inside the same limit."""
 import contextlib
+import http.server
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 from test_live import png
 
@@ -95,6 +99,66 @@ def a_stopped_measurement_is_no_plan():
     run.send_signal(signal.SIGTERM)
     out, err = run.communicate()
     assert run.returncode == 143 and out == "" and "stopped while it measured" in err, (run.returncode, out, err)
+
+
+class Slow(http.server.BaseHTTPRequestHandler):
+    """A server of one pack that delivers pages at some 40 KB/s."""
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        with open("p.leat", "rb") as f:
+            data = f.read()
+        size = len(data)
+        wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "")
+        begin, end = 0, size
+        if wanted and wanted[1]:
+            begin, end = int(wanted[1]), min(size, int(wanted[2] or size - 1) + 1)
+        elif wanted:
+            begin = max(0, size - int(wanted[2]))
+        self.send_response(206 if wanted else 200)
+        self.send_header("Content-Length", str(end - begin))
+        self.send_header("ETag", '"1"')
+        self.send_header("Accept-Ranges", "bytes")
+        if wanted:
+            self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
+        self.end_headers()
+        slow = end - begin > 65536 and end < size
+        for at in range(begin, end if self.command == "GET" else begin, 4096):
+            try:
+                self.wfile.write(data[at:min(at + 4096, end)])
+            except OSError:
+                return
+            time.sleep(0.1 if slow else 0)
+
+    def log_message(self, *args):
+        pass
+
+
+def slow_storage_ends_no_measurement_late():
+    """Reads in flight cannot be stopped: a signal, or the ceiling, ends the command without them."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    command = [LEAT, "plan", "--dataset", f"http://127.0.0.1:{server.server_port}/p.leat", "--gpus", "0",
+               "--batch", "16"]
+    begin = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    took = time.monotonic() - begin
+    assert done.returncode == 0 and "too slow to measure in five seconds" in done.stderr, done
+    assert took < 15, took
+    for more in ((), ("--calibrate",)):
+        run = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        begin = time.monotonic()
+        run.send_signal(signal.SIGTERM)
+        out, err = run.communicate(timeout=60)
+        took = time.monotonic() - begin
+        assert run.returncode == 143 and out == "" and "stopped while it measured" in err, (run.returncode, err)
+        assert took < 4, took
+    server.shutdown()
 
 
 def the_planned_pipeline_is_what_runs():
@@ -225,7 +289,8 @@ def main():
         make_pack()
         for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields,
                      a_pack_at_hand_is_measured_for_a_moment,
-                     facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan, the_planned_pipeline_is_what_runs,
+                     facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
+                     slow_storage_ends_no_measurement_late, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Measurements of `leat plan` in a thread of their own, with a ceiling. A read in flight cannot be stopped:
+ * when storage is too slow, or after a signal, the command goes on without that thread.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/num.h"
+#include "base/thread.h"
+#include "cli_frame.h"
+#include "doctor/reads.h"
+#include "io/http.h"
+#include "io/url.h"
+#include "plan_modes.h"
+#include "probe/machine.h"
+
+#define CEILING_NS (2 * LEAT_NS_PER_S)        /* a short one takes half of that, unless CPUs are busy */
+#define CEILING_BUSY_NS (10 * LEAT_NS_PER_S)  /* while nothing has to be read */
+#define CEILING_BUCKET_NS (5 * LEAT_NS_PER_S) /* whose requests take a while */
+#define CEILING_LONG_NS (60 * LEAT_NS_PER_S)  /* of a calibration, which takes some ten seconds */
+#define STOP_NS (LEAT_NS_PER_S * 7 / 10)      /* time to end in order after a signal */
+#define LOOK_NS (LEAT_NS_PER_S / 20)
+#define LEAST_BYTES (UINT64_C(256) << 10) /* that tell a rate of storage */
+#define PART_SPREAD 0.5                   /* of that rate: reads of other things are in it */
+#define CODE_DATA (UINT64_C(1) << 20)
+#define CODE_MAX (UINT64_C(16) << 20) /* more is another program, which runs the command */
+
+static struct {
+    leat__thread thread;
+    leat__mutex lock; /* guards the rest */
+    leat__cond changed;
+    plan_trial own, measured; /* of the thread; what the command may use */
+    leat_error err;
+    int rc;
+    bool known, done; /* the rates are measured; so is everything */
+    atomic_bool left;    /* the command went on without the thread */
+    atomic_bool reading; /* the thread waits for storage, not for CPUs */
+} job;
+
+bool plan_trial_left(void)
+{
+    return atomic_load(&job.left);
+}
+
+void plan_trial_reading(bool on)
+{
+    atomic_store(&job.reading, on);
+}
+
+static int ended(void *cookie)
+{
+    (void)cookie;
+    return plan_trial_left() || cli_stopped() != 0;
+}
+
+int plan_trial_check(leat_error *err)
+{
+    return ended(NULL) ? leat__fail(err, LEAT_ECANCELED, "stopped") : 0;
+}
+
+/* Bytes that this process took from storage or from a bucket until now; 0 where the system does not tell. */
+static uint64_t bytes_in(const plan_trial *t)
+{
+    leat__http_stats http;
+    unsigned long long bytes = 0;
+    if (leat__path_remote(t->path)) {
+        leat__http_read(&http);
+        return http.bytes_in;
+    }
+    FILE *file = fopen("/proc/self/io", "r");
+    char line[128];
+    if (file == NULL) return 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "read_bytes: %llu", &bytes) == 1) break;
+    fclose(file);
+    return bytes;
+}
+
+static int measure_rates(plan_trial *t, leat_error *err)
+{
+    if (leat__path_remote(t->path))
+        return plan_measure_bucket(t->path, &t->opts, t->threads, t->link, t->longer, &t->k, &t->latency_s,
+                                   err);
+    if (t->longer) return plan_calibrate(t->path, &t->opts, t->threads, &t->k, err);
+    return plan_measure(t->path, &t->opts, t->threads, t->cold, &t->k, err);
+}
+
+static void publish(int rc, bool done)
+{
+    leat__mutex_lock(&job.lock);
+    job.measured = job.own;
+    job.rc = rc;
+    job.known = rc == 0;
+    job.done = done;
+    leat__cond_signal(&job.changed);
+    leat__mutex_unlock(&job.lock);
+}
+
+static void measure(void *arg)
+{
+    plan_trial *t = arg;
+    const leat__time_limit limit = {.until_ns = UINT64_MAX, .stop = ended};
+    int rc = measure_rates(t, &job.err);
+    if (rc == 0) {
+        /* the loader has just run in this process: `leat load` has the same code in memory */
+        uint64_t code = leat__process_code_rss();
+        if (code > 0 && code < CODE_MAX) t->facts.process_bytes = code + CODE_DATA;
+        publish(0, false);
+        plan_trial_reading(true);
+        /* after the measurement of memory, which this would disturb */
+        if (t->sizes && !leat__path_remote(t->path)) plan_sizes(t->path, &t->facts, &limit);
+    }
+    publish(rc, true);
+}
+
+/* What is known without the thread: how fast storage delivered meanwhile. Locked. */
+static void use_what_came(cli *c, const plan_trial *t, uint64_t bytes, uint64_t ns)
+{
+    plan_trial *m = &job.measured;
+    const char *what = t->longer ? "a minute" : leat__path_remote(t->path) ? "five seconds" : "two seconds";
+    if (job.known) return; /* only what what-ifs would store is missing: by the table */
+    *m = *t;
+    bool storage = leat__path_remote(t->path) ? t->link : t->cold || t->longer;
+    if (storage && bytes >= LEAST_BYTES) {
+        double rate = (double)bytes * 1e9 / (double)ns;
+        m->k.io_bytes_per_s =
+            (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
+        m->k.calibrated = 1u << LEAT_PLAN_IO;
+    }
+    m->k.quick = 1;
+    cli_warn(c, "storage too slow to measure in %s: used the table%s", what,
+             m->k.io_bytes_per_s.mid > 0 ? " for the CPUs, and the bytes that arrived for storage" : "");
+}
+
+/* Until it is done, the time is over, or a signal came a while ago. Locked. */
+static void wait_for_rates(uint64_t begin, uint64_t ceiling)
+{
+    uint64_t until = UINT64_MAX, now = begin;
+    for (; !job.done && now < until; now = leat__clock_ns()) {
+        if (until == UINT64_MAX && cli_stopped() != 0) until = now + STOP_NS;
+        uint64_t most = atomic_load(&job.reading) ? ceiling : LEAT_MAX(ceiling, CEILING_BUSY_NS);
+        if (now - begin >= most) break;
+        leat__cond_wait_until(&job.changed, &job.lock, now + LOOK_NS);
+    }
+    atomic_store(&job.left, !job.done);
+}
+
+int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
+{
+    uint64_t ceiling = t->longer                    ? CEILING_LONG_NS
+                       : leat__path_remote(t->path) ? CEILING_BUCKET_NS
+                                                    : CEILING_NS;
+    uint64_t before = bytes_in(t), begin = leat__clock_ns();
+    leat__mutex_init(&job.lock);
+    leat__cond_init(&job.changed);
+    job.own = *t;
+    plan_trial_reading(true);
+    LEAT_TRY(leat__thread_start(&job.thread, "leat-plan", measure, &job.own, err));
+    leat__mutex_lock(&job.lock);
+    wait_for_rates(begin, ceiling);
+    if (!job.done && cli_stopped() == 0)
+        use_what_came(c, t, bytes_in(t) - before, leat__clock_ns() - begin);
+    if (job.done || cli_stopped() == 0) *t = job.measured;
+    int rc = job.done ? job.rc : cli_stopped() != 0 ? LEAT_ECANCELED : 0;
+    if (job.done) *err = job.err;
+    leat__mutex_unlock(&job.lock);
+    if (!plan_trial_left()) leat__thread_join(&job.thread);
+    return rc;
+}
