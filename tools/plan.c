@@ -136,6 +136,18 @@ static leat_plan_range given_range(const cli *c, const char *name, double unit, 
     return (leat_plan_range){mid / (1 + spread), mid, mid * (1 + spread)};
 }
 
+/* Sizes of a pack whose images were stored in another way. */
+static void store_again(leat_plan_facts *f, uint32_t images, double mix)
+{
+    bool coded = images == LEAT_PLAN_TILED || images == LEAT_PLAN_KEEP;
+    if (f->sample_bytes == 0 || f->width == 0) return;
+    if (images == f->images && images != LEAT_PLAN_MIX) return;
+    if (coded && (f->images == LEAT_PLAN_TILED || f->images == LEAT_PLAN_KEEP)) return;
+    uint64_t bytes = leat__plan_stored_bytes(f, images, mix);
+    f->max_sample_bytes = (uint64_t)((double)f->max_sample_bytes * (double)bytes / (double)f->sample_bytes);
+    f->sample_bytes = bytes;
+}
+
 /* The pack first; what flags say wins over it. */
 static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, bool *listed)
 {
@@ -157,9 +169,12 @@ static int dataset_facts(cli *c, leat_plan_facts *f, leat__image_kind *kind, boo
     if (cli_given(c, "sample-bytes")) f->sample_bytes = cli_bytes(c, "sample-bytes");
     if (cli_given(c, "width")) f->width = (uint32_t)cli_int(c, "width");
     if (cli_given(c, "height")) f->height = (uint32_t)cli_int(c, "height");
+    uint32_t images = (uint32_t)cli_choice(c, "images");
+    double mix = cli_float(c, "mix-raw");
     if (cli_given(c, "images")) f->work = 0;
-    if (!pack || *listed || cli_given(c, "images")) f->images = (uint32_t)cli_choice(c, "images");
-    if (!pack || cli_given(c, "mix-raw")) f->mix_raw = cli_float(c, "mix-raw");
+    if (pack && !*listed && cli_given(c, "images")) store_again(f, images, mix);
+    if (!pack || *listed || cli_given(c, "images")) f->images = images;
+    if (!pack || cli_given(c, "images")) f->mix_raw = mix;
     if (cli_given(c, "storage")) snprintf(f->storage, sizeof f->storage, "%s", cli_str(c, "storage"));
     return CLI_OK;
 }

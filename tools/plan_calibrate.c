@@ -32,6 +32,7 @@
 #include "base/thread.h"
 #include "doctor/reads.h"
 #include "doctor/work.h"
+#include "engine/flow_window.h"
 #include "gpu/device.h"
 #include "io/file.h"
 #include "io/url.h"
@@ -65,6 +66,7 @@
 #define QUICK_SPREAD 0.20 /* nine of ten runs were within that of a short measurement */
 #define CALM_SPREAD 0.10  /* the same for a calibration */
 #define QUICK_COLD_SPREAD 0.30
+#define MANY_READS 16u /* at once, to which a loader goes on slow storage */
 #define QUICK_READ_NS (LEAT_NS_PER_S / 10)
 #define QUICK_BATCH_BYTES 48e6
 #define QUICK_BATCH 16u /* to find out how many samples a slice has */
@@ -510,9 +512,19 @@ static int fit_batch(const char *path, leat_loader_opts *opts, uint32_t threads,
     return 0;
 }
 
+/* A look at fewer samples than were in flight when it began saw some that were read before: plain reads
+ * limit its rate. */
+static leat_plan_range cold_range(const look *l, uint32_t threads, double reads_per_s)
+{
+    leat_plan_range r = range_of(l);
+    if (l->samples >= leat__flow_window(threads, MANY_READS) || r.mid <= reads_per_s) return r;
+    double less = reads_per_s / r.mid;
+    return (leat_plan_range){r.low * less, reads_per_s, r.high * less};
+}
+
 /* The loader on samples that were not read yet, and plain reads past the page cache. */
 static int measure_quick_cold(const char *path, const leat_loader_opts *opts, uint32_t threads,
-                              leat_plan_calibration *k, leat_error *err)
+                              const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
 {
     double rate = 0;
     uint64_t end = UINT64_MAX;
@@ -526,7 +538,8 @@ static int measure_quick_cold(const char *path, const leat_loader_opts *opts, ui
         l.wall_ns -= l.first_ns;
         l.batches = 0;
     }
-    k->rate_cold = widened(range_of(&l), QUICK_COLD_SPREAD);
+    double reads = rate * (double)info->samples / (double)info->bytes;
+    k->rate_cold = widened(cold_range(&l, threads, reads), QUICK_COLD_SPREAD);
     k->io_bytes_per_s = widened((leat_plan_range){rate, rate, rate}, QUICK_COLD_SPREAD);
     k->calibrated |= 1u << LEAT_PLAN_IO;
     return 0;
@@ -542,7 +555,7 @@ int plan_measure(const char *path, const leat_loader_opts *base, uint32_t thread
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(info_of(path, &info, err));
     LEAT_TRY(fit_batch(path, &opts, threads, err));
-    if (cold) LEAT_TRY(measure_quick_cold(path, &opts, threads, k, err));
+    if (cold) LEAT_TRY(measure_quick_cold(path, &opts, threads, &info, k, err));
     const effort *e = opts.cache == LEAT_CACHE_PROCESS ? &quick_own : cold ? &quick_cold : &quick;
     LEAT_TRY(measure_warm(path, &opts, e, threads, &info, k, err));
     k->rate_one = widened(k->rate_one, QUICK_SPREAD);

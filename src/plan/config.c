@@ -242,12 +242,11 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     LEAT_TRY(check(f, err));
     if (f->sample_bytes == 0) {
         f->sample_bytes = f->measured.sample_bytes;
-        if (f->sample_bytes == 0 && f->images == LEAT_PLAN_RAW)
-            f->sample_bytes = (uint64_t)f->width * f->height * 3;
         if (f->sample_bytes == 0) {
-            f->sample_bytes = 110000;
-            if (f->samples > 0)
-                leat__plan_note(plan, "bytes per sample not known: 110 KB assumed (ImageNet's mean)");
+            f->sample_bytes = leat__plan_stored_bytes(f, f->images, f->mix_raw);
+            if (f->samples > 0 && f->images != LEAT_PLAN_RAW)
+                leat__plan_note(plan, "bytes per sample not known: 110 KB assumed (ImageNet's mean)%s",
+                                f->images == LEAT_PLAN_MIX ? " of those that are not raw" : "");
         }
     }
     default_u64(&f->max_sample_bytes, 4 * f->sample_bytes);

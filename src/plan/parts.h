@@ -35,6 +35,7 @@
 /* The stored image where none is known: ImageNet's mean. */
 #define LEAT__PLAN_WIDTH 500u
 #define LEAT__PLAN_HEIGHT 375u
+#define LEAT__PLAN_SAMPLE 110000u /* bytes, not raw */
 
 /* Adds a note once, in order; notes beyond the last slot are dropped. */
 void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);
@@ -104,6 +105,8 @@ double leat__plan_busy(const leat_plan_facts *f);
  * data/plan/costs.txt in this many bytes and pixels; and of a mean sample of the facts. */
 double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes, double pixels);
 double leat__plan_table_us(const leat_plan_facts *f);
+/* Bytes of a mean sample if the images were stored like this. */
+uint64_t leat__plan_stored_bytes(const leat_plan_facts *f, uint32_t images, double mix);
 double leat__plan_quality_share(uint32_t quality); /* share of the original's bytes */
 void leat__plan_what_ifs(leat_plan *plan);
 

@@ -144,7 +144,8 @@ static bool reads_single_samples(const leat_plan_facts *f)
 double leat__plan_samples_per_request(const leat_plan_facts *f)
 {
     uint64_t bytes = f->page_bytes;
-    if (reads_single_samples(f)) return 1;
+    /* others of the page come much later in a random order */
+    if (f->loader == LEAT_PLAN_LEAT && leat__plan_order(f) == LEAT_ORDER_RANDOM) return 1;
     if (!leat__order_shuffled(leat__plan_order(f))) bytes = LEAT_MAX(bytes, JOINED_BYTES);
     return LEAT_MAX(1.0, (double)bytes / (double)LEAT_MAX(f->sample_bytes, UINT64_C(1)));
 }
@@ -492,12 +493,25 @@ static void reprice(leat_plan_facts *f, const leat_plan_facts *before)
     scale_calibration(f, leat__plan_table_us(f) / leat__plan_table_us(before));
 }
 
+static double raw_share(uint32_t images, double mix)
+{
+    return images == LEAT_PLAN_RAW ? 1 : images == LEAT_PLAN_MIX ? mix : 0;
+}
+
+uint64_t leat__plan_stored_bytes(const leat_plan_facts *f, uint32_t images, double mix)
+{
+    double raw = 3.0 * f->width * f->height, coded = (double)f->sample_bytes;
+    double share = raw_share(images, mix), now = raw_share(f->images, f->mix_raw);
+    if (f->sample_bytes == 0) coded = LEAT__PLAN_SAMPLE;
+    else if (now >= 1) coded = raw / (3.0 * LEAT__PLAN_WIDTH * LEAT__PLAN_HEIGHT) * LEAT__PLAN_SAMPLE;
+    else coded = LEAT_MAX(coded - now * raw, 0.0) / (1 - now);
+    return LEAT_MAX((uint64_t)(share * raw + (1 - share) * coded), UINT64_C(1));
+}
+
 static void store_as(leat_plan_facts *f, uint32_t images, double mix)
 {
     leat_plan_facts before = *f;
-    uint64_t raw_bytes = (uint64_t)f->width * f->height * 3;
-    double share = images == LEAT_PLAN_RAW ? 1 : images == LEAT_PLAN_MIX ? mix : 0;
-    f->sample_bytes = (uint64_t)(share * (double)raw_bytes + (1 - share) * (double)f->sample_bytes);
+    f->sample_bytes = leat__plan_stored_bytes(f, images, mix);
     f->images = images;
     f->mix_raw = mix;
     reprice(f, &before);

@@ -77,6 +77,11 @@ static void random_is_limited_by_requests(void **state)
     leat_plan p = plan_of(f);
     assert_near(p.speed.io.mid, 640, 1e-6);
     assert_int_equal(p.traffic.epoch_requests, 1000000);
+    f.sample_bytes = 650000; /* also where a page has hardly more than one */
+    f.measured.io_bytes_per_s = (leat_plan_range){1e9, 1e9, 1e9};
+    assert_near(plan_of(f).speed.io.mid, 640, 1e-6);
+    f = bucket_facts();
+    f.latency_s = 0.1;
     f.order = PLAN_ORDER(LEAT_ORDER_QUASI); /* 640 pages a second are more than the link carries */
     assert_near(plan_of(f).speed.io.mid, 1000, 1e-6);
     f.latency_s = 1;

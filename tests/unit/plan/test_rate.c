@@ -336,6 +336,33 @@ static void stored_sizes_of_what_ifs(void **state)
     assert_near((double)row_of(&p, "--quality 90")->dataset_bytes, 5.5e7, 1e4);
 }
 
+/* The share stored raw changes bytes and cost, each in one direction, from those of kept images to raw ones. */
+static void a_mix_has_the_bytes_of_its_raw_share(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.images = LEAT_PLAN_KEEP;
+    leat_plan before = plan_of(f);
+    f.images = LEAT_PLAN_MIX;
+    for (int i = 0; i <= 10; i++) {
+        f.mix_raw = i / 10.0;
+        leat_plan p = plan_of(f);
+        assert_near((double)p.facts.sample_bytes, 110000 + i / 10.0 * (562500 - 110000), 1);
+        assert_true(p.speed.cpu_us <= before.speed.cpu_us * 1.000001);
+        before = p;
+    }
+    f.images = LEAT_PLAN_RAW;
+    assert_int_equal(plan_of(f).facts.sample_bytes, before.facts.sample_bytes);
+    assert_near(plan_of(f).speed.cpu_us, before.speed.cpu_us, 1e-6);
+    /* back again: the coded ones have their bytes */
+    leat_plan_facts mix = {.width = 500, .height = 375, .images = LEAT_PLAN_MIX, .mix_raw = 0.5};
+    mix.sample_bytes = 336250;
+    assert_int_equal(leat__plan_stored_bytes(&mix, LEAT_PLAN_TILED, 0), 110000);
+    mix.images = LEAT_PLAN_RAW;
+    assert_int_equal(leat__plan_stored_bytes(&mix, LEAT_PLAN_KEEP, 0), 110000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +381,7 @@ int main(void)
         cmocka_unit_test(quality_shares_are_interpolated),
         cmocka_unit_test(what_if_moves_the_limit),
         cmocka_unit_test(stored_sizes_of_what_ifs),
+        cmocka_unit_test(a_mix_has_the_bytes_of_its_raw_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
