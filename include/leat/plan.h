@@ -326,8 +326,8 @@ LEAT_API int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_
 typedef enum leat_plan_field {
     LEAT_PLAN_SOLVE_BATCH = 0, /* largest per GPU that is safe in RAM and VRAM */
     LEAT_PLAN_SOLVE_RAM = 1,   /* least bytes per node that is safe */
-    LEAT_PLAN_SOLVE_GPUS = 2,  /* most per node that are safe in its RAM and that its CPUs feed */
-    LEAT_PLAN_SOLVE_CPUS = 3   /* least that feed the GPUs */
+    LEAT_PLAN_SOLVE_GPUS = 2,  /* most per node that are safe in RAM and VRAM and that its CPUs feed */
+    LEAT_PLAN_SOLVE_CPUS = 3   /* least that feed the GPUs and are safe */
 } leat_plan_field;
 
 /* 0 in *value: nothing is safe. LEAT_EINVAL when facts it needs are missing. */

@@ -43,6 +43,8 @@ void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);
 /* plan_make.c: the planned order, as a value of `leat load --order`. */
 leat_order leat__plan_order(const leat_plan_facts *f); /* of facts.order; 0: the default */
 const char *leat__plan_order_name(const leat_plan *plan);
+/* Completes plan->facts and fills memory, rates and `fits`: what decides on a plan. */
+int leat__plan_judge(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;

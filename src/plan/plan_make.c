@@ -112,7 +112,7 @@ static uint32_t fits_of(const leat_plan *plan)
     return 1;
 }
 
-static int make(leat_plan *plan, leat_error *err)
+int leat__plan_judge(leat_plan *plan, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
     LEAT_TRY(leat__plan_complete(plan, err));
@@ -123,12 +123,19 @@ static int make(leat_plan *plan, leat_error *err)
     plan->config.memory_bytes = plan->ram.budget;
     if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
     leat__plan_speed(f, &plan->ram, &plan->vram, &plan->speed);
+    plan->fits = fits_of(plan);
+    return 0;
+}
+
+static int make(leat_plan *plan, leat_error *err)
+{
+    const leat_plan_facts *f = &plan->facts;
+    LEAT_TRY(leat__plan_judge(plan, err));
     leat__plan_traffic(plan);
     leat__plan_decodes(plan);
     leat__plan_what_ifs(plan);
     if (f->gpus > 0) leat__plan_scales(plan);
     note_rules(plan);
-    plan->fits = fits_of(plan);
     return plan->fits == 0 ? leat__plan_fix(plan, err) : 0;
 }
 

@@ -13,6 +13,8 @@
 #include "base/str.h"
 
 #define SHOWN 1.006 /* so that a size is enough also as three digits of it */
+#define RAM_MOST (UINT64_C(1) << 56)
+#define GPUS_MOST 4096
 
 static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
 {
@@ -20,22 +22,50 @@ static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram
     else leat__plan_ram_leat(f, window, ram);
 }
 
-/* Without leat's window of pages: that is reduced first. */
+/* ---- Verdicts, as those of a whole plan ---- */
+
+static bool judge(const leat_plan_facts *f, leat_plan *plan)
+{
+    *plan = (leat_plan){.facts = *f};
+    return leat__plan_judge(plan, NULL) == 0;
+}
+
 static bool ram_fits(const leat_plan_facts *f)
 {
-    leat_plan_ram ram;
-    ram_of(f, 0, &ram);
-    return ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
+    leat_plan plan;
+    return judge(f, &plan) && plan.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
 }
 
-static bool ram_safe(const leat_plan_facts *f)
+/* A limit that is not known refuses nothing. */
+static bool is_safe(const leat_plan *plan)
 {
-    leat_plan_ram ram;
-    ram_of(f, 0, &ram);
-    return ram.verdict == LEAT_PLAN_SAFE;
+    bool ram = plan->ram.verdict == LEAT_PLAN_SAFE || plan->ram.verdict == LEAT_PLAN_UNKNOWN;
+    bool vram = plan->vram.verdict == LEAT_PLAN_SAFE || plan->vram.verdict == LEAT_PLAN_UNKNOWN;
+    return ram && (plan->facts.gpus == 0 || vram);
 }
 
-/* Largest value in [1, top] for which the facts with *field = value fit; 0 when none does. Memory
+static bool safe(const leat_plan_facts *f)
+{
+    leat_plan plan;
+    return judge(f, &plan) && is_safe(&plan);
+}
+
+/* Safe, and the CPUs keep the GPUs busy. */
+static bool fed(const leat_plan_facts *f)
+{
+    leat_plan plan;
+    return judge(f, &plan) && is_safe(&plan) && plan.speed.cpu.mid >= plan.speed.gpu.mid;
+}
+
+/* In GPU memory the margin is kept: no allocator uses all of it. */
+static bool batch_fits(const leat_plan_facts *f)
+{
+    leat_plan plan;
+    return judge(f, &plan) && plan.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY &&
+           plan.vram.verdict == LEAT_PLAN_SAFE;
+}
+
+/* Largest value in [1, top] for which the facts with *field = value are good; 0 when none is. Memory
  * grows with each of these fields, so bisection finds it. */
 static uint64_t largest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_facts *f, uint64_t value),
                         bool (*good)(const leat_plan_facts *f))
@@ -48,6 +78,37 @@ static uint64_t largest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_
         else high = middle;
     }
     return low;
+}
+
+/* Smallest value in [1, top] that is good, of a field that memory does not grow with; 0 when none is. */
+static uint64_t smallest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_facts *f, uint64_t value),
+                         bool (*good)(const leat_plan_facts *f))
+{
+    uint64_t low = 0, high = top;
+    set(f, top);
+    if (!good(f)) return 0;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        set(f, middle);
+        if (good(f)) high = middle;
+        else low = middle;
+    }
+    return high;
+}
+
+static void set_memory(leat_plan_facts *f, uint64_t v)
+{
+    f->memory_bytes = v;
+}
+
+static void set_ram(leat_plan_facts *f, uint64_t v)
+{
+    f->ram_bytes = v;
+}
+
+static void set_cpus(leat_plan_facts *f, uint64_t v)
+{
+    f->cpus = (uint32_t)v;
 }
 
 static void set_prefetch(leat_plan_facts *f, uint64_t v)
@@ -72,52 +133,88 @@ static void set_gpus(leat_plan_facts *f, uint64_t v)
 
 /* ---- The smallest change ---- */
 
-/* Of the possible values, takes the one that keeps the largest share of what was requested. */
+/* A budget that was too small, or so large that a cache in it takes all memory. */
+static bool fix_memory(leat_plan *plan)
+{
+    leat_plan_facts f = plan->facts;
+    leat_plan own;
+    if (f.memory_bytes == 0 || f.loader == LEAT_PLAN_PROCESS) return false;
+    f.memory_bytes = 0; /* as a plan chooses it */
+    if (!judge(&f, &own) || own.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) return false;
+    uint64_t value = own.ram.budget > plan->facts.memory_bytes
+                         ? smallest(&f, own.ram.budget, set_memory, ram_fits)
+                         : largest(&f, plan->facts.memory_bytes, set_memory, ram_fits);
+    if (value == 0) value = own.ram.budget;
+    snprintf(plan->fix, sizeof plan->fix, "--memory %llu", (unsigned long long)value);
+    return true;
+}
+
+/* leat's loader instead of worker processes: as it is, or with the 8-bit pixels that it delivers unless told
+ * otherwise. */
+static void offer_leat(leat_plan *plan)
+{
+    leat_plan_facts f = plan->facts;
+    leat_plan leat;
+    char text[24];
+    size_t used = strlen(plan->fix);
+    bool narrow = false;
+    f.loader = LEAT_PLAN_LEAT;
+    bool fits = judge(&f, &leat) && leat.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
+    if (!fits && f.wide == 0 && f.out_bytes == 0 && f.element_bytes > 1) {
+        narrow = true;
+        f.element_bytes = 1;
+        fits = judge(&f, &leat) && leat.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
+    }
+    if (!fits) return;
+    snprintf(plan->fix + used, sizeof plan->fix - used, "%sleat's loader with %sa budget of %s",
+             used > 0 ? "; or " : "", narrow ? "--dtype u8 and " : "",
+             leat__format_bytes(leat.ram.budget, text, sizeof text));
+}
+
+/* More memory, without a budget or a /dev/shm that are too small for any. */
+static void offer_machine(leat_plan *plan)
+{
+    leat_plan_facts f = plan->facts;
+    char text[24];
+    size_t used = strlen(plan->fix);
+    const char *with = "";
+    uint64_t need = smallest(&f, RAM_MOST, set_ram, ram_fits);
+    if (need == 0) {
+        with = plan->ram.shm_short ? "a larger /dev/shm and " : "no --memory and ";
+        f.memory_bytes = f.shm_bytes = 0;
+        need = smallest(&f, RAM_MOST, set_ram, ram_fits);
+    }
+    snprintf(plan->fix + used, sizeof plan->fix - used, "%s%s%s at least %s of memory",
+             used > 0 ? "; or " : "", with, plan->facts.whole_machine ? "a machine with" : "a limit of",
+             leat__format_bytes((uint64_t)(SHOWN * (double)need), text, sizeof text));
+}
+
+/* Less is read ahead, or by fewer; only where neither is enough, batches are smaller: that changes training.
+ * Of values that fit, takes the one that keeps the largest share of what was requested. */
 static void fix_ram(leat_plan *plan)
 {
     bool process = plan->facts.loader == LEAT_PLAN_PROCESS;
     const struct {
         const char *name;
         void (*set)(leat_plan_facts *, uint64_t);
-    } fields[] = {{"--prefetch", set_prefetch},
-                  {process ? "--workers" : "--threads", set_workers},
-                  {"--batch", set_batch}};
-    const uint64_t asked[] = {plan->facts.prefetch, (uint64_t)plan->facts.workers, plan->facts.batch};
+        uint64_t asked;
+    } fields[] = {{"--prefetch", set_prefetch, plan->facts.prefetch},
+                  {process ? "--workers" : "--threads", set_workers, (uint64_t)plan->facts.workers},
+                  {"--batch", set_batch, plan->facts.batch}};
     double best_share = 0;
-    if (plan->facts.memory_bytes > 0 && !process) {
-        leat_plan_facts f = plan->facts;
-        leat_plan_ram ram;
-        f.memory_bytes = 0;
-        leat__plan_ram_leat(&f, 0, &ram);
-        if (ram.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
-            snprintf(plan->fix, sizeof plan->fix, "--memory %llu", (unsigned long long)ram.budget);
-            return;
-        }
-    }
+    if (fix_memory(plan)) return;
     for (size_t i = 0; i < LEAT_COUNT(fields); i++) {
         leat_plan_facts f = plan->facts;
-        uint64_t value = largest(&f, asked[i], fields[i].set, ram_fits);
-        double share = (double)value / (double)asked[i];
+        if (fields[i].set == set_batch && best_share > 0) break;
+        uint64_t value = largest(&f, fields[i].asked, fields[i].set, ram_fits);
+        double share = (double)value / (double)fields[i].asked;
         if (value == 0 || share <= best_share) continue;
         best_share = share;
         snprintf(plan->fix, sizeof plan->fix, "%s %llu (instead of %llu)", fields[i].name,
-                 (unsigned long long)value, (unsigned long long)asked[i]);
+                 (unsigned long long)value, (unsigned long long)fields[i].asked);
     }
-    char text[24];
-    leat_plan_ram leat;
-    leat__plan_ram_leat(&plan->facts, 0, &leat);
-    if (process && leat.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
-        size_t used = strlen(plan->fix);
-        snprintf(plan->fix + used, sizeof plan->fix - used, "%sleat's loader with a budget of %s",
-                 used > 0 ? "; or " : "", leat__format_bytes(leat.budget, text, sizeof text));
-    }
-    if (plan->fix[0] == '\0') {
-        double safe = process ? PLAN_SAFE_PROCESS : PLAN_SAFE_LEAT;
-        uint64_t need = (uint64_t)((double)plan->ram.with_validation / safe);
-        snprintf(plan->fix, sizeof plan->fix, "%s at least %s of memory",
-                 plan->facts.whole_machine ? "a machine with" : "a limit of",
-                 leat__format_bytes(need, text, sizeof text));
-    }
+    if (process) offer_leat(plan);
+    if (best_share <= 0) offer_machine(plan);
 }
 
 static int fix_vram(leat_plan *plan, leat_error *err)
@@ -134,7 +231,8 @@ static int fix_vram(leat_plan *plan, leat_error *err)
             return 0;
         }
     }
-    uint64_t batch = plan->vram.largest_batch;
+    f = plan->facts;
+    uint64_t batch = largest(&f, f.batch, set_batch, batch_fits);
     if (batch > 0) {
         snprintf(plan->fix, sizeof plan->fix, "--batch %llu (instead of %llu) and lr %.4g",
                  (unsigned long long)batch, (unsigned long long)plan->facts.batch,
@@ -203,9 +301,10 @@ void leat__plan_scales(leat_plan *plan)
 
 /* ---- Solving for one fact ---- */
 
-static int solve_batch(const leat_plan *plan, uint64_t *value, leat_error *err)
+static int solve_batch(const leat_plan_facts *facts, const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     uint64_t top = UINT64_C(1) << 22;
+    leat_plan_facts f = *facts;
     if (plan->facts.gpus > 0) {
         if (plan->vram.limit == 0)
             return leat__fail(err, LEAT_EINVAL, "the largest batch needs the GPU's memory");
@@ -213,38 +312,46 @@ static int solve_batch(const leat_plan *plan, uint64_t *value, leat_error *err)
     } else if (plan->ram.limit == 0) {
         return leat__fail(err, LEAT_EINVAL, "the largest batch needs a memory limit");
     }
-    leat_plan_facts f = plan->facts;
-    f.memory_bytes = 0;
-    *value = top == 0 || plan->ram.limit == 0 ? top : largest(&f, top, set_batch, ram_safe);
+    *value = largest(&f, top, set_batch, safe);
     return 0;
 }
 
-static void solve_ram(const leat_plan *plan, uint64_t *value)
-{
-    double safe = plan->facts.loader == LEAT_PLAN_PROCESS ? PLAN_SAFE_PROCESS : PLAN_SAFE_LEAT;
-    *value = (uint64_t)((double)plan->ram.with_validation / safe) + 1;
-}
-
-static int solve_gpus(const leat_plan *plan, uint64_t *value, leat_error *err)
+/* Workers are whole numbers for each GPU: one GPU more may leave more CPUs unused than two. So each number
+ * is tried, from the most that the CPUs could feed. */
+static int solve_gpus(const leat_plan_facts *facts, const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
         return leat__fail(err, LEAT_EINVAL, "the most GPUs need a GPU, a memory limit and a number of CPUs");
-    leat_plan_facts f = plan->facts;
-    uint64_t held = largest(&f, 4096, set_gpus, ram_safe);
-    double per_gpu = plan->speed.cores_needed / plan->facts.gpus;
-    double fed = per_gpu > 0 ? plan->facts.cpus / per_gpu : (double)held;
-    *value = (double)held < fed ? held : (uint64_t)fed;
+    leat_plan_facts f = *facts;
+    bool known = plan->speed.cores_needed > 0;
+    double each = plan->speed.cores_needed / plan->facts.gpus;
+    uint64_t top = known ? (uint64_t)LEAT_MIN(plan->facts.cpus / each, GPUS_MOST) : GPUS_MOST;
+    if (!known) {
+        *value = largest(&f, top, set_gpus, safe);
+        return 0;
+    }
+    for (*value = top; *value > 0; (*value)--) {
+        set_gpus(&f, *value);
+        if (fed(&f)) break;
+    }
     return 0;
 }
 
-static int solve_cpus(const leat_plan *plan, uint64_t *value, leat_error *err)
+static int solve_cpus(const leat_plan_facts *facts, const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     if (plan->speed.cores_needed <= 0)
         return leat__fail(err, LEAT_EINVAL,
                           "the least CPUs need the GPU's rate: give a known GPU and model, "
                           "or a measured step time");
-    /* plus one for each trainer, as in the guide */
-    *value = (uint64_t)plan->speed.cores_needed + 1 + plan->facts.gpus;
+    leat_plan_facts f = *facts;
+    /* each GPU may leave one to its trainer, and nearly one for each more to whole numbers of workers */
+    uint64_t first = LEAT_MAX((uint64_t)(plan->speed.cores_needed / 2), UINT64_C(1));
+    uint64_t last = 2 * (uint64_t)plan->speed.cores_needed + 4 * (uint64_t)plan->facts.gpus + 1;
+    for (*value = first; *value <= last; (*value)++) {
+        set_cpus(&f, *value);
+        if (fed(&f)) return 0;
+    }
+    *value = 0;
     return 0;
 }
 
@@ -254,11 +361,14 @@ int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_
     leat_plan plan;
     *value = 0;
     LEAT_TRY(leat_plan_make(facts, &plan, sizeof plan, err));
+    leat_plan_facts full = {0}; /* as given: defaults may depend on the value */
+    memcpy(&full, facts, LEAT_MIN((size_t)facts->struct_size, sizeof full));
+    full.struct_size = sizeof full;
     switch (field) {
-    case LEAT_PLAN_SOLVE_BATCH: return solve_batch(&plan, value, err);
-    case LEAT_PLAN_SOLVE_RAM: solve_ram(&plan, value); return 0;
-    case LEAT_PLAN_SOLVE_GPUS: return solve_gpus(&plan, value, err);
-    case LEAT_PLAN_SOLVE_CPUS: return solve_cpus(&plan, value, err);
+    case LEAT_PLAN_SOLVE_BATCH: return solve_batch(&full, &plan, value, err);
+    case LEAT_PLAN_SOLVE_RAM: *value = smallest(&full, RAM_MOST, set_ram, safe); return 0;
+    case LEAT_PLAN_SOLVE_GPUS: return solve_gpus(&full, &plan, value, err);
+    case LEAT_PLAN_SOLVE_CPUS: return solve_cpus(&full, &plan, value, err);
     }
     return leat__fail(err, LEAT_EINVAL, "no such field to solve for");
 }

@@ -207,9 +207,9 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-m
 > leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve gpus
 > leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4 --solve ram --json
 > test $(leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --solve batch) -gt 384
-4
-8
-{"version":1,"field":"ram","value":77174703105}
+3
+5
+{"version":1,"field":"ram","value":77174703104}
 
 $ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch
 ! leat plan: no value of batch fits

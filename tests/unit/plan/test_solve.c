@@ -126,6 +126,96 @@ static void a_budget_too_small_is_raised(void **state)
     assert_int_equal(sscanf(p.fix, "--memory %llu", &value), 1);
     f.memory_bytes = value;
     assert_int_equal(plan_of(f).fits, 1);
+    f.memory_bytes = value - 1;
+    assert_int_equal(plan_of(f).fits, 0);
+}
+
+/* A cache that takes all memory gets a smaller budget. */
+static void a_budget_too_large_is_lowered(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    unsigned long long value;
+    (void)state;
+    f.cache = PLAN_CACHE_PROCESS;
+    f.ram_bytes = 16 * GIB;
+    f.memory_bytes = 20 * GIB;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_int_equal(sscanf(p.fix, "--memory %llu", &value), 1);
+    f.memory_bytes = value;
+    assert_int_equal(plan_of(f).fits, 1);
+    f.memory_bytes = value + (1 << 20);
+    assert_int_equal(plan_of(f).fits, 0);
+}
+
+/* The least memory is that of a plan that fits, shown in three digits; leat's loader is offered with the
+ * pixels that it delivers. */
+static void more_memory_is_named_only_as_far_as_needed(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    double need;
+    (void)state;
+    f.whole_machine = 0;
+    f.element_bytes = 1;
+    f.ram_bytes = UINT64_C(2100) << 20;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_int_equal(sscanf(p.fix, "a limit of at least %lf GiB", &need), 1);
+    f.ram_bytes = (uint64_t)(need * (double)GIB);
+    assert_int_equal(plan_of(f).fits, 1);
+    f.ram_bytes = (uint64_t)(0.985 * need * (double)GIB);
+    assert_int_equal(plan_of(f).fits, 0);
+    f.ram_bytes = 3 * GIB;
+    f.element_bytes = 4;
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = 8;
+    assert_contains(plan_of(f).fix, "leat's loader with --dtype u8 and a budget of");
+}
+
+/* Fewer batches ahead change no training: a smaller batch is named only where they are not enough. */
+static void batches_ahead_go_before_the_batch(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 8;
+    f.nodes = 2;
+    f.batch = 256;
+    f.prefetch = 4000;
+    assert_contains(plan_of(f).fix, "--prefetch ");
+}
+
+/* What is solved for is what a plan accepts, and one more or one less is not. */
+static void solutions_are_accepted_by_the_plan(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    snprintf(f.model, sizeof f.model, "vit_l"); /* does not fit on any number of them */
+    snprintf(f.gpu, sizeof f.gpu, "T4");
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 0);
+    f = guide_facts();
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_CPUS), 1);
+    snprintf(f.gpu, sizeof f.gpu, "H100");
+    f.gpus = 8;
+    f.element_bytes = 1;
+    f.images = LEAT_PLAN_KEEP;
+    uint64_t cpus = solved(f, LEAT_PLAN_SOLVE_CPUS);
+    f.cpus = (uint32_t)cpus;
+    leat_plan p = plan_of(f);
+    assert_true(p.speed.cpu.mid >= p.speed.gpu.mid);
+    f.cpus--;
+    p = plan_of(f);
+    assert_true(p.speed.cpu.mid < p.speed.gpu.mid);
+    f.cpus = 64;
+    f.gpus = 1;
+    f.gpus = (uint32_t)solved(f, LEAT_PLAN_SOLVE_GPUS);
+    p = plan_of(f);
+    assert_true(p.fits == 1 && p.ram.verdict == LEAT_PLAN_SAFE && p.speed.cpu.mid >= p.speed.gpu.mid);
+    f.cache = PLAN_CACHE_PROCESS;
+    f.memory_bytes = 4 * GIB;
+    f.ram_bytes = solved(f, LEAT_PLAN_SOLVE_RAM);
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_SAFE);
+    f.ram_bytes -= 1 << 10;
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_RISKY);
 }
 
 static void solving_finds_the_edge(void **state)
@@ -157,8 +247,8 @@ static void cpus_and_gpus_follow_the_rates(void **state)
     (void)state;
     f.measured.step_ms = (leat_plan_range){250, 256, 260}; /* 1,000/s */
     f.measured.cpu_us = (leat_plan_range){1900, 2000, 2100};
-    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_CPUS), 2 + 1 + 1); /* two busy, one spare, the trainer */
-    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 8);         /* 16 cores, 2 each */
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_CPUS), 2 + 1); /* two busy, the trainer */
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 5);     /* 16 cores: 2 threads and a trainer each */
     f.loader = LEAT_PLAN_PROCESS;
     f.workers = 12;
     f.prefetch = 3;
@@ -179,6 +269,10 @@ int main(void)
         cmocka_unit_test(the_fix_fits_and_one_more_does_not),
         cmocka_unit_test(a_gpu_that_is_too_small_gets_a_batch_or_a_precision),
         cmocka_unit_test(a_budget_too_small_is_raised),
+        cmocka_unit_test(a_budget_too_large_is_lowered),
+        cmocka_unit_test(more_memory_is_named_only_as_far_as_needed),
+        cmocka_unit_test(batches_ahead_go_before_the_batch),
+        cmocka_unit_test(solutions_are_accepted_by_the_plan),
         cmocka_unit_test(solving_finds_the_edge),
         cmocka_unit_test(cpus_and_gpus_follow_the_rates),
     };
