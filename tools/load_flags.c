@@ -243,6 +243,15 @@ static int read_buckets(load_flags *f, cli *c, leat_error *err)
     return 0;
 }
 
+double load_flag_most(const char *name)
+{
+    static const leat__param *const tables[] = {cli_load_options, cli_load_machine};
+    for (size_t t = 0; t < LEAT_COUNT(tables); t++)
+        for (const leat__param *p = tables[t]; p->name != NULL; p++)
+            if (leat__str_eq(p->name, name)) return p->max;
+    return 0;
+}
+
 int load_flags_read(load_flags *f, cli *c, leat_error *err)
 {
     leat_loader_opts *o = &f->opts;

@@ -25,6 +25,9 @@ typedef struct load_flags {
     double step_s; /* simulated step of a trainer */
 } load_flags;
 
+/* Largest value of one of these flags. */
+double load_flag_most(const char *name);
+
 /* LEAT_EINVAL says which flag is wrong. */
 int load_flags_read(load_flags *f, cli *c, leat_error *err);
 /* --keys: the samples with these keys in the arguments, which are packs. */

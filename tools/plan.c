@@ -646,6 +646,32 @@ static int check_effects(cli *c)
     return CLI_OK;
 }
 
+/* What is written for leat load has to be what it accepts. */
+static int check_yaml(cli *c)
+{
+    static const struct {
+        const char *option, *written; /* as leat load calls it */
+    } rows[] = {{"batch", "batch"}, {"image", "size"}, {"threads", "threads"}, {"prefetch", "prefetch"}};
+    for (size_t i = 0; i < LEAT_COUNT(rows) && cli_flag(c, "yaml"); i++) {
+        if (!cli_given(c, rows[i].option)) continue;
+        double most = load_flag_most(rows[i].written);
+        if ((double)cli_int(c, rows[i].option) > most)
+            return cli_usage(c, "--yaml: leat load takes --%s up to %.0f", rows[i].written, most);
+    }
+    return CLI_OK;
+}
+
+/* Options of requests, where there are none. */
+static int check_remote(cli *c)
+{
+    static const char *const names[] = {"anonymous", "ca-file"};
+    if (cli_given(c, "dataset") && leat__path_remote(cli_str(c, "dataset"))) return CLI_OK;
+    for (size_t i = 0; i < LEAT_COUNT(names); i++)
+        if (cli_given(c, names[i]))
+            return cli_usage(c, "--%s has an effect only with a remote --dataset", names[i]);
+    return CLI_OK;
+}
+
 static int plan_run(cli *c)
 {
     leat_plan_facts f;
@@ -657,6 +683,8 @@ static int plan_run(cli *c)
     leat_plan_facts_init(&f);
     if ((rc = check_effects(c)) != CLI_OK) return rc;
     if ((rc = check_mode(c)) != CLI_OK) return rc;
+    if ((rc = check_yaml(c)) != CLI_OK) return rc;
+    if ((rc = check_remote(c)) != CLI_OK) return rc;
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = dataset_facts(c, &f, &kind, &listed)) != CLI_OK) return rc;
@@ -718,11 +746,12 @@ const cli_command cli_cmd_plan = {
         "are this machine's (its cgroup's limits, its GPUs) or defaults, which are noted.\n\n"
         "GPU memory is computed from the architecture, operation by operation. Rates come from "
         "measured facts (--calibrate, --io-mbs, --cpu-us, --step-ms) where given. With --dataset the loader "
-        "runs on the pack for about a second and two at most, with the pipeline, order and cache that are planned "
-        "(--no-measure leaves that out); --calibrate takes some ten seconds and a minute at most. On storage "
-        "that is too slow for that, tables are used, and it says so. Ctrl-C ends it within a second. A pack in a bucket is measured by some 50 requests, and their bytes "
-        "are printed; --gbps gives the link instead. Everything else comes from tables, with wide "
-        "intervals; a rate that is not known makes the plan incomplete.\n\n"
+        "runs on the pack for about a second, with the pipeline, order and cache that are planned "
+        "(--no-measure leaves that out). Storage has two seconds for that, a bucket five, --calibrate a "
+        "minute: after them the tables are used, and it says so. Ctrl-C ends it within a second. A pack in a "
+        "bucket is measured by some 50 requests, and their bytes are printed; --gbps gives the link instead. "
+        "Everything else comes from tables, with wide intervals; a rate that is not known makes the plan "
+        "incomplete.\n\n"
         "Exits with 3 when the plan does not fit, and names the smallest change that would.",
     .options = {{"Dataset", dataset_options},
                 {"Model and training", model_options},

@@ -66,7 +66,7 @@
 #define QUICK_SPREAD 0.20 /* nine of ten runs were within that of a short measurement */
 #define CALM_SPREAD 0.10  /* the same for a calibration */
 #define QUICK_COLD_SPREAD 0.30
-#define MANY_READS 16u /* at once, to which a loader goes on slow storage */
+#define MANY_READS 16u /* at once, to which a loader rises on slow storage */
 #define QUICK_READ_NS (LEAT_NS_PER_S / 10)
 #define QUICK_BATCH_BYTES 48e6
 #define QUICK_BATCH 16u /* to find out how many samples a slice has */

@@ -265,6 +265,7 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat__image_kind *kind, b
     if (*listed_only) return prefix_facts(path, f, err);
     int rc = leat_pack_open(&pack, path, NULL, err);
     if (rc == 0) rc = leat_pack_info_read(pack, &info, sizeof info);
+    if (rc == 0 && info.samples == 0) rc = leat__fail(err, LEAT_EINVAL, "%s: the pack has no samples", path);
     if (rc == 0 && first_image_field(pack) < 0)
         rc = leat__fail(err, LEAT_EINVAL,
                         "%s: there is no image field, and only packs of images are planned: leat load shows "
@@ -272,7 +273,7 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat__image_kind *kind, b
                         path);
     if (rc == 0) {
         f->samples = info.samples;
-        f->sample_bytes = info.samples > 0 ? info.bytes / info.samples : 0;
+        f->sample_bytes = info.bytes / info.samples;
         f->page_bytes = info.page_bytes;
         f->max_sample_bytes = info.max_sample_bytes;
         rc = image_facts(pack, info.samples, remote, f, kind, err);

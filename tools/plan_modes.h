@@ -66,7 +66,7 @@ typedef struct plan_trial {
 int plan_trial_run(cli *c, plan_trial *trial, leat_error *err) LEAT_MUST_CHECK;
 /* The thread is still in a read, and uses the options: the process has to end without it. */
 bool plan_trial_left(void);
-/* For loops of a measurement: LEAT_ECANCELED when nobody waits for it any longer. */
+/* For loops of a measurement: LEAT_ECANCELED when the command no longer waits for it. */
 int plan_trial_check(leat_error *err);
 void plan_trial_reading(bool on); /* what follows reads from storage: the ceiling counts */
 

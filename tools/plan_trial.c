@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measurements of `leat plan` in a thread of their own, with a ceiling. A read in flight cannot be stopped:
- * when storage is too slow, or after a signal, the command goes on without that thread.
+ * Measurements of `leat plan` in a separate thread, with a ceiling. A read in flight cannot be stopped:
+ * when storage is too slow, or after a signal, the command continues without that thread.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -35,8 +35,8 @@ static struct {
     plan_trial own, measured; /* of the thread; what the command may use */
     leat_error err;
     int rc;
-    bool known, done; /* the rates are measured; so is everything */
-    atomic_bool left;    /* the command went on without the thread */
+    bool known, done;    /* the rates are measured; so is everything */
+    atomic_bool left;    /* the command continues without the thread */
     atomic_bool reading; /* the thread waits for storage, not for CPUs */
 } job;
 
@@ -126,8 +126,7 @@ static void use_what_came(cli *c, const plan_trial *t, uint64_t bytes, uint64_t 
     bool storage = leat__path_remote(t->path) ? t->link : t->cold || t->longer;
     if (storage && bytes >= LEAST_BYTES) {
         double rate = (double)bytes * 1e9 / (double)ns;
-        m->k.io_bytes_per_s =
-            (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
+        m->k.io_bytes_per_s = (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
         m->k.calibrated = 1u << LEAT_PLAN_IO;
     }
     m->k.quick = 1;
@@ -161,8 +160,7 @@ int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
     LEAT_TRY(leat__thread_start(&job.thread, "leat-plan", measure, &job.own, err));
     leat__mutex_lock(&job.lock);
     wait_for_rates(begin, ceiling);
-    if (!job.done && cli_stopped() == 0)
-        use_what_came(c, t, bytes_in(t) - before, leat__clock_ns() - begin);
+    if (!job.done && cli_stopped() == 0) use_what_came(c, t, bytes_in(t) - before, leat__clock_ns() - begin);
     if (job.done || cli_stopped() == 0) *t = job.measured;
     int rc = job.done ? job.rc : cli_stopped() != 0 ? LEAT_ECANCELED : 0;
     if (job.done) *err = job.err;

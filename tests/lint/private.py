@@ -27,6 +27,8 @@ ALLOWED = {
     "doctor/doctor_flags.h": "leat doctor --verify applies a remedy's flags",
     "doctor/reads.h": "how much of a pack is cached, for leat plan",
     "doctor/curate_run.h": "leat doctor of a run of leat curate",
+    "doctor/time_limit.h": "when a measurement of leat plan ends",
+    "engine/flow_window.h": "reads in flight of a loader, for leat plan",
     "doctor/text_run.h": "leat doctor of a run over text",
     "doctor/variant.h": "bytes of images stored again, for leat plan",
     "doctor/work.h": "cost of decoding, for leat plan --calibrate",

@@ -369,3 +369,21 @@ $ leat plan --recommend images --video-hours 1e9 --fps 1e6
 
 $ leat plan --model generic --params 1 --activation-bytes 1B --gmacs 1e9 --gpu A100 --json | jget fits
 true
+
+# what is written for leat load is what it takes; options that would do nothing are refused, and an empty pack
+$ few="--samples 1000 --gpus 0 --ram 8G --cpus 2 --storage nvme"
+> for more in "--prefetch 2000" "--threads 5000" "--batch 2000000" "--image 20000"; do leat plan $few $more --yaml; done
+> leat plan $few --prefetch 1024 --yaml | grep prefetch
+prefetch: 1024
+! leat plan: --yaml: leat load takes --prefetch up to 1024 (see leat plan --help)
+! leat plan: --yaml: leat load takes --threads up to 4096 (see leat plan --help)
+! leat plan: --yaml: leat load takes --batch up to 1048576 (see leat plan --help)
+! leat plan: --yaml: leat load takes --size up to 16384 (see leat plan --help)
+
+$ leat plan --samples 1000 --gpus 0 --anonymous
+! leat plan: --anonymous has an effect only with a remote --dataset (see leat plan --help)
+= 2
+
+$ leat plan --samples 1000 --gpus 0 --ca-file /etc/passwd
+! leat plan: --ca-file has an effect only with a remote --dataset (see leat plan --help)
+= 2

@@ -336,7 +336,8 @@ static void stored_sizes_of_what_ifs(void **state)
     assert_near((double)row_of(&p, "--quality 90")->dataset_bytes, 5.5e7, 1e4);
 }
 
-/* The share stored raw changes bytes and cost, each in one direction, from those of kept images to raw ones. */
+/* The share stored raw changes bytes and cost, each in one direction, from those of kept images to raw ones.
+ */
 static void a_mix_has_the_bytes_of_its_raw_share(void **state)
 {
     leat_plan_facts f = guide_facts();
