@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,6 +100,15 @@ def a_stopped_measurement_is_no_plan():
     run.send_signal(signal.SIGTERM)
     out, err = run.communicate()
     assert run.returncode == 143 and out == "" and "stopped while it measured" in err, (run.returncode, out, err)
+
+
+def a_pack_without_samples_is_refused():
+    shutil.copy("p.leat", "none.leat")
+    with open("keys.txt", "w") as f:
+        f.writelines(f"{i}.png\n" for i in range(IMAGES))
+    leat("delete", "none.leat", "--keys", "keys.txt")
+    done = leat("plan", "--dataset", "none.leat", "--gpus", "0", code=2)
+    assert "the pack has no samples" in done.stderr and done.stdout == "", done
 
 
 class Slow(http.server.BaseHTTPRequestHandler):
@@ -290,7 +300,7 @@ def main():
         for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields,
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
-                     slow_storage_ends_no_measurement_late, the_planned_pipeline_is_what_runs,
+                     a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()
