@@ -113,10 +113,11 @@ static void sizes_that_cannot_be_measured_stay_unknown(void **state)
     (void)state;
     write_pack(0, JPEG);
     leat_plan_facts f = facts_of();
-    plan_sizes(path, &f);
+    const leat__time_limit limit = {.until_ns = UINT64_MAX};
+    plan_sizes(path, &f, &limit);
     assert_true(f.smaller_share == 0 && f.quality_share == 0);
     f.width = f.height = 5000; /* too large to be stored again in time */
-    plan_sizes("/nowhere/at.leat", &f);
+    plan_sizes("/nowhere/at.leat", &f, &limit);
     assert_true(f.smaller_share == 0 && f.quality_share == 0);
     assert_no_leaks();
 }
