@@ -12,6 +12,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "io/file.h"
@@ -73,6 +74,13 @@ static void z_free(void *opaque, void *ptr)
     leat__free(ptr);
 }
 
+/* True at a frame, or at a skippable frame, with which files of pzstd begin. */
+static bool is_zstd(const uint8_t *p)
+{
+    uint32_t magic = leat__load_u32(p);
+    return magic == ZSTD_MAGICNUMBER || (magic & ~15u) == 0x184D2A50u;
+}
+
 static int set_coding(leat__stream *s, leat_error *err)
 {
     LEAT_TRY(refill(s, err));
@@ -83,7 +91,7 @@ static int set_coding(leat__stream *s, leat_error *err)
         if (inflateInit2(&s->z, 15 + 16) != Z_OK)
             return leat__fail_nomem(err, sizeof(z_stream), "a gzip reader");
         s->z_open = true;
-    } else if (s->in_len >= 4 && memcmp(s->in, "\x28\xb5\x2f\xfd", 4) == 0) {
+    } else if (s->in_len >= 4 && is_zstd(s->in)) {
         s->coding = ZSTD_FRAMES;
         s->zstd = ZSTD_createDCtx();
         if (!s->zstd) return leat__fail_nomem(err, 0, "a zstd reader");

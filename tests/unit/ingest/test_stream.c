@@ -41,7 +41,8 @@ static size_t gzip(uint8_t *out, size_t room, const uint8_t *in, size_t len)
     return n;
 }
 
-/* The data as a file: 0 plain, 1 gzip of two members, 2 zstd of two frames. */
+/* The data as a file: 0 plain, 1 gzip of two members, 2 zstd of two frames, 3 with skippable frames before
+ * each. */
 static size_t encode(int coding, uint8_t *out, size_t room)
 {
     size_t half = LEN / 2;
@@ -50,14 +51,22 @@ static size_t encode(int coding, uint8_t *out, size_t room)
         size_t n = gzip(out, room, plain, half);
         return n + gzip(out + n, room - n, plain + half, LEN - half);
     }
-    size_t n = ZSTD_compress(out, room, plain, half, 3);
+    static const uint8_t skipped[] = {0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4};
+    size_t n = coding == 3 ? sizeof skipped : 0;
+    memcpy(out, skipped, n);
+    n += ZSTD_compress(out + n, room - n, plain, half, 3);
+    if (coding == 3) {
+        memcpy(out + n, skipped, sizeof skipped);
+        out[n] = 0x5f;
+        n += sizeof skipped;
+    }
     return n + ZSTD_compress(out + n, room - n, plain + half, LEN - half, 3);
 }
 
 static void all_codings_read_alike(void **state)
 {
     uint8_t *packed = malloc(2 * LEN), *back = malloc(LEN + 10);
-    for (int coding = 0; coding < 3; coding++) {
+    for (int coding = 0; coding < 4; coding++) {
         size_t n = encode(coding, packed, 2 * LEN), at = 0, got, step = 1;
         put_file("data", packed, n);
         leat__stream *s = NULL;
@@ -81,7 +90,7 @@ static void all_codings_read_alike(void **state)
 static void skipping_is_reading(void **state)
 {
     uint8_t *packed = malloc(2 * LEN), byte;
-    for (int coding = 0; coding < 3; coding++) {
+    for (int coding = 0; coding < 4; coding++) {
         size_t n = encode(coding, packed, 2 * LEN), got;
         uint64_t skipped;
         leat__stream *s = NULL;
