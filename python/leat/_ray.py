@@ -265,6 +265,7 @@ class Job:
         self.files: list[str] = []
         self.parts: list[list[int]] = []  # file, offset, end file, end offset, line
         self.done = self.total = 0
+        self.lock: object = None  # of the output folder
         paths = [os.fsdecode(path) for path in inputs]
         paths += [path for path in (output, options.get("lid"), options.get("against")) if path]
         folder = None if all(os.path.isabs(path) for path in paths) else os.getcwd()
@@ -340,6 +341,7 @@ def filter_text(on: str, inputs: list[bytes], output: str | None, options: Optio
     refuse({name: options.pop(name) for name in ("report", "look", "explain", "seed")})
     job = Job("filter", on, inputs, output, options, task_bytes, progress)
     try:
+        job.lock = _leat.lock_output(output)
         answer = job.here(BEGIN, [])
         job.files = [path for path, _ in answer["files"]]
         job.total = sum(size for _, size in answer["files"])
@@ -350,6 +352,7 @@ def filter_text(on: str, inputs: list[bytes], output: str | None, options: Optio
     except ConnectionError as error:
         raise StorageError(f"on: the connection to Ray was lost: {_last(error)}") from None
     finally:
+        job.lock = None
         job.cluster.close()
 
 
@@ -387,6 +390,7 @@ def dedup_text(on: str, inputs: list[bytes], output: str, options: Options, task
     job = Job("dedup", on, inputs, output, options, task_bytes, progress)
     run = job.cluster.run
     try:
+        job.lock = _leat.lock_output(output)
         answer = job.here(BEGIN, [])
         job.files = [path for path, _ in answer["files"]]
         job.total = 2 * sum(size for _, size in answer["files"])
@@ -405,4 +409,5 @@ def dedup_text(on: str, inputs: list[bytes], output: str, options: Options, task
     except ConnectionError as error:
         raise StorageError(f"on: the connection to Ray was lost: {_last(error)}") from None
     finally:
+        job.lock = None
         job.cluster.close()

@@ -19,8 +19,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import _check
-from ._errors import ArgumentError, DataError, ExistsError, NotFoundError, shown
+from . import _check, _leat
+from ._errors import ArgumentError, DataError, NotFoundError, shown
 from ._formats_arrow import _pyarrow
 from ._pack import Path, Progress
 from ._text import dedup_text, filter_text
@@ -224,21 +224,25 @@ def _write_kept(files: list[str], counts: list[int], kept: Iterator[dict[str, An
 
 
 @contextlib.contextmanager
-def _output(folder: str, replace: bool, files: list[str]) -> Iterator[str]:
+def _output(folder: str, replace: bool, source: Path | Sequence[Path], files: list[str]) -> Iterator[str]:
     """A work folder inside the output folder, which must not have the output of an earlier run, nor inputs that would be replaced."""
+    for one in _check.paths("source", source):
+        if os.path.realpath(os.fsdecode(one)) == os.path.realpath(folder):
+            raise ArgumentError(f"{folder}: is an input (choose another output folder)")
     for path in files:
         if fnmatch.fnmatch(os.path.basename(path), "kept-*.parquet") and os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
             raise ArgumentError(f"{path}: is an input, and the output would replace it (choose another output folder)")
-    if os.path.exists(os.path.join(folder, "report.json")):
-        if not replace:
-            raise ExistsError(f"{folder}: has the output of an earlier run (use force=True to replace it)")
-        os.unlink(os.path.join(folder, "report.json"))  # while it is being replaced, the folder is incomplete
-    os.makedirs(_check.local(folder), exist_ok=True)
-    work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
+    lock = _leat.lock_output(_check.local(folder))
     try:
-        yield work
+        if not replace:
+            _leat.clear_output(folder, False)
+        work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        del lock
 
 
 def _check_keep(name: str, keep_field: str | None, columns: list[str]) -> None:
@@ -266,14 +270,11 @@ def _write_inputs(files: list[str], work: str, text_field: str, id_field: str, k
 
 def _publish(folder: str, work: str, lists: Sequence[str], files: list[str], made: list[str], result: dict[str, Any]) -> None:
     """Moves lists and kept rows to the output folder, the report last."""
+    _leat.clear_output(folder, True)
     for name in lists:
-        here, there = os.path.join(work, "out", name), os.path.join(folder, name)
+        here = os.path.join(work, "out", name)
         if os.path.exists(here):
-            os.replace(here, there)
-        elif os.path.exists(there):  # of an earlier run
-            os.unlink(there)
-    for old in glob.glob(os.path.join(glob.escape(folder), "kept-*.parquet")):
-        os.unlink(old)
+            os.replace(here, os.path.join(folder, name))
     for name in made:
         os.replace(os.path.join(work, name), os.path.join(folder, name))
     result.update(files=len(files), bytes_in=sum(os.path.getsize(path) for path in files), shards=len(made),
@@ -323,7 +324,7 @@ def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: s
     replace = _check.flag("force", force)
     chosen = _Chosen(columns, modify is not None)
     files = _parquet_files(source)
-    with _output(folder, replace, files) as work:
+    with _output(folder, replace, source, files) as work:
         rows, names = _write_inputs(files, work, text_field, id_field, None)
         out = os.path.join(work, "out")
         result = filter_text(list(names), out, profile=profile, rules=rules, modify=modify, lid=lid, lang=lang, lang_min=lang_min,
@@ -397,7 +398,7 @@ def dedup_parquet(source: Path | Sequence[Path], output: Path, *, text_field: st
     replace = _check.flag("force", force)
     chosen = _Chosen(None, _cuts(kind, level))
     files = _parquet_files(source)
-    with _output(folder, replace, files) as work:
+    with _output(folder, replace, source, files) as work:
         counts, names = _write_inputs(files, work, text_field, id_field, keep_field)
         out = os.path.join(work, "out")
         result = dedup_text(list(names), out, kind=kind, normalize=normalize, words=words, chars=chars, bands=bands, rows=rows,

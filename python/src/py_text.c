@@ -241,6 +241,49 @@ PyObject *py_text_copy(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static void drop_lock(PyObject *capsule)
+{
+    leat__output_lock *lock = PyCapsule_GetPointer(capsule, NULL);
+    leat__output_lock_drop(lock);
+    leat__free(lock);
+}
+
+/* lock_output(folder): makes and locks the folder until the returned object is freed. */
+PyObject *py_lock_output(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    const char *folder;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &folder)) return NULL;
+    leat__output_lock *lock = LEAT_NEW(MISC, leat__output_lock);
+    if (lock == NULL) return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS rc = leat__output_lock_take(lock, folder, &err);
+    Py_END_ALLOW_THREADS if (rc != 0)
+    {
+        leat__free(lock);
+        return py_raise(&err);
+    }
+    return PyCapsule_New(lock, NULL, drop_lock);
+}
+
+/* clear_output(folder, replace): removes output of an earlier run; without `replace`, refuses such a folder.
+ */
+PyObject *py_clear_output(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    const char *folder;
+    int replace, rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sp", &folder, &replace)) return NULL;
+    Py_BEGIN_ALLOW_THREADS rc =
+        replace ? leat__output_clear(folder, &err) : leat__output_unused(folder, &err);
+    Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
 PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"inputs",   "output",      "control", "evals",       "eval_fields",

@@ -19,6 +19,7 @@
 #include "base/sized.h"
 #include "base/str.h"
 #include "curate/eval_table.h"
+#include "curate/output_dir.h"
 #include "curate/shards.h"
 #include "curate/text_flow.h"
 #include "curate/text_line.h"
@@ -41,6 +42,7 @@ typedef struct cleaning {
     leat__eval_table evals;
     leat_budget *budget;
     uint32_t *found; /* per evaluation text: documents that share an n-gram with it */
+    leat__output_lock lock;
     leat__shards kept, matches, lists, bad;
 } cleaning;
 
@@ -323,15 +325,8 @@ static int check_options(leat_decontaminate_opts *o, leat_error *err)
 static int open_outputs(cleaning *t, leat_error *err)
 {
     const leat_decontaminate_opts *o = t->opts;
-    char path[4200];
-    bool there;
-    snprintf(path, sizeof path, "%s/report.json", o->output);
-    LEAT_TRY(leat__path_exists(path, &there, err));
-    if (there && !o->replace)
-        return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
-    if (there) LEAT_TRY(leat__path_unlink(path, err));
-    LEAT_TRY(leat__path_mkdir(o->output, err));
+    LEAT_TRY(leat__output_lock_take(&t->lock, o->output, err));
+    if (!o->replace) LEAT_TRY(leat__output_unused(o->output, err));
     LEAT_TRY(
         leat__shards_open(&t->kept, o->output, "kept", o->shard_bytes, (leat__compress)o->compress, err));
     LEAT_TRY(leat__shards_open(&t->matches, o->output, "matches", 0, LEAT__COMPRESS_NONE, err));
@@ -361,6 +356,7 @@ static int put_evals(cleaning *t, leat_error *err)
 static int commit(cleaning *t, leat_error *err)
 {
     LEAT_TRY(put_evals(t, err));
+    LEAT_TRY(leat__output_clear(t->opts->output, err));
     LEAT_TRY(leat__shards_commit(&t->kept, err));
     LEAT_TRY(leat__shards_commit(&t->matches, err));
     LEAT_TRY(leat__shards_commit(&t->lists, err));
@@ -469,6 +465,7 @@ int leat_decontaminate_text(const leat_decontaminate_opts *opts, leat_decontamin
     leat__shards_reset(&t.matches);
     leat__shards_reset(&t.lists);
     leat__shards_reset(&t.bad);
+    leat__output_lock_drop(&t.lock);
     leat__text_files_reset(&t.files);
     leat__eval_table_reset(&t.evals);
     leat_budget_close(&t.budget);

@@ -24,6 +24,7 @@
 #include <leat/text.h>
 
 #include "base/buf.h"
+#include "curate/output_dir.h"
 #include "curate/part_files.h"
 #include "curate/spill.h"
 #include "curate/text_line.h"
@@ -72,6 +73,11 @@ typedef struct leat__dedup_state {
     uint64_t *band_length; /* of the files of the spill sets */
     uint64_t *edge_length;
     uint64_t side_length[LEAT__SIDES];
+    uint64_t *band_sum, *edge_sum; /* their checksums; NULL in a run in parts */
+    uint64_t side_sum[LEAT__SIDES];
+    uint64_t decisions_sum;            /* of the file of decisions, or of removed pieces */
+    uint64_t *input_sum, *input_first; /* as loaded: those of leat__text_files */
+    uint32_t input_files;
     uint64_t rule_counts[2 * LEAT__RULES_MAX]; /* leat__reason_count */
     uint32_t band_files, edge_files;
 } leat__dedup_state;
@@ -87,11 +93,13 @@ typedef struct leat__dedup {
     uint64_t memory;
     bool fuzzy;
     uint32_t bands, rows;
-    uint32_t sketch_bytes; /* per document */
-    uint32_t need_equal;   /* equal bytes of the sketch required for a pair */
-    char *work;            /* folder */
+    uint32_t sketch_bytes;  /* per document */
+    uint32_t need_equal;    /* equal bytes of the sketch required for a pair */
+    char *work;             /* folder */
+    leat__output_lock lock; /* of the output folder */
     leat__dedup_state st;
     leat__spill side, band, edge;
+    uint64_t plan_output;             /* bytes of kept documents at most, estimated */
     uint64_t since_save;              /* input bytes since the state was saved */
     uint64_t bytes_done, bytes_total; /* of all passes, for progress */
     char settings[40];                /* hash of everything that affects the result */
@@ -132,6 +140,8 @@ typedef struct leat__band_segment {
 } leat__band_segment;
 
 int leat__dedup_plan(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+/* LEAT_ENOSPC when the run, or what is left of a resumed one, does not fit the disk. After the plan. */
+int leat__dedup_check_disk(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 int leat__dedup_sketch(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_group(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
@@ -169,6 +179,11 @@ void leat__dedup_state_json(const leat__dedup *d, leat__buf *out);
 int leat__dedup_state_read(leat__dedup *d, const char *path, leat__dedup_state *s,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_state_reset(leat__dedup_state *s);
+/* Makes room for the lengths and checksums of this many files of bands, or of edges. */
+int leat__dedup_state_bands(leat__dedup_state *s, uint32_t files, leat_error *err) LEAT_MUST_CHECK;
+int leat__dedup_state_edges(leat__dedup_state *s, uint32_t files, leat_error *err) LEAT_MUST_CHECK;
+/* Records lengths and checksums of a spill. */
+void leat__dedup_state_mark(const leat__spill *s, uint64_t *length, uint64_t *sum);
 /* Computes d->settings, a hash of the options and the inputs. */
 int leat__dedup_settings(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 

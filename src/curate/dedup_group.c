@@ -147,8 +147,10 @@ static int load_slice(grouping *g, const leat__band_segment *seg, uint32_t slice
         const leat__band_record *r = (const leat__band_record *)block;
         for (uint64_t i = 0; i < take && rc == 0; i++) {
             if ((r[i].digest & UINT32_MAX) * slices >> 32 != slice) continue;
+            const uint32_t line = r[i].line + seg->base;
             if (*n == g->room) rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit");
-            else g->a[(*n)++] = (leat__band_record){r[i].digest, r[i].line + seg->base};
+            else if (line >= g->d->st.document) rc = leat__fail(err, LEAT_EDATA, "%s: is damaged", seg->path);
+            else g->a[(*n)++] = (leat__band_record){r[i].digest, line};
         }
     }
     leat__file_close(&f);
@@ -176,7 +178,7 @@ static int group_unit(grouping *g, const leat__band_segment *seg, uint32_t segme
 static int group_part(grouping *g, uint32_t file, leat_error *err)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s-%u", g->d->band.base, file);
+    snprintf(path, sizeof path, "%s-%u", g->d->band.name, file);
     leat__band_segment seg = {.path = path, .bytes = g->d->band.length[file]};
     return group_unit(g, &seg, 1, err);
 }
@@ -184,7 +186,7 @@ static int group_part(grouping *g, uint32_t file, leat_error *err)
 static int save_part(leat__dedup *d, leat_error *err)
 {
     LEAT_TRY(leat__spill_flush(&d->edge, true, err));
-    memcpy(d->st.edge_length, d->edge.length, d->edge.count * sizeof(uint64_t));
+    leat__dedup_state_mark(&d->edge, d->st.edge_length, d->st.edge_sum);
     return leat__dedup_save(d, err);
 }
 
@@ -241,13 +243,11 @@ static int open_edges(leat__dedup *d, const char *folder, leat_error *err)
     if (!st->edge_length) { /* worst case: an edge per document and band */
         st->edge_parts =
             (uint32_t)LEAT_MIN(st->document * 8 * d->bands / (d->memory / 16) + 1, LEAT__EDGE_PARTS_MAX);
-        st->edge_files = st->edge_parts;
-        st->edge_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->edge_files);
-        if (!st->edge_length) return leat__fail_nomem(err, st->edge_files * 8, "lengths");
+        LEAT_TRY(leat__dedup_state_edges(st, st->edge_parts, err));
     }
     return leat__spill_open(&d->edge, folder, "edge", st->edge_files,
-                            LEAT_MIN(64u << 10, LEAT_MAX(d->memory / 16 / st->edge_files, 512)),
-                            st->edge_length, err);
+                            LEAT_MIN(64u << 10, LEAT_MAX(d->memory / 16 / st->edge_files, LEAT__SPILL_BLOCK)),
+                            st->edge_length, st->edge_sum, err);
 }
 
 static void close_grouping(grouping *g)
@@ -269,7 +269,8 @@ int leat__dedup_group(leat__dedup *d, leat_error *err)
     if (!g) return leat__fail_nomem(err, sizeof *g, "grouping");
     g->d = d;
     LEAT_GO(rc, out, open_edges(d, d->work, err));
-    LEAT_GO(rc, out, leat__spill_open(&d->band, d->work, "band", st->band_files, 1, st->band_length, err));
+    LEAT_GO(rc, out,
+            leat__spill_open(&d->band, d->work, "band", st->band_files, 1, st->band_length, NULL, err));
     LEAT_GO(rc, out, group_all(g, err));
     st->iteration++;
     st->phase = st->iteration * st->bands_at_once < d->bands ? LEAT__PHASE_SKETCH : LEAT__PHASE_RESOLVE;
@@ -298,7 +299,7 @@ int leat__dedup_group_units(leat__dedup *d, const char *folder, leat__band_segme
         LEAT_GO(rc, out, group_unit(g, segments, n, err));
     }
     LEAT_GO(rc, out, leat__spill_flush(&d->edge, false, err));
-    memcpy(d->st.edge_length, d->edge.length, d->edge.count * sizeof(uint64_t));
+    leat__dedup_state_mark(&d->edge, d->st.edge_length, d->st.edge_sum);
 out:
     close_grouping(g);
     return rc;

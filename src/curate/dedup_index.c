@@ -14,18 +14,22 @@
 #include "base/num.h"
 
 #define MAGIC "LEATDUPX"
-#define VERSION 1
-#define CHARS_VERSION 2 /* of own sketches of characters: their hash changed */
+#define VERSION 1       /* of whole texts, and of signatures of other tools */
+#define WORDS_VERSION 3 /* of words and characters without case; before 3, only ASCII was without case */
 #define FOOTER 16
 #define BLOCK (256u << 10)
 #define ID_MAX (64u << 20)
 
+static uint32_t version_of(const leat__index_header *h)
+{
+    bool folded = (h->kind & 255) == LEAT_DEDUP_FUZZY ? h->kind >> 8 == 0 : h->normalize != 0;
+    return folded ? WORDS_VERSION : VERSION;
+}
+
 static leat__index_header header_of(const leat__dedup *d)
 {
     const leat_dedup_opts *o = d->opts;
-    bool chars = o->shingle_chars > 0 && !o->compatible;
-    leat__index_header h = {.version = chars ? CHARS_VERSION : VERSION,
-                            .kind = o->kind | o->compatible << 8,
+    leat__index_header h = {.kind = o->kind | o->compatible << 8,
                             .normalize = o->normalize != 0,
                             .words = o->shingle_words,
                             .chars = o->shingle_chars,
@@ -33,6 +37,7 @@ static leat__index_header header_of(const leat__dedup *d)
                             .rows = d->rows,
                             .sketch_bytes = d->sketch_bytes};
     memcpy(h.magic, MAGIC, sizeof h.magic);
+    h.version = version_of(&h);
     return h;
 }
 
@@ -60,9 +65,9 @@ static int check_header(const leat__dedup *d, const char *path, const leat__inde
                         leat_error *err)
 {
     leat__index_header want = header_of(d);
-    bool own_chars = h->chars > 0 && h->kind >> 8 == 0;
-    if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || h->version != (own_chars ? CHARS_VERSION : VERSION))
-        return leat__fail(err, LEAT_EFORMAT, "%s: not an index of this version of leat", path);
+    if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || h->version != version_of(h))
+        return leat__fail(err, LEAT_EFORMAT, "%s: not an index of this version of leat (make it again)",
+                          path);
     if (h->kind != want.kind || h->normalize != want.normalize || h->words != want.words ||
         h->chars != want.chars || h->bands != want.bands || h->rows != want.rows ||
         h->sketch_bytes != want.sketch_bytes)
@@ -314,11 +319,4 @@ int leat__dedup_index_write(leat__dedup *d, leat_error *err)
     if (rc == 0) return leat__path_rename(partial, path, err);
     if (leat__path_unlink(partial, NULL) != 0) return rc; /* report the first failure */
     return rc;
-}
-
-int leat__dedup_index_remove(const leat__dedup *d, leat_error *err)
-{
-    char path[4200];
-    snprintf(path, sizeof path, "%s/%s", d->opts->output, LEAT__INDEX_NAME);
-    return leat__path_unlink(path, err);
 }

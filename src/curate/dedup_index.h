@@ -32,7 +32,5 @@ void leat__dedup_index_close(leat__dedup *d);
 int leat__dedup_index_add(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 /* Writes the index of all kept documents to the output folder. */
 int leat__dedup_index_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
-/* Removes the index of an earlier run. */
-int leat__dedup_index_remove(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -287,8 +287,8 @@ static int save_hashes(lines *l, leat_error *err)
     leat__dedup *d = l->d;
     LEAT_TRY(leat__spill_flush(&l->part, true, err));
     LEAT_TRY(leat__spill_flush(&l->noted, true, err));
-    memcpy(d->st.band_length, l->part.length, l->part.count * sizeof(uint64_t));
-    d->st.side_length[0] = l->noted.length[0];
+    leat__dedup_state_mark(&l->part, d->st.band_length, d->st.band_sum);
+    leat__dedup_state_mark(&l->noted, d->st.side_length, d->st.side_sum);
     d->since_save = 0;
     return leat__dedup_save(d, err);
 }
@@ -315,7 +315,7 @@ static int take_hashes(void *cookie, leat__text_chunk *c, leat_error *err)
     st->document = c->document + c->lines;
     l->d->since_save += bytes;
     /* the last step must find the same chunks */
-    return c->may_cut && l->d->since_save >= l->d->opts->checkpoint_bytes ? save_hashes(l, err) : 0;
+    return c->may_stop && l->d->since_save >= l->d->opts->checkpoint_bytes ? save_hashes(l, err) : 0;
 }
 
 static int tell(void *cookie, uint64_t bytes, uint64_t total)
@@ -374,16 +374,14 @@ static int open_parts(lines *l, leat_error *err)
     bool resumed = st->band_length != NULL;
     if (!resumed) {
         st->parts = (uint32_t)LEAT_MIN(d->stats->plan_disk / LEAT_MAX(d->memory / 8, 1) + 1, 256);
-        st->band_files = st->parts;
-        st->band_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->band_files);
-        if (!st->band_length) return leat__fail_nomem(err, st->band_files * 8, "lengths");
+        LEAT_TRY(leat__dedup_state_bands(st, st->parts, err));
         st->line = 1;
     }
     size_t buffer = (size_t)LEAT_MIN(LEAT_MAX(d->memory / 16 / st->band_files, 4096), 256u << 10);
     LEAT_TRY(leat__spill_open(&l->part, d->work, "part", st->band_files, buffer,
-                              resumed ? st->band_length : NULL, err));
-    LEAT_TRY(
-        leat__spill_open(&l->noted, d->work, "starts", 1, 64u << 10, resumed ? st->side_length : NULL, err));
+                              resumed ? st->band_length : NULL, resumed ? st->band_sum : NULL, err));
+    LEAT_TRY(leat__spill_open(&l->noted, d->work, "starts", 1, 64u << 10, resumed ? st->side_length : NULL,
+                              resumed ? st->side_sum : NULL, err));
     return load_starts(l, err);
 }
 
@@ -394,8 +392,10 @@ static int hash_all(lines *l, leat_error *err)
     /* a hash takes 16 bytes, a word 2 at least, the shortest line of a text 3 */
     leat__text_pass pass = {
         .name = "hash", .per_byte = l->window ? 16 / 2 : 16 / 3 + 1, .work = hash_chunk, .take = take_hashes};
+    if (st->document == 0) LEAT_TRY(leat__text_files_begin(&d->files, false, err));
     LEAT_TRY(leat__text_files_seek(&d->files, st->file, st->offset, st->line, st->document, err));
     LEAT_TRY(run_pass(l, &pass, d->memory - d->memory / 8, err));
+    LEAT_TRY(leat__text_files_end(&d->files, err));
     st->disk_peak = leat__spill_bytes(&l->part);
     st->phase = LEAT__PHASE_GROUP;
     st->part = 0;
@@ -440,6 +440,8 @@ static int mark_slice(lines *l, leat__file *f, record *block, uint64_t slice, ui
                 *full = true;
                 return 0;
             }
+            if (block[i].piece >= l->d->st.pieces)
+                return leat__fail(err, LEAT_EDATA, "%s: is damaged", leat__file_path(f));
             if (seen) l->removed[block[i].piece / 8] |= (uint8_t)(1u << block[i].piece % 8);
         }
     }
@@ -477,6 +479,7 @@ static int save_marks(lines *l, uint64_t bits, leat_error *err)
     LEAT_GO(rc, out, leat__file_pwrite(f, l->removed, bits, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
     LEAT_GO(rc, out, leat__path_rename(temp, leat__dedup_path(d, "removed", path), err));
+    d->st.decisions_sum = leat__spill_sum_of(l->removed, bits, 0);
     rc = leat__dedup_save(d, err);
 out:
     leat__file_close(&f);
@@ -547,7 +550,7 @@ static uint64_t first_piece(const lines *l, uint64_t document)
 
 static bool is_removed(const lines *l, uint64_t piece)
 {
-    return l->removed[piece / 8] >> piece % 8 & 1;
+    return piece < l->d->st.pieces && (l->removed[piece / 8] >> piece % 8 & 1);
 }
 
 /* Adds a part of the text, after a line feed if it is not the first. */
@@ -655,6 +658,8 @@ static int write_chunk(void *cookie, void *ctx, leat__text_chunk *c, leat_error 
     const lines *l = cookie;
     leat__line line;
     size_t at = 0, where;
+    c->changed = c->document + c->lines > l->d->st.document;
+    if (c->changed) return 0;
     uint64_t piece = first_piece(l, c->document);
     if (c->too_long) {
         c->count[N_BAD]++;
@@ -703,10 +708,10 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__shards_open(&l->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err));
     d->bytes_done = d->files.total;
     leat__text_files_rewind(&d->files);
+    LEAT_TRY(leat__text_files_begin(&d->files, true, err));
     LEAT_TRY(run_pass(l, &pass, d->memory - bits, err));
-    if (d->files.document != d->st.document)
-        return leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",
-                          (unsigned long long)d->files.document, (unsigned long long)d->st.document);
+    LEAT_TRY(leat__text_files_end(&d->files, err));
+    LEAT_TRY(leat__output_clear(o->output, err));
     LEAT_TRY(leat__shards_commit(&l->kept, err));
     LEAT_TRY(leat__shards_commit(&l->changed, err));
     LEAT_TRY(leat__shards_commit(&l->bad, err));

@@ -74,16 +74,11 @@ static int exists(const leat__dedup *d, const char *name, bool *there, leat_erro
 static int begin_folder(leat__dedup *d, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
-    char path[4200];
-    bool report, plan, state;
-    snprintf(path, sizeof path, "%s/report.json", o->output);
-    LEAT_TRY(leat__path_exists(path, &report, err));
+    bool plan, state;
+    LEAT_TRY(leat__path_mkdir(o->output, err));
     LEAT_TRY(exists(d, LEAT__PART_PLAN, &plan, err));
     LEAT_TRY(exists(d, "state.json", &state, err));
     bool again = o->replace || (plan && o->resume);
-    if (report && !again)
-        return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
     if (state && !plan && !o->replace)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has an interrupted run on one machine (resume it there, or use `force`)",
@@ -92,9 +87,9 @@ static int begin_folder(leat__dedup *d, leat_error *err)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
                           o->output);
-    LEAT_TRY(leat__path_mkdir(o->output, err));
+    if (!again) LEAT_TRY(leat__output_unused(o->output, err));
     LEAT_TRY(leat__dedup_plan(d, err));
-    if (report) LEAT_TRY(leat__path_unlink(path, err));
+    LEAT_TRY(leat__dedup_check_disk(d, err));
     if (!o->resume) LEAT_TRY(leat__part_remove(d->work, err));
     return leat__path_mkdir(d->work, err);
 }
@@ -208,9 +203,7 @@ static int sum_sketched(const sketched *s, leat_error *err)
     leat__dedup_state *st = &s->d->st;
     st->parts = s->d->part->partitions;
     st->band_files = s->d->bands * st->parts;
-    st->band_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->band_files);
-    if (!st->band_length) return leat__fail_nomem(err, st->band_files * 8, "lengths");
-    memset(st->band_length, 0, st->band_files * sizeof(uint64_t));
+    LEAT_TRY(leat__dedup_state_bands(st, st->band_files, err));
     for (uint32_t i = 0; i < s->d->part->parts; i++) {
         const leat__dedup_state *part = &s->st[i];
         for (uint32_t k = 0; k < st->band_files; k++) st->band_length[k] += part->band_length[k];
@@ -321,8 +314,7 @@ static int gather_edges(leat__dedup *d, leat__dedup_state *groups, leat__part_pi
         piece[g] = (leat__part_piece){.path = path[g]};
     }
     st->edge_parts = st->edge_files = groups[0].edge_files;
-    st->edge_length = LEAT_NEW_ARRAY(CURATE, uint64_t, st->edge_files);
-    if (!st->edge_length) return leat__fail_nomem(err, st->edge_files * 8, "lengths");
+    LEAT_TRY(leat__dedup_state_edges(st, st->edge_files, err));
     for (uint32_t e = 0; e < st->edge_files; e++) {
         st->edge_length[e] = 0;
         for (uint32_t g = 0; g < p->groups; g++) {
@@ -374,6 +366,12 @@ static int write_part(leat__dedup *d, const sketched *s, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "part %u does not exist", d->part->number);
     d->base = s->base[d->part->number];
     d->end = s->base[d->part->number + 1];
+    const leat__dedup_state *st = &s->st[d->part->number];
+    if (st->input_files != d->files.count)
+        return leat__fail(err, LEAT_EDATA, "part %u had %u files, not %u", d->part->number, st->input_files,
+                          d->files.count);
+    LEAT_TRY(leat__text_files_begin(&d->files, false, err));
+    memcpy(d->files.first, st->input_first, st->input_files * sizeof(uint64_t));
     LEAT_TRY(load_resolved(d, err));
     return leat__dedup_write(d, err);
 }
@@ -473,8 +471,9 @@ static int end(leat__dedup *d, leat__join *j, leat_error *err)
     char path[4096];
     LEAT_TRY(load_resolved(d, err));
     LEAT_TRY(leat__join_open(j, add_part, st, err));
+    LEAT_TRY(leat__output_clear(d->opts->output, err));
     LEAT_TRY(leat__join_end(j, err));
-    LEAT_TRY(d->opts->index ? leat__dedup_index_write(d, err) : leat__dedup_index_remove(d, err));
+    if (d->opts->index) LEAT_TRY(leat__dedup_index_write(d, err));
     LEAT_TRY(count_and_report(d, err));
     d->meter = j->meter;
     LEAT_TRY(add_stored(d, err));

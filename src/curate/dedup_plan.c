@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "curate/dedup.h"
+#include "io/dir.h"
 
 #define SAMPLE_FILES 16
 #define COMPRESSED 4 /* text bytes per byte of a compressed file, assumed */
@@ -133,7 +134,6 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
 {
     leat_dedup_stats *st = d->stats;
     estimate e;
-    uint64_t free_disk;
     char size[24], limit[24];
     LEAT_TRY(estimate_documents(d, &e, err));
     uint64_t documents = e.documents, text = e.text;
@@ -154,14 +154,41 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
                           leat__format_bytes(d->memory, limit, sizeof limit));
     /* a part of a band needs twice its size within a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
-    if (!d->opts->output) return 0; /* only a plan */
-    LEAT_TRY(free_bytes(d->opts->output, &free_disk, err));
-    uint64_t output = d->opts->compress ? text / COMPRESSED : text;
-    if (st->plan_disk + output > free_disk)
-        return leat__fail(err, LEAT_ENOSPC, "%s: %s are needed (%llu documents), %s are free",
-                          d->opts->output, leat__format_bytes(st->plan_disk + output, size, sizeof size),
-                          (unsigned long long)documents, leat__format_bytes(free_disk, limit, sizeof limit));
+    d->plan_output = d->opts->compress ? text / COMPRESSED : text;
     return 0;
+}
+
+/* Bytes of the work files, which the run replaces or continues. */
+static int held_bytes(const leat__dedup *d, uint64_t *bytes, leat_error *err)
+{
+    leat__dir dir = {0};
+    bool there;
+    *bytes = 0;
+    LEAT_TRY(leat__path_exists(d->work, &there, err));
+    if (!there) return 0;
+    int rc = leat__dir_read(&dir, d->work, false, err);
+    for (size_t i = 0; i < dir.count; i++) *bytes += dir.entries[i].size;
+    leat__dir_reset(&dir);
+    return rc;
+}
+
+int leat__dedup_check_disk(const leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_stats *st = d->stats;
+    bool pieces = d->opts->level != LEAT_LEVEL_DOCUMENT;
+    uint64_t free_disk, held, need = st->plan_disk + d->plan_output;
+    char size[24], limit[24];
+    LEAT_TRY(free_bytes(d->opts->output, &free_disk, err));
+    LEAT_TRY(held_bytes(d, &held, err));
+    free_disk += held;
+    if (d->st.phase >=
+        (pieces ? LEAT__PHASE_GROUP : LEAT__PHASE_RESOLVE)) /* resumed: all but decisions is there */
+        need = held + d->plan_output +
+               (pieces ? d->st.pieces / 8 : d->st.document * sizeof(leat__dedup_decision));
+    if (need <= free_disk) return 0;
+    return leat__fail(err, LEAT_ENOSPC, "%s: %s are needed (%llu documents), %s are free", d->opts->output,
+                      leat__format_bytes(need, size, sizeof size), (unsigned long long)st->plan_documents,
+                      leat__format_bytes(free_disk, limit, sizeof limit));
 }
 
 /* ---- sketches ---- */

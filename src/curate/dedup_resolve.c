@@ -114,7 +114,12 @@ static int load_edges(resolving *r, uint32_t part, leat_error *err)
     uint64_t bytes = leat__file_size_at_open(f);
     r->edges = bytes / sizeof(leat__dedup_edge);
     r->edge = leat__alloc_array(LEAT__MEM_CURATE, r->edges + 1, sizeof *r->edge);
-    int rc = r->edge ? leat__file_pread(f, r->edge, bytes, 0, err) : leat__fail_nomem(err, bytes, "edges");
+    int rc = r->edge ? leat__file_pread(f, r->edge, r->edges * sizeof *r->edge, 0, err)
+                     : leat__fail_nomem(err, bytes, "edges");
+    for (uint64_t i = 0; i < r->edges && rc == 0; i++)
+        if (r->edge[i].later >= r->n || r->edge[i].earlier >= r->n)
+            rc =
+                leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", leat__file_path(f));
     leat__file_close(&f);
     return rc;
 }
@@ -159,6 +164,7 @@ static int write_decisions(resolving *r, leat_error *err)
     char path[4096], temp[4096], name[128];
     leat__dedup_decision block[BLOCK];
     leat__file *f = NULL;
+    uint64_t sum = 0;
     snprintf(name, sizeof name, "decisions.%.100s", d->part ? d->part->token : "partial");
     int rc = leat__file_open(&f, leat__dedup_path(d, name, temp),
                              LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err);
@@ -166,9 +172,11 @@ static int write_decisions(resolving *r, leat_error *err)
         uint32_t n = LEAT_MIN(BLOCK, r->n - at);
         for (uint32_t i = 0; i < n && rc == 0; i++) rc = decide(r, at + i, &block[i], err);
         if (rc == 0) rc = leat__file_pwrite(f, block, n * sizeof *block, (uint64_t)at * sizeof *block, err);
+        if (rc == 0) sum += leat__spill_sum_of(block, n * sizeof *block, (uint64_t)at * sizeof *block);
     }
     if (rc == 0) rc = leat__file_sync(f, err);
     leat__file_close(&f);
+    d->st.decisions_sum = sum & (UINT64_MAX >> 1);
     return rc == 0 ? leat__path_rename(temp, leat__dedup_path(d, "decisions", path), err) : rc;
 }
 
@@ -191,7 +199,7 @@ static int resolve_all(resolving *r, leat_error *err)
         r->kin[i] = r->next_kin[i] = NONE;
     }
     LEAT_TRY(leat__dedup_sketches_open(d, d->memory - fixed - most, err));
-    LEAT_TRY(leat__spill_open(&d->edge, d->work, "edge", d->st.edge_files, 1, d->st.edge_length, err));
+    LEAT_TRY(leat__spill_open(&d->edge, d->work, "edge", d->st.edge_files, 1, d->st.edge_length, NULL, err));
     for (uint32_t i = 0; i < d->st.edge_files; i++) LEAT_TRY(resolve_part(r, i, err));
     return write_decisions(r, err);
 }

@@ -187,35 +187,36 @@ static int remove_work(leat__dedup *d, leat_error *err)
     return leat__part_remove(d->work, err);
 }
 
-static int begin(leat__dedup *d, leat_error *err)
+/* Refuses a folder with files that must not be replaced, or with an interrupted run. */
+static int check_output(leat__dedup *d, bool state, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
-    char path[4200], state_path[4096];
-    bool report, state;
-    if (o->plan_only) return leat__dedup_plan(d, err);
-    snprintf(path, sizeof path, "%s/report.json", o->output);
-    LEAT_TRY(leat__path_mkdir(o->output, err));
-    LEAT_TRY(leat__path_exists(path, &report, err));
-    LEAT_TRY(leat__path_exists(leat__dedup_path(d, "state.json", state_path), &state, err));
-    bool again = o->replace || (state && o->resume);
-    if (report && !again) {
-        if (!state) LEAT_TRY(remove_work(d, err)); /* of a run killed at its very end */
-        return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
-    }
-    if (state && !again)
+    if (o->replace || (state && o->resume)) return 0;
+    if (state)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
                           o->output);
+    int rc = leat__output_unused(o->output, err);
+    if (rc == LEAT_EEXIST) (void)!remove_work(d, NULL); /* of a run killed at its very end */
+    return rc;
+}
+
+static int begin(leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    char state_path[4096];
+    bool state;
+    if (o->plan_only) return leat__dedup_plan(d, err);
+    LEAT_TRY(leat__output_lock_take(&d->lock, o->output, err));
+    LEAT_TRY(leat__path_exists(leat__dedup_path(d, "state.json", state_path), &state, err));
+    LEAT_TRY(check_output(d, state, err));
     LEAT_TRY(leat__dedup_plan(d, err));
-    /* from here on the folder is incomplete */
-    if (report) LEAT_TRY(leat__path_unlink(path, err));
     if (o->replace && !o->resume) LEAT_TRY(remove_work(d, err));
-    LEAT_TRY(leat__path_mkdir(d->work, err));
-    if (!o->resume) return 0;
-    LEAT_TRY(leat__dedup_load(d, &state, err));
+    if (!o->resume) state = false;
+    if (state) LEAT_TRY(leat__dedup_load(d, &state, err));
     d->stats->resumed = state;
-    return 0;
+    LEAT_TRY(leat__dedup_check_disk(d, err));
+    return leat__path_mkdir(d->work, err);
 }
 
 typedef struct ranked {
@@ -393,6 +394,7 @@ static void close_run(leat__dedup *d)
     leat__dedup_state_reset(&d->st);
     leat__text_files_reset(&d->files);
     leat__dedup_index_close(d);
+    leat__output_lock_drop(&d->lock);
     leat__free(d->work);
     leat__free(d->order);
     leat__free(d->rank);

@@ -328,8 +328,8 @@ static int save_state(leat__dedup *d, leat_error *err)
 {
     LEAT_TRY(leat__spill_flush(&d->band, !d->part, err)); /* a part's are joined, then synced */
     LEAT_TRY(leat__spill_flush(&d->side, true, err));
-    for (uint32_t i = 0; i < d->band.count; i++) d->st.band_length[i] = d->band.length[i];
-    for (uint32_t i = 0; i < LEAT__SIDES; i++) d->st.side_length[i] = d->side.length[i];
+    leat__dedup_state_mark(&d->band, d->st.band_length, d->st.band_sum);
+    leat__dedup_state_mark(&d->side, d->st.side_length, d->st.side_sum);
     d->since_save = 0;
     return leat__dedup_save(d, err);
 }
@@ -374,7 +374,7 @@ static int take(void *cookie, leat__text_chunk *c, leat_error *err)
     st->line = c->line + c->lines;
     st->document = c->document + c->lines;
     d->since_save += bytes;
-    return d->since_save >= d->opts->checkpoint_bytes ? save_state(d, err) : 0;
+    return c->may_stop && d->since_save >= d->opts->checkpoint_bytes ? save_state(d, err) : 0;
 }
 
 static int tell(void *cookie, uint64_t bytes, uint64_t total)
@@ -393,15 +393,12 @@ static int open_spills(leat__dedup *d, bool resumed, leat_error *err)
     size_t buffer = (size_t)(d->memory / 16 / (n + LEAT__SIDES));
     buffer = LEAT_MIN(LEAT_MAX(buffer, 4096), 256u << 10);
     bool again = resumed && st->band_files == n;
-    if (st->band_files != n) {
-        leat__free(st->band_length);
-        st->band_length = LEAT_NEW_ARRAY(CURATE, uint64_t, n);
-        if (!st->band_length) return leat__fail_nomem(err, n * 8, "lengths");
-        st->band_files = n;
-    }
-    LEAT_TRY(leat__spill_open(&d->band, d->work, "band", n, buffer, again ? st->band_length : NULL, err));
-    return leat__spill_open(&d->side, d->work, "side", LEAT__SIDES, buffer,
-                            again || st->iteration > 0 ? st->side_length : NULL, err);
+    bool kept = again || st->iteration > 0;
+    if (st->band_files != n) LEAT_TRY(leat__dedup_state_bands(st, n, err));
+    LEAT_TRY(leat__spill_open(&d->band, d->work, "band", n, buffer, again ? st->band_length : NULL,
+                              again ? st->band_sum : NULL, err));
+    return leat__spill_open(&d->side, d->work, "side", LEAT__SIDES, buffer, kept ? st->side_length : NULL,
+                            kept ? st->side_sum : NULL, err);
 }
 
 /* Of a run in parts, the first part has the documents of the index, and only these. */
@@ -443,12 +440,15 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
                                 .meter = &d->meter};
     LEAT_GO(rc, out, open_spills(d, resumed, err));
     buffers = (uint64_t)d->band.count * d->band.buffer_bytes + LEAT__SIDES * d->side.buffer_bytes;
+    if (!resumed) LEAT_GO(rc, out, leat__text_files_begin(&d->files, d->st.iteration > 0, err));
+    d->files.again = d->st.iteration > 0;
     if (takes_index(d) && !resumed) LEAT_GO(rc, out, leat__dedup_index_add(d, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - LEAT_MIN(buffers, d->memory / 2), err));
     LEAT_GO(rc, out, seek(d, err));
     if (takes_text(d))
         LEAT_GO(rc, out,
                 leat__text_flow_run(&d->files, &d->pass, budget, d->opts->threads, &d->opts->log, err));
+    LEAT_GO(rc, out, leat__text_files_end(&d->files, err));
     d->st.disk_peak = LEAT_MAX(d->st.disk_peak, leat__spill_bytes(&d->band) + leat__spill_bytes(&d->side) +
                                                     leat__spill_bytes(&d->edge));
     d->st.phase = LEAT__PHASE_GROUP;

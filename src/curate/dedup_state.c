@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "curate/dedup.h"
 
-#define STATE_VERSION 4  /* 3: lines could be bad for lack of memory */
+#define STATE_VERSION 5  /* 4: without checksums; words had case beyond ASCII */
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* Single numbers of the state, in one table for loading and saving. */
@@ -25,7 +25,7 @@
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
         X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(candidates)   \
-            X(verified) X(disk_peak) X(pieces) X(gaps) X(dropped)
+            X(verified) X(disk_peak) X(pieces) X(gaps) X(dropped) X(decisions_sum)
 /* clang-format on */
 
 const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)
@@ -38,7 +38,40 @@ void leat__dedup_state_reset(leat__dedup_state *s)
 {
     leat__free(s->band_length);
     leat__free(s->edge_length);
+    leat__free(s->band_sum);
+    leat__free(s->edge_sum);
+    leat__free(s->input_sum);
+    leat__free(s->input_first);
     memset(s, 0, sizeof *s);
+}
+
+static int two_lists(uint64_t **a, uint64_t **b, uint32_t n, leat_error *err)
+{
+    leat__free(*a);
+    leat__free(*b);
+    *a = LEAT_NEW_ARRAY(CURATE, uint64_t, n);
+    *b = LEAT_NEW_ARRAY(CURATE, uint64_t, n);
+    return *a && *b ? 0 : leat__fail_nomem(err, 2 * (size_t)n * 8, "lengths");
+}
+
+int leat__dedup_state_bands(leat__dedup_state *s, uint32_t files, leat_error *err)
+{
+    s->band_files = files;
+    return two_lists(&s->band_length, &s->band_sum, files, err);
+}
+
+int leat__dedup_state_edges(leat__dedup_state *s, uint32_t files, leat_error *err)
+{
+    s->edge_files = files;
+    return two_lists(&s->edge_length, &s->edge_sum, files, err);
+}
+
+void leat__dedup_state_mark(const leat__spill *s, uint64_t *length, uint64_t *sum)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        length[i] = s->length[i];
+        sum[i] = leat__spill_sum(s, i);
+    }
 }
 
 static void put_list(leat__json *j, const char *key, const uint64_t *values, uint32_t n)
@@ -63,6 +96,11 @@ void leat__dedup_state_json(const leat__dedup *d, leat__buf *out)
     put_list(&j, "band_length", s->band_length, s->band_files);
     put_list(&j, "edge_length", s->edge_length, s->edge_files);
     put_list(&j, "side_length", s->side_length, LEAT__SIDES);
+    put_list(&j, "band_sum", s->band_sum, s->band_sum ? s->band_files : 0);
+    put_list(&j, "edge_sum", s->edge_sum, s->edge_sum ? s->edge_files : 0);
+    put_list(&j, "side_sum", s->side_sum, LEAT__SIDES);
+    put_list(&j, "input_sum", d->files.sum, d->files.sum ? d->files.count : 0);
+    put_list(&j, "input_first", d->files.first, d->files.first ? d->files.count : 0);
     put_list(&j, "rule_counts", s->rule_counts, 2 * d->rules.count);
     leat__json_end(&j);
 }
@@ -98,11 +136,42 @@ static int damaged(const char *path, leat_error *err)
     return leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use `force` to start over)", path);
 }
 
+/* Reads a list of exactly n numbers. */
+static int take_numbers(const json_t *root, const char *key, uint64_t *values, uint32_t n, bool *sound,
+                        leat_error *err)
+{
+    uint64_t *list = NULL;
+    uint32_t count = 0;
+    LEAT_TRY(take_list(root, key, &list, &count, err));
+    if (list && count == n) memcpy(values, list, n * sizeof *list);
+    *sound &= count == n;
+    leat__free(list);
+    return 0;
+}
+
+/* The lists of lengths and checksums. Markers of a run in parts have no checksums of joined files. */
+static int take_lists(const leat__dedup *d, leat__dedup_state *s, const json_t *root, bool *sound,
+                      leat_error *err)
+{
+    uint32_t bands = 0, edges = 0, first = 0;
+    LEAT_TRY(take_list(root, "band_length", &s->band_length, &s->band_files, err));
+    LEAT_TRY(take_list(root, "edge_length", &s->edge_length, &s->edge_files, err));
+    LEAT_TRY(take_list(root, "band_sum", &s->band_sum, &bands, err));
+    LEAT_TRY(take_list(root, "edge_sum", &s->edge_sum, &edges, err));
+    LEAT_TRY(take_list(root, "input_sum", &s->input_sum, &s->input_files, err));
+    LEAT_TRY(take_list(root, "input_first", &s->input_first, &first, err));
+    LEAT_TRY(take_numbers(root, "side_length", s->side_length, LEAT__SIDES, sound, err));
+    LEAT_TRY(take_numbers(root, "side_sum", s->side_sum, LEAT__SIDES, sound, err));
+    LEAT_TRY(take_numbers(root, "rule_counts", s->rule_counts, 2 * d->rules.count, sound, err));
+    *sound &= (bands == 0 || bands == s->band_files) && (edges == 0 || edges == s->edge_files);
+    *sound &= first == s->input_files;
+    return 0;
+}
+
 static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, const char *path,
                       leat_error *err)
 {
-    uint64_t *side = NULL, *counts = NULL;
-    uint32_t n = 0, rules = 0;
+    bool sound = true;
     const char *settings = json_string_value(json_object_get(root, "settings"));
     if (json_integer_value(json_object_get(root, "version")) != STATE_VERSION || !settings)
         return leat__fail(err, LEAT_EFORMAT, "%s: not a state of this version of leat", path);
@@ -113,18 +182,10 @@ static int take_state(leat__dedup *d, leat__dedup_state *s, const json_t *root, 
 #define TAKE(name) s->name = (__typeof__(s->name))json_integer_value(json_object_get(root, #name));
     NUMBERS(TAKE)
 #undef TAKE
-    LEAT_TRY(take_list(root, "band_length", &s->band_length, &s->band_files, err));
-    LEAT_TRY(take_list(root, "edge_length", &s->edge_length, &s->edge_files, err));
-    LEAT_TRY(take_list(root, "side_length", &side, &n, err));
-    if (n == LEAT__SIDES) memcpy(s->side_length, side, sizeof s->side_length);
-    leat__free(side);
-    LEAT_TRY(take_list(root, "rule_counts", &counts, &rules, err));
-    if (counts && rules == 2 * d->rules.count) memcpy(s->rule_counts, counts, rules * sizeof *counts);
-    leat__free(counts);
-    bool sound = n == LEAT__SIDES && rules == 2 * d->rules.count && s->phase <= LEAT__PHASE_WRITE &&
-                 s->parts > 0 && s->bands_at_once > 0 && s->band_files % s->parts == 0 &&
-                 s->edge_files <= LEAT__EDGE_PARTS_MAX && s->document < UINT32_MAX &&
-                 s->iteration <= d->bands;
+    LEAT_TRY(take_lists(d, s, root, &sound, err));
+    sound &= s->phase <= LEAT__PHASE_WRITE && s->parts > 0 && s->bands_at_once > 0 &&
+             s->band_files % s->parts == 0 && s->edge_files <= LEAT__EDGE_PARTS_MAX &&
+             s->document < UINT32_MAX && s->iteration <= d->bands;
     return sound ? 0 : damaged(path, err);
 }
 
@@ -141,6 +202,43 @@ int leat__dedup_state_read(leat__dedup *d, const char *path, leat__dedup_state *
     return rc;
 }
 
+/* Compares work files with the checksums of the state. */
+static int verify_set(const leat__dedup *d, const char *name, uint32_t files, const uint64_t *length,
+                      const uint64_t *sum, leat_error *err)
+{
+    for (uint32_t i = 0; sum && i < files; i++) {
+        char path[4096], file[64];
+        snprintf(file, sizeof file, "%s-%u", name, i);
+        LEAT_TRY(leat__spill_verify(leat__dedup_path(d, file, path), length[i], sum[i], err));
+    }
+    return 0;
+}
+
+static int verify_pieces(const leat__dedup *d, leat_error *err)
+{
+    const leat__dedup_state *s = &d->st;
+    char path[4096];
+    LEAT_TRY(verify_set(d, "starts", 1, s->side_length, s->side_sum, err));
+    if (s->phase <= LEAT__PHASE_GROUP)
+        LEAT_TRY(verify_set(d, "part", s->band_files, s->band_length, s->band_sum, err));
+    if (s->phase == LEAT__PHASE_SKETCH || (s->phase == LEAT__PHASE_GROUP && s->part == 0)) return 0;
+    return leat__spill_verify(leat__dedup_path(d, "removed", path), s->pieces / 8 + 1, s->decisions_sum, err);
+}
+
+static int verify_work(const leat__dedup *d, leat_error *err)
+{
+    const leat__dedup_state *s = &d->st;
+    char path[4096];
+    if (d->opts->level != LEAT_LEVEL_DOCUMENT) return verify_pieces(d, err);
+    LEAT_TRY(verify_set(d, "side", LEAT__SIDES, s->side_length, s->side_sum, err));
+    if (s->phase == LEAT__PHASE_GROUP || (s->phase == LEAT__PHASE_SKETCH && s->document > 0))
+        LEAT_TRY(verify_set(d, "band", s->band_files, s->band_length, s->band_sum, err));
+    if (s->phase < LEAT__PHASE_WRITE)
+        return verify_set(d, "edge", s->edge_files, s->edge_length, s->edge_sum, err);
+    return leat__spill_verify(leat__dedup_path(d, "decisions", path),
+                              s->document * sizeof(leat__dedup_decision), s->decisions_sum, err);
+}
+
 int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
 {
     char path[4096];
@@ -148,7 +246,11 @@ int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
     LEAT_TRY(leat__path_exists(path, found, err));
     if (!*found) return 0;
     LEAT_TRY(leat__dedup_state_read(d, path, &d->st, err));
-    return d->st.file < d->files.count ? 0 : damaged(path, err);
+    if (d->st.file >= d->files.count || d->st.input_files != d->files.count) return damaged(path, err);
+    LEAT_TRY(leat__text_files_begin(&d->files, false, err));
+    memcpy(d->files.sum, d->st.input_sum, d->files.count * sizeof(uint64_t));
+    memcpy(d->files.first, d->st.input_first, d->files.count * sizeof(uint64_t));
+    return verify_work(d, err);
 }
 
 /* Path, size and first bytes of every input. */

@@ -117,9 +117,9 @@ static int put_other(const writing *w, leat__text_chunk *c, const leat__line *li
                             &c->out[OUT_BAD]);
         return 0;
     }
-    if (d->kept_for == line->document)
-        return leat__fail(err, LEAT_EDATA, "the input changed: %s, line %llu", w->d->files.path[c->file],
-                          (unsigned long long)line->number);
+    c->changed |= d->kept_for == line->document; /* it had no document */
+    if (c->changed) return 0;
+    if (d->kept_for >= w->d->st.document) return leat__fail(err, LEAT_EDATA, "the decisions are damaged");
     ((uint32_t *)c->extra)[c->count[N_REMOVED]] = d->kept_for;
     return put_removed(w, c, line, &r, d, err);
 }
@@ -131,6 +131,8 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
     leat__line line;
     chunk_table t = {0};
     size_t at = 0;
+    c->changed = c->document + c->lines > w->d->end;
+    if (c->changed) return 0;
     LEAT_TRY(load_table(w, c, ctx, &t, err));
     c->extra = leat__alloc_array(LEAT__MEM_CURATE, c->lines + 1, 4); /* removed for which document */
     if (!c->extra) return leat__fail_nomem(err, c->lines * 4, "decisions");
@@ -218,7 +220,7 @@ static int finish_part(writing *w, leat_error *err)
     return rc;
 }
 
-/* Writes reasons.jsonl, or removes that of an earlier run. */
+/* Writes reasons.jsonl. */
 static int write_reasons(leat__dedup *d, leat_error *err)
 {
     char path[4200];
@@ -227,10 +229,7 @@ static int write_reasons(leat__dedup *d, leat_error *err)
     uint64_t bytes = d->st.side_length[LEAT__SIDE_REASONS];
     uint8_t *block = NULL;
     int rc;
-    if (d->rules.count == 0) {
-        snprintf(path, sizeof path, "%s/reasons.jsonl", d->opts->output);
-        return leat__path_unlink(path, err);
-    }
+    if (d->rules.count == 0) return 0;
     LEAT_GO(rc, out, leat__file_open(&in, leat__dedup_path(d, "side-6", path), LEAT__FILE_READ, err));
     LEAT_GO(rc, out, leat__shards_open(&out, d->opts->output, "reasons", 0, LEAT__COMPRESS_NONE, err));
     block = leat__alloc(LEAT__MEM_CURATE, REASONS_BLOCK);
@@ -252,9 +251,10 @@ static int commit(writing *w, leat_error *err)
 {
     leat_dedup_stats *st = w->d->stats;
     if (w->d->part) return finish_part(w, err);
+    LEAT_TRY(leat__output_clear(w->d->opts->output, err));
     for (int i = 0; i < LEAT__OUTS; i++) LEAT_TRY(leat__shards_commit(&w->out[i], err));
     LEAT_TRY(write_reasons(w->d, err));
-    LEAT_TRY(w->d->opts->index ? leat__dedup_index_write(w->d, err) : leat__dedup_index_remove(w->d, err));
+    if (w->d->opts->index) LEAT_TRY(leat__dedup_index_write(w->d, err));
     st->shards = w->out[LEAT__OUT_KEPT].count;
     st->bytes_out = w->out[LEAT__OUT_KEPT].bytes;
     return 0;
@@ -288,12 +288,9 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
     LEAT_GO(rc, out, open_all(&w, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - d->memory / 8, err));
     LEAT_GO(rc, out, seek(d, err));
+    LEAT_GO(rc, out, leat__text_files_begin(&d->files, true, err));
     LEAT_GO(rc, out, leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
-    if (d->files.document != d->end)
-        LEAT_GO(rc, out,
-                leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",
-                           (unsigned long long)(d->files.document - d->base),
-                           (unsigned long long)(d->end - d->base)));
+    LEAT_GO(rc, out, leat__text_files_end(&d->files, err));
     LEAT_GO(rc, out, commit(&w, err));
     if (d->opts->report && !d->part) rc = leat__dedup_report(d, w.decisions, &w.ids, err);
 out:

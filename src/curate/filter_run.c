@@ -18,6 +18,7 @@
 #include "curate/columns.h"
 #include "curate/filter_report.h"
 #include "curate/lang.h"
+#include "curate/output_dir.h"
 #include "curate/reasons.h"
 #include "curate/report_page.h"
 #include "io/file.h"
@@ -47,6 +48,7 @@ typedef struct filter {
     leat__mutex lock; /* guards report while workers end */
     leat_budget *budget;
     uint64_t max_line;
+    leat__output_lock output_lock;
     leat__shards out[LEAT__OUTS]; /* the second: reasons */
     bool writing;
     const leat__part *part; /* NULL = the whole run */
@@ -347,22 +349,11 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
     leat__json_end(&j);
 }
 
-/* LEAT_EEXIST when the folder has the output of an earlier run that must not be replaced. */
+/* Refuses a folder whose files must not be replaced. */
 static int check_output(const leat_filter_opts *o, leat_error *err)
 {
-    leat__buf report;
-    bool there = false;
-    leat__buf_init(&report, LEAT__MEM_CURATE, 1u << 20);
-    leat__buf_printf(&report, "%s/report.json", o->output);
-    int rc = leat__path_exists(leat__buf_str(&report), &there, err);
-    /* while it is being replaced, the folder is incomplete */
-    if (rc == 0 && there && o->replace) rc = leat__path_unlink(leat__buf_str(&report), err);
-    leat__buf_reset(&report);
-    if (rc != 0) return rc;
-    if (there && !o->replace)
-        return leat__fail(err, LEAT_EEXIST,
-                          "%s: has the output of an earlier run (use `force` to replace it)", o->output);
-    return leat__path_mkdir(o->output, err);
+    LEAT_TRY(leat__path_mkdir(o->output, err));
+    return o->replace ? 0 : leat__output_unused(o->output, err);
 }
 
 static uint64_t shard_bytes(const leat_filter_opts *o)
@@ -376,6 +367,7 @@ static int open_outputs(filter *f, leat_error *err)
     leat__compress how = (leat__compress)o->compress;
     f->writing = true;
     if (f->part) return leat__part_open(f->part, f->out, how, err);
+    LEAT_TRY(leat__output_lock_take(&f->output_lock, o->output, err));
     LEAT_TRY(check_output(o, err));
     LEAT_TRY(leat__shards_open(&f->out[LEAT__OUT_KEPT], o->output, o->score_only ? "scores" : "kept",
                                shard_bytes(o), how, err));
@@ -386,11 +378,10 @@ static int open_outputs(filter *f, leat_error *err)
 static int commit(filter *f, leat_error *err)
 {
     if (!f->writing) return 0;
+    LEAT_TRY(leat__output_clear(f->opts->output, err));
     LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_KEPT], err));
     LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_BAD], err));
     if (!f->opts->score_only) LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_SECOND], err));
-    /* of an earlier run of the other kind */
-    LEAT_TRY(leat__shards_remove(f->opts->output, f->opts->score_only ? "kept" : "scores", err));
     f->stats->shards = f->out[LEAT__OUT_KEPT].count;
     f->stats->bytes_out = f->out[LEAT__OUT_KEPT].bytes;
     return 0;
@@ -545,6 +536,7 @@ static int open_filter(filter **out, const leat_filter_opts *opts, leat_filter_o
 static void close_filter(filter *f)
 {
     for (int i = 0; i < LEAT__OUTS; i++) leat__shards_reset(&f->out[i]);
+    leat__output_lock_drop(&f->output_lock);
     leat__text_files_reset(&f->files);
     leat__columns_reset(&f->columns);
     leat__filter_report_reset(&f->report);
@@ -670,12 +662,11 @@ static void add_part(void *cookie, const json_t *stats)
 static int end_parts(filter *f, leat__join *j, leat_error *err)
 {
     leat_filter_stats *st = f->stats;
-    const leat_filter_opts *o = f->opts;
     leat__text_pass pass;
     LEAT_TRY(prepare(f, &pass, err));
     LEAT_TRY(leat__join_open(j, add_part, f, err));
+    LEAT_TRY(leat__output_clear(f->opts->output, err));
     LEAT_TRY(leat__join_end(j, err));
-    LEAT_TRY(leat__shards_remove(o->output, o->score_only ? "kept" : "scores", err));
     st->shards = j->shards;
     st->bytes_out = j->bytes;
     st->seconds = f->part->seconds;

@@ -198,7 +198,7 @@ static int divide(leat__dedup_blocks *b, leat_error *err)
     d.first = 0;
     if (rc == 0)
         rc = leat__spill_open(&b->files, b->rows->folder, "part", LEAT_MAX(parts, 1),
-                              LEAT_MAX(BUFFER / LEAT_MAX(parts, 1), sizeof(leat__dedup_record)), NULL, err);
+                              LEAT_MAX(BUFFER / LEAT_MAX(parts, 1), LEAT__SPILL_BLOCK), NULL, NULL, err);
     if (rc == 0) rc = each_record(b, b->rows->spill, 0, use_divide, &d, err);
     if (rc == 0) rc = leat__spill_flush(&b->files, false, err);
     leat__free(d.list);
@@ -301,7 +301,7 @@ void leat__dedup_blocks_close(leat__dedup_blocks **blocks)
 {
     leat__dedup_blocks *b = *blocks;
     if (!b) return;
-    if (b->files.base) (void)!leat__spill_remove(&b->files, NULL);
+    if (b->files.name) (void)!leat__spill_remove(&b->files, NULL);
     leat__spill_reset(&b->files);
     leat__dedup_entries_reset(&b->part);
     leat__image_index_close(&b->index);

@@ -111,7 +111,7 @@ static int begin_spill(const reading *x, leat_error *err)
     if (!r->spill) return leat__fail_nomem(err, sizeof *r->spill, "files");
     r->folder = x->o->spill;
     LEAT_TRY(leat__path_mkdir(r->folder, err));
-    LEAT_TRY(leat__spill_open(r->spill, r->folder, "rows", 1, SPILL_BUFFER, NULL, err));
+    LEAT_TRY(leat__spill_open(r->spill, r->folder, "rows", 1, SPILL_BUFFER, NULL, NULL, err));
     for (uint32_t i = 0; i < e->count; i++)
         LEAT_TRY(put_record(r, e->coarse + (size_t)i * LEAT__COARSE_BYTES,
                             e->fine + (size_t)i * LEAT__FINE_BYTES, e->owner[i], e->window[i], i, err));
@@ -264,7 +264,7 @@ void leat__dedup_rows_reset(leat__dedup_rows *r)
     leat__free(r->first_entry);
     leat__dedup_entries_reset(&r->entry);
     if (r->spill) {
-        if (r->spill->base) (void)!leat__spill_remove(r->spill, NULL);
+        if (r->spill->name) (void)!leat__spill_remove(r->spill, NULL);
         leat__spill_reset(r->spill);
         if (r->folder) (void)!leat__path_rmdir(r->folder, NULL);
     }

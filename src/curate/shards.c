@@ -159,11 +159,6 @@ int leat__shards_trim(const char *folder, const char *name, leat__compress compr
     return rc;
 }
 
-int leat__shards_remove(const char *folder, const char *name, leat_error *err)
-{
-    return leat__shards_trim(folder, name, LEAT__COMPRESS_NONE, 0, err);
-}
-
 int leat__shards_commit(leat__shards *s, leat_error *err)
 {
     if (s->count == 0) LEAT_TRY(begin_file(s, err));

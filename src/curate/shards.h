@@ -43,8 +43,6 @@ int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *
 /* Renames the files, and removes those of an earlier run with higher numbers or another
  * compression. An empty output is one empty file. */
 int leat__shards_commit(leat__shards *s, leat_error *err) LEAT_MUST_CHECK;
-/* Removes the numbered files of this name, whatever their compression. */
-int leat__shards_remove(const char *folder, const char *name, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the numbered files from `count` on, all of other compressions, and temporary ones. */
 int leat__shards_trim(const char *folder, const char *name, leat__compress compress, uint32_t count,
                       leat_error *err) LEAT_MUST_CHECK;

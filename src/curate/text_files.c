@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "curate/output_dir.h"
 #include "io/dir.h"
 #include "io/file.h"
 
@@ -204,17 +206,6 @@ int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32
     return rc;
 }
 
-/* Names of the files that runs write to their output folder. */
-static bool is_written(const char *name)
-{
-    static const char *const whole[] = {"reasons.jsonl", "bad.jsonl",   "clusters.jsonl", "changed.jsonl",
-                                        "matches.jsonl", "evals.jsonl", "report.json"};
-    if (leat__str_starts(name, "kept-") || leat__str_starts(name, "scores-")) return true;
-    for (size_t i = 0; i < LEAT_COUNT(whole); i++)
-        if (leat__str_eq(name, whole[i])) return true;
-    return false;
-}
-
 static bool same_place(const char *a, const char *b)
 {
     struct stat x, y;
@@ -225,7 +216,7 @@ static bool same_place(const char *a, const char *b)
 static int check_folder(const char *path, const char *folder, leat_error *err)
 {
     const char *slash = strrchr(path, '/');
-    if (!is_written(slash ? slash + 1 : path)) return 0;
+    if (!leat__output_name(slash ? slash + 1 : path)) return 0;
     char *parent = leat__strdup(LEAT__MEM_CURATE, slash ? path : ".");
     if (!parent) return leat__fail_nomem(err, strlen(path), "a path");
     if (slash) parent[LEAT_MAX(slash - path, 1)] = 0;
@@ -283,6 +274,8 @@ void leat__text_files_reset(leat__text_files *f)
     for (uint32_t i = 0; i < f->count; i++) leat__free(f->path[i]);
     leat__free(f->path);
     leat__free(f->size);
+    leat__free(f->sum);
+    leat__free(f->first);
     memset(f, 0, sizeof *f);
 }
 
@@ -341,6 +334,9 @@ int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, u
 static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
 {
     bool newline = false;
+    uint64_t sum = 0; /* of blocks, so that it does not depend on the length at which skipping begins */
+    for (size_t at = 0; f->sum && at < c->len; at += LEAT__CHUNK_BYTES)
+        sum += leat__hash64(c->data + at, LEAT_MIN(c->len - at, LEAT__CHUNK_BYTES), f->offset + at);
     c->too_long = c->len;
     for (;;) {
         size_t got;
@@ -348,6 +344,7 @@ static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
         f->at_end = got < LEAT__CHUNK_BYTES;
         const uint8_t *nl = memchr(c->data, '\n', got);
         size_t used = nl ? (size_t)(nl - c->data) + 1 : got;
+        if (f->sum && used > 0) sum += leat__hash64(c->data, used, f->offset + c->too_long);
         c->too_long += used;
         newline = nl != NULL;
         if (nl) LEAT_TRY(leat__buf_append(&f->rest, c->data + used, got - used));
@@ -355,6 +352,7 @@ static int skip_line(leat__text_files *f, leat__text_chunk *c, leat_error *err)
     }
     c->no_room = c->too_long - newline <= f->max_line;
     f->offset += c->too_long;
+    c->sum = sum;
     c->len = 0;
     c->lines = 1;
     return 0;
@@ -432,6 +430,7 @@ static int read_chunk(leat__text_files *f, leat__text_chunk *c, leat_error *err)
     }
     memset(c->data + c->len, 0, LEAT__TEXT_PAD);
     c->may_cut = may_cut(f);
+    c->may_stop = f->rest.len < LEAT__CHUNK_BYTES;
     f->line += c->lines;
     f->document += c->lines;
     return 0;
@@ -453,6 +452,54 @@ int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end, l
         f->bytes_read += f->size[f->next - 1];
         leat__stream_close(&f->stream);
     }
+}
+
+/* ---- checksums ---- */
+
+void leat__text_chunk_sum(leat__text_chunk *c)
+{
+    if (c->len > 0) c->sum = leat__hash64(c->data, c->len, c->offset);
+}
+
+static int changed(const leat__text_files *f, uint32_t file, leat_error *err)
+{
+    return leat__fail(err, LEAT_EDATA, "%s: changed since the run began (use `force` to start over)",
+                      f->path[file]);
+}
+
+/* Compares the files before `end`, which are complete. */
+static int compare(leat__text_files *f, uint32_t end, leat_error *err)
+{
+    for (; f->again && f->compared < end; f->compared++)
+        if (f->sum[f->compared] != f->first[f->compared]) return changed(f, f->compared, err);
+    return 0;
+}
+
+int leat__text_files_begin(leat__text_files *f, bool again, leat_error *err)
+{
+    if (!f->sum) f->sum = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
+    if (!f->first) f->first = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
+    if (!f->sum || !f->first) return leat__fail_nomem(err, f->count * 16, "checksums");
+    memset(f->sum, 0, f->count * sizeof *f->sum);
+    f->again = again;
+    f->compared = 0;
+    return 0;
+}
+
+int leat__text_files_take(leat__text_files *f, const leat__text_chunk *c, leat_error *err)
+{
+    if (!f->sum) return 0;
+    LEAT_TRY(compare(f, c->file, err));
+    if (c->changed) return changed(f, c->file, err);
+    f->sum[c->file] = (f->sum[c->file] + c->sum) & (UINT64_MAX >> 1);
+    return 0;
+}
+
+int leat__text_files_end(leat__text_files *f, leat_error *err)
+{
+    LEAT_TRY(compare(f, f->count, err));
+    if (!f->again) memcpy(f->first, f->sum, f->count * sizeof *f->sum);
+    return 0;
 }
 
 int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cuts, size_t *count,

@@ -35,6 +35,9 @@ typedef struct leat__text_chunk {
     bool no_room;      /* … not because it is over the limit, but over `room_line` */
     bool partial;      /* the line needs more than `pause`: reading again continues it */
     bool may_cut;      /* reading that begins after it gives the same chunks */
+    bool may_stop;     /* the same; also true at the end of a file */
+    bool changed;      /* set by a stage: the chunk has lines that an earlier pass did not see */
+    uint64_t sum;      /* checksum, if the files have some */
     /* Results of a stage, used by the consumer. */
     leat__buf out[LEAT__CHUNK_OUTS];
     uint64_t count[LEAT__CHUNK_COUNTS];
@@ -77,6 +80,12 @@ typedef struct leat__text_files {
     uint64_t room_line;  /* longest line that fits the memory, 0 = any; never changes chunks that fit */
     uint64_t pause;      /* a chunk that would be larger stays partial, 0 = none */
     uint64_t bytes_read; /* of files that are read to their end */
+    /* Checksums of each file, to compare passes; NULL = none. They have 63 bits, as JSON has signed numbers.
+     */
+    uint64_t *sum;     /* of what was taken in this pass */
+    uint64_t *first;   /* of the first pass */
+    bool again;        /* a later pass, which must read the same */
+    uint32_t compared; /* files of it */
 } leat__text_files;
 
 /* Finds the files of the inputs, in the given order; those of a folder (recursively) and of a
@@ -101,6 +110,14 @@ int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, u
 /* Fills an empty chunk, or continues a partial one; *end when there is none left. */
 int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end,
                           leat_error *err) LEAT_MUST_CHECK;
+
+/* Begins a pass of several. Those after the first, `again`, must read the same: LEAT_EDATA names a file
+ * that has changed. Chunks are taken in order; `end` follows the last. */
+int leat__text_files_begin(leat__text_files *f, bool again, leat_error *err) LEAT_MUST_CHECK;
+int leat__text_files_take(leat__text_files *f, const leat__text_chunk *c, leat_error *err) LEAT_MUST_CHECK;
+int leat__text_files_end(leat__text_files *f, leat_error *err) LEAT_MUST_CHECK;
+/* Computes the checksum of a chunk; any thread. */
+void leat__text_chunk_sum(leat__text_chunk *c);
 
 /* A position between two chunks of a file. */
 typedef struct leat__text_cut {

@@ -48,6 +48,27 @@ def properties(c: str, terminal: set[str]) -> int:
     return sum(bit << i for i, bit in enumerate(bits))
 
 
+def folded(code: int) -> int:
+    """The code point without case: that of str.casefold where it is one, else of str.lower; ASCII stays."""
+    if code < 128:
+        return code
+    if code == 0x130:  # a capital I with a dot
+        return ord("i")
+    fold, lower = chr(code).casefold(), chr(code).lower()
+    return ord(fold) if len(fold) == 1 else ord(lower) if len(lower) == 1 else code
+
+
+def case_tables() -> tuple[list[int], list[list[int]]]:
+    """Block of each 128 code points (0: no capitals), and the change of each code point in the others."""
+    index, blocks = [], [[0] * 128]
+    for first in range(0, 0x110000, 128):
+        block = [folded(c) - c for c in range(first, first + 128)]
+        index.append(len(blocks) if any(block) else 0)
+        blocks += [block] * any(block)
+    assert len(blocks) <= 256
+    return index, blocks
+
+
 def main() -> None:
     terminal = ranges(TERMINAL)
     blocks: dict[bytes, int] = {}
@@ -64,6 +85,13 @@ def main() -> None:
         out.write(f"}};\nstatic const uint8_t unicode_block[{len(blocks)}][128] = {{\n")
         for block in blocks:
             out.write("{" + ", ".join(map(str, block)) + "},\n")
+        cases, changes = case_tables()
+        out.write(f"}};\nstatic const uint8_t unicode_case_index[{len(cases)}] = {{\n")
+        for i in range(0, len(cases), 16):
+            out.write(", ".join(map(str, cases[i:i + 16])) + ",\n")
+        out.write(f"}};\nstatic const int32_t unicode_case[{len(changes)}][128] = {{\n")
+        for change in changes:
+            out.write("{" + ", ".join(map(str, change)) + "},\n")
         out.write("};\n")
 
 

@@ -12,16 +12,57 @@ INLINE uint64_t lower8(uint64_t a)
     return a | ((~a & UINT64_C(0x8080808080808080)) >> 2);
 }
 
-static inline uint64_t word_key(const uint8_t *p, uint32_t len)
+INLINE uint64_t key_block(const uint8_t *p, uint64_t h)
 {
-    uint64_t h = LEAT__HW2;
-    uint32_t left = len;
-    for (; RARE(left > 16); p += 16, left -= 16)
-        h = leat__fold(lower8(leat__load_u64(p)) ^ LEAT__HW0 ^ h, lower8(leat__load_u64(p + 8)) ^ LEAT__HW1);
+    return leat__fold(lower8(leat__load_u64(p)) ^ LEAT__HW0 ^ h, lower8(leat__load_u64(p + 8)) ^ LEAT__HW1);
+}
+
+/* The last 1 to 16 bytes of a word of `len` bytes. */
+INLINE uint64_t key_end(const uint8_t *p, uint32_t left, uint32_t len, uint64_t h)
+{
     const uint8_t *mask = leat__mask_of(left);
     uint64_t a = lower8(leat__load_u64(p)) & leat__load_u64(mask);
     uint64_t b = lower8(leat__load_u64(p + 8)) & leat__load_u64(mask + 8);
     return leat__fold(a ^ LEAT__HW0 ^ h, b ^ LEAT__HW1 ^ (uint64_t)len << 32);
+}
+
+static inline uint64_t word_key(const uint8_t *p, uint32_t len)
+{
+    uint64_t h = LEAT__HW2;
+    uint32_t left = len;
+    for (; RARE(left > 16); p += 16, left -= 16) h = key_block(p, h);
+    return key_end(p, left, len, h);
+}
+
+/* The key of a word without its case, beyond ASCII too: that of the folded word. */
+static NOINLINE uint64_t folded_key(const uint8_t *p, uint32_t len)
+{
+    uint8_t part[16 + 8];
+    uint64_t h = LEAT__HW2;
+    uint32_t held = 0, all = 0;
+    for (uint32_t i = 0, n; i < len; i += n) {
+        uint32_t made = leat__utf8_encode(leat__unicode_fold(leat__utf8_decode(p + i, &n)), part + held);
+        held += made;
+        all += made;
+        if (held <= 16) continue;
+        h = key_block(part, h);
+        memcpy(part, part + 16, 8);
+        held -= 16;
+    }
+    return key_end(part, held, all, h);
+}
+
+/* Corrects the keys of the words that have letters with case beyond ASCII, at the `count` places in
+ * s->shingle.
+ */
+static NOINLINE void fold_words(leat__sketcher *s, uint32_t count)
+{
+    const uint32_t *b = s->bounds;
+    for (uint32_t i = 0; i < count; b += 2) {
+        if (s->shingle[i] >= b[1]) continue;
+        s->word_hash[(b - s->bounds) / 2] = folded_key(s->text + b[0], b[1] - b[0]);
+        while (i < count && s->shingle[i] < b[1]) i++;
+    }
 }
 
 #ifndef HAS_WORD_KEYS
@@ -32,10 +73,12 @@ INLINE void word_keys(leat__sketcher *s, uint32_t words)
 }
 #endif
 
-/* Writes the bounds of sequences of letters and digits to s->bounds; returns their number. */
-static uint32_t split_words(leat__sketcher *s, size_t len)
+/* Writes the bounds of sequences of letters and digits to s->bounds; returns their number. Writes the places
+ * of letters beyond ASCII that fold_words() changes to s->shingle. */
+static uint32_t split_words(leat__sketcher *s, size_t len, uint32_t *cased)
 {
     uint32_t *bounds = s->bounds;
+    uint64_t *place = s->shingle;
     uint64_t last = 1, over = 0;
     uint32_t blocks = (uint32_t)(len / 64 + 1);
     for (uint32_t i = 0; i < blocks; i++) {
@@ -47,15 +90,19 @@ static uint32_t split_words(leat__sketcher *s, size_t len)
         for (uint64_t m = nonascii; RARE(m); m &= m - 1) {
             uint32_t k = lowest(m), n;
             if ((p[k] & 0xc0) == 0x80) continue;
-            if (leat__unicode_of(leat__utf8_decode(p + k, &n)) & LEAT__UNI_MARK) {
+            uint32_t code = leat__utf8_decode(p + k, &n);
+            if (leat__unicode_of(code) & LEAT__UNI_MARK) {
                 uint64_t ones = (UINT64_C(1) << n) - 1;
                 gap |= ones << k;
                 if (k + n > 64) over |= ones >> (64 - k);
+            } else if (leat__unicode_fold(code) != code) {
+                *place++ = i * 64 + k;
             }
         }
         bounds = put_bits(bounds, gap ^ (gap << 1 | last), i * 64, 24);
         last = gap >> 63;
     }
+    *cased = (uint32_t)(place - s->shingle);
     return (uint32_t)(bounds - s->bounds) / 2;
 }
 
@@ -234,7 +281,7 @@ INLINE void hash_windows_24(const leat__sketcher *s, const bool wide, uint32_t c
     }
 }
 
-/* Codes of the characters of s->folded, to s->bounds: ASCII as it is, 24 bits of others. */
+/* Codes of the characters of s->folded without case, to s->bounds: ASCII as it is, 24 bits of others. */
 static uint32_t char_codes(leat__sketcher *s, uint32_t n)
 {
     uint8_t starts[192];
@@ -251,7 +298,8 @@ static uint32_t char_codes(leat__sketcher *s, uint32_t n)
         for (uint32_t k = 0; k < 64; k++) code[k] = bytes[k];
         for (uint64_t m = start & high; RARE(m); m &= m - 1) {
             uint32_t k = lowest(m), len;
-            uint64_t wide = leat__utf8_decode(p + k, &len) * LEAT__HW0 >> 40;
+            uint64_t wide = leat__unicode_fold(leat__utf8_decode(p + k, &len));
+            if (wide >= 0x80) wide = wide * LEAT__HW0 >> 40;
             code[bits_of(start & ((m & (~m + 1)) - 1))] = (uint32_t)wide;
         }
         code += bits_of(start);
@@ -324,8 +372,9 @@ static uint32_t shingle_text(leat__sketcher *s, size_t len)
 {
     memset(s->text + len, ' ', LEAT__TEXT_PAD);
     if (s->words == 0) return char_shingles(s, len);
-    uint32_t words = split_words(s, len);
+    uint32_t cased, words = split_words(s, len, &cased);
     s->word_count = words;
     word_keys(s, words);
+    if (RARE(cased)) fold_words(s, cased);
     return word_shingles(s, words);
 }

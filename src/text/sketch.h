@@ -5,7 +5,7 @@
  * similarity of the sets. Fast similarity sketching (Dahlgaard, Knudsen, Thorup 2017): every
  * shingle is hashed into one of K bins; further rounds fill the empty bins.
  *
- * Words of shingles are sequences of letters and digits; ASCII capitals count as lower case. A
+ * Words of shingles are sequences of letters and digits; case does not count. A
  * sketcher belongs to one thread. The same text gives the same values on every machine.
  */
 #ifndef LEAT_TEXT_SKETCH_H

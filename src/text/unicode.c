@@ -10,6 +10,8 @@
 
 const uint8_t *const leat__unicode_index = unicode_index;
 const uint8_t (*const leat__unicode_block)[128] = unicode_block;
+const uint8_t *const leat__unicode_case_index = unicode_case_index;
+const int32_t (*const leat__unicode_case)[128] = unicode_case;
 
 static inline int continues(uint8_t c)
 {

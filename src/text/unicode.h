@@ -28,6 +28,16 @@ static inline uint8_t leat__unicode_of(uint32_t code)
     return code < 0x110000 ? leat__unicode_block[leat__unicode_index[code >> 7]][code & 127] : 0;
 }
 
+extern const uint8_t *const leat__unicode_case_index;  /* block of code point >> 7; 0 = no capitals */
+extern const int32_t (*const leat__unicode_case)[128]; /* change of code points without case */
+
+/* The code point without case: simple case folding, ASCII as it is. */
+static inline uint32_t leat__unicode_fold(uint32_t code)
+{
+    uint8_t block = leat__unicode_case_index[code >> 7];
+    return block == 0 ? code : code + (uint32_t)leat__unicode_case[block][code & 127];
+}
+
 /* Decodes the code point at p of valid UTF-8; *len is its length in bytes. */
 static inline uint32_t leat__utf8_decode(const uint8_t *p, uint32_t *len)
 {

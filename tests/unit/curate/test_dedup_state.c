@@ -94,10 +94,36 @@ static void another_input_is_refused(void **state)
     assert_non_null(strstr(err.message, "other inputs"));
 }
 
+/* Changes a bit of a file. */
+static void flip(const char *name, long at)
+{
+    FILE *f = fopen(in_box(name), "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    int c = fgetc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    fputc(c ^ 16, f);
+    fclose(f);
+}
+
+/* The same size and the same first bytes: the run ends before anything is written. */
+static void a_changed_input_is_refused(void **state)
+{
+    leat_dedup_opts o = interrupted();
+    o.resume = 1;
+    char *before = load_text("c.jsonl");
+    flip("c.jsonl", 70000);
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "c.jsonl: changed since the run began"));
+    put_text("c.jsonl", before); /* touched, but equal */
+    dedup_ok(&o, &st);
+    leat__free(before);
+}
+
 static void damage_is_detected(void **state)
 {
-    static const char *const damaged[] = {"", "{", "[]", "{\"version\":4}",
-                                          "{\"version\":3,\"settings\":\"\"}"};
+    static const char *const damaged[] = {"", "{", "[]", "{\"version\":5}",
+                                          "{\"version\":4,\"settings\":\"\"}"};
     leat_dedup_opts o = interrupted();
     o.resume = 1;
     char *whole = load_text("s/.leat-work/state.json");
@@ -107,6 +133,13 @@ static void damage_is_detected(void **state)
         assert_true(rc == LEAT_EDATA || rc == LEAT_EFORMAT);
     }
     put_text("s/.leat-work/state.json", whole);
+    flip("s/.leat-work/side-0", 5);
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "side-0: is damaged"));
+    flip("s/.leat-work/side-0", 5);
+    flip("s/.leat-work/band-3", 100);
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "band-3: is damaged"));
     put_text("s/.leat-work/side-0", "");
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "truncated"));
@@ -116,9 +149,8 @@ static void damage_is_detected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_options_are_refused),
-        cmocka_unit_test(less_memory_loses_no_line),
-        cmocka_unit_test(another_input_is_refused),
+        cmocka_unit_test(other_options_are_refused), cmocka_unit_test(less_memory_loses_no_line),
+        cmocka_unit_test(another_input_is_refused),  cmocka_unit_test(a_changed_input_is_refused),
         cmocka_unit_test(damage_is_detected),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

@@ -250,9 +250,9 @@ static void files_of_a_killed_run_are_removed(void **state)
     leat_dedup_images_opts o = opts_for(inputs, in_box("left.leat"));
     leat__spill left;
     assert_ok(leat__path_mkdir(in_box("left.leat.spill"), NULL));
-    assert_ok(leat__spill_open(&left, in_box("left.leat.spill"), "rows", 1, 8, NULL, NULL));
+    assert_ok(leat__spill_open(&left, in_box("left.leat.spill"), "rows", 1, 8, NULL, NULL, NULL));
     leat__spill_reset(&left);
-    assert_ok(leat__spill_open(&left, in_box("left.leat.spill"), "part", 9, 8, NULL, NULL));
+    assert_ok(leat__spill_open(&left, in_box("left.leat.spill"), "part", 9, 8, NULL, NULL, NULL));
     leat__spill_reset(&left);
     assert_true(run_ok(&o).in_memory);
     assert_int_equal(count_files("left.leat"), 1);

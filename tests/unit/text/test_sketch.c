@@ -89,8 +89,8 @@ static void windows_are_those_of_the_definition(void **state)
         code[i] = codes[i] = (uint8_t) "the quick brown fox jumps; over 13 lazy dogs."[i * i % 45];
         if (i == 0 || i == 299 || (code[i] == ' ' && code[i - 1] == ' ')) code[i] = codes[i] = 'x';
         ascii[i] = (char)code[i];
-        if (i % 37 == 5) { /* Cyrillic Zhe */
-            codes[i] = (uint32_t)(0x416 * LEAT__HW0 >> 40);
+        if (i % 37 == 5) {                                  /* Cyrillic Zhe */
+            codes[i] = (uint32_t)(0x436 * LEAT__HW0 >> 40); /* in lower case */
             at += (size_t)sprintf(wide + at, "\xd0\x96");
         } else {
             wide[at++] = ascii[i];
@@ -135,6 +135,41 @@ static void texts_are_folded(void **state)
     }
     leat__sketcher_reset(&a);
     leat__sketcher_reset(&b);
+    assert_no_leaks();
+}
+
+/* Case does not count, in any script: as words and as characters. */
+static void case_does_not_count(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"\xd0\x9c\xd0\x9e\xd0\xa1\xd0\x9a\xd0\x92\xd0\x90 one",
+         "\xd0\xbc\xd0\xbe\xd1\x81\xd0\xba\xd0\xb2\xd0\xb0 ONE"},
+        {"\xce\x9f\xce\x94\xce\x9f\xce\xa3", "\xce\xbf\xce\xb4\xce\xbf\xcf\x82"}, /* a final sigma */
+        {"\xc3\x89t\xc3\xa9", "\xc3\xa9T\xc3\x89"},
+        {"gro\xe1\xba\x9e", "GRO\xc3\x9f"}, /* 3 bytes become 2 */
+        {"\xc8\xbaxyz", "\xe2\xb1\xa5XYZ"}, /* 2 bytes become 3 */
+        {"\xe2\x84\xaa"
+         "elvin",
+         "kelvin"},                                                               /* becomes ASCII */
+        {"\xf0\x90\x90\x80\xf0\x90\x90\x81", "\xf0\x90\x90\xa8\xf0\x90\x90\xa9"}, /* beyond 16 bits */
+        {"aaaaaaaaaaaaaaa\xd0\x96\xd0\x96\xd0\x96\xd0\x96\xd0\x96\xd0\x96\xd0\x96\xd0\x96\xd0\x96zz",
+         "aaaaaaaaaaaaaaa\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6zz"}};
+    for (int chars = 0; chars < 2; chars++) {
+        leat__sketcher a, b;
+        char x[300], y[300];
+        assert_ok(leat__sketcher_init(&a, chars ? 0 : 1, chars ? 3 : 0, NULL));
+        assert_ok(leat__sketcher_init(&b, chars ? 0 : 1, chars ? 3 : 0, NULL));
+        for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+            for (int shift = 0; shift < 70; shift++) {
+                snprintf(x, sizeof x, "%*s. %s %s.", shift, "q", pairs[i][0], pairs[i][0]);
+                snprintf(y, sizeof y, "%*s. %s %s.", shift, "q", pairs[i][1], pairs[i][1]);
+                uint32_t n = shingle(&a, x);
+                assert_int_equal(shingle(&b, y), n);
+                assert_memory_equal(a.shingle, b.shingle, n * 8);
+            }
+        leat__sketcher_reset(&a);
+        leat__sketcher_reset(&b);
+    }
     assert_no_leaks();
 }
 
@@ -239,6 +274,7 @@ int main(void)
         cmocka_unit_test(shingles_of_characters),
         cmocka_unit_test(windows_are_those_of_the_definition),
         cmocka_unit_test(texts_are_folded),
+        cmocka_unit_test(case_does_not_count),
         cmocka_unit_test(estimates_similarity),
         cmocka_unit_test(repeats_do_not_matter),
         cmocka_unit_test(values_are_those_of_the_definition),

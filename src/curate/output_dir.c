@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lock of an output folder, and its files.
+ */
+#include "curate/output_dir.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "io/dir.h"
+
+#define LOCK_NAME ".leat-lock"
+#define REPORT_NAME "report.json"
+#define TRIES 8 /* for a lock whose holder removes it meanwhile */
+
+/* ---- the lock ---- */
+
+/* The process that holds the lock, or 0 when it cannot be read. */
+static long holder(const char *path)
+{
+    char *data = NULL;
+    size_t len;
+    if (leat__file_load(path, 64, 1, &data, &len, NULL) != 0) return 0;
+    long pid = strtol(data, NULL, 10);
+    leat__free(data);
+    return pid;
+}
+
+static int in_use(const char *folder, const char *path, leat_error *err)
+{
+    long pid = holder(path);
+    if (pid > 0) return leat__fail(err, LEAT_ESTATE, "%s: in use by another run (process %ld)", folder, pid);
+    return leat__fail(err, LEAT_ESTATE, "%s: in use by another run", folder);
+}
+
+static int lock_file(leat__output_lock *l, const char *folder, leat_error *err)
+{
+    const unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK;
+    char pid[32];
+    int rc = LEAT_ESTATE;
+    for (int i = 0; i < TRIES && rc == LEAT_ESTATE; i++) {
+        bool there;
+        rc = leat__file_open(&l->file, l->path, flags, err);
+        if (rc != LEAT_ESTATE) break;
+        LEAT_TRY(leat__path_exists(l->path, &there, err));
+        if (there) return in_use(folder, l->path, err);
+    }
+    if (rc == LEAT_ESTATE) return in_use(folder, l->path, err);
+    if (rc != 0) return rc;
+    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    LEAT_TRY(leat__file_truncate(l->file, 0, err));
+    return leat__file_pwrite(l->file, pid, (size_t)n, 0, err);
+}
+
+int leat__output_lock_take(leat__output_lock *l, const char *folder, leat_error *err)
+{
+    leat__buf path;
+    memset(l, 0, sizeof *l);
+    LEAT_TRY(leat__path_mkdir(folder, err));
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&path, "%s/%s", folder, LOCK_NAME);
+    l->path = leat__buf_take(&path, NULL);
+    int rc = l->path ? lock_file(l, folder, err) : leat__fail_nomem(err, strlen(folder), "a path");
+    if (rc != 0) {
+        leat__file_close(&l->file);
+        leat__free(l->path);
+        l->path = NULL;
+    }
+    return rc;
+}
+
+void leat__output_lock_drop(leat__output_lock *l)
+{
+    if (l->file) (void)!leat__path_unlink(l->path, NULL);
+    leat__file_close(&l->file);
+    leat__free(l->path);
+    memset(l, 0, sizeof *l);
+}
+
+/* ---- files ---- */
+
+bool leat__output_name(const char *name)
+{
+    static const char *const whole[] = {"reasons.jsonl", "bad.jsonl",   "clusters.jsonl", "changed.jsonl",
+                                        "matches.jsonl", "evals.jsonl", REPORT_NAME,      "index.leat-dedup"};
+    static const char *const ends[] = {".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet"};
+    for (size_t i = 0; i < LEAT_COUNT(whole); i++)
+        if (leat__str_eq(name, whole[i])) return true;
+    if (!leat__str_starts(name, "kept-") && !leat__str_starts(name, "scores-")) return false;
+    name = strchr(name, '-') + 1;
+    size_t digits = strspn(name, "0123456789");
+    for (size_t i = 0; i < LEAT_COUNT(ends) && digits >= 5; i++)
+        if (leat__str_eq(name + digits, ends[i])) return true;
+    return false;
+}
+
+int leat__output_unused(const char *folder, leat_error *err)
+{
+    leat__dir dir = {0};
+    const char *found = NULL;
+    int rc = leat__dir_read(&dir, folder, true, err);
+    if (rc == 0) leat__dir_sort(&dir, strcmp);
+    for (size_t i = 0; i < dir.count && rc == 0; i++) {
+        const char *name = leat__dir_name(&dir, i);
+        if (leat__str_eq(name, REPORT_NAME))
+            rc = leat__fail(err, LEAT_EEXIST,
+                            "%s: has the output of an earlier run (use `force` to replace it)", folder);
+        if (!found && leat__output_name(name)) found = name;
+    }
+    if (rc == 0 && found)
+        rc = leat__fail(err, LEAT_EEXIST,
+                        "%s: has %s, which the run would replace (use `force`, or choose another folder)",
+                        folder, found);
+    leat__dir_reset(&dir);
+    return rc;
+}
+
+static int remove_file(const char *folder, const char *name, leat_error *err)
+{
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&path, "%s/%s", folder, name);
+    int rc = path.status == 0 ? leat__path_unlink(leat__buf_str(&path), err)
+                              : leat__fail_nomem(err, path.len, "a path");
+    leat__buf_reset(&path);
+    return rc;
+}
+
+int leat__output_clear(const char *folder, leat_error *err)
+{
+    leat__dir dir = {0};
+    int rc = remove_file(folder, REPORT_NAME, err);
+    if (rc == 0) rc = leat__dir_read(&dir, folder, true, err);
+    for (size_t i = 0; i < dir.count && rc == 0; i++)
+        if (dir.entries[i].kind == LEAT__ENTRY_FILE && leat__output_name(leat__dir_name(&dir, i)))
+            rc = remove_file(folder, leat__dir_name(&dir, i), err);
+    leat__dir_reset(&dir);
+    return rc;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The output folder of a run over text. One run at a time writes to it, and files that are in it are
+ * replaced only on request. One thread.
+ */
+#ifndef LEAT_CURATE_OUTPUT_DIR_H
+#define LEAT_CURATE_OUTPUT_DIR_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "io/file.h"
+
+/* The lock of a folder: a locked file in it, which the kernel unlocks when the process ends. */
+typedef struct leat__output_lock {
+    leat__file *file;
+    char *path;
+} leat__output_lock;
+
+/* Makes the folder and locks it. LEAT_ESTATE when another run writes to it. */
+int leat__output_lock_take(leat__output_lock *l, const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Unlocks the folder; a zeroed lock is not held. */
+void leat__output_lock_drop(leat__output_lock *l);
+
+/* True for the names of files that runs write to their output folder. */
+bool leat__output_name(const char *name);
+/* LEAT_EEXIST when the folder has such files. */
+int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Removes such files, the report first: without it the folder is incomplete. */
+int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "curate/output_dir.h"
+
+static bool there(const char *name)
+{
+    return access(in_box(name), F_OK) == 0;
+}
+
+static void put(const char *name)
+{
+    FILE *f = fopen(in_box(name), "wb");
+    assert_non_null(f);
+    fclose(f);
+}
+
+static void one_run_at_a_time(void **state)
+{
+    leat__output_lock a, b;
+    leat_error err = {0};
+    char expected[64];
+    assert_int_equal(leat__output_lock_take(&a, in_box("out"), NULL), 0);
+    assert_int_equal(leat__output_lock_take(&b, in_box("out"), &err), LEAT_ESTATE);
+    snprintf(expected, sizeof expected, "out: in use by another run (process %ld)", (long)getpid());
+    if (!strstr(err.message, expected)) fail_msg("%s", err.message);
+    assert_int_equal(leat__output_lock_take(&b, in_box("other"), NULL), 0);
+    leat__output_lock_drop(&b);
+    leat__output_lock_drop(&a);
+    assert_false(there("out/.leat-lock"));
+    assert_int_equal(leat__output_lock_take(&b, in_box("out"), NULL), 0);
+    leat__output_lock_drop(&b);
+}
+
+static void a_killed_run_leaves_no_lock(void **state)
+{
+    leat__output_lock l;
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (leat__output_lock_take(&l, in_box("killed"), NULL) != 0) _exit(1);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_true(there("killed/.leat-lock"));
+    assert_int_equal(leat__output_lock_take(&l, in_box("killed"), NULL), 0);
+    leat__output_lock_drop(&l);
+}
+
+static void files_are_not_replaced_unasked(void **state)
+{
+    static const char *const names[] = {
+        "kept-00005.jsonl", "kept-00003.jsonl.zst", "scores-00000.jsonl.gz", "kept-00007.parquet",
+        "bad.jsonl",        "clusters.jsonl",       "index.leat-dedup"};
+    static const char *const others[] = {"kept-notes.jsonl", "kept-00000.jsonl.partial", "notes.txt",
+                                         "kept-00000.csv"};
+    char path[64];
+    leat_error err = {0};
+    assert_int_equal(mkdir(in_box("mine"), 0777), 0);
+    for (size_t i = 0; i < LEAT_COUNT(others); i++) {
+        snprintf(path, sizeof path, "mine/%s", others[i]);
+        put(path);
+    }
+    assert_int_equal(leat__output_unused(in_box("mine"), NULL), 0);
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        snprintf(path, sizeof path, "mine/%s", names[i]);
+        put(path);
+        assert_int_equal(leat__output_unused(in_box("mine"), &err), LEAT_EEXIST);
+        if (!strstr(err.message, names[i])) fail_msg("%s", err.message);
+        assert_int_equal(unlink(in_box(path)), 0);
+    }
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        snprintf(path, sizeof path, "mine/%s", names[i]);
+        put(path);
+    }
+    put("mine/report.json");
+    assert_int_equal(leat__output_unused(in_box("mine"), &err), LEAT_EEXIST);
+    assert_non_null(strstr(err.message, "has the output of an earlier run"));
+    assert_int_equal(leat__output_clear(in_box("mine"), NULL), 0);
+    assert_int_equal(leat__output_unused(in_box("mine"), NULL), 0);
+    for (size_t i = 0; i < LEAT_COUNT(others); i++) {
+        snprintf(path, sizeof path, "mine/%s", others[i]);
+        assert_true(there(path));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_run_at_a_time),
+        cmocka_unit_test(a_killed_run_leaves_no_lock),
+        cmocka_unit_test(files_are_not_replaced_unasked),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}
