@@ -125,6 +125,14 @@ static void compatible(reader r, leat__buf *out)
     }
 }
 
+/* True for what a URL may have; beyond ASCII everything but white space, punctuation and symbols. */
+static bool in_url(const uint8_t *p, uint32_t *bytes)
+{
+    uint32_t code = leat__utf8_decode(p, bytes);
+    if (code < 0x80) return code > ' ' && code < 0x7f && !strchr("<>\"'`{}|\\^", (int)code);
+    return !(leat__unicode_of(code) & LEAT__UNI_MARK);
+}
+
 /* Length of a URL at p; 0 when there is none. */
 static size_t url_length(const uint8_t *p, const uint8_t *end)
 {
@@ -132,11 +140,13 @@ static size_t url_length(const uint8_t *p, const uint8_t *end)
     size_t n = 0;
     for (size_t i = 0; i < LEAT_COUNT(begins) && n == 0; i++) {
         size_t k = strlen(begins[i]);
-        if ((size_t)(end - p) > k && memcmp(p, begins[i], k) == 0) n = k;
+        while (n < k && p + n < end && (is_alnum(p[n]) ? p[n] | 32 : p[n]) == (uint8_t)begins[i][n]) n++;
+        if (n < k) n = 0;
     }
     if (n == 0) return 0;
     size_t begin = n;
-    while (p + n < end && p[n] > ' ' && p[n] < 0x7f && !strchr("<>\"'`{}|\\^", p[n])) n++;
+    uint32_t bytes;
+    while (p + n < end && in_url(p + n, &bytes)) n += bytes;
     while (n > begin && strchr(".,;:!?)]", p[n - 1])) n--;
     return n > begin ? n : 0;
 }
@@ -156,37 +166,47 @@ static void urls(reader r, leat__buf *out)
     }
 }
 
-static inline bool in_local_part(uint8_t c)
+/* Bytes of the letter or digit at p, of any script; 0 when there is none. */
+static uint32_t letter_at(const uint8_t *p, const uint8_t *end)
 {
-    return is_alnum(c) || c == '.' || c == '_' || c == '%' || c == '+' || c == '-';
+    uint32_t n = 1;
+    if (p >= end) return 0;
+    if (*p < 0x80) return is_alnum(*p);
+    return leat__unicode_of(leat__utf8_decode(p, &n)) & (LEAT__UNI_ALPHA | LEAT__UNI_DIGIT) ? n : 0;
 }
 
 /* Length of an e-mail address that begins at p; 0 when there is none. */
-static size_t email_length(const uint8_t *p, const uint8_t *end)
+static size_t email_length(const uint8_t *text, const uint8_t *p, const uint8_t *end)
 {
     size_t n = 0, label = 0, last_label = 0;
     bool dot = false, letters = true;
-    while (p + n < end && in_local_part(p[n]) && n <= 64) n++;
+    for (uint32_t k; p + n < end && n <= 64; n += k) {
+        k = letter_at(p + n, end);
+        if (k == 0 && strchr("._%+-", p[n]) && p[n]) k = 1;
+        if (k == 0) break;
+    }
     if (n == 0 || p + n >= end || p[n] != '@' || p[n - 1] == '.') return 0;
-    size_t k = n + 1;
-    for (; p + k < end && k < n + 255; k++) {
-        if (is_alnum(p[k]) || p[k] == '-') {
+    size_t at = n + 1;
+    for (uint32_t k; p + at < end && at < n + 255; at += k) {
+        k = letter_at(p + at, end);
+        if (k > 0 || p[at] == '-') {
+            letters = letters && !is_digit(p[at]) && p[at] != '-';
+            k += k == 0;
             label++;
-            letters = letters && !is_digit(p[k]) && p[k] != '-';
-        } else if (p[k] == '.' && label > 0 && p + k + 1 < end && is_alnum(p[k + 1])) {
-            dot = true;
+        } else if (p[at] == '.' && label > 0 && letter_at(p + at + 1, end)) {
+            dot = letters = true;
             label = 0;
-            letters = true;
+            k = 1;
         } else {
             break;
         }
         last_label = label;
     }
-    return dot && last_label >= 2 && letters ? k : 0;
+    return dot && last_label >= 2 && letters ? at : 0;
 }
 
 /* Length of a dotted IPv4 address; 0 when there is none. */
-static size_t ip_length(const uint8_t *p, const uint8_t *end)
+static size_t ip_length(const uint8_t *text, const uint8_t *p, const uint8_t *end)
 {
     size_t n = 0;
     for (int part = 0; part < 4; part++) {
@@ -204,47 +224,117 @@ static size_t ip_length(const uint8_t *p, const uint8_t *end)
     return more || (p + n < end && is_alnum(p[n])) ? 0 : n;
 }
 
-/* Length of a telephone number, or 0: a plus or a bracket or groups, 7 to 15 digits, with blanks,
- * dots and hyphens in between. Plain sequences of digits are numbers, not telephones. */
-static size_t phone_length(const uint8_t *p, const uint8_t *end)
+/* Groups of digits. */
+typedef struct number {
+    bool plus, bracket;
+    unsigned groups, digits, size[8];
+    uint8_t separator; /* between groups; 0 = different ones */
+    size_t end;
+} number;
+
+static bool is_separator(uint8_t c)
 {
-    size_t n = 0, last = 0;
-    unsigned digits = 0, groups = 0, run = 0;
-    bool plus = *p == '+', bracket = *p == '(';
-    if (!plus && !bracket && !is_digit(*p)) return 0;
-    if (plus) n++;
-    for (; p + n < end && digits < 16; n++) {
-        if (is_digit(p[n])) {
-            digits++;
-            if (run++ == 0) groups++;
-            last = n + 1;
-        } else if (strchr(" .-()", p[n]) && p[n] != 0) {
-            if (run == 0 && n > 0 && p[n] != '(' && p[n - 1] != ')') break;
-            run = 0;
-        } else {
-            break;
-        }
-    }
-    if (p + last < end && is_alnum(p[last])) return 0;
-    if (plus) return digits >= 8 && digits <= 15 ? last : 0;
-    return digits >= 10 && digits <= 11 && groups >= 3 ? last : 0;
+    return c == ' ' || c == '.' || c == '-';
 }
 
-typedef size_t (*finder)(const uint8_t *p, const uint8_t *end);
+/* Reads the separator of two groups: one character, or brackets around one of the first two groups. Returns
+ * where the next group begins, 0 when none follows. */
+static size_t next_group(const uint8_t *p, const uint8_t *end, size_t at, bool *inside, number *n)
+{
+    uint8_t found = 0;
+    if (*inside) {
+        if (p + at >= end || p[at] != ')') return 0;
+        *inside = false;
+        at++;
+    }
+    bool closed = at > 0 && p[at - 1] == ')';
+    if (p + at < end && is_separator(p[at])) found = p[at++];
+    if (p + at < end && p[at] == '(' && n->groups < 2 && !n->bracket && found != '.') {
+        n->bracket = *inside = true;
+        at++;
+    }
+    if (p + at >= end || !is_digit(p[at]) || (!found && !closed && !*inside)) return 0;
+    if (n->groups == 1) n->separator = found;
+    if (n->separator != found) n->separator = 0;
+    return at;
+}
 
+static bool read_number(const uint8_t *p, const uint8_t *end, number *n)
+{
+    bool inside = *p == '(';
+    *n = (number){.plus = *p == '+', .bracket = inside};
+    for (size_t at = n->plus || inside;;) {
+        unsigned size = 0;
+        while (p + at < end && is_digit(p[at]) && size < 16) at++, size++;
+        if (size == 0 || size > 15 || n->groups == LEAT_COUNT(n->size)) return false;
+        n->size[n->groups++] = size;
+        n->digits += size;
+        n->end = at;
+        at = next_group(p, end, at, &inside, n);
+        if (at == 0) return !inside;
+    }
+}
+
+/* With a country: 8 to 15 digits, 11 of countries 1 and 7, the only ones of one digit. */
+static bool is_international(const uint8_t *p, const number *n)
+{
+    if (p[1] == '1' || p[1] == '7') return n->digits == 11;
+    return p[1] != '0' && n->size[0] > 1 && n->digits >= 8 && n->digits <= 15;
+}
+
+/* 3-3-4 digits, perhaps after a 1; the area begins with 2 to 9. */
+static bool is_american(const uint8_t *p, const number *n)
+{
+    const unsigned one = n->groups == 4, *g = n->size + one;
+    const uint8_t *area = p + (*p == '(');
+    if (n->groups != 3 + one || (one && (n->size[0] != 1 || *p != '1'))) return false;
+    while (one && !is_digit(*++area)) continue;
+    return g[0] == 3 && g[1] == 3 && g[2] == 4 && *area >= '2';
+}
+
+/* Two to five groups with one separator and 9 to 12 digits; the first begins with 0 and has 2 to 5 digits. A
+ * group after it is not a year of a date. */
+static bool is_national(const uint8_t *p, const number *n)
+{
+    const unsigned *g = n->size;
+    bool date = n->groups > 2 && g[0] == 2 && g[1] == 2 && g[2] == 4;
+    return p[*p == '('] == '0' && g[0] >= 2 && g[0] <= 5 && n->groups >= 2 && n->groups <= 5 &&
+           n->digits >= 9 && n->digits <= 12 && (n->separator || n->bracket) && !date;
+}
+
+/* Length of a telephone number, or 0. docs/text.md has the rule. */
+static size_t phone_length(const uint8_t *text, const uint8_t *p, const uint8_t *end)
+{
+    number n;
+    if ((*p != '+' && *p != '(' && !is_digit(*p)) || !read_number(p, end, &n)) return 0;
+    bool link =
+        p - text >= 4 && (p[-4] | 32) == 't' && (p[-3] | 32) == 'e' && (p[-2] | 32) == 'l' && p[-1] == ':';
+    if (p + n.end < end && is_alnum(p[n.end])) return 0;
+    if (link) return n.digits >= 7 && n.digits <= 15 ? n.end : 0;
+    if (n.plus) return is_international(p, &n) ? n.end : 0;
+    if (p - text >= 2 && is_separator(p[-1]) && is_digit(p[-2])) return 0; /* the end of a longer number */
+    return is_american(p, &n) || is_national(p, &n) ? n.end : 0;
+}
+
+typedef size_t (*finder)(const uint8_t *text, const uint8_t *p, const uint8_t *end);
+
+/* What is found does not begin inside a word or after a dot. */
 static void replace_all(reader r, leat__buf *out, finder find, const char *with)
 {
-    uint8_t before = 0;
+    const uint8_t *text = r.p;
+    bool free = true;
     while (r.p < r.end) {
-        size_t n = !is_alnum(before) && before != '.' ? find(r.p, r.end) : 0;
+        size_t n = free ? find(text, r.p, r.end) : 0;
         if (n > 0) {
             leat__buf_puts(out, with);
-            before = ' ';
             r.p += n;
-        } else {
-            before = *r.p;
-            put(out, r.p++, 1);
+            continue;
         }
+        uint32_t bytes = letter_at(r.p, r.end);
+        free = bytes == 0 && *r.p != '.';
+        if (bytes == 0) (void)!leat__utf8_decode(r.p, &bytes);
+        put(out, r.p, bytes);
+        r.p += bytes;
     }
 }
 

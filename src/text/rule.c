@@ -57,7 +57,8 @@ enum { ITSELF = -1, NOT_NEWLINES = -2 };
     X(dup_line_chars_ratio, "characters in repeated lines, line feeds not counted", dup_line_chars,          \
       NOT_NEWLINES, 0, 0)                                                                                    \
     X(newline_ratio, "line feeds per word", newlines, C(words), 0, 0)                                        \
-    X(non_alnum_ratio, "not ASCII letters, digits or ?!,.", nemo_alnum, C(chars), REST | EMPTY1, 0)          \
+    X(non_alnum_ratio, "not ASCII letters, digits, line feeds or ?!,.", nemo_alnum, C(chars), REST | EMPTY1, \
+      0)                                                                                                     \
     X(symbol_word_ratio, "ellipses and words of # (NeMo)", symbol_words, C(words), EMPTY1, 0)                \
     X(digit_ratio, "digits 0 to 9", ascii_digits, C(chars), EMPTY1, 0)                                       \
     X(url_ratio, "characters in URLs", url_chars, C(chars), EMPTY1, 0)                                       \
@@ -82,7 +83,8 @@ enum { ITSELF = -1, NOT_NEWLINES = -2 };
     X(bytes, "bytes of UTF-8", bytes, ITSELF, 0, 0)                                                          \
     X(letter_ratio, "letters of any script", letters, C(chars), 0, 0)                                        \
     X(unicode_digit_ratio, "digits of any script", digits, C(chars), 0, 0)                                   \
-    X(symbol_ratio, "punctuation and symbols", symbols, C(chars), 0, 0)                                      \
+    X(symbol_ratio, "datatrove's set of punctuation, control characters, ends of sentences", symbols,        \
+      C(chars), 0, 0)                                                                                        \
     X(sentences, "sentences", sentences, ITSELF, 0, 0)                                                       \
     X(urls, "URLs", urls, ITSELF, 0, 0)
 

@@ -35,11 +35,66 @@ static void steps(void **state)
     expect("pii", "version 1.2.3.4.5, 256.1.1.1, 2024-01-01, 1234567890123",
            "version 1.2.3.4.5, 256.1.1.1, 2024-01-01, 1234567890123");
     expect("pii", "call 555-123-4567 now", "call <PHONE> now");
+    expect("urls", "at HTTP://Z.Q and https://\xc3\xbc.de/\xc3\xa4\xe3\x80\x82 end",
+           "at  and \xe3\x80\x82 end");
+    expect("emails", "to \xc3\xa9@b.co, \xe3\x80\x82x@\xc3\xbc.de.", "to , \xe3\x80\x82.");
     expect("boilerplate", "one\nOur Privacy Policy is here\ntwo", "one\ntwo");
     expect("c4-lines", "menu\nThis line is kept.\nshort one.\nAnd so on...", "This line is kept.");
     expect("quotes,newlines", "\xe2\x80\x98x\xe2\x80\x99\r\n", "'x'\n");
     expect("", "same", "same");
     expect("newlines", "", "");
+}
+
+/* Telephone numbers, and numbers that are none. */
+static void telephones(void **state)
+{
+    static const char *const yes[] = {
+        "+1 (555) 123-4567", "+15551234567",   "+49 30 12345678", "+44 20 7946 0958", "+33 1 23 45 67 89",
+        "+7 495 123-45-67",  "+4915112345678", "(212) 555-1234",  "(212)555-1234",    "555-123-4567",
+        "555.123.4567",      "212 555 1234",   "1-800-555-0199",  "1 (800) 555-0199", "030 1234567",
+        "0171-1234567",      "020 7946 0958",  "01 23 45 67 89",  "(030) 12345678",   "+49 (0)30 1234567"};
+    static const char *const no[] = {"2024-01-02 12:34",
+                                     "2024-01-02T12:34:56Z",
+                                     "12.05.2024 18:30",
+                                     "01.02.2024 18",
+                                     "01-02-2024 12",
+                                     "2024-01-02 12 34 56",
+                                     "978-3-16-148410-0",
+                                     "0-306-40615-2",
+                                     "ISBN 978-0-306-40615-7",
+                                     "2 000 000 000",
+                                     "+2 000 000 000",
+                                     "1 000 000 0000",
+                                     "10 20 30 40 50",
+                                     "+10 20",
+                                     "192.168.1.256",
+                                     "1234567890123",
+                                     "5551234567",
+                                     "123-45-6789",
+                                     "10 200 300 4000",
+                                     "212-555-1234-99",
+                                     "212-555-1234x",
+                                     "4111 1111 1111 1111",
+                                     "0.123456789",
+                                     "007",
+                                     "1.5-2.5",
+                                     "12345-6789",
+                                     "00:11:22:33:44:55",
+                                     "3.14159 26535 89793",
+                                     "02 03 2024 10"};
+    char text[100], want[100];
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        snprintf(text, sizeof text, "call %s, now", yes[i]);
+        expect("pii", text, "call <PHONE>, now");
+        snprintf(text, sizeof text, "%s", yes[i]);
+        expect("pii", text, "<PHONE>");
+    }
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        snprintf(text, sizeof text, "it is %s, now", no[i]);
+        snprintf(want, sizeof want, "%s", text);
+        expect("pii", text, want);
+    }
+    expect("pii", "tel:5551234567", "tel:<PHONE>");
 }
 
 static void names(void **state)
@@ -58,6 +113,7 @@ static void names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(telephones),
+                                       cmocka_unit_test(names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
