@@ -265,6 +265,9 @@ const char *cli_styled(const cli *c, cli_style style);
 void cli_say(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_tell(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
 void cli_warn(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
+/* Says how many lines of a text run were bad, listed in `output` (may be NULL). Returns the exit code:
+ * CLI_DATA when no line was a document. */
+int cli_bad_lines(cli *c, uint64_t bad, uint64_t documents, const char *output);
 
 /* ---- Failing: the one way. Each prints "leat CMD: message" and returns the exit code, so
  * that `return cli_fail(c, &err);` ends a command. ---- */

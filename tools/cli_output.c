@@ -276,6 +276,19 @@ int cli_failf(cli *c, int exit_code, const char *fmt, ...)
     return exit_code;
 }
 
+int cli_bad_lines(cli *c, uint64_t bad, uint64_t documents, const char *output)
+{
+    const char *see = output ? ": see " : "", *folder = output ? output : "",
+               *list = output ? "/bad.jsonl" : "";
+    if (bad == 0) return CLI_OK;
+    if (documents == 0)
+        return cli_failf(c, CLI_DATA, "no line has a text that could be read (%llu line%s)%s%s%s",
+                         (unsigned long long)bad, bad == 1 ? "" : "s", see, folder, list);
+    cli_warn(c, "%llu line%s could not be read%s%s%s", (unsigned long long)bad, bad == 1 ? "" : "s", see,
+             folder, list);
+    return CLI_OK;
+}
+
 int cli_usage(cli *c, const char *fmt, ...)
 {
     char message[LINE_MAX_];

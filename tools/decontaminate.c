@@ -64,13 +64,10 @@ static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_deco
 
 static int finish(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
 {
-    int code = st->documents == 0 && st->bad > 0 ? CLI_DATA : CLI_OK;
     if (st->evals_bad)
         cli_warn(c, "%llu lines of the evaluation sets have none of the fields \"%s\"",
                  (unsigned long long)st->evals_bad, o->eval_fields);
-    if (st->bad)
-        cli_warn(c, "%llu line%s could not be read: see %s/bad.jsonl", (unsigned long long)st->bad,
-                 st->bad == 1 ? "" : "s", o->output);
+    int code = cli_bad_lines(c, st->bad, st->documents, o->output);
     if (!c->json) {
         print_text(c, o, st);
         return code;

@@ -22,11 +22,12 @@ static const leat__param finding[] = {
     CLI_CHOICE("level", 0, "document", "document|line|paragraph",
                "exact: take repeated lines or paragraphs out of the texts instead of whole documents"),
     CLI_INT("words", 0, "0", 0, 4096, "N",
-            "fuzzy: words of a shingle, 0 = 5; substring: words that must be equal, 0 = 50"),
+            "fuzzy: words of a shingle, at most 64, 0 = 5; substring: words that must be equal, 0 = 50"),
     CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
     CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
-    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "least similarity of duplicates; 0 = 0.7, semantic 0.95"),
+    CLI_FLOAT("threshold", 0, "0", 0, 1, "J",
+              "least similarity of duplicates, above 0; without it 0.7, semantic 0.95"),
     CLI_CHOICE("compatible", 0, "none", "none|datasketch|datasketch-legacy|datatrove",
                "fuzzy: make this tool's signatures; documents that share a band are duplicates, "
                "unless --threshold is given"),
@@ -163,10 +164,7 @@ static void print_pieces(cli *c, const leat_dedup_opts *o, const leat_dedup_stat
 
 static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
 {
-    if (st->bad)
-        cli_warn(c, "%llu line%s could not be read: see %s/bad.jsonl", (unsigned long long)st->bad,
-                 st->bad == 1 ? "" : "s", o->output);
-    int code = st->documents == 0 && st->bad > 0 ? CLI_DATA : CLI_OK;
+    int code = cli_bad_lines(c, st->bad, st->documents, o->output);
     if (c->json) {
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
@@ -308,7 +306,7 @@ const cli_command cli_cmd_dedup = {
             {"rules[].first", "documents for which it is the first violated rule"},
             {"bad", "lines that could not be read"},
             {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
-            {"empty", "documents without words, always kept"},
+            {"empty", "documents without words (datatrove: without a shingle), always kept"},
             {"candidates", "comparisons of pairs: a pair counts once for each band that it shares"},
             {"verified", "of these, comparisons above the threshold"},
             {"below_threshold", "removed documents not similar to the kept one (components)"},

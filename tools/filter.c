@@ -125,11 +125,13 @@ static void fill(cli *c, leat_filter_opts *o)
     o->explained = on_explained;
 }
 
-static void print_text(cli *c, const leat_filter_stats *st)
+static void print_text(cli *c, const leat_filter_stats *st, bool score_only)
 {
     char in[24], took[24], words[160];
-    cli_out(c, "%llu documents: %llu kept, %llu dropped", (unsigned long long)st->documents,
-            (unsigned long long)st->kept, (unsigned long long)st->dropped);
+    cli_out(c, "%llu documents", (unsigned long long)st->documents);
+    if (!score_only || st->rule_count)
+        cli_out(c, ": %llu %s, %llu %s", (unsigned long long)st->kept, score_only ? "pass the rules" : "kept",
+                (unsigned long long)st->dropped, score_only ? "do not" : "dropped");
     if (st->bad) cli_out(c, "; %llu bad lines", (unsigned long long)st->bad);
     cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second\n",
             leat__format_bytes(st->text_bytes, in, sizeof in),
@@ -170,10 +172,7 @@ static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st
             return CLI_FINDING;
         }
     }
-    if (st->bad && (!o->explain || o->output))
-        cli_warn(c, "%llu line%s could not be read%s%s%s", (unsigned long long)st->bad,
-                 st->bad == 1 ? "" : "s", o->output ? ": see " : "", o->output ? o->output : "",
-                 o->output ? "/bad.jsonl" : "");
+    if (!o->explain || o->output) code = cli_bad_lines(c, st->bad, st->documents, o->output);
     if (st->columns_missing[0]) cli_warn(c, "--columns: no kept document has %s", st->columns_missing);
     if (o->explain || o->look > 0) {
         print_seen(c, &w->explained);
@@ -186,7 +185,7 @@ static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st
         int printed = cli_json(c, &buf);
         if (printed != CLI_OK) return printed;
     } else if (!o->explain && o->look == 0) {
-        print_text(c, st);
+        print_text(c, st, o->score_only);
     }
     return code;
 }

@@ -379,6 +379,9 @@ static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
     if (t->evals.used == 0)
         return leat__fail(err, LEAT_EDATA, "%s: no text of %u words in the fields \"%s\" (see `eval_field`)",
                           o->evals[0], o->ngram, o->eval_fields);
+    if (t->evals.missing)
+        leat__log(&o->log, LEAT_LOG_WARN, "no line of the evaluation sets has a string \"%s\"",
+                  t->evals.missing);
     t->found = leat__zalloc_array(LEAT__MEM_CURATE, t->evals.texts + 1, sizeof *t->found);
     return t->found ? 0 : leat__fail_nomem(err, t->evals.texts * 4, "counts");
 }
@@ -419,6 +422,7 @@ static int run(cleaning *t, leat_error *err)
     LEAT_TRY(leat__text_files_open(&t->files, o->inputs, o->input_count, o->max_document, err));
     LEAT_TRY(leat__text_output_check(o->output, o->inputs, o->input_count, NULL, err));
     LEAT_TRY(leat__text_files_check(&t->files, o->output, NULL, err));
+    leat__text_files_warn(&t->files, &o->log);
     t->names = (leat__line_names){o->text_field, o->id_field, NULL, t->files.path, o->max_document};
     t->stats->files = t->files.count;
     t->stats->bytes_in = t->files.total;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 
 #define MAGIC "LEATDUPX"
 #define VERSION 1       /* of whole texts, and of signatures of other tools */
@@ -90,6 +91,9 @@ int leat__dedup_index_open(leat__dedup *d, const char *folder, leat_error *err)
     if (snprintf(path, sizeof path, "%s/%s", folder, LEAT__INDEX_NAME) >= (int)sizeof path)
         return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", folder);
     LEAT_TRY(leat__path_exists(path, &there, err));
+    if (!there && leat__str_ends_nocase(folder, LEAT__INDEX_NAME))
+        return leat__fail(err, LEAT_ENOENT, "%s: `against` names the folder of an index, not the index",
+                          folder);
     if (!there)
         return leat__fail(err, LEAT_ENOENT, "%s: has no index (leat dedup writes one with --index)", folder);
     LEAT_TRY(leat__file_open(&d->index, path, LEAT__FILE_READ, err));

@@ -28,6 +28,7 @@
 #include "base/str.h"
 #include "curate/pieces_report.h"
 #include "curate/shards.h"
+#include "text/unicode.h"
 
 #define BLOCK 4096u /* records */
 #define SLICES_MAX (1u << 20)
@@ -79,10 +80,32 @@ static size_t line_end(const uint8_t *text, size_t len, size_t at)
     return nl ? (size_t)(nl - text) + 1 : len;
 }
 
+/* Moves to the first character in [from, to) that is not white space. */
+static size_t skip_blanks(const uint8_t *text, size_t from, size_t to)
+{
+    uint32_t n;
+    for (; from < to; from += n) {
+        uint32_t code = leat__utf8_decode(text + from, &n);
+        if (code < 0x80 ? !is_blank((uint8_t)code) : !(leat__unicode_of(code) & LEAT__UNI_SPACE)) break;
+    }
+    return from;
+}
+
 static bool all_blank(const uint8_t *text, size_t from, size_t to)
 {
-    while (from < to && is_blank(text[from])) from++;
-    return from == to;
+    return skip_blanks(text, from, to) == to;
+}
+
+/* The end of [from, to) without white space. */
+static size_t cut_blanks(const uint8_t *text, size_t from, size_t to)
+{
+    while (to > from) {
+        size_t last = to - 1;
+        while (last > from && (text[last] & 0xc0) == 0x80) last--;
+        if (!all_blank(text, last, to)) break;
+        to = last;
+    }
+    return to;
 }
 
 leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t level)
@@ -97,8 +120,8 @@ leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t 
     if (level == LEAT_LEVEL_PARAGRAPH)
         while (p.next < len && all_blank(text, p.next, line_end(text, len, p.next)))
             p.next = line_end(text, len, p.next);
-    while (p.begin < p.end && is_blank(text[p.begin])) p.begin++;
-    while (p.end > p.begin && is_blank(text[p.end - 1])) p.end--;
+    p.begin = skip_blanks(text, p.begin, p.end);
+    p.end = cut_blanks(text, p.begin, p.end);
     return p;
 }
 
@@ -613,9 +636,11 @@ static int cut_text(const lines *l, worker *w, leat__text_chunk *c, uint64_t *pi
         *removed += last;
         at = p.next;
     }
-    /* the newline before a last line that has none */
-    while (last && text[len - 1] != '\n' && w->now.len > 0 && w->now.data[w->now.len - 1] == '\n')
+    /* the newline before a last line that has none, or the blank lines before a paragraph */
+    while (last && text[len - 1] != '\n' && w->now.len > 0 && w->now.data[w->now.len - 1] == '\n') {
         w->now.len--;
+        if (l->d->opts->level == LEAT_LEVEL_LINE) break;
+    }
     return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");
 }
 

@@ -80,10 +80,10 @@ static int check_exact(leat_dedup_opts *o, leat_error *err)
 {
     bool substring = o->level == LEAT_LEVEL_SUBSTRING;
     if ((o->shingle_words && !substring) || o->shingle_chars || o->bands || o->rows || o->threshold != 0 ||
-        o->bands_per_iteration || o->compatible)
-        return leat__fail(
-            err, LEAT_EINVAL,
-            "`words`, `chars`, `bands`, `rows`, `threshold` and `compatible` go with fuzzy deduplication");
+        o->bands_per_iteration || o->compatible || o->clusters != LEAT_CLUSTERS_STAR)
+        return leat__fail(err, LEAT_EINVAL,
+                          "`words`, `chars`, `bands`, `rows`, `threshold`, `clusters`, `compatible` and "
+                          "`bands_per_iteration` go with fuzzy deduplication");
     o->bands = 1;
     if (substring && o->shingle_words == 0) o->shingle_words = SUBSTRING_WORDS;
     if (o->shingle_words > SUBSTRING_MAX)
@@ -156,6 +156,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, o->max_document, err));
     LEAT_TRY(leat__text_output_check(o->output, o->inputs, o->input_count, o->against, err));
     LEAT_TRY(leat__text_files_check(&d->files, o->output, o->report, err));
+    leat__text_files_warn(&d->files, &o->log);
     d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path, o->max_document};
     d->stats->files = d->files.count;
     d->stats->bytes_in = d->files.total;

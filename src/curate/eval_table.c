@@ -20,6 +20,7 @@ typedef struct reading {
     leat__line_names names;
     leat__jsonl_field field[LEAT__EVAL_FIELDS + 1]; /* the last one is the id */
     size_t fields;
+    bool seen[LEAT__EVAL_FIELDS]; /* in some line, as a string */
     leat__sketcher sketcher;
     uint64_t memory;
 } reading;
@@ -96,6 +97,7 @@ static int add_line(reading *r, const leat__text_chunk *c, const leat__line *lin
     for (size_t i = 0; i < r->fields; i++) {
         if (r->field[i].kind != LEAT__JSONL_STRING) continue;
         strings++;
+        r->seen[i] = true;
         LEAT_TRY(add_string(r, &r->field[i], &any, err));
     }
     t->bad += strings == 0;
@@ -143,6 +145,11 @@ int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32
     LEAT_GO(rc, out, leat__text_files_open(&r.files, inputs, count, MAX_LINE, err));
     r.names = (leat__line_names){.id_field = id_field, .path = r.files.path};
     LEAT_GO(rc, out, read_all(&r, err));
+    for (size_t i = r.fields; i-- > 0;)
+        if (!r.seen[i]) {
+            leat__free(t->missing);
+            t->missing = leat__strndup(LEAT__MEM_CURATE, r.field[i].name, r.field[i].name_len);
+        }
 out:
     leat__text_files_reset(&r.files);
     leat__sketcher_reset(&r.sketcher);
@@ -153,6 +160,7 @@ out:
 void leat__eval_table_reset(leat__eval_table *t)
 {
     leat__free(t->slot);
+    leat__free(t->missing);
     leat__buf_reset(&t->ids);
     leat__buf_reset(&t->ends);
     memset(t, 0, sizeof *t);

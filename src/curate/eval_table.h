@@ -24,6 +24,7 @@ typedef struct leat__eval_table {
     uint32_t texts_short; /* of these, without an n-gram */
     uint64_t bad;         /* lines that could not be read, or have none of the fields */
     leat__buf ids, ends;  /* ids as JSON, and where each ends (uint64_t) */
+    char *missing;        /* first field that no line has as a string; NULL = none */
 } leat__eval_table;
 
 /* Reads the files: every string in one of `fields` (comma-separated names) is a separate text.

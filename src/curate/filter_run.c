@@ -486,6 +486,7 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
     LEAT_TRY(leat__text_output_check(o->output, o->inputs, o->input_count, NULL, err));
     LEAT_TRY(leat__text_files_check(&f->files, o->output, o->report, err));
+    leat__text_files_warn(&f->files, &o->log);
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",
                                   o->id_field ? o->id_field : "id",
                                   NULL,

@@ -88,6 +88,28 @@ static bool is_jsonl(const char *name)
     return false;
 }
 
+/* Refuses files of other formats, which would be read as bad lines. */
+static int check_format(leat__file *file, const char *path, leat_error *err)
+{
+    static const struct {
+        const char *begin, *is;
+    } others[] = {{"PAR1", "a Parquet file (leat.filter_parquet and leat.dedup_parquet read it)"},
+                  {"BZh", "compressed by bzip2 (decompress it, or use gzip or zstd)"},
+                  {"\xfd"
+                   "7zXZ",
+                   "compressed by xz (decompress it, or use gzip or zstd)"},
+                  {"\xff\xfe", "UTF-16, not UTF-8 (convert it)"},
+                  {"\xfe\xff", "UTF-16, not UTF-8 (convert it)"},
+                  {LEAT__PACK_MAGIC, "a pack, not JSONL"}};
+    char head[8] = {0};
+    size_t got;
+    LEAT_TRY(leat__file_pread_some(file, head, sizeof head, 0, &got, err));
+    for (size_t i = 0; i < LEAT_COUNT(others); i++)
+        if (memcmp(head, others[i].begin, strlen(others[i].begin)) == 0)
+            return leat__fail(err, LEAT_EFORMAT, "%s: is %s", path, others[i].is);
+    return 0;
+}
+
 static int add_file(leat__text_files *f, const char *path, leat_error *err)
 {
     if (f->count == f->capacity) {
@@ -103,7 +125,9 @@ static int add_file(leat__text_files *f, const char *path, leat_error *err)
     leat__file *file = NULL;
     LEAT_TRY(leat__file_open(&file, path, LEAT__FILE_READ, err));
     f->size[f->count] = leat__file_size_at_open(file);
+    int rc = check_format(file, path, err);
     leat__file_close(&file);
+    if (rc != 0) return rc;
     f->path[f->count] = leat__strdup(LEAT__MEM_CURATE, path);
     if (!f->path[f->count]) return leat__fail_nomem(err, strlen(path), "a path");
     f->total += f->size[f->count++];
@@ -144,6 +168,9 @@ static int add_folder(leat__text_files *f, const char *path, const char *pattern
                     : kind == LEAT__ENTRY_FILE && is_jsonl(entry) && entry[0] != '.' &&
                           leat__str_starts(entry, begin))
             LEAT_GO(rc, out, add_file(f, leat__buf_str(&name), err));
+        if (begin[0] && kind == LEAT__ENTRY_FILE && is_jsonl(entry) && entry[0] != '.' &&
+            !leat__str_starts(entry, begin) && !leat__output_name(entry) && !f->ignored)
+            f->ignored = leat__strdup(LEAT__MEM_CURATE, leat__buf_str(&name));
         if (!pattern && kind == LEAT__ENTRY_FOLDER && entry[0] != '.')
             LEAT_GO(rc, out, add_folder(f, leat__buf_str(&name), NULL, depth + 1, err));
     }
@@ -274,9 +301,18 @@ void leat__text_files_reset(leat__text_files *f)
     for (uint32_t i = 0; i < f->count; i++) leat__free(f->path[i]);
     leat__free(f->path);
     leat__free(f->size);
+    leat__free(f->ignored);
     leat__free(f->sum);
     leat__free(f->first);
     memset(f, 0, sizeof *f);
+}
+
+void leat__text_files_warn(const leat__text_files *f, const leat_log *log)
+{
+    if (f->ignored)
+        leat__log(log, LEAT_LOG_WARN,
+                  "%s: not read: its folder has the output of a run, of which only kept-* is read",
+                  f->ignored);
 }
 
 void leat__text_files_rewind(leat__text_files *f)

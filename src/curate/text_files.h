@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "ingest/stream.h"
 #include "text/jsonl.h"
 
@@ -68,6 +69,7 @@ typedef struct leat__text_files {
     uint32_t count, capacity;
     uint64_t *size; /* bytes on disk */
     uint64_t total; /* of all */
+    char *ignored;  /* first file beside kept-* that was left out of an output folder; NULL = none */
     /* Reading. */
     uint32_t next;
     leat__stream *stream;
@@ -101,6 +103,8 @@ int leat__text_files_check(const leat__text_files *f, const char *output, const 
 int leat__text_output_check(const char *output, const char *const *inputs, uint32_t count, const char *index,
                             leat_error *err) LEAT_MUST_CHECK;
 void leat__text_files_reset(leat__text_files *f);
+/* Warns about files that were left out. */
+void leat__text_files_warn(const leat__text_files *f, const leat_log *log);
 /* Starts again at the first file. */
 void leat__text_files_rewind(leat__text_files *f);
 /* Seeks to the start of a line: offset in the decompressed file, numbers of that line in the file

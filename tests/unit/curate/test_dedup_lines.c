@@ -27,6 +27,11 @@ static void pieces(void **state)
     pieces_of("\n\na\n\n", LEAT_LEVEL_PARAGRAPH, "[][a]");
     pieces_of("\n", LEAT_LEVEL_LINE, "[]");
     pieces_of("a", LEAT_LEVEL_PARAGRAPH, "[a]");
+    /* white space of Unicode, too */
+    pieces_of("\xc2\xa0"
+              "a\xe3\x80\x80\n\xe2\x80\x83\n\xc3\xa9",
+              LEAT_LEVEL_LINE, "[a][][\xc3\xa9]");
+    pieces_of("a\n\xc2\xa0\nb", LEAT_LEVEL_PARAGRAPH, "[a][b]");
 }
 
 static leat_dedup_opts lines_opts(const char *in, const char *out, uint32_t level)
@@ -80,6 +85,51 @@ static void repeated_lines_are_removed(void **state)
 }
 
 /* The same bytes for any threads and memory, including slices. */
+static void blank_lines_stay(void **state)
+{
+    put_text("bl.jsonl", "{\"text\":\"alpha\\n\\n\"}\n{\"text\":\"y\\n\\n\\nalpha\"}\n");
+    leat_dedup_opts o = lines_opts("bl.jsonl", "bl", LEAT_LEVEL_LINE);
+    dedup_ok(&o, &st);
+    is_file("bl/kept-00000.jsonl", "{\"text\":\"alpha\\n\\n\"}\n{\"text\":\"y\\n\\n\"}\n");
+    o.level = LEAT_LEVEL_PARAGRAPH;
+    o.replace = 1;
+    dedup_ok(&o, &st);
+    is_file("bl/kept-00000.jsonl", "{\"text\":\"alpha\\n\\n\"}\n{\"text\":\"y\"}\n");
+}
+
+/* Lines are added between the passes: nothing is read beyond what the first pass counted. */
+static int grow_input(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    bool *grown = cookie;
+    if (done < total / 2 || *grown) return 0;
+    FILE *f = fopen(in_box("grow.jsonl"), "ab");
+    assert_non_null(f);
+    for (int i = 0; i < 20000; i++) put_doc(f, "new", i, 60, 60, 0);
+    fclose(f);
+    *grown = true;
+    return 0;
+}
+
+static void inputs_that_grow_are_refused(void **state)
+{
+    static const uint32_t levels[] = {LEAT_LEVEL_SUBSTRING, LEAT_LEVEL_LINE, LEAT_LEVEL_DOCUMENT,
+                                      LEAT_LEVEL_DOCUMENT};
+    for (int i = 0; i < 4; i++) {
+        bool grown = false;
+        leat_error err = {0};
+        make_corpus("grow.jsonl", 2000);
+        leat_dedup_opts o =
+            i == 3 ? fuzzy_opts("grow.jsonl", "grow") : lines_opts("grow.jsonl", "grow", levels[i]);
+        o.replace = 1;
+        o.progress = grow_input;
+        o.cookie = &grown;
+        o.bands_per_iteration = i == 3 ? 7 : 0;
+        assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+        assert_true(grown);
+        if (!strstr(err.message, "grow.jsonl: changed since the run began")) fail_msg("%s", err.message);
+    }
+}
+
 static void output_is_the_same(void **state)
 {
     FILE *f = fopen(in_box("many.jsonl"), "wb");
@@ -283,6 +333,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces),
         cmocka_unit_test(repeated_lines_are_removed),
+        cmocka_unit_test(blank_lines_stay),
+        cmocka_unit_test(inputs_that_grow_are_refused),
         cmocka_unit_test(output_is_the_same),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(long_lines_are_refused),

@@ -35,6 +35,44 @@ static void finding(void **state)
     assert_non_null(strstr(err.message, ".jsonl"));
 }
 
+static void other_formats_are_refused(void **state)
+{
+    static const char *const heads[][2] = {
+        {"PAR1....", "Parquet"}, {"BZh91AY", "bzip2"}, {"\xff\xfe{", "UTF-16"}};
+    leat__text_files f;
+    leat_error err = {0};
+    for (size_t i = 0; i < LEAT_COUNT(heads); i++) {
+        put_text("other.jsonl", heads[i][0]);
+        assert_int_equal(open_files(&f, "other.jsonl", NULL, 1 << 20, &err), LEAT_EFORMAT);
+        if (!strstr(err.message, heads[i][1])) fail_msg("%s", err.message);
+    }
+}
+
+static void note_warning(void *cookie, leat_log_level level, const char *line)
+{
+    snprintf(cookie, 256, "%s", line);
+}
+
+static void files_beside_kept_ones_are_named(void **state)
+{
+    leat__text_files f;
+    char warning[256] = "";
+    const leat_log log = {.write = note_warning, .cookie = warning};
+    put_text("made/kept-00000.jsonl", "{}\n");
+    put_text("made/reasons.jsonl", "{}\n");
+    put_text("made/report.json", "{}\n");
+    assert_int_equal(open_files(&f, "made", NULL, 1 << 20, NULL), 0);
+    leat__text_files_warn(&f, &log);
+    assert_string_equal(warning, "");
+    leat__text_files_reset(&f);
+    put_text("made/new.jsonl", "{}\n");
+    assert_int_equal(open_files(&f, "made", NULL, 1 << 20, NULL), 0);
+    assert_int_equal(f.count, 1);
+    leat__text_files_warn(&f, &log);
+    assert_non_null(strstr(warning, "made/new.jsonl: not read"));
+    leat__text_files_reset(&f);
+}
+
 /* All lines of a file, whatever their lengths, with numbers and offsets. */
 static void lines_are_whole(void **state)
 {
@@ -287,6 +325,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finding),
+        cmocka_unit_test(other_formats_are_refused),
+        cmocka_unit_test(files_beside_kept_ones_are_named),
         cmocka_unit_test(lines_are_whole),
         cmocka_unit_test(a_line_can_be_too_long),
         cmocka_unit_test(chunks_of_short_lines),
