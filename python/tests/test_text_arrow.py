@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -52,13 +53,41 @@ def test_texts_that_are_none():
     assert leat.score_text(pa.chunked_array([["a b"], ["c"]]))["words"] == [2, 1]
 
 
+def test_output_folders_are_protected(tmp_path):
+    """Of a folder that is an input, of files that would be replaced, and of a run that is not over."""
+    data = tmp_path / "data"
+    data.mkdir()
+    pq.write_table(table(30), data / "a.parquet")
+    for run in (leat.filter_parquet, leat.dedup_parquet):
+        options = {"rules": {"words.min": 1}} if run is leat.filter_parquet else {}
+        with pytest.raises(leat.ArgumentError, match="data: is an input"):
+            run(data, data, **options)
+        out = tmp_path / f"out-{run.__name__}"
+        out.mkdir()
+        (out / "kept-00007.parquet").write_bytes(b"mine")
+        with pytest.raises(leat.ExistsError, match="has kept-00007.parquet, which the run would replace"):
+            run(data, out, **options)
+        assert (out / "kept-00007.parquet").read_bytes() == b"mine"
+        (out / "kept-00007.parquet").unlink()
+
+        def again(*_, run=run, out=out, options=options):
+            with pytest.raises(leat.StateError, match="in use by another run"):
+                run(data, out, **options)
+
+        run(data, out, progress=again, **options)
+        (out / "reasons.jsonl").write_text("stale\n")
+        run(data, out, force=True, **options)
+        assert ".leat-lock" not in os.listdir(out)
+        assert run is leat.filter_parquet or not (out / "reasons.jsonl").exists()
+
+
 def test_inputs_are_not_replaced(tmp_path):
     out = tmp_path / "out"
     pq.write_table(table(30), tmp_path / "a.parquet")
     leat.filter_parquet(tmp_path / "a.parquet", out, rules={"words.min": 1})
     before = (out / "kept-00000.parquet").read_bytes()
     for run in (leat.filter_parquet, leat.dedup_parquet):
-        with pytest.raises(leat.ArgumentError, match="is an input, and the output would replace it"):
+        with pytest.raises(leat.ArgumentError, match="is an input"):
             run(out, out, force=True, **({"rules": {"words.min": 8}} if run is leat.filter_parquet else {}))
     assert (out / "kept-00000.parquet").read_bytes() == before and (out / "report.json").exists()
 

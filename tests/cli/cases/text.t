@@ -76,7 +76,7 @@ $ leat filter in.jsonl --set words.min=5 --explain nobody
 
 $ leat filter in.jsonl -o scores --score-only --quiet && head -n 1 scores/scores-00000.jsonl | jget id words
 ! leat filter: warning: 1 line could not be read: see scores/bad.jsonl
-4 documents: 4 kept, 0 dropped; 1 bad lines
+4 documents; 1 bad lines
 ...
 d1
 9
@@ -121,7 +121,7 @@ $ leat filter in.jsonl --config nothing.yaml
 = 4
 
 $ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --config d.yaml
-! leat dedup: --words, --chars, --bands, --rows, --threshold and --compatible go with fuzzy deduplication
+! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration go with fuzzy deduplication
 = 2
 
 $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
@@ -302,7 +302,7 @@ $ leat plan --text 500G --memory 1G --cpus 32 > /dev/null
 = 3
 
 $ leat dedup exact in.jsonl -o small --bands 3
-! leat dedup: --words, --chars, --bands, --rows, --threshold and --compatible go with fuzzy deduplication
+! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration go with fuzzy deduplication
 = 2
 
 $ leat dedup similar in.jsonl -o small
@@ -378,3 +378,38 @@ $ mkdir folder && cp in.jsonl folder && leat filter folder -o folder --set words
 # control characters of a text do not reach the terminal: U+009B, ESC
 $ printf '{"id": "c", "text": "a\302\23331m b\\u001b[0m c\302\240"}\n' > control.jsonl && leat filter control.jsonl --set words.min=50 --look 1 | grep -c '^  | a  31m b [[]0m c'
 1
+
+# Files that a run would replace, and other formats.
+$ mkdir mine; touch mine/kept-00005.jsonl; leat filter in.jsonl -o mine --set words.min=5; ls -A mine
+kept-00005.jsonl
+! leat filter: mine: has kept-00005.jsonl, which the run would replace (use --force, or choose another folder)
+
+$ printf 'PAR1....' > t.jsonl; leat filter t.jsonl -o fresh --set words.min=5
+! leat filter: t.jsonl: is a Parquet file (leat.filter_parquet and leat.dedup_parquet read it)
+= 4
+
+$ printf 'a\nb\n' > bad.jsonl; leat dedup exact bad.jsonl -o of-bad > /dev/null
+! leat dedup: no line has a text that could be read (2 lines): see of-bad/bad.jsonl
+= 4
+
+$ leat dedup exact in.jsonl -o again --against unique/index.leat-dedup
+! leat dedup: unique/index.leat-dedup: --against names the folder of an index, not the index
+= 4
+
+$ mkdir made; cp in.jsonl made/new.jsonl; cp in.jsonl made/kept-00000.jsonl; echo '{}' > made/report.json; leat dedup exact made -o of-made --json | jget files
+1
+! leat dedup: warning: made/new.jsonl: not read: its folder has the output of a run, of which only kept-* is read
+! leat dedup: warning: 1 line could not be read: see of-made/bad.jsonl
+
+# Case does not count, in any script.
+$ printf '{"text": "ОДИН ДВА ТРИ"}\n{"text": "один, два, три"}\n' > case.jsonl; leat dedup exact case.jsonl -o case --normalize --json | jget kept
+1
+
+$ leat decontaminate case.jsonl -o clean2 --eval case.jsonl --eval-field text,nosuch --ngram 3 --json | jget kept
+0
+! leat decontaminate: warning: no line of the evaluation sets has a string "nosuch"
+
+# --score-only drops nothing.
+$ leat filter in.jsonl -o scored --score-only --set words.min=5 | head -n 1
+4 documents: 3 pass the rules, 1 do not; 1 bad lines
+! leat filter: warning: 1 line could not be read: see scored/bad.jsonl
