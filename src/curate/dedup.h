@@ -75,8 +75,8 @@ typedef struct leat__dedup_state {
     uint64_t side_length[LEAT__SIDES];
     uint64_t *band_sum, *edge_sum; /* their checksums; NULL in a run in parts */
     uint64_t side_sum[LEAT__SIDES];
-    uint64_t decisions_sum;            /* of the file of decisions, or of removed pieces */
-    uint64_t *input_sum, *input_first; /* as loaded: those of leat__text_files */
+    uint64_t decisions_sum;                          /* of the file of decisions, or of removed pieces */
+    uint64_t *input_sum, *input_first, *input_stamp; /* as loaded: those of leat__text_files */
     uint32_t input_files;
     uint64_t rule_counts[2 * LEAT__RULES_MAX]; /* leat__reason_count */
     uint32_t band_files, edge_files;
@@ -183,6 +183,9 @@ void leat__dedup_state_reset(leat__dedup_state *s);
 int leat__dedup_state_bands(leat__dedup_state *s, uint32_t files, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_state_edges(leat__dedup_state *s, uint32_t files, leat_error *err) LEAT_MUST_CHECK;
 /* Records lengths and checksums of a spill. */
+/* Gives the checksums and stamps of the state to the files. LEAT_EDATA when it had other files. */
+int leat__dedup_state_inputs(const leat__dedup_state *s, leat__text_files *files,
+                             leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_state_mark(const leat__spill *s, uint64_t *length, uint64_t *sum);
 /* Computes d->settings, a hash of the options and the inputs. */
 int leat__dedup_settings(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;

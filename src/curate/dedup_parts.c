@@ -366,12 +366,7 @@ static int write_part(leat__dedup *d, const sketched *s, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "part %u does not exist", d->part->number);
     d->base = s->base[d->part->number];
     d->end = s->base[d->part->number + 1];
-    const leat__dedup_state *st = &s->st[d->part->number];
-    if (st->input_files != d->files.count)
-        return leat__fail(err, LEAT_EDATA, "part %u had %u files, not %u", d->part->number, st->input_files,
-                          d->files.count);
-    LEAT_TRY(leat__text_files_begin(&d->files, false, err));
-    memcpy(d->files.first, st->input_first, st->input_files * sizeof(uint64_t));
+    LEAT_TRY(leat__dedup_state_inputs(&s->st[d->part->number], &d->files, err));
     LEAT_TRY(load_resolved(d, err));
     return leat__dedup_write(d, err);
 }

@@ -42,6 +42,7 @@ void leat__dedup_state_reset(leat__dedup_state *s)
     leat__free(s->edge_sum);
     leat__free(s->input_sum);
     leat__free(s->input_first);
+    leat__free(s->input_stamp);
     memset(s, 0, sizeof *s);
 }
 
@@ -64,6 +65,20 @@ int leat__dedup_state_edges(leat__dedup_state *s, uint32_t files, leat_error *er
 {
     s->edge_files = files;
     return two_lists(&s->edge_length, &s->edge_sum, files, err);
+}
+
+int leat__dedup_state_inputs(const leat__dedup_state *s, leat__text_files *files, leat_error *err)
+{
+    size_t bytes = files->count * sizeof(uint64_t);
+    if (s->input_files != files->count)
+        return leat__fail(err, LEAT_EDATA, "the state has %u files, not %u (use `force` to start over)",
+                          s->input_files, files->count);
+    LEAT_TRY(leat__text_files_begin(files, false, err));
+    memcpy(files->stamp, s->input_stamp, bytes);
+    if (s->iteration > 0) LEAT_TRY(leat__text_files_begin(files, true, err)); /* trusts files as before */
+    memcpy(files->sum, s->input_sum, bytes);
+    memcpy(files->first, s->input_first, bytes);
+    return 0;
 }
 
 void leat__dedup_state_mark(const leat__spill *s, uint64_t *length, uint64_t *sum)
@@ -101,6 +116,7 @@ void leat__dedup_state_json(const leat__dedup *d, leat__buf *out)
     put_list(&j, "side_sum", s->side_sum, LEAT__SIDES);
     put_list(&j, "input_sum", d->files.sum, d->files.sum ? d->files.count : 0);
     put_list(&j, "input_first", d->files.first, d->files.first ? d->files.count : 0);
+    put_list(&j, "input_stamp", d->files.stamp, d->files.stamp ? d->files.count : 0);
     put_list(&j, "rule_counts", s->rule_counts, 2 * d->rules.count);
     leat__json_end(&j);
 }
@@ -153,18 +169,19 @@ static int take_numbers(const json_t *root, const char *key, uint64_t *values, u
 static int take_lists(const leat__dedup *d, leat__dedup_state *s, const json_t *root, bool *sound,
                       leat_error *err)
 {
-    uint32_t bands = 0, edges = 0, first = 0;
+    uint32_t bands = 0, edges = 0, first = 0, stamps = 0;
     LEAT_TRY(take_list(root, "band_length", &s->band_length, &s->band_files, err));
     LEAT_TRY(take_list(root, "edge_length", &s->edge_length, &s->edge_files, err));
     LEAT_TRY(take_list(root, "band_sum", &s->band_sum, &bands, err));
     LEAT_TRY(take_list(root, "edge_sum", &s->edge_sum, &edges, err));
     LEAT_TRY(take_list(root, "input_sum", &s->input_sum, &s->input_files, err));
     LEAT_TRY(take_list(root, "input_first", &s->input_first, &first, err));
+    LEAT_TRY(take_list(root, "input_stamp", &s->input_stamp, &stamps, err));
     LEAT_TRY(take_numbers(root, "side_length", s->side_length, LEAT__SIDES, sound, err));
     LEAT_TRY(take_numbers(root, "side_sum", s->side_sum, LEAT__SIDES, sound, err));
     LEAT_TRY(take_numbers(root, "rule_counts", s->rule_counts, 2 * d->rules.count, sound, err));
     *sound &= (bands == 0 || bands == s->band_files) && (edges == 0 || edges == s->edge_files);
-    *sound &= first == s->input_files;
+    *sound &= first == s->input_files && stamps == s->input_files;
     return 0;
 }
 
@@ -246,10 +263,8 @@ int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
     LEAT_TRY(leat__path_exists(path, found, err));
     if (!*found) return 0;
     LEAT_TRY(leat__dedup_state_read(d, path, &d->st, err));
-    if (d->st.file >= d->files.count || d->st.input_files != d->files.count) return damaged(path, err);
-    LEAT_TRY(leat__text_files_begin(&d->files, false, err));
-    memcpy(d->files.sum, d->st.input_sum, d->files.count * sizeof(uint64_t));
-    memcpy(d->files.first, d->st.input_first, d->files.count * sizeof(uint64_t));
+    if (d->st.file >= d->files.count) return damaged(path, err);
+    LEAT_TRY(leat__dedup_state_inputs(&d->st, &d->files, err));
     return verify_work(d, err);
 }
 

@@ -8,6 +8,7 @@
 #include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -16,8 +17,10 @@
 #include "curate/output_dir.h"
 #include "io/dir.h"
 #include "io/file.h"
+#include "io/url.h"
 
 #define FOLDER_DEPTH 32
+#define RECENT_S 2           /* times of files are not exact */
 #define REST_KEPT (4u << 20) /* a larger buffer is not kept */
 
 leat__text_chunk *leat__text_chunk_new(void)
@@ -304,6 +307,8 @@ void leat__text_files_reset(leat__text_files *f)
     leat__free(f->ignored);
     leat__free(f->sum);
     leat__free(f->first);
+    leat__free(f->stamp);
+    leat__free(f->trusted);
     memset(f, 0, sizeof *f);
 }
 
@@ -492,9 +497,26 @@ int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end, l
 
 /* ---- checksums ---- */
 
-void leat__text_chunk_sum(leat__text_chunk *c)
+void leat__text_chunk_sum(const leat__text_files *f, leat__text_chunk *c)
 {
-    if (c->len > 0) c->sum = leat__hash64(c->data, c->len, c->offset);
+    if (f->sum && c->len > 0 && !f->trusted[c->file]) c->sum = leat__hash64(c->data, c->len, c->offset);
+}
+
+/* Identifies the content of a local file by its inode, size and times; 0 when it cannot, or when it changed
+ * so recently that another change may have the same time. */
+static uint64_t stamp_of(const char *path)
+{
+    struct stat st;
+    if (leat__path_remote(path) || stat(path, &st) != 0) return 0;
+    if (LEAT_MAX(st.st_mtim.tv_sec, st.st_ctim.tv_sec) + RECENT_S > time(NULL)) return 0;
+    const uint64_t facts[] = {st.st_dev,
+                              st.st_ino,
+                              (uint64_t)st.st_size,
+                              (uint64_t)st.st_mtim.tv_sec,
+                              (uint64_t)st.st_mtim.tv_nsec,
+                              (uint64_t)st.st_ctim.tv_sec,
+                              (uint64_t)st.st_ctim.tv_nsec};
+    return leat__hash64(facts, sizeof facts, 0) >> 1 | 1;
 }
 
 static int changed(const leat__text_files *f, uint32_t file, leat_error *err)
@@ -507,7 +529,9 @@ static int changed(const leat__text_files *f, uint32_t file, leat_error *err)
 static int compare(leat__text_files *f, uint32_t end, leat_error *err)
 {
     for (; f->again && f->compared < end; f->compared++)
-        if (f->sum[f->compared] != f->first[f->compared]) return changed(f, f->compared, err);
+        if (f->trusted[f->compared] ? stamp_of(f->path[f->compared]) != f->stamp[f->compared]
+                                    : f->sum[f->compared] != f->first[f->compared])
+            return changed(f, f->compared, err);
     return 0;
 }
 
@@ -515,8 +539,15 @@ int leat__text_files_begin(leat__text_files *f, bool again, leat_error *err)
 {
     if (!f->sum) f->sum = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
     if (!f->first) f->first = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
-    if (!f->sum || !f->first) return leat__fail_nomem(err, f->count * 16, "checksums");
+    if (!f->stamp) f->stamp = LEAT_NEW_ARRAY(CURATE, uint64_t, f->count);
+    if (!f->trusted) f->trusted = LEAT_NEW_ARRAY(CURATE, bool, f->count);
+    if (!f->sum || !f->first || !f->stamp || !f->trusted)
+        return leat__fail_nomem(err, f->count * 25, "checksums");
     memset(f->sum, 0, f->count * sizeof *f->sum);
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (!again) f->stamp[i] = stamp_of(f->path[i]);
+        f->trusted[i] = again && f->stamp[i] && stamp_of(f->path[i]) == f->stamp[i];
+    }
     f->again = again;
     f->compared = 0;
     return 0;

@@ -84,8 +84,11 @@ typedef struct leat__text_files {
     uint64_t bytes_read; /* of files that are read to their end */
     /* Checksums of each file, to compare passes; NULL = none. They have 63 bits, as JSON has signed numbers.
      */
-    uint64_t *sum;     /* of what was taken in this pass */
-    uint64_t *first;   /* of the first pass */
+    uint64_t *sum;   /* of what was taken in this pass */
+    uint64_t *first; /* of the first pass */
+    uint64_t
+        *stamp; /* of inode, size and times before the first pass; 0 = changed too recently to be trusted */
+    bool *trusted;     /* in this pass: the stamp is the same, no checksum is needed */
     bool again;        /* a later pass, which must read the same */
     uint32_t compared; /* files of it */
 } leat__text_files;
@@ -120,8 +123,8 @@ int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end,
 int leat__text_files_begin(leat__text_files *f, bool again, leat_error *err) LEAT_MUST_CHECK;
 int leat__text_files_take(leat__text_files *f, const leat__text_chunk *c, leat_error *err) LEAT_MUST_CHECK;
 int leat__text_files_end(leat__text_files *f, leat_error *err) LEAT_MUST_CHECK;
-/* Computes the checksum of a chunk; any thread. */
-void leat__text_chunk_sum(leat__text_chunk *c);
+/* Computes the checksum of a chunk, if the pass needs it; any thread. */
+void leat__text_chunk_sum(const leat__text_files *f, leat__text_chunk *c);
 
 /* A position between two chunks of a file. */
 typedef struct leat__text_cut {

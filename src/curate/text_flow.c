@@ -271,7 +271,7 @@ static int stage_work(void *cookie, void *ctx, leat_task *task, leat_error *err)
     pass_run *r = cookie;
     leat__text_chunk *c = task->data;
     uint64_t may = LEAT_MIN(task->bytes + result_bytes(r->pass, &r->b, c->len, c->lines, true), r->b.out);
-    if (r->files->sum) leat__text_chunk_sum(c);
+    leat__text_chunk_sum(r->files, c);
     LEAT_TRY(r->pass->work(r->pass->cookie, ctx, c, err));
     if (c->capacity > SHELF_BYTES) { /* the lines are no longer needed */
         leat__free(c->data);
@@ -431,7 +431,7 @@ static int process_alone(pass_run *r, leat__text_chunk *c, leat_error *err)
     void *worker = NULL;
     uint64_t begin = leat__clock_ns();
     int rc = p->setup(p->cookie, &worker, err);
-    if (r->files->sum) leat__text_chunk_sum(c);
+    leat__text_chunk_sum(r->files, c);
     if (rc == 0) rc = p->work(p->cookie, worker, c, err);
     p->teardown(p->cookie, worker);
     uint64_t worked = leat__clock_ns();

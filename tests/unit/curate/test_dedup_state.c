@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curate/dedup_box.h"
+#include "curate/text_files.h"
 
 static leat_dedup_stats st;
 static leat_error err;
@@ -120,6 +121,34 @@ static void a_changed_input_is_refused(void **state)
     leat__free(before);
 }
 
+/* Files with the same inode, size and times are not hashed again; others are. */
+static void stamps_are_compared(void **state)
+{
+    const char *in[] = {in_box("stamp.jsonl")};
+    for (int change = 0; change < 2; change++) {
+        leat__text_files f;
+        leat__text_chunk c = {.data = (uint8_t *)"x\n", .len = 2};
+        put_text("stamp.jsonl", "x\n");
+        usleep(change ? 1000 : 2500000); /* too recent, or not */
+        assert_int_equal(leat__text_files_open(&f, in, 1, 1 << 20, NULL), 0);
+        assert_int_equal(leat__text_files_begin(&f, false, NULL), 0);
+        assert_int_equal(f.stamp[0] == 0, change);
+        leat__text_chunk_sum(&f, &c);
+        assert_int_not_equal(c.sum, 0);
+        assert_int_equal(leat__text_files_take(&f, &c, NULL), 0);
+        assert_int_equal(leat__text_files_end(&f, NULL), 0);
+        assert_int_equal(leat__text_files_begin(&f, true, NULL), 0);
+        assert_int_equal(f.trusted[0], !change);
+        put_text("stamp.jsonl", "y\n"); /* while it is read */
+        c.data = (uint8_t *)"y\n";
+        leat__text_chunk_sum(&f, &c);
+        assert_int_equal(leat__text_files_take(&f, &c, NULL), 0);
+        assert_int_equal(leat__text_files_end(&f, &err), LEAT_EDATA);
+        assert_non_null(strstr(err.message, "stamp.jsonl: changed since the run began"));
+        leat__text_files_reset(&f);
+    }
+}
+
 static void damage_is_detected(void **state)
 {
     static const char *const damaged[] = {"", "{", "[]", "{\"version\":5}",
@@ -151,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_options_are_refused), cmocka_unit_test(less_memory_loses_no_line),
         cmocka_unit_test(another_input_is_refused),  cmocka_unit_test(a_changed_input_is_refused),
-        cmocka_unit_test(damage_is_detected),
+        cmocka_unit_test(stamps_are_compared),       cmocka_unit_test(damage_is_detected),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
