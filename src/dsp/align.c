@@ -9,19 +9,77 @@
 #include "dsp/x86/align_x86.h"
 
 #define TMPL_LANES 4
+#define TMPL_MASK tmpl_int
 #include "dsp/align_tmpl.h"
 
-static tmpl_int tmpl_gather(const uint32_t *from, tmpl_int at)
+static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_int y)
 {
-    tmpl_int v;
-    for (int i = 0; i < TMPL_LANES; i++) v[i] = (int32_t)from[at[i]];
+    tmpl_bits v;
+    for (int i = 0; i < TMPL_LANES; i++) v[i] = d->quad[y[i] * TMPL_SIDE + x[i]];
     return v;
 }
 
-static tmpl_float tmpl_root(tmpl_float v)
+static inline tmpl_float tmpl_root(tmpl_float v)
 {
     for (int i = 0; i < TMPL_LANES; i++) v[i] = sqrtf(v[i]);
     return v;
+}
+
+static inline tmpl_float tmpl_keep(tmpl_float v, tmpl_int mask)
+{
+    return (tmpl_float)((tmpl_int)v & mask);
+}
+
+static inline tmpl_float tmpl_max(tmpl_float v, tmpl_float other)
+{
+    const tmpl_int mask = v > other;
+    return (tmpl_float)(((tmpl_int)v & mask) | ((tmpl_int)other & ~mask));
+}
+
+static inline tmpl_float tmpl_min(tmpl_float v, tmpl_float other)
+{
+    const tmpl_int mask = v < other;
+    return (tmpl_float)(((tmpl_int)v & mask) | ((tmpl_int)other & ~mask));
+}
+
+static inline tmpl_int tmpl_within(tmpl_float v, float low, float high)
+{
+    return (v >= low) & (v < high);
+}
+
+static inline uint32_t tmpl_mask_bits(tmpl_int mask)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < TMPL_LANES; i++) bits |= ((uint32_t)mask[i] & 1) << i;
+    return bits;
+}
+
+static inline tmpl_int tmpl_bits_mask(uint32_t bits)
+{
+    tmpl_int mask;
+    for (int i = 0; i < TMPL_LANES; i++) mask[i] = -(int32_t)(bits >> i & 1);
+    return mask;
+}
+
+static inline tmpl_bits tmpl_widen_bytes(const uint8_t *from)
+{
+    tmpl_bits v;
+    for (int i = 0; i < TMPL_LANES; i++) v[i] = from[i];
+    return v;
+}
+
+static inline void tmpl_store_shorts(int16_t *to, tmpl_int v)
+{
+    for (int i = 0; i < TMPL_LANES; i++) to[i] = (int16_t)v[i];
+}
+
+static inline float tmpl_total(const float *column)
+{
+    float part[16];
+    for (int i = 0; i < 16; i++) part[i] = column[i] + column[i + 16];
+    for (int n = 8; n > 0; n /= 2)
+        for (int i = 0; i < n; i++) part[i] += part[i + n];
+    return part[0];
 }
 
 static void products_c(const int8_t *q, const int8_t *codes, size_t bytes, size_t count, int32_t *out)

@@ -14,12 +14,14 @@
 #define LEAT__ALIGN_PIXELS (LEAT__ALIGN_SIDE * LEAT__ALIGN_SIDE)
 #define LEAT__ALIGN_MIDDLE 15.5f /* of the pixel grid */
 #define LEAT__ALIGN_PAD 32       /* floats that may be read behind `pixel` */
+#define LEAT__ALIGN_BYTE_PAD 64  /* bytes that may be read behind `byte` */
 
 typedef struct leat__align_image {
     float pixel[LEAT__ALIGN_PIXELS + LEAT__ALIGN_PAD]; /* less 128 */
     /* Each pixel and its right, lower and lower right neighbours, one byte each from the lowest
      * on. The last row and column repeat. */
     uint32_t quad[LEAT__ALIGN_PIXELS];
+    uint8_t byte[LEAT__ALIGN_PIXELS + LEAT__ALIGN_BYTE_PAD];
 } leat__align_image;
 
 /* Maps a pixel of q to a place in d: X = p0 + p1 x + p2 y, Y = p3 + p4 x + p5 y, from the middle.
@@ -29,10 +31,10 @@ typedef struct leat__align_map {
 } leat__align_map;
 
 /* For each pixel of q: value and gradient of d at its place, and the difference that is left.
- * `inside` is 1 or 0: there is no such place. */
+ * Bit x of inside[y] is 0 when there is no such place. */
 typedef struct leat__align_probes {
-    float value[LEAT__ALIGN_PIXELS], gx[LEAT__ALIGN_PIXELS], gy[LEAT__ALIGN_PIXELS], rest[LEAT__ALIGN_PIXELS],
-        inside[LEAT__ALIGN_PIXELS];
+    float value[LEAT__ALIGN_PIXELS], gx[LEAT__ALIGN_PIXELS], gy[LEAT__ALIGN_PIXELS], rest[LEAT__ALIGN_PIXELS];
+    uint32_t inside[LEAT__ALIGN_SIDE];
 } leat__align_probes;
 
 /* Sums over all pixels, with weights that limit outliers: */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Alignment of thumbnails, compiled once per ISA. Sums are kept per column and added in one order, so the
- * number of lanes does not matter. The including file sets TMPL_LANES, and defines tmpl_gather and tmpl_root.
+ * number of lanes does not matter. The including file sets TMPL_LANES and TMPL_MASK, the type of a mask of
+ * lanes, and defines the functions declared below.
  */
 #ifndef LEAT_DSP_ALIGN_TMPL_H
 #define LEAT_DSP_ALIGN_TMPL_H
@@ -15,8 +16,19 @@ typedef float tmpl_float __attribute__((vector_size(4 * TMPL_LANES)));
 typedef int32_t tmpl_int __attribute__((vector_size(4 * TMPL_LANES)));
 typedef uint32_t tmpl_bits __attribute__((vector_size(4 * TMPL_LANES)));
 
-static tmpl_int tmpl_gather(const uint32_t *from, tmpl_int at);
-static tmpl_float tmpl_root(tmpl_float v);
+static inline tmpl_float tmpl_root(tmpl_float v);
+static inline tmpl_float tmpl_max(tmpl_float v, tmpl_float other); /* not a number: the other */
+static inline tmpl_float tmpl_min(tmpl_float v, tmpl_float other);
+static inline TMPL_MASK tmpl_within(tmpl_float v, float low, float high); /* low <= v < high */
+static inline tmpl_float tmpl_keep(tmpl_float v, TMPL_MASK mask);         /* others are 0 */
+static inline uint32_t tmpl_mask_bits(TMPL_MASK mask);
+static inline TMPL_MASK tmpl_bits_mask(uint32_t bits);
+static inline tmpl_bits tmpl_widen_bytes(const uint8_t *from);
+static inline void tmpl_store_shorts(int16_t *to, tmpl_int v);
+/* Of pixels of `d`: rows y, columns x, both below 31. */
+static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_int y);
+/* The sum of 32 columns: halves are added until one number is left. */
+static inline float tmpl_total(const float *column);
 
 #define TMPL_SIDE LEAT__ALIGN_SIDE
 #define TMPL_FAR 30.999f /* the last place that has a lower and a right neighbour */
@@ -34,16 +46,6 @@ static inline void tmpl_store(float *to, tmpl_float v)
     memcpy(to, &v, sizeof v);
 }
 
-static inline tmpl_float tmpl_keep(tmpl_float v, tmpl_int mask)
-{
-    return (tmpl_float)((tmpl_int)v & mask);
-}
-
-static inline tmpl_float tmpl_pick(tmpl_int mask, tmpl_float yes, tmpl_float no)
-{
-    return (tmpl_float)(((tmpl_int)yes & mask) | ((tmpl_int)no & ~mask));
-}
-
 static inline tmpl_float tmpl_abs(tmpl_float v)
 {
     return (tmpl_float)((tmpl_int)v & ~TMPL_SIGN);
@@ -59,16 +61,6 @@ static inline tmpl_float tmpl_signed_root(tmpl_float v)
     return (tmpl_float)((tmpl_int)tmpl_root(tmpl_abs(v)) | ((tmpl_int)v & TMPL_SIGN));
 }
 
-/* The sum of 32 columns. */
-static inline float tmpl_total(const float *column)
-{
-    float part[16];
-    for (int i = 0; i < 16; i++) part[i] = column[i] + column[i + 16];
-    for (int n = 8; n > 0; n /= 2)
-        for (int i = 0; i < n; i++) part[i] += part[i + n];
-    return part[0];
-}
-
 /* Columns x to x + TMPL_LANES - 1, from the middle. */
 static inline tmpl_float tmpl_columns(int x)
 {
@@ -78,16 +70,6 @@ static inline tmpl_float tmpl_columns(int x)
 }
 
 /* ---- preparing ---- */
-
-typedef uint8_t tmpl_bytes __attribute__((vector_size(TMPL_LANES)));
-typedef int16_t tmpl_shorts __attribute__((vector_size(2 * TMPL_LANES)));
-
-static inline tmpl_bits tmpl_widen_bytes(const uint8_t *from)
-{
-    tmpl_bytes v;
-    memcpy(&v, from, sizeof v);
-    return __builtin_convertvector(v, tmpl_bits);
-}
 
 static void tmpl_prepare(const uint8_t *thumb, leat__align_image *out)
 {
@@ -106,34 +88,42 @@ static void tmpl_prepare(const uint8_t *thumb, leat__align_image *out)
         quad[TMPL_SIDE - 1] = last | last << 8;
     }
     memset(out->pixel + LEAT__ALIGN_PIXELS, 0, LEAT__ALIGN_PAD * sizeof *out->pixel);
+    memcpy(out->byte, thumb, LEAT__ALIGN_PIXELS);
+    memset(out->byte + LEAT__ALIGN_PIXELS, 0, LEAT__ALIGN_BYTE_PAD);
 }
 
-/* Averages of a row's pixels: each pixel is added to the one or two averages that cover it. */
-static inline void tmpl_shrink_row(const float *pixel, const leat__align_shrink *how, float *out)
+enum { TMPL_ROWS = 4 }; /* whose sums are made side by side: each waits for its last addition */
+
+/* Averages of the pixels of some rows: each pixel is added to the one or two averages that cover it. */
+static inline void tmpl_shrink_rows(const float *pixel, const leat__align_shrink *how, float *out)
 {
-    enum { PARTS = LEAT__ALIGN_COARSE / TMPL_LANES };
-    tmpl_float sum[PARTS] = {{0}};
-    for (int x = 0; x < TMPL_SIDE; x++)
-        for (int k = 0; k < PARTS; k++) sum[k] += pixel[x] * tmpl_load(how->across[x] + k * TMPL_LANES);
-    for (int k = 0; k < PARTS; k++) tmpl_store(out + k * TMPL_LANES, sum[k]);
+    for (int k = 0; k < LEAT__ALIGN_COARSE; k += TMPL_LANES) {
+        tmpl_float sum[TMPL_ROWS] = {{0}};
+        for (int x = 0; x < TMPL_SIDE; x++) {
+            const tmpl_float by = tmpl_load(how->across[x] + k);
+            for (int y = 0; y < TMPL_ROWS; y++) sum[y] += pixel[y * TMPL_SIDE + x] * by;
+        }
+        for (int y = 0; y < TMPL_ROWS; y++) tmpl_store(out + y * LEAT__ALIGN_COARSE + k, sum[y]);
+    }
 }
 
 static int32_t tmpl_shrink(const leat__align_image *image, const leat__align_shrink *how, int16_t *out)
 {
     float value[LEAT__ALIGN_COARSE * LEAT__ALIGN_COARSE], columns[TMPL_SIDE] = {0};
+    float rows[LEAT__ALIGN_COARSE * TMPL_SIDE] = {0};
     const int n = how->n;
     int32_t energy = 0;
     for (int y = 0; y < n; y++) {
-        float row[TMPL_SIDE];
         const float *from = image->pixel + how->first[y] * TMPL_SIDE;
         for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES) {
             tmpl_float sum = {0};
             for (int t = 0; t < how->taps; t++)
                 sum += how->weight[y][t] * tmpl_load(from + t * TMPL_SIDE + x);
-            tmpl_store(row + x, sum);
+            tmpl_store(rows + y * TMPL_SIDE + x, sum);
         }
-        tmpl_shrink_row(row, how, value + y * LEAT__ALIGN_COARSE);
     }
+    for (int y = 0; y < n; y += TMPL_ROWS)
+        tmpl_shrink_rows(rows + y * TMPL_SIDE, how, value + y * LEAT__ALIGN_COARSE);
     for (int y = 0; y < n; y++)
         for (int x = 0; x < LEAT__ALIGN_COARSE; x++) columns[x] += value[y * LEAT__ALIGN_COARSE + x];
     const float mean = tmpl_total(columns) / (float)(n * n), round = 12582912; /* 1.5 x 2^23 */
@@ -144,8 +134,7 @@ static int32_t tmpl_shrink(const leat__align_image *image, const leat__align_shr
             const int i = y * LEAT__ALIGN_COARSE + x;
             const tmpl_float near = (tmpl_load(value + i) - mean) * LEAT__ALIGN_SCALE + round - round;
             const tmpl_int v = __builtin_convertvector(near, tmpl_int) & inner;
-            const tmpl_shorts narrow = __builtin_convertvector(v, tmpl_shorts);
-            memcpy(out + i, &narrow, sizeof narrow);
+            tmpl_store_shorts(out + i, v);
             squares += v * v;
         }
         for (int k = 0; k < TMPL_LANES; k++) energy += squares[k];
@@ -168,9 +157,7 @@ static inline tmpl_place tmpl_place_of(const leat__align_map *m, tmpl_float x, f
 
 static inline tmpl_float tmpl_clamp(tmpl_float v)
 {
-    const tmpl_float far = tmpl_all(TMPL_FAR);
-    v = tmpl_keep(v, v > 0); /* not a number: 0 */
-    return tmpl_pick(v < far, v, far);
+    return tmpl_min(tmpl_max(v, tmpl_all(0)), tmpl_all(TMPL_FAR)); /* not a number: 0 */
 }
 
 /* Value and gradient of `d` at a place inside. */
@@ -184,7 +171,7 @@ static inline tmpl_spot tmpl_look(const leat__align_image *d, tmpl_place at)
     const tmpl_int ix = __builtin_convertvector(x, tmpl_int), iy = __builtin_convertvector(y, tmpl_int);
     const tmpl_float fx = x - __builtin_convertvector(ix, tmpl_float);
     const tmpl_float fy = y - __builtin_convertvector(iy, tmpl_float);
-    const tmpl_bits quad = (tmpl_bits)tmpl_gather(d->quad, (iy * TMPL_SIDE + ix) & (LEAT__ALIGN_PIXELS - 1));
+    const tmpl_bits quad = tmpl_quads(d, ix, iy);
 #define TMPL_BYTE(n) __builtin_convertvector((tmpl_int)(quad >> (8 * (n)) & 255), tmpl_float)
     const tmpl_float a = TMPL_BYTE(0), c = TMPL_BYTE(2), ab = TMPL_BYTE(1) - a, cd = TMPL_BYTE(3) - c;
 #undef TMPL_BYTE
@@ -196,33 +183,38 @@ static inline tmpl_spot tmpl_look(const leat__align_image *d, tmpl_place at)
     return s;
 }
 
+/* Lanes whose place is at least `low` and less than 31 - low. */
+static inline TMPL_MASK tmpl_there(tmpl_place at, float low)
+{
+    const float high = TMPL_SIDE - 1 - low;
+    return tmpl_within(at.x, low, high) & tmpl_within(at.y, low, high);
+}
+
 static float tmpl_sample(const leat__align_image *q, const leat__align_image *d, const leat__align_map *m,
                          leat__align_probes *out, int *count)
 {
-    float off[TMPL_SIDE], inside[TMPL_SIDE];
-    const float far = TMPL_SIDE - 1;
+    float off[TMPL_SIDE];
+    memset(out->inside, 0, sizeof out->inside);
     for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES) {
         const tmpl_float column = tmpl_columns(x);
-        tmpl_float sum = {0}, seen = {0};
+        tmpl_float sum = {0};
         for (int y = 0; y < TMPL_SIDE; y++) {
             const int i = y * TMPL_SIDE + x;
             const tmpl_place at = tmpl_place_of(m, column, (float)y - LEAT__ALIGN_MIDDLE);
-            const tmpl_int there = (at.x >= 0) & (at.y >= 0) & (at.x < far) & (at.y < far);
+            const TMPL_MASK there = tmpl_there(at, 0);
             const tmpl_spot s = tmpl_look(d, at);
             const tmpl_float rest = tmpl_keep(tmpl_load(q->pixel + i) - m->gain * s.value - m->offset, there);
-            const tmpl_float one = tmpl_keep(tmpl_all(1), there);
             tmpl_store(out->value + i, s.value);
             tmpl_store(out->gx + i, s.gx);
             tmpl_store(out->gy + i, s.gy);
             tmpl_store(out->rest + i, rest);
-            tmpl_store(out->inside + i, one);
+            out->inside[y] |= tmpl_mask_bits(there) << x;
             sum += tmpl_abs(rest);
-            seen += one;
         }
         tmpl_store(off + x, sum);
-        tmpl_store(inside + x, seen);
     }
-    *count = (int)tmpl_total(inside);
+    *count = 0;
+    for (int y = 0; y < TMPL_SIDE; y++) *count += __builtin_popcount(out->inside[y]);
     return tmpl_total(off);
 }
 
@@ -240,8 +232,8 @@ static inline void tmpl_add_columns(const leat__align_probes *p, float limit, in
         const int i = y * TMPL_SIDE + x;
         const float row = (float)y - LEAT__ALIGN_MIDDLE;
         const tmpl_float rest = tmpl_load(p->rest + i), off = tmpl_abs(rest);
-        const tmpl_float ratio = most / tmpl_pick(off > most, off, most);
-        const tmpl_float w = ratio * ratio * tmpl_load(p->inside + i);
+        const tmpl_float ratio = most / tmpl_max(off, most);
+        const tmpl_float w = tmpl_keep(ratio * ratio, tmpl_bits_mask(p->inside[y] >> x));
         const tmpl_float gx = tmpl_load(p->gx + i), gy = tmpl_load(p->gy + i), v = tmpl_load(p->value + i);
         const tmpl_float wx = w * gx, wy = w * gy, wv = w * v;
         const tmpl_float f2[TMPL_SECOND] = {wx * gx, wx * gy, wy * gy};
@@ -310,28 +302,22 @@ static float tmpl_compare(const leat__align_image *q, const leat__align_image *d
                           float floor)
 {
     float value[LEAT__ALIGN_PIXELS + LEAT__ALIGN_PAD];
-    int32_t there[LEAT__ALIGN_PIXELS + LEAT__ALIGN_PAD];
+    uint32_t there[TMPL_SIDE] = {0};
     float columns[3][TMPL_SIDE];
     memset(value + LEAT__ALIGN_PIXELS, 0, LEAT__ALIGN_PAD * sizeof *value);
-    memset(there + LEAT__ALIGN_PIXELS, 0, LEAT__ALIGN_PAD * sizeof *there);
-    for (int i = 0; i < LEAT__ALIGN_PIXELS; i += TMPL_LANES) {
-        const float far = TMPL_SIDE - 0.5f;
-        const tmpl_place at =
-            tmpl_place_of(m, tmpl_columns(i % TMPL_SIDE), (float)(i / TMPL_SIDE) - LEAT__ALIGN_MIDDLE);
-        const tmpl_int here = (at.x >= -0.5f) & (at.y >= -0.5f) & (at.x < far) & (at.y < far);
-        tmpl_store(value + i, tmpl_keep(tmpl_look(d, at).value, here));
-        memcpy(there + i, &here, sizeof here);
-    }
+    for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES)
+        for (int y = 0; y < TMPL_SIDE; y++) {
+            const tmpl_place at = tmpl_place_of(m, tmpl_columns(x), (float)y - LEAT__ALIGN_MIDDLE);
+            const TMPL_MASK here = tmpl_there(at, -0.5f);
+            tmpl_store(value + y * TMPL_SIDE + x, tmpl_keep(tmpl_look(d, at).value, here));
+            there[y] |= tmpl_mask_bits(here) << x;
+        }
     for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES) {
-        const tmpl_int inner = tmpl_columns(x) < LEAT__ALIGN_MIDDLE; /* all but the last one */
         tmpl_float aa = {0}, bb = {0}, ab = {0};
         for (int y = 0; y < TMPL_SIDE - 1; y++) {
             const int i = y * TMPL_SIDE + x;
-            tmpl_int mask, right, below;
-            memcpy(&mask, there + i, sizeof mask);
-            memcpy(&right, there + i + 1, sizeof right);
-            memcpy(&below, there + i + TMPL_SIDE, sizeof below);
-            mask &= right & below & inner;
+            /* The right neighbour of the last column is none. */
+            const TMPL_MASK mask = tmpl_bits_mask((there[y] & there[y] >> 1 & there[y + 1]) >> x);
             const tmpl_float v = tmpl_load(value + i), p = tmpl_load(q->pixel + i);
             const tmpl_float a = tmpl_keep(tmpl_load(value + i + 1) - v, mask),
                              c = tmpl_keep(tmpl_load(value + i + TMPL_SIDE) - v, mask);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of integers with AVX2, for both variants of x86: memory limits them more than lanes do.
+ * Products of integers with AVX2, for both variants of x86: memory limits them more than lanes do. Sums of
+ * floats.
  */
 #ifndef LEAT_DSP_X86_ALIGN_PRODUCTS_TMPL_H
 #define LEAT_DSP_X86_ALIGN_PRODUCTS_TMPL_H
@@ -8,6 +9,14 @@
 #include <immintrin.h>
 
 #include "dsp/align.h"
+
+/* Halves are added until one number is left. */
+static inline float tmpl_total_of(__m256 v)
+{
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
 
 static inline __m256i tmpl_widen(const int8_t *from)
 {

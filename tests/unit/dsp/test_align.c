@@ -113,10 +113,11 @@ static void samples_and_sums_are_those_of_doubles(void **state)
     double xy = 0, vr = 0, count = 0;
     for (int i = 0; i < SIDE * SIDE; i++) {
         const double x = i % SIDE - 15.5, y = i / SIDE - 15.5, off = fabs(p.rest[i]);
-        const double w = p.inside[i] * (off > 10 ? 100 / (off * off) : 1);
+        const uint32_t inside = p.inside[i / SIDE] >> i % SIDE & 1;
+        const double w = inside * (off > 10 ? 100 / (off * off) : 1);
         xy += w * p.gx[i] * p.gy[i] * x * y;
         vr += w * p.value[i] * p.rest[i];
-        count += p.inside[i];
+        count += inside;
     }
     assert_true(fabs(sums[LEAT__ALIGN_XY + 4] - xy) < 1e-3 * fabs(xy) + 1);
     assert_true(fabs(sums[LEAT__ALIGN_VR] - vr) < 1e-3 * fabs(vr) + 1);
@@ -133,7 +134,7 @@ static void all_variants_give_the_same_bits(void **state)
     const float far[] = {0, 5, -40, NAN, 1e30f};
     for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
         const leat__align_map m = {
-            .p = {far[i], 0.93f, 0.04f, -1.5f, 0.03f, 1.07f}, .gain = 1.1f, .offset = 2};
+            .p = {far[i], 0.93f, 0.04f, -1.5f, i < 2 ? 0.03f : 0.4f, 1.07f}, .gain = 1.1f, .offset = 2};
         int n, count;
         const float off = kernels(0)->sample(&q, &d, &m, &want, &n);
         const float similarity = kernels(0)->compare(&q, &d, &m, 200);
