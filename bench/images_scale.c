@@ -8,7 +8,7 @@
  *   images_scale pairs CHECK.leat ROWS                distances of all pairs, real images and synthetic ones
  *   images_scale index CHECK.leat ROWS QUERIES        against an exact search; in memory
  *   images_scale search COLUMNS.leat EVERY ORIENTATIONS
- *                                                     the search of leat dedup images, by every EVERYth row
+ *                                                     the search of leat dedup images, by one row in EVERY
  *
  * A row is put together from four images of CHECK.leat (columns of real images), parts of them, mirrored or
  * not: the lowest frequencies of brightness come from one, the middle ones from another, the details from a
@@ -508,16 +508,16 @@ static const float shares[] = {0.005f, 0.01f, 0.02f, 0.03f, 0.06f, 0.12f};
 static const float bounds[3] = {0.2f, 0.3f, 0.4f};
 
 static uint32_t find(const leat__image_index *index, const leat__near_query *query, leat__near *out,
-                     uint32_t room, int32_t *scratch)
+                     uint32_t room, void *scratch)
 {
     leat__near_heap heap = {.near = out, .room = room};
-    leat__image_index_scan(index, query, &heap, scratch);
+    leat__image_index_scan(index, query, &heap, 1, scratch);
     leat__near_sort(out, heap.count);
     return heap.count;
 }
 
 static void count_query(const making *m, const int8_t *code, const leat__near *exact, uint32_t n,
-                        uint32_t original, tally *t, int32_t *scratch)
+                        uint32_t original, tally *t, void *scratch)
 {
     for (size_t s = 0; s < LEAT_COUNT(shares); s++) {
         leat__near found[ROOM];
@@ -655,7 +655,7 @@ static int measure_index(const box *b, uint64_t rows, uint64_t queries, leat_err
     printf("{\"bench\":\"image_index_build\",\"rows\":%" PRIu64 ",\"lists\":%u,\"%s\":%.1f}\n", rows,
            leat__image_index_lists(index), whole ? "cpu_s" : "cpu_s_of_centres",
            (double)(leat__clock_process_ns() - begin) / 1e9);
-    int32_t *scratch = malloc(2 * sizeof *scratch * leat__image_index_lists(index));
+    void *scratch = malloc(leat__image_index_scratch(index));
     for (uint64_t i = 0; i < queries && scratch; i++) {
         const question *q = &a.q[i];
         for (uint32_t k = 0; k < q->n; k++) planted += q->exact[k].entry == q->original;
@@ -813,6 +813,28 @@ static int measure_recall(const char *path, uint64_t rows, leat_error *err)
 
 /* ---- the search ---- */
 
+#define RUN 100 /* rows in succession, as leat dedup images searches them */
+
+/* Queries of some rows from `first` on. Returns how many; adds what they find. */
+static uint64_t ask_run(const leat__dedup_rows *r, const leat__image_index *index, uint32_t first,
+                        uint32_t orientations, void *scratch, uint64_t *found)
+{
+    static leat__near near[LEAT__NEAR_QUERIES][LEAT__DEDUP_ROOM];
+    leat__dedup_question turned[LEAT__NEAR_QUERIES];
+    leat__near_heap heap[LEAT__NEAR_QUERIES];
+    const leat__dedup_ask ask = {.rows = r, .index = index, .from = &r->entry};
+    uint32_t n = 0;
+    for (uint32_t row = first; row < LEAT_MIN(first + RUN, r->count); row++)
+        for (uint32_t e = 0; e < r->row[row].entries; e++)
+            for (uint32_t o = 0; o < orientations && n < LEAT__NEAR_QUERIES; o++) {
+                heap[n] = (leat__near_heap){.near = near[n], .room = LEAT__DEDUP_ROOM};
+                turned[n++] = (leat__dedup_question){row, r->row[row].entry + e, o};
+            }
+    leat__dedup_ask_some(&ask, turned, heap, n, scratch);
+    for (uint32_t i = 0; i < n; i++) *found += heap[i].count;
+    return n;
+}
+
 /* Reads all rows, builds the index and searches with some rows; no thumbnails are compared. One thread. */
 static int measure_search(const char *path, uint32_t every, uint32_t orientations, leat_error *err)
 {
@@ -826,17 +848,9 @@ static int measure_search(const char *path, uint32_t every, uint32_t orientation
     const uint64_t read = leat__clock_process_ns();
     LEAT_TRY(leat__image_index_open(&index, r.entry.coarse, r.entries, NULL, err));
     const uint64_t built = leat__clock_process_ns();
-    int32_t *scratch = malloc(2 * sizeof *scratch * leat__image_index_lists(index));
-    const leat__dedup_ask ask = {.rows = &r, .index = index, .from = &r.entry};
-    for (uint32_t row = every / 2; row < r.count && scratch; row += every)
-        for (uint32_t e = 0; e < r.row[row].entries; e++)
-            for (uint32_t o = 0; o < orientations; o++) {
-                leat__near near[LEAT__DEDUP_ROOM];
-                leat__near_heap heap = {.near = near, .room = LEAT__DEDUP_ROOM};
-                leat__dedup_ask_one(&ask, row, r.row[row].entry + e, o, &heap, scratch);
-                queries++;
-                found += heap.count;
-            }
+    void *scratch = malloc(leat__image_index_scratch(index));
+    for (uint32_t row = every / 2; row < r.count && scratch; row += RUN * every)
+        queries += ask_run(&r, index, row, orientations, scratch, &found);
     const double asked = (double)(leat__clock_process_ns() - built) / 1e9;
     getrusage(RUSAGE_SELF, &u);
     printf("{\"bench\":\"image_search\",\"rows\":%u,\"descriptors\":%u,\"read_s\":%.1f,\"build_s\":%.1f,"

@@ -20,7 +20,7 @@
 #define BUFFER (4u << 20) /* of all part files, before the blocks are there */
 #define PARTS_MAX 1024
 
-/* ---- one query ---- */
+/* ---- queries ---- */
 
 static uint32_t place_of(const leat__dedup_entries *e, uint32_t number)
 {
@@ -36,6 +36,11 @@ static uint32_t place_of(const leat__dedup_entries *e, uint32_t number)
 
 static void rank_new(const leat__dedup_entries *from, const int8_t *fine, bool window, leat__near_heap *heap)
 {
+    for (uint32_t i = 0; i < heap->count && !from->number; i++) { /* they are far from each other in memory */
+        const int8_t *other = from->fine + (size_t)(heap->near[i].entry - from->first) * LEAT__FINE_BYTES;
+        __builtin_prefetch(other);
+        __builtin_prefetch(other + 64);
+    }
     for (uint32_t i = 0; i < heap->count; i++) {
         leat__near *near = &heap->near[i];
         if (near->owner != LEAT__NEAR_NEW) continue;
@@ -48,21 +53,34 @@ static void rank_new(const leat__dedup_entries *from, const int8_t *fine, bool w
     }
 }
 
-void leat__dedup_ask_one(const leat__dedup_ask *a, uint32_t row, uint32_t entry, unsigned orientation,
-                         leat__near_heap *heap, int32_t *scratch)
+static leat__near_query make_query(const leat__dedup_ask *a, const leat__dedup_question *question,
+                                   int8_t *coarse)
 {
     const leat__dedup_rows *r = a->rows;
-    const uint32_t at = entry - r->entry.first;
-    int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
+    const uint32_t at = question->entry - r->entry.first;
+    const leat__dedup_row *row = &r->row[question->row];
     const float lists = (float)leat__image_index_lists(a->index),
                 most = LEAT_MAX(LISTS_MOST, 2 * sqrtf(lists)) / lists;
-    const leat__near_query query = {coarse, COARSE_LIMIT, LEAT_MIN(SHARE, most),
-                                    a->across ? r->first_entry[r->row[row].pack] : r->row[row].entry};
     leat__image_sign_turn(r->entry.coarse + (size_t)at * LEAT__COARSE_BYTES, coarse, LEAT__COARSE_ORDER,
-                          orientation);
-    leat__image_sign_turn(r->entry.fine + (size_t)at * LEAT__FINE_BYTES, fine, LEAT__FINE_ORDER, orientation);
-    leat__image_index_scan(a->index, &query, heap, scratch);
-    rank_new(a->from, fine, r->entry.window[at], heap);
+                          question->orientation);
+    return (leat__near_query){coarse, COARSE_LIMIT, LEAT_MIN(SHARE, most),
+                              a->across ? r->first_entry[row->pack] : row->entry};
+}
+
+void leat__dedup_ask_some(const leat__dedup_ask *a, const leat__dedup_question *question,
+                          leat__near_heap *heap, uint32_t n, void *scratch)
+{
+    const leat__dedup_entries *e = &a->rows->entry;
+    int8_t coarse[LEAT__NEAR_QUERIES][LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
+    leat__near_query query[LEAT__NEAR_QUERIES] = {{0}};
+    for (uint32_t i = 0; i < n; i++) query[i] = make_query(a, &question[i], coarse[i]);
+    leat__image_index_scan(a->index, query, heap, n, scratch);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t at = question[i].entry - e->first;
+        leat__image_sign_turn(e->fine + (size_t)at * LEAT__FINE_BYTES, fine, LEAT__FINE_ORDER,
+                              question[i].orientation);
+        rank_new(a->from, fine, e->window[at], &heap[i]);
+    }
 }
 
 /* ---- parts on disk ---- */
@@ -83,7 +101,7 @@ struct leat__dedup_blocks {
     uint32_t first, end;
     leat__near *near;      /* LEAT__DEDUP_ROOM for each heap */
     leat__near_heap *heap; /* of each descriptor and orientation of the block */
-    int32_t *scratch;      /* of each member */
+    uint8_t *scratch;      /* of each member */
     _Atomic uint32_t taken;
 };
 
@@ -268,7 +286,7 @@ static int make_room(leat__dedup_blocks *b, leat_error *err)
         leat__alloc_array(LEAT__MEM_CURATE, block * b->orientations * LEAT__DEDUP_ROOM, sizeof *b->near);
     b->heap = leat__alloc_array(LEAT__MEM_CURATE, block * b->orientations, sizeof *b->heap);
     b->scratch = leat__alloc_array(LEAT__MEM_CURATE, leat__thread_team_size(b->team),
-                                   2 * sizeof *b->scratch * leat__image_index_lists(b->index));
+                                   leat__image_index_scratch(b->index));
     return b->part.number && b->list && b->near && b->heap && b->scratch
                ? 0
                : leat__fail_nomem(err, (size_t)block * block_bytes(b), "a block of rows");
@@ -338,13 +356,17 @@ static void search_some(void *cookie, uint32_t member, uint32_t members)
     leat__dedup_blocks *b = cookie;
     leat__dedup_rows *r = b->rows;
     const leat__dedup_ask ask = {.rows = r, .index = b->index, .from = &b->part, .across = b->across};
-    int32_t *scratch = b->scratch + (size_t)member * 2 * leat__image_index_lists(b->index);
+    const uint32_t some = LEAT__NEAR_QUERIES / b->orientations;
+    void *scratch = b->scratch + (size_t)member * leat__image_index_scratch(b->index);
     (void)members;
-    for (uint32_t at; (at = b->taken++) < r->entry.count;)
-        for (uint32_t o = 0; o < b->orientations; o++) {
-            const size_t query = (size_t)at * b->orientations + o;
-            leat__dedup_ask_one(&ask, r->entry.owner[at], r->entry.first + at, o, &b->heap[query], scratch);
-        }
+    for (uint32_t at; (at = atomic_fetch_add(&b->taken, some)) < r->entry.count;) {
+        leat__dedup_question question[LEAT__NEAR_QUERIES];
+        uint32_t n = 0;
+        for (uint32_t e = at; e < LEAT_MIN(at + some, r->entry.count); e++)
+            for (uint32_t o = 0; o < b->orientations; o++)
+                question[n++] = (leat__dedup_question){r->entry.owner[e], r->entry.first + e, o};
+        leat__dedup_ask_some(&ask, question, &b->heap[(size_t)at * b->orientations], n, scratch);
+    }
 }
 
 int leat__dedup_blocks_next(leat__dedup_blocks *b, uint32_t *first, uint32_t *end, leat_error *err)

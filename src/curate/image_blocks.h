@@ -19,11 +19,17 @@ typedef struct leat__dedup_ask {
     bool across;                     /* only rows of earlier packs, not all earlier rows */
 } leat__dedup_ask;
 
-/* Adds the nearest descriptors to a heap of LEAT__DEDUP_ROOM. Of each, `owner` is the row, with
- * LEAT__DEDUP_WINDOW when it is a window, and `rank` the distance of the fine descriptors, or of the coarse
- * ones when one is a window. `entry` is one of the row's. `scratch` as for leat__image_index_scan. */
-void leat__dedup_ask_one(const leat__dedup_ask *ask, uint32_t row, uint32_t entry, unsigned orientation,
-                         leat__near_heap *heap, int32_t *scratch);
+/* A query: a descriptor of rows->entry, turned. */
+typedef struct leat__dedup_question {
+    uint32_t row, entry; /* entry: one of the row's */
+    unsigned orientation;
+} leat__dedup_question;
+
+/* Adds the nearest descriptors of `n` queries, at most LEAT__NEAR_QUERIES, to heaps of LEAT__DEDUP_ROOM. Of
+ * each, `owner` is the row, with LEAT__DEDUP_WINDOW when it is a window, and `rank` the distance of the fine
+ * descriptors, or of the coarse ones when one is a window. `scratch` as for leat__image_index_scan. */
+void leat__dedup_ask_some(const leat__dedup_ask *ask, const leat__dedup_question *question,
+                          leat__near_heap *heap, uint32_t n, void *scratch);
 
 typedef struct leat__dedup_blocks leat__dedup_blocks;
 

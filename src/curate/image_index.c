@@ -19,17 +19,21 @@
 #define TRAIN_PER_LIST 32 /* descriptors used to find the centres */
 #define PROBES_LEAST 8
 #define CENTRE_LENGTH 220.0f
+#define GROUP LEAT__ALIGN_GROUP
 #define CHUNK 256  /* products at a time */
+#define SAMPLED 8  /* one of this many centres tells about the others */
 #define PIECE 4096 /* descriptors between two looks at `stop` */
 
 struct leat__image_index {
     uint32_t count, room, lists;
     uint32_t from, to; /* lists that are not empty are among these */
-    int8_t *codes;     /* list by list */
+    uint8_t *codes;    /* list by list, in groups; each list begins with a separate group */
     float *scale;      /* 1 / length of each */
     uint32_t *entry;   /* number of each */
-    uint32_t *begin;   /* of each list, and the end */
+    uint32_t *begin;   /* place of each list's first code, and one past its last */
+    uint32_t *end;
     int8_t *centres;
+    uint8_t *groups; /* of centres */
     const leat__align_dsp *dsp;
 };
 
@@ -40,6 +44,20 @@ static float length_of(const leat__image_index *x, const int8_t *code)
     return sqrtf((float)square);
 }
 
+_Static_assert(DIM == LEAT__ALIGN_CODE && CHUNK % GROUP == 0, "descriptors are the codes of groups");
+
+static size_t rounded(size_t count)
+{
+    return (count + GROUP - 1) / GROUP * GROUP;
+}
+
+/* Puts a code at a place of groups. */
+static void put_code(uint8_t *groups, size_t at, const int8_t *code)
+{
+    uint8_t *to = groups + at / GROUP * GROUP * DIM + at % GROUP * 4;
+    for (int i = 0; i < DIM; i++) to[i / 4 * GROUP * 4 + i % 4] = (uint8_t)(code[i] + 128);
+}
+
 static uint32_t lists_of(uint32_t count)
 {
     return count < 256 ? 1 : 4 * (uint32_t)sqrt((double)count);
@@ -48,7 +66,8 @@ static uint32_t lists_of(uint32_t count)
 uint64_t leat__image_index_bytes(uint64_t count, uint64_t filled)
 {
     const uint64_t lists = lists_of((uint32_t)LEAT_MIN(count, UINT32_MAX));
-    return filled * (DIM + 4 + 4) + lists * (DIM + 4) +
+    const uint64_t gaps = LEAT_MIN(filled, lists) * GROUP / 2;
+    return (filled + gaps) * (DIM + 4 + 4) + lists * (2 * DIM + 4 + 4) +
            LEAT_MAX(filled * 4, LEAT_MIN(count, lists * TRAIN_PER_LIST) * (DIM + 4) + lists * DIM * 4);
 }
 
@@ -63,7 +82,7 @@ static uint32_t nearest(const leat__image_index *x, const int8_t *code)
     int32_t most = INT32_MIN, product[CHUNK];
     for (uint32_t l = 0; l < x->lists; l += CHUNK) {
         const uint32_t n = LEAT_MIN(x->lists - l, CHUNK);
-        x->dsp->products(code, x->centres + (size_t)l * DIM, DIM, n, product);
+        x->dsp->group_products(code, x->groups + (size_t)l * DIM, rounded(n) / GROUP, product);
         int32_t top = INT32_MIN; /* without a branch, so that compilers use vectors */
         for (uint32_t i = 0; i < n; i++) top = LEAT_MAX(top, product[i]);
         if (top <= most) continue;
@@ -87,6 +106,7 @@ static void move_centres(leat__image_index *x, const int32_t *sums)
             const double v = s[i] * by;
             x->centres[(size_t)l * DIM + i] = (int8_t)(v > 127 ? 127 : v < -127 ? -127 : lrint(v));
         }
+        put_code(x->groups, l, x->centres + (size_t)l * DIM);
     }
 }
 
@@ -141,8 +161,10 @@ static int assign(const leat__image_index *x, const int8_t *codes, uint32_t n, u
 static int find_centres(leat__image_index *x, const int8_t *sample, uint32_t train, uint32_t *list,
                         int32_t *sums, const leat__index_work *work, leat_error *err)
 {
-    for (uint32_t l = 0; l < x->lists && train > 0; l++)
+    for (uint32_t l = 0; l < x->lists && train > 0; l++) {
         copy_code(x->centres + (size_t)l * DIM, sample + (size_t)((uint64_t)l * train / x->lists) * DIM);
+        put_code(x->groups, l, x->centres + (size_t)l * DIM);
+    }
     for (int round = 0; round < ROUNDS && x->lists > 1; round++) {
         memset(sums, 0, (size_t)x->lists * DIM * sizeof *sums);
         LEAT_TRY(assign(x, sample, train, list, work, err));
@@ -165,11 +187,13 @@ int leat__image_index_train(leat__image_index **out, const int8_t *sample, uint3
     if (!x) return leat__fail_nomem(err, sizeof *x, "an index");
     x->dsp = leat__align_dsp_for(leat__cpu_flags());
     x->lists = lists_of(count);
-    x->begin = LEAT_NEW_ARRAY(CURATE, uint32_t, (size_t)x->lists + 2);
+    x->begin = LEAT_NEW_ARRAY(CURATE, uint32_t, x->lists);
+    x->end = LEAT_NEW_ARRAY(CURATE, uint32_t, x->lists);
     x->centres = leat__zalloc_array(LEAT__MEM_CURATE, x->lists, DIM);
+    x->groups = leat__zalloc_array(LEAT__MEM_CURATE, rounded(x->lists), DIM);
     int32_t *sums = LEAT_NEW_ARRAY(CURATE, int32_t, (size_t)x->lists * DIM);
     uint32_t *list = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(train, 1));
-    int rc = x->begin && x->centres && sums && list
+    int rc = x->begin && x->end && x->centres && x->groups && sums && list
                  ? find_centres(x, sample, train, list, sums, work, err)
                  : leat__fail_nomem(err, (size_t)x->lists * DIM, "centres");
     leat__free(sums);
@@ -179,13 +203,13 @@ int leat__image_index_train(leat__image_index **out, const int8_t *sample, uint3
     return rc;
 }
 
-static int make_room(leat__image_index *x, uint32_t count, leat_error *err)
+static int make_room(leat__image_index *x, uint32_t places, leat_error *err)
 {
-    if (x->room >= count && x->codes) return 0;
+    if (x->room >= places && x->codes) return 0;
     leat__free(x->codes);
     leat__free(x->scale);
     leat__free(x->entry);
-    x->room = LEAT_MAX(count, 1);
+    x->room = LEAT_MAX(places, 1);
     x->codes = leat__alloc_array(LEAT__MEM_CURATE, x->room, DIM);
     x->scale = leat__alloc_array(LEAT__MEM_CURATE, x->room, sizeof *x->scale);
     x->entry = leat__alloc_array(LEAT__MEM_CURATE, x->room, sizeof *x->entry);
@@ -196,22 +220,27 @@ static int make_room(leat__image_index *x, uint32_t count, leat_error *err)
 
 int leat__image_index_fill(leat__image_index *x, const leat__index_part *part, leat_error *err)
 {
-    LEAT_TRY(make_room(x, part->count, err));
+    size_t places = 0;
+    memset(x->end, 0, x->lists * sizeof *x->end);
+    for (uint32_t i = 0; i < part->count; i++) x->end[part->list[i]]++;
+    for (uint32_t l = 0; l < x->lists; l++) {
+        x->begin[l] = (uint32_t)places;
+        places += rounded(x->end[l]);
+        x->end[l] = x->begin[l];
+    }
+    if (places > UINT32_MAX) return leat__fail(err, LEAT_ELIMIT, "more than %u descriptors", UINT32_MAX);
+    LEAT_TRY(make_room(x, (uint32_t)places, err));
     x->count = part->count;
-    memset(x->begin, 0, ((size_t)x->lists + 2) * sizeof *x->begin);
-    for (uint32_t i = 0; i < part->count; i++) x->begin[part->list[i] + 1]++;
-    for (uint32_t l = 0; l < x->lists; l++) x->begin[l + 1] += x->begin[l];
-    for (uint32_t i = part->count; i-- > 0;) { /* backwards: begin[l + 1] moves to the start of
-                                                * its list */
-        const uint32_t at = --x->begin[part->list[i] + 1];
-        copy_code(x->codes + (size_t)at * DIM, part->codes + (size_t)i * DIM);
-        x->scale[at] = 1 / (length_of(x, x->codes + (size_t)at * DIM) + 1e-6f);
+    for (uint32_t i = 0; i < part->count; i++) {
+        int8_t code[DIM];
+        const uint32_t at = x->end[part->list[i]]++;
+        copy_code(code, part->codes + (size_t)i * DIM);
+        put_code(x->codes, at, code);
+        x->scale[at] = 1 / (length_of(x, code) + 1e-6f);
         x->entry[at] = part->number ? part->number[i] : i;
     }
-    memmove(x->begin, x->begin + 1, x->lists * sizeof *x->begin);
-    x->begin[x->lists] = x->count;
-    for (x->from = 0; x->from < x->lists && x->begin[x->from + 1] == 0;) x->from++;
-    for (x->to = x->lists; x->to > x->from && x->begin[x->to - 1] == x->count;) x->to--;
+    for (x->from = 0; x->from < x->lists && x->end[x->from] == x->begin[x->from];) x->from++;
+    for (x->to = x->lists; x->to > x->from && x->end[x->to - 1] == x->begin[x->to - 1];) x->to--;
     return 0;
 }
 
@@ -253,7 +282,9 @@ void leat__image_index_close(leat__image_index **index)
     leat__free(x->scale);
     leat__free(x->entry);
     leat__free(x->begin);
+    leat__free(x->end);
     leat__free(x->centres);
+    leat__free(x->groups);
     leat__free(x);
     *index = NULL;
 }
@@ -303,11 +334,10 @@ static int by_distance(const void *a, const void *b)
     return is_nearer(*(const leat__near *)a, *(const leat__near *)b) ? -1 : 1;
 }
 
-/* The product of the query with the centre of the last list to be searched: quickselect. */
-static int32_t least_product(int32_t *products, uint32_t lists, uint32_t probes)
+/* The number that comes at place `rank` when the highest is first: quickselect. */
+static int32_t select_product(int32_t *products, uint32_t count, uint32_t rank)
 {
-    uint32_t low = 0, high = lists - 1;
-    if (probes >= lists) return INT32_MIN;
+    uint32_t low = 0, high = count - 1;
     while (low < high) {
         const int32_t pivot = products[low + (high - low) / 2];
         uint32_t i = low, k = high;
@@ -319,10 +349,30 @@ static int32_t least_product(int32_t *products, uint32_t lists, uint32_t probes)
             products[i++] = products[k];
             products[k--] = t;
         }
-        if (probes - 1 <= k) high = k;
+        if (rank <= k) high = k;
         else low = k + 1;
     }
-    return products[probes - 1];
+    return products[rank];
+}
+
+/* The product of the query with the centre of the last list to be searched. A sample tells about how large
+ * it is; mostly it is then found among a few. */
+static int32_t least_product(const int32_t *products, int32_t *room, uint32_t lists, uint32_t probes)
+{
+    const uint32_t count = lists / SAMPLED, rank = probes / SAMPLED * 3 / 2 + 4;
+    uint32_t few = 0;
+    if (probes >= lists) return INT32_MIN;
+    if (rank < count / 2) {
+        for (uint32_t i = 0; i < count; i++) room[i] = products[i * SAMPLED];
+        const int32_t guess = select_product(room, count, rank);
+        for (uint32_t l = 0; l < lists; l++) {
+            room[few] = products[l];
+            few += products[l] >= guess;
+        }
+        if (few >= probes) return select_product(room, few, probes - 1);
+    }
+    memcpy(room, products, lists * sizeof *room);
+    return select_product(room, lists, probes - 1);
 }
 
 /* The first of the entries from `from` to `to` that is not below `before`: they ascend in a list, and evenly
@@ -356,20 +406,46 @@ void leat__near_sort(leat__near *near, uint32_t n)
     qsort(near, n, sizeof *near, by_distance);
 }
 
+#define WORDS (LEAT__NEAR_QUERIES / 64)
+
+/* Room of a scan: the lists that queries search, a bit for each query, and products with the centres. */
+typedef struct scanning {
+    uint64_t *wanted[WORDS];
+    int32_t *product, *order;
+    float own[LEAT__NEAR_QUERIES]; /* 1 / length of each query */
+    int8_t code[LEAT__NEAR_QUERIES][DIM];
+} scanning;
+
+size_t leat__image_index_scratch(const leat__image_index *x)
+{
+    return sizeof(scanning) + rounded(x->lists) * (WORDS * sizeof(uint64_t) + 2 * sizeof(int32_t));
+}
+
+static scanning *divide_scratch(const leat__image_index *x, void *scratch)
+{
+    scanning *s = scratch;
+    uint64_t *words = (uint64_t *)(s + 1);
+    for (int w = 0; w < WORDS; w++) s->wanted[w] = words + (size_t)w * x->lists;
+    s->product = (int32_t *)(words + (size_t)WORDS * x->lists);
+    s->order = s->product + rounded(x->lists);
+    memset(words, 0, (size_t)WORDS * x->lists * sizeof *words);
+    return s;
+}
+
 /* Computes the products with the centres of the part's lists. For the first part with all centres, which
  * tells what the least product is. */
 static void choose_lists(const leat__image_index *x, const int8_t *q, float share, leat__near_heap *heap,
-                         int32_t *scratch)
+                         scanning *s)
 {
     if (heap->begun) {
-        x->dsp->products(q, x->centres + (size_t)x->from * DIM, DIM, x->to - x->from, scratch + x->from);
+        const uint32_t from = x->from / GROUP * GROUP;
+        x->dsp->group_products(q, x->groups + (size_t)from * DIM, rounded(x->to - from) / GROUP,
+                               s->product + from);
         return;
     }
-    int32_t *order = scratch + x->lists;
     const uint32_t probes = LEAT_MAX((uint32_t)(share * (float)x->lists), PROBES_LEAST);
-    x->dsp->products(q, x->centres, DIM, x->lists, scratch);
-    memcpy(order, scratch, x->lists * sizeof *order);
-    heap->least = least_product(order, x->lists, probes);
+    x->dsp->group_products(q, x->groups, rounded(x->lists) / GROUP, s->product);
+    heap->least = least_product(s->product, s->order, x->lists, probes);
     heap->begun = true;
 }
 
@@ -378,31 +454,42 @@ static void take_near(const leat__image_index *x, uint32_t at, const int32_t *pr
                       float limit, leat__near_heap *heap)
 {
     float distance[CHUNK];
-    for (uint32_t i = 0; i < n; i++) distance[i] = 1 - (float)product[i] * own * x->scale[at + i];
-    float most = heap->count < heap->room ? limit : heap->near[0].distance;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!(distance[i] < limit) || distance[i] > most) continue;
-        keep(heap, (leat__near){x->entry[at + i], distance[i], LEAT__NEAR_NEW, 0});
-        if (heap->count == heap->room) most = heap->near[0].distance;
+    uint32_t near[CHUNK];
+    if (heap->count == heap->room) /* equal ones count as well: their numbers decide */
+        limit = LEAT_MIN(limit, nextafterf(heap->near[0].distance, INFINITY));
+    const size_t found = x->dsp->nearer(product, x->scale + at, n, own, limit, near, distance);
+    for (size_t i = 0; i < found; i++)
+        keep(heap, (leat__near){x->entry[at + near[i]], distance[near[i]], LEAT__NEAR_NEW, 0});
+}
+
+static void scan_list(const leat__image_index *x, uint32_t list, const leat__near_query *query,
+                      const int8_t *code, float own, leat__near_heap *heap)
+{
+    int32_t product[CHUNK];
+    const uint32_t end = end_before(x, x->begin[list], x->end[list], query->before);
+    for (uint32_t at = x->begin[list]; at < end; at += CHUNK) {
+        const uint32_t some = LEAT_MIN(end - at, CHUNK);
+        x->dsp->group_products(code, x->codes + (size_t)at * DIM, rounded(some) / GROUP, product);
+        take_near(x, at, product, some, own, query->limit, heap);
     }
 }
 
 void leat__image_index_scan(const leat__image_index *x, const leat__near_query *query, leat__near_heap *heap,
-                            int32_t *scratch)
+                            uint32_t n, void *scratch)
 {
-    int8_t q[DIM];
-    int32_t product[CHUNK];
-    copy_code(q, query->code);
-    if (x->count == 0 || heap->room == 0 || query->before == 0) return;
-    const float own = 1 / (length_of(x, q) + 1e-6f);
-    choose_lists(x, q, query->share, heap, scratch);
-    for (uint32_t l = x->from; l < x->to; l++) {
-        if (scratch[l] < heap->least) continue;
-        const uint32_t end = end_before(x, x->begin[l], x->begin[l + 1], query->before);
-        for (uint32_t at = x->begin[l]; at < end; at += CHUNK) {
-            const uint32_t some = LEAT_MIN(end - at, CHUNK);
-            x->dsp->products(q, x->codes + (size_t)at * DIM, DIM, some, product);
-            take_near(x, at, product, some, own, query->limit, heap);
-        }
+    scanning *s = divide_scratch(x, scratch);
+    for (uint32_t i = 0; i < n && x->count > 0; i++) {
+        if (heap[i].room == 0 || query[i].before == 0) continue;
+        copy_code(s->code[i], query[i].code);
+        s->own[i] = 1 / (length_of(x, s->code[i]) + 1e-6f);
+        choose_lists(x, s->code[i], query[i].share, &heap[i], s);
+        for (uint32_t l = x->from; l < x->to; l++)
+            if (s->product[l] >= heap[i].least) s->wanted[i / 64][l] |= UINT64_C(1) << i % 64;
     }
+    for (uint32_t l = x->from; l < x->to; l++)
+        for (uint32_t w = 0; w < WORDS; w++)
+            for (uint64_t bits = s->wanted[w][l]; bits; bits &= bits - 1) {
+                const uint32_t i = 64 * w + (uint32_t)__builtin_ctzll(bits);
+                scan_list(x, l, &query[i], s->code[i], s->own[i], &heap[i]);
+            }
 }

@@ -63,6 +63,7 @@ typedef struct leat__near_query {
     float share;     /* of the lists to search; at least 8 are */
     uint32_t before; /* only entries below this number */
 } leat__near_query;
+#define LEAT__NEAR_QUERIES 256 /* at a time, at most */
 
 /* The nearest that a query has found so far. */
 typedef struct leat__near_heap {
@@ -72,9 +73,11 @@ typedef struct leat__near_heap {
     bool begun;    /* false before the first part */
 } leat__near_heap;
 
-/* Adds the entries of the part. `scratch` has room for two numbers per list. */
+/* Adds the entries of the part to the heaps of `n` queries. A list is read once for all of them, hence many
+ * queries at a time are faster. `scratch` has leat__image_index_scratch bytes. */
 void leat__image_index_scan(const leat__image_index *index, const leat__near_query *query,
-                            leat__near_heap *heap, int32_t *scratch);
+                            leat__near_heap *heap, uint32_t n, void *scratch);
+size_t leat__image_index_scratch(const leat__image_index *index);
 void leat__near_sort(leat__near *near, uint32_t n); /* nearest first; equal ones by number */
 
 #endif

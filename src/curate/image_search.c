@@ -15,7 +15,7 @@
 #include "curate/image_blocks.h"
 #include "curate/image_match.h"
 
-#define PORTION 64          /* rows per task */
+#define PORTION 128         /* rows per task */
 #define FINE_SURE 0.12f     /* nearer ones need no comparison */
 #define CANDIDATES 16       /* per row */
 #define ROW_MOST (1u << 30) /* bytes of a row of columns */
@@ -34,8 +34,12 @@ typedef struct portion {
 } portion;
 
 typedef struct worker {
-    int32_t *scratch; /* of the index */
-    leat__buf room;   /* for a row of columns */
+    void *scratch;  /* of the index */
+    leat__buf room; /* for a row of columns */
+    /* Queries of some rows, and what they find; only without blocks. */
+    leat__dedup_question question[LEAT__NEAR_QUERIES];
+    leat__near_heap heap[LEAT__NEAR_QUERIES];
+    leat__near *near; /* LEAT__DEDUP_ROOM for each heap */
     leat__match_side own[LEAT__ORIENTATIONS], other;
     candidate found[LEAT__ORIENTATIONS * LEAT__DEDUP_ENTRIES_MAX * LEAT__DEDUP_ROOM];
 } worker;
@@ -58,20 +62,38 @@ static bool may_pair(const searching *x, uint32_t row, uint32_t other)
     return !x->s->opts->across || r[row].pack != r[other].pack;
 }
 
-static uint32_t ask(const searching *x, worker *w, uint32_t row, uint32_t entry, unsigned orientation,
-                    uint32_t n)
+static bool is_searched(const searching *x, uint32_t row)
+{
+    const leat__dedup_row *r = &x->s->rows->row[row];
+    return r->entry != LEAT__DEDUP_NONE && !(x->s->opts->across && r->pack == 0);
+}
+
+/* Searches for as many rows from `first` on as queries are allowed at a time. Returns one past the last. */
+static uint32_t ask(const searching *x, worker *w, uint32_t first, uint32_t end)
 {
     const leat__dedup_rows *r = x->s->rows;
-    const bool window = r->entry.window[entry - r->entry.first];
-    leat__near near[LEAT__DEDUP_ROOM];
-    leat__near_heap own = {.near = near, .room = LEAT__DEDUP_ROOM}, *heap = &own;
-    if (x->blocks) {
-        heap = leat__dedup_blocks_found(x->blocks, entry, orientation);
-    } else {
-        const leat__dedup_ask shared = {
-            .rows = r, .index = x->index, .from = &r->entry, .across = x->s->opts->across != 0};
-        leat__dedup_ask_one(&shared, row, entry, orientation, heap, w->scratch);
+    const leat__dedup_ask shared = {
+        .rows = r, .index = x->index, .from = &r->entry, .across = x->s->opts->across != 0};
+    uint32_t n = 0, row = first;
+    for (; row < end; row++) {
+        const leat__dedup_row *of = &r->row[row];
+        if (!is_searched(x, row)) continue;
+        if (n + of->entries * x->s->opts->orientations > LEAT__NEAR_QUERIES) break;
+        for (uint32_t e = of->entry; e < of->entry + of->entries; e++)
+            for (uint32_t o = 0; o < x->s->opts->orientations; o++)
+                w->question[n++] = (leat__dedup_question){row, e, o};
     }
+    for (uint32_t i = 0; i < n; i++)
+        w->heap[i] =
+            (leat__near_heap){.near = w->near + (size_t)i * LEAT__DEDUP_ROOM, .room = LEAT__DEDUP_ROOM};
+    leat__dedup_ask_some(&shared, w->question, w->heap, n, w->scratch);
+    return row;
+}
+
+/* Adds what a query of a row has found. */
+static uint32_t take(const searching *x, worker *w, uint32_t row, const leat__near_heap *heap, bool window,
+                     unsigned orientation, uint32_t n)
+{
     leat__near_sort(heap->near, heap->count);
     for (uint32_t i = 0; i < heap->count; i++) {
         const leat__near *found = &heap->near[i];
@@ -100,14 +122,15 @@ static int by_rank(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* The nearest candidates of a row, each row once in its best orientation. */
-static uint32_t find_candidates(const searching *x, worker *w, uint32_t row)
+/* The nearest candidates of a row, each row once in its best orientation. `heap` has those of its queries. */
+static uint32_t find_candidates(const searching *x, worker *w, uint32_t row, const leat__near_heap *heap)
 {
     const leat__dedup_rows *r = x->s->rows;
     const uint32_t orientations = x->s->opts->orientations;
     uint32_t n = 0, kept = 0;
     for (uint32_t e = r->row[row].entry; e < r->row[row].entry + r->row[row].entries; e++)
-        for (uint32_t o = 0; o < orientations; o++) n = ask(x, w, row, e, o, n);
+        for (uint32_t o = 0; o < orientations; o++)
+            n = take(x, w, row, heap++, r->entry.window[e - r->entry.first], o, n);
     qsort(w->found, n, sizeof *w->found, by_row);
     for (uint32_t i = 0; i < n; i++)
         if (kept == 0 || w->found[kept - 1].row != w->found[i].row) w->found[kept++] = w->found[i];
@@ -148,12 +171,21 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
 
 static int search_rows(const searching *x, worker *w, portion *p, leat_error *err)
 {
+    const leat__near_heap *heap = NULL;
+    uint32_t asked = p->first; /* rows before this one have their heaps */
     for (uint32_t row = p->first; row < p->end; row++) {
         uint8_t ready = 0;
         const leat__dedup_row *r = &x->s->rows->row[row];
-        if (r->entry == LEAT__DEDUP_NONE || (x->s->opts->across && r->pack == 0)) continue;
-        const uint32_t n = find_candidates(x, w, row);
+        if (!is_searched(x, row)) continue;
+        if (x->blocks) {
+            heap = leat__dedup_blocks_found(x->blocks, r->entry, 0);
+        } else if (row >= asked) {
+            asked = ask(x, w, row, p->end);
+            heap = w->heap;
+        }
+        const uint32_t n = find_candidates(x, w, row, heap);
         for (uint32_t i = 0; i < n; i++) LEAT_TRY(compare(x, w, p, row, &w->found[i], &ready, err));
+        heap += r->entries * x->s->opts->orientations;
     }
     return 0;
 }
@@ -237,6 +269,7 @@ static void teardown_search(void *cookie, void *ctx)
     (void)cookie;
     leat__buf_reset(&w->room);
     leat__free(w->scratch);
+    leat__free(w->near);
     leat__free(w);
 }
 
@@ -247,9 +280,11 @@ static int setup_search(void *cookie, const leat_worker *worker_info, void **ctx
     (void)worker_info;
     if (!w) return leat__fail_nomem(err, sizeof *w, "a search");
     leat__buf_init(&w->room, LEAT__MEM_CURATE, ROW_MOST);
-    w->scratch =
-        LEAT_NEW_ARRAY(CURATE, int32_t, x->index ? 2 * (size_t)leat__image_index_lists(x->index) : 1);
-    if (!w->scratch) {
+    if (x->index) {
+        w->scratch = leat__alloc_array(LEAT__MEM_CURATE, leat__image_index_scratch(x->index), 1);
+        w->near = leat__alloc_array(LEAT__MEM_CURATE, LEAT__NEAR_QUERIES * LEAT__DEDUP_ROOM, sizeof *w->near);
+    }
+    if (x->index && (!w->scratch || !w->near)) {
         teardown_search(x, w);
         return leat__fail_nomem(err, 0, "a search");
     }

@@ -91,6 +91,29 @@ static void products_c(const int8_t *q, const int8_t *codes, size_t bytes, size_
     }
 }
 
+static void group_products_c(const int8_t *q, const uint8_t *groups, size_t count, int32_t *out)
+{
+    for (size_t g = 0; g < count;
+         g++, out += LEAT__ALIGN_GROUP, groups += LEAT__ALIGN_GROUP * LEAT__ALIGN_CODE)
+        for (size_t i = 0; i < LEAT__ALIGN_GROUP; i++) {
+            int32_t sum = 0;
+            for (size_t k = 0; k < LEAT__ALIGN_CODE; k++)
+                sum += q[k] * (groups[(k / 4 * LEAT__ALIGN_GROUP + i) * 4 + k % 4] - 128);
+            out[i] = sum;
+        }
+}
+
+static size_t nearer_c(const int32_t *product, const float *scale, size_t count, float own, float limit,
+                       uint32_t *at, float *distance)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        distance[i] = 1 - (float)product[i] * own * scale[i];
+        if (distance[i] < limit) at[n++] = (uint32_t)i;
+    }
+    return n;
+}
+
 static void slide_c(const int16_t *a, const int16_t *b, int n, int span, int32_t *out)
 {
     for (int top = 0; top <= span; top++)
@@ -106,6 +129,8 @@ static void slide_c(const int16_t *a, const int16_t *b, int n, int span, int32_t
 
 static const leat__align_dsp align_c = {.isa = "scalar",
                                         .products = products_c,
+                                        .group_products = group_products_c,
+                                        .nearer = nearer_c,
                                         .prepare = tmpl_prepare,
                                         .shrink = tmpl_shrink,
                                         .slide = slide_c,

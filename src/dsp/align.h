@@ -13,6 +13,8 @@
 #define LEAT__ALIGN_SIDE 32
 #define LEAT__ALIGN_PIXELS (LEAT__ALIGN_SIDE * LEAT__ALIGN_SIDE)
 #define LEAT__ALIGN_MIDDLE 15.5f /* of the pixel grid */
+#define LEAT__ALIGN_GROUP 16     /* codes side by side */
+#define LEAT__ALIGN_CODE 48      /* bytes of such a code */
 #define LEAT__ALIGN_PAD 32       /* floats that may be read behind `pixel` */
 #define LEAT__ALIGN_BYTE_PAD 64  /* bytes that may be read behind `byte` */
 
@@ -73,6 +75,13 @@ typedef struct leat__align_dsp {
     /* out[i]: sum of products of `q` and code i. `bytes` is a multiple of 16; the sum fits 32 bits
      * for up to 2^16 bytes. */
     void (*products)(const int8_t *q, const int8_t *codes, size_t bytes, size_t count, int32_t *out);
+    /* The same for groups of 16 codes of 48 bytes: bytes 0 to 3 of each, then bytes 4 to 7 ..., all plus 128.
+     * out: 16 sums per group. */
+    void (*group_products)(const int8_t *q, const uint8_t *groups, size_t count, int32_t *out);
+    /* Finds the i with distance[i] = 1 - product[i] * own * scale[i] < limit. Returns how many; `at` has them
+     * in ascending order. Both arrays are of `count`. */
+    size_t (*nearer)(const int32_t *product, const float *scale, size_t count, float own, float limit,
+                     uint32_t *at, float *distance);
     /* Makes an image of a thumbnail's luma, 32 rows of 32, and one byte more to read. */
     void (*prepare)(const uint8_t *thumb, leat__align_image *out);
     /* The averages less their mean, times LEAT__ALIGN_SCALE: n rows of 16, zeros from n on. Returns the sum

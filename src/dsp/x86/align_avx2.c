@@ -70,8 +70,62 @@ static inline float tmpl_total(const float *column)
                       _mm256_add_ps(_mm256_loadu_ps(column + 8), _mm256_loadu_ps(column + 24))));
 }
 
+static void group_products_avx2(const int8_t *q, const uint8_t *groups, size_t count, int32_t *out)
+{
+    enum { WORDS = LEAT__ALIGN_CODE / 4, PARTS = 4 }; /* of four codes each */
+    __m256i wide[WORDS], bias;
+    int32_t sum = 0;
+    for (int k = 0; k < LEAT__ALIGN_CODE; k++) sum += q[k];
+    for (int k = 0; k < WORDS; k++) {
+        int32_t word;
+        memcpy(&word, q + 4 * k, sizeof word);
+        wide[k] = _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(word)));
+    }
+    bias = _mm256_set1_epi32(-128 * sum);
+    for (size_t g = 0; g < count; g++, out += LEAT__ALIGN_GROUP) {
+        __m256i part[PARTS] = {0};
+        for (int k = 0; k < WORDS; k++)
+            for (int p = 0; p < PARTS; p++, groups += 16) {
+                const __m256i four = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)groups));
+                part[p] = _mm256_add_epi32(part[p], _mm256_madd_epi16(wide[k], four));
+            }
+        for (int p = 0; p < PARTS; p += 2) { /* two sums of each code become one */
+            const __m256i all = _mm256_permute4x64_epi64(_mm256_hadd_epi32(part[p], part[p + 1]), 0xd8);
+            _mm256_storeu_si256((__m256i *)(out + 4 * p), _mm256_add_epi32(all, bias));
+        }
+    }
+}
+
+/* The distances of 8 codes from i on, and the bits of those below the limit. */
+static inline uint32_t tmpl_nearer(const int32_t *product, const float *scale, float own, float limit,
+                                   float *distance)
+{
+    tmpl_int whole;
+    memcpy(&whole, product, sizeof whole);
+    const tmpl_float v = 1 - __builtin_convertvector(whole, tmpl_float) * own * tmpl_load(scale);
+    tmpl_store(distance, v);
+    return tmpl_mask_bits(v < limit);
+}
+
+static size_t nearer_avx2(const int32_t *product, const float *scale, size_t count, float own, float limit,
+                          uint32_t *at, float *distance)
+{
+    size_t n = 0, i = 0;
+    for (; i + TMPL_LANES <= count; i += TMPL_LANES)
+        for (uint32_t bits = tmpl_nearer(product + i, scale + i, own, limit, distance + i); bits;
+             bits &= bits - 1)
+            at[n++] = (uint32_t)i + (uint32_t)__builtin_ctz(bits);
+    for (; i < count; i++) {
+        distance[i] = 1 - (float)product[i] * own * scale[i];
+        if (distance[i] < limit) at[n++] = (uint32_t)i;
+    }
+    return n;
+}
+
 const leat__align_dsp leat__align_avx2 = {.isa = "avx2",
                                           .products = tmpl_products,
+                                          .group_products = group_products_avx2,
+                                          .nearer = nearer_avx2,
                                           .prepare = tmpl_prepare,
                                           .shrink = tmpl_shrink,
                                           .slide = tmpl_slide,

@@ -80,8 +80,66 @@ static inline float tmpl_total(const float *column)
     return tmpl_total_of(_mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1)));
 }
 
+enum { WORDS = LEAT__ALIGN_CODE / 4, GROUP_BYTES = LEAT__ALIGN_GROUP * LEAT__ALIGN_CODE };
+
+/* Of `n` groups side by side: each sum waits for its last addition. */
+static inline void some_products(const __m512i *q, __m512i bias, const uint8_t *groups, size_t n,
+                                 int32_t *out)
+{
+    __m512i sum[4];
+    for (size_t g = 0; g < n; g++) sum[g] = bias;
+    for (int k = 0; k < WORDS; k++)
+        for (size_t g = 0; g < n; g++)
+            sum[g] = _mm512_dpbusd_epi32(sum[g], _mm512_loadu_si512(groups + g * GROUP_BYTES + 64 * k), q[k]);
+    for (size_t g = 0; g < n; g++) _mm512_storeu_si512(out + g * LEAT__ALIGN_GROUP, sum[g]);
+}
+
+static void group_products_avx512(const int8_t *q, const uint8_t *groups, size_t count, int32_t *out)
+{
+    __m512i word[WORDS];
+    int32_t all = 0, v;
+    for (int k = 0; k < LEAT__ALIGN_CODE; k++) all += q[k];
+    for (int k = 0; k < WORDS; k++) {
+        memcpy(&v, q + 4 * k, sizeof v);
+        word[k] = _mm512_set1_epi32(v);
+    }
+    const __m512i bias = _mm512_set1_epi32(-128 * all);
+    for (; count >= 4; count -= 4, groups += 4 * GROUP_BYTES, out += 4 * LEAT__ALIGN_GROUP)
+        some_products(word, bias, groups, 4, out);
+    for (; count > 0; count--, groups += GROUP_BYTES, out += LEAT__ALIGN_GROUP)
+        some_products(word, bias, groups, 1, out);
+}
+
+/* The distances of 16 codes from i on, and the bits of those below the limit. */
+static inline uint32_t tmpl_nearer(const int32_t *product, const float *scale, float own, float limit,
+                                   float *distance)
+{
+    tmpl_int whole;
+    memcpy(&whole, product, sizeof whole);
+    const tmpl_float v = 1 - __builtin_convertvector(whole, tmpl_float) * own * tmpl_load(scale);
+    tmpl_store(distance, v);
+    return _mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(limit), _CMP_LT_OQ);
+}
+
+static size_t nearer_avx512(const int32_t *product, const float *scale, size_t count, float own, float limit,
+                            uint32_t *at, float *distance)
+{
+    size_t n = 0, i = 0;
+    for (; i + TMPL_LANES <= count; i += TMPL_LANES)
+        for (uint32_t bits = tmpl_nearer(product + i, scale + i, own, limit, distance + i); bits;
+             bits &= bits - 1)
+            at[n++] = (uint32_t)i + (uint32_t)__builtin_ctz(bits);
+    for (; i < count; i++) {
+        distance[i] = 1 - (float)product[i] * own * scale[i];
+        if (distance[i] < limit) at[n++] = (uint32_t)i;
+    }
+    return n;
+}
+
 const leat__align_dsp leat__align_avx512 = {.isa = "avx512",
                                             .products = tmpl_products,
+                                            .group_products = group_products_avx512,
+                                            .nearer = nearer_avx512,
                                             .prepare = tmpl_prepare,
                                             .shrink = tmpl_shrink,
                                             .slide = tmpl_slide,

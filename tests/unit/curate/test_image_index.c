@@ -23,10 +23,13 @@ static int8_t *make_codes(void)
 }
 
 static uint32_t find(const leat__image_index *index, const leat__near_query *query, leat__near *out,
-                     uint32_t room, int32_t *scratch)
+                     uint32_t room)
 {
     leat__near_heap heap = {.near = out, .room = room};
-    leat__image_index_scan(index, query, &heap, scratch);
+    void *scratch = malloc(leat__image_index_scratch(index));
+    assert_non_null(scratch);
+    leat__image_index_scan(index, query, &heap, 1, scratch);
+    free(scratch);
     leat__near_sort(out, heap.count);
     return heap.count;
 }
@@ -35,18 +38,16 @@ static void near_entries_are_found(void **state)
 {
     leat__image_index *x = NULL;
     int8_t *codes = make_codes();
-    int32_t scratch[2048];
     leat__near found[100], first[100];
     uint64_t wanted = 0, got = 0;
     assert_ok(leat__image_index_open(&x, codes, COUNT, NULL, NULL));
     assert_true(leat__image_index_lists(x) <= 1024);
     for (int q = 0; q < 50; q++) {
         const int8_t *code = codes + (size_t)(q * 57) * DIM;
-        const uint32_t n = find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 100, scratch);
+        const uint32_t n = find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 100);
         assert_true(n > 0 && found[0].distance < 1e-4f);
         for (uint32_t i = 1; i < n; i++) assert_true(found[i - 1].distance <= found[i].distance);
-        const uint32_t early =
-            find(x, &(leat__near_query){code, 0.2f, 0.1f, (uint32_t)(q * 57)}, first, 100, scratch);
+        const uint32_t early = find(x, &(leat__near_query){code, 0.2f, 0.1f, (uint32_t)(q * 57)}, first, 100);
         uint32_t below = 0;
         for (uint32_t i = 0; i < n; i++)
             if (found[i].entry < (uint32_t)(q * 57)) assert_int_equal(found[i].entry, first[below++].entry);
@@ -54,8 +55,7 @@ static void near_entries_are_found(void **state)
         for (int k = 0; k < COUNT; k++)
             wanted += leat__image_sign_distance(code, codes + (size_t)k * DIM, DIM - 1) < 0.2f;
         got += n;
-        assert_int_equal(find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 3, scratch),
-                         n < 3 ? n : 3);
+        assert_int_equal(find(x, &(leat__near_query){code, 0.2f, 0.1f, COUNT}, found, 3), n < 3 ? n : 3);
     }
     assert_true(got <= wanted && got * 10 >= wanted * 9);
     leat__image_index_close(&x);
@@ -84,18 +84,22 @@ static void a_build_can_be_stopped(void **state)
     assert_no_leaks();
 }
 
-/* Searching two parts in turn finds the same as searching all at once, built by several threads. */
+/* Searching two parts in turn, by all queries at a time, finds the same as searching all at once by one
+ * query, built by several threads. */
 static void parts_find_the_same(void **state)
 {
     leat__image_index *all = NULL, *x = NULL;
     int8_t *codes = make_codes(), *half = malloc((size_t)COUNT * DIM);
     uint32_t *list = malloc(COUNT * sizeof *list), number[COUNT], some[COUNT];
-    int32_t scratch[2048];
     leat__near found[100], near[20][100];
     leat__near_heap heap[20] = {{0}};
     leat__index_work threaded = {0};
     assert_ok(leat__thread_team_open(&threaded.team, 3, NULL));
-    for (uint32_t q = 0; q < 20; q++) heap[q] = (leat__near_heap){.near = near[q], .room = 100};
+    leat__near_query query[20];
+    for (uint32_t q = 0; q < 20; q++) {
+        heap[q] = (leat__near_heap){.near = near[q], .room = 100};
+        query[q] = (leat__near_query){codes + (size_t)q * 99 * DIM, 0.3f, 0.1f, q == 3 ? 0 : COUNT - q};
+    }
     assert_true(half && list);
     assert_int_equal(leat__image_index_sample(COUNT), COUNT);
     assert_ok(leat__image_index_open(&all, codes, COUNT, &threaded, NULL));
@@ -111,13 +115,13 @@ static void parts_find_the_same(void **state)
         }
         assert_ok(leat__image_index_fill(
             x, &(leat__index_part){.codes = half, .list = some, .number = number, .count = n}, NULL));
-        for (uint32_t q = 0; q < 20; q++)
-            leat__image_index_scan(x, &(leat__near_query){codes + (size_t)q * 99 * DIM, 0.3f, 0.1f, COUNT},
-                                   &heap[q], scratch);
+        void *scratch = malloc(leat__image_index_scratch(x));
+        assert_non_null(scratch);
+        leat__image_index_scan(x, query, heap, 20, scratch);
+        free(scratch);
     }
     for (uint32_t q = 0; q < 20; q++) {
-        const leat__near_query query = {codes + (size_t)q * 99 * DIM, 0.3f, 0.1f, COUNT};
-        assert_int_equal(heap[q].count, find(all, &query, found, 100, scratch));
+        assert_int_equal(heap[q].count, find(all, &query[q], found, 100));
         leat__near_sort(near[q], heap[q].count);
         for (uint32_t i = 0; i < heap[q].count; i++)
             assert_true(near[q][i].entry == found[i].entry && near[q][i].distance == found[i].distance);
@@ -134,14 +138,13 @@ static void parts_find_the_same(void **state)
 static void few_and_none(void **state)
 {
     leat__image_index *x = NULL;
-    int32_t scratch[8];
     leat__near found[4];
     const int8_t code[DIM] = {100, 3, [LEAT__COARSE_FLAGS] = 77};
     assert_ok(leat__image_index_open(&x, NULL, 0, NULL, NULL));
-    assert_int_equal(find(x, &(leat__near_query){code, 1, 1, 1}, found, 4, scratch), 0);
+    assert_int_equal(find(x, &(leat__near_query){code, 1, 1, 1}, found, 4), 0);
     leat__image_index_close(&x);
     assert_ok(leat__image_index_open(&x, code, 1, NULL, NULL));
-    assert_int_equal(find(x, &(leat__near_query){code, 1, 0.01f, 1}, found, 4, scratch), 1);
+    assert_int_equal(find(x, &(leat__near_query){code, 1, 0.01f, 1}, found, 4), 1);
     assert_true(found[0].distance < 1e-4f);
     leat__image_index_close(&x);
     assert_no_leaks();

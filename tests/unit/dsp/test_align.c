@@ -56,6 +56,59 @@ static void products_are_sums(void **state)
             }
 }
 
+static void groups_have_the_products_of_their_codes(void **state)
+{
+    enum { GROUPS = 7, CODES = GROUPS * LEAT__ALIGN_GROUP, BYTES = LEAT__ALIGN_CODE };
+    int8_t q[BYTES], codes[CODES * BYTES];
+    uint8_t groups[CODES * BYTES];
+    int32_t out[CODES + 1], want[CODES];
+    uint32_t seed = 6;
+    for (int i = 0; i < BYTES; i++) q[i] = (int8_t)draw(&seed);
+    for (int i = 0; i < CODES * BYTES; i++) {
+        const int code = i / BYTES, group = code / LEAT__ALIGN_GROUP, byte = i % BYTES;
+        codes[i] = code == 1 ? -128 : code == 2 ? 127 : (int8_t)draw(&seed);
+        groups[group * LEAT__ALIGN_GROUP * BYTES +
+               (byte / 4 * LEAT__ALIGN_GROUP + code % LEAT__ALIGN_GROUP) * 4 + byte % 4] =
+            (uint8_t)(codes[i] + 128);
+    }
+    q[0] = -128;
+    kernels(0)->products(q, codes, BYTES, CODES, want);
+    for (size_t k = 0; kernels(k) != NULL; k++)
+        for (size_t n = 0; n <= GROUPS; n++) {
+            out[n * LEAT__ALIGN_GROUP] = 7;
+            kernels(k)->group_products(q, groups, n, out);
+            assert_memory_equal(out, want, n * LEAT__ALIGN_GROUP * sizeof *out);
+            assert_int_equal(out[n * LEAT__ALIGN_GROUP], 7);
+        }
+}
+
+static void nearer_ones_are_below_the_limit(void **state)
+{
+    enum { COUNT = 61 };
+    int32_t product[COUNT];
+    float scale[COUNT], distance[COUNT + 1];
+    uint32_t at[COUNT + 1], seed = 9;
+    for (int i = 0; i < COUNT; i++) {
+        product[i] = (int32_t)(draw(&seed) % 40000);
+        scale[i] = 1 / (150 + (float)(draw(&seed) % 100));
+    }
+    for (size_t k = 0; kernels(k) != NULL; k++)
+        for (size_t n = 0; n <= COUNT; n++) {
+            const float limit = n % 3 == 0 ? 0.6f : 1 - (float)product[7] * 0.004f * scale[7];
+            size_t wanted = 0;
+            at[n] = 7;
+            distance[n] = 5;
+            const size_t found = kernels(k)->nearer(product, scale, n, 0.004f, limit, at, distance);
+            for (size_t i = 0; i < n; i++) {
+                const float is = 1 - (float)product[i] * 0.004f * scale[i];
+                assert_memory_equal(&distance[i], &is, sizeof is);
+                if (is < limit) assert_int_equal(at[wanted++], i);
+            }
+            assert_int_equal(found, wanted);
+            assert_true(at[n] == 7 && distance[n] == 5);
+        }
+}
+
 static void shrinking_averages_pixels(void **state)
 {
     leat__align_shrink half = {.n = COARSE, .taps = 2};
@@ -157,6 +210,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_sums),
+        cmocka_unit_test(groups_have_the_products_of_their_codes),
+        cmocka_unit_test(nearer_ones_are_below_the_limit),
         cmocka_unit_test(shrinking_averages_pixels),
         cmocka_unit_test(samples_and_sums_are_those_of_doubles),
         cmocka_unit_test(all_variants_give_the_same_bits),
