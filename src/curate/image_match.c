@@ -43,7 +43,7 @@ static void make_shrinks(void)
             for (int t = 0; t < LEAT__ALIGN_TAPS; t++) {
                 const float low = (float)(s->first[i] + t), part = LEAT_MIN(b, low + 1) - LEAT_MAX(a, low);
                 if (part < 1e-4f) continue;
-                s->weight[i][t] = s->across[s->first[i] + t][i] = part / step;
+                s->weight[t][i] = part / step;
                 s->taps = LEAT_MAX(s->taps, t + 1);
             }
         }

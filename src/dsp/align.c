@@ -19,6 +19,13 @@ static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_
     return v;
 }
 
+static inline tmpl_float tmpl_pixels(const float *row, tmpl_int at)
+{
+    tmpl_float v;
+    for (int i = 0; i < TMPL_LANES; i++) v[i] = row[at[i]];
+    return v;
+}
+
 static inline tmpl_float tmpl_root(tmpl_float v)
 {
     for (int i = 0; i < TMPL_LANES; i++) v[i] = sqrtf(v[i]);

@@ -65,9 +65,8 @@ enum {
 /* How to average 32 pixels to n, at most 16. */
 typedef struct leat__align_shrink {
     int n, taps;
-    int first[LEAT__ALIGN_COARSE]; /* pixel of each average, and the weights of those from it on */
-    float weight[LEAT__ALIGN_COARSE][LEAT__ALIGN_TAPS];
-    float across[LEAT__ALIGN_SIDE][LEAT__ALIGN_COARSE]; /* the same weights by pixel */
+    int32_t first[LEAT__ALIGN_COARSE]; /* pixel of each average, and the weights of those from it on */
+    float weight[LEAT__ALIGN_TAPS][LEAT__ALIGN_COARSE];
 } leat__align_shrink;
 
 typedef struct leat__align_dsp {

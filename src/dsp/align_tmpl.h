@@ -25,6 +25,8 @@ static inline uint32_t tmpl_mask_bits(TMPL_MASK mask);
 static inline TMPL_MASK tmpl_bits_mask(uint32_t bits);
 static inline tmpl_bits tmpl_widen_bytes(const uint8_t *from);
 static inline void tmpl_store_shorts(int16_t *to, tmpl_int v);
+/* Of 32 pixels. */
+static inline tmpl_float tmpl_pixels(const float *row, tmpl_int at);
 /* Of pixels of `d`: rows y, columns x, both below 31. */
 static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_int y);
 /* The sum of 32 columns: halves are added until one number is left. */
@@ -92,38 +94,34 @@ static void tmpl_prepare(const uint8_t *thumb, leat__align_image *out)
     memset(out->byte + LEAT__ALIGN_PIXELS, 0, LEAT__ALIGN_BYTE_PAD);
 }
 
-enum { TMPL_ROWS = 4 }; /* whose sums are made side by side: each waits for its last addition */
-
-/* Averages of the pixels of some rows: each pixel is added to the one or two averages that cover it. */
-static inline void tmpl_shrink_rows(const float *pixel, const leat__align_shrink *how, float *out)
+/* Averages of a row's pixels. */
+static inline void tmpl_shrink_row(const float *row, const leat__align_shrink *how, float *out)
 {
     for (int k = 0; k < LEAT__ALIGN_COARSE; k += TMPL_LANES) {
-        tmpl_float sum[TMPL_ROWS] = {{0}};
-        for (int x = 0; x < TMPL_SIDE; x++) {
-            const tmpl_float by = tmpl_load(how->across[x] + k);
-            for (int y = 0; y < TMPL_ROWS; y++) sum[y] += pixel[y * TMPL_SIDE + x] * by;
-        }
-        for (int y = 0; y < TMPL_ROWS; y++) tmpl_store(out + y * LEAT__ALIGN_COARSE + k, sum[y]);
+        tmpl_float sum = {0};
+        tmpl_int at;
+        memcpy(&at, how->first + k, sizeof at);
+        for (int t = 0; t < how->taps; t++) sum += tmpl_pixels(row, at + t) * tmpl_load(how->weight[t] + k);
+        tmpl_store(out + k, sum);
     }
 }
 
 static int32_t tmpl_shrink(const leat__align_image *image, const leat__align_shrink *how, int16_t *out)
 {
     float value[LEAT__ALIGN_COARSE * LEAT__ALIGN_COARSE], columns[TMPL_SIDE] = {0};
-    float rows[LEAT__ALIGN_COARSE * TMPL_SIDE] = {0};
     const int n = how->n;
     int32_t energy = 0;
     for (int y = 0; y < n; y++) {
+        float row[TMPL_SIDE];
         const float *from = image->pixel + how->first[y] * TMPL_SIDE;
         for (int x = 0; x < TMPL_SIDE; x += TMPL_LANES) {
             tmpl_float sum = {0};
             for (int t = 0; t < how->taps; t++)
-                sum += how->weight[y][t] * tmpl_load(from + t * TMPL_SIDE + x);
-            tmpl_store(rows + y * TMPL_SIDE + x, sum);
+                sum += how->weight[t][y] * tmpl_load(from + t * TMPL_SIDE + x);
+            tmpl_store(row + x, sum);
         }
+        tmpl_shrink_row(row, how, value + y * LEAT__ALIGN_COARSE);
     }
-    for (int y = 0; y < n; y += TMPL_ROWS)
-        tmpl_shrink_rows(rows + y * TMPL_SIDE, how, value + y * LEAT__ALIGN_COARSE);
     for (int y = 0; y < n; y++)
         for (int x = 0; x < LEAT__ALIGN_COARSE; x++) columns[x] += value[y * LEAT__ALIGN_COARSE + x];
     const float mean = tmpl_total(columns) / (float)(n * n), round = 12582912; /* 1.5 x 2^23 */

@@ -16,6 +16,11 @@ static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_
     return (tmpl_bits)_mm256_i32gather_epi32((const int *)d->quad, (__m256i)(y * TMPL_SIDE + x), 4);
 }
 
+static inline tmpl_float tmpl_pixels(const float *row, tmpl_int at)
+{
+    return (tmpl_float)_mm256_i32gather_ps(row, (__m256i)at, 4);
+}
+
 static inline tmpl_float tmpl_root(tmpl_float v)
 {
     return (tmpl_float)_mm256_sqrt_ps((__m256)v);

@@ -28,6 +28,11 @@ static inline tmpl_bits tmpl_quads(const leat__align_image *d, tmpl_int x, tmpl_
                                                _mm512_loadu_si512(rows + 64));
 }
 
+static inline tmpl_float tmpl_pixels(const float *row, tmpl_int at)
+{
+    return (tmpl_float)_mm512_permutex2var_ps(_mm512_loadu_ps(row), (__m512i)at, _mm512_loadu_ps(row + 16));
+}
+
 static inline tmpl_float tmpl_root(tmpl_float v)
 {
     return (tmpl_float)_mm512_sqrt_ps((__m512)v);
