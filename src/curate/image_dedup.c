@@ -41,6 +41,7 @@ typedef struct deduping {
     uint32_t *best;    /* pair with the highest similarity of each row, or LEAT__DEDUP_NONE */
     uint32_t *cluster; /* number of each row's cluster, or LEAT__DEDUP_NONE */
     leat_packer *packer;
+    leat__csv_out csv;
     leat__saved saved;
 } deduping;
 
@@ -306,8 +307,9 @@ static int put_key(deduping *d, leat__csv_out *csv, leat_pack **packs, uint32_t 
     return 0;
 }
 
-static int write_pairs(deduping *d, leat__csv_out *csv, leat_pack **packs, leat_error *err)
+static int write_pairs(deduping *d, leat_pack **packs, leat_error *err)
 {
+    leat__csv_out *csv = &d->csv;
     static const char *const head[] = {"key_a", "pack_a", "key_b", "pack_b", "similarity", "verdict"};
     for (size_t i = 0; i < LEAT_COUNT(head); i++) leat__csv_out_text(csv, head[i]);
     LEAT_TRY(leat__csv_out_line(csv, err));
@@ -320,13 +322,12 @@ static int write_pairs(deduping *d, leat__csv_out *csv, leat_pack **packs, leat_
         leat__csv_out_text(csv, p->probable ? "probable" : "duplicate");
         LEAT_TRY(leat__csv_out_line(csv, err));
     }
-    return leat__csv_out_finish(csv, err);
+    return 0;
 }
 
 /* Writes the pairs, most similar first. */
 static int write_csv(deduping *d, leat_error *err)
 {
-    leat__csv_out csv;
     int rc = 0;
     if (!d->opts->csv) return 0;
     leat_pack **packs = LEAT_NEW_ARRAY(CURATE, leat_pack *, d->rows.packs);
@@ -336,11 +337,8 @@ static int write_csv(deduping *d, leat_error *err)
                                       LEAT_MAX(LEAT__COLUMNS_CACHE / d->rows.packs, 1), err);
     if (d->pairs.count > 0)
         qsort(d->pairs.pair, (size_t)d->pairs.count, sizeof *d->pairs.pair, by_similarity);
-    if (rc == 0) rc = leat__csv_out_open(&csv, d->opts->csv, CSV_HEAD, err);
-    if (rc == 0) {
-        rc = write_pairs(d, &csv, packs, err);
-        leat__csv_out_close(&csv);
-    }
+    if (rc == 0) rc = leat__csv_out_open(&d->csv, d->opts->csv, CSV_HEAD, err);
+    if (rc == 0) rc = write_pairs(d, packs, err);
     for (uint32_t i = 0; i < d->rows.packs; i++) leat_pack_close(&packs[i]);
     leat__free(packs);
     return rc;
@@ -447,6 +445,8 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(write_csv(d, err)); /* sorts the pairs in another way */
     leat_packer_stats ps;
     LEAT_TRY(leat_packer_finish(d->packer, &ps, err));
+    /* Last: a run that continues a killed one replaces no list. */
+    LEAT_TRY(leat__csv_out_finish(&d->csv, err));
     return leat__saved_drop(&d->saved, err);
 }
 
@@ -463,6 +463,7 @@ static void tear_down(deduping *d, int rc)
 {
     const bool mine = d->packer != NULL;
     leat_packer_close(&d->packer);
+    leat__csv_out_close(&d->csv);
     if (rc != 0 && mine) (void)!leat_packer_discard(d->opts->output, NULL);
     for (uint32_t i = 0; d->columns && d->made && i < d->opts->input_count; i++) {
         if (d->made[i] && d->columns[i] && rc != LEAT_ECANCELED) remove_columns(d->columns[i]);

@@ -2,6 +2,9 @@
 #include "curate/image_box.h"
 
 #include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "curate/image_dedup.h"
@@ -259,6 +262,39 @@ static void files_of_a_killed_run_are_removed(void **state)
     assert_no_leaks();
 }
 
+typedef struct watching {
+    const leat_dedup_images_opts *opts;
+    _Atomic bool ended;
+    bool early; /* the list was there before the rows */
+} watching;
+
+static void *watch(void *cookie)
+{
+    watching *w = cookie;
+    while (!w->ended && access(w->opts->csv, F_OK) != 0) continue;
+    w->early = access(w->opts->output, F_OK) != 0;
+    return NULL;
+}
+
+/* Otherwise a run that is killed in between cannot be continued: it would not replace the list. */
+static void the_list_appears_after_the_rows(void **state)
+{
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("order.leat"));
+    watching w = {.opts = &o};
+    pthread_t thread;
+    o.csv = in_box("order.csv");
+    o.no_sync = 0;
+    assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+    run_ok(&o);
+    w.ended = true;
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(w.early);
+    assert_int_equal(access(o.csv, F_OK), 0);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +304,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_stopped_run_is_continued),
         cmocka_unit_test(files_of_a_killed_run_are_removed),
+        cmocka_unit_test(the_list_appears_after_the_rows),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
