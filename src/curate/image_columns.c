@@ -227,61 +227,92 @@ int leat__image_columns_pack(leat_pack **pack, const char *path, uint64_t cache,
     return leat__fail(err, LEAT_EFORMAT, "%s: not the columns of leat check", path);
 }
 
+#define ROW_MOST (UINT64_C(1) << 30) /* bytes */
+#define WINDOW 64
+
+/* Cells of rows in succession. The index has a table for each column: to read the cells of one row takes
+ * nearly as long as to read those of many. */
+struct leat__columns_window {
+    uint64_t first;
+    uint32_t count;
+    leat_pack_row row[WINDOW];
+    leat_pack_cell cell[F_COUNT][WINDOW];
+};
+
 int leat__image_columns_open(leat__image_columns *c, const char *path, leat_error *err)
 {
     memset(c, 0, sizeof *c);
+    leat__buf_init(&c->room, LEAT__MEM_CURATE, ROW_MOST);
     LEAT_TRY(leat__image_columns_pack(&c->pack, path, LEAT__COLUMNS_CACHE, err));
-    int rc = leat_sample_open(&c->sample, c->pack, err);
     c->count = leat_pack_count(c->pack);
-    if (rc != 0) leat__image_columns_close(c);
-    return rc;
+    c->window = LEAT_NEW(CURATE, struct leat__columns_window);
+    if (c->window) return 0;
+    leat__image_columns_close(c);
+    return leat__fail_nomem(err, sizeof *c->window, "columns");
 }
 
 void leat__image_columns_close(leat__image_columns *c)
 {
-    leat_sample_close(&c->sample);
     leat_pack_close(&c->pack);
+    leat__free(c->window);
+    c->window = NULL;
+    leat__buf_reset(&c->room);
 }
 
-static int get_int(const leat__image_columns *c, uint32_t field, uint64_t *to, leat_error *err)
+static int move_window(leat__image_columns *c, uint64_t row, leat_error *err)
 {
-    leat_view v;
-    int64_t i;
-    LEAT_TRY(leat_sample_field(c->sample, field, &v, err));
-    memcpy(&i, v.data, sizeof i);
-    *to = (uint64_t)i;
+    struct leat__columns_window *w = c->window;
+    const uint64_t left = row < c->count ? c->count - row : 1; /* beyond the end: the pack says so */
+    w->count = 0;
+    w->first = row;
+    const uint32_t n = (uint32_t)LEAT_MIN(left, WINDOW);
+    LEAT_TRY(leat_pack_rows(c->pack, row, n, w->row, err));
+    for (uint32_t f = 0; f < F_COUNT; f++) LEAT_TRY(leat_pack_cells(c->pack, f, row, n, w->cell[f], err));
+    w->count = n;
     return 0;
 }
 
-static int get_bytes(const leat__image_columns *c, uint32_t field, void *to, size_t size, bool *there,
-                     leat_error *err)
+static int read_bytes(leat_pack *pack, uint64_t row, const leat_pack_row *place, leat__buf *room,
+                      leat_error *err)
 {
-    leat_view v;
-    LEAT_TRY(leat_sample_field(c->sample, field, &v, err));
-    *there = v.data != NULL;
+    leat__buf_clear(room);
+    if (leat__buf_reserve(room, (size_t)place->size + LEAT_PACK_PADDING) != 0)
+        return leat__fail_nomem(err, (size_t)place->size, "a row");
+    return leat__pack_read_row(pack, row, place, room->data, (size_t)place->size + LEAT_PACK_PADDING, err);
+}
+
+static int get_bytes(const leat__image_columns *c, uint32_t field, uint32_t at, void *to, size_t size,
+                     bool *there, leat_error *err)
+{
+    const leat_pack_cell *cell = &c->window->cell[field][at];
+    *there = !cell->absent;
     if (!*there) return 0;
-    if (field != F_REASON && v.size != size)
-        return leat__fail(err, LEAT_EDATA, "a signature of %zu bytes", v.size);
-    memcpy(to, v.data, LEAT_MIN(v.size, size));
+    if (field != F_REASON && cell->length != size)
+        return leat__fail(err, LEAT_EDATA, "a signature of %llu bytes", (unsigned long long)cell->length);
+    memcpy(to, c->room.data + cell->start, (size_t)LEAT_MIN(cell->length, size));
     return 0;
 }
 
-static int get_signature(leat__image_columns *c, leat__image_facts *f, leat_error *err)
+static int get_signature(leat__image_columns *c, uint32_t at, leat__image_facts *f, leat_error *err)
 {
     bool there;
-    LEAT_TRY(get_bytes(c, F_REASON, f->reason, sizeof f->reason - 1, &there, err));
-    LEAT_TRY(get_bytes(c, F_COARSE, f->sign.coarse, sizeof f->sign.coarse, &f->is_signed, err));
-    LEAT_TRY(get_bytes(c, F_FINE, f->sign.fine, sizeof f->sign.fine, &there, err));
-    LEAT_TRY(get_bytes(c, F_TRIMMED, f->sign.trimmed, sizeof f->sign.trimmed, &f->sign.has_trimmed, err));
-    return get_bytes(c, F_THUMB, f->sign.thumb, sizeof f->sign.thumb, &there, err);
+    leat__image_sign *s = &f->sign;
+    LEAT_TRY(get_bytes(c, F_REASON, at, f->reason, sizeof f->reason - 1, &there, err));
+    LEAT_TRY(get_bytes(c, F_COARSE, at, s->coarse, sizeof s->coarse, &f->is_signed, err));
+    LEAT_TRY(get_bytes(c, F_FINE, at, s->fine, sizeof s->fine, &there, err));
+    LEAT_TRY(get_bytes(c, F_TRIMMED, at, s->trimmed, sizeof s->trimmed, &s->has_trimmed, err));
+    return get_bytes(c, F_THUMB, at, s->thumb, sizeof s->thumb, &there, err);
 }
 
 int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_facts *f, leat_error *err)
 {
+    struct leat__columns_window *w = c->window;
     uint64_t n[F_SCORES];
-    LEAT_TRY(leat_sample_read(c->sample, row, err));
+    if (row < w->first || row - w->first >= w->count) LEAT_TRY(move_window(c, row, err));
+    const uint32_t at = (uint32_t)(row - w->first);
+    LEAT_TRY(read_bytes(c->pack, row, &w->row[at], &c->room, err));
     memset(f, 0, sizeof *f);
-    for (uint32_t i = 0; i < F_SCORES; i++) LEAT_TRY(get_int(c, i, &n[i], err));
+    for (uint32_t i = 0; i < F_SCORES; i++) n[i] = (uint64_t)w->cell[i][at].i;
     if (n[F_VERDICT] >= LEAT__VERDICTS || n[F_CODEC] >= LEAT__CODEC_COUNT)
         return leat__fail(err, LEAT_EDATA, "row %llu: a verdict or codec that does not exist",
                           (unsigned long long)row);
@@ -295,12 +326,8 @@ int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_f
     f->bytes = n[F_BYTES];
     f->file_hash = n[F_FILE_HASH];
     f->content_hash = n[F_CONTENT_HASH];
-    for (uint32_t i = 0; i < LEAT__LOOKS; i++) {
-        leat_view v;
-        LEAT_TRY(leat_sample_field(c->sample, F_SCORES + i, &v, err));
-        memcpy(&f->score[i], v.data, sizeof f->score[i]);
-    }
-    return get_signature(c, f, err);
+    for (uint32_t i = 0; i < LEAT__LOOKS; i++) f->score[i] = w->cell[F_SCORES + i][at].f;
+    return get_signature(c, at, f, err);
 }
 
 int leat__image_columns_thumb(leat_pack *pack, uint64_t row, leat__buf *room,
@@ -315,10 +342,7 @@ int leat__image_columns_thumb(leat_pack *pack, uint64_t row, leat__buf *room,
     if (cell.length != LEAT__THUMB_BYTES)
         return leat__fail(err, LEAT_EDATA, "row %llu: a thumbnail of %llu bytes", (unsigned long long)row,
                           (unsigned long long)cell.length);
-    leat__buf_clear(room);
-    if (leat__buf_reserve(room, (size_t)place.size + LEAT_PACK_PADDING) != 0)
-        return leat__fail_nomem(err, (size_t)place.size, "a row");
-    LEAT_TRY(leat__pack_read_row(pack, row, &place, room->data, (size_t)place.size + LEAT_PACK_PADDING, err));
+    LEAT_TRY(read_bytes(pack, row, &place, room, err));
     memcpy(thumb, room->data + cell.start, LEAT__THUMB_BYTES);
     return 0;
 }

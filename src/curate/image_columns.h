@@ -7,6 +7,7 @@
 
 #include <leat/pack.h>
 
+#include "base/buf.h"
 #include "curate/image_issue.h"
 #include "curate/image_score.h"
 #include "curate/image_sign.h"
@@ -42,8 +43,9 @@ int leat__image_columns_append(leat_packer *packer, const void *key, size_t key_
 
 typedef struct leat__image_columns {
     leat_pack *pack;
-    leat_sample *sample;
     uint64_t count;
+    struct leat__columns_window *window; /* cells of the rows that are read next */
+    leat__buf room;                      /* for a row */
 } leat__image_columns;
 
 /* True when a pack has these columns. */
@@ -56,6 +58,7 @@ void leat__image_columns_close(leat__image_columns *c);
 #define LEAT__COLUMNS_CACHE (4u << 20) /* of all columns that are open at one time */
 int leat__image_columns_pack(leat_pack **pack, const char *path, uint64_t cache,
                              leat_error *err) LEAT_MUST_CHECK;
+/* Rows in succession are read faster than others. */
 int leat__image_columns_read(leat__image_columns *c, uint64_t row, leat__image_facts *facts,
                              leat_error *err) LEAT_MUST_CHECK;
 /* The thumbnail alone (zeros when the row has none), without the other columns. `room` is memory for a row.

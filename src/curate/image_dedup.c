@@ -22,6 +22,7 @@
 #include "curate/image_check.h"
 #include "curate/image_csv.h"
 #include "io/url.h"
+#include "pack/layout.h"
 #include "pack/selection.h"
 
 #define THRESHOLD 0.7
@@ -267,24 +268,32 @@ static int write_row(deduping *d, uint32_t at, const char *key, size_t size, lea
     return leat_packer_append(d->packer, &s, err);
 }
 
+/* Writes the rows of a pack; `key` has room for the longest one. */
+static int write_pack(deduping *d, uint32_t number, leat_pack *pack, char *key, leat_error *err)
+{
+    const uint32_t first = d->rows.first[number], count = d->rows.first[number + 1] - first;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size;
+        if (i % TELL == 0 && tell(d, d->rows.count, d->rows.count, d->pairs.count) != 0)
+            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        LEAT_TRY(leat_pack_key(pack, i, key, LEAT__PACK_KEY_MAX + 1, &size, err));
+        LEAT_TRY(write_row(d, first + i, key, size, err));
+    }
+    return 0;
+}
+
 static int write_rows(deduping *d, leat_error *err)
 {
+    char *key = leat__alloc(LEAT__MEM_CURATE, LEAT__PACK_KEY_MAX + 1);
+    if (!key) return leat__fail_nomem(err, LEAT__PACK_KEY_MAX + 1, "a key");
     int rc = leat_packer_classes(d->packer, F_PACK, d->opts->inputs, d->opts->input_count, err);
     for (uint32_t p = 0; p < d->rows.packs && rc == 0; p++) {
-        leat__image_columns c;
-        rc = leat__image_columns_open(&c, d->columns[p], err);
-        for (uint64_t i = 0; rc == 0 && i < c.count; i++) {
-            size_t size;
-            if (i % TELL == 0 && tell(d, d->rows.count, d->rows.count, d->pairs.count) != 0) {
-                rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
-                break;
-            }
-            rc = leat_sample_read(c.sample, i, err);
-            const char *name = rc == 0 ? leat_sample_key(c.sample, &size) : NULL;
-            if (rc == 0) rc = write_row(d, d->rows.first[p] + (uint32_t)i, name, size, err);
-        }
-        leat__image_columns_close(&c);
+        leat_pack *pack = NULL;
+        rc = leat__image_columns_pack(&pack, d->columns[p], LEAT__COLUMNS_CACHE, err);
+        if (rc == 0) rc = write_pack(d, p, pack, key, err);
+        leat_pack_close(&pack);
     }
+    leat__free(key);
     return rc;
 }
 
