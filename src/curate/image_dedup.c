@@ -42,7 +42,6 @@ typedef struct deduping {
     uint32_t *best;    /* pair with the highest similarity of each row, or LEAT__DEDUP_NONE */
     uint32_t *cluster; /* number of each row's cluster, or LEAT__DEDUP_NONE */
     leat_packer *packer;
-    leat__csv_out csv;
     leat__saved saved;
 } deduping;
 
@@ -316,9 +315,8 @@ static int put_key(deduping *d, leat__csv_out *csv, leat_pack **packs, uint32_t 
     return 0;
 }
 
-static int write_pairs(deduping *d, leat_pack **packs, leat_error *err)
+static int write_pairs(deduping *d, leat__csv_out *csv, leat_pack **packs, leat_error *err)
 {
-    leat__csv_out *csv = &d->csv;
     static const char *const head[] = {"key_a", "pack_a", "key_b", "pack_b", "similarity", "verdict"};
     for (size_t i = 0; i < LEAT_COUNT(head); i++) leat__csv_out_text(csv, head[i]);
     LEAT_TRY(leat__csv_out_line(csv, err));
@@ -331,12 +329,13 @@ static int write_pairs(deduping *d, leat_pack **packs, leat_error *err)
         leat__csv_out_text(csv, p->probable ? "probable" : "duplicate");
         LEAT_TRY(leat__csv_out_line(csv, err));
     }
-    return 0;
+    return leat__csv_out_finish(csv, err);
 }
 
 /* Writes the pairs, most similar first. */
 static int write_csv(deduping *d, leat_error *err)
 {
+    leat__csv_out csv;
     int rc = 0;
     if (!d->opts->csv) return 0;
     leat_pack **packs = LEAT_NEW_ARRAY(CURATE, leat_pack *, d->rows.packs);
@@ -346,8 +345,11 @@ static int write_csv(deduping *d, leat_error *err)
                                       LEAT_MAX(LEAT__COLUMNS_CACHE / d->rows.packs, 1), err);
     if (d->pairs.count > 0)
         qsort(d->pairs.pair, (size_t)d->pairs.count, sizeof *d->pairs.pair, by_similarity);
-    if (rc == 0) rc = leat__csv_out_open(&d->csv, d->opts->csv, CSV_HEAD, err);
-    if (rc == 0) rc = write_pairs(d, packs, err);
+    if (rc == 0) rc = leat__csv_out_open(&csv, d->opts->csv, CSV_HEAD, err);
+    if (rc == 0) {
+        rc = write_pairs(d, &csv, packs, err);
+        leat__csv_out_close(&csv);
+    }
     for (uint32_t i = 0; i < d->rows.packs; i++) leat_pack_close(&packs[i]);
     leat__free(packs);
     return rc;
@@ -454,8 +456,6 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(write_csv(d, err)); /* sorts the pairs in another way */
     leat_packer_stats ps;
     LEAT_TRY(leat_packer_finish(d->packer, &ps, err));
-    /* Last: a run that continues a killed one replaces no list. */
-    LEAT_TRY(leat__csv_out_finish(&d->csv, err));
     return leat__saved_drop(&d->saved, err);
 }
 
@@ -472,7 +472,6 @@ static void tear_down(deduping *d, int rc)
 {
     const bool mine = d->packer != NULL;
     leat_packer_close(&d->packer);
-    leat__csv_out_close(&d->csv);
     if (rc != 0 && mine) (void)!leat_packer_discard(d->opts->output, NULL);
     for (uint32_t i = 0; d->columns && d->made && i < d->opts->input_count; i++) {
         if (d->made[i] && d->columns[i] && rc != LEAT_ECANCELED) remove_columns(d->columns[i]);
@@ -489,8 +488,24 @@ static void tear_down(deduping *d, int rc)
     leat__free(d->cluster);
 }
 
+/* True when a run was killed before it gave its result a name; it may have named the list already. */
+static int is_unfinished(const char *output, bool *unfinished, leat_error *err)
+{
+    bool state = false, there = false;
+    leat__buf name;
+    leat__buf_init(&name, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&name, "%s.state", output);
+    int rc = leat__buf_status(&name) == 0 ? 0 : leat__fail_nomem(err, name.len, "a path");
+    if (rc == 0) rc = leat__path_exists(leat__buf_str(&name), &state, err);
+    if (rc == 0) rc = leat__path_exists(output, &there, err);
+    leat__buf_reset(&name);
+    *unfinished = state && !there;
+    return rc;
+}
+
 static int check_opts(leat_dedup_images_opts *o, leat_error *err)
 {
+    bool unfinished = false;
     if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     if (leat__path_remote(o->output))
         return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
@@ -500,7 +515,8 @@ static int check_opts(leat_dedup_images_opts *o, leat_error *err)
         LEAT_TRY(leat__pack_spare_input(o->output, o->inputs[i], err));
         LEAT_TRY(leat__pack_spare_input(o->csv, o->inputs[i], err));
     }
-    LEAT_TRY(leat__result_file_check(o->csv, CSV_HEAD, o->replace != 0, false, err));
+    LEAT_TRY(is_unfinished(o->output, &unfinished, err));
+    LEAT_TRY(leat__result_file_check(o->csv, CSV_HEAD, o->replace != 0 || unfinished, false, err));
     if (o->orientations == 0) o->orientations = 2;
     if (o->orientations != 1 && o->orientations != 2 && o->orientations != 8)
         return leat__fail(err, LEAT_EINVAL, "`orientations`: %u is not 1, 2 or 8", o->orientations);

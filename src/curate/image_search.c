@@ -497,6 +497,7 @@ int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
         if (rc == 0) rc = s->rows->spill ? search_blocks(&x, err) : search_memory(&x, err);
         close_packs(&x);
     }
+    if (rc == 0 && s->saved) save(s, s->rows->count); /* writing takes a while, too */
     if (s->pairs->count > 0) qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
     return rc;
 }

@@ -2,9 +2,6 @@
 #include "curate/image_box.h"
 
 #include <dirent.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "curate/image_dedup.h"
@@ -262,36 +259,36 @@ static void files_of_a_killed_run_are_removed(void **state)
     assert_no_leaks();
 }
 
-typedef struct watching {
-    const leat_dedup_images_opts *opts;
-    _Atomic bool ended;
-    bool early; /* the list was there before the rows */
-} watching;
-
-static void *watch(void *cookie)
+static int stop_writing(void *cookie, uint64_t done, uint64_t total, uint64_t pairs, uint64_t bytes)
 {
-    watching *w = cookie;
-    while (!w->ended && access(w->opts->csv, F_OK) != 0) continue;
-    w->early = access(w->opts->output, F_OK) != 0;
-    return NULL;
+    (void)cookie, (void)pairs, (void)bytes;
+    return done == total && total == 2 * SCENES + 5;
 }
 
-/* Otherwise a run that is killed in between cannot be continued: it would not replace the list. */
-static void the_list_appears_after_the_rows(void **state)
+/* A run that is killed after it named its list, and before it named its rows, is continued. */
+static void the_list_of_an_unfinished_run_is_replaced(void **state)
 {
     make_photos();
     const char *inputs[] = {in_box("train"), in_box("test")};
-    leat_dedup_images_opts o = opts_for(inputs, in_box("order.leat"));
-    watching w = {.opts = &o};
-    pthread_t thread;
-    o.csv = in_box("order.csv");
-    o.no_sync = 0;
-    assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+    leat_dedup_images_opts o = opts_for(inputs, in_box("whole.leat"));
+    char *whole[2], *again[2];
     run_ok(&o);
-    w.ended = true;
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_false(w.early);
-    assert_int_equal(access(o.csv, F_OK), 0);
+    const uint64_t want = load(o.csv, &whole[0]) ^ load(o.output, &whole[1]);
+    o.output = in_box("killed.leat");
+    o.replace = 0;
+    assert_code(LEAT_EEXIST, leat_dedup_images(&o, NULL, NULL));
+    o.replace = 1;
+    o.progress = stop_writing;
+    assert_code(LEAT_ECANCELED, leat_dedup_images(&o, NULL, NULL));
+    o.replace = 0;
+    o.progress = NULL;
+    assert_int_equal(run_ok(&o).resumed, 2 * SCENES + 5);
+    assert_true((load(o.csv, &again[0]) ^ load(o.output, &again[1])) == want);
+    for (int i = 0; i < 2; i++) {
+        leat__free(whole[i]);
+        leat__free(again[i]);
+    }
+    assert_int_equal(count_files("killed.leat"), 1);
     assert_no_leaks();
 }
 
@@ -304,7 +301,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_stopped_run_is_continued),
         cmocka_unit_test(files_of_a_killed_run_are_removed),
-        cmocka_unit_test(the_list_appears_after_the_rows),
+        cmocka_unit_test(the_list_of_an_unfinished_run_is_replaced),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
