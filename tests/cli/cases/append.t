@@ -200,7 +200,7 @@ replaced
 replaced
 
 # the verdict is a result: --quiet keeps it
-$ leat load p.leat -q -s 16 --doctor 2>&1 > /dev/null | grep -c :
+$ leat load p.leat -q -s 16 --doctor 2>&1 > /dev/null | sed -n 1p | grep -c :
 1
 
 $ for flag in --state --report --trace --run-file; do
