@@ -546,12 +546,13 @@ static int explain_shortage(leat__shortage s, leat_error *err)
     case LEAT__DEVICE_FULL:
         return leat__fail(err, LEAT_EBUDGET,
                           "borrowed batches hold all memory that the device has left: release some");
+    case LEAT__NO_WORKSPACE: break; /* the CPUs decode the batch */
     }
     return 0;
 }
 
 /* The next batch of the flow. With a device, checks from time to time whether only the consumer can release
- * memory there: then no batch can come. */
+ * memory there: then no batch can come, or the CPUs have to decode it. */
 static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat_error *err)
 {
     if (l->device == NULL) return leat_flow_next(l->flow, task, timeout_ms, err);
@@ -562,7 +563,11 @@ static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat
         leat__to_device_settle(l->device, l->capturing);
         int rc = leat_flow_next(l->flow, task, slice, err);
         if (rc != LEAT_ETIMEDOUT) return rc;
-        if (before) LEAT_TRY(explain_shortage(leat__to_device_starved(l->device), err));
+        if (before) {
+            const leat__shortage why = leat__to_device_starved(l->device);
+            if (why == LEAT__NO_WORKSPACE) leat__to_device_hurry(l->device);
+            LEAT_TRY(explain_shortage(why, err));
+        }
         if (timeout_ms >= 0 && passed >= timeout_ms) return rc;
     }
 }
@@ -593,8 +598,10 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     leat__mutex_lock(&l->lock);
     l->wait_ns += waited;
     leat__mutex_unlock(&l->lock);
-    if (l->env.tile_blocks != NULL && l->opts.decode == LEAT_DECODE_AUTO)
-        l->env.device_share = leat__split_step(&l->split, waited, leat__clock_ns(), rc == 0 && task != NULL);
+    if (l->env.tile_blocks != NULL && l->opts.decode == LEAT_DECODE_AUTO) {
+        const uint32_t share = leat__split_step(&l->split, waited, leat__clock_ns(), rc == 0 && task != NULL);
+        l->env.device_share = leat__to_device_cramped(l->device) ? 0 : share;
+    }
     if (rc == LEAT_ETIMEDOUT || rc == LEAT_EAGAIN || rc == LEAT_EBUDGET) return rc;
     if (rc != 0) return fail_epoch(l, rc, err);
     if (task == NULL) {

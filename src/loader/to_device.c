@@ -67,6 +67,8 @@ struct leat__to_device {
     uint64_t next; /* the next batch in order */
     bool canceled, closed;
     _Atomic(leat__shortage) starved; /* why a batch waits for the consumer */
+    _Atomic bool hurry;              /* the consumer waits for it */
+    _Atomic bool cramped;            /* the CPUs decoded a batch for lack of room */
     uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
 };
 
@@ -171,20 +173,45 @@ static int queue(leat__to_device *d, flight *f, leat_error *err)
     return leat__gpu_event_record(f->marks.end, d->stream, err);
 }
 
-/* Decodes damaged images again on the CPU, where the policy for bad samples is applied. */
-static int redo_damaged(leat__to_device *d, const flight *f, leat_error *err)
+/* Decodes images on the CPU, where the policy for bad samples is applied: the damaged ones, or all of them
+ * where `status` is NULL. */
+static int redo(leat__to_device *d, leat__frame *frame, const uint32_t *status, leat_error *err)
 {
-    const uint32_t *status = f->job.status;
-    uint32_t last = UINT32_MAX; /* views of a row are neighbours in the list: it is made once */
-    for (const leat__device_tiles *t = f->frame->tiles; t != NULL; status += t->image_count, t = t->next) {
-        for (uint32_t i = 0; i < t->image_count; i++) {
+    uint32_t last = UINT32_MAX, at = 0; /* views of a row are neighbours in the list: it is made once */
+    for (const leat__device_tiles *t = frame->tiles; t != NULL; t = t->next) {
+        for (uint32_t i = 0; i < t->image_count; i++, at++) {
             const uint32_t row = t->images[i].row;
-            if (status[i] == LEAT_JOB_NO_DAMAGE || f->frame->dropped[row] || row == last) continue;
+            if (status != NULL && status[at] == LEAT_JOB_NO_DAMAGE) continue;
+            if (frame->dropped[row] || row == last) continue;
             last = row;
-            LEAT_TRY(leat__run_again(d->env, f->frame, d->worker, t->ids[i], t->images[i].row, err));
+            LEAT_TRY(leat__run_again(d->env, frame, d->worker, t->ids[i], row, err));
         }
     }
     return 0;
+}
+
+/* Finishes a batch on the host after `redo`, and queues copies of all of it. */
+static int finish_on_host(leat__to_device *d, flight *f, leat_error *err)
+{
+    leat__frame_finish(f->frame);
+    if (d->mixing != NULL) {
+        LEAT_TRY(leat__mixing_apply(d->mixing, f->frame, err));
+        leat__frame_skip(f->frame, f->frame->skip);
+    }
+    LEAT_TRY(copy_columns(d, f, true, err));
+    return leat__gpu_event_record(f->marks.end, d->stream, err);
+}
+
+/* The device has no room to decode: the CPUs do it. */
+static int decode_on_host(leat__to_device *d, flight *f, leat_error *err)
+{
+    f->decodes = false;
+    f->bytes = 0;
+    atomic_store(&d->cramped, true);
+    LEAT_TRY(leat__gpu_event_record(f->begin, d->stream, err));
+    LEAT_TRY(redo(d, f->frame, NULL, err));
+    LEAT_TRY(finish_on_host(d, f, err));
+    return leat__gpu_event_record(f->marks.copied, d->stream, err);
 }
 
 /* Rows are left out or replaced: copies the pixels back, lets the host reorder and mix the batch, and
@@ -201,14 +228,8 @@ static int repair(leat__to_device *d, flight *f, leat_error *err)
     }
     LEAT_TRY(leat__gpu_event_record(f->marks.end, d->stream, err));
     LEAT_TRY(leat__gpu_event_wait(f->marks.end, err));
-    LEAT_TRY(redo_damaged(d, f, err));
-    leat__frame_finish(f->frame);
-    if (d->mixing != NULL) {
-        LEAT_TRY(leat__mixing_apply(d->mixing, f->frame, err));
-        leat__frame_skip(f->frame, f->frame->skip);
-    }
-    LEAT_TRY(copy_columns(d, f, true, err));
-    LEAT_TRY(leat__gpu_event_record(f->marks.end, d->stream, err));
+    LEAT_TRY(redo(d, f->frame, f->job.status, err));
+    LEAT_TRY(finish_on_host(d, f, err));
     return leat__gpu_event_wait(f->marks.end, err);
 }
 
@@ -290,15 +311,25 @@ static void drain(leat__to_device *d)
     if (d->decoder != NULL) leat__device_decoder_drain(d->decoder);
 }
 
-/* The same; if decoding lacks memory, finishes the batches in flight, takes back what other slots hold, then
- * waits for the consumer. */
+/* Decoding was refused memory, and nothing else is in flight; `left` is the pool's state after that. Waits
+ * until a block may have come back. True: none will, or not in time. */
+static bool lacks_workspace(leat__to_device *d, const leat__device_pool_stats *left)
+{
+    if (left->lent == 0 && left->idle == 0) return true;
+    atomic_store(&d->starved, LEAT__NO_WORKSPACE);
+    leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
+    return atomic_exchange(&d->hurry, false);
+}
+
+/* Queues a batch. If decoding lacks memory, finishes the batches in flight, takes back what other slots hold,
+ * then waits for the consumer. The CPUs decode what has no room. */
 static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
 {
     leat__device_pool_stats left;
-    bool alone = false;
+    bool alone = false, host = false;
     int rc;
-    while ((rc = queue(d, f, err)) == LEAT_EAGAIN) {
-        const uint64_t bytes = d->frame_bytes + f->job.needs;
+    atomic_store(&d->hurry, false);
+    while ((rc = queue(d, f, err)) == LEAT_EAGAIN || (f->decodes && rc == LEAT_EBUDGET)) {
         leat__device_pool_read(d->pool, &left); /* before its own parts are released */
         drain(d);
         leat__device_decoder_end(d->decoder, &f->job);
@@ -306,16 +337,17 @@ static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
             rc = LEAT_ECANCELED;
             break;
         }
-        if (d->count > 0) {
+        if (rc == LEAT_EAGAIN && d->count > 0) {
             land(d);
             continue;
         }
         leat__device_decoder_trim(d->decoder);
-        if (alone && (rc = wait_for_memory(d, &left, bytes, err)) != 0) break;
+        host = rc == LEAT_EBUDGET || (alone && lacks_workspace(d, &left));
+        if (host) break;
         alone = true;
     }
     atomic_store(&d->starved, LEAT__ENOUGH);
-    return rc;
+    return host ? decode_on_host(d, f, err) : rc;
 }
 
 /* Queues the copies of a batch. Waits for device memory only when nothing is in flight; batches
@@ -606,6 +638,16 @@ void leat__to_device_settle(leat__to_device *d, bool capturing)
 leat__shortage leat__to_device_starved(leat__to_device *d)
 {
     return atomic_load(&d->starved);
+}
+
+void leat__to_device_hurry(leat__to_device *d)
+{
+    atomic_store(&d->hurry, true);
+}
+
+bool leat__to_device_cramped(leat__to_device *d)
+{
+    return atomic_load(&d->cramped);
 }
 
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats)

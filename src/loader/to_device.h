@@ -4,7 +4,8 @@
  * finished batch. The thread allocates device memory, queues the copies, waits for them, releases
  * the host's memory and ends the stage's task. Batches take device memory in order, so one that
  * the consumer waits for never waits for a later one. Rows whose tiles the device decodes are
- * decoded between the copies and the end.
+ * decoded between the copies and the end. Where decoding has no room, the CPUs do it: the limit need not hold
+ * more than two batches.
  */
 #ifndef LEAT_LOADER_TO_DEVICE_H
 #define LEAT_LOADER_TO_DEVICE_H
@@ -20,6 +21,7 @@ typedef enum leat__shortage {
     LEAT__ENOUGH,
     LEAT__ALL_BORROWED, /* the consumer holds all of the limit, */
     LEAT__DEVICE_FULL,  /* or all that the device has left */
+    LEAT__NO_WORKSPACE, /* the batch has its memory, but decoding it takes more */
 } leat__shortage;
 
 typedef struct leat__to_device_opts {
@@ -77,6 +79,11 @@ void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task);
 void leat__to_device_settle(leat__to_device *d, bool capturing);
 /* Why a batch waits for device memory that only the consumer can release. */
 leat__shortage leat__to_device_starved(leat__to_device *d);
+/* The consumer waits for a batch that lacks LEAT__NO_WORKSPACE: the CPUs decode it. */
+void leat__to_device_hurry(leat__to_device *d);
+/* True once that has happened: the limit is too small to decode on the device beside the consumer's batches.
+ */
+bool leat__to_device_cramped(leat__to_device *d);
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats);
 
 #endif

@@ -177,4 +177,23 @@ static inline uint64_t compare(const char *path, leat_loader_opts o, uint64_t *b
     return s.device_images;
 }
 
+/* The least device memory with which it can be opened. */
+static inline uint64_t least_device_memory(leat_loader_opts o)
+{
+    uint64_t refused = 1, opens = UINT64_C(64) << 20;
+    o.device = "cuda";
+    o.decode = LEAT_DECODE_GPU;
+    while (opens - refused > 1) {
+        leat_loader *l;
+        o.device_memory = refused + (opens - refused) / 2;
+        if (leat_loader_open(&l, tiled, &o, NULL) == 0) {
+            opens = o.device_memory;
+            leat_loader_close(&l);
+        } else {
+            refused = o.device_memory;
+        }
+    }
+    return opens;
+}
+
 #endif

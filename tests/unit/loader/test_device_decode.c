@@ -58,6 +58,23 @@ static void damaged_tiles_meet_the_same_policy(void **state)
     assert_true(bad > 10);
 }
 
+static void the_cpus_decode_what_has_no_room_on_the_device(void **state)
+{
+    uint64_t bad;
+    leat_loader_opts o = options();
+    o.prefetch = 3;
+    o.device_memory = least_device_memory(o);
+    assert_true(compare(tiled, o, &bad) < 2 * SAMPLES);
+    o.device_memory += o.device_memory / 2; /* for some batches */
+    compare(tiled, o, &bad);
+    o.on_error = LEAT_ON_ERROR_SKIP;
+    compare(damaged, o, &bad);
+    assert_true(bad > 10);
+    o.on_error = LEAT_ON_ERROR_REPLACE;
+    compare(damaged, o, &bad);
+    assert_true(bad > 10);
+}
+
 static void tiles_stay_on_the_device(void **state)
 {
     uint64_t bad;
@@ -313,6 +330,7 @@ int main(void)
         cmocka_unit_test(the_same_batches),
         cmocka_unit_test(several_views),
         cmocka_unit_test(damaged_tiles_meet_the_same_policy),
+        cmocka_unit_test(the_cpus_decode_what_has_no_room_on_the_device),
         cmocka_unit_test(tiles_stay_on_the_device),
         cmocka_unit_test(later_epochs_read_nothing),
         cmocka_unit_test(impossible_options_are_refused),

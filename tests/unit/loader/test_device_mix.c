@@ -34,6 +34,15 @@ static void the_same_mixed_batches(void **state)
     }
 }
 
+static void the_cpus_make_what_has_no_room_on_the_device(void **state)
+{
+    uint64_t bad;
+    leat_loader_opts o = mixed("RandomResizedCrop(12); MixUp(0.4, p=0.5); CutMix()");
+    o.device_memory = least_device_memory(o);
+    assert_true(compare(tiled, o, &bad) < 2 * SAMPLES);
+    assert_int_equal(bad, 0);
+}
+
 static void pairs_and_views(void **state)
 {
     uint64_t bad;
@@ -100,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_mixed_batches),
+        cmocka_unit_test(the_cpus_make_what_has_no_room_on_the_device),
         cmocka_unit_test(pairs_and_views),
         cmocka_unit_test(damaged_rows_are_left_out_before_mixing),
         cmocka_unit_test(it_resumes_inside_a_batch),
