@@ -12,13 +12,14 @@ import math
 import operator
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from . import _leat
-from ._errors import ArgumentError, UnsupportedError, shown
+from ._errors import ArgumentError, NotFoundError, StorageError, UnsupportedError, reason, shown
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
@@ -173,6 +174,36 @@ def local(folder: str) -> str:
     if "://" in folder:
         raise UnsupportedError(f"{public(folder)}: can only be written on this machine")
     return folder
+
+
+def output(name: str, value: object, head: bytes, kind: str) -> str:
+    """A file to write, checked before any work: new, empty, or an earlier one of its kind, which begins as the pattern
+    `head` says. C has the same rule (leat__file_only_kind). Pipes and devices are written to."""
+    given = local(utf8_path(name, value))
+    if given.startswith(("/dev/std", "/dev/fd/", "/proc/")):
+        return given
+    folder = os.path.dirname(os.path.realpath(given))
+    try:
+        found = os.stat(given) if os.path.exists(given) else None
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            raise ArgumentError(f"{name}: {given}: is a folder; give the name of a file to write")
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            return given
+        if not os.path.isdir(folder):
+            raise NotFoundError(f"{name}: {folder}: no such folder")
+        if not os.access(folder if found is None else given, os.W_OK):
+            raise StorageError(f"{name}: {given}: cannot be written")
+        if found is None:
+            return given
+        with open(given, "rb") as file:
+            begin = file.read(256)
+    except OSError as error:
+        if isinstance(error, (NotFoundError, StorageError)):
+            raise
+        raise StorageError(f"{name}: {given}: {reason(error)}") from None
+    if begin and re.match(head, begin) is None:
+        raise ArgumentError(f"{name}: {given}: is not {kind}, and nothing else may be changed; give another name")
+    return given
 
 
 def public(path: str) -> str:

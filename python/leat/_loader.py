@@ -23,7 +23,7 @@ import numpy as np
 from . import _check, _convert, _leat, _rank, _words, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
-from ._errors import AdviceWarning, ArgumentError, BudgetError, StateError, shown
+from ._errors import AdviceWarning, ArgumentError, BudgetError, SampleIndexError, StateError, StorageError, reason, shown
 from ._follow import Role, roles_text
 from ._mix import Datasets, Mix
 
@@ -47,6 +47,7 @@ _CACHES = {"os": 0, "process": 1, "device": 2}
 _DECODES = {"auto": 0, "cpu": 1, "gpu": 2}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}
 _ORIENTATIONS = {"apply": 0, "ignore": 1}
+_REPORT = rb"<!doctype html>\n<!-- report of leat -->"  # how its pages begin
 _MIX_LABELS = {"soft": 1, "pairs": 2}
 _DROPS = {False: 0, True: 1, None: 2}
 _WHENS = {"epoch": 0, "batch": 1}
@@ -275,7 +276,8 @@ class Loader(Generic[B_co]):
             cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
             on_error=_check.one_of("on_error", on_error, _POLICIES),
             max_bad=_check.whole("max_bad", max_bad),
-            quarantine=None if quarantine is None else _check.utf8_path("quarantine", quarantine),
+            quarantine=None if quarantine is None else _check.output(
+                "quarantine", quarantine, rb'\{"pack":', "a list of bad samples"),
             orientation=_check.one_of("orientation", orientation, _ORIENTATIONS),
             rank=self.rank, world=self.world_size,
             window_pages=_check.whole("window_pages", window_pages, 0, 10**9),
@@ -405,7 +407,17 @@ class Loader(Generic[B_co]):
 
     def locate(self, sample_id: Any) -> tuple[np.ndarray, np.ndarray]:
         """Which of several packs (a number into ``packs``) samples are from, and which row of it."""
-        ids = np.asarray(sample_id)
+        try:
+            ids = np.asarray(sample_id)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            raise ArgumentError(f"sample_id: {shown(sample_id)} is not a number of a sample, nor an array of them") from None
+        if ids.size == 0:
+            ids = ids.astype(np.int64)
+        if ids.dtype.kind not in "iu":
+            raise ArgumentError(f"sample_id: {shown(sample_id)} is not a number of a sample, nor an array of them")
+        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.dataset):
+            bad = int(ids.min()) if ids.min() < 0 else int(ids.max())
+            raise SampleIndexError(f"sample_id: {bad} is none of the {len(self.dataset)} samples of {self.path}")
         starts = np.array([0] if len(self.packs) == 1 else self.dataset.starts[:-1])
         # of packs with the same start all but the last are empty
         part = np.searchsorted(starts, ids, side="right") - 1
@@ -606,12 +618,16 @@ class Loader(Generic[B_co]):
         return from_text(self._loader.doctor(2))
 
     def report(self, path: str | os.PathLike | None = None, *, title: str | None = None) -> str:
-        """The same with plots, as one HTML page; also written to ``path``. ``title``: its heading, else the pack."""
-        written = None if path is None else _check.path("path", path)
+        """The same with plots, as one HTML page; also written to ``path``, where only an earlier report is replaced.
+        ``title``: its heading, else the pack."""
+        written = None if path is None else _check.output("path", path, _REPORT, "a report of leat")
         page = self._loader.report(_check.text("title", f"leat: {self.path}" if title is None else title))
         if written is not None:
-            with open(written, "w", encoding="utf-8") as f:
-                f.write(page)
+            try:
+                with open(written, "w", encoding="utf-8") as f:
+                    f.write(page)
+            except OSError as error:
+                raise StorageError(f"{written}: {reason(error)}") from None
         return page
 
     def serve(self, port: int = 0) -> str:

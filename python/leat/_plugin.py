@@ -16,6 +16,7 @@ from . import _check
 from ._errors import ArgumentError, FormatError, NotFoundError, shown
 
 _ABI = 1
+_LEAST = 65536
 
 
 class _Export(ctypes.Structure):
@@ -62,6 +63,13 @@ def numba_signature() -> Any:
                       types.uint64, types.uint64)
 
 
+def _address(fn: Any, value: int) -> int:
+    """An address that can be a function's: Linux maps nothing below 64 KiB (vm.mmap_min_addr)."""
+    if not _LEAST <= value <= _check.U64:
+        raise ArgumentError(f"sample_fn: {shown(fn)} is not the address of a function")
+    return value
+
+
 def resolve(fn: Any) -> tuple[int, int]:
     """(address, cookie) of a plugin, a numba.cfunc, a ctypes function or an address."""
     if fn is None:
@@ -69,10 +77,10 @@ def resolve(fn: Any) -> tuple[int, int]:
     if isinstance(fn, Plugin):
         return fn.address, fn.cookie
     if isinstance(fn, int) and not isinstance(fn, bool):
-        return _check.whole("sample_fn", fn, 1), 0
-    if hasattr(fn, "address"):
-        return int(fn.address), 0
+        return _address(fn, fn), 0
+    if type(fn).__module__.partition(".")[0] == "numba" and isinstance(getattr(fn, "address", None), int):
+        return _address(fn, fn.address), 0
     if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]
-        return ctypes.cast(fn, ctypes.c_void_p).value or 0, 0
+        return _address(fn, ctypes.cast(fn, ctypes.c_void_p).value or 0), 0
     raise ArgumentError(f"sample_fn: {shown(fn)} is not a plugin, numba.cfunc, ctypes function or address; a Python "
                         "function over whole batches is given as transform=")

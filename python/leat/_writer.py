@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from . import _check, _leat, _schema, _values
-from ._errors import ArgumentError, DataError, ExistsError, FormatError, LimitError, StateError, UnsupportedError, shown
+from ._errors import (AdviceWarning, ArgumentError, DataError, ExistsError, FormatError, LimitError, StateError,
+                      UnsupportedError, shown)
 
 
 class Writer:
@@ -319,9 +320,16 @@ def _key(key: str | bytes | None, row: int) -> bytes:
 def delete(path: str | os.PathLike, keys: str | bytes | Iterable[str | bytes], *, sync: bool = True) -> int:
     """Leaves the samples with these keys out of a pack, as a new generation; how many there were.
 
-    Their bytes stay in the files until ``leat.compact``."""
+    Keys that no sample has are a ``leat.AdviceWarning``. The bytes stay in the files until ``leat.compact``."""
+    listed = [keys] if isinstance(keys, (str, bytes)) else list(keys)
     with Writer(path, append=True, sync=sync) as writer:
-        return sum(writer.delete(key) for key in ([keys] if isinstance(keys, (str, bytes)) else keys))
+        counts = [writer.delete(key) for key in listed]
+    found = {key for key, count in zip(listed, counts) if count}
+    missing = [key for key in dict.fromkeys(listed) if key not in found]
+    if missing:
+        warnings.warn(f"{path}: {len(missing)} {'key was' if len(missing) == 1 else 'keys were'} not there ({shown(missing[0])}"
+                      f"{'' if len(missing) == 1 else ', ...'})", AdviceWarning, stacklevel=2)
+    return sum(counts)
 
 
 def compact(path: str | os.PathLike, output: str | os.PathLike | None = None, *, shard_bytes: int | str = 0,

@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _check
-from ._errors import ArgumentError, shown
+from ._errors import ArgumentError, StorageError, reason, shown
 
 if TYPE_CHECKING:
     from . import _leat
@@ -62,11 +62,18 @@ class Callback:
 
 
 class JsonLines(Callback):
-    """A line of JSON each time, appended to a file: ``{"step": 50, "time": …, "data/samples_per_s": …}``."""
+    """A line of JSON each time, appended to a file: ``{"step": 50, "time": …, "data/samples_per_s": …}``.
+
+    A file with anything but such lines is refused.
+    """
 
     def __init__(self, path: str | os.PathLike, **options: Any) -> None:
         super().__init__(**options)
-        self.file = open(_check.path("path", path), "a", encoding="utf-8", buffering=1)
+        given = _check.output("path", path, rb'\{"step": [^,{]{1,40}, "time": ', "a file of JsonLines")
+        try:
+            self.file = open(given, "a", encoding="utf-8", buffering=1)
+        except OSError as error:
+            raise StorageError(f"{given}: {reason(error)}") from None
 
     def log(self, scalars: Scalars, step: int) -> None:
         self.file.write(json.dumps({"step": step, "time": time.time(), **scalars}) + "\n")

@@ -191,5 +191,18 @@ def test_kills_and_readers(tmp_path) -> None:
         child.wait()
     leat.compact(path, sync=False)
     if len(os.listdir(tmp_path)) > 1:  # leftovers of the last kill
-        leat.delete(path, "none", sync=False)
+        with pytest.warns(leat.AdviceWarning):
+            leat.delete(path, "none", sync=False)
     assert os.listdir(tmp_path) == ["a.leat"]
+
+
+def test_delete_names_keys_that_are_not_there(tmp_path) -> None:
+    path = str(tmp_path / "a.leat")
+    with leat.Writer(path, {"n": int}, sync=False) as w:
+        w.append({"n": 1}, key="a")
+        w.append({"n": 2}, key="b")
+    with pytest.warns(leat.AdviceWarning, match=r"a.leat: 1 key was not there \('nokey'\)"):
+        assert leat.delete(path, ["a", "nokey", "a"], sync=False) == 1
+    with pytest.warns(leat.AdviceWarning, match="2 keys were not there"):
+        assert leat.delete(path, ["x", "y"], sync=False) == 0
+    assert list(leat.open(path).keys) == ["b"]

@@ -201,7 +201,7 @@ def test_the_line_names_the_argument(inside, line, call):
 @pytest.mark.parametrize("line, more", [
     ("keys: the list is empty", {"keys": []}), ("as_: [3] is none of auto", {"as_": [3]}),
     ("image: ", {"image": "a\0"}), ("sample_fn: 'x' is not a plugin", {"sample_fn": "x"}),
-    ("sample_fn: -1 is below 1", {"sample_fn": -1}),
+    ("sample_fn: -1 is not the address", {"sample_fn": -1}), ("sample_fn: 5 is not the address", {"sample_fn": 5}),
 ])
 def test_the_line_names_the_argument_of_a_loader(plain, line, more):
     with pytest.raises(leat.ArgumentError) as caught:

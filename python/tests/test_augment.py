@@ -89,3 +89,12 @@ def test_what_is_no_sample_function(plain, tmp_path):
 
     with pytest.raises(leat.FormatError, match="no leat_op"):
         leat.load_plugin(_leat.__file__)
+
+
+def test_a_sample_fn_that_is_no_function_is_refused(plain):
+    class Fake:
+        address = 5
+
+    for bad in (0, 5, 65535, 2**64, True, Fake(), ctypes.CFUNCTYPE(ctypes.c_int)(0)):
+        with pytest.raises(leat.ArgumentError, match="sample_fn: "):
+            leat.Loader(plain, sample_fn=bad)

@@ -195,3 +195,22 @@ def test_run_file_of_ranks_and_of_no_folder(plain, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["run.jsonl", "run.jsonl.1"]
     with pytest.raises(FileNotFoundError):
         leat.Loader(plain, run=tmp_path / "nowhere" / "run.jsonl")
+
+
+def test_json_lines_are_appended_to_their_own_file_only(pack, tmp_path):
+    path = tmp_path / "data.jsonl"
+    for _ in range(2):
+        train(pack, callbacks=callbacks.JsonLines(path, every=20))
+    assert len(path.read_text().splitlines()) > 4
+    (tmp_path / "empty").touch()
+    callbacks.JsonLines(tmp_path / "empty").close()
+    (tmp_path / "notes.json").write_text('{"mine": 1}\n')
+    with open(pack, "rb") as file:
+        before = file.read()
+    for other in (pack, tmp_path / "notes.json", tmp_path):
+        with pytest.raises(leat.ArgumentError, match="path: "):
+            callbacks.JsonLines(other)
+    with open(pack, "rb") as file:
+        assert file.read() == before
+    with pytest.raises(leat.NotFoundError, match="no such folder"):
+        callbacks.JsonLines(tmp_path / "nowhere" / "data.jsonl")

@@ -264,7 +264,7 @@ def test_budget_near_the_floor(path, collate):
     ({"collate": "pad", "pad_value": 256}, "pad_value"),
     ({"collate": "pad", "pad_value": 0.5}, "pad_value"),
     ({"collate": "pad", "pad_multiple": 0}, "pad_multiple"),
-    ({"collate": "pad", "sample_fn": 1234}, "sample_fn"),
+    ({"collate": "pad", "sample_fn": 123456}, "sample_fn"),
     ({"collate": "list", "image": "RandomResizedCrop(8); Mixup(classes=3)"}, "one size|Mixup"),
     ({"collate": "list", "image": None}, "no images"),
 ])

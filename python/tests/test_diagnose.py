@@ -455,3 +455,30 @@ def test_a_slow_transform_of_a_loader_is_not_storage(pack):
 def test_batches_that_are_no_collections_are_samples(clock):
     d = leat.diagnose(range(3), lambda batch: clock.sleep(0.01), steps=30, seconds=600, replay=0)
     assert d.limit == "trainer" and d.facts["batch"] == 1
+
+
+def test_a_report_replaces_an_earlier_report_only(pack, tmp_path):
+    page, other = tmp_path / "r.html", tmp_path / "thesis.html"
+    other.write_text("<!doctype html>\nmine")
+    with open(pack, "rb") as file:
+        before = file.read()
+    with leat.Loader(pack, 4, threads=1, image=None) as loader:
+        for _ in range(2):
+            assert loader.report(page) == page.read_text(encoding="utf-8") or page.stat().st_size > 0
+        for refused in (pack, other, tmp_path):
+            with pytest.raises(leat.ArgumentError, match="path: "):
+                loader.report(refused)
+    with open(pack, "rb") as file:
+        assert file.read() == before
+    assert other.read_text() == "<!doctype html>\nmine"
+
+
+def test_a_quarantine_file_is_checked_when_the_loader_opens(pack, tmp_path):
+    (tmp_path / "mine.txt").write_text("words")
+    (tmp_path / "bad.jsonl").write_text('{"pack":"x"}\n')
+    for refused in (pack, tmp_path / "mine.txt", tmp_path):
+        with pytest.raises(leat.ArgumentError, match="quarantine: "):
+            leat.Loader(pack, 4, quarantine=refused)
+    with pytest.raises(leat.NotFoundError, match="quarantine: .*no such folder"):
+        leat.Loader(pack, 4, quarantine=tmp_path / "nowhere" / "q")
+    leat.Loader(pack, 4, quarantine=tmp_path / "bad.jsonl").close()

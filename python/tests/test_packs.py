@@ -232,3 +232,16 @@ def test_a_replacement_comes_from_the_same_pack(packs, tmp_path):
             assert len(set(got[-1].tolist())) == 1
     lines = [json.loads(line) for line in (tmp_path / "q").read_text().splitlines()]
     assert lines and all(line["pack"] == bad and line["sample"] == 2 for line in lines)
+
+
+def test_locate_takes_numbers_of_samples_only(tmp_path):
+    with leat.Writer(tmp_path / "p.leat", {"n": int}, sync=False) as w:
+        w.extend([{"n": i} for i in range(5)])
+    with leat.Loader(tmp_path / "p.leat", 2, as_="numpy") as loader:
+        assert [int(x) for x in loader.locate(4)] == [0, 4] and loader.locate([])[0].shape == (0,)
+        for bad in ("x", 1.5, None, [0, "a"], [[0], [1, 2]], True):
+            with pytest.raises(leat.ArgumentError, match="sample_id: "):
+                loader.locate(bad)
+        for bad in (5, 10**9, -5, [0, -1], [4, 5]):
+            with pytest.raises(leat.SampleIndexError, match="is none of the 5 samples"):
+                loader.locate(bad)
