@@ -16,7 +16,7 @@ from ._curate_config import NAMES, Options
 from ._curate_steps import Run
 from ._errors import ArgumentError, BudgetError, DataError, Error, ExistsError, FormatError, NotFoundError, StorageError, reason, shown
 from ._pack import Path
-from ._train import _hold
+from ._train import _hold, run_folder
 
 _VERSION = 1
 
@@ -44,13 +44,8 @@ def _save(folder: str, state: dict[str, Any]) -> None:
         raise StorageError(f"{path}: {reason(error)}") from None
 
 
-def _folder(path: str, force: bool) -> None:
-    """Makes the folder of the run. One with other files in it is refused."""
-    try:
-        os.makedirs(path, exist_ok=True)
-        there = [name for name in os.listdir(path) if name != ".lock"]
-    except OSError as error:
-        raise StorageError(f"{path}: {reason(error)}") from None
+def _check_run(path: str, there: list[str], force: bool) -> None:
+    """Refuses a folder with other files in it."""
     if there and "run.json" in there and not _load(path):
         if not force:
             raise ExistsError(f"{os.path.join(path, 'run.json')}: is damaged, or of another version; --force starts the run from scratch")
@@ -255,12 +250,19 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
         return planned
     if planned["short"]:
         raise BudgetError(planned["short"])
-    _folder(folder, force)
+    line = _Line(_check.flag("quiet", quiet), sum(run.on(name) for name in NAMES))
+    with run_folder(folder, ("run.json",)) as there:
+        _check_run(folder, there, force)
+        return _all_steps(run, planned, force, line, redo, begin)
+
+
+def _all_steps(run: Run, planned: dict[str, Any], force: bool, line: _Line, redo: frozenset[str], begin: float) -> dict[str, Any]:
+    """Runs the steps in a folder that no other run uses."""
+    folder = run.folder
     held = _hold(folder)
     try:
-        state = _state(folder, sources, planned, force)
+        state = _state(folder, run.sources, planned, force)
         run.written = (state["steps"].get("dump") or {}).get("output")
-        line = _Line(_check.flag("quiet", quiet), sum(run.on(name) for name in NAMES))
         for name in NAMES:
             if run.on(name):
                 _do(run, name, state, line, name in redo)

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _text
 from ._errors import ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
+from ._train.__main__ import printed
 
 _CODES = ((ExistsError, 2), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
 _COMMON = ("color", "verbose", "config", "json", "quiet")  # C obeyed them, or main does
@@ -72,8 +73,7 @@ def main(command: str, text: str) -> int:
     if done["bad"] and not quiet:
         print(f"leat {command}: warning: {done['bad']} line{'' if done['bad'] == 1 else 's'} could not be read: see {output}/bad.jsonl",
               file=sys.stderr)
-    if as_json:
-        print(json.dumps(done))
-    else:
-        _show(command, done, output)
+    failed = printed(command, (lambda: print(json.dumps(done))) if as_json else (lambda: _show(command, done, output)))
+    if failed:
+        return failed
     return 4 if done["documents"] == 0 and done["bad"] > 0 else 0

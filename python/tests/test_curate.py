@@ -365,14 +365,14 @@ def test_bad_files_and_folders(photos, tmp_path):
             leat.curate(photos, tmp_path / "run", config=tmp_path / "c.yaml")
     with pytest.raises(leat.NotFoundError, match="nowhere"):
         leat.curate(tmp_path / "nowhere", tmp_path / "run")
-    with pytest.raises(leat.StorageError, match="nowhere.yaml"):
+    with pytest.raises(leat.NotFoundError, match="nowhere.yaml: no such file"):
         leat.curate(photos, tmp_path / "run", config=tmp_path / "nowhere.yaml")
     with pytest.raises(leat.ArgumentError, match="from: 'tag' is none of the steps"):
         leat.curate(photos, tmp_path / "run", from_="tag")
     with pytest.raises(leat.ArgumentError, match="from: has no effect: .* has no earlier run"):
         leat.curate(photos, tmp_path / "run", from_="select")
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(leat.StorageError, match="file: is a file, not a folder"):
+    with pytest.raises(leat.ArgumentError, match="file: is a file, not a folder"):
         leat.curate(photos, tmp_path / "file")
     with pytest.raises(leat.StorageError, match="is a folder, not a file"):
         leat.curate(photos, tmp_path / "run", config=tmp_path)
@@ -632,3 +632,14 @@ def test_messages_say_how_to_recover(photos, tmp_path):
         leat.curate(photos, run, share=0.3)
     assert leat.curate(photos, run, share=0.3, from_="embed")["selected"] == 12
     assert leat.curate(photos, run, share=0.2, force=True)["selected"] == 8
+
+
+def test_a_source_that_cannot_be_packed_leaves_nothing(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.leat").write_bytes(b"not a pack")
+    for source in ("empty", "bad.leat"):
+        with pytest.raises(leat.Error):
+            leat.curate(tmp_path / source, tmp_path / "run")
+        assert sorted(os.listdir(tmp_path)) == ["bad.leat", "empty"]
+    with pytest.raises(leat.NotFoundError, match="nope.yaml: no such file"):
+        leat.curate(tmp_path / "empty", tmp_path / "run", config="nope.yaml")

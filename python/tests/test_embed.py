@@ -166,3 +166,19 @@ def test_bad_models_are_one_line(photos, tmp_path):
     fails(leat.DataError, "not a TorchScript file", str(tmp_path / "x.pt"))
     fails(leat.DataError, "not an exported program", str(tmp_path / "x.pt2"))
     fails(leat.NotFoundError, "there is no checkpoint", str(tmp_path))
+
+
+def test_a_closed_or_full_stdout_ends_as_that_of_other_commands(photos, tmp_path):
+    import subprocess
+
+    words = [sys.executable, "-P", "-m", "leat", "embed", photos, "-q", "-f", "--json", "-o", str(tmp_path / "v.leat")]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (4, "leat embed: cannot write the output: No space left on device\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode % 256 in (141, 256 - 13) and done.stderr == ""
+    again = subprocess.run([word for word in words if word != "-f"], capture_output=True, text=True)
+    assert again.returncode == 2 and "already exists (use --force to replace it)" in again.stderr

@@ -242,7 +242,7 @@ def test_the_command(photos, model, tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["samples"] == 60
     again = subprocess.run(words, capture_output=True, text=True, timeout=300)
-    assert again.returncode == 4 and "already exists (use --force to replace it)" in again.stderr
+    assert again.returncode == 2 and "already exists (use --force to replace it)" in again.stderr
     text = subprocess.run([*words, "--force"], capture_output=True, text=True, timeout=300)
     assert text.returncode == 0 and text.stderr.startswith("60 images by m.pt") and "most frequent: " in text.stderr
 

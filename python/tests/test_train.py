@@ -540,3 +540,67 @@ def test_progressive_resizing_ends_at_the_full_size():
 def test_the_progress_line():
     line = report.progress_line(3, 601, 5004, 45.0, 0, 3.214, 0.41, 74.13)
     assert line == "Epoch 3: 12 %| 601/5004 [00:45<05:29, 13.4 it/s, loss 3.21, data 0.4 ms, step 74.1 ms]"
+
+
+def test_a_folder_of_others_is_refused_and_nothing_stays(packs, tmp_path):
+    mine = tmp_path / "mine"
+    (mine / "checkpoints").mkdir(parents=True)
+    for name in ("config.json", "report.html", "checkpoints/best.txt"):
+        (mine / name).write_text('{"mine": 1}')
+    before = sorted(str(path) for path in mine.rglob("*"))
+    for force in (False, True):
+        with pytest.raises(leat.ExistsError, match="is not empty and has no run of leat train"):
+            leat.train(packs["train"], output=mine, **TINY, force=force)
+    assert sorted(str(path) for path in mine.rglob("*")) == before
+    assert (mine / "config.json").read_text() == '{"mine": 1}'
+    with pytest.raises(leat.NotFoundError):
+        leat.train(tmp_path / "nowhere.leat", output=tmp_path / "a" / "b", **TINY)
+    with pytest.raises(leat.ArgumentError, match="is a file, not a folder"):
+        leat.train(packs["train"], output=mine / "config.json", **TINY)
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_a_refused_run_does_not_change_the_one_that_is_there(packs, tmp_path):
+    leat.train(packs["train"], output=tmp_path / "o", **TINY, max_steps=1)
+    before = (tmp_path / "o" / "config.json").read_bytes()
+    with pytest.raises(leat.ExistsError, match=r"\(use resume to continue, force to start again\)"):
+        leat.train(packs["train"], output=tmp_path / "o", **TINY, max_steps=2)
+    assert (tmp_path / "o" / "config.json").read_bytes() == before
+    leat.train(packs["train"], output=tmp_path / "o", **TINY, max_steps=2, force=True)
+
+
+def test_wrong_types_are_argument_errors(packs, tmp_path):
+    for call in (leat.train, leat.embed, leat.tag):
+        for bad in (5, None, ["a"], ""):
+            with pytest.raises(leat.ArgumentError, match="pack: "):
+                call(bad, output=tmp_path / "o")
+        for name in ("output", "config"):
+            with pytest.raises(leat.ArgumentError, match=f"{name}: "):
+                call(packs["train"], **{"output": tmp_path / "o", name: 5})
+    with pytest.raises(leat.ArgumentError, match="output: "):
+        leat.train(packs["train"], output=5, resume=True)
+    for args in ((5, "x.pt"), ("run", 5)):
+        with pytest.raises(leat.ArgumentError, match="is not a path"):
+            leat.export_model(*args)
+    with pytest.raises(leat.ArgumentError, match="batch_size: .* is not a number"):
+        leat.train(packs["train"], output=tmp_path / "o", batch_size=np.ones(2))
+    with pytest.raises(leat.ArgumentError, match="use method simclr or dino, or name the field with label"):
+        leat.train(packs["train"], output=tmp_path / "o", **{**TINY, "label": "zz"})
+    with pytest.raises(leat.NotFoundError, match="nope.yaml: no such file"):
+        leat.train(packs["train"], output=tmp_path / "o", config="nope.yaml")
+    assert os.listdir(tmp_path) == []
+
+
+def test_exit_codes_are_those_of_the_other_commands(packs, tmp_path):
+    def code(*words):
+        done = subprocess.run([sys.executable, "-P", "-m", "leat", *map(str, words)], capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    (tmp_path / "file").write_text("mine")
+    assert code("train", packs["train"], "-o", tmp_path / "file")[0] == 2
+    assert code("curate", packs["train"], "-o", tmp_path / "file")[0] == 2
+    (tmp_path / "v.leat.parts").mkdir()
+    failed, text = code("embed", packs["train"], "-o", tmp_path / "v.leat")
+    assert failed == 2 and "(use --resume to continue it, --force to start again)" in text
+    failed, text = code("train", packs["train"], "-o", tmp_path / "o", "--label", "zz")
+    assert failed == 2 and "use --method simclr or dino, or name the field with --label" in text

@@ -10,6 +10,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .. import _check
@@ -24,14 +26,51 @@ def _need_torch(what: str = "leat.train, leat.embed and leat.tag need PyTorch") 
         raise ImportError(f"{what}: pip install torch", name="torch") from None
 
 
-def _folder(path: str | None) -> str:
-    if not path:
-        raise ArgumentError("output: is missing: the folder for checkpoints, metrics and the report")
+def _remove_made(folder: str, made: list[str], names: set[str], before: set[str]) -> None:
+    """Removes what a refused run made, unless there is more than the files `names` and empty ones."""
+    with suppress(OSError):
+        new = {name: os.path.join(folder, name) for name in set(os.listdir(folder)) - before}
+        if before <= {".lock"} and all(name in names or os.path.getsize(path) == 0 for name, path in new.items()):
+            for path in new.values():
+                os.unlink(path)
+    with suppress(OSError):
+        for path in made:
+            os.rmdir(path)
+
+
+@contextmanager
+def run_folder(path: str, notes: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """The folder of a run, made where it is missing; the names in it. Where the run fails before it wrote more than the
+    lock and `notes`, nothing stays."""
+    made: list[str] = []
+    before: set[str] = set()
+    at = os.path.abspath(_check.local(path))
+    while not os.path.lexists(at):
+        made.append(at)
+        at = os.path.dirname(at)
     try:
-        os.makedirs(_check.local(path), exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{path}: {reason(error)}") from None
-    return path
+        try:
+            os.makedirs(path, exist_ok=True)
+            before = set(os.listdir(path))
+        except (FileExistsError, NotADirectoryError):
+            raise ArgumentError(f"{path}: is a file, not a folder") from None
+        except OSError as error:
+            raise StorageError(f"{path}: {reason(error)}") from None
+        yield sorted(before - {".lock"})
+    except BaseException:
+        _remove_made(path, made, {".lock", *notes}, before)
+        raise
+
+
+def _check_run(folder: str, there: list[str]) -> None:
+    """Refuses a folder with files of others: a run replaces its own files only."""
+    from . import checkpoint
+
+    if not set(there) - {"config.json.new"} or checkpoint.newest(os.path.join(folder, "checkpoints")) is not None:
+        return
+    known = _read_config(folder)
+    if known is None or not {"method", "model", "epochs", "output"} <= known.keys():
+        raise ExistsError(f"{folder}: is not empty and has no run of leat train; give another folder")
 
 
 def _hold(folder: str, ranks: Any = None) -> Any:
@@ -54,17 +93,20 @@ def _hold(folder: str, ranks: Any = None) -> Any:
     return file
 
 
-def _stored(given: dict[str, Any]) -> dict[str, Any] | None:
-    """The options of the run that is resumed."""
-    output = given.get("output")
-    if not given.get("resume") or output is None:
-        return None
+def _read_config(folder: str) -> dict[str, Any] | None:
+    """The options of the run in a folder."""
     try:
-        with open(os.path.join(output, "config.json"), encoding="utf-8") as file:
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
             found = json.load(file)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _stored(given: dict[str, Any]) -> dict[str, Any] | None:
+    """The options of the run that is resumed."""
+    output = given.get("output")
+    return None if not given.get("resume") or output is None else _read_config(_check.path("output", output))
 
 
 def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
@@ -78,26 +120,35 @@ def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
 
     Parameters
     """
+    pack = _check.path("pack", pack)
     _need_torch()
-    from . import distributed, loop
-
     given = {name: value for name, value in given.items() if value is not None}
     base = _stored(given)
     o = _options.resolve("train", given, base)
-    _folder(o.output)
+    if not o.output:
+        raise ArgumentError("output: is missing: the folder for checkpoints, metrics and the report")
+    with run_folder(o.output) as there:
+        _check_run(o.output, there)
+        return _train(pack, o, given)
+
+
+def _train(pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """One rank of the run, or the processes of all ranks."""
+    from . import distributed, loop
+
     kind = distributed.accelerator(o.accelerator)
     count = distributed.to_launch(o.devices, o.nodes, kind)
     if count:
-        return _launched(count, os.fspath(pack), o, given)
+        return _launched(count, pack, o, given)
     ranks = distributed.join(kind)
     old: dict[int, Any] = {}
     held = None
     try:
         held = _hold(o.output, ranks)
         o.config_values = {k: v for k, v in vars(o).items() if k not in ("given", "config", "resume", "force")}
-        trainer = loop.Trainer(os.fspath(pack), o, ranks)
+        trainer = loop.Trainer(pack, o, ranks)
         old = loop.watch_signals(trainer)
-        predicted = _plan(os.fspath(pack), o, trainer) if o.plan and ranks.first else None
+        predicted = _plan(pack, o, trainer) if o.plan and ranks.first else None
         result = trainer.run_with(predicted)
     finally:
         loop.restore_signals(old)
@@ -187,6 +238,7 @@ tag.__signature__ = _options.signature("tag", "pack")  # type: ignore[attr-defin
 
 def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run: Any) -> dict[str, Any]:
     """Runs a model over a pack, here or as one process per GPU."""
+    pack = _check.path("pack", pack)
     progress = _check.called("progress", given.pop("progress", None))
     given = {name: os.fspath(v) if isinstance(v, os.PathLike) else v for name, v in given.items() if v is not None}
     o = _options.resolve(command, given)
@@ -200,11 +252,11 @@ def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run
         count = distributed.to_launch(o.devices, 0, distributed.accelerator(o.accelerator))
     if count:
         code = distributed.launch(count, ["-m", "leat._train", command,
-                                          json.dumps({**given, "args": [os.fspath(pack)]})])
+                                          json.dumps({**given, "args": [pack]})])
         if code != 0:
             raise SystemExit(code)
         return {}
-    return run(os.fspath(pack), o, progress=progress)
+    return run(pack, o, progress=progress)
 
 
 def predict(pack: str | os.PathLike, output: str | os.PathLike, model: str | os.PathLike, **given: Any) -> dict[str, Any]:
@@ -223,7 +275,8 @@ def export_model(run: str | os.PathLike, output: str | os.PathLike, *, force: bo
     divided by 255 and normalised by the returned mean and std. The output is logits, or vectors of a model
     without classes.
     """
+    run, output, force = _check.path("run", run), _check.path("output", output), _check.flag("force", force)
     _need_torch()
     from . import export
 
-    return export.write(os.fspath(run), os.fspath(output), force)
+    return export.write(run, output, force)

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from .. import _train
 from . import options
 from .._errors import AdviceWarning, ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
 
-_CODES = ((ExistsError, 4), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
+_CODES = ((ExistsError, 2), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
 
 
 def _code(error: Error) -> int:
@@ -68,6 +71,23 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
           f"{result['images_per_s']:.0f} images/s, waiting for data {100 * result['data_share']:.1f} %"
           f"{', ' if shares else ''}{shares}", file=sys.stderr)
     print(result["verdict"], file=sys.stderr)
+
+
+def printed(command: str, show: Callable[[], None]) -> int:
+    """The exit code of printing the result, as of the commands in C: 141 when the reader of stdout is gone."""
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        show()
+        sys.stdout.flush()
+        return 0
+    except OSError as error:
+        if sys.stdout is not None:  # what is left would be written, and fail, at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return 141
+        print(f"leat {command}: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 4
 
 
 def _curate(args: list[str], values: dict[str, Any]) -> dict[str, Any]:
@@ -124,12 +144,18 @@ def main(command: str, text: str) -> int:
         return 4
     if not result:  # a rank other than the first
         return 0
+    failed = 0
+    quiet = values.get("quiet", False)
     if launched:
         pass  # the process that started the ranks prints the result
     elif as_json:
-        print(json.dumps(result))
+        failed = printed(command, lambda: print(json.dumps(result)))
+    elif command in ("curate", "dedup"):
+        failed = printed(command, lambda: _show(result, command, quiet))
     else:
-        _show(result, command, values.get("quiet", False))
+        _show(result, command, quiet)  # on stderr
+    if failed:
+        return failed
     stopped = result.get("stopped", 0)
     if command == "curate":
         return 3 if result.get("short") else 1 if result.get("unreadable") else 0

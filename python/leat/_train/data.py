@@ -40,8 +40,8 @@ class Facts:
     def classes(self, wanted: int, label: str) -> int:
         """How many classes there are; an error where the labels do not fit."""
         if not self.labelled:
-            raise ArgumentError(f"{self.path}: has no int field '{label}' with labels; use --method simclr or "
-                                "dino, or name the field with --label")
+            raise ArgumentError(f"{self.path}: has no int field '{label}' with labels; use `method` simclr or "
+                                "dino, or name the field with `label`")
         count = wanted or len(self.class_names) or self.largest + 1
         if self.largest >= count or self.smallest < 0:
             if self.smallest < 0:

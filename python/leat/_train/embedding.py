@@ -161,8 +161,8 @@ class _Parts:
         if os.path.isdir(self.folder) and first:
             if not o.resume:
                 if not o.force:
-                    raise ExistsError(f"{self.folder}: an interrupted run is there (use --resume to continue it, "
-                                      "--force to start again)")
+                    raise ExistsError(f"{self.folder}: an interrupted run is there (use `resume` to continue it, "
+                                      "`force` to start again)")
                 shutil.rmtree(self.folder)
             elif _read_note(note) not in (None, identity):
                 raise ArgumentError(f"{self.folder}: the interrupted run had another model, pack or settings (use "
@@ -314,7 +314,7 @@ def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
     if not os.path.exists(path):
         return
     if not o.force:
-        raise ExistsError(f"{path}: already exists (use --force to replace it)")
+        raise ExistsError(f"{path}: already exists (use `force` to replace it)")
     try:
         with open(path, "rb") as file:
             head = file.read(len(magic))

@@ -48,7 +48,7 @@ def write(path: str, output: str, force: bool) -> dict[str, Any]:
     if kind not in _KINDS:
         raise ArgumentError(f"{output}: a name that ends in .pt (TorchScript), .pt2 (exported program) or .onnx is expected")
     if os.path.exists(output) and not force:
-        raise ExistsError(f"{output}: already exists (use --force to replace it)")
+        raise ExistsError(f"{output}: already exists (use `force` to replace it)")
     if kind == ".onnx" and not all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript")):
         raise ArgumentError(f"{output}: writing ONNX needs onnx and onnxscript: pip install onnx onnxscript")
     net, facts = _load(path)

@@ -513,10 +513,9 @@ class Trainer:
             found["probe"] = evaluate.probe(*made, self.classes, probe_epochs, o.seed)
         return found
 
-    def run(self) -> dict[str, Any]:
+    def run(self, resumed: bool) -> dict[str, Any]:
         """Trains to the end, or until a signal; what came out."""
         o = self.o
-        resumed = self._begin()
         keeper = checkpoint.Keeper(self.folder, self._best_name()) if self.ranks.first else _no_keeper()
         self.prepare()
         self.meter = report.Meter(o, self.ranks, self.update if resumed else 0, self.facts.class_names)
@@ -532,12 +531,14 @@ class Trainer:
     def run_with(self, predicted: dict[str, Any] | None) -> dict[str, Any]:
         """Trains, and notes options and result beside the checkpoints."""
         o = self.o
+        resumed = self._begin()  # a run that is refused changes nothing
+        self.ranks.barrier()
         if self.ranks.first and o.force and not o.resume:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.ranks.barrier()
         if self.ranks.first:
             self._note("config.json", o.config_values)
-        result = self.run()
+        result = self.run(resumed)
         if predicted is not None:
             result["plan"] = plan.compare(predicted, result, self)
         if self.ranks.first:
@@ -547,8 +548,9 @@ class Trainer:
     def _note(self, name: str, values: dict[str, Any]) -> None:
         path = os.path.join(self.o.output, name)
         try:
-            with open(path, "w", encoding="utf-8") as file:
+            with open(path + ".new", "w", encoding="utf-8") as file:
                 json.dump(values, file, indent=1)
+            os.replace(path + ".new", path)
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from None
 
@@ -581,7 +583,7 @@ class Trainer:
         there = checkpoint.newest(self.folder)
         if there is not None and not o.resume:
             if not o.force:
-                raise ExistsError(f"{o.output}: has checkpoints already (use --resume to continue, --force to start again)")
+                raise ExistsError(f"{o.output}: has checkpoints already (use `resume` to continue, `force` to start again)")
         elif there is not None:
             self.restore(there)
             self.say(f"resumed at update {self.update}, epoch {self.epoch + 1}: {there}")

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from .. import _leat
-from .._errors import ArgumentError, StorageError, reason
+from .. import _check, _leat
+from .._errors import ArgumentError, NotFoundError, StorageError, reason, shown
 
 _FRAME = frozenset(("help", "color", "json", "verbose", "anonymous", "ca_file"))
 
@@ -58,7 +58,10 @@ class Option(NamedTuple):
         whole = self.kind != "float"
         if isinstance(value, bool) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
             raise ArgumentError(f"{self.name}: {value!r} is not a number")
-        number = float(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError, RuntimeError):  # an array of several
+            raise ArgumentError(f"{self.name}: {shown(value)} is not a number") from None
         if math.isnan(number) or whole and not number.is_integer():
             raise ArgumentError(f"{self.name}: {value!r} is not a {'whole ' * whole}number")
         if self.min is not None and not self.min <= number <= self.max:
@@ -106,6 +109,8 @@ def read_config(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
+    except FileNotFoundError:
+        raise NotFoundError(f"{path}: no such file") from None
     except OSError as error:
         raise StorageError(f"{path}: {reason(error)}") from None
     except UnicodeDecodeError:
@@ -159,7 +164,7 @@ def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | No
     known = table(command)
     layers: list[tuple[str, Mapping[str, Any]]] = [("", given)]
     if given.get("config") is not None:
-        path = os.fspath(given["config"])
+        path = _check.path("config", given["config"])
         layers.append((f"{path}: ", read_config(path)))
     if base is not None:
         layers.append(("", {name: value for name, value in base.items() if name in known}))
