@@ -91,6 +91,21 @@ static int parse(parts *p, const char *text, const char *pack, const char *folde
     return 0;
 }
 
+/* Ranks within a value give an empty part only when no value has enough samples. */
+static void warn_empty(cli *c, const parts *p)
+{
+    const char *field = cli_str(c, "stratify");
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < p->count; i++) all += p->part[i].samples;
+    for (uint32_t i = 0; i < p->count && all > 0; i++) {
+        if (p->part[i].samples > 0) continue;
+        if (field == NULL) cli_warn(c, "part %s has no samples", p->name[i]);
+        else
+            cli_warn(c, "part %s has no samples: each value of %s has too few for a share of %g", p->name[i],
+                     field, p->part[i].share);
+    }
+}
+
 static int print(cli *c, const parts *p)
 {
     cli_object page;
@@ -136,6 +151,7 @@ static int run(cli *c)
         cli_progress_end(&w.bar);
     }
     int code = rc != 0 ? cli_fail(c, &err) : CLI_OK;
+    if (rc == 0) warn_empty(c, &p);
     if (rc == 0 && print(c, &p) != 0) code = CLI_DATA;
     forget(&p);
     return code;
@@ -155,7 +171,11 @@ const cli_command cli_cmd_split = {
                    "With --stratify the samples of "
                    "each value are ranked by the hashes of their keys, so shares are "
                    "exact, and a few samples near a "
-                   "border may change their part when others are added.",
+                   "border may change their part when others are added; a value with few samples "
+                   "may have none in a small part.\n\n"
+                   "A part can be split again: it records its seeds, and another hash is used. A part that "
+                   "was packed again has no such record; where its shares would be far off, "
+                   "the split is refused and needs another --seed.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Splitting", options}},
     .json = (const cli_key[]){{"parts[].name", "of a part"},

@@ -448,8 +448,9 @@ typedef struct leat_pack_split_opts {
 /* Copies the stored samples of a pack unchanged into one pack per part. The part of a sample
  * depends only on its key, the seed and the shares: samples added later do not move others.
  * Stratified, samples are ranked by the hashes of their keys within each value instead: a few
- * near a border may move when others are added. LEAT_EEXIST: an output exists; then nothing is
- * written. */
+ * near a border may move when others are added. A part that is split again with the same seed
+ * uses another hash. LEAT_EINVAL: the pack is a part, its record of that is lost, and the shares
+ * would be far off. LEAT_EEXIST: an output exists; then nothing is written. */
 LEAT_API int leat_pack_split(const char *path, const leat_pack_split_opts *opts,
                              leat_error *err) LEAT_MUST_CHECK;
 

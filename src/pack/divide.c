@@ -4,22 +4,34 @@
  * seed and the shares, so samples added later do not move others. Stratified: the samples of each
  * value of a field are ranked by hash. The shares are then exact within each value, but a sample
  * near a border may move when others are added.
+ *
+ * The hashes of a part are from one range, so a part must be split by another hash. Parts record the seeds
+ * of their hashes; a seed that was used is replaced by one derived from it. Where that record is lost,
+ * shares that cannot be chance are refused.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
+#include "pack/append.h"
 #include "pack/compact.h"
 #include "pack/layout.h"
 #include "pack/reader_impl.h"
 #include "pack/selection.h"
 
 #define ROUNDING 1e-9
+#define SEEDS_MAX 64     /* splits of parts of parts */
+#define DEVIATIONS 6     /* standard deviations of a share that are not chance */
+#define EMPTY_LOG (-14.) /* log of the probability of an empty part that is not chance: 1 in a million */
 
 typedef struct ranked {
     int64_t value;
@@ -29,7 +41,9 @@ typedef struct ranked {
 typedef struct division {
     leat_pack *pack;
     leat_pack_split_opts opts;
-    uint8_t *part; /* of each sample; UINT8_MAX for none */
+    uint8_t *part;             /* of each sample; UINT8_MAX for none */
+    uint64_t seeds[SEEDS_MAX]; /* of the hashes that made this pack, then of this split's */
+    uint32_t seed_count;
 } division;
 
 static int check(const leat_pack_split_opts *o, leat_error *err)
@@ -64,6 +78,43 @@ static uint8_t part_at(const leat_pack_split_opts *o, double place)
     return UINT8_MAX;
 }
 
+/* ---- the hash ---- */
+
+static bool used(const division *d, uint64_t seed)
+{
+    for (uint32_t i = 0; i < d->seed_count; i++)
+        if (d->seeds[i] == seed) return true;
+    return false;
+}
+
+static void add_seed(division *d, const json_t *text)
+{
+    uint64_t seed;
+    if (!json_is_string(text) || d->seed_count == SEEDS_MAX - 1) return;
+    if (leat__str_to_u64(json_string_value(text), &seed)) d->seeds[d->seed_count++] = seed;
+}
+
+/* Chooses the seed of the hash: the given one, unless the pack is a part that was made with it. */
+static int choose_seed(division *d, leat_error *err)
+{
+    char *source = leat__provenance_source(leat_pack_provenance(d->pack));
+    if (source == NULL) return leat__fail_nomem(err, 0, "provenance");
+    json_t *root = json_loads(source, 0, NULL);
+    const char *kind = json_string_value(json_object_get(root, "kind"));
+    if (kind != NULL && strcmp(kind, "split") == 0) {
+        const json_t *seeds = json_object_get(root, "seeds");
+        for (size_t i = 0; i < json_array_size(seeds); i++) add_seed(d, json_array_get(seeds, i));
+        if (seeds == NULL) /* of an earlier version */
+            d->seeds[d->seed_count++] = (uint64_t)json_integer_value(json_object_get(root, "seed"));
+    }
+    json_decref(root);
+    leat__free(source);
+    uint64_t seed = d->opts.seed;
+    while (d->opts.stratify == NULL && used(d, seed)) seed = leat__hash64(&seed, sizeof seed, d->opts.seed);
+    d->seeds[d->seed_count++] = seed;
+    return 0;
+}
+
 static int hash_of(division *d, uint64_t sample, char **key, size_t *room, uint64_t *hash, leat_error *err)
 {
     size_t size;
@@ -75,7 +126,7 @@ static int hash_of(division *d, uint64_t sample, char **key, size_t *room, uint6
         if (*key == NULL) return leat__fail_nomem(err, *room, "a key");
         rc = leat_pack_key(d->pack, sample, *key, *room, &size, err);
     }
-    if (rc == 0) *hash = leat__hash64(*key, size, d->opts.seed);
+    if (rc == 0) *hash = leat__hash64(*key, size, d->seeds[d->seed_count - 1]);
     return rc;
 }
 
@@ -137,6 +188,29 @@ out:
     return rc;
 }
 
+/* Refuses shares that cannot be chance: the pack is a part, and its provenance does not say so. */
+static int check_shares(const division *d, leat_error *err)
+{
+    const uint64_t count = leat_pack_count(d->pack);
+    uint64_t got[LEAT_PACK_PARTS_MAX] = {0};
+    if (d->opts.stratify != NULL) return 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (d->part[i] != UINT8_MAX) got[d->part[i]]++;
+    for (uint32_t i = 0; i < d->opts.part_count; i++) {
+        const double share = d->opts.parts[i].share, expected = share * (double)count;
+        if (share > 1 - ROUNDING) continue;
+        bool odd = fabs((double)got[i] - expected) > DEVIATIONS * sqrt(expected * (1 - share)) + 1;
+        if (got[i] == 0) odd = (double)count * log1p(-share) < EMPTY_LOG;
+        if (odd)
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s: a share of %g would get %llu of %llu samples, since this pack is a part "
+                              "of an earlier split with the same seed; give another `seed`",
+                              leat_pack_path(d->pack), share, (unsigned long long)got[i],
+                              (unsigned long long)count);
+    }
+    return 0;
+}
+
 typedef struct choice {
     const division *d;
     uint8_t part;
@@ -150,7 +224,7 @@ static bool chosen(void *cookie, uint64_t sample)
 
 static int describe(const division *d, uint32_t part, leat__buf *out, leat_error *err)
 {
-    char of[17];
+    char of[24];
     leat__json j;
     snprintf(of, sizeof of, "%016llx", (unsigned long long)leat__pack_meta(d->pack)->footer.check);
     leat__json_init(&j, out, 0);
@@ -163,6 +237,13 @@ static int describe(const division *d, uint32_t part, leat__buf *out, leat_error
     for (uint32_t i = 0; i < d->opts.part_count; i++) leat__json_double(&j, d->opts.parts[i].share);
     leat__json_end(&j);
     leat__json_ku64(&j, "seed", d->opts.seed);
+    leat__json_key(&j, "seeds");
+    leat__json_array(&j);
+    for (uint32_t i = 0; i < d->seed_count; i++) {
+        snprintf(of, sizeof of, "%llu", (unsigned long long)d->seeds[i]);
+        leat__json_str(&j, of);
+    }
+    leat__json_end(&j);
     if (d->opts.stratify != NULL) leat__json_kstr(&j, "stratify", d->opts.stratify);
     leat__json_end(&j);
     return leat__buf_status(out) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");
@@ -210,7 +291,9 @@ int leat_pack_split(const char *path, const leat_pack_split_opts *opts, leat_err
     LEAT_TRY(check(&d.opts, err));
     int rc = leat_pack_open(&d.pack, path, NULL, err);
     if (rc == 0) rc = check_outputs(&d, err);
+    if (rc == 0) rc = choose_seed(&d, err);
     if (rc == 0) rc = assign(&d, err);
+    if (rc == 0) rc = check_shares(&d, err);
     for (uint32_t i = 0; i < d.opts.part_count && rc == 0; i++) rc = write_part(&d, i, err);
     leat__free(d.part);
     leat_pack_close(&d.pack);

@@ -93,6 +93,7 @@ $ leat pack a -o x.leat --where 'label > 100'
 $ leat split p.leat --parts one=0.5,two=0.5 --json | jget parts.0.name parts.1.path
 one
 p-two.leat
+! leat split: warning: part two has no samples
 
 $ leat split p.leat --parts one=0.5,two=0.5
 ! leat split: p-one.leat: already exists
@@ -222,3 +223,9 @@ $ leat pack p.leat -o q.leat --report p.leat
 
 $ leat verify -q p.leat > /dev/null && echo whole
 whole
+
+# one image per class: the small part stays empty
+$ leat split p.leat --parts some=0.8,few=0.2 --stratify label
+p-some.leat: 3 samples
+p-few.leat: 0 samples
+! leat split: warning: part few has no samples: each value of label has too few for a share of 0.2

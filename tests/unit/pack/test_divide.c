@@ -83,6 +83,44 @@ static void test_stratified(void **state)
     pt_rmdir(dir);
 }
 
+/* The hashes of a part are from one range: a second split with the same seed needs another hash. */
+static void test_parts_of_parts(void **state)
+{
+    char *dir = pt_dir();
+    char *path = pt_path(dir, "a.leat"), *anew = pt_path(dir, "anew.leat");
+    const char *paths[] = {pt_path(dir, "t.leat"), pt_path(dir, "v.leat")};
+    leat_split_part first[] = {{.output = paths[0], .share = 0.8}, {.output = paths[1], .share = 0.2}};
+    leat_split_part second[] = {{.output = pt_path(dir, "1.leat"), .share = 0.5},
+                                {.output = pt_path(dir, "2.leat"), .share = 0.5}};
+    leat_split_part third[] = {{.output = pt_path(dir, "3.leat"), .share = 0.5},
+                               {.output = pt_path(dir, "4.leat"), .share = 0.5}};
+    leat_pack_split_opts s = {.struct_size = sizeof s, .part_count = 2, .parts = first, .no_sync = 1};
+    leat_packer_opts o = pt_opts();
+    leat_error err;
+    leat_packer *p;
+    assert_int_equal(pt_write(path, &o, 400, 50, NULL, &err), 0);
+    assert_int_equal(leat_pack_split(path, &s, &err), 0);
+    s.parts = second;
+    assert_int_equal(leat_pack_split(paths[1], &s, &err), 0);
+    assert_int_equal(second[0].samples + second[1].samples, first[1].samples);
+    assert_in_range(second[0].samples, first[1].samples / 4, first[1].samples * 3 / 4);
+    s.parts = third;
+    assert_int_equal(leat_pack_split(second[0].output, &s, &err), 0);
+    assert_in_range(third[0].samples, second[0].samples / 5, second[0].samples * 4 / 5);
+    assert_int_equal(leat_packer_open(&p, anew, &o, &err), 0); /* the same samples without the record */
+    for (uint64_t i = 0; i < 400; i++)
+        if (part_of(paths, 2, i) == 1) assert_int_equal(pt_append(p, i, i + 1, 50, &err), 0);
+    assert_int_equal(leat_packer_finish(p, NULL, &err), 0);
+    leat_packer_close(&p);
+    s.replace = 1;
+    assert_int_equal(leat_pack_split(anew, &s, &err), LEAT_EINVAL);
+    if (!strstr(err.message, "earlier split with the same seed; give another")) fail_msg("%s", err.message);
+    s.seed = 1;
+    assert_int_equal(leat_pack_split(anew, &s, &err), 0);
+    assert_in_range(third[0].samples, first[1].samples / 4, first[1].samples * 3 / 4);
+    pt_rmdir(dir);
+}
+
 static void test_what_is_refused(void **state)
 {
     char *dir = pt_dir();
@@ -114,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stable),
         cmocka_unit_test(test_stratified),
+        cmocka_unit_test(test_parts_of_parts),
         cmocka_unit_test(test_what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
