@@ -326,7 +326,7 @@ static int open_outputs(cleaning *t, leat_error *err)
 {
     const leat_decontaminate_opts *o = t->opts;
     LEAT_TRY(leat__output_lock_take(&t->lock, o->output, err));
-    if (!o->replace) LEAT_TRY(leat__output_unused(o->output, err));
+    LEAT_TRY(o->replace ? leat__output_ours(o->output, err) : leat__output_unused(o->output, err));
     LEAT_TRY(
         leat__shards_open(&t->kept, o->output, "kept", o->shard_bytes, (leat__compress)o->compress, err));
     LEAT_TRY(leat__shards_open(&t->matches, o->output, "matches", 0, LEAT__COMPRESS_NONE, err));

@@ -88,6 +88,7 @@ static int begin_folder(leat__dedup *d, leat_error *err)
                           "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
                           o->output);
     if (!again) LEAT_TRY(leat__output_unused(o->output, err));
+    else if (!plan && !state) LEAT_TRY(leat__output_ours(o->output, err));
     LEAT_TRY(leat__dedup_plan(d, err));
     LEAT_TRY(leat__dedup_check_disk(d, err));
     if (!o->resume) LEAT_TRY(leat__part_remove(d->work, err));

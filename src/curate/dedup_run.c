@@ -192,7 +192,8 @@ static int remove_work(leat__dedup *d, leat_error *err)
 static int check_output(leat__dedup *d, bool state, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
-    if (o->replace || (state && o->resume)) return 0;
+    if (state && (o->replace || o->resume)) return 0;
+    if (o->replace) return leat__output_ours(o->output, err);
     if (state)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",

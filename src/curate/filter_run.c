@@ -353,7 +353,7 @@ void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
 static int check_output(const leat_filter_opts *o, leat_error *err)
 {
     LEAT_TRY(leat__path_mkdir(o->output, err));
-    return o->replace ? 0 : leat__output_unused(o->output, err);
+    return o->replace ? leat__output_ours(o->output, err) : leat__output_unused(o->output, err);
 }
 
 static uint64_t shard_bytes(const leat_filter_opts *o)

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -16,6 +18,7 @@
 
 #define LOCK_NAME ".leat-lock"
 #define REPORT_NAME "report.json"
+#define REPORT_MAX (16u << 20)
 #define TRIES 8 /* for a lock whose holder removes it meanwhile */
 
 /* ---- the lock ---- */
@@ -99,25 +102,69 @@ bool leat__output_name(const char *name)
     return false;
 }
 
-int leat__output_unused(const char *folder, leat_error *err)
+/* Whether FOLDER/report.json is a report of leat: all of them have these counts. */
+static bool has_report(const char *folder)
+{
+    static const char *const counts[] = {"documents", "kept", "bad"};
+    leat__buf path;
+    char *data = NULL;
+    size_t len;
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&path, "%s/%s", folder, REPORT_NAME);
+    bool ours = path.status == 0 &&
+                leat__file_load(leat__buf_str(&path), REPORT_MAX, 1, &data, &len, NULL) == 0;
+    leat__buf_reset(&path);
+    json_t *root = ours ? json_loadb(data, len, 0, NULL) : NULL;
+    for (size_t i = 0; i < LEAT_COUNT(counts); i++)
+        ours = ours && json_is_integer(json_object_get(root, counts[i]));
+    json_decref(root);
+    leat__free(data);
+    return ours;
+}
+
+/* The first file that a run would replace, a new string; NULL when there is none. */
+static int find_output(const char *folder, char **found, leat_error *err)
 {
     leat__dir dir = {0};
-    const char *found = NULL;
+    *found = NULL;
     int rc = leat__dir_read(&dir, folder, true, err);
     if (rc == 0) leat__dir_sort(&dir, strcmp);
-    for (size_t i = 0; i < dir.count && rc == 0; i++) {
+    for (size_t i = 0; i < dir.count && rc == 0 && !*found; i++) {
         const char *name = leat__dir_name(&dir, i);
-        if (leat__str_eq(name, REPORT_NAME))
-            rc = leat__fail(err, LEAT_EEXIST,
-                            "%s: has the output of an earlier run (use `force` to replace it)", folder);
-        if (!found && leat__output_name(name)) found = name;
+        if (!leat__output_name(name)) continue;
+        *found = leat__strdup(LEAT__MEM_CURATE, name);
+        if (!*found) rc = leat__fail_nomem(err, strlen(name), "a name");
     }
-    if (rc == 0 && found)
-        rc = leat__fail(err, LEAT_EEXIST,
-                        "%s: has %s, which the run would replace (use `force`, or choose another folder)",
-                        folder, found);
     leat__dir_reset(&dir);
     return rc;
+}
+
+static int refuse_foreign(const char *folder, const char *name, leat_error *err)
+{
+    return leat__fail(err, LEAT_EEXIST,
+                      "%s: has files that this run would replace: %s, and no report of leat beside them "
+                      "(choose another folder)",
+                      folder, name);
+}
+
+int leat__output_ours(const char *folder, leat_error *err)
+{
+    char *found;
+    LEAT_TRY(find_output(folder, &found, err));
+    int rc = found && !has_report(folder) ? refuse_foreign(folder, found, err) : 0;
+    leat__free(found);
+    return rc;
+}
+
+int leat__output_unused(const char *folder, leat_error *err)
+{
+    char *found;
+    LEAT_TRY(leat__output_ours(folder, err));
+    LEAT_TRY(find_output(folder, &found, err));
+    if (!found) return 0;
+    leat__free(found);
+    return leat__fail(err, LEAT_EEXIST, "%s: has the output of an earlier run (use `force` to replace it)",
+                      folder);
 }
 
 static int remove_file(const char *folder, const char *name, leat_error *err)
@@ -134,7 +181,11 @@ static int remove_file(const char *folder, const char *name, leat_error *err)
 int leat__output_clear(const char *folder, leat_error *err)
 {
     leat__dir dir = {0};
-    int rc = remove_file(folder, REPORT_NAME, err);
+    int rc = leat__dir_read(&dir, folder, true, err);
+    for (size_t i = 0; i < dir.count && rc == 0; i++)
+        if (leat__str_eq(leat__dir_name(&dir, i), REPORT_NAME) && !has_report(folder))
+            rc = refuse_foreign(folder, REPORT_NAME, err);
+    if (rc == 0) rc = remove_file(folder, REPORT_NAME, err);
     if (rc == 0) rc = leat__dir_read(&dir, folder, true, err);
     for (size_t i = 0; i < dir.count && rc == 0; i++)
         if (dir.entries[i].kind == LEAT__ENTRY_FILE && leat__output_name(leat__dir_name(&dir, i)))

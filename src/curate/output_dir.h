@@ -26,7 +26,11 @@ void leat__output_lock_drop(leat__output_lock *l);
 bool leat__output_name(const char *name);
 /* LEAT_EEXIST when the folder has such files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Removes such files, the report first: without it the folder is incomplete. */
+/* LEAT_EEXIST when the folder has such files and no report of leat: they may be someone else's, so no run
+ * replaces them. */
+int leat__output_ours(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Removes such files, the report first: without it the folder is incomplete. A report.json that is not
+ * leat's is LEAT_EEXIST, and nothing is removed. */
 int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

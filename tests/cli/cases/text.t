@@ -382,7 +382,20 @@ $ printf '{"id": "c", "text": "a\302\23331m b\\u001b[0m c\302\240"}\n' > control
 # Files that a run would replace, and other formats.
 $ mkdir mine; touch mine/kept-00005.jsonl; leat filter in.jsonl -o mine --set words.min=5; ls -A mine
 kept-00005.jsonl
-! leat filter: mine: has kept-00005.jsonl, which the run would replace (use --force, or choose another folder)
+! leat filter: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
+
+# --force is for the output of a run, not for files of such names
+$ echo '{"mine": 1}' > mine/report.json
+> leat filter in.jsonl -o mine --set words.min=5 -f
+> leat dedup exact in.jsonl -o mine -f
+> leat decontaminate in.jsonl -o mine --eval in.jsonl --ngram 3 -f
+> cat mine/report.json; ls -A mine
+{"mine": 1}
+kept-00005.jsonl
+report.json
+! leat filter: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
+! leat dedup: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
+! leat decontaminate: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
 
 $ printf 'PAR1....' > t.jsonl; leat filter t.jsonl -o fresh --set words.min=5
 ! leat filter: t.jsonl: is a Parquet file (leat.filter_parquet and leat.dedup_parquet read it)

@@ -13,9 +13,7 @@ static bool there(const char *name)
 
 static void put(const char *name)
 {
-    FILE *f = fopen(in_box(name), "wb");
-    assert_non_null(f);
-    fclose(f);
+    put_text(name, "");
 }
 
 static void one_run_at_a_time(void **state)
@@ -78,7 +76,14 @@ static void files_are_not_replaced_unasked(void **state)
         snprintf(path, sizeof path, "mine/%s", names[i]);
         put(path);
     }
-    put("mine/report.json");
+    assert_int_equal(leat__output_ours(in_box("mine"), &err), LEAT_EEXIST); /* with `force`, too */
+    assert_non_null(strstr(err.message, "would replace: bad.jsonl, and no report of leat"));
+    put_text("mine/report.json", "{\"documents\": \"of the user\"}");
+    assert_int_equal(leat__output_ours(in_box("mine"), NULL), LEAT_EEXIST);
+    assert_int_equal(leat__output_clear(in_box("mine"), NULL), LEAT_EEXIST);
+    assert_true(there("mine/report.json") && there("mine/bad.jsonl"));
+    put_text("mine/report.json", "{\"documents\": 3, \"kept\": 2, \"bad\": 0}");
+    assert_int_equal(leat__output_ours(in_box("mine"), NULL), 0);
     assert_int_equal(leat__output_unused(in_box("mine"), &err), LEAT_EEXIST);
     assert_non_null(strstr(err.message, "has the output of an earlier run"));
     assert_int_equal(leat__output_clear(in_box("mine"), NULL), 0);
