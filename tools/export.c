@@ -89,7 +89,7 @@ static int run(cli *c)
     cli_progress_begin(&w.bar, c, "exporting", "samples", 0);
     int rc = leat_export(&o, &st, &err);
     cli_progress_end(&w.bar);
-    if (rc != 0 && st.failed == 0) return cli_fail(c, &err);
+    if (rc != 0 && st.failed == 0) return cli_fail_output(c, &err);
     if (st.changed)
         cli_warn(c,
                  "%llu images are not the source's files: they were stored as pixels or "

@@ -37,12 +37,14 @@
 #include "ingest/table_writer.h"
 #include "ingest/tar_write.h"
 #include "io/below.h"
+#include "io/dir.h"
 #include "io/file.h"
 #include "io/object.h"
 #include "pack/selection.h"
 
 #define BYTES_MAX (UINT64_C(1) << 36)
 #define SHARD_BYTES (UINT64_C(1) << 30)
+#define TAR_MAGIC_AT 257
 
 /* Hashes of the names written by this run; open addressing, 0 is a free slot. */
 typedef struct written {
@@ -476,13 +478,57 @@ void leat__table_writer_register(leat__table_writer write)
     atomic_store(&table_writer, write);
 }
 
+/* Shards are numbered; a name that is taken is refused before the first one is written, and `replace`
+ * replaces only files that begin as such a shard does. */
+static int check_shard(const char *path, bool tar, bool replace, leat_error *err)
+{
+    leat__file *f = NULL;
+    char head[512] = {0};
+    size_t got = 0;
+    if (!replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
+    LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_READ, err));
+    int rc = leat__file_pread_some(f, head, sizeof head, 0, &got, err);
+    leat__file_close(&f);
+    if (rc != 0 || got == 0 || memcmp(tar ? head + TAR_MAGIC_AT : head, tar ? "ustar" : "PAR1", 4) == 0)
+        return rc;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: is not a %s file, and only such a file may be replaced; give another folder", path,
+                      tar ? "tar" : "Parquet");
+}
+
+static int check_shards(const leat_export_opts *o, leat_error *err)
+{
+    const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
+    const char *end = tar ? ".tar" : ".parquet";
+    leat__dir dir = {0};
+    leat__buf path;
+    bool there = false;
+    LEAT_TRY(leat__path_exists(o->folder, &there, err));
+    if (!there) return 0;
+    leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
+    int rc = leat__dir_read(&dir, o->folder, true, err);
+    if (rc == 0) leat__dir_sort(&dir, strcmp);
+    for (size_t i = 0; i < dir.count && rc == 0; i++) {
+        const char *name = leat__dir_name(&dir, i);
+        size_t digits = strspn(name, "0123456789");
+        if (digits < 5 || strcmp(name + digits, end) != 0) continue;
+        leat__buf_clear(&path);
+        rc = leat__path_join(&path, o->folder, name);
+        rc = rc != 0 ? leat__fail_nomem(err, 0, "a path")
+                     : check_shard(leat__buf_str(&path), tar, o->replace != 0, err);
+    }
+    leat__dir_reset(&dir);
+    leat__buf_reset(&path);
+    return rc;
+}
+
 static int refuse_form(const leat_export_opts *o, leat_error *err)
 {
     if (o->to > LEAT_EXPORT_PARQUET) return leat__fail(err, LEAT_EINVAL, "%u is not a form of export", o->to);
     if (o->to != LEAT_EXPORT_FILES && leat__path_remote(o->folder))
         return leat__fail(err, LEAT_ENOTSUP, "%s: shards are written to a local folder; copy them then",
                           o->folder);
-    return 0;
+    return o->to == LEAT_EXPORT_FILES ? 0 : check_shards(o, err);
 }
 
 int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err)

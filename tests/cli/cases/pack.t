@@ -65,6 +65,24 @@ $ for copy in photos/cat/1.png photos-one.leat; do cmp $copy photos/dog/2.png; d
 photos/cat
 photos/cat/1.png
 
+# shards that exist, and files that are none
+$ leat export photos.leat -o tars --to webdataset -q > /dev/null
+> leat export photos.leat -o tars --to webdataset
+! leat export: tars/00000.tar: already exists
+! --force replaces what is there
+= 2
+
+$ leat export photos.leat -o tars --to webdataset -f --json | jget samples
+> echo mine > tars/00001.tar; leat export photos.leat -o tars --to webdataset -f; echo $?; cat tars/00001.tar
+> mkdir tables; echo mine > tables/00000.parquet; leat export photos.leat -o tables --to parquet -f; echo $?; cat tables/00000.parquet
+3
+2
+mine
+2
+mine
+! leat export: tars/00001.tar: is not a tar file, and only such a file may be replaced; give another folder
+! leat export: tables/00000.parquet: is not a Parquet file, and only such a file may be replaced; give another folder
+
 # the same for the journal's name; an empty file is nothing to lose
 $ echo diary > fresh.leat.journal; : > fresh.leat
 > leat pack photos -o fresh.leat -f -q > log; echo $?; cat fresh.leat.journal; rm fresh.leat.journal
