@@ -18,10 +18,12 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "cli.h"
 #include "codec/jpeg_encode.h"
+#include "io/dir.h"
 #include "io/file.h"
 
 #define OCTAVES 6
@@ -187,18 +189,63 @@ out:
     return rc;
 }
 
+/* ---- what is there ------------------------------------------------------------------------ */
+
+/* "class-000", or "000000.jpg": the names that a demo gives. */
+static bool is_name(const char *name, const char *begin, const char *end)
+{
+    if (!leat__str_starts(name, begin)) return false;
+    name += strlen(begin);
+    size_t digits = strspn(name, "0123456789");
+    return digits >= 3 && leat__str_eq(name + digits, end);
+}
+
+/* Fails when `path` has an entry that is not from a demo; a missing folder is empty. */
+static int check_folder(const char *path, bool classes, leat_error *err)
+{
+    leat__dir dir = {0};
+    bool there = false;
+    LEAT_TRY(leat__path_exists(path, &there, err));
+    int rc = there ? leat__dir_read(&dir, path, false, err) : 0;
+    for (size_t i = 0; i < dir.count && rc == 0; i++) {
+        const char *name = leat__dir_name(&dir, i);
+        char below[1024];
+        bool ours = classes ? dir.entries[i].kind == LEAT__ENTRY_FOLDER && is_name(name, "class-", "")
+                            : dir.entries[i].kind == LEAT__ENTRY_FILE && is_name(name, "", ".jpg");
+        snprintf(below, sizeof below, "%s/%s", path, name);
+        if (!ours)
+            rc = leat__fail(err, LEAT_EEXIST,
+                            "%s: is not from a demo, and the demo draws into this folder; give another --dir",
+                            below);
+        else if (classes) rc = check_folder(below, false, err);
+    }
+    leat__dir_reset(&dir);
+    return rc;
+}
+
+/* Before anything is drawn: the demo writes to no folder of a user, and replaces nothing. */
+static int check_dir(const char *dir, leat_error *err)
+{
+    static const char *const made[] = {"photos.leat", "photos-keep.leat", "exported", "report.html"};
+    char path[1024];
+    snprintf(path, sizeof path, "%s/photos", dir);
+    LEAT_TRY(check_folder(path, true, err));
+    for (size_t i = 0; i < LEAT_COUNT(made); i++) {
+        bool there;
+        snprintf(path, sizeof path, "%s/%s", dir, made[i]);
+        LEAT_TRY(leat__path_exists(path, &there, err));
+        if (there) return leat__fail(err, LEAT_EEXIST, "%s: already exists; give another --dir", path);
+    }
+    return 0;
+}
+
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* Runs leat again with these words ("%" stands for the folder); waits for it. */
-static int run_step(cli *c, const char *dir, const char *title, const char *line, int *status,
-                    leat_error *err)
+/* The line of a step as a user types it: "%" stands for the folder. */
+static void write_line(const char *line, const char *dir, char *words, size_t size)
 {
-    static const char *const this_program[] = {"leat", NULL};
-    char words[4096], *argv[ARGS_MAX];
-    size_t n = 0, at = 0;
-    pid_t child;
-
-    for (const char *p = line; *p && at + strlen(dir) + 2 < sizeof words; p++) {
+    size_t at = 0;
+    for (const char *p = line; *p && at + strlen(dir) + 2 < size; p++) {
         if (*p == '%') {
             memcpy(words + at, dir, strlen(dir));
             at += strlen(dir);
@@ -207,6 +254,17 @@ static int run_step(cli *c, const char *dir, const char *title, const char *line
         }
     }
     words[at] = '\0';
+}
+
+/* Runs leat again with these words; waits for it. */
+static int run_step(cli *c, const char *title, const char *line, int *status, leat_error *err)
+{
+    static const char *const this_program[] = {"leat", NULL};
+    char words[4096], *argv[ARGS_MAX];
+    size_t n = 0;
+    pid_t child;
+
+    snprintf(words, sizeof words, "%s", line);
     cli_out(c, "\n%s# %s%s\n$ leat %s\n", cli_styled(c, CLI_DIM), title, cli_styled(c, CLI_PLAIN), words);
     fflush(stdout);
     for (const char *const *w = c->self ? c->self : this_program; *w != NULL && n + 1 < ARGS_MAX; w++)
@@ -250,8 +308,9 @@ static int run(cli *c)
                .images = (uint64_t)cli_int(c, "images"),
                .classes = (uint64_t)cli_int(c, "classes")};
     leat_error err = {0};
-    char bytes[24];
+    char bytes[24], line[4096];
 
+    if (check_dir(m.dir, &err) != 0) return cli_fail(c, &err);
     cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n", cli_styled(c, CLI_DIM),
             (unsigned long long)m.images, (unsigned long long)m.classes, m.dir, cli_styled(c, CLI_PLAIN));
     fflush(stdout);
@@ -260,10 +319,11 @@ static int run(cli *c)
             leat__format_bytes(m.bytes, bytes, sizeof bytes));
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !cli_interrupted(c); i++) {
         int status;
-        if (run_step(c, m.dir, steps[i].title, steps[i].line, &status, &err) != 0) return cli_fail(c, &err);
+        write_line(steps[i].line, m.dir, line, sizeof line);
+        if (run_step(c, steps[i].title, line, &status, &err) != 0) return cli_fail(c, &err);
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (code != 0 && !(steps[i].finding && (code == CLI_FINDING || code == CLI_FIT)))
-            return cli_failf(c, code, "this step failed: leat %s", steps[i].line);
+            return cli_failf(c, code, "this step failed: leat %s", line);
     }
     return CLI_OK;
 }
@@ -275,7 +335,8 @@ const cli_command cli_cmd_demo = {
                                       {"leat demo --images 200 --dir /tmp/demo", "a smaller one"},
                                       {NULL, NULL}},
     .description = "Draws pictures that look enough like photographs, then packs, checks, exports, plans, "
-                   "loads and diagnoses them. Every step is an ordinary leat command, shown before it runs.",
+                   "loads and diagnoses them. Every step is an ordinary leat command, shown before it runs. "
+                   "A folder with other files in photos, or with the results of a demo, is refused.",
     .options = {{"Demo", options}},
     .run = run,
 };

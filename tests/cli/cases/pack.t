@@ -83,6 +83,18 @@ mine
 ! leat export: tars/00001.tar: is not a tar file, and only such a file may be replaced; give another folder
 ! leat export: tables/00000.parquet: is not a Parquet file, and only such a file may be replaced; give another folder
 
+# a demo draws into no folder of a user
+$ mkdir -p own/photos/class-000; cp photos/cat/1.png own/photos/class-000/cat.jpg
+> leat demo -d own -n 16; echo $?; find own -type f
+> mkdir -p other/photos/cats; leat demo -d other -n 16
+> mkdir third; cp photos.leat third; leat demo -d third -n 16; ls third
+2
+own/photos/class-000/cat.jpg
+photos.leat
+! leat demo: own/photos/class-000/cat.jpg: is not from a demo, and the demo draws into this folder; give another --dir
+! leat demo: other/photos/cats: is not from a demo, and the demo draws into this folder; give another --dir
+! leat demo: third/photos.leat: already exists; give another --dir
+
 # the same for the journal's name; an empty file is nothing to lose
 $ echo diary > fresh.leat.journal; : > fresh.leat
 > leat pack photos -o fresh.leat -f -q > log; echo $?; cat fresh.leat.journal; rm fresh.leat.journal
