@@ -119,7 +119,9 @@ static int check_opts(const packing *p, leat_error *err)
     LEAT_TRY(leat__result_file_check(c->csv, LEAT__CHECK_CSV, o->replace != 0, false, err));
     LEAT_TRY(leat__path_can_make(c->output, err));
     LEAT_TRY(leat__path_exists(c->output, &exists, err));
-    return exists && !o->replace ? leat__fail(err, LEAT_EEXIST, "%s: already exists", c->output) : 0;
+    if (!exists) return 0;
+    if (!o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", c->output);
+    return leat__file_only_pack(c->output, err);
 }
 
 static int with_suffix(const char *path, const char *suffix, bool *exists, leat_error *err)

@@ -276,6 +276,9 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
     if (opts->source_count > 1 && kind != TAR && kind != PACK && kind != TFRECORD)
         return leat__fail(err, LEAT_EINVAL, "give one %s at a time (several tar shards or packs are fine)",
                           kind == FOLDER ? "folder" : "manifest");
+    if (opts->strict && kind != FOLDER)
+        return leat__fail(err, LEAT_EINVAL, "%s: not a folder of images, so `strict` has no effect",
+                          opts->sources[0]);
     if (opts->select && kind != PACK) return leat__fail(err, LEAT_EINVAL, "`select` works on packs only");
     if (opts->keys && kind != PACK) return leat__fail(err, LEAT_EINVAL, "`keys` works on packs only");
     if (kind == TAR || kind == TFRECORD)

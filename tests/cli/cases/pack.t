@@ -95,6 +95,17 @@ photos.leat
 ! leat demo: other/photos/cats: is not from a demo, and the demo draws into this folder; give another --dir
 ! leat demo: third/photos.leat: already exists; give another --dir
 
+# the columns of --check are refused before anything is packed
+$ echo mine > notes.txt
+> leat pack photos -o n.leat --check notes.txt -f
+> cat notes.txt; find . -name 'n.leat*'
+mine
+! leat pack: notes.txt: is not a pack, and only a pack may be replaced; give another name
+
+$ leat check photos.leat -o strict.leat --strict
+! leat check: photos.leat: not a folder of images, so --strict has no effect
+= 2
+
 # the same for the journal's name; an empty file is nothing to lose
 $ echo diary > fresh.leat.journal; : > fresh.leat
 > leat pack photos -o fresh.leat -f -q > log; echo $?; cat fresh.leat.journal; rm fresh.leat.journal
