@@ -13,16 +13,16 @@
 #include "base/str.h"
 
 const leat__param cli_mix_options[] = {
-    CLI_STRING("mix", 0, NULL, "W,W,…", "weight of each pack: its share of the epoch"),
-    CLI_STRING("repeat", 0, NULL, "R,R,…", "how often the samples of each pack come per epoch, also 0.5"),
-    CLI_STRING("choose", 0, NULL, "N,N,…",
+    CLI_STRING("mix", 0, NULL, "W,W,...", "weight of each pack: its share of the epoch"),
+    CLI_STRING("repeat", 0, NULL, "R,R,...", "how often the samples of each pack come per epoch, also 0.5"),
+    CLI_STRING("choose", 0, NULL, "N,N,...",
                "how many samples of each pack come per epoch; all = as --repeat says"),
     CLI_INT("epoch-size", 0, "0", 0, 281474976710656.0, "N",
             "with --mix: samples per epoch, 0 = as many as all packs have"),
     CLI_CHOICE("mix-batches", 0, "shuffled", "shuffled|stratified|single",
                "packs in a batch: as the shuffle has it, in the proportions, or one"),
     CLI_FLAG("replacement", 0, "draw samples of a pack with replacement"),
-    CLI_STRING("default", 0, NULL, "FIELD=N,…", "values of fields that some packs lack"),
+    CLI_STRING("default", 0, NULL, "FIELD=N,...", "values of fields that some packs lack"),
     CLI_END,
 };
 
@@ -82,7 +82,7 @@ static int read_chosen(load_mix *m, const char *text, leat_error *err)
     return *text == '\0' ? 0 : too_few("choose", m, err);
 }
 
-/* FIELD=NUMBER,… */
+/* FIELD=NUMBER,... */
 static int read_defaults(load_mix *m, const char *text, leat_error *err)
 {
     m->text = leat__strdup(LEAT__MEM_MISC, text);
@@ -101,7 +101,7 @@ static int read_defaults(load_mix *m, const char *text, leat_error *err)
             d->f = strtod(equal + 1, &end);
         }
         if (equal == NULL || equal == at || end == equal + 1 || *end != '\0')
-            return leat__fail(err, LEAT_EINVAL, "--default: '%s' is not FIELD=NUMBER,…", text);
+            return leat__fail(err, LEAT_EINVAL, "--default: '%s' is not FIELD=NUMBER,...", text);
         at = comma != NULL ? comma + 1 : NULL;
     }
     return 0;

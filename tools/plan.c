@@ -652,6 +652,7 @@ static int check_yaml(cli *c)
     static const struct {
         const char *option, *written; /* as leat load calls it */
     } rows[] = {{"batch", "batch"}, {"image", "size"}, {"threads", "threads"}, {"prefetch", "prefetch"}};
+    if (cli_flag(c, "yaml") && c->json) return cli_usage(c, "--yaml has no effect with --json");
     for (size_t i = 0; i < LEAT_COUNT(rows) && cli_flag(c, "yaml"); i++) {
         if (!cli_given(c, rows[i].option)) continue;
         double most = load_flag_most(rows[i].written);

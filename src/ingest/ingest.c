@@ -695,6 +695,9 @@ static int open_source(ingest *in, leat_error *err)
     if (in->opts->strict && strcmp(in->source->ops->kind, "folder") != 0)
         return leat__fail(err, LEAT_EINVAL, "%s: not a folder of images, so `strict` has no effect",
                           in->opts->sources[0]);
+    if (in->opts->append && in->source->total == 0 && strcmp(in->source->ops->kind, "folder") == 0)
+        return leat__fail(err, LEAT_EDATA, "%s: nothing to append: no samples were found",
+                          in->opts->sources[0]); /* an empty folder has other fields, too */
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
     leat__records_pool_init(&in->spare, in->source->field_count, SHELF);

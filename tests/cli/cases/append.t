@@ -144,6 +144,7 @@ $ leat show p.leat -n 1 -o sheet.png
 > echo mine > mine.png; leat show p.leat -n 1 -o mine.png --force; cat mine.png
 > leat show p.leat dog/1.png --count 3 --as blocks
 > leat show p.leat --force --as blocks
+> leat show p.leat -o new.png --as sixel
 dog/1.png  1x1 png
 mine
 ! leat show: sheet.png: already exists
@@ -151,6 +152,7 @@ mine
 ! leat show: mine.png: is not an earlier output of this kind, and only such a file may be replaced; give another name
 ! leat show: --count has no effect: all samples of the given keys are shown (see leat show --help)
 ! leat show: --force goes with --output (see leat show --help)
+! leat show: --as has no effect with --output: a contact sheet is written as PNG (see leat show --help)
 = 2
 
 $ leat show p.leat nobody -o sheet.png -f
@@ -229,3 +231,9 @@ $ leat split p.leat --parts some=0.8,few=0.2 --stratify label
 p-some.leat: 3 samples
 p-few.leat: 0 samples
 ! leat split: warning: part few has no samples: each value of label has too few for a share of 0.2
+
+# an empty folder has no samples
+$ mkdir empty
+> leat append empty -o p.leat
+! leat append: empty: nothing to append: no samples were found
+= 4

@@ -76,7 +76,7 @@ $ leat load a.leat b.leat --epoch-size 10
 = 2
 
 $ leat load a.leat b.leat --default score
-! leat load: --default: 'score' is not FIELD=NUMBER,…
+! leat load: --default: 'score' is not FIELD=NUMBER,...
 = 2
 
 $ leat load a.leat gone.leat

@@ -65,6 +65,17 @@ $ for copy in photos/cat/1.png photos-one.leat; do cmp $copy photos/dog/2.png; d
 photos/cat
 photos/cat/1.png
 
+# the columns of --check are refused before anything is packed
+$ echo mine > notes.txt
+> leat pack photos -o n.leat --check notes.txt -f
+> cat notes.txt; find . -name 'n.leat*'
+mine
+! leat pack: notes.txt: is not a pack, and only a pack may be replaced; give another name
+
+$ leat check photos.leat -o strict.leat --strict
+! leat check: photos.leat: not a folder of images, so --strict has no effect
+= 2
+
 # shards that exist, and files that are none
 $ leat export photos.leat -o tars --to webdataset -q > /dev/null
 > leat export photos.leat -o tars --to webdataset
@@ -94,17 +105,6 @@ photos.leat
 ! leat demo: own/photos/class-000/cat.jpg: is not from a demo, and the demo draws into this folder; give another --dir
 ! leat demo: other/photos/cats: is not from a demo, and the demo draws into this folder; give another --dir
 ! leat demo: third/photos.leat: already exists; give another --dir
-
-# the columns of --check are refused before anything is packed
-$ echo mine > notes.txt
-> leat pack photos -o n.leat --check notes.txt -f
-> cat notes.txt; find . -name 'n.leat*'
-mine
-! leat pack: notes.txt: is not a pack, and only a pack may be replaced; give another name
-
-$ leat check photos.leat -o strict.leat --strict
-! leat check: photos.leat: not a folder of images, so --strict has no effect
-= 2
 
 # the same for the journal's name; an empty file is nothing to lose
 $ echo diary > fresh.leat.journal; : > fresh.leat

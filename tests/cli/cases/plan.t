@@ -387,3 +387,7 @@ $ leat plan --samples 1000 --gpus 0 --anonymous
 $ leat plan --samples 1000 --gpus 0 --ca-file /etc/passwd
 ! leat plan: --ca-file has an effect only with a remote --dataset (see leat plan --help)
 = 2
+
+$ leat plan --samples 50000 --model resnet18 --yaml --json
+! leat plan: --yaml has no effect with --json (see leat plan --help)
+= 2
