@@ -111,8 +111,8 @@ static bool has_report(const char *folder)
     size_t len;
     leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
     leat__buf_printf(&path, "%s/%s", folder, REPORT_NAME);
-    bool ours = path.status == 0 &&
-                leat__file_load(leat__buf_str(&path), REPORT_MAX, 1, &data, &len, NULL) == 0;
+    bool ours =
+        path.status == 0 && leat__file_load(leat__buf_str(&path), REPORT_MAX, 1, &data, &len, NULL) == 0;
     leat__buf_reset(&path);
     json_t *root = ours ? json_loadb(data, len, 0, NULL) : NULL;
     for (size_t i = 0; i < LEAT_COUNT(counts); i++)

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "engine/flow_window.h"
 #include "io/file.h"
 #include "loader/bounds.h"
@@ -536,16 +537,25 @@ static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
     return 0;
 }
 
-static int explain_shortage(leat__shortage s, leat_error *err)
+static int explain_shortage(leat__to_device *d, leat_error *err)
 {
-    switch (s) {
+    char limit[24], needs[24];
+    leat__to_device_stats stats = {0};
+    leat__to_device_read(d, &stats);
+    leat__format_bytes(stats.pool.limit, limit, sizeof limit);
+    leat__format_bytes(leat__to_device_needs(d), needs, sizeof needs);
+    switch (leat__to_device_starved(d)) {
     case LEAT__ENOUGH: break;
     case LEAT__ALL_BORROWED:
         return leat__fail(err, LEAT_EBUDGET,
-                          "borrowed batches hold all of `device_memory`: release some, or raise it");
+                          "borrowed batches hold all of `device_memory` (%s), and the next one needs %s: "
+                          "release some, or raise it",
+                          limit, needs);
     case LEAT__DEVICE_FULL:
         return leat__fail(err, LEAT_EBUDGET,
-                          "borrowed batches hold all memory that the device has left: release some");
+                          "borrowed batches hold all memory that the device has left, and the next one needs "
+                          "%s: release some",
+                          needs);
     case LEAT__NO_WORKSPACE: break; /* the CPUs decode the batch */
     }
     return 0;
@@ -557,17 +567,15 @@ static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat
 {
     if (l->device == NULL) return leat_flow_next(l->flow, task, timeout_ms, err);
     uint64_t begin = leat__clock_ns();
-    for (bool before = false;; before = leat__to_device_starved(l->device) != LEAT__ENOUGH) {
+    for (uint32_t starved = 0;;
+         starved = leat__to_device_starved(l->device) != LEAT__ENOUGH ? starved + 1 : 0) {
         int64_t passed = (int64_t)((leat__clock_ns() - begin) / LEAT_NS_PER_MS), slice = DEVICE_SLICE_MS;
         if (timeout_ms >= 0) slice = LEAT_MAX(0, LEAT_MIN(slice, timeout_ms - passed));
         leat__to_device_settle(l->device, l->capturing);
         int rc = leat_flow_next(l->flow, task, slice, err);
         if (rc != LEAT_ETIMEDOUT) return rc;
-        if (before) {
-            const leat__shortage why = leat__to_device_starved(l->device);
-            if (why == LEAT__NO_WORKSPACE) leat__to_device_hurry(l->device);
-            LEAT_TRY(explain_shortage(why, err));
-        }
+        if (starved > 0) leat__to_device_hurry(l->device);
+        if (starved > 2) LEAT_TRY(explain_shortage(l->device, err));
         if (timeout_ms >= 0 && passed >= timeout_ms) return rc;
     }
 }

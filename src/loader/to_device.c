@@ -66,7 +66,8 @@ struct leat__to_device {
     pushed *waiting;
     uint64_t next; /* the next batch in order */
     bool canceled, closed;
-    _Atomic(leat__shortage) starved; /* why a batch waits for the consumer */
+    _Atomic(leat__shortage) starved; /* why a batch waits for the consumer, */
+    _Atomic uint64_t needs;          /* and how many bytes it needs; set before */
     _Atomic bool hurry;              /* the consumer waits for it */
     _Atomic bool cramped;            /* the CPUs decoded a batch for lack of room */
     uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
@@ -107,20 +108,29 @@ static int wait_for_memory(leat__to_device *d, const leat__device_pool_stats *le
     if (is_canceled(d)) return LEAT_ECANCELED;
     if (left->lent == 0 && left->idle == 0) return give_up(d, left, bytes, err);
     if (left->idle == 0) why = left->full ? LEAT__DEVICE_FULL : LEAT__ALL_BORROWED;
+    atomic_store(&d->needs, bytes);
     atomic_store(&d->starved, why);
     leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
     return 0;
 }
 
-/* Waits for device memory; LEAT_ECANCELED when the batch is no longer needed. */
+/* Waits for device memory; LEAT_ECANCELED when the batch is no longer needed. Memory kept for decoding is
+ * freed only when the consumer waits, too: allocating it again takes time. */
 static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_error *err)
 {
     const uint64_t begin = leat__clock_ns();
     leat__device_pool_stats left;
+    bool keeps = d->decoder != NULL;
     int rc;
     while ((rc = leat__device_pool_take(d->pool, d->frame_bytes, d->stream, block, err)) == LEAT_EAGAIN) {
         leat__device_pool_read(d->pool, &left);
-        if ((rc = wait_for_memory(d, &left, d->frame_bytes, err)) != 0) break;
+        const bool nothing_comes = left.lent == 0 && left.idle == 0;
+        if (keeps && (nothing_comes || atomic_exchange(&d->hurry, false))) {
+            leat__device_decoder_trim(d->decoder);
+            keeps = false;
+        } else if ((rc = wait_for_memory(d, &left, d->frame_bytes, err)) != 0) {
+            break;
+        }
     }
     atomic_store(&d->starved, LEAT__ENOUGH);
     leat__mutex_lock(&d->lock);
@@ -648,6 +658,11 @@ void leat__to_device_hurry(leat__to_device *d)
 bool leat__to_device_cramped(leat__to_device *d)
 {
     return atomic_load(&d->cramped);
+}
+
+uint64_t leat__to_device_needs(leat__to_device *d)
+{
+    return atomic_load(&d->needs);
 }
 
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats)

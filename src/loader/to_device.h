@@ -79,11 +79,14 @@ void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task);
 void leat__to_device_settle(leat__to_device *d, bool capturing);
 /* Why a batch waits for device memory that only the consumer can release. */
 leat__shortage leat__to_device_starved(leat__to_device *d);
-/* The consumer waits for a batch that lacks LEAT__NO_WORKSPACE: the CPUs decode it. */
+/* The consumer waits for such a batch: memory kept for decoding is freed, and what still lacks a workspace is
+ * decoded by the CPUs. */
 void leat__to_device_hurry(leat__to_device *d);
 /* True once that has happened: the limit is too small to decode on the device beside the consumer's batches.
  */
 bool leat__to_device_cramped(leat__to_device *d);
+/* How much that batch needs, while it waits. */
+uint64_t leat__to_device_needs(leat__to_device *d);
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats);
 
 #endif

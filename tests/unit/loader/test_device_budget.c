@@ -157,11 +157,31 @@ static void large_images(void **state)
     unlink(tiles);
 }
 
+/* The consumer holds a batch while it asks for the next one. */
+static void the_least_device_memory_is_enough(void **state)
+{
+    for (int i = 0; i < 16; i++) {
+        leat_loader_opts o = base_opts();
+        o.digest = 0;
+        o.device = "cuda";
+        o.memory = UINT64_C(256) << 20;
+        o.ops = pipelines[i % 4];
+        o.batch_size = 4 + 3 * (uint32_t)i;
+        o.decode = i % 3 == 0 ? LEAT_DECODE_AUTO : LEAT_DECODE_GPU;
+        o.prefetch = (uint32_t)i % 4;
+        o.device_memory = least_device_memory(o);
+        assert_true(epochs_end(i % 2 ? half : tiled, &o, i));
+    }
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_images),
         cmocka_unit_test(large_images),
+        cmocka_unit_test(the_least_device_memory_is_enough),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
