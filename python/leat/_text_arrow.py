@@ -234,8 +234,7 @@ def _output(folder: str, replace: bool, source: Path | Sequence[Path], files: li
             raise ArgumentError(f"{path}: is an input, and the output would replace it (choose another output folder)")
     lock = _leat.lock_output(_check.local(folder))
     try:
-        if not replace:
-            _leat.clear_output(folder, False)
+        _leat.check_output(folder, replace)
         work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
         try:
             yield work
@@ -270,7 +269,7 @@ def _write_inputs(files: list[str], work: str, text_field: str, id_field: str, k
 
 def _publish(folder: str, work: str, lists: Sequence[str], files: list[str], made: list[str], result: dict[str, Any]) -> None:
     """Moves lists and kept rows to the output folder, the report last."""
-    _leat.clear_output(folder, True)
+    _leat.clear_output(folder)
     for name in lists:
         here = os.path.join(work, "out", name)
         if os.path.exists(here):

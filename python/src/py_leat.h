@@ -147,6 +147,7 @@ PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_score_text(PyObject *module, PyObject *args);
 PyObject *py_text_signatures(PyObject *module, PyObject *args);
 PyObject *py_lock_output(PyObject *module, PyObject *args);
+PyObject *py_check_output(PyObject *module, PyObject *args);
 PyObject *py_clear_output(PyObject *module, PyObject *args);
 PyObject *py_text_cuts(PyObject *module, PyObject *args);
 PyObject *py_text_copy(PyObject *module, PyObject *args);

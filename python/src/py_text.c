@@ -268,9 +268,10 @@ PyObject *py_lock_output(PyObject *module, PyObject *args)
     return PyCapsule_New(lock, NULL, drop_lock);
 }
 
-/* clear_output(folder, replace): removes output of an earlier run; without `replace`, refuses such a folder.
+/* check_output(folder, replace): refuses a folder with output, or with `replace` one that has no report of
+ * leat.
  */
-PyObject *py_clear_output(PyObject *module, PyObject *args)
+PyObject *py_check_output(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
     const char *folder;
@@ -278,8 +279,21 @@ PyObject *py_clear_output(PyObject *module, PyObject *args)
 
     (void)module;
     if (!PyArg_ParseTuple(args, "sp", &folder, &replace)) return NULL;
-    Py_BEGIN_ALLOW_THREADS rc =
-        replace ? leat__output_clear(folder, &err) : leat__output_unused(folder, &err);
+    Py_BEGIN_ALLOW_THREADS rc = replace ? leat__output_ours(folder, &err) : leat__output_unused(folder, &err);
+    Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+/* clear_output(folder): removes output of an earlier run. */
+PyObject *py_clear_output(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    const char *folder;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &folder)) return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = leat__output_clear(folder, &err);
     Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
 }

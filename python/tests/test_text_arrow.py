@@ -65,8 +65,10 @@ def test_output_folders_are_protected(tmp_path):
         out = tmp_path / f"out-{run.__name__}"
         out.mkdir()
         (out / "kept-00007.parquet").write_bytes(b"mine")
-        with pytest.raises(leat.ExistsError, match="has kept-00007.parquet, which the run would replace"):
+        with pytest.raises(leat.ExistsError, match="would replace: kept-00007.parquet"):
             run(data, out, **options)
+        with pytest.raises(leat.ExistsError, match="kept-00007.parquet"):
+            run(data, out, force=True, **options)
         assert (out / "kept-00007.parquet").read_bytes() == b"mine"
         (out / "kept-00007.parquet").unlink()
 
