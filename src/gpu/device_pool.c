@@ -104,8 +104,7 @@ static leat__device_block *find_free_locked(leat__device_pool *p, uint64_t bytes
     for (leat__device_block **at = &p->idle; *at != NULL; at = &(*at)->next) {
         const leat__block_use use = (*at)->use;
         if (!serves(*at, bytes)) continue;
-        if (use == LEAT__BLOCK_UNUSED ||
-            (use == LEAT__BLOCK_MARKED && leat__gpu_event_passed((*at)->event)))
+        if (use == LEAT__BLOCK_UNUSED || (use == LEAT__BLOCK_MARKED && leat__gpu_event_passed((*at)->event)))
             return unlink_locked(p, at);
         *waiting += use == LEAT__BLOCK_MARKED || p->cannot_mark;
     }

@@ -319,8 +319,7 @@ static leat__follow_sample sample_of(const leat__run_env *env, const found *from
                                  .key = key_of(env, from)};
 }
 
-static int fill_columns(leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
-                        leat_error *err)
+static int fill_columns(leat__run *r, leat__run_worker *w, const found *from, uint32_t row, leat_error *err)
 {
     const leat__follow *follow = &r->env->follow;
     leat__follow_sample sample = sample_of(r->env, from);
