@@ -270,11 +270,18 @@ static double memory_share(const leat_doctor_facts *f)
     return steps > each ? 1 - (1 - cached) * each / steps : cached;
 }
 
+double leat__doctor_samples_per_read(const leat_doctor_facts *f)
+{
+    if (!(f->steps >= LEAT__STEPS_ENOUGH) || !known(f->read_bytes) || !known(f->sample_bytes)) return 1;
+    return f->read_bytes < f->sample_bytes / 50 ? f->sample_bytes / LEAT_MAX(f->read_bytes, 1.0) : 1;
+}
+
 leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
 {
     leat__doctor_rates r;
     for (int i = 0; i < LEAT_LIMITS; i++) r.part[i] = -1;
     r.part[LEAT_LIMIT_IO] = blend(f->io_cold, f->io_warm, memory_share(f));
+    if (known(r.part[LEAT_LIMIT_IO])) r.part[LEAT_LIMIT_IO] *= leat__doctor_samples_per_read(f);
     r.part[LEAT_LIMIT_CPU] = f->cpu_all;
     r.part[LEAT_LIMIT_DELIVERY] = f->delivery;
     if (known(f->batch_ms) && f->batch_ms > 0 && known(f->batch))

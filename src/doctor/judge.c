@@ -98,11 +98,12 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
     v->weight[first] += RATES_WEIGHT * weight;
 }
 
-/* True when reads came from the page cache, and it was not seen to be slow. Idle workers and CPUs do not
- * speak for storage then. */
+/* True when reads came from the page cache, and it was not seen to be slow, or when nearly nothing is read.
+ * Idle workers and CPUs do not speak for storage then. */
 static bool from_memory(const leat_doctor_facts *f)
 {
     double io = leat__doctor_rates_of(f).part[LEAT_LIMIT_IO];
+    if (leat__doctor_samples_per_read(f) > 1) return true;
     if (or_else(f->cached, 0) < IN_MEMORY || or_else(f->pressure_io, 0) >= PRESSURE) return false;
     return !known(io) || !known(f->samples_per_s) || f->samples_per_s < EXPLAINS * io;
 }

@@ -773,6 +773,21 @@ static void a_pack_in_memory_is_not_limited_by_storage(void **state)
     assert_true(d.confidence >= 0.5);
 }
 
+/* As with cache=device: the storage is slow, but the run reads 162 bytes per sample. */
+static void storage_that_is_not_read_does_not_limit(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 690);
+    f.cached = 0;
+    f.io_cold = f.io_warm = f.io_deep = 700;
+    f.sample_bytes = 110e3;
+    f.read_bytes = 110e3;
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_IO);
+    f.read_bytes = 162;
+    assert_int_not_equal(judge(f).limit, LEAT_LIMIT_IO);
+}
+
 static void starts_of_short_epochs_are_named(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -842,6 +857,7 @@ int main(void)
         cmocka_unit_test(skipped_measurements_lower_the_confidence),
         cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
         cmocka_unit_test(numbers_are_plain),
+        cmocka_unit_test(storage_that_is_not_read_does_not_limit),
         cmocka_unit_test(starts_of_short_epochs_are_named),
         cmocka_unit_test(starts_of_epochs_count_as_lost),
         cmocka_unit_test(worker_time_is_split_by_what_was_seen),
