@@ -52,7 +52,13 @@ int leat__cu_explain(const leat__cu *cu, int rc, const char *what, leat_error *e
 int leat__cu_start(leat__cu *cu, const char *library, int *count, leat_error *err)
 {
     LEAT_TRY(load(cu, library, err));
-    LEAT_TRY(leat__cu_explain(cu, cu->init(0), "starting the driver", err));
+    int rc = cu->init(0);
+    if (rc == LEAT__CU_NOT_INITIALIZED)
+        return leat__fail(
+            err, LEAT_EFORK,
+            "CUDA does not work in a process forked from one that uses it: start this process by "
+            "spawn (torch.multiprocessing: start_method='spawn')");
+    LEAT_TRY(leat__cu_explain(cu, rc, "starting the driver", err));
     LEAT_TRY(leat__cu_explain(cu, cu->count(count), "counting the GPUs", err));
     if (*count <= 0) return leat__fail(err, LEAT_ENOTSUP, "a CUDA driver, but no GPU");
     return 0;

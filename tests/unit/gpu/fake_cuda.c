@@ -25,6 +25,7 @@ enum {
     OK = 0,
     INVALID = 1,
     NO_MEMORY = 2,
+    NOT_INITIALIZED = 3,
     NO_DEVICE = 100,
     NO_CONTEXT = 201,
     NOT_READY = 600,
@@ -310,6 +311,7 @@ int cuInit(unsigned flags)
     need(flags == 0);
     if (mode("init")) return UNKNOWN;
     if (mode("no device")) return NO_DEVICE;
+    if (mode("forked")) return NOT_INITIALIZED;
     started = true;
     return OK;
 }

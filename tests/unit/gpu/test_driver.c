@@ -45,12 +45,24 @@ static void codes_become_errors(void **state)
     assert_int_equal(leat__cu_explain(&cu, 999, "a thing", &err), LEAT_EIO);
 }
 
+static void a_forked_process_is_named(void **state)
+{
+    leat__cu cu;
+    int count = 0;
+    leat_error err = {0};
+    go_wrong("forked");
+    assert_int_equal(leat__cu_start(&cu, fake_path, &count, &err), LEAT_EFORK);
+    assert_non_null(strstr(err.message, "spawn"));
+    go_wrong("");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_is_there),
         cmocka_unit_test(the_environment_names_the_library),
         cmocka_unit_test(codes_become_errors),
+        cmocka_unit_test(a_forked_process_is_named),
     };
     return cmocka_run_group_tests(tests, find_fake, NULL);
 }
