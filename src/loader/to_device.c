@@ -448,13 +448,13 @@ static void copy_thread(void *arg)
 
 /* ---- from outside ---- */
 
-static int check_limit(uint64_t limit, uint64_t frame_bytes, leat_error *err)
+static int check_limit(uint64_t limit, uint64_t frame_bytes, const char *note, leat_error *err)
 {
     uint64_t least = LEAST_BATCHES * (frame_bytes + (UINT64_C(64) << 10));
     if (limit >= least) return 0;
     return leat__fail(err, LEAT_EBUDGET,
-                      "`device_memory`: %s, but %d batches need %s (a smaller `batch_size` needs less)",
-                      leat__as_size(limit).text, LEAST_BATCHES, leat__as_size(least).text);
+                      "`device_memory`: %s%s, but %d batches need %s (a smaller `batch_size` needs less)",
+                      leat__as_size(limit).text, note, LEAST_BATCHES, leat__as_size(least).text);
 }
 
 static int set_limit(const leat__to_device *d, const leat__to_device_opts *opts, uint64_t *limit,
@@ -463,7 +463,8 @@ static int set_limit(const leat__to_device *d, const leat__to_device_opts *opts,
     uint64_t unused = 0;
     LEAT_TRY(leat__gpu_unused(d->gpu, &unused, err));
     *limit = opts->memory > 0 ? opts->memory : unused / 4;
-    return check_limit(*limit, opts->frame_bytes, err);
+    return check_limit(*limit, opts->frame_bytes, opts->memory > 0 ? "" : " (a quarter of what is free)",
+                       err);
 }
 
 static int open_parts(leat__to_device *d, const leat__to_device_opts *opts, leat_error *err)
@@ -564,7 +565,7 @@ int leat__to_device_fits(leat__to_device *d, uint64_t frame_bytes, leat_error *e
 {
     leat__device_pool_stats stats;
     leat__device_pool_read(d->pool, &stats);
-    return check_limit(stats.limit, frame_bytes, err);
+    return check_limit(stats.limit, frame_bytes, "", err);
 }
 
 void leat__to_device_resize(leat__to_device *d, uint64_t frame_bytes)
