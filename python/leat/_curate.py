@@ -48,7 +48,7 @@ def _check_run(path: str, there: list[str], force: bool) -> None:
     """Refuses a folder with other files in it."""
     if there and "run.json" in there and not _load(path):
         if not force:
-            raise ExistsError(f"{os.path.join(path, 'run.json')}: is damaged, or of another version; --force starts the run from scratch")
+            raise ExistsError(f"{os.path.join(path, 'run.json')}: is damaged, or of another version; `force` starts the run from scratch")
     elif there and not _load(path):
         raise ExistsError(f"{path}: is not empty and has no run of leat curate; give another folder")
 

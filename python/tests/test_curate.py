@@ -621,7 +621,7 @@ def test_messages_say_how_to_recover(photos, tmp_path):
     leat.curate(photos, run, share=0.2)
     whole = (run / "run.json").read_text()
     (run / "run.json").write_text(whole[:50])
-    with pytest.raises(leat.ExistsError, match="run.json: is damaged.*--force"):
+    with pytest.raises(leat.ExistsError, match="run.json: is damaged.*force"):
         leat.curate(photos, run, share=0.2)
     (run / "run.json").write_text(whole)
     body = bytearray((run / "embed.leat").read_bytes())

@@ -177,7 +177,7 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_update(packs, tmp_path, mo
     said = capfd.readouterr().err
     assert "a batch of 8 does not fit; continuing with 4" in said and "accumulated over 4 steps" in said
     assert out("whole", 99, max_steps=1)["batch_size"] == 8
-    with pytest.raises(leat.BudgetError, match="--strict"):
+    with pytest.raises(leat.BudgetError, match=r"\(strict\)"):
         out("strict", 3, strict=True)
     with pytest.raises(leat.BudgetError, match="not even one sample"):
         out("none", 0)

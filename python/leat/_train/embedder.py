@@ -81,7 +81,7 @@ def _foreign(module: Any, path: str, notes: dict[str, Any]) -> Embedder:
         try:
             return _one(module(x), path)
         except (AssertionError, RuntimeError) as error:
-            raise _failed(error, f"{path}: fails on images of {x.shape[2]} pixels (--image-size gives another "
+            raise _failed(error, f"{path}: fails on images of {x.shape[2]} pixels (`image_size` gives another "
                                  "size)") from None
 
     return Embedder(forward, side, None, names, f"{os.path.basename(path)} {_digest(path)}", forward)
@@ -160,7 +160,7 @@ def _from_onnx(path: str, device: torch.device) -> Embedder:
         try:
             found = session.run(None, {first.name: x.float().cpu().numpy()})[0]
         except Exception as error:
-            raise DataError(f"{path}: fails on images of {x.shape[2]} pixels (--image-size gives another size): "
+            raise DataError(f"{path}: fails on images of {x.shape[2]} pixels (`image_size` gives another size): "
                             f"{' '.join(str(error).split())}") from None
         return _one(torch.from_numpy(found), path).to(device)
 

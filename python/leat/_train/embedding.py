@@ -102,7 +102,7 @@ def load_model(o: SimpleNamespace) -> tuple[Any, Any]:
     try:
         import torch
     except ImportError:
-        raise ArgumentError(f"model: {o.model} needs PyTorch: pip install torch; or use --model tiny") from None
+        raise ArgumentError(f"model: {o.model} needs PyTorch: pip install torch; or use `model` tiny") from None
     from . import distributed, embedder
 
     device = torch.device("cpu")
@@ -140,7 +140,7 @@ def _prepare(o: SimpleNamespace) -> Work:
         raise ArgumentError(f"model: {o.model} gives boxes, not vectors: leat tag takes it")
     if o.logits and made.logits is None:
         raise ArgumentError(f"logits: {o.model} has no classifier: give a run of leat train --method supervised; what an "
-                            "exported file gives, logits or vectors, comes without --logits")
+                            "exported file gives, logits or vectors, comes without `logits`")
     return model_work(o, made, device, made.logits if o.logits else made.vectors, Vectors(o, made.class_names))
 
 
@@ -166,7 +166,7 @@ class _Parts:
                 shutil.rmtree(self.folder)
             elif _read_note(note) not in (None, identity):
                 raise ArgumentError(f"{self.folder}: the interrupted run had another model, pack or settings (use "
-                                    "--force without --resume to start again)")
+                                    "`force` without `resume` to start again)")
         try:
             os.makedirs(self.folder, exist_ok=True)
             if first:
@@ -197,7 +197,7 @@ class _Parts:
         except OSError as error:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-            raise StorageError(f"{self.path(part)}: {error.strerror or error}; --resume continues") from None
+            raise StorageError(f"{self.path(part)}: {error.strerror or error}; `resume` continues") from None
 
     def read(self) -> Iterator[np.ndarray]:
         for part in range(self.count()):
@@ -282,7 +282,7 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
         at = 0
         for rows in parts.read():
             if rows.shape[1] != dim:
-                raise StateError(f"{parts.folder}: parts of different length; start again with --force")
+                raise StateError(f"{parts.folder}: parts of different length; start again with `force`")
             for key, row in zip(source.keys[at:at + len(rows)], rows):
                 out.append(columns.sample(row), key=key)
             at += len(rows)

@@ -186,7 +186,7 @@ class Trainer:
         state = checkpoint.read_state(path)
         self._same_model(path, state)
         if state["pack"] != self.facts.fingerprint:
-            raise ArgumentError(f"{path}: was trained on another pack than {self.facts.path}; use --init to begin with its weights")
+            raise ArgumentError(f"{path}: was trained on another pack than {self.facts.path}; use `init` to begin with its weights")
         if state["optimizer"] != self.optimizer_name:
             raise ArgumentError(f"{path}: was trained with {state['optimizer']}, not {self.optimizer_name}")
         tensors = checkpoint.read_tensors(os.path.join(path, "train.safetensors"))
@@ -196,7 +196,7 @@ class Trainer:
         if self.average is not None:
             kept = part("average.")
             if set(kept) != set(self.average.tensors):
-                raise ArgumentError(f"{path}: has no moving average of the weights; leave out --ema")
+                raise ArgumentError(f"{path}: has no moving average of the weights; leave out `ema`")
             self.average.tensors = {name: t.to(self.device) for name, t in kept.items()}
         self.scaler.load_state_dict(state["scaler"])
         self._set_random_state(state["random"])
@@ -294,12 +294,12 @@ class Trainer:
         whole = self.o.batch_size
         now = -(-whole // self.split)
         if not asked:
-            raise BudgetError(f"GPU memory ran out in update {self.update}; start again with --resume and a smaller batch") from short
+            raise BudgetError(f"GPU memory ran out in update {self.update}; start again with `resume` and a smaller batch") from short
         if self.o.strict:
-            raise BudgetError(f"GPU memory: a batch of {now} does not fit (--strict); without it the batch would be halved")
+            raise BudgetError(f"GPU memory: a batch of {now} does not fit (`strict`); without it the batch would be halved")
         if now <= 1:
             raise BudgetError("GPU memory: not even one sample per step fits; use smaller images, a smaller model or "
-                              "--checkpointing")
+                              "`checkpointing`")
         del short
         self.optimizer.zero_grad(set_to_none=True)
         if self.device.type == "cuda":

@@ -85,7 +85,7 @@ class Meter:
             try:
                 import wandb  # type: ignore[import-not-found]
             except ImportError:
-                raise StorageError("wandb: is not installed: pip install wandb, or leave out --wandb") from None
+                raise StorageError("wandb: is not installed: pip install wandb, or leave out `wandb`") from None
             self._loggers.append(wandb.init(project=self.o.wandb, dir=self.o.output, config=self.o.config_values))
 
     # ---- while it runs -----------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Meter:
         now = time.perf_counter()
         seconds = now - self._window_begin
         if not math.isfinite(loss) and trainer.precision != "16-mixed":
-            raise DataError(f"the loss is {loss} in update {trainer.update}: lower --lr, or use --clip 1; the last "
+            raise DataError(f"the loss is {loss} in update {trainer.update}: lower `lr`, or use `clip` 1; the last "
                             "checkpoint is from before")
         if math.isnan(self.first_loss):
             self.first_loss = loss
@@ -215,8 +215,8 @@ class Meter:
         if not self.ranks.first:
             return
         if self.epoch_loss > 10 * self.first_loss > 0:
-            print(f"leat train: warning: the loss rose from {self.first_loss:.4g} to {self.epoch_loss:.4g}: lower --lr, or use "
-                  "--clip 1", file=sys.stderr)
+            print(f"leat train: warning: the loss rose from {self.first_loss:.4g} to {self.epoch_loss:.4g}: use a lower learning "
+                  "rate (lr), or clip gradients at 1", file=sys.stderr)
         if self._file is not None:
             self._file.close()
             self._file = None
