@@ -42,16 +42,17 @@ static inline uint64_t leat__masked_u64(const uint8_t *p, const uint8_t *mask, s
     return leat__load_u64(p + at) & leat__load_u64(mask + at);
 }
 
-/* Up to 16 bytes, given as two masked words. */
+/* Up to 16 bytes, given as two masked words. The length tells trailing zeros apart. It is not mixed with
+ * bytes of the word: one of them could cancel it. */
 static inline uint64_t leat__hash_short(uint64_t a, uint64_t b, size_t len)
 {
-    return leat__fold(a ^ LEAT__HW0, b ^ LEAT__HW1 ^ (uint64_t)len << 32);
+    return leat__fold(a ^ LEAT__HW0, b ^ LEAT__HW1) ^ (uint64_t)len << 32;
 }
 
 /* Any number of bytes; reads up to 64 bytes past the end. */
 static inline uint64_t leat__hash_run(const uint8_t *p, size_t n, uint64_t seed)
 {
-    uint64_t a = seed ^ LEAT__HW2, b = (uint64_t)n ^ LEAT__HW3;
+    uint64_t a = seed ^ LEAT__HW2, b = LEAT__HW3, len = (uint64_t)n << 32;
     for (; n > 64; p += 64, n -= 64) {
         a = leat__fold(leat__load_u64(p) ^ a, leat__load_u64(p + 8) ^ LEAT__HW0);
         b = leat__fold(leat__load_u64(p + 16) ^ b, leat__load_u64(p + 24) ^ LEAT__HW1);
@@ -63,7 +64,7 @@ static inline uint64_t leat__hash_run(const uint8_t *p, size_t n, uint64_t seed)
     uint64_t d = leat__fold(leat__masked_u64(p, m, 16) ^ b, leat__masked_u64(p, m, 24) ^ LEAT__HW1);
     a = leat__fold(leat__masked_u64(p, m, 32) ^ c, leat__masked_u64(p, m, 40) ^ LEAT__HW0);
     b = leat__fold(leat__masked_u64(p, m, 48) ^ d, leat__masked_u64(p, m, 56) ^ LEAT__HW1);
-    return leat__fold(a ^ LEAT__HW2, b ^ LEAT__HW3);
+    return leat__fold(a ^ LEAT__HW2, b ^ LEAT__HW3) ^ len;
 }
 
 #endif

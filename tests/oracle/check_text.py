@@ -184,6 +184,7 @@ uses_cookies use_of_cookies cookie_policy lorem_ipsum Lorem_Ipsum Read_more read
 [citation_needed] .[1].[2]. He_said_"yes." (well.) 12 3,4 ‽ ؟ he's it. the\0 privacy_overview cookies""".replace("_", "\x00").split()
 TOKENS = [t.replace("\x00", " ").replace("\\0", "\x00") for t in TOKENS]
 TOKENS += [p.capitalize() for p in NEMO_POLICY[-3:]] + [p[:-1] for p in NEMO_POLICY[-3:]] + [p[1:] for p in NEMO_POLICY[-3:]]
+TOKENS += ["É", "École", "école", "ÉCOLE", "a_word_of_12", "a_word_of_12\x01", "a_word_of_16_or_", "a_word_of_16_or_\x01"]
 TOKENS += ["x" * 15, "y" * 16, "z" * 17, "q" * 40, "w" * 1001, "\x01", "\x7f", "\x08", "\ufffd", "\u200b", "\ufeff", "\u0301"]
 SEPARATORS = [" "] * 12 + ["\n"] * 5 + ["\n\n"] * 3 + ["\n\n\n", "\t", "  ", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e",
               "\x1f", "\x85", "\xa0", "\u1680", "\u2003", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "", "", " \n", "\n ",
@@ -204,7 +205,8 @@ def document(r, i):
 def special():
     yield from ("", "\n", "\n\n\n", " ", "a", "a" * 63, "a" * 64, "a" * 65, "é" * 32, "a" * 63 + "\u3000b", "漢" * 64,
                 "a" * 62 + "\u2028" + "b.", "x\r", "...", "…", "[1]", ".", "http://", "#", "a\n" * 3000, "a b c d e. " * 24000,
-                "Ж" * 63 + " ж." * 60000, "\n" * 270000, "École ÉCOLE écOLEs ΣΑΣ σας İst Straße STRASSE Жук жУК ǅ ẞ")
+                "Ж" * 63 + " ж." * 60000, "\n" * 270000, "a_word_of_12 b a_word_of_12\x01 b", "a line of 16 is_\na line of 16 is_\x01",
+                "École ÉCOLE écOLEs ΣΑΣ σας İst Straße STRASSE Жук жУК ǅ ẞ")
 
 
 def run(tool, *args):

@@ -62,12 +62,19 @@ V __m512i fold_products(__m512i a, __m512i b)
     return _mm512_xor_si512(low, high);
 }
 
-/* As leat__hash_short(), with `seed` for LEAT__HW0. */
-V __m512i hash_eight(const eight_words *w, uint64_t seed)
+/* As leat__hash_short(). */
+V __m512i hash_eight(const eight_words *w)
+{
+    __m512i a = _mm512_xor_si512(w->low, all64(LEAT__HW0)), b = _mm512_xor_si512(w->high, all64(LEAT__HW1));
+    return _mm512_xor_si512(fold_products(a, b), _mm512_slli_epi64(w->len, 32));
+}
+
+/* As word_key() of shingle_tmpl.h, of words of up to 16 bytes. */
+V __m512i key_eight(const eight_words *w)
 {
     __m512i b = _mm512_xor_si512(w->high, all64(LEAT__HW1));
     b = _mm512_xor_si512(b, _mm512_slli_epi64(w->len, 32));
-    return fold_products(_mm512_xor_si512(w->low, all64(seed)), b);
+    return fold_products(_mm512_xor_si512(w->low, all64(LEAT__HW0 ^ LEAT__HW2)), b);
 }
 
 /* Hashes words of more than 16 bytes, the set bits. */
@@ -121,7 +128,7 @@ static NOINLINE void word_pass(leat__scorer *s)
     for (uint32_t i = 0; i < count; i += 8) {
         const uint32_t *bounds = s->bounds + 2 * i;
         eight_words w = load_words(s->text, bounds, count - i, 0);
-        _mm512_storeu_si512(s->word_hash + i, hash_eight(&w, LEAT__HW0));
+        _mm512_storeu_si512(s->word_hash + i, hash_eight(&w));
         uint32_t longer = _mm512_cmpgt_epu64_mask(w.len, all64(16));
         if (RARE(longer)) hash_long_words(s->text, bounds, longer, s->word_hash + i);
         __m512i at = _mm512_srli_epi64(_mm512_mullo_epi64(w.low, multiplier), 58);
@@ -160,7 +167,7 @@ static NOINLINE void word_keys(leat__sketcher *s, uint32_t words)
 {
     for (uint32_t i = 0; i < words; i += 8) {
         eight_words w = load_words(s->text, s->bounds + 2 * i, words - i, 1);
-        _mm512_storeu_si512(s->word_hash + i, hash_eight(&w, LEAT__HW0 ^ LEAT__HW2));
+        _mm512_storeu_si512(s->word_hash + i, key_eight(&w));
         uint32_t longer = _mm512_cmpgt_epu64_mask(w.len, all64(16));
         if (RARE(longer)) long_word_keys(s, i, longer);
     }
