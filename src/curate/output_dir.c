@@ -20,23 +20,38 @@
 #define REPORT_NAME "report.json"
 #define REPORT_MAX (16u << 20)
 #define TRIES 8 /* for a lock whose holder removes it meanwhile */
+#define OURS                                                                                                 \
+    "files of leat\n" /* in the lock, after the process: the run writes, or wrote when it was killed */
 
 /* ---- the lock ---- */
 
-/* The process that holds the lock, or 0 when it cannot be read. */
-static long holder(const char *path)
+/* The process that holds the lock, or 0 when it cannot be read. *ours: the lock says that output files are
+ * leat's. */
+static long read_lock(const char *path, bool *ours)
 {
     char *data = NULL;
     size_t len;
+    *ours = false;
     if (leat__file_load(path, 64, 1, &data, &len, NULL) != 0) return 0;
     long pid = strtol(data, NULL, 10);
+    const char *line = strchr(data, '\n');
+    *ours = line != NULL && leat__str_eq(line + 1, OURS);
     leat__free(data);
     return pid;
 }
 
+static int write_lock(leat__file *file, bool ours, leat_error *err)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "%ld\n%s", (long)getpid(), ours ? OURS : "");
+    LEAT_TRY(leat__file_truncate(file, 0, err));
+    return leat__file_pwrite(file, text, (size_t)n, 0, err);
+}
+
 static int in_use(const char *folder, const char *path, leat_error *err)
 {
-    long pid = holder(path);
+    bool ours;
+    long pid = read_lock(path, &ours);
     if (pid > 0) return leat__fail(err, LEAT_ESTATE, "%s: in use by another run (process %ld)", folder, pid);
     return leat__fail(err, LEAT_ESTATE, "%s: in use by another run", folder);
 }
@@ -44,7 +59,7 @@ static int in_use(const char *folder, const char *path, leat_error *err)
 static int lock_file(leat__output_lock *l, const char *folder, leat_error *err)
 {
     const unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK;
-    char pid[32];
+    bool ours;
     int rc = LEAT_ESTATE;
     for (int i = 0; i < TRIES && rc == LEAT_ESTATE; i++) {
         bool there;
@@ -55,9 +70,15 @@ static int lock_file(leat__output_lock *l, const char *folder, leat_error *err)
     }
     if (rc == LEAT_ESTATE) return in_use(folder, l->path, err);
     if (rc != 0) return rc;
-    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    LEAT_TRY(leat__file_truncate(l->file, 0, err));
-    return leat__file_pwrite(l->file, pid, (size_t)n, 0, err);
+    read_lock(l->path, &ours); /* of a run that was killed */
+    return write_lock(l->file, ours, err);
+}
+
+static int lock_path(leat__buf *path, const char *folder)
+{
+    leat__buf_init(path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(path, "%s/%s", folder, LOCK_NAME);
+    return path->status;
 }
 
 int leat__output_lock_take(leat__output_lock *l, const char *folder, leat_error *err)
@@ -65,8 +86,7 @@ int leat__output_lock_take(leat__output_lock *l, const char *folder, leat_error 
     leat__buf path;
     memset(l, 0, sizeof *l);
     LEAT_TRY(leat__path_mkdir(folder, err));
-    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
-    leat__buf_printf(&path, "%s/%s", folder, LOCK_NAME);
+    (void)!lock_path(&path, folder);
     l->path = leat__buf_take(&path, NULL);
     int rc = l->path ? lock_file(l, folder, err) : leat__fail_nomem(err, strlen(folder), "a path");
     if (rc != 0) {
@@ -75,14 +95,6 @@ int leat__output_lock_take(leat__output_lock *l, const char *folder, leat_error 
         l->path = NULL;
     }
     return rc;
-}
-
-void leat__output_lock_drop(leat__output_lock *l)
-{
-    if (l->file) (void)!leat__path_unlink(l->path, NULL);
-    leat__file_close(&l->file);
-    leat__free(l->path);
-    memset(l, 0, sizeof *l);
 }
 
 /* ---- files ---- */
@@ -122,6 +134,31 @@ static bool has_report(const char *folder)
     return ours;
 }
 
+/* Whether output files in the folder are those of a run that was killed before its report. */
+static bool was_killed(const char *folder)
+{
+    leat__buf path;
+    bool ours = false;
+    if (lock_path(&path, folder) == 0) read_lock(leat__buf_str(&path), &ours);
+    leat__buf_reset(&path);
+    return ours;
+}
+
+/* From here on output files are leat's, also without a report. */
+static int mark_ours(const char *folder, leat_error *err)
+{
+    leat__buf path;
+    leat__file *file = NULL;
+    bool locked = false;
+    int rc = lock_path(&path, folder) == 0 ? 0 : leat__fail_nomem(err, path.len, "a path");
+    if (rc == 0) rc = leat__path_exists(leat__buf_str(&path), &locked, err);
+    if (rc == 0 && locked) rc = leat__file_open(&file, leat__buf_str(&path), LEAT__FILE_WRITE, err);
+    if (rc == 0 && locked) rc = write_lock(file, true, err);
+    leat__file_close(&file);
+    leat__buf_reset(&path);
+    return rc;
+}
+
 /* The first file that a run would replace, a new string; NULL when there is none. */
 static int find_output(const char *folder, char **found, leat_error *err)
 {
@@ -151,7 +188,7 @@ int leat__output_ours(const char *folder, leat_error *err)
 {
     char *found;
     LEAT_TRY(find_output(folder, &found, err));
-    int rc = found && !has_report(folder) ? refuse_foreign(folder, found, err) : 0;
+    int rc = found && !has_report(folder) && !was_killed(folder) ? refuse_foreign(folder, found, err) : 0;
     leat__free(found);
     return rc;
 }
@@ -185,6 +222,7 @@ int leat__output_clear(const char *folder, leat_error *err)
     for (size_t i = 0; i < dir.count && rc == 0; i++)
         if (leat__str_eq(leat__dir_name(&dir, i), REPORT_NAME) && !has_report(folder))
             rc = refuse_foreign(folder, REPORT_NAME, err);
+    if (rc == 0) rc = mark_ours(folder, err);
     if (rc == 0) rc = remove_file(folder, REPORT_NAME, err);
     if (rc == 0) rc = leat__dir_read(&dir, folder, true, err);
     for (size_t i = 0; i < dir.count && rc == 0; i++)
@@ -192,4 +230,27 @@ int leat__output_clear(const char *folder, leat_error *err)
             rc = remove_file(folder, leat__dir_name(&dir, i), err);
     leat__dir_reset(&dir);
     return rc;
+}
+
+/* ---- unlocking ---- */
+
+/* Files without a report keep the lock, which says whose they are. */
+static bool still_needed(const char *lock)
+{
+    const char *slash = strrchr(lock, '/');
+    char *folder = leat__strndup(LEAT__MEM_CURATE, lock, (size_t)(slash - lock));
+    char *found = NULL;
+    bool needed = folder == NULL || (was_killed(folder) && !has_report(folder) &&
+                                     (find_output(folder, &found, NULL) != 0 || found != NULL));
+    leat__free(found);
+    leat__free(folder);
+    return needed;
+}
+
+void leat__output_lock_drop(leat__output_lock *l)
+{
+    if (l->file && !still_needed(l->path)) (void)!leat__path_unlink(l->path, NULL);
+    leat__file_close(&l->file);
+    leat__free(l->path);
+    memset(l, 0, sizeof *l);
 }

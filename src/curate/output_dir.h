@@ -26,11 +26,11 @@ void leat__output_lock_drop(leat__output_lock *l);
 bool leat__output_name(const char *name);
 /* LEAT_EEXIST when the folder has such files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* LEAT_EEXIST when the folder has such files and no report of leat: they may be someone else's, so no run
- * replaces them. */
+/* LEAT_EEXIST when the folder has such files, no report of leat and no lock of a run that was killed while it
+ * wrote them: they may be someone else's, so no run replaces them. */
 int leat__output_ours(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* Removes such files, the report first: without it the folder is incomplete. A report.json that is not
- * leat's is LEAT_EEXIST, and nothing is removed. */
+/* Removes such files, the report first: without it the folder is incomplete. The lock then says that what the
+ * folder gets is leat's. A report.json that is not leat's is LEAT_EEXIST, and nothing is removed. */
 int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

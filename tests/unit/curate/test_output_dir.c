@@ -94,12 +94,40 @@ static void files_are_not_replaced_unasked(void **state)
     }
 }
 
+/* A run that was killed after it removed the old report, or before it wrote its first one. */
+static void files_of_a_killed_run_can_be_replaced(void **state)
+{
+    leat__output_lock l;
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (leat__output_lock_take(&l, in_box("torn"), NULL) != 0) _exit(1);
+        if (leat__output_clear(in_box("torn"), NULL) != 0) _exit(1);
+        put("torn/kept-00000.jsonl");
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    for (int i = 0; i < 2; i++) { /* a run that is refused does not forget it */
+        assert_int_equal(leat__output_lock_take(&l, in_box("torn"), NULL), 0);
+        assert_int_equal(leat__output_unused(in_box("torn"), NULL), LEAT_EEXIST);
+        leat__output_lock_drop(&l);
+    }
+    assert_int_equal(leat__output_lock_take(&l, in_box("torn"), NULL), 0);
+    assert_int_equal(leat__output_ours(in_box("torn"), NULL), 0);
+    assert_int_equal(leat__output_clear(in_box("torn"), NULL), 0);
+    leat__output_lock_drop(&l);
+    assert_false(there("torn/.leat-lock") || there("torn/kept-00000.jsonl"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_run_at_a_time),
         cmocka_unit_test(a_killed_run_leaves_no_lock),
         cmocka_unit_test(files_are_not_replaced_unasked),
+        cmocka_unit_test(files_of_a_killed_run_can_be_replaced),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
