@@ -11,12 +11,13 @@
 
 #include <leat/machine.h>
 
-/* Fills at most `max` GPUs and returns how many. `status` gets "ok" or the reason for fewer.
- * `library` is the file to load, NULL for the driver's default. */
+/* Fills at most `max` GPUs that CUDA_VISIBLE_DEVICES names (unset: all), in its order, and returns how many.
+ * An index is that of NVML; CUDA counts in the same way with CUDA_DEVICE_ORDER=PCI_BUS_ID. `status` gets "ok"
+ * or the reason for fewer. `library` is the file to load, NULL for the driver's default. */
 uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size, const char *library);
 
-/* Bytes per second into (`in`) and out of GPU `index` over the bus. The driver measures each for
- * 20 ms, so the call takes that long. False when there is no such counter. */
+/* Bytes per second into (`in`) and out of the GPU `index` of those, over the bus. The driver measures each
+ * for 20 ms, so the call takes that long. False when there is no such counter. */
 bool leat__nvml_bus(uint32_t index, double *in, double *out, const char *library);
 
 #endif

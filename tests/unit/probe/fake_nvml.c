@@ -15,6 +15,7 @@ EXPORT int nvmlShutdown(void);
 EXPORT const char *nvmlErrorString(int rc);
 EXPORT int nvmlDeviceGetCount_v2(unsigned *count);
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **dev);
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **dev);
 EXPORT int nvmlDeviceGetName(void *dev, char *name, unsigned size);
 EXPORT int nvmlDeviceGetUUID(void *dev, char *uuid, unsigned size);
 EXPORT int nvmlDeviceGetMemoryInfo(void *dev, unsigned long long *three);
@@ -71,6 +72,11 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **dev)
     indexes[index] = index;
     *dev = &indexes[index];
     return OK;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **dev)
+{
+    return strcmp(uuid, "MIG-1/2/0") == 0 ? nvmlDeviceGetHandleByIndex_v2(1, dev) : UNKNOWN;
 }
 
 int nvmlDeviceGetName(void *dev, char *name, unsigned size)

@@ -29,6 +29,7 @@ static int find_fake(void **state)
     if (n <= 0) return -1;
     exe[n] = '\0';
     *strrchr(exe, '/') = '\0';
+    unsetenv("CUDA_VISIBLE_DEVICES");
     snprintf(fake, sizeof fake, "%s/probe/fake_nvml.so", exe);
     return access(fake, R_OK);
 }
@@ -85,8 +86,44 @@ static void test_bus(void **state)
     setenv("FAKE_NVML", "refuses", 1);
     assert_false(leat__nvml_bus(0, &in, &out, fake));
     setenv("FAKE_NVML", "lost", 1);
-    assert_false(leat__nvml_bus(0, &in, &out, fake));
+    assert_true(leat__nvml_bus(0, &in, &out, fake)); /* the first that the list of GPUs has */
+    assert_int_equal(in, 3001 * 1024);
     assert_false(leat__nvml_bus(0, &in, &out, "/nowhere/x.so"));
+}
+
+/* Of two GPUs: the names that CUDA would give, in its order. */
+static void test_visible_devices(void **state)
+{
+    static const struct {
+        const char *list, *names;
+    } rows[] = {
+        {"", ""},           {"-1", ""},
+        {"5", ""},          {"NoDevFiles", ""},
+        {"0", "0"},         {"1", "1"},
+        {"1,0", "10"},      {"0,5,1", "0"},
+        {"0,-1,1", "0"},    {" 1, 0", "10"},
+        {"1,,0", "1"},      {"0,0", ""},
+        {"GPU-1", "1"},     {"GPU-1,GPU-0", "10"},
+        {"GPU-", ""},       {"GPU-7,GPU-0", ""},
+        {"MIG-1/2/0", "1"}, {"MIG-7/0/0", ""},
+        {"0,1,", "01"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char names[8] = "";
+        setenv("CUDA_VISIBLE_DEVICES", rows[i].list, 1);
+        uint32_t n = read_fake("");
+        for (uint32_t k = 0; k < n; k++) names[k] = gpus[k].name[strlen("Fake GPU ")];
+        if (strcmp(names, rows[i].names) != 0) fail_msg("'%s': '%s'", rows[i].list, names);
+    }
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    read_fake("");
+    assert_string_equal(status, "CUDA_VISIBLE_DEVICES: 0 of 2 GPUs");
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    double in = -1, out = -1;
+    assert_true(leat__nvml_bus(0, &in, &out, fake)); /* the first visible one */
+    assert_int_equal(in, 3001 * 1024);
+    assert_false(leat__nvml_bus(1, &in, &out, fake));
+    unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 static void test_no_library(void **state)
@@ -118,7 +155,8 @@ static void test_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_gpus),   cmocka_unit_test(test_troubles),     cmocka_unit_test(test_bus),
+        cmocka_unit_test(test_two_gpus),   cmocka_unit_test(test_troubles),
+        cmocka_unit_test(test_bus),        cmocka_unit_test(test_visible_devices),
         cmocka_unit_test(test_no_library), cmocka_unit_test(test_this_machine),
     };
     return cmocka_run_group_tests(tests, find_fake, NULL);
