@@ -412,14 +412,16 @@ const cli_command cli_cmd_doctor = {
     .json =
         (const cli_key[]){
             {"verdict", "one sentence"},
-            {"limit", "io, cpu, delivery, trainer, memory, python or none; of a run over text also reading, "
-                      "cpus or writing"},
+            {"limit",
+             "io, cpu, delivery, device, trainer, memory, python or none; of a run over text also reading, "
+             "cpus or writing"},
             {"cause", "what exactly about it"},
             {"grade", "fine, warning, critical or unknown"},
             {"confidence", "0 to 1"},
             {"complete", "false when something in missing[] could change the verdict"},
             {"lost", "share of the step spent waiting for data"},
-            {"rates{}", "samples/s that io, cpu, delivery, loader and gpu (the trainer) could do; now"},
+            {"rates{}",
+             "samples/s that io, cpu, delivery, device, loader and gpu (the trainer) could do; now"},
             {"shares{}", "of the step (wait, compute) and of the workers' time"},
             {"remedies[].action", "what to do, the largest gain first; guesses from guides last"},
             {"remedies[].gain", "predicted speed as a factor of now"},

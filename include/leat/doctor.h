@@ -69,6 +69,7 @@ extern "C" {
     X(decode_share, "share of worker time spent decoding and augmenting")                                    \
     X(augment_share, "of that, the share spent on augmentation")                                             \
     X(read_ms, "mean latency of a read")                                                                     \
+    X(in_flight, "mean number of reads in flight")                                                           \
     X(handover_us, "fixed cost of one batch, whatever its size")                                             \
     X(bad, "share of samples that were damaged")                                                             \
     /* another loader than leat's, with worker processes */                                                  \
@@ -204,6 +205,7 @@ typedef enum leat_doctor_limit {
     LEAT_LIMIT_TRAINER = 4,  /* the loader keeps up */
     LEAT_LIMIT_MEMORY = 5,
     LEAT_LIMIT_PYTHON = 6, /* Python code on batches, in the trainer's thread: transform= */
+    LEAT_LIMIT_DEVICE = 7, /* copies to the device, and decoding there */
     LEAT_LIMITS
 } leat_doctor_limit;
 
@@ -238,7 +240,9 @@ typedef enum leat_doctor_limit {
     X(MEMORY_LIMIT, "memory_limit") /* it forbids the page cache to hold the pack */                         \
     X(OTHER_LOADER, "other_loader") /* of this process takes the CPUs */                                     \
     X(REFUSED, "throttling")        /* a server refuses requests for now (429, 503) */                       \
-    X(SHORT_EPOCHS, "short_epochs") /* the start of each is not hidden behind the training */
+    X(SHORT_EPOCHS, "short_epochs") /* the start of each is not hidden behind the training */                \
+    X(DEVICE_COPY, "device_copy")                                                                            \
+    X(DEVICE_DECODE, "device_decode")
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,
@@ -282,7 +286,7 @@ typedef struct leat_doctor_diagnosis {
     double confidence; /* 0 to 1: how far the evidence agrees, and how much there is */
     double lost;       /* share of the step spent waiting; negative = not known */
     /* Samples/s, negative = not known: the current rate, and the possible rate of each part. */
-    double rate, io, cpu, delivery, memory, trainer;
+    double rate, io, cpu, delivery, memory, trainer, device;
     uint32_t missing_count, evidence_count, finding_count, remedy_count;
     char sentence[320];
     char missing[LEAT_DOCTOR_LINES][80];

@@ -11,6 +11,8 @@
 #include "base/str.h"
 #include "doctor/judge.h"
 
+#define SAME_RATE 1.1 /* times the smallest rate: two measurements differ by as much */
+
 uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RATE_BARS])
 {
     const double with_transform = leat__doctor_rates_of(&d->facts).part[LEAT_LIMIT_PYTHON];
@@ -22,23 +24,28 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
                                {"decode + augment", d->cpu, LEAT_LIMIT_CPU},
                                {"delivery", d->delivery, LEAT_LIMIT_DELIVERY},
                                {"memory budget", d->memory, LEAT_LIMIT_MEMORY},
+                               {"device", d->device, LEAT_LIMIT_DEVICE},
                                {"trainer", d->trainer, LEAT_LIMIT_TRAINER},
                                {"trainer + transform", with_transform, LEAT_LIMIT_PYTHON},
                                {"reached now", d->rate, LEAT_LIMIT_NONE}};
-    double low = INFINITY, high = 0;
+    double low = INFINITY, high = 0, least = INFINITY; /* least: of the parts */
     uint32_t count = 0;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         if (!known(rows[i].rate) || rows[i].rate <= 0) continue;
         low = LEAT_MIN(low, rows[i].rate);
         high = LEAT_MAX(high, rows[i].rate);
+        if (rows[i].limit != LEAT_LIMIT_NONE) least = LEAT_MIN(least, rows[i].rate);
     }
     if (high <= 0) return 0;
     double span = log(LEAT_MAX(high / low, 1.5));
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         double rate = rows[i].rate;
         bool reached = rows[i].limit == LEAT_LIMIT_NONE;
-        bool slow = rows[i].limit == d->limit && d->cause != LEAT_CAUSE_SHORT_EPOCHS; /* no part is, there */
-        bool rare = rows[i].limit == LEAT_LIMIT_MEMORY || rows[i].limit == LEAT_LIMIT_PYTHON;
+        /* of short epochs no part is slow, and a part that is faster than another one does not limit */
+        bool slow =
+            rows[i].limit == d->limit && d->cause != LEAT_CAUSE_SHORT_EPOCHS && !(rate > SAME_RATE * least);
+        bool rare = rows[i].limit == LEAT_LIMIT_MEMORY || rows[i].limit == LEAT_LIMIT_PYTHON ||
+                    rows[i].limit == LEAT_LIMIT_DEVICE;
         if (!known(rate) && (reached || rare)) continue;
         leat__bar *b = &out[count++];
         *b = (leat__bar){.name = rows[i].name, .reached = reached, .limit = !reached && slow};

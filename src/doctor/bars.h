@@ -10,7 +10,7 @@
 
 #include <leat/doctor.h>
 
-enum { LEAT__RATE_BARS = 7, LEAT__SHARE_BARS = 8 };
+enum { LEAT__RATE_BARS = 8, LEAT__SHARE_BARS = 8 };
 
 typedef struct leat__bar {
     const char *name; /* 18 columns at most */

@@ -28,6 +28,7 @@ static void put_rates(leat__json *j, const leat_doctor_diagnosis *d)
     put_known(j, "cpu", d->cpu);
     put_known(j, "gpu", d->trainer);
     put_known(j, "delivery", d->delivery);
+    put_known(j, "device", d->device);
     put_known(j, "loader", f->loader);
     put_known(j, "now", d->rate);
     put_known(j, "io_cold", f->io_cold);

@@ -12,8 +12,8 @@
 
 #define TEXT 24
 
-static const char *const limit_names[LEAT_LIMITS] = {"none",    "io",     "cpu",   "delivery",
-                                                     "trainer", "memory", "python"};
+static const char *const limit_names[LEAT_LIMITS] = {"none",    "io",     "cpu",    "delivery",
+                                                     "trainer", "memory", "python", "device"};
 static const char *const grade_names[] = {"unknown", "fine", "warning", "critical"};
 static const char *const basis_names[] = {"measured", "model", "guide"};
 #define CAUSE_NAME(name, text) text,
@@ -204,6 +204,7 @@ static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT];
+    double reached = or_else(d->delivery, d->rate);
     if (d->cause == LEAT_CAUSE_SHORT_EPOCHS)
         snprintf(out, size, "each epoch has %.3g batch%s: its start takes %.1f ms and cannot be hidden",
                  f->epoch_steps, f->epoch_steps == 1 ? "" : "es", f->start_ms);
@@ -215,7 +216,7 @@ static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
                  or_else(f->batch, 0));
     else
         snprintf(out, size, "scheduling and delivery reach %s samples/s",
-                 known(d->delivery) ? rate_text(d->delivery, a) : "fewer");
+                 known(reached) ? rate_text(reached, a) : "fewer");
 }
 
 static void say_memory(const leat_doctor_diagnosis *d, char *out, size_t size)
@@ -248,13 +249,24 @@ static void say_python(const leat_doctor_diagnosis *d, char *out, size_t size)
              f->prepare_ms, step);
 }
 
-static const char *const titles[LEAT_LIMITS] = {
-    "Unknown", "I/O-bound", "CPU-bound", "Delivery-bound", "Trainer-bound", "Memory-bound", "Python-bound"};
+static void say_device(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    bool copies = d->cause == LEAT_CAUSE_DEVICE_COPY;
+    snprintf(out, size, "%s takes %.2f ms of each step there, %s %.2f ms",
+             copies ? "copying to the device" : "decoding on the device",
+             copies ? f->copy_ms : f->device_decode_ms, copies ? "decoding" : "copies",
+             copies ? or_else(f->device_decode_ms, 0) : f->copy_ms);
+}
+
+static const char *const titles[LEAT_LIMITS] = {"Unknown",        "I/O-bound",     "CPU-bound",
+                                                "Delivery-bound", "Trainer-bound", "Memory-bound",
+                                                "Python-bound",   "Device-bound"};
 
 void leat__doctor_sentence(leat_doctor_diagnosis *d)
 {
     static void (*const say[LEAT_LIMITS])(const leat_doctor_diagnosis *, char *, size_t) = {
-        NULL, say_io, say_cpu, say_delivery, say_trainer, say_memory, say_python};
+        NULL, say_io, say_cpu, say_delivery, say_trainer, say_memory, say_python, say_device};
     char why[192] = "the measurements do not show the bottleneck", end[80] = "";
 
     if (say[d->limit] != NULL) say[d->limit](d, why, sizeof why);
@@ -321,7 +333,11 @@ static void machine_evidence(leat_doctor_diagnosis *d)
         SAY("%.2f of %.2f CPUs used by this process, %.2f by others; threads waited for a CPU "
             "for %.0f %% of the time they could run",
             f->cpu_used, f->cpus, or_else(f->others, 0), percent(or_else(f->run_delay, 0)));
-    if (known(f->read_ms))
+    if (known(f->read_ms) && known(f->in_flight))
+        SAY("a read takes %.2f ms; %.2g in flight on average, %.0f allowed; %s per sample", f->read_ms,
+            f->in_flight, or_else(f->io_depth, 1),
+            known(bytes) ? leat__format_bytes((uint64_t)bytes, a, TEXT) : "?");
+    else if (known(f->read_ms))
         SAY("a read takes %.2f ms with %.0f in flight; %s per sample", f->read_ms, or_else(f->io_depth, 1),
             known(bytes) ? leat__format_bytes((uint64_t)bytes, a, TEXT) : "?");
     if (known(f->budget_peak) && known(f->budget))
@@ -375,13 +391,20 @@ void leat__doctor_evidence(leat_doctor_diagnosis *d)
 static void say_what_settles(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
-    if (d->confidence >= 0.5 || d->limit == LEAT_LIMIT_NONE) return;
+    if (d->confidence >= 0.5) return;
+    if (d->limit == LEAT_LIMIT_NONE && d->missing_count == 0)
+        FIND("leat doctor PACK, with the same options, measures reads, decoding and delivery alone: that "
+             "settles "
+             "it");
+    if (d->limit == LEAT_LIMIT_NONE) return;
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH)
         FIND("not sure after %.0f steps: a longer run settles it (from %d steps on)", f->steps,
              LEAT__STEPS_ENOUGH);
     else if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
         FIND("not sure: slow reads fill a budget, too; leat doctor PACK measures the reads and more memory");
     else if (d->missing_count > 0) FIND("not sure: this would settle it: %s", d->missing[0]);
+    else if (d->cause == LEAT_CAUSE_SHORT_EPOCHS)
+        FIND("not sure: a run of one long epoch settles what the starts of epochs cost");
     else if (or_else(f->skipped, 0) > 0)
         FIND("not sure: a larger --seconds settles it, with the measurements that were left out");
     else if (or_else(f->others, 0) >= 0.25 * or_else(f->cpus, 1))

@@ -276,6 +276,14 @@ double leat__doctor_samples_per_read(const leat_doctor_facts *f)
     return f->read_bytes < f->sample_bytes / 50 ? f->sample_bytes / LEAT_MAX(f->read_bytes, 1.0) : 1;
 }
 
+/* Copies overlap with decoding where the device is busy, so the longer of both bounds it from below. */
+double leat__doctor_device_ms(const leat_doctor_facts *f)
+{
+    if (!known(f->copy_ms)) return -1;
+    double decode = or_else(f->device_decode_ms, 0), both = f->copy_ms + decode;
+    return LEAT_MAX(LEAT_MAX(f->copy_ms, decode), both - or_else(f->device_overlap_ms, 0));
+}
+
 leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
 {
     leat__doctor_rates r;
@@ -286,6 +294,8 @@ leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
     r.part[LEAT_LIMIT_DELIVERY] = f->delivery;
     if (known(f->batch_ms) && f->batch_ms > 0 && known(f->batch))
         r.part[LEAT_LIMIT_TRAINER] = f->batch * 1e3 / f->batch_ms;
+    double device = leat__doctor_device_ms(f);
+    if (device > 0 && known(f->batch)) r.part[LEAT_LIMIT_DEVICE] = f->batch * 1e3 / device;
     /* one thread does both: their times add up */
     if (or_else(f->prepare_ms, 0) > 0 && known(f->batch))
         r.part[LEAT_LIMIT_PYTHON] = f->batch * 1e3 / (f->prepare_ms + or_else(f->batch_ms, 0));

@@ -45,8 +45,12 @@
 #define AT_STORAGE_RATE 0.8 /* share of what storage can give: more memory brings next to nothing */
 #define NO_GAIN 1.1         /* times the rate, of memory to spare */
 #define SLACK 1.2           /* the loader can do this much more than the trainer asks for */
-#define IN_MEMORY 0.95      /* share of the pack in the page cache: nothing is left to read from storage */
 #define BUSY_READS 0.5      /* reads in flight on average: storage was really at work */
+#define BUSY_PART 0.25      /* of the reads that may be in flight, at least */
+#define MEMORY_READ_MS 0.1  /* a read that is faster comes from memory */
+#define STORAGE_READ_MS 5.0 /* one that is slower does not: few of them tell as much */
+#define BUSY_DEVICE 0.8     /* share of the step */
+#define MANY_STARTS 0.1     /* share of the time */
 #define OTHER_BATCHES 3     /* besides those that wait: held by the trainer, being made */
 #define UNSURE 0.45         /* the most confidence where a measurement is wrong or missing */
 #define FAIRLY_SURE 0.75    /* the same where the other witnesses agree */
@@ -98,14 +102,44 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
     v->weight[first] += RATES_WEIGHT * weight;
 }
 
-/* True when reads came from the page cache, and it was not seen to be slow, or when nearly nothing is read.
- * Idle workers and CPUs do not speak for storage then. */
-static bool from_memory(const leat_doctor_facts *f)
+/* A server that was asked with 2 requests in flight and with 16. */
+static bool asked(const leat_doctor_facts *f)
+{
+    return or_else(f->remote, 0) >= 1 && known(f->remote_few) && known(f->remote_many);
+}
+
+static bool refused(const leat_doctor_facts *f)
+{
+    return or_else(f->remote, 0) >= 1 && or_else(f->remote_refused, 0) >= REFUSED;
+}
+
+/* True when work was seen to wait for reads: they take longer than a copy from memory, and storage had some
+ * of them all the time. The pressure that the kernel reports does not count: other processes cause it, too.
+ */
+static bool reads_seen(const leat_doctor_facts *f)
+{
+    if (asked(f) || refused(f) || known(f->fetch_ms) || or_else(f->worker_fetch, 0) >= MOST) return true;
+    double flying = or_else(f->in_flight, or_else(f->read_ms, 0) * or_else(f->samples_per_s, 0) / 1e3);
+    double least = or_else(f->read_ms, 0) >= STORAGE_READ_MS ? 0 : BUSY_PART * or_else(f->io_depth, 0);
+    return or_else(f->read_ms, 0) >= MEMORY_READ_MS && flying >= LEAT_MAX(BUSY_READS, least);
+}
+
+/* True when idle workers and CPUs speak for storage: the run has the rate of reads alone, or waited for
+ * reads. Else they may wait for anything. */
+static bool waits_for_reads(const leat_doctor_facts *f)
 {
     double io = leat__doctor_rates_of(f).part[LEAT_LIMIT_IO];
-    if (leat__doctor_samples_per_read(f) > 1) return true;
-    if (or_else(f->cached, 0) < IN_MEMORY || or_else(f->pressure_io, 0) >= PRESSURE) return false;
-    return !known(io) || !known(f->samples_per_s) || f->samples_per_s < EXPLAINS * io;
+    if (leat__doctor_samples_per_read(f) > 1) return false;
+    if (known(io) && (!known(f->samples_per_s) || f->samples_per_s >= EXPLAINS * io)) return true;
+    return reads_seen(f);
+}
+
+/* Share of the step in which the device copies or decodes; 0 = unknown. */
+static double device_busy(const leat_doctor_facts *f)
+{
+    double device = leat__doctor_device_ms(f);
+    if (!known(device) || !known(f->samples_per_s) || !(f->batch > 0)) return 0;
+    return clamp(device * f->samples_per_s / f->batch / 1e3, 0, 1);
 }
 
 static void ask_queues(const leat_doctor_facts *f, votes *v)
@@ -115,6 +149,10 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
         v->weight[LEAT_LIMIT_DELIVERY] += f->order_busy;
         return;
     }
+    if (device_busy(f) >= BUSY_DEVICE) {
+        v->weight[LEAT_LIMIT_DEVICE] += device_busy(f);
+        return;
+    }
     if (!known(ready)) return;
     if (blocked >= BLOCKED && ready < READY_HIGH)
         v->weight[LEAT_LIMIT_MEMORY] += clamp(2 * blocked, 0, 1.2) * (1 - ready);
@@ -122,7 +160,8 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
         /* workers do something else */
         v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share);
     else if (ready >= READY_HIGH) v->weight[LEAT_LIMIT_CPU] += ready;
-    else if (ready < READY_LOW && !from_memory(f)) v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
+    else if (ready < READY_LOW && waits_for_reads(f))
+        v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
 }
 
 /* Share of the used CPU time spent on decoding and augmenting. */
@@ -136,6 +175,19 @@ static double useful_share(const leat_doctor_facts *f)
     return -1;
 }
 
+/* Share of its CPUs that its threads would have used without waiting for them; CPU use by other processes
+ * alone is not evidence. Negative = unknown. */
+static double cpus_wanted(const leat_doctor_facts *f)
+{
+    if (!known(f->cpu_used) || !known(f->cpus) || f->cpus <= 0) return -1;
+    double room = LEAT_MIN(f->cpus, LEAT_MAX(or_else(f->threads, f->cpus), 1.0));
+    double busy = f->cpu_used / room, line = LEAT_MIN(or_else(f->run_delay, 0), 0.98);
+    double wanted = busy / (1 - line);
+    /* many threads that are woken together wait for each other, on CPUs that are idle otherwise: what others
+     * leave to them is enough */
+    return known(f->others) ? LEAT_MIN(wanted, (f->cpu_used + f->others) / room) : wanted;
+}
+
 static void ask_machine(const leat_doctor_facts *f, votes *v)
 {
     double useful = useful_share(f);
@@ -143,25 +195,18 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
         v->weight[LEAT_LIMIT_MEMORY] += 1;
         return;
     }
-    if (or_else(f->pressure_io, 0) >= PRESSURE) v->weight[LEAT_LIMIT_IO] += 0.4;
+    if (or_else(f->pressure_io, 0) >= PRESSURE && waits_for_reads(f)) v->weight[LEAT_LIMIT_IO] += 0.4;
     if (or_else(f->throttled, 0) >= THROTTLED) {
         v->weight[LEAT_LIMIT_CPU] += 1;
         return;
     }
-    if (!known(f->cpu_used) || !known(f->cpus) || f->cpus <= 0) return;
-    /* the CPUs its threads would have used without waiting for them; CPU use by other processes
-     * alone is not evidence */
-    double room = LEAT_MIN(f->cpus, LEAT_MAX(or_else(f->threads, f->cpus), 1.0));
-    double busy = f->cpu_used / room, line = LEAT_MIN(or_else(f->run_delay, 0), 0.98);
-    double wanted = busy / (1 - line);
-    /* many threads that are woken together wait for each other, on CPUs that are idle otherwise: what others
-     * leave to them is enough */
-    if (known(f->others)) wanted = LEAT_MIN(wanted, (f->cpu_used + f->others) / room);
+    double wanted = cpus_wanted(f);
+    if (!known(wanted)) return;
     if (wanted >= SATURATED && known(useful) && useful < 0.5)
         v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
     else if (wanted >= SATURATED) v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
     else if (wanted < IDLE && blocked_share(f) >= BLOCKED) v->weight[LEAT_LIMIT_MEMORY] += 0.5;
-    else if (wanted < IDLE && !from_memory(f)) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
+    else if (wanted < IDLE && waits_for_reads(f)) v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
 }
 
 /* ---- Causes: the first that applies, per limit ---- */
@@ -307,17 +352,6 @@ bool leat__doctor_latency(const leat_doctor_facts *f)
             or_else(f->io_depth, 1) <= FEW_READS);
 }
 
-/* A server that was asked with 2 requests in flight and with 16. */
-static bool asked(const leat_doctor_facts *f)
-{
-    return or_else(f->remote, 0) >= 1 && known(f->remote_few) && known(f->remote_many);
-}
-
-static bool refused(const leat_doctor_facts *f)
-{
-    return or_else(f->remote, 0) >= 1 && or_else(f->remote_refused, 0) >= REFUSED;
-}
-
 bool leat__doctor_line_full(const leat_doctor_facts *f)
 {
     if (!asked(f) || !known(f->remote_few_mbs) || !known(f->remote_many_mbs)) return false;
@@ -339,6 +373,17 @@ static bool remote_latency(const leat_doctor_facts *f)
 static bool network_latency(const leat_doctor_facts *f)
 {
     return network(f) && leat__doctor_latency(f);
+}
+
+static bool device_decodes(const leat_doctor_facts *f)
+{
+    return or_else(f->device_decode_ms, 0) > or_else(f->copy_ms, 0);
+}
+
+/* Where delivery limits: an epoch ends before the queues are full. */
+static bool many_starts(const leat_doctor_facts *f)
+{
+    return leat__doctor_starts(f) >= MANY_STARTS;
 }
 
 static bool small_batches(const leat_doctor_facts *f)
@@ -380,10 +425,13 @@ static const struct {
     {LEAT_LIMIT_IO, LEAT_CAUSE_MEMORY_LIMIT, leat__doctor_memory_limit},
     {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, leat__doctor_latency},
     {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, always},
+    {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SHORT_EPOCHS, many_starts},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, small_batches},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_HANDOVER, always},
     {LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, always},
     {LEAT_LIMIT_PYTHON, LEAT_CAUSE_TRANSFORM, always},
+    {LEAT_LIMIT_DEVICE, LEAT_CAUSE_DEVICE_DECODE, device_decodes},
+    {LEAT_LIMIT_DEVICE, LEAT_CAUSE_DEVICE_COPY, always},
 };
 
 static uint32_t cause_of(uint32_t limit, const leat_doctor_facts *f)
@@ -425,6 +473,7 @@ static bool bursts(const leat_doctor_diagnosis *d)
     if (!known(d->trainer) || !known(d->lost) || d->lost >= 2 * LEAT__LOST_CRITICAL) return false;
     if (known(f->data_ms_p95) && known(f->data_ms) && f->data_ms_p95 < 2.5 * f->data_ms) return false;
     if (known(f->loader)) return f->loader >= need;
+    if (known(d->device) && d->device < need) return false;
     return d->io >= need && d->cpu >= need && d->delivery >= need;
 }
 
@@ -444,6 +493,17 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
         if (!known(parts[i])) *confidence = FAIRLY_SURE;
     }
     return true;
+}
+
+/* Where nothing else is known to limit: the starts of epochs are a cost that was measured, and so is the time
+ * that batches take to follow in an epoch that ends before the queues are full. */
+static void blame_starts(leat_doctor_diagnosis *d)
+{
+    double starts = leat__doctor_starts(&d->facts);
+    if (d->confidence >= CLEAR || !known(starts) || starts < LEAT__LOST_CRITICAL) return;
+    d->limit = LEAT_LIMIT_DELIVERY;
+    d->cause = LEAT_CAUSE_SHORT_EPOCHS;
+    d->confidence = starts >= MOST * d->lost ? FAIRLY_SURE : UNSURE;
 }
 
 static void weigh(leat_doctor_diagnosis *d, const votes *v)
@@ -468,14 +528,6 @@ static bool transform_limits(const leat_doctor_diagnosis *d)
     return known(d->lost) && d->lost >= LEAT__LOST_WARNING && prepare > wait;
 }
 
-/* True when storage was seen at work, beyond the rate of the run itself. */
-static bool reads_seen(const leat_doctor_facts *f)
-{
-    return asked(f) || refused(f) || or_else(f->pressure_io, 0) >= PRESSURE || known(f->fetch_ms) ||
-           or_else(f->worker_fetch, 0) >= MOST ||
-           or_else(f->read_ms, 0) * or_else(f->samples_per_s, 0) / 1e3 >= BUSY_READS;
-}
-
 /* What the confidence may be at most, after a limit was chosen by votes. */
 static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor_rates *r,
                               uint32_t distrusted)
@@ -483,12 +535,15 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
     const leat_doctor_facts *f = &d->facts;
     bool part = d->limit == LEAT_LIMIT_IO || d->limit == LEAT_LIMIT_CPU || d->limit == LEAT_LIMIT_DELIVERY;
     if (part && !known(r->part[d->limit])) { /* it rests on what else was seen */
-        if (d->limit == LEAT_LIMIT_IO && or_else(f->cached, 0) >= IN_MEMORY && !reads_seen(f)) return UNSURE;
+        if (d->limit == LEAT_LIMIT_IO && !reads_seen(f)) return UNSURE;
         if (or_else(f->skipped, 0) > 0 && !(d->limit == LEAT_LIMIT_IO && reads_seen(f))) return UNSURE;
     }
     /* reads that are slow hold a budget, too: only their rate, or more memory, tells the two apart */
     if (d->cause == LEAT_CAUSE_BUDGET && !known(f->spacious) && !known(leat__doctor_storage(f)))
         return UNSURE;
+    /* CPUs that are idle do not limit, whatever the rates say */
+    double wanted = cpus_wanted(f);
+    if (d->limit == LEAT_LIMIT_CPU && known(wanted) && wanted < IDLE && !throttled(f)) return UNSURE;
     if (distrusted == 0) return 1;
     votes queues = {{0}}, machine = {{0}};
     ask_queues(f, &queues);
@@ -529,6 +584,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         weigh(d, &v);
         d->cause = cause_of(d->limit, f);
         d->confidence = LEAT_MIN(d->confidence, most_confidence(d, r, distrusted));
+        blame_starts(d);
     }
     if (!d->complete) d->confidence *= 0.6;
     if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH) d->confidence *= 0.5;
@@ -555,14 +611,14 @@ static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
 }
 
 /* A bottleneck that was never measured alone gets the rate of the run: remedies need a figure to
- * start from. */
+ * start from. It stays unknown in the rates of the diagnosis. */
 static void take_as_measured(leat_doctor_diagnosis *d)
 {
     if (!known(d->rate)) return;
-    if (d->limit == LEAT_LIMIT_IO && !known(d->io)) d->io = d->facts.io_cold = d->rate;
-    if (d->limit == LEAT_LIMIT_CPU && !known(d->cpu)) d->cpu = d->facts.cpu_all = d->rate;
+    if (d->limit == LEAT_LIMIT_IO && !known(d->io)) d->facts.io_cold = d->rate;
+    if (d->limit == LEAT_LIMIT_CPU && !known(d->cpu)) d->facts.cpu_all = d->rate;
     if (d->cause == LEAT_CAUSE_SHORT_EPOCHS) return; /* no part is slow */
-    if (d->limit == LEAT_LIMIT_DELIVERY && !known(d->delivery)) d->delivery = d->facts.delivery = d->rate;
+    if (d->limit == LEAT_LIMIT_DELIVERY && !known(d->delivery)) d->facts.delivery = d->rate;
 }
 
 int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out, size_t size,
@@ -578,6 +634,7 @@ int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out
     d.cpu = r.part[LEAT_LIMIT_CPU];
     d.delivery = r.part[LEAT_LIMIT_DELIVERY];
     d.trainer = r.part[LEAT_LIMIT_TRAINER];
+    d.device = r.part[LEAT_LIMIT_DEVICE];
     d.memory = -1;
     d.rate = rate_now(&d.facts, &r);
     d.lost = leat__doctor_lost(facts);

@@ -60,6 +60,8 @@ leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f);
 /* How many samples come for the bytes of one, where caches of the process or the device hold nearly all of
  * them. 1 where a noticeable part is read: crops read some tiles of a sample only. */
 double leat__doctor_samples_per_read(const leat_doctor_facts *f);
+/* Time per step in which the device copies or decodes; negative = unknown. */
+double leat__doctor_device_ms(const leat_doctor_facts *f);
 /* The smallest known part of the loader (trainer not counted); NONE when nothing is known. */
 uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, uint32_t *next);
 

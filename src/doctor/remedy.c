@@ -719,6 +719,9 @@ void leat__doctor_remedies(leat_doctor_diagnosis *d)
 
     d->remedy_count = 0;
     d->apply[0] = '\0';
+    d->apply_gain = 1;
+    d->apply_rate = or_else(d->rate, rate);
+    if (d->limit == LEAT_LIMIT_NONE) return; /* whatever is priced may not be what limits */
     for (size_t row = 0; row < REMEDY_ROWS + d->facts.option_count; row++) {
         leat_doctor_remedy r;
         world w = now;

@@ -233,6 +233,8 @@ static void watch_main(void *arg)
         uint64_t next = w->frame_ns + w->interval_ns;
         if (leat__cond_wait_until(&w->wake, &w->lock, next) && leat__clock_ns() < next) continue;
         look_locked(w);
+        /* a model that is made before the first epoch is not the loader's use of the CPUs */
+        if (w->total.elapsed <= 0) leat__kernel_counters_read(&w->begin);
         leat_doctor_frame frame = *add_frame(w, leat__clock_ns());
         leat__mutex_unlock(&w->lock);
         record_frame(w, &frame);
@@ -344,7 +346,7 @@ static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_fac
 static void device_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     const leat_loader_stats *s = &w->last;
-    double images = (double)s->device_images, steps = (double)s->steps;
+    double images = (double)s->device_images, steps = w->total.batches;
     double there = w->total.samples - images, cpu_ns = w->total.decode - (double)s->device_list_ns;
     if (s->copied_bytes == 0 || steps == 0) return;
     f->copy_ms = (double)s->copy_ns / steps / 1e6;
@@ -376,6 +378,7 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
         f->cpu_all = f->cpu_one * LEAT_MAX(threads, 1.0);
     }
     if (t->reads > 0) f->read_ms = t->read / t->reads / 1e6;
+    if (t->elapsed > 0) f->in_flight = t->read / t->elapsed;
     if (t->samples > 0) f->read_bytes = t->bytes / t->samples;
     f->bad = share(t->bad, t->samples);
 }

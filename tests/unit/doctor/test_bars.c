@@ -32,6 +32,27 @@ static void rates_are_logarithmic_and_mark_the_limit(void **state)
     assert_near(rows[2].share, 1, 1e-9); /* delivery is by far the fastest */
 }
 
+/* A verdict that is not sure: reads do not limit beside a slower part. */
+static void a_faster_part_is_not_marked(void **state)
+{
+    leat_doctor_diagnosis d = starved();
+    leat__bar rows[LEAT__RATE_BARS];
+    (void)state;
+    d.limit = LEAT_LIMIT_IO;
+    d.io = 61600;
+    d.cpu = 41700;
+    d.trainer = 40500;
+    uint32_t count = leat__rate_bars(&d, rows);
+    for (uint32_t i = 0; i < count; i++) assert_false(rows[i].limit);
+    d.io = 40600;
+    leat__rate_bars(&d, rows);
+    assert_true(rows[0].limit);
+    d.device = 30000;
+    assert_int_equal(leat__rate_bars(&d, rows), count + 1);
+    assert_string_equal(rows[3].name, "device");
+    assert_false(rows[0].limit);
+}
+
 static void unknown_parts_are_named(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -68,6 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_are_logarithmic_and_mark_the_limit),
+        cmocka_unit_test(a_faster_part_is_not_marked),
         cmocka_unit_test(unknown_parts_are_named),
         cmocka_unit_test(shares_stay_within_the_bar),
     };

@@ -3,7 +3,8 @@
 
 static void names_are_those_of_the_contract(void **state)
 {
-    static const char *const limits[] = {"none", "io", "cpu", "delivery", "trainer", "memory", "python"};
+    static const char *const limits[] = {"none",    "io",     "cpu",    "delivery",
+                                         "trainer", "memory", "python", "device"};
     (void)state;
     for (uint32_t i = 0; i < LEAT_LIMITS; i++) assert_string_equal(leat_doctor_limit_name(i), limits[i]);
     assert_string_equal(leat_doctor_limit_name(99), "unknown");

@@ -14,6 +14,7 @@ static void slow_disk(leat_doctor_facts *f)
     f->decode_ready = 0.03;
     f->decode_share = 0.2;
     f->read_ms = 0.9;
+    f->in_flight = 13;
     f->pressure_io = 0.4;
 }
 
@@ -661,6 +662,7 @@ static void a_cold_pack_is_named_without_a_rate_of_cold_reads(void **state)
     f.io_warm = -1;
     f.loader_warm = 58; /* the loader from memory, and no step of the run ended */
     f.samples_per_s = f.loader = -1;
+    f.in_flight = 12;
     f.steps = 0;
     assert_int_equal(judge(f).cause, LEAT_CAUSE_COLD);
     cold_cache(&f);
@@ -773,6 +775,124 @@ static void a_pack_in_memory_is_not_limited_by_storage(void **state)
     assert_true(d.confidence >= 0.5);
 }
 
+/* A watched loader of tiles in memory, with a step of 0.1 ms: no part was measured alone. Other processes
+ * make the pressure that the kernel reports. */
+static leat_doctor_facts light_step(void)
+{
+    leat_doctor_facts f = healthy();
+    f.io_cold = f.io_warm = f.io_deep = f.io_pages = f.delivery = f.loader = f.sample_bytes = f.cached = -1;
+    f.steps = 999;
+    f.batch = 32;
+    f.batch_ms = f.batch_ms_p50 = f.batch_ms_p95 = 0.1;
+    f.cpu_one = 12500;
+    f.cpu_all = 200000;
+    starve(&f, 57000);
+    f.loader = -1;
+    f.decode_ready = 0.05;
+    f.decode_share = 0.28;
+    f.cpu_used = 4.45;
+    f.read_ms = 0.03;
+    f.in_flight = 1.7;
+    f.io_depth = 32;
+    f.pressure_io = 0.4;
+    return f;
+}
+
+static void reads_from_memory_do_not_limit(void **state)
+{
+    leat_doctor_facts f = light_step();
+    (void)state;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_not_equal(d.limit, LEAT_LIMIT_IO);
+    assert_true(d.confidence < 0.5 && d.io < 0);
+    assert_non_null(finding(&d, "leat doctor PACK, with the same options"));
+    assert_int_equal(d.remedy_count, 0);
+    f.read_ms = 1.5; /* cache=process: few reads, all of them in the first epoch */
+    f.in_flight = 0.2;
+    f.read_bytes = 1116;
+    assert_int_not_equal(judge(f).limit, LEAT_LIMIT_IO);
+    f.read_ms = 850; /* huge images: few reads have ended */
+    f.in_flight = 0.53;
+    f.read_bytes = -1;
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_IO);
+    f.read_ms = 0.5; /* storage has reads all the time */
+    f.in_flight = 29;
+    f.read_bytes = 112000;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_true(d.confidence >= 0.5 && d.io < 0); /* the rate of reads alone stays unknown */
+}
+
+static void the_device_limits(void **state)
+{
+    leat_doctor_facts f = light_step();
+    (void)state;
+    f.copy_ms = 0.22; /* of a step of 0.56 ms */
+    f.device_decode_ms = 0.35;
+    f.device_overlap_ms = 0.05;
+    f.device_share = 1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_DEVICE);
+    assert_int_equal(d.cause, LEAT_CAUSE_DEVICE_DECODE);
+    assert_true(d.confidence >= 0.6);
+    assert_near(d.device, 32e3 / 0.52, 1);
+    assert_contains(d.sentence,
+                    "Device-bound: decoding on the device takes 0.35 ms of each step there, copies 0.22");
+    f.copy_ms = 0.4;
+    f.device_decode_ms = 0.1;
+    d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_DEVICE_COPY);
+    assert_contains(d.sentence, "copying to the device takes 0.40 ms");
+    f.copy_ms = 0.05; /* of 0.56 ms: the device waits, too */
+    d = judge(f);
+    assert_true(d.limit != LEAT_LIMIT_DEVICE || d.confidence < 0.5);
+}
+
+/* Ten steps per epoch and nothing else that is known to limit. */
+static void starts_are_named_beside_a_light_step(void **state)
+{
+    leat_doctor_facts f = light_step();
+    (void)state;
+    f.epoch_steps = 10;
+    f.start_ms = 3;
+    leat_doctor_diagnosis d =
+        judge(f); /* 0.46 ms of waiting, and 0.25 for the starts, beside 0.1 of training */
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_true(d.confidence > 0.3 && d.confidence < 0.5);
+    assert_non_null(finding(&d, "one long epoch settles"));
+    f.start_ms = 8; /* most of what is lost */
+    d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_true(d.confidence >= 0.6);
+    f.start_ms = 1.2; /* the CPUs are busy with delivery */
+    f.cpu_used = 15.8;
+    d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_true(d.confidence >= 0.5);
+    f.decode_ready = 0.95; /* the CPUs are known to limit */
+    f.cpu_one = 3600;
+    f.cpu_all = 57600;
+    f.decode_share = 0.93;
+    f.cpu_used = 15.8;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_non_null(finding(&d, "epoch starts cost"));
+}
+
+/* 4.45 of 16 CPUs: the rate of decoding alone was disturbed by another process. */
+static void idle_cpus_do_not_limit(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 2950);
+    f.cpu_all = 3000;
+    f.cpu_one = 190;
+    f.cpu_used = 4.45;
+    f.decode_ready = 0.3;
+    leat_doctor_diagnosis d = judge(f);
+    assert_true(d.limit != LEAT_LIMIT_CPU || d.confidence < 0.5);
+}
+
 /* As with cache=device: the storage is slow, but the run reads 162 bytes per sample. */
 static void storage_that_is_not_read_does_not_limit(void **state)
 {
@@ -837,6 +957,8 @@ static void judging_twice_says_the_same(void **state)
     f.io_cold = f.io_warm = f.io_deep = f.cpu_all = f.cpu_one = f.delivery = -1;
     f.decode_ready = 0.02;
     f.cpu_used = 1;
+    f.read_ms = 4;
+    f.in_flight = 14;
     leat_doctor_diagnosis d = judge(f), again = judge(d.facts);
     assert_int_equal(d.limit, LEAT_LIMIT_IO);
     assert_memory_equal(&d.facts, &f, sizeof f);
@@ -856,6 +978,10 @@ int main(void)
         cmocka_unit_test(waiting_for_idle_cpus_is_not_a_lack_of_cpus),
         cmocka_unit_test(skipped_measurements_lower_the_confidence),
         cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
+        cmocka_unit_test(reads_from_memory_do_not_limit),
+        cmocka_unit_test(the_device_limits),
+        cmocka_unit_test(starts_are_named_beside_a_light_step),
+        cmocka_unit_test(idle_cpus_do_not_limit),
         cmocka_unit_test(numbers_are_plain),
         cmocka_unit_test(storage_that_is_not_read_does_not_limit),
         cmocka_unit_test(starts_of_short_epochs_are_named),

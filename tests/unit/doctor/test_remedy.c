@@ -167,6 +167,8 @@ static void a_remote_pack_is_kept_on_disk(void **state)
     leat_doctor_facts f = starved_by_reads();
     (void)state;
     f.io_cold = f.io_pages = f.io_deep = f.io_warm = f.cached = -1; /* nothing is read beside the loader */
+    f.read_ms = 40;
+    f.in_flight = 60;
     f.remote = f.network = 1;
     leat_doctor_diagnosis d = judge(f);
     assert_int_equal(d.limit, LEAT_LIMIT_IO);

@@ -71,6 +71,8 @@ static void decisions_are_among_the_facts(void **state)
     assert_true(f.decisions[0].to > f.decisions[0].from);
     assert_true(f.decisions[0].at_s > 0 && f.decisions[0].at_s < 21);
     assert_contains(f.decisions[0].reason, "read had tasks waiting");
+    assert_true(f.in_flight >= 1 && f.read_ms >= 20);
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_IO);
     leat_doctor_watch_close(&w);
     leat_loader_close(&l);
 }
@@ -103,6 +105,25 @@ static void a_pack_in_a_memory_file_system_is_cached(void **state)
     leat_doctor_watch_close(&w);
     leat_loader_close(&l);
     unlink(path);
+}
+
+/* A second passes between opening the loader and the first epoch, as while a model is made: the CPUs were not
+ * idle for want of data. */
+static void time_before_the_first_epoch_does_not_count(void **state)
+{
+    leat_loader *l = opened();
+    leat_doctor_watch *w;
+    leat_doctor_facts f;
+    (void)state;
+    assert_ok(leat_doctor_watch_open(&w, l, 5, NULL));
+    leat__sleep_ns(LEAT_NS_PER_S);
+    uint64_t wall = leat__clock_ns(), cpu = leat__clock_process_ns();
+    for (uint64_t e = 0; leat__clock_ns() - wall < LEAT_NS_PER_S / 4; e++) epoch_of(l, e, 0);
+    assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+    double used = (double)(leat__clock_process_ns() - cpu) / (double)(leat__clock_ns() - wall);
+    if (f.cpu_used < 0.6 * used) fail_msg("%.2f CPUs, %.2f while it ran", f.cpu_used, used);
+    leat_doctor_watch_close(&w);
+    leat_loader_close(&l);
 }
 
 /* Counters of the loader restart with each epoch; the watch adds them up. */
@@ -241,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pack_in_a_memory_file_system_is_cached),
         cmocka_unit_test(epochs_add_up),
+        cmocka_unit_test(time_before_the_first_epoch_does_not_count),
         cmocka_unit_test(a_run_is_recorded),
         cmocka_unit_test(decisions_are_among_the_facts),
         cmocka_unit_test(known_facts_are_used),
