@@ -129,6 +129,37 @@ def transform_diagnosed(data, lifted):
     return ask(loader, 0.01)
 
 
+def in_memory(pack):
+    """The pack, read into the page cache."""
+    with open(pack, "rb") as f:
+        while f.read(1 << 22):
+            pass
+    return pack
+
+
+def short_epochs(data, lifted):
+    """Epochs of ten batches that are quickly made, and next to no training."""
+    more = {"weights": numpy.ones(320), "draws": 320 * 400} if lifted else {}
+    loader = leat.Loader(in_memory(data.tiny()), batch_size=32, image="Resize((32, 32))", indices=range(320), doctor=True, **more)
+    begin = time.monotonic()
+    while time.monotonic() - begin < 4:
+        for _ in loader:
+            busy(0.0001)
+    return loader.doctor()
+
+
+def light_step(data, lifted):
+    """One long epoch of 320 samples, again and again, with a step of 0.3 ms."""
+    loader = leat.Loader(in_memory(data.tiled()), batch_size=32, image=OPS, indices=range(320), weights=numpy.ones(320),
+                         draws=32000, doctor=True)
+    begin = time.monotonic()
+    for _ in loader:
+        busy(0.0003)
+        if time.monotonic() - begin >= 6:
+            break
+    return loader.doctor()
+
+
 # ---- torch.utils.data.DataLoader -----------------------------------------------------------------
 
 
@@ -294,6 +325,7 @@ def many_objects(data, lifted):
 
 
 SITUATIONS = {
+    "short epochs, in memory": short_epochs, "light step, in memory": light_step,
     "short transform": short_transform, "transform, one thread": transform_one_thread, "iterable: waits": iterable_waits,
     "DataLoader: iterable": iterable_dataset, "DataLoader: PNG": png_files, "DataLoader: one worker": one_worker,
     "DataLoader: busy, but enough": busy_enough, "DataLoader: NumPy": numpy_samples, "DataLoader: many objects": many_objects,
