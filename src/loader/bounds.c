@@ -159,6 +159,8 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
     /* with a disk cache, samples that are not in memory are read in whole pages */
     uint64_t largest = l->opts.disk_cache != NULL ? l->info.max_page_bytes : l->info.max_sample_bytes;
     l->max_run_bytes = plus(plus(LEAT__RUN_TARGET, largest), plus(slots, share));
+    /* one more, of those that the device has: the CPUs may have to decode it */
+    if (l->opts.cache == LEAT_CACHE_DEVICE) l->max_run_bytes = plus(l->max_run_bytes, largest);
     l->floor = leat__footprint_floor(l->max_run_bytes, l->max_frame_bytes);
     return 0;
 }

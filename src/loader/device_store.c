@@ -14,6 +14,7 @@
 
 #define SLAB (UINT64_C(64) << 20)
 #define ALIGN UINT64_C(256)
+#define STEP (UINT64_C(64) << 10) /* bytes that are charged for headers at once */
 
 enum { FREE, CLAIMED, RESIDENT };
 
@@ -26,7 +27,9 @@ struct leat__device_store {
     leat__device_store_opts opts;
     leat__device_entry *_Atomic *entries; /* by image */
     atomic_bool full;
-    _Atomic uint64_t images, bytes, charged;
+    _Atomic uint64_t images, bytes;
+    _Atomic uint64_t charged; /* of the budget, */
+    _Atomic uint64_t unused;  /* and the part that no header takes yet */
     /* used by the copying thread */
     slab *slabs; /* the first is being filled */
     uint64_t slab_used, taken;
@@ -35,18 +38,20 @@ struct leat__device_store {
 int leat__device_store_open(leat__device_store **out, const leat__device_store_opts *opts, leat_error *err)
 {
     leat__device_store *s = LEAT_NEW(LOADER, leat__device_store);
-    uint64_t table;
+    uint64_t table = 0, bytes = 0;
     int rc = 0;
     *out = NULL;
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "tiles on a device");
     s->opts = *opts;
-    if (!leat__mul_u64(opts->images + 1, sizeof *s->entries, &table))
+    if (!leat__mul_u64(opts->images + 1, sizeof *s->entries, &table) ||
+        !leat__add_u64(table, opts->reserve, &bytes))
         LEAT_GO(rc, out, leat__fail(err, LEAT_EOVERFLOW, "`cache` device: too many images"));
-    if (leat_budget_try(opts->budget, LEAT_BUDGET_OTHER, table) != 0)
+    if (leat_budget_try(opts->budget, LEAT_BUDGET_OTHER, bytes) != 0)
         LEAT_GO(rc, out,
                 leat__fail(err, LEAT_EBUDGET, "`cache` device: a table of %s exceeds the budget",
-                           leat__as_size(table).text));
-    atomic_store(&s->charged, table);
+                           leat__as_size(bytes).text));
+    atomic_store(&s->charged, bytes);
+    atomic_store(&s->unused, opts->reserve);
     s->entries = leat__zalloc(LEAT__MEM_LOADER, table);
     if (s->entries == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, table, "tiles on a device"));
     *out = s;
@@ -80,29 +85,48 @@ const leat__device_entry *leat__device_store_find(leat__device_store *s, uint64_
     return e != NULL && atomic_load_explicit(&e->state, memory_order_acquire) == RESIDENT ? e : NULL;
 }
 
+/* Takes `size` of what is charged. */
+static bool take_unused(leat__device_store *s, uint64_t size)
+{
+    uint64_t unused = atomic_load(&s->unused);
+    while (unused >= size)
+        if (atomic_compare_exchange_weak(&s->unused, &unused, unused - size)) return true;
+    return false;
+}
+
+/* Takes `size` for a header; false: the budget has no room now. Batches that wait there leave room later, so
+ * the next image asks again. */
+static bool take_header(leat__device_store *s, uint64_t size)
+{
+    const uint64_t most = s->opts.reserve + s->opts.extras + (s->opts.images + 1) * sizeof *s->entries;
+    const uint64_t step = LEAT_MAX(STEP, size);
+    if (take_unused(s, size)) return true;
+    if (atomic_fetch_add(&s->charged, step) + step > most ||
+        leat_budget_try(s->opts.budget, LEAT_BUDGET_OTHER, step) != 0) {
+        atomic_fetch_sub(&s->charged, step);
+        return false;
+    }
+    atomic_fetch_add(&s->unused, step - size);
+    return true;
+}
+
 /* An entry for an image without one; NULL: out of memory, or another thread was first. */
 static leat__device_entry *add_entry(leat__device_store *s, uint64_t image, const uint8_t *header,
                                      uint32_t header_bytes, uint64_t bytes)
 {
     const uint64_t size = sizeof(leat__device_entry) + header_bytes;
     leat__device_entry *none = NULL, *e;
-    if (leat_budget_try(s->opts.budget, LEAT_BUDGET_OTHER, size) != 0) {
-        atomic_store(&s->full, true);
-        return NULL;
-    }
+    if (!take_header(s, size)) return NULL;
     e = leat__zalloc(LEAT__MEM_LOADER, size);
     if (e != NULL) {
         atomic_init(&e->state, CLAIMED);
         e->header_bytes = header_bytes;
         e->bytes = bytes;
         memcpy(e->header, header, header_bytes);
-        if (atomic_compare_exchange_strong(&s->entries[image], &none, e)) {
-            atomic_fetch_add(&s->charged, size);
-            return e;
-        }
+        if (atomic_compare_exchange_strong(&s->entries[image], &none, e)) return e;
         leat__free(e);
     }
-    leat_budget_release(s->opts.budget, LEAT_BUDGET_OTHER, size);
+    atomic_fetch_add(&s->unused, size);
     return NULL;
 }
 

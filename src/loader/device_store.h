@@ -21,6 +21,9 @@
 
 typedef struct leat__device_store leat__device_store;
 
+/* What the header and the entry of most images take at most. */
+#define LEAT__ENTRY_BYTES UINT64_C(640)
+
 /* An image. */
 typedef struct leat__device_entry {
     _Atomic uint32_t state;
@@ -37,9 +40,11 @@ typedef struct leat__device_store_stats {
 
 typedef struct leat__device_store_opts {
     leat__device_pool *pool;
-    leat_budget *budget; /* charged for the headers */
-    uint64_t images;     /* images in the pack: numbers are below this */
-    uint64_t limit;      /* bytes of the pool, at most */
+    leat_budget *budget;      /* charged for the headers */
+    uint64_t images;          /* images in the pack: numbers are below this */
+    uint64_t limit;           /* bytes of the pool, at most */
+    uint64_t reserve, extras; /* for headers: charged when it is opened, and at most later, while the budget
+                               * has room */
 } leat__device_store_opts;
 
 int leat__device_store_open(leat__device_store **s, const leat__device_store_opts *opts,

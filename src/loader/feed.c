@@ -61,6 +61,13 @@ int leat__feed_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_error 
     return 0;
 }
 
+/* Of a batch with `rows` rows. Where images stay on the device, even one row may need most of it. */
+static uint64_t arena_bytes(const leat_loader *l, uint32_t rows)
+{
+    const uint64_t full = atomic_load(&l->env.arena_bytes);
+    return l->env.store != NULL ? full : full * rows / l->opts.batch_size;
+}
+
 static int start_batch(leat_loader *l, leat_error *err)
 {
     leat__feed *feed = &l->feed;
@@ -75,8 +82,7 @@ static int start_batch(leat_loader *l, leat_error *err)
     LEAT_TRY(leat__feed_ragged(l, rows, feed->frame, err));
     leat__sizes_lay(l, feed->frame);
     if (l->env.tile_blocks != NULL && atomic_load(&l->env.device_share) > 0)
-        leat__frame_take_arena(feed->frame, l->env.tile_blocks,
-                               atomic_load(&l->env.arena_bytes) * rows / l->opts.batch_size);
+        leat__frame_take_arena(feed->frame, l->env.tile_blocks, arena_bytes(l, rows));
     feed->frame->batch.epoch = l->epoch;
     feed->frame->batch.index = feed->at / l->opts.batch_size;
     feed->frame->batch.position = feed->at;
@@ -177,7 +183,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     r->last = count == left;
     r->frame = feed->frame;
     r->share_bytes = share_of(feed->frame, r->first, count);
-    if (feed->frame->arena_blocks != NULL) r->list_bytes = count * LEAT__LIST_BYTES;
+    if (feed->frame->arena_blocks != NULL) r->list_bytes = count * LEAT__LIST_BYTES + LEAT__LIST_LARGE;
     feed->filled += count;
     feed->at += count;
     if (r->last) feed->frame = NULL; /* the run owns the feed's reference */

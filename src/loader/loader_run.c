@@ -49,36 +49,46 @@ static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells
 }
 
 /* A sample that no budget of this size can hold is an error, not an endless wait. */
-static void charge_scratch(leat__run *r, leat__run_sample *s)
+static void check_scratch(const leat__run_env *env, leat__run_sample *s)
 {
-    const leat__run_env *env = r->env;
-
     s->scratch = scratch_of(env, s->cells);
     if (s->scratch <= LEAT__WORKER_RAM) return;
     uint64_t beyond = s->scratch - LEAT__WORKER_RAM;
-    if (beyond > env->scratch_most) {
-        leat_error why;
-        const leat_pack_image *i = &s->cells[env->groups[0].cell].image;
-        leat__run_sample_fail(s,
-                              leat__fail(&why, LEAT_EBUDGET,
-                                         "decoding an image of %ux%u may take %s, %s more than the "
-                                         "memory budget leaves for it",
-                                         i->width, i->height, leat__as_size(s->scratch).text,
-                                         leat__as_size(beyond - env->scratch_most).text),
-                              &why);
-        return;
-    }
-    r->scratch_bytes = LEAT_MAX(r->scratch_bytes, beyond);
+    if (beyond <= env->scratch_most) return;
+    leat_error why;
+    const leat_pack_image *i = &s->cells[env->groups[0].cell].image;
+    leat__run_sample_fail(s,
+                          leat__fail(&why, LEAT_EBUDGET,
+                                     "decoding an image of %ux%u may take %s, %s more than the "
+                                     "memory budget leaves for it",
+                                     i->width, i->height, leat__as_size(s->scratch).text,
+                                     leat__as_size(beyond - env->scratch_most).text),
+                          &why);
 }
 
-/* Charges the run for a sample. One that is dropped from the cache before it is used is not charged. */
-static void charge(leat__run *r, leat__run_sample *s)
+/* True when the device has the sample's bytes, or reads them from the cache. */
+static bool is_listed(const leat__run_env *env, const leat__run_sample *s)
 {
-    const leat__run_env *env = r->env;
-    s->listed = leat__run_is_resident(env, s->id) ||
-                (env->reader != NULL && leat__cache_has(env->cache, s->row.page));
-    if (!s->listed) r->encoded_bytes += leat__run_sample_bytes(s);
-    charge_scratch(r, s);
+    return leat__run_is_resident(env, s->id) ||
+           (env->reader != NULL && leat__cache_has(env->cache, s->row.page));
+}
+
+/* Charges the run for its samples. Those that are resident on the device are read one at a time, if the
+ * CPUs have to decode them after all. One that is dropped from the cache before it is used is not charged. */
+static void charge(leat__run *r)
+{
+    uint64_t hand = 0;
+    r->encoded_bytes = r->scratch_bytes = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const leat__run_sample *s = &r->sample[i];
+        if (s->rc != 0) continue;
+        const uint64_t bytes = leat__run_sample_bytes(s);
+        if (!s->listed) r->encoded_bytes += bytes;
+        else if (r->env->cache == NULL) hand = LEAT_MAX(hand, bytes);
+        if (s->scratch > LEAT__WORKER_RAM)
+            r->scratch_bytes = LEAT_MAX(r->scratch_bytes, s->scratch - LEAT__WORKER_RAM);
+    }
+    r->encoded_bytes += hand;
 }
 
 int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
@@ -107,8 +117,10 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, con
             leat__run_sample_fail(s, rc, &why);
             continue;
         }
-        charge(r, s);
+        s->listed = is_listed(env, s);
+        check_scratch(env, s);
     }
+    charge(r);
     return 0;
 }
 
@@ -117,13 +129,7 @@ void leat__run_shorten(leat__run *r, uint32_t count)
     LEAT_ASSERT(count > 0 && count <= r->count && r->task == NULL);
     for (uint32_t i = count; i < r->count; i++) leat__free(r->sample[i].error);
     r->count = count;
-    r->encoded_bytes = r->scratch_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const leat__run_sample *s = &r->sample[i];
-        if (s->rc == 0 && !s->listed) r->encoded_bytes += leat__run_sample_bytes(s);
-        if (s->rc == 0 && s->scratch > LEAT__WORKER_RAM)
-            r->scratch_bytes = LEAT_MAX(r->scratch_bytes, s->scratch - LEAT__WORKER_RAM);
-    }
+    charge(r);
 }
 
 static void drop_encoded(leat__run *r)

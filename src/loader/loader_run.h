@@ -121,8 +121,9 @@ typedef struct leat__run_sample {
     leat_error *error; /* of rc, when there is one */
 } leat__run_sample;
 
-/* Lists of tiles, per sample: what most images need at most. */
+/* Lists of tiles, per sample: what most images need at most. And per run, for a large one among them. */
 #define LEAT__LIST_BYTES UINT64_C(4096)
+#define LEAT__LIST_LARGE (UINT64_C(16) << 10)
 
 struct leat__run {
     leat__run_env *env;

@@ -691,14 +691,22 @@ static void cap_cache(leat_loader *l)
     l->cache_user.cap = free - LEAT_MIN(flow, free / 2);
 }
 
+/* Frees what is kept for reuse only. */
+static void trim_blocks(leat_loader *l)
+{
+    leat__frames_trim(l->frames);
+    leat__blocks_trim(l->env.blocks);
+    if (l->env.tile_blocks != NULL) leat__blocks_trim(l->env.tile_blocks);
+}
+
 /* The budget's keeper: a flow lacks bytes to make progress. */
 static uint64_t give_up_kept(void *arg, uint64_t bytes)
 {
     leat_loader *l = arg;
     uint64_t freed = leat__frames_kept(l->frames) + leat__blocks_kept(l->env.blocks);
 
-    leat__frames_trim(l->frames);
-    leat__blocks_trim(l->env.blocks);
+    if (l->env.tile_blocks != NULL) freed += leat__blocks_kept(l->env.tile_blocks);
+    trim_blocks(l);
     if (l->env.cache != NULL && freed < bytes)
         freed += leat__cache_shed(l->env.cache, &l->cache_user, bytes - freed);
     return freed;
@@ -708,10 +716,7 @@ void leat__loader_obey_budget(leat_loader *l)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
-    if (b.used > b.limit) {
-        leat__frames_trim(l->frames);
-        leat__blocks_trim(l->env.blocks);
-    }
+    if (b.used > b.limit) trim_blocks(l);
     if (l->env.cache != NULL) {
         cap_cache(l);
         leat__cache_trim(l->env.cache, &l->cache_user);

@@ -43,28 +43,45 @@ static bool needs_images_only(const leat_loader *l)
     return true;
 }
 
-static int set_up_store(leat_loader *l, leat_error *err)
+static uint64_t mean_bytes(const leat_loader *l)
 {
-    uint64_t images;
-    if (!leat__mul_u64(l->info.samples, l->env.group_count, &images))
-        return leat__fail(err, LEAT_EOVERFLOW, "`cache` device: too many images");
-    LEAT_TRY(leat__to_device_caches(l->device, l->budget, images, &l->env.store, err));
-    l->env.store_alone = needs_images_only(l);
-    return 0;
+    return l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
 }
 
-/* Batches that the device decodes have their tiles in memory, too; false: the budget has no room for them. */
-static bool reserve_tiles(leat_loader *l, bool keeps)
+/* Sets what the store takes of `limit` for sure: its table, and headers of the images that the device has
+ * memory for. A large pack gets a part of these; the rest as long as the budget has room. Returns the sum. */
+static uint64_t reserve_headers(leat_loader *l, uint64_t limit, leat__device_store_opts *keep)
+{
+    leat__to_device_stats stats = {0};
+    uint64_t table, sum;
+    if (!leat__mul_u64(l->info.samples, l->env.group_count, &keep->images) ||
+        !leat__mul_u64(keep->images, sizeof(void *), &table))
+        return UINT64_MAX;
+    leat__to_device_read(l->device, &stats);
+    const uint64_t fit = stats.pool.limit / LEAT_MAX(mean_bytes(l), UINT64_C(1));
+    keep->reserve = LEAT_MIN(LEAT_MIN(keep->images, fit), limit / 16 / LEAT__ENTRY_BYTES) * LEAT__ENTRY_BYTES;
+    return leat__add_u64(table, keep->reserve, &sum) ? sum : UINT64_MAX;
+}
+
+/* Batches that the device decodes have their tiles in memory, too; false: the budget has no room for them.
+ * `keep`: of tiles that stay there, or NULL. An arena has room for all tiles of any image then. */
+static bool reserve_tiles(leat_loader *l, leat__device_store_opts *keep)
 {
     /* an estimate until batches were seen: crops need about half of the tiles */
-    const uint64_t sample = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
-    l->env.arena_bytes = ((keeps ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
-    const uint64_t tiles = l->env.arena_bytes + l->opts.batch_size * LEAT__LIST_BYTES;
-    if (!leat__add_u64(l->floor, tiles, &l->floor)) l->floor = UINT64_MAX;
-    const uint64_t limit = leat__budget_limit(l->budget);
+    const uint64_t sample = mean_bytes(l), limit = leat__budget_limit(l->budget);
+    uint64_t arena = ((keep != NULL ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
+    if (keep != NULL) arena += l->info.max_sample_bytes;
+    const uint64_t tiles = arena + l->opts.batch_size * LEAT__LIST_BYTES + LEAT__LIST_LARGE;
+    const uint64_t headers = keep != NULL ? reserve_headers(l, limit, keep) : 0;
+    if (!leat__add_u64(l->floor, tiles, &l->floor) || !leat__add_u64(l->floor, headers, &l->floor))
+        l->floor = UINT64_MAX;
     if (l->floor > limit) return false;
-    if (!leat__add_u64(l->env.arena_bytes, limit - l->floor, &l->env.arena_most))
-        l->env.arena_most = UINT64_MAX;
+    uint64_t spare = limit - l->floor;
+    spare -= LEAT_MIN(spare, l->kept_bytes);
+    if (keep != NULL) keep->extras = spare / 2;
+    if (keep != NULL) spare -= keep->extras;
+    l->env.arena_bytes = arena;
+    if (!leat__add_u64(arena, spare, &l->env.arena_most)) l->env.arena_most = UINT64_MAX;
     return true;
 }
 
@@ -79,7 +96,8 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, keeps ? "`cache` device: %s%s%s" : "`decode` gpu: %s%s%s",
                           op != NULL ? op : "", op != NULL ? " " : "", why);
     const uint64_t floor = l->floor;
-    if (!reserve_tiles(l, keeps)) {
+    leat__device_store_opts keep = {.budget = l->budget};
+    if (!reserve_tiles(l, keeps ? &keep : NULL)) {
         if (must) return leat__loader_check_floor(l, leat__budget_limit(l->budget), err);
         l->floor = floor;
         return 0;
@@ -88,7 +106,8 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
     leat__blocks_lock_pages(l->env.tile_blocks, leat__to_device_gpu(l->device), &l->opts.log);
     if (keeps) {
         l->opts.decode = LEAT_DECODE_GPU; /* not moved back to the CPUs */
-        LEAT_TRY(set_up_store(l, err));
+        LEAT_TRY(leat__to_device_caches(l->device, &keep, &l->env.store, err));
+        l->env.store_alone = needs_images_only(l);
     }
     uint32_t columns = leat__frames_shape(l->frames)->count;
     const leat__pipeline **of = LEAT_NEW_ARRAY(LOADER, const leat__pipeline *, columns + 1);

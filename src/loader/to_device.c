@@ -539,8 +539,8 @@ uint64_t leat__to_device_reserve(uint64_t frame_bytes)
     return LEAT__DECODE_SLOTS * frame_bytes + LEAT__DECODE_LANES * LEAT__DECODE_LANE_BYTES;
 }
 
-int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t images,
-                           leat__device_store **store, leat_error *err)
+int leat__to_device_caches(leat__to_device *d, leat__device_store_opts *opts, leat__device_store **store,
+                           leat_error *err)
 {
     leat__device_pool_stats stats;
     uint64_t reserve = leat__to_device_reserve(d->frame_bytes);
@@ -549,9 +549,9 @@ int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t ima
         return leat__fail(err, LEAT_EBUDGET,
                           "`cache` device: `device_memory` is %s, and batches alone may need %s",
                           leat__as_size(stats.limit).text, leat__as_size(reserve).text);
-    const leat__device_store_opts opts = {
-        .pool = d->pool, .budget = budget, .images = images, .limit = stats.limit - reserve};
-    LEAT_TRY(leat__device_store_open(&d->store, &opts, err));
+    opts->pool = d->pool;
+    opts->limit = stats.limit - reserve;
+    LEAT_TRY(leat__device_store_open(&d->store, opts, err));
     *store = d->store;
     return 0;
 }

@@ -47,10 +47,10 @@ void leat__to_device_close(leat__to_device **d);
 
 /* Device memory reserved for batches in flight, not for tiles that stay. */
 uint64_t leat__to_device_reserve(uint64_t frame_bytes);
-/* Lets tiles of `images` images stay on the device; *store is a view. Before the next, like
- * that. */
-int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t images,
-                           leat__device_store **store, leat_error *err) LEAT_MUST_CHECK;
+/* Lets tiles stay on the device; sets the pool and its limit of `opts`. *store is a view. Before the next,
+ * like that. */
+int leat__to_device_caches(leat__to_device *d, leat__device_store_opts *opts, leat__device_store **store,
+                           leat_error *err) LEAT_MUST_CHECK;
 
 /* Lets the device decode tiles, and mix what it decodes. `env` is for damaged samples; `pipelines` as in
  * device_decode.h; `mixing` is a view. Before the first batch. LEAT_ENOTSUP: there are no kernels for this

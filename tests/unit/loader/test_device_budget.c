@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "loader/setup.h"
 
-enum { LARGE = 40 };
+enum { LARGE = 40, STAY_EPOCHS = 12 };
 
 static const char *const pipelines[] = {
     "RandomResizedCrop(24); RandomHorizontalFlip()",
@@ -52,6 +52,27 @@ static uint64_t least_memory(const char *path, const leat_loader_opts *o, int nu
     return least;
 }
 
+/* An epoch whose consumer holds a batch while it asks for the next one. */
+static void epoch_ends(leat_loader *l, uint64_t epoch, const leat_loader_opts *o, int number,
+                       leat_loader_stats *s)
+{
+    leat_batch *b = NULL, *before = NULL;
+    leat_error err = {0};
+    int rc;
+    assert_ok(leat_loader_begin(l, epoch, NULL));
+    while ((rc = leat_loader_next(l, &b, 20000, &err)) == 0 && b != NULL) {
+        leat_batch_release(&before);
+        before = b;
+    }
+    leat_batch_release(&before);
+    if (rc != 0)
+        fail_msg("%d: epoch %d: %s (batch %u, memory %llu, cache %d, decode %d, threads %u)", number,
+                 (int)epoch, err.message, o->batch_size, (unsigned long long)o->memory, (int)o->cache,
+                 (int)o->decode, o->threads);
+    assert_ok(leat_loader_read(l, s, sizeof *s));
+    assert_true(s->budget_peak <= o->memory);
+}
+
 /* Whether it could be opened. */
 static bool epochs_end(const char *path, const leat_loader_opts *o, int number)
 {
@@ -61,23 +82,26 @@ static bool epochs_end(const char *path, const leat_loader_opts *o, int number)
     int rc = leat_loader_open(&l, path, o, &err);
     if (rc == LEAT_EBUDGET) return false;
     if (rc != 0) fail_msg("%d: %s", number, err.message);
-    for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        leat_batch *b = NULL, *before = NULL;
-        assert_ok(leat_loader_begin(l, epoch, NULL));
-        while ((rc = leat_loader_next(l, &b, 20000, &err)) == 0 && b != NULL) {
-            leat_batch_release(&before);
-            before = b;
-        }
-        leat_batch_release(&before);
-        if (rc != 0)
-            fail_msg("%d: epoch %d: %s (batch %u, memory %llu, cache %d, decode %d, threads %u)", number,
-                     (int)epoch, err.message, o->batch_size, (unsigned long long)o->memory, (int)o->cache,
-                     (int)o->decode, o->threads);
-    }
-    assert_ok(leat_loader_read(l, &s, sizeof s));
-    assert_true(s.budget_peak <= o->memory);
+    for (uint64_t epoch = 0; epoch < 2; epoch++) epoch_ends(l, epoch, o, number, &s);
     leat_loader_close(&l);
     return true;
+}
+
+/* Epochs until all images are resident, and two more, in which the host reads none. */
+static void images_stay(const char *path, const leat_loader_opts *o, uint64_t images, int number)
+{
+    leat_loader *l;
+    leat_loader_stats s = {0};
+    leat_error err = {0};
+    uint64_t epoch = 0;
+    if (leat_loader_open(&l, path, o, &err) != 0) fail_msg("%d: %s", number, err.message);
+    while (epoch < STAY_EPOCHS && s.device_cached_images < images) epoch_ends(l, epoch++, o, number, &s);
+    if (s.device_cached_images < images)
+        fail_msg("%d: %d of %d images stay (batch %u, memory %llu, threads %u, order %d)", number,
+                 (int)s.device_cached_images, (int)images, o->batch_size, (unsigned long long)o->memory,
+                 o->threads, (int)o->order);
+    for (int more = 0; more < 2; more++) epoch_ends(l, epoch++, o, number, &s);
+    leat_loader_close(&l);
 }
 
 /* Images of which a resize needs all tiles: twice what is expected of a crop. */
@@ -157,6 +181,32 @@ static void large_images(void **state)
     unlink(tiles);
 }
 
+/* The device has room for all images, the host for little more than it needs to open. */
+static void images_stay_with_little_memory(void **state)
+{
+    char jpegs[64], tiles[64];
+    snprintf(jpegs, sizeof jpegs, "/tmp/leat-ds-j%d.leat", (int)getpid());
+    snprintf(tiles, sizeof tiles, "/tmp/leat-ds-t%d.leat", (int)getpid());
+    large_pack(jpegs, tiles);
+    const char *const packs[] = {tiled, tiles, half};
+    const uint64_t images[] = {SAMPLES, LARGE, SAMPLES / 2};
+    for (int i = 0; i < 60; i++) {
+        leat__rng rng;
+        leat__rng_init(&rng, 6, 0, (uint64_t)i, 0);
+        leat_loader_opts o = draw(&rng);
+        o.cache = LEAT_CACHE_DEVICE;
+        o.decode = LEAT_DECODE_AUTO;
+        o.device_memory = UINT64_C(2) << 30;
+        const uint64_t least = least_memory(packs[i % 3], &o, i);
+        o.memory = least + leat__rng_below(&rng, 2) * leat__rng_below(&rng, least / 8);
+        images_stay(packs[i % 3], &o, images[i % 3], i);
+    }
+    unlink(jpegs);
+    unlink(tiles);
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 /* The consumer holds a batch while it asks for the next one. */
 static void the_least_device_memory_is_enough(void **state)
 {
@@ -181,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_images),
         cmocka_unit_test(large_images),
+        cmocka_unit_test(images_stay_with_little_memory),
         cmocka_unit_test(the_least_device_memory_is_enough),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "loader/device_store.h"
 
-enum { IMAGES = 10 };
+enum { IMAGES = 10, RESERVE = 1 << 14, EXTRAS = 1 << 17 };
 
 static leat__gpu *gpu;
 static leat__gpu_stream *stream;
@@ -17,7 +17,12 @@ static leat_budget *budget;
 static leat__device_store *open_store(uint64_t limit)
 {
     leat__device_store *s;
-    const leat__device_store_opts opts = {.pool = pool, .budget = budget, .images = IMAGES, .limit = limit};
+    const leat__device_store_opts opts = {.pool = pool,
+                                          .budget = budget,
+                                          .images = IMAGES,
+                                          .limit = limit,
+                                          .reserve = RESERVE,
+                                          .extras = EXTRAS};
     assert_ok(leat__device_store_open(&s, &opts, NULL));
     return s;
 }
@@ -29,7 +34,7 @@ static int begin(void **state)
     assert_ok(leat__gpu_open(&gpu, 0, fake_path, NULL));
     assert_ok(leat__gpu_stream_open(&stream, gpu, NULL));
     assert_ok(leat__device_pool_open(&pool, gpu, 1 << 20, NULL));
-    assert_ok(leat_budget_open(&budget, 1 << 16, NULL));
+    assert_ok(leat_budget_open(&budget, 1 << 18, NULL));
     return 0;
 }
 
@@ -88,9 +93,32 @@ static void a_full_store_takes_no_more(void **state)
     assert_int_equal(leat__device_store_take(s, 1 << 21, stream), 0);
     assert_null(leat__device_store_claim(s, 1, header, sizeof header, 8));
     leat__device_store_close(&s);
-    s = open_store(1 << 18); /* headers that the host has no memory for */
+}
+
+/* Batches fill the budget for a while: images are taken again later. */
+static void headers_wait_for_the_budget(void **state)
+{
+    leat__device_store *s = open_store(1 << 18);
+    static const uint8_t large[RESERVE], small[64];
+    leat_budget_stats b;
+    leat_budget_read(budget, &b);
+    const uint64_t rest = b.limit - b.used;
+    assert_ok(leat_budget_try(budget, LEAT_BUDGET_BATCH, rest));
+    assert_non_null(leat__device_store_claim(s, 1, small, sizeof small, 8)); /* of what is reserved */
+    assert_null(leat__device_store_claim(s, 2, large, sizeof large, 8));
+    assert_non_null(leat__device_store_claim(s, 3, small, sizeof small, 8));
+    leat_budget_release(budget, LEAT_BUDGET_BATCH, rest);
+    assert_non_null(leat__device_store_claim(s, 2, large, sizeof large, 8));
+    leat__device_store_close(&s);
+}
+
+/* The rest of the budget is for batches. */
+static void headers_have_a_limit(void **state)
+{
+    leat__device_store *s = open_store(1 << 18);
     static const uint8_t large[1 << 16];
-    assert_null(leat__device_store_claim(s, 1, large, sizeof large, 8));
+    assert_non_null(leat__device_store_claim(s, 1, large, sizeof large - 64, 8));
+    assert_null(leat__device_store_claim(s, 2, large, sizeof large, 8));
     leat__device_store_close(&s);
 }
 
@@ -99,6 +127,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_claims_and_all_find, begin, end),
         cmocka_unit_test_setup_teardown(a_full_store_takes_no_more, begin, end),
+        cmocka_unit_test_setup_teardown(headers_wait_for_the_budget, begin, end),
+        cmocka_unit_test_setup_teardown(headers_have_a_limit, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,8 @@ static void claims_that_are_not_kept_are_dropped(void **state)
     const uint8_t header[4] = {0};
     assert_ok(leat_budget_open(&budget, 1 << 20, NULL));
     assert_ok(leat__device_store_open(
-        &store, &(leat__device_store_opts){.budget = budget, .images = 2, .limit = 1 << 20}, NULL));
+        &store, &(leat__device_store_opts){.budget = budget, .images = 2, .limit = 1 << 20, .reserve = 4096},
+        NULL));
     leat__device_entry *keep[] = {leat__device_store_claim(store, 0, header, 4, 4),
                                   leat__device_store_claim(store, 1, header, 4, 4)};
     leat__device_chunk_init(&c);
