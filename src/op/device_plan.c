@@ -100,12 +100,13 @@ bool leat__device_takes(const leat__pipeline *p, const char **why)
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_def *const def = p->ops[i].def;
         if (def->kind == LEAT_OP_OUTPUT || def->kind == LEAT_OP_BATCH) continue;
-        *why = before != NULL ? before : def->name;
         if (is_one_of(def->name, colour)) {
             if (before == NULL) before = def->name;
-        } else if (before != NULL || !is_one_of(def->name, geometry)) {
-            return false;
+            continue;
         }
+        const bool known = is_one_of(def->name, geometry);
+        *why = known ? before : def->name;
+        if (!known || before != NULL) return false;
     }
     *why = NULL;
     return true;

@@ -369,16 +369,19 @@ static void what_is_left_to_the_cpu(void **state)
     t.encoded.tables = NULL;
     assert_false(compare(&t, "RandomResizedCrop(16)", 3));
     drop_tiled(&t);
-    const leat__pipeline_opts blur = {.ops = "Resize((9, 9)); GaussianBlur(3)"};
-    assert_int_equal(leat__pipeline_open(&p, &blur, NULL), 0);
-    assert_false(leat__device_takes(p, &why));
-    assert_string_equal(why, "GaussianBlur");
-    leat__pipeline_close(&p);
-    const leat__pipeline_opts early = {.ops = "RandomInvert(); Resize((9, 9)); ColorJitter(0.1)"};
-    assert_int_equal(leat__pipeline_open(&p, &early, NULL), 0);
-    assert_false(leat__device_takes(p, &why));
-    assert_string_equal(why, "RandomInvert");
-    leat__pipeline_close(&p);
+    static const struct {
+        const char *ops, *cause;
+    } refused[] = {{"Resize((9, 9)); GaussianBlur(3)", "GaussianBlur"},
+                   {"Resize((9, 9)); ColorJitter(0.4); GaussianBlur(3)", "GaussianBlur"},
+                   {"Resize((9, 9)); RandomInvert(); RandomRotation(9)", "RandomRotation"},
+                   {"RandomInvert(); Resize((9, 9)); ColorJitter(0.1)", "RandomInvert"}};
+    for (size_t i = 0; i < LEAT_COUNT(refused); i++) {
+        const leat__pipeline_opts o = {.ops = refused[i].ops};
+        assert_int_equal(leat__pipeline_open(&p, &o, NULL), 0);
+        assert_false(leat__device_takes(p, &why));
+        assert_string_equal(why, refused[i].cause);
+        leat__pipeline_close(&p);
+    }
     const leat__pipeline_opts plain = {.ops = "Resize((9, 9)); ColorJitter(0.1); Normalize(0, 1)"};
     assert_int_equal(leat__pipeline_open(&p, &plain, NULL), 0);
     assert_true(leat__device_takes(p, &why));
