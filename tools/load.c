@@ -442,7 +442,7 @@ const cli_command cli_cmd_load = {
             {"device_peak_bytes, device_limit_bytes", "highest use of its memory, and the limit"},
             {"copied_bytes, copy_seconds", "copied to the GPU so far; time of the copies on the GPU"},
             {"copy_wait_seconds", "time a batch waited for memory of the GPU"},
-            {"device_images, device_share", "images the GPU decoded so far; the share it is given now"},
+            {"device_images, device_share", "images the GPU decoded so far; its share of the last batches"},
             {"device_decode_seconds", "time on the GPU of the kernels that decode"},
             {"device_overlap_seconds", "copies and kernels that ran beside those of the batch before"},
             {"device_cached_images, device_cached_bytes", "with --cache device: what stays on the GPU"},

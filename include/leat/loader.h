@@ -390,7 +390,8 @@ LEAT_API uint64_t leat_loader_samples(const leat_loader *loader); /* of this ran
 LEAT_API uint64_t leat_loader_batches(const leat_loader *loader); /* per epoch, alike on all ranks */
 
 /* Advice for the user, one line for each i = 0, 1 …; NULL after the last. The same lines were
- * logged as warnings by leat_loader_open: an order that reads slowly here, ranks with an empty batch. */
+ * logged as warnings by leat_loader_open: an order that reads slowly here, ranks with an empty batch. One may
+ * follow in leat_loader_next: decode = gpu or cache = device, and the device decodes nothing. */
 LEAT_API const char *leat_loader_advice(const leat_loader *loader, uint32_t i);
 
 LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);     /* view */
@@ -452,7 +453,7 @@ typedef struct leat_loader_stats {
     uint64_t disk_cache_hits;   /* pages and samples that came from opts.disk_cache */
     uint64_t device_images;     /* with opts.device: decoded by the device, since the loader was opened */
     uint64_t device_decode_ns;  /* time on the device of the kernels that decode */
-    double device_share;        /* of the images that the device is given now, 0 to 1 */
+    double device_share;        /* of the images of the last batches: decoded by the device, 0 to 1 */
     uint64_t remote_hedged;     /* remote packs, this epoch: second requests for ranges that were late */
     uint64_t device_overlap_ns; /* of copy_ns and device_decode_ns: beside those of the batch before */
     uint64_t device_list_ns;    /* of the time in decode: workers listed tiles for the device, all epochs */

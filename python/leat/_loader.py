@@ -328,8 +328,9 @@ class Loader(Generic[B_co]):
             self._monitor = _callbacks.Monitor(self._loader, called)
         _open_loaders.add(self)
         self._made = True
-        for line in self._loader.advice():
-            warnings.warn(line, AdviceWarning, stacklevel=2)
+        self._advised = 0
+        self._check_advice = decode == "gpu" or cache == "device"  # more may follow once batches came
+        self._advise(stacklevel=3)
 
     def set(self, *, image: Any = _SAME, batch_size: int | None = None, when: str = "epoch") -> None:
         """Changes the pipeline or the batch size of this loader without reopening anything.
@@ -505,6 +506,8 @@ class Loader(Generic[B_co]):
         except BudgetError:
             gc.collect()  # batches in reference cycles still hold memory
             row = self._loader.next(self.device != "cpu" and _captures())
+        if self._check_advice:
+            self._advise(stacklevel=5)
         if row is None:
             return None
         if self._check_locked:
@@ -518,6 +521,13 @@ class Loader(Generic[B_co]):
             self._monitor.steps += 1
         return batch
 
+    def _advise(self, stacklevel: int) -> None:
+        """Warns of what the loader advises and was not said before."""
+        lines = self._loader.advice()
+        for line in lines[self._advised:]:
+            warnings.warn(line, AdviceWarning, stacklevel=stacklevel)
+        self._advised = len(lines)
+
     def _warn_unlocked(self) -> None:
         """Says once when memory could not be page-locked: copies to the device are slower then."""
         self._checks_left -= 1
@@ -525,7 +535,7 @@ class Loader(Generic[B_co]):
         if not self._loader.stats()["page_locked"]:
             self._check_locked = False
             warnings.warn("leat: batches or cached pages are in ordinary memory, which could not be page-locked: copies "
-                          f"to {self.device} are slower", RuntimeWarning, stacklevel=4)
+                          f"to {self.device} are slower", RuntimeWarning, stacklevel=5)
 
     def _value(self, kind: str, item: Any) -> Any:
         if isinstance(item, tuple):  # values, offsets, shapes

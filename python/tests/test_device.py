@@ -151,6 +151,18 @@ def test_the_device_decodes_the_same_bytes(tiled, cuda, decode):
         leat.Loader(tiled, decode="tpu")
 
 
+def test_a_device_that_decodes_nothing_is_told(plain, tiled, cuda):
+    lanczos = {**OPTIONS, "image": "Resize((57, 61), interpolation=lanczos)"}
+    for pack, options, told in ((plain, OPTIONS, "decode=gpu .*not tiled"), (tiled, lanczos, "need the CPUs")):
+        with leat.Loader(pack, as_="dlpack", device="cuda", decode="gpu", **options) as loader:
+            with pytest.warns(leat.AdviceWarning, match=told) as seen:
+                for _ in range(2):
+                    for _ in loader:
+                        pass
+            assert len(seen) == 1 and seen[0].filename == __file__
+            assert loader.stats()["device_share"] == 0
+
+
 def test_tiles_stay_on_the_device(tiled, cuda):
     with leat.Loader(tiled, as_="numpy", **OPTIONS) as host, \
             leat.Loader(tiled, as_="dlpack", device="cuda", cache="device", device_memory="4G", **OPTIONS) as device:

@@ -10,7 +10,7 @@
 
 #include <leat/loader.h>
 
-#define LEAT__ADVICE_MAX 6
+#define LEAT__ADVICE_MAX 7
 #define LEAT__ADVICE_TEXT 320
 
 typedef struct leat__advice_facts {
@@ -32,6 +32,15 @@ bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
 bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_none(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
+
+/* A device that was asked to decode. */
+typedef struct leat__advice_idle {
+    bool keeps;       /* cache = device */
+    uint64_t batches; /* so far: none of them has an image that the device decoded */
+    bool tiled;       /* some of their images are tiled, */
+    bool listed;      /* and were given to the device */
+} leat__advice_idle;
+void leat__advice_device(const leat__advice_idle *f, char text[LEAT__ADVICE_TEXT]);
 
 /* Batches per epoch, the same on all ranks. */
 uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,

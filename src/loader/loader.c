@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -32,6 +33,7 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
+#define IDLE_BATCHES 8u /* without work of the device, before the user is told */
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
 #define COPIES_MAX 65536   /* batches passed to the copying thread at once: all that are ready */
@@ -580,6 +582,36 @@ static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat
     }
 }
 
+/* decode = gpu and cache = device: tells the user once when the device decodes nothing. */
+static void watch_device(leat_loader *l, bool batch)
+{
+    leat__to_device_stats s = {0};
+    if (l->device_works) return;
+    if (batch) l->idle_batches++;
+    if (batch ? l->idle_batches < IDLE_BATCHES : l->idle_batches == 0) return;
+    leat__to_device_read(l->device, &s);
+    l->device_works = true;
+    if (s.decoded > 0) return;
+    const leat__advice_idle facts = {.keeps = l->opts.cache == LEAT_CACHE_DEVICE,
+                                     .batches = l->idle_batches,
+                                     .tiled = atomic_load(&l->env.tiled),
+                                     .listed = atomic_load(&l->env.device_images) > 0};
+    leat__advice_device(&facts, l->advice[l->advice_count]);
+    leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[l->advice_count++]);
+}
+
+/* After each wait: how much the device decodes of the next batches. */
+static void divide_work(leat_loader *l, uint64_t waited, int rc, bool batch)
+{
+    if (l->env.tile_blocks == NULL) return;
+    if (l->opts.decode == LEAT_DECODE_AUTO) {
+        const uint32_t share = leat__split_step(&l->split, waited, leat__clock_ns(), rc == 0 && batch);
+        l->env.device_share = leat__to_device_cramped(l->device) ? 0 : share;
+    } else if (rc == 0) {
+        watch_device(l, batch);
+    }
+}
+
 int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_error *err)
 {
     leat_error local;
@@ -606,10 +638,7 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     leat__mutex_lock(&l->lock);
     l->wait_ns += waited;
     leat__mutex_unlock(&l->lock);
-    if (l->env.tile_blocks != NULL && l->opts.decode == LEAT_DECODE_AUTO) {
-        const uint32_t share = leat__split_step(&l->split, waited, leat__clock_ns(), rc == 0 && task != NULL);
-        l->env.device_share = leat__to_device_cramped(l->device) ? 0 : share;
-    }
+    divide_work(l, waited, rc, task != NULL);
     if (rc == LEAT_ETIMEDOUT || rc == LEAT_EAGAIN || rc == LEAT_EBUDGET) return rc;
     if (rc != 0) return fail_epoch(l, rc, err);
     if (task == NULL) {

@@ -80,6 +80,7 @@ typedef struct leat__run_env {
     _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
     _Atomic uint32_t run_number;
     _Atomic uint64_t device_images; /* given to the device */
+    atomic_bool tiled;              /* a tiled image was seen that could be given to it */
     _Atomic uint64_t list_ns;       /* time of workers that listed them */
     leat__device_store *store;      /* tiles that stay on the device, or NULL */
     bool store_alone;               /* samples need only the index and their images: resident ones are not

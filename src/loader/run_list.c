@@ -141,6 +141,8 @@ int leat__run_list(leat__run *r, const leat__image_group *g, leat__run_worker *w
                    const leat__run_image *image, const leat__draw_key *key, bool *taken, leat_error *err)
 {
     leat__run_list_mark mark = leat__run_list_marked(w);
+    if (image->encoded->info->codec == LEAT__CODEC_TILE)
+        atomic_store_explicit(&r->env->tiled, true, memory_order_relaxed);
     for (uint32_t v = 0; v < g->count; v++) {
         LEAT_TRY(list_view(r, g, v, w, image, key, taken, err));
         *taken = *taken && charge(r, w);

@@ -178,8 +178,7 @@ static void read_device(leat_loader *l, leat_loader_stats *s)
     s->device_list_ns = atomic_load(&l->env.list_ns);
     s->device_cached_images = d.store.images;
     s->device_cached_bytes = d.store.bytes;
-    if (l->env.tile_blocks != NULL)
-        s->device_share = (double)atomic_load(&l->env.device_share) / LEAT__SHARE_WHOLE;
+    s->device_share = d.share;
 }
 
 static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t struct_size)

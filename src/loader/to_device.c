@@ -22,6 +22,7 @@
 #define RING (FLIGHTS + 1) /* the events of the last finished batch are still used */
 _Static_assert(LEAT__DECODE_LANES < LEAT__TRACE_STREAMS, "copies and lanes have rows of the trace");
 #define LEAST_BATCHES 2 /* one held by the consumer, one in flight */
+#define RECENT 8u
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
 #define POLL_NS (LEAT_NS_PER_MS / 20)
 
@@ -71,6 +72,10 @@ struct leat__to_device {
     _Atomic bool hurry;              /* the consumer waits for it */
     _Atomic bool cramped;            /* the CPUs decoded a batch for lack of room */
     uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
+    struct {
+        uint64_t images, decoded;
+    } recent[RECENT]; /* batches */
+    uint32_t recent_at;
 };
 
 /* ---- one batch ---- */
@@ -278,6 +283,29 @@ static void measure(leat__to_device *d, const flight *f)
     leat__mutex_unlock(&d->lock);
 }
 
+/* Counts the images of a finished batch, and those that the device decoded. */
+static void count_images(leat__to_device *d, const flight *f)
+{
+    uint64_t images = 0;
+    for (uint32_t c = 0; c < f->frame->shape->count; c++)
+        if (f->frame->shape->columns[c].kind == LEAT__COLUMN_IMAGE) images += f->frame->rows;
+    leat__mutex_lock(&d->lock);
+    d->recent[d->recent_at].images = images;
+    d->recent[d->recent_at].decoded = f->decodes ? f->job.images : 0;
+    d->recent_at = (d->recent_at + 1) % RECENT;
+    leat__mutex_unlock(&d->lock);
+}
+
+static double recent_share_locked(const leat__to_device *d)
+{
+    uint64_t images = 0, decoded = 0;
+    for (uint32_t i = 0; i < RECENT; i++) {
+        images += d->recent[i].images;
+        decoded += d->recent[i].decoded;
+    }
+    return images > 0 ? (double)decoded / (double)images : 0;
+}
+
 /* The batch in the rows of its streams. */
 static void trace(leat__to_device *d, const flight *f)
 {
@@ -298,6 +326,7 @@ static void land(leat__to_device *d)
     leat__error_reset(&err);
     int rc = leat__gpu_event_wait(f->marks.end, &err);
     if (rc == 0) measure(d, f);
+    if (rc == 0) count_images(d, f);
     if (rc == 0 && leat__trace_on()) trace(d, f);
     d->first = (d->first + 1) % RING;
     d->count--;
@@ -674,6 +703,7 @@ void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats)
     stats->copy_ns = d->copy_ns;
     stats->wait_ns = d->wait_ns;
     stats->decoded = d->decoded;
+    stats->share = recent_share_locked(d);
     stats->decode_ns = d->decode_ns;
     stats->overlap_ns = d->overlap_ns;
     stats->store = (leat__device_store_stats){0};

@@ -34,6 +34,7 @@ typedef struct leat__to_device_stats {
     leat__device_pool_stats pool;
     uint64_t copied_bytes, copy_ns, wait_ns;
     uint64_t decoded;   /* images */
+    double share;       /* of the images of the last batches: decoded by the device */
     uint64_t decode_ns; /* of the kernels */
     leat__device_store_stats store;
     uint64_t overlap_ns; /* of copies and kernels, beside those of the batch before */

@@ -3,6 +3,8 @@
  * Tests of src/loader/device_decode.c through the loader: tiles decoded on the stand-in device, whose
  * kernels are the real ones run on the host, give the batches that the CPUs give.
  */
+#include <math.h>
+
 #include "device_packs.h"
 
 static void the_same_batches(void **state)
@@ -73,6 +75,73 @@ static void the_cpus_decode_what_has_no_room_on_the_device(void **state)
     o.on_error = LEAT_ON_ERROR_REPLACE;
     compare(damaged, o, &bad);
     assert_true(bad > 10);
+}
+
+/* Two epochs; returns the advice that they brought, of which there is at most one. */
+static const char *advice_after(leat_loader *l, double *share)
+{
+    leat_loader_stats s = {0};
+    leat_batch *b;
+    assert_null(leat_loader_advice(l, 0));
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        assert_ok(leat_loader_begin(l, epoch, NULL));
+        while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) leat_batch_release(&b);
+    }
+    assert_ok(leat_loader_read(l, &s, sizeof s));
+    *share = s.device_share;
+    assert_null(leat_loader_advice(l, 1));
+    return leat_loader_advice(l, 0);
+}
+
+static void a_device_that_decodes_nothing_is_told(void **state)
+{
+    const struct {
+        const char *path, *ops;
+        leat_cache cache;
+        const char *told;
+        double share;
+    } cases[] = {
+        {kept, "RandomResizedCrop(16)", LEAT_CACHE_OS, "decode=gpu has no effect", 0},
+        {kept, "RandomResizedCrop(16)", LEAT_CACHE_DEVICE, "not tiled", 0},
+        {tiled, "Resize((57, 61), interpolation=lanczos)", LEAT_CACHE_OS, "need the CPUs", 0},
+        {tiled, "Resize((57, 61), like=fast)", LEAT_CACHE_DEVICE, "cache=device has no effect", 0},
+        {tiled, "RandomResizedCrop(16)", LEAT_CACHE_OS, NULL, 1},
+        {half, "RandomResizedCrop(16)", LEAT_CACHE_OS, NULL, 0.5},
+    };
+    for (size_t i = 0; i < LEAT_COUNT(cases); i++) {
+        leat_loader_opts o = options();
+        leat_loader *l;
+        double share;
+        o.device = "cuda";
+        o.decode = LEAT_DECODE_GPU;
+        o.ops = cases[i].ops;
+        o.cache = cases[i].cache;
+        assert_ok(leat_loader_open(&l, cases[i].path, &o, NULL));
+        const char *text = advice_after(l, &share);
+        if ((text != NULL) != (cases[i].told != NULL) ||
+            (text != NULL && strstr(text, cases[i].told) == NULL))
+            fail_msg("%zu: %s (%g)", i, text != NULL ? text : "no advice", share);
+        assert_true(fabs(share - cases[i].share) < (cases[i].share == 0.5 ? 0.2 : 1e-9));
+        leat_loader_close(&l);
+    }
+}
+
+static void little_device_memory_is_told(void **state)
+{
+    leat_loader_opts o = options();
+    leat_loader *l;
+    double share;
+    o.prefetch = 1;
+    o.batch_size = 32;
+    o.device_memory = least_device_memory(o);
+    o.device = "cuda";
+    o.decode = LEAT_DECODE_GPU;
+    assert_ok(leat_loader_open(&l, tiled, &o, NULL));
+    const char *text = advice_after(l, &share);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "Too little of device_memory"));
+    assert_true(share == 0);
+    leat_loader_close(&l);
 }
 
 static void tiles_stay_on_the_device(void **state)
@@ -331,6 +400,8 @@ int main(void)
         cmocka_unit_test(several_views),
         cmocka_unit_test(damaged_tiles_meet_the_same_policy),
         cmocka_unit_test(the_cpus_decode_what_has_no_room_on_the_device),
+        cmocka_unit_test(a_device_that_decodes_nothing_is_told),
+        cmocka_unit_test(little_device_memory_is_told),
         cmocka_unit_test(tiles_stay_on_the_device),
         cmocka_unit_test(later_epochs_read_nothing),
         cmocka_unit_test(impossible_options_are_refused),
