@@ -4,10 +4,9 @@
  */
 #include "curate/thread_team.h"
 
-#include <leat/machine.h>
-
 #include "base/mem.h"
 #include "base/thread.h"
+#include "probe/machine.h"
 
 #define MEMBERS_MAX 256
 
@@ -49,7 +48,7 @@ static void serve(void *arg)
 static uint32_t usable_cpus(void)
 {
     leat_machine machine;
-    if (leat_machine_read(&machine, sizeof machine, NULL) != 0) return 1;
+    leat__machine_host(&machine);
     return machine.cpus_usable;
 }
 

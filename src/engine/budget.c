@@ -10,13 +10,12 @@
  */
 #include "engine/budget.h"
 
-#include <leat/machine.h>
-
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "probe/machine.h"
 
 struct leat_budget {
     leat__mutex lock;
@@ -42,7 +41,7 @@ struct leat_budget {
 static uint64_t default_limit(void)
 {
     leat_machine machine;
-    if (leat_machine_read(&machine, sizeof machine, NULL) != 0) return UINT64_C(1) << 30;
+    leat__machine_host(&machine);
     return machine.memory_available_bytes / 2;
 }
 

@@ -6,7 +6,6 @@
  *
  * Lock order: the shared pool's, a budget's listeners, a flow's lending, a pool's, a budget's.
  */
-#include <leat/machine.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include "engine/controller.h"
 #include "engine/replay.h"
 #include "engine/sched.h"
+#include "probe/machine.h"
 
 static struct {
     leat__once once;
@@ -176,7 +176,7 @@ void leat__pool_freed(void *pool)
 static uint32_t usable_cpus(void)
 {
     leat_machine machine;
-    if (leat_machine_read(&machine, sizeof machine, NULL) != 0) return 1;
+    leat__machine_host(&machine);
     return machine.cpus_usable;
 }
 

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <leat/machine.h>
-
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -28,6 +26,7 @@
 #include "pack/kind.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
+#include "probe/machine.h"
 
 #define ADVICE_BYTES (UINT64_C(1) << 30)
 #define DEPTH_MAX 512u /* reads in flight */
@@ -785,7 +784,8 @@ static void give_advice(leat_loader *l)
     for (uint32_t i = 0; i < l->opts.source_count && f.never == 0; i++)
         if (l->opts.sources[i].weight > 0) f.left_out = 0; /* shares are rounded anyway */
     if (f.order == LEAT_ORDER_RANDOM && f.pack_bytes >= ADVICE_BYTES &&
-        leat_machine_read(&machine, sizeof machine, NULL) == 0 && leat_disk_read(&disk, f.pack, NULL) == 0) {
+        leat_disk_read(&disk, f.pack, NULL) == 0) {
+        leat__machine_host(&machine);
         f.memory_bytes = machine.memory_available_bytes;
         f.rotational = disk.rotational == 1;
         f.network = disk.network == 1;

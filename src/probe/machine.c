@@ -217,28 +217,33 @@ static void read_names(leat_machine *m)
     if (uname(&un) == 0) snprintf(m->kernel, sizeof m->kernel, "%.63s", un.release);
 }
 
+void leat__machine_host(leat_machine *m)
+{
+    leat__cgroup cg;
+    long page = sysconf(_SC_PAGESIZE);
+    *m = (leat_machine){.struct_size = sizeof *m, .page_bytes = page > 0 ? (uint32_t)page : 4096};
+    leat__cgroup_read(&cg);
+    m->cgroup_version = cg.version;
+    read_cpus(m, &cg);
+    read_caches(m);
+    read_numa(m, &cg);
+    read_memory(m, &cg);
+    read_shm(m);
+    m->pressure_cpu = pressure(&cg, "cpu");
+    m->pressure_memory = pressure(&cg, "memory");
+    m->pressure_io = pressure(&cg, "io");
+    m->io_uring = can_make_ring();
+    read_names(m);
+}
+
 int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *err)
 {
     LEAT_REQUIRE(machine != NULL, err);
     if (!machine || struct_size < sizeof machine->struct_size) {
         return leat__fail(err, LEAT_EINVAL, "machine is NULL or struct_size is too small");
     }
-    leat_machine m = {0};
-    leat__cgroup cg;
-    long page = sysconf(_SC_PAGESIZE);
-    m.page_bytes = page > 0 ? (uint32_t)page : 4096;
-    leat__cgroup_read(&cg);
-    m.cgroup_version = cg.version;
-    read_cpus(&m, &cg);
-    read_caches(&m);
-    read_numa(&m, &cg);
-    read_memory(&m, &cg);
-    read_shm(&m);
-    m.pressure_cpu = pressure(&cg, "cpu");
-    m.pressure_memory = pressure(&cg, "memory");
-    m.pressure_io = pressure(&cg, "io");
-    m.io_uring = can_make_ring();
-    read_names(&m);
+    leat_machine m;
+    leat__machine_host(&m);
     m.gpu_count = leat__nvml_read(m.gpus, LEAT_MACHINE_GPUS_MAX, m.nvml_status, sizeof m.nvml_status, NULL);
 
     /* A caller of another version gets the fields it knows; the rest is zero. */

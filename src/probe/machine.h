@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Machine facts as JSON, for the command and the tests. The facts: include/leat/machine.h.
+ * Facts of the host alone, and machine facts as JSON, for the command and the tests. The facts:
+ * include/leat/machine.h.
  */
 #ifndef LEAT_PROBE_MACHINE_H
 #define LEAT_PROBE_MACHINE_H
@@ -9,6 +10,9 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+
+/* As leat_machine_read, without GPUs: loads no library of NVIDIA's. For those who need CPUs or memory. */
+void leat__machine_host(leat_machine *m);
 
 /* Writes keys named like the fields into an object that the caller opened and may extend; unlimited or
  * unknown values are null. */
