@@ -38,15 +38,18 @@ int leat__gpu_count(const char *library, uint32_t *count, leat_error *err)
 
 /* ---- Which device ---- */
 
-/* One process per GPU: launchers say which one in LOCAL_RANK. */
-static bool local_rank(int *rank)
+/* One process per GPU: launchers say which one in LOCAL_RANK. *rank: -1 where it is not set. */
+static int local_rank(int *rank, leat_error *err)
 {
-    const char *text = getenv("LOCAL_RANK");
+    const char *const text = getenv("LOCAL_RANK");
     char *end;
-    if (text == NULL || text[0] < '0' || text[0] > '9') return false;
-    long value = strtol(text, &end, 10);
+    *rank = -1;
+    if (text == NULL || text[0] == '\0') return 0;
+    const long value = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value >= LOCAL_RANK_MAX)
+        return leat__fail(err, LEAT_EINVAL, "the environment is broken: LOCAL_RANK=%s is not a rank", text);
     *rank = (int)value;
-    return *end == '\0' && value < LOCAL_RANK_MAX;
+    return 0;
 }
 
 /* The device that this thread uses already, or -1. */
@@ -76,12 +79,13 @@ int leat__gpu_choose(const char *name, uint32_t *index, leat_error *err)
         return 0;
     }
     int rc = leat__cu_start(&cu, NULL, &count, err);
+    if (rc == 0) rc = local_rank(&rank, err);
     if (rc != 0) {
         leat__error_context(err, "device '%s'", name);
         return rc;
     }
     int current = used_already(&cu, count);
-    *index = local_rank(&rank) && rank < count ? (uint32_t)rank : current >= 0 ? (uint32_t)current : 0;
+    *index = rank >= 0 && rank < count ? (uint32_t)rank : current >= 0 ? (uint32_t)current : 0;
     return 0;
 }
 
@@ -105,6 +109,16 @@ static int read_info(leat__gpu *g, uint32_t index, leat_error *err)
     return 0;
 }
 
+static int check_index(uint32_t index, int count, leat_error *err)
+{
+    const char *const visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (index < (uint32_t)count) return 0;
+    if (count == 1) leat__fail(err, LEAT_EINVAL, "there is 1 GPU: cuda:0");
+    else leat__fail(err, LEAT_EINVAL, "there are %d GPUs: cuda:0 to cuda:%d", count, count - 1);
+    if (visible != NULL) leat__error_context(err, "CUDA_VISIBLE_DEVICES is '%s'", visible);
+    return LEAT_EINVAL;
+}
+
 int leat__gpu_open(leat__gpu **out, uint32_t index, const char *library, leat_error *err)
 {
     int rc, count = 0;
@@ -112,8 +126,7 @@ int leat__gpu_open(leat__gpu **out, uint32_t index, const char *library, leat_er
     *out = NULL;
     if (g == NULL) return leat__fail_nomem(err, sizeof *g, "a GPU");
     LEAT_GO(rc, out, leat__cu_start(&g->cu, library, &count, err));
-    if (index >= (uint32_t)count)
-        LEAT_GO(rc, out, leat__fail(err, LEAT_EINVAL, "GPU %u: there are %d", index, count));
+    LEAT_GO(rc, out, check_index(index, count, err));
     LEAT_GO(rc, out, leat__cu_explain(&g->cu, g->cu.get(&g->device, (int)index), "finding the GPU", err));
     LEAT_GO(rc, out, read_info(g, index, err));
     LEAT_GO(rc, out, leat__cu_explain(&g->cu, g->cu.retain(&g->ctx, g->device), "its context", err));

@@ -35,7 +35,8 @@ typedef struct leat__gpu_rate {
 int leat__gpu_count(const char *library, uint32_t *count, leat_error *err) LEAT_MUST_CHECK;
 
 /* The device that "cuda" or "cuda:N" means. "cuda": LOCAL_RANK where a launcher set it and there are
- * as many, else the device this thread uses already, else the first. No context is made. */
+ * as many, else the device this thread uses already, else the first. A LOCAL_RANK that is not a number is an
+ * error. No context is made. */
 int leat__gpu_choose(const char *name, uint32_t *index, leat_error *err) LEAT_MUST_CHECK;
 
 /* Device `index`, with its primary context: the one that PyTorch uses too. */

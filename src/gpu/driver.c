@@ -58,6 +58,9 @@ int leat__cu_start(leat__cu *cu, const char *library, int *count, leat_error *er
             err, LEAT_EFORK,
             "CUDA does not work in a process forked from one that uses it: start this process by "
             "spawn (torch.multiprocessing: start_method='spawn')");
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (rc == LEAT__CU_NO_DEVICE && visible != NULL)
+        return leat__fail(err, LEAT_ENOTSUP, "no GPU is visible: CUDA_VISIBLE_DEVICES is '%s'", visible);
     LEAT_TRY(leat__cu_explain(cu, rc, "starting the driver", err));
     LEAT_TRY(leat__cu_explain(cu, cu->count(count), "counting the GPUs", err));
     if (*count <= 0) return leat__fail(err, LEAT_ENOTSUP, "a CUDA driver, but no GPU");

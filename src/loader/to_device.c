@@ -496,6 +496,30 @@ static int set_limit(const leat__to_device *d, const leat__to_device_opts *opts,
                        err);
 }
 
+static int open_stream(leat__to_device *d, leat_error *err)
+{
+    LEAT_TRY(leat__gpu_stream_open(&d->stream, d->gpu, err));
+    for (uint32_t i = 0; i < RING; i++) {
+        flight *f = &d->flights[i];
+        LEAT_TRY(leat__gpu_event_open(&f->begin, d->gpu, true, err));
+        LEAT_TRY(leat__gpu_event_open(&f->marks.copied, d->gpu, true, err));
+        LEAT_TRY(leat__gpu_event_open(&f->marks.start, d->gpu, true, err));
+        LEAT_TRY(leat__gpu_event_open(&f->marks.end, d->gpu, true, err));
+    }
+    return 0;
+}
+
+/* Adds to an error of opening which device has no memory left, and what to do. */
+static int explain_full(const leat__to_device *d, int rc, leat_error *err)
+{
+    uint64_t unused = 0;
+    if (rc == LEAT_ENOMEM && leat__gpu_unused(d->gpu, &unused, NULL) == 0)
+        leat__error_context(err,
+                            "cuda:%d has %s of memory left: free some, or open the loader before the model",
+                            (int)leat__to_device_index(d), leat__as_size(unused).text);
+    return rc;
+}
+
 static int open_parts(leat__to_device *d, const leat__to_device_opts *opts, leat_error *err)
 {
     uint32_t index;
@@ -508,15 +532,8 @@ static int open_parts(leat__to_device *d, const leat__to_device_opts *opts, leat
         return rc;
     }
     LEAT_TRY(set_limit(d, opts, &limit, err));
-    LEAT_TRY(leat__gpu_stream_open(&d->stream, d->gpu, err));
     LEAT_TRY(leat__device_pool_open(&d->pool, d->gpu, limit, err));
-    for (uint32_t i = 0; i < RING; i++) {
-        flight *f = &d->flights[i];
-        LEAT_TRY(leat__gpu_event_open(&f->begin, d->gpu, true, err));
-        LEAT_TRY(leat__gpu_event_open(&f->marks.copied, d->gpu, true, err));
-        LEAT_TRY(leat__gpu_event_open(&f->marks.start, d->gpu, true, err));
-        LEAT_TRY(leat__gpu_event_open(&f->marks.end, d->gpu, true, err));
-    }
+    LEAT_TRY(explain_full(d, open_stream(d, err), err));
     return leat__thread_start(&d->thread, "leat-copy", copy_thread, d, err);
 }
 
@@ -624,7 +641,7 @@ int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__
     if (room > 0) d->mixing = mixing;
     LEAT_TRY(leat__run_worker_open(&d->worker, err));
     d->env = env;
-    return leat__device_decoder_open(&d->decoder, &opts, err);
+    return explain_full(d, leat__device_decoder_open(&d->decoder, &opts, err), err);
 }
 
 leat__gpu *leat__to_device_gpu(leat__to_device *d)

@@ -588,6 +588,7 @@ int cuStreamCreate(void **stream, unsigned flags)
 {
     need(entered > 0 && capture_mode == 2 && flags <= 1);
     COUNTED;
+    if (mode("stream")) return NO_MEMORY;
     fake_stream *s = calloc(1, sizeof *s);
     need(s != NULL);
     s->tail = &s->head;

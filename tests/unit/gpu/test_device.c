@@ -128,8 +128,16 @@ static void trouble_is_named_and_nothing_stays(void **state)
         assert_non_null(strstr(err.message, opening[i].words));
         assert_null(gpu);
     }
+    setenv("CUDA_VISIBLE_DEVICES", "9", 1);
+    go_wrong("no device");
+    assert_int_equal(leat__gpu_open(&gpu, 0, fake, &err), LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "CUDA_VISIBLE_DEVICES is '9'"));
     go_wrong("");
     assert_int_equal(leat__gpu_open(&gpu, 2, fake, &err), LEAT_EINVAL);
+    assert_string_equal(err.message, "CUDA_VISIBLE_DEVICES is '9': there are 2 GPUs: cuda:0 to cuda:1");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    assert_int_equal(leat__gpu_open(&gpu, 2, fake, &err), LEAT_EINVAL);
+    assert_string_equal(err.message, "there are 2 GPUs: cuda:0 to cuda:1");
     gpu = open_fake(0);
     go_wrong("pin");
     assert_int_equal(leat__gpu_copy_rate(gpu, true, &rate, &err), LEAT_ENOMEM);
@@ -177,6 +185,14 @@ static void a_name_chooses_the_device(void **state)
     go_wrong("");
     assert_int_equal(leat__gpu_choose("cuda", &index, &err), 0);
     assert_int_equal(index, 0);
+    static const char *const broken[] = {"x", "-1", "99999999999", "1x", " 1"};
+    for (size_t i = 0; i < LEAT_COUNT(broken); i++) {
+        setenv("LOCAL_RANK", broken[i], 1);
+        assert_int_equal(leat__gpu_choose("cuda", &index, &err), LEAT_EINVAL);
+        assert_non_null(strstr(err.message, "LOCAL_RANK="));
+    }
+    setenv("LOCAL_RANK", "", 1);
+    assert_int_equal(leat__gpu_choose("cuda", &index, &err), 0);
     unsetenv("LOCAL_RANK");
     assert_int_equal(leat__gpu_choose("cuda:5", &index, &err), 0);
     assert_int_equal(index, 5);

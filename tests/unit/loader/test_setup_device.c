@@ -55,8 +55,18 @@ static void what_does_not_go_together(void **state)
     refused(&o, LEAT_EINVAL, "cache device: GaussianBlur runs on the host");
 }
 
+static void a_full_device_is_named(void **state)
+{
+    leat_loader_opts o = base_opts();
+    o.device = "cuda";
+    go_wrong("stream");
+    refused(&o, LEAT_ENOMEM, "cuda:0 has 8.00 GiB of memory left: free some");
+    go_wrong("");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_does_not_go_together)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_does_not_go_together),
+                                       cmocka_unit_test(a_full_device_is_named)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -323,7 +323,7 @@ static void no_device_is_one_clear_line(void **state)
     setenv("LEAT_CUDA_DRIVER", fake_path, 1);
     o.device = "cuda:7";
     assert_int_equal(leat_loader_open(&l, plain, &o, &err), LEAT_EINVAL);
-    assert_string_equal(err.message, "device 'cuda:7': GPU 7: there are 2");
+    assert_string_equal(err.message, "device 'cuda:7': there are 2 GPUs: cuda:0 to cuda:1");
     o.device = "tpu";
     assert_int_equal(leat_loader_open(&l, plain, &o, &err), LEAT_EINVAL);
     assert_string_equal(err.message, "device: 'tpu' is none of cpu, cuda, cuda:N");
