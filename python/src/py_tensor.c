@@ -272,6 +272,27 @@ static PyObject *get_cuda_array(PyObject *self, void *unused)
                          "data", address, t->readonly ? Py_True : Py_False, "version", 3, "stream", Py_None);
 }
 
+static PyObject *refuse_array(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    PyErr_Format(PyExc_TypeError,
+                 "this tensor is on CUDA device %d: NumPy cannot read it; take it through DLPack",
+                 (int)((py_tensor *)self)->device);
+    return NULL;
+}
+
+/* NumPy asks for this where the buffer protocol fails, and without it makes an array of one object. */
+static PyObject *get_array(PyObject *self, void *unused)
+{
+    static PyMethodDef method = {"__array__", (PyCFunction)(void (*)(void))refuse_array,
+                                 METH_VARARGS | METH_KEYWORDS, "Raises TypeError."};
+    (void)unused;
+    if (((py_tensor *)self)->device >= 0) return PyCFunction_New(&method, self);
+    PyErr_SetString(PyExc_AttributeError, "__array__");
+    return NULL;
+}
+
 static PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, NULL, "Size of each dimension.", NULL},
     {"strides", get_strides, NULL, "Elements from one to the next in each dimension.", NULL},
@@ -282,6 +303,7 @@ static PyGetSetDef tensor_getset[] = {
     {"readonly", get_readonly, NULL, "Whether consumers may not write.", NULL},
     {"device", get_device, NULL, "The device: cpu or cuda:N.", NULL},
     {"__cuda_array_interface__", get_cuda_array, NULL, "For CuPy, Numba and others, on CUDA devices.", NULL},
+    {"__array__", get_array, NULL, "On CUDA devices: refuses NumPy.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

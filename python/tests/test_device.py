@@ -82,9 +82,13 @@ def test_the_tensors_say_where_they_are(pack, cuda):
             image.__dlpack__(copy=True)
         with pytest.raises(BufferError, match="DLPack"):
             memoryview(image)
+        for convert in (np.asarray, np.array, np.ascontiguousarray):
+            with pytest.raises(TypeError, match="CUDA device 0.*DLPack"):
+                convert(image)
         assert not hasattr(leat.Loader(pack, as_="dlpack", **OPTIONS), "__cuda_array_interface__")
         host, *_ = next(iter(leat.Loader(pack, as_="dlpack", **OPTIONS)))
         assert host.device == "cpu" and not hasattr(host, "__cuda_array_interface__")
+        assert not hasattr(host, "__array__") and np.asarray(host).shape == host.shape
 
 
 def test_kept_batches_stay(pack, cuda):
