@@ -89,7 +89,11 @@ static int run(cli *c)
     cli_progress_begin(&w.bar, c, "exporting", "samples", 0);
     int rc = leat_export(&o, &st, &err);
     cli_progress_end(&w.bar);
-    if (rc != 0 && st.failed == 0) return cli_fail_output(c, &err);
+    if (rc == LEAT_ECANCELED && cli_interrupted(c))
+        cli_say(c, "stopped by a signal; written to %s: %llu sample%s, %llu file%s", o.folder,
+                (unsigned long long)st.samples, cli_s(st.samples), (unsigned long long)st.files,
+                cli_s(st.files));
+    if (rc == LEAT_ECANCELED || (rc != 0 && st.failed == 0)) return cli_fail_output(c, &err);
     if (st.changed)
         cli_warn(c,
                  "%llu images are not the source's files: they were stored as pixels or "
@@ -123,7 +127,9 @@ const cli_command cli_cmd_export = {
         "written (its path would leave the folder or is not a legal name, a folder in it is a symbolic "
         "link, the file already exists, "
         "an earlier sample had the same key, the sample is damaged) is named and counted, and the "
-        "others follow; the exit code is then 4.",
+        "others follow; the exit code is then 4.\n\n"
+        "A file, tar shard or table is NAME.partial until it is complete. A run that fails or is stopped "
+        "removes it; what a killed run left is replaced by the next one.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Exporting", options}},
     .required = "output",

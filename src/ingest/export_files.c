@@ -11,7 +11,8 @@
  * overwrites a file of the same run, so the second one counts as not written. Links in the folder
  * are not followed: all output stays below it.
  *
- * As WebDataset shards, all fields of a sample become members of a tar file. One thread.
+ * As WebDataset shards, all fields of a sample become members of a tar file. Files and shards get their
+ * names when they are complete. One thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
@@ -64,14 +65,20 @@ typedef struct exporter {
     bool members; /* the pack came from tar shards */
     bool to_tar;
     leat__tar_out tar;
-    leat__store *store; /* NULL: a local folder */
-    written written;    /* only with opts->replace: otherwise the file system detects duplicates */
-    leat_error first;   /* failure of a sample */
+    leat_export_stats in_shards; /* to_tar: of complete shards */
+    leat__store *store;          /* NULL: a local folder */
+    written written;
+    leat_error first; /* failure of a sample */
 } exporter;
 
 void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size)
 {
     leat__sized_init(opts, struct_size);
+}
+
+static uint64_t hash_name(const char *name)
+{
+    return leat__hash64(name, strlen(name), 0) | 1;
 }
 
 static uint64_t *slot_of(const written *w, uint64_t hash)
@@ -98,14 +105,24 @@ static int claim_name(exporter *x, const char *name, leat_error *err)
 {
     written *w = &x->written;
     if (w->count >= w->capacity / 2) LEAT_TRY(grow(w, err));
-    uint64_t hash = leat__hash64(name, strlen(name), 0) | 1;
-    uint64_t *slot = slot_of(w, hash);
+    uint64_t *slot = slot_of(w, hash_name(name));
     if (*slot != 0)
         return leat__fail(err, LEAT_EDATA, "%s/%s: an earlier sample of the pack was written to this file",
                           x->opts->folder, name);
-    *slot = hash;
+    *slot = hash_name(name);
     w->count++;
     return 0;
+}
+
+/* Fails with LEAT_EDATA when the temporary name of `name` is a file of this run: it would be replaced. */
+static int spare_written(exporter *x, const char *name, leat_error *err)
+{
+    LEAT_TRY(leat__below_partial(name, &x->path, err));
+    const char *partial = leat__buf_str(&x->path);
+    if (*slot_of(&x->written, hash_name(partial)) == 0) return 0;
+    return leat__fail(err, LEAT_EDATA,
+                      "%s/%s: its temporary name %s is the name of an earlier sample of the pack",
+                      x->opts->folder, name, partial);
 }
 
 /* Writes opts->folder / name, creating folders; `name` has been checked. */
@@ -120,6 +137,7 @@ static int write_file(exporter *x, const char *name, const void *data, size_t le
             return leat__fail_nomem(err, strlen(name), "a path");
         LEAT_TRY(leat__object_put(x->store, leat__buf_str(&x->path), data, len, !x->opts->replace, err));
     } else {
+        LEAT_TRY(spare_written(x, name, err));
         LEAT_TRY(leat__below_write(x->opts->folder, name, data, len, x->opts->replace, err));
     }
     x->stats->files++;
@@ -323,7 +341,9 @@ static int add_field(exporter *x, uint32_t f, leat_error *err)
 
 static int add_sample(exporter *x, const char *key, leat_error *err)
 {
+    const uint32_t complete = x->tar.shards;
     LEAT_TRY(leat__tar_out_sample(&x->tar, err));
+    if (x->tar.shards != complete) x->in_shards = *x->stats;
     LEAT_TRY(set_stem(x, key, err));
     for (uint32_t f = 0; f < leat_pack_field_count(x->pack); f++) LEAT_TRY(add_field(x, f, err));
     x->stats->samples++;
@@ -531,6 +551,26 @@ static int refuse_form(const leat_export_opts *o, leat_error *err)
     return o->to == LEAT_EXPORT_FILES ? 0 : check_shards(o, err);
 }
 
+static int export_pack(exporter *x, leat_error *err)
+{
+    const leat_export_opts *o = x->opts;
+    leat_export_stats *st = x->stats;
+    LEAT_TRY(refuse_form(o, err));
+    if (leat__path_remote(o->folder)) LEAT_TRY(leat__store_open(&x->store, o->folder, err));
+    LEAT_TRY(set_up(x, err));
+    int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
+    if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
+    if (rc != 0 && x->to_tar) { /* the last shard is removed */
+        x->in_shards.failed = st->failed;
+        *st = x->in_shards;
+    }
+    if (rc != 0 || st->failed == 0) return rc;
+    if (err) *err = x->first;
+    if (st->failed > 1)
+        leat__error_context(err, "%llu samples were not exported, the first", (unsigned long long)st->failed);
+    return x->first.code;
+}
+
 int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err)
 {
     leat_export_opts o = {0};
@@ -558,19 +598,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat__buf_init(&x.stem, LEAT__MEM_INGEST, 2u << 20);
     x.to_tar = o.to == LEAT_EXPORT_WEBDATASET;
     leat__tar_out_init(&x.tar, o.folder, o.shard_bytes ? o.shard_bytes : SHARD_BYTES, o.replace != 0);
-    int rc = refuse_form(&o, err);
-    if (rc == 0 && leat__path_remote(o.folder)) rc = leat__store_open(&x.store, o.folder, err);
-    if (rc == 0) rc = set_up(&x, err);
-    if (rc == 0)
-        rc = o.keys ? export_keys(&x, err) : o.select ? export_selected(&x, err) : export_all(&x, err);
-    if (rc == 0) rc = leat__tar_out_finish(&x.tar, err);
-    if (rc == 0 && own.failed > 0) {
-        rc = x.first.code;
-        if (err) *err = x.first;
-        if (own.failed > 1)
-            leat__error_context(err, "%llu samples were not exported, the first",
-                                (unsigned long long)own.failed);
-    }
+    int rc = export_pack(&x, err);
     leat__store_close(&x.store);
     leat_sample_close(&x.sample);
     leat_pack_close(&x.pack);

@@ -19,6 +19,7 @@ void leat__tar_out_init(leat__tar_out *t, const char *folder, uint64_t shard_byt
     *t = (leat__tar_out){.folder = folder, .shard_bytes = shard_bytes, .replace = replace};
     leat__buf_init(&t->pending, LEAT__MEM_INGEST, SIZE_MAX / 4);
     leat__buf_init(&t->path, LEAT__MEM_INGEST, 2u << 20);
+    leat__buf_init(&t->partial, LEAT__MEM_INGEST, 2u << 20);
 }
 
 static int flush(leat__tar_out *t, leat_error *err)
@@ -48,23 +49,38 @@ static int end_shard(leat__tar_out *t, leat_error *err)
     if (!t->file) return 0;
     leat__buf_zeros(&t->pending, 2 * BLOCK);
     t->at += 2 * BLOCK;
-    int rc = flush(t, err);
+    LEAT_TRY(flush(t, err));
+    LEAT_TRY(leat__path_rename(leat__buf_str(&t->partial), leat__buf_str(&t->path), err));
     leat__file_close(&t->file);
-    return rc;
+    t->shards++;
+    return 0;
+}
+
+/* Sets the names of the next shard: its own, and the one it has until it is complete. */
+static int name_shard(leat__tar_out *t, leat_error *err)
+{
+    char name[24];
+    snprintf(name, sizeof name, "%05u.tar", t->shards);
+    leat__buf_clear(&t->path);
+    leat__buf_clear(&t->partial);
+    if (leat__path_join(&t->path, t->folder, name) != 0 ||
+        leat__buf_printf(&t->partial, "%s.partial", leat__buf_str(&t->path)) != 0)
+        return leat__fail_nomem(err, 0, "a path");
+    return 0;
 }
 
 int leat__tar_out_sample(leat__tar_out *t, leat_error *err)
 {
-    char name[24];
+    bool there = false;
     if (t->file && t->at < t->shard_bytes) return 0;
     LEAT_TRY(end_shard(t, err));
-    snprintf(name, sizeof name, "%05u.tar", t->shards);
-    leat__buf_clear(&t->path);
-    if (leat__path_join(&t->path, t->folder, name) != 0) return leat__fail_nomem(err, 0, "a path");
-    unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE;
-    flags |= t->replace ? LEAT__FILE_TRUNCATE : LEAT__FILE_EXCLUSIVE;
-    LEAT_TRY(leat__file_open(&t->file, leat__buf_str(&t->path), flags, err));
-    t->shards++;
+    LEAT_TRY(name_shard(t, err));
+    const char *path = leat__buf_str(&t->path), *partial = leat__buf_str(&t->partial);
+    if (!t->replace) LEAT_TRY(leat__path_exists(path, &there, err));
+    if (there) return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
+    LEAT_TRY(leat__path_unlink(partial, err)); /* of a killed run */
+    LEAT_TRY(
+        leat__file_open(&t->file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE, err));
     t->at = 0;
     return 0;
 }
@@ -127,7 +143,9 @@ int leat__tar_out_finish(leat__tar_out *t, leat_error *err)
 
 void leat__tar_out_reset(leat__tar_out *t)
 {
+    if (t->file) (void)!leat__path_unlink(leat__buf_str(&t->partial), NULL);
     leat__file_close(&t->file);
     leat__buf_reset(&t->pending);
     leat__buf_reset(&t->path);
+    leat__buf_reset(&t->partial);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writes tar shards: FOLDER/00000.tar, 00001.tar … The same members give the same bytes (no
- * times, no owners). A sample's members stay in one shard. One thread.
+ * times, no owners). A sample's members stay in one shard. A shard is NNNNN.tar.partial until it is
+ * complete. One thread.
  */
 #ifndef LEAT_INGEST_TAR_WRITE_H
 #define LEAT_INGEST_TAR_WRITE_H
@@ -16,9 +17,9 @@ typedef struct leat__tar_out {
     uint64_t shard_bytes;
     bool replace;
     leat__file *file;
-    uint64_t at; /* bytes written to it, or still in `pending` */
-    uint32_t shards;
-    leat__buf pending, path;
+    uint64_t at;     /* bytes written to it, or still in `pending` */
+    uint32_t shards; /* complete ones */
+    leat__buf pending, path, partial;
 } leat__tar_out;
 
 void leat__tar_out_init(leat__tar_out *t, const char *folder, uint64_t shard_bytes, bool replace);
@@ -27,6 +28,7 @@ int leat__tar_out_sample(leat__tar_out *t, leat_error *err) LEAT_MUST_CHECK;
 int leat__tar_out_add(leat__tar_out *t, const char *name, const void *data, size_t len,
                       leat_error *err) LEAT_MUST_CHECK;
 int leat__tar_out_finish(leat__tar_out *t, leat_error *err) LEAT_MUST_CHECK; /* ends the last shard */
+/* Removes a shard that is not complete. */
 void leat__tar_out_reset(leat__tar_out *t);
 
 #endif

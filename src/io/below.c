@@ -6,13 +6,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "base/num.h"
+#include "base/str.h"
 
+#define PARTIAL ".partial"
 #define COMPONENT_MAX 256 /* with its NUL: no file system allows longer ones */
 
 /* Copies the next component of *name to `part`; sets *last when it is the last. */
@@ -50,17 +53,17 @@ static int step(int dir, const char *part, const char *folder, const char *name,
     return fd;
 }
 
-/* Removes an existing file or link, if allowed. */
-static int clear_place(int dir, const char *part, const char *folder, const char *name, leat_error *err)
+/* Fails when `part` exists and must not be replaced. */
+static int check_place(int dir, const char *part, const char *folder, const char *name, bool replace,
+                       leat_error *err)
 {
     struct stat st;
-    /* opening reports the error */
+    /* opening reports other errors */
     if (fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
-    if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-        return leat__fail_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EEXIST,
-                                "%s/%s: not a regular file, not replaced", folder, name);
-    if (unlinkat(dir, part, 0) == 0 || errno == ENOENT) return 0;
-    return leat__fail_errno(err, errno, "%s/%s: cannot replace", folder, name);
+    if (!replace) return leat__fail(err, LEAT_EEXIST, "%s/%s: already exists", folder, name);
+    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) return 0;
+    return leat__fail_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EEXIST,
+                            "%s/%s: not a regular file, not replaced", folder, name);
 }
 
 static int write_all(int fd, const char *data, size_t len)
@@ -76,6 +79,43 @@ static int write_all(int fd, const char *data, size_t len)
     return 0;
 }
 
+/* Gives a complete file its name; 0 or an errno. Without `replace`, a file that another process made
+ * meanwhile is EEXIST where the file system can tell. */
+static int publish(int dir, const char *partial, const char *part, bool replace)
+{
+    if (LEAT_FAULT(LEAT__FAULT_WRITE)) return EIO;
+    if (!replace) {
+        if (renameat2(dir, partial, dir, part, RENAME_NOREPLACE) == 0) return 0;
+        if (errno != EINVAL && errno != ENOSYS) return errno;
+    }
+    return renameat(dir, partial, dir, part) == 0 ? 0 : errno;
+}
+
+/* Writes `part` of `dir`; 0 or an errno, and then nothing is left. */
+static int write_part(int dir, const char *part, const char *partial, const void *data, size_t len,
+                      bool replace)
+{
+    if (LEAT_FAULT(LEAT__FAULT_WRITE)) return EIO;
+    if (unlinkat(dir, partial, 0) != 0 && errno != ENOENT) return errno; /* of a killed run */
+    int fd = openat(dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) return errno;
+    int bad = write_all(fd, data, len);
+    if (close(fd) != 0 && bad == 0) bad = errno;
+    if (bad == 0) bad = publish(dir, partial, part, replace);
+    if (bad != 0) (void)unlinkat(dir, partial, 0);
+    return bad;
+}
+
+int leat__below_partial(const char *name, leat__buf *partial, leat_error *err)
+{
+    const char *base = leat__path_base(name);
+    const size_t room = COMPONENT_MAX - sizeof PARTIAL, len = strlen(base);
+    leat__buf_clear(partial);
+    leat__buf_append(partial, name, (size_t)(base - name) + LEAT_MIN(len, room));
+    leat__buf_puts(partial, PARTIAL);
+    return leat__buf_status(partial) == 0 ? 0 : leat__fail_nomem(err, strlen(name), "a name");
+}
+
 int leat__below_write(const char *folder, const char *name, const void *data, size_t len, bool replace,
                       leat_error *err)
 {
@@ -83,7 +123,9 @@ int leat__below_write(const char *folder, const char *name, const void *data, si
     char part[COMPONENT_MAX];
     bool last = false;
     int rc = 0;
+    leat__buf partial;
 
+    leat__buf_init(&partial, LEAT__MEM_IO, 2 * COMPONENT_MAX);
     int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0) return leat__fail_errno(err, errno, "%s: cannot open", folder);
     for (;;) {
@@ -93,21 +135,16 @@ int leat__below_write(const char *folder, const char *name, const void *data, si
         dir = step(dir, part, folder, name, &why);
         if (dir >= 0) continue;
         if (err != NULL) *err = why;
+        leat__buf_reset(&partial);
         return why.code;
     }
-    if (replace) LEAT_GO(rc, out, clear_place(dir, part, folder, name, err));
-    int fd = LEAT_FAULT(LEAT__FAULT_WRITE)
-                 ? (errno = EIO, -1)
-                 : openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        rc = errno == EEXIST ? leat__fail(err, LEAT_EEXIST, "%s/%s: already exists", folder, name)
-                             : leat__fail_errno(err, errno, "%s/%s: cannot open", folder, name);
-        goto out;
-    }
-    int bad = write_all(fd, data, len);
-    if (close(fd) != 0 && bad == 0) bad = errno;
-    if (bad != 0) rc = leat__fail_errno(err, bad, "%s/%s: cannot write", folder, name);
+    LEAT_GO(rc, out, check_place(dir, part, folder, name, replace, err));
+    LEAT_GO(rc, out, leat__below_partial(part, &partial, err));
+    int bad = write_part(dir, part, leat__buf_str(&partial), data, len, replace);
+    if (bad == EEXIST) rc = leat__fail(err, LEAT_EEXIST, "%s/%s: already exists", folder, name);
+    else if (bad != 0) rc = leat__fail_errno(err, bad, "%s/%s: cannot write", folder, name);
 out:
+    leat__buf_reset(&partial);
     close(dir);
     return rc;
 }

@@ -10,13 +10,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 
 /* Writes folder/name with these bytes and creates the folders in between; `name` is a relative
  * path without "." and ".." (leat__path_relative_safe). If it exists: LEAT_EEXIST, or with
- * `replace` a regular file or a link is removed first, so that hard links to it keep their bytes.
- * A link among the folders, or any other kind of file, is refused. */
+ * `replace` a regular file or a link gives way, so that hard links to it keep their bytes.
+ * A link among the folders, or any other kind of file, is refused. The file is written under its
+ * temporary name and renamed when it is complete; one that a killed run left there is replaced. */
 int leat__below_write(const char *folder, const char *name, const void *data, size_t len, bool replace,
                       leat_error *err) LEAT_MUST_CHECK;
+/* Sets `partial` to the temporary name of `name`: NAME.partial, where NAME loses its last bytes if the
+ * file name would be too long. */
+int leat__below_partial(const char *name, leat__buf *partial, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -240,6 +240,58 @@ class Pack(unittest.TestCase):
             self.assertEqual(compared.returncode, 0)
             shutil.rmtree(back)
 
+    def files_of(self, folder):
+        return sorted(os.path.relpath(os.path.join(d, f), folder) for d, _, fs in os.walk(folder) for f in fs)
+
+    def test_an_export_that_fails_leaves_complete_files(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        files, shards = os.path.join(self.dir, "files"), os.path.join(self.dir, "shards")
+        done = run("export", self.out, "-o", files, preexec_fn=limit)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        for name in self.files_of(files):
+            self.assertEqual(digest(os.path.join(files, name)), digest(os.path.join(self.src, name)), name)
+        done = run("export", self.out, "-o", shards, "--to", "webdataset", preexec_fn=limit)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(os.listdir(shards), [])
+
+    def export_slowly(self, *more, stop):
+        """Starts an export of a slow disk and sends a signal; its exit code, its stderr and how long it took to end."""
+        env = dict(os.environ, LEAT_IO_INJECT=f"path={os.path.basename(self.out)},delay=50ms")
+        export = subprocess.Popen([LEAT, "export", self.out, *more], text=True, env=env,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not catches(export.pid, signal.SIGINT):
+            time.sleep(0.01)
+        time.sleep(0.5)
+        begin = time.monotonic()
+        export.send_signal(stop)
+        out, err = export.communicate(timeout=60)
+        self.assertEqual(out, "")
+        return export.returncode, err, time.monotonic() - begin
+
+    def test_a_signal_ends_export_in_words(self):
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        for form, most in (("folder", 399), ("webdataset", 0)):
+            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+                folder = os.path.join(self.dir, f"{form}{code}")
+                got, err, took = self.export_slowly("-o", folder, "--to", form, stop=number)
+                self.assertEqual(got, code, err)
+                self.assertLess(took, 2)
+                there = self.files_of(folder)
+                self.assertLessEqual(len(there), most)
+                self.assertEqual([name for name in there if name.endswith(".partial")], [])
+                self.assertRegex(err, rf"^stopped by a signal; written to .*: {len(there)} samples?, {len(there)} files?\n$")
+
+    def test_a_killed_export_leaves_partial_names(self):
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        folder = os.path.join(self.dir, "shards")
+        self.assertEqual(self.export_slowly("-o", folder, "--to", "webdataset", stop=signal.SIGKILL)[0], -signal.SIGKILL)
+        self.assertEqual(os.listdir(folder), ["00000.tar.partial"])
+        done = run("export", self.out, "-o", folder, "--to", "webdataset")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(folder), ["00000.tar"])
+
     def test_entry_points_change_no_pixel(self):
         def pixels(path):
             done = run("load", path, "--order", "random", "--size", "64", "--batch", "50", "--digest", "--json")

@@ -218,6 +218,31 @@ static void replace_keeps_the_files_of_this_run(void **state)
     same_file(in_box("twice/c/x.jpg"), in_box("two/c/x.jpg"));
 }
 
+/* A key may be the temporary name of another one: neither loses its bytes. */
+static void temporary_names_spare_files_of_this_run(void **state)
+{
+    leat_packer *p = NULL;
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    leat_field field = {.name = "image", .type = LEAT_FIELD_IMAGE};
+    leat_export_stats st = {0};
+    leat_error err = {0};
+    o.fields = &field;
+    o.field_count = 1;
+    o.replace = o.no_sync = 1;
+    assert_int_equal(leat_packer_open(&p, in_box("named.leat"), &o, NULL), 0);
+    put_sample(p, "a.jpg", 5);
+    put_sample(p, "a.jpg.partial", 13);
+    put_sample(p, "d/b.jpg.partial", 15);
+    put_sample(p, "d/b.jpg", 7);
+    assert_int_equal(leat_packer_finish(p, NULL, NULL), 0);
+    leat_packer_close(&p);
+    assert_int_equal(export(in_box("named.leat"), in_box("named"), NULL, &st, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "its temporary name d/b.jpg.partial"));
+    assert_int_equal(st.samples, 3);
+    assert_int_equal(access(in_box("named/a.jpg.partial"), F_OK), 0);
+    assert_int_equal(access(in_box("named/d/b.jpg.partial"), F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +252,7 @@ int main(void)
         cmocka_unit_test(keys_that_leave_the_folder_are_refused),
         cmocka_unit_test(odd_keys_do_not_stop_the_others),
         cmocka_unit_test(replace_keeps_the_files_of_this_run),
+        cmocka_unit_test(temporary_names_spare_files_of_this_run),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -6,7 +6,10 @@
 #include "leat_test.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,6 +127,53 @@ static void other_file_types_are_not_replaced(void **state)
     assert_true(S_ISFIFO(st.st_mode));
 }
 
+/* Writes with a limit of 4 bytes per file: the disk is full in the middle of a file. */
+static int put_on_a_full_disk(const char *name, const char *text, bool replace, leat_error *err)
+{
+    struct rlimit old, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    limit = (struct rlimit){4, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    int rc = put(name, text, replace, err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    return rc;
+}
+
+static void files_have_their_names_when_they_are_complete(void **state)
+{
+    leat_error err;
+    (void)state;
+    assert_true(put_on_a_full_disk("a/new", "too long", false, &err) != 0);
+    assert_int_equal(err.sys_errno, EFBIG);
+    assert_int_equal(rmdir(at("in/a")), 0); /* nothing is left in it */
+    assert_ok(put("old", "old", false, &err));
+    assert_true(put_on_a_full_disk("old", "too long", true, &err) != 0);
+    assert_holds("in/old", "old");
+    /* what a killed run left is replaced; a link is not followed */
+    assert_ok(put("one.partial", "half", false, &err));
+    assert_int_equal(symlink("../target", at("in/two.partial")), 0);
+    for (int i = 0; i < 2; i++) assert_ok(put(i ? "two" : "one", "whole", false, &err));
+    assert_holds("in/one", "whole");
+    assert_holds("in/two", "whole");
+    assert_int_equal(access(at("in/one.partial"), F_OK), -1);
+    assert_int_equal(access(at("target"), F_OK), -1);
+    assert_no_leaks();
+}
+
+static void the_longest_file_name_can_be_written(void **state)
+{
+    char name[NAME_MAX + 1];
+    leat_error err;
+    (void)state;
+    memset(name, 'n', NAME_MAX);
+    name[NAME_MAX] = '\0';
+    assert_ok(put(name, "x", false, &err));
+    assert_int_equal(put(name, "x", false, &err), LEAT_EEXIST);
+    assert_ok(put(name, "y", true, &err));
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +181,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(links_are_not_followed, make_box, drop_box),
         cmocka_unit_test_setup_teardown(hard_links_keep_their_bytes, make_box, drop_box),
         cmocka_unit_test_setup_teardown(other_file_types_are_not_replaced, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(files_have_their_names_when_they_are_complete, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(the_longest_file_name_can_be_written, make_box, drop_box),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
