@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from . import _check, _leat
-from ._errors import ArgumentError, DataError, ExistsError
+from ._errors import ArgumentError, DataError, Error, ExistsError, StorageError
 from ._formats import Reader, Sample, Staged, bytes_spec, number
 
 _ROWS = 256  # read at a time
+_TABLE = 64 << 20  # bytes of images written at a time
 _TAIL = 256 << 10  # what opening a remote file brings anyway
 
 
@@ -186,46 +188,128 @@ def _cell(f: Any, value: Any, key: str) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: int,
-          select: str | None = None) -> tuple[int, int, int]:
-    """The pack as 00000.parquet …; how many samples, files and bytes."""
+class _Shards:
+    """Parquet files 00000.parquet … of a folder. A file is NNNNN.parquet.partial until it is complete."""
+
+    def __init__(self, folder: str, schema: Any, replace: bool, shard_bytes: int) -> None:
+        self.folder, self.schema, self.replace, self.shard_bytes = folder, schema, replace, shard_bytes or 1 << 30
+        self.samples = self.files = self.bytes = 0  # of complete files
+        self.writer: Any = None
+        self.name = ""
+        self.rows = self.held = 0  # of the file that is being written
+
+    def add(self, table: Any) -> None:
+        with self._named_errors():
+            if self.writer is None:
+                self._begin()
+            self.writer.write_table(table)
+            self.rows += table.num_rows
+            self.held += table.nbytes
+            if self.held >= self.shard_bytes:
+                self.end()
+
+    def _begin(self) -> None:
+        self.name = os.path.join(self.folder, f"{self.files:05d}.parquet")
+        if os.path.exists(self.name) and not self.replace:
+            raise ExistsError(f"{self.name}: already exists")
+        _remove(self.name + ".partial")  # of a killed run
+        self.writer = _pyarrow().parquet.ParquetWriter(self.name + ".partial", self.schema)
+        self.rows = self.held = 0
+
+    def end(self) -> None:
+        """Completes the file that is being written."""
+        if self.writer is None:
+            return
+        with self._named_errors():
+            self.writer.close()
+            size = os.path.getsize(self.name + ".partial")
+            os.replace(self.name + ".partial", self.name)
+        self.writer = None
+        self.files += 1
+        self.samples += self.rows
+        self.bytes += size
+        self.held = 0
+
+    def discard(self) -> None:
+        """Removes a file that is not complete."""
+        if self.writer is not None:
+            with contextlib.suppress(OSError):
+                self.writer.close()
+            self.writer = None
+        if self.name:
+            _remove(self.name + ".partial")
+
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Error:
+            raise
+        except OSError as error:  # pyarrow does not say which file it was
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise StorageError(f"{self.name}: cannot write: {why}") from error
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: int, select: str | None,
+          tell: Callable[[int, int, int], bool]) -> tuple[int, int, int]:
+    """The pack as 00000.parquet …; how many samples, files and bytes. Ends early when tell(done, total, bytes)
+    returns True."""
     pa = _pyarrow()
     from . import open as open_pack
     from ._select import rows_of
     os.makedirs(folder, exist_ok=True)
-    samples = files = total = 0
     with open_pack(path) as pack:
-        columns = [("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)]
-        schema = pa.schema(columns)
+        schema = pa.schema([("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)])
         rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
         if select is not None:
             rows = rows_of([path], select).tolist()
-        writer, held = None, 0
+        total = 0 if keys is not None and select is None else len(rows)  # type: ignore[arg-type]
+        shards = _Shards(folder, schema, replace, shard_bytes)
         try:
-            for batch in _groups(rows):
-                found = [(pack.keys[i], pack[i]) for i in batch]
-                data = {"key": [key for key, _ in found]}
-                for f in pack.fields:
-                    data[f.name] = [_cell(f, sample[f.name], key) for key, sample in found]
-                table = pa.table(data, schema=schema)
-                if writer is None:
-                    name = os.path.join(folder, f"{files:05d}.parquet")
-                    if os.path.exists(name) and not replace:
-                        raise ExistsError(f"{name}: already exists (use --force to replace it)")
-                    writer, held = pa.parquet.ParquetWriter(name, schema), 0
-                    files += 1
-                writer.write_table(table)
-                samples += len(found)
-                held += table.nbytes
-                if held >= (shard_bytes or 1 << 30):
-                    writer.close()
-                    writer = None
+            for table in _tables(pack, schema, rows, lambda done: tell(done, total, shards.bytes + shards.held)):
+                if table is None:
+                    break
+                shards.add(table)
+            else:
+                shards.end()
         finally:
-            if writer is not None:
-                writer.close()
-    for i in range(files):
-        total += os.path.getsize(os.path.join(folder, f"{i:05d}.parquet"))
-    return samples, files, total
+            shards.discard()
+    return shards.samples, shards.files, shards.bytes
+
+
+def _tables(pack: Any, schema: Any, rows: Iterable[int], tell: Callable[[int], bool]) -> Iterator[Any]:
+    """The rows as tables of up to 256 rows and about 64 MiB, so that writing one takes well under a second; None when
+    `tell`, which is called for each row, returns True."""
+    pa = _pyarrow()
+    done = held = 0
+    data: dict[str, list[Any]] = {name: [] for name in schema.names}
+    for i in rows:
+        if tell(done):
+            yield None
+            return
+        key, sample = pack.keys[i], pack[i]
+        data["key"].append(key)
+        for f in pack.fields:
+            cell = _cell(f, sample[f.name], key)
+            data[f.name].append(cell)
+            held += _size(cell)
+        done += 1
+        if len(data["key"]) == _ROWS or held >= _TABLE:
+            yield pa.table(data, schema=schema)
+            data, held = {name: [] for name in schema.names}, 0
+    if data["key"]:
+        yield pa.table(data, schema=schema)
+
+
+def _size(cell: Any) -> int:
+    """About how many bytes a cell has: images, bytes and text."""
+    value = cell["bytes"] if isinstance(cell, dict) else cell
+    return len(value) if isinstance(value, (bytes, str)) else 0
 
 
 def _rows_of(pack: Any, keys: str) -> Iterator[int]:
@@ -237,14 +321,3 @@ def _rows_of(pack: Any, keys: str) -> Iterator[int]:
                 raise DataError(f"{keys}: there is no sample {key!r}")
             if row >= 0:
                 yield row
-
-
-def _groups(rows: Any) -> Iterator[list[int]]:
-    group: list[int] = []
-    for row in rows:
-        group.append(row)
-        if len(group) == _ROWS:
-            yield group
-            group = []
-    if group:
-        yield group

@@ -238,23 +238,53 @@ static int reader_open(leat__reader *to, const char *const *paths, uint32_t coun
     return rc;
 }
 
-/* (samples, files, bytes) of writer(pack, folder, keys, replace, shard_bytes, select). */
+typedef struct telling {
+    const leat_export_opts *opts;
+    bool stopped;
+} telling;
+
+/* tell(done, total, bytes): reports progress; True when the export shall stop. */
+static PyObject *tell(PyObject *self, PyObject *args)
+{
+    telling *t = PyCapsule_GetPointer(self, NULL);
+    unsigned long long done, total, bytes;
+    if (t == NULL || !PyArg_ParseTuple(args, "KKK", &done, &total, &bytes)) return NULL;
+    const leat_export_opts *o = t->opts;
+    if (o->progress && o->progress(o->cookie, done, total, bytes, 0) != 0) t->stopped = true;
+    return PyBool_FromLong(t->stopped);
+}
+
+/* writer(pack, folder, keys, replace, shard_bytes, select, tell). */
+static PyObject *call_writer(telling *t)
+{
+    static PyMethodDef method = {"tell", tell, METH_VARARGS, NULL};
+    const leat_export_opts *o = t->opts;
+    PyObject *pack = PyUnicode_DecodeFSDefault(o->pack), *folder = PyUnicode_DecodeFSDefault(o->folder);
+    PyObject *self = PyCapsule_New(t, NULL, NULL), *answer = NULL;
+    PyObject *call = self != NULL ? PyCFunction_NewEx(&method, self, NULL) : NULL;
+    if (pack != NULL && folder != NULL && call != NULL)
+        answer = PyObject_CallFunction(writer, "OOziKzO", pack, folder, o->keys, (int)o->replace,
+                                       (unsigned long long)o->shard_bytes, o->select, call);
+    Py_XDECREF(call);
+    Py_XDECREF(self);
+    Py_XDECREF(folder);
+    Py_XDECREF(pack);
+    return answer;
+}
+
+/* The writer returns (samples, files, bytes) of complete files. */
 static int write_table(const leat_export_opts *o, leat_export_stats *stats, leat_error *err)
 {
     unsigned long long samples = 0, files = 0, bytes = 0;
     int rc = 0;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *pack = PyUnicode_DecodeFSDefault(o->pack), *folder = PyUnicode_DecodeFSDefault(o->folder);
-    PyObject *answer = NULL;
-    if (pack != NULL && folder != NULL)
-        answer = PyObject_CallFunction(writer, "OOziKz", pack, folder, o->keys, (int)o->replace,
-                                       (unsigned long long)o->shard_bytes, o->select);
+    telling t = {.opts = o};
+    PyObject *answer = call_writer(&t);
     if (answer == NULL || !PyArg_ParseTuple(answer, "KKK", &samples, &files, &bytes))
         rc = fail_with_exception(err);
+    else if (t.stopped) rc = leat__fail(err, LEAT_ECANCELED, "export was stopped");
     *stats = (leat_export_stats){.samples = samples, .files = files, .bytes = bytes};
     Py_XDECREF(answer);
-    Py_XDECREF(folder);
-    Py_XDECREF(pack);
     PyGILState_Release(gil);
     return rc;
 }

@@ -6,12 +6,15 @@ import io
 import json
 import os
 import pathlib
+import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tarfile
 import threading
+import time
 import urllib.parse
 
 import numpy as np
@@ -397,6 +400,64 @@ def test_parquet_and_back(tmp_path):
         leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
     same(pack(tmp_path / "table" / "00000.parquet", tmp_path),
          [{"image": FILES[i], "label": i, "note": None if i == 1 else "n", "key": f"k{i}"} for i in range(N)])
+
+
+def many(path):
+    """A pack of 2,000 images."""
+    with leat.Writer(path, {"image": "image"}, sync=False) as w:
+        for i in range(2000):
+            w.append({"image": FILES[i % N]}, key=f"{i}")
+    return path
+
+
+def test_a_parquet_export_can_be_stopped(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    from leat import _formats_arrow
+    cell, seen = _formats_arrow._cell, []
+    monkeypatch.setattr(_formats_arrow, "_cell", lambda *args: time.sleep(0.002) or cell(*args))
+
+    def stop(done, total, size, failed):
+        seen.append((done, total))
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        leat.export(many(tmp_path / "p.leat"), tmp_path / "table", to="parquet", progress=stop)
+    assert 0 < seen[-1][0] < 2000 and seen[-1][1] == 2000
+    assert list((tmp_path / "table").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_a_parquet_export(tmp_path, number):
+    pytest.importorskip("pyarrow")
+    folder = tmp_path / "table"
+    command = [sys.executable, "-m", "leat", "export", str(many(tmp_path / "p.leat")), "-o", str(folder), "--to", "parquet"]
+    run = subprocess.Popen(command, env=dict(os.environ, LEAT_IO_INJECT="path=p.leat,delay=10ms"), text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while run.poll() is None and not (folder / "00000.parquet.partial").exists():
+        time.sleep(0.01)
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    assert out == ""
+    if number != signal.SIGKILL:
+        assert run.returncode == 128 + number
+        assert err == f"stopped by a signal; written to {folder}: 0 samples, 0 files\n"
+        assert list(folder.iterdir()) == []
+        return
+    assert [path.name for path in folder.iterdir()] == ["00000.parquet.partial"]
+    assert subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+    assert [path.name for path in folder.iterdir()] == ["00000.parquet"]
+
+
+def test_a_parquet_export_to_a_full_disk_leaves_complete_files(tmp_path):
+    pytest.importorskip("pyarrow")
+    many(tmp_path / "p.leat")
+    done = subprocess.run([sys.executable, "-m", "leat", "export", str(tmp_path / "p.leat"), "-o", str(tmp_path / "table"),
+                           "--to", "parquet"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16384, resource.RLIM_INFINITY)))
+    assert done.returncode == 4
+    assert done.stderr == f"leat export: {tmp_path}/table/00000.parquet: cannot write: File too large\n"
+    assert list((tmp_path / "table").iterdir()) == []
 
 
 def odd_coco(tmp_path, change):
