@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -32,8 +33,6 @@ def vectors(path, name="vector"):
 def test_tiny_finds_recoded_copies_without_torch(photos, tmp_path):
     out = str(tmp_path / "v.leat")
     code = f"import sys; sys.modules['torch'] = None; import leat; print(leat.embed({photos!r}, output={out!r}, quiet=True))"
-    import subprocess
-
     subprocess.run([sys.executable, "-c", code], check=True)
     code = (f"import sys; sys.modules['torch'] = None; from leat._train.__main__ import main; "
             f"sys.exit(main('embed', '{{\"args\": [\"{photos}\"], \"output\": \"{out}2\", \"model\": \"nomodel\"}}'))")
@@ -139,7 +138,7 @@ def test_bad_input_is_one_line(photos, tmp_path):
     (tmp_path / "there.leat").write_bytes(b"")
     fails(leat.ExistsError, "already exists", output=str(tmp_path / "there.leat"))
     (tmp_path / "o.npy").write_bytes(b"notes")
-    fails(leat.ExistsError, "o.npy: already exists", npy=True)
+    fails(leat.ArgumentError, "o.npy: is not a NumPy file", npy=True)
     fails(leat.ArgumentError, "o.npy: is not a NumPy file", npy=True, force=True)
     (tmp_path / "there.leat").write_bytes(b"no pack at all")
     fails(leat.ArgumentError, "there.leat: is not a pack", output=str(tmp_path / "there.leat"), force=True)
@@ -169,8 +168,6 @@ def test_bad_models_are_one_line(photos, tmp_path):
 
 
 def test_a_closed_or_full_stdout_ends_as_that_of_other_commands(photos, tmp_path):
-    import subprocess
-
     words = [sys.executable, "-P", "-m", "leat", "embed", photos, "-q", "-f", "--json", "-o", str(tmp_path / "v.leat")]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -182,3 +179,15 @@ def test_a_closed_or_full_stdout_ends_as_that_of_other_commands(photos, tmp_path
     assert done.returncode % 256 in (141, 256 - 13) and done.stderr == ""
     again = subprocess.run([word for word in words if word != "-f"], capture_output=True, text=True)
     assert again.returncode == 2 and "already exists (use --force to replace it)" in again.stderr
+
+
+def test_what_an_embedding_cannot_replace(photos, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "mine.txt").write_text("mine")
+    os.mkfifo(tmp_path / "pipe")
+    words = [sys.executable, "-P", "-m", "leat", "embed", photos, "-o"]
+    for name, why in (("folder", "is a folder, not a file"), ("pipe", "not a regular file"),
+                      ("mine.txt", "is not a pack, and only a pack may be replaced; give another name")):
+        for force in [], ["--force"]:
+            done = subprocess.run([*words, tmp_path / name, *force], capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (2, f"leat embed: {tmp_path}/{name}: {why}\n")

@@ -169,6 +169,8 @@ def test_what_is_refused(photos, tmp_path):
 
     refused(leat.ArgumentError, "is the name of two results", check=tmp_path / "p.leat")
     (tmp_path / "there.leat").write_bytes(b"x")
+    refused(leat.ArgumentError, "there.leat: is not a pack", check=tmp_path / "there.leat")
+    (tmp_path / "there.leat").write_bytes(b"")
     refused(leat.ExistsError, "there.leat: already exists", check=tmp_path / "there.leat")
     leat.pack(photos, tmp_path / "in.leat", sync=False)
     refused(leat.ArgumentError, "is also an input", source=tmp_path / "in.leat", check=tmp_path / "in.leat", force=True)

@@ -53,9 +53,7 @@ static int check_opts(leat_check_labels_opts *o, leat_error *err)
     }
     LEAT_TRY(leat__result_file_check(o->csv, LEAT__LABELS_CSV, o->replace != 0, false, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
-    if (exists) LEAT_TRY(leat__file_only_pack(o->output, err));
-    if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
-    return 0;
+    return exists ? leat__file_only_pack(o->output, o->replace != 0, err) : 0;
 }
 
 /* ---- labels ---- */

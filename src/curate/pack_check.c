@@ -119,9 +119,7 @@ static int check_opts(const packing *p, leat_error *err)
     LEAT_TRY(leat__result_file_check(c->csv, LEAT__CHECK_CSV, o->replace != 0, false, err));
     LEAT_TRY(leat__path_can_make(c->output, err));
     LEAT_TRY(leat__path_exists(c->output, &exists, err));
-    if (!exists) return 0;
-    if (!o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", c->output);
-    return leat__file_only_pack(c->output, err);
+    return exists ? leat__file_only_pack(c->output, o->replace != 0, err) : 0;
 }
 
 static int with_suffix(const char *path, const char *suffix, bool *exists, leat_error *err)

@@ -123,9 +123,7 @@ int leat__select_check(leat__selecting *s, leat_error *err)
     }
     LEAT_TRY(check_use(o, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
-    if (exists) LEAT_TRY(leat__file_only_pack(o->output, err));
-    if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
-    return 0;
+    return exists ? leat__file_only_pack(o->output, o->replace != 0, err) : 0;
 }
 
 /* ---- plan ---- */

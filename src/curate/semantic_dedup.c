@@ -64,9 +64,7 @@ static int check_opts(const leat_dedup_semantic_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "give either `threshold` or `keep_share`, not both");
     LEAT_TRY(leat__pack_spare_input(o->output, o->input, err));
     LEAT_TRY(leat__path_exists(o->output, &exists, err));
-    if (exists) LEAT_TRY(leat__file_only_pack(o->output, err));
-    if (exists && !o->replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", o->output);
-    return 0;
+    return exists ? leat__file_only_pack(o->output, o->replace != 0, err) : 0;
 }
 
 /* ---- memory ---- */

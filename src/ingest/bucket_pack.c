@@ -75,8 +75,7 @@ int leat__bucket_pack_open(leat__bucket_pack *s, const char *remote, bool replac
     LEAT_GO(rc, out, leat__object_writable(s->store, remote, err));
     rc = leat__object_stat(s->store, remote, &there, err);
     if (rc == 0 && resume) s->published = leat__bucket_pack_ready(s) && is_published(s);
-    if (rc == 0 && !replace && !s->published) rc = leat__fail(err, LEAT_EEXIST, "%s: already exists", remote);
-    else if (rc == 0 && !s->published) rc = leat__file_only_pack(remote, err);
+    if (rc == 0 && !s->published) rc = leat__file_only_pack(remote, replace, err);
     else if (rc == LEAT_ENOENT) rc = 0;
     if (rc == 0) rc = leat__dir_private(s->folder, err);
 out:

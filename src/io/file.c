@@ -683,7 +683,7 @@ int leat__file_only_kind(const char *path, const char *head, bool replace, leat_
                       path);
 }
 
-int leat__file_only_pack(const char *path, leat_error *err)
+int leat__file_only_pack(const char *path, bool replace, leat_error *err)
 {
     static const char never_written[8]; /* a crash may leave zeros */
     leat__file *f = NULL;
@@ -692,11 +692,11 @@ int leat__file_only_pack(const char *path, leat_error *err)
     LEAT_TRY(leat__file_open(&f, path, 0, err));
     int rc = leat__file_pread_some(f, head, sizeof head, 0, &got, err);
     leat__file_close(&f);
-    if (rc != 0 || got == 0) return rc;
-    if (got == sizeof head &&
-        (memcmp(head, LEAT__PACK_MAGIC, 8) == 0 || memcmp(head, LEAT__PARTIAL_MAGIC, 8) == 0 ||
-         memcmp(head, never_written, 8) == 0))
-        return 0;
+    if (rc != 0) return rc;
+    if (got == 0 || (got == sizeof head &&
+                     (memcmp(head, LEAT__PACK_MAGIC, 8) == 0 || memcmp(head, LEAT__PARTIAL_MAGIC, 8) == 0 ||
+                      memcmp(head, never_written, 8) == 0)))
+        return replace ? 0 : leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
     return leat__fail(err, LEAT_EINVAL,
                       "%s: is not a pack, and only a pack may be replaced; give another name", path);
 }

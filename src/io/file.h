@@ -133,8 +133,8 @@ int leat__file_spare_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
  * where it is one of this kind and `replace` is false. */
 int leat__file_only_kind(const char *path, const char *head, bool replace, leat_error *err) LEAT_MUST_CHECK;
 /* LEAT_EINVAL where the file at `path`, which exists, is neither a pack, nor an unfinished one, nor empty:
- * a new pack replaces nothing else. */
-int leat__file_only_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
+ * a new pack replaces nothing else. LEAT_EEXIST where it is one and `replace` is false. */
+int leat__file_only_pack(const char *path, bool replace, leat_error *err) LEAT_MUST_CHECK;
 /* Writes a whole output file. A regular file is replaced atomically (written beside its name,
  * synced, renamed); for a symbolic link the target is replaced and the link kept. Character
  * devices, FIFOs and descriptors (/dev/stdout, /proc/self/fd/1) are written to, never replaced.

@@ -276,9 +276,7 @@ static int check_outputs(const division *d, leat_error *err)
         bool exists;
         LEAT_TRY(leat__pack_spare_input(d->opts.parts[i].output, leat_pack_path(d->pack), err));
         LEAT_TRY(leat__path_exists(d->opts.parts[i].output, &exists, err));
-        if (exists && !d->opts.replace)
-            return leat__fail(err, LEAT_EEXIST, "%s: already exists", d->opts.parts[i].output);
-        if (exists) LEAT_TRY(leat__file_only_pack(d->opts.parts[i].output, err));
+        if (exists) LEAT_TRY(leat__file_only_pack(d->opts.parts[i].output, d->opts.replace != 0, err));
     }
     return 0;
 }

@@ -446,8 +446,7 @@ static int check_output(const leat_packer *p, leat_error *err)
     if (!exists) return 0;
     LEAT_TRY(leat__path_regular(p->path, &regular, err));
     if (!regular) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", p->path);
-    if (p->replace) return leat__file_only_pack(p->path, err);
-    return leat__fail(err, LEAT_EEXIST, "%s: already exists", p->path);
+    return leat__file_only_pack(p->path, p->replace, err);
 }
 
 /* Takes over from an unfinished run that is not to be resumed. Its lock shows whether it is dead.

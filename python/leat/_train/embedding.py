@@ -313,8 +313,8 @@ def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
     """Before hours of work: nothing is at the path, or, with --force, a file of the same kind."""
     if not os.path.exists(path):
         return
-    if not o.force:
-        raise ExistsError(f"{path}: already exists (use `force` to replace it)")
+    if not os.path.isfile(path):
+        raise ArgumentError(f"{path}: {'is a folder, not a file' if os.path.isdir(path) else 'not a regular file'}")
     try:
         with open(path, "rb") as file:
             head = file.read(len(magic))
@@ -322,6 +322,8 @@ def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
         raise StorageError(f"{path}: {reason(error)}") from None
     if head not in (b"", magic):
         raise ArgumentError(f"{path}: is not a {kind}, and only a {kind} may be replaced; give another name")
+    if not o.force:
+        raise ExistsError(f"{path}: already exists (use `force` to replace it)")
 
 
 def _write_npy(output: str, parts: _Parts, dim: int) -> None:

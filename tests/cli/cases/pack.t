@@ -46,6 +46,28 @@ $ leat pack photos -o photos.leat
 $ leat pack photos -o photos.leat --force --json | jget samples
 3
 
+# where --force would be refused, no message names it
+$ echo mine > o.txt; cp o.txt photos-o.leat; mkdir o
+> for out in o.txt o; do leat pack photos -o $out; leat merge photos.leat -o $out; leat check photos.leat -o $out; leat dedup images photos.leat -o $out; done
+> leat compact photos.leat -o o.txt
+> leat split photos.leat --parts o=1
+> leat pack photos -o n.leat --check o.txt; echo $?
+> cat o.txt photos-o.leat; rm -r o o.txt photos-o.leat; find . -name 'n.leat*'
+2
+mine
+mine
+! leat pack: o.txt: is not a pack, and only a pack may be replaced; give another name
+! leat merge: o.txt: is not a pack, and only a pack may be replaced; give another name
+! leat check: o.txt: is not a pack, and only a pack may be replaced; give another name
+! leat dedup: o.txt: is not a pack, and only a pack may be replaced; give another name
+! leat pack: o: not a regular file
+! leat merge: o: not a regular file
+! leat check: o: not a regular file
+! leat dedup: o: not a regular file
+! leat compact: o.txt: is not a pack, and only a pack may be replaced; give another name
+! leat split: photos-o.leat: is not a pack, and only a pack may be replaced; give another name
+! leat pack: o.txt: is not a pack, and only a pack may be replaced; give another name
+
 # --force replaces packs, and nothing else
 $ leat pack photos -o photos/cat/1.png -f -q
 > leat compact photos.leat -o photos/cat/1.png -f

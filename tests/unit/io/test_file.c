@@ -274,7 +274,8 @@ static void test_only_packs_are_replaced(void **state)
             leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, &err), 0);
         assert_int_equal(leat__file_pwrite(f, cases[i].bytes, cases[i].len, 0, &err), 0);
         leat__file_close(&f);
-        assert_int_equal(leat__file_only_pack(path, &err), cases[i].rc);
+        assert_int_equal(leat__file_only_pack(path, true, &err), cases[i].rc);
+        assert_int_equal(leat__file_only_pack(path, false, &err), cases[i].rc ? cases[i].rc : LEAT_EEXIST);
         if (cases[i].rc != 0) assert_non_null(strstr(err.message, "a.leat: is not a pack"));
     }
     it_rmdir(dir);
