@@ -73,9 +73,8 @@ static int run(cli *c)
     o.report = cli_str(c, "report");
     o.shard_bytes = cli_bytes(c, "shard-bytes");
     o.threads = (uint32_t)cli_int(c, "threads");
-    /* equal keys are LEAT_EEXIST, too: --force does not help there */
     if (cli_packing_run(c, &o, NULL, "merging", &st, NULL, &err) != 0)
-        return leat__str_starts(err.message, o.output) ? cli_fail_output(c, &err) : cli_fail(c, &err);
+        return cli_packing_fail(c, &o, &st, &err);
     int code = cli_packing_end(c, &o, &st);
     if (!c->json) print_text(c, &o, &st);
     else if (print_json(c, &st) != 0) code = CLI_DATA;

@@ -214,16 +214,7 @@ static int run(cli *c)
     leat_check_opts_init(&check);
     check.output = cli_str(c, "check");
     int rc = cli_packing_run(c, &o, check.output ? &check : NULL, "packing", &st, &found, &err);
-    if (rc != 0) {
-        int code = cli_fail(c, &err);
-        if (rc == LEAT_EEXIST)
-            cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
-        else if (rc == LEAT_ESTATE && cli_flag(c, "resume"))
-            cli_say(c, "--force without --resume starts again");
-        else if (st.samples > 0 && rc != LEAT_ESTATE)
-            cli_say(c, "what is written so far is kept: --resume continues from there");
-        return code;
-    }
+    if (rc != 0) return cli_packing_fail(c, &o, &st, &err);
     int code = cli_packing_end(c, &o, &st);
     if (st.ignored)
         cli_warn(c,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/num.h"
+#include "base/str.h"
 
 int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, const char *doing,
                     leat_ingest_stats *st, leat_check_stats *found, leat_error *err)
@@ -26,6 +27,19 @@ int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, c
     cli_progress_end(&bar);
     o->sources = NULL; /* lay here */
     return rc;
+}
+
+int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err)
+{
+    int code = cli_fail(c, err);
+    /* equal keys of a merge are LEAT_EEXIST, too, found before anything is written: no option helps there */
+    if (err->code == LEAT_EEXIST && o->merge && !leat__str_starts(err->message, o->output)) return code;
+    if (err->code == LEAT_EEXIST)
+        cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
+    else if (err->code == LEAT_ESTATE && o->resume) cli_say(c, "--force without --resume starts again");
+    else if (st->samples > 0 && err->code != LEAT_ESTATE)
+        cli_say(c, "what is written so far is kept: --resume continues from there");
+    return code;
 }
 
 int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st)

@@ -17,6 +17,8 @@ int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, c
                     leat_ingest_stats *st, leat_check_stats *found, leat_error *err);
 /* Prints the issues that leat check found, with two examples each. limits: the user gave some. */
 void cli_check_issues(cli *c, const char *output, const leat_check_stats *st, bool limits);
+/* Says why packing failed, and which option helps: --resume or --force. The command's exit code. */
+int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err);
 /* Warns of samples that were left out; the command's exit code. */
 int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st);
 

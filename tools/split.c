@@ -150,7 +150,7 @@ static int run(cli *c)
         rc = leat_pack_split(cli_arg(c, 0), &o, &err);
         cli_progress_end(&w.bar);
     }
-    int code = rc != 0 ? cli_fail(c, &err) : CLI_OK;
+    int code = rc != 0 ? cli_fail_output(c, &err) : CLI_OK;
     if (rc == 0) warn_empty(c, &p);
     if (rc == 0 && print(c, &p) != 0) code = CLI_DATA;
     forget(&p);

@@ -389,6 +389,32 @@ class Pack(unittest.TestCase):
         self.assertEqual(run("verify", self.out).returncode, 0)
         self.assertEqual([f for f in os.listdir(self.dir) if f.endswith((".journal", ".partial"))], [])
 
+    def test_an_unfinished_merge_names_resume(self):
+        one, two, whole = (os.path.join(self.dir, f"{name}.leat") for name in ("one", "two", "whole"))
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        self.assertEqual(run("merge", self.out, "-o", whole).returncode, 0)
+        env = dict(os.environ, LEAT_IO_INJECT=f"path={os.path.basename(self.out)},delay=50ms")
+        merge = subprocess.Popen([LEAT, "merge", self.out, "-o", one, "--threads", "1"], text=True, env=env,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while merge.poll() is None and not (os.path.exists(one + ".partial") and os.path.getsize(one + ".partial") > 1 << 16):
+            time.sleep(0.01)
+        merge.send_signal(signal.SIGINT)
+        _, err = merge.communicate(timeout=60)
+        self.assertEqual((merge.returncode, err),
+                         (130, "what is written so far is kept: --resume continues from there\n"))
+        again = run("merge", self.out, "-o", one)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("--resume continues an unfinished pack; --force replaces what is there", again.stderr)
+        again = run("merge", self.out, "-o", one, "--resume")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(digest(one), digest(whole))
+        with open(self.out, "r+b") as f:  # a damaged input
+            f.seek(os.path.getsize(self.out) // 2)
+            f.write(b"damaged here")
+        done = run("merge", self.out, "-o", two)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(os.path.exists(two + ".journal"), "--resume continues from there" in done.stderr)
+
     def test_a_signal_ends_load_in_words(self):
         self.assertEqual(self.pack("--images", "keep").returncode, 0)
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):

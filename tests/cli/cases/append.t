@@ -97,6 +97,12 @@ p-two.leat
 
 $ leat split p.leat --parts one=0.5,two=0.5
 ! leat split: p-one.leat: already exists
+! --force replaces what is there
+= 2
+
+$ leat compact p.leat -o p-one.leat
+! leat compact: p-one.leat: already exists
+! --force replaces what is there
 = 2
 
 $ leat split p.leat --parts all=1 -o new/folder > /dev/null
