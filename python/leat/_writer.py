@@ -193,6 +193,8 @@ class Writer:
         """
         if self._packer is None or self._base is None:
             raise StateError("the writer is closed" if self._closed else "update and delete need append=True")
+        if not isinstance(key, (str, bytes)):
+            raise ArgumentError(f"key: {shown(key)} is not text or bytes")
         coded = _key(key, self._count)
         if coded in self._added:
             raise StateError(f"{self.path}: the key {shown(key)} was written by this writer: close it first")
@@ -321,7 +323,7 @@ def delete(path: str | os.PathLike, keys: str | bytes | Iterable[str | bytes], *
     """Leaves the samples with these keys out of a pack, as a new generation; how many there were.
 
     Keys that no sample has are a ``leat.AdviceWarning``. The bytes stay in the files until ``leat.compact``."""
-    listed = [keys] if isinstance(keys, (str, bytes)) else list(keys)
+    listed = [keys] if isinstance(keys, (str, bytes)) else _check.several("keys", keys, (str, bytes))
     with Writer(path, append=True, sync=sync) as writer:
         counts = [writer.delete(key) for key in listed]
     found = {key for key, count in zip(listed, counts) if count}

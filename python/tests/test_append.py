@@ -206,3 +206,19 @@ def test_delete_names_keys_that_are_not_there(tmp_path) -> None:
     with pytest.warns(leat.AdviceWarning, match="2 keys were not there"):
         assert leat.delete(path, ["x", "y"], sync=False) == 0
     assert list(leat.open(path).keys) == ["b"]
+
+
+@pytest.mark.parametrize(("keys", "words"), [
+    (3, "keys: 3 is not a list of str or bytes"), (None, "keys: None is not a list of str or bytes"),
+    ([3], "keys: number 0 is 3, not str or bytes"), (["k1", None], "keys: number 1 is None, not str or bytes")])
+def test_keys_to_delete_of_a_wrong_type(tmp_path, keys, words):
+    path = tmp_path / "d.leat"
+    with leat.Writer(path, {"n": int}, sync=False) as w:
+        w.extend([{"n": n} for n in range(4)])
+    with pytest.raises(leat.ArgumentError) as error:
+        leat.delete(path, keys, sync=False)
+    assert str(error.value) == words and len(leat.open(path)) == 4
+    with leat.Writer(path, append=True, sync=False) as writer:
+        for key in 3, None:
+            with pytest.raises(leat.ArgumentError, match=f"^key: {key} is not text or bytes"):
+                writer.delete(key)
