@@ -181,6 +181,7 @@ static int read_keys(load_flags *f, cli *c, const char *path, leat_error *err)
         }
         n++;
     }
+    if (n == 0) rc = leat__fail(err, LEAT_EINVAL, "--keys %s: the file has no keys", path);
     f->opts.indices = f->indices;
     f->opts.index_count = n;
 out:
@@ -195,6 +196,7 @@ static int read_selection(load_flags *f, cli *c, const char *path, leat_error *e
     uint64_t n = 0;
     LEAT_TRY(load_open_packs(&pack, c, err));
     int rc = leat__selection_rows(pack, path, &f->indices, &n, err);
+    if (rc == 0 && n == 0) rc = leat__fail(err, LEAT_EINVAL, "--select %s: the selection is empty", path);
     f->opts.indices = f->indices;
     f->opts.index_count = n;
     leat_pack_close(&pack);

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from . import _leat, _schema, _values
-from ._errors import AdviceWarning, ArgumentError, DataError, Error
+from ._errors import AdviceWarning, ArgumentError, DataError, Error, StorageError, reason
 
 _PAGE = 1000  # names of one answer of a bucket
 _LIST = 1 << 24  # names of a folder, at most
@@ -35,11 +35,13 @@ _DAMAGE = (struct.error, ValueError, LookupError, TypeError, ArithmeticError, At
 
 @contextmanager
 def damage_named(path: str) -> Iterator[None]:
-    """An exception of Python that a damaged file causes, as one line with the file's name."""
+    """An exception of Python that a damaged or unreadable file causes, as one line with the file's name."""
     try:
         yield
     except Error:
         raise
+    except PermissionError as error:
+        raise StorageError(f"{error.filename or path}: cannot open: {reason(error)}") from error
     except _DAMAGE as error:
         said = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: damaged: {type(error).__name__}: {said}") from error

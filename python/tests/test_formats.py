@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other people's formats as sources. tests/data/foreign was written by the formats' own libraries (mosaicml-streaming,
 litdata, tfrecord, lmdb); FFCV, COCO, VOC and Parquet files are made here."""
+import errno
 import http.server
 import io
 import json
@@ -458,6 +459,16 @@ def test_a_parquet_export_to_a_full_disk_leaves_complete_files(tmp_path):
     assert done.returncode == 4
     assert done.stderr == f"leat export: {tmp_path}/table/00000.parquet: cannot write: File too large\n"
     assert list((tmp_path / "table").iterdir()) == []
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(leat.StorageError) as error:
+        leat.pack(tmp_path, tmp_path / "out.leat", sync=False)
+    assert str(error.value) == f"{tmp_path}: cannot open: Permission denied"
 
 
 def odd_coco(tmp_path, change):

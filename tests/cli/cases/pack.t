@@ -87,6 +87,10 @@ $ for copy in photos/cat/1.png photos-one.leat; do cmp $copy photos/dog/2.png; d
 photos/cat
 photos/cat/1.png
 
+$ : > empty.txt; leat load photos.leat --keys empty.txt
+! leat load: --keys empty.txt: the file has no keys
+= 2
+
 # the columns of --check are refused before anything is packed
 $ echo mine > notes.txt
 > leat pack photos -o n.leat --check notes.txt -f
