@@ -191,3 +191,9 @@ def test_what_an_embedding_cannot_replace(photos, tmp_path):
         for force in [], ["--force"]:
             done = subprocess.run([*words, tmp_path / name, *force], capture_output=True, text=True)
             assert (done.returncode, done.stderr) == (2, f"leat embed: {tmp_path}/{name}: {why}\n")
+
+
+def test_the_result_is_on_stdout(photos, tmp_path):
+    done = subprocess.run([sys.executable, "-P", "-m", "leat", "embed", photos, "-o", tmp_path / "v.leat"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and " vectors of 224 numbers by tiny 1 in " in done.stdout and " vectors of " not in done.stderr

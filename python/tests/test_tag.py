@@ -244,7 +244,7 @@ def test_the_command(photos, model, tmp_path):
     again = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert again.returncode == 2 and "already exists (use --force to replace it)" in again.stderr
     text = subprocess.run([*words, "--force"], capture_output=True, text=True, timeout=300)
-    assert text.returncode == 0 and text.stderr.startswith("60 images by m.pt") and "most frequent: " in text.stderr
+    assert text.returncode == 0 and text.stdout.startswith("60 images by m.pt") and "most frequent: " in text.stdout
 
 
 def test_bad_input_is_one_line(photos, model, tmp_path):

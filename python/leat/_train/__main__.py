@@ -52,25 +52,23 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
               f"{result['seconds']:.1f} s")
         return
     if command == "export":
-        print(f"{result['output']}: {result['model']}, images of {result['image_size']} pixels, {result['width']} outputs",
-              file=sys.stderr)
+        print(f"{result['output']}: {result['model']}, images of {result['image_size']} pixels, {result['width']} outputs")
         return
     if command == "embed":
         print(f"{result['samples']} vectors of {result['dim']} numbers by {result['model']} in {result['seconds']:.1f} s, "
-              f"{result['images_per_s']:.0f} images/s\n{result['verdict']}", file=sys.stderr)
+              f"{result['images_per_s']:.0f} images/s\n{result['verdict']}")
         return
     if command == "tag":
         common = ", ".join(f"{name!r} {count}" for name, count in list(result["counts"].items())[:5])
         boxes = f" with {result['boxes']} boxes" if "boxes" in result else ""
         bad = f"\n{result['not_finite']} of them have no score: the model gave NaN or infinity" if result.get("not_finite") else ""
         print(f"{_count(result['samples'], 'image')}{boxes} by {result['model']} in {result['seconds']:.1f} s, "
-              f"{result['images_per_s']:.0f} images/s; most frequent: {common}{bad}\n{result['verdict']}", file=sys.stderr)
+              f"{result['images_per_s']:.0f} images/s; most frequent: {common}{bad}\n{result['verdict']}")
         return
     shares = ", ".join(f"{k} {100 * result[k]:.2f} %" for k in ("top1", "top5", "knn", "probe") if k in result)
     print(f"{_count(result['epochs'], 'epoch')}, {_count(result['steps'], 'update')} in {result['seconds']:.1f} s, "
           f"{result['images_per_s']:.0f} images/s, waiting for data {100 * result['data_share']:.1f} %"
-          f"{', ' if shares else ''}{shares}", file=sys.stderr)
-    print(result["verdict"], file=sys.stderr)
+          f"{', ' if shares else ''}{shares}\n{result['verdict']}")
 
 
 def printed(command: str, show: Callable[[], None]) -> int:
@@ -150,10 +148,8 @@ def main(command: str, text: str) -> int:
         pass  # the process that started the ranks prints the result
     elif as_json:
         failed = printed(command, lambda: print(json.dumps(result)))
-    elif command in ("curate", "dedup"):
-        failed = printed(command, lambda: _show(result, command, quiet))
     else:
-        _show(result, command, quiet)  # on stderr
+        failed = printed(command, lambda: _show(result, command, quiet))
     if failed:
         return failed
     stopped = result.get("stopped", 0)
