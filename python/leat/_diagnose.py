@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._loader import Loader
 
 _JSON, _PAGE = 2, 0
+_NOTHING = "INCOMPLETE: nothing was measured yet: take batches from the loader first"
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -439,6 +440,8 @@ class Diagnosis(dict):
             raise AttributeError(name) from None
 
     def __str__(self) -> str:
+        if self["verdict"] == _NOTHING:
+            return _NOTHING + "\n"
         page = _leat.doctor_judge(json.dumps({"facts": self["facts"]}), _PAGE)
         if self.get("replay"):
             page += (f"\nWith a loader that costs nothing this loop would be {self['replay']['gain']:.2f} times as "
@@ -452,6 +455,14 @@ class Diagnosis(dict):
 def from_text(text: str) -> Diagnosis:
     """A diagnosis from the line that ``leat doctor --json`` prints."""
     return Diagnosis(json.loads(text))
+
+
+def of_loader(text: str) -> Diagnosis:
+    """The same of a loader's own meters; a loader that does not run and gave no batch shows nothing."""
+    found = from_text(text)
+    if not found["facts"]["steps"] and not found["facts"]["threads"]:
+        found.update(verdict=_NOTHING, limit="none", cause="none", next="none", confidence=0.0, findings=[], remedies=[])
+    return found
 
 
 def judge(facts: Mapping[str, Any]) -> Diagnosis:

@@ -623,9 +623,9 @@ class Loader(Generic[B_co]):
     def doctor(self) -> Diagnosis:
         """The bottleneck of the run, from the loader's own meters, since it was first asked for (or, with
         ``doctor=True``, since the loader was made). ``print`` it for the page."""
-        from ._diagnose import from_text
+        from ._diagnose import of_loader
 
-        return from_text(self._loader.doctor(2))
+        return of_loader(self._loader.doctor(2))
 
     def report(self, path: str | os.PathLike | None = None, *, title: str | None = None) -> str:
         """The same with plots, as one HTML page; also written to ``path``, where only an earlier report is replaced.

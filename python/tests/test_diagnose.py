@@ -422,6 +422,16 @@ def test_loader_doctor(pack):
         assert "leat" in loader.report(title="leat & me")
 
 
+def test_a_loader_that_gave_no_batch_has_no_limit(pack):
+    with leat.Loader(pack, batch_size=4, image="RandomResizedCrop(16)", threads=2) as loader:
+        d = loader.doctor()
+        assert d.verdict.startswith("INCOMPLETE: nothing was measured yet") and d.limit == "none" and not d.complete
+        assert str(d) == d.verdict + "\n"
+        for _batch in loader:
+            pass
+        assert "nothing was measured" not in loader.doctor().verdict
+
+
 def test_a_slow_transform_is_timed_by_itself(pack):
     loader = leat.Loader(pack, 4, image="RandomResizedCrop(16)", transform=lambda b: burn(0.005) or b, doctor=True)
     for _ in loader:
