@@ -4,6 +4,7 @@
  */
 #include "curate/image_columns.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ void leat__image_facts_fail(leat__image_facts *f, leat__verdict verdict, const c
                                                       [LEAT__VERDICT_ABSENT] = LEAT__ISSUE_ABSENT};
     f->verdict = verdict;
     f->issues |= UINT64_C(1) << issue[verdict];
+    for (int i = 0; i < LEAT__LOOKS; i++) f->score[i] = (double)NAN;
     size_t len = LEAT_MIN(strlen(reason), sizeof f->reason - 1), good = 0;
     if (!leat__utf8_valid(reason, len, &good))
         len = good; /* truncated in the middle of a

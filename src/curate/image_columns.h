@@ -20,7 +20,7 @@ typedef struct leat__image_facts {
     uint64_t bytes;       /* as stored */
     uint64_t file_hash;   /* of these bytes */
     uint64_t content_hash;
-    double score[LEAT__LOOKS];
+    double score[LEAT__LOOKS]; /* NaN: not ok */
     bool is_signed; /* has a signature */
     leat__image_sign sign;
     char reason[200]; /* the reason why it is not ok */
@@ -31,6 +31,7 @@ typedef struct leat__image_facts {
 int leat__image_facts_make(leat__image_looker *looker, const char *key, const uint8_t *data, size_t len,
                            const leat__tile_tables *tables, leat__image_facts *facts,
                            leat_error *err) LEAT_MUST_CHECK;
+/* Sets the verdict. The image has no scores: they are NaN. */
 void leat__image_facts_fail(leat__image_facts *facts, leat__verdict verdict, const char *reason);
 
 #define LEAT__COLUMNS_KIND "leat check 1" /* in the provenance */

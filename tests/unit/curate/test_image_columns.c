@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curate/image_box.h"
 
+#include <math.h>
+
 #include "curate/image_columns.h"
 
 static leat__image_looker *looker;
@@ -32,6 +34,7 @@ static void verdicts(void **state)
     f = facts_of("a.jpg", jpeg.data, jpeg.len / 2);
     assert_int_equal(f.verdict, LEAT__VERDICT_TRUNCATED);
     assert_true(f.reason[0] != 0 && f.issues == UINT64_C(1) << LEAT__ISSUE_TRUNCATED && f.width == 90);
+    for (int i = 0; i < LEAT__LOOKS; i++) assert_true(isnan(f.score[i]));
     assert_int_equal(facts_of("a.png", png.data, png.len - 20).verdict, LEAT__VERDICT_TRUNCATED);
     png.data[png.len / 2] ^= 0x55;
     assert_int_equal(facts_of("a.png", png.data, png.len).verdict, LEAT__VERDICT_DAMAGED);
