@@ -668,3 +668,91 @@ bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,
     leat__jpeg_scan_begin(s, &at);
     return leat__jpeg_scan_skip(s, &at, s->mcus) && leat__jpeg_scan_finish(s, &at, &end, NULL);
 }
+
+/* ---- damage ---- */
+
+/* Decodes one block without the tables of pairs. Returns the reason why no encoder writes it, or NULL.
+ * *known: libjpeg warns of what is there. */
+static const char *find_fault(reader *r, const leat__huff *dc, const leat__huff *ac, int16_t *guess,
+                              bool *known)
+{
+    uint32_t size = 0;
+    refill(r);
+    const uint32_t code = leat__huff_code(dc, r->acc, &size);
+    *known = code == 0;
+    if (*known) return NULL;
+    const int32_t mean = *guess + leat__huff_extend(r->acc << code, size);
+    take(r, code + size);
+    *guess = (int16_t)mean;
+    if (*guess != mean) return "a mean that is out of range";
+    for (uint32_t k = 0; k < 63;) {
+        uint32_t symbol = 0;
+        refill(r);
+        const uint32_t length = leat__huff_code(ac, r->acc, &symbol);
+        *known = length == 0;
+        if (*known) return NULL;
+        take(r, length + (symbol & 15));
+        if (symbol == 0) return NULL; /* the end of the block */
+        if ((symbol & 15) == 0 && symbol != 0xf0) return "a code that JPEG does not define";
+        k += (symbol >> 4) + 1;
+        if (k > 63) return "a block of more than 64 coefficients";
+    }
+    return NULL;
+}
+
+/* The same for an MCU. */
+static const char *find_fault_of_mcu(const leat__jpeg_scan *s, reader *r, leat__jpeg_cursor *at, bool *known)
+{
+    for (uint32_t i = 0; i < s->blocks; i++) {
+        const uint32_t c = s->block[i].component;
+        const char *fault = find_fault(r, s->dc[c], s->ac[c], &at->dc[c], known);
+        r->bits &= 63;
+        *known |= r->pad > r->bits; /* the data has ended */
+        if (fault || *known) return *known ? NULL : fault;
+    }
+    at->mcu++;
+    return NULL;
+}
+
+enum { CHANCE = 6 }; /* blocks; bytes of no meaning may look like fewer */
+
+/* Whether MCUs follow the last one, up to the end of the scan: codes were lost before. Not so when bytes are
+ * left that are not codes (padding, notes of cameras), or whole rows: some cameras write more than needed. */
+static bool has_more(const leat__jpeg_scan *s, reader *r, leat__jpeg_cursor *at)
+{
+    const uint32_t first = at->mcu, rest = r->bits % 8; /* bits up to the next byte */
+    const bool ended = rest == 0 || ~r->acc >> (64 - rest) == 0;
+    bool known = false;
+    while (at->mcu - first <= s->mcus && !known) {
+        const uint32_t more = at->mcu - first;
+        leat__jpeg_traits unused = {0};
+        refill(r);
+        if (at_marker(r, EOI)) {
+            note_unused(r, &unused);
+            return !unused.zeros && more % s->mcus_x != 0 && (!ended || more * s->blocks >= CHANCE);
+        }
+        if (find_fault_of_mcu(s, r, at, &known)) return false;
+    }
+    return false;
+}
+
+const char *leat__jpeg_scan_fault(leat__jpeg_scan *s, const uint8_t *data, size_t len, size_t *offset)
+{
+    leat__jpeg_cursor at;
+    reader r;
+    bool known = false;
+    if (!leat__jpeg_scan_start(s, data, len)) return NULL;
+    leat__jpeg_scan_begin(s, &at);
+    if (leat__jpeg_scan_skip(s, &at, s->mcus) && leat__jpeg_scan_finish(s, &at, offset, NULL)) return NULL;
+    leat__jpeg_scan_begin(s, &at);
+    const uint32_t interval = s->frame.restart_interval;
+    if (!reader_load(&r, s, &at)) return NULL;
+    while (at.mcu < s->mcus) {
+        if (interval != 0 && at.mcu != 0 && at.mcu % interval == 0 && !restart(&r, &at, interval, NULL))
+            return NULL;
+        const char *fault = find_fault_of_mcu(s, &r, &at, &known);
+        *offset = (size_t)(r.at - s->data);
+        if (fault || known) return fault;
+    }
+    return has_more(s, &r, &at) ? "more blocks than the image has" : NULL;
+}

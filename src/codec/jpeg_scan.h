@@ -85,4 +85,8 @@ bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *a
 bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,
                            const leat__decode_limits *limits) LEAT_MUST_CHECK;
 
+/* Finds damage that libjpeg passes over without a warning: codes that no encoder writes. Returns the first
+ * one in words, with its place in the file, or NULL: none, or not mine. */
+const char *leat__jpeg_scan_fault(leat__jpeg_scan *s, const uint8_t *data, size_t len, size_t *offset);
+
 #endif

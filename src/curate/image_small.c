@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/jpeg_scan.h"
 #include "codec/tile/tile_format.h"
 #include "dsp/energy.h"
 #include "dsp/idct_small.h"
@@ -21,6 +22,7 @@
 
 struct leat__image_looker {
     leat__decoder *decoder;
+    leat__jpeg_scan *scan; /* for JPEGs that libjpeg decoded; NULL before the first */
     const leat__energy_dsp *energy;
     leat__decode_limits limits;
     leat__image_small small;
@@ -56,6 +58,7 @@ void leat__image_looker_close(leat__image_looker **looker)
     leat__image_looker *l = *looker;
     if (!l) return;
     leat__decoder_close(&l->decoder);
+    leat__jpeg_scan_close(&l->scan);
     for (int c = 0; c < 3; c++) leat__free(l->small.plane[c].data);
     leat__free(l->sums);
     leat__free(l->rows);
@@ -373,6 +376,15 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     return leat__codec_decode(l->decoder, info, data, len, &request, &sink, err);
 }
 
+/* libjpeg decodes codes that no encoder writes to wrong pixels, without a warning: they are damage, too. */
+static int refuse_faults(leat__image_looker *l, const uint8_t *data, size_t len, leat_error *err)
+{
+    size_t offset = 0;
+    if (!l->scan) LEAT_TRY(leat__jpeg_scan_open(&l->scan, err));
+    const char *fault = leat__jpeg_scan_fault(l->scan, data, len, &offset);
+    return fault ? leat__fail(err, LEAT_EDATA, "JPEG: %s at byte %zu", fault, offset) : 0;
+}
+
 /* The same pixels in another orientation are another image. */
 static void hash_orientation(leat__image_small *s)
 {
@@ -397,7 +409,8 @@ static int look(leat__image_looker *l, const uint8_t *data, size_t len, const le
         clear(&l->small);
         l->small.info = info;
     }
-    return look_at_pixels(l, data, len, tables, err);
+    LEAT_TRY(look_at_pixels(l, data, len, tables, err));
+    return codec == LEAT__CODEC_JPEG ? refuse_faults(l, data, len, err) : 0;
 }
 
 int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,

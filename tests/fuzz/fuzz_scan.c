@@ -134,6 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(memory);
     }
     if (whole && !mine) abort();
+    size_t place = 0;
+    if (leat__jpeg_scan_fault(s, data, size, &place) != NULL && (mine || place > size)) abort();
     if (whole) { /* other decoders may read a little past the end */
         uint8_t *padded = calloc(1, size + LEAT__CODEC_PADDING);
         if (padded == NULL) abort();

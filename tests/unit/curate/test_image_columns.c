@@ -48,6 +48,55 @@ static void verdicts(void **state)
     assert_no_leaks();
 }
 
+/* Damage of entropy-coded data that libjpeg decodes without a warning. */
+static void damaged_jpegs_are_found(void **state)
+{
+    scene s = plain_scene;
+    uint32_t found = 0, quiet = 0;
+    assert_ok(leat__image_looker_open(&looker, NULL, NULL));
+    leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 320, 240, 95);
+    for (uint32_t i = 0; i < 60; i++) { /* 16 bytes in the scan */
+        leat__buf bad = encode_scene(&s, LEAT__CODEC_JPEG, 320, 240, 95);
+        const size_t at = bad.len / 4 + i * (bad.len / 2) / 60;
+        for (uint32_t k = 0; k < 16; k++) bad.data[at + k] = (char)((i * 16 + k) * 2654435761u >> 24);
+        const leat__image_facts f = facts_of("a.jpg", bad.data, bad.len);
+        const bool ours = strstr(f.reason, "64 coefficients") || strstr(f.reason, "more blocks");
+        found += f.verdict == LEAT__VERDICT_DAMAGED;
+        quiet += ours;
+        assert_true(f.verdict == LEAT__VERDICT_OK || isnan(f.score[LEAT__LOOK_BLUR]));
+        leat__buf_reset(&bad);
+    }
+    assert_true(found >= 35 && quiet >= 15);
+    leat__buf_reset(&jpeg);
+    leat__image_looker_close(&looker);
+}
+
+/* Bytes that no pixel depends on. */
+static void odd_jpegs_are_ok(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        bool after; /* the end marker */
+    } odd[] = {{"\0\0\0\0\0\0\0\0\0\0\0\0", 12, false}, {"\xff\xff\xff", 3, false}, {"camera 1", 8, false},
+               {"\xff\xd9", 2, true},     {"\0\0\0\0", 4, true},     {"camera 1", 8, true}};
+    scene s = plain_scene;
+    assert_ok(leat__image_looker_open(&looker, NULL, NULL));
+    for (size_t i = 0; i < LEAT_COUNT(odd); i++) {
+        leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 320, 240, 95), made;
+        const size_t at = odd[i].after ? jpeg.len : jpeg.len - 2;
+        leat__buf_init(&made, LEAT__MEM_MISC, 1u << 26);
+        leat__buf_append(&made, jpeg.data, at);
+        leat__buf_append(&made, odd[i].bytes, odd[i].size);
+        leat__buf_append(&made, jpeg.data + at, jpeg.len - at);
+        assert_int_equal(facts_of("a.jpg", made.data, made.len).verdict, LEAT__VERDICT_OK);
+        leat__buf_reset(&made);
+        leat__buf_reset(&jpeg);
+    }
+    leat__image_looker_close(&looker);
+    assert_no_leaks();
+}
+
 /* The thumbnail of a row is the expected one, also when nothing of the index is kept. */
 static void assert_thumb(const char *path, uint64_t row, const uint8_t *expected)
 {
@@ -128,6 +177,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts),
+        cmocka_unit_test(damaged_jpegs_are_found),
+        cmocka_unit_test(odd_jpegs_are_ok),
         cmocka_unit_test(rows_come_back),
         cmocka_unit_test(other_packs_are_refused),
     };
