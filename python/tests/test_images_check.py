@@ -168,3 +168,38 @@ def test_edits_are_found_as_duplicates(tmp_path):
         assert kept[rows.keys.index(f"{name}.jpg")] == i
     with pytest.raises(leat.ArgumentError, match="orientations"):
         leat.dedup_images(tmp_path / "train", tmp_path / "x.leat", orientations=3)
+
+
+@pytest.mark.parametrize("suffix", ["bmp", "tiff", "gif", "png", "webp", "jpg"])
+def test_truncated_files_of_all_formats(tmp_path, suffix):
+    """The verdict does not depend on the format."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    whole = io.BytesIO()
+    scene(3).save(whole, {"jpg": "JPEG"}.get(suffix, suffix.upper()))
+    (photos / f"cut.{suffix}").write_bytes(whole.getvalue()[:len(whole.getvalue()) * 2 // 3])
+    (photos / f"whole.{suffix}").write_bytes(whole.getvalue())
+    leat.check(photos, tmp_path / "c.leat", sync=False)
+    with leat.open(tmp_path / "c.leat") as rows:
+        assert rows.column("verdict").tolist() == [1, 0], rows[0]["reason"]
+        assert np.isnan(rows.column("blur")).tolist() == [True, False]
+
+
+def test_conditions_and_weights_leave_out_what_is_not_ok(folder, tmp_path):
+    """Scores of images that are not ok are NaN: missing for all that reads them."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for i in range(8):
+        (photos / f"{i}.jpg").write_bytes((folder / f"{i:02d}.jpg").read_bytes()[:-800 if i < 2 else None])
+    leat.pack(photos, tmp_path / "p.leat", trust=True, images="keep", sync=False)
+    leat.check(tmp_path / "p.leat", tmp_path / "c.leat", sync=False)
+    rows = leat.open(tmp_path / "c.leat")
+    assert np.isnan(rows.column("blur")).tolist() == [True] * 2 + [False] * 6
+    assert (rows.column("verdict")[:2] == 1).all() and (rows.column("width")[:2] == 200).all()
+
+    def chosen(**how):
+        leat.select(tmp_path / "p.leat", tmp_path / "s.leat", columns=tmp_path / "c.leat", force=True, **how)
+        return set(np.flatnonzero(leat.open(tmp_path / "s.leat").column("selected")).tolist())
+
+    assert chosen(where="blur < 1e9") == set(range(2, 8))
+    assert chosen(strategies={"strategy": "weights", "column": "blur", "strength": -1}, count=8) == set(range(2, 8))

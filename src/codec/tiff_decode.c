@@ -57,6 +57,7 @@ typedef struct source {
     const uint8_t *data;
     size_t len, at;
     bool pixels; /* headers are read: from now on a warning means damage, as that of a cut JPEG inside */
+    bool ended;  /* bytes behind the end were asked for */
     char why[160];
 } source;
 
@@ -65,6 +66,7 @@ static tmsize_t source_read(thandle_t h, void *to, tmsize_t n)
     source *s = (source *)h;
     size_t take = s->at < s->len ? LEAT_MIN((size_t)n, s->len - s->at) : 0;
     memcpy(to, s->data + LEAT_MIN(s->at, s->len), take);
+    s->ended |= take < (size_t)n;
     s->at += take;
     return (tmsize_t)take;
 }
@@ -117,7 +119,8 @@ static int on_warning(TIFF *tif, void *user, const char *module, const char *for
 /* What went wrong in the words of the library. */
 static int failed(const source *s, int code, leat_error *err)
 {
-    leat__fail(err, code, "TIFF: %s", s->why[0] ? s->why : "damaged data");
+    leat__fail(err, code, "TIFF: %s%s", s->ended ? "premature end of file (truncated): " : "",
+               s->why[0] ? s->why : "damaged data");
     leat__error_at(err, NULL, -1, (int64_t)LEAT_MIN(s->at, s->len));
     return code;
 }

@@ -95,11 +95,14 @@ static bool ends_early(leat__codec_id codec, const uint8_t *data, size_t len)
     return false;
 }
 
-static leat__verdict verdict_of(int rc, leat__codec_id codec, const uint8_t *data, size_t len)
+/* `why`: the decoder's reason, which names a premature end in the same words in all formats. */
+static leat__verdict verdict_of(int rc, leat__codec_id codec, const uint8_t *data, size_t len,
+                                const char *why)
 {
     if (codec == LEAT__CODEC_NONE) return len == 0 ? LEAT__VERDICT_TRUNCATED : LEAT__VERDICT_NOT_IMAGE;
     if (rc == LEAT_ELIMIT || rc == LEAT_ENOTSUP || rc == LEAT_EFORMAT) return LEAT__VERDICT_UNREADABLE;
-    return ends_early(codec, data, len) ? LEAT__VERDICT_TRUNCATED : LEAT__VERDICT_DAMAGED;
+    const bool cut = ends_early(codec, data, len) || strstr(why, "(truncated)") != NULL;
+    return cut ? LEAT__VERDICT_TRUNCATED : LEAT__VERDICT_DAMAGED;
 }
 
 /* True when the name has the extension of another format. Unknown or missing extensions do not
@@ -132,7 +135,7 @@ int leat__image_facts_make(leat__image_looker *looker, const char *key, const ui
     f->orientation = small->info.orientation;
     if (is_misnamed(key, f->codec)) f->issues |= UINT64_C(1) << LEAT__ISSUE_EXTENSION;
     if (rc != 0) {
-        leat__image_facts_fail(f, verdict_of(rc, f->codec, data, len),
+        leat__image_facts_fail(f, verdict_of(rc, f->codec, data, len, why.message),
                                len == 0 ? "an empty file" : why.message);
         return 0;
     }

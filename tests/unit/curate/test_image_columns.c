@@ -78,8 +78,12 @@ static void odd_jpegs_are_ok(void **state)
         const char *bytes;
         size_t size;
         bool after; /* the end marker */
-    } odd[] = {{"\0\0\0\0\0\0\0\0\0\0\0\0", 12, false}, {"\xff\xff\xff", 3, false}, {"camera 1", 8, false},
-               {"\xff\xd9", 2, true},     {"\0\0\0\0", 4, true},     {"camera 1", 8, true}};
+    } odd[] = {{"\0\0\0\0\0\0\0\0\0\0\0\0", 12, false},
+               {"\xff\xff\xff", 3, false},
+               {"camera 1", 8, false},
+               {"\xff\xd9", 2, true},
+               {"\0\0\0\0", 4, true},
+               {"camera 1", 8, true}};
     scene s = plain_scene;
     assert_ok(leat__image_looker_open(&looker, NULL, NULL));
     for (size_t i = 0; i < LEAT_COUNT(odd); i++) {
