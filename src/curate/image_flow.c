@@ -119,7 +119,7 @@ static uint64_t record_need(const flow_run *f, const leat__records *run, const l
 static uint64_t need_read(void *cookie, const leat_task *task)
 {
     const leat__records *run = ((const portion *)task->data)->run;
-    return run->large ? 0 : run->pending + (64u << 10);
+    return run->large ? 0 : leat__records_growth(&run->in, run->pending);
 }
 
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -136,7 +136,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     run->pending = 0;
     if (run->decode > f->allowance.large) run->large = true;
     task->bytes = held(p);
-    return 0;
+    return leat__pack_memory_fits(&f->allowance, run->decode, err);
 }
 
 static uint64_t need_look(void *cookie, const leat_task *task)
@@ -235,7 +235,7 @@ static int add_stages(flow_run *f, leat_error *err)
     list.kind = LEAT_STAGE_SOURCE;
     list.name = "list";
     list.lane = LEAT_LANE_IO;
-    list.bytes_out = 1u << 20;
+    list.bytes_out = sizeof(portion) + leat__source_list_need(f->source);
     list.cookie = f;
     list.process = stage_list;
     LEAT_TRY(leat_flow_add(f->flow, &list, err));
@@ -251,7 +251,7 @@ static int add_stages(flow_run *f, leat_error *err)
     leat_stage_init(&look);
     look.kind = LEAT_STAGE_MAP;
     look.name = "look";
-    look.scratch = 2u << 20;
+    look.scratch = leat__pack_memory_scratch(&f->allowance, 2u << 20, read.bytes_out, 2u << 20);
     look.bytes_out = 2u << 20;
     look.cookie = f;
     look.setup = setup_look;

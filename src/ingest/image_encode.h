@@ -26,7 +26,13 @@ typedef struct leat__encode_plan {
     const leat__tile_tables *tables; /* TILED: of the pack that is written */
     bool stored;                     /* merge: images stay as stored, except tiles with other tables */
     bool frames;                     /* all frames of animations, not only the first */
+    bool inspected;                  /* an inspector looks at each image */
 } leat__encode_plan;
+
+/* Bytes of a run in the packing flow, before and after it is encoded, and of what encodes it. */
+#define LEAT__ENCODE_IN (2u << 20)
+#define LEAT__ENCODE_OUT (4u << 20)
+#define LEAT__ENCODE_SCRATCH(plan) ((plan)->inspected ? 14u << 20 : 8u << 20)
 
 typedef struct leat__encoder leat__encoder;
 

@@ -138,7 +138,7 @@ static int settle(leat__records *run, leat__record *r, int rc, leat_error *why, 
 static uint64_t need_read(void *cookie, const leat_task *task)
 {
     const leat__records *run = task->data;
-    return run->large ? 0 : run->pending + (64u << 10);
+    return run->large ? 0 : leat__records_growth(&run->in, run->pending);
 }
 
 static int load_record(ingest *in, leat__records *run, leat__record *r, leat_error *err)
@@ -168,6 +168,12 @@ static uint64_t record_need(const ingest *in, const leat__records *run, const le
     return most;
 }
 
+/* Bytes that encoding takes: what is stored is about as large as its source. */
+static uint64_t encode_bytes(const leat__records *run)
+{
+    return run->decode + leat__records_growth(&run->out, run->in.len);
+}
+
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     ingest *in = cookie;
@@ -185,13 +191,13 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     run->pending = 0;
     if (run->decode > in->allowance.large) run->large = true;
     task->bytes = leat__records_held(run);
-    return 0;
+    return leat__pack_memory_fits(&in->allowance, encode_bytes(run), err);
 }
 
 static uint64_t need_encode(void *cookie, const leat_task *task)
 {
     const leat__records *run = task->data;
-    return run->large ? 0 : run->decode + run->in.len;
+    return run->large ? 0 : encode_bytes(run);
 }
 
 /* What a thread needs that encodes. */
@@ -264,6 +270,7 @@ static int make_plan(ingest *in, leat_error *err)
     p->quality = o->quality;
     p->trust = o->trust;
     p->frames = o->frames;
+    p->inspected = in->inspector != NULL;
     p->density = o->fast_tiles ? LEAT__TILE_FAST : LEAT__TILE_SMALL;
     p->limits = (leat__decode_limits){.max_pixels = o->max_pixels,
                                       .max_out_bytes = o->max_out_bytes,
@@ -384,22 +391,23 @@ static int start_flow(ingest *in, leat_error *err)
     list.kind = LEAT_STAGE_SOURCE;
     list.name = "list";
     list.lane = LEAT_LANE_IO;
-    list.bytes_out = 1u << 20;
+    list.bytes_out = leat__source_list_need(in->source);
     list.cookie = in;
     list.process = stage_list;
     leat_stage_init(&read);
     read.kind = LEAT_STAGE_MAP;
     read.name = "read";
     read.lane = LEAT_LANE_IO;
-    read.bytes_out = 2u << 20;
+    read.bytes_out = LEAT__ENCODE_IN;
     read.cookie = in;
     read.process = stage_read;
     read.need = need_read;
     leat_stage_init(&encode);
     encode.kind = LEAT_STAGE_MAP;
     encode.name = "encode";
-    encode.scratch = in->inspector ? 14u << 20 : 8u << 20;
-    encode.bytes_out = 4u << 20;
+    encode.scratch = leat__pack_memory_scratch(&in->allowance, LEAT__ENCODE_SCRATCH(&in->plan),
+                                               LEAT__ENCODE_IN, LEAT__ENCODE_OUT);
+    encode.bytes_out = LEAT__ENCODE_OUT;
     encode.cookie = in;
     encode.setup = setup_encode;
     encode.teardown = teardown_encode;

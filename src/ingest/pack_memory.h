@@ -15,12 +15,21 @@ typedef struct leat__pack_memory {
     leat_budget *budget;
     uint64_t large;   /* images that need more are large */
     uint64_t ceiling; /* images that need more are refused */
+    uint64_t most;    /* the same for an image in a flow with a small budget */
+    uint64_t others;  /* bytes that such a flow needs beside this image */
 } leat__pack_memory;
 
 /* Default: 128 MiB per thread, at least 256 MiB, but never more than half of the free memory. */
 int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__pack_memory_close(leat__pack_memory *a);
+
+/* The scratch of the stage that decodes, as the flow declares it. `least`: with any budget; `in`, `out`:
+ * bytes of a task before and after it. A small budget of the user is declared as a whole: the flow then runs
+ * one task at a time, and an image that fits does so whatever the other tasks hold. */
+uint64_t leat__pack_memory_scratch(leat__pack_memory *a, uint64_t least, uint64_t in, uint64_t out);
+/* LEAT_EBUDGET, with the budget that is enough, when a task of that flow asks for more than it can get. */
+int leat__pack_memory_fits(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 
 /* LEAT_EBUDGET when `bytes` are too many even for a single image in flight. */
 int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;

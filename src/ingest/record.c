@@ -10,10 +10,12 @@
 #include "base/num.h"
 
 #define ALIGN 16u
+#define SLACK (64u << 10) /* paddings of samples, growth of small buffers */
 #define PADDING LEAT_PACK_PADDING
 #define TEXT_MAX (64u << 20)
 #define BYTES_MAX (UINT64_C(1) << 36)
-#define KEEP_BYTES (4u << 20) /* a buffer larger than this is not worth keeping */
+#define KEEP_BYTES (1u << 20)  /* a larger buffer of samples is not kept */
+#define KEEP_SMALL (64u << 10) /* nor a larger one of names and the like */
 
 static void release_errors(leat__records *run)
 {
@@ -53,9 +55,9 @@ static leat__records *run_open(uint32_t fields)
     return run;
 }
 
-static void forget(leat__buf *b)
+static void forget(leat__buf *b, size_t keep)
 {
-    if (b->cap > KEEP_BYTES) leat__buf_reset(b);
+    if (b->cap > keep) leat__buf_reset(b);
     else leat__buf_clear(b);
 }
 
@@ -65,11 +67,11 @@ static void run_clear(leat__records *run)
     run->count = 0;
     run->pending = run->decode = 0;
     run->large = false;
-    forget(&run->text);
-    forget(&run->in);
-    forget(&run->out);
-    forget(&run->frames);
-    forget(&run->found);
+    forget(&run->text, KEEP_SMALL);
+    forget(&run->in, KEEP_BYTES);
+    forget(&run->out, KEEP_BYTES);
+    forget(&run->frames, KEEP_SMALL);
+    forget(&run->found, KEEP_SMALL);
 }
 
 void leat__records_pool_init(leat__records_pool *spare, uint32_t fields, uint32_t keep)
@@ -182,6 +184,12 @@ void leat__records_fail(leat__record *r, const leat_error *err)
     if (r->error) *r->error = *err;
 }
 
+uint64_t leat__records_first(uint32_t fields)
+{
+    return sizeof(leat__records) + 2 * (uint64_t)KEEP_BYTES + 3 * (uint64_t)KEEP_SMALL +
+           (uint64_t)fields * LEAT__RECORDS_MOST * sizeof(leat__item);
+}
+
 /* A buffer doubles when it grows, but pages never written take no memory: for a large one only
  * the used part counts. */
 static uint64_t held(const leat__buf *b)
@@ -193,4 +201,12 @@ uint64_t leat__records_held(const leat__records *run)
 {
     return sizeof *run + held(&run->text) + held(&run->in) + held(&run->out) + held(&run->frames) +
            held(&run->found) + (uint64_t)run->fields * LEAT__RECORDS_MOST * sizeof(leat__item);
+}
+
+uint64_t leat__records_growth(const leat__buf *b, uint64_t bytes)
+{
+    const uint64_t most = b->len + bytes + SLACK;
+    uint64_t cap = LEAT_MAX(b->cap, 64);
+    while (cap < most && cap < KEEP_BYTES) cap *= 2;
+    return LEAT_MAX(most, LEAT_MIN(cap, KEEP_BYTES)) - held(b) + SLACK;
 }

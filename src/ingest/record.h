@@ -103,5 +103,10 @@ static inline const uint8_t *leat__records_data(const leat__records *run, const 
 void leat__records_fail(leat__record *r, const leat_error *err);
 
 uint64_t leat__records_held(const leat__records *run); /* bytes of memory it keeps */
+/* What is added to that when `bytes` of samples are put into one of its buffers, which doubles as it
+ * grows. */
+uint64_t leat__records_growth(const leat__buf *b, uint64_t bytes);
+/* The most that a run of names keeps, with buffers of its last use. */
+uint64_t leat__records_first(uint32_t fields);
 
 #endif

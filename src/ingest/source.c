@@ -19,6 +19,7 @@
 #include "io/url.h"
 
 #define MAX_SAMPLE (UINT64_C(1) << 30)
+#define LAST_BYTES (1u << 20) /* of the sample that fills a run */
 
 void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts)
 {
@@ -290,4 +291,9 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
     case MANIFEST: return leat__source_manifest(s, opts, err);
     default: return leat__source_pack(s, opts, err);
     }
+}
+
+uint64_t leat__source_list_need(const leat__source *s)
+{
+    return leat__records_first(s->field_count) + (s->ops->load ? 0 : LEAT__RECORDS_BYTES + LAST_BYTES);
 }

@@ -57,6 +57,10 @@ int leat__source_pack(leat__source **s, const leat_ingest_opts *opts, leat_error
 
 int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
+/* Bytes that a run holds after `next` has filled it: names, or, where `next` reads everything, samples. One
+ * sample may be larger. */
+uint64_t leat__source_list_need(const leat__source *s);
+
 /* The packs of a source of packs; NULL past the last, or for another kind. */
 leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);
 /* The number that a field of the source has in one of the packs. */

@@ -13,6 +13,7 @@
 
 #include <leat/flow.h>
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -36,6 +37,7 @@ typedef struct training {
     uint32_t from_count;
     uint64_t step, seen; /* every step-th record is used */
     bool end;
+    _Atomic uint64_t too_large; /* the largest need of an image that the budget has no room for */
     leat_pool *pool;
     leat__pack_memory allowance;
     leat_flow *flow;
@@ -106,7 +108,13 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
 static uint64_t need_read(void *cookie, const leat_task *task)
 {
     const lesson *l = task->data;
-    return l->record->size_hint + (64u << 10);
+    return leat__records_growth(&l->run->in, l->record->size_hint);
+}
+
+/* Bytes that learning takes beside those of the image. */
+static uint64_t lesson_need(const lesson *l)
+{
+    return l->decode + leat__records_growth(&l->run->out, l->run->in.len) + COUNTS_BYTES;
 }
 
 /* Images that cannot be read are not counted: packing will report them. */
@@ -120,7 +128,11 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     if (item->absent || item->size == 0) return LEAT_FLOW_DROP;
     l->decode = leat__encode_need(t->pack_plan, leat__records_data(l->run, item), item->size);
     task->bytes = leat__records_held(l->run);
-    return 0;
+    const uint64_t need = lesson_need(l);
+    if (need <= t->allowance.most) return 0;
+    uint64_t most = atomic_load(&t->too_large); /* the run ends after all were read, with the largest */
+    while (need > most && !atomic_compare_exchange_weak(&t->too_large, &most, need)) continue;
+    return LEAT_FLOW_DROP;
 }
 
 /* ---- learn ---- */
@@ -128,9 +140,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 static uint64_t need_learn(void *cookie, const leat_task *task)
 {
     const training *t = cookie;
-    const lesson *l = task->data;
-    uint64_t need = l->decode + l->run->in.len + COUNTS_BYTES;
-    return LEAT_MIN(need, t->allowance.large); /* a large one requests the maximum */
+    return LEAT_MIN(lesson_need(task->data), t->allowance.large); /* a large one requests the maximum */
 }
 
 static void teardown_learn(void *cookie, void *ctx)
@@ -222,22 +232,24 @@ static int add_stages(training *t, leat_error *err)
     list.kind = LEAT_STAGE_SOURCE;
     list.name = "list";
     list.lane = LEAT_LANE_IO;
-    list.bytes_out = 256u << 10;
+    list.bytes_out = leat__source_list_need(t->source);
     list.cookie = t;
     list.process = stage_list;
     leat_stage_init(&read);
     read.kind = LEAT_STAGE_MAP;
     read.name = "read";
     read.lane = LEAT_LANE_IO;
-    read.bytes_out = 1u << 20;
+    read.bytes_out = LEAT__ENCODE_IN;
     read.cookie = t;
     read.process = stage_read;
     read.need = need_read;
     leat_stage_init(&learn);
     learn.kind = LEAT_STAGE_MAP;
     learn.name = "learn";
-    learn.scratch = 8u << 20;
-    learn.bytes_out = 2u << 20;
+    /* as the packing, which follows: a budget that is too small for it is refused here */
+    learn.scratch = leat__pack_memory_scratch(&t->allowance, LEAT__ENCODE_SCRATCH(t->pack_plan),
+                                              LEAT__ENCODE_IN, LEAT__ENCODE_OUT);
+    learn.bytes_out = LEAT__ENCODE_OUT;
     learn.cookie = t;
     learn.setup = setup_learn;
     learn.teardown = teardown_learn;
@@ -278,13 +290,13 @@ static int learn_all(training *t, const leat_ingest_opts *o, leat_error *err)
     while (leat__tile_trainer_images(t->trainer) < IMAGES) {
         leat_task *task = NULL;
         LEAT_TRY(leat_flow_next(t->flow, &task, -1, err));
-        if (!task) return 0;
+        if (!task) break;
         const lesson *l = task->data;
         int rc = l->counts ? leat__tile_trainer_join(t->trainer, l->counts, err) : 0;
         leat_task_release(task);
         if (rc != 0) return rc;
     }
-    return 0;
+    return leat__pack_memory_fits(&t->allowance, atomic_load(&t->too_large), err);
 }
 
 int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *plan,

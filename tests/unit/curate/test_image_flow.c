@@ -72,6 +72,25 @@ static void any_number_of_threads_gives_the_same_facts(void **state)
     assert_no_leaks();
 }
 
+/* Every budget from the least on is enough, whatever the tasks before held. */
+static void small_budgets_are_enough_or_refused(void **state)
+{
+    for (uint32_t i = 0; i < 96; i++) {
+        char name[64];
+        scene s = plain_scene;
+        s.seed = i;
+        snprintf(name, sizeof name, "many/%02u.png", i);
+        put_scene(name, &s, 200 + i, 240, 0);
+    }
+    for (uint64_t mib = 8; mib <= 18; mib += 2) {
+        taken t = {0};
+        const int rc = flow_over(in_box("many"), 3, mib << 20, &t);
+        assert_int_equal(rc, mib < 10 ? LEAT_EBUDGET : 0);
+        assert_int_equal(t.count, mib < 10 ? 0 : 96);
+    }
+    assert_no_leaks();
+}
+
 static void it_can_be_stopped(void **state)
 {
     taken t = {.stop_at = 1};
@@ -101,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_gives_the_same_facts),
+        cmocka_unit_test(small_budgets_are_enough_or_refused),
         cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(it_continues_behind_known_records),
     };

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -49,11 +50,37 @@ static void test_as_asked(void **state)
     leat__pack_memory_close(&a);
 }
 
+/* A small budget is declared as a whole, and the number that a refusal names is enough. */
+static void test_small(void **state)
+{
+    leat_ingest_opts o;
+    leat__pack_memory a;
+    leat_error err;
+    leat_ingest_opts_init(&o);
+    o.memory = 20 * MIB;
+    assert_int_equal(leat__pack_memory_open(&a, &o, 8, &err), 0);
+    assert_int_equal(leat__pack_memory_scratch(&a, 2 * MIB, 1 * MIB, 3 * MIB), 10 * MIB);
+    assert_int_equal(leat__pack_memory_fits(&a, 13 * MIB, &err), 0);
+    assert_int_equal(leat__pack_memory_fits(&a, 14 * MIB, &err), LEAT_EBUDGET);
+    assert_non_null(strstr(err.message, "at least 21.0 MiB"));
+    leat__pack_memory_close(&a);
+    o.memory = 8 * MIB; /* too small for any image: the flow refuses it */
+    assert_int_equal(leat__pack_memory_open(&a, &o, 8, &err), 0);
+    assert_int_equal(leat__pack_memory_scratch(&a, 2 * MIB, 1 * MIB, 3 * MIB), 2 * MIB);
+    leat__pack_memory_close(&a);
+    o.memory = 0;
+    assert_int_equal(leat__pack_memory_open(&a, &o, 8, &err), 0);
+    assert_int_equal(leat__pack_memory_scratch(&a, 2 * MIB, 1 * MIB, 3 * MIB), 2 * MIB);
+    assert_int_equal(leat__pack_memory_fits(&a, UINT64_MAX, &err), 0);
+    leat__pack_memory_close(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_threads),
         cmocka_unit_test(test_as_asked),
+        cmocka_unit_test(test_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

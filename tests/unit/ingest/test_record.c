@@ -43,6 +43,35 @@ static void values_stay_where_they_are_put(void **state)
     leat__records_pool_reset(&spare);
 }
 
+/* What a run held before is not charged to its next task. */
+static void a_run_starts_small(void **state)
+{
+    leat__records_pool spare;
+    leat__records_pool_init(&spare, 2, 4);
+    leat__records *run = leat__records_pool_take(&spare);
+    for (int i = 0; i < LEAT__RECORDS_MOST; i++) {
+        leat__record *r = leat__records_add(run);
+        assert_non_null(leat__records_bytes(run, &r->items[0], NULL, 200000));
+        assert_int_equal(leat__buf_zeros(&run->out, 100000), 0);
+    }
+    assert_true(leat__records_held(run) < 16 * 300100 + leat__records_first(2));
+    leat__records_pool_give(&spare, run);
+    assert_ptr_equal(leat__records_pool_take(&spare), run);
+    assert_true(leat__records_held(run) <= leat__records_first(2) && leat__records_first(2) < 3 << 20);
+    for (size_t bytes = 1; bytes < 4 << 20;
+         bytes = bytes * 3 / 2 + 1) { /* and is asked for before it grows */
+        leat__records_add(run);
+        const uint64_t before = leat__records_held(run), asked = leat__records_growth(&run->in, 2 * bytes);
+        for (int i = 0; i < 2; i++)
+            assert_non_null(leat__records_bytes(run, &run->record[0].items[i], NULL, bytes));
+        assert_true(leat__records_held(run) <= before + asked);
+        leat__records_pool_give(&spare, run);
+        run = leat__records_pool_take(&spare);
+    }
+    leat__records_pool_give(&spare, run);
+    leat__records_pool_reset(&spare);
+}
+
 static void a_run_is_full_by_bytes_too(void **state)
 {
     leat__records_pool spare;
@@ -85,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_stay_where_they_are_put),
+        cmocka_unit_test(a_run_starts_small),
         cmocka_unit_test(a_run_is_full_by_bytes_too),
         cmocka_unit_test(the_first_reason_stays),
     };
