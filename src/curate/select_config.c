@@ -83,8 +83,13 @@ static int get_whole(leat__select_config *c, const char *key, const yaml_node_t 
 {
     const char *text = scalar(value);
     uint64_t x;
-    if (!text || !leat__str_to_u64(text, &x) || x > most)
+    double number;
+    const bool whole = text && leat__str_to_u64(text, &x);
+    if (!whole && (!text || !leat__str_to_double(text, &number)))
         return wrong(c, value, err, "needs a whole number", key);
+    if (!whole || x > most)
+        return leat__fail(err, LEAT_EINVAL, "%s:%zu: '%s' is %s, not a whole number from 0 to %llu", c->name,
+                          value->start_mark.line + 1, key, text, (unsigned long long)most);
     *to = x;
     return 0;
 }
@@ -209,9 +214,16 @@ static int get_strategy(leat__select_config *c, const yaml_node_t *at, leat_erro
     leat_select_strategy *s = &c->strategy[c->strategies];
     bool seen[K_COUNT] = {false};
     size_t key;
-    if (at->type != YAML_MAPPING_NODE || c->strategies == LEAT__SELECT_STRATEGIES)
-        return leat__fail(err, LEAT_EINVAL, "%s:%zu: strategies must be a list of at most %d mappings",
-                          c->name, at->start_mark.line + 1, LEAT__SELECT_STRATEGIES);
+    const bool word = scalar(at) != NULL; /* a strategy without settings */
+    if ((!word && at->type != YAML_MAPPING_NODE) || c->strategies == LEAT__SELECT_STRATEGIES)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s:%zu: strategies must be a list of at most %d names or mappings", c->name,
+                          at->start_mark.line + 1, LEAT__SELECT_STRATEGIES);
+    if (word) {
+        LEAT_TRY(get_kind(c, s, at, err));
+        c->strategies++;
+        return 0;
+    }
     for (int pass = 0; pass < 2; pass++) /* the kind first: it decides which keys there are */
         for (const yaml_node_pair_t *p = at->data.mapping.pairs.start; p < at->data.mapping.pairs.top; p++) {
             const yaml_node_t *name = node(c, p->key), *value = node(c, p->value);
@@ -253,9 +265,10 @@ static int get_columns(leat__select_config *c, leat_select_opts *o, const yaml_n
 static int get_strategies(leat__select_config *c, leat_select_opts *o, const yaml_node_t *value,
                           leat_error *err)
 {
-    if (value->type != YAML_SEQUENCE_NODE) return wrong(c, value, err, "needs a list", "strategies");
-    for (const yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top;
-         i++)
+    const bool list = value->type == YAML_SEQUENCE_NODE;
+    if (!list) LEAT_TRY(get_strategy(c, value, err)); /* one of them */
+    for (const yaml_node_item_t *i = list ? value->data.sequence.items.start : NULL;
+         list && i < value->data.sequence.items.top; i++)
         LEAT_TRY(get_strategy(c, node(c, *i), err));
     if (o->strategy_count > 0)
         return wrong(c, value, err, "cannot be combined with a strategy given as an option", "strategies");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
+#include "base/num.h"
 #include "curate/select_config.h"
 
 static leat_select_opts with(const char *text)
@@ -53,6 +54,21 @@ static void a_document_fills_the_options(void **state)
     assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
+/* A name stands for a strategy without settings, alone or in the list. */
+static void names_are_strategies(void **state)
+{
+    static const char *const texts[] = {"strategies: random", "strategies: [random]",
+                                        "strategies: {strategy: random}", "strategies:\n  - random\n"};
+    for (size_t i = 0; i < LEAT_COUNT(texts); i++) {
+        leat__select_config *c = NULL;
+        leat_select_opts o = with(texts[i]);
+        assert_int_equal(leat__select_config_open(&c, &o, NULL), 0);
+        assert_true(o.strategy_count == 1 && o.strategies[0].kind == LEAT_SELECT_RANDOM);
+        leat__select_config_close(&c);
+    }
+    assert_int_equal(leat__mem_blocks(), test_blocks);
+}
+
 static void options_win(void **state)
 {
     leat__select_config *c = NULL;
@@ -82,15 +98,16 @@ static void wrong_documents_are_named_by_line(void **state)
         {"count: [", "s.yaml:2: "},
         {"count: 1\ncuont: 2", "s.yaml:2: unknown key 'cuont'; did you mean 'count'?"},
         {"count: 1\ncount: 2", "s.yaml:2: 'count' is there twice"},
-        {"count: -1", "s.yaml:1: 'count' needs a whole number"},
+        {"count: -1", "s.yaml:1: 'count' is -1, not a whole number from 0 to"},
         {"count: 0", "'count' must be 1 or more"},
         {"share: 1.5", "'share' is 1.5, not between 0 and 1"},
         {"share: 0", "'share' must be above 0"},
         {"share: .nan", "'share' needs a number"},
         {"with: {a: b}", "'with' needs a list of files"},
         {"with: [[a]]", "'with' needs a text"},
-        {"strategies: diversity", "'strategies' needs a list"},
-        {"strategies: [diversity]", "strategies must be a list"},
+        {"strategies: divers", "s.yaml:1: 'divers' is not a strategy; did you mean 'diversity'?"},
+        {"strategies: [random, 5]", "s.yaml:1: '5' is not a strategy"},
+        {"strategies: [[diversity]]", "strategies must be a list"},
         {"strategies: [{}]", "'strategy' is missing"},
         {"strategies: [{column: x}]", "'strategy' is missing"},
         {"strategies: [{strategy: divresity}]", "'divresity' is not a strategy; did you mean 'diversity'?"},
@@ -102,9 +119,11 @@ static void wrong_documents_are_named_by_line(void **state)
         {"strategies: [{strategy: random, strength: 0}]", "'strength' must not be 0"},
         {"strategies: [{strategy: random, strength: 17}]", "'strength' is 17, not between -16 and 16"},
         {"strategies: [{strategy: random, seed: x}]", "'seed' needs a whole number"},
+        {"strategies: [{strategy: random, seed: -1}]", "'seed' is -1, not a whole number from 0 to"},
         {"strategies: [{strategy: random, strategy: random}]", "'strategy' is there twice"},
         {"strategies: [{strategy: typicality, neighbours: 0}]", "'neighbours' must be 1 or more"},
-        {"strategies: [{strategy: typicality, neighbours: 1001}]", "'neighbours' needs a whole number"},
+        {"strategies: [{strategy: typicality, neighbours: 1001}]",
+         "'neighbours' is 1001, not a whole number from 0 to 1000"},
         {"strategies: [{strategy: diversity, min_distance: 3}]", "'min_distance' is 3"},
         {"strategies: [{strategy: balance, column: a, distribution: even}]",
          "'distribution' is uniform, input"},
@@ -149,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_document_fills_the_options),
+        cmocka_unit_test(names_are_strategies),
         cmocka_unit_test(options_win),
         cmocka_unit_test(wrong_documents_are_named_by_line),
         cmocka_unit_test(long_documents_are_refused),
