@@ -69,11 +69,11 @@ def real(name: str, value: object, least: float, most: float) -> float:
     return number
 
 
-def above(name: str, value: object, most: float, least: float = 0) -> float:
+def above(name: str, value: object, most: float) -> float:
     """A number up to `most` that is not 0; None, which is 0 for the library, leaves it to the default."""
     if value is None:
         return 0
-    number = real(name, value, least, most)
+    number = real(name, value, 0, most)
     if number == 0:
         raise ArgumentError(f"{name}: 0 is not allowed; leave it out for the default")
     return number

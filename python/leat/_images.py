@@ -56,7 +56,7 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
           limits: dict[str, float | None] | None = None, strict: bool = False, threads: int = 0,
           memory: int | str = 0, max_pixels: int = 0, force: bool = False, sync: bool = True,
           labels: bool = False, embeddings: Path | None = None, predictions: Path | None = None, column: str = "label",
-          neighbours: int = 0, field: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
+          neighbours: int | None = None, field: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
     """Finds broken, odd and poor images, or wrong labels; what `leat check` does.
 
     >>> leat.check("photos.leat", "photos.check.leat")
@@ -79,13 +79,13 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
         embeddings: labels: pack of ``leat.embed``: similar images vote on a label
         predictions: labels: pack of ``leat.embed(logits=True)``, instead of votes
         column: labels: int field with the labels
-        neighbours: labels: how many images vote; 0 is 20
+        neighbours: labels: how many images vote, up to 1000; None is 20
         field: labels: field of the vectors, when the pack of embeddings has several
         progress: called now and then with (done, total, bytes, found); total 0 is unknown
     """
     of_labels = {"vectors": None if embeddings is None else _check.utf8_path("embeddings", embeddings),
                  "predictions": None if predictions is None else _check.utf8_path("predictions", predictions),
-                 "neighbours": _check.whole("neighbours", neighbours, 0, 1000), "column": _check.text("column", column),
+                 "neighbours": 0 if neighbours is None else _check.whole("neighbours", neighbours, 1, 1000), "column": _check.text("column", column),
                  "field": None if field is None else _check.text("field", field)}
     if _check.flag("labels", labels):
         _refuse("with labels", limits=limits_text(limits), strict=_check.flag("strict", strict),
@@ -179,7 +179,7 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = 
         except ModuleNotFoundError:
             raise ArgumentError(f"device: {device} needs PyTorch: pip install torch; or leave it out") from None
         _check.one_of("keep", keep, _KEEP_SIMILAR)
-        _check.above("threshold", threshold, 1, -1)
+        _check.above("threshold", threshold, 1)
         _check.above("keep_share", keep_share, 1)
         return _semantic_torch.run(
             os.fsdecode(_check.path("embeddings", embeddings)), os.fsdecode(_check.utf8_path("output", output)), device=device,
@@ -188,7 +188,7 @@ def dedup_semantic(embeddings: Path, output: Path, *, threshold: float | None = 
             sync=_check.flag("sync", sync), progress=progress)
     report = _run(
         progress, _leat.dedup_semantic, [os.fsencode(_check.path("embeddings", embeddings))],
-        _check.utf8_path("output", output), threshold=_check.above("threshold", threshold, 1, -1),
+        _check.utf8_path("output", output), threshold=_check.above("threshold", threshold, 1),
         keep_share=_check.above("keep_share", keep_share, 1), keep=_check.one_of("keep", keep, _KEEP_SIMILAR),
         clusters=_check.whole("centres", centres, 0, _check.U32),
         field=None if field is None else _check.text("field", field), threads=_check.whole("threads", threads, 0, 4096),

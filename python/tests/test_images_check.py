@@ -185,6 +185,17 @@ def test_truncated_files_of_all_formats(tmp_path, suffix):
         assert np.isnan(rows.column("blur")).tolist() == [True, False]
 
 
+def test_arguments_have_the_ranges_of_the_command(folder, tmp_path):
+    leat.pack(folder, tmp_path / "p.leat", sync=False)
+    leat.embed(tmp_path / "p.leat", output=tmp_path / "e.leat", quiet=True)
+    for value in (-0.5, 0, 1.5):
+        with pytest.raises(leat.ArgumentError, match="threshold"):
+            leat.dedup_semantic(tmp_path / "e.leat", tmp_path / "d.leat", threshold=value)
+    for value in (0, -1, 1001):
+        with pytest.raises(leat.ArgumentError, match="neighbours"):
+            leat.check(tmp_path / "p.leat", tmp_path / "l.leat", labels=True, embeddings=tmp_path / "e.leat", neighbours=value)
+
+
 def test_conditions_and_weights_leave_out_what_is_not_ok(folder, tmp_path):
     """Scores of images that are not ok are NaN: missing for all that reads them."""
     photos = tmp_path / "photos"

@@ -21,7 +21,7 @@ typedef struct leat__image_facts {
     uint64_t file_hash;   /* of these bytes */
     uint64_t content_hash;
     double score[LEAT__LOOKS]; /* NaN: not ok */
-    bool is_signed; /* has a signature */
+    bool is_signed;            /* has a signature */
     leat__image_sign sign;
     char reason[200]; /* the reason why it is not ok */
 } leat__image_facts;
