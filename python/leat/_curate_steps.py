@@ -110,6 +110,9 @@ def inputs(run: Run, step: str) -> dict[str, str]:
     if step == "pack":
         return {path: mark(path) if run.in_place else stamp(path) for path in run.sources}
     made = {"pack": mark(run.pack)}
+    if step in ("embed", "tag") and _unread(run) is not None:
+        with Dataset(run.path("check.leat")) as opened:
+            made["unreadable"] = hashlib.sha256((opened.column("verdict") != 0).tobytes()).hexdigest()[:16]
     if step == "embed" and run.model() != "tiny" and os.path.exists(run.model()):
         made["model"] = stamp(run.model())
     if step == "tag":
@@ -179,6 +182,8 @@ def _run_check(run: Run, options: Options, resume: bool, progress: Progress) -> 
 
 
 def _run_train(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
+    if _unread(run) is not None:
+        options = {"on_error": "skip", **options}
     done = _train.train(run.pack, **options, output=run.path("train"), resume=resume, force=not resume, quiet=True)
     if done.get("stopped"):
         raise KeyboardInterrupt
@@ -189,8 +194,17 @@ def _run_train(run: Run, options: Options, resume: bool, progress: Progress) -> 
 
 def _run_embed(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     done = _train.embed(run.pack, **{**options, "model": run.model()}, output=run.path("embed.leat"), resume=resume,
-                        force=True, quiet=True, progress=progress)
+                        force=True, quiet=True, progress=progress, checked=_unread(run))
     return _of_model(run, "embed.leat", done)
+
+
+def _unread(run: Run) -> str | None:
+    """The columns of the check, when it found images that cannot be read: the steps of models leave them out."""
+    path = run.path("check.leat")
+    if not run.on("check") or not os.path.exists(path):
+        return None
+    with Dataset(path) as opened:
+        return path if opened.column("verdict").any() else None
 
 
 def _of_model(run: Run, name: str, done: dict[str, Any]) -> Outcome:
@@ -202,7 +216,7 @@ def _of_model(run: Run, name: str, done: dict[str, Any]) -> Outcome:
 
 def _run_tag(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
     done = _train.tag(run.pack, **options, output=run.path("tags.leat"), resume=resume, force=True, quiet=True,
-                      progress=progress)
+                      progress=progress, checked=_unread(run))
     return _of_model(run, "tags.leat", done)
 
 

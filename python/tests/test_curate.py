@@ -20,7 +20,7 @@ import pytest
 import leat
 import worker_yaml
 from conftest import jpeg
-from leat import _curate, _curate_config, _curate_measure, _curate_plan, _curate_steps
+from leat import _curate, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_steps
 from leat._errors import shown
 
 COLUMNS = ("check.leat", "embed.leat", "duplicates.leat", "select.leat")
@@ -643,3 +643,45 @@ def test_a_source_that_cannot_be_packed_leaves_nothing(tmp_path):
         assert sorted(os.listdir(tmp_path)) == ["bad.leat", "empty"]
     with pytest.raises(leat.NotFoundError, match="nope.yaml: no such file"):
         leat.curate(tmp_path / "empty", tmp_path / "run", config="nope.yaml")
+
+
+def _broken_pack(photos, tmp_path):
+    """A pack with three images that cannot be decoded, one of them the first."""
+    folder = tmp_path / "broken"
+    shutil.copytree(photos, folder)
+    png = _curate_early._png()
+    for name in ("cat/(a).png", "dog/x.png", "owl/zz.png"):
+        (folder / name).write_bytes(png[:-30])
+    (folder / "cat" / "cut.jpg").unlink()
+    leat.pack(folder, tmp_path / "trusted.leat", trust=True, images="keep")
+    return str(tmp_path / "trusted.leat")
+
+
+def test_unreadable_images_of_a_pack_are_left_out(photos, tmp_path):
+    pack = _broken_pack(photos, tmp_path)
+    result = leat.curate(pack, tmp_path / "run", count=5, config={"semantic": {"threshold": 0.99}, "embed": {"batch_size": 4}})
+    assert result["samples"] == 43 and result["unreadable"] == 3 and result["selected"] == 5
+    with leat.open(tmp_path / "run" / "check.leat") as check, leat.open(tmp_path / "run" / "embed.leat") as made:
+        bad = check.column("verdict") != 0
+        assert bad.sum() == 3 and bad[0]
+        zero = np.array([not row["vector"].any() for row in made])
+        assert (zero == bad).all()
+    with leat.open(tmp_path / "run" / "select.leat") as chosen:
+        assert not (chosen.column("selected").astype(bool) & bad).any()
+    good = tmp_path / "good"
+    leat.select(pack, tmp_path / "good.leat", where="verdict == 0", columns=tmp_path / "run" / "check.leat")
+    leat.pack(pack, good.with_suffix(".pack.leat"), select=tmp_path / "good.leat")
+    leat.embed(good.with_suffix(".pack.leat"), output=tmp_path / "alone.leat", quiet=True)
+    with leat.open(tmp_path / "alone.leat") as alone, leat.open(tmp_path / "run" / "embed.leat") as made:
+        rows = np.stack([row["vector"] for row in made])[~bad]
+        assert (rows == np.stack([row["vector"] for row in alone])).all()
+
+
+def test_a_pack_without_a_readable_image_is_an_error(tmp_path):
+    with leat.Writer(tmp_path / "p.leat", {"image": "image"}) as writer:
+        writer.append({"image": _curate_early._png()}, key="a")
+    checked = str(tmp_path / "c.leat")
+    with leat.Writer(checked, {"verdict": int}) as writer:
+        writer.append({"verdict": 2}, key="a")
+    with pytest.raises(leat.DataError, match="no image can be read"):
+        leat.embed(tmp_path / "p.leat", output=tmp_path / "e.leat", checked=checked)

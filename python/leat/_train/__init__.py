@@ -240,6 +240,7 @@ def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run
     """Runs a model over a pack, here or as one process per GPU."""
     pack = _check.path("pack", pack)
     progress = _check.called("progress", given.pop("progress", None))
+    checked = given.pop("checked", None)  # columns of leat check: images that are not ok are left out
     given = {name: os.fspath(v) if isinstance(v, os.PathLike) else v for name, v in given.items() if v is not None}
     o = _options.resolve(command, given)
     if not o.output:
@@ -252,10 +253,11 @@ def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run
         count = distributed.to_launch(o.devices, 0, distributed.accelerator(o.accelerator))
     if count:
         code = distributed.launch(count, ["-m", "leat._train", command,
-                                          json.dumps({**given, "args": [pack]})])
+                                          json.dumps({**given, "args": [pack], **({"checked": checked} if checked else {})})])
         if code != 0:
             raise SystemExit(code)
         return {}
+    o.checked = checked
     return run(pack, o, progress=progress)
 
 

@@ -8,6 +8,7 @@ where a run was interrupted.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ import numpy as np
 
 from .. import _leat, _rank, ops
 from .._dataset import Dataset
-from .._errors import ArgumentError, ExistsError, StateError, StorageError, reason
+from .._errors import ArgumentError, DataError, ExistsError, StateError, StorageError, reason
 from .._loader import Loader
 from .._pack import Progress
 from .._writer import Writer
@@ -44,6 +45,7 @@ class Columns(Protocol):
     def fields(self, dim: int) -> dict[str, Any]: ...
     def classes(self, dim: int) -> dict[str, list[str]] | None: ...
     def sample(self, row: np.ndarray) -> dict[str, Any]: ...
+    def missing(self, dim: int) -> dict[str, Any]: ...  # of an image that is left out
     def facts(self, dim: int) -> dict[str, Any]: ...
 
 
@@ -63,6 +65,9 @@ class Vectors:
 
     def sample(self, row: np.ndarray) -> dict[str, Any]:
         return {"logits": row, "label": int(row.argmax())} if self.kind == "logits" else {"vector": row}
+
+    def missing(self, dim: int) -> dict[str, Any]:
+        return {self.kind: np.zeros(dim, self.dtype), **({"label": -1} if self.kind == "logits" else {})}
 
     def facts(self, dim: int) -> dict[str, Any]:
         return {"dim": dim}
@@ -144,18 +149,33 @@ def _prepare(o: SimpleNamespace) -> Work:
     return model_work(o, made, device, made.logits if o.logits else made.vectors, Vectors(o, made.class_names))
 
 
-def _identity(o: SimpleNamespace, work: Work, pack: Dataset) -> dict[str, Any]:
+def _wanted(path: str | None, rows: int) -> np.ndarray:
+    """Which images are computed: all, or those that leat check found to be ok."""
+    if path is None:
+        return np.ones(rows, bool)
+    with Dataset(path) as columns:
+        wanted = columns.column("verdict") == 0
+    if len(wanted) != rows:
+        raise ArgumentError(f"{path}: has {len(wanted)} rows, the pack has {rows}")
+    if not wanted.any():
+        raise DataError(f"{path}: no image can be read")
+    return wanted
+
+
+def _identity(o: SimpleNamespace, work: Work, pack: Dataset, wanted: np.ndarray) -> dict[str, Any]:
     """What the parts of an interrupted run must share."""
-    return {"pack": pack.fingerprint, "model": work.identity, "batch_size": o.batch_size, "dtype": o.dtype,
+    left = {} if wanted.all() else {"left_out": hashlib.sha256(wanted.tobytes()).hexdigest()[:16]}
+    return {**left, "pack": pack.fingerprint, "model": work.identity, "batch_size": o.batch_size, "dtype": o.dtype,
             "precision": o.precision, "columns": work.columns.kind, "ops": ops.text(work.pipeline)}
 
 
 class _Parts:
     """The folder PACK.parts: one file per part, written under another name and renamed."""
 
-    def __init__(self, o: SimpleNamespace, identity: dict[str, Any], rows: int, first: bool) -> None:
+    def __init__(self, o: SimpleNamespace, identity: dict[str, Any], wanted: np.ndarray, first: bool) -> None:
         self.folder = o.output + ".parts"
-        self.rows, self.step = rows, o.batch_size * _PART
+        self.wanted = wanted  # images that are not left out
+        self.rows, self.step = len(wanted), o.batch_size * _PART
         self.dtype = np.dtype(o.dtype)
         note = os.path.join(self.folder, "run.json")
         if os.path.isdir(self.folder) and first:
@@ -185,6 +205,12 @@ class _Parts:
 
     def bounds(self, part: int) -> tuple[int, int]:
         return part * self.step, min((part + 1) * self.step, self.rows)
+
+    def images(self, part: int) -> np.ndarray:
+        """The rows of a part. One that is left out is computed as the nearest readable one before it: batches stay as
+        they are."""
+        last = np.maximum.accumulate(np.where(self.wanted, np.arange(self.rows), self.wanted.argmax()))
+        return last[slice(*self.bounds(part))]
 
     def write(self, part: int, rows: np.ndarray) -> None:
         temporary = self.path(part) + f".{os.getpid()}"
@@ -240,7 +266,7 @@ def _compute(pack: str, o: SimpleNamespace, work: Work, parts: _Parts, mine: lis
         return 0, {"verdict": "", "limit": ""}
     with Dataset(pack) as opened:
         field = next((f.name for f in opened.fields if f.type == "image"), None)
-    rows = np.concatenate([np.arange(*parts.bounds(part)) for part in mine])
+    rows = np.concatenate([parts.images(part) for part in mine])
     done, at = 0, 0
     kept: list[np.ndarray] = []
     shown = time.monotonic()
@@ -283,8 +309,8 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: Work) -> int:
         for rows in parts.read():
             if rows.shape[1] != dim:
                 raise StateError(f"{parts.folder}: parts of different length; start again with `force`")
-            for key, row in zip(source.keys[at:at + len(rows)], rows):
-                out.append(columns.sample(row), key=key)
+            for key, row, wanted in zip(source.keys[at:at + len(rows)], rows, parts.wanted[at:at + len(rows)]):
+                out.append(columns.sample(row) if wanted else columns.missing(dim), key=key)
             at += len(rows)
     if o.npy:
         _write_npy(o.output, parts, dim)
@@ -331,7 +357,7 @@ def _write_npy(output: str, parts: _Parts, dim: int) -> None:
     whole = np.lib.format.open_memmap(path + ".new", "w+", parts.dtype, (parts.rows, dim))
     at = 0
     for rows in parts.read():
-        whole[at:at + len(rows)] = rows
+        whole[at:at + len(rows)] = rows * parts.wanted[at:at + len(rows), None]
         at += len(rows)
     whole.flush()
     os.rename(path + ".new", path)
@@ -359,13 +385,14 @@ def run(pack: str, o: SimpleNamespace, prepare: Callable[[SimpleNamespace], Work
             raise ArgumentError(f"{pack}: has no samples")
         if not any(f.type == "image" for f in opened.fields):
             raise ArgumentError(f"{pack}: has no image field")
-        identity = _identity(o, work, opened)
         rows = len(opened)
+        wanted = _wanted(o.checked, rows)
+        identity = _identity(o, work, opened, wanted)
     token = {"launch": next((os.environ[n] for n in _LAUNCHES if os.environ.get(n)), "")}
     note = os.path.join(o.output + ".parts", "launch.json")
     while rank > 0 and _read_note(note) != token:
         time.sleep(0.05)  # the first rank makes the folder
-    parts = _Parts(o, identity, rows, rank == 0)
+    parts = _Parts(o, identity, wanted, rank == 0)
     gone = set(parts.missing())
     if rank == 0:
         _replace(note, json.dumps(token).encode())

@@ -117,6 +117,12 @@ class Tags(_Counted):
                 "tag_entropy": _entropy(scores), "tags": best.astype(np.int32), "tag_scores": scores[best].astype(np.float32)}
         return {**made, "logits": row} if self.logits else made
 
+    def missing(self, dim: int) -> dict[str, Any]:
+        k, none = min(self.top, dim), float("nan")
+        made: dict[str, Any] = {"tag": -1, "tag_score": none, "tag_margin": none, "tag_entropy": none,
+                                "tags": np.full(k, -1, np.int32), "tag_scores": np.full(k, none, np.float32)}
+        return {**made, "logits": np.full(dim, none, np.float32)} if self.logits else made
+
     def facts(self, dim: int) -> dict[str, Any]:
         return {"counts": self.by_name(), "not_finite": self.not_finite}
 
@@ -155,6 +161,10 @@ class Boxes(_Counted):
         self.total += count
         return {"tag": tag, "tag_score": score, "box_count": count, "boxes": np.ascontiguousarray(found[:, :4]),
                 "box_tags": found[:, 4].astype(np.int32), "box_scores": np.ascontiguousarray(found[:, 5])}
+
+    def missing(self, dim: int) -> dict[str, Any]:
+        return {"tag": -1, "tag_score": float("nan"), "box_count": 0, "boxes": np.zeros((0, 4), np.float32),
+                "box_tags": np.zeros(0, np.int32), "box_scores": np.zeros(0, np.float32)}
 
     def facts(self, dim: int) -> dict[str, Any]:
         return {"counts": self.by_name(), "boxes": self.total}
