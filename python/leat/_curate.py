@@ -171,9 +171,15 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
     records = state["steps"]
     broken = sum((records.get("check") or {}).get("dropped", {}).values()) if run.on("check") else 0
     return {"output": run.folder, "samples": records["pack"]["rows"], "selected": records["select"]["rows"],
-            "unreadable": records["pack"]["dropped"].get("unreadable", 0) + broken, "steps": steps,
+            "asked": _asked(records["select"]), "unreadable": records["pack"]["dropped"].get("unreadable", 0) + broken, "steps": steps,
             "list": run.path("selected.txt"), "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),
             "seconds": seconds}
+
+
+def _asked(record: dict[str, Any]) -> int:
+    """The count that was asked for where fewer images could be chosen, else 0."""
+    asked = record.get("asked") or 0
+    return asked if asked > record.get("chosen", asked) else 0
 
 
 def _given(count: int, share: float, model: Any) -> dict[str, Options]:
@@ -244,7 +250,9 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
         raise ArgumentError("from: has no effect with `force`, which runs all steps" if force else
                             f"from: has no effect: {given} has no earlier run, so all steps run")
     _curate_early.check_dump(run, earlier.get("dump") or {})
-    _curate_early.check_select(run, f"{config}: " if isinstance(config, (str, os.PathLike)) else "")
+    where = f"{config}: " if isinstance(config, (str, os.PathLike)) else ""
+    _curate_early.check_files(run, where)
+    _curate_early.check_select(run, where)
     planned = _curate_plan.make(run)
     if _check.flag("plan", plan):
         return planned

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from . import _check, _images, _pack, _select
 from ._errors import ArgumentError, Error, NotFoundError, StorageError, shown
+from ._train import check_model
 from ._train import options as _options
 
 Options = dict[str, Any]
@@ -177,7 +178,10 @@ def needs_vectors(options: Options) -> bool:
 def _try_step(step: Step, options: Options, folder: str, embedded: bool) -> None:
     nothing, output = os.path.join(folder, "nothing.leat"), os.path.join(folder, "output.leat")
     if step.call is None:
-        _options.resolve(step.command.split()[1], options)
+        command = step.command.split()[1]
+        made = _options.resolve(command, options)
+        if command != "train" and "model" in options:
+            check_model(command, made.model)
     elif step.name == "dump":
         step.call(**options)
     elif step.name == "select":

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _images, _select
 from ._curate_config import Options, needs_vectors
-from ._curate_steps import Run, dump_target
+from ._curate_steps import Run, dump_target, named
 from ._dataset import Dataset
 from ._errors import ArgumentError, Error, ExistsError
 from ._writer import Writer
@@ -102,6 +102,13 @@ def _known(run: Run, options: Options, folder: str) -> tuple[dict[str, Any], dic
     else:
         all_known = False
     return fields, classes, all_known
+
+
+def check_files(run: Run, where: str = "") -> None:
+    """Packs that select names are there, unless a step of this run makes them."""
+    for path in named(run.steps["select"] or {}):
+        if _local(path) and not os.path.exists(path) and not _inside(path, run.folder):
+            raise ArgumentError(f"{where}select: {path}: no such file")
 
 
 def check_select(run: Run, where: str = "") -> None:

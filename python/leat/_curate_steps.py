@@ -123,7 +123,7 @@ def inputs(run: Run, step: str) -> dict[str, str]:
         made["embed"] = mark(run.path("embed.leat"))
     if step == "select":
         made.update((os.path.basename(path), mark(path)) for path in run.columns())
-        made.update((path, stamp(path)) for path in _named(options))
+        made.update((path, stamp(path)) for path in named(options))
         if run.on("embed") and needs_vectors(options):
             made["embed"] = mark(run.path("embed.leat"))
     if step == "dump":
@@ -131,7 +131,7 @@ def inputs(run: Run, step: str) -> dict[str, str]:
     return made
 
 
-def _named(options: Options) -> list[str]:
+def named(options: Options) -> list[str]:
     """Packs that the options of select name."""
     listed = options.get("columns") or []
     found = [listed] if isinstance(listed, str) else list(listed)
@@ -266,7 +266,8 @@ def _run_select(run: Run, options: Options, resume: bool, progress: Progress) ->
                           embeddings=run.path("embed.leat") if takes else None, progress=progress,
                           columns=[*run.columns(), *([more] if isinstance(more, (str, os.PathLike)) else more)])
     left = done["samples"] - done["selected"] - done["previous"] - done["excluded"] - done["near"]
-    return {"rows": done["selected"] + done["previous"], "strategies": strategies, "memory": done["plan_memory"], "last_distance": done["last_distance"],
+    return {"rows": done["selected"] + done["previous"], "asked": options.get("count", 0), "chosen": done["selected"],
+            "strategies": strategies, "memory": done["plan_memory"], "last_distance": done["last_distance"],
             "dropped": _counts(left_out_by_conditions=done["excluded"], too_near=done["near"], not_chosen=max(left, 0))}
 
 

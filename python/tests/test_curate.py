@@ -20,7 +20,7 @@ import pytest
 import leat
 import worker_yaml
 from conftest import jpeg
-from leat import _curate, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_steps
+from leat import _curate, _curate_config, _curate_early, _curate_measure, _curate_plan, _curate_steps, _curate_text
 from leat._errors import shown
 
 COLUMNS = ("check.leat", "embed.leat", "duplicates.leat", "select.leat")
@@ -685,3 +685,31 @@ def test_a_pack_without_a_readable_image_is_an_error(tmp_path):
         writer.append({"verdict": 2}, key="a")
     with pytest.raises(leat.DataError, match="no image can be read"):
         leat.embed(tmp_path / "p.leat", output=tmp_path / "e.leat", checked=checked)
+
+
+@pytest.mark.parametrize("config, message", [
+    ({"embed": {"model": "./nosuch.pt"}}, "embed: model: ./nosuch.pt: no such file"),
+    ({"tag": {"model": "nosuch"}}, "tag: model: nosuch: no such file"),
+    ({"select": {"previous": "missing.leat", "strategies": ["random"]}}, "select: missing.leat: no such file"),
+    ({"select": {"columns": ["missing.leat"], "where": "x > 1"}}, "select: missing.leat: no such file"),
+])
+def test_what_is_named_must_exist(photos, tmp_path, config, message):
+    with pytest.raises(leat.ArgumentError) as caught:
+        leat.curate(photos, tmp_path / "run", config=config)
+    assert str(caught.value).startswith(message) and not (tmp_path / "run").exists()
+
+
+def test_unknown_models_are_refused_first(photos, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "c.yaml").write_text("embed: {model: nosuch}")
+    with pytest.raises(leat.ArgumentError) as caught:
+        leat.curate(photos, tmp_path / "run", config=tmp_path / "c.yaml")
+    assert str(caught.value).startswith(f"{tmp_path / 'c.yaml'}: embed: model: there is no 'nosuch' here")
+    assert not (tmp_path / "run").exists()
+
+
+def test_fewer_images_than_asked_for(photos, tmp_path):
+    result = leat.curate(photos, tmp_path / "run", count=5000)
+    assert result["selected"] == 35 and result["asked"] == 5000
+    assert "count 5000: fewer images were left to select from" in _curate_text.result(result)
+    assert leat.curate(photos, tmp_path / "run", count=7)["asked"] == 0

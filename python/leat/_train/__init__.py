@@ -261,6 +261,18 @@ def _over_pack(command: str, pack: str | os.PathLike, given: dict[str, Any], run
     return run(pack, o, progress=progress)
 
 
+def check_model(command: str, name: str) -> None:
+    """Refuses a model of ``embed`` or ``tag`` that does not exist, before data is read."""
+    if name == "tiny" and command == "embed" or os.path.exists(name):
+        return
+    if command == "tag" or name.endswith((".pt", ".ts", ".pt2", ".onnx", ".safetensors")) or name.startswith((".", os.sep)):
+        raise ArgumentError(f"model: {name}: no such file or run of leat train")
+    _need_torch(f"model: {name!r} needs PyTorch")
+    from . import models
+
+    models.check_name(name)
+
+
 def predict(pack: str | os.PathLike, output: str | os.PathLike, model: str | os.PathLike, **given: Any) -> dict[str, Any]:
     """Scores of the classes for each image of a pack, and the best one: ``embed`` with ``logits=True``.
 

@@ -365,12 +365,32 @@ def backbone(name: str, side: int, *, pretrained: bool = False) -> Net:
         found = _from_torchvision(name, pretrained) or _from_timm(name, pretrained)
     if found is not None:
         return found
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> ArgumentError:
     if name in _BUILT_IN:
-        raise ArgumentError(f"model: there are no trained weights of {name!r} here: give a checkpoint of leat train, a "
+        return ArgumentError(f"model: there are no trained weights of {name!r} here: give a checkpoint of leat train, a "
                             "TorchScript, exported or ONNX file, or install torchvision or timm")
     near = difflib.get_close_matches(name, _BUILT_IN, 1)
     hint = f"did you mean {near[0]}?" if near else f"built in are {', '.join(_BUILT_IN)}; others need torchvision or timm"
-    raise ArgumentError(f"model: there is no {name!r} here; {hint}")
+    return ArgumentError(f"model: there is no {name!r} here; {hint}")
+
+
+def check_name(name: str) -> None:
+    """Refuses a name of which no trained model can be had, without making one."""
+    source, _, rest = name.partition("/")
+    with contextlib.suppress(ImportError, RuntimeError):
+        import timm  # type: ignore[import-not-found]
+
+        if source != "torchvision" and timm.is_model(rest if source == "timm" and rest else name):
+            return
+    with contextlib.suppress(ImportError, RuntimeError):
+        from torchvision import models as zoo  # type: ignore[import-not-found]
+
+        if source != "timm" and (rest if source == "torchvision" and rest else name) in zoo.list_models():
+            return
+    raise _unknown(name)
 
 
 def build(name: str, side: int, classes: int, *, checkpointing: bool = False) -> Net:
