@@ -161,7 +161,7 @@ typedef struct leat_dedup_images_opts {
     uint32_t keep;             /* leat_keep_image */
     uint32_t orientations;     /* 1: as they are, 2: mirrored as well, 8: turned as well; 2 */
     uint32_t windows;          /* 1 = also find large crops: takes about five times as long */
-    uint32_t across;           /* 1 = only pairs of different inputs */
+    uint32_t across;           /* 1 = only pairs of different inputs; the same in any order of the inputs */
     uint32_t list_probable;    /* 1 = the CSV file has probable pairs as well */
     uint32_t threads;          /* usable CPUs */
     uint32_t replace, no_sync; /* as in leat_packer_opts */

@@ -63,8 +63,11 @@ static leat__near_query make_query(const leat__dedup_ask *a, const leat__dedup_q
                 most = LEAT_MAX(LISTS_MOST, 2 * sqrtf(lists)) / lists;
     leat__image_sign_turn(r->entry.coarse + (size_t)at * LEAT__COARSE_BYTES, coarse, LEAT__COARSE_ORDER,
                           question->orientation);
-    return (leat__near_query){coarse, COARSE_LIMIT, LEAT_MIN(SHARE, most),
-                              a->across ? r->first_entry[row->pack] : row->entry};
+    return (leat__near_query){.code = coarse,
+                              .limit = COARSE_LIMIT,
+                              .share = LEAT_MIN(SHARE, most),
+                              .before = a->across ? r->first_entry[row->pack] : row->entry,
+                              .after = a->across ? r->first_entry[row->pack + 1] : 0};
 }
 
 void leat__dedup_ask_some(const leat__dedup_ask *a, const leat__dedup_question *question,
@@ -302,8 +305,7 @@ int leat__dedup_blocks_open(leat__dedup_blocks **out, const leat__dedup_search *
     b->rows = rows;
     b->orientations = search->opts->orientations;
     b->across = search->opts->across != 0;
-    b->next = b->across && rows->packs > 1 ? rows->first[1] : 0; /* nothing comes before the first pack */
-    b->next = LEAT_MAX(b->next, search->from);
+    b->next = search->from;
     LEAT_GO(rc, out, plan(b, err));
     LEAT_GO(rc, out, leat__thread_team_open(&b->team, search->opts->threads, err));
     LEAT_GO(rc, out, find_centres(b, err));

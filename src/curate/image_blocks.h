@@ -16,7 +16,7 @@ typedef struct leat__dedup_ask {
     const leat__dedup_rows *rows;
     const leat__image_index *index;
     const leat__dedup_entries *from; /* descriptors of the index's lists */
-    bool across;                     /* only rows of earlier packs, not all earlier rows */
+    bool across;                     /* all rows of other packs, not earlier rows */
 } leat__dedup_ask;
 
 /* A query: a descriptor of rows->entry, turned. */

@@ -33,8 +33,10 @@
 typedef struct deduping {
     const leat_dedup_images_opts *opts;
     leat_dedup_images_stats *stats;
-    char **columns; /* path of each input's columns */
-    bool *made;     /* by this run: removed at the end */
+    char **columns;      /* path of each input's columns */
+    bool *made;          /* by this run: removed at the end */
+    uint32_t *order;     /* of the inputs in the search, */
+    const char **sorted; /* and the paths of their columns */
     leat__dedup_rows rows;
     leat__image_pairs pairs;
     char *spill; /* folder of files, when memory is not enough */
@@ -383,7 +385,7 @@ static int make_key(deduping *d, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
     const uint64_t numbers[] = {LEAT_VERSION_NUMBER, o->input_count, o->orientations, o->windows != 0,
-                                o->across != 0};
+                                o->across ? 2 : 0 /* 1 was a search in one direction */};
     const double limits[] = {o->threshold, o->probable};
     leat__hasher *h = leat__hasher_open(0);
     int rc = 0;
@@ -414,7 +416,7 @@ static bool is_stopped(void *cookie)
 static int search(deduping *d, leat_error *err)
 {
     leat__dedup_search s = {.opts = d->opts,
-                            .columns = (const char *const *)d->columns,
+                            .columns = d->sorted,
                             .rows = &d->rows,
                             .pairs = &d->pairs,
                             .saved = &d->saved,
@@ -426,7 +428,20 @@ static int search(deduping *d, leat_error *err)
     d->stats->candidates = s.candidates;
     d->stats->resumed = s.from;
     leat__dedup_entries_reset(&d->rows.entry); /* writing needs memory, too */
-    return rc;
+    return rc == 0 ? leat__dedup_order_restore(&d->rows, &d->pairs, d->order, err) : rc;
+}
+
+/* Finds the order in which the inputs are searched: as given or, across them, by content. */
+static int sort_columns(deduping *d, leat_error *err)
+{
+    const uint32_t n = d->opts->input_count;
+    d->order = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
+    d->sorted = LEAT_NEW_ARRAY(CURATE, const char *, n);
+    if (!d->order || !d->sorted) return leat__fail_nomem(err, n * sizeof *d->sorted, "paths");
+    for (uint32_t i = 0; i < n; i++) d->order[i] = i;
+    if (d->opts->across) LEAT_TRY(leat__dedup_order_find((const char *const *)d->columns, n, d->order, err));
+    for (uint32_t i = 0; i < n; i++) d->sorted[i] = d->columns[d->order[i]];
+    return 0;
 }
 
 static int run(deduping *d, leat_error *err)
@@ -436,10 +451,10 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(create_pack(d, err));
     leat__dedup_blocks_forget(d->spill);
     LEAT_TRY(open_columns(d, err));
-    const char *const *columns = (const char *const *)d->columns;
+    LEAT_TRY(sort_columns(d, err));
     uint64_t memory;
     LEAT_TRY(find_memory(o->memory, &memory, err));
-    const leat__dedup_rows_opts rows = {.paths = columns,
+    const leat__dedup_rows_opts rows = {.paths = d->sorted,
                                         .count = o->input_count,
                                         .orientations = o->orientations,
                                         .windows = o->windows != 0,
@@ -479,6 +494,8 @@ static void tear_down(deduping *d, int rc)
     }
     leat__free(d->columns);
     leat__free(d->made);
+    leat__free(d->order);
+    leat__free(d->sorted);
     leat__dedup_rows_reset(&d->rows);
     leat__saved_close(&d->saved);
     leat__free(d->spill);

@@ -56,7 +56,7 @@ typedef struct leat__dedup_rows {
     uint32_t count, packs;
     leat__dedup_row *row;
     uint32_t *first;           /* row of each pack, and the end */
-    uint32_t *first_entry;     /* descriptor of each pack */
+    uint32_t *first_entry;     /* descriptor of each pack, and the end */
     uint32_t entries;          /* descriptors of all rows */
     leat__dedup_entries entry; /* in memory: all of them, or those of a block of rows */
     leat__spill *spill;        /* NULL: all are in memory */
@@ -70,6 +70,10 @@ typedef struct leat__image_pairs {
 } leat__image_pairs;
 int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair,
                           leat_error *err) LEAT_MUST_CHECK;
+/* Sorts by rows. Of a pair that was found from both sides, the more similar one stays. */
+void leat__image_pairs_sort(leat__image_pairs *p);
+/* Makes a the lower row. */
+leat__image_pair leat__image_pair_of(uint32_t row, uint32_t other, unsigned orientation, float similarity);
 
 /* Memory of a search with all descriptors in memory, and the least with files. A row takes its data and 16
  * bytes for clusters. */
@@ -110,6 +114,14 @@ typedef struct leat__dedup_search {
 int leat__dedup_search_run(leat__dedup_search *s, leat_error *err) LEAT_MUST_CHECK;
 /* Tells that nothing is new, and whether the search shall stop; `search` as a cookie. */
 bool leat__dedup_search_stopped(void *search);
+
+/* The order of the packs in a search across them, by their fingerprints: the pairs then do not depend on the
+ * order in which the packs are given. order[i]: number of the pack that comes at place i. */
+int leat__dedup_order_find(const char *const *columns, uint32_t count, uint32_t *order,
+                           leat_error *err) LEAT_MUST_CHECK;
+/* Renumbers rows, without their descriptors, and pairs to the order in which the packs were given. */
+int leat__dedup_order_restore(leat__dedup_rows *rows, leat__image_pairs *pairs, const uint32_t *order,
+                              leat_error *err) LEAT_MUST_CHECK;
 
 /* kept[row]: the row that is kept for it; itself when it is kept. Only certain pairs count. */
 int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *pairs, uint32_t keep,

@@ -449,9 +449,9 @@ static void choose_lists(const leat__image_index *x, const int8_t *q, float shar
     heap->begun = true;
 }
 
-/* Adds those of `n` codes from `at` on that are nearer than `limit`. */
+/* Adds those of `n` codes from `at` on that are nearer than `limit`, without those before `first`. */
 static void take_near(const leat__image_index *x, uint32_t at, const int32_t *product, uint32_t n, float own,
-                      float limit, leat__near_heap *heap)
+                      float limit, uint32_t first, leat__near_heap *heap)
 {
     float distance[CHUNK];
     uint32_t near[CHUNK];
@@ -459,19 +459,30 @@ static void take_near(const leat__image_index *x, uint32_t at, const int32_t *pr
         limit = LEAT_MIN(limit, nextafterf(heap->near[0].distance, INFINITY));
     const size_t found = x->dsp->nearer(product, x->scale + at, n, own, limit, near, distance);
     for (size_t i = 0; i < found; i++)
-        keep(heap, (leat__near){x->entry[at + near[i]], distance[near[i]], LEAT__NEAR_NEW, 0});
+        if (at + near[i] >= first)
+            keep(heap, (leat__near){x->entry[at + near[i]], distance[near[i]], LEAT__NEAR_NEW, 0});
+}
+
+/* Searches the places [first, end) of a list. Products are made for whole groups. */
+static void scan_places(const leat__image_index *x, uint32_t first, uint32_t end, float limit,
+                        const int8_t *code, float own, leat__near_heap *heap)
+{
+    int32_t product[CHUNK];
+    for (uint32_t at = first / GROUP * GROUP; at < end; at += CHUNK) {
+        const uint32_t some = LEAT_MIN(end - at, CHUNK);
+        x->dsp->group_products(code, x->codes + (size_t)at * DIM, rounded(some) / GROUP, product);
+        take_near(x, at, product, some, own, limit, first, heap);
+    }
 }
 
 static void scan_list(const leat__image_index *x, uint32_t list, const leat__near_query *query,
                       const int8_t *code, float own, leat__near_heap *heap)
 {
-    int32_t product[CHUNK];
-    const uint32_t end = end_before(x, x->begin[list], x->end[list], query->before);
-    for (uint32_t at = x->begin[list]; at < end; at += CHUNK) {
-        const uint32_t some = LEAT_MIN(end - at, CHUNK);
-        x->dsp->group_products(code, x->codes + (size_t)at * DIM, rounded(some) / GROUP, product);
-        take_near(x, at, product, some, own, query->limit, heap);
-    }
+    const uint32_t begin = x->begin[list], end = x->end[list],
+                   before = end_before(x, begin, end, query->before);
+    scan_places(x, begin, before, query->limit, code, own, heap);
+    if (query->after > 0)
+        scan_places(x, end_before(x, before, end, query->after), end, query->limit, code, own, heap);
 }
 
 void leat__image_index_scan(const leat__image_index *x, const leat__near_query *query, leat__near_heap *heap,
@@ -479,7 +490,7 @@ void leat__image_index_scan(const leat__image_index *x, const leat__near_query *
 {
     scanning *s = divide_scratch(x, scratch);
     for (uint32_t i = 0; i < n && x->count > 0; i++) {
-        if (heap[i].room == 0 || query[i].before == 0) continue;
+        if (heap[i].room == 0 || (query[i].before == 0 && query[i].after == 0)) continue;
         copy_code(s->code[i], query[i].code);
         s->own[i] = 1 / (length_of(x, s->code[i]) + 1e-6f);
         choose_lists(x, s->code[i], query[i].share, &heap[i], s);

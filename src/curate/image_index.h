@@ -61,7 +61,8 @@ typedef struct leat__near_query {
     const int8_t *code;
     float limit;     /* only entries nearer than this */
     float share;     /* of the lists to search; at least 8 are */
-    uint32_t before; /* only entries below this number */
+    uint32_t before; /* only entries below this number, */
+    uint32_t after;  /* and from this one on; 0: none of those */
 } leat__near_query;
 #define LEAT__NEAR_QUERIES 256 /* at a time, at most */
 

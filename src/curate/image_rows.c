@@ -29,6 +29,38 @@ int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair, le
     return 0;
 }
 
+leat__image_pair leat__image_pair_of(uint32_t row, uint32_t other, unsigned orientation, float similarity)
+{
+    leat__image_pair pair = {.a = other, .b = row, .similarity = similarity};
+    if (other > row) {
+        pair.a = row;
+        pair.b = other;
+        if (orientation == 5 || orientation == 6) orientation ^= 3; /* quarter turns: the other way */
+    }
+    pair.orientation = (uint8_t)orientation;
+    return pair;
+}
+
+static int by_rows(const void *x, const void *y)
+{
+    const leat__image_pair *a = x, *b = y;
+    if (a->a != b->a) return a->a < b->a ? -1 : 1;
+    if (a->b != b->b) return a->b < b->b ? -1 : 1;
+    if (a->similarity != b->similarity) return a->similarity > b->similarity ? -1 : 1;
+    return (int)a->orientation - b->orientation;
+}
+
+void leat__image_pairs_sort(leat__image_pairs *p)
+{
+    uint64_t kept = 0;
+    if (p->count > 0) qsort(p->pair, (size_t)p->count, sizeof *p->pair, by_rows);
+    for (uint64_t i = 0; i < p->count; i++) {
+        const leat__image_pair *last = kept > 0 ? &p->pair[kept - 1] : NULL;
+        if (!last || last->a != p->pair[i].a || last->b != p->pair[i].b) p->pair[kept++] = p->pair[i];
+    }
+    p->count = kept;
+}
+
 int leat__dedup_entries_grow(leat__dedup_entries *e, uint64_t room, leat_error *err)
 {
     if (room <= e->room) return 0;
@@ -228,6 +260,7 @@ int leat__dedup_rows_read(leat__dedup_rows *r, const leat__dedup_rows_opts *o, l
     r->row = LEAT_NEW_ARRAY(CURATE, leat__dedup_row, LEAT_MAX(r->count, 1));
     if (!r->row) return leat__fail_nomem(err, r->count * sizeof *r->row, "rows");
     for (uint32_t i = 0; i < o->count; i++) LEAT_TRY(read_pack(&x, i, err));
+    r->first_entry[o->count] = r->entries;
     r->memory = r->spill ? o->memory : leat__dedup_rows_plan(r->count, r->entries);
     return r->spill ? leat__spill_flush(r->spill, false, err) : 0;
 }

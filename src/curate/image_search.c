@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The search for pairs. Equal content comes first. Then each row queries the index for earlier
- * rows, in each orientation, as a whole and without borders. The nearest by the fine descriptor
- * are compared by their thumbnails. All threads search portions of rows, and results are taken in
- * order, so the pairs do not depend on the threads.
+ * rows, in each orientation, as a whole and without borders. Across packs it queries all rows of
+ * other packs instead: each row finds its own nearest ones, so none is lost because a row of another
+ * pack has many nearer ones. The nearest by the fine descriptor are compared by their thumbnails. All
+ * threads search portions of rows, and results are taken in order, so the pairs do not depend on the
+ * threads.
  */
 #include <leat/flow.h>
 
@@ -57,15 +59,14 @@ typedef struct searching {
 static bool may_pair(const searching *x, uint32_t row, uint32_t other)
 {
     const leat__dedup_row *r = x->s->rows->row;
-    if (other >= row || r[row].content_hash == r[other].content_hash)
-        return false; /* equal ones are already pairs */
-    return !x->s->opts->across || r[row].pack != r[other].pack;
+    if (r[row].content_hash == r[other].content_hash) return false; /* equal ones are already pairs */
+    return x->s->opts->across ? r[row].pack != r[other].pack : other < row;
 }
 
 static bool is_searched(const searching *x, uint32_t row)
 {
     const leat__dedup_row *r = &x->s->rows->row[row];
-    return r->entry != LEAT__DEDUP_NONE && !(x->s->opts->across && r->pack == 0);
+    return r->entry != LEAT__DEDUP_NONE;
 }
 
 /* Searches for as many rows from `first` on as queries are allowed at a time. Returns one past the last. */
@@ -152,7 +153,7 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
 {
     const leat_dedup_images_opts *o = x->s->opts;
     uint8_t thumb[LEAT__THUMB_BYTES];
-    leat__image_pair pair = {.a = c->row, .b = row, .orientation = c->orientation, .similarity = 1 - c->rank};
+    leat__image_pair pair = leat__image_pair_of(row, c->row, c->orientation, 1 - c->rank);
     if (!c->sure) {
         if (!(*ready >> c->orientation & 1)) {
             LEAT_TRY(thumb_of(x, w, row, thumb, err));
@@ -388,16 +389,16 @@ static int by_hash(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Pairs each row of a group of equal ones with the group's first and, across packs, with the
- * first row of another pack. */
+/* Pairs each row of a group of equal ones with the group's first. Across packs, rows of the first one's pack
+ * are paired with the first row of another pack. */
 static int pair_group(leat__dedup_search *s, const hashed *h, size_t n, leat_error *err)
 {
     const leat__dedup_row *r = s->rows->row;
+    size_t own = 1; /* rows of the first one's pack */
+    while (s->opts->across && own < n && r[h[own].row].pack == r[h[0].row].pack) own++;
+    if (s->opts->across && own == n) return 0;
     for (size_t i = 1; i < n; i++) {
-        size_t with = 0;
-        while (s->opts->across && with < i && r[h[with].row].pack == r[h[i].row].pack) with++;
-        if (with == i) continue;
-        const leat__image_pair pair = {.a = h[with].row, .b = h[i].row, .similarity = 1};
+        const leat__image_pair pair = leat__image_pair_of(h[i].row, h[i < own ? own : 0].row, 0, 1);
         LEAT_TRY(leat__image_pairs_add(s->pairs, &pair, err));
     }
     return 0;
@@ -418,13 +419,6 @@ static int search_equal(leat__dedup_search *s, leat_error *err)
     }
     leat__free(h);
     return rc;
-}
-
-static int by_rows(const void *x, const void *y)
-{
-    const leat__image_pair *a = x, *b = y;
-    if (a->a != b->a) return a->a < b->a ? -1 : 1;
-    return a->b < b->b ? -1 : a->b > b->b;
 }
 
 static int search_blocks(searching *x, leat_error *err)
@@ -498,6 +492,6 @@ int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
         close_packs(&x);
     }
     if (rc == 0 && s->saved) save(s, s->rows->count); /* writing takes a while, too */
-    if (s->pairs->count > 0) qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
+    leat__image_pairs_sort(s->pairs);
     return rc;
 }

@@ -147,6 +147,61 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
     }
 }
 
+/* many/: 24 encodings of a scene and two equal files; few/: a smaller one and a copy. */
+static void make_copies(void)
+{
+    scene s = plain_scene;
+    for (uint32_t i = 0; i < 24; i++) {
+        char name[64];
+        s.seed = 7;
+        snprintf(name, sizeof name, "many/%02u.jpg", i);
+        put_scene(name, &s, 160, 120, 60 + i);
+        s.seed = 500 + i;
+        snprintf(name, sizeof name, "few/other%02u.jpg", i);
+        put_scene(name, &s, 160, 120, 90);
+    }
+    s.seed = 7;
+    put_scene("few/small.jpg", &s, 80, 60, 90);
+    s.seed = 8;
+    put_scene("few/copy.jpg", &s, 160, 120, 90);
+    put_scene("many/one.jpg", &s, 160, 120, 90);
+    put_scene("many/two.jpg", &s, 160, 120, 90);
+}
+
+/* Across inputs, each image that has a copy in another one is found, in any order of the inputs. */
+static void across_finds_the_same_in_any_order(void **state)
+{
+    make_copies();
+    const char *inputs[2][2] = {{in_box("many"), in_box("few")}, {in_box("few"), in_box("many")}};
+    for (int turned = 0; turned < 2; turned++) {
+        int64_t cluster[100], kept[100];
+        char *csv = NULL;
+        leat_pack *pack = NULL;
+        leat_dedup_images_opts o = opts_for(inputs[turned], in_box("across.leat"));
+        o.across = 1;
+        o.orientations = 8;
+        o.keep = LEAT_KEEP_IMAGE_PACK;
+        const leat_dedup_images_stats st = run_ok(&o);
+        assert_int_equal(st.pairs, 26);
+        assert_int_equal(st.exact, 2);
+        load(o.csv, &csv);
+        const char *key = turned ? "copy.jpg" : "two.jpg", *other = turned ? "two.jpg" : "copy.jpg";
+        char line[256];
+        snprintf(line, sizeof line, "\n%s,%s,%s,%s,1,", key, inputs[turned][0], other, inputs[turned][1]);
+        assert_non_null(strstr(csv, line));
+        leat__free(csv);
+        assert_ok(leat_pack_open(&pack, o.output, NULL, NULL));
+        assert_ok(leat_pack_ints(pack, 0, 0, st.samples, cluster, NULL));
+        assert_ok(leat_pack_ints(pack, 1, 0, st.samples, kept, NULL));
+        leat_pack_close(&pack);
+        const uint32_t first = turned ? 26 : 0; /* row of many/ */
+        for (uint32_t i = 0; i < 26; i++) assert_true(cluster[first + i] >= 0);
+        assert_true(turned ? !kept[first] : kept[0] + kept[23] == 1);
+        assert_int_equal(st.removed, 26);
+    }
+    assert_no_leaks();
+}
+
 static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
 {
     return 1;
@@ -298,6 +353,7 @@ int main(void)
         cmocka_unit_test(duplicates_are_found),
         cmocka_unit_test(rows_say_what_is_kept),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
+        cmocka_unit_test(across_finds_the_same_in_any_order),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_stopped_run_is_continued),
         cmocka_unit_test(files_of_a_killed_run_are_removed),

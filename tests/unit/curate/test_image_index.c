@@ -52,6 +52,13 @@ static void near_entries_are_found(void **state)
         for (uint32_t i = 0; i < n; i++)
             if (found[i].entry < (uint32_t)(q * 57)) assert_int_equal(found[i].entry, first[below++].entry);
         assert_int_equal(early, below);
+        const leat__near_query ends = {code, 0.2f, 0.1f, 1000, 1501}; /* without those in the middle */
+        uint32_t outside = 0;
+        const uint32_t others = find(x, &ends, first, 100);
+        for (uint32_t i = 0; i < n; i++)
+            if (found[i].entry < 1000 || found[i].entry > 1500)
+                assert_int_equal(found[i].entry, first[outside++].entry);
+        assert_int_equal(others, outside);
         for (int k = 0; k < COUNT; k++)
             wanted += leat__image_sign_distance(code, codes + (size_t)k * DIM, DIM - 1) < 0.2f;
         got += n;
