@@ -17,10 +17,11 @@
 #include "curate/image_blocks.h"
 #include "curate/image_match.h"
 
-#define PORTION 128         /* rows per task */
-#define FINE_SURE 0.12f     /* nearer ones need no comparison */
-#define CANDIDATES 16       /* per row */
-#define ROW_MOST (1u << 30) /* bytes of a row of columns */
+#define PORTION 128             /* rows per task */
+#define FINE_SURE 0.12f         /* nearer ones need no comparison: 1 - distance is the similarity */
+#define UNEQUAL_MOST 0.9999999f /* similarity; 1 is that of equal images */
+#define CANDIDATES 16           /* per row */
+#define ROW_MOST (1u << 30)     /* bytes of a row of columns */
 
 typedef struct candidate {
     uint32_t row;
@@ -165,8 +166,9 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
         pair.similarity = leat__match(&w->own[c->orientation], &w->other);
         p->compared++;
     }
-    if (!c->sure && pair.similarity < o->probable) return 0;
-    pair.probable = !c->sure && pair.similarity < o->threshold;
+    pair.similarity = LEAT_MIN(pair.similarity, UNEQUAL_MOST);
+    if (pair.similarity < o->probable) return 0;
+    pair.probable = pair.similarity < o->threshold;
     return leat__image_pairs_add(&p->pairs, &pair, err);
 }
 

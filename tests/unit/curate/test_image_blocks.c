@@ -32,19 +32,23 @@ static void draw(uint32_t row, leat__image_sign *sign)
     leat__image_sign_make(sign, &small);
 }
 
+static void write_row(leat_packer *p, uint32_t drawn, uint64_t hash)
+{
+    leat__image_facts f = {.codec = LEAT__CODEC_JPEG, .is_signed = true, .width = 32, .height = 32};
+    char key[24];
+    draw(drawn, &f.sign);
+    f.content_hash = hash;
+    f.bytes = hash - 1;
+    const int size = snprintf(key, sizeof key, "%05llu", (unsigned long long)hash - 1);
+    assert_ok(leat__image_columns_append(p, key, (size_t)size, &f, NULL));
+}
+
 static void write_rows(const char *path, uint32_t first)
 {
     leat_packer *p = NULL;
     leat_packer_stats stats;
     assert_ok(leat__image_columns_create(&p, path, "{}", true, true, NULL));
-    for (uint32_t i = first; i < first + ROWS; i++) {
-        leat__image_facts f = {.codec = LEAT__CODEC_JPEG, .is_signed = true, .width = 32, .height = 32};
-        char key[16];
-        draw(i, &f.sign);
-        f.content_hash = i + 1;
-        f.bytes = i;
-        assert_ok(leat__image_columns_append(p, key, (size_t)snprintf(key, sizeof key, "%05u", i), &f, NULL));
-    }
+    for (uint32_t i = first; i < first + ROWS; i++) write_row(p, i, i + 1);
     assert_ok(leat_packer_finish(p, &stats, NULL));
     leat_packer_close(&p);
 }
@@ -112,6 +116,32 @@ static void files_find_what_memory_finds(void **state)
     assert_no_leaks();
 }
 
+/* Similarity 1 is that of equal images, not of equal descriptors. */
+static void equal_descriptors_are_not_equal_images(void **state)
+{
+    leat_packer *p = NULL;
+    leat_packer_stats ps;
+    leat_dedup_images_opts o;
+    const char *path = in_box("pair.leat");
+    assert_ok(leat__image_columns_create(&p, path, "{}", true, true, NULL));
+    for (uint32_t i = 0; i < 2; i++) write_row(p, 0, 1 + i);
+    assert_ok(leat_packer_finish(p, &ps, NULL));
+    leat_packer_close(&p);
+    leat_dedup_images_opts_init(&o);
+    o.inputs = &path;
+    o.input_count = 1;
+    o.output = in_box("pair.dup");
+    o.no_sync = 1;
+    o.replace = 1;
+    for (uint64_t most = 0; most < 2; most++) {
+        leat_dedup_images_stats st = {.struct_size = sizeof st};
+        o.threshold = most ? 1 : 0.99;
+        assert_ok(leat_dedup_images(&o, &st, NULL));
+        assert_true(st.exact == 0 && st.pairs == 1 - most && st.probable == most);
+    }
+    assert_no_leaks();
+}
+
 /* Columns with any values: an answer or an error, and the same from files. */
 static void odd_columns_do_no_harm(void **state)
 {
@@ -165,6 +195,7 @@ static void odd_columns_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(files_find_what_memory_finds),
+                                       cmocka_unit_test(equal_descriptors_are_not_equal_images),
                                        cmocka_unit_test(odd_columns_do_no_harm)};
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -147,6 +147,42 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
     }
 }
 
+/* Lines of a list with at least this similarity, all of them called duplicates. */
+static uint64_t count_duplicates(const char *path, double least)
+{
+    char *csv = NULL;
+    uint64_t n = 0;
+    load(path, &csv);
+    for (char *line = strchr(csv, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        const char *verdict = strstr(line, ",duplicate\n");
+        if (!verdict) continue;
+        const char *number = verdict;
+        while (number[-1] != ',') number--;
+        n += strtod(number, NULL) >= least;
+    }
+    leat__free(csv);
+    return n;
+}
+
+/* The threshold chooses among the pairs that are found without it; none below is called a duplicate. */
+static void no_duplicate_is_below_the_threshold(void **state)
+{
+    static const double thresholds[] = {0.9, 0.97, 0.99, 0.999, 1};
+    uint64_t want[LEAT_COUNT(thresholds)];
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("least.leat"));
+    (void)run_ok(&o);
+    for (size_t i = 0; i < LEAT_COUNT(thresholds); i++) want[i] = count_duplicates(o.csv, thresholds[i]);
+    assert_true(want[0] > want[2] && want[4] == 1);
+    for (size_t i = 0; i < LEAT_COUNT(thresholds); i++) {
+        o.threshold = thresholds[i];
+        assert_int_equal(run_ok(&o).pairs, want[i]);
+        assert_int_equal(count_duplicates(o.csv, 0), want[i]);
+    }
+    assert_no_leaks();
+}
+
 /* many/: 24 encodings of a scene and two equal files; few/: a smaller one and a copy. */
 static void make_copies(void)
 {
@@ -354,6 +390,7 @@ int main(void)
         cmocka_unit_test(rows_say_what_is_kept),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(across_finds_the_same_in_any_order),
+        cmocka_unit_test(no_duplicate_is_below_the_threshold),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_stopped_run_is_continued),
         cmocka_unit_test(files_of_a_killed_run_are_removed),
