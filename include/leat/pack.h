@@ -232,8 +232,9 @@ LEAT_API int leat_pack_find(leat_pack *pack, const void *key, size_t size, uint6
                             leat_error *err) LEAT_MUST_CHECK;
 
 /* The rows that a selection names, in order. `path` is a pack with the rows and keys of `pack` (leat_select,
- * leat dedup) and an int field 'selected' or 'keep' that is not 0 for them. rows NULL: only *count is
- * set. LEAT_EINVAL: not a selection, or of another pack; LEAT_ELIMIT: more rows than `capacity`. */
+ * leat dedup) and an int field 'selected' or 'keep' that is not 0 for them. Of one that was made from several
+ * packs, the rows of `pack` are taken. rows NULL: only *count is set. LEAT_EINVAL: not a selection, or of
+ * another pack; LEAT_ELIMIT: more rows than `capacity`. */
 LEAT_API int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t capacity,
                               uint64_t *count, leat_error *err) LEAT_MUST_CHECK;
 

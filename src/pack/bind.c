@@ -112,6 +112,59 @@ static bool find_rows(leat_pack *columns, leat_pack *pack, uint64_t *first, uint
     return ok;
 }
 
+/* ---- messages ---- */
+
+#define NAMES_MOST 8
+
+static void put_name(leat__buf *out, const char *name, uint64_t number, uint64_t total)
+{
+    if (!name || number > NAMES_MOST) return;
+    if (number == NAMES_MOST) {
+        leat__buf_printf(out, " and %llu more", (unsigned long long)(total - number));
+        return;
+    }
+    leat__buf_printf(out, "%s%s", number > 0 ? ", " : "", name);
+}
+
+/* The names of what the columns were made from, as the provenance or the classes of 'pack' have them. */
+static void put_names(leat__buf *out, leat_pack *columns)
+{
+    const char *text = leat_pack_provenance(columns), *const *class = NULL;
+    json_t *root = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *source = json_object_get(root, "source"), *names = json_object_get(source, "names");
+    const int field = leat_pack_field_find(columns, "pack");
+    uint64_t classes = 0;
+    put_name(out, json_string_value(json_object_get(source, "pack")), 0, 1);
+    for (size_t i = 0; i < json_array_size(names); i++)
+        put_name(out, json_string_value(json_array_get(names, i)), i, json_array_size(names));
+    if (out->len == 0 && field >= 0 && leat_pack_field(columns, (uint32_t)field)->type == LEAT_FIELD_INT &&
+        leat_pack_classes(columns, (uint32_t)field, &class, &classes, NULL) == 0)
+        for (uint64_t i = 0; i < classes; i++) put_name(out, class[i], i, classes);
+    json_decref(root);
+}
+
+/* `differs`: they have another number of rows; else another fingerprint. */
+static int fail_other(leat_pack *columns, leat_pack *pack, bool differs, leat_error *err)
+{
+    leat__buf names;
+    const char *of = leat_pack_path(columns), *for_pack = leat_pack_path(pack);
+    leat__buf_init(&names, LEAT__MEM_PACK, 1u << 20);
+    put_names(&names, columns);
+    const bool named = names.len > 0 && leat__buf_status(&names) == 0;
+    int rc = differs
+                 ? leat__fail(err, LEAT_EINVAL,
+                              "%s has %llu rows, but %s has %llu: it was made from %s; make it again", of,
+                              (unsigned long long)leat_pack_count(columns), for_pack,
+                              (unsigned long long)leat_pack_count(pack),
+                              named ? leat__buf_str(&names) : "another pack")
+                 : leat__fail(err, LEAT_EINVAL,
+                              "%s: its columns were not made from %s as it is now (its fingerprint is not "
+                              "in them)%s%s; make them again",
+                              of, for_pack, named ? ", but from " : "", named ? leat__buf_str(&names) : "");
+    leat__buf_reset(&names);
+    return rc;
+}
+
 int leat__pack_bind(leat_pack *columns, leat_pack *pack, uint64_t *first, leat_error *err)
 {
     leat__buf a, b;
@@ -120,17 +173,9 @@ int leat__pack_bind(leat_pack *columns, leat_pack *pack, uint64_t *first, leat_e
     int names;
     *first = 0;
     bool ok = find_rows(columns, pack, first, &total, &names);
-    if (names != NAMES_SEVERAL && rows != samples)
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s has %llu rows, but %s has %llu: it was made from another pack",
-                          leat_pack_path(columns), (unsigned long long)rows, leat_pack_path(pack),
-                          (unsigned long long)samples);
+    if (names != NAMES_SEVERAL && rows != samples) return fail_other(columns, pack, true, err);
     if (names == NAMES_SEVERAL) ok = ok && total == rows && leat__range_inside(*first, samples, rows);
-    if (!ok)
-        return leat__fail(err, LEAT_EINVAL,
-                          "%s: its columns were not made from %s as it is now (its fingerprint is not in "
-                          "them)",
-                          leat_pack_path(columns), leat_pack_path(pack));
+    if (!ok) return fail_other(columns, pack, false, err);
     leat__buf_init(&a, LEAT__MEM_PACK, 2u << 20);
     leat__buf_init(&b, LEAT__MEM_PACK, 2u << 20);
     int rc = match_keys(columns, *first, pack, &a, &b, err);
@@ -144,7 +189,9 @@ int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err)
     uint64_t first;
     LEAT_TRY(leat__pack_bind(columns, pack, &first, err));
     if (leat_pack_count(columns) == leat_pack_count(pack)) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s has %llu rows, but %s has %llu: it was made from several packs",
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s has %llu rows, but %s has %llu: it was made from several packs; make it from this "
+                      "one alone",
                       leat_pack_path(columns), (unsigned long long)leat_pack_count(columns),
                       leat_pack_path(pack), (unsigned long long)leat_pack_count(pack));
 }

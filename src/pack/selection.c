@@ -35,14 +35,19 @@ int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_erro
                       leat_pack_path(selection));
 }
 
-static int collect(leat_pack *selection, uint32_t field, uint64_t *rows, uint64_t capacity, uint64_t *count,
+/* Rows of a pack of `total` samples, which begin at row `first` of the selection. */
+typedef struct part {
+    leat_pack *selection;
+    uint64_t first, total;
+} part;
+
+static int collect(const part *p, uint32_t field, uint64_t *rows, uint64_t capacity, uint64_t *count,
                    leat_error *err)
 {
     int64_t value[CHUNK];
-    const uint64_t total = leat_pack_count(selection);
-    for (uint64_t at = 0; at < total; at += CHUNK) {
-        const size_t n = (size_t)LEAT_MIN(total - at, CHUNK);
-        LEAT_TRY(leat_pack_ints(selection, field, at, n, value, err));
+    for (uint64_t at = 0; at < p->total; at += CHUNK) {
+        const size_t n = (size_t)LEAT_MIN(p->total - at, CHUNK);
+        LEAT_TRY(leat_pack_ints(p->selection, field, p->first + at, n, value, err));
         for (size_t i = 0; i < n; i++) {
             if (value[i] == 0) continue;
             if (rows && *count < capacity) rows[*count] = at + i;
@@ -50,22 +55,23 @@ static int collect(leat_pack *selection, uint32_t field, uint64_t *rows, uint64_
         }
     }
     return rows && *count > capacity ? leat__fail(err, LEAT_ELIMIT, "%s: %llu rows are selected",
-                                                  leat_pack_path(selection), (unsigned long long)*count)
+                                                  leat_pack_path(p->selection), (unsigned long long)*count)
                                      : 0;
 }
 
 int leat_pack_select(leat_pack *pack, const char *path, uint64_t *rows, uint64_t capacity, uint64_t *count,
                      leat_error *err)
 {
-    leat_pack *selection = NULL;
+    part p = {.selection = NULL};
     uint32_t field = 0;
     LEAT_REQUIRE(pack != NULL && path != NULL && count != NULL, err);
     *count = 0;
-    LEAT_TRY(leat_pack_open(&selection, path, NULL, err));
-    int rc = leat__selection_field(selection, &field, err);
-    if (rc == 0) rc = leat__pack_match_rows(selection, pack, err);
-    if (rc == 0) rc = collect(selection, field, rows, capacity, count, err);
-    leat_pack_close(&selection);
+    LEAT_TRY(leat_pack_open(&p.selection, path, NULL, err));
+    p.total = leat_pack_count(pack);
+    int rc = leat__selection_field(p.selection, &field, err);
+    if (rc == 0) rc = leat__pack_bind(p.selection, pack, &p.first, err);
+    if (rc == 0) rc = collect(&p, field, rows, capacity, count, err);
+    leat_pack_close(&p.selection);
     return rc;
 }
 
@@ -73,7 +79,8 @@ int leat__selection_rows(leat_pack *pack, const char *path, uint64_t **rows, uin
 {
     *rows = NULL;
     LEAT_TRY(leat_pack_select(pack, path, NULL, 0, count, err));
-    if (*count == 0) return leat__fail(err, LEAT_EINVAL, "%s: no row is selected", path);
+    if (*count == 0)
+        return leat__fail(err, LEAT_EINVAL, "%s: no row of %s is selected", path, leat_pack_path(pack));
     uint64_t *found = LEAT_NEW_ARRAY(PACK, uint64_t, *count);
     if (!found) return leat__fail_nomem(err, *count * sizeof *found, "a selection");
     int rc = leat_pack_select(pack, path, found, *count, count, err);

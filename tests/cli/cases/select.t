@@ -26,7 +26,7 @@ $ leat export $LEAT_TEST_DATA/images-1.1.leat --select some.leat -o out --json |
 5
 
 $ leat select few.leat -s random -n 2 -o x.leat --previous some.leat
-! leat select: some.leat has 12 rows, but few.leat has 5: it was made from another pack
+! leat select: some.leat has 12 rows, but few.leat has 5: it was made from images-1.1.leat; make it again
 = 2
 
 $ leat select few.leat -o x.leat
@@ -173,7 +173,7 @@ $ leat select few.leat -s random -n 2 --with p.leat -o x.leat
 = 2
 
 $ leat pack few.leat -o again.leat --quiet > /dev/null; leat pack again.leat --select p.leat -o x.leat
-! leat pack: p.leat: its columns were not made from again.leat as it is now (its fingerprint is not in them)
+! leat pack: p.leat: its columns were not made from again.leat as it is now (its fingerprint is not in them), but from few.leat; make them again
 = 2
 
 # fewer samples than asked for

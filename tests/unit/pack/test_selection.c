@@ -8,6 +8,8 @@
 static char folder[64];
 static uint32_t keys = UINT32_MAX; /* they repeat after this many rows */
 static uint32_t every = 3;         /* row that is selected */
+static const char *made_from;      /* provenance */
+static uint32_t first_of_two;      /* keys begin again at this row; 0: they do not */
 
 static const char *at(const char *name)
 {
@@ -29,12 +31,14 @@ static const char *put(const char *name, const char *field, uint32_t type, uint3
     o.fields = &f;
     o.field_count = 1;
     o.no_sync = o.replace = 1;
+    o.provenance = made_from;
     const char *path = at(name);
     assert_ok(leat_packer_open(&p, path, &o, NULL));
     for (uint32_t i = 0; i < rows; i++) {
         char key[16];
         const leat_pack_value v = {.i = i % every == 0 && every < rows, .f = i};
-        snprintf(key, sizeof key, i == renamed ? "other" : "k%u", i % keys);
+        const uint32_t number = i < first_of_two ? i : i - first_of_two;
+        snprintf(key, sizeof key, i == renamed ? "other" : "k%u", number % keys);
         const leat_pack_sample s = {.key = key, .key_size = strlen(key), .values = &v};
         assert_ok(leat_packer_append(p, &s, NULL));
     }
@@ -76,7 +80,7 @@ static void rows_are_for_the_caller_to_free_and_there_are_some(void **state)
     const char *none = put("none.leat", "selected", LEAT_FIELD_INT, 7, UINT32_MAX);
     every = 3;
     assert_code(LEAT_EINVAL, leat__selection_rows(pack, none, &rows, &count, &err));
-    assert_contains(err.message, "none.leat: no row is selected");
+    assert_contains(err.message, "none.leat: no row of ");
     assert_null(rows);
     leat_pack_close(&pack);
     assert_int_equal(leat__mem_blocks(), test_blocks);
@@ -95,6 +99,50 @@ static void selections_of_joined_packs_are_read(void **state)
     assert_ok(leat_pack_select(pack, path, rows, 8, &count, NULL));
     assert_true(count == 3 && rows[0] == 0 && rows[1] == 3 && rows[2] == 6);
     leat_pack_close(&pack);
+}
+
+static uint64_t fingerprint_of(const char *path)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info = {.struct_size = sizeof info};
+    assert_ok(leat_pack_open(&pack, path, NULL, NULL));
+    assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+    leat_pack_close(&pack);
+    return info.fingerprint;
+}
+
+/* A selection of packs of 3 and 5 rows, whose rows 0, 3 and 6 are selected. */
+static void rows_of_one_of_several_packs_are_read(void **state)
+{
+    leat_pack *pack = NULL;
+    leat_error err = {0};
+    uint64_t rows[8], count = 0;
+    char text[256];
+    const char *one = put("a.leat", "x", LEAT_FIELD_INT, 3, 99);
+    const char *two = put("b.leat", "y", LEAT_FIELD_INT, 5, 99),
+               *other = put("c.leat", "z", LEAT_FIELD_INT, 5, 99);
+    snprintf(text, sizeof text,
+             "{\"names\":[\"a.leat\",\"b.leat\"],\"packs\":[{\"fingerprint\":\"%llx\",\"samples\":3},"
+             "{\"fingerprint\":\"%llx\",\"samples\":5}]}",
+             (unsigned long long)fingerprint_of(one), (unsigned long long)fingerprint_of(two));
+    made_from = text;
+    first_of_two = 3;
+    const char *path = put("s.leat", "keep", LEAT_FIELD_INT, 8, 99);
+    made_from = NULL;
+    first_of_two = 0;
+    assert_ok(leat_pack_open(&pack, one, NULL, NULL));
+    assert_ok(leat_pack_select(pack, path, rows, 8, &count, NULL));
+    assert_true(count == 1 && rows[0] == 0);
+    leat_pack_close(&pack);
+    assert_ok(leat_pack_open(&pack, two, NULL, NULL));
+    assert_ok(leat_pack_select(pack, path, rows, 8, &count, NULL));
+    assert_true(count == 2 && rows[0] == 0 && rows[1] == 3);
+    leat_pack_close(&pack);
+    assert_ok(leat_pack_open(&pack, other, NULL, NULL));
+    assert_code(LEAT_EINVAL, leat_pack_select(pack, path, rows, 8, &count, &err));
+    assert_contains(err.message, "but from a.leat, b.leat; make them again");
+    leat_pack_close(&pack);
+    assert_int_equal(leat__mem_blocks(), test_blocks);
 }
 
 static void other_packs_are_refused(void **state)
@@ -138,6 +186,7 @@ int main(void)
         cmocka_unit_test(rows_of_a_selection_are_read),
         cmocka_unit_test(rows_are_for_the_caller_to_free_and_there_are_some),
         cmocka_unit_test(selections_of_joined_packs_are_read),
+        cmocka_unit_test(rows_of_one_of_several_packs_are_read),
         cmocka_unit_test(other_packs_are_refused),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);
