@@ -146,7 +146,8 @@ LEAT_API int leat_check_labels(const leat_check_labels_opts *opts, leat_check_la
 
 typedef enum leat_keep_image {
     LEAT_KEEP_IMAGE_LARGEST = 0, /* most pixels, then most bytes, then the first */
-    LEAT_KEEP_IMAGE_QUALITY = 1, /* highest JPEG quality (others are lossless), then the largest */
+    LEAT_KEEP_IMAGE_QUALITY = 1, /* highest JPEG quality; of a cluster with other formats the largest, then */
+                                 /* lossless formats; then the most bytes */
     LEAT_KEEP_IMAGE_FIRST = 2,   /* in the order of inputs and rows */
     LEAT_KEEP_IMAGE_PACK = 3     /* of the input named first, then the largest */
 } leat_keep_image;

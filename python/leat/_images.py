@@ -117,7 +117,7 @@ def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | Non
         source: packs, or their columns of `check`, or other sources of images
         output: the rows
         csv: pairs of duplicates, the most similar first
-        keep: "largest", "quality" (of the JPEG), "first", or "pack": of the source named first
+        keep: "largest", "quality" (of JPEGs; among other formats the largest), "first", or "pack": of the source named first
         orientations: 1: images as they are, 2: also mirrored, 8: also turned
         windows: also find large crops; takes about five times as long
         across: only pairs of different sources

@@ -214,3 +214,21 @@ def test_conditions_and_weights_leave_out_what_is_not_ok(folder, tmp_path):
 
     assert chosen(where="blur < 1e9") == set(range(2, 8))
     assert chosen(strategies={"strategy": "weights", "column": "blur", "strength": -1}, count=8) == set(range(2, 8))
+
+
+def test_the_copy_of_highest_quality_is_kept(tmp_path):
+    """A quality that is not known, or that of a progressive JPEG, does not win."""
+    worse = {"progressive": ("JPEG", {"quality": 40, "progressive": True}), "webp": ("WEBP", {"quality": 40})}
+    for kind, (form, options) in worse.items():
+        (tmp_path / kind).mkdir()
+        for i in range(6):
+            image = scene(i)
+            image.save(tmp_path / kind / f"{i}-{'ab'[i % 2]}-good.jpg", quality=95)
+            image.save(tmp_path / kind / f"{i}-{'ba'[i % 2]}-worse.{form.lower()}", form, **options)
+        leat.dedup_images(tmp_path / kind, tmp_path / f"{kind}.leat", keep="quality")
+        rows = leat.open(tmp_path / f"{kind}.leat")
+        assert [key for key, keep in zip(rows.keys, rows.column("keep")) if keep] == [
+            f"{i}-{'ab'[i % 2]}-good.jpg" for i in range(6)]
+    leat.check(tmp_path / "progressive", tmp_path / "check.leat")
+    columns = leat.open(tmp_path / "check.leat")
+    assert columns.column("jpeg_quality").tolist() == [95, 40, 40, 95] * 3

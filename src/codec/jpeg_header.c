@@ -24,6 +24,7 @@ enum {
     SOI = 0xd8,
     EOI = 0xd9,
     SOS = 0xda,
+    DQT = 0xdb,
     DRI = 0xdd,
     APP0 = 0xe0,
     APP1 = 0xe1,
@@ -36,6 +37,7 @@ typedef struct walk {
     bool frame, jfif, adobe;
     leat__exif_seen orientation;
     uint8_t adobe_transform;
+    const uint8_t *quant[4]; /* tables by number: a byte with the width, and the values */
 } walk;
 
 static int bad(leat_error *err, size_t offset, const char *what)
@@ -80,6 +82,19 @@ static int read_frame(walk *w, uint8_t marker, const uint8_t *seg, size_t n, siz
     }
     w->frame = true;
     return 0;
+}
+
+/* Tables that are damaged are left to the decoder. */
+static void read_quant(walk *w, const uint8_t *seg, size_t n)
+{
+    while (n > 0) {
+        const uint32_t wide = seg[0] >> 4, number = seg[0] & 15;
+        const size_t size = wide ? 129 : 65;
+        if (wide > 1 || number >= LEAT_COUNT(w->quant) || n < size) return;
+        w->quant[number] = seg;
+        seg += size;
+        n -= size;
+    }
 }
 
 static void read_app(walk *w, uint8_t marker, const uint8_t *seg, size_t n)
@@ -131,10 +146,24 @@ static int read_segment(walk *w, uint8_t marker, const uint8_t *seg, size_t n, s
     if (marker == DRI) {
         if (n != 2) return bad(err, at, "restart interval of wrong length");
         w->header->restart_interval = be16(seg);
+    } else if (marker == DQT) {
+        read_quant(w, seg, n);
     } else if (marker >= APP0 && marker <= APP14) {
         read_app(w, marker, seg, n);
     }
     return 0;
+}
+
+static void finish(const walk *w, size_t scan_offset)
+{
+    leat__jpeg_header *h = w->header;
+    const uint32_t number = h->component[0].quant;
+    h->colour = colour_of(w);
+    h->orientation = leat__orientation_of(&w->orientation);
+    h->scan_offset = scan_offset;
+    if (number >= LEAT_COUNT(w->quant) || !w->quant[number]) return;
+    h->quant = w->quant[number] + 1;
+    h->quant_wide = w->quant[number][0] >> 4 != 0;
 }
 
 int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *header, leat_error *err)
@@ -157,12 +186,22 @@ int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *h
         pos += n;
         if (marker != SOS) continue;
         if (!w.frame) return bad(err, pos, "scan without a frame header");
-        header->colour = colour_of(&w);
-        header->orientation = leat__orientation_of(&w.orientation);
-        header->scan_offset = pos;
+        finish(&w, pos);
         return 0;
     }
     return bad(err, len, "truncated before its first scan");
+}
+
+bool leat__jpeg_header_quant(const leat__jpeg_header *h, uint16_t quant[64])
+{
+    uint32_t k = 0;
+    if (!h->quant) return false;
+    for (int d = 0; d < 15; d++) /* diagonals, in turn down and up */
+        for (int i = LEAT_MAX(d - 7, 0); i <= LEAT_MIN(d, 7); i++, k++) {
+            const int y = d % 2 ? i : d - i;
+            quant[8 * y + d - y] = (uint16_t)(h->quant_wide ? be16(h->quant + 2 * k) : h->quant[k]);
+        }
+    return true;
 }
 
 void leat__jpeg_header_describe(const leat__jpeg_header *header, char *out, size_t size)

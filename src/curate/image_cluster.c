@@ -15,18 +15,20 @@ static uint32_t root_of(uint32_t *parent, uint32_t row)
     return row;
 }
 
+/* Of a cluster to be kept by quality: the quality of a row is not known, so that the qualities of others do
+ * not count. A bit of the row that is kept at the root. Rules for pairs would contradict each other: with a
+ * JPEG of quality 90 before one of 80 with more pixels, and a WebP file of a size between. */
+#define MIXED (UINT32_C(1) << 31)
+
 /* True when row `a` is kept rather than `b`. The last rule is the order of the rows. */
-static bool is_better(const leat__dedup_rows *rows, uint32_t keep, uint32_t a, uint32_t b)
+static bool is_better(const leat__dedup_rows *rows, uint32_t keep, bool mixed, uint32_t a, uint32_t b)
 {
     const leat__dedup_row *x = &rows->row[a], *y = &rows->row[b];
     if (keep == LEAT_KEEP_IMAGE_PACK && x->pack != y->pack) return x->pack < y->pack;
     if (keep == LEAT_KEEP_IMAGE_FIRST) return a < b;
-    if (keep == LEAT_KEEP_IMAGE_QUALITY && x->quality != y->quality) {
-        const double p = x->quality < 0 ? 101 : x->quality,
-                     q = y->quality < 0 ? 101 : y->quality; /* not a JPEG: lossless */
-        if (p != q) return p > q;
-    }
+    if (keep == LEAT_KEEP_IMAGE_QUALITY && !mixed && x->quality != y->quality) return x->quality > y->quality;
     if (x->size != y->size) return x->size > y->size;
+    if (mixed && x->lossless != y->lossless) return x->lossless > y->lossless;
     if (x->bytes != y->bytes) return x->bytes > y->bytes;
     return a < b;
 }
@@ -42,12 +44,14 @@ int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *
         const uint32_t a = root_of(parent, pairs->pair[i].a), b = root_of(parent, pairs->pair[i].b);
         if (a != b) parent[LEAT_MAX(a, b)] = LEAT_MIN(a, b);
     }
+    for (uint32_t i = 0; i < rows->count && keep == LEAT_KEEP_IMAGE_QUALITY; i++)
+        if (rows->row[i].quality <= 0) kept[root_of(parent, i)] |= MIXED;
     for (uint32_t i = 0; i < rows->count; i++) { /* at the root: the best row so far */
-        const uint32_t root = root_of(parent, i);
-        if (is_better(rows, keep, i, kept[root])) kept[root] = i;
+        const uint32_t root = root_of(parent, i), mixed = kept[root] & MIXED;
+        if (is_better(rows, keep, mixed != 0, i, kept[root] & ~MIXED)) kept[root] = i | mixed;
     }
     for (uint32_t i = rows->count; i-- > 0;)
-        kept[i] = kept[root_of(parent, i)]; /* a root comes after its rows */
+        kept[i] = kept[root_of(parent, i)] & ~MIXED; /* a root comes after its rows */
     leat__free(parent);
     return 0;
 }

@@ -23,11 +23,12 @@ typedef struct leat__image_pair {
 /* Data kept for each row. */
 typedef struct leat__dedup_row {
     uint64_t content_hash;
-    double size, quality; /* pixels; JPEG quality */
+    double size, quality; /* pixels; JPEG quality, -1: not known */
     uint64_t bytes;
     uint32_t pack;
-    uint32_t entry;   /* number of its first descriptor, or LEAT__DEDUP_NONE: not searched */
-    uint32_t entries; /* as a whole, without borders, windows */
+    uint32_t entry;    /* number of its first descriptor, or LEAT__DEDUP_NONE: not searched */
+    uint32_t entries;  /* as a whole, without borders, windows */
+    uint32_t lossless; /* 1: the format is */
 } leat__dedup_row;
 #define LEAT__DEDUP_NONE UINT32_MAX
 #define LEAT__DEDUP_ENTRIES_MAX (2 + 9) /* of a row */
@@ -123,7 +124,8 @@ int leat__dedup_order_find(const char *const *columns, uint32_t count, uint32_t 
 int leat__dedup_order_restore(leat__dedup_rows *rows, leat__image_pairs *pairs, const uint32_t *order,
                               leat_error *err) LEAT_MUST_CHECK;
 
-/* kept[row]: the row that is kept for it; itself when it is kept. Only certain pairs count. */
+/* kept[row]: the row that is kept for it; itself when it is kept. Only certain pairs count. Up to 2^31 rows.
+ */
 int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *pairs, uint32_t keep,
                          uint32_t *kept, leat_error *err) LEAT_MUST_CHECK;
 

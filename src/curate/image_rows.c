@@ -195,6 +195,13 @@ static int add_windows(const reading *x, uint32_t owner, const uint8_t *thumb, l
     return 0;
 }
 
+/* GIF is not: it has 256 colours at most. WebP and JPEG XL may be, their columns do not say. */
+static bool is_lossless(leat__codec_id codec)
+{
+    return codec == LEAT__CODEC_PNG || codec == LEAT__CODEC_BMP || codec == LEAT__CODEC_TIFF ||
+           codec == LEAT__CODEC_RAW;
+}
+
 static int add_row(const reading *x, uint32_t at, uint32_t pack, const leat__image_facts *f, leat_error *err)
 {
     leat__dedup_row *row = &x->r->row[at];
@@ -203,7 +210,8 @@ static int add_row(const reading *x, uint32_t at, uint32_t pack, const leat__ima
                              .quality = f->score[LEAT__LOOK_QUALITY],
                              .bytes = f->bytes,
                              .pack = pack,
-                             .entry = LEAT__DEDUP_NONE};
+                             .entry = LEAT__DEDUP_NONE,
+                             .lossless = is_lossless(f->codec)};
     if (!f->is_signed) return 0;
     LEAT_TRY(add_entry(x, at, f->sign.coarse, f->sign.fine, err));
     if (row->entries == 0) return 0;

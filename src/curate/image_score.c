@@ -189,11 +189,10 @@ void leat__image_score(const leat__image_small *s, double score[LEAT__LOOKS])
     leat__once_run(&once, make_tables);
     memset(score, 0, LEAT__LOOKS * sizeof *score);
     double spread = score_histogram(&s->plane[0], score);
-    score[LEAT__LOOK_QUALITY] = -1;
+    score[LEAT__LOOK_QUALITY] = s->has_quant ? jpeg_quality(s->quant) : -1;
     if (s->coefficients) {
         const uint32_t per = LEAT_MAX(1, (uint32_t)lrintf(8 * s->plane[0].across / (float)s->info.width));
         spread = LEAT_MAX(spread, 0) + score_energy(s, per, score);
-        score[LEAT__LOOK_QUALITY] = jpeg_quality(s->quant);
     } else {
         spread = variance(s->sum, s->squares, width * height);
         score[LEAT__LOOK_MEAN] = 128 + s->sum / (width * height);

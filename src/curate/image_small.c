@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/jpeg_header.h"
 #include "codec/jpeg_scan.h"
 #include "codec/tile/tile_format.h"
 #include "dsp/energy.h"
@@ -181,7 +182,7 @@ static int fit_planes(leat__image_small *s, uint32_t h, uint32_t v, leat__ycc_pa
 
 static void finish_coefficients(leat__image_small *s)
 {
-    s->coefficients = true;
+    s->coefficients = s->has_quant = true;
     s->content = leat__hash64(s->energy, sizeof s->energy, hash_size(&s->info));
     s->content = hash_planes(s, leat__hash64(s->quant, sizeof s->quant, s->content));
 }
@@ -385,6 +386,14 @@ static int refuse_faults(leat__image_looker *l, const uint8_t *data, size_t len,
     return fault ? leat__fail(err, LEAT_EDATA, "JPEG: %s at byte %zu", fault, offset) : 0;
 }
 
+/* Progressive JPEGs, for example, have tables, too. */
+static void read_quant(leat__image_small *s, const uint8_t *data, size_t len)
+{
+    leat__jpeg_header header;
+    if (leat__jpeg_header_read(data, len, &header, NULL) != 0) return;
+    s->has_quant = leat__jpeg_header_quant(&header, s->quant);
+}
+
 /* The same pixels in another orientation are another image. */
 static void hash_orientation(leat__image_small *s)
 {
@@ -409,6 +418,7 @@ static int look(leat__image_looker *l, const uint8_t *data, size_t len, const le
         clear(&l->small);
         l->small.info = info;
     }
+    if (codec == LEAT__CODEC_JPEG) read_quant(&l->small, data, len);
     LEAT_TRY(look_at_pixels(l, data, len, tables, err));
     return codec == LEAT__CODEC_JPEG ? refuse_faults(l, data, len, err) : 0;
 }

@@ -29,10 +29,11 @@ typedef struct leat__image_small {
     leat__image_info info;
     uint32_t components; /* 1 or 3 */
     leat__small_plane plane[3];
-    uint64_t content; /* hash of size, pixels and orientation; the same for a JPEG and its tiles */
+    uint64_t content;   /* hash of size, pixels and orientation; the same for a JPEG and its tiles */
+    bool has_quant;     /* JPEGs and tiles: */
+    uint16_t quant[64]; /* of luma, row by row */
     /* Ordinary JPEGs and tiles: */
     bool coefficients;
-    uint16_t quant[64];  /* of luma, row by row */
     uint64_t energy[64]; /* sums of squares of the quantised luma coefficients */
     uint64_t blocks;     /* of luma */
     /* All others: */

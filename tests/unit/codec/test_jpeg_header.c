@@ -30,9 +30,28 @@ static void says_what_libjpeg_says(void **state)
             assert_int_equal(h.component[i].v, c.comp_info[i].v_samp_factor);
             assert_int_equal(h.component[i].quant, c.comp_info[i].quant_tbl_no);
         }
+        uint16_t quant[64];
+        assert_true(leat__jpeg_header_quant(&h, quant));
+        for (int i = 0; i < 64; i++) assert_int_equal(quant[i], c.quant_tbl_ptrs[0]->quantval[i]);
         jpeg_destroy_decompress(&c);
         free(b.data);
     }
+}
+
+static void a_table_that_is_missing_or_damaged_is_not_there(void **state)
+{
+    bytes b = make_jpeg(&jpeg_kinds[0], 20, 20, 80, 1);
+    uint16_t quant[64];
+    leat__jpeg_header h;
+    size_t at = 2;
+    while (b.data[at + 1] != 0xdb) at += 2 + ((size_t)b.data[at + 2] << 8 | b.data[at + 3]);
+    b.data[at + 4] = 0x20; /* values of 17 bits */
+    assert_int_equal(leat__jpeg_header_read(b.data, b.len, &h, NULL), 0);
+    assert_false(leat__jpeg_header_quant(&h, quant));
+    b.data[at + 4] = 3; /* table of another number */
+    assert_int_equal(leat__jpeg_header_read(b.data, b.len, &h, NULL), 0);
+    assert_false(leat__jpeg_header_quant(&h, quant));
+    free(b.data);
 }
 
 static void describes_the_sampling(void **state)
@@ -101,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_libjpeg_says),
+        cmocka_unit_test(a_table_that_is_missing_or_damaged_is_not_there),
         cmocka_unit_test(describes_the_sampling),
         cmocka_unit_test(every_cut_and_byte_is_safe),
         cmocka_unit_test(zero_size_and_odd_components_are_refused),
