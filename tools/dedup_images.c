@@ -78,6 +78,12 @@ static int finish(cli *c, const leat_dedup_images_stats *st)
             (unsigned long long)st->removed);
     cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
             leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
+    if (st->unreadable)
+        cli_warn(
+            c,
+            "%llu of these images cannot be read and were not compared: they count as images to keep; leat "
+            "check lists them",
+            (unsigned long long)st->unreadable);
     if (st->resumed)
         cli_out(c, "%llu images searched by the interrupted run before\n", (unsigned long long)st->resumed);
     return CLI_OK;

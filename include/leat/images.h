@@ -190,6 +190,8 @@ typedef struct leat_dedup_images_stats {
     uint64_t plan_memory; /* bytes planned */
     uint64_t in_memory;   /* 1: descriptors stayed in memory; 0: they were read from files */
     uint64_t resumed;     /* rows that an interrupted run had searched, from OUTPUT.state */
+    uint64_t
+        unreadable; /* images that could not be decoded: they are in `kept`, as nothing is known of them */
 } leat_dedup_images_stats;
 
 /* Finds exact and near duplicates inside the inputs and across them. A run that was killed or stopped is

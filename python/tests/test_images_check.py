@@ -232,3 +232,15 @@ def test_the_copy_of_highest_quality_is_kept(tmp_path):
     leat.check(tmp_path / "progressive", tmp_path / "check.leat")
     columns = leat.open(tmp_path / "check.leat")
     assert columns.column("jpeg_quality").tolist() == [95, 40, 40, 95] * 3
+
+
+def test_duplicates_count_what_cannot_be_read(folder, tmp_path, capfd):
+    """They are not compared, and nothing says that they are duplicates."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for i in range(4):
+        (photos / f"{i}.jpg").write_bytes((folder / f"{i:02d}.jpg").read_bytes())
+    (photos / "cut.jpg").write_bytes((folder / "05.jpg").read_bytes()[:900])
+    (photos / "empty.jpg").write_bytes(b"")
+    done = leat.dedup_images(photos, tmp_path / "d.leat", sync=False)
+    assert (done["samples"], done["kept"], done["unreadable"]) == (6, 6, 2)

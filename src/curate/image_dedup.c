@@ -463,6 +463,7 @@ static int run(deduping *d, leat_error *err)
                                         .stop = is_stopped,
                                         .cookie = d};
     LEAT_TRY(leat__dedup_rows_read(&d->rows, &rows, err));
+    d->stats->unreadable = d->rows.unreadable;
     d->stats->plan_memory = d->rows.memory;
     d->stats->in_memory = d->rows.spill == NULL;
     LEAT_TRY(search(d, err));
@@ -582,6 +583,7 @@ void leat__dedup_images_json(const leat_dedup_images_stats *st, leat__buf *out)
     leat__json_ku64(&j, "exact", st->exact);
     leat__json_ku64(&j, "probable", st->probable);
     leat__json_ku64(&j, "candidates", st->candidates);
+    leat__json_ku64(&j, "unreadable", st->unreadable);
     leat__json_ku64(&j, "resumed", st->resumed);
     leat__json_ku64(&j, "plan_memory", st->plan_memory);
     leat__json_kbool(&j, "in_memory", st->in_memory != 0);

@@ -58,6 +58,7 @@ typedef struct leat__dedup_rows {
     leat__dedup_row *row;
     uint32_t *first;           /* row of each pack, and the end */
     uint32_t *first_entry;     /* descriptor of each pack, and the end */
+    uint32_t unreadable;       /* rows without a decoded image */
     uint32_t entries;          /* descriptors of all rows */
     leat__dedup_entries entry; /* in memory: all of them, or those of a block of rows */
     leat__spill *spill;        /* NULL: all are in memory */

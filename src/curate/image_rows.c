@@ -212,6 +212,7 @@ static int add_row(const reading *x, uint32_t at, uint32_t pack, const leat__ima
                              .pack = pack,
                              .entry = LEAT__DEDUP_NONE,
                              .lossless = is_lossless(f->codec)};
+    x->r->unreadable += f->verdict != LEAT__VERDICT_OK;
     if (!f->is_signed) return 0;
     LEAT_TRY(add_entry(x, at, f->sign.coarse, f->sign.fine, err));
     if (row->entries == 0) return 0;
