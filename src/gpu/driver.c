@@ -61,6 +61,9 @@ int leat__cu_start(leat__cu *cu, const char *library, int *count, leat_error *er
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (rc == LEAT__CU_NO_DEVICE && visible != NULL)
         return leat__fail(err, LEAT_ENOTSUP, "no GPU is visible: CUDA_VISIBLE_DEVICES is '%s'", visible);
+    if (rc == LEAT__CU_INVALID_DEVICE && visible != NULL)
+        return leat__fail(err, LEAT_EINVAL, "CUDA_VISIBLE_DEVICES is '%s': not a list of different GPUs",
+                          visible);
     LEAT_TRY(leat__cu_explain(cu, rc, "starting the driver", err));
     LEAT_TRY(leat__cu_explain(cu, cu->count(count), "counting the GPUs", err));
     if (*count <= 0) return leat__fail(err, LEAT_ENOTSUP, "a CUDA driver, but no GPU");

@@ -80,6 +80,7 @@ enum {
     LEAT__CU_OUT_OF_MEMORY = 2,
     LEAT__CU_NOT_INITIALIZED = 3, /* of cuInit: the parent of a forked process uses the driver */
     LEAT__CU_NO_DEVICE = 100,
+    LEAT__CU_INVALID_DEVICE = 101,
     LEAT__CU_NOT_READY = 600,
 };
 

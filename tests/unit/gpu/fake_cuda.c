@@ -27,6 +27,7 @@ enum {
     NO_MEMORY = 2,
     NOT_INITIALIZED = 3,
     NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
     NO_CONTEXT = 201,
     NOT_READY = 600,
     CAPTURE = 900,
@@ -312,6 +313,7 @@ int cuInit(unsigned flags)
     if (mode("init")) return UNKNOWN;
     if (mode("no device")) return NO_DEVICE;
     if (mode("forked")) return NOT_INITIALIZED;
+    if (mode("twice")) return INVALID_DEVICE;
     started = true;
     return OK;
 }

@@ -56,6 +56,20 @@ static void a_forked_process_is_named(void **state)
     go_wrong("");
 }
 
+static void a_wrong_list_of_devices_is_named(void **state)
+{
+    leat__cu cu;
+    int count = 0;
+    leat_error err = {0};
+    go_wrong("twice");
+    setenv("CUDA_VISIBLE_DEVICES", "0,0", 1);
+    assert_int_equal(leat__cu_start(&cu, fake_path, &count, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "CUDA_VISIBLE_DEVICES is '0,0'"));
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    assert_int_equal(leat__cu_start(&cu, fake_path, &count, &err), LEAT_EIO);
+    go_wrong("");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -63,6 +77,7 @@ int main(void)
         cmocka_unit_test(the_environment_names_the_library),
         cmocka_unit_test(codes_become_errors),
         cmocka_unit_test(a_forked_process_is_named),
+        cmocka_unit_test(a_wrong_list_of_devices_is_named),
     };
     return cmocka_run_group_tests(tests, find_fake, NULL);
 }
