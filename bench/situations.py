@@ -481,6 +481,8 @@ def python_rows(data, device):
                     stage=lambda: files_on_disk(data.many_photos(), device, 4_000_000))
     yield PythonRow("DataLoader: Python code", "busy Python in __getitem__", "cpu", {"python_code", "worker_time"})
     yield PythonRow("DataLoader: collate", "collate_fn is busy, 2 workers", "cpu", {"collate", "worker_time"})
+    yield PythonRow("DataLoader: collate waits", "collate_fn sleeps 50 ms, 2 workers", "cpu", {"collate"})
+    yield PythonRow("DataLoader: collate waits, no workers", "collate_fn sleeps 50 ms, 0 workers", "cpu", {"collate"})
     yield PythonRow("DataLoader: collate, no workers", "collate_fn is busy, 0 workers", "cpu",
                     {"few_threads", "collate"})
     yield PythonRow("DataLoader: JPEG, no workers", "Pillow, 0 workers", "cpu", {"few_threads"}, "num_workers=")

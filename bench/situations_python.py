@@ -197,6 +197,12 @@ def slow_collate(samples):
     return torch.stack(samples)
 
 
+def late_collate(samples):
+    import torch
+    time.sleep(0.05)
+    return torch.stack(samples)
+
+
 def data_loader(samples, workers, batch=16, **more):
     import torch
     torch.set_num_threads(1)
@@ -232,6 +238,14 @@ def collate(data, lifted):
 
 def collate_no_workers(data, lifted):
     return ask(data_loader(Samples(), 0, collate_fn=slow_collate), 0.005)
+
+
+def collate_waits(data, lifted):
+    return ask(data_loader(Samples(), 2, collate_fn=None if lifted else late_collate), 0.005)
+
+
+def collate_waits_no_workers(data, lifted):
+    return ask(data_loader(Samples(), 0, collate_fn=None if lifted else late_collate), 0.005)
 
 
 def jpeg_no_workers(data, lifted):
@@ -332,6 +346,7 @@ SITUATIONS = {
     "bursty trainer": bursty_trainer, "second loader": second_loader, "Python loop": python_loop, "matmul": matmul,
     "affinity": affinity, "transform, diagnosed": transform_diagnosed, "transform": transform, "transform sleeps": transform_sleeps,
     "DataLoader: late samples": late_samples, "DataLoader: slow disk": slow_disk, "DataLoader: Python code": python_code, "DataLoader: collate": collate,
+    "DataLoader: collate waits": collate_waits, "DataLoader: collate waits, no workers": collate_waits_no_workers,
     "DataLoader: collate, no workers": collate_no_workers, "DataLoader: JPEG, no workers": jpeg_no_workers,
     "DataLoader: slow model": slow_model, "DataLoader: busy step": busy_step,
     "DataLoader: large tensors": large_tensors, "DataLoader: blur": blur,

@@ -79,6 +79,7 @@ extern "C" {
     X(worker_augment, "share of it augmenting")                                                              \
     X(worker_python, "share of it in other Python code of a sample")                                         \
     X(worker_collate, "share of it collating")                                                               \
+    X(collate_wait, "the part of worker_collate in which it waits for something else than a CPU")            \
     X(worker_transfer, "share of it sending the batch to the trainer")                                       \
     X(fetch_ms, "mean time a sample waits for its data")                                                     \
     X(more_workers, "worker processes of the second trial")                                                  \

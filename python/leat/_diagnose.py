@@ -11,8 +11,8 @@ prep), how long does it train (ingest), and how fast would it be with a loader t
 The last answer comes from replaying a few batches: no line of the loop needs to change.
 
 The clocks are the trainer's own; what the workers did meanwhile is read from /proc: running is
-preparing, waiting for disks is fetching, and so is sleeping while the trainer waits for them. What
-cannot be seen stays unknown, and the verdict says so.
+preparing, waiting for disks is fetching, and so is sleeping while the trainer waits for them. Waiting inside
+collate_fn is part of preparing. What cannot be seen stays unknown, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -321,23 +321,25 @@ def _persistent(iterable: Any) -> list[int]:
     return [worker.pid for worker in getattr(getattr(iterable, "_iterator", None), "_workers", [])]
 
 
-def _worker_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
-    """Shares of the workers' time: running is preparing; disks, and sleep while they are waited for,
-    are fetching. While the trainer's own thread takes a batch apart, no worker is waited for."""
+def _worker_facts(seen: _Recording, facts: dict[str, float | None], collate_wait: float) -> None:
+    """Shares of the workers' time: running and waiting in collate_fn is preparing; disks, and other sleep while
+    they are waited for, are fetching. While the trainer's own thread takes a batch apart, no worker is waited for."""
     looks = seen.looks
     both = [a + b for a, b in zip(looks[True], looks[False])]
     total, waited_s = sum(both), sum(seen.data_s)
     if seen.processes == 0 or total < 20 or waited_s <= 0:
         return
-    running, disk, _ = both
+    running, disk = float(both[0]), both[1]
     unpacking = min(1.0, seen.next_work_s / waited_s)
     asleep_while_needed = looks[True][2] * (1 - unpacking)
+    collating = asleep_while_needed * collate_wait
+    running, asleep_while_needed = running + collating, asleep_while_needed - collating
     facts["threads"] = float(seen.processes)
     facts["decode_share"] = max(running / total, unpacking * waited_s / (waited_s + sum(seen.batch_s)))
     facts["read_share"] = (disk + asleep_while_needed) / total
     waited = sum(looks[True])
     if waited >= 20:  # whether workers had something to do while the trainer waited
-        facts["decode_ready"] = max(looks[True][0] / waited, unpacking)
+        facts["decode_ready"] = max((looks[True][0] + collating) / waited, unpacking)
     if seen.num_workers is not None:
         facts["workers"] = float(seen.num_workers or seen.processes)
     if running > 0 and facts.get("samples_per_s"):
@@ -348,13 +350,14 @@ def _worker_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
         facts["io_cold"] = facts["samples_per_s"] * total / (disk + asleep_while_needed)
 
 
-def _own_thread_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
-    """A loader without workers: preparing is the time inside next() in which this thread ran or waited
-    for a CPU, fetching is the rest of it."""
+def _own_thread_facts(seen: _Recording, facts: dict[str, float | None], collate_wait: float) -> None:
+    """A loader without workers: preparing is the time inside next() in which this thread ran, waited
+    for a CPU or waited in collate_fn; fetching is the rest of it."""
     waited = sum(seen.data_s)
     if seen.processes > 0 or waited <= 0:
         return
     share = min(1.0, seen.next_work_s / waited)
+    share += (1 - share) * collate_wait
     facts["threads"] = 1.0
     if seen.num_workers is not None:
         facts["workers"] = 0.0
@@ -368,8 +371,9 @@ def _own_thread_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
         facts["io_cold"] = seen.samples / ((1 - share) * waited)
 
 
-def _facts(seen: _Recording) -> dict[str, float | None]:
-    """What the doctor judges: a function of the recorded numbers alone."""
+def _facts(seen: _Recording, collate_wait: float = 0.0) -> dict[str, float | None]:
+    """What the doctor judges: a function of the recorded numbers alone. `collate_wait` is the share of a loader's
+    waiting that is inside collate_fn."""
     n = len(seen.data_s)
     begin, end = seen.begin, seen.end
     facts: dict[str, float | None] = {"steps": float(n)}
@@ -402,8 +406,8 @@ def _facts(seen: _Recording) -> dict[str, float | None]:
         facts["throttled"] = (end.periods[1] - begin.periods[1]) / (end.periods[0] - begin.periods[0])
     facts["blocked"] = 0.0  # such loaders have no budget to wait for
     facts.update(seen.machine)
-    _worker_facts(seen, facts)
-    _own_thread_facts(seen, facts)
+    _worker_facts(seen, facts, collate_wait)
+    _own_thread_facts(seen, facts, collate_wait)
     if seen.processes == 0 or (facts.get("decode_ready") or 0) > 0.5:
         facts["delivery"] = None  # batches were never ready: their hand-over was not seen alone
     return facts
@@ -493,7 +497,7 @@ def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float) 
 def _workers_to_try(facts: dict[str, float | None]) -> int:
     """Four times as many where they wait, else one per CPU; 0 when that is no more than there are."""
     now, cpus = facts.get("workers") or 0.0, facts.get("cpus") or 1.0
-    waiting = (facts.get("worker_fetch") or 0.0) > 0.3
+    waiting = (facts.get("worker_fetch") or 0.0) + (facts.get("collate_wait") or 0.0) > 0.3
     more = int(min(4 * max(now, 1.0) if waiting else max(cpus, 1.0), 64))
     return more if more > now else 0
 
@@ -542,5 +546,9 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     seen = loop.seen
     seen.processes, seen.machine = len(sampler.workers), _machine()
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
-    facts.update(_look_closer(iterable, facts, seconds))
+    closer = _look_closer(iterable, facts, seconds)
+    collate_wait, fetch = closer.get("collate_wait") or 0.0, closer.get("worker_fetch") or 0.0
+    if own is None and collate_wait > 0:
+        facts = _facts(seen, collate_wait / (collate_wait + fetch))
+    facts.update(closer)
     return _verdict(seen, facts, loop.replay(min(steps, 50), seconds / 4) if replay else None)

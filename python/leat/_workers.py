@@ -6,7 +6,8 @@ made once more in this process, as a worker makes them, and watched:
 
 - waiting (time on the clock that is not CPU time) is fetching,
 - CPU time is split by looking at the stack every millisecond: decoding, augmentation, other Python code,
-- then the samples are collated, and the batch is pickled as it would be for the trip to the trainer.
+- then the samples are collated, which is collate time whether it runs or waits, and the batch is pickled as it
+  would be for the trip to the trainer.
 
 Whether more workers help is tried: the same DataLoader is made again with more of them and run for a few seconds.
 What cannot be seen is left out, and the verdict then says "worker time".
@@ -104,6 +105,8 @@ def split(loader: Any, seconds: float = 1.0) -> dict[str, float] | None:
     dataset, collate = getattr(loader, "dataset", None), getattr(loader, "collate_fn", None)
     if dataset is None or collate is None or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         return None
+    from ._diagnose import _work_s
+
     batch_size = getattr(loader, "batch_size", None) or 16
     stacks, samples, wall, cpu = _Stacks(), [], 0.0, 0.0
     switch = sys.getswitchinterval()
@@ -122,9 +125,11 @@ def split(loader: Any, seconds: float = 1.0) -> dict[str, float] | None:
                 break
         wall, cpu = wall * batch_size / made, cpu * batch_size / made
         scale = batch_size / len(samples)
-        begin = time.perf_counter()
+        begin, work = time.perf_counter(), _work_s()
         batch = collate(samples)
+        work = _work_s() - work
         collated = (time.perf_counter() - begin) * scale
+        idle = max(0.0, collated - work * scale)
         begin = time.perf_counter()
         if getattr(loader, "num_workers", 0) > 0:
             _pickle(batch)
@@ -134,13 +139,15 @@ def split(loader: Any, seconds: float = 1.0) -> dict[str, float] | None:
     finally:
         sys.setswitchinterval(switch)
         stacks.stop()
-    return _shares(wall, cpu, collated, moved, stacks.counts, batch_size)
+    return _shares(wall, cpu, collated, moved, stacks.counts, batch_size, idle)
 
 
 def _shares(wall: float, cpu: float, collated: float, moved: float, counts: dict[str, int],
-            samples: float) -> dict[str, float]:
+            samples: float, idle: float = 0.0) -> dict[str, float]:
+    """`idle` is the part of `collated` that is not CPU time."""
     total = max(wall + collated + moved, 1e-9)
     facts = {"worker_fetch": (wall - cpu) / total, "worker_collate": collated / total,
+             "collate_wait": idle / total,
              "worker_transfer": moved / total, "fetch_ms": 1e3 * (wall - cpu) / max(samples, 1)}
     looks = sum(counts.values())
     if looks >= _LEAST_LOOKS:

@@ -182,11 +182,11 @@ def recorded(data_ms, step_ms, looks, *, workers, cpus_used, others=0.0, line=0.
         end=_diagnose._Look(wall, cpus_used * wall, (cpus_used + others) * wall, line * wall, 0, 0, None))
 
 
-def closer(*, fetch=0.0, decode=0.0, augment=0.0, python=0.0, collate=0.0, transfer=0.0):
+def closer(*, fetch=0.0, decode=0.0, augment=0.0, python=0.0, collate=0.0, transfer=0.0, idle=0.0):
     """Facts about the time, in seconds, in which a worker makes a batch of 8."""
     cpu = decode + augment + python
     counts = {"decode": int(1e5 * decode), "augment": int(1e5 * augment), "python": int(1e5 * python)}
-    return _workers._shares(fetch + cpu, cpu, collate, transfer, counts, 8)
+    return _workers._shares(fetch + cpu, cpu, collate, transfer, counts, 8, idle)
 
 
 def verdict(seen, more):
@@ -210,6 +210,19 @@ def test_what_workers_do_is_named(what, cause, words):
     assert words in d.verdict or words.replace("95", "97") in d.verdict, d.verdict
     assert ("decode" in d.verdict) == (what == "decode")
     assert [r["action"] for r in d.remedies] == ["a machine with 8 CPUs instead of 4"]
+
+
+def test_workers_that_wait_in_collate_do_not_wait_for_storage():
+    seen = recorded(25, 5, WAITING, workers=2, cpus_used=0.05)
+    d = _diagnose._verdict(seen, _diagnose._facts(seen, 0.99) | closer(fetch=0.0005, collate=0.05, idle=0.049), None)
+    assert said(d) == ("cpu", "collate", "critical") and d.confidence > 0.75
+    assert "collate_fn takes 99 % of worker time, most of it waiting" in d.verdict
+    assert not any("storage" in r["action"] or "machine with" in r["action"] for r in d.remedies)
+    seen = recorded(25, 5, WAITING, workers=2, cpus_used=0.05, others=3.1, line=0.2)
+    d = _diagnose._verdict(seen, _diagnose._facts(seen, 0.99) | closer(collate=0.05, idle=0.049), None)
+    assert said(d) == ("cpu", "collate", "critical")  # others do not make it wait
+    half = _diagnose._facts(seen, 0.5)
+    assert half["decode_share"] + half["read_share"] == pytest.approx(_diagnose._facts(seen)["read_share"], abs=0.02)
 
 
 def test_too_few_workers_are_named_with_a_price():
@@ -296,6 +309,7 @@ def test_samples_are_split_into_waiting_and_work(clock):
     got = _workers.split(dataloader(clock, item, collate))
     assert got["worker_fetch"] == pytest.approx(24 / 40) and got["worker_collate"] == pytest.approx(8 / 40)
     assert got["fetch_ms"] == pytest.approx(3) and got["worker_transfer"] == 0
+    assert got["collate_wait"] == pytest.approx(0, abs=1e-9)
     assert "worker_python" not in got  # too few stack samples to say
 
 
@@ -338,6 +352,22 @@ def test_a_loader_without_workers_is_told_in_its_own_words(clock):
     assert said(d) == ("cpu", "few_threads", "critical") and d.facts["workers"] == 0
     assert "num_workers=0: the trainer's own process makes the batches" in d.verdict
     assert not any("threads" in r["action"] for r in d.remedies)
+
+
+def test_a_collate_that_waits_is_collate_without_workers(clock):
+    def collate(rows):
+        clock.sleep(0.05)
+        return rows
+    loader = dataloader(clock, lambda: clock.burn(0.0001), collate, num_workers=0)
+
+    class Iterating(SimpleNamespace):
+        def __iter__(self):
+            while True:
+                yield np.array(self.collate_fn([self.dataset[i] for i in range(8)]))
+
+    d = leat.diagnose(Iterating(**vars(loader)), lambda batch: clock.sleep(0.005), steps=STEPS)
+    assert said(d) == ("cpu", "collate", "critical") and d.confidence > 0.75
+    assert d.facts["read_share"] == pytest.approx(0, abs=1e-6) and d.facts["worker_collate"] > 0.95
 
 
 # ---- arguments ------------------------------------------------------------------------------------

@@ -115,7 +115,8 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
                  percent(f->worker_python));
         break;
     case LEAT_CAUSE_COLLATE:
-        snprintf(out, size, "collate_fn takes %.0f %% of worker time", percent(f->worker_collate));
+        snprintf(out, size, "collate_fn takes %.0f %% of worker time%s", percent(f->worker_collate),
+                 leat__doctor_collate_waits(f) ? ", most of it waiting" : "");
         break;
     case LEAT_CAUSE_TRANSFER:
         snprintf(out, size, "sending batches from workers to the trainer takes %.0f %% of worker time",

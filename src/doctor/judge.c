@@ -113,11 +113,17 @@ static bool refused(const leat_doctor_facts *f)
     return or_else(f->remote, 0) >= 1 && or_else(f->remote_refused, 0) >= REFUSED;
 }
 
+static bool collate(const leat_doctor_facts *f)
+{
+    return or_else(f->worker_collate, 0) >= MOST;
+}
+
 /* True when work was seen to wait for reads: they take longer than a copy from memory, and storage had some
  * of them all the time. The pressure that the kernel reports does not count: other processes cause it, too.
  */
 static bool reads_seen(const leat_doctor_facts *f)
 {
+    if (collate(f)) return false; /* that is what workers wait in */
     if (asked(f) || refused(f) || known(f->fetch_ms) || or_else(f->worker_fetch, 0) >= MOST) return true;
     double flying = or_else(f->in_flight, or_else(f->read_ms, 0) * or_else(f->samples_per_s, 0) / 1e3);
     double least = or_else(f->read_ms, 0) >= STORAGE_READ_MS ? 0 : BUSY_PART * or_else(f->io_depth, 0);
@@ -188,9 +194,15 @@ static double cpus_wanted(const leat_doctor_facts *f)
     return known(f->others) ? LEAT_MIN(wanted, (f->cpu_used + f->others) / room) : wanted;
 }
 
+bool leat__doctor_collate_waits(const leat_doctor_facts *f)
+{
+    return collate(f) && or_else(f->collate_wait, 0) >= MOST * f->worker_collate;
+}
+
 static void ask_machine(const leat_doctor_facts *f, votes *v)
 {
     double useful = useful_share(f);
+    if (leat__doctor_collate_waits(f)) return; /* CPUs and storage are not what it waits for */
     if (or_else(f->faults, 0) >= FAULTS_PER_S && or_else(f->pressure_memory, 1) >= PRESSURE) {
         v->weight[LEAT_LIMIT_MEMORY] += 1;
         return;
@@ -254,11 +266,6 @@ static bool augment(const leat_doctor_facts *f)
 static bool python_code(const leat_doctor_facts *f)
 {
     return or_else(f->worker_python, 0) >= MOST;
-}
-
-static bool collate(const leat_doctor_facts *f)
-{
-    return or_else(f->worker_collate, 0) >= MOST;
 }
 
 static bool transfer(const leat_doctor_facts *f)
@@ -400,6 +407,7 @@ static const struct {
 } causes[] = {
     {LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, swapping},
     {LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET, always},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_COLLATE, leat__doctor_collate_waits},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_THROTTLED, throttled},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_OTHER_LOADER, other_loader},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, contention},
@@ -543,7 +551,8 @@ static double most_confidence(const leat_doctor_diagnosis *d, const leat__doctor
         return UNSURE;
     /* CPUs that are idle do not limit, whatever the rates say */
     double wanted = cpus_wanted(f);
-    if (d->limit == LEAT_LIMIT_CPU && known(wanted) && wanted < IDLE && !throttled(f)) return UNSURE;
+    bool idle = known(wanted) && wanted < IDLE && !leat__doctor_collate_waits(f);
+    if (d->limit == LEAT_LIMIT_CPU && idle && !throttled(f)) return UNSURE;
     if (distrusted == 0) return 1;
     votes queues = {{0}}, machine = {{0}};
     ask_queues(f, &queues);

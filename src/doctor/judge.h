@@ -89,6 +89,9 @@ bool leat__doctor_latency(const leat_doctor_facts *f);
  * flight bring little more. */
 bool leat__doctor_line_full(const leat_doctor_facts *f);
 
+/* True when workers of another loader spend most of their time in collate_fn, and most of that waiting. */
+bool leat__doctor_collate_waits(const leat_doctor_facts *f);
+
 /* Samples/s that storage can give at most; negative = unknown. */
 double leat__doctor_storage(const leat_doctor_facts *f);
 

@@ -315,6 +315,7 @@ static bool free_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     leat_doctor_facts *f = &w->f;
     double others = or_else(f->others, 0), cpus = or_else(f->cpus, 0);
     if (!known(f->cpu_all) || cpus <= 0 || others < 0.1 * cpus) return false;
+    if (leat__doctor_collate_waits(f)) return false;
     double share = LEAT_MIN(0.9, others / cpus);
     f->cpu_all /= 1 - share;
     f->others = f->run_delay = 0;
@@ -329,7 +330,7 @@ static bool raise_quota(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->quota, 0) <= 0 || !known(f->cpus_host) || !known(f->cpu_all)) return false;
-    if (f->cpus_host <= f->cpus || f->cpus <= 0) return false;
+    if (f->cpus_host <= f->cpus || f->cpus <= 0 || leat__doctor_collate_waits(f)) return false;
     double cpus = LEAT_MIN(f->cpus_host, 2 * f->cpus), gain = cpus / f->cpus;
     f->cpu_all *= gain;
     f->cpus = f->threads = cpus;
@@ -346,7 +347,7 @@ static bool lift_affinity(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     leat_doctor_facts *f = &w->f;
     if (or_else(f->quota, 0) > 0 || !known(f->cpus_host)) return false;
     if (!known(f->cpus) || !known(f->cpu_all)) return false;
-    if (f->cpus_host <= f->cpus || f->cpus <= 0) return false;
+    if (f->cpus_host <= f->cpus || f->cpus <= 0 || leat__doctor_collate_waits(f)) return false;
     r->basis = LEAT_BASIS_MODEL;
     snprintf(r->action, sizeof r->action,
              "let this process use all %.0f CPUs of the machine: its affinity (taskset, cpuset) allows %.0f",
@@ -363,6 +364,7 @@ static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     if (!known(f->cpus) || !known(f->cpu_all) || f->cpus <= 0) return false;
     /* it has more CPUs that may be used */
     if (known(f->cpus_host) && f->cpus < f->cpus_host) return false;
+    if (leat__doctor_collate_waits(f)) return false;
     f->cpu_all *= 2;
     f->cpus *= 2;
     r->basis = LEAT_BASIS_MODEL;

@@ -580,6 +580,30 @@ static void worker_time_is_split_by_what_was_seen(void **state)
     }
 }
 
+/* Workers that sleep in collate_fn: neither storage nor more CPUs would help. */
+static void a_collate_that_waits_is_named(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 300);
+    f.io_cold = f.io_warm = f.io_pages = f.io_deep = f.delivery = f.read_ms = -1;
+    f.cpu_all = 310;
+    f.cpu_one = -1;
+    f.decode_ready = 0.95;
+    f.decode_share = 0.93;
+    f.cpu_used = 0.1;
+    f.threads = f.workers = 2;
+    f.worker_collate = 0.98;
+    f.collate_wait = 0.97;
+    f.worker_fetch = 0.001;
+    f.fetch_ms = 0;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_COLLATE);
+    assert_true(d.confidence > 0.7);
+    assert_contains(d.sentence, "collate_fn takes 98 % of worker time, most of it waiting");
+    for (uint32_t i = 0; i < d.remedy_count; i++) assert_null(strstr(d.remedies[i].action, "machine with"));
+}
+
 static const char *finding(const leat_doctor_diagnosis *d, const char *part)
 {
     for (uint32_t i = 0; i < d->finding_count; i++)
@@ -980,6 +1004,7 @@ int main(void)
         cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
         cmocka_unit_test(reads_from_memory_do_not_limit),
         cmocka_unit_test(the_device_limits),
+        cmocka_unit_test(a_collate_that_waits_is_named),
         cmocka_unit_test(starts_are_named_beside_a_light_step),
         cmocka_unit_test(idle_cpus_do_not_limit),
         cmocka_unit_test(numbers_are_plain),
