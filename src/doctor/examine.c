@@ -58,6 +58,7 @@
 typedef struct exam {
     const char *path;
     leat_loader_opts loader;
+    leat_log log; /* of the run with the trainer; other trials differ from what the user asked for: silent */
     leat_doctor_examine_opts opts;
     double seconds;
     uint64_t *ids;
@@ -419,9 +420,11 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
 /* Runs with the trainer: its facts have priority. They are kept even when it was stopped. */
 static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
 {
+    leat_loader_opts with = e->loader;
+    with.log = e->log;
     e->asked_batch = asked_batch;
     int rc =
-        try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
+        try_loader(e, &with, e->opts.step_ms, e->seconds * TRIAL_PART,
                    e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART, t, err);
     e->asked_batch = 0;
     return rc;
@@ -616,6 +619,8 @@ int leat_doctor_examine(const char *path, const leat_loader_opts *loader,
     memcpy(&e.loader, loader, LEAT_MIN(loader->struct_size, sizeof e.loader));
     if (opts != NULL) memcpy(&e.opts, opts, LEAT_MIN(opts->struct_size, sizeof e.opts));
     if (e.loader.batch_size == 0) e.loader.batch_size = 256;
+    e.log = e.loader.log;
+    e.loader.log = (leat_log){0};
     e.seconds = e.opts.seconds > 0 ? e.opts.seconds : SECONDS;
     e.limit = (leat__time_limit){.until_ns = leat__clock_ns() +
                                              (uint64_t)((CEILING_TIMES * e.seconds + CEILING_MORE) * 1e9),

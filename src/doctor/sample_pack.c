@@ -252,6 +252,7 @@ static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], c
     o->max_bad = o->memory = o->index_count = 0;
     o->rank = o->world = o->field_count = 0;
     o->budget = NULL;
+    o->log = (leat_log){0}; /* what it says is not about the real pack */
     o->quarantine = o->balance = NULL;
     o->indices = NULL;
     o->fields = NULL;

@@ -264,6 +264,34 @@ static void long_steps_are_shortened(void **state)
     assert_int_equal(LEAT_LIMIT_TRAINER, d.limit);
 }
 
+static void count_line(void *cookie, leat_log_level level, const char *line)
+{
+    (void)level;
+    (void)line;
+    ++*(int *)cookie;
+}
+
+/* A loader logs advice about the options once; the trials do not repeat it. */
+static void trials_are_silent(void **state)
+{
+    leat_doctor_examine_opts o = LEAT_DOCTOR_EXAMINE_OPTS_INIT;
+    leat_doctor_facts f;
+    leat_loader_opts l;
+    leat_error err = {0};
+    int lines = 0;
+    (void)state;
+    leat_loader_opts_init(&l);
+    l.batch_size = 23; /* of 600 samples two are left for 13 ranks */
+    l.world = 13;
+    l.ops = "RandomResizedCrop(32)";
+    l.order = LEAT_ORDER_RANDOM;
+    l.log = (leat_log){.write = count_line, .cookie = &lines};
+    o.step_ms = 1;
+    o.seconds = 0.5;
+    assert_ok(leat_doctor_examine(PACK, &l, &o, &f, &err));
+    assert_int_equal(lines, 1);
+}
+
 static void a_missing_pack_is_an_error(void **state)
 {
     leat_loader_opts l;
@@ -289,6 +317,7 @@ int main(void)
         cmocka_unit_test(batches_too_large_for_the_time_are_shrunk),
         cmocka_unit_test(stopping_keeps_what_is_known),
         cmocka_unit_test(long_steps_are_shortened),
+        cmocka_unit_test(trials_are_silent),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
