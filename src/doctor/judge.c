@@ -83,6 +83,14 @@ static double blocked_share(const leat_doctor_facts *f)
     return memory_suffices(f) ? 0 : or_else(f->blocked, 0);
 }
 
+/* Share of the step in which the device copies or decodes; 0 = unknown. */
+static double device_busy(const leat_doctor_facts *f)
+{
+    double device = leat__doctor_device_ms(f);
+    if (!known(device) || !known(f->samples_per_s) || !(f->batch > 0)) return 0;
+    return clamp(device * f->samples_per_s / f->batch / 1e3, 0, 1);
+}
+
 static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, votes *v)
 {
     if (known(f->spacious) && known(f->samples_per_s) && blocked_share(f) >= BLOCKED &&
@@ -90,6 +98,10 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
         v->weight[LEAT_LIMIT_MEMORY] += RATES_WEIGHT;
         return;
     }
+    leat__doctor_rates rates = *r;
+    /* a device that waits for the rest of the loader does not limit it, whatever its rate */
+    if (device_busy(f) < BUSY_DEVICE) rates.part[LEAT_LIMIT_DEVICE] = -1;
+    r = &rates;
     uint32_t next, first = leat__doctor_smallest(r, false, &next);
     if (first == LEAT_LIMIT_NONE || next == LEAT_LIMIT_NONE) return;
     double low = r->part[first], margin = r->part[next] / LEAT_MAX(low, 1e-9);
@@ -138,14 +150,6 @@ static bool waits_for_reads(const leat_doctor_facts *f)
     if (leat__doctor_samples_per_read(f) > 1) return false;
     if (known(io) && (!known(f->samples_per_s) || f->samples_per_s >= EXPLAINS * io)) return true;
     return reads_seen(f);
-}
-
-/* Share of the step in which the device copies or decodes; 0 = unknown. */
-static double device_busy(const leat_doctor_facts *f)
-{
-    double device = leat__doctor_device_ms(f);
-    if (!known(device) || !known(f->samples_per_s) || !(f->batch > 0)) return 0;
-    return clamp(device * f->samples_per_s / f->batch / 1e3, 0, 1);
 }
 
 static void ask_queues(const leat_doctor_facts *f, votes *v)
