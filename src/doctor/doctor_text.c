@@ -305,6 +305,15 @@ static void trainer_evidence(leat_doctor_diagnosis *d)
             percent(d->lost), percent(1 - d->lost));
 }
 
+/* What the rate of the CPUs is about. Only an examination measures the work alone, and then its output. */
+static const char *work_name(const leat_doctor_facts *f)
+{
+    if (or_else(f->device_share, 0) > 0)
+        return "the host's part of decoding and augmentation, beside the device";
+    return known(f->out_bytes) ? "decode and augmentation alone, from memory"
+                               : "decode and augmentation, from the time that workers were busy";
+}
+
 static void rate_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -313,8 +322,8 @@ static void rate_evidence(leat_doctor_diagnosis *d)
         SAY("reads alone: %s samples/s cold, %s from memory, %.0f %% of the pack is in memory",
             rate_text(f->io_cold, a), rate_text(f->io_warm, b), percent(or_else(f->cached, 0)));
     if (known(f->cpu_all))
-        SAY("decode and augmentation alone, from memory: %s samples/s on %.0f thread%s, %s on one",
-            rate_text(f->cpu_all, a), or_else(f->threads, 0), f->threads == 1 ? "" : "s",
+        SAY("%s: %s samples/s on %.0f thread%s, %s on one", work_name(f), rate_text(f->cpu_all, a),
+            or_else(f->threads, 0), f->threads == 1 ? "" : "s",
             known(f->cpu_one) ? rate_text(f->cpu_one, b) : "?");
     if (known(f->loader))
         SAY("the whole loader without a trainer: %s samples/s; order, scheduling and delivery alone %s",

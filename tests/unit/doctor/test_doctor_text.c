@@ -49,12 +49,26 @@ static void decoding_on_the_device_has_a_price(void **state)
     d = judge(f);
     assert_true(says(&d, "copies 0.40 ms, decoding 0.75 ms, 0.30 ms of both side by side"));
     assert_false(says(&d, "the device decodes"));
+    assert_true(says(&d, "decode and augmentation alone, from memory: 12.0k samples/s on 16 threads"));
     f.device_share = 1;
     d = judge(f);
+    assert_true(says(&d, "the host's part of decoding and augmentation, beside the device: 12.0k samples/s"));
+    assert_false(says(&d, "alone, from memory"));
     assert_true(says(&d, "the device decodes 100 % of the images: it costs up to 1.5 % of the step (decode"));
     f.device_frees = 2.4;
     d = judge(f);
     assert_true(says(&d, "it costs up to 1.5 % of the step and frees 2.4 CPUs"));
+}
+
+/* Of a loader that is watched, no part runs alone. */
+static void what_was_not_measured_alone_is_not_called_so(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.io_cold = f.io_warm = f.io_deep = f.io_pages = f.loader = f.delivery = f.out_bytes = f.out_pixels = -1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_false(says(&d, "alone"));
+    assert_true(says(&d, "decode and augmentation, from the time that workers were busy: 12.0k samples/s"));
 }
 
 static void damage_is_found_beside_the_limit(void **state)
@@ -123,6 +137,7 @@ int main(void)
         cmocka_unit_test(names_are_those_of_the_contract),
         cmocka_unit_test(the_sentence_has_the_numbers),
         cmocka_unit_test(decoding_on_the_device_has_a_price),
+        cmocka_unit_test(what_was_not_measured_alone_is_not_called_so),
         cmocka_unit_test(damage_is_found_beside_the_limit),
         cmocka_unit_test(an_idle_gpu_without_waiting_is_found),
         cmocka_unit_test(stalls_that_the_mean_hides_are_found),
