@@ -240,6 +240,13 @@ static double cpu_with(const leat_doctor_facts *f, double threads, double cpus)
     return now > 0 ? f->cpu_all * then / now : f->cpu_all;
 }
 
+/* CPUs that there are already do nothing where threads are fewer, or wait in collate_fn. */
+static bool uses_all_cpus(const leat_doctor_facts *f)
+{
+    bool few = known(f->threads) && known(f->cpus) && f->threads <= f->cpus - 1;
+    return !few && !leat__doctor_collate_waits(f);
+}
+
 static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -330,7 +337,7 @@ static bool raise_quota(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->quota, 0) <= 0 || !known(f->cpus_host) || !known(f->cpu_all)) return false;
-    if (f->cpus_host <= f->cpus || f->cpus <= 0 || leat__doctor_collate_waits(f)) return false;
+    if (f->cpus_host <= f->cpus || f->cpus <= 0 || !uses_all_cpus(f)) return false;
     double cpus = LEAT_MIN(f->cpus_host, 2 * f->cpus), gain = cpus / f->cpus;
     f->cpu_all *= gain;
     f->cpus = f->threads = cpus;
@@ -347,7 +354,7 @@ static bool lift_affinity(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     leat_doctor_facts *f = &w->f;
     if (or_else(f->quota, 0) > 0 || !known(f->cpus_host)) return false;
     if (!known(f->cpus) || !known(f->cpu_all)) return false;
-    if (f->cpus_host <= f->cpus || f->cpus <= 0 || leat__doctor_collate_waits(f)) return false;
+    if (f->cpus_host <= f->cpus || f->cpus <= 0 || !uses_all_cpus(f)) return false;
     r->basis = LEAT_BASIS_MODEL;
     snprintf(r->action, sizeof r->action,
              "let this process use all %.0f CPUs of the machine: its affinity (taskset, cpuset) allows %.0f",
@@ -364,7 +371,7 @@ static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     if (!known(f->cpus) || !known(f->cpu_all) || f->cpus <= 0) return false;
     /* it has more CPUs that may be used */
     if (known(f->cpus_host) && f->cpus < f->cpus_host) return false;
-    if (leat__doctor_collate_waits(f)) return false;
+    if (!uses_all_cpus(f)) return false;
     f->cpu_all *= 2;
     f->cpus *= 2;
     r->basis = LEAT_BASIS_MODEL;

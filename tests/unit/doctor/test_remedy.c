@@ -25,6 +25,27 @@ static leat_doctor_facts starved_by_cpu(void)
     return f;
 }
 
+/* One thread of 16 CPUs: others would be as idle as the 15 that there are. */
+static void more_cpus_do_not_help_few_threads(void **state)
+{
+    leat_doctor_facts f = starved_by_cpu();
+    (void)state;
+    leat_doctor_diagnosis d = judge(f);
+    assert_non_null(remedy(&d, "a machine with 32 CPUs"));
+    f.threads = 1;
+    f.cpu_all = f.cpu_one = 2560;
+    f.cpu_used = 1;
+    d = judge(f);
+    assert_non_null(remedy(&d, "16 threads"));
+    assert_null(remedy(&d, "a machine with"));
+    f.cpus_host = 32;
+    d = judge(f);
+    assert_null(remedy(&d, "let this process use all 32 CPUs"));
+    f.quota = 16;
+    d = judge(f);
+    assert_null(remedy(&d, "raise the CPU quota"));
+}
+
 static void a_pack_that_fits_memory_stays_there(void **state)
 {
     leat_doctor_facts f = starved_by_reads();
@@ -503,6 +524,7 @@ static void larger_batches_share_the_fixed_cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_cpus_do_not_help_few_threads),
         cmocka_unit_test(a_pack_that_fits_memory_stays_there),
         cmocka_unit_test(a_pack_larger_than_memory_gets_a_cache_that_never_evicts),
         cmocka_unit_test(whole_pages_are_priced_by_their_measurement),
