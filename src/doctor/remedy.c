@@ -28,9 +28,22 @@ typedef struct world {
     double memory; /* rate the budget allows; negative = no limit */
     double reach;  /* the share of its smallest part's rate that the loader reaches */
     double whole;  /* measured rate of the whole loader in this setting; negative = not tried */
+    double now;    /* rate of the run; negative = unknown */
 } world;
 
 typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r);
+
+/* Samples/s that a fixed number of reads in flight can fetch from a server, one sample each. */
+static double reads_ceiling(const world *w)
+{
+    const leat_doctor_facts *f = &w->f;
+    double fetched = 1 - or_else(f->cached, 0);
+    if (or_else(f->remote, 0) < 1 || or_else(f->io_fixed, 0) < 1 || or_else(f->order_random, 0) < 1)
+        return HUGE_VAL;
+    if (!(f->read_ms > 0) || !(f->io_depth > 0) || fetched <= 0) return HUGE_VAL;
+    double most = f->io_depth * 1e3 / f->read_ms / fetched * leat__doctor_samples_per_read(f);
+    return LEAT_MAX(most, w->now); /* a read may bring neighbours that are used, too */
+}
 
 static double predict(const world *w, uint32_t *limit)
 {
@@ -42,6 +55,10 @@ static double predict(const world *w, uint32_t *limit)
     if (*limit == LEAT_LIMIT_NONE) return -1;
     double supply = r.part[*limit];
     if (*limit != LEAT_LIMIT_MEMORY) supply *= w->reach;
+    if (supply > reads_ceiling(w)) {
+        *limit = LEAT_LIMIT_IO;
+        supply = reads_ceiling(w);
+    }
     if (known(w->whole)) supply = w->whole;
     if (!known(trainer) || supply < trainer) return supply;
     bool python = taker == LEAT_LIMIT_PYTHON && w->f.prepare_ms > or_else(w->f.batch_ms, 0);
@@ -51,7 +68,7 @@ static double predict(const world *w, uint32_t *limit)
 
 static world world_now(const leat_doctor_diagnosis *d)
 {
-    world w = {.f = d->facts, .memory = d->memory, .reach = 1, .whole = -1};
+    world w = {.f = d->facts, .memory = d->memory, .reach = 1, .whole = -1, .now = d->rate};
     leat__doctor_rates r = leat__doctor_rates_of(&w.f);
     uint32_t first = leat__doctor_smallest(&r, false, NULL);
     bool waits = !known(d->lost) || d->lost >= LEAT__LOST_WARNING;
@@ -133,6 +150,7 @@ static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
     if (or_else(f->remote, 0) < 1 || or_else(f->cache_disk, 0) >= 1 || !known(f->io_cold)) return false;
     f->io_cold = f->io_deep = f->io_pages = HUGE_VAL; /* as fast as the disk, which is unknown
                                                        * here */
+    f->remote = 0;
     w->reach = LEAT_MAX(w->reach, 1.0);
     act(r, LEAT_BASIS_MODEL, "",
         "keep pages on a local disk (--cache disk:DIR): from the second epoch on nothing is fetched, if the "
@@ -148,6 +166,7 @@ static bool more_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     if (d->cause != LEAT_CAUSE_LATENCY || or_else(f->remote, 0) < 1 || !known(f->io_cold)) return false;
     if (or_else(f->io_fixed, 0) >= 1 && or_else(f->io_depth, 0) >= IN_FLIGHT) return false;
     f->io_cold *= 2;
+    f->io_depth = IN_FLIGHT;
     r->basis = LEAT_BASIS_MODEL;
     snprintf(r->set, sizeof r->set, "io-depth=%d", IN_FLIGHT);
     snprintf(r->action, sizeof r->action,
@@ -189,6 +208,7 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     if (or_else(f->io_fixed, 0) < 1) return false; /* the controller finds the best depth */
     if (!known(f->io_deep) || !known(f->io_cold) || or_else(f->io_depth, 0) >= 64) return false;
     f->io_cold = f->io_deep;
+    f->io_depth = 64;
     if (known(f->io_warm))
         f->io_warm = LEAT_MAX(f->io_warm, known(f->io_warm_deep) ? f->io_warm_deep : f->io_deep);
     if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is set at once, not searched
@@ -219,6 +239,7 @@ static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor
     if (!known(f->io_cold)) return false;
     double was = f->io_cold;
     f->io_cold *= 4;
+    if (f->read_ms > 0) f->read_ms /= 4;
     if (known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_cold);
     r->basis = LEAT_BASIS_MODEL;
     char now[TEXT + 16] = "", speed[TEXT];

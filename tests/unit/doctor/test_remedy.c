@@ -240,6 +240,33 @@ static void a_server_gets_the_remedy_of_its_limit(void **state)
     assert_non_null(remedy(&d, "quasi_random"));
 }
 
+/* 4 reads in flight of 114 ms each fetch 35 samples/s, however much memory there is. */
+static void reads_in_flight_bound_the_gain_of_memory(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 7);
+    f.remote = f.network = 1;
+    f.io_cold = f.io_deep = 400;
+    f.io_warm = f.io_pages = f.cached = -1;
+    f.budget = f.budget_peak = 16 * 1048576.0;
+    f.blocked = 0.85;
+    f.decode_ready = 0.05;
+    f.decode_share = 0.02;
+    f.cpu_used = 0.2;
+    f.read_ms = 114;
+    f.io_depth = 4;
+    f.io_fixed = 1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_BUDGET);
+    assert_non_null(remedy(&d, "memory=67108864"));
+    assert_near(remedy(&d, "memory=67108864")->gain, 4 / 0.114 / 7, 1e-3);
+    assert_true(d.apply_gain < 6);
+    f.io_fixed = 0; /* the controller asks for more at once */
+    d = judge(f);
+    assert_true(remedy(&d, "memory=67108864")->gain > 40);
+}
+
 static void another_loader_is_to_be_stopped(void **state)
 {
     leat_doctor_facts f = starved_by_cpu();
@@ -525,6 +552,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_cpus_do_not_help_few_threads),
+        cmocka_unit_test(reads_in_flight_bound_the_gain_of_memory),
         cmocka_unit_test(a_pack_that_fits_memory_stays_there),
         cmocka_unit_test(a_pack_larger_than_memory_gets_a_cache_that_never_evicts),
         cmocka_unit_test(whole_pages_are_priced_by_their_measurement),
