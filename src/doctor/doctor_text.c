@@ -264,6 +264,21 @@ static const char *const titles[LEAT_LIMITS] = {"Unknown",        "I/O-bound",  
                                                 "Delivery-bound", "Trainer-bound", "Memory-bound",
                                                 "Python-bound",   "Device-bound"};
 
+/* What is lost of a step: waiting, and transform=, which is not waiting. */
+static void say_waiting(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    double prepare = or_else(f->prepare_ms, 0);
+    if (!known(d->lost)) return;
+    if (prepare <= 0 || !known(f->data_ms) || !known(f->batch_ms)) {
+        snprintf(out, size, "; the trainer waits %.0f %% of each step", percent(d->lost));
+        return;
+    }
+    double wait = leat__doctor_wait_ms(f), step = wait + prepare + f->batch_ms;
+    snprintf(out, size, "; the trainer waits %.0f %% of each step, transform= takes %.0f %%",
+             percent(wait / step), percent(prepare / step));
+}
+
 void leat__doctor_sentence(leat_doctor_diagnosis *d)
 {
     static void (*const say[LEAT_LIMITS])(const leat_doctor_diagnosis *, char *, size_t) = {
@@ -271,8 +286,7 @@ void leat__doctor_sentence(leat_doctor_diagnosis *d)
     char why[192] = "the measurements do not show the bottleneck", end[80] = "";
 
     if (say[d->limit] != NULL) say[d->limit](d, why, sizeof why);
-    if (known(d->lost))
-        snprintf(end, sizeof end, "; the trainer waits %.0f %% of each step", percent(d->lost));
+    say_waiting(d, end, sizeof end);
     bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
     snprintf(d->sentence, sizeof d->sentence, "%s%s%s: %s%s",
              d->complete ? "" : "INCOMPLETE: ", titles[d->limit],

@@ -531,6 +531,7 @@ static void a_slow_transform_is_named(void **state)
     assert_int_equal(d.cause, LEAT_CAUSE_TRANSFORM);
     assert_int_equal(d.grade, LEAT_GRADE_CRITICAL);
     assert_contains(d.sentence, "transform= takes 60.0 ms of each step of 65.1 ms");
+    assert_contains(d.sentence, "the trainer waits 0 % of each step, transform= takes 92 %");
     assert_contains(d.remedies[0].action, "transform=");
     /* without it the 12,000 samples/s of decoding are the next limit, not the 51,200 of the trainer */
     assert_near(d.remedies[0].gain, 12000 / f.samples_per_s, 0.4);
