@@ -46,6 +46,7 @@ extern "C" {
     X(skipped, "measurements left out because the time ran out")                                             \
     X(no_files, "1 = no temporary files: other ways to store and deliver were not measured")                 \
     X(trial_batch, "samples per batch in the trial, when smaller than the batch asked for")                  \
+    X(trial_step_ms, "training time of a step in the trial, when shorter than the one asked for")            \
     X(gpu_busy, "share of time the GPU was busy")                                                            \
     X(gpu_bus_in, "bytes per second into the first GPU, over its bus")                                       \
     /* what each part can do alone, in samples per second */                                                 \
@@ -426,7 +427,7 @@ typedef struct leat_doctor_examine_opts {
     uint32_t spin;  /* 1 = the simulated trainer keeps one CPU busy, as a training loop may */
     double step_ms; /* time of one training step; 0 = not known */
     /* Time for the measurements; 0 = 8. They end after at most 2 * seconds + 5: measurements that
-     * do not fit are shortened or skipped (see the facts trial_batch and skipped). */
+     * do not fit are shortened or skipped (see the facts trial_batch, trial_step_ms and skipped). */
     double seconds;
     /* Called from time to time; non-zero stops. `watch` while a loader runs, and NULL once before
      * it is closed: close everything built on it then. `facts` may be copied in the call: it has what was

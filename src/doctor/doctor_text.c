@@ -481,6 +481,9 @@ void leat__doctor_findings(leat_doctor_diagnosis *d, uint32_t distrusted)
              "$TMPDIR)");
     if (known(f->trial_batch))
         FIND("measured with batches of %.0f: there was no time to make enough larger ones", f->trial_batch);
+    if (known(f->trial_step_ms))
+        FIND("measured with steps of %.3g ms: there was no time for enough longer ones; times are converted",
+             f->trial_step_ms);
     if (or_else(f->bad, 0) > 0)
         FIND("%.2g %% of the samples are damaged: `leat verify` lists them, --on-error replace "
              "trains without them",

@@ -344,6 +344,7 @@ static void choose_trial_step(exam *e)
     if (e->opts.step_ms <= step_ms) return;
     e->step_cut = e->opts.step_ms - step_ms;
     e->opts.step_ms = step_ms;
+    e->f->trial_step_ms = step_ms;
 }
 
 static void describe_settings(const exam *e, leat_doctor_facts *f)

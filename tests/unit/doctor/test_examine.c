@@ -262,6 +262,11 @@ static void long_steps_are_shortened(void **state)
     assert_true(f.samples_per_s > 0.12 && f.samples_per_s < 0.14); /* 8 in a minute */
     assert_ok(leat_doctor_judge(&f, &d, sizeof d, &err));
     assert_int_equal(LEAT_LIMIT_TRAINER, d.limit);
+    assert_true(f.trial_step_ms > 0 && f.trial_step_ms < 1000);
+    bool said = false;
+    for (uint32_t i = 0; i < d.finding_count; i++)
+        said |= strstr(d.findings[i], "no time for enough longer ones") != NULL;
+    assert_true(said);
 }
 
 static void count_line(void *cookie, leat_log_level level, const char *line)
