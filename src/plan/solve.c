@@ -5,6 +5,7 @@
  */
 #include "plan/parts.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,14 +56,6 @@ static bool fed(const leat_plan_facts *f)
 {
     leat_plan plan;
     return judge(f, &plan) && is_safe(&plan) && plan.speed.cpu.mid >= plan.speed.gpu.mid;
-}
-
-/* In GPU memory the margin is kept: no allocator uses all of it. */
-static bool batch_fits(const leat_plan_facts *f)
-{
-    leat_plan plan;
-    return judge(f, &plan) && plan.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY &&
-           plan.vram.verdict == LEAT_PLAN_SAFE;
 }
 
 /* Largest value in [1, top] for which the facts with *field = value are good; 0 when none is. Memory
@@ -133,30 +126,90 @@ static void set_gpus(leat_plan_facts *f, uint64_t v)
 
 /* ---- The smallest change ---- */
 
-/* A budget that was too small, or so large that a cache in it takes all memory. */
-static bool fix_memory(leat_plan *plan)
+/* Appends to the change; `separator` only after other text. */
+static LEAT_PRINTF(3, 4) void add_text(leat_plan *plan, const char *separator, const char *fmt, ...)
 {
-    leat_plan_facts f = plan->facts;
+    size_t used = strlen(plan->fix);
+    if (used > 0) used += (size_t)snprintf(plan->fix + used, sizeof plan->fix - used, "%s", separator);
+    if (used >= sizeof plan->fix) return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(plan->fix + used, sizeof plan->fix - used, fmt, ap);
+    va_end(ap);
+}
+
+/* Names the facts that differ from those of the plan, except the machine's memory. */
+static void add_changes(leat_plan *plan, const leat_plan_facts *then)
+{
+    const leat_plan_facts *f = &plan->facts;
+    char text[24];
+    if (then->precision != f->precision)
+        add_text(plan, ", and ", "--precision %s (instead of %s)", leat_plan_precision_name(then->precision),
+                 leat_plan_precision_name(f->precision));
+    if (then->batch != f->batch) {
+        add_text(plan, ", and ", "--batch %llu (instead of %llu)", (unsigned long long)then->batch,
+                 (unsigned long long)f->batch);
+        if (f->gpus > 0)
+            add_text(plan, " and ", "lr %.4g", leat__plan_lr(f, then->batch * f->gpus * f->nodes));
+    }
+    if (then->vram_bytes != f->vram_bytes)
+        add_text(plan, ", and ", "a GPU with at least %s of memory",
+                 leat__format_bytes(then->vram_bytes, text, sizeof text));
+    if (then->memory_bytes != f->memory_bytes)
+        add_text(plan, ", and ", "--memory %llu", (unsigned long long)then->memory_bytes);
+    if (then->prefetch != f->prefetch)
+        add_text(plan, ", and ", "--prefetch %u (instead of %u)", then->prefetch, f->prefetch);
+    if (then->workers != f->workers)
+        add_text(plan, ", and ", "%s %d (instead of %d)",
+                 f->loader == LEAT_PLAN_PROCESS ? "--workers" : "--threads", (int)then->workers,
+                 (int)f->workers);
+}
+
+/* A budget that was too small, or so large that a cache in it takes all memory. */
+static bool fix_memory(leat_plan_facts *facts)
+{
+    leat_plan_facts f = *facts;
     leat_plan own;
     if (f.memory_bytes == 0 || f.loader == LEAT_PLAN_PROCESS) return false;
     f.memory_bytes = 0; /* as a plan chooses it */
     if (!judge(&f, &own) || own.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) return false;
-    uint64_t value = own.ram.budget > plan->facts.memory_bytes
+    uint64_t value = own.ram.budget > facts->memory_bytes
                          ? smallest(&f, own.ram.budget, set_memory, ram_fits)
-                         : largest(&f, plan->facts.memory_bytes, set_memory, ram_fits);
-    if (value == 0) value = own.ram.budget;
-    snprintf(plan->fix, sizeof plan->fix, "--memory %llu", (unsigned long long)value);
+                         : largest(&f, facts->memory_bytes, set_memory, ram_fits);
+    facts->memory_bytes = value > 0 ? value : own.ram.budget;
     return true;
+}
+
+/* Less is read ahead, or by fewer. Of values that fit, takes the one that keeps the largest share of what was
+ * requested. */
+static bool fix_ahead(leat_plan_facts *facts)
+{
+    leat_plan_facts f = *facts;
+    uint64_t prefetch = largest(&f, facts->prefetch, set_prefetch, ram_fits);
+    f = *facts;
+    uint64_t workers = largest(&f, (uint64_t)facts->workers, set_workers, ram_fits);
+    if (prefetch == 0 && workers == 0) return false;
+    if (prefetch * (uint64_t)facts->workers >= workers * facts->prefetch) set_prefetch(facts, prefetch);
+    else set_workers(facts, workers);
+    return true;
+}
+
+/* Smaller batches, which change training. */
+static bool fix_batch(leat_plan_facts *facts)
+{
+    leat_plan_facts f = *facts;
+    uint64_t batch = largest(&f, facts->batch, set_batch, ram_fits);
+    if (batch > 0) facts->batch = batch;
+    return batch > 0;
 }
 
 /* leat's loader instead of worker processes: as it is, or with the 8-bit pixels that it delivers unless told
  * otherwise. */
-static void offer_leat(leat_plan *plan)
+static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, const char *separator)
 {
-    leat_plan_facts f = plan->facts;
+    leat_plan_facts f = *facts;
     leat_plan leat;
     char text[24];
-    size_t used = strlen(plan->fix);
     bool narrow = false;
     f.loader = LEAT_PLAN_LEAT;
     bool fits = judge(&f, &leat) && leat.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
@@ -165,100 +218,72 @@ static void offer_leat(leat_plan *plan)
         f.element_bytes = 1;
         fits = judge(&f, &leat) && leat.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
     }
-    if (!fits) return;
-    snprintf(plan->fix + used, sizeof plan->fix - used, "%sleat's loader with %sa budget of %s",
-             used > 0 ? "; or " : "", narrow ? "--dtype u8 and " : "",
-             leat__format_bytes(leat.ram.budget, text, sizeof text));
+    if (fits)
+        add_text(plan, separator, "leat's loader with %sa budget of %s", narrow ? "--dtype u8 and " : "",
+                 leat__format_bytes(leat.ram.budget, text, sizeof text));
 }
 
 /* More memory, without a budget or a /dev/shm that are too small for any. */
-static void offer_machine(leat_plan *plan)
+static void offer_machine(leat_plan *plan, const leat_plan *now, const char *separator)
 {
-    leat_plan_facts f = plan->facts;
+    leat_plan_facts f = now->facts;
     char text[24];
-    size_t used = strlen(plan->fix);
     const char *with = "";
     uint64_t need = smallest(&f, RAM_MOST, set_ram, ram_fits);
     if (need == 0) {
-        with = plan->ram.shm_short ? "a larger /dev/shm and " : "no --memory and ";
+        with = now->ram.shm_short ? "a larger /dev/shm and " : "no --memory and ";
         f.memory_bytes = f.shm_bytes = 0;
         need = smallest(&f, RAM_MOST, set_ram, ram_fits);
     }
-    snprintf(plan->fix + used, sizeof plan->fix - used, "%s%s%s at least %s of memory",
-             used > 0 ? "; or " : "", with, plan->facts.whole_machine ? "a machine with" : "a limit of",
+    add_text(plan, separator, "%s%s at least %s of memory", with,
+             plan->facts.whole_machine ? "a machine with" : "a limit of",
              leat__format_bytes((uint64_t)(SHOWN * (double)need), text, sizeof text));
 }
 
-/* Less is read ahead, or by fewer; only where neither is enough, batches are smaller: that changes training.
- * Of values that fit, takes the one that keeps the largest share of what was requested. */
-static void fix_ram(leat_plan *plan)
+/* `now`: the plan as it is after a change that makes it fit the GPU. */
+static void fix_ram(leat_plan *plan, const leat_plan *now)
 {
     bool process = plan->facts.loader == LEAT_PLAN_PROCESS;
-    const struct {
-        const char *name;
-        void (*set)(leat_plan_facts *, uint64_t);
-        uint64_t asked;
-    } fields[] = {{"--prefetch", set_prefetch, plan->facts.prefetch},
-                  {process ? "--workers" : "--threads", set_workers, (uint64_t)plan->facts.workers},
-                  {"--batch", set_batch, plan->facts.batch}};
-    double best_share = 0;
-    if (fix_memory(plan)) return;
-    for (size_t i = 0; i < LEAT_COUNT(fields); i++) {
-        leat_plan_facts f = plan->facts;
-        if (fields[i].set == set_batch && best_share > 0) break;
-        uint64_t value = largest(&f, fields[i].asked, fields[i].set, ram_fits);
-        double share = (double)value / (double)fields[i].asked;
-        if (value == 0 || share <= best_share) continue;
-        best_share = share;
-        snprintf(plan->fix, sizeof plan->fix, "%s %llu (instead of %llu)", fields[i].name,
-                 (unsigned long long)value, (unsigned long long)fields[i].asked);
-    }
-    if (process) offer_leat(plan);
-    if (best_share <= 0) offer_machine(plan);
+    leat_plan_facts f = now->facts;
+    bool fixed = fix_memory(&f) || fix_ahead(&f) || fix_batch(&f);
+    add_changes(plan, &f);
+    size_t used = strlen(plan->fix);
+    if (process) offer_leat(plan, &now->facts, fixed ? "; or " : ", and ");
+    if (!fixed) offer_machine(plan, now, strlen(plan->fix) > used ? "; or " : ", and ");
 }
 
-static int fix_vram(leat_plan *plan, leat_error *err)
+/* Half precision, else the largest batch that leaves the margin of GPU memory, else a larger GPU. */
+static int fix_vram(leat_plan_facts *facts, leat_error *err)
 {
-    leat_plan_facts f = plan->facts;
+    leat_plan_facts f = *facts;
     leat_plan_vram v;
     if (f.precision == LEAT_PLAN_FP32) {
         const plan_gpu *gpu = leat__plan_gpu_find(f.gpu);
         f.precision = gpu != NULL && !gpu->bf16 ? LEAT_PLAN_FP16_MIXED : LEAT_PLAN_BF16_MIXED;
         LEAT_TRY(leat__plan_vram(&f, &v, err));
         if (v.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
-            snprintf(plan->fix, sizeof plan->fix, "--precision %s (instead of fp32)",
-                     leat_plan_precision_name(f.precision));
+            *facts = f;
             return 0;
         }
     }
-    f = plan->facts;
-    uint64_t batch = largest(&f, f.batch, set_batch, batch_fits);
-    if (batch > 0) {
-        snprintf(plan->fix, sizeof plan->fix, "--batch %llu (instead of %llu) and lr %.4g",
-                 (unsigned long long)batch, (unsigned long long)plan->facts.batch,
-                 leat__plan_lr(&plan->facts, batch * plan->facts.gpus * plan->facts.nodes));
-        return 0;
-    }
-    char text[24];
-    const char *with = plan->facts.batch > 1 ? "--batch 1 and " : "";
-    f = plan->facts;
-    f.batch = 1;
-    LEAT_TRY(leat__plan_vram(&f, &v, err));
-    if (v.verdict != LEAT_PLAN_OUT_OF_MEMORY && f.batch < plan->facts.batch)
-        snprintf(plan->fix, sizeof plan->fix, "--batch 1 (instead of %llu) and lr %.4g",
-                 (unsigned long long)plan->facts.batch,
-                 leat__plan_lr(&plan->facts, (uint64_t)plan->facts.gpus * plan->facts.nodes));
-    else
-        snprintf(plan->fix, sizeof plan->fix, "%sa GPU with at least %s of memory", with,
-                 leat__format_bytes((uint64_t)(SHOWN * (double)v.total / PLAN_SAFE_VRAM), text, sizeof text));
+    LEAT_TRY(leat__plan_vram(facts, &v, err));
+    facts->batch = LEAT_MAX(v.largest_batch, UINT64_C(1));
+    LEAT_TRY(leat__plan_vram(facts, &v, err));
+    if (v.verdict == LEAT_PLAN_OUT_OF_MEMORY)
+        facts->vram_bytes = (uint64_t)(SHOWN * (double)v.total / PLAN_SAFE_VRAM);
     return 0;
 }
 
+/* The change is made for the GPU first. Then the changed plan is judged as a whole, for host memory. */
 int leat__plan_fix(leat_plan *plan, leat_error *err)
 {
+    leat_plan now = {.facts = plan->facts};
     plan->fix[0] = '\0';
-    if (plan->facts.gpus > 0 && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY) return fix_vram(plan, err);
-    if (plan->ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) fix_ram(plan);
+    if (plan->facts.gpus > 0 && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY)
+        LEAT_TRY(fix_vram(&now.facts, err));
+    LEAT_TRY(leat__plan_judge(&now, err));
+    if (now.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) fix_ram(plan, &now);
+    else add_changes(plan, &now.facts);
     return 0;
 }
 

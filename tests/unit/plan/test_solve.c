@@ -99,7 +99,8 @@ static void a_gpu_that_is_too_small_gets_a_batch_or_a_precision(void **state)
     f.vram_bytes = GIB;
     snprintf(f.model, sizeof f.model, "vit_l");
     p = plan_of(f);
-    assert_string_equal(p.fix, "--batch 1 and a GPU with at least 6.85 GiB of memory");
+    assert_string_equal(
+        p.fix, "--batch 1 (instead of 320) and lr 9.766e-07, and a GPU with at least 6.85 GiB of memory");
     f.batch = 1;
     f.precision = LEAT_PLAN_BF16_MIXED;
     double need = 0;
@@ -182,6 +183,99 @@ static void batches_ahead_go_before_the_batch(void **state)
     f.batch = 256;
     f.prefetch = 4000;
     assert_contains(plan_of(f).fix, "--prefetch ");
+}
+
+/* The amount of bytes after `words` in a change, up to the first alternative; 0 when they are not in it. */
+static uint64_t amount(const char *fix, const char *words)
+{
+    const char *at = strstr(fix, words), *other = strstr(fix, "; or ");
+    char unit[8];
+    double value;
+    if (at == NULL || (other != NULL && at > other)) return 0;
+    if (sscanf(at + strlen(words), " %lf %7s", &value, unit) < 1) return 0;
+    if (strncmp(unit, "KiB", 3) == 0) value *= 1024;
+    if (strncmp(unit, "MiB", 3) == 0) value *= 1 << 20;
+    if (strncmp(unit, "GiB", 3) == 0) value *= (double)GIB;
+    if (strncmp(unit, "TiB", 3) == 0) value *= 1024 * (double)GIB;
+    return (uint64_t)value;
+}
+
+static leat_plan_facts with_fix(const leat_plan *p)
+{
+    leat_plan_facts f = p->facts;
+    uint64_t value;
+    if ((value = amount(p->fix, "--batch")) > 0) f.batch = value;
+    if ((value = amount(p->fix, "--prefetch")) > 0) f.prefetch = (uint32_t)value;
+    if ((value = amount(p->fix, "--workers")) > 0) f.workers = (int32_t)value;
+    if ((value = amount(p->fix, "--threads")) > 0) f.workers = (int32_t)value;
+    if ((value = amount(p->fix, "a GPU with at least")) > 0) f.vram_bytes = value;
+    if ((value = amount(p->fix, "a machine with at least")) > 0) f.ram_bytes = value;
+    if (strstr(p->fix, "--precision 16-mixed") != NULL) f.precision = LEAT_PLAN_FP16_MIXED;
+    if (strstr(p->fix, "--precision bf16-mixed") != NULL) f.precision = LEAT_PLAN_BF16_MIXED;
+    if ((value = amount(p->fix, "--memory")) > 0) f.memory_bytes = value;
+    if (strstr(p->fix, "no --memory") != NULL) f.memory_bytes = 0;
+    if (strstr(p->fix, "larger /dev/shm") != NULL) f.shm_bytes = 0;
+    const char *leat = strstr(p->fix, "leat's loader"), *other = strstr(p->fix, "; or ");
+    if (leat != NULL && (other == NULL || leat < other)) f.loader = LEAT_PLAN_LEAT;
+    if (f.loader != p->facts.loader && strstr(p->fix, "--dtype u8") != NULL) f.element_bytes = 1;
+    return f;
+}
+
+/* Both memories are too small: one change names both, and the GPU's keeps the largest batch. */
+static void both_memories_are_fixed_together(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.cpus = 2;
+    f.batch = 1000;
+    f.memory_bytes = 1 << 20;
+    leat_plan p = plan_of(f);
+    assert_int_equal(amount(p.fix, "--batch"), p.vram.largest_batch);
+    assert_true(amount(p.fix, "--memory") > 1 << 20);
+    assert_int_equal(plan_of(with_fix(&p)).fits, 1);
+    f = guide_facts();
+    snprintf(f.model, sizeof f.model, "vit_b");
+    snprintf(f.gpu, sizeof f.gpu, "T4");
+    f.ram_bytes = 4 * GIB;
+    f.cpus = 8;
+    f.no_validation = 1;
+    f.batch = 5000;
+    p = plan_of(f);
+    assert_int_equal(amount(p.fix, "--batch"), p.vram.largest_batch);
+    assert_contains(p.fix, ", and a machine with at least ");
+    assert_int_equal(plan_of(with_fix(&p)).fits, 1);
+}
+
+static void every_change_fits_when_it_is_made(void **state)
+{
+    static const char *const gpus[] = {"T4", "A10G", "A100", "H200"};
+    static const char *const models[] = {"resnet18", "resnet50", "vit_b", "vit_l"};
+    static const uint64_t memory[] = {0, 1 << 20, 64 << 20, 4 * GIB};
+    uint64_t random = 1, refused = 0;
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        leat_plan_facts f = guide_facts();
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        uint64_t r = random >> 20;
+        snprintf(f.gpu, sizeof f.gpu, "%s", gpus[r % 4]);
+        snprintf(f.model, sizeof f.model, "%s", models[r / 4 % 4]);
+        f.memory_bytes = memory[r / 16 % 4];
+        f.ram_bytes = GIB << r / 64 % 9;
+        f.batch = UINT64_C(1) << r / 1024 % 14;
+        f.cpus = 1u << r / 16384 % 7;
+        f.gpus = 1u << r / 131072 % 4;
+        f.loader = r / 1048576 % 4 == 0 ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
+        f.precision = r / 4194304 % 3 == 0 ? LEAT_PLAN_FP32 : LEAT_PLAN_PRECISION_AUTO;
+        f.no_validation = r / 16777216 % 2;
+        f.cache = r / 33554432 % 3 == 0 ? PLAN_CACHE_PROCESS : 0;
+        if (r / 134217728 % 3 == 0) f.prefetch = 64;
+        leat_plan p = plan_of(f);
+        if (p.fits != 0) continue;
+        refused++;
+        leat_plan changed = plan_of(with_fix(&p));
+        if (changed.fits != 1) fail_msg("case %d: \"%s\", then \"%s\"", i, p.fix, changed.fix);
+    }
+    assert_true(refused > 25);
 }
 
 /* What is solved for is what a plan accepts, and one more or one less is not. */
@@ -272,6 +366,8 @@ int main(void)
         cmocka_unit_test(a_budget_too_large_is_lowered),
         cmocka_unit_test(more_memory_is_named_only_as_far_as_needed),
         cmocka_unit_test(batches_ahead_go_before_the_batch),
+        cmocka_unit_test(both_memories_are_fixed_together),
+        cmocka_unit_test(every_change_fits_when_it_is_made),
         cmocka_unit_test(solutions_are_accepted_by_the_plan),
         cmocka_unit_test(solving_finds_the_edge),
         cmocka_unit_test(cpus_and_gpus_follow_the_rates),
