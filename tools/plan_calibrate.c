@@ -574,14 +574,16 @@ int plan_measure_bucket(const char *path, const leat_loader_opts *base, uint32_t
     leat_loader_opts opts = *base;
     leat_pack_info info;
     leat_machine m;
-    double rate = 0;
+    double all = 0, half = 0; /* of the link */
 
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(info_of(path, &info, err));
     if (link) {
-        LEAT_TRY(leat__reads_link(path, longer ? 8 * BUCKET_PARTS : BUCKET_PARTS, latency_s, &rate, err));
-        k->io_bytes_per_s = widened((leat_plan_range){rate, rate, rate}, QUICK_COLD_SPREAD);
+        uint32_t parts = longer ? 8 * BUCKET_PARTS : BUCKET_PARTS;
+        LEAT_TRY(leat__reads_link(path, parts, latency_s, &all, &half, err));
+        k->io_bytes_per_s = widened((leat_plan_range){all, sqrt(all * half), half}, QUICK_COLD_SPREAD);
         k->calibrated |= 1u << LEAT_PLAN_IO;
+        plan_trial_link(k->io_bytes_per_s, *latency_s);
     }
     opts.memory = 0; /* as the loader itself chooses: the few pages have to stay in it */
     opts.batch_size = LEAT_MIN(opts.batch_size, BUCKET_BATCH);

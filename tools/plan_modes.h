@@ -61,13 +61,16 @@ typedef struct plan_trial {
     double latency_s;        /* filled; 0 = not measured */
 } plan_trial;
 
-/* Runs it in a thread. On slow storage the table and the bytes that arrived are used, with a warning.
+/* Runs it in a thread. On slow storage the table and the bytes that arrived are used, with a warning;
+ * of a bucket, never the table for storage.
  * LEAT_ECANCELED within a second of a signal. */
 int plan_trial_run(cli *c, plan_trial *trial, leat_error *err) LEAT_MUST_CHECK;
 /* The thread is still in a read, and uses the options: the process has to end without it. */
 bool plan_trial_left(void);
 /* For loops of a measurement: LEAT_ECANCELED when the command no longer waits for it. */
 int plan_trial_check(leat_error *err);
+/* The link of a bucket is measured: used also where the rest takes too long. */
+void plan_trial_link(leat_plan_range bytes_per_s, double latency_s);
 void plan_trial_reading(bool on); /* what follows reads from storage: the ceiling counts */
 
 /* CPU time of those ops of a pipeline that are neither crop, resize, flip nor output, on an image of

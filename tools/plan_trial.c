@@ -3,6 +3,7 @@
  * Measurements of `leat plan` in a separate thread, with a ceiling. A read in flight cannot be stopped:
  * when storage is too slow, or after a signal, the command continues without that thread.
  */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -25,6 +26,8 @@
 #define LOOK_NS (LEAT_NS_PER_S / 20)
 #define LEAST_BYTES (UINT64_C(256) << 10) /* that tell a rate of storage */
 #define PART_SPREAD 0.5                   /* of that rate: reads of other things are in it */
+#define CONNECTIONS 64.0                  /* of the loader to a bucket */
+#define RECEIVED_NS 1000000u              /* least time of what arrived: less tells no rate */
 #define CODE_DATA (UINT64_C(1) << 20)
 #define CODE_MAX (UINT64_C(16) << 20) /* more is another program, which runs the command */
 
@@ -33,6 +36,8 @@ static struct {
     leat__mutex lock; /* guards the rest */
     leat__cond changed;
     plan_trial own, measured; /* of the thread; what the command may use */
+    leat_plan_range link; /* of a bucket, once it is measured */
+    double latency_s;
     leat_error err;
     int rc;
     bool known, done;    /* the rates are measured; so is everything */
@@ -61,15 +66,15 @@ int plan_trial_check(leat_error *err)
     return ended(NULL) ? leat__fail(err, LEAT_ECANCELED, "stopped") : 0;
 }
 
-/* Bytes that this process took from storage or from a bucket until now; 0 where the system does not tell. */
-static uint64_t bytes_in(const plan_trial *t)
-{
+/* What arrived until now. */
+typedef struct came {
+    uint64_t bytes; /* from storage of this machine; 0 where the system does not tell */
     leat__http_stats http;
+} came;
+
+static uint64_t local_bytes(void)
+{
     unsigned long long bytes = 0;
-    if (leat__path_remote(t->path)) {
-        leat__http_read(&http);
-        return http.bytes_in;
-    }
     FILE *file = fopen("/proc/self/io", "r");
     char line[128];
     if (file == NULL) return 0;
@@ -116,22 +121,68 @@ static void measure(void *arg)
     publish(rc, true);
 }
 
+void plan_trial_link(leat_plan_range bytes_per_s, double latency_s)
+{
+    leat__mutex_lock(&job.lock);
+    job.link = bytes_per_s;
+    job.latency_s = latency_s;
+    leat__mutex_unlock(&job.lock);
+}
+
+/* The link of a bucket by the bytes that arrived, over the time from the first answer on in which they did:
+ * in the trial, or else since the pack was opened, by one request after the other. The loader has more
+ * connections, which share a limit of the server or have one each. Locked. */
+static void use_link(plan_trial *m, const leat__http_stats *before, uint64_t ns)
+{
+    leat__http_stats s;
+    leat__http_read(&s);
+    if (job.link.mid > 0) {
+        m->k.io_bytes_per_s = job.link;
+        m->latency_s = job.latency_s;
+        return;
+    }
+    bool trial = s.bytes_in > before->bytes_in && s.received_ns > before->received_ns;
+    if (trial) {
+        s.bytes_in -= before->bytes_in;
+        s.answers -= before->answers;
+        s.waited_ns -= before->waited_ns;
+        s.received_ns -= before->received_ns;
+    }
+    if (s.bytes_in == 0 || s.answers == 0) return;
+    uint64_t wait = s.waited_ns / s.answers, received = LEAT_MAX(s.received_ns, RECEIVED_NS);
+    uint64_t most = trial && ns > 2 * wait ? ns - wait : UINT64_MAX;
+    double rate = (double)s.bytes_in * 1e9 / (double)LEAT_MIN(received, most);
+    double each = (double)s.bytes_in * 1e9 / (double)received;
+    double low = rate / (1 + PART_SPREAD), high = LEAT_MAX(rate * (1 + PART_SPREAD), each * CONNECTIONS);
+    m->k.io_bytes_per_s = (leat_plan_range){low, sqrt(low * high), high};
+    m->latency_s = (double)wait / 1e9;
+}
+
+/* Storage of this machine by the bytes that came since `before`. */
+static void use_reads(plan_trial *m, uint64_t before, uint64_t ns)
+{
+    uint64_t bytes = local_bytes() - before;
+    if (bytes < LEAST_BYTES) return;
+    double rate = (double)bytes * 1e9 / (double)ns;
+    m->k.io_bytes_per_s = (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
+}
+
 /* What is known without the thread: how fast storage delivered meanwhile. Locked. */
-static void use_what_came(cli *c, const plan_trial *t, uint64_t bytes, uint64_t ns)
+static void use_what_came(cli *c, const plan_trial *t, const came *before, uint64_t ns)
 {
     plan_trial *m = &job.measured;
     const char *what = t->longer ? "a minute" : leat__path_remote(t->path) ? "five seconds" : "two seconds";
     if (job.known) return; /* only what what-ifs would store is missing: by the table */
     *m = *t;
-    bool storage = leat__path_remote(t->path) ? t->link : t->cold || t->longer;
-    if (storage && bytes >= LEAST_BYTES) {
-        double rate = (double)bytes * 1e9 / (double)ns;
-        m->k.io_bytes_per_s = (leat_plan_range){rate / (1 + PART_SPREAD), rate, rate * (1 + PART_SPREAD)};
-        m->k.calibrated = 1u << LEAT_PLAN_IO;
-    }
+    bool remote = leat__path_remote(t->path);
+    if (remote && t->link) use_link(m, &before->http, ns);
+    else if (!remote && (t->cold || t->longer)) use_reads(m, before->bytes, ns);
+    if (m->k.io_bytes_per_s.mid > 0) m->k.calibrated = 1u << LEAT_PLAN_IO;
     m->k.quick = 1;
     cli_warn(c, "storage too slow to measure in %s: used the table%s", what,
-             m->k.io_bytes_per_s.mid > 0 ? " for the CPUs, and the bytes that arrived for storage" : "");
+             m->k.io_bytes_per_s.mid <= 0 ? ""
+             : job.link.mid > 0           ? " for the CPUs; the link was measured"
+                                          : " for the CPUs, and the bytes that arrived for storage");
 }
 
 /* Until it is done, the time is over, or a signal came a while ago. Locked. */
@@ -152,7 +203,9 @@ int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
     uint64_t ceiling = t->longer                    ? CEILING_LONG_NS
                        : leat__path_remote(t->path) ? CEILING_BUCKET_NS
                                                     : CEILING_NS;
-    uint64_t before = bytes_in(t), begin = leat__clock_ns();
+    came before = {.bytes = local_bytes()};
+    uint64_t begin = leat__clock_ns();
+    leat__http_read(&before.http);
     leat__mutex_init(&job.lock);
     leat__cond_init(&job.changed);
     job.own = *t;
@@ -160,7 +213,7 @@ int plan_trial_run(cli *c, plan_trial *t, leat_error *err)
     LEAT_TRY(leat__thread_start(&job.thread, "leat-plan", measure, &job.own, err));
     leat__mutex_lock(&job.lock);
     wait_for_rates(begin, ceiling);
-    if (!job.done && cli_stopped() == 0) use_what_came(c, t, bytes_in(t) - before, leat__clock_ns() - begin);
+    if (!job.done && cli_stopped() == 0) use_what_came(c, t, &before, leat__clock_ns() - begin);
     if (job.done || cli_stopped() == 0) *t = job.measured;
     int rc = job.done ? job.rc : cli_stopped() != 0 ? LEAT_ECANCELED : 0;
     if (job.done) *err = job.err;

@@ -54,6 +54,7 @@ typedef struct result {
     double per_s;   /* samples */
     double read_ms; /* mean time of one read */
     uint64_t reads;
+    double half_s; /* until half of the list was read, once */
 } result;
 
 static void put(ranges *r, const leat__file *file, uint64_t offset, uint64_t len, uint32_t samples)
@@ -158,7 +159,7 @@ static int read_for(const ranges *list, uint32_t depth, double seconds, bool onc
     uint32_t flying = 0;
     int rc = 0;
 
-    *out = (result){-1, -1, 0};
+    *out = (result){-1, -1, 0, 0};
     if (list->count == 0) return 0;
     LEAT_TRY(leat__time_check(limit, err)); /* closing waits for reads that were started */
     LEAT_GO(rc, out, lane_open(&l, depth, list->longest, err));
@@ -174,7 +175,8 @@ static int read_for(const ranges *list, uint32_t depth, double seconds, bool onc
         if (q->rc != 0) LEAT_GO(rc, out, leat__aio_error(q, err));
         samples += ((const range *)q->cookie)->samples;
         wait_ns += q->done_ns - q->submit_ns;
-        out->reads++;
+        if (++out->reads == (list->count + 1) / 2)
+            out->half_s = (double)(leat__clock_ns() - begin) / 1e9;
         if (next < most && leat__clock_ns() < until)
             start_read(&l, (uint32_t)(q - l.req), &list->at[next++ % list->count]);
         else flying--;
@@ -324,8 +326,8 @@ static void count_refused(leat_doctor_facts *f)
     if (s.requests > 0) f->remote_refused = LEAT_MIN(1.0, (double)s.throttled / (double)s.requests);
 }
 
-int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double *bytes_per_s,
-                     leat_error *err)
+int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double *all_per_s,
+                     double *half_per_s, leat_error *err)
 {
     leat_pack *pack = NULL;
     ranges r = {0};
@@ -346,9 +348,10 @@ int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double
     uint64_t begin = leat__clock_ns();
     LEAT_GO(rc, out, read_for(&r, PARTS_MANY, 1, true, NULL, &got, err));
     /* the first round trip brings no bytes */
-    double passed = (double)(leat__clock_ns() - begin) / 1e9, full = passed - *latency_s;
+    double passed = (double)(leat__clock_ns() - begin) / 1e9, half = got.half_s, trip = *latency_s;
     double share = r.count > 0 ? (double)got.reads / r.count : 0;
-    *bytes_per_s = (double)bytes * share / LEAT_MAX(full, passed / 4);
+    *all_per_s = *half_per_s = (double)bytes * share / LEAT_MAX(passed - trip, passed / 4);
+    if (half > 0) *half_per_s = LEAT_MAX(*all_per_s, (double)bytes / 2 / LEAT_MAX(half - trip, half / 4));
 out:
     leat__free(r.at);
     leat_pack_close(&pack);

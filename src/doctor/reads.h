@@ -25,9 +25,10 @@ int leat__reads_samples(const char *path, const uint64_t *samples, uint64_t *cou
                         const leat__time_limit *limit, leat_error *err) LEAT_MUST_CHECK;
 
 /* A remote pack alone, by few requests: the time of one small request, and bytes per second of `parts`
- * ranges of 1 MiB, 16 in flight, or as many as a second allows. */
-int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double *bytes_per_s,
-                     leat_error *err) LEAT_MUST_CHECK;
+ * ranges of 1 MiB, 16 in flight, or as many as a second allows: of all, and of the first half, which
+ * a late connection does not delay. */
+int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double *all_per_s,
+                     double *half_per_s, leat_error *err) LEAT_MUST_CHECK;
 
 /* Fills io_cold, io_pages, io_deep, io_warm, read_ms and the byte counts from the index, in about
  * `seconds`. f->cached: how much was in memory before any read. `samples`: ids in reading order.

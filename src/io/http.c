@@ -45,12 +45,15 @@
 #define BUFFER_BYTES (100L << 10) /* of one transfer: in the heap, not in a mapping made for each request */
 
 static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled, total_hedged;
+static _Atomic uint64_t total_answers, total_waited_ns, total_received_ns;
 
 void leat__http_read(leat__http_stats *s)
 {
     *s = (leat__http_stats){atomic_load(&total_requests),  atomic_load(&total_retries),
                             atomic_load(&total_in),        atomic_load(&total_out),
-                            atomic_load(&total_throttled), atomic_load(&total_hedged)};
+                            atomic_load(&total_throttled), atomic_load(&total_hedged),
+                            atomic_load(&total_answers),   atomic_load(&total_waited_ns),
+                            atomic_load(&total_received_ns)};
 }
 
 bool leat__http_transient(const leat__http_req *r)
@@ -171,11 +174,24 @@ int leat__http_header(leat__http_req *r, const char *name, const char *value)
     return 0;
 }
 
+/* Adds the time since the attempt began, or since its last bytes came, to the totals. */
+static void hear(leat__http_req *r)
+{
+    uint64_t now = leat__clock_ns();
+    if (r->heard_ns == 0) {
+        atomic_fetch_add_explicit(&total_answers, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&total_waited_ns, now - r->begun_ns, memory_order_relaxed);
+    } else {
+        atomic_fetch_add_explicit(&total_received_ns, now - r->heard_ns, memory_order_relaxed);
+    }
+    r->heard_ns = now;
+}
+
 static size_t on_header(char *data, size_t size, size_t count, void *cookie)
 {
     leat__http_req *r = cookie;
     size_t len = size * count, whole = len;
-    r->heard_ns = leat__clock_ns();
+    hear(r);
     while (len > 0 && (data[len - 1] == '\r' || data[len - 1] == '\n')) len--;
     if (len > 5 && strncmp(data, "HTTP/", 5) == 0) { /* also after a redirect or "100 Continue" */
         const char *blank = memchr(data, ' ', len);
@@ -194,7 +210,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *cookie)
 {
     leat__http_req *r = cookie;
     size_t len = size * count;
-    r->heard_ns = leat__clock_ns();
+    hear(r);
     atomic_fetch_add_explicit(&total_in, len, memory_order_relaxed);
     if (r->status / 100 == 2 && r->ops->take != NULL) {
         r->progressed = true;

@@ -109,7 +109,10 @@ bool leat__http_transient(const leat__http_req *r);
 /* Totals of this process. */
 typedef struct leat__http_stats {
     uint64_t requests, retries, bytes_in, bytes_out, throttled;
-    uint64_t hedged; /* second requests for late ones */
+    uint64_t hedged;      /* second requests for late ones */
+    uint64_t answers;     /* attempts that were answered */
+    uint64_t waited_ns;   /* their times until the first header, added up */
+    uint64_t received_ns; /* and from there to the last bytes */
 } leat__http_stats;
 void leat__http_read(leat__http_stats *s);
 

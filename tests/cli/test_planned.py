@@ -114,6 +114,7 @@ def a_pack_without_samples_is_refused():
 class Slow(http.server.BaseHTTPRequestHandler):
     """A server of one pack that delivers pages at some 40 KB/s."""
     protocol_version = "HTTP/1.1"
+    delay, index_rate, page_rate = 0, 0, 40960
 
     def do_HEAD(self):
         self.do_GET()
@@ -128,6 +129,7 @@ class Slow(http.server.BaseHTTPRequestHandler):
             begin, end = int(wanted[1]), min(size, int(wanted[2] or size - 1) + 1)
         elif wanted:
             begin = max(0, size - int(wanted[2]))
+        time.sleep(self.delay)
         self.send_response(206 if wanted else 200)
         self.send_header("Content-Length", str(end - begin))
         self.send_header("ETag", '"1"')
@@ -135,25 +137,69 @@ class Slow(http.server.BaseHTTPRequestHandler):
         if wanted:
             self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
         self.end_headers()
-        slow = end - begin > 65536 and end < size
-        for at in range(begin, end if self.command == "GET" else begin, 4096):
+        rate = self.page_rate if end - begin > 65536 and end < size else self.index_rate
+        step = 4096 if rate else size
+        for at in range(begin, end if self.command == "GET" else begin, step):
             try:
-                self.wfile.write(data[at:min(at + 4096, end)])
+                self.wfile.write(data[at:min(at + step, end)])
             except OSError:
                 return
-            time.sleep(0.1 if slow else 0)
+            time.sleep(step / rate if rate else 0)
 
     def log_message(self, *args):
         pass
 
 
+class Far(Slow):
+    """Each answer takes a while, and then comes at once."""
+    delay, page_rate = 0.35, 0
+
+
+class Slower(Slow):
+    """Even the index arrives slowly."""
+    delay, index_rate, page_rate = 1, 60000, 60000
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+
+@contextlib.contextmanager
+def served(handler):
+    """A command that plans p.leat of such a server."""
+    server = Server(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield [LEAT, "plan", "--dataset", f"http://127.0.0.1:{server.server_port}/p.leat", "--gpus", "0", "--batch", "16"]
+    server.shutdown()
+
+
+def storage_planned(handler):
+    with served(handler) as command:
+        speed = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=100).stdout)["speed"]
+    assert speed["sources"]["io"].startswith("measured:"), speed["sources"]
+    return speed["rates"]["io"]
+
+
+def latency_does_not_count_as_a_slow_link():
+    """64 requests in flight give up to 180 samples/s. The bytes over all of the five seconds would be 60."""
+    rate = storage_planned(Far)
+    assert rate["mid"] > 90 and rate["high"] > 150, rate
+
+
+def a_very_slow_link_is_not_taken_from_the_table():
+    """64 connections give up to 50 samples/s; the table has 1,600."""
+    rate = storage_planned(Slower)
+    assert 0 < rate["low"] < rate["mid"] < rate["high"] < 200, rate
+
+
 def slow_storage_ends_no_measurement_late():
     """Reads in flight cannot be stopped: a signal, or the ceiling, ends the command without them."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    command = [LEAT, "plan", "--dataset", f"http://127.0.0.1:{server.server_port}/p.leat", "--gpus", "0",
-               "--batch", "16"]
+    with served(Slow) as command:
+        stop_measurements(command)
+
+
+def stop_measurements(command):
     begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     took = time.monotonic() - begin
@@ -168,7 +214,6 @@ def slow_storage_ends_no_measurement_late():
         took = time.monotonic() - begin
         assert run.returncode == 143 and out == "" and "stopped while it measured" in err, (run.returncode, err)
         assert took < 4, took
-    server.shutdown()
 
 
 def the_planned_pipeline_is_what_runs():
@@ -300,7 +345,8 @@ def main():
         for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields,
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
-                     a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late, the_planned_pipeline_is_what_runs,
+                     a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
+                     latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()

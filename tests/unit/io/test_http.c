@@ -97,6 +97,8 @@ static void transient_failures_are_retried(void **state)
     assert_in_range(after.requests - before.requests, 2, 3);
     assert_in_range(after.retries - before.retries, 1, 2);
     assert_int_equal(after.throttled - before.throttled, 1); /* the 503 */
+    assert_int_equal(after.answers - before.answers, 2);
+    assert_true(after.waited_ns > before.waited_ns);
 }
 
 static void always_busy(web_request *q)
