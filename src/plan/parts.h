@@ -45,6 +45,7 @@ leat_order leat__plan_order(const leat_plan_facts *f); /* of facts.order; 0: the
 const char *leat__plan_order_name(const leat_plan *plan);
 /* Completes plan->facts and fills memory, rates and `fits`: what decides on a plan. */
 int leat__plan_judge(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
+int leat__plan_judge_ram(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK; /* host memory only */
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
@@ -110,7 +111,8 @@ double leat__plan_table_us(const leat_plan_facts *f);
 /* Bytes of a mean sample if the images were stored like this. */
 uint64_t leat__plan_stored_bytes(const leat_plan_facts *f, uint32_t images, double mix);
 double leat__plan_quality_share(uint32_t quality); /* share of the original's bytes */
-void leat__plan_what_ifs(leat_plan *plan);
+/* `fixed`: the number of workers was given, not derived from the cores. */
+void leat__plan_what_ifs(leat_plan *plan, bool fixed);
 
 /* bucket.c: of a dataset in a bucket; after leat__plan_speed. */
 void leat__plan_traffic(leat_plan *plan);

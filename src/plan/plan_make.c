@@ -112,7 +112,7 @@ static uint32_t fits_of(const leat_plan *plan)
     return 1;
 }
 
-int leat__plan_judge(leat_plan *plan, leat_error *err)
+int leat__plan_judge_ram(leat_plan *plan, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
     LEAT_TRY(leat__plan_complete(plan, err));
@@ -121,6 +121,13 @@ int leat__plan_judge(leat_plan *plan, leat_error *err)
     if (f->loader == LEAT_PLAN_PROCESS) plan->ram = plan->ram_process;
     else leat__plan_ram_leat(f, plan->config.page_window, &plan->ram);
     plan->config.memory_bytes = plan->ram.budget;
+    return 0;
+}
+
+int leat__plan_judge(leat_plan *plan, leat_error *err)
+{
+    const leat_plan_facts *f = &plan->facts;
+    LEAT_TRY(leat__plan_judge_ram(plan, err));
     if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
     leat__plan_speed(f, &plan->ram, &plan->vram, &plan->speed);
     plan->fits = fits_of(plan);
@@ -130,10 +137,11 @@ int leat__plan_judge(leat_plan *plan, leat_error *err)
 static int make(leat_plan *plan, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
+    const bool fixed = f->workers > 0; /* before defaults are filled in */
     LEAT_TRY(leat__plan_judge(plan, err));
     leat__plan_traffic(plan);
     leat__plan_decodes(plan);
-    leat__plan_what_ifs(plan);
+    leat__plan_what_ifs(plan, fixed);
     if (f->gpus > 0) leat__plan_scales(plan);
     note_rules(plan);
     return plan->fits == 0 ? leat__plan_fix(plan, err) : 0;

@@ -529,7 +529,47 @@ static double smaller_share(const leat_plan_facts *f, double shrink)
     return shrink * shrink * (f->images == LEAT_PLAN_RAW ? 1 : quality_share(f));
 }
 
-void leat__plan_what_ifs(leat_plan *plan)
+/* The most workers, up to those that the cores have work for, that still fit host memory. */
+static uint32_t more_workers(const leat_plan *plan)
+{
+    leat_plan_facts f = plan->facts;
+    leat_plan_ram ram;
+    uint32_t low = (uint32_t)plan->facts.workers;
+    uint32_t high = leat__plan_default_workers(plan->facts.cpus, plan->facts.gpus) + 1;
+    while (plan->fits != 0 && low + 1 < high) {
+        uint32_t middle = low + (high - low) / 2;
+        f.workers = (int32_t)middle;
+        if (f.loader == LEAT_PLAN_PROCESS) leat__plan_ram_process(&f, &ram);
+        else leat__plan_ram_leat(&f, plan->config.page_window, &ram);
+        if (ram.verdict != LEAT_PLAN_OUT_OF_MEMORY) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Workers of a given number use no more cores: more of them do, where cores are idle. */
+static void what_if_cpus(leat_plan *plan, bool fixed)
+{
+    const leat_plan_facts *base = &plan->facts;
+    const char *name = base->loader == LEAT_PLAN_PROCESS ? "workers" : "threads";
+    bool idle = fixed && (uint32_t)base->workers < leat__plan_default_workers(base->cpus, base->gpus);
+    uint32_t most = idle ? more_workers(plan) : 0;
+    leat_plan_facts f = *base;
+    char change[64];
+    if (most > (uint32_t)base->workers) {
+        f.workers = (int32_t)most;
+        snprintf(change, sizeof change, "--%s %u", name, most);
+        what_if(plan, change, &f);
+        f = *base;
+    }
+    f.cpus *= 2;
+    if (!idle) f.workers *= 2;
+    snprintf(change, sizeof change, "twice the cores%s%s", fixed && !idle ? " and " : "",
+             fixed && !idle ? name : "");
+    what_if(plan, change, &f);
+}
+
+void leat__plan_what_ifs(leat_plan *plan, bool fixed)
 {
     const leat_plan_facts *base = &plan->facts;
     leat_plan_facts f;
@@ -587,10 +627,7 @@ void leat__plan_what_ifs(leat_plan *plan)
     snprintf(f.storage, sizeof f.storage, "memory");
     f.measured.io_bytes_per_s = f.measured.rate_cold = (leat_plan_range){0};
     what_if(plan, "whole dataset cached in memory", &f);
-    f = *base;
-    f.cpus *= 2;
-    f.workers *= 2;
-    what_if(plan, "twice the cores", &f);
+    what_if_cpus(plan, fixed);
     if (base->gpus > 0 && base->element_bytes > 1 && base->wide == 0) {
         f = *base;
         f.element_bytes = 1;

@@ -33,8 +33,8 @@ static bool judge(const leat_plan_facts *f, leat_plan *plan)
 
 static bool ram_fits(const leat_plan_facts *f)
 {
-    leat_plan plan;
-    return judge(f, &plan) && plan.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
+    leat_plan plan = {.facts = *f};
+    return leat__plan_judge_ram(&plan, NULL) == 0 && plan.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
 }
 
 /* A limit that is not known refuses nothing. */

@@ -307,13 +307,39 @@ static void what_if_moves_the_limit(void **state)
     const leat_plan_what_if *w = row_of(&p, "--images tiled");
     assert_int_equal(w->limit, LEAT_PLAN_IO);
     assert_near(w->gain, 1.2, 1e-6);
-    assert_near(row_of(&p, "twice the cores")->gain, 1.2, 1e-6);
+    assert_near(row_of(&p, "--threads 16")->gain, 1.2, 1e-6);
     /* 562,500 bytes a sample at 600 MB/s, and memory that is no faster than the CPUs: no rows of 1.00x */
     assert_string_equal(p.no_gain, "--order quasi_random; --images mix --mix-raw 0.5; --images raw; "
-                                   "whole dataset cached in memory");
+                                   "whole dataset cached in memory; twice the cores");
     for (uint32_t i = 0; i < p.what_if_count; i++) assert_true(p.what_ifs[i].gain >= 1.05);
     assert_true(row_of(&p, "--max-side 400")->gain > 1.3);
     assert_true(row_of(&p, "--quality 90")->gain > 1.1); /* fewer bytes to decode */
+}
+
+/* Two workers leave 62 of 64 CPUs idle: more workers bring more, as far as they fit, more cores nothing. */
+static void idle_cores_get_workers(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    unsigned workers = 0;
+    (void)state;
+    snprintf(f.model, sizeof f.model, "resnet18");
+    snprintf(f.gpu, sizeof f.gpu, "A100");
+    snprintf(f.storage, sizeof f.storage, "nvme");
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = 2;
+    f.cpus = 64;
+    leat_plan p = plan_of(f);
+    assert_contains(p.no_gain, "twice the cores");
+    for (uint32_t i = 0; i < p.what_if_count; i++)
+        if (sscanf(p.what_ifs[i].change, "--workers %u", &workers) == 1)
+            assert_true(p.what_ifs[i].gain > 2);
+    assert_in_range(workers, 3, 63);
+    f.workers = (int32_t)workers;
+    assert_int_equal(plan_of(f).fits, 1);
+    f.workers = 0; /* as many as the cores have work for */
+    f.cpus = 4;
+    p = plan_of(f);
+    assert_true(row_of(&p, "twice the cores")->gain > 1.5);
 }
 
 /* Smaller images are stored again at quality 90: both make them smaller, by the table or as measured. */
@@ -381,6 +407,7 @@ int main(void)
         cmocka_unit_test(costs_grow_with_bytes_pixels_and_crops),
         cmocka_unit_test(quality_shares_are_interpolated),
         cmocka_unit_test(what_if_moves_the_limit),
+        cmocka_unit_test(idle_cores_get_workers),
         cmocka_unit_test(stored_sizes_of_what_ifs),
         cmocka_unit_test(a_mix_has_the_bytes_of_its_raw_share),
     };
