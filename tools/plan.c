@@ -99,7 +99,8 @@ static const leat__param answer_options[] = {
     CLI_BYTES("memory", 'm', NULL, 1, 1e16, "leat's budget; for --documents and --text the limit"),
     CLI_FLAG("single-loader", 0, "no validation loader is ever alive beside this one"),
     CLI_CHOICE("solve", 0, NULL, "batch|ram|gpus|cpus",
-               "print the most samples or GPUs, or the least memory or CPUs, that is safe"),
+               "print the most samples or GPUs, or the least memory or CPUs, that is safe; with gpus and "
+               "cpus the CPUs also keep the GPUs busy"),
     CLI_CHOICE("recommend", 0, NULL, "images|text|video", "name a machine for the dataset"),
     CLI_INT("videos", 0, NULL, 1, 1e14, "N", "videos, for --recommend video"),
     CLI_STRING("stage", 0, NULL, "NAME",
