@@ -248,13 +248,13 @@ typedef struct leat_plan_config {
 typedef struct leat_plan_scale {
     uint32_t gpus, nodes;
     uint32_t workers;
-    uint32_t fits; /* by our figure, on a node of facts.ram_bytes */
+    uint32_t fits; /* by our figures, in memory of the node and of the GPU */
     uint64_t total_batch;
     uint64_t guide_buffer; /* 8 GB × GPUs, as the guide rounds it */
     uint64_t guide_ram;    /* 8 GB × GPUs + 5 GB */
     uint64_t ram;          /* ours, per node */
     double lr;
-    double rate; /* samples/s, GPUs fed; 0 = not known */
+    double rate; /* samples/s by all limits that are known; 0 = the GPU's is not */
 } leat_plan_scale;
 
 typedef struct leat_plan_what_if {

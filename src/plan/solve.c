@@ -17,12 +17,6 @@
 #define RAM_MOST (UINT64_C(1) << 56)
 #define GPUS_MOST 4096
 
-static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
-{
-    if (f->loader == LEAT_PLAN_PROCESS) leat__plan_ram_process(f, ram);
-    else leat__plan_ram_leat(f, window, ram);
-}
-
 /* ---- Verdicts, as those of a whole plan ---- */
 
 static bool judge(const leat_plan_facts *f, leat_plan *plan)
@@ -295,11 +289,10 @@ static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
     for (uint32_t i = 0; i < plan->scale_count; i++)
         if (plan->scales[i].gpus == gpus && plan->scales[i].nodes == nodes) return;
     leat_plan_facts f = plan->facts;
-    leat_plan_ram ram;
+    leat_plan then;
     f.gpus = (uint32_t)leat__ceil_div(gpus, nodes);
     f.nodes = nodes;
-    uint64_t window = (uint64_t)plan->config.page_window * plan->facts.gpus / f.gpus;
-    ram_of(&f, (uint32_t)window, &ram); /* pages of the node shared by its trainers */
+    if (!judge(&f, &then)) return;
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
     /* of the nodes' CPUs: more workers would only contend */
@@ -309,10 +302,10 @@ static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
     row->total_batch = gpus * f.batch;
     row->guide_buffer = gpus * 8 * PLAN_GB;
     row->guide_ram = f.gpus * 8 * PLAN_GB + 5 * PLAN_GB;
-    row->ram = ram.total;
-    row->fits = ram.limit == 0 ? 2 : ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
+    row->ram = then.ram.total;
+    row->fits = then.fits;
     row->lr = leat__plan_lr(&f, row->total_batch);
-    row->rate = plan->facts.gpus > 0 ? plan->speed.gpu.mid / plan->facts.gpus * gpus : 0;
+    row->rate = then.speed.gpu.mid > 0 ? then.speed.rate.mid * nodes : 0;
 }
 
 void leat__plan_scales(leat_plan *plan)

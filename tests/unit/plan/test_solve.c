@@ -43,6 +43,28 @@ static void multi_gpu_table_is_reproduced(void **state)
     assert_int_equal(p.scales[3].fits, 0); /* 106 GB do not fit 62 GiB */
 }
 
+/* A row has the limits and the verdict of a plan for as many GPUs. */
+static void rows_of_gpus_have_all_limits(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.cpus = 2;
+    f.gpus = 8;
+    f.ram_bytes = 200 * GIB;
+    f.measured.cpu_us = (leat_plan_range){900, 1000, 1100};
+    f.measured.io_bytes_per_s = (leat_plan_range){1e11, 1e11, 1e11};
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.scales[3].gpus, 8);
+    assert_int_equal(p.speed.limit, LEAT_PLAN_CPU);
+    assert_near(p.scales[3].rate, p.speed.rate.mid, 1e-6);
+    f.gpus = 1;
+    f.ram_bytes = 2048 * GIB;
+    f.batch = 4000; /* too large for the GPU */
+    p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_int_equal(p.scales[0].fits, 0);
+}
+
 /* "4 GPUs on 4 instances": per instance as one GPU, lr 2.0. */
 static void nodes_share_the_gpus(void **state)
 {
@@ -359,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multi_gpu_table_is_reproduced),
+        cmocka_unit_test(rows_of_gpus_have_all_limits),
         cmocka_unit_test(nodes_share_the_gpus),
         cmocka_unit_test(the_fix_fits_and_one_more_does_not),
         cmocka_unit_test(a_gpu_that_is_too_small_gets_a_batch_or_a_precision),
