@@ -36,7 +36,7 @@ static struct {
     leat__mutex lock; /* guards the rest */
     leat__cond changed;
     plan_trial own, measured; /* of the thread; what the command may use */
-    leat_plan_range link; /* of a bucket, once it is measured */
+    leat_plan_range link;     /* of a bucket, once it is measured */
     double latency_s;
     leat_error err;
     int rc;

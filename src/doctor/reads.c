@@ -175,8 +175,7 @@ static int read_for(const ranges *list, uint32_t depth, double seconds, bool onc
         if (q->rc != 0) LEAT_GO(rc, out, leat__aio_error(q, err));
         samples += ((const range *)q->cookie)->samples;
         wait_ns += q->done_ns - q->submit_ns;
-        if (++out->reads == (list->count + 1) / 2)
-            out->half_s = (double)(leat__clock_ns() - begin) / 1e9;
+        if (++out->reads == (list->count + 1) / 2) out->half_s = (double)(leat__clock_ns() - begin) / 1e9;
         if (next < most && leat__clock_ns() < until)
             start_read(&l, (uint32_t)(q - l.req), &list->at[next++ % list->count]);
         else flying--;

@@ -49,11 +49,10 @@ static _Atomic uint64_t total_answers, total_waited_ns, total_received_ns;
 
 void leat__http_read(leat__http_stats *s)
 {
-    *s = (leat__http_stats){atomic_load(&total_requests),  atomic_load(&total_retries),
-                            atomic_load(&total_in),        atomic_load(&total_out),
-                            atomic_load(&total_throttled), atomic_load(&total_hedged),
-                            atomic_load(&total_answers),   atomic_load(&total_waited_ns),
-                            atomic_load(&total_received_ns)};
+    *s = (leat__http_stats){
+        atomic_load(&total_requests), atomic_load(&total_retries),   atomic_load(&total_in),
+        atomic_load(&total_out),      atomic_load(&total_throttled), atomic_load(&total_hedged),
+        atomic_load(&total_answers),  atomic_load(&total_waited_ns), atomic_load(&total_received_ns)};
 }
 
 bool leat__http_transient(const leat__http_req *r)

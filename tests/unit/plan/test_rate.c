@@ -331,8 +331,7 @@ static void idle_cores_get_workers(void **state)
     leat_plan p = plan_of(f);
     assert_contains(p.no_gain, "twice the cores");
     for (uint32_t i = 0; i < p.what_if_count; i++)
-        if (sscanf(p.what_ifs[i].change, "--workers %u", &workers) == 1)
-            assert_true(p.what_ifs[i].gain > 2);
+        if (sscanf(p.what_ifs[i].change, "--workers %u", &workers) == 1) assert_true(p.what_ifs[i].gain > 2);
     assert_in_range(workers, 3, 63);
     f.workers = (int32_t)workers;
     assert_int_equal(plan_of(f).fits, 1);
