@@ -10,7 +10,7 @@ static void write_pack(const char *path, uint32_t rows)
     assert_ok(leat__image_columns_create(&p, path, "{}", true, true, NULL));
     for (uint32_t i = 0; i < rows; i++) {
         const leat__image_facts f = {.codec = LEAT__CODEC_JPEG, .bytes = i};
-        assert_ok(leat__image_columns_append(p, "abcdef" + i, 1, &f, NULL));
+        assert_ok(leat__image_columns_append(p, &"abcdef"[i], 1, &f, NULL));
     }
     assert_ok(leat_packer_finish(p, &stats, NULL));
     leat_packer_close(&p);
