@@ -197,7 +197,11 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
     case LEAT_CAUSE_AMPLIFIED:
         snprintf(out, size, "%.1f times the bytes of the samples are read", f->read_bytes / f->sample_bytes);
         break;
-    default: snprintf(out, size, "storage gives %s", b);
+    default: {
+        const bool memory = or_else(f->cached, 0) >= LEAT__ALL_CACHED && or_else(f->remote, 0) < 1;
+        snprintf(out, size, "%s %s", memory ? "reads of the pack, which is in memory, give" : "storage gives",
+                 b);
+    }
     }
 }
 
@@ -314,8 +318,8 @@ static void trainer_evidence(leat_doctor_diagnosis *d)
         SAY("epoch starts cost %.1f %% of the time: %.1f ms each, %.3g step%s per epoch", percent(starts),
             f->start_ms, f->epoch_steps, f->epoch_steps == 1 ? "" : "s");
     if (known(d->lost))
-        SAY("%.1f %% of the step is lost (under 5 %% fine, from 20 %% critical); accelerator "
-            "utilisation %.0f %%",
+        SAY("%.1f %% of the step is lost (under 5 %% fine, from 20 %% critical); training has the other %.0f "
+            "%%",
             percent(d->lost), percent(1 - d->lost));
 }
 

@@ -33,6 +33,7 @@
 #define READY_LOW 0.2
 #define NOT_DECODING 0.3
 #define PRESSURE 0.1
+#define FEW 0.2  /* share of the loss that another limit may have */
 #define MOST 0.5 /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0   /* bytes */
@@ -497,8 +498,9 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
     double starts = leat__doctor_starts(f), parts[] = {d->io, d->cpu, d->delivery};
     if (!known(d->trainer) || !known(starts) || d->lost < LEAT__LOST_WARNING || starts < MOST * d->lost)
         return false;
-    *confidence = 0.9;
-    if (f->epoch_steps > 2) return d->lost - starts < LEAT__LOST_WARNING;
+    const double rest = d->lost - starts;
+    *confidence = rest < LEAT__LOST_WARNING ? 0.9 : FAIRLY_SURE;
+    if (f->epoch_steps > 2) return rest < LEAT_MAX(LEAT__LOST_WARNING, FEW * d->lost);
     /* of one or two batches: whether longer epochs would be fast enough follows from the parts */
     for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
         if (known(parts[i]) && parts[i] < d->trainer) return false;
@@ -512,7 +514,8 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
 static void blame_starts(leat_doctor_diagnosis *d)
 {
     double starts = leat__doctor_starts(&d->facts);
-    if (d->confidence >= CLEAR || !known(starts) || starts < LEAT__LOST_CRITICAL) return;
+    const double least = d->limit == LEAT_LIMIT_NONE ? MANY_STARTS : LEAT__LOST_CRITICAL;
+    if (d->confidence >= CLEAR || !known(starts) || starts < least) return;
     d->limit = LEAT_LIMIT_DELIVERY;
     d->cause = LEAT_CAUSE_SHORT_EPOCHS;
     d->confidence = starts >= MOST * d->lost ? FAIRLY_SURE : UNSURE;

@@ -17,6 +17,7 @@
 #define LEAT__LOST_WARNING 0.05
 #define LEAT__LOST_CRITICAL 0.20
 #define LEAT__STEPS_ENOUGH 20
+#define LEAT__ALL_CACHED 0.99 /* share of the pack that is in memory: storage is not used */
 
 static inline bool known(double fact)
 {

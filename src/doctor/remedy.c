@@ -92,7 +92,7 @@ static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     char a[TEXT], b[TEXT];
     leat_doctor_facts *f = &w->f;
     if (!known(f->dataset_bytes) || !known(f->memory_free) || !known(f->io_warm)) return false;
-    if (or_else(f->cached, 0) >= 0.99 || f->dataset_bytes * 1.1 > f->memory_free) return false;
+    if (or_else(f->cached, 0) >= LEAT__ALL_CACHED || f->dataset_bytes * 1.1 > f->memory_free) return false;
     f->cached = 1;
     w->whole = f->loader_warm;
     act(r, known(f->loader_warm) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL,
@@ -237,6 +237,7 @@ static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->io_cold)) return false;
+    if (or_else(f->cached, 0) >= LEAT__ALL_CACHED && or_else(f->remote, 0) < 1) return false; /* not used */
     double was = f->io_cold;
     f->io_cold *= 4;
     if (f->read_ms > 0) f->read_ms /= 4;

@@ -495,6 +495,19 @@ int leat_flow_pin(leat_flow *f, leat_flow_knob knob, uint32_t value, leat_error 
     return 0;
 }
 
+void leat__flow_at_least(leat_flow *f, leat_flow_knob knob, uint32_t value)
+{
+    leat__pool_lock(f->pool);
+    leat__knob *k = &f->knobs[knob];
+    if (!k->pinned && k->value < value) {
+        k->value = value;
+        leat__knobs_apply(f);
+        leat__flow_advance(f, leat__pool_now(f->pool));
+        f->pool->epoch++;
+    }
+    leat__pool_unlock(f->pool);
+}
+
 int leat_flow_read(leat_flow *f, leat_flow_stats *stats, uint32_t struct_size)
 {
     LEAT_REQUIRE(f != NULL && stats != NULL, NULL);

@@ -328,6 +328,7 @@ void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t n
 void leat__segment_leave(leat_flow *f, leat__node *n); /* after the exit: frees the slot */
 void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now);
 void leat__flow_advance(leat_flow *f, uint64_t now);
+void leat__flow_at_least(leat_flow *f, leat_flow_knob knob, uint32_t value); /* unless it is pinned */
 void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message);
 leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq);
 /* For a stopped flow: frees up to `most` of the remaining nodes; true when more remain. */

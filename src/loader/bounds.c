@@ -150,12 +150,12 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
         sizes[c] = times(ragged[c].batch, LEAT_MAX(shape->columns[c].grows, 1u));
     bool fits = leat__frame_size(shape, most_rows(l), sizes, l->opts.digest != 0, &l->max_frame_bytes);
     for (uint32_t c = 0; c < shape->count; c++)
-        sizes[c] = LEAT_MIN(times(ragged[c].value, l->run_samples), ragged[c].batch);
-    fits = fits && leat__frame_size(shape, l->run_samples, sizes, l->opts.digest != 0, &share);
+        sizes[c] = LEAT_MIN(times(ragged[c].value, l->run_listed), ragged[c].batch);
+    fits = fits && leat__frame_size(shape, l->run_listed, sizes, l->opts.digest != 0, &share);
     if (!fits)
         return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", l->opts.batch_size);
     share = plus(share, (3 * (uint64_t)shape->count + 3) * PART_ALIGN);
-    uint64_t slots = l->run_samples * (uint64_t)(2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING);
+    uint64_t slots = l->run_listed * (uint64_t)(2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING);
     /* with a disk cache, samples that are not in memory are read in whole pages */
     uint64_t largest = l->opts.disk_cache != NULL ? l->info.max_page_bytes : l->info.max_sample_bytes;
     l->max_run_bytes = plus(plus(LEAT__RUN_TARGET, largest), plus(slots, share));

@@ -266,6 +266,7 @@ void leat__change_apply(leat_loader *l)
     l->used = n->used;
     l->rows = n->rows;
     l->run_samples = n->run_samples;
+    l->run_listed = n->run_listed;
     l->run_usual = n->run_usual;
     l->max_frame_bytes = n->max_frame_bytes;
     l->max_run_bytes = n->max_run_bytes;

@@ -136,7 +136,9 @@ static uint32_t run_length(const leat_loader *l)
 {
     const leat__frame *f = l->feed.frame;
     bool edge = f->batch.position == l->started_at || f->batch.position + f->rows == l->feed.end;
-    uint32_t most = edge ? LEAT_MAX(1, l->run_samples / 4) : l->run_samples;
+    bool listed = l->env.tile_blocks != NULL && atomic_load(&l->env.device_share) == LEAT__SHARE_WHOLE;
+    uint32_t most = listed ? l->run_listed : l->run_samples;
+    if (edge) most = LEAT_MAX(1, most / 4);
     return LEAT_MIN(most, f->rows - l->feed.filled);
 }
 
@@ -164,7 +166,7 @@ static uint32_t full_after(const leat_loader *l, const leat__run *r)
     return r->count;
 }
 
-/* Samples for one run: up to run_samples, fewer when they are large. */
+/* Samples for one run: up to run_samples or run_listed, fewer when they are large. */
 static int plan_run(leat_loader *l, leat_error *err)
 {
     leat__feed *feed = &l->feed;

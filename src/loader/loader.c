@@ -356,7 +356,7 @@ static uint32_t first_prefetch(const leat_loader *l)
 {
     uint64_t wanted = leat__ceil_div(AHEAD_SAMPLES, l->opts.batch_size);
     uint64_t cheap = AHEAD_BYTES / LEAT_MAX(l->max_frame_bytes, 1u);
-    bool device = l->env.tile_blocks != NULL && l->opts.decode == LEAT_DECODE_GPU;
+    bool device = l->env.tile_blocks != NULL && atomic_load(&l->env.device_share) > 0;
     uint32_t least = device ? LEAT__DECODE_SLOTS : LEAT__PREFETCH_FIRST;
     return (uint32_t)LEAT_MAX(least, LEAT_MIN(wanted, cheap));
 }
@@ -606,7 +606,10 @@ static void divide_work(leat_loader *l, uint64_t waited, int rc, bool batch)
     if (l->env.tile_blocks == NULL) return;
     if (l->opts.decode == LEAT_DECODE_AUTO) {
         const uint32_t share = leat__split_step(&l->split, waited, leat__clock_ns(), rc == 0 && batch);
+        const uint32_t before = l->env.device_share;
         l->env.device_share = leat__to_device_cramped(l->device) ? 0 : share;
+        if (before == 0 && l->env.device_share > 0) /* it works on several batches at once */
+            leat__flow_at_least(l->flow, LEAT_KNOB_PREFETCH, LEAT__DECODE_SLOTS);
     } else if (rc == 0) {
         watch_device(l, batch);
     }

@@ -623,11 +623,14 @@ int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shap
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Samples of a run for the device. Those that stay in memory are not copied: a task takes more of them. */
+/* Samples of a run for the device. Tiles are listed in microseconds: with short runs many threads would
+ * mostly wake each other. 16 threads of an H200's host listed 104,000 images/s in runs of 4, and 209,000 in
+ * runs of 16. Samples that stay in memory are not copied: a task takes more of them. */
 static uint32_t most_listed(const leat_loader *l)
 {
     const bool stay = l->opts.cache == LEAT_CACHE_DEVICE || l->opts.cache == LEAT_CACHE_PROCESS;
     const uint32_t batch = l->opts.batch_size;
+    if (l->opts.device == NULL || l->opts.decode == LEAT_DECODE_CPU) return 0;
     return stay ? LEAT_MIN(batch / 4, LEAT__RUN_LISTED) : LEAT_MIN(batch / 8, LEAT__RUN_MAX);
 }
 
@@ -644,14 +647,14 @@ int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_e
         return leat__fail_nomem(err, columns * 8, "a feed");
     LEAT_TRY(leat__sizes_open(l, err));
     l->run_samples = leat__run_samples(l->opts.batch_size, threads, l->info.max_sample_bytes);
-    /* Tiles are listed in microseconds: with short runs many threads would mostly wake each
-     * other. 16 threads of an H200's host listed 104,000 images/s in runs of 4, and 209,000 in
-     * runs of 16. */
-    if (l->opts.decode == LEAT_DECODE_GPU || l->opts.cache == LEAT_CACHE_DEVICE)
-        l->run_samples = LEAT_MAX(l->run_samples, most_listed(l));
+    l->run_listed = LEAT_MAX(l->run_samples, most_listed(l));
     l->run_usual =
         leat__run_usual(l->opts.batch_size, threads, l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
                         l->info.max_sample_bytes);
+    int rc = leat__loader_bound(l, repeats, err);
+    const bool must = l->opts.decode == LEAT_DECODE_GPU || l->opts.cache == LEAT_CACHE_DEVICE;
+    if (rc != LEAT_EBUDGET || must || l->run_listed == l->run_samples) return rc;
+    l->run_listed = l->run_samples; /* the budget has room for short runs only */
     return leat__loader_bound(l, repeats, err);
 }
 

@@ -79,7 +79,8 @@ struct leat_loader {
     leat__run_env env;
     uint8_t *page_seen;                             /* bit per page: announced this epoch */
     leat__page_ahead *page_ahead;                   /* requests pages of remote packs, or NULL */
-    uint32_t run_samples;                           /* maximum */
+    uint32_t run_samples;                           /* maximum where CPUs decode */
+    uint32_t run_listed;                            /* maximum where the device decodes the whole batch */
     uint32_t run_usual;                             /* on average: to convert the flow's depth */
     uint64_t max_frame_bytes, max_run_bytes, floor; /* true bounds: loader/bounds.h */
     leat__budget_keeper keeper;

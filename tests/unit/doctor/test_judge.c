@@ -955,6 +955,33 @@ static void starts_of_short_epochs_are_named(void **state)
     assert_int_not_equal(judge(f).cause, LEAT_CAUSE_SHORT_EPOCHS);
 }
 
+/* Five batches per epoch, from memory: reads alone are slower than the trainer, but most of the loss was
+ * measured at the starts. */
+static void most_of_the_loss_at_starts_is_named(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.batch_ms = f.batch_ms_p50 = 0.6;
+    f.data_ms = f.data_ms_p50 = 0.1;
+    f.batch = 64;
+    f.epoch_steps = 5;
+    f.start_ms = 2.3;
+    f.cached = 1;
+    f.io_cold = 61.2e3;
+    f.io_warm = 78.1e3;
+    f.read_ms = 0.02;
+    f.in_flight = 0.84;
+    f.cpu_all = 511e3;
+    f.delivery = 216e3;
+    f.samples_per_s = f.loader = 56.4e3;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+    assert_true(d.confidence <= 0.75);
+    f.start_ms = 0.7; /* no longer most of it */
+    d = judge(f);
+    assert_int_not_equal(d.cause, LEAT_CAUSE_SHORT_EPOCHS);
+}
+
 /* Four steps per epoch: data_ms leaves the first out, the verdict does not. */
 static void starts_of_epochs_count_as_lost(void **state)
 {
@@ -1015,6 +1042,7 @@ int main(void)
         cmocka_unit_test(numbers_are_plain),
         cmocka_unit_test(storage_that_is_not_read_does_not_limit),
         cmocka_unit_test(starts_of_short_epochs_are_named),
+        cmocka_unit_test(most_of_the_loss_at_starts_is_named),
         cmocka_unit_test(starts_of_epochs_count_as_lost),
         cmocka_unit_test(worker_time_is_split_by_what_was_seen),
         cmocka_unit_test(a_slow_transform_is_named),

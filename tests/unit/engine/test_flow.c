@@ -128,6 +128,27 @@ static void source_stops_at_prefetch(void **state)
     assert_int_equal(n.live, 0);
 }
 
+static void settings_that_are_not_pinned_can_be_raised(void **state)
+{
+    numbers n = {.end = 1000};
+    rig r = {0};
+    leat_flow_opts fo = rig_opts(&r, 2, 1000);
+    fo.prefetch = 3;
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "x", pass, NULL)};
+    rig_start(&r, &fo, s, 2);
+    leat__flow_at_least(r.flow, LEAT_KNOB_PREFETCH, 8);
+    stops_at(&n, 3); /* it is pinned */
+    assert_int_equal(leat_flow_pin(r.flow, LEAT_KNOB_PREFETCH, 0, NULL), 0);
+    leat__flow_at_least(r.flow, LEAT_KNOB_PREFETCH, 8);
+    stops_at(&n, 8);
+    leat__flow_at_least(r.flow, LEAT_KNOB_PREFETCH, 4); /* it is not lowered */
+    leat_flow_stats now = {0};
+    assert_int_equal(leat_flow_read(r.flow, &now, sizeof now), 0);
+    assert_int_equal(now.prefetch, 8);
+    rig_close(&r);
+    assert_int_equal(n.live, 0);
+}
+
 static void borrowed_results_stay_charged_until_released(void **state)
 {
     numbers n = {.end = 100, .bytes = 100};
@@ -774,6 +795,7 @@ int main(void)
         cmocka_unit_test(results_come_in_order),
         cmocka_unit_test(times_stay_within_the_run),
         cmocka_unit_test(source_stops_at_prefetch),
+        cmocka_unit_test(settings_that_are_not_pinned_can_be_raised),
         cmocka_unit_test(borrowed_results_stay_charged_until_released),
         cmocka_unit_test(fail_policy_fails_in_order),
         cmocka_unit_test(skip_policy_counts),
