@@ -54,6 +54,7 @@ static int print_json(cli *c, const leat_export_stats *st)
     leat__json_ku64(j, "bytes", st->bytes);
     leat__json_ku64(j, "changed", st->changed);
     leat__json_ku64(j, "failed", st->failed);
+    leat__json_ku64(j, "removed", st->removed);
     return cli_object_end(c, &page);
 }
 
@@ -99,6 +100,9 @@ static int run(cli *c)
                  "%llu images are not the source's files: they were stored as pixels or "
                  "encoded again",
                  (unsigned long long)st.changed);
+    if (st.removed)
+        cli_warn(c, "removed %llu shard%s of an earlier run, which had more of them",
+                 (unsigned long long)st.removed, cli_s(st.removed));
     char size[24];
     if (c->json) print_json(c, &st);
     else
@@ -138,6 +142,7 @@ const cli_command cli_cmd_export = {
                               {"bytes", "bytes written"},
                               {"changed", "images that are not the source's file"},
                               {"failed", "samples that were not exported"},
+                              {"removed", "shards of an earlier, longer run, with --force"},
                               {NULL, NULL}},
     .remote = true,
     .run = run,

@@ -86,3 +86,14 @@ def detect(rank: int | None, world_size: int | None,
     if missing is not None:
         raise _broken(missing)
     return 0, 1, "single process"
+
+
+def local(environ: Mapping[str, str] = os.environ) -> int:
+    """Which process of this machine this is: 0 where the launcher does not say."""
+    for name in ("LOCAL_RANK", "SLURM_LOCALID"):
+        text = environ.get(name, "")
+        if text and not (text.isascii() and text.isdecimal()):
+            raise ArgumentError(f"the environment is broken: {name}={text} is not a rank")
+        if text:
+            return int(text)
+    return 0

@@ -403,6 +403,19 @@ def test_parquet_and_back(tmp_path):
          [{"image": FILES[i], "label": i, "note": None if i == 1 else "n", "key": f"k{i}"} for i in range(N)])
 
 
+@pytest.mark.parametrize("to, end", [("webdataset", "tar"), ("parquet", "parquet")])
+def test_shards_of_a_longer_run_are_removed(tmp_path, to, end):
+    pytest.importorskip("pyarrow")
+    source, folder = many(tmp_path / "p.leat"), tmp_path / "out"
+    stats = leat.export(source, folder, to=to, shard_bytes="64K")
+    assert stats["files" if to == "parquet" else "samples"] > 2 and (folder / f"00001.{end}").exists()
+    (folder / f"1.{end}").write_bytes(b"not a shard")
+    there = len(list(folder.iterdir()))
+    stats = leat.export(source, folder, to=to, force=True)
+    assert (stats["samples"], stats["removed"]) == (2000, there - 2)
+    assert sorted(p.name for p in folder.iterdir()) == [f"00000.{end}", f"1.{end}"]
+
+
 def many(path):
     """A pack of 2,000 images."""
     with leat.Writer(path, {"image": "image"}, sync=False) as w:

@@ -598,6 +598,14 @@ def test_broken_rank_environment_is_an_error(environ, expected):
     assert detect(1, 3, environ) == (1, 3, "arguments")
 
 
+def test_the_local_rank_is_a_number():
+    from leat import _rank
+    assert [_rank.local(e) for e in ({}, {"LOCAL_RANK": "3"}, {"LOCAL_RANK": "", "SLURM_LOCALID": "2"})] == [0, 3, 2]
+    for text in ("x", "-1", "1.0"):
+        with pytest.raises(leat.ArgumentError, match=f"LOCAL_RANK={text} is not a rank"):
+            _rank.local({"LOCAL_RANK": text})
+
+
 def test_dataset_of_a_loader(plain):
     with numpy_loader(plain) as loader:
         assert len(loader.dataset) == 101 and loader.dataset[3]["label"] == 3

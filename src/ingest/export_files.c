@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -516,7 +517,9 @@ static int check_shard(const char *path, bool tar, bool replace, leat_error *err
                       tar ? "tar" : "Parquet");
 }
 
-static int check_shards(const leat_export_opts *o, leat_error *err)
+/* Checks the shards that are there; or, with `removed`, removes those from number `kept` on: of an earlier
+ * run that had more of them, and that this one replaces. */
+static int visit_shards(const leat_export_opts *o, uint64_t kept, uint64_t *removed, leat_error *err)
 {
     const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
     const char *end = tar ? ".tar" : ".parquet";
@@ -532,10 +535,11 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
         const char *name = leat__dir_name(&dir, i);
         size_t digits = strspn(name, "0123456789");
         if (digits < 5 || strcmp(name + digits, end) != 0) continue;
+        if (removed && strtoull(name, NULL, 10) < kept) continue;
         leat__buf_clear(&path);
-        rc = leat__path_join(&path, o->folder, name);
-        rc = rc != 0 ? leat__fail_nomem(err, 0, "a path")
-                     : check_shard(leat__buf_str(&path), tar, o->replace != 0, err);
+        if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
+        else if (!removed) rc = check_shard(leat__buf_str(&path), tar, o->replace != 0, err);
+        else if ((rc = leat__path_unlink(leat__buf_str(&path), err)) == 0) ++*removed;
     }
     leat__dir_reset(&dir);
     leat__buf_reset(&path);
@@ -548,7 +552,7 @@ static int refuse_form(const leat_export_opts *o, leat_error *err)
     if (o->to != LEAT_EXPORT_FILES && leat__path_remote(o->folder))
         return leat__fail(err, LEAT_ENOTSUP, "%s: shards are written to a local folder; copy them then",
                           o->folder);
-    return o->to == LEAT_EXPORT_FILES ? 0 : check_shards(o, err);
+    return o->to == LEAT_EXPORT_FILES ? 0 : visit_shards(o, 0, NULL, err);
 }
 
 static int export_pack(exporter *x, leat_error *err)
@@ -560,6 +564,7 @@ static int export_pack(exporter *x, leat_error *err)
     LEAT_TRY(set_up(x, err));
     int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
+    if (rc == 0 && x->to_tar) rc = visit_shards(o, x->tar.shards, &st->removed, err);
     if (rc != 0 && x->to_tar) { /* the last shard is removed */
         x->in_shards.failed = st->failed;
         *st = x->in_shards;
@@ -589,6 +594,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
                               "Parquet is written by the Python package: pip install leat, then "
                               "python -m leat export");
         int done = write(&o, &own, err);
+        if (done == 0) done = visit_shards(&o, own.files, &own.removed, err);
         if (stats) *stats = own;
         return done;
     }

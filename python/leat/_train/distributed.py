@@ -176,7 +176,7 @@ def _slurm_environment(environ: Any = os.environ) -> None:
 def join(kind: str) -> Ranks:
     """Becomes the rank that the launcher says; the device is that of LOCAL_RANK."""
     rank, world, source = _rank.detect(None, None)
-    local = int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0")) or 0)
+    local = _rank.local()
     device = torch.device("cpu")
     if kind == "cuda":
         device = torch.device("cuda", local % max(torch.cuda.device_count(), 1))

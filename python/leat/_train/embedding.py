@@ -112,7 +112,7 @@ def load_model(o: SimpleNamespace) -> tuple[Any, Any]:
 
     device = torch.device("cpu")
     if distributed.accelerator(o.accelerator) == "cuda":
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0") or 0) % torch.cuda.device_count())
+        device = torch.device("cuda", _rank.local() % torch.cuda.device_count())
         torch.cuda.set_device(device)
     return embedder.load(o.model, o.image_size, device), device
 

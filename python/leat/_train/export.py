@@ -53,7 +53,7 @@ def write(path: str, output: str, force: bool) -> dict[str, Any]:
         raise ArgumentError(f"{output}: writing ONNX needs onnx and onnxscript: pip install onnx onnxscript")
     net, facts = _load(path)
     example = torch.zeros(2, 3, facts["side"], facts["side"])
-    temporary = f"{os.path.splitext(output)[0]}.writing{kind}"
+    temporary = f"{os.path.splitext(output)[0]}.partial{kind}"
     try:
         with torch.no_grad():
             _write(net, example, facts["class_names"], temporary, kind)

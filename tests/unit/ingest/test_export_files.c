@@ -243,11 +243,47 @@ static void temporary_names_spare_files_of_this_run(void **state)
     assert_int_equal(access(in_box("named/d/b.jpg.partial"), F_OK), 0);
 }
 
+/* Shards of a longer run would be read as a part of the new one. */
+static void replace_removes_later_shards(void **state)
+{
+    leat_packer *p = NULL;
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    leat_field field = {.name = "image", .type = LEAT_FIELD_IMAGE};
+    leat_export_stats st = {0};
+    leat_error err = {0};
+    o.fields = &field;
+    o.field_count = 1;
+    o.replace = o.no_sync = 1;
+    assert_int_equal(leat_packer_open(&p, in_box("many.leat"), &o, NULL), 0);
+    for (int i = 0; i < 4; i++) put_sample(p, (char[]){(char)('a' + i), '\0'}, 1);
+    assert_int_equal(leat_packer_finish(p, NULL, NULL), 0);
+    leat_packer_close(&p);
+    leat_export_opts x;
+    leat_export_opts_init(&x);
+    x.pack = strdup(in_box("many.leat"));
+    x.folder = strdup(in_box("tars"));
+    x.to = LEAT_EXPORT_WEBDATASET;
+    x.shard_bytes = 1;
+    assert_int_equal(leat_export(&x, &st, &err), 0);
+    assert_int_equal(access(in_box("tars/00003.tar"), F_OK), 0);
+    x.replace = 1;
+    x.shard_bytes = 1 << 30;
+    assert_int_equal(leat_export(&x, &st, &err), 0);
+    assert_int_equal(st.samples, 4);
+    assert_int_equal(st.removed, 3);
+    assert_int_equal(access(in_box("tars/00000.tar"), F_OK), 0);
+    assert_int_not_equal(access(in_box("tars/00001.tar"), F_OK), 0);
+    assert_int_not_equal(access(in_box("tars/00003.tar"), F_OK), 0);
+    free((char *)x.pack);
+    free((char *)x.folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_and_tiled_files_are_restored),
         cmocka_unit_test(pixels_are_exported_as_png),
+        cmocka_unit_test(replace_removes_later_shards),
         cmocka_unit_test(members_of_tar_samples_are_restored),
         cmocka_unit_test(keys_that_leave_the_folder_are_refused),
         cmocka_unit_test(odd_keys_do_not_stop_the_others),
