@@ -176,7 +176,7 @@ static outcome load(leat_loader_opts o)
         }
     }
     leat_loader_stats s = {0};
-    if (l != NULL && leat_loader_read(l, &s, sizeof s) == 0) r.there = s.device_images;
+    if (l != NULL && leat_loader_read_all(l, &s, sizeof s) == 0) r.there = s.device_images;
     leat_loader_close(&l);
     return r;
 }

@@ -44,7 +44,8 @@ MODELS = {"resnet18": (Basic, (2, 2, 2, 2)), "resnet50": (Bottleneck, (3, 4, 6, 
 CROP = "RandomResizedCrop(224); RandomHorizontalFlip()"
 COLOURS = ["ColorJitter(0.4, 0.4, 0.4, 0.2)", "ColorJitter(hue=0.5); RandomGrayscale(p=0.3)", "Grayscale(3)",
            "RandomInvert(); RandomSolarize(130)", "RandomPosterize(3); RandomAutocontrast()", "RandomEqualize(p=1)",
-           "RandomErasing(p=1, random=true); ColorJitter(0.3)"]
+           "RandomErasing(p=1, random=true); ColorJitter(0.3)", "ColorJitter(0.4, 0.4, 0.4, 0.1); RandomHorizontalFlip(p=1)",
+           "RandomEqualize(p=1); RandomVerticalFlip(); ColorJitter(contrast=0.5); RandomHorizontalFlip()"]
 
 
 def loader(o, **options):
@@ -257,10 +258,10 @@ def pull_rate(o, **options):
         for _ in range(3 * o.images // (2 * o.batch) if options.get("cache") else o.warm):
             next(run)
         torch.cuda.synchronize()
-        before, cpu, begin, n, switched = loads.stats(), time.process_time(), time.monotonic(), 0, switches()
+        before, cpu, begin, n, switched = loads.stats(all=True), time.process_time(), time.monotonic(), 0, switches()
         while time.monotonic() - begin < o.seconds:
             n += len(next(run).label)
-        spent, cpu, after = time.monotonic() - begin, time.process_time() - cpu, loads.stats()
+        spent, cpu, after = time.monotonic() - begin, time.process_time() - cpu, loads.stats(all=True)
         switched = switches() - switched
         del run
     moved = after["copied_bytes"] - before["copied_bytes"]

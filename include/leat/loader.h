@@ -445,18 +445,18 @@ typedef struct leat_loader_stats {
                                                         so are cached pages that a device reads */
     uint32_t device_blocks;                          /* batches for which there is memory on the device */
     uint64_t device_limit, device_used, device_peak; /* bytes on the device */
-    uint64_t copied_bytes, copy_ns; /* to the device, since the loader was opened; time on the device */
-    uint64_t copy_wait_ns;          /* a batch was ready, and the device's memory was not */
+    uint64_t copied_bytes, copy_ns;                  /* to the device, this epoch; time on the device */
+    uint64_t copy_wait_ns;                           /* a batch was ready, and the device's memory was not */
     /* Remote packs, this epoch: requests of the whole process, those that were repeated, and bytes
      * received. 0 for local packs. */
     uint64_t remote_requests, remote_retries, remote_bytes;
     uint64_t disk_cache_hits;   /* pages and samples that came from opts.disk_cache */
-    uint64_t device_images;     /* with opts.device: decoded by the device, since the loader was opened */
+    uint64_t device_images;     /* with opts.device, this epoch: decoded by the device */
     uint64_t device_decode_ns;  /* time on the device of the kernels that decode */
     double device_share;        /* of the images of the last batches: decoded by the device, 0 to 1 */
     uint64_t remote_hedged;     /* remote packs, this epoch: second requests for ranges that were late */
     uint64_t device_overlap_ns; /* of copy_ns and device_decode_ns: beside those of the batch before */
-    uint64_t device_list_ns;    /* of the time in decode: workers listed tiles for the device, all epochs */
+    uint64_t device_list_ns;    /* of the time in decode: workers listed tiles for the device */
     uint64_t device_cached_images, device_cached_bytes; /* with LEAT_CACHE_DEVICE: that stay there */
     uint64_t budget_kept; /* beside budget_used: memory kept for reuse, charged too, given up when needed */
     /* Memory that was allocated under the budget, and its peak. What is charged is more: the bytes of

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import difflib
 import gc
 import inspect
@@ -75,7 +76,8 @@ _open_loaders: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 def _close_all() -> None:
     # workers must stop before the interpreter shuts down
     for loader in list(_open_loaders):
-        loader.close()
+        with contextlib.suppress(StateError):  # a daemon thread is in it, and ends with the process
+            loader.close()
 
 
 class Loader(Generic[B_co]):
@@ -610,9 +612,9 @@ class Loader(Generic[B_co]):
 
     # ---- facts -------------------------------------------------------------------------------
 
-    def stats(self) -> dict[str, Any]:
-        """Figures of the epoch: samples, bytes read, time spent and waited, memory."""
-        return self._loader.stats()
+    def stats(self, *, all: bool = False) -> dict[str, Any]:
+        """Figures of the epoch, or of all epochs so far: samples, bytes read, time spent and waited, memory."""
+        return self._loader.stats(_check.flag("all", all))
 
     def scalars(self) -> dict[str, float | str]:
         """What loggers want, as of now: see ``leat.callbacks``."""

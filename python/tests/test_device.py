@@ -193,7 +193,7 @@ def test_the_device_reads_cached_pages(tiled, cuda):
             for a, b in zip(host, device, strict=True):
                 np.testing.assert_array_equal(a.image, read(b.image))
             epoch += 1
-        assert before < cuda.fake_cuda_gathered() < before + device.stats()["copied_bytes"] * epoch
+        assert before < cuda.fake_cuda_gathered() < before + device.stats(all=True)["copied_bytes"]
         del a, b
     assert cuda.fake_cuda_held() == 0
 

@@ -421,6 +421,21 @@ def test_exit_with_a_running_loader(plain):
     assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
 
 
+def test_exit_while_a_daemon_thread_takes_batches(plain):
+    code = textwrap.dedent(f"""
+        import leat, sys, threading, time
+        loader = leat.Loader({plain!r}, 4, as_="numpy")
+        def run():
+            while True:
+                for batch in loader: pass
+        threading.Thread(target=run, daemon=True).start()
+        time.sleep(0.3)
+        sys.exit(7)
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (7, "")
+
+
 def test_interrupt_ends_a_blocked_next(plain):
     """One batch that takes a thread seconds to make: Ctrl-C does not wait for it."""
     code = textwrap.dedent(f"""

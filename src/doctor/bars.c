@@ -42,8 +42,8 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
         double rate = rows[i].rate;
         bool reached = rows[i].limit == LEAT_LIMIT_NONE;
         /* of short epochs no part is slow, and a part that is faster than another one does not limit */
-        bool slow =
-            rows[i].limit == d->limit && d->cause != LEAT_CAUSE_SHORT_EPOCHS && !(rate > SAME_RATE * least);
+        bool slow = known(rate) && rows[i].limit == d->limit && d->cause != LEAT_CAUSE_SHORT_EPOCHS &&
+                    !(rate > SAME_RATE * least);
         bool rare = rows[i].limit == LEAT_LIMIT_MEMORY || rows[i].limit == LEAT_LIMIT_PYTHON ||
                     rows[i].limit == LEAT_LIMIT_DEVICE;
         if (!known(rate) && (reached || rare)) continue;

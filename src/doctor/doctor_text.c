@@ -240,7 +240,11 @@ static void say_trainer(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     char a[TEXT], b[TEXT];
     double spare = d->facts.loader;
-    if (known(spare))
+    if (known(spare) && spare < d->trainer)
+        snprintf(out, size,
+                 "it takes %s samples/s, and the loader makes about as many (%s without a trainer)",
+                 rate_text(d->trainer, a), rate_text(spare, b));
+    else if (known(spare))
         snprintf(out, size, "it takes %s samples/s, the loader could deliver %s", rate_text(d->trainer, a),
                  rate_text(spare, b));
     else snprintf(out, size, "it takes %s samples/s and the loader keeps up", rate_text(d->trainer, a));
@@ -339,10 +343,11 @@ static void rate_evidence(leat_doctor_diagnosis *d)
     if (known(f->io_cold) && known(f->io_warm))
         SAY("reads alone: %s samples/s cold, %s from memory, %.0f %% of the pack is in memory",
             rate_text(f->io_cold, a), rate_text(f->io_warm, b), percent(or_else(f->cached, 0)));
-    if (known(f->cpu_all))
-        SAY("%s: %s samples/s on %.0f thread%s, %s on one", work_name(f), rate_text(f->cpu_all, a),
-            or_else(f->threads, 0), f->threads == 1 ? "" : "s",
-            known(f->cpu_one) ? rate_text(f->cpu_one, b) : "?");
+    if (known(f->cpu_all) && f->threads == 1)
+        SAY("%s: %s samples/s on one thread", work_name(f), rate_text(f->cpu_all, a));
+    else if (known(f->cpu_all))
+        SAY("%s: %s samples/s on %.0f threads, %s on one", work_name(f), rate_text(f->cpu_all, a),
+            or_else(f->threads, 0), known(f->cpu_one) ? rate_text(f->cpu_one, b) : "?");
     if (known(f->loader))
         SAY("the whole loader without a trainer: %s samples/s; order, scheduling and delivery alone %s",
             rate_text(f->loader, a), known(f->delivery) ? rate_text(f->delivery, c) : "?");
@@ -361,7 +366,10 @@ static void machine_evidence(leat_doctor_diagnosis *d)
         SAY("%.2f of %.2f CPUs used by this process, %.2f by others; threads waited for a CPU "
             "for %.0f %% of the time they could run",
             f->cpu_used, f->cpus, or_else(f->others, 0), percent(or_else(f->run_delay, 0)));
-    if (known(f->read_ms) && known(f->in_flight))
+    if (known(f->read_ms) && f->in_flight > or_else(f->io_depth, 1)) /* whole pages are requested ahead */
+        SAY("a read takes %.2f ms; %.0f in flight on average; %s per sample", f->read_ms, f->in_flight,
+            known(bytes) ? leat__format_bytes((uint64_t)bytes, a, TEXT) : "?");
+    else if (known(f->read_ms) && known(f->in_flight))
         SAY("a read takes %.2f ms; %.2g in flight on average, %.0f allowed; %s per sample", f->read_ms,
             f->in_flight, or_else(f->io_depth, 1),
             known(bytes) ? leat__format_bytes((uint64_t)bytes, a, TEXT) : "?");
@@ -382,14 +390,13 @@ static void device_evidence(leat_doctor_diagnosis *d)
     SAY("on the device, per step: copies %.2f ms, decoding %.2f ms, %.2f ms of both side by side", f->copy_ms,
         f->device_decode_ms, f->device_overlap_ms);
     if (or_else(f->device_share, 0) <= 0 || step <= 0) return;
-    double cost = percent(LEAT_MIN(f->device_decode_ms / step, 1.0));
+    double cost = percent(LEAT_MIN(LEAT_MIN(f->device_decode_ms, leat__doctor_device_ms(f)) / step, 1.0));
     if (known(f->device_frees))
         SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step and frees %.1f "
             "CPUs (decode=cpu|gpu overrides)",
             percent(f->device_share), cost, f->device_frees);
     else
-        SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step "
-            "(decode=cpu|auto overrides)",
+        SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step",
             percent(f->device_share), cost);
 }
 

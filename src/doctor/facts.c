@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "doctor/judge.h"
+#include "loader/device_decode.h"
 
 #define FACT_ROW(name, meaning) {#name, meaning, offsetof(leat_doctor_facts, name)},
 const leat__fact_row leat__fact_rows[] = {LEAT_DOCTOR_FACT_MAP(FACT_ROW)};
@@ -276,12 +277,16 @@ double leat__doctor_samples_per_read(const leat_doctor_facts *f)
     return f->read_bytes < f->sample_bytes / 50 ? f->sample_bytes / LEAT_MAX(f->read_bytes, 1.0) : 1;
 }
 
-/* Copies overlap with decoding where the device is busy, so the longer of both bounds it from below. */
+/* Copies have one stream and follow one another, decoding has several. No device is busy for longer than the
+ * step. */
 double leat__doctor_device_ms(const leat_doctor_facts *f)
 {
     if (!known(f->copy_ms)) return -1;
     double decode = or_else(f->device_decode_ms, 0), both = f->copy_ms + decode;
-    return LEAT_MAX(LEAT_MAX(f->copy_ms, decode), both - or_else(f->device_overlap_ms, 0));
+    double busy = LEAT_MAX(f->copy_ms, decode / LEAT__DECODE_LANES);
+    busy = LEAT_MAX(busy, both - or_else(f->device_overlap_ms, 0));
+    if (f->samples_per_s > 0 && f->batch > 0) busy = LEAT_MIN(busy, f->batch * 1e3 / f->samples_per_s);
+    return busy;
 }
 
 leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
@@ -345,10 +350,13 @@ uint32_t leat__doctor_distrust(leat_doctor_facts *f)
     static const uint32_t parts[] = {LEAT_LIMIT_IO, LEAT_LIMIT_CPU, LEAT_LIMIT_DELIVERY};
     leat__doctor_rates r = leat__doctor_rates_of(f);
     uint32_t bits = 0;
+    /* without a trainer it may be faster still, from memory, or where a device decodes */
+    const double alone = known(f->copy_ms) ? f->samples_per_s : LEAT_MAX(f->samples_per_s, f->loader);
 
-    for (size_t i = 0; i < LEAT_COUNT(parts); i++)
-        if (known(r.part[parts[i]]) && f->samples_per_s > DISPROVED * r.part[parts[i]])
-            bits |= 1u << parts[i];
+    for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
+        const double reached = parts[i] == LEAT_LIMIT_IO ? f->samples_per_s : alone;
+        if (known(r.part[parts[i]]) && reached > DISPROVED * r.part[parts[i]]) bits |= 1u << parts[i];
+    }
     if ((bits & 1u << LEAT_LIMIT_IO) != 0) f->io_cold = f->io_warm = f->io_deep = f->io_pages = -1;
     if ((bits & 1u << LEAT_LIMIT_CPU) != 0) f->cpu_all = f->cpu_one = -1;
     if ((bits & 1u << LEAT_LIMIT_DELIVERY) != 0) f->delivery = -1;

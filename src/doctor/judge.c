@@ -500,6 +500,8 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
         return false;
     const double rest = d->lost - starts;
     *confidence = rest < LEAT__LOST_WARNING ? 0.9 : FAIRLY_SURE;
+    if (starts < MANY_STARTS)
+        *confidence = UNSURE; /* of a loss that is small: it may be another one next time */
     if (f->epoch_steps > 2) return rest < LEAT_MAX(LEAT__LOST_WARNING, FEW * d->lost);
     /* of one or two batches: whether longer epochs would be fast enough follows from the parts */
     for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
@@ -582,6 +584,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r, uint32
         d->limit = LEAT_LIMIT_TRAINER;
         d->cause = LEAT_CAUSE_TRAINER;
         d->confidence = 1 - d->lost / LEAT__LOST_WARNING * 0.3;
+        if (known(f->loader) && f->loader < d->trainer) d->confidence = CLEAR; /* both have the same rate */
     } else if (short_epochs(d, &sure)) {
         d->limit = LEAT_LIMIT_DELIVERY;
         d->cause = LEAT_CAUSE_SHORT_EPOCHS;

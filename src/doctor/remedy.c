@@ -616,6 +616,23 @@ static double most_gain(const leat_doctor_diagnosis *d, const world *w)
     return 1 / (d->lost + (1 - d->lost) / factor); /* a faster step does not shorten the waiting */
 }
 
+/* A part of the loader that is not known may be as slow as the whole loader: faster training gains no more
+ * than that leaves. */
+static void hold_below_loader(const leat_doctor_diagnosis *d, const world *w, leat_doctor_remedy *r)
+{
+    const leat_doctor_facts *f = &d->facts;
+    const uint32_t unknown = !known(d->cpu)        ? LEAT_LIMIT_CPU
+                             : !known(d->io)       ? LEAT_LIMIT_IO
+                             : !known(d->delivery) ? LEAT_LIMIT_DELIVERY
+                                                   : LEAT_LIMIT_NONE;
+    if (unknown == LEAT_LIMIT_NONE || !known(f->loader) || !(d->rate > 0) || !(w->f.batch_ms < f->batch_ms))
+        return;
+    const double most = LEAT_MAX(f->loader / d->rate, 1.0);
+    if (r->gain <= most) return;
+    r->gain = most;
+    r->next = unknown;
+}
+
 /* `now` is what the rates predict for the run as it is. Gains are factors of it; the rate is that factor of
  * the rate reached, so that both have the same base. */
 static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w, leat_doctor_remedy *r)
@@ -630,6 +647,7 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     if (t != NULL && !late) r->gain = tried_gain(d, t);
     double most = most_gain(d, w);
     r->gain = LEAT_MIN(r->gain, most);
+    hold_below_loader(d, w, r);
     if (r->gain >= 0.99 * most && r->next != LEAT_LIMIT_PYTHON) r->next = LEAT_LIMIT_TRAINER;
     r->rate = or_else(d->rate, now) * r->gain;
     if (t == NULL) return r->gain >= WORTH;

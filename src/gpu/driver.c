@@ -32,7 +32,8 @@ static int load(leat__cu *cu, const char *library, leat_error *err)
     for (size_t i = 0; i < LEAT_COUNT(symbols); i++) {
         void *address = dlsym(lib, symbols[i].name);
         if (address == NULL && symbols[i].required)
-            return leat__fail(err, LEAT_ENOTSUP, "the CUDA driver lacks %s", symbols[i].name);
+            return leat__fail(err, LEAT_ENOTSUP, "%s: not a CUDA driver, or one too old: it lacks %s", name,
+                              symbols[i].name);
         memcpy(symbols[i].slot, &address, sizeof address);
     }
     return 0;

@@ -344,6 +344,8 @@ static void reset_counters(leat_loader *l)
     l->delivered_rows = l->delivered_batches = l->bad = l->wait_ns = 0;
     l->begin_ns = leat__clock_ns();
     leat__http_read(&l->traffic);
+    if (l->device != NULL) leat__to_device_read(l->device, &l->device_before);
+    l->list_ns_before = atomic_load(&e->list_ns);
     leat__steps_epoch(&l->steps);
     l->ended = false;
     l->failed = 0;

@@ -71,10 +71,12 @@ struct leat_loader {
     leat_pool *pool;
     leat_tuner *tuner; /* what the controller learned in the epochs before */
     leat__frames *frames;
-    leat__split split;       /* of decode=auto */
-    uint64_t idle_batches;   /* of decode=gpu: delivered while the device had decoded nothing */
-    bool device_works;       /* it has, or the user was told that it does not */
-    leat__to_device *device; /* for batches on a device, NULL = they stay on the host */
+    leat__split split;                   /* of decode=auto */
+    uint64_t idle_batches;               /* of decode=gpu: delivered while the device had decoded nothing */
+    bool device_works;                   /* it has, or the user was told that it does not */
+    leat__to_device *device;             /* for batches on a device, NULL = they stay on the host */
+    leat__to_device_stats device_before; /* this epoch, and list_ns then */
+    uint64_t list_ns_before;
     leat__cache_user cache_user;
     leat__run_env env;
     uint8_t *page_seen;                             /* bit per page: announced this epoch */

@@ -23,7 +23,8 @@ static const char *cpu_only(const leat_loader *l, const char **op)
     for (uint32_t i = 0; i < l->pipeline_count; i++) {
         if (leat__pipeline_wide(l->pipelines[i]))
             return "images other than 8-bit ones of 1, 3 or 4 channels are decoded on the host";
-        if (!leat__device_takes(l->pipelines[i], op)) return "runs on the host";
+        const char *const why = leat__device_refuses(l->pipelines[i], op);
+        if (why != NULL) return why;
     }
     return l->pipeline_count == 0 ? "there are no images" : NULL;
 }

@@ -158,10 +158,12 @@ void leat__loader_remember_locked(leat_loader *l)
     l->past.prefetch = s.prefetch;
 }
 
-static void read_device(leat_loader *l, leat_loader_stats *s)
+static void read_device(leat_loader *l, bool all, leat_loader_stats *s)
 {
+    static const leat__to_device_stats none;
     leat__to_device_stats d;
     if (l->device == NULL) return;
+    const leat__to_device_stats *const before = all ? &none : &l->device_before;
     leat__to_device_read(l->device, &d);
     s->page_locked = leat__frames_locked(l->frames);
     if (l->cache_user.mapper != NULL && leat__mapper_failed(l->cache_user.mapper)) s->page_locked = 0;
@@ -169,13 +171,13 @@ static void read_device(leat_loader *l, leat_loader_stats *s)
     s->device_limit = d.pool.limit;
     s->device_used = d.pool.used;
     s->device_peak = d.pool.peak;
-    s->copied_bytes = d.copied_bytes;
-    s->copy_ns = d.copy_ns;
-    s->copy_wait_ns = d.wait_ns;
-    s->device_images = d.decoded;
-    s->device_decode_ns = d.decode_ns;
-    s->device_overlap_ns = d.overlap_ns;
-    s->device_list_ns = atomic_load(&l->env.list_ns);
+    s->copied_bytes = d.copied_bytes - before->copied_bytes;
+    s->copy_ns = d.copy_ns - before->copy_ns;
+    s->copy_wait_ns = d.wait_ns - before->wait_ns;
+    s->device_images = d.decoded - before->decoded;
+    s->device_decode_ns = d.decode_ns - before->decode_ns;
+    s->device_overlap_ns = d.overlap_ns - before->overlap_ns;
+    s->device_list_ns = atomic_load(&l->env.list_ns) - (all ? 0 : l->list_ns_before);
     s->device_cached_images = d.store.images;
     s->device_cached_bytes = d.store.bytes;
     s->device_share = d.share;
@@ -204,7 +206,7 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     s.budget_used = b.used - s.budget_kept;
     s.budget_peak = b.peak;
     s.budget_memory = leat__budget_memory(l->budget, &s.budget_memory_peak);
-    read_device(l, &s);
+    read_device(l, all, &s);
     memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));
     return 0;
 }

@@ -87,29 +87,36 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-/* Geometry first, then colour: what is made before the resize stays on the host. */
-bool leat__device_takes(const leat__pipeline *p, const char **why)
+/* Geometry first, then colour: what is made before the resize stays on the host. Flips may come later, but
+ * not after rectangles. */
+const char *leat__device_refuses(const leat__pipeline *p, const char **op)
 {
-    static const char *const geometry[] = {
-        "RandomResizedCrop",  "Resize", "CenterCrop", "RandomCrop", "RandomHorizontalFlip",
-        "RandomVerticalFlip", NULL};
-    static const char *const colour[] = {
-        "ColorJitter",    "Grayscale",          "RandomGrayscale", "RandomInvert",  "RandomPosterize",
-        "RandomSolarize", "RandomAutocontrast", "RandomEqualize",  "RandomErasing", NULL};
-    const char *before = NULL; /* the first colour op */
+    static const char *const sizes[] = {"RandomResizedCrop", "Resize", "CenterCrop", "RandomCrop", NULL};
+    static const char *const flips[] = {"RandomHorizontalFlip", "RandomVerticalFlip", NULL};
+    static const char *const colour[] = {"ColorJitter",        "Grayscale",       "RandomGrayscale",
+                                         "RandomInvert",       "RandomPosterize", "RandomSolarize",
+                                         "RandomAutocontrast", "RandomEqualize",  NULL};
+    const char *first = NULL; /* op on colours or rectangles */
+    bool erased = false;
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_def *const def = p->ops[i].def;
+        const bool erases = strcmp(def->name, "RandomErasing") == 0;
+        *op = def->name;
         if (def->kind == LEAT_OP_OUTPUT || def->kind == LEAT_OP_BATCH) continue;
-        if (is_one_of(def->name, colour)) {
-            if (before == NULL) before = def->name;
-            continue;
+        if (is_one_of(def->name, flips)) {
+            if (erased) return "after RandomErasing runs on the host: put it before";
+        } else if (is_one_of(def->name, sizes)) {
+            if (first != NULL) *op = first;
+            if (first != NULL) return "before a resize or crop runs on the host: put it after";
+        } else if (!erases && !is_one_of(def->name, colour)) {
+            return "runs on the host";
+        } else if (first == NULL) {
+            first = def->name;
         }
-        const bool known = is_one_of(def->name, geometry);
-        *why = known ? before : def->name;
-        if (!known || before != NULL) return false;
+        erased |= erases;
     }
-    *why = NULL;
-    return true;
+    *op = NULL;
+    return NULL;
 }
 
 uint32_t leat__device_dtype(leat_dtype dtype)
@@ -297,6 +304,27 @@ static bool plan_end(leat_job_image *im, const leat__pipeline *p, const leat__re
     return true;
 }
 
+/* Steps that change each pixel by its colour and by the histogram of all: flips before and after give the
+ * same. */
+static bool spares_places(leat__step_kind kind)
+{
+    leat_job_step ignored;
+    return kind != LEAT__STEP_ERASE && kind != LEAT__STEP_ERASE_OUT &&
+           plan_step(&ignored, &(leat__step){.kind = kind});
+}
+
+/* Moves flips before the colour steps that they follow: they are a part of the geometry then. */
+static void flips_first(leat__recipe *r)
+{
+    for (uint32_t i = 1; i < r->count; i++) {
+        const leat__step flip = r->step[i];
+        if (flip.kind != LEAT__STEP_FLIP_H && flip.kind != LEAT__STEP_FLIP_V) continue;
+        uint32_t at = i;
+        for (; at > 0 && spares_places(r->step[at - 1].kind); at--) r->step[at] = r->step[at - 1];
+        r->step[at] = flip;
+    }
+}
+
 /* The head as the stored image sees it, whose rows are columns of the output. */
 static void turn_head(leat__head *head)
 {
@@ -321,6 +349,7 @@ static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const lea
     uint32_t lo_x, hi_x, lo_y, hi_y;
     uint64_t work = 0;
     if (leat__pipeline_draw(p, key, wide, high, &recipe, NULL) != 0) return false;
+    flips_first(&recipe);
     leat__head_fuse(&head, &recipe, 0, wide, high);
     if (head.order == LEAT__PASS_FAST || !plan_end(im, p, &recipe, head.steps)) return false;
     leat__head_orient(&head, wide, high, o);

@@ -64,9 +64,9 @@ typedef struct leat__device_mark {
 leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c);
 void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);
 
-/* Whether the ops of the pipeline leave anything to a device; else *why names the op that does not. Ops on
- * whole batches are not looked at (loader/device_mix.h). */
-bool leat__device_takes(const leat__pipeline *p, const char **why);
+/* Why the ops of the pipeline leave nothing to a device, as the end of a sentence that *op begins; NULL: they
+ * leave it something. Ops on whole batches are not looked at (loader/device_mix.h). */
+const char *leat__device_refuses(const leat__pipeline *p, const char **op);
 
 uint32_t leat__device_dtype(leat_dtype dtype); /* LEAT_JOB_… */
 

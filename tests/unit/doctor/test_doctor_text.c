@@ -54,7 +54,7 @@ static void decoding_on_the_device_has_a_price(void **state)
     d = judge(f);
     assert_true(says(&d, "the host's part of decoding and augmentation, beside the device: 12.0k samples/s"));
     assert_false(says(&d, "alone, from memory"));
-    assert_true(says(&d, "the device decodes 100 % of the images: it costs up to 1.5 % of the step (decode"));
+    assert_true(says(&d, "the device decodes 100 % of the images: it costs up to 1.5 % of the step"));
     f.device_frees = 2.4;
     d = judge(f);
     assert_true(says(&d, "it costs up to 1.5 % of the step and frees 2.4 CPUs"));

@@ -774,7 +774,8 @@ static void numbers_are_plain(void **state)
     f.threads = 1;
     d = judge(f);
     bool one = false;
-    for (uint32_t i = 0; i < d.evidence_count; i++) one |= strstr(d.evidence[i], "on 1 thread,") != NULL;
+    for (uint32_t i = 0; i < d.evidence_count; i++)
+        one |= strstr(d.evidence[i], "samples/s on one thread") != NULL;
     assert_true(one);
 }
 
@@ -875,6 +876,27 @@ static void the_device_limits(void **state)
     f.samples_per_s = 32e3 / 0.7;
     f.data_ms = 0.4;
     assert_int_not_equal(judge(f).limit, LEAT_LIMIT_DEVICE);
+}
+
+/* Four batches are decoded side by side: their times add up to three steps, and half of the device is idle.
+ */
+static void a_device_that_decodes_side_by_side_does_not_limit(void **state)
+{
+    leat_doctor_facts f = light_step();
+    (void)state;
+    f.batch = 64;
+    f.samples_per_s = 387e3; /* a step of 0.165 ms */
+    f.batch_ms = f.batch_ms_p50 = 0.02;
+    f.data_ms = 0.145;
+    f.copy_ms = 0.01;
+    f.device_decode_ms = 0.5;
+    f.device_overlap_ms = 0.44;
+    f.device_share = 1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_not_equal(d.limit, LEAT_LIMIT_DEVICE);
+    assert_true(d.device >= f.samples_per_s);
+    f.device_decode_ms = 0.64; /* all four at work all the time */
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_DEVICE);
 }
 
 /* Ten steps per epoch and nothing else that is known to limit. */
@@ -1036,6 +1058,7 @@ int main(void)
         cmocka_unit_test(a_pack_in_memory_is_not_limited_by_storage),
         cmocka_unit_test(reads_from_memory_do_not_limit),
         cmocka_unit_test(the_device_limits),
+        cmocka_unit_test(a_device_that_decodes_side_by_side_does_not_limit),
         cmocka_unit_test(a_collate_that_waits_is_named),
         cmocka_unit_test(starts_are_named_beside_a_light_step),
         cmocka_unit_test(idle_cpus_do_not_limit),

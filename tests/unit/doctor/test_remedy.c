@@ -451,11 +451,34 @@ static void a_guessed_budget_does_not_take_the_page_cache_of_a_group(void **stat
     assert_contains(d.apply, "memory=1073741824");
 }
 
+/* Decoding alone was measured slower than the whole loader, so its rate is not known: the loader's own holds.
+ */
+static void faster_training_gains_no_more_than_the_loader_makes(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.cpu_all = 638;
+    f.loader = 6000;
+    leat_doctor_diagnosis d = judge(f);
+    assert_false(known(d.cpu));
+    const leat_doctor_remedy *r = remedy(&d, "mixed precision");
+    assert_non_null(r);
+    assert_near(r->rate, 6000, 1);
+    assert_int_equal(r->next, LEAT_LIMIT_CPU);
+    f.loader = 5000; /* as fast as the trainer, within the noise */
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_TRAINER);
+    assert_true(d.confidence <= 0.5);
+    assert_contains(d.sentence, "the loader makes about as many (5.00k without a trainer)");
+    assert_int_equal(d.remedy_count, 0);
+}
+
 static void the_trainer_is_sped_up_to_the_next_limit(void **state)
 {
     leat_doctor_facts f = healthy();
     (void)state;
     f.cpu_all = 7000; /* mixed precision alone would need 10,240 */
+    f.loader = 6900;
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "mixed precision");
     assert_non_null(r);
@@ -571,6 +594,7 @@ int main(void)
         cmocka_unit_test(fewer_bytes_do_not_reduce_latency),
         cmocka_unit_test(a_small_budget_is_raised),
         cmocka_unit_test(a_guessed_budget_does_not_take_the_page_cache_of_a_group),
+        cmocka_unit_test(faster_training_gains_no_more_than_the_loader_makes),
         cmocka_unit_test(the_trainer_is_sped_up_to_the_next_limit),
         cmocka_unit_test(no_gain_exceeds_what_is_lost),
         cmocka_unit_test(rates_below_the_run_give_no_gains),

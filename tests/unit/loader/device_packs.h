@@ -168,7 +168,7 @@ static inline uint64_t compare(const char *path, leat_loader_opts o, uint64_t *b
             leat_batch_release(&b);
         }
     }
-    assert_ok(leat_loader_read(device, &s, sizeof s));
+    assert_ok(leat_loader_read_all(device, &s, sizeof s));
     leat_loader_close(&host);
     leat_loader_close(&device);
     assert_int_equal(fake_cuda.held(), 0);
