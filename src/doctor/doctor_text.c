@@ -390,7 +390,7 @@ static void device_evidence(leat_doctor_diagnosis *d)
     SAY("on the device, per step: copies %.2f ms, decoding %.2f ms, %.2f ms of both side by side", f->copy_ms,
         f->device_decode_ms, f->device_overlap_ms);
     if (or_else(f->device_share, 0) <= 0 || step <= 0) return;
-    double cost = percent(LEAT_MIN(LEAT_MIN(f->device_decode_ms, leat__doctor_device_ms(f)) / step, 1.0));
+    double cost = percent(LEAT_MIN(f->device_decode_ms / step, 1.0));
     if (known(f->device_frees))
         SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step and frees %.1f "
             "CPUs (decode=cpu|gpu overrides)",

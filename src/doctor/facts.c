@@ -18,7 +18,8 @@ const leat__fact_row leat__fact_rows[] = {LEAT_DOCTOR_FACT_MAP(FACT_ROW)};
 #undef FACT_ROW
 const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
 
-#define DISPROVED 1.1 /* times the rate of a part alone, reached by all parts together */
+#define SIDE_BY_SIDE 0.1 /* of the time of batches on the device, together with others */
+#define DISPROVED 1.1    /* times the rate of a part alone, reached by all parts together */
 
 /* Facts that are shares: a value above 1 is a measurement error. */
 static const char *const shares[] = {
@@ -277,14 +278,15 @@ double leat__doctor_samples_per_read(const leat_doctor_facts *f)
     return f->read_bytes < f->sample_bytes / 50 ? f->sample_bytes / LEAT_MAX(f->read_bytes, 1.0) : 1;
 }
 
-/* Copies have one stream and follow one another, decoding has several. No device is busy for longer than the
- * step. */
+/* Copies have one stream, decoding has several. A device whose batches overlap could take more, until all
+ * streams are busy; one whose batches follow one another has no time left. No device is busy for longer than
+ * the step. */
 double leat__doctor_device_ms(const leat_doctor_facts *f)
 {
     if (!known(f->copy_ms)) return -1;
     double decode = or_else(f->device_decode_ms, 0), both = f->copy_ms + decode;
     double busy = LEAT_MAX(f->copy_ms, decode / LEAT__DECODE_LANES);
-    busy = LEAT_MAX(busy, both - or_else(f->device_overlap_ms, 0));
+    if (or_else(f->device_overlap_ms, 0) < SIDE_BY_SIDE * both) busy = both;
     if (f->samples_per_s > 0 && f->batch > 0) busy = LEAT_MIN(busy, f->batch * 1e3 / f->samples_per_s);
     return busy;
 }

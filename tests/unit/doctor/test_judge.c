@@ -861,11 +861,12 @@ static void the_device_limits(void **state)
     assert_int_equal(d.limit, LEAT_LIMIT_DEVICE);
     assert_int_equal(d.cause, LEAT_CAUSE_DEVICE_DECODE);
     assert_true(d.confidence >= 0.6);
-    assert_near(d.device, 32e3 / 0.52, 1);
+    assert_near(d.device, f.samples_per_s, 1); /* 0.57 ms, of which no more than the step can be */
     assert_contains(d.sentence,
                     "Device-bound: decoding on the device takes 0.35 ms of each step there, copies 0.22");
     f.copy_ms = 0.4;
     f.device_decode_ms = 0.1;
+    f.device_overlap_ms = 0.04;
     d = judge(f);
     assert_int_equal(d.cause, LEAT_CAUSE_DEVICE_COPY);
     assert_contains(d.sentence, "copying to the device takes 0.40 ms");
@@ -895,6 +896,10 @@ static void a_device_that_decodes_side_by_side_does_not_limit(void **state)
     leat_doctor_diagnosis d = judge(f);
     assert_int_not_equal(d.limit, LEAT_LIMIT_DEVICE);
     assert_true(d.device >= f.samples_per_s);
+    f.device_decode_ms = 0.23; /* the same rate with half of the work there */
+    f.copy_ms = 0.05;
+    f.device_overlap_ms = 0.13;
+    assert_int_not_equal(judge(f).limit, LEAT_LIMIT_DEVICE);
     f.device_decode_ms = 0.64; /* all four at work all the time */
     assert_int_equal(judge(f).limit, LEAT_LIMIT_DEVICE);
 }
