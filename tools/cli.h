@@ -272,7 +272,8 @@ int cli_bad_lines(cli *c, uint64_t bad, uint64_t documents, const char *output);
 /* ---- Failing: the one way. Each prints "leat CMD: message" and returns the exit code, so
  * that `return cli_fail(c, &err);` ends a command. ---- */
 
-/* LEAT_ECANCELED after a signal prints nothing: the user knows. */
+/* LEAT_ECANCELED after a signal prints nothing, because the user knows; with sys_errno EINTR, a request that
+ * waited for a server, its message. */
 int cli_fail(cli *c, const leat_error *err);
 /* The same for a command with --force: names that option when the output exists already. */
 int cli_fail_output(cli *c, const leat_error *err);

@@ -315,7 +315,8 @@ int cli_exit_of(int code)
 
 int cli_fail(cli *c, const leat_error *err)
 {
-    if (err->code == LEAT_ECANCELED && cli_interrupted(c)) return CLI_INTERRUPTED;
+    const bool stopped = err->code == LEAT_ECANCELED && cli_interrupted(c);
+    if (stopped && (err->sys_errno != EINTR || cli_stopped() == SIGPIPE)) return CLI_INTERRUPTED;
     return cli_failf(c, cli_exit_of(err->code), "%s",
                      err->message[0] ? err->message : leat_code_text(err->code));
 }

@@ -462,9 +462,15 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
     else finish(r, r->rc);
 }
 
+/* EINTR tells the command that a signal ended the wait, and that the message names the path. */
 static void end_canceled(leat__http_req *r)
 {
-    finish(r, leat__fail(&r->err, LEAT_ECANCELED, "%s: %s was canceled", r->what, r->method));
+    bool stop = leat__stop_asked();
+    int rc =
+        stop ? leat__fail(&r->err, LEAT_ECANCELED, "%s: interrupted while waiting for the server", r->what)
+             : leat__fail(&r->err, LEAT_ECANCELED, "%s: %s was canceled", r->what, r->method);
+    if (stop) r->err.sys_errno = EINTR;
+    finish(r, rc);
 }
 
 static bool is_canceled(const leat__http *h, const leat__http_req *r)

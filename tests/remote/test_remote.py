@@ -544,12 +544,14 @@ class Others(unittest.TestCase):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             asked.clear()
             child = subprocess.Popen([LEAT, "info", "s3://b/one.leat"], env=environment(web.server_port),
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             try:
                 self.assertTrue(asked.wait(60))
                 time.sleep(0.2)
                 child.send_signal(number)
-                self.assertEqual(child.wait(20), code)  # without it, the next attempt is after 30 s
+                said = child.communicate(timeout=20)[1]  # without it, the next attempt is after 30 s
+                self.assertEqual(child.returncode, code)
+                self.assertEqual(said, "leat info: s3://b/one.leat: interrupted while waiting for the server\n")
             finally:
                 child.kill()
         web.shutdown()
