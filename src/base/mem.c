@@ -183,6 +183,13 @@ void leat__free(void *ptr)
     else free(h->start);
 }
 
+void leat__mem_small_pages(void *ptr)
+{
+    const header *h = header_of(ptr);
+    LEAT_ASSERT(h->mark == LIVE_MARK);
+    if (h->mapped != 0) (void)madvise(h->start, h->mapped, MADV_NOHUGEPAGE);
+}
+
 /* Grows or shrinks in place; NULL when the block has to move between heap and mapping. */
 static char *change_memory(header *h, size_t total)
 {

@@ -51,6 +51,9 @@ void *leat__alloc_aligned(leat__mem_cat cat, size_t size, size_t align) LEAT_MUS
 void *leat__realloc(leat__mem_cat cat, void *ptr, size_t size) LEAT_MUST_CHECK;
 void leat__free(void *ptr); /* NULL is fine */
 
+/* Asks the system for small pages for a block that was not written to yet. */
+void leat__mem_small_pages(void *ptr);
+
 char *leat__strdup(leat__mem_cat cat, const char *s) LEAT_MUST_CHECK;
 char *leat__strndup(leat__mem_cat cat, const char *s, size_t n) LEAT_MUST_CHECK;
 

@@ -175,6 +175,7 @@ static leat__chunk *new_chunk_locked(leat__cache_user *user, uint64_t bytes)
         discharge_locked(user, bytes);
         return NULL;
     }
+    if (user->small_pages) leat__mem_small_pages(k->data);
     k->owner = user;
     link_chunk_locked(k);
     if (user->mapper != NULL) leat__mapper_add(user->mapper, k);
@@ -192,7 +193,7 @@ static uint64_t whole_pages(uint64_t room)
 
 static bool get_separate_locked(leat__cache_user *user, uint64_t room, entry *e)
 {
-    e->room = whole_pages(room);
+    e->room = user->small_pages ? room : whole_pages(room);
     bool charged = charge_locked(user, e->room);
     if (!charged && e->room > room) { /* the last bytes of the budget */
         e->room = room;
@@ -202,6 +203,7 @@ static bool get_separate_locked(leat__cache_user *user, uint64_t room, entry *e)
     e->page.data = leat__alloc_aligned(LEAT__MEM_PAGE, e->room,
                                        room >= LEAT__CHUNK_ALIGN ? LEAT__CHUNK_ALIGN : LEAT__IO_ALIGN);
     if (e->page.data == NULL) discharge_locked(user, e->room);
+    else if (user->small_pages) leat__mem_small_pages(e->page.data);
     return e->page.data != NULL;
 }
 

@@ -48,6 +48,7 @@ typedef struct leat__cache_user {
     leat_budget *budget;
     _Atomic uint64_t cap;       /* most bytes it may keep; changed at any time by its loader */
     bool keep;                  /* random orders: pages stay wanted */
+    bool small_pages;           /* of memory: huge ones cost more than they save */
     _Atomic uint64_t bytes;     /* kept for it now */
     uint64_t asked;             /* bytes of pages that were missing; used by the cache */
     struct leat__chunk *chunks; /* memory of its pages; used by the cache */

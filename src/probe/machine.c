@@ -114,6 +114,12 @@ static host_memory read_meminfo(uint64_t page)
     return host;
 }
 
+bool leat__machine_reports_free(void)
+{
+    uint64_t order; /* -1: no device of the host asks for free memory */
+    return leat__sysfile_u64(&order, "/sys/module/page_reporting/parameters/page_reporting_order");
+}
+
 /* Address space in use, which RLIMIT_AS limits. */
 static uint64_t address_space(uint64_t page)
 {

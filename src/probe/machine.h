@@ -18,6 +18,10 @@ void leat__machine_host(leat_machine *m);
  * unknown values are null. */
 void leat__machine_json_fields(const leat_machine *m, leat__json *j);
 
+/* Whether this is a virtual machine that gives free memory back to its host (free page reporting): blocks of
+ * 2 MiB and more, which huge pages then get from the host again, 4 KiB at a time. */
+bool leat__machine_reports_free(void);
+
 /* Peak resident memory of this process (VmHWM); 0 when unknown. Not from getrusage: its maximum
  * survives exec, so it may belong to the parent process. */
 uint64_t leat__process_peak_rss(void);

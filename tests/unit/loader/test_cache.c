@@ -286,6 +286,50 @@ static void large_caps_are_held_in_chunks(void **state)
 }
 
 /* Large pages are in whole huge pages if little is lost by that, and if the cap has room for it. */
+/* Whether the mapping that contains `data` has the flag `name` in /proc/self/smaps. */
+static bool has_flag(const void *data, const char *name)
+{
+    char line[512];
+    bool inside = false, found = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof line, f) != NULL) {
+        unsigned long first, end;
+        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+            inside = (uintptr_t)data >= first && (uintptr_t)data < end;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0) found = strstr(line, name) != NULL;
+    }
+    fclose(f);
+    return found;
+}
+
+static void small_pages_of_memory_where_asked_for(void **state)
+{
+    enum { MIB = 1 << 20 };
+    static const uint64_t sizes[] = {4 * MIB - 100000, 12 * MIB, 20000}; /* the last one is in a chunk */
+    (void)state;
+    for (int small = 0; small < 2; small++) {
+        leat_budget *budget;
+        leat__cache *c;
+        assert_ok(leat_budget_open(&budget, 128 * MIB, NULL));
+        leat__cache_user u = user_of(budget, 64 * MIB, false);
+        u.small_pages = small;
+        assert_ok(leat__cache_open(&c, pack, NULL));
+        for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            leat__cached *page;
+            uint64_t before = atomic_load(&u.bytes);
+            assert_int_equal(leat__cache_get(c, &u, i, sizes[i], 1, NULL, &page), LEAT__CACHE_FILL);
+            memset(page->data, 1, page->bytes);
+            if (small) assert_false(has_flag(page->data, " hg"));
+            if (i == 0) assert_int_equal(atomic_load(&u.bytes) - before, small ? sizes[i] : 4 * MIB);
+            leat__cache_filled(c, page, 0);
+            leat__cache_unpin(c, page);
+        }
+        leat__cache_leave(&c, &u);
+        leat_budget_close(&budget);
+    }
+}
+
 static void large_pages_are_whole_huge_pages(void **state)
 {
     enum { MIB = 1 << 20 };
@@ -442,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_pack_larger_than_the_cap_fills_it_in_an_epoch),
         cmocka_unit_test(large_caps_are_held_in_chunks),
         cmocka_unit_test(large_pages_are_whole_huge_pages),
+        cmocka_unit_test(small_pages_of_memory_where_asked_for),
         cmocka_unit_test(a_damaged_page_goes_with_its_last_pin),
         cmocka_unit_test(waiters_are_told),
         cmocka_unit_test(a_device_finds_mapped_pages),

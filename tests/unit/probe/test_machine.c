@@ -230,6 +230,16 @@ static void test_struct_size(void **state)
     assert_int_equal(leat_machine_read(NULL, sizeof big.m, &err), LEAT_EINVAL);
 }
 
+static void test_free_memory_reported_to_the_host(void **state)
+{
+    static const char file[] = "/sys/module/page_reporting/parameters/page_reporting_order";
+    assert_false(leat__machine_reports_free());
+    tree_file(file, "-1\n");
+    assert_false(leat__machine_reports_free());
+    tree_file(file, "9\n");
+    assert_true(leat__machine_reports_free());
+}
+
 /* RLIMIT_AS: in a child, since it cannot be undone. Sanitizers map all of the address space, so
  * the limit is larger, on a host that is larger still. */
 static int limited_child(void)
@@ -281,9 +291,15 @@ int main(void)
 {
 #define ON_TREE(test) cmocka_unit_test_setup_teardown(test, tree_open, tree_close)
     const struct CMUnitTest tests[] = {
-        ON_TREE(test_host_only), ON_TREE(test_container),       ON_TREE(test_json),
-        ON_TREE(test_caches),    ON_TREE(test_nothing_to_read), ON_TREE(test_struct_size),
-        ON_TREE(test_rlimit),    ON_TREE(test_this_machine),
+        ON_TREE(test_host_only),
+        ON_TREE(test_container),
+        ON_TREE(test_json),
+        ON_TREE(test_caches),
+        ON_TREE(test_nothing_to_read),
+        ON_TREE(test_struct_size),
+        ON_TREE(test_rlimit),
+        ON_TREE(test_this_machine),
+        ON_TREE(test_free_memory_reported_to_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
