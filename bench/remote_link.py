@@ -7,8 +7,8 @@ bench/link.c serves a pack on 127.0.0.1 with a latency before each answer and on
 --seaweedfs it passes requests on to that server, which holds the pack. For each setting, an epoch of `leat load` (quasi_random,
 samples of 100 kB that are not decoded, pages of 4 MiB), three epochs with a window of 16 pages and memory for half of the pack,
 of which the first and the last are shown, and curl with 64 ranges at once, of 8 MiB and of a page, take turns. Prints a table for
-bench/RESULTS.md: the better of the runs of each as shares of the limit (0 Gbit/s: none) and of curl's rates, the time to the first
-batch, and CPU seconds of the reader and of server and link together. Needs an idle machine: server and reader share its CPUs.
+bench/RESULTS.md: the median rate of each, its share of the limit (0 Gbit/s: none), its ratios to the rates of curl in the same round (median,
+smallest to largest), the time to the first batch, and CPU seconds of the reader and of server and link together. Server and reader share the CPUs.
 Free memory is written to before each run. --pack names the pack, which is made if it does not exist and kept."""
 import argparse
 import io
@@ -19,6 +19,7 @@ import pathlib
 import random
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -83,6 +84,10 @@ def used(processes: list[subprocess.Popen]) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
+def spread(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
 def setting(args: argparse.Namespace, folder: str, weed: "servers.Weed | None", gbit: float, ms: float) -> None:
     size = os.path.getsize(args.pack)
     runs: dict[str, list[dict[str, float]]] = {}
@@ -110,14 +115,14 @@ def setting(args: argparse.Namespace, folder: str, weed: "servers.Weed | None", 
     finally:
         link.kill()
         link.wait()
-    best = {name: max(found, key=lambda run: run["rate"]) for name, found in runs.items()}
     limit = gbit * 1e9 / 8
-    for name, one in best.items():
-        first = f"{one['first'] * 1000:.0f}" if "first" in one else ""
-        share = f"{100 * one['rate'] / limit:.0f} %" if limit else ""
-        of_curl = ", ".join(f"{one['rate'] / best[other]['rate']:.2f}" for other in PARTS)
-        print(f"| {f'{gbit:g}' if gbit else 'none'} | {ms:g} | {name} | {one['rate'] / 1e6:.0f} | {share} | "
-              f"{of_curl} | {first} | {one['cpu']:.2f} | {one['others']:.2f} |", flush=True)
+    for name, found in runs.items():
+        rate = statistics.median(one["rate"] for one in found)
+        first = f"{statistics.median(one['first'] for one in found) * 1000:.0f}" if "first" in found[0] else ""
+        share = f"{100 * rate / limit:.0f} %" if limit else ""
+        of_curl = ", ".join(spread([one["rate"] / other["rate"] for one, other in zip(found, runs[part])]) for part in PARTS)
+        print(f"| {f'{gbit:g}' if gbit else 'none'} | {ms:g} | {name} | {rate / 1e6:.0f} | {share} | {of_curl} | {first} | "
+              f"{spread([one['cpu'] for one in found])} | {statistics.median(one['others'] for one in found):.2f} |", flush=True)
 
 
 def measure(args: argparse.Namespace, folder: str) -> None:
@@ -145,7 +150,7 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=512)
     parser.add_argument("--gbit", default="1,4,10")
     parser.add_argument("--ms", default="0,20,100")
-    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seaweedfs", action="store_true")
     parser.add_argument("--pack")
     parser.add_argument("leat", nargs="?", default=str(ROOT / "build" / "tools" / "leat"))

@@ -13,7 +13,7 @@ shards: those below FOLDER, or made ones of SIDE x SIDE pixels. The jobs:
           resize the box with it, in as many threads as there are CPUs
   decode  all pixels, H x W x 3 bytes (made images only), by leat (`leat`: kept JPEG, `leat_tiled`: a tiled pack) or Pillow
 
-Each reader has its own random order: leat shuffles within 16 pages of 4 MiB, with 256 MiB of memory, as docs/remote.md
+Each reader has its own random order: leat shuffles within 16 pages of 4 MiB, with 320 MiB of memory, as docs/remote.md
 says; LitData and Mosaic shuffle chunks of 16 MiB and their samples, the others read single objects in any order. Before the measured runs, one run per reader adds up the CRCs of all that it gave: the
 sums must be equal (of `crop`, whose boxes are random, only the shapes are checked). bench/link.c adds latency to each answer. PYTHON is an interpreter
 that has leat, Pillow and the readers (boto3, s3fs, obstore, s3torchconnector, litdata, mosaicml-streaming); a reader that
@@ -123,7 +123,7 @@ def write(folder: str, source: str | None, count: int, side: int) -> None:
 
 def read_leat(bucket: str, job: str, side: int, pack: str = "image"):
     import leat
-    options = {"order": "quasi_random", "window_pages": 16, "streams": 2, "memory": "256M", "drop_last": False, "as_": "numpy"}
+    options = {"order": "quasi_random", "window_pages": 16, "streams": 2, "memory": "320M", "drop_last": False, "as_": "numpy"}
     if job != "fetch":
         op = leat.ops.RandomResizedCrop(CROP) if job == "crop" else leat.ops.CenterCrop(side)
         with leat.Loader(f"s3://{bucket}/{pack}.leat", 64, [op], channels_last=True, **options) as loader:
@@ -328,6 +328,12 @@ def upload(port: int, folder: str) -> None:
             servers.put(port, os.path.relpath(file, folder), pathlib.Path(file).read_bytes())
 
 
+def ratios(ours: list[dict], found: list[dict]) -> str:
+    """CPU time divided by that of leat's run in the same round: the median, the smallest and the largest."""
+    each = [one["cpu"] / other["cpu"] for one, other in zip(found, ours)]
+    return f"{statistics.median(each):.1f} ({min(each):.1f} to {max(each):.1f})" if each else ""
+
+
 def table(args: argparse.Namespace, port: int, link: str, made: dict) -> None:
     import servers
     print(f"{args.images} JPEG files of {made['bytes'] / args.images / 1024:.0f} KiB each on average; medians of {args.repeat} runs\n")
@@ -343,13 +349,12 @@ def table(args: argparse.Namespace, port: int, link: str, made: dict) -> None:
             finally:
                 slow.kill()
                 slow.wait()
-            ours = statistics.median(one["cpu"] for one in runs["leat"]) if "leat" in runs else 0
             for reader, found in runs.items():
                 cpu = statistics.median(one["cpu"] for one in found)
                 print(f"| {job} | {latency * 1000:g} | {reader} | "
                       f"{args.images / statistics.median(one['seconds'] for one in found):.0f} | "
                       f"{statistics.median(one['first'] for one in found) * 1000:.0f} | {cpu / made['bytes'] * 1e9:.2f} | "
-                      f"{cpu / args.images * 1e6:.0f} | {cpu / ours if ours else 0:.1f} |", flush=True)
+                      f"{cpu / args.images * 1e6:.0f} | {ratios(runs.get('leat', []), found)} |", flush=True)
 
 
 def measure(args: argparse.Namespace) -> None:
