@@ -199,6 +199,31 @@ def test_an_interrupted_run_is_resumed(at, corpus, tmp_path, fake, monkeypatch):
     assert not (tmp_path / "many" / ".leat-work").exists()
 
 
+@pytest.mark.parametrize("kind", ["filter", "fuzzy"])
+def test_an_input_that_changes_is_named(kind, corpus, tmp_path, fake, monkeypatch):
+    """Between the loss of an actor and the next attempt of its task."""
+    fake()
+    path = tmp_path / "in.jsonl"
+    rows = [json.dumps({"id": i, "text": f"one two three four five six {i:05}"}) + "\n" for i in range(20000)]
+    path.write_text("".join(rows))
+    plain, calls = Fake.get, []
+
+    def get(self, ref):
+        if ref.call[1] == "run" and ref.call[2][0] == "step" and ref.call[2][5][0] == _ray.WRITE:
+            calls.append(ref)
+            if len(calls) == 3:
+                path.write_text("".join(reversed(rows)))
+                raise self.exceptions.RayError("the actor died")
+        return plain(self, ref)
+
+    monkeypatch.setattr(Fake, "get", get)
+    run = leat.filter_text if kind == "filter" else leat.dedup_text
+    options = dict(rules={"words.min": 3}) if kind == "filter" else dict(kind="fuzzy")
+    with pytest.raises(leat.DataError, match="in.jsonl: changed since the run began"):
+        run(path, tmp_path / "many", memory="256M", on="ray", task_bytes=200000, **options)
+    assert len(calls) > 3 and not list((tmp_path / "many").glob("kept-*"))
+
+
 def test_failures_are_named(corpus, tmp_path, fake):
     ray = fake()
     with pytest.raises(leat.DataError, match="line 8, offset"):

@@ -589,6 +589,7 @@ static int begin_parts(filter *f, leat__buf *json, leat_error *err)
     LEAT_TRY(check_output(f->opts, err));
     LEAT_TRY(leat__part_remove(f->part->work, err)); /* of a run that was killed */
     LEAT_TRY(leat__path_mkdir(f->part->work, err));
+    LEAT_TRY(leat__part_stamp(f->part, &f->files, err));
     leat_budget_read(f->budget, &bs);
     leat__json_init(&j, json, 0);
     leat__json_object(&j);
@@ -665,6 +666,7 @@ static int end_parts(filter *f, leat__join *j, leat_error *err)
     leat_filter_stats *st = f->stats;
     leat__text_pass pass;
     LEAT_TRY(prepare(f, &pass, err));
+    LEAT_TRY(leat__part_compare(f->part, &f->files, err)); /* some tasks may have read other lines */
     LEAT_TRY(leat__join_open(j, add_part, f, err));
     LEAT_TRY(leat__output_clear(f->opts->output, err));
     LEAT_TRY(leat__join_end(j, err));

@@ -75,6 +75,44 @@ void leat__part_files(const leat__text_files *files, leat__json *j)
     leat__json_end(j);
 }
 
+static const char *stamps_path(const leat__part *p, char *out)
+{
+    snprintf(out, 4096, "%s/stamps.json", p->work);
+    return out;
+}
+
+int leat__part_stamp(const leat__part *p, const leat__text_files *files, leat_error *err)
+{
+    char path[4096];
+    leat__buf data;
+    leat__json j;
+    leat__buf_init(&data, LEAT__MEM_CURATE, MARKER_MAX);
+    leat__json_init(&j, &data, 0);
+    leat__json_array(&j);
+    for (uint32_t i = 0; i < files->count; i++) leat__json_u64(&j, leat__text_files_stamp(files, i));
+    leat__json_end(&j);
+    int rc = leat__part_store(p, stamps_path(p, path), &data, err);
+    leat__buf_reset(&data);
+    return rc;
+}
+
+int leat__part_compare(const leat__part *p, const leat__text_files *files, leat_error *err)
+{
+    char path[4096], *data = NULL;
+    size_t len;
+    LEAT_TRY(leat__file_load(stamps_path(p, path), MARKER_MAX, 1, &data, &len, err));
+    json_t *stamps = json_loadb(data, len, 0, NULL);
+    int rc = json_array_size(stamps) == files->count
+                 ? 0
+                 : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
+    for (uint32_t i = 0; i < files->count && rc == 0; i++)
+        if ((uint64_t)json_integer_value(json_array_get(stamps, i)) != leat__text_files_stamp(files, i))
+            rc = leat__text_files_changed(files, i, err);
+    json_decref(stamps);
+    leat__free(data);
+    return rc;
+}
+
 /* ---- copying ---- */
 
 static int copy_piece(leat__file *to, uint64_t *at, const leat__part_piece *piece, uint8_t *block,

@@ -9,6 +9,7 @@
  * Files of the work folder:
  *   part-00003.kept, .second, .bad   output of a part of the input; .json: its marker
  *   out.kept-00000.jsonl             an output file, joined from these
+ *   stamps.json                      filter: of the input files, at the begin of the run
  *   plan.json                        of the process that sends the tasks; exists from its begin on
  */
 #ifndef LEAT_CURATE_PART_FILES_H
@@ -65,6 +66,9 @@ int leat__part_seek(const leat__text_range *r, leat__text_files *files, uint64_t
                     leat_error *err) LEAT_MUST_CHECK;
 /* Appends the files as JSON: [["path", bytes], …]. */
 void leat__part_files(const leat__text_files *files, leat__json *j);
+/* Stores the stamps of the files at the begin of a run; LEAT_EDATA at its end if one is different. */
+int leat__part_stamp(const leat__part *p, const leat__text_files *files, leat_error *err) LEAT_MUST_CHECK;
+int leat__part_compare(const leat__part *p, const leat__text_files *files, leat_error *err) LEAT_MUST_CHECK;
 
 /* One file from pieces of others. */
 typedef struct leat__part_piece {

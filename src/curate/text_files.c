@@ -519,7 +519,16 @@ static uint64_t stamp_of(const char *path)
     return leat__hash64(facts, sizeof facts, 0) >> 1 | 1;
 }
 
-static int changed(const leat__text_files *f, uint32_t file, leat_error *err)
+uint64_t leat__text_files_stamp(const leat__text_files *f, uint32_t file)
+{
+    struct stat st;
+    if (leat__path_remote(f->path[file]) || stat(f->path[file], &st) != 0) return f->size[file];
+    const uint64_t facts[] = {st.st_dev, st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                              (uint64_t)st.st_mtim.tv_nsec};
+    return leat__hash64(facts, sizeof facts, 0) >> 1;
+}
+
+int leat__text_files_changed(const leat__text_files *f, uint32_t file, leat_error *err)
 {
     return leat__fail(err, LEAT_EDATA, "%s: changed since the run began (use `force` to start over)",
                       f->path[file]);
@@ -531,7 +540,7 @@ static int compare(leat__text_files *f, uint32_t end, leat_error *err)
     for (; f->again && f->compared < end; f->compared++)
         if (f->trusted[f->compared] ? stamp_of(f->path[f->compared]) != f->stamp[f->compared]
                                     : f->sum[f->compared] != f->first[f->compared])
-            return changed(f, f->compared, err);
+            return leat__text_files_changed(f, f->compared, err);
     return 0;
 }
 
@@ -557,7 +566,7 @@ int leat__text_files_take(leat__text_files *f, const leat__text_chunk *c, leat_e
 {
     if (!f->sum) return 0;
     LEAT_TRY(compare(f, c->file, err));
-    if (c->changed) return changed(f, c->file, err);
+    if (c->changed) return leat__text_files_changed(f, c->file, err);
     f->sum[c->file] = (f->sum[c->file] + c->sum) & (UINT64_MAX >> 1);
     return 0;
 }

@@ -123,6 +123,11 @@ int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end,
 int leat__text_files_begin(leat__text_files *f, bool again, leat_error *err) LEAT_MUST_CHECK;
 int leat__text_files_take(leat__text_files *f, const leat__text_chunk *c, leat_error *err) LEAT_MUST_CHECK;
 int leat__text_files_end(leat__text_files *f, leat_error *err) LEAT_MUST_CHECK;
+/* Identifies the content of a file by its inode, size and time of modification; of a remote one by its size.
+ * Other names or permissions of a file do not change it. */
+uint64_t leat__text_files_stamp(const leat__text_files *f, uint32_t file);
+/* LEAT_EDATA: the file has changed. */
+int leat__text_files_changed(const leat__text_files *f, uint32_t file, leat_error *err) LEAT_MUST_CHECK;
 /* Computes the checksum of a chunk, if the pass needs it; any thread. */
 void leat__text_chunk_sum(const leat__text_files *f, leat__text_chunk *c);
 

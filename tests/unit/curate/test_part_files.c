@@ -120,6 +120,36 @@ static void small_files(void **state)
     }
 }
 
+/* A task that is repeated after a kill reads lines that the other tasks did not read. */
+static void a_changed_input_is_refused(void **state)
+{
+    leat_error err = {0};
+    for (int change = 0; change < 3; change++) {
+        parts_box x;
+        make_lines("a.jsonl", 7000, 1, false);
+        make_lines("c.jsonl", 4500, 3, false);
+        box(&x, 100000);
+        leat_filter_opts o = filter_opts(&x, "parts");
+        x.filter = &o;
+        x.part = (leat__part){.work = in_box("parts/.leat-work"), .parts = x.ranges};
+        do_step(&x, LEAT__PART_BEGIN, 0, NULL);
+        for (uint32_t i = 0; i < x.ranges; i++) {
+            if (i == 1 && change == 1) put_text("c.jsonl", "{\"text\":\"a b c d\"}\n");
+            if (i == 1 && change == 2) make_lines("c.jsonl", 4500, 4, false); /* of the same size */
+            x.part.range = x.range[i];
+            if (try_step(&x, LEAT__PART_WRITE, i, NULL, &err) != 0) break; /* now too short */
+            assert_int_equal(chmod(in_box("c.jsonl"), 0600 + i), 0);       /* the content stays */
+        }
+        if (change == 0) {
+            join_box(&x);
+            continue;
+        }
+        assert_int_equal(try_step(&x, LEAT__PART_END, 0, NULL, &err), LEAT_EDATA);
+        assert_non_null(strstr(err.message, "c.jsonl: changed since the run began"));
+        assert_int_equal(leat__part_remove(x.part.work, NULL), 0);
+    }
+}
+
 static void wrong_use(void **state)
 {
     parts_box x;
@@ -145,9 +175,8 @@ static void wrong_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bytes),
-        cmocka_unit_test(scores_and_nothing_kept),
-        cmocka_unit_test(small_files),
+        cmocka_unit_test(the_same_bytes), cmocka_unit_test(scores_and_nothing_kept),
+        cmocka_unit_test(small_files),    cmocka_unit_test(a_changed_input_is_refused),
         cmocka_unit_test(wrong_use),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
