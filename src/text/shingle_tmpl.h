@@ -87,9 +87,8 @@ static uint32_t split_words(leat__sketcher *s, size_t len, uint32_t *cased)
         word_masks(p, &nonascii, &alnum);
         uint64_t gap = ~(alnum | nonascii) | over;
         over = 0;
-        for (uint64_t m = nonascii; RARE(m); m &= m - 1) {
+        for (uint64_t m = nonascii ? nonascii & char_starts(p) : 0; RARE(m); m &= m - 1) {
             uint32_t k = lowest(m), n;
-            if ((p[k] & 0xc0) == 0x80) continue;
             uint32_t code = leat__utf8_decode(p + k, &n);
             if (leat__unicode_of(code) & LEAT__UNI_MARK) {
                 uint64_t ones = (UINT64_C(1) << n) - 1;
