@@ -148,10 +148,11 @@ int leat__dedup_group(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_resolve(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
-/* Groups units instead of all bands: `fill` sets `n` segments of a unit. The edges are in files
- * FOLDER/edge-0 and so on, their lengths in d->st.edge_length. */
-int leat__dedup_group_units(leat__dedup *d, const char *folder, leat__band_segment *segments, uint32_t n,
-                            void (*fill)(void *cookie, uint32_t unit, leat__band_segment *segments),
+/* Sets the segments of a unit. */
+typedef void (*leat__dedup_fill)(void *cookie, uint32_t unit, leat__band_segment *segments);
+/* Groups units of this many segments instead of all bands. The edges are in files FOLDER/edge-0 and so on,
+ * their lengths in d->st.edge_length. */
+int leat__dedup_group_units(leat__dedup *d, const char *folder, uint32_t segments, leat__dedup_fill fill,
                             void *cookie, leat_error *err) LEAT_MUST_CHECK;
 /* Sets d->order and d->rank if documents other than the first are kept. */
 int leat__dedup_rank(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;

@@ -5,6 +5,8 @@
  * The documents of a bucket are taken in order. The first is a leader. Each other one is compared
  * with the leaders: if it is similar to one, it gets an edge to it; otherwise it becomes a leader
  * too. So a bucket of m similar documents takes m comparisons, not m^2.
+ *
+ * Each thread groups a part of a band (a unit); the caller's thread writes their edges in order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,20 +15,40 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "curate/dedup.h"
+#include "curate/thread_team.h"
 
 #define LEADERS_MAX 16 /* per bucket; later documents are compared only with these */
 #define DIGIT_BITS 11
 #define DIGITS 3 /* of the digest used for sorting; the rest is compared */
 #define BLOCK (1u << 20)
 
-typedef struct grouping {
-    leat__dedup *d;
-    leat__band_record *a, *b; /* records of a part, and the second buffer of the sort */
-    uint64_t room;            /* records each has room for */
-    uint32_t *last;           /* the leader of a document's last edge, to avoid writing it
-                               * again */
+/* What one thread groups: a slice of the records of a unit. */
+typedef struct sorter {
+    leat__band_record *a, *b; /* records, and the second buffer of the sort */
+    uint64_t edges;           /* found; they replace the records in b */
+    uint64_t candidates;
+    leat__band_segment *segment; /* of the unit */
+    uint32_t slices;             /* of the unit; 0 = no unit is left */
+    char path[4096];             /* of its file, if it has one */
     uint8_t leader[LEADERS_MAX][LEAT__SKETCH_MAX];
     uint32_t leader_id[LEADERS_MAX];
+    int rc;
+    leat_error err;
+} sorter;
+
+typedef struct grouping {
+    leat__dedup *d;
+    leat__thread_team *team;
+    sorter *sorter;
+    uint32_t sorters;
+    uint64_t room;     /* records each has room for */
+    uint32_t segments; /* of a unit */
+    uint32_t slice;    /* of all units, now */
+    uint32_t *last;    /* the leader of a document's last edge, to avoid writing it
+                        * again */
+    leat__band_segment *segment;
+    leat__dedup_fill fill; /* NULL: a unit is a file of the spill set */
+    void *cookie;
 } grouping;
 
 /* Stable sort by 33 bits of the digest. The result is in *a. */
@@ -71,21 +93,20 @@ static void sort_run(leat__band_record *r, uint64_t n)
     }
 }
 
-static int put_edge(grouping *g, uint32_t later, uint32_t earlier, leat_error *err)
+static int put_edge(grouping *g, leat__dedup_edge e, leat_error *err)
 {
     leat__dedup *d = g->d;
     d->st.verified++;
-    if (g->last[later] == earlier) return 0;
-    g->last[later] = earlier;
-    leat__dedup_edge e = {later, earlier};
-    uint32_t part = (uint32_t)((uint64_t)later * d->st.edge_parts / d->st.document);
+    if (g->last[e.later] == e.earlier) return 0;
+    g->last[e.later] = e.earlier;
+    uint32_t part = (uint32_t)((uint64_t)e.later * d->st.edge_parts / d->st.document);
     return leat__spill_put(&d->edge, part, &e, sizeof e, err);
 }
 
 /* Handles the records of one bucket, in order. */
-static int bucket(grouping *g, leat__band_record *r, uint64_t n, leat_error *err)
+static int bucket(leat__dedup *d, sorter *s, leat__band_record *r, uint64_t n, leat_error *err)
 {
-    leat__dedup *d = g->d;
+    leat__dedup_edge *edge = (leat__dedup_edge *)s->b;
     uint8_t sketch[LEAT__SKETCH_MAX];
     uint32_t leaders = 0;
     if (d->rank) {
@@ -96,24 +117,24 @@ static int bucket(grouping *g, leat__band_record *r, uint64_t n, leat_error *err
         LEAT_TRY(leat__dedup_sketch_of(d, r[i].line, sketch, err));
         uint32_t k = 0;
         for (; k < leaders; k++) {
-            d->st.candidates++;
-            if (leat__sketch_equal(g->leader[k], sketch, d->sketch_bytes) >= d->need_equal) break;
+            s->candidates++;
+            if (leat__sketch_equal(s->leader[k], sketch, d->sketch_bytes) >= d->need_equal) break;
         }
         if (k < leaders) {
-            LEAT_TRY(put_edge(g, r[i].line, g->leader_id[k], err));
+            edge[s->edges++] = (leat__dedup_edge){r[i].line, s->leader_id[k]};
         } else if (leaders < LEADERS_MAX) {
-            memcpy(g->leader[leaders], sketch, d->sketch_bytes);
-            g->leader_id[leaders++] = r[i].line;
+            memcpy(s->leader[leaders], sketch, d->sketch_bytes);
+            s->leader_id[leaders++] = r[i].line;
         }
     }
     return 0;
 }
 
-static int buckets(grouping *g, uint64_t n, leat_error *err)
+static int buckets(leat__dedup *d, sorter *s, uint64_t n, leat_error *err)
 {
     const uint64_t mask = (UINT64_C(1) << (DIGITS * DIGIT_BITS)) - 1;
-    sort_records(&g->a, &g->b, n);
-    leat__band_record *r = g->a;
+    sort_records(&s->a, &s->b, n);
+    leat__band_record *r = s->a;
     for (uint64_t i = 0; i < n;) {
         uint64_t j = i + 1;
         bool mixed = false;
@@ -122,7 +143,7 @@ static int buckets(grouping *g, uint64_t n, leat_error *err)
         for (uint64_t k = i; k < j;) {
             uint64_t m = k + 1;
             while (m < j && r[m].digest == r[k].digest) m++;
-            if (m - k > 1) LEAT_TRY(bucket(g, r + k, m - k, err));
+            if (m - k > 1) LEAT_TRY(bucket(d, s, r + k, m - k, err));
             k = m;
         }
         i = j;
@@ -131,8 +152,8 @@ static int buckets(grouping *g, uint64_t n, leat_error *err)
 }
 
 /* Adds the records of a segment whose digests are in slice `slice` of `slices`. */
-static int load_slice(grouping *g, const leat__band_segment *seg, uint32_t slice, uint32_t slices,
-                      uint64_t *n, leat_error *err)
+static int load_slice(const grouping *g, sorter *s, const leat__band_segment *seg, uint64_t *n,
+                      leat_error *err)
 {
     uint8_t *block = leat__alloc(LEAT__MEM_CURATE, BLOCK);
     const uint64_t per_block = BLOCK / sizeof(leat__band_record);
@@ -146,11 +167,11 @@ static int load_slice(grouping *g, const leat__band_segment *seg, uint32_t slice
                               seg->offset + at * sizeof(leat__band_record), err);
         const leat__band_record *r = (const leat__band_record *)block;
         for (uint64_t i = 0; i < take && rc == 0; i++) {
-            if ((r[i].digest & UINT32_MAX) * slices >> 32 != slice) continue;
+            if ((r[i].digest & UINT32_MAX) * s->slices >> 32 != g->slice) continue;
             const uint32_t line = r[i].line + seg->base;
             if (*n == g->room) rc = leat__fail(err, LEAT_EBUDGET, "a bucket does not fit the memory limit");
             else if (line >= g->d->st.document) rc = leat__fail(err, LEAT_EDATA, "%s: is damaged", seg->path);
-            else g->a[(*n)++] = (leat__band_record){r[i].digest, line};
+            else s->a[(*n)++] = (leat__band_record){r[i].digest, line};
         }
     }
     leat__file_close(&f);
@@ -158,29 +179,65 @@ static int load_slice(grouping *g, const leat__band_segment *seg, uint32_t slice
     return rc;
 }
 
-/* Groups the records of a unit, which are in one or more segments in the order of their lines. */
-static int group_unit(grouping *g, const leat__band_segment *seg, uint32_t segments, leat_error *err)
+/* Groups a slice of a unit, whose segments are in the order of their lines. */
+static void group_slice(void *cookie, uint32_t member, uint32_t members)
 {
-    uint64_t bytes = 0, n;
-    for (uint32_t i = 0; i < segments; i++) bytes += seg[i].bytes;
-    uint64_t records = bytes / sizeof(leat__band_record);
-    /* slices differ in size: leave an eighth of the space free */
-    uint32_t slices = (uint32_t)leat__ceil_div(records, LEAT_MAX(g->room - g->room / 8, 1));
-    for (uint32_t s = 0; s < slices; s++) {
-        n = 0;
-        for (uint32_t i = 0; i < segments; i++)
-            if (seg[i].bytes > 0) LEAT_TRY(load_slice(g, &seg[i], s, slices, &n, err));
-        LEAT_TRY(buckets(g, n, err));
+    grouping *g = cookie;
+    if (member >= g->sorters || g->slice >= g->sorter[member].slices) return;
+    sorter *s = &g->sorter[member];
+    uint64_t n = 0;
+    s->rc = 0;
+    s->edges = 0;
+    for (uint32_t i = 0; i < g->segments && s->rc == 0; i++)
+        if (s->segment[i].bytes > 0) s->rc = load_slice(g, s, &s->segment[i], &n, &s->err);
+    if (s->rc == 0) s->rc = buckets(g->d, s, n, &s->err);
+}
+
+/* Writes what a sorter found, on the thread of the caller: the order of units is the same for any threads. */
+static int take_edges(grouping *g, sorter *s, leat_error *err)
+{
+    const leat__dedup_edge *edge = (const leat__dedup_edge *)s->b;
+    if (g->slice >= s->slices) return 0;
+    if (s->rc != 0) {
+        if (err) *err = s->err;
+        return s->rc;
     }
+    for (uint64_t i = 0; i < s->edges; i++) LEAT_TRY(put_edge(g, edge[i], err));
+    g->d->st.candidates += s->candidates;
+    s->candidates = 0;
     return 0;
 }
 
-static int group_part(grouping *g, uint32_t file, leat_error *err)
+static void set_unit(const grouping *g, sorter *s, uint32_t unit)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s-%u", g->d->band.name, file);
-    leat__band_segment seg = {.path = path, .bytes = g->d->band.length[file]};
-    return group_unit(g, &seg, 1, err);
+    uint64_t bytes = 0;
+    if (g->fill) {
+        g->fill(g->cookie, unit, s->segment);
+    } else {
+        snprintf(s->path, sizeof s->path, "%s-%u", g->d->band.name, unit);
+        s->segment[0] = (leat__band_segment){.path = s->path, .bytes = g->d->band.length[unit]};
+    }
+    for (uint32_t i = 0; i < g->segments; i++) bytes += s->segment[i].bytes;
+    /* slices differ in size: leave an eighth of the space free */
+    s->slices =
+        (uint32_t)leat__ceil_div(bytes / sizeof(leat__band_record), LEAT_MAX(g->room - g->room / 8, 1));
+}
+
+/* Groups the units from *unit on, one per thread; advances it. */
+static int group_some(grouping *g, uint32_t *unit, uint32_t end, leat_error *err)
+{
+    uint32_t slices = 0;
+    for (uint32_t i = 0; i < g->sorters; i++) {
+        g->sorter[i].slices = 0;
+        if (*unit == end) continue;
+        set_unit(g, &g->sorter[i], (*unit)++);
+        slices = LEAT_MAX(slices, g->sorter[i].slices);
+    }
+    for (g->slice = 0; g->slice < slices; g->slice++) {
+        leat__thread_team_run(g->team, group_slice, g);
+        for (uint32_t i = 0; i < g->sorters; i++) LEAT_TRY(take_edges(g, &g->sorter[i], err));
+    }
+    return 0;
 }
 
 static int save_part(leat__dedup *d, leat_error *err)
@@ -190,24 +247,46 @@ static int save_part(leat__dedup *d, leat_error *err)
     return leat__dedup_save(d, err);
 }
 
+/* Several threads group at once if each has room for all records of a unit. */
+static int open_sorters(grouping *g, uint64_t memory, leat_error *err)
+{
+    const leat__dedup_state *st = &g->d->st;
+    const uint64_t each = 2 * sizeof(leat__band_record);
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < st->band_files; i++) largest = LEAT_MAX(largest, st->band_length[i]);
+    largest = largest / sizeof(leat__band_record) + 1;
+    LEAT_TRY(leat__thread_team_open(&g->team, g->d->opts->threads, err));
+    uint32_t most = LEAT_MIN(leat__thread_team_size(g->team), st->band_files);
+    g->sorters = (uint32_t)LEAT_MAX(LEAT_MIN(memory / (each * (largest + largest / 8 + 1)), most), 1);
+    g->room = LEAT_MIN(memory / each / g->sorters, largest);
+    g->room = g->room + g->room / 8 + 1; /* one slice takes all */
+    g->sorter = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters, sizeof *g->sorter);
+    g->segment = leat__zalloc_array(LEAT__MEM_CURATE, g->sorters * g->segments, sizeof *g->segment);
+    if (!g->sorter || !g->segment) return leat__fail_nomem(err, g->sorters * sizeof *g->sorter, "grouping");
+    for (uint32_t i = 0; i < g->sorters; i++) {
+        sorter *s = &g->sorter[i];
+        s->segment = g->segment + (size_t)i * g->segments;
+        s->a = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *s->a);
+        s->b = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *s->b);
+        if (!s->a || !s->b) return leat__fail_nomem(err, g->room * each, "records of a band");
+    }
+    return 0;
+}
+
 /* Memory: 4 bytes per document, records (24 bytes each) and sketches share the rest. */
 static int open_grouping(grouping *g, leat_error *err)
 {
     leat__dedup *d = g->d;
-    uint64_t fixed = d->st.document * 4 + (d->rank ? d->st.document * 8 : 0) + (8u << 20), largest = 0;
+    uint64_t fixed = d->st.document * 4 + (d->rank ? d->st.document * 8 : 0) + (8u << 20);
     if (fixed + (4u << 20) > d->memory)
         return leat__fail(err, LEAT_EBUDGET,
                           "%llu documents need at least %llu MiB of memory (raise `memory`)",
                           (unsigned long long)d->st.documents, (unsigned long long)(fixed >> 20) + 5);
     uint64_t rest = d->memory - fixed;
-    for (uint32_t i = 0; i < d->st.band_files; i++) largest = LEAT_MAX(largest, d->st.band_length[i]);
-    g->room = LEAT_MIN(rest / 2 / (2 * sizeof(leat__band_record)), largest / sizeof(leat__band_record) + 1);
-    g->room = g->room + g->room / 8 + 1; /* one slice takes all */
-    g->a = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *g->a);
-    g->b = leat__alloc_array(LEAT__MEM_CURATE, g->room, sizeof *g->b);
     g->last = leat__alloc_array(LEAT__MEM_CURATE, d->st.document + 1, 4);
-    if (!g->a || !g->b || !g->last) return leat__fail_nomem(err, g->room * 24, "records of a band");
+    if (!g->last) return leat__fail_nomem(err, d->st.document * 4, "documents");
     memset(g->last, 0xff, d->st.document * 4);
+    LEAT_TRY(open_sorters(g, rest / 2, err));
     return leat__dedup_sketches_open(d, rest / 3, err);
 }
 
@@ -215,20 +294,13 @@ static int group_all(grouping *g, leat_error *err)
 {
     leat__dedup *d = g->d;
     leat__dedup_state *st = &d->st;
-    uint32_t bands = st->band_files / st->parts;
+    uint32_t unit = st->band * st->parts + st->part;
     LEAT_TRY(open_grouping(g, err));
-    for (; st->band < bands; st->band++, st->part = 0) {
-        while (st->part < st->parts) {
-            LEAT_TRY(group_part(g, st->band * st->parts + st->part, err));
-            st->part++;
-            if (st->part < st->parts) LEAT_TRY(save_part(d, err));
-        }
-        if (st->band + 1 < bands) {
-            st->band++;
-            st->part = 0;
-            LEAT_TRY(save_part(d, err));
-            st->band--;
-        }
+    while (unit < st->band_files) {
+        LEAT_TRY(group_some(g, &unit, st->band_files, err));
+        st->band = unit / st->parts;
+        st->part = unit % st->parts;
+        if (unit < st->band_files) LEAT_TRY(save_part(d, err));
         if (d->opts->progress &&
             d->opts->progress(d->opts->cookie, d->bytes_done, d->bytes_total, st->documents, 0) != 0)
             return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
@@ -255,8 +327,13 @@ static void close_grouping(grouping *g)
     leat__dedup_sketches_close(g->d);
     leat__spill_reset(&g->d->band);
     leat__spill_reset(&g->d->edge);
-    leat__free(g->a);
-    leat__free(g->b);
+    leat__thread_team_close(&g->team);
+    for (uint32_t i = 0; g->sorter && i < g->sorters; i++) {
+        leat__free(g->sorter[i].a);
+        leat__free(g->sorter[i].b);
+    }
+    leat__free(g->sorter);
+    leat__free(g->segment);
     leat__free(g->last);
     leat__free(g);
 }
@@ -268,6 +345,7 @@ int leat__dedup_group(leat__dedup *d, leat_error *err)
     int rc;
     if (!g) return leat__fail_nomem(err, sizeof *g, "grouping");
     g->d = d;
+    g->segments = 1;
     LEAT_GO(rc, out, open_edges(d, d->work, err));
     LEAT_GO(rc, out,
             leat__spill_open(&d->band, d->work, "band", st->band_files, 1, st->band_length, NULL, err));
@@ -284,20 +362,20 @@ out:
     return rc;
 }
 
-int leat__dedup_group_units(leat__dedup *d, const char *folder, leat__band_segment *segments, uint32_t n,
-                            void (*fill)(void *cookie, uint32_t unit, leat__band_segment *segments),
+int leat__dedup_group_units(leat__dedup *d, const char *folder, uint32_t segments, leat__dedup_fill fill,
                             void *cookie, leat_error *err)
 {
     grouping *g = LEAT_NEW(CURATE, grouping);
     int rc;
     if (!g) return leat__fail_nomem(err, sizeof *g, "grouping");
     g->d = d;
+    g->segments = segments;
+    g->fill = fill;
+    g->cookie = cookie;
     LEAT_GO(rc, out, open_edges(d, folder, err));
     LEAT_GO(rc, out, open_grouping(g, err));
-    for (uint32_t u = d->part->from; u < d->part->to; u++) {
-        fill(cookie, u, segments);
-        LEAT_GO(rc, out, group_unit(g, segments, n, err));
-    }
+    for (uint32_t unit = d->part->from; unit < d->part->to;)
+        LEAT_GO(rc, out, group_some(g, &unit, d->part->to, err));
     LEAT_GO(rc, out, leat__spill_flush(&d->edge, false, err));
     leat__dedup_state_mark(&d->edge, d->st.edge_length, d->st.edge_sum);
 out:

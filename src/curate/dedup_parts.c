@@ -286,10 +286,7 @@ static int group(leat__dedup *d, sketched *s, leat_error *err)
     LEAT_TRY(sum_sketched(s, err));
     LEAT_TRY(leat__dedup_rank(d, err));
     LEAT_TRY(leat__path_mkdir(temp_folder(p, folder), err));
-    leat__band_segment *seg = leat__zalloc_array(LEAT__MEM_CURATE, p->parts + 1, sizeof *seg);
-    int rc = seg ? leat__dedup_group_units(d, folder, seg, p->parts, fill_unit, s, err)
-                 : leat__fail_nomem(err, p->parts * sizeof *seg, "segments");
-    leat__free(seg);
+    int rc = leat__dedup_group_units(d, folder, p->parts, fill_unit, s, err);
     if (rc == 0) rc = publish_edges(d, folder, err);
     int removed = leat__part_remove(folder, rc == 0 ? err : NULL);
     return rc != 0 ? rc : removed;

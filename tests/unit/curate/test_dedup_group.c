@@ -73,12 +73,39 @@ static void one_large_bucket(void **state)
     assert_int_equal(st.candidates, 14 * 19999);
 }
 
+/* Threads group different bands: the edges are written in the same order, and counted once. */
+static void threads_find_the_same(void **state)
+{
+    FILE *f = fopen(in_box("t.jsonl"), "wb");
+    for (int i = 0; i < 3000; i++) put_doc(f, "x", i % 700, 60, i % 3 ? 60 : 55, i + 50000);
+    fclose(f);
+    for (uint32_t keep = LEAT_KEEP_FIRST; keep <= LEAT_KEEP_LONGEST; keep++) {
+        leat_dedup_stats one;
+        for (uint32_t threads = 1; threads < 20; threads += 1 + threads / 3) {
+            leat_dedup_opts o = fuzzy_opts("t.jsonl", threads == 1 ? "t1" : "tn");
+            o.threads = threads;
+            o.keep = keep;
+            o.replace = 1;
+            dedup_ok(&o, &st);
+            if (threads == 1) one = st;
+            assert_int_equal(st.candidates, one.candidates);
+            assert_int_equal(st.verified, one.verified);
+            assert_int_equal(st.disk_bytes, one.disk_bytes);
+            if (threads == 1) continue;
+            same_files("t1/kept-00000.jsonl", "tn/kept-00000.jsonl");
+            same_files("t1/clusters.jsonl", "tn/clusters.jsonl");
+        }
+        assert_true(one.removed > 1000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keep_policies),
         cmocka_unit_test(pairs_are_found),
         cmocka_unit_test(one_large_bucket),
+        cmocka_unit_test(threads_find_the_same),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
