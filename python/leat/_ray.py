@@ -372,7 +372,7 @@ def _plan(job: Job, answer: Options) -> None:
     partitions = min(max(answer["partitions"], -(-3 * nodes // answer["bands"])), _PARTITIONS_MAX)
     units = answer["bands"] * partitions
     job.numbers = {"settings": answer["settings"], "parts": len(job.parts) + (answer["against"] > 0), "partitions": partitions,
-                   "groups": min(units, 3 * nodes)}
+                   "groups": min(units, nodes)}
     plan = {"settings": answer["settings"], "memory": job.options["memory"], "files": job.files, "input": job.parts,
             "numbers": job.numbers}
     with open(path + ".tmp", "w", encoding="utf-8") as file:
