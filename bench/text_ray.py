@@ -27,7 +27,7 @@ from text_output import digest, failed, must, say
 
 for name, value in (("agent_register_timeout_ms", 250000), ("raylet_start_wait_time_s", 250), ("worker_register_timeout_seconds", 200),
                     ("health_check_failure_threshold", 20), ("health_check_initial_delay_ms", 60000),
-                    ("CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", 300)):
+                    ("CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", 300), ("worker_niceness", 0)):  # as the process beside
     os.environ.setdefault(f"RAY_{name}", str(value))
 STORE = 80 << 20  # the least that Ray takes; texts do not go through it
 
@@ -102,15 +102,35 @@ def engines(cluster):
     return found
 
 
+def actors():
+    """Handles of engines, of the runs of this process."""
+    from leat import _ray
+    if not hasattr(actors, "clusters"):
+        actors.clusters, begin = [], _ray.Cluster.__init__
+
+        def noted(self, *args):
+            actors.clusters.append(self)
+            begin(self, *args)
+
+        _ray.Cluster.__init__ = noted
+    return [engine for cluster in actors.clusters for engine in list(getattr(cluster, "engines", {}).values())]
+
+
 def killer(cluster, seed, whole, stop, killed):
-    """Kills two processes of actors and, between them, a node, at random moments of the run."""
+    """Kills a process of an actor, an actor through Ray, a node and a process, at random moments of the run."""
+    import ray
     draw = random.Random(seed)
-    for what in ("worker", "node", "worker"):
-        if stop.wait(draw.uniform(0.05, whole / 2)):
+    for what in ("worker", "actor", "node", "worker"):
+        if stop.wait(draw.uniform(0.05, whole / 3)):
             return
         while not (victims := engines(cluster)):
             if stop.wait(0.05):
                 return
+        if what == "actor":
+            if handles := actors():
+                ray.kill(draw.choice(handles))
+                killed.append(what)
+            continue
         if what == "worker":
             victim = draw.choice(victims)
         else:
@@ -121,6 +141,7 @@ def killer(cluster, seed, whole, stop, killed):
 
 def same(args, kinds, kill):
     cluster = start()
+    actors()
     try:
         for kind in kinds:
             _, here = run(args, kind, "one process", threads=1)
