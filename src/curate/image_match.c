@@ -7,6 +7,7 @@
 #include "curate/image_match.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -22,6 +23,9 @@
 #define PARAMS 8              /* six of the map, gain, offset */
 #define SLOW 0.95f            /* a step that leaves more of the difference than this */
 #define HOPELESS 0.35f        /* similarity below which such a step is the last one */
+#define FRAMED_LEAST 0.5f     /* similarity from which borders matter */
+#define BORDER_TOLERANCE 8    /* of a line of one colour */
+#define BORDER_MOST 12        /* lines */
 #define FLOOR (LEAT__ALIGN_SCALE * LEAT__ALIGN_SCALE) /* noise of a shrunk pixel, squared */
 
 _Static_assert(SIDE == LEAT__ALIGN_SIDE, "thumbnails have the size that the kernels align");
@@ -84,21 +88,27 @@ static void turn(const uint8_t *thumb, unsigned orientation, uint8_t *to)
         }
 }
 
-void leat__match_side_make(leat__match_side *s, const uint8_t *thumb, unsigned orientation)
+/* From its luma. */
+static void prepare(leat__match_side *s)
 {
     const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
-    uint8_t turned[SIDE * SIDE + 1] = {0};
     leat__once_run(&shrinks_once, make_shrinks);
     memset(s->shrunk, 0, sizeof s->shrunk);
-    if (orientation == 0) memcpy(turned, thumb, SIDE * SIDE);
-    else turn(thumb, orientation, turned);
-    dsp->prepare(turned, &s->image);
+    s->luma[SIDE * SIDE] = 0;
+    dsp->prepare(s->luma, &s->image);
     for (int k = 0; k < LEAT__MATCH_SCALES; k++) {
         const int n = COARSE - k;
         const int32_t energy = dsp->shrink(&s->image, &shrinks[k], s->shrunk[k]);
         s->by[k] = 1 / sqrtf((float)energy + (float)(FLOOR * n * n));
     }
     measure_places(s);
+}
+
+void leat__match_side_make(leat__match_side *s, const uint8_t *thumb, unsigned orientation)
+{
+    if (orientation == 0) memcpy(s->luma, thumb, SIDE * SIDE);
+    else turn(thumb, orientation, s->luma);
+    prepare(s);
 }
 
 /* ---- the start ---- */
@@ -229,7 +239,7 @@ static float try_start(const leat__align_dsp *dsp, const leat__match_side *q, co
     return refine(dsp, &q->image, &d->image, &m);
 }
 
-float leat__match(const leat__match_side *a, const leat__match_side *b)
+static float match(const leat__match_side *a, const leat__match_side *b)
 {
     static const start identity = {0, 1, 0, 0};
     const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
@@ -243,4 +253,61 @@ float leat__match(const leat__match_side *a, const leat__match_side *b)
         best = LEAT_MAX(best, found);
     }
     return best;
+}
+
+/* ---- borders ---- */
+
+/* Pixels of a line that do not have the colour of the border. */
+static int other_pixels(const uint8_t *line, int along, int colour)
+{
+    int n = 0;
+    for (int i = 0; i < SIDE; i++) n += abs(line[i * along] - colour) > BORDER_TOLERANCE;
+    return n;
+}
+
+/* Number of lines of one colour from an edge on: 0 top, 1 bottom, 2 left, 3 right. Most of the line after
+ * them has other colours, or it is a plain background. The line between has a part of both. */
+static int border_lines(const uint8_t *luma, int edge)
+{
+    const int along = edge < 2 ? 1 : SIDE, across = edge < 2 ? SIDE : 1;
+    const int step = edge % 2 ? -across : across;
+    const uint8_t *first = luma + (edge % 2 ? (SIDE - 1) * across : 0);
+    const int colour = first[SIDE / 2 * along];
+    int n = 0;
+    while (n < BORDER_MOST && other_pixels(first + n * step, along, colour) == 0) n++;
+    if (n == 0 || other_pixels(first + (n + 1) * step, along, colour) < SIDE / 2) return 0;
+    return n + 1;
+}
+
+/* Stretches what is inside of the borders to a side; false without borders. */
+static bool make_inside(const leat__match_side *from, leat__match_side *to)
+{
+    int n[4], wide = 0;
+    for (int edge = 0; edge < 4; edge++) {
+        n[edge] = border_lines(from->luma, edge);
+        wide += n[edge];
+    }
+    if (wide == 0) return false;
+    const float dx = (float)(SIDE - n[2] - n[3]) / SIDE, dy = (float)(SIDE - n[0] - n[1]) / SIDE;
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) {
+            const float px = LEAT_MAX((float)n[2] + ((float)x + 0.5f) * dx - 0.5f, 0);
+            const float py = LEAT_MAX((float)n[0] + ((float)y + 0.5f) * dy - 0.5f, 0);
+            const int x0 = LEAT_MIN((int)px, SIDE - 2), y0 = LEAT_MIN((int)py, SIDE - 2);
+            const float fx = LEAT_MIN(px - (float)x0, 1), fy = LEAT_MIN(py - (float)y0, 1);
+            const uint8_t *at = from->luma + y0 * SIDE + x0;
+            const float above = (float)at[0] * (1 - fx) + (float)at[1] * fx;
+            const float below = (float)at[SIDE] * (1 - fx) + (float)at[SIDE + 1] * fx;
+            to->luma[y * SIDE + x] = (uint8_t)(above * (1 - fy) + below * fy + 0.5f);
+        }
+    prepare(to);
+    return true;
+}
+
+float leat__match(const leat__match_side *a, const leat__match_side *b)
+{
+    const float whole = match(a, b);
+    leat__match_side inside[2];
+    if (whole < FRAMED_LEAST || !make_inside(a, &inside[0]) || !make_inside(b, &inside[1])) return whole;
+    return LEAT_MIN(whole, match(&inside[0], &inside[1]));
 }

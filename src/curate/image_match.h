@@ -14,6 +14,7 @@
 
 /* A thumbnail, prepared for comparison. */
 typedef struct leat__match_side {
+    uint8_t luma[LEAT__THUMB_SIDE * LEAT__THUMB_SIDE + 1]; /* turned; kernels read one more */
     leat__align_image image;
     /* Shrunk to 16 x 16, 15 x 15 ..., x 8, less their means; rows of 16, and room to read on. */
     int16_t shrunk[LEAT__MATCH_SCALES][LEAT__ALIGN_COARSE * LEAT__ALIGN_COARSE + LEAT__ALIGN_COARSE];
@@ -24,7 +25,8 @@ typedef struct leat__match_side {
 /* `orientation` as in image_sign.h: the thumbnail is turned first. */
 void leat__match_side_make(leat__match_side *side, const uint8_t *thumb, unsigned orientation);
 
-/* -1 to 1: correlation of gradients in the best alignment found. */
+/* -1 to 1: correlation of gradients in the best alignment found. Where both have borders of one colour, those
+ * of what is inside: two frames are similar whatever they show. */
 float leat__match(const leat__match_side *a, const leat__match_side *b);
 
 #endif
