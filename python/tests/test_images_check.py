@@ -244,3 +244,23 @@ def test_duplicates_count_what_cannot_be_read(folder, tmp_path, capfd):
     (photos / "empty.jpg").write_bytes(b"")
     done = leat.dedup_images(photos, tmp_path / "d.leat", sync=False)
     assert (done["samples"], done["kept"], done["unreadable"]) == (6, 6, 2)
+
+
+def test_the_memory_that_is_named_is_enough(tmp_path):
+    """The first refusal names what all steps need: the flow, the largest image, and the search."""
+    (tmp_path / "photos").mkdir()
+    for i, side in enumerate((100, 700, 1500, 900)):
+        scene(i, side, side).save(tmp_path / "photos" / f"{i}.jpg", progressive=i == 3)
+    out = tmp_path / "out.leat"
+    runs = {"pack": lambda source, memory: leat.pack(source, out, memory=memory, force=True, sync=False),
+            "keep": lambda source, memory: leat.pack(source, out, memory=memory, images="keep", force=True, sync=False),
+            "check": lambda source, memory: leat.check(source, out, memory=memory, force=True, sync=False),
+            "dedup": lambda source, memory: leat.dedup_images(source, out, memory=memory, force=True, sync=False),
+            "windows": lambda source, memory: leat.dedup_images(source, out, memory=memory, windows=True, force=True, sync=False)}
+    leat.check(tmp_path / "photos", tmp_path / "check.leat", sync=False)
+    for name, run in runs.items():
+        for source in ("photos", "check.leat")[:1 if name in ("pack", "keep", "check") else 2]:
+            with pytest.raises(leat.BudgetError) as refused:
+                run(tmp_path / source, "64K")
+            number, unit = str(refused.value).split(" need ")[1].split(" of memory")[0].split()
+            run(tmp_path / source, f"{number}{unit[0]}")

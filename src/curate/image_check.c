@@ -357,6 +357,12 @@ int leat__check_chain(const leat_check_opts *opts, leat__chain *chain, leat_erro
     return rc;
 }
 
+uint64_t leat__check_enough(const leat_check_opts *opts)
+{
+    const leat_ingest_opts in = ingest_of(opts);
+    return leat__image_flow_enough(&in);
+}
+
 static int run(checking *c, leat_error *err)
 {
     const leat_check_opts *o = c->opts;

@@ -29,5 +29,7 @@ int leat__check_scored(const leat_check_opts *opts, leat__image_spool *spool,
 
 /* The chain of all records of the sources; nothing is read but their list. */
 int leat__check_chain(const leat_check_opts *opts, leat__chain *chain, leat_error *err) LEAT_MUST_CHECK;
+/* The memory that is enough for a check of these sources; looks at many of their images. */
+uint64_t leat__check_enough(const leat_check_opts *opts);
 
 #endif

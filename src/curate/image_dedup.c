@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "curate/image_blocks.h"
 #include "curate/image_check.h"
 #include "curate/image_csv.h"
@@ -75,15 +76,14 @@ static int check_images(const leat_check_opts *c, leat__saved *mark, leat_error 
     return leat__saved_store(mark, NULL, 0, err);
 }
 
-static int make_columns(deduping *d, uint32_t i, leat_error *err)
+/* How an input without columns is checked. */
+static leat_check_opts check_of(deduping *d, uint32_t i)
 {
     const leat_dedup_images_opts *o = d->opts;
-    leat__saved mark;
     leat_check_opts c;
     leat_check_opts_init(&c);
     c.sources = &o->inputs[i];
     c.source_count = 1;
-    c.output = d->columns[i];
     c.threads = o->threads;
     c.memory = o->memory;
     c.replace = 1;
@@ -91,6 +91,14 @@ static int make_columns(deduping *d, uint32_t i, leat_error *err)
     c.progress = on_check;
     c.cookie = d;
     c.log = o->log;
+    return c;
+}
+
+static int make_columns(deduping *d, uint32_t i, leat_error *err)
+{
+    leat__saved mark;
+    leat_check_opts c = check_of(d, i);
+    c.output = d->columns[i];
     d->made[i] = true;
     LEAT_TRY(leat__saved_open(&mark, c.output, err));
     int rc = check_images(&c, &mark, err);
@@ -126,6 +134,50 @@ static int open_columns(deduping *d, leat_error *err)
     if (!d->columns || !d->made) return leat__fail_nomem(err, n * sizeof *d->columns, "paths");
     for (uint32_t i = 0; i < n; i++) LEAT_TRY(find_columns(d, i, err));
     return 0;
+}
+
+/* Adds the images of an input to *rows. */
+static int count_images(deduping *d, uint32_t i, uint64_t *rows, leat_error *err)
+{
+    leat__image_columns c;
+    leat__chain chain;
+    if (leat__image_columns_open(&c, d->opts->inputs[i], NULL) == 0) {
+        *rows += c.count;
+        leat__image_columns_close(&c);
+        return 0;
+    }
+    const leat_check_opts opts = check_of(d, i);
+    LEAT_TRY(leat__check_chain(&opts, &chain, err));
+    *rows += chain.records;
+    return 0;
+}
+
+/* The memory that is enough to check the inputs without columns. */
+static uint64_t enough_to_check(deduping *d)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < d->opts->input_count; i++) {
+        leat__image_columns c;
+        const leat_check_opts opts = check_of(d, i);
+        if (leat__image_columns_open(&c, d->opts->inputs[i], NULL) == 0) leat__image_columns_close(&c);
+        else most = LEAT_MAX(most, leat__check_enough(&opts));
+    }
+    return most;
+}
+
+/* Refuses memory that is not enough for the search before images are checked, which may take long. */
+static int refuse_memory(deduping *d, leat_error *err)
+{
+    const leat_dedup_images_opts *o = d->opts;
+    uint64_t rows = 0;
+    if (o->memory == 0) return 0;
+    for (uint32_t i = 0; i < o->input_count; i++) LEAT_TRY(count_images(d, i, &rows, err));
+    int rc = leat__dedup_rows_fit(rows, o->orientations, o->windows != 0, o->memory, err);
+    if (rc == 0) return 0;
+    const uint64_t check = enough_to_check(d);
+    if (check <= leat__dedup_rows_enough(rows, o->orientations, o->windows != 0)) return rc;
+    return leat__fail(err, LEAT_EBUDGET, "the images need %s of memory, more than the %s given (`memory`)",
+                      leat__as_size(check).text, leat__as_size(o->memory).text);
 }
 
 /* ---- results ---- */
@@ -450,6 +502,7 @@ static int run(deduping *d, leat_error *err)
     LEAT_TRY(name_spill(d, err));
     LEAT_TRY(create_pack(d, err));
     leat__dedup_blocks_forget(d->spill);
+    LEAT_TRY(refuse_memory(d, err));
     LEAT_TRY(open_columns(d, err));
     LEAT_TRY(sort_columns(d, err));
     uint64_t memory;

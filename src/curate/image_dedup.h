@@ -83,6 +83,11 @@ leat__image_pair leat__image_pair_of(uint32_t row, uint32_t other, unsigned orie
 #define LEAT__DEDUP_BLOCKS_LEAST (16u << 10) /* for each orientation */
 uint64_t leat__dedup_rows_plan(uint64_t rows, uint64_t entries);
 uint64_t leat__dedup_rows_least(uint64_t rows, uint64_t entries, uint32_t orientations);
+/* Memory that is enough for rows with as many descriptors as they can have. */
+uint64_t leat__dedup_rows_enough(uint64_t rows, uint32_t orientations, bool windows);
+/* LEAT_EBUDGET when `memory` (0: no limit) is not enough even if every row has one descriptor. */
+int leat__dedup_rows_fit(uint64_t rows, uint32_t orientations, bool windows, uint64_t memory,
+                         leat_error *err) LEAT_MUST_CHECK;
 
 /* Reads the rows of the columns at `paths`. `windows`: also nine windows of each image. When `memory` (0: no
  * limit) is not enough, descriptors go to files in the folder `spill`. */

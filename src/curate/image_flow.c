@@ -17,6 +17,8 @@
 
 #define IO_DEPTH 4
 #define SHELF 64
+#define PORTION_BYTES (2u << 20) /* of a task, before and after its images are looked at */
+#define SCRATCH_BYTES (2u << 20)
 
 typedef struct flow_run {
     leat__image_pass *pass;
@@ -243,7 +245,7 @@ static int add_stages(flow_run *f, leat_error *err)
     read.kind = LEAT_STAGE_MAP;
     read.name = "read";
     read.lane = LEAT_LANE_IO;
-    read.bytes_out = 2u << 20;
+    read.bytes_out = PORTION_BYTES;
     read.cookie = f;
     read.process = stage_read;
     read.need = need_read;
@@ -251,14 +253,26 @@ static int add_stages(flow_run *f, leat_error *err)
     leat_stage_init(&look);
     look.kind = LEAT_STAGE_MAP;
     look.name = "look";
-    look.scratch = leat__pack_memory_scratch(&f->allowance, 2u << 20, read.bytes_out, 2u << 20);
-    look.bytes_out = 2u << 20;
+    look.scratch = leat__pack_memory_scratch(&f->allowance, SCRATCH_BYTES, PORTION_BYTES, PORTION_BYTES);
+    look.bytes_out = PORTION_BYTES;
     look.cookie = f;
     look.setup = setup_look;
     look.teardown = teardown_look;
     look.process = stage_look;
     look.need = need_look;
     return leat_flow_add(f->flow, &look, err);
+}
+
+/* Images are only decoded. */
+static leat__encode_plan plan_of(const leat_ingest_opts *opts)
+{
+    return (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = {.max_pixels = opts->max_pixels}};
+}
+
+static leat__pack_flow flow_of(const leat__encode_plan *plan)
+{
+    return (leat__pack_flow){
+        .in = PORTION_BYTES, .out = PORTION_BYTES, .scratch = SCRATCH_BYTES, .plan = plan};
 }
 
 static int start(flow_run *f, leat_error *err)
@@ -330,14 +344,21 @@ static int skip(flow_run *f, leat_error *err)
     return 0;
 }
 
+uint64_t leat__image_flow_enough(const leat_ingest_opts *opts)
+{
+    const leat__encode_plan plan = plan_of(opts);
+    const leat__pack_flow flow = flow_of(&plan);
+    return leat__pack_memory_enough(opts, &flow);
+}
+
 int leat__image_flow_run(leat__image_pass *pass, leat_error *err)
 {
     flow_run f = {.pass = pass, .source = pass->source};
     if (pass->source->image_field < 0)
         return leat__fail(err, LEAT_EINVAL, "%s: has no images", pass->opts->sources[0]);
     f.field = (uint32_t)pass->source->image_field;
-    f.limits.max_pixels = pass->opts->max_pixels;
-    f.plan = (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = f.limits};
+    f.plan = plan_of(pass->opts);
+    f.limits = f.plan.limits;
     leat__records_pool_init(&f.spare, pass->source->field_count, SHELF);
     int rc = open_tables(&f, err);
     pass->changed = false;
@@ -345,5 +366,6 @@ int leat__image_flow_run(leat__image_pass *pass, leat_error *err)
     if (rc == 0 && !pass->changed) rc = start(&f, err);
     if (rc == 0 && !pass->changed) rc = take_all(&f, err);
     tear_down(&f);
-    return rc;
+    const leat__pack_flow flow = flow_of(&f.plan);
+    return leat__pack_memory_explain(rc, pass->opts, &flow, err);
 }

@@ -27,5 +27,7 @@ typedef struct leat__image_pass {
 } leat__image_pass;
 
 int leat__image_flow_run(leat__image_pass *pass, leat_error *err) LEAT_MUST_CHECK;
+/* The memory that is enough for a pass over these sources. */
+uint64_t leat__image_flow_enough(const leat_ingest_opts *opts);
 
 #endif

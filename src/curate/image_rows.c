@@ -112,6 +112,24 @@ uint64_t leat__dedup_rows_least(uint64_t rows, uint64_t entries, uint32_t orient
            leat__image_index_bytes(entries, 0) + LEAT__DEDUP_BLOCKS_LEAST * orientations;
 }
 
+uint64_t leat__dedup_rows_enough(uint64_t rows, uint32_t orientations, bool windows)
+{
+    const uint64_t entries = rows * (LEAT__DEDUP_ENTRIES_MAX - (windows ? 0 : WINDOWS * WINDOWS));
+    const uint64_t all = leat__dedup_rows_plan(rows, entries);
+    return LEAT_MIN(all, leat__dedup_rows_least(rows, entries, orientations));
+}
+
+int leat__dedup_rows_fit(uint64_t rows, uint32_t orientations, bool windows, uint64_t memory, leat_error *err)
+{
+    if (memory == 0 || leat__dedup_rows_plan(rows, rows) <= memory ||
+        leat__dedup_rows_least(rows, rows, orientations) <= memory)
+        return 0;
+    return leat__fail(err, LEAT_EBUDGET, "%llu images need %s of memory, more than the %s given (`memory`)",
+                      (unsigned long long)rows,
+                      leat__as_size(leat__dedup_rows_enough(rows, orientations, windows)).text,
+                      leat__as_size(memory).text);
+}
+
 /* ---- reading ---- */
 
 typedef struct reading {
@@ -133,12 +151,7 @@ static int begin_spill(const reading *x, leat_error *err)
 {
     leat__dedup_rows *r = x->r;
     leat__dedup_entries *e = &r->entry;
-    const uint64_t all = leat__dedup_rows_plan(r->count, r->count);
-    const uint64_t least = leat__dedup_rows_least(r->count, 0, x->o->orientations);
-    if (!x->o->spill || least > x->o->memory)
-        return leat__fail(err, LEAT_EBUDGET, "%u images need %s of memory, more than the %s given (`memory`)",
-                          r->count, leat__as_size(x->o->spill ? LEAT_MIN(all, least) : all).text,
-                          leat__as_size(x->o->memory).text);
+    LEAT_TRY(leat__dedup_rows_fit(r->count, x->o->orientations, x->o->windows, x->o->memory, err));
     r->spill = LEAT_NEW(CURATE, leat__spill);
     if (!r->spill) return leat__fail_nomem(err, sizeof *r->spill, "files");
     r->folder = x->o->spill;

@@ -742,6 +742,12 @@ static int pack_here(const leat_ingest_opts *o, const leat__inspector *inspector
 {
     ingest in = {.opts = o, .stats = own, .inspector = inspector, .origin = origin};
     int rc = run(&in, err);
+    const leat__pack_flow flow = {.in = LEAT__ENCODE_IN,
+                                  .out = LEAT__ENCODE_OUT,
+                                  .scratch = LEAT__ENCODE_SCRATCH(&in.plan),
+                                  .plan = &in.plan,
+                                  .encodes = true};
+    rc = leat__pack_memory_explain(rc, o, &flow, err);
     bool empty = rc != 0 && in.packer &&
                  (o->append || (own->samples == 0 && leat_packer_resumed(in.packer, NULL) == 0));
     tear_down(&in, empty);

@@ -9,10 +9,13 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "ingest/source.h"
 
 #define LEAST (UINT64_C(256) << 20)
 #define PER_THREAD (UINT64_C(128) << 20)
 #define SMALL (UINT64_C(64) << 20)
+#define LOOK 4096            /* images whose need is looked at */
+#define TABLES (384u << 10) /* learning tile tables: its counts, growth of buffers */
 #define LOANS 2 /* results that the caller of a flow may hold: the default of leat_flow_opts */
 
 int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,
@@ -56,4 +59,66 @@ int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error
     if (bytes <= a->ceiling) return 0;
     return leat__fail(err, LEAT_EBUDGET, "an image that needs %s of memory, more than the %s there are",
                       leat__as_size(bytes).text, leat__as_size(a->ceiling).text);
+}
+
+/* ---- the budget that is enough ---- */
+
+/* The most that an image of the record needs while it is decoded, and encoded. */
+static uint64_t record_need(const leat__source *s, const leat__records *run, const leat__record *r,
+                            const leat__pack_flow *flow)
+{
+    uint64_t most = 0;
+    for (uint32_t f = 0; f < s->field_count; f++) {
+        const leat__item *item = &r->items[f];
+        if (s->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
+        uint64_t need = leat__encode_need(flow->plan, leat__records_data(run, item), item->size);
+        if (flow->encodes) need += item->size + LEAT__RECORDS_BYTES + TABLES; /* others of its run as well */
+        most = LEAT_MAX(most, need);
+    }
+    return most;
+}
+
+static int look_at_images(leat__source *s, leat__records_pool *spare, const leat__pack_flow *flow,
+                          uint64_t *largest)
+{
+    const uint64_t step = s->total > LOOK ? s->total / LOOK : 1;
+    bool end = false;
+    int rc = 0;
+    for (uint64_t i = 0; i < LOOK * step && rc == 0 && !end; i++) {
+        leat__records *run = leat__records_pool_take(spare);
+        if (!run) return LEAT_ENOMEM;
+        leat__record *r = leat__records_add(run);
+        s->skim = i % step != 0;
+        rc = s->ops->next(s, run, r, &end, NULL);
+        const bool wanted = rc == 0 && !end && !s->skim && !r->failed;
+        if (wanted && (!s->ops->load || s->ops->load(s, run, r, NULL) == 0))
+            *largest = LEAT_MAX(*largest, record_need(s, run, r, flow));
+        leat__records_pool_give(spare, run);
+    }
+    return rc;
+}
+
+uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow)
+{
+    const uint64_t others = flow->in + LOANS * flow->out;
+    leat__source *source = NULL;
+    leat__records_pool spare;
+    uint64_t largest = 0;
+    if (leat__source_open(&source, opts, NULL) == 0 && !source->remote) {
+        leat__records_pool_init(&spare, source->field_count, 1);
+        (void)!look_at_images(source, &spare, flow, &largest); /* what cannot be read is reported later */
+        leat__records_pool_reset(&spare);
+    }
+    leat__source_close(&source);
+    return others + LEAT_MAX(flow->out + flow->scratch, largest);
+}
+
+int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,
+                              leat_error *err)
+{
+    if (rc != LEAT_EBUDGET || opts->memory == 0) return rc;
+    const uint64_t enough = leat__pack_memory_enough(opts, flow);
+    if (enough <= opts->memory) return rc;
+    return leat__fail(err, LEAT_EBUDGET, "the images need %s of memory, more than the %s given (`memory`)",
+                      leat__as_size(enough).text, leat__as_size(opts->memory).text);
 }

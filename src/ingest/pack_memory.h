@@ -11,6 +11,8 @@
 #include <leat/flow.h>
 #include <leat/ingest.h>
 
+#include "ingest/image_encode.h"
+
 typedef struct leat__pack_memory {
     leat_budget *budget;
     uint64_t large;   /* images that need more are large */
@@ -30,6 +32,21 @@ void leat__pack_memory_close(leat__pack_memory *a);
 uint64_t leat__pack_memory_scratch(leat__pack_memory *a, uint64_t least, uint64_t in, uint64_t out);
 /* LEAT_EBUDGET, with the budget that is enough, when a task of that flow asks for more than it can get. */
 int leat__pack_memory_fits(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
+
+/* Bytes that a flow declares: of a task before and after the stage that decodes, and the scratch of that
+ * stage. */
+typedef struct leat__pack_flow {
+    uint64_t in, out, scratch;
+    const leat__encode_plan *plan;
+    bool encodes; /* the result of an image is held beside it */
+} leat__pack_flow;
+
+/* The budget that is enough for a flow over these sources: its least, or what the largest of up to 4,096 of
+ * the images needs. Images in a bucket are not looked at. */
+uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow);
+/* Makes an error about a budget that is too small name the one that is enough; returns rc. */
+int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,
+                              leat_error *err);
 
 /* LEAT_EBUDGET when `bytes` are too many even for a single image in flight. */
 int leat__pack_memory_ask(const leat__pack_memory *a, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
