@@ -169,7 +169,7 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
             "rows", "dropped", "seconds", "cpu_seconds", "bytes_read", "limit", "why", "advice")},
             "reused": bool(record.get("reused"))})
     records = state["steps"]
-    broken = sum((records.get("check") or {}).get("dropped", {}).values()) if run.on("check") else 0
+    broken = _curate_steps.unreadable(run)
     return {"output": run.folder, "samples": records["pack"]["rows"], "selected": records["select"]["rows"],
             "asked": _asked(records["select"]), "unreadable": records["pack"]["dropped"].get("unreadable", 0) + broken, "steps": steps,
             "list": run.path("selected.txt"), "dump": _curate_steps.dump_target(run), "report": run.path("report.html"),

@@ -15,13 +15,13 @@ import numpy as np
 from . import _check, _images, _pack, _select, _train
 from ._curate_config import Default, Options, needs_vectors
 from ._dataset import Dataset
-from ._errors import AdviceWarning, ArgumentError, Error
+from ._errors import AdviceWarning, ArgumentError, DataError, Error
 
 Progress = Callable[[int, int, int, int], object]
 Outcome = dict[str, Any]
 
 FILES = {"pack": ("pack.leat", "bad.jsonl"), "check": ("check.leat", "check.csv"), "train": ("train",),
-         "embed": ("embed.leat",), "tag": ("tags.leat",), "dedup": ("duplicates.leat", "duplicates.csv"),
+         "embed": ("embed.leat", "readable.leat"), "tag": ("tags.leat",), "dedup": ("duplicates.leat", "duplicates.csv"),
          "semantic": ("similar.leat", "distinct.leat"), "select": ("select.leat",),
          "dump": ("selected.txt", "selected.leat", "selected")}
 _BROKEN = ("truncated", "damaged", "not_an_image", "unreadable", "absent")
@@ -59,8 +59,19 @@ class Run:
         """What embeds: the model of the config, else the one that was trained, else the built-in one."""
         return (self.steps["embed"] or {}).get("model") or (self.path("train") if self.on("train") else "tiny")
 
+    @property
+    def verdicts(self) -> str | None:
+        """Columns that say which images can be read: those of the check, else those that a step of a model had to make."""
+        path = self.path("check.leat" if self.on("check") else "readable.leat")
+        return path if os.path.exists(path) else None
+
     def columns(self) -> list[str]:
         """What select reads beside the pack."""
+        if not self.on("check") and self.verdicts:
+            return [self.verdicts, *self._made()]
+        return self._made()
+
+    def _made(self) -> list[str]:
         made = [("check", "check.leat"), ("dedup", "duplicates.leat"), ("semantic", "distinct.leat"), ("tag", "tags.leat")]
         return [self.path(name) for step, name in made if self.on(step)]
 
@@ -110,7 +121,7 @@ def inputs(run: Run, step: str) -> dict[str, str]:
     if step == "pack":
         return {path: mark(path) if run.in_place else stamp(path) for path in run.sources}
     made = {"pack": mark(run.pack)}
-    if step in ("embed", "tag") and _unread(run) is not None:
+    if step in ("embed", "tag") and run.on("check") and _unread(run) is not None:
         with Dataset(run.path("check.leat")) as opened:
             made["unreadable"] = hashlib.sha256((opened.column("verdict") != 0).tobytes()).hexdigest()[:16]
     if step == "embed" and run.model() != "tiny" and os.path.exists(run.model()):
@@ -182,7 +193,7 @@ def _run_check(run: Run, options: Options, resume: bool, progress: Progress) -> 
 
 
 def _run_train(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
-    if _unread(run) is not None:
+    if _unread(run) is not None or run.in_place and not run.on("check"):
         options = {"on_error": "skip", **options}
     done = _train.train(run.pack, **options, output=run.path("train"), resume=resume, force=not resume, quiet=True)
     if done.get("stopped"):
@@ -193,18 +204,43 @@ def _run_train(run: Run, options: Options, resume: bool, progress: Progress) -> 
 
 
 def _run_embed(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
-    done = _train.embed(run.pack, **{**options, "model": run.model()}, output=run.path("embed.leat"), resume=resume,
-                        force=True, quiet=True, progress=progress, checked=_unread(run))
-    return _of_model(run, "embed.leat", done)
+    def embed(checked: str | None) -> dict[str, Any]:
+        return _train.embed(run.pack, **{**options, "model": run.model()}, output=run.path("embed.leat"), resume=resume,
+                            force=True, quiet=True, progress=progress, checked=checked)
+
+    if not resume:
+        remove(run.path("readable.leat"))
+    return _of_model(run, "embed.leat", _over_readable(run, embed))
 
 
 def _unread(run: Run) -> str | None:
-    """The columns of the check, when it found images that cannot be read: the steps of models leave them out."""
-    path = run.path("check.leat")
-    if not run.on("check") or not os.path.exists(path):
+    """The columns with verdicts, when there are images that cannot be read: the steps of models leave them out."""
+    path = run.verdicts
+    if path is None:
         return None
     with Dataset(path) as opened:
         return path if opened.column("verdict").any() else None
+
+
+def unreadable(run: Run) -> int:
+    """How many images of the pack cannot be read, as far as a step of the run has looked."""
+    if run.verdicts is None:
+        return 0
+    with Dataset(run.verdicts) as opened:
+        return int((opened.column("verdict") != 0).sum())
+
+
+def _over_readable(run: Run, call: Callable[[str | None], dict[str, Any]]) -> dict[str, Any]:
+    """Runs a model. Without a check, an image that cannot be read makes one: it finds all of them."""
+    try:
+        return call(_unread(run))
+    except DataError:
+        if run.verdicts:
+            raise
+        _images.check(run.pack, run.path("readable.leat"))
+        if _unread(run) is None:
+            raise
+    return call(_unread(run))
 
 
 def _of_model(run: Run, name: str, done: dict[str, Any]) -> Outcome:
@@ -215,9 +251,13 @@ def _of_model(run: Run, name: str, done: dict[str, Any]) -> Outcome:
 
 
 def _run_tag(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
-    done = _train.tag(run.pack, **options, output=run.path("tags.leat"), resume=resume, force=True, quiet=True,
-                      progress=progress, checked=_unread(run))
-    return _of_model(run, "tags.leat", done)
+    def tag(checked: str | None) -> dict[str, Any]:
+        return _train.tag(run.pack, **options, output=run.path("tags.leat"), resume=resume, force=True, quiet=True,
+                          progress=progress, checked=checked)
+
+    if not resume and not run.on("embed"):
+        remove(run.path("readable.leat"))
+    return _of_model(run, "tags.leat", _over_readable(run, tag))
 
 
 def _run_dedup(run: Run, options: Options, resume: bool, progress: Progress) -> Outcome:
@@ -240,7 +280,7 @@ def _run_semantic(run: Run, options: Options, resume: bool, progress: Progress) 
 
 def condition(run: Run, options: Options) -> str | None:
     """What a row must meet to be chosen: readable, not a duplicate, and what the config says."""
-    made = ["verdict == 0"] * run.on("check") + ["keep == 1"] * run.on("dedup") + ["selected == 1"] * run.on("semantic")
+    made = ["verdict == 0"] * (run.verdicts is not None) + ["keep == 1"] * run.on("dedup") + ["selected == 1"] * run.on("semantic")
     return " and ".join([*made, *([f"({options['where']})"] if options.get("where") else [])]) or None
 
 

@@ -657,6 +657,19 @@ def _broken_pack(photos, tmp_path):
     return str(tmp_path / "trusted.leat")
 
 
+def test_unreadable_images_are_left_out_without_a_check(photos, tmp_path):
+    pack = _broken_pack(photos, tmp_path)
+    config = {"check": False, "dedup": False, "embed": {"batch_size": 4}}
+    for again in range(2):
+        result = leat.curate(pack, tmp_path / "run", count=40, config=config)
+        assert result["unreadable"] == 3 and result["selected"] == 40
+        assert [step["reused"] for step in result["steps"]] == [bool(again)] * 4
+    with leat.open(tmp_path / "run" / "readable.leat") as found, leat.open(tmp_path / "run" / "select.leat") as chosen:
+        assert not (chosen.column("selected").astype(bool) & (found.column("verdict") != 0)).any()
+    result = leat.curate(pack, tmp_path / "run", count=40, config=config, from_="embed")
+    assert result["unreadable"] == 3 and result["selected"] == 40
+
+
 def test_unreadable_images_of_a_pack_are_left_out(photos, tmp_path):
     pack = _broken_pack(photos, tmp_path)
     result = leat.curate(pack, tmp_path / "run", count=5, config={"semantic": {"threshold": 0.99}, "embed": {"batch_size": 4}})
