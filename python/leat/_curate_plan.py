@@ -12,6 +12,7 @@ import subprocess
 import sys
 from typing import Any
 
+from . import _check
 from ._curate_steps import Run, dump_target
 from ._dataset import Dataset
 
@@ -22,6 +23,8 @@ _VECTOR = 512  # numbers of a vector where the model does not say
 # CPU time of a step: milliseconds per MB of encoded images, microseconds per image. bench/RESULTS.md, AMD EPYC
 _COST = {"pack": (13.5, 40.0), "keep": (4.1, 30.0), "check": (3.1, 42.0), "embed": (1.0, 30.0), "dedup": (0.0, 20.0),
          "dump": (0.5, 15.0)}
+# Memory of a thread: bytes, and bytes per byte of an encoded image. Packing transforms the images
+_THREAD = {"pack": (12e6, 35), "check": (2e6, 10), "train": (2e6, 10), "embed": (2e6, 10), "tag": (2e6, 10), "dedup": (1e6, 0)}
 _COLUMNS = {"check": 2100, "dedup": 90, "semantic": 120, "select": 120}  # bytes of a row
 
 
@@ -116,12 +119,22 @@ def _train_seconds(run: Run, samples: int, size: int) -> float | None:
     return samples * options.get("epochs", 90) / rate if rate else None
 
 
-def _memory(run: Run, step: str, samples: int) -> int:
-    """Bytes beside what is in flight: what grows with the number of images."""
-    dim = _dim(run)
+def _threads(run: Run, step: str, found: dict[str, Any], cpus: int) -> int:
+    """Bytes that the threads of a step hold: at most the memory that it is given, or half of what is available."""
+    options = run.steps[step] or {}
+    own, per_byte = _THREAD.get(step, (0, 0))
+    held = (options.get("threads") or cpus) * (own + per_byte * found["bytes"] / max(found["samples"], 1))
+    most = _check.size("memory", options.get("memory") or 0) or int(machine().get("memory_available_bytes") or 0) // 2
+    return int(min(held, most or held))
+
+
+def _memory(run: Run, step: str, found: dict[str, Any], cpus: int) -> int:
+    """Bytes of a step: what grows with the number of images, its threads, and the program."""
+    dim, samples = _dim(run), found["samples"]
     per_row = {"dedup": 300, "semantic": 36, "select": 65 + 4 * dim * run.on("embed")}.get(step, 0)
     centres = int(math.sqrt(samples)) * dim * 4 * 33 if step == "semantic" else 0
-    return samples * per_row + centres + 64 * 10**6
+    in_place = step == "pack" and run.in_place
+    return samples * per_row + centres + (0 if in_place else _threads(run, step, found, cpus)) + 64 * 10**6
 
 
 def _disk(run: Run, step: str, samples: int, size: int) -> int:
@@ -146,7 +159,7 @@ def _row(run: Run, step: str, found: dict[str, Any], cpus: int) -> dict[str, Any
     target = dump_target(run) if step == "dump" else None
     sends = int(size * _wanted(run, samples) / max(samples, 1)) if target and "://" in target else 0
     traffic = (size if step == "pack" and found["remote"] else 0) + sends
-    return {"step": step, "hours": None if seconds is None else seconds / 3600, "memory_bytes": _memory(run, step, samples),
+    return {"step": step, "hours": None if seconds is None else seconds / 3600, "memory_bytes": _memory(run, step, found, cpus),
             "disk_bytes": _disk(run, step, samples, size), "read_bytes": int(reads), "traffic_bytes": traffic}
 
 

@@ -466,6 +466,16 @@ def test_the_plan(photos, whole, tmp_path, monkeypatch):
     assert leat.curate(photos, tmp_path / "run", plan=True)["short"]
 
 
+def test_the_plan_counts_the_memory_of_threads(photos, tmp_path):
+    def planned(**options):
+        plan = leat.curate(photos, tmp_path / "run", share=0.5, plan=True, **options)
+        return {row["step"]: row["memory_bytes"] for row in plan["steps"]}
+
+    one, four, limited = planned(threads=1), planned(threads=4), planned(threads=4, memory="30M")
+    assert all(four[step] > one[step] for step in ("pack", "check", "embed", "dedup")) and four["select"] == one["select"]
+    assert four["pack"] - one["pack"] >= 30e6 and limited["pack"] - 64e6 == 30 << 20
+
+
 def command(*words, code):
     done = subprocess.run([sys.executable, "-m", "leat", "curate", *map(str, words)], capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stdout + done.stderr
