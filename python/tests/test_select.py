@@ -122,6 +122,27 @@ def test_an_empty_selection_is_refused_everywhere(images, tmp_path):
     assert more["selected"] == 0 and more["previous"] == 1
 
 
+def test_columns_of_several_packs_are_taken_for_one(images, tmp_path):
+    """Each pack takes its own rows: conditions, scores, and labels of the columns."""
+    two = [tmp_path / "first.leat", tmp_path / "second.leat"]
+    for path in two:
+        with leat.Writer(path, {"image": "image"}, sync=False) as w:
+            for i in range(6):
+                w.append({"image": images[(i + 3 * (path == two[1])) % len(images)]}, key=f"{path.stem}{i}")
+    leat.check(two, tmp_path / "both.leat", sync=False)
+    for path in two:
+        leat.check(path, tmp_path / "one.leat", sync=False, force=True)
+        with leat.open(tmp_path / "one.leat") as one:
+            limit = float(np.median(one.column("mean")))
+        made = []
+        for name in ("one.leat", "both.leat"):
+            leat.select(path, tmp_path / "s.leat", [{"strategy": "weights", "column": "mean"}], columns=tmp_path / name,
+                        where=f"mean <= {limit!r}", count=3, force=True, sync=False)
+            with leat.open(tmp_path / "s.leat") as chosen:
+                made.append((list(chosen.column("selected")), list(chosen.column("order"))))
+        assert made[0] == made[1] and sum(made[0][0]) == 3
+
+
 def test_two_packs_share_a_selection(images, tmp_path):
     for name in "ab":
         with leat.Writer(tmp_path / f"{name}.leat", {"image": "image"}) as w:

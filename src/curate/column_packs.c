@@ -23,7 +23,8 @@ int leat__column_packs_open(leat__column_packs *s, const char *path, const char 
     int rc;
     memset(s, 0, sizeof *s);
     s->pack = LEAT_NEW_ARRAY(CURATE, leat_pack *, (size_t)count + 1);
-    if (!s->pack) return leat__fail_nomem(err, count * sizeof *s->pack, "columns");
+    s->first = LEAT_NEW_ARRAY(CURATE, uint64_t, (size_t)count + 1);
+    if (!s->pack || !s->first) LEAT_GO(rc, out, leat__fail_nomem(err, count * sizeof *s->pack, "columns"));
     LEAT_GO(rc, out, leat_pack_open(&s->pack[0], path, NULL, err));
     s->count = 1;
     s->rows = leat_pack_count(s->pack[0]);
@@ -32,7 +33,7 @@ int leat__column_packs_open(leat__column_packs *s, const char *path, const char 
     for (uint32_t i = 0; i < count; i++) {
         LEAT_GO(rc, out, leat_pack_open(&s->pack[i + 1], columns[i], NULL, err));
         s->count++;
-        LEAT_GO(rc, out, leat__pack_match_rows(s->pack[i + 1], s->pack[0], err));
+        LEAT_GO(rc, out, leat__pack_bind(s->pack[i + 1], s->pack[0], &s->first[i + 1], err));
     }
 out:
     if (rc != 0) leat__column_packs_close(s);
@@ -43,6 +44,7 @@ void leat__column_packs_close(leat__column_packs *s)
 {
     for (uint32_t i = 0; s->pack && i < s->count; i++) leat_pack_close(&s->pack[i]);
     leat__free(s->pack);
+    leat__free(s->first);
     memset(s, 0, sizeof *s);
 }
 
@@ -54,6 +56,7 @@ static bool is_number(const leat_field *f)
 /* All columns of numbers; names[i] may be NULL. */
 typedef struct place {
     leat_pack *pack;
+    uint64_t first; /* row */
     uint32_t field;
     const leat_field *is;
 } place;
@@ -67,7 +70,7 @@ static uint32_t list_columns(const leat__column_packs *s, place *places, const c
             bool shadowed = !is_number(is);
             for (uint32_t i = 0; i < n && !shadowed; i++) shadowed = strcmp(names[i], is->name) == 0;
             if (shadowed) continue;
-            places[n] = (place){s->pack[p], f, is};
+            places[n] = (place){s->pack[p], s->first[p], f, is};
             names[n++] = is->name;
         }
     return n;
@@ -100,11 +103,11 @@ int leat__column_packs_numbers(leat__column_packs *s, const char *name, double *
     int rc = find(s, name, &at, err);
     if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
     if (at.is->type == LEAT_FIELD_FLOAT)
-        return s->rows > 0 ? leat_pack_floats(at.pack, at.field, 0, (size_t)s->rows, out, err) : 0;
+        return s->rows > 0 ? leat_pack_floats(at.pack, at.field, at.first, (size_t)s->rows, out, err) : 0;
     int64_t value[CHUNK];
     for (uint64_t i = 0; i < s->rows; i += CHUNK) {
         const size_t n = (size_t)LEAT_MIN(s->rows - i, CHUNK);
-        LEAT_TRY(leat_pack_ints(at.pack, at.field, i, n, value, err));
+        LEAT_TRY(leat_pack_ints(at.pack, at.field, at.first + i, n, value, err));
         for (size_t k = 0; k < n; k++) out[i + k] = (double)value[k];
     }
     return 0;
@@ -141,7 +144,7 @@ int leat__column_packs_codes(leat__column_packs *s, const char *name, int64_t *o
     if (at.is->type != LEAT_FIELD_INT)
         return leat__fail(err, LEAT_EINVAL, "column '%s' of %s is float: only int columns have groups", name,
                           leat_pack_path(at.pack));
-    return s->rows > 0 ? leat_pack_ints(at.pack, at.field, 0, (size_t)s->rows, out, err) : 0;
+    return s->rows > 0 ? leat_pack_ints(at.pack, at.field, at.first, (size_t)s->rows, out, err) : 0;
 }
 
 int leat__column_packs_code_of(leat__column_packs *s, const char *name, const char *text, int64_t *code,
@@ -226,9 +229,10 @@ static int read_chunk(testing *t, uint64_t first, size_t n, leat_error *err)
 {
     for (uint32_t c = 0; c < t->count; c++) {
         const place *p = &t->places[c];
+        const uint64_t at = p->first + first;
         LEAT_TRY(p->is->type == LEAT_FIELD_INT
-                     ? leat_pack_ints(p->pack, p->field, first, n, t->ints + (size_t)c * CHUNK, err)
-                     : leat_pack_floats(p->pack, p->field, first, n, t->floats + (size_t)c * CHUNK, err));
+                     ? leat_pack_ints(p->pack, p->field, at, n, t->ints + (size_t)c * CHUNK, err)
+                     : leat_pack_floats(p->pack, p->field, at, n, t->floats + (size_t)c * CHUNK, err));
     }
     return 0;
 }

@@ -15,11 +15,13 @@
 
 typedef struct leat__column_packs {
     leat_pack **pack;
+    uint64_t *first; /* row of each where those of the pack begin */
     uint32_t count;
     uint64_t rows;
 } leat__column_packs;
 
-/* Opens `path` and `columns`. LEAT_EINVAL when one has other rows. */
+/* Opens `path` and `columns`, which may be of several packs. LEAT_EINVAL when one does not have the rows of
+ * this pack. */
 int leat__column_packs_open(leat__column_packs *s, const char *path, const char *const *columns,
                             uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__column_packs_close(leat__column_packs *s);
