@@ -246,7 +246,7 @@ def line_of(o, packs, name, mask):
 
 def judged(plans, peak, cold):
     """The median of one way's plans, each compared with its own runs."""
-    speeds = [p["speed"]["first_epoch_samples_per_s" if cold else "samples_per_s"] for p, _ in plans]
+    speeds = [p["speed"]["first_epoch_samples_per_s" if cold else "later_epochs_samples_per_s"] for p, _ in plans]
     errors = [error(v["mid"], real) for v, (_, real) in zip(speeds, plans)]
     memory = statistics.median(p["ram"]["resident_bytes"] for p, _ in plans)
     return {**{key: round(statistics.median(v[at] for v in speeds), 1)

@@ -769,7 +769,8 @@ const cli_command cli_cmd_plan = {
             {"ram", "host memory by part, verdict, and the guide's arithmetic"},
             {"ram_process", "the same for a process-based loader"},
             {"vram", "GPU memory by part, verdict, largest_batch"},
-            {"speed", "rates, samples_per_s, limit, next_limit, epoch_seconds, cores_needed"},
+            {"speed", "rates, samples_per_s, limit, next_limit (of the only epoch, else from the 2nd on), "
+                      "epoch_seconds, cores_needed"},
             {"traffic",
              "a bucket: bytes, requests, usd per epoch and run; disk_cache_saves_bytes; else null"},
             {"decode[]", "tiles and a GPU: samples_per_s, share, threads, device_bytes of each --decode"},

@@ -212,9 +212,9 @@ typedef enum leat_plan_resource {
 /* Samples per second of one node, and derived figures. */
 typedef struct leat_plan_speed {
     leat_plan_range io, io_cached, cpu, h2d, gpu; /* mid 0 = not known */
-    leat_plan_range rate;        /* the smallest of those known, cache warm as far as it goes */
+    leat_plan_range rate;        /* of the planned run: `later`, of a single epoch `first_epoch` */
     leat_plan_range first_epoch; /* nothing cached yet */
-    uint32_t limit, next;        /* leat_plan_resource */
+    uint32_t limit, next;        /* leat_plan_resource, of `rate` */
     uint32_t incomplete;         /* 1 = a rate that could limit is not known */
     uint32_t gpu_measured;       /* 1 = the GPU's rate is a measurement, not the model */
     double cached_share;         /* of the dataset, after the first epoch */
@@ -227,7 +227,8 @@ typedef struct leat_plan_speed {
     const char *sources[5];      /* by leat_plan_resource: the source of its rate; static text,
                                   * NULL when the rate is not known */
     uint32_t first_limit;        /* leat_plan_resource, of the first epoch */
-    uint32_t reserved;
+    uint32_t later_limit;        /* and of later ones */
+    leat_plan_range later;       /* from the second epoch on: cache warm as far as it goes */
 } leat_plan_speed;
 
 typedef struct leat_plan_config {

@@ -45,6 +45,9 @@ leat_order leat__plan_order(const leat_plan_facts *f); /* of facts.order; 0: the
 const char *leat__plan_order_name(const leat_plan *plan);
 /* Completes plan->facts and fills memory, rates and `fits`: what decides on a plan. */
 int leat__plan_judge(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
+/* The same where reading and decoding overlap as was measured with other facts. */
+typedef struct leat__plan_overlap leat__plan_overlap;
+int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err) LEAT_MUST_CHECK;
 int leat__plan_judge_ram(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK; /* host memory only */
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
@@ -95,8 +98,19 @@ double leat__plan_cpu_times(const leat_plan_facts *f);
 void leat__plan_decodes(leat_plan *plan);
 
 /* rate.c */
-void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram, const leat_plan_vram *vram,
-                      leat_plan_speed *speed);
+/* How reading and decoding overlap, from a calibration. Reading also takes CPU time, and neither
+ * hides the other completely: a sample takes the longer of both plus a share of the shorter. */
+struct leat__plan_overlap {
+    double read_us;  /* CPU time per byte read */
+    double io_scale; /* time of the loader's reads relative to plain reads */
+    double beside;   /* share of the shorter that is not hidden: 0 to 1 */
+};
+leat__plan_overlap leat__plan_overlap_of(const leat_plan_facts *f);
+void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *overlap, const leat_plan_ram *ram,
+                      const leat_plan_vram *vram, leat_plan_speed *speed);
+/* True for a random order when pages hold several samples: it reads each sample separately. Other
+ * orders read whole pages. */
+bool leat__plan_reads_single(const leat_plan_facts *f);
 /* A model is trained, but on no GPU: nothing tells how long a step takes. */
 bool leat__plan_trainer_unknown(const leat_plan_facts *f);
 bool leat__plan_in_memory(const leat_plan_facts *f);             /* nothing is read from storage */
@@ -111,14 +125,15 @@ double leat__plan_table_us(const leat_plan_facts *f);
 /* Bytes of a mean sample if the images were stored like this. */
 uint64_t leat__plan_stored_bytes(const leat_plan_facts *f, uint32_t images, double mix);
 double leat__plan_quality_share(uint32_t quality); /* share of the original's bytes */
-/* `fixed`: the number of workers was given, not derived from the cores. */
-void leat__plan_what_ifs(leat_plan *plan, bool fixed);
+
+/* what_if.c: `given` are the facts without defaults that depend on other facts. */
+void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given);
 
 /* bucket.c: of a dataset in a bucket; after leat__plan_speed. */
 void leat__plan_traffic(leat_plan *plan);
 
 /* solve.c */
-void leat__plan_scales(leat_plan *plan);
+void leat__plan_scales(leat_plan *plan, const leat_plan_facts *given); /* as for the what-ifs */
 int leat__plan_fix(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 
 /* plan_page.c, plan_json.c */

@@ -154,7 +154,10 @@ static void speed_json(leat__json *j, const leat_plan_speed *s)
     leat__json_end(j);
     range(j, "samples_per_s", s->rate);
     range(j, "first_epoch_samples_per_s", s->first_epoch);
+    range(j, "later_epochs_samples_per_s", s->later);
     leat__json_kstr(j, "limit", leat_plan_resource_name(s->limit));
+    leat__json_kstr(j, "first_epoch_limit", leat_plan_resource_name(s->first_limit));
+    leat__json_kstr(j, "later_epochs_limit", leat_plan_resource_name(s->later_limit));
     leat__json_kstr(j, "next_limit", leat_plan_resource_name(s->next));
     leat__json_kbool(j, "incomplete", s->incomplete != 0);
     leat__json_kbool(j, "gpu_measured", s->gpu_measured != 0);

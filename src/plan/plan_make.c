@@ -64,7 +64,8 @@ static void note_cache(leat_plan *plan)
     if (other.loader != LEAT_PLAN_LEAT || other.cache != PLAN_CACHE_PROCESS) return;
     other.cache = 0;
     leat__plan_ram_leat(&other, 0, &ram);
-    leat__plan_speed(&other, &ram, &plan->vram, &speed);
+    leat__plan_overlap overlap = leat__plan_overlap_of(&other);
+    leat__plan_speed(&other, &overlap, &ram, &plan->vram, &speed);
     if (speed.cached_share > plan->speed.cached_share + 0.05)
         leat__plan_note(plan, "--cache process keeps %.0f %% of the dataset, --cache os would keep %.0f %%",
                         100 * plan->speed.cached_share, 100 * speed.cached_share);
@@ -124,25 +125,35 @@ int leat__plan_judge_ram(leat_plan *plan, leat_error *err)
     return 0;
 }
 
-int leat__plan_judge(leat_plan *plan, leat_error *err)
+int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
     LEAT_TRY(leat__plan_judge_ram(plan, err));
     if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
-    leat__plan_speed(f, &plan->ram, &plan->vram, &plan->speed);
+    leat__plan_overlap own = leat__plan_overlap_of(f);
+    leat__plan_speed(f, overlap != NULL ? overlap : &own, &plan->ram, &plan->vram, &plan->speed);
     plan->fits = fits_of(plan);
     return 0;
+}
+
+int leat__plan_judge(leat_plan *plan, leat_error *err)
+{
+    return leat__plan_judge_as(plan, NULL, err);
 }
 
 static int make(leat_plan *plan, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
-    const bool fixed = f->workers > 0; /* before defaults are filled in */
+    const int32_t workers = f->workers; /* before defaults are filled in */
+    const uint64_t max_sample_bytes = f->max_sample_bytes;
     LEAT_TRY(leat__plan_judge(plan, err));
+    leat_plan_facts given = *f;
+    given.workers = workers;
+    given.max_sample_bytes = max_sample_bytes;
     leat__plan_traffic(plan);
     leat__plan_decodes(plan);
-    leat__plan_what_ifs(plan, fixed);
-    if (f->gpus > 0) leat__plan_scales(plan);
+    leat__plan_what_ifs(plan, &given);
+    if (f->gpus > 0) leat__plan_scales(plan, &given);
     note_rules(plan);
     return plan->fits == 0 ? leat__plan_fix(plan, err) : 0;
 }
@@ -212,9 +223,9 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
     const leat_plan_ram *r = &plan->ram;
     uint32_t n = 0;
     double epochs = (double)LEAT_MAX(run->epochs, UINT64_C(1));
-    leat_plan_range rate = {over_epochs(s->first_epoch.low, s->rate.low, epochs),
-                            over_epochs(s->first_epoch.mid, s->rate.mid, epochs),
-                            over_epochs(s->first_epoch.high, s->rate.high, epochs)};
+    leat_plan_range rate = {over_epochs(s->first_epoch.low, s->later.low, epochs),
+                            over_epochs(s->first_epoch.mid, s->later.mid, epochs),
+                            over_epochs(s->first_epoch.high, s->later.high, epochs)};
     leat_plan_error_row *row = add_row(rows, &n, "samples/s", rate.mid, run->samples_per_s);
     if (row != NULL) row->inside = run->samples_per_s >= rate.low && run->samples_per_s <= rate.high;
     if (run->epochs > 0 && rate.mid > 0)

@@ -140,7 +140,7 @@ static void rate_line(leat__buf *out, const char *name, leat_plan_range r, const
 /* True when a later epoch is faster, because the first one has put samples in memory. */
 static bool first_is_slower(const leat_plan_speed *s)
 {
-    return s->first_epoch.mid > 0 && s->first_epoch.mid < s->rate.mid;
+    return s->first_epoch.mid > 0 && s->first_epoch.mid < s->later.mid;
 }
 
 static const char *mark_of(const leat_plan_speed *s, uint32_t resource)
@@ -173,26 +173,37 @@ static void guide_line(const leat_plan *p, leat__buf *out)
     }
 }
 
-static void speed_section(const leat_plan *p, leat__buf *out)
+/* The rates of the planned run; of a single epoch, then what later ones would have. */
+static void rates_section(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_speed *s = &p->speed;
-    char a[24], b[24], c[24];
+    const bool only = p->facts.epochs == 1;
     leat__buf_puts(out, "\nSamples per second, per node\n");
-    const bool only = p->facts.epochs == 1 && first_is_slower(s) && s->first_limit == LEAT_PLAN_IO;
-    rate_line(out, "storage", s->io, s->sources[LEAT_PLAN_IO],
-              only ? "  <- the limit of the only epoch (--epochs 1)"
-                   : mark_of(s, s->cached_share > 0 ? 99 : LEAT_PLAN_IO));
-    if (s->cached_share > 0) rate_line(out, "cached", s->io_cached, NULL, mark_of(s, LEAT_PLAN_IO));
+    /* what is read from memory: the whole dataset, what the first epoch put there, at most unknown storage */
+    const bool memory = leat__plan_in_memory(&p->facts) || s->io.mid <= 0 || (!only && s->cached_share > 0);
+    const bool shown = s->cached_share > 0 || (s->io.mid <= 0 && s->limit == LEAT_PLAN_IO);
+    rate_line(out, "storage", s->io, s->sources[LEAT_PLAN_IO], memory ? "" : mark_of(s, LEAT_PLAN_IO));
+    if (shown) rate_line(out, "cached", s->io_cached, NULL, memory ? mark_of(s, LEAT_PLAN_IO) : "");
     rate_line(out, "cpu", s->cpu, s->sources[LEAT_PLAN_CPU], mark_of(s, LEAT_PLAN_CPU));
     if (p->facts.gpus > 0) {
         rate_line(out, "copy", s->h2d, s->sources[LEAT_PLAN_H2D], mark_of(s, LEAT_PLAN_H2D));
         rate_line(out, "gpu", s->gpu, s->sources[LEAT_PLAN_GPU], mark_of(s, LEAT_PLAN_GPU));
     }
+    const bool slower = first_is_slower(s);
     rate_line(out, "together", s->rate, NULL,
-              s->incomplete        ? "  incomplete"
-              : first_is_slower(s) ? "  from the 2nd epoch on"
-                                   : "");
-    if (first_is_slower(s)) rate_line(out, "1st epoch", s->first_epoch, NULL, "  nothing is in memory yet");
+              s->incomplete ? "  incomplete"
+              : !slower     ? ""
+              : only        ? "  nothing is in memory yet"
+                            : "  from the 2nd epoch on");
+    if (slower && !only) rate_line(out, "1st epoch", s->first_epoch, NULL, "  nothing is in memory yet");
+    if (slower && only) rate_line(out, "2nd epoch", s->later, NULL, "  if there were one (--epochs)");
+}
+
+static void speed_section(const leat_plan *p, leat__buf *out)
+{
+    const leat_plan_speed *s = &p->speed;
+    char a[24], b[24], c[24];
+    rates_section(p, out);
     if (s->cached_share > 0)
         leat__buf_printf(out, "  After the first epoch %.0f %% of the dataset is in memory.\n",
                          100 * s->cached_share);
@@ -296,7 +307,7 @@ static void what_if_section(const leat_plan *p, leat__buf *out)
     if (first_is_slower(&p->speed))
         leat__buf_printf(out, "  now, %-29s %9s\n",
                          p->facts.epochs == 1 ? "in the 1st epoch" : "from the 2nd epoch on",
-                         count(p->facts.epochs == 1 ? p->speed.first_epoch.mid : p->speed.rate.mid, a));
+                         count(p->speed.rate.mid, a));
     for (uint32_t i = 0; i < p->what_if_count; i++) {
         const leat_plan_what_if *w = &p->what_ifs[i];
         leat__buf_printf(out, "  %-34s %9s  %4.2fx  %s", w->change, count(w->rate, a), w->gain,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples per second: the rate of each resource, the bottleneck, the next bottleneck, and the
- * effect of changes to dataset or machine. A measured fact is preferred to a table, and a table
- * to nothing. An unknown rate is never reported as sufficient.
+ * Samples per second: the rate of each resource, the bottleneck and the next bottleneck. A measured
+ * fact is preferred to a table, and a table to nothing. An unknown rate is never reported as sufficient.
  */
 #include "plan/parts.h"
 
@@ -26,8 +25,6 @@
 #define REQUESTS_MOST 5500.0
 #define JOINED_BYTES (UINT64_C(8) << 20)
 #define SPREAD_LATENCY 0.50
-/* Gains below this are within the error of the figures: not worth a row. */
-#define LEAST_GAIN 1.05
 
 static leat_plan_range scaled(leat_plan_range r, double factor)
 {
@@ -133,9 +130,7 @@ static double read_limit(const char *name)
     return 0;
 }
 
-/* True for a random order when pages hold several samples: it reads each sample separately. Other
- * orders read whole pages. */
-static bool reads_single_samples(const leat_plan_facts *f)
+bool leat__plan_reads_single(const leat_plan_facts *f)
 {
     return f->loader == LEAT_PLAN_LEAT && leat__plan_order(f) == LEAT_ORDER_RANDOM &&
            f->sample_bytes * 2 <= f->page_bytes;
@@ -165,7 +160,7 @@ static leat_plan_range io_rate(const leat_plan_facts *f)
     if (bytes.mid <= 0) bytes = storage_rate(f->storage);
     leat_plan_range r = scaled(bytes, 1.0 / (double)f->sample_bytes);
     if (leat__plan_remote(f)) return r.mid > 0 ? at_most(r, request_rate(f)) : r;
-    double most = reads_single_samples(f) ? read_limit(f->storage) : 0;
+    double most = leat__plan_reads_single(f) ? read_limit(f->storage) : 0;
     if (most > 0) r = at_most(r, spread(most, SPREAD_READS));
     return r;
 }
@@ -231,12 +226,13 @@ static leat_plan_range larger(leat_plan_range a, leat_plan_range b)
     return a.mid >= b.mid ? a : b;
 }
 
+/* Storage that is not known is no faster than memory. */
 static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold, double share)
 {
     leat_plan_range warm = scaled(storage_rate("memory"), 1.0 / (double)f->sample_bytes);
     warm = larger(warm, f->measured.rate_all); /* memory is at least as fast as the measured
                                                 * loader */
-    if (cold.mid <= 0) return share >= 1 ? warm : cold;
+    if (cold.mid <= 0) return warm;
     leat_plan_range r = {blend(cold.low, LEAT_MAX(warm.low, cold.low), share),
                          blend(cold.mid, LEAT_MAX(warm.mid, cold.mid), share),
                          blend(cold.high, LEAT_MAX(warm.high, cold.high), share)};
@@ -245,18 +241,10 @@ static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold,
 
 /* ---- Reading and decoding at once ---- */
 
-/* How reading and decoding overlap, from a calibration. Reading also takes CPU time, and neither
- * hides the other completely: a sample takes the longer of both plus a share of the shorter. */
-typedef struct overlap {
-    double read_us;  /* CPU time per byte read */
-    double io_scale; /* time of the loader's reads relative to plain reads */
-    double beside;   /* share of the shorter that is not hidden: 0 to 1 */
-} overlap;
-
-static overlap overlap_of(const leat_plan_facts *f)
+leat__plan_overlap leat__plan_overlap_of(const leat_plan_facts *f)
 {
     const leat_plan_calibration *m = &f->measured;
-    overlap o = {.io_scale = 1};
+    leat__plan_overlap o = {.io_scale = 1};
     if (m->rate_cold.mid <= 0 || m->rate_all.mid <= 0 || m->cpus == 0) return o;
     double both = 1 / m->rate_cold.mid, io = (double)f->sample_bytes / m->io_bytes_per_s.mid;
     double cpu = LEAT_MAX(1 / m->rate_all.mid, m->cold_cpu_us / 1e6 / m->cpus);
@@ -269,8 +257,8 @@ static overlap overlap_of(const leat_plan_facts *f)
 
 /* The loader's rate when the share `read` of its samples is not in memory, storage delivers `io`
  * per second and the CPUs, with `us` per sample, `cpu`. */
-static double loader_rate(const leat_plan_facts *f, const overlap *o, double io, double cpu, double us,
-                          double read)
+static double loader_rate(const leat_plan_facts *f, const leat__plan_overlap *o, double io, double cpu,
+                          double us, double read)
 {
     if (io <= 0 || cpu <= 0) return LEAT_MAX(io, cpu);
     double io_s = (1 + (o->io_scale - 1) * read) / io;
@@ -279,7 +267,7 @@ static double loader_rate(const leat_plan_facts *f, const overlap *o, double io,
     return 1 / (LEAT_MAX(io_s, cpu_s) + o->beside * read * LEAT_MIN(io_s, cpu_s));
 }
 
-static leat_plan_range loader_range(const leat_plan_facts *f, const overlap *o, leat_plan_range io,
+static leat_plan_range loader_range(const leat_plan_facts *f, const leat__plan_overlap *o, leat_plan_range io,
                                     leat_plan_range cpu, double us, double read)
 {
     /* a sample costs more or less by as much as the rate is lower or higher */
@@ -391,10 +379,56 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
     }
 }
 
-static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan_ram *ram,
-                     const leat_plan_vram *vram, leat_plan_speed *s)
+/* Reading is beside decoding, so that both are one rate in rates[LEAT_PLAN_IO]. Where storage alone is not
+ * the slower one, the CPUs are the limit. */
+static void name_loader(const leat_plan_speed *s, leat_plan_range io, uint32_t *limit, uint32_t *next)
 {
-    uint32_t ignored;
+    uint32_t slowest, second;
+    leat_plan_range others[5] = {{0}, io, {0}, s->h2d, s->gpu};
+    if (*limit != LEAT_PLAN_IO || s->cpu.mid <= 0 || io.mid < s->cpu.mid) return;
+    smallest(others, &slowest, &second);
+    *limit = LEAT_PLAN_CPU;
+    if (*next == LEAT_PLAN_CPU) *next = slowest;
+}
+
+/* The first epoch: everything is read, unless it is in the page cache already. */
+static void first_epoch(const leat_plan_facts *f, const leat__plan_overlap *o, leat_plan_speed *s,
+                        uint32_t *next)
+{
+    leat_plan_range io = s->io.mid > 0 ? s->io : s->io_cached;
+    /* the loader itself was measured with as many threads; otherwise the rate is computed */
+    bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
+    leat_plan_range first = same ? f->measured.rate_cold : loader_range(f, o, io, s->cpu, s->cpu_us, 1);
+    leat_plan_range rates[5] = {{0}, first, s->cpu, s->h2d, s->gpu};
+    s->first_epoch = smallest(rates, &s->first_limit, next);
+    name_loader(s, io, &s->first_limit, next);
+}
+
+static void later_epochs(const leat_plan_facts *f, const leat__plan_overlap *o, leat_plan_speed *s,
+                         uint32_t *next)
+{
+    leat_plan_range rates[5] = {{0}, s->io_cached, s->cpu, s->h2d, s->gpu};
+    double read = leat__plan_in_memory(f) ? 0 : 1 - s->cached_share;
+    s->later = smallest(rates, &s->later_limit, next);
+    if (s->io.mid > 0 && s->cpu.mid > 0)
+        s->later = at_most(s->later, loader_range(f, o, s->io_cached, s->cpu, s->cpu_us, read));
+}
+
+static void times_of(const leat_plan_facts *f, leat_plan_speed *s)
+{
+    double share = (double)f->samples / f->nodes; /* of the dataset, per node */
+    double rest = f->epochs - 1.0;
+    leat_plan_range first_s = seconds_for(share, s->first_epoch);
+    if (leat__plan_trainer_unknown(f)) return;
+    s->epoch_s = seconds_for(share, s->rate);
+    s->total_s = (leat_plan_range){first_s.low + rest * s->epoch_s.low, first_s.mid + rest * s->epoch_s.mid,
+                                   first_s.high + rest * s->epoch_s.high};
+}
+
+void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *o, const leat_plan_ram *ram,
+                      const leat_plan_vram *vram, leat_plan_speed *s)
+{
+    uint32_t next_first, next_later;
     *s = (leat_plan_speed){0};
     s->cached_share = cached_share(f, ram);
     s->io = io_rate(f);
@@ -402,41 +436,24 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     s->cpu = cpu_rate(f, &s->cpu_us);
     s->h2d = h2d_rate(f);
     s->gpu = gpu_rate(f, vram, &s->gpu_measured);
-    leat_plan_range warm[5] = {{0}, s->io_cached, s->cpu, s->h2d, s->gpu};
-    /* cold: the loader itself was measured with as many threads; otherwise the rate is
-     * computed */
-    bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
-    leat_plan_range first = same ? f->measured.rate_cold : loader_range(f, o, s->io, s->cpu, s->cpu_us, 1);
-    if (leat__plan_in_memory(f) && f->cached >= PLAN_CACHED) first = s->io_cached;
-    leat_plan_range cold[5] = {{0}, first, s->cpu, s->h2d, s->gpu};
-    double read = leat__plan_in_memory(f) ? 0 : 1 - s->cached_share;
-    s->first_epoch = smallest(cold, &s->first_limit, &ignored);
-    bool storage = s->io.mid > 0 && s->io.mid < s->cpu.mid;
-    if (s->first_limit == LEAT_PLAN_IO && s->cpu.mid > 0 && !storage) s->first_limit = LEAT_PLAN_CPU;
-    s->rate = smallest(warm, &s->limit, &s->next);
-    if (s->io.mid > 0 && s->cpu.mid > 0)
-        s->rate = at_most(s->rate, loader_range(f, o, s->io_cached, s->cpu, s->cpu_us, read));
+    first_epoch(f, o, s, &next_first);
+    later_epochs(f, o, s, &next_later);
+    if (leat__plan_in_memory(f) && f->cached >= PLAN_CACHED) { /* all epochs are alike */
+        s->first_epoch = s->later;
+        s->first_limit = s->later_limit;
+        next_first = next_later;
+    }
+    bool only = f->epochs == 1;
+    s->rate = only ? s->first_epoch : s->later;
+    s->limit = only ? s->first_limit : s->later_limit;
+    s->next = only ? next_first : next_later;
     s->incomplete = s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0) ||
                     leat__plan_trainer_unknown(f);
     s->iterations = iterations(f);
-    double share = (double)f->samples / f->nodes; /* of the dataset, per node */
-    leat_plan_range first_s = seconds_for(share, s->first_epoch);
-    s->epoch_s = seconds_for(share, s->rate);
-    double rest = f->epochs - 1.0;
-    s->total_s = (leat_plan_range){first_s.low + rest * s->epoch_s.low, first_s.mid + rest * s->epoch_s.mid,
-                                   first_s.high + rest * s->epoch_s.high};
-    if (f->epochs == 1) s->epoch_s = first_s; /* there is no later one */
-    if (leat__plan_trainer_unknown(f)) s->epoch_s = s->total_s = (leat_plan_range){0};
+    times_of(f, s);
     s->needed = s->gpu.mid;
     s->cores_needed = s->needed * s->cpu_us / 1e6;
     name_sources(f, s);
-}
-
-void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram, const leat_plan_vram *vram,
-                      leat_plan_speed *s)
-{
-    overlap o = overlap_of(f);
-    speed_of(f, &o, ram, vram, s);
 }
 
 double leat__plan_quality_share(uint32_t quality)
@@ -452,47 +469,6 @@ double leat__plan_quality_share(uint32_t quality)
     return plan_quality_rows[n - 1].bytes_share;
 }
 
-/* One row: the plan's speed with changed facts. */
-static void what_if(leat_plan *plan, const char *change, const leat_plan_facts *f)
-{
-    if (plan->what_if_count == LEAT_PLAN_WHAT_IFS) return;
-    leat_plan_what_if *row = &plan->what_ifs[plan->what_if_count];
-    overlap o = overlap_of(&plan->facts);
-    leat_plan_speed s;
-    speed_of(f, &o, &plan->ram, &plan->vram, &s);
-    /* of the only epoch, or of a later one */
-    bool only = plan->facts.epochs == 1;
-    double now = only ? plan->speed.first_epoch.mid : plan->speed.rate.mid;
-    double then = only ? s.first_epoch.mid : s.rate.mid;
-    if (then <= 0 || now <= 0) return;
-    if (then < LEAST_GAIN * now) {
-        size_t used = strlen(plan->no_gain);
-        snprintf(plan->no_gain + used, sizeof plan->no_gain - used, "%s%s", used > 0 ? "; " : "", change);
-        return;
-    }
-    *row = (leat_plan_what_if){.rate = then, .gain = then / now, .limit = only ? s.first_limit : s.limit};
-    uint64_t bytes = leat__plan_dataset_bytes(f);
-    if (bytes != leat__plan_dataset_bytes(&plan->facts)) row->dataset_bytes = bytes;
-    snprintf(row->change, sizeof row->change, "%s", change);
-    plan->what_if_count++;
-}
-
-static void scale_calibration(leat_plan_facts *f, double factor)
-{
-    leat_plan_calibration *m = &f->measured;
-    m->cpu_us = scaled(m->cpu_us, factor);
-    m->rate_one = scaled(m->rate_one, 1 / factor);
-    m->rate_all = scaled(m->rate_all, 1 / factor);
-    m->rate_cold = (leat_plan_range){0}; /* other bytes would be read */
-}
-
-/* A measured cost is valid only for the images as stored now; others are scaled by the ratio of
- * the table's costs. */
-static void reprice(leat_plan_facts *f, const leat_plan_facts *before)
-{
-    scale_calibration(f, leat__plan_table_us(f) / leat__plan_table_us(before));
-}
-
 static double raw_share(uint32_t images, double mix)
 {
     return images == LEAT_PLAN_RAW ? 1 : images == LEAT_PLAN_MIX ? mix : 0;
@@ -506,131 +482,4 @@ uint64_t leat__plan_stored_bytes(const leat_plan_facts *f, uint32_t images, doub
     else if (now >= 1) coded = raw / (3.0 * LEAT__PLAN_WIDTH * LEAT__PLAN_HEIGHT) * LEAT__PLAN_SAMPLE;
     else coded = LEAT_MAX(coded - now * raw, 0.0) / (1 - now);
     return LEAT_MAX((uint64_t)(share * raw + (1 - share) * coded), UINT64_C(1));
-}
-
-static void store_as(leat_plan_facts *f, uint32_t images, double mix)
-{
-    leat_plan_facts before = *f;
-    f->sample_bytes = leat__plan_stored_bytes(f, images, mix);
-    f->images = images;
-    f->mix_raw = mix;
-    reprice(f, &before);
-}
-
-/* leat pack stores smaller images at this quality, too. */
-static double quality_share(const leat_plan_facts *f)
-{
-    return f->quality_share > 0 ? f->quality_share : leat__plan_quality_share(PLAN_LESS_QUALITY);
-}
-
-static double smaller_share(const leat_plan_facts *f, double shrink)
-{
-    if (f->smaller_share > 0) return f->smaller_share;
-    return shrink * shrink * (f->images == LEAT_PLAN_RAW ? 1 : quality_share(f));
-}
-
-/* The most workers, up to those that the cores have work for, that still fit host memory. */
-static uint32_t more_workers(const leat_plan *plan)
-{
-    leat_plan_facts f = plan->facts;
-    leat_plan_ram ram;
-    uint32_t low = (uint32_t)plan->facts.workers;
-    uint32_t high = leat__plan_default_workers(plan->facts.cpus, plan->facts.gpus) + 1;
-    while (plan->fits != 0 && low + 1 < high) {
-        uint32_t middle = low + (high - low) / 2;
-        f.workers = (int32_t)middle;
-        if (f.loader == LEAT_PLAN_PROCESS) leat__plan_ram_process(&f, &ram);
-        else leat__plan_ram_leat(&f, plan->config.page_window, &ram);
-        if (ram.verdict != LEAT_PLAN_OUT_OF_MEMORY) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
-/* Workers of a given number use no more cores: more of them do, where cores are idle. */
-static void what_if_cpus(leat_plan *plan, bool fixed)
-{
-    const leat_plan_facts *base = &plan->facts;
-    const char *name = base->loader == LEAT_PLAN_PROCESS ? "workers" : "threads";
-    bool idle = fixed && (uint32_t)base->workers < leat__plan_default_workers(base->cpus, base->gpus);
-    uint32_t most = idle ? more_workers(plan) : 0;
-    leat_plan_facts f = *base;
-    char change[64];
-    if (most > (uint32_t)base->workers) {
-        f.workers = (int32_t)most;
-        snprintf(change, sizeof change, "--%s %u", name, most);
-        what_if(plan, change, &f);
-        f = *base;
-    }
-    f.cpus *= 2;
-    if (!idle) f.workers *= 2;
-    snprintf(change, sizeof change, "twice the cores%s%s", fixed && !idle ? " and " : "",
-             fixed && !idle ? name : "");
-    what_if(plan, change, &f);
-}
-
-void leat__plan_what_ifs(leat_plan *plan, bool fixed)
-{
-    const leat_plan_facts *base = &plan->facts;
-    leat_plan_facts f;
-    plan->what_if_count = 0;
-    plan->no_gain[0] = '\0';
-    if (base->loader == LEAT_PLAN_PROCESS) {
-        f = *base;
-        f.loader = LEAT_PLAN_LEAT;
-        f.images = LEAT_PLAN_TILED;
-        f.measured = (leat_plan_calibration){.step_ms = f.measured.step_ms};
-        what_if(plan, "leat's loader, images tiled", &f);
-    } else {
-        if (reads_single_samples(base)) {
-            f = *base;
-            f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
-            what_if(plan, "--order quasi_random", &f);
-        }
-        if (base->images == LEAT_PLAN_KEEP) {
-            f = *base;
-            store_as(&f, LEAT_PLAN_TILED, 0);
-            what_if(plan, "--images tiled", &f);
-        }
-        if (base->images != LEAT_PLAN_RAW && base->images != LEAT_PLAN_MIX) {
-            f = *base;
-            store_as(&f, LEAT_PLAN_MIX, 0.5);
-            what_if(plan, "--images mix --mix-raw 0.5", &f);
-            f = *base;
-            store_as(&f, LEAT_PLAN_RAW, 0);
-            what_if(plan, "--images raw", &f);
-        }
-        uint32_t side = LEAT_MAX(base->width, base->height);
-        if (side > PLAN_SMALLER_SIDE) {
-            f = *base;
-            double shrink = (double)PLAN_SMALLER_SIDE / side;
-            f.width = (uint32_t)(f.width * shrink + 0.5);
-            f.height = (uint32_t)(f.height * shrink + 0.5);
-            f.sample_bytes = (uint64_t)((double)f.sample_bytes * smaller_share(base, shrink));
-            reprice(&f, base);
-            what_if(plan, "--max-side 400", &f);
-        }
-        if (base->images != LEAT_PLAN_RAW) {
-            f = *base;
-            f.sample_bytes = (uint64_t)((double)f.sample_bytes * quality_share(base));
-            reprice(&f, base);
-            what_if(plan, "--quality 90", &f);
-        }
-    }
-    if (leat__plan_remote(base)) {
-        f = *base;
-        snprintf(f.storage, sizeof f.storage, "nvme");
-        f.measured.io_bytes_per_s = f.measured.rate_cold = (leat_plan_range){0};
-        what_if(plan, "--cache disk:DIR on NVMe", &f);
-    }
-    f = *base;
-    snprintf(f.storage, sizeof f.storage, "memory");
-    f.measured.io_bytes_per_s = f.measured.rate_cold = (leat_plan_range){0};
-    what_if(plan, "whole dataset cached in memory", &f);
-    what_if_cpus(plan, fixed);
-    if (base->gpus > 0 && base->element_bytes > 1 && base->wide == 0) {
-        f = *base;
-        f.element_bytes = 1;
-        what_if(plan, "--dtype u8, normalise on the GPU", &f);
-    }
 }

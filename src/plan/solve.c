@@ -283,22 +283,20 @@ int leat__plan_fix(leat_plan *plan, leat_error *err)
 
 /* ---- The table over GPUs ---- */
 
-static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
+/* The row is the plan that is made with that many GPUs. */
+static void add_scale(leat_plan *plan, const leat_plan_facts *given, uint32_t gpus, uint32_t nodes)
 {
     if (plan->scale_count == LEAT_PLAN_SCALES) return;
     for (uint32_t i = 0; i < plan->scale_count; i++)
         if (plan->scales[i].gpus == gpus && plan->scales[i].nodes == nodes) return;
-    leat_plan_facts f = plan->facts;
+    leat_plan_facts f = *given;
     leat_plan then;
     f.gpus = (uint32_t)leat__ceil_div(gpus, nodes);
     f.nodes = nodes;
     if (!judge(&f, &then)) return;
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
-    /* of the nodes' CPUs: more workers would only contend */
-    uint64_t workers = (uint64_t)f.gpus * (uint32_t)f.workers;
-    if (f.cpus > 0) workers = LEAT_MIN(workers, (uint64_t)f.cpus);
-    row->workers = (uint32_t)workers * nodes;
+    row->workers = then.config.workers * f.gpus * nodes;
     row->total_batch = gpus * f.batch;
     row->guide_buffer = gpus * 8 * PLAN_GB;
     row->guide_ram = f.gpus * 8 * PLAN_GB + 5 * PLAN_GB;
@@ -308,13 +306,13 @@ static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
     row->rate = then.speed.gpu.mid > 0 ? then.speed.rate.mid * nodes : 0;
 }
 
-void leat__plan_scales(leat_plan *plan)
+void leat__plan_scales(leat_plan *plan, const leat_plan_facts *given)
 {
     plan->scale_count = 0;
-    for (uint32_t gpus = 1; gpus <= 8; gpus *= 2) add_scale(plan, gpus, 1);
+    for (uint32_t gpus = 1; gpus <= 8; gpus *= 2) add_scale(plan, given, gpus, 1);
     uint32_t nodes = plan->facts.nodes, per_node = plan->facts.gpus;
-    add_scale(plan, per_node, 1);
-    if (nodes > 1) add_scale(plan, per_node * nodes, nodes);
+    add_scale(plan, given, per_node, 1);
+    if (nodes > 1) add_scale(plan, given, per_node * nodes, nodes);
 }
 
 /* ---- Solving for one fact ---- */

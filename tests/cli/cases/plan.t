@@ -93,10 +93,10 @@ Configuration
   precision bf16-mixed, not compiled, lr 0.0005 for a total batch of 512
 (empty)
 GPUs  nodes  total batch  workers       lr  RAM per node  guide: 8 GB x GPUs + 5 GB
-   1      1          256       15  0.00025      5.60 GiB  > 13 GB
+   1      1          256       31  0.00025      5.65 GiB  > 13 GB
    2      1          512       30   0.0005      8.41 GiB  > 21 GB
-   4      1         1024       32    0.001      14.0 GiB  > 37 GB
-   8      1         2048       32    0.002      25.3 GiB  > 69 GB
+   4      1         1024       28    0.001      14.0 GiB  > 37 GB
+   8      1         2048       24    0.002      26.4 GiB  > 69 GB
 (empty)
 Notes
   image size not known: 500 x 375 assumed
@@ -189,11 +189,14 @@ null
 
 # one epoch from slow storage: the page and the JSON tell the same
 $ slow="--samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16 --storage hdd"
-> leat plan $slow | grep -e "iterations," -e "1st epoch" -e "cached in memory"
+> leat plan $slow | grep -e "iterations," -e "nothing is in" -e "cached in memory" -e "<- the limit"
+> leat plan $slow --json | jget speed.limit speed.first_epoch_limit speed.later_epochs_limit | paste -s
 > leat plan $slow --json | python3 -c 'import json,sys; s=json.load(sys.stdin)["speed"]; print(s["epoch_seconds"] == s["total_seconds"])'
-  1st epoch         200  (100 to 400)  nothing is in memory yet
+  storage           200  (100 to 400)  table  <- the limit
+  together          200  (100 to 400)  nothing is in memory yet
   5005 iterations, 1h47m per epoch (53m23s to 3h34m)
   whole dataset cached in memory           882  4.41x  gpu
+io	io	io
 True
 
 # a GPU that is too small: the change it names fits

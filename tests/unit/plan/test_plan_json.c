@@ -35,6 +35,27 @@ static void json_has_the_figures(void **state)
     json_decref(j);
 }
 
+/* With one epoch the limit and the rate are those of that epoch. */
+static void json_has_the_epochs(void **state)
+{
+    static const char *const limits[] = {"io", "gpu"};
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    snprintf(f.storage, sizeof f.storage, "hdd");
+    f.samples = 100000;
+    for (f.epochs = 1; f.epochs <= 2; f.epochs++) {
+        json_t *j = parsed(f), *speed = json_object_get(j, "speed");
+        json_t *rate = json_object_get(speed, "samples_per_s");
+        json_t *same = json_object_get(speed, f.epochs == 1 ? "first_epoch_samples_per_s"
+                                                            : "later_epochs_samples_per_s");
+        assert_true(json_equal(rate, same));
+        assert_string_equal(json_string_value(json_object_get(speed, "limit")), limits[f.epochs - 1]);
+        assert_string_equal(json_string_value(json_object_get(speed, "first_epoch_limit")), "io");
+        assert_string_equal(json_string_value(json_object_get(speed, "later_epochs_limit")), "gpu");
+        json_decref(j);
+    }
+}
+
 static void json_says_unknown_and_unfit(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -92,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_the_figures),
+        cmocka_unit_test(json_has_the_epochs),
         cmocka_unit_test(json_says_unknown_and_unfit),
         cmocka_unit_test(yaml_has_load_flags_only),
     };

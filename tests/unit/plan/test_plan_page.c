@@ -43,6 +43,26 @@ static void plan_that_does_not_fit_ends_with_its_fix(void **state)
     leat__free(text);
 }
 
+/* From a slow disk the only epoch is what limits; a second one has a separate line. */
+static void single_epoch_has_its_own_limit(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    snprintf(f.storage, sizeof f.storage, "hdd");
+    f.samples = 100000;
+    char *text = page(f, true);
+    assert_contains(text, "  storage           200  (100 to 400)  table  <- the limit\n");
+    assert_contains(text, "  together          200  (100 to 400)  nothing is in memory yet\n");
+    assert_contains(text, "if there were one (--epochs)\n");
+    assert_contains(text, "\n  now, in the 1st epoch                    200\n");
+    leat__free(text);
+    f.epochs = 2;
+    text = page(f, true);
+    assert_contains(text, "  1st epoch         200  (100 to 400)  nothing is in memory yet\n");
+    assert_null(strstr(text, "if there were one"));
+    leat__free(text);
+}
+
 /* A bar is forty marks wide and as full as the memory. */
 static void bars_have_their_length(void **state)
 {
@@ -69,6 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_names_what_matters),
         cmocka_unit_test(plan_that_does_not_fit_ends_with_its_fix),
+        cmocka_unit_test(single_epoch_has_its_own_limit),
         cmocka_unit_test(bars_have_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

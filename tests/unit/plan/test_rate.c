@@ -105,6 +105,11 @@ static void what_fits_in_memory_is_read_once(void **state)
     assert_near(s.epoch_s.mid, 1281167 / 5000.0, 1e-6);
     assert_near(s.total_s.mid, s.epoch_s.mid, 1e-6);
     assert_int_equal(s.first_limit, LEAT_PLAN_IO);
+    assert_int_equal(s.limit, LEAT_PLAN_IO); /* so its rate and its limit are those of the plan */
+    assert_int_equal(s.next, LEAT_PLAN_CPU);
+    assert_near(s.rate.mid, 5000, 1e-6);
+    assert_near(s.later.mid, 10000, 1e-6); /* what another one would have */
+    assert_int_equal(s.later_limit, LEAT_PLAN_CPU);
     f.ram_bytes = 70 * GIB; /* about half */
     s = plan_of(f).speed;
     assert_true(s.cached_share > 0.4 && s.cached_share < 0.6);
@@ -165,6 +170,7 @@ static void measured_cold_rate_is_reproduced(void **state)
     assert_int_equal(s.limit, LEAT_PLAN_CPU);
     leat_plan_facts f = calibrated_facts();
     f.ram_bytes = 1024 * GIB; /* everything stays in memory: reading no longer costs anything */
+    f.epochs = 2;
     s = plan_of(f).speed;
     assert_near(s.first_epoch.mid, 1500, 1e-6);
     assert_near(s.rate.mid, 2000, 1e-6);
@@ -181,7 +187,10 @@ static void reading_takes_cpu_time_and_is_not_fully_hidden(void **state)
     assert_near(s.first_epoch.mid, 1e6 / (400 + beside * 300), 1e-6);
     assert_near(s.rate.mid, s.first_epoch.mid, 1e-6);
     f.cpus = f.workers = 1; /* one core decodes and reads */
-    assert_near(plan_of(f).speed.first_epoch.mid, 1e6 / (1200 + beside * 400), 1e-6);
+    s = plan_of(f).speed;
+    assert_near(s.first_epoch.mid, 1e6 / (1200 + beside * 400), 1e-6);
+    assert_int_equal(s.limit, LEAT_PLAN_CPU);
+    assert_int_equal(s.next, LEAT_PLAN_IO);
     f = calibrated_facts();
     f.measured.rate_cold.mid = 900; /* worse than in sequence: its reads are slower */
     f.cpus = f.workers = 1;

@@ -10,9 +10,8 @@ static uint64_t solved(leat_plan_facts f, leat_plan_field field)
     return value;
 }
 
-/* The guide's multi-GPU table: total batch, learning rate, workers (never more than the 16 CPUs);
- * RAM buffer as it rounds it (8 GB each) and "RAM > 8 GB × GPUs + 5 GB". Ours is compared with
- * it. */
+/* The guide's multi-GPU table with 12 workers for each GPU: total batch, learning rate, workers; RAM buffer
+ * as it rounds it (8 GB each) and "RAM > 8 GB × GPUs + 5 GB". Ours is compared with it. */
 static void multi_gpu_table_is_reproduced(void **state)
 {
     static const struct {
@@ -20,12 +19,12 @@ static void multi_gpu_table_is_reproduced(void **state)
         uint64_t total_batch, buffer_gb, check_gb;
         double lr;
     } rows[] = {{1, 12, 256, 8, 13, 0.5},
-                {2, 16, 512, 16, 21, 1.0},
-                {4, 16, 1024, 32, 37, 2.0},
-                {8, 16, 2048, 64, 69, 4.0}};
+                {2, 24, 512, 16, 21, 1.0},
+                {4, 48, 1024, 32, 37, 2.0},
+                {8, 96, 2048, 64, 69, 4.0}};
     leat_plan_facts f = guide_facts();
     (void)state;
-    f.preset = LEAT_PLAN_BALANCED;
+    f.workers = 12;
     f.loader = LEAT_PLAN_PROCESS;
     leat_plan p = plan_of(f);
     assert_int_equal(p.scale_count, 4);
@@ -57,6 +56,19 @@ static void rows_of_gpus_have_all_limits(void **state)
     assert_int_equal(p.scales[3].gpus, 8);
     assert_int_equal(p.speed.limit, LEAT_PLAN_CPU);
     assert_near(p.scales[3].rate, p.speed.rate.mid, 1e-6);
+    f.cpus = 64;
+    f.gpus = 1; /* its 63 threads are not those of a plan for four */
+    p = plan_of(f);
+    f.gpus = 4;
+    leat_plan four = plan_of(f);
+    assert_int_equal(p.scales[2].workers, 60);
+    assert_int_equal(p.scales[2].workers, 4 * four.config.workers);
+    assert_int_equal(p.scales[2].ram, four.ram.total);
+    f.cpus = 4; /* a given number is what it is */
+    f.workers = 32;
+    p = plan_of(f);
+    assert_int_equal(p.scales[2].workers, 4 * 32);
+    f.workers = 0;
     f.gpus = 1;
     f.ram_bytes = 2048 * GIB;
     f.batch = 4000; /* too large for the GPU */

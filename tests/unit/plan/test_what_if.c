@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_test.h"
+
+#include "base/rng.h"
+
+static const leat_plan_what_if *find_row(const leat_plan *p, const char *change)
+{
+    for (uint32_t i = 0; i < p->what_if_count; i++)
+        if (strcmp(p->what_ifs[i].change, change) == 0) return &p->what_ifs[i];
+    return NULL;
+}
+
+/* Facts as a user gives them: much is left to defaults. */
+static leat_plan_facts random_facts(leat__rng *r)
+{
+    static const char *const gpus[] = {"T4", "A10G", "A100", "H200", "B200"};
+    static const char *const models[] = {"resnet18", "resnet50", "resnet152", "vit_s", "vit_b"};
+    static const char *const storages[] = {"", "hdd", "ssd", "nvme", "network", "memory", "bucket"};
+    leat_plan_facts f;
+    leat_plan_facts_init(&f);
+#define ONE_OF(n) leat__rng_below(r, n)
+    f.cpus = 1u << ONE_OF(8);
+    f.gpus = ONE_OF(3) == 0 ? 0 : 1u << ONE_OF(4);
+    f.whole_machine = (uint32_t)ONE_OF(2);
+    f.ram_bytes = GIB << ONE_OF(11);
+    f.samples = UINT64_C(1000) << ONE_OF(12);
+    f.epochs = ONE_OF(2) != 0 ? 1 : 10;
+    f.batch = ONE_OF(3) == 0 ? UINT64_C(16) << ONE_OF(6) : 0;
+    f.images = (uint32_t)ONE_OF(4);
+    f.loader = ONE_OF(4) == 0 ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
+    f.element_bytes = ONE_OF(2) != 0 ? 1 : 4;
+    f.no_validation = (uint32_t)ONE_OF(2);
+    f.cache = ONE_OF(4) == 0 && f.loader == LEAT_PLAN_LEAT ? PLAN_CACHE_PROCESS : 0;
+    if (ONE_OF(4) == 0) f.workers = 1 << ONE_OF(6);
+    if (ONE_OF(4) == 0) f.sample_bytes = UINT64_C(5000) << ONE_OF(10);
+    if (ONE_OF(4) == 0) f.measured.cpu_us = (leat_plan_range){900, 1000, 1100};
+    snprintf(f.storage, sizeof f.storage, "%s", storages[ONE_OF(7)]);
+    if (ONE_OF(4) == 0) f.measured.io_bytes_per_s = (leat_plan_range){4e8, 5e8, 6e8};
+    if (f.gpus > 0) {
+        snprintf(f.gpu, sizeof f.gpu, "%s", gpus[ONE_OF(5)]);
+        snprintf(f.model, sizeof f.model, "%s", models[ONE_OF(5)]);
+    }
+#undef ONE_OF
+    return f;
+}
+
+static void scale_cost(leat_plan_facts *f, const leat_plan_facts *before, const leat_plan_facts *after)
+{
+    double factor = leat__plan_table_us(after) / leat__plan_table_us(before);
+    leat_plan_range *us = &f->measured.cpu_us;
+    *us = (leat_plan_range){us->low * factor, us->mid * factor, us->high * factor};
+}
+
+/* Images stored in another way: bytes are left to the default, or scaled as those of a pack. */
+static void store(leat_plan_facts *f, const leat_plan *p, uint32_t images, double mix)
+{
+    if (f->sample_bytes > 0) {
+        f->sample_bytes = leat__plan_stored_bytes(&p->facts, images, mix);
+        f->width = p->facts.width;
+        f->height = p->facts.height;
+    }
+    f->images = images;
+    f->mix_raw = mix;
+    leat_plan_facts after = plan_of(*f).facts;
+    scale_cost(f, &p->facts, &after);
+}
+
+/* The facts that a user gives for a row. */
+static leat_plan_facts changed(const leat_plan_facts *given, const leat_plan *p, const leat_plan_what_if *w)
+{
+    leat_plan_facts f = *given;
+    const char *c = w->change;
+    unsigned n;
+    if (strcmp(c, "--order quasi_random") == 0) f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
+    else if (strcmp(c, "--images tiled") == 0) store(&f, p, LEAT_PLAN_TILED, 0);
+    else if (strcmp(c, "--images mix --mix-raw 0.5") == 0) store(&f, p, LEAT_PLAN_MIX, 0.5);
+    else if (strcmp(c, "--images raw") == 0) store(&f, p, LEAT_PLAN_RAW, 0);
+    else if (strcmp(c, "--max-side 400") == 0 || strcmp(c, "--quality 90") == 0) {
+        double shrink = c[2] == 'm' ? 400.0 / LEAT_MAX(p->facts.width, p->facts.height) : 1;
+        f.width = (uint32_t)(p->facts.width * shrink + 0.5);
+        f.height = (uint32_t)(p->facts.height * shrink + 0.5);
+        f.sample_bytes = w->dataset_bytes / f.samples;
+        leat_plan_facts after = plan_of(f).facts;
+        scale_cost(&f, &p->facts, &after);
+    } else if (strcmp(c, "whole dataset cached in memory") == 0 || strstr(c, "disk:DIR") != NULL) {
+        snprintf(f.storage, sizeof f.storage, "%s", c[0] == 'w' ? "memory" : "nvme");
+        f.measured.io_bytes_per_s = (leat_plan_range){0};
+    } else if (strncmp(c, "twice the cores", 15) == 0) {
+        f.cpus *= 2;
+        if (strstr(c, " and ") != NULL) f.workers *= 2;
+    } else if (sscanf(c, "--threads %u", &n) == 1 || sscanf(c, "--workers %u", &n) == 1) f.workers = (int)n;
+    else if (strncmp(c, "--dtype u8", 10) == 0) f.element_bytes = 1;
+    else if (strncmp(c, "leat's loader", 13) == 0) {
+        f.loader = LEAT_PLAN_LEAT;
+        f.measured.cpu_us = (leat_plan_range){0};
+        store(&f, p, LEAT_PLAN_TILED, 0);
+    } else fail_msg("an unknown change: %s", c);
+    return f;
+}
+
+/* Each row is the plan that is made with its change, and the gain is relative to the rate of the plan. */
+static void rows_are_plans_with_the_change(void **state)
+{
+    uint64_t rows = 0;
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 20, 0, 0, 0);
+    for (uint64_t i = 0; i < test_count("LEAT_TEST_PLANS", 200); i++) {
+        leat_plan_facts f = random_facts(&r);
+        leat_plan p = plan_of(f);
+        for (uint32_t k = 0; k < p.what_if_count; k++, rows++) {
+            const leat_plan_what_if *w = &p.what_ifs[k];
+            leat_plan then = plan_of(changed(&f, &p, w));
+            double rate = then.speed.rate.mid;
+            if (rate < 0.99 * w->rate || rate > 1.01 * w->rate)
+                fail_msg("case %d, %s: %g samples/s in the row, %g in the plan", (int)i, w->change, w->rate,
+                         rate);
+            assert_near(w->gain, w->rate / p.speed.rate.mid, 1e-9);
+            assert_int_equal(w->limit, then.speed.limit);
+            assert_true(p.fits == 0 || then.fits != 0);
+        }
+    }
+    assert_true(rows > 200);
+}
+
+/* A rate that memory limits: more cores and larger images bring nothing. */
+static void memory_limits_the_rows_too(void **state)
+{
+    leat_plan_facts f;
+    (void)state;
+    leat_plan_facts_init(&f);
+    f.cpus = 16;
+    f.samples = 100000;
+    f.batch = 64;
+    f.element_bytes = 1;
+    f.whole_machine = 1;
+    f.ram_bytes = 500 * GIB;
+    snprintf(f.isa, sizeof f.isa, "avx512icl");
+    for (f.epochs = 1; f.epochs <= 2; f.epochs++) {
+        leat_plan p = plan_of(f);
+        assert_near(p.speed.rate.mid, 8e9 / 110000, 1);
+        assert_int_equal(p.speed.limit, LEAT_PLAN_IO);
+        assert_contains(p.no_gain, "--images raw");
+        assert_contains(p.no_gain, "twice the cores");
+    }
+}
+
+/* Threads are whole numbers for each GPU: twice the CPUs are not always twice the threads. */
+static void cores_bring_what_their_threads_do(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    snprintf(f.model, sizeof f.model, "resnet152");
+    snprintf(f.gpu, sizeof f.gpu, "A100");
+    f.samples = 100000;
+    f.gpus = f.cpus = 4;
+    f.ram_bytes = 500 * GIB;
+    f.measured.cpu_us = (leat_plan_range){2900, 3000, 3100};
+    f.measured.io_bytes_per_s = (leat_plan_range){5e9, 5e9, 5e9};
+    leat_plan p = plan_of(f);
+    assert_null(find_row(&p, "twice the cores")); /* one thread for each GPU, before and after */
+    f.gpus = 2;
+    snprintf(f.model, sizeof f.model, "vit_s");
+    snprintf(f.gpu, sizeof f.gpu, "B200");
+    p = plan_of(f);
+    assert_near(find_row(&p, "twice the cores")->gain, 3, 1e-6); /* 1 thread for each GPU, then 3 */
+}
+
+/* What a disk cache keeps is read from the second epoch on. */
+static void a_disk_cache_needs_a_second_epoch(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    snprintf(f.gpu, sizeof f.gpu, "A100");
+    snprintf(f.storage, sizeof f.storage, "bucket");
+    f.ram_bytes = 200 * GIB;
+    f.samples = 400000;
+    f.measured.io_bytes_per_s = (leat_plan_range){10e6, 12e6, 12.5e6};
+    leat_plan p = plan_of(f);
+    assert_null(find_row(&p, "--cache disk:DIR on NVMe"));
+    f.epochs = 2;
+    p = plan_of(f);
+    assert_true(find_row(&p, "--cache disk:DIR on NVMe")->gain > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_plans_with_the_change),
+        cmocka_unit_test(memory_limits_the_rows_too),
+        cmocka_unit_test(cores_bring_what_their_threads_do),
+        cmocka_unit_test(a_disk_cache_needs_a_second_epoch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
