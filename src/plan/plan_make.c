@@ -16,6 +16,9 @@
 #include "loader/state.h"
 
 #define STREAMS ((uint64_t)LEAT__DEFAULT_STREAMS)
+/* This many default threads may take memory up to the share that fits, more only up to the safe one. */
+#define FEW_WORKERS 16u
+#define NEAR_BEST 0.99 /* of rates that count as equal */
 
 void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
 {
@@ -113,25 +116,112 @@ static uint32_t fits_of(const leat_plan *plan)
     return 1;
 }
 
-int leat__plan_judge_ram(leat_plan *plan, leat_error *err)
+/* Memory with this many workers per GPU; completed facts. */
+static void set_workers(leat_plan *plan, uint32_t workers)
 {
-    const leat_plan_facts *f = &plan->facts;
-    LEAT_TRY(leat__plan_complete(plan, err));
+    leat_plan_facts *f = &plan->facts;
+    f->workers = (int32_t)workers;
+    plan->config.workers = workers;
     choose_order(plan);
     leat__plan_ram_process(f, &plan->ram_process);
     if (f->loader == LEAT_PLAN_PROCESS) plan->ram = plan->ram_process;
     else leat__plan_ram_leat(f, plan->config.page_window, &plan->ram);
     plan->config.memory_bytes = plan->ram.budget;
+}
+
+/* Most workers up to `top` with this verdict or a better one; 0 = none. */
+static uint32_t most_workers(leat_plan *plan, uint32_t top, uint32_t verdict)
+{
+    uint32_t low = 0, high = top + 1;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        set_workers(plan, middle);
+        if (plan->ram.verdict <= verdict) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The default number follows from the CPUs; no more of them than memory has room for. */
+static void limit_workers(leat_plan *plan)
+{
+    uint32_t top = (uint32_t)plan->facts.workers;
+    if (plan->ram.verdict <= LEAT_PLAN_SAFE) return;
+    uint32_t safe = most_workers(plan, top, LEAT_PLAN_SAFE);
+    uint32_t few = most_workers(plan, LEAT_MIN(top, FEW_WORKERS), LEAT_PLAN_RISKY);
+    set_workers(plan, LEAT_MAX(LEAT_MAX(safe, few), 1u));
+}
+
+static bool default_workers(const leat_plan_facts *f)
+{
+    return f->workers == 0 && f->preset == LEAT_PLAN_PRESET_NONE;
+}
+
+int leat__plan_judge_ram(leat_plan *plan, leat_error *err)
+{
+    const bool own = default_workers(&plan->facts);
+    LEAT_TRY(leat__plan_complete(plan, err));
+    set_workers(plan, (uint32_t)plan->facts.workers);
+    if (own) limit_workers(plan);
     return 0;
+}
+
+static double rate_with(leat_plan *plan, const leat__plan_overlap *overlap, uint32_t workers)
+{
+    set_workers(plan, workers);
+    leat__plan_speed(&plan->facts, overlap, &plan->ram, &plan->vram, &plan->speed);
+    return plan->speed.rate.mid;
+}
+
+/* The fastest number up to `top`. Each of the first few is tried, because runs of samples are longer with
+ * fewer workers. Above them the rate rises with the number, may stay, and falls. */
+static uint32_t fastest_workers(leat_plan *plan, const leat__plan_overlap *overlap, uint32_t top)
+{
+    uint32_t few = LEAT_MIN(top, FEW_WORKERS), low = few, high = top, best = 1;
+    while (high - low > 2) {
+        uint32_t third = (high - low) / 3;
+        double left = rate_with(plan, overlap, low + third), right = rate_with(plan, overlap, high - third);
+        if (left >= right) high -= third;
+        else low += third;
+    }
+    double most = rate_with(plan, overlap, 1);
+    for (uint32_t n = 2; n <= high; n++) {
+        if (n > few && n < low) n = low;
+        double rate = rate_with(plan, overlap, n);
+        if (rate > most) {
+            most = rate;
+            best = n;
+        }
+    }
+    return best;
+}
+
+/* More default workers are faster until their memory is missed by a cache: takes the most whose rate is near
+ * the best. */
+static void balance_workers(leat_plan *plan, const leat__plan_overlap *overlap)
+{
+    uint32_t top = (uint32_t)plan->facts.workers;
+    if (plan->facts.epochs == 1 || plan->speed.cached_share >= 1) return; /* no cache would be larger */
+    uint32_t low = fastest_workers(plan, overlap, top), high = top + 1;
+    double least = NEAR_BEST * rate_with(plan, overlap, low);
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (rate_with(plan, overlap, middle) >= least) low = middle;
+        else high = middle;
+    }
+    rate_with(plan, overlap, low);
 }
 
 int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
+    const bool own = default_workers(f);
     LEAT_TRY(leat__plan_judge_ram(plan, err));
     if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
-    leat__plan_overlap own = leat__plan_overlap_of(f);
-    leat__plan_speed(f, overlap != NULL ? overlap : &own, &plan->ram, &plan->vram, &plan->speed);
+    leat__plan_overlap measured = leat__plan_overlap_of(f);
+    if (overlap == NULL) overlap = &measured;
+    leat__plan_speed(f, overlap, &plan->ram, &plan->vram, &plan->speed);
+    if (own) balance_workers(plan, overlap);
     plan->fits = fits_of(plan);
     return 0;
 }

@@ -184,6 +184,103 @@ static void any_facts_give_a_sound_plan(void **state)
     assert_no_leaks();
 }
 
+/* Facts of a machine and a run, with most settings left to their defaults. */
+static leat_plan_facts random_machine(leat__rng *r)
+{
+    static const char *const gpus[] = {"T4", "A10G", "A100", "H200"};
+    static const char *const models[] = {"resnet18", "resnet50", "vit_b", "vit_l"};
+    static const char *const storages[] = {"", "hdd", "ssd", "nvme", "network", "bucket"};
+    leat_plan_facts f;
+    leat_plan_facts_init(&f);
+    f.cpus = 1 + (uint32_t)leat__rng_below(r, UINT64_C(1) << leat__rng_below(r, 10));
+    f.gpus = leat__rng_below(r, 2) == 0 ? 0 : 1u << leat__rng_below(r, 4);
+    f.whole_machine = (uint32_t)leat__rng_below(r, 2);
+    f.ram_bytes = (GIB + leat__rng_below(r, GIB)) << leat__rng_below(r, 9);
+    f.samples = UINT64_C(1000) << leat__rng_below(r, 12);
+    f.epochs = leat__rng_below(r, 2) == 0 ? 1 : 10;
+    f.batch = UINT64_C(1) << leat__rng_below(r, 10);
+    f.prefetch = (uint32_t)leat__rng_below(r, 10);
+    f.loader = leat__rng_below(r, 4) == 0 ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
+    f.element_bytes = leat__rng_below(r, 2) != 0 ? 1 : 4;
+    f.no_validation = (uint32_t)leat__rng_below(r, 2);
+    f.cache = leat__rng_below(r, 2) == 0 && f.loader == LEAT_PLAN_LEAT ? PLAN_CACHE_PROCESS : 0;
+    f.measured.cpu_us.mid = 10.0 * (double)(1 + leat__rng_below(r, 500));
+    f.measured.cpu_us.low = f.measured.cpu_us.high = f.measured.cpu_us.mid;
+    snprintf(f.storage, sizeof f.storage, "%s", storages[leat__rng_below(r, LEAT_COUNT(storages))]);
+    if (leat__rng_below(r, 2) == 0) f.measured.io_bytes_per_s = (leat_plan_range){4e8, 5e8, 6e8};
+    if (f.gpus == 0) return f;
+    snprintf(f.model, sizeof f.model, "%s", models[leat__rng_below(r, LEAT_COUNT(models))]);
+    snprintf(f.gpu, sizeof f.gpu, "%s", gpus[leat__rng_below(r, LEAT_COUNT(gpus))]);
+    f.vram_bytes = (4 * GIB) << leat__rng_below(r, 5);
+    return f;
+}
+
+/* More memory, CPUs, storage rate or GPU memory: a safe plan is not refused, and is not slower. */
+static void more_of_anything_is_never_worse(void **state)
+{
+    static const char *const names[] = {"RAM", "CPUs", "storage", "GPU memory"};
+    uint64_t safe = 0;
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 21, 0, 0, 0);
+    for (uint64_t i = 0; i < test_count("LEAT_TEST_PLANS", 200); i++) {
+        leat_plan_facts f = random_machine(&r);
+        leat_plan p = plan_of(f);
+        if (p.fits != 1) continue;
+        safe++;
+        for (int k = 0; k < 4; k++) {
+            leat_plan_facts g = f;
+            leat_plan_range *io = &g.measured.io_bytes_per_s;
+            double times = 1.05 + (double)leat__rng_below(&r, 200) / 50;
+            if (k == 0) g.ram_bytes = (uint64_t)((double)g.ram_bytes * times);
+            else if (k == 1) g.cpus = (uint32_t)(g.cpus * times + 1);
+            else if (k == 2) *io = (leat_plan_range){io->low * times, io->mid * times, io->high * times};
+            else g.vram_bytes = (uint64_t)((double)g.vram_bytes * times);
+            leat_plan more = plan_of(g);
+            if (more.fits != 1) fail_msg("case %d: more %s, then refused: %s", (int)i, names[k], more.fix);
+            if (more.speed.rate.mid < 0.99 * p.speed.rate.mid)
+                fail_msg("case %d: more %s, then %g samples/s instead of %g", (int)i, names[k],
+                         more.speed.rate.mid, p.speed.rate.mid);
+        }
+    }
+    assert_true(safe > 60);
+}
+
+/* Threads by the CPUs, where neither memory nor the cache in it has room for them. */
+static void default_threads_fit_the_memory(void **state)
+{
+    leat_plan_facts f;
+    (void)state;
+    leat_plan_facts_init(&f);
+    f.samples = 100000;
+    f.batch = 256;
+    f.element_bytes = 1;
+    f.ram_bytes = 5 * GIB / 2;
+    for (f.cpus = 16; f.cpus <= 512; f.cpus *= 2) {
+        leat_plan p = plan_of(f);
+        assert_int_equal(p.ram.verdict, LEAT_PLAN_SAFE);
+        assert_true(p.config.workers >= 16);
+    }
+    f.workers = 512; /* given: refused as before */
+    f.cpus = 512;
+    assert_int_equal(plan_of(f).fits, 0);
+    f.workers = 0;
+    f.samples = 50000;
+    f.batch = 64;
+    f.prefetch = 8;
+    f.epochs = 2;
+    f.whole_machine = 1;
+    f.ram_bytes = 16 * GIB;
+    f.cache = PLAN_CACHE_PROCESS;
+    snprintf(f.storage, sizeof f.storage, "hdd");
+    double before = 0;
+    for (f.cpus = 16; f.cpus <= 256; f.cpus *= 2) {
+        double rate = plan_of(f).speed.rate.mid;
+        assert_true(rate >= 0.99 * before);
+        before = rate;
+    }
+}
+
 static void words(void **state)
 {
     (void)state;
@@ -227,6 +324,8 @@ int main(void)
         cmocka_unit_test(older_callers_are_served),
         cmocka_unit_test(comparison_gives_relative_errors),
         cmocka_unit_test(any_facts_give_a_sound_plan),
+        cmocka_unit_test(more_of_anything_is_never_worse),
+        cmocka_unit_test(default_threads_fit_the_memory),
         cmocka_unit_test(words),
         cmocka_unit_test(writing_returns_the_sinks_error),
     };

@@ -192,7 +192,7 @@ static void more_memory_is_named_only_as_far_as_needed(void **state)
     (void)state;
     f.whole_machine = 0;
     f.element_bytes = 1;
-    f.ram_bytes = UINT64_C(2100) << 20;
+    f.ram_bytes = 2 * GIB;
     leat_plan p = plan_of(f);
     assert_int_equal(p.fits, 0);
     assert_int_equal(sscanf(p.fix, "a limit of at least %lf GiB", &need), 1);
