@@ -215,11 +215,8 @@ static int machine_facts(cli *c, leat_plan_facts *f)
     f->cpus = cli_given(c, "cpus") ? (uint32_t)cli_int(c, "cpus") : m.cpus_usable;
     snprintf(f->isa, sizeof f->isa, "%s", m.isa);
     if (!cli_given(c, "cpus")) snprintf(f->cpu, sizeof f->cpu, "%s", m.cpu_model);
-    if (cli_given(c, "limit")) {
-        f->ram_bytes = cli_bytes(c, "limit");
-    } else if (cli_given(c, "ram")) {
-        f->ram_bytes = cli_bytes(c, "ram");
-        f->whole_machine = 1;
+    if (cli_given(c, "limit") || cli_given(c, "ram")) {
+        leat__plan_set_limit(f, given_bytes(c, "ram"), given_bytes(c, "limit"));
     } else if (m.memory_limit_bytes != LEAT_UNLIMITED) {
         f->ram_bytes = m.memory_limit_bytes;
         f->shm_bytes = m.shm_total_bytes;

@@ -26,6 +26,13 @@
 /* Bytes of a row other than its pixels: the label and the sample's number. */
 #define ROW_BYTES 16
 
+void leat__plan_set_limit(leat_plan_facts *f, uint64_t machine_bytes, uint64_t job_bytes)
+{
+    uint64_t left = machine_bytes > OS_BYTES ? machine_bytes - OS_BYTES : 0;
+    f->whole_machine = machine_bytes > 0 && (job_bytes == 0 || left < job_bytes);
+    f->ram_bytes = f->whole_machine ? machine_bytes : job_bytes;
+}
+
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
 {
     uint64_t pixels = UINT64_C(3) * f->image * f->image;

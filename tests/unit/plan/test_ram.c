@@ -234,6 +234,25 @@ static void memory_of_other_processes_counts(void **state)
     assert_int_equal(plan_of(f).ram.total, before + 5 * GIB - 3000000000);
 }
 
+/* Of a machine's memory and a limit of the job, the one that leaves less counts. */
+static void smaller_limit_counts(void **state)
+{
+    static const struct {
+        uint64_t machine, job, wanted;
+        uint32_t whole;
+    } rows[] = {{4 * GIB, 0, 4 * GIB, 1},          {0, 4 * GIB, 4 * GIB, 0},
+                {4 * GIB, 16 * GIB, 4 * GIB, 1},   {16 * GIB, 4 * GIB, 4 * GIB, 0},
+                {16 * GIB, 15 * GIB, 16 * GIB, 1}, /* 3 GB are the system's */
+                {2 * GIB, 1 * GIB, 2 * GIB, 1}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat_plan_facts f = guide_facts();
+        leat__plan_set_limit(&f, rows[i].machine, rows[i].job);
+        assert_int_equal(f.ram_bytes, rows[i].wanted);
+        assert_int_equal(f.whole_machine, rows[i].whole);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +267,7 @@ int main(void)
         cmocka_unit_test(parts_of_a_small_pack_add_up),
         cmocka_unit_test(no_limit_means_unknown_never_fine),
         cmocka_unit_test(memory_of_other_processes_counts),
+        cmocka_unit_test(smaller_limit_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
