@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "plan/parts.h"
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define LINE_MAX_BYTES (1 << 20)
@@ -356,6 +357,7 @@ static int add_epoch(const char *path, int number, const char *text, leat_plan_r
     }
     json_int_t samples = json_integer_value(json_object_get(j, "samples"));
     double seconds = json_number_value(json_object_get(j, "seconds"));
+    json_int_t batches = json_integer_value(json_object_get(j, "batches"));
     json_int_t rss = json_integer_value(json_object_get(j, "peak_rss_bytes"));
     run->cpu_seconds += json_number_value(json_object_get(j, "cpu_seconds"));
     run->wait_seconds += json_number_value(json_object_get(j, "wait_seconds"));
@@ -367,6 +369,7 @@ static int add_epoch(const char *path, int number, const char *text, leat_plan_r
                           path, number);
     run->epochs++;
     run->samples += (uint64_t)samples;
+    run->batches += batches > 0 ? (uint64_t)batches : 0;
     run->seconds += seconds;
     if ((uint64_t)rss > run->peak_rss_bytes) run->peak_rss_bytes = (uint64_t)rss;
     return 0;
@@ -418,6 +421,10 @@ int plan_compare(cli *c, const leat_plan *plan, const char *path)
     if (plan->facts.samples > 0 && run.samples != plan->facts.samples * run.epochs)
         cli_warn(c, "the run had %llu samples per epoch, the plan has %llu: is it of another pack?",
                  (unsigned long long)(run.samples / run.epochs), (unsigned long long)plan->facts.samples);
+    uint64_t batch = leat__plan_other_batch(plan, &run);
+    if (batch > 0)
+        cli_warn(c, "the run had batches of %llu samples, the plan has %llu: was it another --batch?",
+                 (unsigned long long)batch, (unsigned long long)plan->facts.batch);
     if (c->json) {
         leat__buf out;
         leat__json j;

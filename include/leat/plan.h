@@ -461,6 +461,7 @@ typedef struct leat_plan_run {
     double seconds, samples_per_s, cpu_seconds;
     double wait_seconds; /* the consumer waited for a batch */
     uint64_t peak_rss_bytes;
+    uint64_t batches; /* 0 = not known */
 } leat_plan_run;
 
 typedef struct leat_plan_error_row {

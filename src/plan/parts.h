@@ -49,6 +49,9 @@ int leat__plan_judge(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 typedef struct leat__plan_overlap leat__plan_overlap;
 int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err) LEAT_MUST_CHECK;
 int leat__plan_judge_ram(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK; /* host memory only */
+/* Samples in a batch of the run where they are not those of the plan, rounded up; 0 = the plan's, or not
+ * known. */
+uint64_t leat__plan_other_batch(const leat_plan *plan, const leat_plan_run *run);
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;

@@ -305,6 +305,15 @@ static double over_epochs(double first, double later, double epochs)
     return first > 0 && later > 0 ? epochs / (1 / first + (epochs - 1) / later) : later;
 }
 
+/* The last batch of an epoch may be smaller. */
+uint64_t leat__plan_other_batch(const leat_plan *plan, const leat_plan_run *run)
+{
+    uint64_t batch = plan->facts.batch;
+    if (run->epochs == 0 || run->batches == 0 || batch == 0) return 0;
+    uint64_t samples = run->samples / run->epochs, batches = leat__ceil_div(run->batches, run->epochs);
+    return leat__ceil_div(samples, batch) == batches ? 0 : leat__ceil_div(samples, batches);
+}
+
 uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
                            leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS])
 {

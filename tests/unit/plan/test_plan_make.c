@@ -116,6 +116,20 @@ static void comparison_gives_relative_errors(void **state)
     assert_int_equal(rows[0].inside, 0);
 }
 
+/* 1000 samples in batches of 64 are 16; so are they with 63, but not with 32. */
+static void another_batch_is_seen(void **state)
+{
+    leat_plan p = plan_of(guide_facts());
+    leat_plan_run run = {.epochs = 2, .samples = 2000, .batches = 32};
+    (void)state;
+    p.facts.batch = 64;
+    assert_int_equal(leat__plan_other_batch(&p, &run), 0);
+    p.facts.batch = 32;
+    assert_int_equal(leat__plan_other_batch(&p, &run), 63);
+    run.batches = 0; /* not known */
+    assert_int_equal(leat__plan_other_batch(&p, &run), 0);
+}
+
 /* Random facts, sensible and absurd: a plan or an error, parts that add up, and a result that
  * does not get worse with more memory. */
 static void any_facts_give_a_sound_plan(void **state)
@@ -318,15 +332,11 @@ static void writing_returns_the_sinks_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_and_cache_are_as_requested),
-        cmocka_unit_test(uncertain_gpus_leave_a_note),
-        cmocka_unit_test(rules_of_thumb_leave_notes),
-        cmocka_unit_test(older_callers_are_served),
-        cmocka_unit_test(comparison_gives_relative_errors),
-        cmocka_unit_test(any_facts_give_a_sound_plan),
-        cmocka_unit_test(more_of_anything_is_never_worse),
-        cmocka_unit_test(default_threads_fit_the_memory),
-        cmocka_unit_test(words),
+        cmocka_unit_test(order_and_cache_are_as_requested), cmocka_unit_test(uncertain_gpus_leave_a_note),
+        cmocka_unit_test(rules_of_thumb_leave_notes),       cmocka_unit_test(older_callers_are_served),
+        cmocka_unit_test(comparison_gives_relative_errors), cmocka_unit_test(another_batch_is_seen),
+        cmocka_unit_test(any_facts_give_a_sound_plan),      cmocka_unit_test(more_of_anything_is_never_worse),
+        cmocka_unit_test(default_threads_fit_the_memory),   cmocka_unit_test(words),
         cmocka_unit_test(writing_returns_the_sinks_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
