@@ -639,6 +639,8 @@ static int check_effects(cli *c)
             return cli_usage(c, "--%s has an effect only with --documents or --text", minhash[i]);
     if (cli_given(c, "dataset-bytes") && !cli_given(c, "documents") && !cli_given(c, "recommend"))
         return cli_usage(c, "--dataset-bytes has an effect only with --documents or --recommend");
+    if (cli_given(c, "samples") && cli_given(c, "video-hours"))
+        return cli_usage(c, "--samples and --video-hours are both the number of samples: give one");
     if (cli_given(c, "like") && tables_only(c))
         return cli_usage(c, "--like is measured on the pack, and --no-measure forbids it: give one");
     return CLI_OK;

@@ -49,6 +49,10 @@ int plan_solve(cli *c, const leat_plan_facts *facts, int field)
     if (leat_plan_solve(facts, (leat_plan_field)field, &value, &err) != 0)
         return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
     int code = value > 0 ? CLI_OK : CLI_FIT;
+    if (field == LEAT_PLAN_SOLVE_BATCH && (value == facts->samples || value == LEAT_PLAN_BATCH_MOST) &&
+        value > 0)
+        cli_warn(c, "memory does not limit the batch: %s",
+                 value == facts->samples ? "this is the whole dataset" : "no larger one is planned");
     if (c->json) {
         leat__buf out;
         leat__json j;

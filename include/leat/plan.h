@@ -324,8 +324,10 @@ typedef struct leat_plan {
 LEAT_API int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size,
                             leat_error *err) LEAT_MUST_CHECK;
 
+#define LEAT_PLAN_BATCH_MOST (UINT64_C(1) << 24) /* larger batches are not planned */
+
 typedef enum leat_plan_field {
-    LEAT_PLAN_SOLVE_BATCH = 0, /* largest per GPU that is safe in RAM and VRAM */
+    LEAT_PLAN_SOLVE_BATCH = 0, /* largest per GPU that is safe in RAM and VRAM, up to facts.samples */
     LEAT_PLAN_SOLVE_RAM = 1,   /* least bytes per node that is safe */
     LEAT_PLAN_SOLVE_GPUS = 2,  /* most per node that are safe in RAM and VRAM and that its CPUs feed */
     LEAT_PLAN_SOLVE_CPUS = 3   /* least that feed the GPUs and are safe */

@@ -75,7 +75,7 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"cpus", f->cpus, 1 << 20},
         {"gpus", f->gpus, 1 << 16},
         {"nodes", f->nodes, 1 << 20},
-        {"batch", f->batch, 1 << 24},
+        {"batch", f->batch, LEAT_PLAN_BATCH_MOST},
         {"image", f->image, 65536},
         {"classes", f->classes, 1 << 28},
         {"prefetch", f->prefetch, 65536},

@@ -319,7 +319,7 @@ void leat__plan_scales(leat_plan *plan, const leat_plan_facts *given)
 
 static int solve_batch(const leat_plan_facts *facts, const leat_plan *plan, uint64_t *value, leat_error *err)
 {
-    uint64_t top = UINT64_C(1) << 22;
+    uint64_t top = LEAT_PLAN_BATCH_MOST;
     leat_plan_facts f = *facts;
     if (plan->facts.gpus > 0) {
         if (plan->vram.limit == 0)
@@ -328,6 +328,7 @@ static int solve_batch(const leat_plan_facts *facts, const leat_plan *plan, uint
     } else if (plan->ram.limit == 0) {
         return leat__fail(err, LEAT_EINVAL, "the largest batch needs a memory limit");
     }
+    if (plan->facts.samples > 0) top = LEAT_MIN(top, plan->facts.samples);
     *value = largest(&f, top, set_batch, safe);
     return 0;
 }
@@ -338,15 +339,13 @@ static int solve_gpus(const leat_plan_facts *facts, const leat_plan *plan, uint6
 {
     if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
         return leat__fail(err, LEAT_EINVAL, "the most GPUs need a GPU, a memory limit and a number of CPUs");
+    if (plan->speed.cores_needed <= 0 || plan->vram.limit == 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "the most GPUs need the GPU's rate and memory: give a known GPU and model, or "
+                          "its memory and a measured step time");
     leat_plan_facts f = *facts;
-    bool known = plan->speed.cores_needed > 0;
     double each = plan->speed.cores_needed / plan->facts.gpus;
-    uint64_t top = known ? (uint64_t)LEAT_MIN(plan->facts.cpus / each, GPUS_MOST) : GPUS_MOST;
-    if (!known) {
-        *value = largest(&f, top, set_gpus, safe);
-        return 0;
-    }
-    for (*value = top; *value > 0; (*value)--) {
+    for (*value = (uint64_t)LEAT_MIN(plan->facts.cpus / each, GPUS_MOST); *value > 0; (*value)--) {
         set_gpus(&f, *value);
         if (fed(&f)) break;
     }

@@ -81,13 +81,14 @@ static int find_largest_batch(const leat_plan_facts *facts, uint64_t *batch, lea
     uint64_t low = 0, high = 1; /* low fits, high is not known to */
     *batch = 0;
     if (f.vram_bytes == 0) return 0;
-    while (high <= (1 << 22)) {
+    while (high <= LEAT_PLAN_BATCH_MOST) {
         f.batch = high;
         LEAT_TRY(measure(&f, &v, err));
         if (verdict_of(&v) != LEAT_PLAN_SAFE) break;
         low = high;
         high *= 2;
     }
+    high = LEAT_MIN(high, LEAT_PLAN_BATCH_MOST + 1);
     while (high - low > 1) {
         f.batch = low + (high - low) / 2;
         LEAT_TRY(measure(&f, &v, err));

@@ -218,6 +218,20 @@ $ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batc
 ! leat plan: no value of batch fits
 = 3
 
+# no number for unknown GPUs; no batch beyond the dataset
+$ leat plan --model resnet18 --ram 16G --cpus 4 --gpus 1 --vram 16G --batch 256 --gpu ours --solve gpus
+! leat plan: the most GPUs need the GPU's rate and memory: give a known GPU and model, or its memory and a measured step time (see leat plan --help)
+= 2
+
+$ leat plan --samples 7 --gpus 0 --ram 500G --cpus 16 --image 32 --dtype u8 --solve batch
+7
+! leat plan: warning: memory does not limit the batch: this is the whole dataset
+
+# of a limit and the machine's memory the smaller one counts
+$ leat plan --samples 100000 --model resnet50 --gpu A100 --gpus 2 --cpus 4 --ram 4G --limit 16G --json 2>/dev/null | jget fits facts.ram_bytes
+false
+4294967296
+
 # machines on each side of an edge
 $ for n in 100000 100001 1000000 1000001; do leat plan --recommend images --samples $n --json | jget machine; done
 > for b in 9GB 10GB 100GB 101GB 1000GB 1001GB; do leat plan --recommend text --dataset-bytes $b --samples 1000 --json | jget row; done | paste -s
@@ -274,6 +288,11 @@ peak memory                       919 MiB      916 MiB    +0.4 %
 $ leat plan --dtype f32 --samples 400 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json > /dev/null
 ! leat plan: warning: the run had 10000 samples per epoch, the plan has 400: is it of another pack?
 
+# a run with another batch
+$ sed 's/"samples":10000/"batches":40,&/' run.json > batch.json
+> for b in 256 128; do leat plan --batch $b --dtype f32 --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare batch.json > /dev/null; done
+! leat plan: warning: the run had batches of 250 samples, the plan has 128: was it another --batch?
+
 $ leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory
 = 4
@@ -297,6 +316,10 @@ $ leat plan --dtype f32 --model generic --gpu A10G
 
 $ leat plan
 ! leat plan: nothing to plan: give the data (--dataset PACK, or --samples N), the model (--model NAME), or both (see leat plan --help)
+= 2
+
+$ leat plan --video-hours 1 --samples 5
+! leat plan: --samples and --video-hours are both the number of samples: give one (see leat plan --help)
 = 2
 
 $ leat plan --threads 4 --workers 4

@@ -389,6 +389,41 @@ static void cpus_and_gpus_follow_the_rates(void **state)
     assert_code(LEAT_EINVAL, leat_plan_solve(&f, LEAT_PLAN_SOLVE_CPUS, &value, &err));
 }
 
+/* No number for GPUs of which neither rate nor memory is known. */
+static void unknown_gpus_have_no_number(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    uint64_t value;
+    leat_error err = {0};
+    (void)state;
+    f.gpu[0] = '\0';
+    assert_code(LEAT_EINVAL, leat_plan_solve(&f, LEAT_PLAN_SOLVE_GPUS, &value, &err));
+    assert_contains(err.message, "the GPU's rate and memory");
+    f.measured.step_ms = (leat_plan_range){250, 256, 260};
+    assert_code(LEAT_EINVAL, leat_plan_solve(&f, LEAT_PLAN_SOLVE_GPUS, &value, &err));
+    f.vram_bytes = 24 * GIB;
+    assert_true(solved(f, LEAT_PLAN_SOLVE_GPUS) > 0);
+}
+
+/* No batch has more samples than the dataset, or than a plan takes. */
+static void batches_are_at_most_the_dataset(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.ram_bytes = 500 * GIB;
+    f.image = 32;
+    f.element_bytes = 1;
+    f.samples = 7;
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_BATCH), 7);
+    f.samples = 0;
+    f.image = 1;
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_BATCH), LEAT_PLAN_BATCH_MOST);
+    f = guide_facts();
+    f.samples = 50;
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_BATCH), 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +441,8 @@ int main(void)
         cmocka_unit_test(solutions_are_accepted_by_the_plan),
         cmocka_unit_test(solving_finds_the_edge),
         cmocka_unit_test(cpus_and_gpus_follow_the_rates),
+        cmocka_unit_test(unknown_gpus_have_no_number),
+        cmocka_unit_test(batches_are_at_most_the_dataset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
