@@ -61,7 +61,8 @@ void leat__plan_decodes(leat_plan *plan)
     /* CPUs decode what they can, the device the rest: r = 1 / (1/trains + (1 - decodes/r) x kernel) */
     double both = decodes >= trains ? trains : (1 + decodes * kernel_s) / (1 / trains + kernel_s);
     both = LEAT_MAX(LEAT_MIN(both, hands + decodes), LEAT_MAX(alone, LEAT_MIN(decodes, trains)));
-    add(plan, "cpu", LEAT_MIN(decodes, copies), trains, s->cpu_us / p.beside, false, BATCHES * frame);
+    add(plan, "cpu", LEAT_MIN(decodes, copies), trains, s->cores_needed / s->needed * 1e6 / p.beside, false,
+        BATCHES * frame);
     add(plan, "gpu", alone, trains, p.hand_us, p.estimated, reserve);
     add(plan, "auto", both, trains, p.hand_us, p.estimated, reserve);
 }

@@ -86,13 +86,30 @@ static leat_plan_range cpu_us(const leat_plan_facts *f)
 
 /* The rate with `t` threads, from the rates of 1 and `n`: a part of each sample's time is divided
  * among the threads, the rest is not. */
+static void split_time(double one, double all, double n, double *divided, double *rest)
+{
+    *divided = n > 1 && one > 0 ? (1 / one - 1 / all) * n / (n - 1) : 1 / all * n;
+    *rest = n > 1 && one > 0 ? 1 / one - *divided : 0;
+}
+
 static double at_threads(double one, double all, double n, double t)
 {
-    double divided = n > 1 && one > 0 ? (1 / one - 1 / all) * n / (n - 1) : 1 / all * n;
-    double rest = n > 1 && one > 0 ? 1 / one - divided : 0;
+    double divided, rest;
+    split_time(one, all, n, &divided, &rest);
     if (divided <= 0) return all; /* more threads gave no gain */
     if (rest < 0) return all * t / n;
     return 1 / (rest + divided / t);
+}
+
+/* Cores that a rate takes, as many as cpu_rate needs for it. Where no number would do, at least these. */
+static double cores_for(const leat_plan_facts *f, double us, double rate)
+{
+    const leat_plan_calibration *m = &f->measured;
+    double divided, rest;
+    if (m->rate_all.mid <= 0 || m->threads == 0) return rate * us / 1e6;
+    split_time(m->rate_one.mid, m->rate_all.mid, m->threads, &divided, &rest);
+    if (rate <= 0 || divided <= 0 || rest < 0 || 1 / rate <= rest) return rate / m->rate_all.mid * m->threads;
+    return divided / (1 / rate - rest);
 }
 
 static leat_plan_range cpu_rate(const leat_plan_facts *f, double *us_out)
@@ -452,7 +469,7 @@ void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *o, con
     s->iterations = iterations(f);
     times_of(f, s);
     s->needed = s->gpu.mid;
-    s->cores_needed = s->needed * s->cpu_us / 1e6;
+    s->cores_needed = cores_for(f, s->cpu_us, s->needed);
     name_sources(f, s);
 }
 

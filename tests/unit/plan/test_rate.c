@@ -6,6 +6,8 @@ static leat_plan_facts measured_facts(void)
 {
     leat_plan_facts f = guide_facts();
     f.sample_bytes = 100000;
+    f.width = 500;
+    f.height = 375;
     f.workers = 10;
     f.no_validation = 1;
     f.ram_bytes = 0; /* nothing cached */
@@ -197,6 +199,32 @@ static void reading_takes_cpu_time_and_is_not_fully_hidden(void **state)
     assert_near(plan_of(f).speed.first_epoch.mid, 1e6 / (1200 + 1e6 / 900 - 600), 1e-6);
 }
 
+/* On a machine that others use the loader is slower than its CPU time says: rate and cores have one basis,
+ * and a note names it. */
+static void cores_are_those_of_the_measured_rate(void **state)
+{
+    leat_plan_facts f = calibrated_facts();
+    (void)state;
+    snprintf(f.gpu, sizeof f.gpu, "A100");
+    f.gpus = 1;
+    leat_plan p = plan_of(f);
+    assert_near(p.speed.cores_needed, p.speed.needed * 1000 / 1e6, 1e-6);
+    for (uint32_t i = 0; i < p.note_count; i++) assert_null(strstr(p.notes[i], "others used them"));
+    f.measured.cpu_us = (leat_plan_range){400, 420, 440};
+    f.measured.rate_one = (leat_plan_range){900, 950, 1000};
+    f.measured.rate_all = (leat_plan_range){1600, 1690, 1800};
+    f.cpus = f.workers = 2;
+    p = plan_of(f);
+    assert_true(p.speed.gpu.mid > p.speed.cpu.mid && p.speed.cores_needed > 2);
+    f.cpus = f.workers = (int32_t)(p.speed.cores_needed + 1);
+    assert_true(plan_of(f).speed.cpu.mid >= p.speed.needed);
+    f.cpus = f.workers = (int32_t)p.speed.cores_needed;
+    assert_true(plan_of(f).speed.cpu.mid < p.speed.needed);
+    bool noted = false;
+    for (uint32_t i = 0; i < p.note_count; i++) noted |= strstr(p.notes[i], "had 0.7 of 2 CPUs") != NULL;
+    assert_true(noted);
+}
+
 static void a_missing_rate_is_incomplete(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -265,6 +293,8 @@ static void costs_grow_with_bytes_pixels_and_crops(void **state)
     f.gpus = 0;
     f.images = LEAT_PLAN_KEEP;
     f.sample_bytes = 110000;
+    f.width = 500;
+    f.height = 375;
     double once = plan_of(f).speed.cpu_us;
     leat_plan_facts g = f;
     g.sample_bytes *= 4;
@@ -409,6 +439,7 @@ int main(void)
         cmocka_unit_test(a_trainer_without_a_gpu_is_not_known),
         cmocka_unit_test(measured_cold_rate_is_reproduced),
         cmocka_unit_test(reading_takes_cpu_time_and_is_not_fully_hidden),
+        cmocka_unit_test(cores_are_those_of_the_measured_rate),
         cmocka_unit_test(a_missing_rate_is_incomplete),
         cmocka_unit_test(measured_step_is_reproduced),
         cmocka_unit_test(costs_come_from_the_table),
