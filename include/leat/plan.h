@@ -104,7 +104,7 @@ typedef struct leat_plan_facts {
     uint64_t samples;
     uint64_t sample_bytes;     /* mean, as stored; default 110,000 */
     uint64_t max_sample_bytes; /* largest; default four times the mean */
-    uint32_t width, height;    /* mean, as stored; default 500 × 375 */
+    uint32_t width, height;    /* mean, as stored; default 500 × 375, or by sample_bytes */
     uint64_t page_bytes;       /* of the pack; default 512 KiB */
     double work;               /* CPU time of a sample relative to one of the same size stored
                                 * as `images`: differs if some are PNG or WebP; 0 = 1 */

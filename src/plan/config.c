@@ -5,6 +5,7 @@
  */
 #include "plan/parts.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -221,6 +222,22 @@ static void configure(leat_plan *plan)
     c->lr = leat__plan_lr(f, c->total_batch);
 }
 
+/* The usual size, or as much larger or smaller as the bytes of a sample are. */
+static void assume_size(leat_plan *plan)
+{
+    leat_plan_facts *f = &plan->facts;
+    const leat_plan_facts usual = {.width = LEAT__PLAN_WIDTH, .height = LEAT__PLAN_HEIGHT};
+    double bytes = (double)(f->sample_bytes > 0 ? f->sample_bytes : f->measured.sample_bytes);
+    double times =
+        bytes > 0 ? sqrt(bytes / (double)leat__plan_stored_bytes(&usual, f->images, f->mix_raw)) : 1;
+    times = LEAT_MIN(times, 1000.0);
+    f->width = LEAT_MAX((uint32_t)(usual.width * times + 0.5), 1u);
+    f->height = LEAT_MAX((uint32_t)(usual.height * times + 0.5), 1u);
+    if (f->samples > 0)
+        leat__plan_note(plan, "image size not known: %u x %u assumed%s", f->width, f->height,
+                        bytes > 0 ? ", by the bytes of a sample" : "");
+}
+
 int leat__plan_complete(leat_plan *plan, leat_error *err)
 {
     leat_plan_facts *f = &plan->facts;
@@ -233,12 +250,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     default_u64(&f->page_bytes, UINT64_C(512) << 10);
     if (f->crop_area == 0) f->crop_area = 0.42;
     if (f->isa[0] == '\0') snprintf(f->isa, sizeof f->isa, "avx2");
-    if (f->width == 0 || f->height == 0) {
-        f->width = LEAT__PLAN_WIDTH;
-        f->height = LEAT__PLAN_HEIGHT;
-        if (f->samples > 0)
-            leat__plan_note(plan, "image size not known: %u x %u assumed", f->width, f->height);
-    }
+    if (f->width == 0 || f->height == 0) assume_size(plan);
     LEAT_TRY(check(f, err));
     if (f->sample_bytes == 0) {
         f->sample_bytes = f->measured.sample_bytes;

@@ -104,6 +104,23 @@ static void impossible_facts_are_named(void **state)
     assert_no_leaks();
 }
 
+/* Larger images have more bytes: raw ones are never smaller than the encoded ones. */
+static void an_unknown_size_follows_from_the_bytes(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    assert_int_equal(plan_of(f).facts.width, 500);
+    f.sample_bytes = 4 * LEAT__PLAN_SAMPLE;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.facts.width, 1000);
+    assert_int_equal(p.facts.height, 750);
+    assert_contains(p.notes[0], "1000 x 750 assumed, by the bytes of a sample");
+    assert_true(leat__plan_stored_bytes(&p.facts, LEAT_PLAN_RAW, 0) > f.sample_bytes);
+    f.images = LEAT_PLAN_RAW;
+    f.sample_bytes = UINT64_C(3) * 1000 * 750;
+    assert_int_equal(plan_of(f).facts.width, 1000);
+}
+
 static void too_many_workers_leave_a_note(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -122,6 +139,7 @@ int main(void)
         cmocka_unit_test(the_learning_rate_is_linear),
         cmocka_unit_test(precision_and_optimizer_have_sensible_defaults),
         cmocka_unit_test(impossible_facts_are_named),
+        cmocka_unit_test(an_unknown_size_follows_from_the_bytes),
         cmocka_unit_test(too_many_workers_leave_a_note),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
