@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +26,9 @@
 #include "plan_modes.h"
 
 #define SAMPLES_MAX 1e14
+/* Seconds without a byte that end an attempt, unless the environment says otherwise: with 8 attempts, a plan
+ * of a server that never answers fails after some 40 seconds. */
+#define STALL_S "3"
 
 /* ---- Options ---- */
 
@@ -682,6 +686,7 @@ static int plan_run(cli *c)
     bool listed = false;
     int rc;
     leat_plan_facts_init(&f);
+    setenv("LEAT_REMOTE_STALL_S", STALL_S, 0);
     if ((rc = check_effects(c)) != CLI_OK) return rc;
     if ((rc = check_mode(c)) != CLI_OK) return rc;
     if ((rc = check_yaml(c)) != CLI_OK) return rc;

@@ -160,6 +160,18 @@ class Slower(Slow):
     delay, index_rate, page_rate = 1, 60000, 60000
 
 
+class Silent(http.server.BaseHTTPRequestHandler):
+    """A server that accepts requests and never answers."""
+
+    def do_HEAD(self):
+        time.sleep(120)
+
+    do_GET = do_HEAD
+
+    def log_message(self, *args):
+        pass
+
+
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
@@ -191,6 +203,16 @@ def a_very_slow_link_is_not_taken_from_the_table():
     """64 connections give up to 50 samples/s; the table has 1,600."""
     rate = storage_planned(Slower)
     assert 0 < rate["low"] < rate["mid"] < rate["high"] < 200, rate
+
+
+def silent_server_ends_the_plan_soon():
+    """Two attempts of three seconds; with the limit of other commands they take forty."""
+    with served(Silent) as command:
+        begin = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=dict(os.environ, LEAT_REMOTE_TRIES="2"))
+        took = time.monotonic() - begin
+    assert done.returncode == 4 and "gave up after 2 attempts" in done.stderr, done
+    assert took < 25, took
 
 
 def slow_storage_ends_no_measurement_late():
@@ -346,7 +368,7 @@ def main():
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
                      a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
-                     latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
+                     silent_server_ends_the_plan_soon, latency_does_not_count_as_a_slow_link, a_very_slow_link_is_not_taken_from_the_table, the_planned_pipeline_is_what_runs,
                      a_pack_smaller_than_a_batch_is_measured, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()
