@@ -196,8 +196,8 @@ static uint32_t lane_size(const leat_pool_opts *o, leat_lane lane)
 
 static void destroy(leat_pool *p)
 {
-    LEAT_ASSERT(p->flows == NULL && p->dead.head == NULL);
     leat__mutex_lock(&p->lock);
+    LEAT_ASSERT(p->flows == NULL && p->dead.head == NULL);
     p->stopping = true;
     for (int i = 0; i < LEAT_LANES; i++)
         if (p->lanes[i].workers) {
