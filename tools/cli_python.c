@@ -78,11 +78,30 @@ void cli_python_json(const cli *c, leat__buf *out)
     leat__json_end(&j);
 }
 
+/* The first argument or option that JSON cannot carry: its bytes would become another name. NULL: none. */
+static const char *not_utf8(const cli *c)
+{
+    size_t good;
+    for (size_t i = 0; i < cli_arg_count(c); i++)
+        if (!leat__utf8_valid(cli_arg(c, i), strlen(cli_arg(c, i)), &good)) return cli_arg(c, i);
+    for (size_t i = 0; i < c->line->param_count; i++) {
+        const leat__param *p = c->line->params[i];
+        const leat__value *v = &c->line->values[i];
+        if (!v->set || (p->kind != LEAT__PARAM_STRING && p->kind != LEAT__PARAM_PATH)) continue;
+        if (!leat__utf8_valid(v->s, strlen(v->s), &good)) return v->s;
+    }
+    return NULL;
+}
+
 int cli_python_run(cli *c, const char *module, const char *platform, const char *needs)
 {
     leat__buf json;
     const char *from_env = getenv("LEAT_PYTHON");
     const char *python = c->self ? c->self[0] : from_env && from_env[0] ? from_env : "python3";
+    const char *bad = not_utf8(c);
+    if (bad != NULL)
+        return cli_usage(c, "%s: leat %s takes names in UTF-8 only: rename it, or use a link", bad,
+                         c->command->name);
     leat__buf_init(&json, LEAT__MEM_MISC, (size_t)1 << 20);
     cli_python_json(c, &json);
     if (leat__buf_status(&json) != 0) {

@@ -17,7 +17,9 @@ static const leat__param options[] = {
     CLI_BYTES("shard-bytes", 0, "1G", 1024.0 * 1024, 1e18, "end a tar shard or a parquet file at this size"),
     CLI_PATH("keys", 0, NULL, "FILE", "only these keys, one per line"),
     CLI_PATH("select", 0, NULL, "PACK", "only the samples of this selection: of leat select or leat dedup"),
-    CLI_FLAG("force", 'f', "overwrite files that were there before this run"),
+    CLI_FLAG("force", 'f',
+             "overwrite files that were there before this run; of shards and tables, also remove those whose "
+             "numbers follow the last one written"),
     CLI_FLAG("checkpoint", 0,
              "write the model of a run of leat train: .pt TorchScript, .pt2 exported program, .onnx"),
     CLI_END,
@@ -101,7 +103,7 @@ static int run(cli *c)
                  "encoded again",
                  (unsigned long long)st.changed);
     if (st.removed)
-        cli_warn(c, "removed %llu shard%s of an earlier run, which had more of them",
+        cli_warn(c, "removed %llu shard%s of an earlier run, numbered after the last one written",
                  (unsigned long long)st.removed, cli_s(st.removed));
     char size[24];
     if (c->json) print_json(c, &st);

@@ -186,6 +186,7 @@ typedef struct leat_plan_ram {
     uint32_t verdict;   /* leat_plan_verdict */
     uint32_t shm_short; /* 1 = /dev/shm is too small for the queue */
     uint64_t cache;     /* of `total`: data that cache=process keeps */
+    uint64_t uncharged; /* of `workers`: outside of the budget */
 } leat_plan_ram;
 
 /* Peak memory of one GPU during a step; the parts add up to `total`. */

@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -517,9 +516,7 @@ static int check_shard(const char *path, bool tar, bool replace, leat_error *err
                       tar ? "tar" : "Parquet");
 }
 
-/* Checks the shards that are there; or, with `removed`, removes those from number `kept` on: of an earlier
- * run that had more of them, and that this one replaces. */
-static int visit_shards(const leat_export_opts *o, uint64_t kept, uint64_t *removed, leat_error *err)
+static int check_shards(const leat_export_opts *o, leat_error *err)
 {
     const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
     const char *end = tar ? ".tar" : ".parquet";
@@ -535,13 +532,36 @@ static int visit_shards(const leat_export_opts *o, uint64_t kept, uint64_t *remo
         const char *name = leat__dir_name(&dir, i);
         size_t digits = strspn(name, "0123456789");
         if (digits < 5 || strcmp(name + digits, end) != 0) continue;
-        if (removed && strtoull(name, NULL, 10) < kept) continue;
         leat__buf_clear(&path);
-        if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
-        else if (!removed) rc = check_shard(leat__buf_str(&path), tar, o->replace != 0, err);
-        else if ((rc = leat__path_unlink(leat__buf_str(&path), err)) == 0) ++*removed;
+        rc = leat__path_join(&path, o->folder, name);
+        rc = rc != 0 ? leat__fail_nomem(err, 0, "a path")
+                     : check_shard(leat__buf_str(&path), tar, o->replace != 0, err);
     }
     leat__dir_reset(&dir);
+    leat__buf_reset(&path);
+    return rc;
+}
+
+/* `replace`: removes the shards of an earlier, longer run: those numbered from `first` on, up to the first
+ * that is not there. Files with other names stay. */
+static int remove_later(const leat_export_opts *o, uint64_t first, uint64_t *removed, leat_error *err)
+{
+    leat__buf path;
+    char name[40];
+    bool there = true;
+    int rc = 0;
+    if (!o->replace) return 0;
+    leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
+    for (uint64_t i = first; rc == 0; i++) {
+        snprintf(name, sizeof name, "%05llu.%s", (unsigned long long)i,
+                 o->to == LEAT_EXPORT_WEBDATASET ? "tar" : "parquet");
+        leat__buf_clear(&path);
+        if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
+        if (rc == 0) rc = leat__path_exists(leat__buf_str(&path), &there, err);
+        if (rc != 0 || !there) break;
+        rc = leat__path_unlink(leat__buf_str(&path), err);
+        *removed += rc == 0;
+    }
     leat__buf_reset(&path);
     return rc;
 }
@@ -552,7 +572,7 @@ static int refuse_form(const leat_export_opts *o, leat_error *err)
     if (o->to != LEAT_EXPORT_FILES && leat__path_remote(o->folder))
         return leat__fail(err, LEAT_ENOTSUP, "%s: shards are written to a local folder; copy them then",
                           o->folder);
-    return o->to == LEAT_EXPORT_FILES ? 0 : visit_shards(o, 0, NULL, err);
+    return o->to == LEAT_EXPORT_FILES ? 0 : check_shards(o, err);
 }
 
 static int export_pack(exporter *x, leat_error *err)
@@ -564,7 +584,7 @@ static int export_pack(exporter *x, leat_error *err)
     LEAT_TRY(set_up(x, err));
     int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
-    if (rc == 0 && x->to_tar) rc = visit_shards(o, x->tar.shards, &st->removed, err);
+    if (rc == 0 && x->to_tar) rc = remove_later(o, x->tar.shards, &st->removed, err);
     if (rc != 0 && x->to_tar) { /* the last shard is removed */
         x->in_shards.failed = st->failed;
         *st = x->in_shards;
@@ -594,7 +614,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
                               "Parquet is written by the Python package: pip install leat, then "
                               "python -m leat export");
         int done = write(&o, &own, err);
-        if (done == 0) done = visit_shards(&o, own.files, &own.removed, err);
+        if (done == 0) done = remove_later(&o, own.files, &own.removed, err);
         if (stats) *stats = own;
         return done;
     }

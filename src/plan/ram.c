@@ -175,6 +175,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     ram->assembling = trainers * k.filling;
     ram->pinned = trainers * k.lent;
     ram->workers = trainers * (charged + outside);
+    ram->uncharged = trainers * outside;
     ram->pages = trainers * (parts - k.waiting - k.filling - k.lent - charged);
     if (ram->budget < want) { /* tight: less is prefetched, then fewer batches wait */
         uint64_t over = trainers * (want - ram->budget);

@@ -149,8 +149,7 @@ static double read_limit(const char *name)
 
 bool leat__plan_reads_single(const leat_plan_facts *f)
 {
-    return f->loader == LEAT_PLAN_LEAT && leat__plan_order(f) == LEAT_ORDER_RANDOM &&
-           f->sample_bytes * 2 <= f->page_bytes;
+    return leat__plan_order(f) == LEAT_ORDER_RANDOM;
 }
 
 double leat__plan_samples_per_request(const leat_plan_facts *f)
@@ -214,7 +213,8 @@ double leat__plan_busy(const leat_plan_facts *f)
 static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, double dataset)
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
-    uint64_t own = (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages) / trainers;
+    uint64_t own =
+        (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages - ram->uncharged) / trainers;
     if (f->loader != LEAT_PLAN_LEAT || ram->budget <= own) return 0;
     double share = (double)(ram->budget - own) * (double)trainers / dataset;
     bool random = leat__plan_order(f) == LEAT_ORDER_RANDOM;

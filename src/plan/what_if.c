@@ -201,7 +201,9 @@ void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given)
     /* the first epoch still reads from the bucket */
     if (leat__plan_remote(given) && given->epochs > 1)
         what_if_storage(&r, "--cache disk:DIR on NVMe", "nvme");
-    what_if_storage(&r, "whole dataset cached in memory", "memory");
+    if (!leat__plan_remote(given)) what_if_storage(&r, "whole dataset cached in memory", "memory");
+    else if (given->epochs > 1 && given->loader == LEAT_PLAN_LEAT) /* the page cache holds nothing of it */
+        what_if_storage(&r, "whole dataset kept by --cache process", "memory");
     what_if_cpus(&r);
     if (given->gpus > 0 && given->element_bytes > 1 && given->wide == 0 && given->out_bytes == 0) {
         f = *given;

@@ -12,6 +12,10 @@ $ leat train a.leat -o run --precision fp8
 ! leat train: --precision: 'fp8' is not one of * (glob)
 = 2
 
+# a name that is not UTF-8 would become another one
+$ leat train a.leat -o "$(printf 'run\377')" 2>/dev/null
+= 2
+
 # without Python, and with one that has neither leat nor PyTorch
 $ LEAT_PYTHON=/nowhere/python leat train a.leat -o run
 ! leat train: /nowhere/python: not found; train runs on PyTorch: install Python 3.11 or later and 'pip install leat torch', or name a Python with LEAT_PYTHON

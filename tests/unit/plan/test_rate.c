@@ -88,6 +88,45 @@ static void quasi_random_gain_is_shown(void **state)
 }
 
 /* t = c / memory + (1 − c) / storage, and the first epoch reads everything. */
+/* One seek a sample of any size, for both loaders. */
+static void random_reads_are_limited_for_any_sample_and_loader(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    snprintf(f.storage, sizeof f.storage, "hdd");
+    static const uint64_t bytes[] = {100000, 262144, 263000, 600000};
+    for (size_t i = 0; i < LEAT_COUNT(bytes); i++) {
+        f.sample_bytes = bytes[i];
+        f.loader = LEAT_PLAN_LEAT;
+        assert_near(plan_of(f).speed.io.mid, 200, 1e-6);
+        f.loader = LEAT_PLAN_PROCESS;
+        assert_near(plan_of(f).speed.io.mid, 200, 1e-6);
+    }
+}
+
+/* The budget that a plan proposes for cache=process keeps the whole dataset, with any number of threads. */
+static void a_proposed_budget_keeps_the_dataset(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    f.gpus = 0;
+    f.cpus = 64;
+    f.samples = 400;
+    f.sample_bytes = 111000;
+    f.epochs = 3;
+    f.cache = PLAN_CACHE_PROCESS;
+    static const char *const storages[] = {"hdd", "bucket"};
+    static const int threads[] = {1, 2, 16, 24, 32, 64};
+    for (size_t i = 0; i < 2 * LEAT_COUNT(threads); i++) {
+        snprintf(f.storage, sizeof f.storage, "%s", storages[i % 2]);
+        f.workers = threads[i / 2];
+        f.batch = 64;
+        const leat_plan p = plan_of(f);
+        assert_near(p.speed.cached_share, 1, 1e-9);
+        leat_plan_facts given = f; /* the same with that budget given */
+        given.memory_bytes = p.ram.budget;
+        assert_near(plan_of(given).speed.cached_share, 1, 1e-9);
+    }
+}
+
 static void what_fits_in_memory_is_read_once(void **state)
 {
     leat_plan_facts f = measured_facts();
@@ -435,6 +474,8 @@ int main(void)
         cmocka_unit_test(cores_past_the_machine_do_not_help),
         cmocka_unit_test(an_epoch_has_5005_iterations),
         cmocka_unit_test(quasi_random_gain_is_shown),
+        cmocka_unit_test(random_reads_are_limited_for_any_sample_and_loader),
+        cmocka_unit_test(a_proposed_budget_keeps_the_dataset),
         cmocka_unit_test(what_fits_in_memory_is_read_once),
         cmocka_unit_test(a_trainer_without_a_gpu_is_not_known),
         cmocka_unit_test(measured_cold_rate_is_reproduced),

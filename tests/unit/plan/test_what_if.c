@@ -82,7 +82,7 @@ static leat_plan_facts changed(const leat_plan_facts *given, const leat_plan *p,
         f.sample_bytes = w->dataset_bytes / f.samples;
         leat_plan_facts after = plan_of(f).facts;
         scale_cost(&f, &p->facts, &after);
-    } else if (strcmp(c, "whole dataset cached in memory") == 0 || strstr(c, "disk:DIR") != NULL) {
+    } else if (strncmp(c, "whole dataset", 13) == 0 || strstr(c, "disk:DIR") != NULL) {
         snprintf(f.storage, sizeof f.storage, "%s", c[0] == 'w' ? "memory" : "nvme");
         f.measured.io_bytes_per_s = (leat_plan_range){0};
     } else if (strncmp(c, "twice the cores", 15) == 0) {
