@@ -253,7 +253,8 @@ def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | s
         shard_bytes: a tar shard or a table ends at this size ("500M"); 0 = 1 GiB
         keys: only these: a file with one per line, or a list
         select: only the samples of this selection (``leat.select``, or the rows that a dedup keeps)
-        force: overwrite files that were there before
+        force: overwrite files that were there before; of shards and tables, also remove those whose numbers follow
+            the last one written
         progress: called now and then with (done, total, bytes, failed)
     """
     form = _check.one_of("to", to, {"folder": 0, "webdataset": 1, "parquet": 2})

@@ -114,8 +114,8 @@ struct leat__plan_overlap {
 leat__plan_overlap leat__plan_overlap_of(const leat_plan_facts *f);
 void leat__plan_speed(const leat_plan_facts *f, const leat__plan_overlap *overlap, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);
-/* True for a random order when pages hold several samples: it reads each sample separately. Other
- * orders read whole pages. */
+/* True for a random order, of both loaders: it reads each sample separately. Other orders read whole pages.
+ */
 bool leat__plan_reads_single(const leat_plan_facts *f);
 /* A model is trained, but on no GPU: nothing tells how long a step takes. */
 bool leat__plan_trainer_unknown(const leat_plan_facts *f);
