@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "device_packs.h"
+#include "loader/setup.h"
 
 static void the_same_batches(void **state)
 {
@@ -239,35 +240,54 @@ static void impossible_options_are_refused(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-/* A consumer that waits for every batch: auto moves decoding to the device, and the bytes stay. */
-static void auto_moves_by_itself(void **state)
+/* auto beside the CPUs: the bytes stay, wherever the share of the device goes. With `shares` the share changes
+ * after each batch: runs for the device alone are longer than those that CPUs decode. */
+static void auto_beside_cpus(leat_loader_opts o, const uint32_t *shares, uint32_t count)
 {
-    leat_loader_opts o = options();
     leat_loader *host, *device;
     leat_batch *a, *b;
     leat_loader_stats s = {0};
-    o.threads = 1;
-    o.batch_size = 4;
     assert_ok(leat_loader_open(&host, tiled, &o, NULL));
     o.device = "cuda";
     assert_ok(leat_loader_open(&device, tiled, &o, NULL));
-    for (uint64_t epoch = 0; epoch < 6; epoch++) {
+    if (count > 0) assert_true(device->run_listed > device->run_samples);
+    for (uint64_t epoch = 0, n = 0; epoch < 6; epoch++) {
+        if (count > 0) device->env.device_share = shares[n % count];
         assert_ok(leat_loader_begin(host, epoch, NULL));
         assert_ok(leat_loader_begin(device, epoch, NULL));
-        for (;;) {
+        for (;; n++) {
             assert_ok(leat_loader_next(host, &a, -1, NULL));
             assert_ok(leat_loader_next(device, &b, -1, NULL));
             if (a == NULL) break;
+            assert_int_equal(a->samples, b->samples);
             assert_memory_equal(a->fields[0].data, b->fields[0].data, a->samples * 3 * 24 * 24 * 2);
             leat_batch_release(&a);
             leat_batch_release(&b);
+            if (count > 0) device->env.device_share = shares[n % count];
         }
     }
-    assert_ok(leat_loader_read(device, &s, sizeof s));
+    assert_ok(leat_loader_read_all(device, &s, sizeof s));
     assert_true(s.device_share >= 0 && s.device_share <= 1);
+    if (count > 0) assert_in_range(s.device_images, 1, 6 * SAMPLES);
     leat_loader_close(&host);
     leat_loader_close(&device);
     assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
+static void auto_moves_by_itself(void **state)
+{
+    static const uint32_t shares[] = {LEAT__SHARE_WHOLE, LEAT__SHARE_WHOLE, LEAT__SHARE_WHOLE / 3, 0};
+    leat_loader_opts o = options();
+    o.threads = 1;
+    o.batch_size = 4;
+    auto_beside_cpus(o, NULL, 0); /* a consumer that waits for every batch */
+    o.threads = 3;
+    o.batch_size = 30;
+    o.cache = LEAT_CACHE_PROCESS;
+    auto_beside_cpus(o, shares, LEAT_COUNT(shares));
+    o.cache = LEAT_CACHE_OS;
+    auto_beside_cpus(o, shares, LEAT_COUNT(shares));
 }
 
 /* Drops all pages that are not pinned, while nothing that is queued runs; later batches then read pages into
