@@ -380,6 +380,11 @@ LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fin
  * it takes no batch during the capture, or where the captured stream was made without
  * cudaStreamNonBlocking. The driver would end the capture with an error. The thread that calls next(). */
 LEAT_API void leat_loader_capturing(leat_loader *loader, uint32_t on);
+/* With a device: the CUDA stream (CUstream) that works on the batches from now on. Events on it tell the
+ * doctor how long a step takes there. Without them, a loop that does not wait for its device seems to have
+ * steps of no time. LEAT_STREAM_UNKNOWN: none again. The thread that calls next(). */
+#define LEAT_STREAM_UNKNOWN UINTPTR_MAX
+LEAT_API void leat_loader_stream(leat_loader *loader, uintptr_t stream);
 /* The waiting (or else the next) leat_loader_next returns LEAT_EAGAIN. Any thread, and any signal
  * handler: it is async-signal-safe. */
 LEAT_API void leat_loader_interrupt(leat_loader *loader);
@@ -431,8 +436,8 @@ typedef struct leat_loader_stats {
     uint64_t wait_ns;            /* the caller waited in next() */
     uint64_t elapsed_ns;
     uint64_t budget_limit, budget_used, budget_peak; /* used: without what is kept for reuse */
-    /* The caller's thread, step by step since the loader was opened. The first step of each epoch
-     * is left out: it pays for the start. */
+    /* The caller's thread, step by step. The first step of each epoch is left out: it pays for the
+     * start. */
     uint64_t steps;
     double data_ms, data_ms_p50, data_ms_p95;    /* in next(), waiting for a batch */
     double batch_ms, batch_ms_p50, batch_ms_p95; /* between next() calls: the training */
@@ -462,9 +467,10 @@ typedef struct leat_loader_stats {
     /* Memory that was allocated under the budget, and its peak. What is charged is more: the bytes of
      * samples are reserved before they are read, so that no task waits for memory halfway. */
     uint64_t budget_memory, budget_memory_peak;
-    /* Steps, as above: batches of an epoch that ended, and the wait at the start of each later one. Both are
-     * means, 0 = no epoch ended. */
+    /* Batches of an epoch, and the wait at the start of each one after the first. Means of all epochs, also
+     * in `read`; 0 = only one has begun. */
     double epoch_steps, start_ms;
+    double device_step_ms; /* with leat_loader_stream: what the device takes for a step; 0 = not known */
 } leat_loader_stats;
 /* Statistics: `read` covers the current epoch, `read_all` everything since the loader was opened. Any
  * thread may call, also while another one is in next(). */

@@ -504,10 +504,10 @@ class Loader(Generic[B_co]):
         if self._monitor is not None:
             self._monitor.look()  # before a batch is taken: one that fails loses none
         try:
-            row = self._loader.next(self.device != "cpu" and _captures())
+            row = self._loader.next(*_consumer(self.device))
         except BudgetError:
             gc.collect()  # batches in reference cycles still hold memory
-            row = self._loader.next(self.device != "cpu" and _captures())
+            row = self._loader.next(*_consumer(self.device))
         if self._check_advice:
             self._advise(stacklevel=5)
         if row is None:
@@ -757,10 +757,13 @@ def _resolve(sample_fn: Any) -> tuple[int, int]:
     return resolve(sample_fn)
 
 
-def _captures() -> bool:
-    """Whether this thread captures a CUDA graph with torch: marking work of all streams would end the capture."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+def _consumer(device: str) -> tuple[bool, int | None]:
+    """Whether this thread captures a CUDA graph with torch (marking work of all streams would end the capture), and the
+    stream on which torch uses the batches."""
+    torch = sys.modules.get("torch") if device != "cpu" else None
+    if torch is None or not torch.cuda.is_initialized():
+        return False, None
+    return torch.cuda.is_current_stream_capturing(), torch.cuda.current_stream(device).cuda_stream
 
 
 def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader[Any]) -> str | None:

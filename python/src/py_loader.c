@@ -420,15 +420,19 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     return tuple;
 }
 
-/* next(capturing=False): the next batch, or None after the last one. */
+/* next(capturing=False, stream=None): the next batch, or None after the last one. */
 static PyObject *loader_next(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
     leat_batch *batch = NULL;
+    PyObject *stream = Py_None;
     int capturing = 0;
 
-    if (!PyArg_ParseTuple(args, "|p", &capturing) || !enter(self)) return NULL;
+    if (!PyArg_ParseTuple(args, "|pO", &capturing, &stream)) return NULL;
+    uintptr_t number = stream == Py_None ? LEAT_STREAM_UNKNOWN : (uintptr_t)PyLong_AsUnsignedLongLong(stream);
+    if (PyErr_Occurred() || !enter(self)) return NULL;
     leat_loader_capturing(self->loader, (uint32_t)capturing);
+    leat_loader_stream(self->loader, number);
     int rc = wait_batch(self, &batch);
     self->busy = false;
     if (rc != 0) return NULL;
@@ -586,13 +590,14 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     }
     if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
     PyObject *device = Py_BuildValue(
-        "{sN sK sK sK sK sd sd sK sd sd sd sK sK}", "page_locked", PyBool_FromLong((long)s.page_locked),
+        "{sN sK sK sK sK sd sd sK sd sd sd sK sK sd}", "page_locked", PyBool_FromLong((long)s.page_locked),
         "device_limit_bytes", (u)s.device_limit, "device_used_bytes", (u)s.device_used, "device_peak_bytes",
         (u)s.device_peak, "copied_bytes", (u)s.copied_bytes, "copy_seconds", (double)s.copy_ns / 1e9,
         "copy_wait_seconds", (double)s.copy_wait_ns / 1e9, "device_images", (u)s.device_images,
         "device_decode_seconds", (double)s.device_decode_ns / 1e9, "device_share", s.device_share,
         "device_overlap_seconds", (double)s.device_overlap_ns / 1e9, "device_cached_images",
-        (u)s.device_cached_images, "device_cached_bytes", (u)s.device_cached_bytes);
+        (u)s.device_cached_images, "device_cached_bytes", (u)s.device_cached_bytes, "device_step_ms",
+        s.device_step_ms);
     if (device == NULL || PyDict_Update(stats, device) != 0) Py_CLEAR(stats);
     Py_XDECREF(device);
     return stats;

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -274,11 +275,11 @@ def test_batches_can_be_taken_while_a_graph_is_captured(tiled, cuda, monkeypatch
         run = iter(loader)
         next(run)
         monkeypatch.setenv("FAKE_CUDA", "capture")
-        monkeypatch.setattr(leat._loader, "_captures", lambda: True)
+        monkeypatch.setattr(leat._loader, "_consumer", lambda device: (True, 0))
         for _ in range(20):
             next(run)
         monkeypatch.setenv("FAKE_CUDA", "")
-        monkeypatch.setattr(leat._loader, "_captures", lambda: False)
+        monkeypatch.setattr(leat._loader, "_consumer", lambda device: (False, 0))
         assert sum(1 for _ in run) == len(loader) - 21
     assert cuda.fake_cuda_broken() == 0
 
@@ -296,10 +297,21 @@ def test_a_release_does_not_end_a_capture(tiled, cuda, monkeypatch):
 
 def test_a_capture_of_torch_is_seen(monkeypatch):
     torch = pytest.importorskip("torch")
-    assert not leat._loader._captures()
+    assert leat._loader._consumer("cuda") == (False, None)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    assert leat._loader._captures()
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: types.SimpleNamespace(cuda_stream=7))
+    assert leat._loader._consumer("cuda:1") == (True, 7)
+    assert leat._loader._consumer("cpu") == (False, None)
+
+
+def test_steps_of_the_device_are_measured(tiled, cuda, monkeypatch):
+    with leat.Loader(tiled, 2, "RandomResizedCrop(64)", as_="dlpack", device="cuda") as loader:
+        assert sum(1 for _ in loader) == len(loader)
+        assert loader.stats()["device_step_ms"] == 0  # no stream is known
+        monkeypatch.setattr(leat._loader, "_consumer", lambda device: (False, 0))
+        assert sum(1 for _ in loader) == len(loader)
+        assert loader.stats()["device_step_ms"] == 1  # what the stand-in says
 
 
 def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):

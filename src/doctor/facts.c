@@ -340,6 +340,20 @@ double leat__doctor_wait_ms(const leat_doctor_facts *f)
     return f->data_ms + LEAT_MAX(f->start_ms - f->data_ms, 0.0) / steps;
 }
 
+void leat__doctor_hide_waits(leat_doctor_facts *f, double device_ms)
+{
+    double *const waits[] = {&f->data_ms, &f->data_ms_p50, &f->data_ms_p95, &f->start_ms};
+    double *const steps[] = {&f->batch_ms, &f->batch_ms_p50, &f->batch_ms_p95};
+    if (!known(f->data_ms) || !known(f->batch_ms)) return;
+    const double wait = leat__doctor_wait_ms(f), host = f->batch_ms + or_else(f->prepare_ms, 0);
+    const double hidden = LEAT_MIN(device_ms - host, wait);
+    if (hidden <= 0) return;
+    for (size_t i = 0; i < LEAT_COUNT(waits); i++)
+        if (known(*waits[i])) *waits[i] *= 1 - hidden / wait;
+    for (size_t i = 0; i < LEAT_COUNT(steps); i++)
+        if (known(*steps[i])) *steps[i] += hidden;
+}
+
 double leat__doctor_starts(const leat_doctor_facts *f)
 {
     if (!known(f->start_ms) || !known(f->data_ms) || !known(f->batch_ms) || f->epoch_steps < 1) return -1;

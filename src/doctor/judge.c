@@ -506,7 +506,7 @@ static bool short_epochs(const leat_doctor_diagnosis *d, double *confidence)
     /* of one or two batches: whether longer epochs would be fast enough follows from the parts */
     for (size_t i = 0; i < LEAT_COUNT(parts); i++) {
         if (known(parts[i]) && parts[i] < d->trainer) return false;
-        if (!known(parts[i])) *confidence = FAIRLY_SURE;
+        if (!known(parts[i])) *confidence = LEAT_MIN(*confidence, FAIRLY_SURE);
     }
     return true;
 }

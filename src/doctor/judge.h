@@ -72,6 +72,9 @@ double leat__doctor_lost(const leat_doctor_facts *f);
 /* Mean wait of a step, with the starts of epochs; data_ms must be known. */
 double leat__doctor_wait_ms(const leat_doctor_facts *f);
 
+/* The device takes `device_ms` for a step: the trainer is no faster than that. What the host waited in that
+ * time counts as training. */
+void leat__doctor_hide_waits(leat_doctor_facts *f, double device_ms);
 /* Share of the time that the starts of epochs take; negative = unknown. */
 double leat__doctor_starts(const leat_doctor_facts *f);
 

@@ -457,6 +457,7 @@ static bool longer_epochs(const leat_doctor_diagnosis *d, world *w, leat_doctor_
 {
     if (d->cause != LEAT_CAUSE_SHORT_EPOCHS) return false;
     w->whole = d->rate / (1 - LEAT_MIN(leat__doctor_starts(&d->facts), 0.99));
+    if (known(d->device)) w->whole = LEAT_MIN(w->whole, LEAT_MAX(d->device, d->rate));
     act(r, LEAT_BASIS_MODEL, "",
         "longer epochs (more samples, or each of them several times), so that few steps wait for a start");
     return true;

@@ -337,6 +337,7 @@ static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_fac
     if (s->prepare_ms > 0) f->prepare_ms = s->prepare_ms;
     if (s->epoch_steps > 0) f->epoch_steps = s->epoch_steps;
     if (s->start_ms > 0) f->start_ms = s->start_ms;
+    if (s->device_step_ms > 0) leat__doctor_hide_waits(f, s->device_step_ms);
     double step = leat__doctor_wait_ms(f) + or_else(f->prepare_ms, 0) + f->batch_ms;
     if (batch > 0 && step > 0) f->samples_per_s = batch * 1e3 / step;
 }

@@ -163,6 +163,19 @@ int leat__gpu_event_record_all(leat__gpu_event *e, leat_error *err)
     return rc;
 }
 
+int leat__gpu_event_record_on(leat__gpu_event *e, uintptr_t stream, leat_error *err)
+{
+    leat__gpu *g = e->gpu;
+    leat__cu_stream s = (leat__cu_stream)stream; // NOLINT(performance-no-int-to-ptr): the driver's own number
+    int mode, status = 0, rc;
+    LEAT_TRY(leat__gpu_enter(g, &mode, err));
+    if (g->cu.stream_captured(s, &status) != 0 || status != 0)
+        rc = leat__fail(err, LEAT_EAGAIN, "a CUDA graph is being captured");
+    else rc = leat__cu_explain(&g->cu, g->cu.event_record(e->e, s), "recording an event", err);
+    leat__gpu_leave(g, mode);
+    return rc;
+}
+
 bool leat__gpu_event_passed(leat__gpu_event *e)
 {
     int mode;

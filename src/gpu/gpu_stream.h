@@ -37,6 +37,9 @@ int leat__gpu_event_record(leat__gpu_event *e, leat__gpu_stream *s, leat_error *
  * LEAT_ENOTSUP: the driver is too old (before CUDA 12.5). */
 int leat__gpu_event_record_all(leat__gpu_event *e, leat_error *err) LEAT_MUST_CHECK;
 
+/* The same on a stream of the consumer (CUstream). LEAT_EAGAIN: it captures a graph. */
+int leat__gpu_event_record_on(leat__gpu_event *e, uintptr_t stream, leat_error *err) LEAT_MUST_CHECK;
+
 bool leat__gpu_event_passed(leat__gpu_event *e); /* also when the device failed: nothing runs any more */
 int leat__gpu_event_wait(leat__gpu_event *e, leat_error *err) LEAT_MUST_CHECK; /* without using a CPU */
 /* What is queued on `s` from now on begins after the event. */

@@ -347,6 +347,7 @@ static void reset_counters(leat_loader *l)
     if (l->device != NULL) leat__to_device_read(l->device, &l->device_before);
     l->list_ns_before = atomic_load(&e->list_ns);
     leat__steps_epoch(&l->steps);
+    if (l->spans != NULL) leat__step_spans_epoch(l->spans);
     l->ended = false;
     l->failed = 0;
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
@@ -636,6 +637,7 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     if (l->ended) return give_empty(l, out, err);
     leat__loader_obey_budget(l);
     leat__steps_enter(&l->steps);
+    if (l->spans != NULL) leat__step_spans_end(l->spans, l->capturing);
     uint64_t begin = leat__trace_begin();
     int rc = wait_batch(l, &task, timeout_ms, err);
     leat__trace_end("next", begin, (int64_t)l->delivered_batches);
@@ -663,7 +665,21 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     leat__mutex_unlock(&l->lock);
     if (l->env.ahead != NULL) leat__readahead_consume(l->env.ahead, 1);
     *out = &f->batch;
+    if (l->spans != NULL && l->stream != LEAT_STREAM_UNKNOWN && !l->capturing)
+        leat__step_spans_begin(l->spans, l->stream);
     return 0;
+}
+
+void leat_loader_stream(leat_loader *l, uintptr_t stream)
+{
+    if (l == NULL || l->device == NULL) return;
+    l->stream = stream;
+    if (stream == LEAT_STREAM_UNKNOWN || l->spans != NULL || l->spans_failed) return;
+    leat__step_spans *spans = NULL;
+    l->spans_failed = leat__step_spans_open(&spans, leat__to_device_gpu(l->device), NULL) != 0;
+    leat__mutex_lock(&l->lock); /* read_stats looks at it */
+    l->spans = spans;
+    leat__mutex_unlock(&l->lock);
 }
 
 void leat_loader_capturing(leat_loader *l, uint32_t on)

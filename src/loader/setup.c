@@ -871,6 +871,7 @@ void leat__loader_teardown(leat_loader *l)
         l->idle = w->next;
         leat__run_worker_close(&w);
     }
+    leat__step_spans_close(&l->spans);
     leat__to_device_close(&l->device);
     leat__blocks_close(&l->env.tile_blocks);
     leat__loader_drop_frames(l);

@@ -17,6 +17,7 @@
 #include "loader/mixing.h"
 #include "loader/state.h"
 #include "loader/split.h"
+#include "loader/step_spans.h"
 #include "loader/steps.h"
 #include "loader/to_device.h"
 
@@ -105,8 +106,11 @@ struct leat_loader {
     uint64_t order_epoch;       /* the epoch `order` is set up for */
     uint64_t delivered_rows, delivered_batches, bad, wait_ns, begin_ns;
     bool begun, ended;
-    bool capturing;   /* the thread that takes batches captures a CUDA graph */
-    bool used_before; /* an epoch was begun or a state restored */
+    bool capturing;          /* the thread that takes batches captures a CUDA graph */
+    leat__step_spans *spans; /* of the consumer's stream, NULL = it is not known, */
+    uintptr_t stream;
+    bool spans_failed; /* or has no events */
+    bool used_before;  /* an epoch was begun or a state restored */
     int failed;
     leat_error failure;
 };

@@ -194,9 +194,10 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     leat__mutex_lock(&l->lock);
     if (l->begun) rc = read_epoch_locked(l, &s);
     if (all) add(&s, &l->past);
+    leat__steps_read(&l->steps, all, &s);
+    if (l->spans != NULL) s.device_step_ms = leat__step_spans_ms(l->spans, all);
     leat__mutex_unlock(&l->lock);
     LEAT_TRY(rc);
-    leat__steps_read(&l->steps, &s);
     leat_budget_read(l->budget, &b);
     s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
     s.budget_limit = b.limit;

@@ -24,15 +24,25 @@ void leat__steps_reset(leat__steps *s)
     s->data = s->batch = s->prepare = NULL;
 }
 
+/* An epoch of one or two batches: one that ended, or the second consecutive one that was left early. A look
+ * at a batch does not make epochs short. */
+static void note_length(leat__steps *s)
+{
+    const bool is_short = s->step <= 2, ended = s->waited_ns > 0;
+    s->short_epochs = is_short && (ended || s->was_short);
+    s->was_short = is_short;
+    s->epochs++;
+    s->epoch_steps += s->step;
+}
+
 void leat__steps_epoch(leat__steps *s)
 {
-    if (s->step == 1 || s->step == 2) s->short_epochs = true;
+    if (s->step > 0) note_length(s);
     s->end_ns = s->waited_ns;
-    if (s->step > 0) {
-        s->epochs++;
-        s->epoch_steps += s->step;
-    }
-    s->enter_ns = s->leave_ns = s->waited_ns = s->prepared_ns = s->step = 0;
+    s->enter_ns = s->leave_ns = s->waited_ns = s->prepared_ns = s->step = s->this_steps = 0;
+    leat__timer_take(s->data, &s->data_before);
+    leat__timer_take(s->batch, &s->batch_before);
+    leat__timer_take(s->prepare, &s->prepare_before);
 }
 
 void leat__steps_enter(leat__steps *s)
@@ -65,23 +75,31 @@ uint64_t leat__steps_leave(leat__steps *s, bool got)
     }
     s->waited_ns = 0;
     s->leave_ns = now;
-    s->step++;
+    s->this_steps = ++s->step;
     return waited;
 }
 
-void leat__steps_read(const leat__steps *s, leat_loader_stats *stats)
+/* Mean batches of an epoch. The one that runs counts once it is longer than those before. */
+static double mean_steps(const leat__steps *s)
+{
+    const double epochs = (double)s->epochs, steps = (double)s->epoch_steps, now = (double)s->this_steps;
+    if (epochs == 0) return 0;
+    return now * epochs > steps ? (steps + now) / (epochs + 1) : steps / epochs;
+}
+
+void leat__steps_read(const leat__steps *s, bool all, leat_loader_stats *stats)
 {
     leat__timer_stats data, batch, prepare;
 
-    leat__timer_read(s->data, &data);
-    leat__timer_read(s->batch, &batch);
-    leat__timer_read(s->prepare, &prepare);
+    leat__timer_since(s->data, all ? NULL : &s->data_before, &data);
+    leat__timer_since(s->batch, all ? NULL : &s->batch_before, &batch);
+    leat__timer_since(s->prepare, all ? NULL : &s->prepare_before, &prepare);
     stats->steps = batch.count;
     if (data.count > 0) stats->data_ms = (double)data.sum_ns / (double)data.count / 1e6;
     if (batch.count > 0) stats->batch_ms = (double)batch.sum_ns / (double)batch.count / 1e6;
     if (batch.count > 0) stats->prepare_ms = (double)prepare.sum_ns / (double)batch.count / 1e6;
-    uint64_t epochs = s->epochs, starts = s->starts;
-    if (epochs > 0) stats->epoch_steps = (double)s->epoch_steps / (double)epochs;
+    uint64_t starts = s->starts;
+    stats->epoch_steps = mean_steps(s);
     if (starts > 0) stats->start_ms = (double)s->start_ns / (double)starts / 1e6;
     stats->data_ms_p50 = data.p50_ns / 1e6;
     stats->data_ms_p95 = data.p95_ns / 1e6;

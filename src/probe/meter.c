@@ -486,12 +486,33 @@ static double quantile(const uint64_t buckets[LEAT__TIMER_BUCKETS], const leat__
     return LEAT_MIN(LEAT_MAX(middle, (double)stats->min_ns), (double)stats->max_ns);
 }
 
-void leat__timer_read(const leat__timer *t, leat__timer_stats *stats)
+void leat__timer_take(const leat__timer *t, leat__timer_mark *mark)
+{
+    leat__timer_stats stats;
+    memset(mark, 0, sizeof *mark);
+    if (!t) return;
+    sum_up(t, &stats, mark->buckets);
+    mark->sum_ns = stats.sum_ns;
+}
+
+static void subtract(const leat__timer_mark *mark, leat__timer_stats *stats,
+                     uint64_t buckets[LEAT__TIMER_BUCKETS])
+{
+    stats->sum_ns -= LEAT_MIN(mark->sum_ns, stats->sum_ns);
+    for (uint32_t i = 0; i < LEAT__TIMER_BUCKETS; i++) {
+        const uint64_t before = LEAT_MIN(mark->buckets[i], buckets[i]);
+        buckets[i] -= before;
+        stats->count -= before;
+    }
+}
+
+void leat__timer_since(const leat__timer *t, const leat__timer_mark *mark, leat__timer_stats *stats)
 {
     uint64_t buckets[LEAT__TIMER_BUCKETS];
     memset(stats, 0, sizeof *stats);
     if (!t) return;
     sum_up(t, stats, buckets);
+    if (mark != NULL) subtract(mark, stats, buckets);
     if (stats->count == 0) {
         memset(stats, 0, sizeof *stats);
         return;

@@ -61,7 +61,15 @@ typedef struct leat__timer_stats {
     uint64_t count, sum_ns, min_ns, max_ns; /* all 0 when nothing was recorded */
     double p50_ns, p95_ns, p99_ns;          /* from the histogram: within 12.5 % */
 } leat__timer_stats;
-void leat__timer_read(const leat__timer *t, leat__timer_stats *stats);
+
+/* A timer at one moment, and what was recorded since then (NULL: since it was made). Minimum and maximum are
+ * those of all time. */
+#define LEAT__TIMER_BUCKETS 188u
+typedef struct leat__timer_mark {
+    uint64_t sum_ns, buckets[LEAT__TIMER_BUCKETS];
+} leat__timer_mark;
+void leat__timer_take(const leat__timer *t, leat__timer_mark *mark);
+void leat__timer_since(const leat__timer *t, const leat__timer_mark *mark, leat__timer_stats *stats);
 
 /* Exports the set, or every open set of the process when set is NULL. OpenMetrics text has
  * durations in seconds ("decode_ns" is leat_decode_seconds) and ends with "# EOF". */

@@ -27,7 +27,6 @@ typedef struct leat__meter {
 
 /* Histogram: bucket i holds lower < ns <= leat__timer_bucket_top(i). Four steps per power of
  * two up to 2^48 ns (78 hours); longer times fall into the last bucket. */
-#define LEAT__TIMER_BUCKETS 188u
 uint64_t leat__timer_bucket_top(uint32_t bucket);
 /* Fills the histogram and returns the sum in ns. */
 uint64_t leat__timer_buckets(const leat__timer *t, uint64_t buckets[LEAT__TIMER_BUCKETS]);

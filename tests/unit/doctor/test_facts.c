@@ -85,6 +85,36 @@ static void nonsense_is_refused(void **state)
     }
 }
 
+/* A loop that never waits for its device: the wait is beside the work that is queued there. */
+static void waits_beside_the_device_are_training(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.data_ms = 24;
+    f.data_ms_p50 = 20;
+    f.data_ms_p95 = 30;
+    f.start_ms = 64;
+    f.batch_ms = 1;
+    f.prepare_ms = 1;
+    f.epoch_steps = 5;
+    const double step = leat__doctor_wait_ms(&f) + 2; /* 34 */
+    leat_doctor_facts same = f;
+    leat__doctor_hide_waits(&same, 1.9); /* shorter than what the host takes */
+    assert_memory_equal(&same, &f, sizeof f);
+    leat__doctor_hide_waits(&f, 26);
+    assert_near(f.batch_ms, 25, 1e-9);
+    assert_near(leat__doctor_wait_ms(&f), 8, 1e-9);
+    assert_near(leat__doctor_wait_ms(&f) + f.prepare_ms + f.batch_ms, step, 1e-9);
+    assert_near(f.start_ms, 16, 1e-9);
+    leat__doctor_hide_waits(&f, 1000); /* no more than was waited */
+    assert_near(leat__doctor_wait_ms(&f), 0, 1e-9);
+    assert_near(f.batch_ms, 33, 1e-9);
+    f.data_ms = -1;
+    same = f;
+    leat__doctor_hide_waits(&f, 1000);
+    assert_memory_equal(&same, &f, sizeof f);
+}
+
 /* t = c / warm + (1 − c) / cold */
 static void reads_blend_by_what_is_cached(void **state)
 {
@@ -122,6 +152,7 @@ int main(void)
         cmocka_unit_test(facts_survive_json),
         cmocka_unit_test(a_run_file_may_hold_them_inside),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(waits_beside_the_device_are_training),
         cmocka_unit_test(reads_blend_by_what_is_cached),
         cmocka_unit_test(the_smallest_part_and_the_next),
     };

@@ -633,8 +633,9 @@ int cuStreamSynchronize(void *stream)
 
 int cuStreamIsCapturing(void *stream, int *status)
 {
-    need(entered > 0 && stream == (void *)1); /* the legacy stream, which ordinary ones block */
-    *status = 0;
+    need(entered > 0 &&
+         stream <= (void *)1); /* 1: the legacy stream, which ordinary ones block; 0: a consumer's */
+    *status = stream == NULL && mode("capture");
     return mode("capture ordinary") ? CAPTURE_IMPLICIT : OK;
 }
 
@@ -696,9 +697,10 @@ int cuEventRecord(void *event, void *stream)
     need_ours();
     COUNTED;
     pthread_mutex_lock(&lock);
-    e->pending = true;
-    e->kernel = 0;
-    queue(stream, (item){.kind = ITEM_RECORD, .event = e});
+    e->pending = stream != NULL;
+    e->kernel = stream != NULL ? 0 : begun; /* the consumer's: its kernels, in their order */
+    if (stream != NULL) queue(stream, (item){.kind = ITEM_RECORD, .event = e});
+    else broken += capturing();
     pthread_mutex_unlock(&lock);
     return OK;
 }

@@ -240,8 +240,8 @@ static void impossible_options_are_refused(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-/* auto beside the CPUs: the bytes stay, wherever the share of the device goes. With `shares` the share changes
- * after each batch: runs for the device alone are longer than those that CPUs decode. */
+/* auto beside the CPUs: the bytes stay, wherever the share of the device goes. With `shares` the share
+ * changes after each batch: runs for the device alone are longer than those that CPUs decode. */
 static void auto_beside_cpus(leat_loader_opts o, const uint32_t *shares, uint32_t count)
 {
     leat_loader *host, *device;

@@ -47,7 +47,7 @@ static void test_counter_and_gauge(void **state)
     leat__gauge_set(NULL, 1);
     leat__timer_record(NULL, 1);
     leat__timer_stats stats;
-    leat__timer_read(NULL, &stats);
+    leat__timer_since(NULL, NULL, &stats);
     assert_int_equal(leat__counter_value(NULL), 0);
     assert_int_equal(leat__gauge_value(NULL), 0);
     assert_int_equal(stats.count, 0);
@@ -158,7 +158,7 @@ static void test_timer_statistics(void **state)
     leat__meters *set = open_set("t");
     leat__timer *t = leat__timer_make(set, "step_ns", NULL, "one step");
     leat__timer_stats stats;
-    leat__timer_read(t, &stats);
+    leat__timer_since(t, NULL, &stats);
     assert_int_equal(stats.count + stats.sum_ns + stats.min_ns + stats.max_ns, 0);
 
     uint64_t x = 88172645463325252u, sum = 0;
@@ -169,7 +169,7 @@ static void test_timer_statistics(void **state)
         leat__timer_record(t, values[i]);
     }
     qsort(values, N, sizeof *values, by_value);
-    leat__timer_read(t, &stats);
+    leat__timer_since(t, NULL, &stats);
     assert_int_equal(stats.count, N);
     assert_int_equal(stats.sum_ns, sum);
     assert_int_equal(stats.min_ns, values[0]);
@@ -188,7 +188,7 @@ static void test_timer_extremes(void **state)
     leat__timer_stats stats;
     leat__timer *t = leat__timer_make(set, "a_ns", NULL, NULL);
     leat__timer_record(t, 0);
-    leat__timer_read(t, &stats);
+    leat__timer_since(t, NULL, &stats);
     assert_int_equal(stats.count, 1);
     assert_int_equal(stats.min_ns, 0);
     assert_int_equal(stats.max_ns, 0);
@@ -196,11 +196,11 @@ static void test_timer_extremes(void **state)
 
     t = leat__timer_make(set, "b_ns", NULL, NULL);
     leat__timer_record(t, UINT64_C(1) << 60); /* beyond the histogram */
-    leat__timer_read(t, &stats);
+    leat__timer_since(t, NULL, &stats);
     assert_true(stats.p50_ns == (double)(UINT64_C(1) << 60));
     t = leat__timer_make(set, "c_ns", NULL, NULL);
     for (int i = 0; i < 100; i++) leat__timer_record(t, 1000);
-    leat__timer_read(t, &stats);
+    leat__timer_since(t, NULL, &stats);
     assert_true(stats.p50_ns == 1000 && stats.p99_ns == 1000); /* min = max: exact */
     leat__meters_close(&set);
 }
@@ -233,7 +233,7 @@ static void reader(void *arg)
     while (!atomic_load(&s->stop)) {
         leat__timer_stats stats;
         uint64_t now = leat__counter_value(s->c);
-        leat__timer_read(s->t, &stats);
+        leat__timer_since(s->t, NULL, &stats);
         if (now < last || stats.count < last_count || stats.max_ns > ROUNDS ||
             (stats.count > 0 && (stats.min_ns < 1 || stats.min_ns > stats.max_ns))) {
             abort(); /* counters never decrease, and counted values are complete */
@@ -267,7 +267,7 @@ static void test_threads(void **state)
     write_in_threads(&s, THREADS); /* new threads reuse the slots */
     atomic_store(&s.stop, true);
     leat__thread_join(&watch);
-    leat__timer_read(s.t, &stats);
+    leat__timer_since(s.t, NULL, &stats);
     assert_int_equal(leat__counter_value(s.c), UINT64_C(3) * 2 * THREADS * ROUNDS);
     assert_int_equal(stats.count, 2 * THREADS * ROUNDS);
     assert_int_equal(stats.sum_ns, UINT64_C(2) * THREADS * ROUNDS * (ROUNDS + 1) / 2);
@@ -316,7 +316,7 @@ static void test_more_threads_than_slots(void **state)
     }
     for (unsigned i = 0; i < n; i++) leat__thread_join(&threads[i]);
     leat__timer_stats stats;
-    leat__timer_read(crowd.t, &stats);
+    leat__timer_since(crowd.t, NULL, &stats);
     assert_int_equal(leat__counter_value(crowd.c), n * 501u);
     assert_int_equal(stats.count, n * 500u);
     assert_int_equal(stats.min_ns, 1001);
@@ -366,7 +366,7 @@ static void test_making_without_memory(void **state)
             leat__counter_add(c, 2); /* no memory for a cell: still counted */
             leat__timer_record(t, 9);
             leat__timer_stats stats;
-            leat__timer_read(t, &stats);
+            leat__timer_since(t, NULL, &stats);
             assert_int_equal(leat__counter_value(c), c ? 2 : 0);
             assert_int_equal(stats.count, t ? 1 : 0);
         }
