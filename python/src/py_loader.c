@@ -420,7 +420,8 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     return tuple;
 }
 
-/* next(capturing=False, stream=None): the next batch, or None after the last one. */
+/* next(capturing=False, stream=None): the next batch, or None after the last one. Steps on the stream are
+ * only measured while a doctor watches. */
 static PyObject *loader_next(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
@@ -432,7 +433,7 @@ static PyObject *loader_next(PyObject *o, PyObject *args)
     uintptr_t number = stream == Py_None ? LEAT_STREAM_UNKNOWN : (uintptr_t)PyLong_AsUnsignedLongLong(stream);
     if (PyErr_Occurred() || !enter(self)) return NULL;
     leat_loader_capturing(self->loader, (uint32_t)capturing);
-    leat_loader_stream(self->loader, number);
+    leat_loader_stream(self->loader, self->watch != NULL ? number : LEAT_STREAM_UNKNOWN);
     int rc = wait_batch(self, &batch);
     self->busy = false;
     if (rc != 0) return NULL;
