@@ -309,7 +309,7 @@ def test_steps_of_the_device_are_measured(tiled, cuda, monkeypatch):
     monkeypatch.setattr(leat._loader, "_consumer", lambda device: (False, 0))
     with leat.Loader(tiled, 2, "RandomResizedCrop(64)", as_="dlpack", device="cuda") as loader:
         assert sum(1 for _ in loader) == len(loader)
-        assert loader.stats()["device_step_ms"] == 0  # nobody watches
+        assert loader.stats()["device_step_ms"] == 0  # no doctor watches
         assert loader.doctor()
         assert sum(1 for _ in loader) == len(loader)
         assert loader.stats()["device_step_ms"] == 1  # what the stand-in says
