@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_test.h"
 
-#include "base/rng.h"
-
 /* Order and cache are the loader's defaults, or as requested, however large the dataset is. */
 static void order_and_cache_are_as_requested(void **state)
 {
@@ -198,37 +196,6 @@ static void any_facts_give_a_sound_plan(void **state)
     assert_no_leaks();
 }
 
-/* Facts of a machine and a run, with most settings left to their defaults. */
-static leat_plan_facts random_machine(leat__rng *r)
-{
-    static const char *const gpus[] = {"T4", "A10G", "A100", "H200"};
-    static const char *const models[] = {"resnet18", "resnet50", "vit_b", "vit_l"};
-    static const char *const storages[] = {"", "hdd", "ssd", "nvme", "network", "bucket"};
-    leat_plan_facts f;
-    leat_plan_facts_init(&f);
-    f.cpus = 1 + (uint32_t)leat__rng_below(r, UINT64_C(1) << leat__rng_below(r, 10));
-    f.gpus = leat__rng_below(r, 2) == 0 ? 0 : 1u << leat__rng_below(r, 4);
-    f.whole_machine = (uint32_t)leat__rng_below(r, 2);
-    f.ram_bytes = (GIB + leat__rng_below(r, GIB)) << leat__rng_below(r, 9);
-    f.samples = UINT64_C(1000) << leat__rng_below(r, 12);
-    f.epochs = leat__rng_below(r, 2) == 0 ? 1 : 10;
-    f.batch = UINT64_C(1) << leat__rng_below(r, 10);
-    f.prefetch = (uint32_t)leat__rng_below(r, 10);
-    f.loader = leat__rng_below(r, 4) == 0 ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
-    f.element_bytes = leat__rng_below(r, 2) != 0 ? 1 : 4;
-    f.no_validation = (uint32_t)leat__rng_below(r, 2);
-    f.cache = leat__rng_below(r, 2) == 0 && f.loader == LEAT_PLAN_LEAT ? PLAN_CACHE_PROCESS : 0;
-    f.measured.cpu_us.mid = 10.0 * (double)(1 + leat__rng_below(r, 500));
-    f.measured.cpu_us.low = f.measured.cpu_us.high = f.measured.cpu_us.mid;
-    snprintf(f.storage, sizeof f.storage, "%s", storages[leat__rng_below(r, LEAT_COUNT(storages))]);
-    if (leat__rng_below(r, 2) == 0) f.measured.io_bytes_per_s = (leat_plan_range){4e8, 5e8, 6e8};
-    if (f.gpus == 0) return f;
-    snprintf(f.model, sizeof f.model, "%s", models[leat__rng_below(r, LEAT_COUNT(models))]);
-    snprintf(f.gpu, sizeof f.gpu, "%s", gpus[leat__rng_below(r, LEAT_COUNT(gpus))]);
-    f.vram_bytes = (4 * GIB) << leat__rng_below(r, 5);
-    return f;
-}
-
 /* More memory, CPUs, storage rate or GPU memory: a safe plan is not refused, and is not slower. */
 static void more_of_anything_is_never_worse(void **state)
 {
@@ -238,7 +205,7 @@ static void more_of_anything_is_never_worse(void **state)
     (void)state;
     leat__rng_init(&r, 21, 0, 0, 0);
     for (uint64_t i = 0; i < test_count("LEAT_TEST_PLANS", 200); i++) {
-        leat_plan_facts f = random_machine(&r);
+        leat_plan_facts f = random_facts(&r);
         leat_plan p = plan_of(f);
         if (p.fits != 1) continue;
         safe++;

@@ -1,47 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_test.h"
 
-#include "base/rng.h"
-
 static const leat_plan_what_if *find_row(const leat_plan *p, const char *change)
 {
     for (uint32_t i = 0; i < p->what_if_count; i++)
         if (strcmp(p->what_ifs[i].change, change) == 0) return &p->what_ifs[i];
     return NULL;
-}
-
-/* Facts as a user gives them: much is left to defaults. */
-static leat_plan_facts random_facts(leat__rng *r)
-{
-    static const char *const gpus[] = {"T4", "A10G", "A100", "H200", "B200"};
-    static const char *const models[] = {"resnet18", "resnet50", "resnet152", "vit_s", "vit_b"};
-    static const char *const storages[] = {"", "hdd", "ssd", "nvme", "network", "memory", "bucket"};
-    leat_plan_facts f;
-    leat_plan_facts_init(&f);
-#define ONE_OF(n) leat__rng_below(r, n)
-    f.cpus = 1u << ONE_OF(8);
-    f.gpus = ONE_OF(3) == 0 ? 0 : 1u << ONE_OF(4);
-    f.whole_machine = (uint32_t)ONE_OF(2);
-    f.ram_bytes = GIB << ONE_OF(11);
-    f.samples = UINT64_C(1000) << ONE_OF(12);
-    f.epochs = ONE_OF(2) != 0 ? 1 : 10;
-    f.batch = ONE_OF(3) == 0 ? UINT64_C(16) << ONE_OF(6) : 0;
-    f.images = (uint32_t)ONE_OF(4);
-    f.loader = ONE_OF(4) == 0 ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
-    f.element_bytes = ONE_OF(2) != 0 ? 1 : 4;
-    f.no_validation = (uint32_t)ONE_OF(2);
-    f.cache = ONE_OF(4) == 0 && f.loader == LEAT_PLAN_LEAT ? PLAN_CACHE_PROCESS : 0;
-    if (ONE_OF(4) == 0) f.workers = 1 << ONE_OF(6);
-    if (ONE_OF(4) == 0) f.sample_bytes = UINT64_C(5000) << ONE_OF(10);
-    if (ONE_OF(4) == 0) f.measured.cpu_us = (leat_plan_range){900, 1000, 1100};
-    snprintf(f.storage, sizeof f.storage, "%s", storages[ONE_OF(7)]);
-    if (ONE_OF(4) == 0) f.measured.io_bytes_per_s = (leat_plan_range){4e8, 5e8, 6e8};
-    if (f.gpus > 0) {
-        snprintf(f.gpu, sizeof f.gpu, "%s", gpus[ONE_OF(5)]);
-        snprintf(f.model, sizeof f.model, "%s", models[ONE_OF(5)]);
-    }
-#undef ONE_OF
-    return f;
 }
 
 static void scale_cost(leat_plan_facts *f, const leat_plan_facts *before, const leat_plan_facts *after)
