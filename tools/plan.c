@@ -209,6 +209,29 @@ static int model_facts(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
+/* Whether it is another machine's: given, or what is solved for. */
+static bool of_another(const cli *c, const char *name)
+{
+    return cli_given(c, name) || (cli_given(c, "solve") && leat__str_eq(cli_str(c, "solve"), name));
+}
+
+/* The memory of the machine and the limit of the job. */
+static void memory_facts(const cli *c, const leat_machine *m, leat_plan_facts *f)
+{
+    if (of_another(c, "ram")) {
+        f->whole_machine = 1;
+        f->ram_bytes = given_bytes(c, "ram");
+        f->limit_bytes = given_bytes(c, "limit");
+    } else if (cli_given(c, "limit")) {
+        f->ram_bytes = cli_bytes(c, "limit");
+    } else if (m->memory_limit_bytes != LEAT_UNLIMITED) {
+        f->ram_bytes = m->memory_limit_bytes;
+        f->shm_bytes = m->shm_total_bytes;
+        if (m->memory_available_bytes < f->ram_bytes)
+            f->ram_used_bytes = f->ram_bytes - m->memory_available_bytes;
+    }
+}
+
 /* Flags describe another machine; what they leave out is this one's. */
 static int machine_facts(cli *c, leat_plan_facts *f)
 {
@@ -218,15 +241,8 @@ static int machine_facts(cli *c, leat_plan_facts *f)
     f->nodes = (uint32_t)cli_int(c, "nodes");
     f->cpus = cli_given(c, "cpus") ? (uint32_t)cli_int(c, "cpus") : m.cpus_usable;
     snprintf(f->isa, sizeof f->isa, "%s", m.isa);
-    if (!cli_given(c, "cpus")) snprintf(f->cpu, sizeof f->cpu, "%s", m.cpu_model);
-    if (cli_given(c, "limit") || cli_given(c, "ram")) {
-        leat__plan_set_limit(f, given_bytes(c, "ram"), given_bytes(c, "limit"));
-    } else if (m.memory_limit_bytes != LEAT_UNLIMITED) {
-        f->ram_bytes = m.memory_limit_bytes;
-        f->shm_bytes = m.shm_total_bytes;
-        if (m.memory_available_bytes < f->ram_bytes)
-            f->ram_used_bytes = f->ram_bytes - m.memory_available_bytes;
-    }
+    if (!of_another(c, "cpus")) snprintf(f->cpu, sizeof f->cpu, "%s", m.cpu_model);
+    memory_facts(c, &m, f);
     const char *gpu = cli_str(c, "gpu");
     if (gpu != NULL && strlen(gpu) >= sizeof f->gpu) return cli_usage(c, "--gpu: name too long");
     bool asked = gpu != NULL || cli_given(c, "vram") || cli_given(c, "model");
@@ -491,7 +507,7 @@ static int documents(cli *c, const leat_plan_facts *f)
     leat_plan_minhash_facts m = {
         .documents = (uint64_t)cli_int(c, "documents"),
         .dataset_bytes = given_bytes(c, "dataset-bytes"),
-        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : f->ram_bytes,
+        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : leat__plan_limit(f),
         .hashes = own ? (uint32_t)cli_int(c, "hashes") : 0,
         .bands = own ? (uint32_t)cli_int(c, "bands") : 0,
         .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
@@ -517,7 +533,7 @@ static int text(cli *c, const leat_plan_facts *f)
     leat_plan_text_facts t = {
         .text_bytes = cli_bytes(c, "text"),
         .documents = (uint64_t)given_int(c, "documents"),
-        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : f->ram_bytes,
+        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : leat__plan_limit(f),
         .disk_bytes_per_s = disk_rate(f),
         .cpus = f->cpus,
         .nodes = f->nodes,

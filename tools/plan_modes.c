@@ -40,6 +40,28 @@ static void begin_json(leat__json *j, leat__buf *out)
 
 /* ---- --solve ---- */
 
+/* No memory of a machine is safe: names what is too small. */
+static int no_ram(cli *c, const leat_plan_facts *facts)
+{
+    leat_plan_facts f = *facts;
+    leat_plan plan;
+    leat_error err = {0};
+    uint64_t least = 0;
+    char a[TEXT], b[TEXT];
+    if (leat_plan_make(&f, &plan, sizeof plan, &err) != 0) return cli_fail(c, &err);
+    if (f.gpus > 0 && plan.vram.verdict > LEAT_PLAN_SAFE)
+        return cli_failf(c, CLI_FIT, "no --ram is safe: the GPU's memory is too small for --batch %llu",
+                         (unsigned long long)plan.config.batch);
+    f.ram_bytes = f.limit_bytes = f.whole_machine = 0;
+    if (facts->limit_bytes > 0 && leat_plan_solve(&f, LEAT_PLAN_SOLVE_RAM, &least, &err) != 0)
+        return cli_fail(c, &err);
+    if (least > 0)
+        return cli_failf(c, CLI_FIT, "no --ram is safe with --limit %s: a limit of %llu (%s) is",
+                         bytes(facts->limit_bytes, a), (unsigned long long)least, bytes(least, b));
+    return cli_failf(c, CLI_FIT, "no --ram is safe with --memory %s, which is too small for the loader",
+                     bytes(facts->memory_bytes, a));
+}
+
 int plan_solve(cli *c, const leat_plan_facts *facts, int field)
 {
     static const char *const names[] = {"batch", "ram", "gpus", "cpus"};
@@ -61,7 +83,10 @@ int plan_solve(cli *c, const leat_plan_facts *facts, int field)
         leat__json_ku64(&j, "value", value);
         return finish_json(c, &j, code);
     }
-    if (value == 0) return cli_failf(c, CLI_FIT, "no value of %s fits", names[field]);
+    if (value == 0 && field == LEAT_PLAN_SOLVE_RAM) return no_ram(c, facts);
+    if (value == 0)
+        return cli_failf(c, CLI_FIT, "no --%s is safe%s", names[field],
+                         field == LEAT_PLAN_SOLVE_BATCH ? "" : " and has CPUs that keep the GPUs busy");
     if (field == LEAT_PLAN_SOLVE_RAM)
         cli_out(c, "%llu (%s)\n", (unsigned long long)value, bytes(value, text));
     else cli_out(c, "%llu\n", (unsigned long long)value);

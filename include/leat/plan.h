@@ -160,6 +160,8 @@ typedef struct leat_plan_facts {
     /* Bytes of the images with --max-side 400 and with --quality 90, measured, as shares of now; 0 = by the
      * table. */
     double smaller_share, quality_share;
+    uint64_t limit_bytes; /* a limit of the job alone (a container's) besides ram_bytes; 0 = none. Of both, the
+                           * one that leaves less counts */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -312,7 +314,7 @@ typedef struct leat_plan {
     leat_plan_scale scales[LEAT_PLAN_SCALES];
     leat_plan_what_if what_ifs[LEAT_PLAN_WHAT_IFS];
     char notes[LEAT_PLAN_NOTES][160]; /* defaults that were taken, rules that were broken */
-    char fix[256];                    /* the smallest change that fits; "" when it fits */
+    char fix[320];                    /* the smallest change that fits; "" when it fits */
     char no_gain[512];     /* changes that were priced and bring less than 5 %, divided by semicolons */
     uint32_t decode_count; /* 0 = the GPU cannot decode these images, or its rate is not known */
     uint32_t reserved2;

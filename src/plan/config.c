@@ -89,6 +89,7 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"params", f->params, UINT64_C(1) << 48},
         {"activation_bytes", f->activation_bytes, UINT64_C(1) << 44},
         {"ram_bytes", f->ram_bytes, UINT64_C(1) << 56},
+        {"limit_bytes", f->limit_bytes, UINT64_C(1) << 56},
         {"vram_bytes", f->vram_bytes, UINT64_C(1) << 56},
         {"page_bytes", f->page_bytes, UINT64_C(1) << 32},
         {"memory_bytes", f->memory_bytes, UINT64_C(1) << 56},

@@ -33,7 +33,7 @@ static int try_image_row(size_t row, const leat_plan_facts *facts, leat_plan_mac
     f.nodes = 1;
     f.whole_machine = 1;
     f.ram_bytes = r->ram_gb * PLAN_GB;
-    f.ram_used_bytes = f.shm_bytes = f.vram_bytes = 0;
+    f.ram_used_bytes = f.shm_bytes = f.vram_bytes = f.limit_bytes = 0;
     snprintf(f.gpu, sizeof f.gpu, "%s", r->gpu);
     LEAT_TRY(leat_plan_make(&f, &plan, sizeof plan, err));
     snprintf(m->name, sizeof m->name, "%s", r->name);

@@ -43,6 +43,7 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     leat__json_ku64(j, "gpus", f->gpus);
     leat__json_kstr(j, "gpu", f->gpu);
     leat__json_ku64(j, "ram_bytes", f->ram_bytes);
+    if (f->limit_bytes > 0) leat__json_ku64(j, "limit_bytes", f->limit_bytes);
     leat__json_ku64(j, "ram_used_bytes", f->ram_used_bytes);
     leat__json_ku64(j, "vram_bytes", f->vram_bytes);
     leat__json_kstr(j, "isa", f->isa);

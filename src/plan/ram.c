@@ -10,6 +10,8 @@
  */
 #include "plan/parts.h"
 
+#include <math.h>
+
 #include "base/num.h"
 #include "engine/flow_window.h"
 #include "loader/footprint.h"
@@ -26,11 +28,21 @@
 /* Bytes of a row other than its pixels: the label and the sample's number. */
 #define ROW_BYTES 16
 
-void leat__plan_set_limit(leat_plan_facts *f, uint64_t machine_bytes, uint64_t job_bytes)
+/* The operating system is inside a machine's memory, but not inside a job's limit. */
+static uint64_t os_bytes(const leat_plan_facts *f)
 {
-    uint64_t left = machine_bytes > OS_BYTES ? machine_bytes - OS_BYTES : 0;
-    f->whole_machine = machine_bytes > 0 && (job_bytes == 0 || left < job_bytes);
-    f->ram_bytes = f->whole_machine ? machine_bytes : job_bytes;
+    return f->whole_machine ? OS_BYTES : 0;
+}
+
+static bool job_limits(const leat_plan_facts *f)
+{
+    uint64_t left = f->ram_bytes > os_bytes(f) ? f->ram_bytes - os_bytes(f) : 0;
+    return f->limit_bytes > 0 && (f->ram_bytes == 0 || f->limit_bytes <= left);
+}
+
+uint64_t leat__plan_limit(const leat_plan_facts *f)
+{
+    return job_limits(f) ? f->limit_bytes : f->ram_bytes;
 }
 
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
@@ -44,20 +56,27 @@ uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f)
     return f->samples * f->sample_bytes;
 }
 
-static uint32_t verdict_of(const leat_plan_ram *ram, double safe)
+/* Bytes below this share of each limit that there is, beside what is taken; below 0: too many are. */
+static double room_below(const leat_plan_facts *f, const leat_plan_ram *ram, double share)
+{
+    double job = (double)(ram->with_validation - ram->os), machine = job + (double)os_bytes(f);
+    double room = f->ram_bytes > 0 ? share * (double)f->ram_bytes - machine : INFINITY;
+    return f->limit_bytes > 0 ? LEAT_MIN(room, share * (double)f->limit_bytes - job) : room;
+}
+
+static uint32_t verdict_of(const leat_plan_facts *f, const leat_plan_ram *ram, double safe)
 {
     if (ram->limit == 0) return LEAT_PLAN_UNKNOWN;
-    double share = (double)ram->with_validation / (double)ram->limit;
-    if (share > PLAN_ALIVE || ram->shm_short) return LEAT_PLAN_OUT_OF_MEMORY;
-    return share > safe ? LEAT_PLAN_RISKY : LEAT_PLAN_SAFE;
+    if (room_below(f, ram, PLAN_ALIVE) < 0 || ram->shm_short) return LEAT_PLAN_OUT_OF_MEMORY;
+    return room_below(f, ram, safe) < 0 ? LEAT_PLAN_RISKY : LEAT_PLAN_SAFE;
 }
 
 static void add_up(const leat_plan_facts *f, leat_plan_ram *ram)
 {
     uint64_t loader = ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages + ram->cache;
-    ram->os = f->whole_machine ? OS_BYTES : 0;
+    ram->os = job_limits(f) ? 0 : os_bytes(f);
     ram->used = f->ram_used_bytes;
-    ram->limit = f->ram_bytes;
+    ram->limit = leat__plan_limit(f);
     ram->total = loader + ram->os + ram->framework + ram->used;
     ram->with_validation = ram->total + (f->no_validation ? 0 : loader);
 }
@@ -79,7 +98,7 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
     ram->guide_batch = (uint64_t)((double)ram->batch * GUIDE_OVERHEAD + 0.5);
     ram->guide_buffer = workers * f->prefetch * ram->guide_batch;
     ram->guide_total = ram->guide_buffer + OS_BYTES + FRAMEWORK_BYTES;
-    ram->verdict = verdict_of(ram, PLAN_SAFE_PROCESS);
+    ram->verdict = verdict_of(f, ram, PLAN_SAFE_PROCESS);
 }
 
 /* An epoch may have fewer batches than fit in memory, and no more samples are read ahead than it has. */
@@ -133,8 +152,8 @@ static uint64_t cache_room(const leat_plan_facts *f, const leat__footprint *k, c
                            uint64_t trainers)
 {
     if (f->cache != PLAN_CACHE_PROCESS || f->memory_bytes > 0) return 0;
-    uint64_t safe = (uint64_t)(PLAN_SAFE_LEAT * (double)ram->limit);
-    uint64_t room = safe > ram->with_validation ? safe - ram->with_validation : 0;
+    double left = ram->limit > 0 ? room_below(f, ram, PLAN_SAFE_LEAT) : 0;
+    uint64_t room = left > 0 ? (uint64_t)left : 0;
     uint64_t each = room / trainers / (f->no_validation ? 1 : 2), dataset = leat__plan_dataset_bytes(f);
     return each >= dataset ? dataset : each - LEAT_MIN(each, replaced_bytes(f, k));
 }
@@ -195,6 +214,6 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     ram->cache = trainers * cache_held(f, &k, most, own - outside);
     add_up(f, ram);
     ram->resident = trainers * resident(f, &k, most, window_bytes);
-    ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);
+    ram->verdict = verdict_of(f, ram, PLAN_SAFE_LEAT);
     if (ram->budget < k.floor + f->max_image_bytes) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

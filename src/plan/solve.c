@@ -93,6 +93,11 @@ static void set_ram(leat_plan_facts *f, uint64_t v)
     f->ram_bytes = v;
 }
 
+static void set_limit(leat_plan_facts *f, uint64_t v)
+{
+    f->limit_bytes = v;
+}
+
 static void set_cpus(leat_plan_facts *f, uint64_t v)
 {
     f->cpus = (uint32_t)v;
@@ -217,21 +222,31 @@ static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, const char
                  leat__format_bytes(leat.ram.budget, text, sizeof text));
 }
 
-/* More memory, without a budget or a /dev/shm that are too small for any. */
+/* More memory, without a budget or a /dev/shm that are too small for any. Of the limits of the machine and of
+ * the job, each that is too small is named. */
 static void offer_machine(leat_plan *plan, const leat_plan *now, const char *separator)
 {
-    leat_plan_facts f = now->facts;
+    leat_plan_facts f = now->facts, job = now->facts;
     char text[24];
-    const char *with = "";
-    uint64_t need = smallest(&f, RAM_MOST, set_ram, ram_fits);
+    f.limit_bytes = 0;
+    uint64_t need = smallest(&f, RAM_MOST, set_ram, ram_fits), need_job = job.limit_bytes;
     if (need == 0) {
-        with = now->ram.shm_short ? "a larger /dev/shm and " : "no --memory and ";
-        f.memory_bytes = f.shm_bytes = 0;
+        add_text(plan, separator, "%s", now->ram.shm_short ? "a larger /dev/shm" : "no --memory");
+        separator = " and ";
+        f.memory_bytes = f.shm_bytes = job.memory_bytes = job.shm_bytes = 0;
         need = smallest(&f, RAM_MOST, set_ram, ram_fits);
     }
-    add_text(plan, separator, "%s%s at least %s of memory", with,
-             plan->facts.whole_machine ? "a machine with" : "a limit of",
-             leat__format_bytes((uint64_t)(SHOWN * (double)need), text, sizeof text));
+    if (need > now->facts.ram_bytes) {
+        add_text(plan, separator, "%s at least %s of memory",
+                 plan->facts.whole_machine ? "a machine with" : "a limit of",
+                 leat__format_bytes((uint64_t)(SHOWN * (double)need), text, sizeof text));
+        separator = " and ";
+    }
+    job.ram_bytes = job.whole_machine = 0;
+    if (job.limit_bytes > 0) need_job = smallest(&job, RAM_MOST, set_limit, ram_fits);
+    if (need_job > now->facts.limit_bytes)
+        add_text(plan, separator, "a limit of at least %s of memory",
+                 leat__format_bytes((uint64_t)(SHOWN * (double)need_job), text, sizeof text));
 }
 
 /* `now`: the plan as it is after a change that makes it fit the GPU. */
@@ -344,7 +359,9 @@ static int solve_gpus(const leat_plan_facts *facts, const leat_plan *plan, uint6
                           "the most GPUs need the GPU's rate and memory: give a known GPU and model, or "
                           "its memory and a measured step time");
     leat_plan_facts f = *facts;
-    double each = plan->speed.cores_needed / plan->facts.gpus;
+    leat_plan one; /* more GPUs take at least as many cores each */
+    set_gpus(&f, 1);
+    double each = judge(&f, &one) ? one.speed.cores_needed : plan->speed.cores_needed / plan->facts.gpus;
     for (*value = (uint64_t)LEAT_MIN(plan->facts.cpus / each, GPUS_MOST); *value > 0; (*value)--) {
         set_gpus(&f, *value);
         if (fed(&f)) break;
@@ -362,6 +379,7 @@ static int solve_cpus(const leat_plan_facts *facts, const leat_plan *plan, uint6
     /* each GPU may leave one to its trainer, and nearly one for each more to whole numbers of workers */
     uint64_t first = LEAT_MAX((uint64_t)(plan->speed.cores_needed / 2), UINT64_C(1));
     uint64_t last = 2 * (uint64_t)plan->speed.cores_needed + 4 * (uint64_t)plan->facts.gpus + 1;
+    for (set_cpus(&f, first); first > 1 && fed(&f); set_cpus(&f, first)) first /= 2;
     for (*value = first; *value <= last; (*value)++) {
         set_cpus(&f, *value);
         if (fed(&f)) return 0;

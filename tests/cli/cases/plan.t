@@ -215,7 +215,7 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-m
 {"version":1,"field":"ram","value":77174703104}
 
 $ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch
-! leat plan: no value of batch fits
+! leat plan: no --batch is safe
 = 3
 
 # no number for unknown GPUs; no batch beyond the dataset
@@ -226,6 +226,33 @@ $ leat plan --model resnet18 --ram 16G --cpus 4 --gpus 1 --vram 16G --batch 256 
 $ leat plan --samples 7 --gpus 0 --ram 500G --cpus 16 --image 32 --dtype u8 --solve batch
 7
 ! leat plan: warning: memory does not limit the batch: this is the whole dataset
+
+# the least memory of a machine, beside a limit of the job: as it is given then
+$ job="--samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256"
+> ram=$(leat plan $job --solve ram | cut -d ' ' -f 1); echo $ram
+> leat plan $job --limit 8G --solve ram | cut -d ' ' -f 1
+> for one in $ram $((ram - 1)); do leat plan $job --ram $one --limit 8G --json | jget ram.verdict; done
+6694616960
+6694616960
+safe
+risky
+
+$ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --limit 1G --solve ram
+! leat plan: no --ram is safe with --limit 1.00 GiB: a limit of 2944616960 (2.74 GiB) is
+= 3
+
+$ leat plan --samples 100000 --gpus 0 --cpus 4 --dtype f32 --batch 256 --memory 10M --solve ram
+! leat plan: no --ram is safe with --memory 10.0 MiB, which is too small for the loader
+= 3
+
+$ leat plan --model resnet50 --gpu T4 --batch 4000 --cpus 4 --solve ram
+! leat plan: no --ram is safe: the GPU's memory is too small for --batch 4000
+= 3
+
+# a machine and a limit that are both too small: the change names both
+$ both="--samples 100000 --model resnet50 --gpu A100 --gpus 2 --cpus 4 --threads 1 --prefetch 1"
+> leat plan $both --ram 4G --limit 2G --json 2>/dev/null | jget fix
+a machine with at least 7.82 GiB of memory and a limit of at least 4.86 GiB of memory
 
 # of a limit and the machine's memory the smaller one counts
 $ leat plan --samples 100000 --model resnet50 --gpu A100 --gpus 2 --cpus 4 --ram 4G --limit 16G --json 2>/dev/null | jget fits facts.ram_bytes

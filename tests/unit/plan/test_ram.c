@@ -247,9 +247,11 @@ static void smaller_limit_counts(void **state)
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         leat_plan_facts f = guide_facts();
-        leat__plan_set_limit(&f, rows[i].machine, rows[i].job);
-        assert_int_equal(f.ram_bytes, rows[i].wanted);
-        assert_int_equal(f.whole_machine, rows[i].whole);
+        f.ram_bytes = rows[i].machine;
+        f.limit_bytes = rows[i].job;
+        leat_plan p = plan_of(f);
+        assert_int_equal(p.ram.limit, rows[i].wanted);
+        assert_int_equal(p.ram.os, rows[i].whole ? 3000000000 : 0);
     }
 }
 

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_test.h"
 
+/* The loader with one thread and with several, of which some wait for each other. */
+static void measure_loader(leat_plan_facts *f, leat__rng *r)
+{
+    leat_plan_calibration *m = &f->measured;
+    double one = 100.0 * (double)(1 + leat__rng_below(r, 50));
+    double times = 0.8 + (double)leat__rng_below(r, 100) / 25;
+    m->threads = m->cpus = 1u << (1 + leat__rng_below(r, 4));
+    m->rate_one = (leat_plan_range){0.9 * one, one, 1.1 * one};
+    m->rate_all = (leat_plan_range){0.9 * one * times, one * times, 1.1 * one * times};
+    m->cpu_us = (leat_plan_range){0.9e6 / one, 1e6 / one, 1.1e6 / one};
+}
+
 static uint64_t solved(leat_plan_facts f, leat_plan_field field)
 {
     uint64_t value;
@@ -234,9 +246,10 @@ static uint64_t amount(const char *fix, const char *words)
     return (uint64_t)value;
 }
 
-static leat_plan_facts with_fix(const leat_plan *p)
+/* The facts that a user gives after the change. */
+static leat_plan_facts with_fix(const leat_plan_facts *given, const leat_plan *p)
 {
-    leat_plan_facts f = p->facts;
+    leat_plan_facts f = *given;
     uint64_t value;
     if ((value = amount(p->fix, "--batch")) > 0) f.batch = value;
     if ((value = amount(p->fix, "--prefetch")) > 0) f.prefetch = (uint32_t)value;
@@ -244,6 +257,8 @@ static leat_plan_facts with_fix(const leat_plan *p)
     if ((value = amount(p->fix, "--threads")) > 0) f.workers = (int32_t)value;
     if ((value = amount(p->fix, "a GPU with at least")) > 0) f.vram_bytes = value;
     if ((value = amount(p->fix, "a machine with at least")) > 0) f.ram_bytes = value;
+    if ((value = amount(p->fix, "a limit of at least")) > 0)
+        *(f.whole_machine ? &f.limit_bytes : &f.ram_bytes) = value;
     if (strstr(p->fix, "--precision 16-mixed") != NULL) f.precision = LEAT_PLAN_FP16_MIXED;
     if (strstr(p->fix, "--precision bf16-mixed") != NULL) f.precision = LEAT_PLAN_BF16_MIXED;
     if ((value = amount(p->fix, "--memory")) > 0) f.memory_bytes = value;
@@ -266,7 +281,7 @@ static void both_memories_are_fixed_together(void **state)
     leat_plan p = plan_of(f);
     assert_int_equal(amount(p.fix, "--batch"), p.vram.largest_batch);
     assert_true(amount(p.fix, "--memory") > 1 << 20);
-    assert_int_equal(plan_of(with_fix(&p)).fits, 1);
+    assert_int_equal(plan_of(with_fix(&f, &p)).fits, 1);
     f = guide_facts();
     snprintf(f.model, sizeof f.model, "vit_b");
     snprintf(f.gpu, sizeof f.gpu, "T4");
@@ -277,7 +292,7 @@ static void both_memories_are_fixed_together(void **state)
     p = plan_of(f);
     assert_int_equal(amount(p.fix, "--batch"), p.vram.largest_batch);
     assert_contains(p.fix, ", and a machine with at least ");
-    assert_int_equal(plan_of(with_fix(&p)).fits, 1);
+    assert_int_equal(plan_of(with_fix(&f, &p)).fits, 1);
 }
 
 static void every_change_fits_when_it_is_made(void **state)
@@ -306,10 +321,33 @@ static void every_change_fits_when_it_is_made(void **state)
         leat_plan p = plan_of(f);
         if (p.fits != 0) continue;
         refused++;
-        leat_plan changed = plan_of(with_fix(&p));
+        leat_plan changed = plan_of(with_fix(&f, &p));
         if (changed.fits != 1) fail_msg("case %d: \"%s\", then \"%s\"", i, p.fix, changed.fix);
     }
     assert_true(refused > 25);
+}
+
+/* Memory of a machine, a limit of the job inside it, or both are too small. */
+static void changes_fit_the_machine_and_the_limit(void **state)
+{
+    uint64_t refused = 0, both = 0;
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 22, 0, 0, 0);
+    for (uint64_t i = 0; i < test_count("LEAT_TEST_PLANS", 150); i++) {
+        leat_plan_facts f = random_facts(&r);
+        f.ram_bytes = f.ram_bytes / 16 + 1;
+        f.limit_bytes = f.ram_bytes / 8 * (1 + leat__rng_below(&r, 9));
+        f.whole_machine = 1;
+        if (leat__rng_below(&r, 4) == 0) f.memory_bytes = UINT64_C(1) << (20 + leat__rng_below(&r, 16));
+        leat_plan p = plan_of(f);
+        if (p.fits != 0) continue;
+        refused++;
+        both += amount(p.fix, "a machine with at least") > 0 && amount(p.fix, "a limit of at least") > 0;
+        leat_plan changed = plan_of(with_fix(&f, &p));
+        if (changed.fits == 0) fail_msg("case %d: \"%s\", then \"%s\"", (int)i, p.fix, changed.fix);
+    }
+    assert_true(refused > 50 && both > 10);
 }
 
 /* What is solved for is what a plan accepts, and one more or one less is not. */
@@ -344,6 +382,53 @@ static void solutions_are_accepted_by_the_plan(void **state)
     assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_SAFE);
     f.ram_bytes -= 1 << 10;
     assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_RISKY);
+}
+
+/* Safe and, of CPUs and GPUs, kept busy. */
+static bool accepted(leat_plan_facts f, leat_plan_field field)
+{
+    leat_plan p = plan_of(f);
+    bool busy = field == LEAT_PLAN_SOLVE_CPUS || field == LEAT_PLAN_SOLVE_GPUS;
+    return p.ram.verdict <= LEAT_PLAN_SAFE && (f.gpus == 0 || p.vram.verdict <= LEAT_PLAN_SAFE) &&
+           (!busy || p.speed.cpu.mid >= p.speed.gpu.mid);
+}
+
+static leat_plan_facts solved_with(leat_plan_facts f, leat_plan_field field, uint64_t value)
+{
+    if (field == LEAT_PLAN_SOLVE_BATCH) f.batch = value;
+    if (field == LEAT_PLAN_SOLVE_RAM) f.ram_bytes = value;
+    if (field == LEAT_PLAN_SOLVE_GPUS) f.gpus = (uint32_t)value;
+    if (field == LEAT_PLAN_SOLVE_CPUS) f.cpus = (uint32_t)value;
+    return f;
+}
+
+/* Any facts: with a limit inside the machine, a budget, given workers, measured rates, and without GPUs. */
+static void any_solution_is_accepted_and_the_next_is_not(void **state)
+{
+    uint64_t solutions[4] = {0};
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 23, 0, 0, 0);
+    for (uint64_t i = 0; i < test_count("LEAT_TEST_PLANS", 150); i++) {
+        leat_plan_facts f = random_facts(&r);
+        if (leat__rng_below(&r, 2) == 0) f.limit_bytes = f.ram_bytes / 8 * (1 + leat__rng_below(&r, 9));
+        if (leat__rng_below(&r, 4) == 0) f.memory_bytes = UINT64_C(1) << (25 + leat__rng_below(&r, 11));
+        if (leat__rng_below(&r, 4) == 0) measure_loader(&f, &r);
+        for (int k = 0; k < 4; k++) {
+            leat_plan_field field = (leat_plan_field)k;
+            bool least = field == LEAT_PLAN_SOLVE_RAM || field == LEAT_PLAN_SOLVE_CPUS;
+            uint64_t value, top = field == LEAT_PLAN_SOLVE_BATCH ? LEAT_MIN(f.samples, LEAT_PLAN_BATCH_MOST) : UINT64_MAX;
+            if (leat_plan_solve(&f, field, &value, NULL) != 0 || value == 0) continue;
+            solutions[k]++;
+            if (!accepted(solved_with(f, field, value), field))
+                fail_msg("case %d: %llu of field %d is refused", (int)i, (unsigned long long)value, k);
+            uint64_t next = least ? value - 1 : value + 1;
+            if (next > 0 && next <= top && accepted(solved_with(f, field, next), field))
+                fail_msg("case %d: %llu of field %d, but also %llu", (int)i, (unsigned long long)value, k,
+                         (unsigned long long)next);
+        }
+    }
+    for (int k = 0; k < 4; k++) assert_true(solutions[k] > 15);
 }
 
 static void solving_finds_the_edge(void **state)
@@ -438,6 +523,8 @@ int main(void)
         cmocka_unit_test(batches_ahead_go_before_the_batch),
         cmocka_unit_test(both_memories_are_fixed_together),
         cmocka_unit_test(every_change_fits_when_it_is_made),
+        cmocka_unit_test(changes_fit_the_machine_and_the_limit),
+        cmocka_unit_test(any_solution_is_accepted_and_the_next_is_not),
         cmocka_unit_test(solutions_are_accepted_by_the_plan),
         cmocka_unit_test(solving_finds_the_edge),
         cmocka_unit_test(cpus_and_gpus_follow_the_rates),
