@@ -303,14 +303,14 @@ static void what_if_section(const leat_plan *p, leat__buf *out)
     char a[24], b[24];
     if (p->what_if_count == 0 && p->no_gain[0] != '\0') no_gain_lines(p->no_gain, out);
     if (p->what_if_count == 0) return;
-    leat__buf_puts(out, "\nWhat if                             samples/s   gain  then limited by\n");
+    leat__buf_puts(out, "\nWhat if                                   samples/s   gain  then limited by\n");
     if (first_is_slower(&p->speed))
-        leat__buf_printf(out, "  now, %-29s %9s\n",
+        leat__buf_printf(out, "  now, %-35s %9s\n",
                          p->facts.epochs == 1 ? "in the 1st epoch" : "from the 2nd epoch on",
                          count(p->speed.rate.mid, a));
     for (uint32_t i = 0; i < p->what_if_count; i++) {
         const leat_plan_what_if *w = &p->what_ifs[i];
-        leat__buf_printf(out, "  %-34s %9s  %4.2fx  %s", w->change, count(w->rate, a), w->gain,
+        leat__buf_printf(out, "  %-40s %9s  %4.2fx  %s", w->change, count(w->rate, a), w->gain,
                          leat_plan_resource_name(w->limit));
         if (w->dataset_bytes > 0) leat__buf_printf(out, ", dataset %s", bytes(w->dataset_bytes, b));
         leat__buf_putc(out, '\n');

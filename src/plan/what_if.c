@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What-if rows: the effect of one change to dataset, machine or options. A row is the plan that is made with
- * the change, by the function that makes every plan, so that its rate is what `leat plan` says then.
+ * the change, by the function that makes every plan, so that its rate is what `leat plan` says then. Its name
+ * is what a user types: options of `leat plan`, or another command and its options; a description where there
+ * is no such option. Text in brackets is a remark.
  */
 #include "plan/parts.h"
 
@@ -105,38 +107,43 @@ static void what_if_smaller(const rows *r)
         f.height = LEAT_MAX((uint32_t)(f.height * shrink + 0.5), 1u);
         set_bytes(&f, (double)f.sample_bytes * smaller_share(base, shrink));
         reprice(&f, base);
-        what_if(r, "--max-side 400", &f);
+        what_if(r, "leat pack --max-side 400", &f);
     }
     if (base->images == LEAT_PLAN_RAW) return;
     f = *base;
     set_bytes(&f, (double)f.sample_bytes * quality_share(base));
     reprice(&f, base);
-    what_if(r, "--quality 90", &f);
+    what_if(r, "leat pack --quality 90", &f);
 }
 
 static void what_if_stored(const rows *r)
 {
     const leat_plan_facts *base = r->given;
-    if (base->images == LEAT_PLAN_KEEP) store_as(r, "--images tiled", LEAT_PLAN_TILED, 0);
+    if (base->images == LEAT_PLAN_KEEP) store_as(r, "leat pack --images tiled", LEAT_PLAN_TILED, 0);
     if (base->images != LEAT_PLAN_RAW && base->images != LEAT_PLAN_MIX) {
-        store_as(r, "--images mix --mix-raw 0.5", LEAT_PLAN_MIX, 0.5);
-        store_as(r, "--images raw", LEAT_PLAN_RAW, 0);
+        store_as(r, "leat pack --images mix --mix-raw 0.5", LEAT_PLAN_MIX, 0.5);
+        store_as(r, "leat pack --images raw", LEAT_PLAN_RAW, 0);
     }
     what_if_smaller(r);
 }
 
 /* ---- Loader, storage, CPUs ---- */
 
-/* Costs of worker processes say nothing about leat's threads. */
+/* Costs of worker processes say nothing about leat's threads. The pixels stay as they are: leat's default type
+ * is another one. */
 static void what_if_leat(const rows *r)
 {
+    static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
     leat_plan_facts f = *r->given;
-    set_bytes(&f, (double)leat__plan_stored_bytes(&f, LEAT_PLAN_TILED, 0));
+    char change[64];
+    const bool keep = f.images == LEAT_PLAN_KEEP, cost = f.measured.cpu_us.mid > 0;
     f.loader = LEAT_PLAN_LEAT;
-    f.images = LEAT_PLAN_TILED;
+    if (keep) f.images = LEAT_PLAN_TILED;
     f.measured.cpu_us = f.measured.rate_one = f.measured.rate_all = f.measured.rate_cold =
         (leat_plan_range){0};
-    what_if(r, "leat's loader, images tiled", &f);
+    snprintf(change, sizeof change, "--loader leat%s --dtype %s%s", keep ? " --images tiled" : "",
+             dtypes[f.element_bytes], cost ? ", no --cpu-us" : "");
+    what_if(r, change, &f);
 }
 
 static void what_if_storage(const rows *r, const char *change, const char *storage)
@@ -181,9 +188,25 @@ static void what_if_cpus(const rows *r)
     }
     f.cpus *= 2;
     if (fixed && !idle) f.workers *= 2;
-    snprintf(change, sizeof change, "twice the cores%s%s", fixed && !idle ? " and " : "",
-             fixed && !idle ? name : "");
+    if (base->cpu[0] != '\0') /* --cpus is of a machine with other CPUs */
+        snprintf(change, sizeof change, "twice the cores%s%s", fixed && !idle ? " and " : "",
+                 fixed && !idle ? name : "");
+    else if (fixed && !idle)
+        snprintf(change, sizeof change, "--cpus %u --%s %d", f.cpus, name, (int)f.workers);
+    else snprintf(change, sizeof change, "--cpus %u", f.cpus);
     what_if(r, change, &f);
+}
+
+/* The first epoch still reads from the bucket. The page cache holds nothing of it. */
+static void what_if_bucket(const rows *r)
+{
+    leat_plan_facts f = *r->given;
+    if (f.epochs == 1) return;
+    what_if_storage(r, "leat load --cache disk:DIR, on NVMe", "nvme");
+    if (f.loader != LEAT_PLAN_LEAT) return;
+    f.cache = PLAN_CACHE_PROCESS;
+    if (r->given->cache != PLAN_CACHE_PROCESS) what_if(r, "--cache process", &f);
+    what_if_storage(r, "whole dataset cached in memory", "memory");
 }
 
 void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given)
@@ -198,16 +221,12 @@ void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given)
     }
     if (given->loader == LEAT_PLAN_LEAT) what_if_stored(&r);
     else what_if_leat(&r);
-    /* the first epoch still reads from the bucket */
-    if (leat__plan_remote(given) && given->epochs > 1)
-        what_if_storage(&r, "--cache disk:DIR on NVMe", "nvme");
-    if (!leat__plan_remote(given)) what_if_storage(&r, "whole dataset cached in memory", "memory");
-    else if (given->epochs > 1 && given->loader == LEAT_PLAN_LEAT) /* the page cache holds nothing of it */
-        what_if_storage(&r, "whole dataset kept by --cache process", "memory");
+    if (leat__plan_remote(given)) what_if_bucket(&r);
+    else what_if_storage(&r, "whole dataset cached in memory", "memory");
     what_if_cpus(&r);
     if (given->gpus > 0 && given->element_bytes > 1 && given->wide == 0 && given->out_bytes == 0) {
         f = *given;
         f.element_bytes = 1;
-        what_if(&r, "--dtype u8, normalise on the GPU", &f);
+        what_if(&r, "--dtype u8 (normalise on the GPU)", &f);
     }
 }

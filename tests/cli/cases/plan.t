@@ -84,9 +84,9 @@ Who decodes (--decode)  samples/s per GPU  of its rate  threads it takes  GPU me
   auto                              2.77k        100 %                 1    2.15 GiB
 (empty)
 What if: none of these would help:
-  --order quasi_random; --images mix --mix-raw 0.5; --images raw;
-  --max-side 400; --quality 90; whole dataset cached in memory; twice the cores;
-  --dtype u8, normalise on the GPU
+  --order quasi_random; leat pack --images mix --mix-raw 0.5;
+  leat pack --images raw; leat pack --max-side 400; leat pack --quality 90;
+  whole dataset cached in memory; --cpus 64; --dtype u8 (normalise on the GPU)
 (empty)
 Configuration
   batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.36 GiB
@@ -124,9 +124,9 @@ order: sequential
 cache: os
 order: quasi_random
 cache: os
-  --order quasi_random                   1.36k  6.82x  io
+  --order quasi_random                         1.36k  6.82x  io
 borrowed
---order quasi_random; --images mix --mix-raw 0.5; --images raw; whole dataset cached in memory
+--order quasi_random; leat pack --images mix --mix-raw 0.5; leat pack --images raw; whole dataset cached in memory
 
 # a bucket: the link, no page cache, the traffic and what a disk cache saves
 $ bucket="--samples 1000000 --sample-bytes 100000 --storage bucket --gpus 0 --ram 62G --cpus 16 --epochs 10"
@@ -137,7 +137,7 @@ $ bucket="--samples 1000000 --sample-bytes 100000 --storage bucket --gpus 0 --ra
   3907 iterations, 14m02s per epoch (13m20s to 16m40s); 10 epochs: 2h20m
   per epoch 93.1 GiB in 11.9k requests; 10 epochs: 931 GiB in 119k requests
   --cache disk:DIR with 93.1 GiB per node saves 838 GiB
-  --order quasi_random                   8.39k  5.24x  io
+  --order quasi_random                         8.39k  5.24x  io
 10000000
 
 $ leat plan --samples 1000 --storage bucket --gbps 1 --io-mbs 100
@@ -195,7 +195,7 @@ $ slow="--samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16 --stor
   storage           200  (100 to 400)  table  <- the limit
   together          200  (100 to 400)  nothing is in memory yet
   5005 iterations, 1h47m per epoch (53m23s to 3h34m)
-  whole dataset cached in memory           882  4.41x  gpu
+  whole dataset cached in memory                 882  4.41x  gpu
 io	io	io
 True
 

@@ -36,11 +36,11 @@ static leat_plan_facts changed(const leat_plan_facts *given, const leat_plan *p,
     const char *c = w->change;
     unsigned n;
     if (strcmp(c, "--order quasi_random") == 0) f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
-    else if (strcmp(c, "--images tiled") == 0) store(&f, p, LEAT_PLAN_TILED, 0);
-    else if (strcmp(c, "--images mix --mix-raw 0.5") == 0) store(&f, p, LEAT_PLAN_MIX, 0.5);
-    else if (strcmp(c, "--images raw") == 0) store(&f, p, LEAT_PLAN_RAW, 0);
-    else if (strcmp(c, "--max-side 400") == 0 || strcmp(c, "--quality 90") == 0) {
-        double shrink = c[2] == 'm' ? 400.0 / LEAT_MAX(p->facts.width, p->facts.height) : 1;
+    else if (strcmp(c, "leat pack --images tiled") == 0) store(&f, p, LEAT_PLAN_TILED, 0);
+    else if (strcmp(c, "leat pack --images mix --mix-raw 0.5") == 0) store(&f, p, LEAT_PLAN_MIX, 0.5);
+    else if (strcmp(c, "leat pack --images raw") == 0) store(&f, p, LEAT_PLAN_RAW, 0);
+    else if (strcmp(c, "leat pack --max-side 400") == 0 || strcmp(c, "leat pack --quality 90") == 0) {
+        double shrink = c[12] == 'm' ? 400.0 / LEAT_MAX(p->facts.width, p->facts.height) : 1;
         f.width = (uint32_t)(p->facts.width * shrink + 0.5);
         f.height = (uint32_t)(p->facts.height * shrink + 0.5);
         f.sample_bytes = w->dataset_bytes / f.samples;
@@ -49,15 +49,17 @@ static leat_plan_facts changed(const leat_plan_facts *given, const leat_plan *p,
     } else if (strncmp(c, "whole dataset", 13) == 0 || strstr(c, "disk:DIR") != NULL) {
         snprintf(f.storage, sizeof f.storage, "%s", c[0] == 'w' ? "memory" : "nvme");
         f.measured.io_bytes_per_s = (leat_plan_range){0};
-    } else if (strncmp(c, "twice the cores", 15) == 0) {
-        f.cpus *= 2;
-        if (strstr(c, " and ") != NULL) f.workers *= 2;
-    } else if (sscanf(c, "--threads %u", &n) == 1 || sscanf(c, "--workers %u", &n) == 1) f.workers = (int)n;
+    } else if (sscanf(c, "--cpus %u", &n) == 1) {
+        f.cpus = n;
+        if (sscanf(c, "--cpus %*u --%*s %u", &n) == 1) f.workers = (int)n;
+    } else if (strcmp(c, "--cache process") == 0) f.cache = PLAN_CACHE_PROCESS;
+    else if (sscanf(c, "--threads %u", &n) == 1 || sscanf(c, "--workers %u", &n) == 1) f.workers = (int)n;
     else if (strncmp(c, "--dtype u8", 10) == 0) f.element_bytes = 1;
-    else if (strncmp(c, "leat's loader", 13) == 0) {
+    else if (strncmp(c, "--loader leat", 13) == 0) {
         f.loader = LEAT_PLAN_LEAT;
-        f.measured.cpu_us = (leat_plan_range){0};
-        store(&f, p, LEAT_PLAN_TILED, 0);
+        if (strstr(c, "no --cpu-us") != NULL) f.measured.cpu_us = (leat_plan_range){0};
+        if (strstr(c, "--images tiled") != NULL) store(&f, p, LEAT_PLAN_TILED, 0);
+        assert_non_null(strstr(c, f.element_bytes == 4 ? "--dtype f32" : "--dtype u8"));
     } else fail_msg("an unknown change: %s", c);
     return f;
 }
@@ -104,8 +106,8 @@ static void memory_limits_the_rows_too(void **state)
         leat_plan p = plan_of(f);
         assert_near(p.speed.rate.mid, 8e9 / 110000, 1);
         assert_int_equal(p.speed.limit, LEAT_PLAN_IO);
-        assert_contains(p.no_gain, "--images raw");
-        assert_contains(p.no_gain, "twice the cores");
+        assert_contains(p.no_gain, "leat pack --images raw");
+        assert_contains(p.no_gain, "--cpus 32");
     }
 }
 
@@ -122,12 +124,15 @@ static void cores_bring_what_their_threads_do(void **state)
     f.measured.cpu_us = (leat_plan_range){2900, 3000, 3100};
     f.measured.io_bytes_per_s = (leat_plan_range){5e9, 5e9, 5e9};
     leat_plan p = plan_of(f);
-    assert_null(find_row(&p, "twice the cores")); /* one thread for each GPU, before and after */
+    assert_null(find_row(&p, "--cpus 8")); /* one thread for each GPU, before and after */
     f.gpus = 2;
     snprintf(f.model, sizeof f.model, "vit_s");
     snprintf(f.gpu, sizeof f.gpu, "B200");
     p = plan_of(f);
-    assert_near(find_row(&p, "twice the cores")->gain, 3, 1e-6); /* 1 thread for each GPU, then 3 */
+    assert_near(find_row(&p, "--cpus 8")->gain, 3, 1e-6); /* 1 thread for each GPU, then 3 */
+    snprintf(f.cpu, sizeof f.cpu, "a CPU");               /* of this machine: --cpus means others */
+    p = plan_of(f);
+    assert_non_null(find_row(&p, "twice the cores"));
 }
 
 /* What a disk cache keeps is read from the second epoch on. */
@@ -141,10 +146,10 @@ static void a_disk_cache_needs_a_second_epoch(void **state)
     f.samples = 400000;
     f.measured.io_bytes_per_s = (leat_plan_range){10e6, 12e6, 12.5e6};
     leat_plan p = plan_of(f);
-    assert_null(find_row(&p, "--cache disk:DIR on NVMe"));
+    assert_null(find_row(&p, "leat load --cache disk:DIR, on NVMe"));
     f.epochs = 2;
     p = plan_of(f);
-    assert_true(find_row(&p, "--cache disk:DIR on NVMe")->gain > 10);
+    assert_true(find_row(&p, "leat load --cache disk:DIR, on NVMe")->gain > 10);
 }
 
 int main(void)
