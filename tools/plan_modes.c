@@ -38,6 +38,14 @@ static void begin_json(leat__json *j, leat__buf *out)
     leat__json_ku64(j, "version", 1);
 }
 
+/* 0: not known. */
+static void known(leat__json *j, const char *key, double value)
+{
+    leat__json_key(j, key);
+    if (value > 0) leat__json_double(j, value);
+    else leat__json_null(j);
+}
+
 /* ---- --solve ---- */
 
 /* No memory of a machine is safe: names what is too small. */
@@ -167,8 +175,8 @@ int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amou
         leat__json_ku64(&j, "vram_needed_bytes", m.vram_needed_bytes);
         leat__json_ku64(&j, "rule_ram_bytes", m.rule_ram_bytes);
         leat__json_ku64(&j, "rule_vram_bytes", m.rule_vram_bytes);
-        leat__json_kdouble(&j, "samples_per_s", m.rate.mid);
-        leat__json_kdouble(&j, "seconds", m.total_s.mid);
+        known(&j, "samples_per_s", m.rate.mid);
+        known(&j, "seconds", m.total_s.mid);
         leat__json_kstr(&j, "limit", leat_plan_resource_name(m.limit));
         leat__json_kstr(&j, "note", m.note);
         leat__json_kstr(&j, "source", m.source);

@@ -22,6 +22,14 @@ static void range(leat__json *j, const char *key, leat_plan_range r)
     leat__json_end(j);
 }
 
+/* 0: not known. */
+static void known(leat__json *j, const char *key, double value)
+{
+    leat__json_key(j, key);
+    if (value > 0) leat__json_double(j, value);
+    else leat__json_null(j);
+}
+
 static void open_object(leat__json *j, const char *key)
 {
     leat__json_key(j, key);
@@ -139,8 +147,9 @@ static void decodes_json(leat__json *j, const leat_plan *p)
     leat__json_end(j);
 }
 
-static void speed_json(leat__json *j, const leat_plan_speed *s)
+static void speed_json(leat__json *j, const leat_plan *p)
 {
+    const leat_plan_speed *s = &p->speed;
     open_object(j, "speed");
     open_object(j, "rates");
     range(j, "io", s->io);
@@ -167,8 +176,13 @@ static void speed_json(leat__json *j, const leat_plan_speed *s)
     leat__json_ku64(j, "iterations_per_epoch", s->iterations);
     range(j, "epoch_seconds", s->epoch_s);
     range(j, "total_seconds", s->total_s);
-    leat__json_kdouble(j, "needed_samples_per_s", s->needed);
-    leat__json_kdouble(j, "cores_needed", s->cores_needed);
+    if (p->facts.gpus > 0) {
+        known(j, "needed_samples_per_s", s->needed);
+        known(j, "cores_needed", s->cores_needed);
+    } else {
+        leat__json_kdouble(j, "needed_samples_per_s", 0);
+        leat__json_kdouble(j, "cores_needed", 0);
+    }
     leat__json_end(j);
 }
 
@@ -238,7 +252,7 @@ static void tables_json(leat__json *j, const leat_plan *p)
         leat__json_ku64(j, "ram_bytes", s->ram);
         leat__json_ku64(j, "guide_buffer_bytes", s->guide_buffer);
         leat__json_ku64(j, "guide_ram_bytes", s->guide_ram);
-        leat__json_kdouble(j, "samples_per_s", s->rate);
+        known(j, "samples_per_s", s->rate);
         leat__json_key(j, "fits");
         if (s->fits == 2) leat__json_null(j);
         else leat__json_bool(j, s->fits == 1);
@@ -280,7 +294,7 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     ram_json(&j, "ram", &p->ram, p->facts.loader);
     ram_json(&j, "ram_process", &p->ram_process, LEAT_PLAN_PROCESS);
     if (p->facts.gpus > 0) vram_json(&j, &p->vram);
-    speed_json(&j, &p->speed);
+    speed_json(&j, p);
     traffic_json(&j, p);
     decodes_json(&j, p);
     tables_json(&j, p);

@@ -77,6 +77,24 @@ static void json_says_unknown_and_unfit(void **state)
     json_decref(j);
 }
 
+/* A GPU of which nothing is known has no rate, in no row. */
+static void json_has_no_rate_of_an_unknown_gpu(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpu[0] = '\0';
+    json_t *j = parsed(f), *scale = json_object_get(j, "scale"), *speed = json_object_get(j, "speed");
+    for (size_t i = 0; i < json_array_size(scale); i++)
+        assert_true(json_is_null(json_object_get(json_array_get(scale, i), "samples_per_s")));
+    assert_true(json_is_null(json_object_get(speed, "needed_samples_per_s")));
+    assert_true(json_is_null(json_object_get(speed, "cores_needed")));
+    json_decref(j);
+    j = parsed(guide_facts());
+    scale = json_object_get(j, "scale");
+    assert_true(json_real_value(json_object_get(json_array_get(scale, 0), "samples_per_s")) > 0);
+    json_decref(j);
+}
+
 /* Only flags of `leat load` may be outside comments. */
 static void yaml_has_load_flags_only(void **state)
 {
@@ -112,9 +130,8 @@ static void yaml_has_load_flags_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_has_the_figures),
-        cmocka_unit_test(json_has_the_epochs),
-        cmocka_unit_test(json_says_unknown_and_unfit),
+        cmocka_unit_test(json_has_the_figures),        cmocka_unit_test(json_has_the_epochs),
+        cmocka_unit_test(json_says_unknown_and_unfit), cmocka_unit_test(json_has_no_rate_of_an_unknown_gpu),
         cmocka_unit_test(yaml_has_load_flags_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
