@@ -103,6 +103,8 @@ double leat__plan_cpu_times(const leat_plan_facts *f);
 void leat__plan_decodes(leat_plan *plan);
 
 /* rate.c */
+/* The CPUs that the loader had of those it wanted, where others used the rest while it was measured: else 0. */
+double leat__plan_shared_cpus(const leat_plan_facts *f, uint32_t *wanted);
 /* How reading and decoding overlap, from a calibration. Reading also takes CPU time, and neither
  * hides the other completely: a sample takes the longer of both plus a share of the shorter. */
 struct leat__plan_overlap {

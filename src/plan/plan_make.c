@@ -19,8 +19,6 @@
 /* This many default threads may take memory up to the share that fits, more only up to the safe one. */
 #define FEW_WORKERS 16u
 #define NEAR_BEST 0.99 /* of rates that count as equal */
-/* Threads of a measurement that had a smaller share of the CPUs shared them with others. */
-#define IDLE_SHARE 0.75
 
 void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
 {
@@ -76,13 +74,11 @@ static void note_cache(leat_plan *plan)
                         100 * plan->speed.cached_share, 100 * speed.cached_share);
 }
 
-/* Threads from memory wait for nothing but CPUs: what they did not get, others had. */
 static void note_busy(leat_plan *plan)
 {
-    const leat_plan_calibration *m = &plan->facts.measured;
-    double had = m->rate_all.mid * m->cpu_us.mid / 1e6;
-    uint32_t wanted = m->cpus > 0 ? LEAT_MIN(m->threads, m->cpus) : m->threads;
-    if (had > 0 && had < IDLE_SHARE * wanted)
+    uint32_t wanted;
+    double had = leat__plan_shared_cpus(&plan->facts, &wanted);
+    if (had > 0)
         leat__plan_note(plan,
                         "the loader had %.1f of %u CPUs while it was measured: others used them, and rates "
                         "are as low as that",

@@ -199,6 +199,25 @@ static void rates_section(const leat_plan *p, leat__buf *out)
     if (slower && only) rate_line(out, "2nd epoch", s->later, NULL, "  if there were one (--epochs)");
 }
 
+static int core_decimals(double cores)
+{
+    return cores < 99.95 ? 1 : 0;
+}
+
+/* By the measured rate, as `cpu` is. Where others used the CPUs meanwhile, by CPU time as well. */
+static void cores_line(const leat_plan *p, leat__buf *out)
+{
+    const leat_plan_speed *s = &p->speed;
+    double idle = s->needed * s->cpu_us / 1e6;
+    char a[24];
+    uint32_t wanted;
+    leat__buf_printf(out, "  Keeping the GPU busy takes %s samples/s: %.*f cores", count(s->needed, a),
+                     core_decimals(s->cores_needed), s->cores_needed);
+    if (leat__plan_shared_cpus(&p->facts, &wanted) > 0)
+        leat__buf_printf(out, " as busy with other work as these, or %.*f idle ones", core_decimals(idle), idle);
+    leat__buf_puts(out, ".\n");
+}
+
 static void speed_section(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_speed *s = &p->speed;
@@ -207,9 +226,7 @@ static void speed_section(const leat_plan *p, leat__buf *out)
     if (s->cached_share > 0)
         leat__buf_printf(out, "  After the first epoch %.0f %% of the dataset is in memory.\n",
                          100 * s->cached_share);
-    if (s->needed > 0)
-        leat__buf_printf(out, "  Keeping the GPU busy takes %s samples/s: %.1f cores.\n", count(s->needed, a),
-                         s->cores_needed);
+    if (s->needed > 0) cores_line(p, out);
     if (p->facts.samples == 0) return;
     const char *plural = s->iterations == 1 ? "" : "s";
     if (leat__plan_trainer_unknown(&p->facts))

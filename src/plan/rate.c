@@ -16,6 +16,8 @@
 /* Spread of the table of CPU costs: it was measured on one machine. With the factor of the kind of CPU
  * ordinary settings on two others were off by up to 0.4. */
 #define SPREAD_COST 0.60
+/* Threads of a measurement that had a smaller share of the CPUs shared them with others. */
+#define IDLE_SHARE 0.75
 #define SPREAD_COPY 0.25 /* uncertainty of the table of copies to the GPU */
 /* Uncertainty of the table of reads per second: queues and caches of devices differ. */
 #define SPREAD_READS 1.0
@@ -110,6 +112,15 @@ static double cores_for(const leat_plan_facts *f, double us, double rate)
     split_time(m->rate_one.mid, m->rate_all.mid, m->threads, &divided, &rest);
     if (rate <= 0 || divided <= 0 || rest < 0 || 1 / rate <= rest) return rate / m->rate_all.mid * m->threads;
     return divided / (1 / rate - rest);
+}
+
+/* Threads from memory wait for nothing but CPUs: what they did not get, others had. */
+double leat__plan_shared_cpus(const leat_plan_facts *f, uint32_t *wanted)
+{
+    const leat_plan_calibration *m = &f->measured;
+    double had = m->rate_all.mid * m->cpu_us.mid / 1e6;
+    *wanted = m->cpus > 0 ? LEAT_MIN(m->threads, m->cpus) : m->threads;
+    return had < IDLE_SHARE * *wanted ? had : 0;
 }
 
 static leat_plan_range cpu_rate(const leat_plan_facts *f, double *us_out)

@@ -54,12 +54,32 @@ static void single_epoch_has_its_own_limit(void **state)
     assert_contains(text, "  storage           200  (100 to 400)  table  <- the limit\n");
     assert_contains(text, "  together          200  (100 to 400)  nothing is in memory yet\n");
     assert_contains(text, "if there were one (--epochs)\n");
-    assert_contains(text, "\n  now, in the 1st epoch                    200\n");
+    assert_contains(text, "\n  now, in the 1st epoch                          200\n");
     leat__free(text);
     f.epochs = 2;
     text = page(f, true);
     assert_contains(text, "  1st epoch         200  (100 to 400)  nothing is in memory yet\n");
     assert_null(strstr(text, "if there were one"));
+    leat__free(text);
+}
+
+/* 1 ms of CPU time per sample; two threads got 500/s, because others had three quarters of their CPUs. */
+static void cores_say_what_they_are_based_on(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.measured.step_ms = (leat_plan_range){250, 256, 260}; /* 1,000/s */
+    f.measured.cpu_us = (leat_plan_range){900, 1000, 1100};
+    f.measured.rate_one = (leat_plan_range){240, 250, 260};
+    f.measured.rate_all = (leat_plan_range){490, 500, 510};
+    f.measured.threads = f.measured.cpus = 2;
+    char *text = page(f, true);
+    assert_contains(text, "1.00k samples/s: 4.0 cores as busy with other work as these, or 1.0 idle ones.\n");
+    assert_contains(text, "the loader had 0.5 of 2 CPUs while it was measured");
+    leat__free(text);
+    f.measured.cpu_us = (leat_plan_range){3600, 4000, 4400}; /* nobody else */
+    text = page(f, true);
+    assert_contains(text, "takes 1.00k samples/s: 4.0 cores.\n");
     leat__free(text);
 }
 
@@ -90,6 +110,7 @@ int main(void)
         cmocka_unit_test(the_page_names_what_matters),
         cmocka_unit_test(plan_that_does_not_fit_ends_with_its_fix),
         cmocka_unit_test(single_epoch_has_its_own_limit),
+        cmocka_unit_test(cores_say_what_they_are_based_on),
         cmocka_unit_test(bars_have_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
