@@ -19,6 +19,13 @@ static const char *bytes(uint64_t value, char out[24])
     return leat__format_bytes(value, out, 24);
 }
 
+/* Decimals of a number with three digits, up to `most`. */
+static int digits(double value, int most)
+{
+    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    return LEAT_MIN(decimals, most);
+}
+
 static const char *count(double value, char out[24])
 {
     return leat__format_count(value, out, 24);
@@ -89,7 +96,7 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
     ram_parts(out, r, process);
     if (process) {
         leat__buf_printf(out,
-                         "  As the single-GPU guide counts (docs/plan.md): buffer %.1f GB, total %.1f GB.\n",
+                         "  As the single-GPU guide counts (docs/plan.md): buffer %.3g GB, total %.3g GB.\n",
                          (double)r->guide_buffer / 1e9, (double)r->guide_total / 1e9);
     } else {
         budget_line(p, out);
@@ -199,11 +206,6 @@ static void rates_section(const leat_plan *p, leat__buf *out)
     if (slower && only) rate_line(out, "2nd epoch", s->later, NULL, "  if there were one (--epochs)");
 }
 
-static int core_decimals(double cores)
-{
-    return cores < 99.95 ? 1 : 0;
-}
-
 /* By the measured rate, as `cpu` is. Where others used the CPUs meanwhile, by CPU time as well. */
 static void cores_line(const leat_plan *p, leat__buf *out)
 {
@@ -212,9 +214,9 @@ static void cores_line(const leat_plan *p, leat__buf *out)
     char a[24];
     uint32_t wanted;
     leat__buf_printf(out, "  Keeping the GPU busy takes %s samples/s: %.*f cores", count(s->needed, a),
-                     core_decimals(s->cores_needed), s->cores_needed);
+                     digits(s->cores_needed, 1), s->cores_needed);
     if (leat__plan_shared_cpus(&p->facts, &wanted) > 0)
-        leat__buf_printf(out, " as busy with other work as these, or %.*f idle ones", core_decimals(idle), idle);
+        leat__buf_printf(out, " as busy with other work as these, or %.*f idle ones", digits(idle, 1), idle);
     leat__buf_puts(out, ".\n");
 }
 
@@ -244,10 +246,12 @@ static void speed_section(const leat_plan *p, leat__buf *out)
     guide_line(p, out);
 }
 
+/* Dollars in three digits. */
 static void price_text(leat__buf *out, const leat_plan_price *p)
 {
-    leat__buf_printf(out, "$%.2f in the bucket's region, $%.2f from another, $%.2f over the internet",
-                     p->same_region, p->other_region, p->internet);
+    char a[24], b[24], c[24];
+    leat__buf_printf(out, "$%s in the bucket's region, $%s from another, $%s over the internet",
+                     count(p->same_region, a), count(p->other_region, b), count(p->internet, c));
 }
 
 static void traffic_section(const leat_plan *p, leat__buf *out)
@@ -327,8 +331,8 @@ static void what_if_section(const leat_plan *p, leat__buf *out)
                          count(p->speed.rate.mid, a));
     for (uint32_t i = 0; i < p->what_if_count; i++) {
         const leat_plan_what_if *w = &p->what_ifs[i];
-        leat__buf_printf(out, "  %-40s %9s  %4.2fx  %s", w->change, count(w->rate, a), w->gain,
-                         leat_plan_resource_name(w->limit));
+        leat__buf_printf(out, "  %-40s %9s  %4.*fx  %s", w->change, count(w->rate, a), digits(w->gain, 2),
+                         w->gain, leat_plan_resource_name(w->limit));
         if (w->dataset_bytes > 0) leat__buf_printf(out, ", dataset %s", bytes(w->dataset_bytes, b));
         leat__buf_putc(out, '\n');
     }
@@ -342,7 +346,7 @@ static void scale_section(const leat_plan *p, leat__buf *out)
                         "guide: 8 GB x GPUs + 5 GB\n");
     for (uint32_t i = 0; i < p->scale_count; i++) {
         const leat_plan_scale *s = &p->scales[i];
-        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %7.4g  %12s  > %.0f GB%s\n", s->gpus, s->nodes,
+        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %7.3g  %12s  > %.0f GB%s\n", s->gpus, s->nodes,
                          (unsigned long long)s->total_batch, s->workers, s->lr, bytes(s->ram, a),
                          (double)s->guide_ram / 1e9, s->fits == 0 ? "  does not fit this node" : "");
     }
@@ -364,7 +368,7 @@ static void config_section(const leat_plan *p, leat__buf *out)
     if (c->memory_bytes > 0) leat__buf_printf(out, ", memory %s", bytes(c->memory_bytes, a));
     leat__buf_putc(out, '\n');
     if (p->facts.gpus > 0)
-        leat__buf_printf(out, "  precision %s, %s, lr %.4g for a total batch of %llu\n",
+        leat__buf_printf(out, "  precision %s, %s, lr %.3g for a total batch of %llu\n",
                          leat_plan_precision_name(c->precision), c->compile ? "compiled" : "not compiled",
                          c->lr, (unsigned long long)c->total_batch);
 }

@@ -149,7 +149,7 @@ static void add_changes(leat_plan *plan, const leat_plan_facts *then)
         add_text(plan, ", and ", "--batch %llu (instead of %llu)", (unsigned long long)then->batch,
                  (unsigned long long)f->batch);
         if (f->gpus > 0)
-            add_text(plan, " and ", "lr %.4g", leat__plan_lr(f, then->batch * f->gpus * f->nodes));
+            add_text(plan, " and ", "lr %.3g", leat__plan_lr(f, then->batch * f->gpus * f->nodes));
     }
     if (then->vram_bytes != f->vram_bytes)
         add_text(plan, ", and ", "a GPU with at least %s of memory",

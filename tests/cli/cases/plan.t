@@ -37,8 +37,8 @@ true
 risky
 
 $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 2000 --json | jget fix
---batch 476 (instead of 2000) and lr 0.9297
-! leat plan: does not fit; --batch 476 (instead of 2000) and lr 0.9297
+--batch 476 (instead of 2000) and lr 0.93
+! leat plan: does not fit; --batch 476 (instead of 2000) and lr 0.93
 
 # the page
 $ leat plan --dtype f32 --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90

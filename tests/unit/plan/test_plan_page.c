@@ -77,10 +77,33 @@ static void cores_say_what_they_are_based_on(void **state)
     assert_contains(text, "1.00k samples/s: 4.0 cores as busy with other work as these, or 1.0 idle ones.\n");
     assert_contains(text, "the loader had 0.5 of 2 CPUs while it was measured");
     leat__free(text);
-    f.measured.cpu_us = (leat_plan_range){3600, 4000, 4400}; /* nobody else */
+    f.measured.cpu_us = (leat_plan_range){3600, 4000, 4400}; /* no other load */
     text = page(f, true);
     assert_contains(text, "takes 1.00k samples/s: 4.0 cores.\n");
     leat__free(text);
+}
+
+/* Numbers with a point have at most three digits, whatever the plan is. */
+static void figures_have_three_digits(void **state)
+{
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 24, 0, 0, 0);
+    for (int i = 0; i < 60; i++) {
+        leat_plan_facts f = random_facts(&r);
+        f.price_requests = 0.0004;
+        f.price_other_region = 0.02;
+        f.price_internet = 0.09;
+        char *text = page(f, true);
+        for (const char *c = text, *end; *c != '\0'; c = end + (*end != '\0')) {
+            end = c + strcspn(c, " \n");
+            size_t before = strspn(c, "0123456789(>$+"), after = 0, zeros = strspn(c, "0.($");
+            if (c[before] == '.') after = strspn(c + before + 1, "0123456789");
+            if (after > 0 && before + 1 + after - zeros > 4)
+                fail_msg("case %d: %.*s in: %s", i, (int)(end - c), c, text);
+        }
+        leat__free(text);
+    }
 }
 
 /* A bar is forty marks wide and as full as the memory. */
@@ -111,6 +134,7 @@ int main(void)
         cmocka_unit_test(plan_that_does_not_fit_ends_with_its_fix),
         cmocka_unit_test(single_epoch_has_its_own_limit),
         cmocka_unit_test(cores_say_what_they_are_based_on),
+        cmocka_unit_test(figures_have_three_digits),
         cmocka_unit_test(bars_have_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void a_gpu_that_is_too_small_gets_a_batch_or_a_precision(void **state)
     snprintf(f.model, sizeof f.model, "vit_l");
     p = plan_of(f);
     assert_string_equal(
-        p.fix, "--batch 1 (instead of 320) and lr 9.766e-07, and a GPU with at least 6.85 GiB of memory");
+        p.fix, "--batch 1 (instead of 320) and lr 9.77e-07, and a GPU with at least 6.85 GiB of memory");
     f.batch = 1;
     f.precision = LEAT_PLAN_BF16_MIXED;
     double need = 0;
@@ -417,7 +417,8 @@ static void any_solution_is_accepted_and_the_next_is_not(void **state)
         for (int k = 0; k < 4; k++) {
             leat_plan_field field = (leat_plan_field)k;
             bool least = field == LEAT_PLAN_SOLVE_RAM || field == LEAT_PLAN_SOLVE_CPUS;
-            uint64_t value, top = field == LEAT_PLAN_SOLVE_BATCH ? LEAT_MIN(f.samples, LEAT_PLAN_BATCH_MOST) : UINT64_MAX;
+            uint64_t value,
+                top = field == LEAT_PLAN_SOLVE_BATCH ? LEAT_MIN(f.samples, LEAT_PLAN_BATCH_MOST) : UINT64_MAX;
             if (leat_plan_solve(&f, field, &value, NULL) != 0 || value == 0) continue;
             solutions[k]++;
             if (!accepted(solved_with(f, field, value), field))
