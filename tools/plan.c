@@ -300,12 +300,16 @@ static int wide_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
     return CLI_OK;
 }
 
+/* A process-based loader is planned. */
+static bool is_process(const cli *c)
+{
+    return cli_given(c, "loader") ? cli_choice(c, "loader") == 1 : cli_given(c, "workers");
+}
+
 static int loading_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
 {
     static const uint32_t element[] = {1, 2, 4};
-    bool process = cli_given(c, "loader") ? cli_choice(c, "loader") == 1 : cli_given(c, "workers");
-    if (cli_given(c, "threads") && cli_given(c, "workers"))
-        return cli_usage(c, "--threads is leat's, --workers a process-based loader's: give one");
+    const bool process = is_process(c);
     f->loader = process ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
     f->workers = (int32_t)given_int(c, cli_given(c, "threads") ? "threads" : "workers");
     f->prefetch = (uint32_t)given_int(c, "prefetch");
@@ -318,8 +322,6 @@ static int loading_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
     f->ops = cli_given(c, "ops") ? cli_str(c, "ops") : NULL;
     f->like = cli_given(c, "like") ? cli_str(c, "like") : NULL;
     f->crop = cli_given(c, "crop") ? cli_str(c, "crop") : NULL;
-    if (process && cli_flag(c, "yaml"))
-        return cli_usage(c, "--yaml writes settings of leat load: it does not go with worker processes");
     if (process && cli_given(c, "workers") && cli_int(c, "workers") == 0)
         return cli_usage(c, "--workers 0 loads in the process that trains, which is not planned: give their "
                             "number, or -1 for all usable");
@@ -352,8 +354,6 @@ static int ops_facts(cli *c, leat_plan_facts *f, leat__image_kind kind, bool lis
     leat__pipeline *p = NULL;
 
     if (!cli_given(c, "ops")) return CLI_OK;
-    if (f->loader == LEAT_PLAN_PROCESS)
-        return cli_usage(c, "--ops are leat's: they do not go with --workers");
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
         if (cli_given(c, parts[i])) return cli_usage(c, "--ops replaces --%s: give one of them", parts[i]);
     const leat__pipeline_opts o = {.ops = text, .kind = {leat__kind_type(kind), leat__kind_channels(kind)}};
@@ -589,46 +589,73 @@ static bool listed_in(const char *list, const char *word)
     return false;
 }
 
-/* Answers other than an image plan use few of the options: the rest would change nothing. */
-static int check_mode(cli *c)
+/* Kinds of plans, and which options have an effect on them: `uses`, or all but `unused`. The first ones are
+ * answers without a plan of images; of the others several may hold. docs/plan.md has the same table. */
+static const struct {
+    const char *option, *value; /* that make it; any value: NULL */
+    const char *uses, *unused;
+} kinds[] = {
+    {"text", NULL,
+     " text documents memory ram limit storage io-mbs cpus nodes hashes bands bands-per-iteration ", NULL},
+    {"documents", NULL, " documents dataset-bytes memory ram limit hashes bands bands-per-iteration ", NULL},
+    {"recommend", "text", " recommend dataset-bytes samples ", NULL},
+    {"recommend", "video", " recommend videos ", NULL},
+    {"recommend", "images",
+     " recommend dataset calibrate measure samples sample-bytes width height images mix-raw video-hours fps "
+     "storage model params activation-bytes gmacs batch image crop precision optimizer epochs compile "
+     "unfused-attention io-mbs gbps cpu-us step-ms h2d-gbs threads workers prefetch loader preset dtype ops "
+     "like order cache memory single-loader ",
+     NULL},
+    {"stage", NULL, " stage samples gpus gpu vram ", NULL},
+    {"solve", NULL, NULL, " lr compare yaml "},
+    {"compare", NULL, NULL, " yaml "},
+    {"loader", "process", NULL, " threads ops like cache memory yaml "},
+    {"gpus", "0", NULL,
+     " params activation-bytes gmacs precision optimizer compile unfused-attention lr gpu vram step-ms "
+     "h2d-gbs "},
+};
+
+/* The plan is of this kind. `gpus`: of the machine, where none are given. */
+static bool is_kind(const cli *c, size_t kind, uint32_t gpus)
 {
-    static const struct {
-        const char *mode, *value; /* any value: NULL */
-        const char *uses;
-    } modes[] = {
-        {"text", NULL,
-         " text documents memory ram limit storage io-mbs cpus nodes hashes bands bands-per-iteration "},
-        {"documents", NULL, " documents dataset-bytes memory ram limit hashes bands bands-per-iteration "},
-        {"recommend", "text", " recommend dataset-bytes samples "},
-        {"recommend", "video", " recommend videos "},
-        {"recommend", "images",
-         " recommend dataset calibrate measure samples sample-bytes width height images mix-raw video-hours "
-         "fps "
-         "storage model params activation-bytes gmacs batch image crop precision optimizer epochs compile "
-         "unfused-attention io-mbs gbps cpu-us step-ms h2d-gbs threads workers prefetch loader preset dtype "
-         "ops "
-         "like order cache memory single-loader "},
-        {"stage", NULL, " stage samples gpus gpu vram "},
-    };
+    const char *const option = kinds[kind].option, *const value = kinds[kind].value;
+    if (leat__str_eq(option, "loader")) return is_process(c);
+    if (leat__str_eq(option, "gpus")) return gpus == 0;
+    return cli_given(c, option) && (value == NULL || leat__str_eq(cli_str(c, option), value));
+}
+
+/* Refuses the first option that would change nothing in a plan of this kind. */
+static int check_kind(cli *c, size_t kind)
+{
     static const leat__param *const tables[] = {dataset_options, model_options, machine_options,
                                                 answer_options};
-    for (size_t i = 0; i < LEAT_COUNT(modes); i++) {
-        const char *const value = modes[i].value;
-        if (!cli_given(c, modes[i].mode)) continue;
-        if (value != NULL && !leat__str_eq(cli_str(c, modes[i].mode), value)) continue;
-        for (size_t t = 0; t < LEAT_COUNT(tables); t++)
-            for (const leat__param *p = tables[t]; p->name != NULL; p++)
-                if (cli_given(c, p->name) && !listed_in(modes[i].uses, p->name))
-                    return cli_usage(c, "--%s has no effect with --%s%s%s", p->name, modes[i].mode,
-                                     value != NULL ? " " : "", value != NULL ? value : "");
-        bool limits = cli_given(c, "text") || cli_given(c, "documents");
-        if (limits && cli_given(c, "memory") && (cli_given(c, "ram") || cli_given(c, "limit")))
-            return cli_usage(c, "--memory and --%s are both the limit: give one",
-                             cli_given(c, "ram") ? "ram" : "limit");
-        return CLI_OK;
+    const char *const uses = kinds[kind].uses, *option = kinds[kind].option, *value = kinds[kind].value;
+    if (!cli_given(c, option) && leat__str_eq(option, "loader")) option = "workers", value = NULL;
+    for (size_t t = 0; t < LEAT_COUNT(tables); t++)
+        for (const leat__param *p = tables[t]; p->name != NULL; p++) {
+            if (!cli_given(c, p->name) || leat__str_eq(p->name, option)) continue;
+            if (uses != NULL ? listed_in(uses, p->name) : !listed_in(kinds[kind].unused, p->name)) continue;
+            if (!cli_given(c, option))
+                return cli_usage(c, "--%s has no effect without a GPU: give --gpus, --gpu or --model",
+                                 p->name);
+            return cli_usage(c, "--%s has no effect with --%s%s%s", p->name, option, value != NULL ? " " : "",
+                             value != NULL ? value : "");
+        }
+    return CLI_OK;
+}
+
+static int check_kinds(cli *c, uint32_t gpus)
+{
+    for (size_t i = 0; i < LEAT_COUNT(kinds); i++) {
+        if (!is_kind(c, i, gpus)) continue;
+        int rc = check_kind(c, i);
+        if (rc != CLI_OK) return rc;
+        if (kinds[i].uses != NULL) break; /* not a plan of images */
     }
-    if (cli_flag(c, "yaml") && (cli_given(c, "solve") || cli_given(c, "compare")))
-        return cli_usage(c, "--yaml has no effect with --%s", cli_given(c, "solve") ? "solve" : "compare");
+    bool limits = cli_given(c, "text") || cli_given(c, "documents");
+    if (limits && cli_given(c, "memory") && (cli_given(c, "ram") || cli_given(c, "limit")))
+        return cli_usage(c, "--memory and --%s are both the limit: give one",
+                         cli_given(c, "ram") ? "ram" : "limit");
     return CLI_OK;
 }
 
@@ -659,6 +686,8 @@ static int check_effects(cli *c)
             return cli_usage(c, "--%s has an effect only with --documents or --text", minhash[i]);
     if (cli_given(c, "dataset-bytes") && !cli_given(c, "documents") && !cli_given(c, "recommend"))
         return cli_usage(c, "--dataset-bytes has an effect only with --documents or --recommend");
+    if (cli_given(c, "threads") && cli_given(c, "workers"))
+        return cli_usage(c, "--threads is leat's, --workers a process-based loader's: give one");
     if (cli_given(c, "samples") && cli_given(c, "video-hours"))
         return cli_usage(c, "--samples and --video-hours are both the number of samples: give one");
     if (cli_given(c, "like") && tables_only(c))
@@ -704,11 +733,11 @@ static int plan_run(cli *c)
     leat_plan_facts_init(&f);
     setenv("LEAT_REMOTE_STALL_S", STALL_S, 0);
     if ((rc = check_effects(c)) != CLI_OK) return rc;
-    if ((rc = check_mode(c)) != CLI_OK) return rc;
     if ((rc = check_yaml(c)) != CLI_OK) return rc;
     if ((rc = check_remote(c)) != CLI_OK) return rc;
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = check_kinds(c, f.gpus)) != CLI_OK) return rc;
     if ((rc = dataset_facts(c, &f, &kind, &listed)) != CLI_OK) return rc;
     if ((rc = loading_facts(c, &f, kind)) != CLI_OK) return rc;
     if ((rc = measured_facts(c, &f)) != CLI_OK) return rc;

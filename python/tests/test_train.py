@@ -472,7 +472,10 @@ def test_the_plan_is_for_the_loader_of_the_run(packs, tmp_path, precision, pixel
     words = plan.words(packs["train"], o, loop.Trainer(packs["train"], o, Ranks(0, 1, torch.device("cpu"), "")))
     asked = dict(zip(words, words[1:]))
     assert (asked["--dtype"], asked["--order"], asked["--threads"]) == (pixels, "quasi_random", "1")
-    assert (asked["--optimizer"], asked["--gpus"], asked["--lr"]) == ("momentum", "0", f"{TINY['lr']:g}")
+    assert asked["--gpus"] == "0" and "--optimizer" not in asked  # a step is planned for GPUs only
+    step = plan._step(o, loop.Trainer(packs["train"], o, Ranks(0, 1, torch.device("cpu"), "")))
+    asked = dict(zip(step, step[1:]))
+    assert (asked["--optimizer"], asked["--lr"]) == ("momentum", f"{TINY['lr']:g}")
     parts = {f"{name}_bytes": 10**i for i, name in enumerate(("queue", "assembling", "borrowed", "pages", "workers"))}
     assert plan._loader_bytes({"ram": {**parts, "budget_bytes": 7}}) == 11111
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Options of `leat plan`: a what-if row is what `leat plan` says with its name typed, for many sets of options."""
+"""Options of `leat plan`: each changes a plan of its kind or is refused there, and a what-if row is what `leat plan` says with
+its name typed, for many sets of options."""
 import json
 import os
 import random
@@ -18,6 +19,84 @@ def leat(*args, code=(0, 3)):
 
 def plan(options):
     return json.loads(leat(*(word for pair in options.items() for word in pair if word is not None), "--json").stdout)
+
+
+# ---- kinds of plans --------------------------------------------------------------------------------
+
+IMAGES = {"--samples": 1000000, "--model": "resnet50", "--gpu": "A100", "--gpus": 1, "--cpus": 8, "--ram": "64G", "--storage": "hdd",
+          "--epochs": 2}
+GENERIC = {"--model": "generic", "--params": 10**8, "--activation-bytes": "50M", "--gmacs": 4}
+SIZE = {"--width": 500, "--height": 700}
+WITHOUT = {name: value for name, value in IMAGES.items() if name not in ("--gpu", "--gpus", "--model")}
+# Options by the kind of plan: those that it uses, or all but those that it does not.
+KINDS = {
+    "--text": ({"--text": "500G", "--cpus": 8},
+               "text documents memory ram limit storage io-mbs cpus nodes hashes bands bands-per-iteration", None),
+    "--documents": ({"--documents": 10**8}, "documents dataset-bytes memory ram limit hashes bands bands-per-iteration", None),
+    "--recommend text": ({"--recommend": "text", "--dataset-bytes": "90G"}, "recommend dataset-bytes samples", None),
+    "--recommend video": ({"--recommend": "video", "--videos": 9}, "recommend videos", None),
+    "--stage": ({"--stage": "caption", "--samples": 10**6, "--gpus": 1, "--gpu": "A100"}, "stage samples gpus gpu vram", None),
+    "images": (IMAGES, None, ""),
+    "--workers": ({**IMAGES, "--workers": 4}, None, "threads ops like cache memory yaml"),
+    "--loader process": ({**IMAGES, "--loader": "process"}, None, "threads ops like cache memory yaml"),
+    "--gpus 0": ({**WITHOUT, "--gpus": 0}, None,
+                 "params activation-bytes gmacs precision optimizer compile unfused-attention lr gpu vram step-ms h2d-gbs"),
+    "--solve": ({**IMAGES, "--solve": "ram"}, None, "lr compare yaml"),
+}
+# A value of each option, and other options that it needs.
+VALUES = {
+    "samples": 2000, "sample-bytes": 50000, "width": (900, SIZE), "height": (900, SIZE), "images": "raw",
+    "mix-raw": (0.9, {"--images": "mix"}), "video-hours": (10, {"--samples": None}),
+    "fps": (10, {"--samples": None, "--video-hours": 10}), "storage": "ssd", "dataset-bytes": "950G", "model": "vit_b",
+    "params": (10**9, GENERIC), "activation-bytes": ("200M", GENERIC), "gmacs": (40, GENERIC), "batch": 64, "image": 160,
+    "crop": "none", "precision": "fp32", "optimizer": "adamw", "epochs": 9, "compile": None,
+    "unfused-attention": (None, {"--model": "vit_b"}), "lr": 0.1, "cpus": 3, "ram": "1G", "limit": "1G", "gpus": 4, "gpu": "T4",
+    "vram": "12G", "nodes": 2, "io-mbs": 10, "gbps": (1, {"--storage": "bucket"}), "cpu-us": 9000, "step-ms": 500, "h2d-gbs": 0.01,
+    "threads": 2, "workers": 2, "prefetch": 9, "loader": "process", "preset": "aggressive", "dtype": "f16",
+    "ops": "Resize((64, 64))", "order": "sequential", "cache": "process", "memory": "200M", "single-loader": None, "videos": 10**6,
+    "stage": "TransNetV2", "text": "1T", "documents": 10**7, "hashes": 100, "bands": 10, "bands-per-iteration": 1,
+    "recommend": "video", "solve": "batch", "compare": "run.json", "yaml": None, "like": "fast", "dataset": "p.leat", "calibrate": None,
+}
+ANSWERS = {"text", "documents", "recommend", "stage", "solve", "videos", "hashes", "bands", "bands-per-iteration", "dataset-bytes"}
+PACKS = {"dataset", "calibrate", "compare", "yaml", "like"}  # python/tests/test_effect_more.py
+# What a solution cannot depend on, or here does not.
+SOLVED = {"storage", "io-mbs", "gbps", "cpu-us", "step-ms", "h2d-gbs", "cpus", "ram", "gpu", "vram", "precision", "optimizer", "model",
+          "compile", "unfused-attention", "params", "activation-bytes", "gmacs", "order", "crop", "nodes", "cache", "ops", "epochs",
+          "images", "mix-raw", "fps", "video-hours", "samples", "limit", "loader", "width", "height"}
+
+
+def words(options):
+    """A flag has the value None; a value of None takes an option away."""
+    flags = {name for name, value in VALUES.items() if value is None or (isinstance(value, tuple) and value[0] is None)}
+    return [str(word) for name, value in options.items() for word in ((name,) if name[2:] in flags else (name, value) if value is not None else ())]
+
+
+def every_option_has_an_effect_or_is_refused():
+    table = json.loads(subprocess.run([LEAT, "help", "--json"], capture_output=True, text=True, check=True).stdout)["commands"]
+    names = {o["name"] for c in table if c["name"] == "plan" for o in c["options"]}
+    names -= {"json", "quiet", "verbose", "color", "help", "anonymous", "ca-file", "measure"}
+    assert names == set(VALUES), names ^ set(VALUES)
+    wrong = [(kind, name, why) for kind, (base, uses, unused) in KINDS.items() for name in sorted(names)
+             if (why := problem(kind, base, name, name in uses.split() if uses is not None else name not in unused.split()))]
+    assert not wrong, wrong
+
+
+def problem(kind, base, name, used):
+    """What is wrong with an option in this kind of plan: "" when it has an effect, or is refused because it has none."""
+    value, needed = VALUES[name] if isinstance(VALUES[name], tuple) else (VALUES[name], {})
+    own = f"--{name}" in kind or (kind == "--workers" and name == "loader") or (kind == "--documents" and name == "text")
+    if own or (f"--{name}" in base and not used):
+        return ""
+    tables = ("--no-measure",) if "--cpus" in base and "--text" not in base else ()
+    done = leat(*words({**base, **(needed if used else {}), f"--{name}": value}), *tables, "--json", code=(0, 2, 3, 4))
+    if not used:
+        refused = done.returncode == 2 and re.search("has no effect|has an effect only|give one", done.stderr)
+        return "" if refused else f"is not refused: {done.stderr}"
+    if name in PACKS or ("--samples" in base and "--stage" not in base and name in ANSWERS) or ("--solve" in base and name in SOLVED):
+        return ""
+    if done.returncode not in (0, 3):
+        return done.stderr
+    return "changes nothing" if done.stdout == leat(*words({**base, **needed}), *tables, "--json", code=(0, 2, 3)).stdout else ""
 
 
 # ---- what-if rows ---------------------------------------------------------------------------------
@@ -67,7 +146,7 @@ def rows_are_what_their_names_plan():
 
 
 def main():
-    for test in (rows_are_what_their_names_plan,):
+    for test in (every_option_has_an_effect_or_is_refused, rows_are_what_their_names_plan):
         test()
         print("ok", test.__name__)
 

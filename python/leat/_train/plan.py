@@ -23,21 +23,26 @@ _PRECISIONS = {"32": "fp32", "tf32": "fp32"}
 def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
     """The command line of ``leat plan`` for this run."""
     made = ["plan", "--dataset", pack, "--batch", str(o.batch_size), "--image", str(trainer.side),
-            "--epochs", str(o.epochs), "--precision", _PRECISIONS.get(trainer.precision, trainer.precision),
-            "--dtype", "f16" if "16" in trainer.precision else "f32", "--order", o.order]
+            "--epochs", str(o.epochs), "--dtype", "f16" if "16" in trainer.precision else "f32", "--order", o.order]
     made += ["--threads", str(o.threads)] if o.threads else []
     made += ["--memory", str(o.memory)] if o.memory else []
     local = int(os.environ.get("LOCAL_WORLD_SIZE", trainer.ranks.world))
-    made += ["--optimizer", _optimizer(o, trainer), "--gpus", str(local if _on_gpu(trainer) else 0),
-             "--nodes", str(max(trainer.ranks.world // max(local, 1), 1))]
+    made += ["--gpus", str(local if _on_gpu(trainer) else 0), "--nodes", str(max(trainer.ranks.world // max(local, 1), 1)),
+             "--model", _PLANNED.get(o.model, "generic")]
+    return made + _step(o, trainer) if _on_gpu(trainer) else made
+
+
+def _step(o: SimpleNamespace, trainer: Trainer) -> list[str]:
+    """Options of a training step, which is planned for GPUs only."""
+    made = ["--optimizer", _optimizer(o, trainer), "--precision", _PRECISIONS.get(trainer.precision, trainer.precision)]
     made += ["--lr", f"{trainer.base_lr:g}"] if o.scale_lr else []
     if trainer.compiles():
         made.append("--compile")
     if o.model in _PLANNED:
-        return [*made, "--model", _PLANNED[o.model]]
+        return made
     count = sum(p.numel() for p in trainer.task.net.parameters())
     kept, macs = _cost(trainer)
-    return [*made, "--model", "generic", "--params", str(count), "--activation-bytes", str(max(kept, 1)),
+    return [*made, "--params", str(count), "--activation-bytes", str(max(kept, 1)),
             "--gmacs", f"{macs / 1e9:.6g}"]
 
 

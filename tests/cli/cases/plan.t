@@ -172,7 +172,7 @@ size: 64
 crop: center
 
 $ leat plan --samples 50000 --gpus 0 --ram 16G --cpus 4 --workers 4 --yaml
-! leat plan: --yaml writes settings of leat load: it does not go with worker processes (see leat plan --help)
+! leat plan: --yaml has no effect with --workers (see leat plan --help)
 = 2
 
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 0
