@@ -501,15 +501,30 @@ static int write_out(void *cookie, const char *text, size_t len)
     return 0;
 }
 
+/* Both are 0 where none is given: the defaults of the guide and of leat differ. */
+static int band_facts(cli *c, uint32_t *hashes, uint32_t *bands)
+{
+    *hashes = *bands = 0;
+    if (!cli_given(c, "bands") && !cli_given(c, "hashes")) return CLI_OK;
+    *hashes = (uint32_t)cli_int(c, "hashes");
+    *bands = (uint32_t)cli_int(c, "bands");
+    if (*hashes % *bands == 0) return CLI_OK;
+    return cli_usage(c, "--hashes %u%s is not a multiple of --bands %u%s", *hashes,
+                     cli_given(c, "hashes") ? "" : " (the default)", *bands,
+                     cli_given(c, "bands") ? "" : " (the default)");
+}
+
 static int documents(cli *c, const leat_plan_facts *f)
 {
-    bool own = cli_given(c, "bands") || cli_given(c, "hashes");
+    uint32_t hashes, bands;
+    int rc = band_facts(c, &hashes, &bands);
+    if (rc != CLI_OK) return rc;
     leat_plan_minhash_facts m = {
         .documents = (uint64_t)cli_int(c, "documents"),
         .dataset_bytes = given_bytes(c, "dataset-bytes"),
         .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : leat__plan_limit(f),
-        .hashes = own ? (uint32_t)cli_int(c, "hashes") : 0,
-        .bands = own ? (uint32_t)cli_int(c, "bands") : 0,
+        .hashes = hashes,
+        .bands = bands,
         .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
     };
     return plan_minhash(c, &m);
@@ -526,10 +541,9 @@ static double disk_rate(const leat_plan_facts *f)
 
 static int text(cli *c, const leat_plan_facts *f)
 {
-    bool own = cli_given(c, "bands") || cli_given(c, "hashes");
-    uint32_t bands = (uint32_t)cli_int(c, "bands"), hashes = (uint32_t)cli_int(c, "hashes");
-    if (own && hashes % bands != 0)
-        return cli_usage(c, "--hashes %u is not a multiple of --bands %u", hashes, bands);
+    uint32_t hashes, bands;
+    int rc = band_facts(c, &hashes, &bands);
+    if (rc != CLI_OK) return rc;
     leat_plan_text_facts t = {
         .text_bytes = cli_bytes(c, "text"),
         .documents = (uint64_t)given_int(c, "documents"),
@@ -537,8 +551,8 @@ static int text(cli *c, const leat_plan_facts *f)
         .disk_bytes_per_s = disk_rate(f),
         .cpus = f->cpus,
         .nodes = f->nodes,
-        .bands = own ? bands : 0,
-        .rows = own ? hashes / bands : 0,
+        .bands = bands,
+        .rows = bands > 0 ? hashes / bands : 0,
         .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
     };
     return plan_text(c, &t);

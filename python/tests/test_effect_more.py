@@ -109,7 +109,7 @@ ADDED = {
     "single-loader": [None],
     "solve": ["batch"],
     "recommend": ["images", FACTS[:4]],
-    "hashes": [128, TEXT],
+    "hashes": [120, TEXT],
     "bands": [10, TEXT],
     "bands-per-iteration": [1, TEXT],
 }

@@ -45,9 +45,13 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
         return leat__fail(err, LEAT_EINVAL, "%llu documents do not fit 40-bit ids",
                           (unsigned long long)f.documents);
     if (f.bands > f.hashes || f.hashes > 65536)
-        return leat__fail(err, LEAT_EINVAL, "%u bands of %u hashes", f.bands, f.hashes);
+        return leat__fail(err, LEAT_EINVAL,
+                          "%u bands of %u hashes in all (`bands`, `hashes`): up to "
+                          "65536 hashes, and one for each band at least",
+                          f.bands, f.hashes);
     if (f.bands_per_iteration > f.bands)
-        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration", f.bands_per_iteration, f.bands);
+        return leat__fail(err, LEAT_EINVAL, "`bands_per_iteration` %u is more than the %u bands",
+                          f.bands_per_iteration, f.bands);
 
     guide_bands(&f, plan);
     plan->guide_all_bytes = guide_bytes(&f, f.bands);

@@ -103,10 +103,14 @@ int leat_plan_text_make(const leat_plan_text_facts *facts, leat_plan_text *plan,
     if (f.bands == 0) f.bands = BANDS;
     if (f.rows == 0) f.rows = ROWS;
     if (f.bands_per_iteration == 0) f.bands_per_iteration = f.bands;
-    if (f.bands_per_iteration > f.bands || f.bands > 256 || f.rows > 1024 || f.bands * f.rows > 1024)
+    if (f.bands > 256 || f.rows > 1024 || f.bands * f.rows > 1024)
         return leat__fail(err, LEAT_EINVAL,
-                          "%u of %u bands of %u at once: leat has at most 256 bands and 1024 values",
-                          f.bands_per_iteration, f.bands, f.rows);
+                          "%u bands of %u hashes each: leat has at most 256 bands and 1024 "
+                          "hashes in all (`bands`, `hashes`)",
+                          f.bands, f.rows);
+    if (f.bands_per_iteration > f.bands)
+        return leat__fail(err, LEAT_EINVAL, "`bands_per_iteration` %u is more than the %u bands",
+                          f.bands_per_iteration, f.bands);
     uint64_t documents = f.documents ? f.documents : leat__ceil_div(f.text_bytes, DOCUMENT_BYTES);
     double cores = 1 + CPU_SHARE * (f.cpus - 1);
     plan->documents = documents;

@@ -384,6 +384,16 @@ Storage not given: an NVMe disk of 2.5 GB/s is assumed (--storage, --io-mbs)
   memory                 114 GB for all 14 bands at once, by its formula
 0
 
+# bands and hashes that do not go together: what was given, and what is a default
+$ for o in "--text 1G --bands 14" "--documents 9 --bands 14" "--documents 9 --hashes 15" "--text 1G --bands-per-iteration 30" "--documents 9 --bands-per-iteration 30" "--text 1G --bands 512 --hashes 512"; do
+>   leat plan $o || true; done
+! leat plan: --hashes 260 (the default) is not a multiple of --bands 14 (see leat plan --help)
+! leat plan: --hashes 260 (the default) is not a multiple of --bands 14 (see leat plan --help)
+! leat plan: --hashes 15 is not a multiple of --bands 20 (the default) (see leat plan --help)
+! leat plan: --bands-per-iteration 30 is more than the 14 bands (see leat plan --help)
+! leat plan: --bands-per-iteration 30 is more than the 20 bands (see leat plan --help)
+! leat plan: 512 bands of 1 hashes each: leat has at most 256 bands and 1024 hashes in all (--bands, --hashes) (see leat plan --help)
+
 $ leat plan --recommend text
 ! leat plan: --recommend text needs --dataset-bytes (see leat plan --help)
 = 2
