@@ -26,9 +26,10 @@
 #include "plan_modes.h"
 
 #define SAMPLES_MAX 1e14
-/* Seconds without a byte that end an attempt, unless the environment says otherwise: with 8 attempts, a plan
- * of a server that never answers fails after some 40 seconds. */
+/* Seconds without a byte that end an attempt, and attempts, unless the environment says otherwise: a plan of
+ * a server that never answers fails within some 30 seconds. */
 #define STALL_S "3"
+#define TRIES "6"
 
 /* ---- Options ---- */
 
@@ -746,6 +747,7 @@ static int plan_run(cli *c)
     int rc;
     leat_plan_facts_init(&f);
     setenv("LEAT_REMOTE_STALL_S", STALL_S, 0);
+    setenv("LEAT_REMOTE_TRIES", TRIES, 0);
     if ((rc = check_effects(c)) != CLI_OK) return rc;
     if ((rc = check_yaml(c)) != CLI_OK) return rc;
     if ((rc = check_remote(c)) != CLI_OK) return rc;

@@ -206,13 +206,13 @@ def a_very_slow_link_is_not_taken_from_the_table():
 
 
 def silent_server_ends_the_plan_soon():
-    """Two attempts of three seconds; with the limit of other commands they take forty."""
+    """Six attempts of three seconds; with the limits of other commands it takes 165."""
     with served(Silent) as command:
         begin = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=dict(os.environ, LEAT_REMOTE_TRIES="2"))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
         took = time.monotonic() - begin
-    assert done.returncode == 4 and "gave up after 2 attempts" in done.stderr, done
-    assert took < 25, took
+    assert done.returncode == 4 and "gave up after 6 attempts" in done.stderr, done
+    assert took < 36, took
 
 
 def slow_storage_ends_no_measurement_late():
