@@ -240,14 +240,16 @@ static int facts_of(const char *text, size_t len, leat_doctor_diagnosis *d, leat
     leat_doctor_run *run = NULL;
     leat_doctor_facts facts;
 
+    const bool record = len >= sizeof RUN_BEGIN && memcmp(text, RUN_BEGIN, sizeof RUN_BEGIN - 1) == 0;
+
     LEAT_TRY(leat_doctor_run_open(&run, NULL, err));
-    int rc = leat_doctor_run_feed(run, text, len, NULL);
+    int rc = leat_doctor_run_feed(run, text, len, record ? err : NULL);
     const leat_doctor_diagnosis *last = leat_doctor_run_diagnosis(run);
     if (last != NULL) *d = *last;
     leat_doctor_run_close(&run);
     if (rc == 0 && last != NULL) return 0;
-    if (rc == 0 && len >= sizeof RUN_BEGIN && memcmp(text, RUN_BEGIN, sizeof RUN_BEGIN - 1) == 0)
-        return leat__fail(err, LEAT_EDATA, "the run has no verdict yet: try again in a second");
+    if (record && rc != 0) return rc;
+    if (record) return leat__fail(err, LEAT_EDATA, "the run has no verdict yet: try again in a second");
     LEAT_TRY(leat_doctor_facts_parse(&facts, text, len, err));
     return leat_doctor_judge(&facts, d, sizeof *d, err);
 }
@@ -392,8 +394,9 @@ const cli_command cli_cmd_doctor = {
         "trainer of the given step time; and names the one thing that limits the run, the share of "
         "each step that is lost, the evidence, and remedies by predicted gain, each with the limit "
         "that comes after it.\n\n"
-        "Under 5 % of the step lost is fine, from 20 % on it is critical; fewer than 20 steps are at "
-        "most a warning. A signal that is missing makes the verdict INCOMPLETE. Exit code 1 says that "
+        "Under 5 % of the step lost is fine, from 20 % on it is critical; fewer than 20 steps and an "
+        "unknown limit are at most a warning. A signal that is missing makes the verdict INCOMPLETE. Exit "
+        "code 1 says that "
         "something was found.\n\n"
         "It ends after 2 x --seconds + 5 s at the latest, whatever a sample costs (--verify runs it twice): "
         "measurements that do not fit are shortened or left out, and it says so. Ctrl-C and SIGTERM end it "

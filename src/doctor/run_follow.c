@@ -23,6 +23,7 @@ struct leat_doctor_run {
     char head[HEAD_BYTES]; /* the first bytes of the file, up to its first line */
     size_t head_len;
     uint64_t at;           /* read so far */
+    uint64_t lines;        /* complete ones of them */
     leat__buf rest;        /* of an incomplete line */
     char name[NAME_BYTES]; /* of the run */
     bool ended, judged;
@@ -100,7 +101,7 @@ static int take_line(leat_doctor_run *run, const char *line, size_t len, leat_er
     if (frame != NULL) rc = leat__frame_parse(frame, &run->frames[run->frame_count % FRAMES], err);
     else if (name != NULL) take_header(run, name);
     else if (json_object_get(root, "facts") != NULL) rc = take_diagnosis(run, line, len, root, err);
-    else rc = leat__fail(err, LEAT_EDATA, "not a run file: a line has none of run, frame and facts");
+    else rc = leat__fail(err, LEAT_EDATA, "not a run file: it has none of run, frame and facts");
     if (frame != NULL && rc == 0) run->frame_count++;
     json_decref(root);
     return rc;
@@ -113,12 +114,16 @@ int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len, lea
     size_t from = 0;
 
     if (leat__buf_append(rest, text, len) != 0)
-        return leat__fail(err, LEAT_EDATA, "not a run file: a line of more than %zu bytes", LINE_MAX_BYTES);
+        return leat__fail(err, LEAT_EDATA, "line %llu: not a run file: a line of more than %zu bytes",
+                          (unsigned long long)run->lines + 1, LINE_MAX_BYTES);
     for (;;) {
         const char *line = leat__buf_str(rest) + from;
         const char *end = memchr(line, '\n', rest->len - from);
         if (end == NULL) break;
-        LEAT_TRY(take_line(run, line, (size_t)(end - line), err));
+        int rc = take_line(run, line, (size_t)(end - line), err);
+        run->lines++;
+        if (rc != 0) leat__error_context(err, "line %llu", (unsigned long long)run->lines);
+        if (rc != 0) return rc;
         from += (size_t)(end - line) + 1;
     }
     if (from > 0) {
@@ -180,7 +185,7 @@ int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_error *err)
     LEAT_TRY(leat__file_open(&f, run->path, LEAT__FILE_READ, err));
     LEAT_GO(rc, out, same_file(run, f, &same, err));
     if (!same) {
-        run->at = 0;
+        run->at = run->lines = 0;
         leat__buf_clear(&run->rest);
         if (run->name[0] == '\0') forget(run); /* not one of our run files: drop everything */
     }

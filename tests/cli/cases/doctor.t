@@ -83,6 +83,16 @@ $ printf '%s\n%s' '{"run":"09713f672beecc6e","part":0,"version":1,"pid":1}' '{"f
 ! leat doctor: cut.jsonl: the run has no verdict yet: try again in a second
 = 4
 
+# and one with a damaged line, or one of another program
+$ run='{"run":"09713f672beecc6e","part":0,"version":1,"pid":1}'; facts='{"facts":{"steps":100,"data_ms":1,"batch_ms":9},"state":"ended"}'
+> printf '%s\n' "$run" "$facts" '{"frame":{"at_s":' "$facts" > damaged.jsonl; leat doctor --attach damaged.jsonl
+> printf '%s\n' "$run" "$facts" "$facts" '{"path": 3}' > other.jsonl; leat doctor --attach other.jsonl
+> printf '%s\n' "$run" '{"facts":{"steps":"many"}}' > words.jsonl; leat doctor --attach words.jsonl
+! leat doctor: damaged.jsonl: line 3: not a run file: * (glob)
+! leat doctor: other.jsonl: line 4: not a run file: it has none of run, frame and facts
+! leat doctor: words.jsonl: line 2: steps is not a number
+= 4
+
 $ leat doctor --attach run.json --verify
 ! leat doctor: --verify needs a pack: a run that is over cannot be run again (see leat doctor --help)
 = 2

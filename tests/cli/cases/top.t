@@ -43,12 +43,12 @@ $ sed 2q run.jsonl > young.jsonl
 
 $ echo hello > text
 > leat top text
-! leat top: text: not a run file: * (glob)
+! leat top: text: line 1: not a run file: * (glob)
 = 4
 
 $ echo '{"path": 3}' > lines.jsonl
 > leat top lines.jsonl
-! leat top: lines.jsonl: not a run file: a line has none of run, frame and facts
+! leat top: lines.jsonl: line 1: not a run file: it has none of run, frame and facts
 = 4
 
 # a file that never comes: a pipe does not wait forever
