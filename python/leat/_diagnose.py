@@ -211,6 +211,7 @@ class _Loop:
                  sampler: _Sampler) -> None:
         self.iterable, self.step, self.sync, self.sampler = iterable, step, sync, sampler
         self.kept: list[Any] = []
+        self.first = True  # no batch came yet
         self.seen = _Recording(trained=step is not None, looks=sampler.looks)
         if _is_dataloader(iterable):
             self.seen.num_workers = int(iterable.num_workers)  # type: ignore[attr-defined]
@@ -224,16 +225,16 @@ class _Loop:
         return time.perf_counter() - begin
 
     def run(self, steps: int, seconds: float, keep: int) -> None:
-        stream, first, until = iter(self.iterable), True, time.monotonic() + seconds
+        stream, until = iter(self.iterable), time.monotonic() + seconds
         restarts, seen, before = 0, self.seen, _look()
-        while len(seen.data_s) < steps and (first or time.monotonic() < until):
+        while len(seen.data_s) < steps and (self.first or time.monotonic() < until):
             self.sampler.waiting = True
             begin, work = time.perf_counter(), _work_s()
             try:
                 batch = next(stream)
             except StopIteration:
                 restarts += 1
-                if restarts > 1000 or (first and restarts > 1):
+                if restarts > 1000 or (self.first and restarts > 1):
                     break
                 stream = iter(self.iterable)
                 continue
@@ -243,8 +244,8 @@ class _Loop:
             trained = self._train(batch)
             if len(self.kept) < keep:
                 self.kept.append(batch)
-            if first:
-                first, seen.begin = False, _look()
+            if self.first:
+                self.first, seen.begin = False, _look()
                 if time.monotonic() < until:
                     continue
                 seen.begin = before  # no time for a second batch: this one has to do
@@ -544,6 +545,9 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     finally:
         sampler.stop()
     seen = loop.seen
+    if not seen.data_s:
+        raise ArgumentError("iterable: gave no batches" if loop.first else
+                            "iterable: gave one batch, and the first one is not measured: two are needed")
     seen.processes, seen.machine = len(sampler.workers), _machine()
     facts = _facts(seen) if own is None else _own_meters(own, before, _facts(seen))
     closer = _look_closer(iterable, facts, seconds)

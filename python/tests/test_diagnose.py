@@ -148,8 +148,10 @@ def test_no_step_is_incomplete_and_few_steps_are_a_warning(clock):
 def test_an_iterable_that_ends_early(clock):
     d = leat.diagnose(iter([np.zeros((4, 2))] * 3), lambda batch: None, steps=STEPS)
     assert d.facts["steps"] == 2
-    d = leat.diagnose([], lambda batch: None, steps=STEPS)
-    assert d.limit == "none" and not d.complete
+    with pytest.raises(leat.ArgumentError, match="^iterable: gave no batches$"):
+        leat.diagnose([], lambda batch: None, steps=STEPS)
+    with pytest.raises(leat.ArgumentError, match="^iterable: gave one batch"):
+        leat.diagnose(iter([np.zeros((4, 2))]), lambda batch: None, steps=STEPS)
 
 
 def test_time_is_a_limit_too(clock):
