@@ -256,7 +256,7 @@ typedef enum leat_doctor_cause {
 typedef enum leat_doctor_grade {
     LEAT_GRADE_UNKNOWN = 0, /* the share lost is not known */
     LEAT_GRADE_FINE = 1,    /* under 5 % of the step is lost */
-    LEAT_GRADE_WARNING = 2, /* 5 to 20 %, or more in fewer than 20 steps */
+    LEAT_GRADE_WARNING = 2, /* 5 to 20 %, or more in fewer than 20 steps or with an unknown limit */
     LEAT_GRADE_CRITICAL = 3
 } leat_doctor_grade;
 

@@ -615,7 +615,8 @@ static uint32_t grade_of(const leat_doctor_diagnosis *d)
     if (d->lost < LEAT__LOST_WARNING) return LEAT_GRADE_FINE;
     if (d->lost < LEAT__LOST_CRITICAL) return LEAT_GRADE_WARNING;
     bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
-    return few ? LEAT_GRADE_WARNING : LEAT_GRADE_CRITICAL;
+    /* without a bottleneck the loss itself is doubtful: a device that was not waited for looks idle */
+    return few || d->limit == LEAT_LIMIT_NONE ? LEAT_GRADE_WARNING : LEAT_GRADE_CRITICAL;
 }
 
 /* The current rate: measured, or the combined rate of loader and trainer. */

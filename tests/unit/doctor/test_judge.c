@@ -447,6 +447,21 @@ static void nothing_known_is_incomplete_and_says_nothing(void **state)
     assert_int_equal(d.remedy_count, 0);
 }
 
+/* Half of each step is lost, but no part was measured. */
+static void an_unknown_limit_is_at_most_a_warning(void **state)
+{
+    leat_doctor_facts f;
+    (void)state;
+    leat_doctor_facts_init(&f);
+    f.steps = 200;
+    f.batch = 256;
+    f.data_ms = f.batch_ms = 50;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_NONE);
+    assert_near(d.lost, 0.5, 1e-9);
+    assert_int_equal(d.grade, LEAT_GRADE_WARNING);
+}
+
 static void few_steps_are_at_most_a_warning(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -1080,6 +1095,7 @@ int main(void)
         cmocka_unit_test(one_witness_may_be_missing),
         cmocka_unit_test(a_budget_held_by_slow_reads_does_not_limit),
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
+        cmocka_unit_test(an_unknown_limit_is_at_most_a_warning),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
         cmocka_unit_test(the_bands_are_5_and_20_percent),
         cmocka_unit_test(no_trainer_is_incomplete),
