@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from . import _start  # noqa: F401, I001  first: Ctrl-C ends the command from here on
+
 import importlib
 import os as _os
 from collections.abc import Sequence as _Sequence

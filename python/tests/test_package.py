@@ -3,6 +3,7 @@
 
 import inspect
 import os
+import signal
 import subprocess
 import sys
 
@@ -59,6 +60,31 @@ def test_module_is_the_command():
     assert version.returncode == 0 and leat.__version__ in version.stdout
     unknown = run("-m", "leat", "pakc")
     assert unknown.returncode == 2 and "pakc" in unknown.stderr
+
+
+STOPPED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "leat._errors":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
+"""
+
+
+def test_ctrl_c_while_the_command_starts_is_silent(tmp_path):
+    """Ctrl-C while the package is imported. Programs that import it get a KeyboardInterrupt, as always."""
+    (tmp_path / "sitecustomize.py").write_text(STOPPED)
+    (tmp_path / "leat-script").mkdir()
+    script = tmp_path / "leat-script" / "leat"
+    script.write_text("import sys\nfrom leat.__main__ import main\nsys.exit(main())\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.path.dirname(os.path.dirname(leat.__file__))])}
+    for command in (["-m", "leat", "version"], [str(script), "version"]):
+        done = run(*command, env=env)
+        assert done.returncode == -signal.SIGINT and done.stdout + done.stderr == "", done
+    done = run("-c", "import leat", env=env)
+    assert "KeyboardInterrupt" in done.stderr, done
 
 
 def test_demo_starts_itself_again(tmp_path):
