@@ -90,6 +90,25 @@ static inline void starve(leat_doctor_facts *f, double rate)
     f->data_ms_p95 = 1.3 * f->data_ms;
 }
 
+/* The same because of reads, which alone give `alone` samples/s: workers wait for them. */
+static inline void starve_by_reads(leat_doctor_facts *f, double rate, double alone)
+{
+    starve(f, rate);
+    f->io_cold = f->io_pages = f->io_deep = alone;
+    f->decode_ready = 0.02;
+    f->cpu_used = 3;
+}
+
+/* The same because of the CPUs: reads wait for them. */
+static inline void starve_by_cpu(leat_doctor_facts *f, double rate, double alone)
+{
+    starve(f, rate);
+    f->cpu_all = alone;
+    f->cpu_one = alone / f->cpus;
+    f->decode_ready = 0.95;
+    f->cpu_used = 0.98 * f->cpus;
+}
+
 static inline leat_doctor_diagnosis judge(leat_doctor_facts f)
 {
     leat_doctor_diagnosis d;

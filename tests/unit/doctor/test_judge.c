@@ -7,11 +7,8 @@
 
 static void slow_disk(leat_doctor_facts *f)
 {
-    starve(f, 2500);
-    f->io_cold = f->io_pages = 2600;
+    starve_by_reads(f, 2500, 2600);
     f->io_deep = 2700;
-    f->cpu_used = 3.2;
-    f->decode_ready = 0.03;
     f->decode_share = 0.2;
     f->read_ms = 0.9;
     f->in_flight = 13;
@@ -20,11 +17,9 @@ static void slow_disk(leat_doctor_facts *f)
 
 static void slow_answers(leat_doctor_facts *f)
 {
-    starve(f, 1500);
-    f->io_cold = f->io_warm = f->io_pages = 1600;
+    starve_by_reads(f, 1500, 1600);
+    f->io_warm = 1600;
     f->io_deep = 6000;
-    f->cpu_used = 2;
-    f->decode_ready = 0.02;
     f->read_ms = 9;
 }
 
@@ -38,13 +33,10 @@ static void cold_cache(leat_doctor_facts *f)
 /* 250 requests per second: pages of many samples are as many requests as single samples are. */
 static void few_requests(leat_doctor_facts *f)
 {
-    starve(f, 240);
-    f->io_cold = 250;
-    f->io_deep = 251;
+    starve_by_reads(f, 240, 250);
     f->io_pages = 1700;
     f->dataset_bytes = 20 * GIB;
     f->cpu_used = 0.5;
-    f->decode_ready = 0.01;
     f->decode_share = 0.02;
     f->read_ms = 128;
 }
@@ -74,11 +66,7 @@ static void thrashing_pages(leat_doctor_facts *f)
 
 static void decode_heavy(leat_doctor_facts *f)
 {
-    starve(f, 2800);
-    f->cpu_all = 3000;
-    f->cpu_one = 190;
-    f->cpu_used = 15.6;
-    f->decode_ready = 0.95;
+    starve_by_cpu(f, 2800, 3000);
     f->decode_share = 0.93;
     f->jpeg = 1;
     f->tiled = 0;

@@ -5,23 +5,15 @@
 static leat_doctor_facts starved_by_reads(void)
 {
     leat_doctor_facts f = healthy();
-    starve(&f, 2600);
-    f.io_cold = 2600;
+    starve_by_reads(&f, 2600, 2600);
     f.io_pages = 9000;
-    f.io_deep = 2600;
-    f.decode_ready = 0;
-    f.cpu_used = 3;
     return f;
 }
 
 static leat_doctor_facts starved_by_cpu(void)
 {
     leat_doctor_facts f = healthy();
-    starve(&f, 2560);
-    f.cpu_all = 2560;
-    f.cpu_one = 160;
-    f.decode_ready = 0.95;
-    f.cpu_used = 15.8;
+    starve_by_cpu(&f, 2560, 2560);
     return f;
 }
 
