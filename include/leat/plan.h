@@ -160,8 +160,8 @@ typedef struct leat_plan_facts {
     /* Bytes of the images with --max-side 400 and with --quality 90, measured, as shares of now; 0 = by the
      * table. */
     double smaller_share, quality_share;
-    uint64_t limit_bytes; /* a limit of the job alone (a container's) besides ram_bytes; 0 = none. Of both, the
-                           * one that leaves less counts */
+    uint64_t limit_bytes; /* of the job alone (a container's), besides ram_bytes; 0 = none. Of both, the one
+                           * that leaves less counts */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -202,6 +202,8 @@ typedef struct leat_plan_vram {
     double traffic_bytes;   /* device memory traffic of one step of one sample */
     uint32_t verdict;
     uint32_t reserved;
+    double step_s;      /* modelled time of a step, per sample on one GPU; 0 = not known */
+    double step_spread; /* its uncertainty: 0.3 = from 1/1.3 to 1.3 times as fast */
 } leat_plan_vram;
 
 typedef enum leat_plan_resource {

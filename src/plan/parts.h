@@ -45,7 +45,8 @@ leat_order leat__plan_order(const leat_plan_facts *f); /* of facts.order; 0: the
 const char *leat__plan_order_name(const leat_plan *plan);
 /* Completes plan->facts and fills memory, rates and `fits`: what decides on a plan. */
 int leat__plan_judge(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
-/* The same where reading and decoding overlap as was measured with other facts. */
+/* The same where reading and decoding overlap as was measured with other facts. A `vram` that is filled is
+ * kept: most changes of a plan leave the training step as it is. */
 typedef struct leat__plan_overlap leat__plan_overlap;
 int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err) LEAT_MUST_CHECK;
 int leat__plan_judge_ram(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK; /* host memory only */
@@ -103,7 +104,8 @@ double leat__plan_cpu_times(const leat_plan_facts *f);
 void leat__plan_decodes(leat_plan *plan);
 
 /* rate.c */
-/* The CPUs that the loader had of those it wanted, where others used the rest while it was measured: else 0. */
+/* The CPUs that the loader had of those it wanted, where others used the rest while it was measured; else
+ * 0. */
 double leat__plan_shared_cpus(const leat_plan_facts *f, uint32_t *wanted);
 /* How reading and decoding overlap, from a calibration. Reading also takes CPU time, and neither
  * hides the other completely: a sample takes the longer of both plus a share of the shorter. */

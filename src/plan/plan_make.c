@@ -229,7 +229,11 @@ int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat
     const leat_plan_facts *f = &plan->facts;
     const bool own = default_workers(f);
     LEAT_TRY(leat__plan_judge_ram(plan, err));
-    if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
+    if (f->gpus > 0 && plan->vram.total == 0) {
+        leat_plan_vram *v = &plan->vram;
+        LEAT_TRY(leat__plan_vram(f, v, err));
+        v->step_s = leat__plan_step_s(f, v, &v->step_spread);
+    }
     leat__plan_overlap measured = leat__plan_overlap_of(f);
     if (overlap == NULL) overlap = &measured;
     leat__plan_speed(f, overlap, &plan->ram, &plan->vram, &plan->speed);

@@ -318,9 +318,7 @@ static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *
         return (leat_plan_range){gpus * batch * 1e3 / ms.high, gpus * batch * 1e3 / ms.mid,
                                  gpus * batch * 1e3 / ms.low};
     }
-    double uncertainty, sample_s = leat__plan_step_s(f, v, &uncertainty);
-    if (sample_s <= 0) return (leat_plan_range){0};
-    return spread(gpus / sample_s, uncertainty);
+    return v->step_s > 0 ? spread(gpus / v->step_s, v->step_spread) : (leat_plan_range){0};
 }
 
 static leat_plan_range h2d_rate(const leat_plan_facts *f)

@@ -305,10 +305,12 @@ static void add_scale(leat_plan *plan, const leat_plan_facts *given, uint32_t gp
     for (uint32_t i = 0; i < plan->scale_count; i++)
         if (plan->scales[i].gpus == gpus && plan->scales[i].nodes == nodes) return;
     leat_plan_facts f = *given;
-    leat_plan then;
     f.gpus = (uint32_t)leat__ceil_div(gpus, nodes);
     f.nodes = nodes;
-    if (!judge(&f, &then)) return;
+    leat_plan then = {.facts = f};
+    /* of one GPU: the same for any number above one, which keep their gradients */
+    if ((gpus > 1) == (plan->facts.gpus * plan->facts.nodes > 1)) then.vram = plan->vram;
+    if (leat__plan_judge(&then, NULL) != 0) return;
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
     row->workers = then.config.workers * f.gpus * nodes;

@@ -34,6 +34,7 @@ static void what_if(const rows *r, const char *change, const leat_plan_facts *f)
     leat_plan *plan = r->plan;
     leat_plan then = {.facts = *f};
     double now = plan->speed.rate.mid;
+    if (f->element_bytes == plan->facts.element_bytes) then.vram = plan->vram; /* only that changes a step */
     if (plan->what_if_count == LEAT_PLAN_WHAT_IFS || now <= 0) return;
     if (leat__plan_judge_as(&then, &r->overlap, NULL) != 0 || then.speed.rate.mid <= 0) return;
     if (then.speed.rate.mid < LEAST_GAIN * now || (then.fits == 0 && plan->fits != 0)) {
@@ -129,8 +130,8 @@ static void what_if_stored(const rows *r)
 
 /* ---- Loader, storage, CPUs ---- */
 
-/* Costs of worker processes say nothing about leat's threads. The pixels stay as they are: leat's default type
- * is another one. */
+/* Costs of worker processes say nothing about leat's threads. The pixels stay as they are: leat's default
+ * type is another one. */
 static void what_if_leat(const rows *r)
 {
     static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
