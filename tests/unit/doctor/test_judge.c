@@ -985,6 +985,18 @@ static void starts_of_short_epochs_are_named(void **state)
     assert_int_not_equal(judge(f).cause, LEAT_CAUSE_SHORT_EPOCHS);
 }
 
+/* Starts that cost less than a tenth of the time do not make it sure, whatever else is unknown. */
+static void few_starts_are_not_sure(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.data_ms = f.data_ms_p50 = f.start_ms = 4;
+    f.samples_per_s = f.loader = 256e3 / 54;
+    f.epoch_steps = 1;
+    f.delivery = f.io_warm = f.io_cold = f.io_pages = f.io_deep = -1;
+    assert_true(judge(f).confidence <= 0.45);
+}
+
 /* Five batches per epoch, from memory: reads alone are slower than the trainer, but most of the loss was
  * measured at the starts. */
 static void most_of_the_loss_at_starts_is_named(void **state)
@@ -1073,6 +1085,7 @@ int main(void)
         cmocka_unit_test(numbers_are_plain),
         cmocka_unit_test(storage_that_is_not_read_does_not_limit),
         cmocka_unit_test(starts_of_short_epochs_are_named),
+        cmocka_unit_test(few_starts_are_not_sure),
         cmocka_unit_test(most_of_the_loss_at_starts_is_named),
         cmocka_unit_test(starts_of_epochs_count_as_lost),
         cmocka_unit_test(worker_time_is_split_by_what_was_seen),
