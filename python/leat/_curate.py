@@ -21,15 +21,20 @@ from ._train import _hold, run_folder
 _VERSION = 1
 
 
-def _load(folder: str) -> dict[str, Any]:
-    """The run file; {} when there is none or it is not one."""
+def _recorded(folder: str) -> dict[str, Any]:
+    """The run file, of any version; {} when there is none or it is not one."""
     try:
         with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
             found = json.load(file)
     except (OSError, ValueError):
         return {}
-    known = isinstance(found, dict) and found.get("version") == _VERSION and isinstance(found.get("steps"), dict)
-    return found if known else {}
+    return found if isinstance(found, dict) and isinstance(found.get("steps"), dict) else {}
+
+
+def _load(folder: str) -> dict[str, Any]:
+    """The run file; {} when there is none or it is not one of this version."""
+    found = _recorded(folder)
+    return found if found.get("version") == _VERSION else {}
 
 
 def _save(folder: str, state: dict[str, Any]) -> None:
@@ -46,21 +51,31 @@ def _save(folder: str, state: dict[str, Any]) -> None:
 
 def _check_run(path: str, there: list[str], force: bool) -> None:
     """Refuses a folder with other files in it."""
-    if there and "run.json" in there and not _load(path):
-        if not force:
-            raise ExistsError(f"{os.path.join(path, 'run.json')}: is damaged, or of another version; `force` starts the run from scratch")
-    elif there and not _load(path):
+    name = os.path.join(path, "run.json")
+    if there and "run.json" not in there:
         raise ExistsError(f"{path}: is not empty and has no run of leat curate; give another folder")
+    if there and not _recorded(path):
+        raise ExistsError(f"{name}: is damaged, so it is not known which files are from leat curate; remove the folder or give another one")
+    if there and not _load(path) and not force:
+        raise ExistsError(f"{name}: is of another version of leat; `force` starts the run from scratch")
 
 
 def _state(folder: str, sources: list[str], plan: dict[str, Any], force: bool) -> dict[str, Any]:
-    """The state of the run that is there; with `force` its files are removed."""
-    steps = {} if force else _load(folder).get("steps", {})
+    """The state of the run that is there; with `force` the files that it made are removed."""
+    steps = _recorded(folder).get("steps", {})
     if force:
-        for names in _curate_steps.FILES.values():
-            for name in (*names, *(f"{file}.{more}" for file in names for more in ("parts", "state"))):
-                _curate_steps.remove(os.path.join(folder, name))
-    return {"version": _VERSION, "source": sources, "plan": plan, "steps": steps}
+        for name in {name for names in _curate_steps.FILES.values() for name in names if _curate_steps.is_ours(steps, name)}:
+            for file in (name, f"{name}.parts", f"{name}.state"):
+                _curate_steps.remove(os.path.join(folder, file))
+    return {"version": _VERSION, "source": sources, "plan": plan, "steps": {} if force else steps}
+
+
+def _off(record: Any) -> dict[str, Any]:
+    """The record of a step that is off. It still says what an earlier run made."""
+    old = record if isinstance(record, dict) else {}
+    made = {"made": old["made"]} if old.get("made") else {}
+    unfinished = {"unfinished": True} if old.get("state") == "running" or old.get("unfinished") else {}
+    return {"state": "off", **made, **unfinished}
 
 
 def _key(run: Run, step: str, found: dict[str, str]) -> str:
@@ -145,6 +160,8 @@ def _do(run: Run, step: str, state: dict[str, Any], line: _Line, again: bool) ->
     options = run.steps[step] or {}
     record: dict[str, Any] = {"state": "running", "key": key, "inputs": found, "options": options}
     state["steps"][step] = record
+    if step == "pack" and run.checks_while_packing:
+        state["steps"]["check"] = {"state": "running"}
     _save(run.folder, state)
     meter = _curate_measure.Meter()
     try:
@@ -261,6 +278,7 @@ def curate(source: Path | Sequence[Path], output: Path, *, config: Any = None, c
     line = _Line(_check.flag("quiet", quiet), sum(run.on(name) for name in NAMES))
     with run_folder(folder, ("run.json",)) as there:
         _check_run(folder, there, force)
+        _curate_early.check_ours(run, _recorded(folder).get("steps", {}))
         return _all_steps(run, planned, force, line, redo, begin)
 
 
@@ -275,7 +293,7 @@ def _all_steps(run: Run, planned: dict[str, Any], force: bool, line: _Line, redo
             if run.on(name):
                 _do(run, name, state, line, name in redo)
             else:
-                state["steps"][name] = {"state": "off"}
+                state["steps"][name] = _off(state["steps"].get(name))
         result = _result(run, state, time.monotonic() - begin)
         _curate_report.write(run, state, result)
         _save(folder, state)

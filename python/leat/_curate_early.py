@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _images, _select
 from ._curate_config import Options, needs_vectors
-from ._curate_steps import Run, dump_target, named
+from ._curate_steps import FILES, Run, dump_target, is_ours, named, stamp
 from ._dataset import Dataset
 from ._errors import ArgumentError, Error, ExistsError
 from ._writer import Writer
@@ -48,6 +48,18 @@ def check_folder(run: Run) -> None:
         if _local(source) and os.path.isdir(source) and _inside(run.folder, source):
             raise ArgumentError(f"{run.folder}: is inside the source {source}, so its files would be packed by the next run; "
                                 "give a folder outside of it")
+
+
+def check_ours(run: Run, records: Mapping[str, Any]) -> None:
+    """A run replaces what an earlier one made, and nothing else that has the name of a file of its steps."""
+    for step, names in FILES.items():
+        written = run.on(step) and not (step == "pack" and run.in_place)
+        for path, name in ((run.path(name), name) for name in names if written and os.path.lexists(run.path(name))):
+            if not is_ours(records, name):
+                raise ExistsError(f"{path}: is not from leat curate, and the run would replace it; move it or give another folder")
+            made = ((records.get(step) or {}).get("made") or {}).get(name)
+            if name == "selected" and made not in (None, stamp(path)):
+                raise ExistsError(f"{path}: has changed since leat curate made it, and the run would replace it; move it or give another folder")
 
 
 def check_dump(run: Run, record: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ Progress = Callable[[int, int, int, int], object]
 Outcome = dict[str, Any]
 
 FILES = {"pack": ("pack.leat", "bad.jsonl"), "check": ("check.leat", "check.csv"), "train": ("train",),
-         "embed": ("embed.leat", "readable.leat"), "tag": ("tags.leat",), "dedup": ("duplicates.leat", "duplicates.csv"),
+         "embed": ("embed.leat", "readable.leat"), "tag": ("tags.leat", "readable.leat"), "dedup": ("duplicates.leat", "duplicates.csv"),
          "semantic": ("similar.leat", "distinct.leat"), "select": ("select.leat",),
          "dump": ("selected.txt", "selected.leat", "selected")}
 _BROKEN = ("truncated", "damaged", "not_an_image", "unreadable", "absent")
@@ -74,6 +74,16 @@ class Run:
     def _made(self) -> list[str]:
         made = [("check", "check.leat"), ("dedup", "duplicates.leat"), ("semantic", "distinct.leat"), ("tag", "tags.leat")]
         return [self.path(name) for step, name in made if self.on(step)]
+
+
+def is_ours(records: Mapping[str, Any], name: str) -> bool:
+    """Whether the records of an earlier run say that it made this file, or was making it when it was stopped."""
+    for step, names in FILES.items():
+        record = records.get(step)
+        if name in names and isinstance(record, dict) and (
+                name in (record.get("made") or {}) or record.get("state") == "running" or record.get("unfinished")):
+            return True
+    return False
 
 
 def is_pack(path: str) -> bool:

@@ -202,7 +202,7 @@ def test_what_changed_is_run_again(photos, whole, tmp_path):
     assert ran(leat.curate(photos, folder, count=5, config=few, from_="embed")) == ["embed", "dedup", "select", "dump"]
     off = {"dedup": False}
     assert ran(leat.curate(photos, folder, count=5, config=off)) == ["select", "dump"]
-    assert json.loads(data(folder, "run.json"))["steps"]["dedup"] == {"state": "off"}
+    assert json.loads(data(folder, "run.json"))["steps"]["dedup"]["state"] == "off"
     os.unlink(folder / "check.leat")
     assert "check" in ran(leat.curate(photos, folder, count=5, config=off))
     assert ran(leat.curate(photos, folder, count=5, config=off, force=True)) == ["pack", "check", "embed", "select", "dump"]
@@ -630,9 +630,12 @@ def test_messages_say_how_to_recover(photos, tmp_path):
     run = tmp_path / "run"
     leat.curate(photos, run, share=0.2)
     whole = (run / "run.json").read_text()
-    (run / "run.json").write_text(whole[:50])
-    with pytest.raises(leat.ExistsError, match="run.json: is damaged.*force"):
-        leat.curate(photos, run, share=0.2)
+    for written, force, message in ((whole[:50], False, "run.json: is damaged"), (whole[:50], True, "run.json: is damaged"),
+                                    (whole.replace('"version": 1', '"version": 0'), False, "of another version of leat; force")):
+        (run / "run.json").write_text(written)
+        with pytest.raises(leat.ExistsError, match=message):
+            leat.curate(photos, run, share=0.2, force=force)
+        assert (run / "pack.leat").exists()
     (run / "run.json").write_text(whole)
     body = bytearray((run / "embed.leat").read_bytes())
     third = len(body) // 3
@@ -642,6 +645,30 @@ def test_messages_say_how_to_recover(photos, tmp_path):
         leat.curate(photos, run, share=0.3)
     assert leat.curate(photos, run, share=0.3, from_="embed")["selected"] == 12
     assert leat.curate(photos, run, share=0.2, force=True)["selected"] == 8
+
+
+def test_only_files_of_an_earlier_run_are_replaced(photos, tmp_path):
+    run, mine = tmp_path / "run", tmp_path / "run" / "selected" / "thesis.txt"
+    leat.curate(photos, run, share=0.2)
+    before = data(run, "run.json")
+    mine.parent.mkdir()
+    mine.write_text("words")
+    for force in (False, True):
+        for more in ({}, {"config": {"dump": {"to": "folder"}}}):
+            with pytest.raises(leat.ExistsError, match="run/selected: is not from leat curate"):
+                leat.curate(photos, run, share=0.3, force=force, **more)
+        assert mine.read_text() == "words" and data(run, "run.json") == before
+    shutil.rmtree(mine.parent)
+    leat.curate(photos, run, share=0.2, config={"dump": {"to": "folder"}})
+    assert len(list(mine.parent.iterdir())) > 0
+    mine.write_text("words")
+    with pytest.raises(leat.ExistsError, match="run/selected: has changed since leat curate made it"):
+        leat.curate(photos, run, share=0.2, force=True)
+    assert mine.read_text() == "words"
+    shutil.rmtree(mine.parent)
+    (run / "tags.leat").write_text("words")  # no step of this run has this name
+    assert leat.curate(photos, run, share=0.2, force=True)["selected"] == 8
+    assert (run / "tags.leat").read_text() == "words"
 
 
 def test_a_source_that_cannot_be_packed_leaves_nothing(tmp_path):
