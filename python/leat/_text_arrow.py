@@ -270,16 +270,15 @@ def _write_inputs(files: list[str], work: str, text_field: str, id_field: str, k
 def _publish(folder: str, work: str, lists: Sequence[str], files: list[str], made: list[str], result: dict[str, Any]) -> None:
     """Moves lists and kept rows to the output folder, the report last."""
     _leat.clear_output(folder)
-    for name in lists:
-        here = os.path.join(work, "out", name)
-        if os.path.exists(here):
-            os.replace(here, os.path.join(folder, name))
+    there = [name for name in lists if os.path.exists(os.path.join(work, "out", name))]
+    for name in there:
+        os.replace(os.path.join(work, "out", name), os.path.join(folder, name))
     for name in made:
         os.replace(os.path.join(work, name), os.path.join(folder, name))
     result.update(files=len(files), bytes_in=sum(os.path.getsize(path) for path in files), shards=len(made),
                   bytes_out=sum(os.path.getsize(os.path.join(folder, name)) for name in made))
     with open(os.path.join(work, "report.json"), "w", encoding="utf-8") as page:
-        json.dump({key: value for key, value in result.items() if key != "looked"}, page)
+        json.dump({**{key: value for key, value in result.items() if key != "looked"}, "written": sorted([*there, *made])}, page)
     os.replace(os.path.join(work, "report.json"), os.path.join(folder, "report.json"))
 
 

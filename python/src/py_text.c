@@ -268,8 +268,8 @@ PyObject *py_lock_output(PyObject *module, PyObject *args)
     return PyCapsule_New(lock, NULL, drop_lock);
 }
 
-/* check_output(folder, replace): refuses a folder with output, or with `replace` one that has no report of
- * leat.
+/* check_output(folder, replace): refuses a folder with output, or with `replace` one with output that no
+ * report of leat names.
  */
 PyObject *py_check_output(PyObject *module, PyObject *args)
 {

@@ -77,10 +77,15 @@ def test_output_folders_are_protected(tmp_path):
                 run(data, out, **options)
 
         run(data, out, progress=again, **options)
-        (out / "reasons.jsonl").write_text("stale\n")
+        before = sorted(os.listdir(out))
+        assert json.loads((out / "report.json").read_text())["written"] == [name for name in before if name != "report.json"]
+        (out / "kept-00009.parquet").write_bytes(b"mine")  # not of that run
+        with pytest.raises(leat.ExistsError, match="would replace: kept-00009.parquet, and no report of leat that names it"):
+            run(data, out, force=True, **options)
+        assert (out / "kept-00009.parquet").read_bytes() == b"mine"
+        (out / "kept-00009.parquet").unlink()
         run(data, out, force=True, **options)
-        assert ".leat-lock" not in os.listdir(out)
-        assert run is leat.filter_parquet or not (out / "reasons.jsonl").exists()
+        assert sorted(os.listdir(out)) == before and ".leat-lock" not in before
 
 
 def test_inputs_are_not_replaced(tmp_path):

@@ -434,17 +434,12 @@ static int run(cleaning *t, leat_error *err)
     return commit(t, err);
 }
 
-/* Written last: a folder with a report is complete. */
 static int write_report(const cleaning *t, leat_error *err)
 {
-    char path[4200];
     leat__buf json;
     leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
-    snprintf(path, sizeof path, "%s/report.json", t->opts->output);
     leat__decontaminate_json(t->stats, &json);
-    leat__buf_putc(&json, '\n');
-    int rc = json.status == 0 ? leat__file_store(path, json.data, json.len, err)
-                              : leat__fail_nomem(err, json.len, "the report");
+    int rc = leat__output_report(t->opts->output, &json, err);
     leat__buf_reset(&json);
     return rc;
 }

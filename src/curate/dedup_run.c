@@ -192,8 +192,7 @@ static int remove_work(leat__dedup *d, leat_error *err)
 static int check_output(leat__dedup *d, bool state, leat_error *err)
 {
     const leat_dedup_opts *o = d->opts;
-    if (state && (o->replace || o->resume)) return 0;
-    if (o->replace) return leat__output_ours(o->output, err);
+    if (o->replace || (state && o->resume)) return leat__output_ours(o->output, err);
     if (state)
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
@@ -324,14 +323,10 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
 
 int leat__dedup_write_report(const leat__dedup *d, leat_error *err)
 {
-    char path[4200];
     leat__buf json;
     leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
-    snprintf(path, sizeof path, "%s/report.json", d->opts->output);
     leat__dedup_json(d->stats, &json);
-    leat__buf_putc(&json, '\n');
-    int rc = json.status == 0 ? leat__file_store(path, json.data, json.len, err)
-                              : leat__fail_nomem(err, json.len, "the report");
+    int rc = leat__output_report(d->opts->output, &json, err);
     leat__buf_reset(&json);
     return rc;
 }

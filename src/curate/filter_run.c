@@ -387,18 +387,12 @@ static int commit(filter *f, leat_error *err)
     return 0;
 }
 
-/* Written last: a folder with a report is complete. */
 static int write_report(filter *f, leat_error *err)
 {
-    leat__buf path, json;
-    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf json;
     leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
-    leat__buf_printf(&path, "%s/report.json", f->opts->output);
     leat__filter_json(f->stats, &json);
-    leat__buf_putc(&json, '\n');
-    int rc = path.status || json.status ? leat__fail_nomem(err, json.len, "the report")
-                                        : leat__file_store(leat__buf_str(&path), json.data, json.len, err);
-    leat__buf_reset(&path);
+    int rc = leat__output_report(f->opts->output, &json, err);
     leat__buf_reset(&json);
     return rc;
 }

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -114,13 +115,15 @@ bool leat__output_name(const char *name)
     return false;
 }
 
-/* Whether FOLDER/report.json is a report of leat: all of them have these counts. */
-static bool has_report(const char *folder)
+/* The names that FOLDER/report.json says were written, as keys of an object; NULL when it is not a report of
+ * leat: all of them have these counts and the list. */
+static json_t *load_report(const char *folder)
 {
     static const char *const counts[] = {"documents", "kept", "bad"};
     leat__buf path;
     char *data = NULL;
-    size_t len;
+    size_t len, at;
+    json_t *name, *names = NULL;
     leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
     leat__buf_printf(&path, "%s/%s", folder, REPORT_NAME);
     bool ours =
@@ -129,9 +132,21 @@ static bool has_report(const char *folder)
     json_t *root = ours ? json_loadb(data, len, 0, NULL) : NULL;
     for (size_t i = 0; i < LEAT_COUNT(counts); i++)
         ours = ours && json_is_integer(json_object_get(root, counts[i]));
+    const json_t *list = json_object_get(root, "written");
+    if (ours && json_is_array(list)) names = json_object();
+    if (names)
+        json_array_foreach((json_t *)list, at, name) if (json_is_string(name))
+            json_object_set_new(names, json_string_value(name), json_true());
     json_decref(root);
     leat__free(data);
-    return ours;
+    return names;
+}
+
+static bool has_report(const char *folder)
+{
+    json_t *names = load_report(folder);
+    json_decref(names);
+    return names != NULL;
 }
 
 /* Whether output files in the folder are those of a run that was killed before its report. */
@@ -159,8 +174,9 @@ static int mark_ours(const char *folder, leat_error *err)
     return rc;
 }
 
-/* The first file that a run would replace, a new string; NULL when there is none. */
-static int find_output(const char *folder, char **found, leat_error *err)
+/* The first file that a run would replace, a new string; NULL when there is none. `names`: only those that
+ * this report does not name; NULL: any. */
+static int find_output(const char *folder, const json_t *names, char **found, leat_error *err)
 {
     leat__dir dir = {0};
     *found = NULL;
@@ -169,6 +185,7 @@ static int find_output(const char *folder, char **found, leat_error *err)
     for (size_t i = 0; i < dir.count && rc == 0 && !*found; i++) {
         const char *name = leat__dir_name(&dir, i);
         if (!leat__output_name(name)) continue;
+        if (names && (leat__str_eq(name, REPORT_NAME) || json_object_get(names, name))) continue;
         *found = leat__strdup(LEAT__MEM_CURATE, name);
         if (!*found) rc = leat__fail_nomem(err, strlen(name), "a name");
     }
@@ -179,16 +196,18 @@ static int find_output(const char *folder, char **found, leat_error *err)
 static int refuse_foreign(const char *folder, const char *name, leat_error *err)
 {
     return leat__fail(err, LEAT_EEXIST,
-                      "%s: has files that this run would replace: %s, and no report of leat beside them "
-                      "(choose another folder)",
+                      "%s: has files that this run would replace: %s, and no report of leat that names it "
+                      "(move it, or choose another folder)",
                       folder, name);
 }
 
 int leat__output_ours(const char *folder, leat_error *err)
 {
-    char *found;
-    LEAT_TRY(find_output(folder, &found, err));
-    int rc = found && !has_report(folder) && !was_killed(folder) ? refuse_foreign(folder, found, err) : 0;
+    char *found = NULL;
+    json_t *names = load_report(folder);
+    int rc = !names && was_killed(folder) ? 0 : find_output(folder, names, &found, err);
+    json_decref(names);
+    if (rc == 0 && found) rc = refuse_foreign(folder, found, err);
     leat__free(found);
     return rc;
 }
@@ -197,7 +216,7 @@ int leat__output_unused(const char *folder, leat_error *err)
 {
     char *found;
     LEAT_TRY(leat__output_ours(folder, err));
-    LEAT_TRY(find_output(folder, &found, err));
+    LEAT_TRY(find_output(folder, NULL, &found, err));
     if (!found) return 0;
     leat__free(found);
     return leat__fail(err, LEAT_EEXIST, "%s: has the output of an earlier run (use `force` to replace it)",
@@ -218,10 +237,12 @@ static int remove_file(const char *folder, const char *name, leat_error *err)
 int leat__output_clear(const char *folder, leat_error *err)
 {
     leat__dir dir = {0};
+    json_t *names = load_report(folder);
     int rc = leat__dir_read(&dir, folder, true, err);
     for (size_t i = 0; i < dir.count && rc == 0; i++)
-        if (leat__str_eq(leat__dir_name(&dir, i), REPORT_NAME) && !has_report(folder))
+        if (leat__str_eq(leat__dir_name(&dir, i), REPORT_NAME) && !names)
             rc = refuse_foreign(folder, REPORT_NAME, err);
+    if (rc == 0 && names) rc = leat__output_ours(folder, err);
     if (rc == 0) rc = mark_ours(folder, err);
     if (rc == 0) rc = remove_file(folder, REPORT_NAME, err);
     if (rc == 0) rc = leat__dir_read(&dir, folder, true, err);
@@ -229,6 +250,41 @@ int leat__output_clear(const char *folder, leat_error *err)
         if (dir.entries[i].kind == LEAT__ENTRY_FILE && leat__output_name(leat__dir_name(&dir, i)))
             rc = remove_file(folder, leat__dir_name(&dir, i), err);
     leat__dir_reset(&dir);
+    json_decref(names);
+    return rc;
+}
+
+/* The names of the output files in the folder. */
+static int list_output(const char *folder, leat__buf *out, leat_error *err)
+{
+    leat__dir dir = {0};
+    leat__json j;
+    LEAT_TRY(leat__dir_read(&dir, folder, true, err));
+    leat__dir_sort(&dir, strcmp);
+    leat__json_init(&j, out, 0);
+    leat__json_array(&j);
+    for (size_t i = 0; i < dir.count; i++)
+        if (leat__output_name(leat__dir_name(&dir, i))) leat__json_str(&j, leat__dir_name(&dir, i));
+    leat__json_end(&j);
+    leat__dir_reset(&dir);
+    return out->status == 0 ? 0 : leat__fail_nomem(err, out->len, "the report");
+}
+
+int leat__output_report(const char *folder, const leat__buf *counts, leat_error *err)
+{
+    leat__buf path, json;
+    if (counts->status != 0) return leat__fail_nomem(err, counts->len, "the report");
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_init(&json, LEAT__MEM_CURATE, REPORT_MAX);
+    leat__buf_printf(&path, "%s/%s", folder, REPORT_NAME);
+    leat__buf_append(&json, counts->data, counts->len - 1); /* without the brace */
+    leat__buf_puts(&json, ",\"written\":");
+    int rc = list_output(folder, &json, err);
+    leat__buf_puts(&json, "}\n");
+    if (rc == 0 && (path.status || json.status)) rc = leat__fail_nomem(err, json.len, "the report");
+    if (rc == 0) rc = leat__file_store(leat__buf_str(&path), json.data, json.len, err);
+    leat__buf_reset(&path);
+    leat__buf_reset(&json);
     return rc;
 }
 
@@ -241,7 +297,7 @@ static bool still_needed(const char *lock)
     char *folder = leat__strndup(LEAT__MEM_CURATE, lock, (size_t)(slash - lock));
     char *found = NULL;
     bool needed = folder == NULL || (was_killed(folder) && !has_report(folder) &&
-                                     (find_output(folder, &found, NULL) != 0 || found != NULL));
+                                     (find_output(folder, NULL, &found, NULL) != 0 || found != NULL));
     leat__free(found);
     leat__free(folder);
     return needed;

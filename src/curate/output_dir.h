@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "io/file.h"
 
@@ -26,11 +27,15 @@ void leat__output_lock_drop(leat__output_lock *l);
 bool leat__output_name(const char *name);
 /* LEAT_EEXIST when the folder has such files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
-/* LEAT_EEXIST when the folder has such files, no report of leat and no lock of a run that was killed while it
- * wrote them: they may be someone else's, so no run replaces them. */
+/* LEAT_EEXIST when the folder has such a file that no report of leat names, and no lock of a run that was
+ * killed while it wrote them: it may be someone else's, so no run replaces it. */
 int leat__output_ours(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Removes such files, the report first: without it the folder is incomplete. The lock then says that what the
- * folder gets is leat's. A report.json that is not leat's is LEAT_EEXIST, and nothing is removed. */
+ * folder gets is leat's. A report.json that is not leat's, or a file that it does not name, is LEAT_EEXIST,
+ * and nothing is removed. */
 int leat__output_clear(const char *folder, leat_error *err) LEAT_MUST_CHECK;
+/* Writes the report: `counts`, a JSON object, and the names of the files that the run wrote. Last of all: a
+ * folder with a report is complete. */
+int leat__output_report(const char *folder, const leat__buf *counts, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

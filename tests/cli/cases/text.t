@@ -382,7 +382,7 @@ $ printf '{"id": "c", "text": "a\302\23331m b\\u001b[0m c\302\240"}\n' > control
 # Files that a run would replace, and other formats.
 $ mkdir mine; touch mine/kept-00005.jsonl; leat filter in.jsonl -o mine --set words.min=5; ls -A mine
 kept-00005.jsonl
-! leat filter: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
+! leat filter: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat that names it (move it, or choose another folder)
 
 # --force is for the output of a run, not for files of such names
 $ echo '{"mine": 1}' > mine/report.json
@@ -393,9 +393,20 @@ $ echo '{"mine": 1}' > mine/report.json
 {"mine": 1}
 kept-00005.jsonl
 report.json
-! leat filter: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
-! leat dedup: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
-! leat decontaminate: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat beside them (choose another folder)
+! leat filter: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat that names it (move it, or choose another folder)
+! leat dedup: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat that names it (move it, or choose another folder)
+! leat decontaminate: mine: has files that this run would replace: kept-00005.jsonl, and no report of leat that names it (move it, or choose another folder)
+
+# nor for a file that the earlier run did not write: this one kept nothing
+$ leat filter in.jsonl -o none --set words.min=5000 > none.txt; cp in.jsonl none/kept-00003.jsonl
+> leat filter in.jsonl -o none --set words.min=5 -f; ls none
+bad.jsonl
+kept-00000.jsonl
+kept-00003.jsonl
+reasons.jsonl
+report.json
+! leat filter: warning: 1 line could not be read: see none/bad.jsonl
+! leat filter: none: has files that this run would replace: kept-00003.jsonl, and no report of leat that names it (move it, or choose another folder)
 
 $ printf 'PAR1....' > t.jsonl; leat filter t.jsonl -o fresh --set words.min=5
 ! leat filter: t.jsonl: is a Parquet file (leat.filter_parquet and leat.dedup_parquet read it)

@@ -50,6 +50,36 @@ static void a_killed_run_leaves_no_lock(void **state)
     leat__output_lock_drop(&l);
 }
 
+static void report(const char *folder)
+{
+    leat__buf counts;
+    leat__buf_init(&counts, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_puts(&counts, "{\"documents\":3,\"kept\":2,\"bad\":0}");
+    assert_int_equal(leat__output_report(in_box(folder), &counts, NULL), 0);
+    leat__buf_reset(&counts);
+}
+
+/* A file that the earlier run did not write stays, whatever its name; nothing is removed then. */
+static void only_files_of_the_report_are_replaced(void **state)
+{
+    static const char *const mine[] = {"few/kept-00000.jsonl", "few/kept-00001.jsonl.zst",
+                                       "few/clusters.jsonl"};
+    leat_error err = {0};
+    assert_int_equal(mkdir(in_box("few"), 0777), 0);
+    put("few/bad.jsonl");
+    report("few"); /* of a run that kept nothing */
+    for (size_t i = 0; i < LEAT_COUNT(mine); i++) {
+        put(mine[i]);
+        assert_int_equal(leat__output_ours(in_box("few"), &err), LEAT_EEXIST);
+        if (!strstr(err.message, strchr(mine[i], '/') + 1)) fail_msg("%s", err.message);
+        assert_int_equal(leat__output_clear(in_box("few"), NULL), LEAT_EEXIST);
+        assert_true(there(mine[i]) && there("few/bad.jsonl") && there("few/report.json"));
+        assert_int_equal(unlink(in_box(mine[i])), 0);
+    }
+    assert_int_equal(leat__output_clear(in_box("few"), NULL), 0);
+    assert_false(there("few/bad.jsonl") || there("few/report.json"));
+}
+
 static void files_are_not_replaced_unasked(void **state)
 {
     static const char *const names[] = {
@@ -77,12 +107,15 @@ static void files_are_not_replaced_unasked(void **state)
         put(path);
     }
     assert_int_equal(leat__output_ours(in_box("mine"), &err), LEAT_EEXIST); /* with `force`, too */
-    assert_non_null(strstr(err.message, "would replace: bad.jsonl, and no report of leat"));
+    assert_non_null(strstr(err.message, "would replace: bad.jsonl, and no report of leat that names it"));
     put_text("mine/report.json", "{\"documents\": \"of the user\"}");
     assert_int_equal(leat__output_ours(in_box("mine"), NULL), LEAT_EEXIST);
     assert_int_equal(leat__output_clear(in_box("mine"), NULL), LEAT_EEXIST);
     assert_true(there("mine/report.json") && there("mine/bad.jsonl"));
-    put_text("mine/report.json", "{\"documents\": 3, \"kept\": 2, \"bad\": 0}");
+    put_text("mine/report.json", "{\"documents\": 3, \"kept\": 2, \"bad\": 0}"); /* names no file */
+    assert_int_equal(leat__output_ours(in_box("mine"), NULL), LEAT_EEXIST);
+    assert_int_equal(unlink(in_box("mine/report.json")), 0);
+    report("mine");
     assert_int_equal(leat__output_ours(in_box("mine"), NULL), 0);
     assert_int_equal(leat__output_unused(in_box("mine"), &err), LEAT_EEXIST);
     assert_non_null(strstr(err.message, "has the output of an earlier run"));
@@ -126,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_run_at_a_time),
         cmocka_unit_test(a_killed_run_leaves_no_lock),
+        cmocka_unit_test(only_files_of_the_report_are_replaced),
         cmocka_unit_test(files_are_not_replaced_unasked),
         cmocka_unit_test(files_of_a_killed_run_can_be_replaced),
     };
