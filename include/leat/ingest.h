@@ -189,7 +189,8 @@ LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struc
  * counted and the others follow: a key that would leave the folder or is not a legal path, a file
  * that already exists or was written for an earlier sample, damage. The result is the code of the
  * first failure; a full disk and similar errors stop it at once. A file or shard is NAME.partial until it is
- * complete; `stats` counts complete ones only. */
+ * complete; `stats` counts complete ones only. Shards that replace others get their names when all are
+ * complete: a failure leaves those of an earlier run as they were. */
 LEAT_API int leat_export(const leat_export_opts *opts, leat_export_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 

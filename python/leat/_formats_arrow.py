@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, _leat
-from ._errors import ArgumentError, DataError, Error, ExistsError, StorageError
+from ._errors import ArgumentError, DataError, Error, ExistsError, StorageError, reason
 from ._formats import Reader, Sample, Staged, bytes_spec, number
 
 _ROWS = 256  # read at a time
@@ -189,14 +189,18 @@ def _cell(f: Any, value: Any, key: str) -> Any:
 
 
 class _Shards:
-    """Parquet files 00000.parquet … of a folder. A file is NNNNN.parquet.partial until it is complete."""
+    """Parquet files 00000.parquet … of a folder. A file is NNNNN.parquet.partial until it is complete; with `replace`, until
+    all are: a run that fails leaves those of an earlier one as they were."""
 
     def __init__(self, folder: str, schema: Any, replace: bool, shard_bytes: int) -> None:
         self.folder, self.schema, self.replace, self.shard_bytes = folder, schema, replace, shard_bytes or 1 << 30
         self.samples = self.files = self.bytes = 0  # of complete files
+        self.named = 0  # complete files that have their names
         self.writer: Any = None
-        self.name = ""
         self.rows = self.held = 0  # of the file that is being written
+
+    def _name(self, number: int) -> str:
+        return os.path.join(self.folder, f"{number:05d}.parquet")
 
     def add(self, table: Any) -> None:
         with self._named_errors():
@@ -206,38 +210,55 @@ class _Shards:
             self.rows += table.num_rows
             self.held += table.nbytes
             if self.held >= self.shard_bytes:
-                self.end()
+                self._end()
 
     def _begin(self) -> None:
-        self.name = os.path.join(self.folder, f"{self.files:05d}.parquet")
-        if os.path.exists(self.name) and not self.replace:
-            raise ExistsError(f"{self.name}: already exists")
-        _remove(self.name + ".partial")  # of a killed run
-        self.writer = _pyarrow().parquet.ParquetWriter(self.name + ".partial", self.schema)
+        name = self._name(self.files)
+        if os.path.exists(name) and not self.replace:
+            raise ExistsError(f"{name}: already exists")
+        _remove(name + ".partial")  # of a killed run
+        self.writer = _pyarrow().parquet.ParquetWriter(name + ".partial", self.schema)
         self.rows = self.held = 0
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Completes the file that is being written."""
         if self.writer is None:
             return
-        with self._named_errors():
-            self.writer.close()
-            size = os.path.getsize(self.name + ".partial")
-            os.replace(self.name + ".partial", self.name)
+        self.writer.close()
+        self.bytes += os.path.getsize(self._name(self.files) + ".partial")
         self.writer = None
         self.files += 1
         self.samples += self.rows
-        self.bytes += size
         self.held = 0
+        if not self.replace:
+            self._publish()
+
+    def _publish(self) -> None:
+        """Gives the complete files their names."""
+        while self.named < self.files:
+            name = self._name(self.named)
+            try:
+                os.replace(name + ".partial", name)
+            except OSError as error:
+                mixed = f"; {self.named} of {self.files} files of this run replaced earlier ones" if self.replace and self.named else ""
+                raise StorageError(f"{name}: cannot write: {reason(error)}{mixed}") from None
+            self.named += 1
+
+    def finish(self) -> None:
+        with self._named_errors():
+            self._end()
+            self._publish()
 
     def discard(self) -> None:
-        """Removes a file that is not complete."""
+        """Removes files that did not get their names."""
         if self.writer is not None:
             with contextlib.suppress(OSError):
                 self.writer.close()
-            self.writer = None
-        if self.name:
-            _remove(self.name + ".partial")
+        for number in range(self.named, self.files + (self.writer is not None)):
+            _remove(self._name(number) + ".partial")
+        self.writer = None
+        if self.named == 0:
+            self.samples = self.files = self.bytes = 0
 
     @contextlib.contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -247,7 +268,7 @@ class _Shards:
             raise
         except OSError as error:  # pyarrow does not say which file it was
             why = os.strerror(error.errno) if error.errno else str(error)
-            raise StorageError(f"{self.name}: cannot write: {why}") from error
+            raise StorageError(f"{self._name(self.files)}: cannot write: {why}") from error
 
 
 def _remove(path: str) -> None:
@@ -276,7 +297,7 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
                     break
                 shards.add(table)
             else:
-                shards.end()
+                shards.finish()
         finally:
             shards.discard()
     return shards.samples, shards.files, shards.bytes

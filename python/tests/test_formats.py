@@ -418,6 +418,22 @@ def test_shards_of_a_longer_run_are_removed(tmp_path, to, end):
     assert sorted(p.name for p in folder.iterdir()) == sorted([f"00000.{end}", *foreign])
 
 
+def test_tables_are_replaced_together(tmp_path):
+    pytest.importorskip("pyarrow")
+    source, folder, keys = many(tmp_path / "p.leat"), tmp_path / "out", [str(i) for i in range(1500)]
+    leat.export(source, folder, to="parquet", shard_bytes="64K", keys=keys)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "00090.parquet.partial").touch()  # not the name of the next file
+    with pytest.raises(leat.DataError, match="there is no sample 'none'"):
+        leat.export(source, folder, to="parquet", shard_bytes="64K", keys=[*keys[700:], "none"], force=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {**before, "00090.parquet.partial": b""}
+    (folder / f"{len(before):05d}.parquet.partial").touch()  # of a killed run
+    stats = leat.export(source, folder, to="parquet", shard_bytes="64K", keys=[*keys[::-1][:-1], "1999"], force=True)
+    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".parquet"}
+    assert stats["files"] == len(after) and before["00000.parquet"] != after["00000.parquet"]
+    assert [path.name for path in folder.iterdir() if path.suffix == ".partial"] == ["00090.parquet.partial"]
+
+
 def many(path):
     """A pack of 2,000 images."""
     with leat.Writer(path, {"image": "image"}, sync=False) as w:

@@ -12,7 +12,7 @@
  * are not followed: all output stays below it.
  *
  * As WebDataset shards, all fields of a sample become members of a tar file. Files and shards get their
- * names when they are complete. One thread.
+ * names when they are complete; shards that replace others, when all are. One thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
@@ -542,21 +542,19 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
     return rc;
 }
 
-/* `replace`: removes the shards of an earlier, longer run: those numbered from `first` on, up to the first
- * that is not there. Files with other names stay. */
-static int remove_later(const leat_export_opts *o, uint64_t first, uint64_t *removed, leat_error *err)
+/* Removes files FOLDER/NNNNN + `end` numbered from `first` on, up to the first that is not there. */
+static int remove_numbered(const char *folder, uint64_t first, const char *end, uint64_t *removed,
+                           leat_error *err)
 {
     leat__buf path;
-    char name[40];
+    char name[48];
     bool there = true;
     int rc = 0;
-    if (!o->replace) return 0;
     leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
     for (uint64_t i = first; rc == 0; i++) {
-        snprintf(name, sizeof name, "%05llu.%s", (unsigned long long)i,
-                 o->to == LEAT_EXPORT_WEBDATASET ? "tar" : "parquet");
+        snprintf(name, sizeof name, "%05llu%s", (unsigned long long)i, end);
         leat__buf_clear(&path);
-        if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
+        if (leat__path_join(&path, folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
         if (rc == 0) rc = leat__path_exists(leat__buf_str(&path), &there, err);
         if (rc != 0 || !there) break;
         rc = leat__path_unlink(leat__buf_str(&path), err);
@@ -564,6 +562,16 @@ static int remove_later(const leat_export_opts *o, uint64_t first, uint64_t *rem
     }
     leat__buf_reset(&path);
     return rc;
+}
+
+/* Removes what follows the last shard: unfinished ones of a killed run and, with `replace`, those of an
+ * earlier, longer run. Files with other names stay. */
+static int remove_later(const leat_export_opts *o, uint64_t first, uint64_t *removed, leat_error *err)
+{
+    const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
+    uint64_t unfinished = 0;
+    LEAT_TRY(remove_numbered(o->folder, first, tar ? ".tar.partial" : ".parquet.partial", &unfinished, err));
+    return o->replace ? remove_numbered(o->folder, first, tar ? ".tar" : ".parquet", removed, err) : 0;
 }
 
 static int refuse_form(const leat_export_opts *o, leat_error *err)
@@ -585,9 +593,10 @@ static int export_pack(exporter *x, leat_error *err)
     int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
     if (rc == 0 && x->to_tar) rc = remove_later(o, x->tar.shards, &st->removed, err);
-    if (rc != 0 && x->to_tar) { /* the last shard is removed */
-        x->in_shards.failed = st->failed;
-        *st = x->in_shards;
+    if (rc != 0 && x->to_tar) { /* the last shard is removed; with `replace`, all of them */
+        uint64_t failed = st->failed;
+        *st = o->replace ? (leat_export_stats){0} : x->in_shards;
+        st->failed = failed;
     }
     if (rc != 0 || st->failed == 0) return rc;
     if (err) *err = x->first;

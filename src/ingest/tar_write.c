@@ -44,23 +44,11 @@ static void pad(leat__tar_out *t, size_t len)
     t->at += n;
 }
 
-static int end_shard(leat__tar_out *t, leat_error *err)
-{
-    if (!t->file) return 0;
-    leat__buf_zeros(&t->pending, 2 * BLOCK);
-    t->at += 2 * BLOCK;
-    LEAT_TRY(flush(t, err));
-    LEAT_TRY(leat__path_rename(leat__buf_str(&t->partial), leat__buf_str(&t->path), err));
-    leat__file_close(&t->file);
-    t->shards++;
-    return 0;
-}
-
-/* Sets the names of the next shard: its own, and the one it has until it is complete. */
-static int name_shard(leat__tar_out *t, leat_error *err)
+/* Sets the names of a shard: its own, and the one it has until it is complete. */
+static int name_shard(leat__tar_out *t, uint32_t number, leat_error *err)
 {
     char name[24];
-    snprintf(name, sizeof name, "%05u.tar", t->shards);
+    snprintf(name, sizeof name, "%05u.tar", number);
     leat__buf_clear(&t->path);
     leat__buf_clear(&t->partial);
     if (leat__path_join(&t->path, t->folder, name) != 0 ||
@@ -69,12 +57,37 @@ static int name_shard(leat__tar_out *t, leat_error *err)
     return 0;
 }
 
+/* Gives the complete shards their names. */
+static int publish(leat__tar_out *t, leat_error *err)
+{
+    int rc = 0;
+    for (; t->named < t->shards && rc == 0; t->named += rc == 0) {
+        rc = name_shard(t, t->named, err);
+        if (rc == 0) rc = leat__path_rename(leat__buf_str(&t->partial), leat__buf_str(&t->path), err);
+    }
+    if (rc != 0 && t->replace && t->named > 0)
+        leat__error_context(err, "%u shard%s of this run replaced earlier ones, %u did not", t->named,
+                            t->named == 1 ? "" : "s", t->shards - t->named);
+    return rc;
+}
+
+static int end_shard(leat__tar_out *t, leat_error *err)
+{
+    if (!t->file) return 0;
+    leat__buf_zeros(&t->pending, 2 * BLOCK);
+    t->at += 2 * BLOCK;
+    LEAT_TRY(flush(t, err));
+    leat__file_close(&t->file);
+    t->shards++;
+    return t->replace ? 0 : publish(t, err);
+}
+
 int leat__tar_out_sample(leat__tar_out *t, leat_error *err)
 {
     bool there = false;
     if (t->file && t->at < t->shard_bytes) return 0;
     LEAT_TRY(end_shard(t, err));
-    LEAT_TRY(name_shard(t, err));
+    LEAT_TRY(name_shard(t, t->shards, err));
     const char *path = leat__buf_str(&t->path), *partial = leat__buf_str(&t->partial);
     if (!t->replace) LEAT_TRY(leat__path_exists(path, &there, err));
     if (there) return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
@@ -138,12 +151,14 @@ int leat__tar_out_add(leat__tar_out *t, const char *name, const void *data, size
 
 int leat__tar_out_finish(leat__tar_out *t, leat_error *err)
 {
-    return end_shard(t, err);
+    LEAT_TRY(end_shard(t, err));
+    return publish(t, err);
 }
 
 void leat__tar_out_reset(leat__tar_out *t)
 {
-    if (t->file) (void)!leat__path_unlink(leat__buf_str(&t->partial), NULL);
+    for (uint32_t i = t->named; i < t->shards + (t->file != NULL); i++)
+        if (name_shard(t, i, NULL) == 0) (void)!leat__path_unlink(leat__buf_str(&t->partial), NULL);
     leat__file_close(&t->file);
     leat__buf_reset(&t->pending);
     leat__buf_reset(&t->path);

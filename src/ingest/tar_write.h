@@ -2,7 +2,8 @@
  *
  * Writes tar shards: FOLDER/00000.tar, 00001.tar … The same members give the same bytes (no
  * times, no owners). A sample's members stay in one shard. A shard is NNNNN.tar.partial until it is
- * complete. One thread.
+ * complete; with `replace`, until all are: a run that fails leaves the shards of an earlier one as they
+ * were. One thread.
  */
 #ifndef LEAT_INGEST_TAR_WRITE_H
 #define LEAT_INGEST_TAR_WRITE_H
@@ -19,6 +20,7 @@ typedef struct leat__tar_out {
     leat__file *file;
     uint64_t at;     /* bytes written to it, or still in `pending` */
     uint32_t shards; /* complete ones */
+    uint32_t named;  /* those of them that have their names */
     leat__buf pending, path, partial;
 } leat__tar_out;
 
@@ -28,7 +30,7 @@ int leat__tar_out_sample(leat__tar_out *t, leat_error *err) LEAT_MUST_CHECK;
 int leat__tar_out_add(leat__tar_out *t, const char *name, const void *data, size_t len,
                       leat_error *err) LEAT_MUST_CHECK;
 int leat__tar_out_finish(leat__tar_out *t, leat_error *err) LEAT_MUST_CHECK; /* ends the last shard */
-/* Removes a shard that is not complete. */
+/* Removes shards that did not get their names. */
 void leat__tar_out_reset(leat__tar_out *t);
 
 #endif

@@ -69,11 +69,53 @@ static void shards_end_after_a_sample(void **state)
     leat__tar_out_reset(&t);
 }
 
+static void write_samples(leat__tar_out *t, int count, char byte)
+{
+    leat__tar_out_init(t, sandbox, 1024, true);
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        assert_int_equal(leat__tar_out_sample(t, NULL), 0);
+        snprintf(name, sizeof name, "%c%d.x", byte, i);
+        assert_int_equal(leat__tar_out_add(t, name, &byte, 1, NULL), 0);
+    }
+}
+
+static bool is_of(const char *shard, char byte)
+{
+    size_t len;
+    char *text = NULL;
+    assert_int_equal(leat__file_load(in_box(shard), 1u << 20, 1, &text, &len, NULL), 0);
+    const bool found = text[0] == byte;
+    leat__free(text);
+    return found;
+}
+
+/* A run that replaces shards and fails leaves all of the earlier ones, and no new one. */
+static void shards_are_replaced_together(void **state)
+{
+    leat__tar_out t;
+    write_samples(&t, 3, 'a');
+    assert_int_equal(leat__tar_out_finish(&t, NULL), 0);
+    leat__tar_out_reset(&t);
+    write_samples(&t, 3, 'b');
+    assert_true(t.shards == 2 && is_of("00000.tar", 'a') && is_of("00001.tar", 'a'));
+    leat__tar_out_reset(&t);
+    assert_true(is_of("00000.tar", 'a') && is_of("00001.tar", 'a') && is_of("00002.tar", 'a'));
+    assert_int_not_equal(access(in_box("00000.tar.partial"), F_OK), 0);
+    assert_int_not_equal(access(in_box("00002.tar.partial"), F_OK), 0);
+    write_samples(&t, 3, 'b');
+    assert_int_equal(leat__tar_out_finish(&t, NULL), 0);
+    leat__tar_out_reset(&t);
+    assert_true(is_of("00000.tar", 'b') && is_of("00001.tar", 'b') && is_of("00002.tar", 'b'));
+    assert_int_not_equal(access(in_box("00000.tar.partial"), F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(our_reader_and_tar_read_it, sandbox_open, sandbox_close),
         cmocka_unit_test_setup_teardown(shards_end_after_a_sample, sandbox_open, sandbox_close),
+        cmocka_unit_test_setup_teardown(shards_are_replaced_together, sandbox_open, sandbox_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
