@@ -296,6 +296,10 @@ bool cli_interrupted(const cli *c);
  * nor will. */
 int cli_on_interrupt(cli *c, void (*stop)(void *cookie), void *cookie, leat_error *err);
 
+/* This process gets the first signal, too: one that the command has started, in a separate group, and waits
+ * for. 0: none. */
+void cli_child(int process);
+
 /* ---- Progress: drawn on stderr when that is a terminal, without --quiet and --json, at most
  * ten times a second; otherwise every call is nearly free. Any thread may report. ---- */
 

@@ -4,8 +4,8 @@
  * the watcher, if a command has one. The second ends the process on the spot. SIGPIPE and
  * SIGXFSZ are ignored: a write that cannot be made fails and is handled where it was made.
  *
- * The number is the only state of the frame that belongs to the process and not to a context,
- * as signals do.
+ * The number, and the child that gets the signal, too, are the only state of the frame that belongs to
+ * the process and not to a context, as signals do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,14 @@
 static atomic_int stopped;
 static atomic_int wake_fd = -1;
 static atomic_bool talk_on;
+static atomic_int child; /* a process number, 0 = none */
+
+/* Passes a signal on to the child, once: a second one would end it on the spot. Async-signal-safe. */
+static void pass_on(int number)
+{
+    const int process = atomic_exchange(&child, 0);
+    if (process > 0) kill(process, number);
+}
 
 /* Async-signal-safe. */
 static void on_signal(int number)
@@ -31,6 +39,7 @@ static void on_signal(int number)
         (void)ignored;
     }
     cli_stop(number);
+    pass_on(number);
     errno = saved;
 }
 
@@ -49,6 +58,12 @@ void cli_stop(int number)
 int cli_stopped(void)
 {
     return atomic_load(&stopped);
+}
+
+void cli_child(int process)
+{
+    atomic_store(&child, process);
+    if (cli_stopped() != 0) pass_on(cli_stopped()); /* it came before */
 }
 
 bool cli_interrupted(const cli *c)

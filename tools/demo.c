@@ -256,6 +256,38 @@ static void write_line(const char *line, const char *dir, char *words, size_t si
     words[at] = '\0';
 }
 
+/* Starts a command in a separate process group: a signal that a terminal sends to the whole group reaches it
+ * once, through cli_child. It may write to the terminal all the same (SIGTTOU). */
+static int start(pid_t *child, const char *program, char **argv)
+{
+    posix_spawnattr_t attr;
+    sigset_t mask;
+    int rc = posix_spawnattr_init(&attr);
+    if (rc != 0) return rc;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTTOU);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setpgroup(&attr, 0);
+    posix_spawnattr_setsigmask(&attr, &mask);
+    rc = posix_spawnp(child, program, NULL, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    return rc;
+}
+
+/* Waits for the child, which gets signals of this process meanwhile. */
+static int wait_for(pid_t child, int *status)
+{
+    siginfo_t ended;
+    int rc;
+    cli_child(child);
+    do rc = waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT); /* its number stays taken */
+    while (rc < 0 && errno == EINTR);
+    cli_child(0);
+    do rc = waitpid(child, status, 0);
+    while (rc < 0 && errno == EINTR);
+    return rc < 0 ? errno : 0;
+}
+
 /* Runs leat again with these words; waits for it. */
 static int run_step(cli *c, const char *title, const char *line, int *status, leat_error *err)
 {
@@ -273,12 +305,22 @@ static int run_step(cli *c, const char *title, const char *line, int *status, le
          word = strtok_r(NULL, " ", &save))
         argv[n++] = word;
     argv[n] = NULL;
-    int rc = posix_spawnp(&child, c->self ? argv[0] : "/proc/self/exe", NULL, NULL, argv, environ);
+    int rc = start(&child, c->self ? argv[0] : "/proc/self/exe", argv);
     if (rc != 0) return leat__fail_errno(err, rc, "cannot start %s", argv[0]);
-    while (waitpid(child, status, 0) < 0) {
-        if (errno != EINTR) return leat__fail_errno(err, errno, "waiting for %s", argv[0]);
+    rc = wait_for(child, status);
+    return rc == 0 ? 0 : leat__fail_errno(err, rc, "waiting for %s", argv[0]);
+}
+
+/* After a signal: a step that was stopped keeps what it has written for its --resume, which no demo uses. */
+static void remove_unfinished(const char *dir)
+{
+    static const char *const names[] = {"photos.leat.partial", "photos.leat.journal",
+                                        "photos-keep.leat.partial", "photos-keep.leat.journal"};
+    char path[1024];
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        (void)!leat__path_unlink(path, NULL);
     }
-    return 0;
 }
 
 static const struct step {
@@ -321,10 +363,12 @@ static int run(cli *c)
         int status;
         write_line(steps[i].line, m.dir, line, sizeof line);
         if (run_step(c, steps[i].title, line, &status, &err) != 0) return cli_fail(c, &err);
+        if (cli_interrupted(c)) break;
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (code != 0 && !(steps[i].finding && (code == CLI_FINDING || code == CLI_FIT)))
             return cli_failf(c, code, "this step failed: leat %s", line);
     }
+    if (cli_interrupted(c)) remove_unfinished(m.dir);
     return CLI_OK;
 }
 

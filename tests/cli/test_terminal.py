@@ -101,6 +101,23 @@ class Stopping(unittest.TestCase):
         out, err, code = self.stop(["sleep"], [signal.SIGINT])
         self.assertEqual((out, err, code), (b"woken\n", b"", 130))
 
+    def test_a_demo_passes_the_signal_on(self):
+        """Only the demo gets it, as by kill. Its step ends, too, and leaves nothing unfinished."""
+        for step, number in (("pack", signal.SIGTERM), ("doctor", signal.SIGINT)):
+            with tempfile.TemporaryDirectory() as box:
+                p = start(["demo", "--images", "64", "--dir", f"{box}/out"], program=LEAT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                while not p.stdout.readline().startswith(f"$ leat {step} ".encode()):
+                    self.assertIsNone(p.poll())
+                begin = time.monotonic()
+                p.send_signal(number)
+                self.assertEqual(p.wait(LIMIT_S), 128 + number, step)
+                p.stdout.read()  # ends when no child has the pipe any more
+                p.stdout.close()
+                if step == "doctor":  # 0.1 s; without the signal more than 6 s. What a pack takes is up to the disk
+                    self.assertLess(time.monotonic() - begin, 4)
+                left = [name for name in os.listdir(f"{box}/out") if name.endswith((".partial", ".journal"))]
+                self.assertEqual(left, [], step)
+
     def test_ignored_by_the_parent_stays_ignored(self):
         p = subprocess.Popen([FIXTURE, "wait", "--time", "1s"], stdout=subprocess.PIPE,
                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
