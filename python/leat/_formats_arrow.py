@@ -202,6 +202,11 @@ class _Shards:
     def _name(self, number: int) -> str:
         return os.path.join(self.folder, f"{number:05d}.parquet")
 
+    @property
+    def room(self) -> int:
+        """Bytes until the file that is being written ends."""
+        return self.shard_bytes - self.held
+
     def add(self, table: Any) -> None:
         with self._named_errors():
             if self.writer is None:
@@ -292,7 +297,8 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
         total = 0 if keys is not None and select is None else len(rows)  # type: ignore[arg-type]
         shards = _Shards(folder, schema, replace, shard_bytes)
         try:
-            for table in _tables(pack, schema, rows, lambda done: tell(done, total, shards.bytes + shards.held)):
+            for table in _tables(pack, schema, rows, lambda: shards.room,
+                                 lambda done: tell(done, total, shards.bytes + shards.held)):
                 if table is None:
                     break
                 shards.add(table)
@@ -303,9 +309,9 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
     return shards.samples, shards.files, shards.bytes
 
 
-def _tables(pack: Any, schema: Any, rows: Iterable[int], tell: Callable[[int], bool]) -> Iterator[Any]:
-    """The rows as tables of up to 256 rows and about 64 MiB, so that writing one takes well under a second; None when
-    `tell`, which is called for each row, returns True."""
+def _tables(pack: Any, schema: Any, rows: Iterable[int], room: Callable[[], int], tell: Callable[[int], bool]) -> Iterator[Any]:
+    """The rows as tables of up to 256 rows and about 64 MiB, so that writing one takes well under a second; fewer where the
+    file has no `room` for more. None when `tell`, which is called for each row, returns True."""
     pa = _pyarrow()
     done = held = 0
     data: dict[str, list[Any]] = {name: [] for name in schema.names}
@@ -318,19 +324,19 @@ def _tables(pack: Any, schema: Any, rows: Iterable[int], tell: Callable[[int], b
         for f in pack.fields:
             cell = _cell(f, sample[f.name], key)
             data[f.name].append(cell)
-            held += _size(cell)
+            held += _size(cell, sample[f.name])
         done += 1
-        if len(data["key"]) == _ROWS or held >= _TABLE:
+        if len(data["key"]) == _ROWS or held >= min(_TABLE, room()):
             yield pa.table(data, schema=schema)
             data, held = {name: [] for name in schema.names}, 0
     if data["key"]:
         yield pa.table(data, schema=schema)
 
 
-def _size(cell: Any) -> int:
-    """About how many bytes a cell has: images, bytes and text."""
-    value = cell["bytes"] if isinstance(cell, dict) else cell
-    return len(value) if isinstance(value, (bytes, str)) else 0
+def _size(cell: Any, value: Any) -> int:
+    """About how many bytes a cell has."""
+    data = cell["bytes"] if isinstance(cell, dict) else cell
+    return len(data) if isinstance(data, (bytes, str)) else getattr(value, "nbytes", 8)
 
 
 def _rows_of(pack: Any, keys: str) -> Iterator[int]:

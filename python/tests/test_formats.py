@@ -418,6 +418,20 @@ def test_shards_of_a_longer_run_are_removed(tmp_path, to, end):
     assert sorted(p.name for p in folder.iterdir()) == sorted([f"00000.{end}", *foreign])
 
 
+@pytest.mark.parametrize("field", ["image", "array", "bytes"])
+def test_a_table_ends_at_the_size(tmp_path, field):
+    """Also with fewer rows than a row group usually has."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    value = {"image": FILES[0], "array": np.arange(1000, dtype=np.float32), "bytes": os.urandom(4000)}[field]
+    with leat.Writer(tmp_path / "p.leat", {"x": {"image": "image", "array": ("float32", (1000,)), "bytes": bytes}[field]}, sync=False) as w:
+        for i in range(60):
+            w.append({"x": value}, key=f"{i:02d}")
+    one = len(value) if field != "array" else value.nbytes
+    stats = leat.export(tmp_path / "p.leat", tmp_path / "out", to="parquet", shard_bytes=10 * one)
+    rows = [pq.read_metadata(path).num_rows for path in sorted((tmp_path / "out").iterdir())]
+    assert rows == [10] * 6 and stats["files"] == 6
+
+
 def test_tables_are_replaced_together(tmp_path):
     pytest.importorskip("pyarrow")
     source, folder, keys = many(tmp_path / "p.leat"), tmp_path / "out", [str(i) for i in range(1500)]
