@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, _leat
-from ._errors import ArgumentError, DataError, Error, ExistsError, StorageError, reason
+from ._errors import ArgumentError, DataError, Error, ExistsError, NotFoundError, StorageError, reason
 from ._formats import Reader, Sample, Staged, bytes_spec, number
 
 _ROWS = 256  # read at a time
@@ -197,6 +197,7 @@ class _Shards:
         self.samples = self.files = self.bytes = 0  # of complete files
         self.named = 0  # complete files that have their names
         self.writer: Any = None
+        self.file: Any = None
         self.rows = self.held = 0  # of the file that is being written
 
     def _name(self, number: int) -> str:
@@ -208,30 +209,34 @@ class _Shards:
         return self.shard_bytes - self.held
 
     def add(self, table: Any) -> None:
-        with self._named_errors():
-            if self.writer is None:
-                self._begin()
-            self.writer.write_table(table)
-            self.rows += table.num_rows
-            self.held += table.nbytes
-            if self.held >= self.shard_bytes:
-                self._end()
+        if self.writer is None:
+            self._begin()
+        self.writer.write_table(table)
+        self.rows += table.num_rows
+        self.held += table.nbytes
+        if self.held >= self.shard_bytes:
+            self._end()
 
     def _begin(self) -> None:
-        name = self._name(self.files)
-        if os.path.exists(name) and not self.replace:
+        pa, name = _pyarrow(), self._name(self.files)
+        if os.path.lexists(name) and not self.replace:
             raise ExistsError(f"{name}: already exists")
         _remove(name + ".partial")  # of a killed run
-        self.writer = _pyarrow().parquet.ParquetWriter(name + ".partial", self.schema)
+        self.file = pa.OSFile(os.fsencode(name + ".partial"), "wb")  # by its path pyarrow would take some names for URLs
+        self.writer = pa.parquet.ParquetWriter(self.file, self.schema)
         self.rows = self.held = 0
+
+    def _close(self) -> None:
+        self.writer.close()
+        self.file.close()
 
     def _end(self) -> None:
         """Completes the file that is being written."""
         if self.writer is None:
             return
-        self.writer.close()
+        self._close()
         self.bytes += os.path.getsize(self._name(self.files) + ".partial")
-        self.writer = None
+        self.writer = self.file = None
         self.files += 1
         self.samples += self.rows
         self.held = 0
@@ -250,30 +255,33 @@ class _Shards:
             self.named += 1
 
     def finish(self) -> None:
-        with self._named_errors():
-            self._end()
-            self._publish()
+        self._end()
+        self._publish()
 
     def discard(self) -> None:
         """Removes files that did not get their names."""
         if self.writer is not None:
+            with contextlib.suppress(OSError, _pyarrow().ArrowException):
+                self._close()
+        for number in range(self.named, self.files + (self.file is not None)):
             with contextlib.suppress(OSError):
-                self.writer.close()
-        for number in range(self.named, self.files + (self.writer is not None)):
-            _remove(self._name(number) + ".partial")
-        self.writer = None
+                _remove(self._name(number) + ".partial")
+        self.writer = self.file = None
         if self.named == 0:
             self.samples = self.files = self.bytes = 0
 
     @contextlib.contextmanager
-    def _named_errors(self) -> Iterator[None]:
+    def named_errors(self) -> Iterator[None]:
+        """Errors of Python and pyarrow, which do not say which file it was, as one line with its name."""
         try:
             yield
-        except Error:
+        except (Error, MemoryError):
             raise
-        except OSError as error:  # pyarrow does not say which file it was
-            why = os.strerror(error.errno) if error.errno else str(error)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
             raise StorageError(f"{self._name(self.files)}: cannot write: {why}") from error
+        except (ValueError, _pyarrow().ArrowException) as error:
+            raise DataError(f"{self._name(self.files)}: cannot write: {' '.join(str(error).split())}") from error
 
 
 def _remove(path: str) -> None:
@@ -288,7 +296,6 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
     pa = _pyarrow()
     from . import open as open_pack
     from ._select import rows_of
-    os.makedirs(folder, exist_ok=True)
     with open_pack(path) as pack:
         schema = pa.schema([("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)])
         rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
@@ -297,13 +304,14 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
         total = 0 if keys is not None and select is None else len(rows)  # type: ignore[arg-type]
         shards = _Shards(folder, schema, replace, shard_bytes)
         try:
-            for table in _tables(pack, schema, rows, lambda: shards.room,
-                                 lambda done: tell(done, total, shards.bytes + shards.held)):
-                if table is None:
-                    break
-                shards.add(table)
-            else:
-                shards.finish()
+            with shards.named_errors():
+                for table in _tables(pack, schema, rows, lambda: shards.room,
+                                     lambda done: tell(done, total, shards.bytes + shards.held)):
+                    if table is None:
+                        break
+                    shards.add(table)
+                else:
+                    shards.finish()
         finally:
             shards.discard()
     return shards.samples, shards.files, shards.bytes
@@ -320,6 +328,8 @@ def _tables(pack: Any, schema: Any, rows: Iterable[int], room: Callable[[], int]
             yield None
             return
         key, sample = pack.keys[i], pack[i]
+        if not _is_utf8(key):
+            raise DataError(f"sample {i}: its key {ascii(key)} is not UTF-8, which Parquet needs")
         data["key"].append(key)
         for f in pack.fields:
             cell = _cell(f, sample[f.name], key)
@@ -339,9 +349,28 @@ def _size(cell: Any, value: Any) -> int:
     return len(data) if isinstance(data, (bytes, str)) else getattr(value, "nbytes", 8)
 
 
+def _is_utf8(key: str) -> bool:
+    try:
+        key.encode()
+        return True
+    except UnicodeEncodeError:  # a byte of another encoding
+        return False
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            yield from file
+    except IsADirectoryError as error:
+        raise ArgumentError(f"{path}: {reason(error)}") from None
+    except OSError as error:
+        kind = NotFoundError if isinstance(error, FileNotFoundError) else StorageError
+        raise kind(f"{path}: cannot open: {error.strerror}") from None
+
+
 def _rows_of(pack: Any, keys: str) -> Iterator[int]:
-    with open(keys, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-        for line in file:
+    with contextlib.closing(_lines(keys)) as lines:
+        for line in lines:
             key = _check.unlisted(line.removesuffix("\n").removesuffix("\r"))
             row = pack.find(key) if key else -1
             if row is None:

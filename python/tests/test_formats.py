@@ -418,6 +418,37 @@ def test_shards_of_a_longer_run_are_removed(tmp_path, to, end):
     assert sorted(p.name for p in folder.iterdir()) == sorted([f"00000.{end}", *foreign])
 
 
+def test_odd_paths_of_tables_are_those_of_shards(tmp_path):
+    """The same lines and the same classes of errors, and the same names that work."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    for end in ("tar", "parquet"):
+        (tmp_path / "taken" / f"00000.{end}").mkdir(parents=True)
+    with leat.Writer(tmp_path / "p.leat", {"image": "image"}, sync=False) as w:
+        w.append({"image": FILES[0]}, key="k")
+
+    def failed(to, folder, pack="p.leat", **more):
+        try:
+            return leat.export(tmp_path / pack, tmp_path / folder, to=to, **more)["files"]
+        except leat.Error as error:
+            return type(error), error.code, str(error).replace(".parquet", ".tar")
+
+    for case in (("file",), ("file/sub",), ("taken",), ("empty", "none.leat"), ("empty", "file"), ("made/by/it",), ("file:x",), ("a\nb",)):
+        assert failed("parquet", *case) == failed("webdataset", *case), case
+    for more in ({"keys": tmp_path / "none"}, {"keys": tmp_path / "empty"}):
+        assert failed("parquet", "empty", **more) == failed("webdataset", "empty", **more)
+    assert failed("parquet", "taken", force=True) == failed("webdataset", "taken", force=True)
+    assert failed("parquet", "taken")[1:] == ("LEAT_EINVAL", f"{tmp_path}/taken/00000.tar: is a folder, not a file")
+    assert failed("parquet", "new", "none.leat")[1] == "LEAT_ENOENT" and not (tmp_path / "new").exists()
+    leat.export(tmp_path / "p.leat", os.fsencode(tmp_path) + b"/\xff", to="parquet")
+    assert os.listdir(os.fsencode(tmp_path) + b"/\xff") == [b"00000.parquet"]
+    with leat.Writer(tmp_path / "odd.leat", {"image": "image"}, sync=False) as w:
+        w.append({"image": FILES[0]}, key="k\udcff")
+    with pytest.raises(leat.DataError, match="sample 0: its key 'k.udcff' is not UTF-8"):
+        leat.export(tmp_path / "odd.leat", tmp_path / "odd", to="parquet")
+
+
 @pytest.mark.parametrize("field", ["image", "array", "bytes"])
 def test_a_table_ends_at_the_size(tmp_path, field):
     """Also with fewer rows than a row group usually has."""

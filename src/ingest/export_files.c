@@ -505,8 +505,11 @@ static int check_shard(const char *path, bool tar, bool replace, leat_error *err
     leat__file *f = NULL;
     char head[512] = {0};
     size_t got = 0;
-    if (!replace) return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
-    LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_READ, err)); /* a folder is refused as such */
+    if (!replace) {
+        leat__file_close(&f);
+        return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
+    }
     int rc = leat__file_pread_some(f, head, sizeof head, 0, &got, err);
     leat__file_close(&f);
     if (rc != 0 || got == 0 || memcmp(tar ? head + TAR_MAGIC_AT : head, tar ? "ustar" : "PAR1", 4) == 0)
@@ -525,6 +528,7 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
     bool there = false;
     LEAT_TRY(leat__path_exists(o->folder, &there, err));
     if (!there) return 0;
+    LEAT_TRY(leat__path_mkdir(o->folder, err)); /* a file is refused */
     leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
     int rc = leat__dir_read(&dir, o->folder, true, err);
     if (rc == 0) leat__dir_sort(&dir, strcmp);
@@ -605,6 +609,24 @@ static int export_pack(exporter *x, leat_error *err)
     return x->first.code;
 }
 
+/* Has the Python package write tables. */
+static int export_tables(const leat_export_opts *o, leat_export_stats *stats, leat_error *err)
+{
+    leat__table_writer write = atomic_load(&table_writer);
+    leat_pack *pack = NULL;
+    LEAT_TRY(refuse_form(o, err));
+    if (!write)
+        return leat__fail(err, LEAT_ENOTSUP,
+                          "Parquet is written by the Python package: pip install leat, then "
+                          "python -m leat export");
+    /* before the folder is made; a remote pack would cost requests */
+    if (!leat__path_remote(o->pack)) LEAT_TRY(leat_pack_open(&pack, o->pack, NULL, err));
+    leat_pack_close(&pack);
+    LEAT_TRY(leat__path_mkdir(o->folder, err));
+    LEAT_TRY(write(o, stats, err));
+    return remove_later(o, stats->files, &stats->removed, err);
+}
+
 int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err)
 {
     leat_export_opts o = {0};
@@ -616,14 +638,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
         return leat__fail(err, LEAT_EINVAL, "export needs a pack and a folder");
     if (o.keys && o.select) return leat__fail(err, LEAT_EINVAL, "give either `keys` or `select`, not both");
     if (o.to == LEAT_EXPORT_PARQUET) {
-        leat__table_writer write = atomic_load(&table_writer);
-        LEAT_TRY(refuse_form(&o, err));
-        if (!write)
-            return leat__fail(err, LEAT_ENOTSUP,
-                              "Parquet is written by the Python package: pip install leat, then "
-                              "python -m leat export");
-        int done = write(&o, &own, err);
-        if (done == 0) done = remove_later(&o, own.files, &own.removed, err);
+        int done = export_tables(&o, &own, err);
         if (stats) *stats = own;
         return done;
     }
