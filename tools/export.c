@@ -57,6 +57,7 @@ static int print_json(cli *c, const leat_export_stats *st)
     leat__json_ku64(j, "changed", st->changed);
     leat__json_ku64(j, "failed", st->failed);
     leat__json_ku64(j, "removed", st->removed);
+    leat__json_ku64(j, "members", st->members);
     return cli_object_end(c, &page);
 }
 
@@ -141,11 +142,12 @@ const cli_command cli_cmd_export = {
     .options = {{"Exporting", options}},
     .required = "output",
     .json = (const cli_key[]){{"samples", "samples exported"},
-                              {"files", "files written"},
+                              {"files", "files written; of --to webdataset, tar shards"},
                               {"bytes", "bytes written"},
                               {"changed", "images that are not the source's file"},
                               {"failed", "samples that were not exported"},
                               {"removed", "shards of an earlier, longer run, with --force"},
+                              {"members", "files in tar shards"},
                               {NULL, NULL}},
     .remote = true,
     .run = run,

@@ -176,10 +176,13 @@ typedef struct leat_export_opts {
 } leat_export_opts;
 
 typedef struct leat_export_stats {
-    uint64_t samples, files, bytes;
+    uint64_t samples;
+    uint64_t files; /* of LEAT_EXPORT_WEBDATASET: tar shards */
+    uint64_t bytes;
     uint64_t changed; /* images that cannot be restored byte for byte */
     uint64_t failed;  /* samples that could not be written */
     uint64_t removed; /* shards of an earlier run with more of them, which `replace` replaces */
+    uint64_t members; /* of tar shards */
 } leat_export_stats;
 
 LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size);

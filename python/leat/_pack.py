@@ -256,6 +256,9 @@ def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | s
         force: overwrite files that were there before; of shards and tables, also remove those whose numbers follow
             the last one written
         progress: called now and then with (done, total, bytes, failed)
+
+    Returns counts: ``samples``, ``files`` (tar shards and tables, too), ``bytes``, ``changed``, ``removed``, and ``members`` of tar
+    shards.
     """
     form = _check.one_of("to", to, {"folder": 0, "webdataset": 1, "parquet": 2})
     _leat.set_reader(_open_foreign, _write_table)

@@ -140,7 +140,7 @@ static int write_file(exporter *x, const char *name, const void *data, size_t le
         LEAT_TRY(spare_written(x, name, err));
         LEAT_TRY(leat__below_write(x->opts->folder, name, data, len, x->opts->replace, err));
     }
-    x->stats->files++;
+    *(x->to_tar ? &x->stats->members : &x->stats->files) += 1;
     x->stats->bytes += len;
     return 0;
 }
@@ -602,6 +602,7 @@ static int export_pack(exporter *x, leat_error *err)
         *st = o->replace ? (leat_export_stats){0} : x->in_shards;
         st->failed = failed;
     }
+    if (x->to_tar) st->files = x->tar.named;
     if (rc != 0 || st->failed == 0) return rc;
     if (err) *err = x->first;
     if (st->failed > 1)

@@ -109,10 +109,12 @@ $ leat export photos.leat -o tars --to webdataset -q > /dev/null
 ! --force replaces what is there
 = 2
 
-$ leat export photos.leat -o tars --to webdataset -f --json | jget samples
+$ leat export photos.leat -o tars --to webdataset -f --json | jget samples files members
 > echo mine > tars/00001.tar; leat export photos.leat -o tars --to webdataset -f; echo $?; cat tars/00001.tar
 > mkdir tables; echo mine > tables/00000.parquet; leat export photos.leat -o tables --to parquet -f; echo $?; cat tables/00000.parquet
 3
+1
+6
 2
 mine
 2
