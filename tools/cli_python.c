@@ -31,9 +31,11 @@ static const char start[] =
     "except ModuleNotFoundError as e:\n"
     "    if (e.name or '').split('.')[0] not in ('leat', 'torch', 'numpy'):\n"
     "        raise\n"
+    "    import shlex\n"
     "    what = sys.argv[4] if e.name.startswith('leat') else e.name.split('.')[0]\n"
     "    sys.exit(print(f'leat {sys.argv[1]}: {sys.executable} has no module {e.name!r}: '\n"
-    "                   f'install it with: {sys.executable} -m pip install {what}', file=sys.stderr) or 4)\n";
+    "                   f'install it with: {shlex.quote(sys.executable)} -m pip install {what}',\n"
+    "                   file=sys.stderr) or 4)\n";
 
 static void write_value(leat__json *j, const leat__param *p, const leat__value *v)
 {

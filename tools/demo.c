@@ -241,19 +241,36 @@ static int check_dir(const char *dir, leat_error *err)
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* The line of a step as a user types it: "%" stands for the folder. */
-static void write_line(const char *line, const char *dir, char *words, size_t size)
+/* The words of a step, each ended by a NUL, "%" replaced by the folder; and the line as a user types it. */
+typedef struct step_words {
+    leat__buf words, line;
+    size_t count;
+} step_words;
+
+static int write_words(step_words *s, const char *line, const char *dir, leat_error *err)
 {
-    size_t at = 0;
-    for (const char *p = line; *p && at + strlen(dir) + 2 < size; p++) {
-        if (*p == '%') {
-            memcpy(words + at, dir, strlen(dir));
-            at += strlen(dir);
-        } else {
-            words[at++] = *p;
-        }
+    leat__buf_init(&s->words, LEAT__MEM_MISC, 1u << 20);
+    leat__buf_init(&s->line, LEAT__MEM_MISC, 1u << 20);
+    s->count = 0;
+    for (const char *p = line; *p; s->count++) {
+        const size_t begin = s->words.len, end = strcspn(p, " ");
+        for (size_t i = 0; i < end; i++)
+            if (p[i] == '%') leat__buf_puts(&s->words, dir);
+            else leat__buf_putc(&s->words, p[i]);
+        leat__buf_putc(&s->words, '\0');
+        if (s->words.status != 0) break;
+        leat__buf_puts(&s->line, s->count ? " " : "");
+        if (memchr(p, '%', end)) leat__str_shell(&s->line, (char *)s->words.data + begin);
+        else leat__buf_puts(&s->line, (char *)s->words.data + begin);
+        p += end + (p[end] == ' ');
     }
-    words[at] = '\0';
+    return s->words.status || s->line.status ? leat__fail_nomem(err, s->words.len, "a command") : 0;
+}
+
+static void drop_words(step_words *s)
+{
+    leat__buf_reset(&s->words);
+    leat__buf_reset(&s->line);
 }
 
 /* Starts a command in a separate process group: a signal that a terminal sends to the whole group reaches it
@@ -289,21 +306,19 @@ static int wait_for(pid_t child, int *status)
 }
 
 /* Runs leat again with these words; waits for it. */
-static int run_step(cli *c, const char *title, const char *line, int *status, leat_error *err)
+static int run_words(cli *c, const char *title, const step_words *s, int *status, leat_error *err)
 {
     static const char *const this_program[] = {"leat", NULL};
-    char words[4096], *argv[ARGS_MAX];
+    char *argv[ARGS_MAX], *word = (char *)s->words.data;
     size_t n = 0;
     pid_t child;
 
-    snprintf(words, sizeof words, "%s", line);
-    cli_out(c, "\n%s# %s%s\n$ leat %s\n", cli_styled(c, CLI_DIM), title, cli_styled(c, CLI_PLAIN), words);
+    cli_out(c, "\n%s# %s%s\n$ leat %s\n", cli_styled(c, CLI_DIM), title, cli_styled(c, CLI_PLAIN),
+            leat__buf_str(&s->line));
     fflush(stdout);
     for (const char *const *w = c->self ? c->self : this_program; *w != NULL && n + 1 < ARGS_MAX; w++)
         argv[n++] = (char *)*w;
-    for (char *save = NULL, *word = strtok_r(words, " ", &save); word != NULL && n + 1 < ARGS_MAX;
-         word = strtok_r(NULL, " ", &save))
-        argv[n++] = word;
+    for (size_t i = 0; i < s->count && n + 1 < ARGS_MAX; i++, word += strlen(word) + 1) argv[n++] = word;
     argv[n] = NULL;
     int rc = start(&child, c->self ? argv[0] : "/proc/self/exe", argv);
     if (rc != 0) return leat__fail_errno(err, rc, "cannot start %s", argv[0]);
@@ -312,15 +327,17 @@ static int run_step(cli *c, const char *title, const char *line, int *status, le
 }
 
 /* After a signal: a step that was stopped keeps what it has written for its --resume, which no demo uses. */
-static void remove_unfinished(const char *dir)
+static void remove_unfinished(cli *c, const char *dir)
 {
     static const char *const names[] = {"photos.leat.partial", "photos.leat.journal",
                                         "photos-keep.leat.partial", "photos-keep.leat.journal"};
     char path[1024];
+    bool there, some = false;
     for (size_t i = 0; i < LEAT_COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        (void)!leat__path_unlink(path, NULL);
+        some |= leat__path_exists(path, &there, NULL) == 0 && there && leat__path_unlink(path, NULL) == 0;
     }
+    if (some) cli_say(c, "the demo was stopped, and its unfinished pack removed");
 }
 
 static const struct step {
@@ -343,6 +360,24 @@ static const struct step {
      "doctor %/photos.leat --step-ms 20 --batch 64 --seconds 6 --report %/report.html", true},
 };
 
+/* Runs a step; CLI_OK unless it failed. */
+static int run_step(cli *c, const struct step *step, const char *dir)
+{
+    leat_error err = {0};
+    step_words s;
+    int status, exit_code = CLI_OK, rc = write_words(&s, step->line, dir, &err);
+    if (rc == 0) rc = run_words(c, step->title, &s, &status, &err);
+    if (rc != 0) {
+        exit_code = cli_fail(c, &err);
+    } else if (!cli_interrupted(c)) {
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (code != 0 && !(step->finding && (code == CLI_FINDING || code == CLI_FIT)))
+            exit_code = cli_failf(c, code, "this step failed: leat %s", leat__buf_str(&s.line));
+    }
+    drop_words(&s);
+    return exit_code;
+}
+
 static int run(cli *c)
 {
     maker m = {.c = c,
@@ -350,7 +385,8 @@ static int run(cli *c)
                .images = (uint64_t)cli_int(c, "images"),
                .classes = (uint64_t)cli_int(c, "classes")};
     leat_error err = {0};
-    char bytes[24], line[4096];
+    char bytes[24];
+    int exit_code = CLI_OK;
 
     if (check_dir(m.dir, &err) != 0) return cli_fail(c, &err);
     cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n", cli_styled(c, CLI_DIM),
@@ -359,17 +395,10 @@ static int run(cli *c)
     if (make_photos(&m, &err) != 0) return cli_fail(c, &err);
     cli_out(c, "%llu pictures, %s\n", (unsigned long long)m.done,
             leat__format_bytes(m.bytes, bytes, sizeof bytes));
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !cli_interrupted(c); i++) {
-        int status;
-        write_line(steps[i].line, m.dir, line, sizeof line);
-        if (run_step(c, steps[i].title, line, &status, &err) != 0) return cli_fail(c, &err);
-        if (cli_interrupted(c)) break;
-        int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        if (code != 0 && !(steps[i].finding && (code == CLI_FINDING || code == CLI_FIT)))
-            return cli_failf(c, code, "this step failed: leat %s", line);
-    }
-    if (cli_interrupted(c)) remove_unfinished(m.dir);
-    return CLI_OK;
+    for (size_t i = 0; i < LEAT_COUNT(steps) && exit_code == CLI_OK && !cli_interrupted(c); i++)
+        exit_code = run_step(c, &steps[i], m.dir);
+    if (cli_interrupted(c)) remove_unfinished(c, m.dir);
+    return exit_code;
 }
 
 const cli_command cli_cmd_demo = {

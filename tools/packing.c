@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/file.h"
+#include "io/url.h"
 
 int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, const char *doing,
                     leat_ingest_stats *st, leat_check_stats *found, leat_error *err)
@@ -29,13 +31,28 @@ int cli_packing_run(cli *c, leat_ingest_opts *o, const leat_check_opts *check, c
     return rc;
 }
 
+/* Whether an interrupted run has left something to resume. That of an upload is elsewhere: it may have. */
+static bool may_resume(const char *output)
+{
+    leat__buf journal;
+    bool there = true;
+    if (leat__path_remote(output)) return true;
+    leat__buf_init(&journal, LEAT__MEM_MISC, 1u << 20);
+    if (leat__buf_printf(&journal, "%s.journal", output) == 0 &&
+        leat__path_exists(leat__buf_str(&journal), &there, NULL) != 0)
+        there = true;
+    leat__buf_reset(&journal);
+    return there;
+}
+
 int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *st, const leat_error *err)
 {
     int code = cli_fail(c, err);
     /* equal keys of a merge are LEAT_EEXIST, too, found before anything is written: no option helps there */
     if (err->code == LEAT_EEXIST && o->merge && !leat__str_starts(err->message, o->output)) return code;
-    if (err->code == LEAT_EEXIST)
+    if (err->code == LEAT_EEXIST && !o->resume && may_resume(o->output))
         cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
+    else if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
     else if (err->code == LEAT_ESTATE && o->resume) cli_say(c, "--force without --resume starts again");
     else if (st->samples > 0 && err->code != LEAT_ESTATE)
         cli_say(c, "what is written so far is kept: --resume continues from there");

@@ -382,6 +382,18 @@ static char escaped(char letter)
     }
 }
 
+int leat__str_shell(leat__buf *out, const char *path)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+    if (path[0] == '-') leat__buf_puts(out, "./");
+    if (path[0] != '\0' && path[strspn(path, plain)] == '\0') return leat__buf_puts(out, path);
+    leat__buf_putc(out, '\'');
+    for (; *path; path++)
+        if (*path == '\'') leat__buf_puts(out, "'\\''");
+        else leat__buf_putc(out, *path);
+    return leat__buf_putc(out, '\'');
+}
+
 size_t leat__str_unquote(char *line, size_t len)
 {
     size_t to = 0;

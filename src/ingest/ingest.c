@@ -357,7 +357,7 @@ static int go_on(ingest *in, leat_error *err)
     if (rc == 0 && (in->chain.records != consumed || in->chain.value != marks[MARK_CHAIN]))
         rc = leat__fail(err, LEAT_ESTATE,
                         "%s: the source has changed since the run that is resumed%s%s; start "
-                        "again with `force`",
+                        "again with `force`, without `resume`",
                         in->opts->output, newest.len > 0 ? "; its newest file is " : "",
                         newest.len > 0 ? leat__buf_str(&newest) : "");
     leat__buf_reset(&newest);

@@ -708,8 +708,8 @@ int leat__file_store(const char *path, const void *data, size_t len, leat_error 
     if (!exists && errno != ENOENT) return leat__fail_errno(err, errno, "%s: cannot stat", path);
     if (exists && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || is_descriptor(path)))
         return write_through(path, data, len, err);
+    LEAT_TRY(leat__file_spare_pack(path, err)); /* a folder is refused as such */
     if (exists && !S_ISREG(st.st_mode)) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
-    LEAT_TRY(leat__file_spare_pack(path, err));
     char *target;
     LEAT_TRY(leat__path_resolve(path, &target, err));
     int rc = replace_file(target, exists ? &st : NULL, data, len, err);

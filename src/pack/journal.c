@@ -81,7 +81,8 @@ int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity, 
         return 0;
     }
     if (memcmp(head, magic, sizeof magic) != 0 || leat__load_u64(head + 24) != leat__hash64(head, 24, 0))
-        return leat__fail(err, LEAT_EDATA, "%s: damaged journal; start again without resume", path);
+        return leat__fail(err, LEAT_EDATA,
+                          "%s: damaged journal; replace the unfinished pack, without `resume`", path);
     return leat__fail(err, LEAT_ESTATE, "%s: the unfinished pack has another source or other settings", path);
 }
 

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/dir.h"
 #include "io/url.h"
 #include "pack/append.h"
 #include "pack/selection.h"
@@ -441,11 +442,16 @@ int leat__packer_identity(const leat_packer_opts *o, uint64_t *id, leat_error *e
 /* What may be at NAME: nothing, or with `replace` a pack. */
 static int check_output(const leat_packer *p, leat_error *err)
 {
+    leat__entry_kind kind = LEAT__ENTRY_FILE;
     bool exists, regular;
     LEAT_TRY(leat__path_exists(p->path, &exists, err));
     if (!exists) return 0;
     LEAT_TRY(leat__path_regular(p->path, &regular, err));
-    if (!regular) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", p->path);
+    if (!regular) LEAT_TRY(leat__path_kind(p->path, &kind, err));
+    if (!regular)
+        return leat__fail(
+            err, LEAT_EINVAL,
+            kind == LEAT__ENTRY_FOLDER ? "%s: is a folder, not a file" : "%s: not a regular file", p->path);
     return leat__file_only_pack(p->path, p->replace, err);
 }
 

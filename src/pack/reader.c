@@ -6,6 +6,8 @@
  */
 #include "pack/reader.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -151,6 +153,36 @@ static bool was_replaced(const char *path, uint64_t set)
     return other;
 }
 
+/* Writes the name of a pack beside a folder: "photos.leat" of "photos/", "../photos.leat" of "." where that
+ * is its name. False for the root. */
+static bool name_beside(leat__buf *out, const char *folder)
+{
+    char whole[PATH_MAX];
+    const char *base = leat__path_base(folder);
+    const bool dots = leat__str_eq(base, ".") || leat__str_eq(base, "..");
+    if (realpath(folder, whole) == NULL || leat__str_eq(whole, "/")) return false;
+    if (!dots) return leat__buf_printf(out, "%s.leat", folder) == 0;
+    if (!leat__str_eq(folder, ".")) leat__buf_printf(out, "%s/", folder);
+    return leat__buf_printf(out, "../%s.leat", leat__path_base(whole)) == 0;
+}
+
+static int refuse_folder(const char *folder, leat_error *err)
+{
+    leat__buf words, name;
+    leat__buf_init(&words, LEAT__MEM_PACK, 1u << 20);
+    leat__buf_init(&name, LEAT__MEM_PACK, 1u << 20);
+    bool known = name_beside(&name, folder);
+    leat__buf_puts(&words, "leat pack ");
+    leat__str_shell(&words, folder);
+    leat__buf_puts(&words, " -o ");
+    known = known && leat__str_shell(&words, leat__buf_str(&name)) == 0;
+    int rc = leat__fail(err, LEAT_EINVAL, "%s: is a folder, not a pack%s%s", folder,
+                        known ? "; make one with: " : "", known ? leat__buf_str(&words) : "");
+    leat__buf_reset(&words);
+    leat__buf_reset(&name);
+    return rc;
+}
+
 /* The usual mistake: the folder of images in place of the pack made from it. */
 static int check_folder(const char *path, leat_error *err)
 {
@@ -158,9 +190,11 @@ static int check_folder(const char *path, leat_error *err)
     if (leat__path_remote(path) || stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return 0;
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/') len--;
-    return leat__fail(err, LEAT_EINVAL,
-                      "%.*s: is a folder, not a pack; make one with: leat pack %.*s -o %.*s.leat", (int)len,
-                      path, (int)len, path, (int)len, path);
+    char *folder = leat__strndup(LEAT__MEM_PACK, path, len);
+    if (folder == NULL) return leat__fail_nomem(err, len, "a path");
+    int rc = refuse_folder(folder, err);
+    leat__free(folder);
+    return rc;
 }
 
 int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts, leat_error *err)

@@ -224,7 +224,7 @@ static int check_finished(leat_packer *p, leat_error *err)
         if (rc == 0 && !there)
             rc = leat__fail(err, LEAT_EDATA,
                             "%s: page %llu at byte %llu was damaged since it was written; "
-                            "start again with `force`",
+                            "start again with `force`, without `resume`",
                             leat__file_path(file), (unsigned long long)pages,
                             (unsigned long long)r.page.offset);
         pages++;

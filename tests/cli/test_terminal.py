@@ -105,7 +105,7 @@ class Stopping(unittest.TestCase):
         """Only the demo gets it, as by kill. Its step ends, too, and leaves nothing unfinished."""
         for step, number in (("pack", signal.SIGTERM), ("doctor", signal.SIGINT)):
             with tempfile.TemporaryDirectory() as box:
-                p = start(["demo", "--images", "64", "--dir", f"{box}/out"], program=LEAT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                p = start(["demo", "--images", "64", "--dir", f"{box}/my demo"], program=LEAT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
                 while not p.stdout.readline().startswith(f"$ leat {step} ".encode()):
                     self.assertIsNone(p.poll())
                 begin = time.monotonic()
@@ -115,7 +115,7 @@ class Stopping(unittest.TestCase):
                 p.stdout.close()
                 if step == "doctor":  # 0.1 s; without the signal more than 6 s. What a pack takes is up to the disk
                     self.assertLess(time.monotonic() - begin, 4)
-                left = [name for name in os.listdir(f"{box}/out") if name.endswith((".partial", ".journal"))]
+                left = [name for name in os.listdir(f"{box}/my demo") if name.endswith((".partial", ".journal"))]
                 self.assertEqual(left, [], step)
 
     def test_ignored_by_the_parent_stays_ignored(self):

@@ -137,5 +137,5 @@ $ leat pack $LEAT_TEST_DATA/images-1.1.leat -o packed.leat --check ./packed.leat
 
 $ leat pack $LEAT_TEST_DATA/images-1.1.leat -o new.leat --check again.leat
 ! leat pack: again.leat: already exists
-! --resume continues an unfinished pack; --force replaces what is there
+! --force replaces what is there
 = 2

@@ -24,7 +24,7 @@ $ leat merge a.leat b.leat -o m.leat
 
 $ leat merge a.leat b.leat -o m.leat --duplicates first
 ! leat merge: m.leat: already exists
-! --resume continues an unfinished pack; --force replaces what is there
+! --force replaces what is there
 = 2
 
 $ leat merge a.leat b.leat -o m.leat -f --duplicates first --json | jget samples duplicates recoded

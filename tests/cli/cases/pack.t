@@ -38,10 +38,19 @@ $ leat export photos.leat -o back --json | jget files changed
 same
 
 # it is there already
-$ leat pack photos -o photos.leat
+$ leat pack photos -o photos.leat; leat pack photos -o photos.leat --resume
 ! leat pack: photos.leat: already exists
-! --resume continues an unfinished pack; --force replaces what is there
+! --force replaces what is there
+! leat pack: photos.leat: already exists
+! --force replaces what is there
 = 2
+
+# advice that can be copied
+$ mkdir 'my photos'; leat info 'my photos'; cd 'my photos'; leat info .; leat info ./; leat info /; cd ..; rmdir 'my photos'
+! leat info: my photos: is a folder, not a pack; make one with: leat pack 'my photos' -o 'my photos.leat'
+! leat info: .: is a folder, not a pack; make one with: leat pack . -o '../my photos.leat'
+! leat info: .: is a folder, not a pack; make one with: leat pack . -o '../my photos.leat'
+! leat info: /: is a folder, not a pack
 
 $ leat pack photos -o photos.leat --force --json | jget samples
 3
@@ -60,10 +69,10 @@ mine
 ! leat merge: o.txt: is not a pack, and only a pack may be replaced; give another name
 ! leat check: o.txt: is not a pack, and only a pack may be replaced; give another name
 ! leat dedup: o.txt: is not a pack, and only a pack may be replaced; give another name
-! leat pack: o: not a regular file
-! leat merge: o: not a regular file
-! leat check: o: not a regular file
-! leat dedup: o: not a regular file
+! leat pack: o: is a folder, not a file
+! leat merge: o: is a folder, not a file
+! leat check: o: is a folder, not a file
+! leat dedup: o: is a folder, not a file
 ! leat compact: o.txt: is not a pack, and only a pack may be replaced; give another name
 ! leat split: photos-o.leat: is not a pack, and only a pack may be replaced; give another name
 ! leat pack: o.txt: is not a pack, and only a pack may be replaced; give another name

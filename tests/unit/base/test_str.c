@@ -216,9 +216,31 @@ static void gigabytes_of_datasets_are_decimal(void **state)
     assert_true(leat__str_to_bytes("10G", &n) && n == UINT64_C(10) << 30); /* for memory */
 }
 
+static void paths_are_words_of_a_shell(void **state)
+{
+    static const char *const cases[][2] = {{"a/b-1.leat", "a/b-1.leat"},
+                                           {"my photos", "'my photos'"},
+                                           {"it's", "'it'\\''s'"},
+                                           {"", "''"},
+                                           {"-x", "./-x"},
+                                           {"- x", "./'- x'"},
+                                           {"$HOME", "'$HOME'"},
+                                           {"a;b", "'a;b'"},
+                                           {"~x", "'~x'"},
+                                           {"\xc3\xa9", "'\xc3\xa9'"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat__buf b;
+        leat__buf_init(&b, LEAT__MEM_MISC, 1u << 20);
+        assert_int_equal(leat__str_shell(&b, cases[i][0]), 0);
+        assert_string_equal(leat__buf_str(&b), cases[i][1]);
+        leat__buf_reset(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_are_words_of_a_shell),
         cmocka_unit_test(gigabytes_of_datasets_are_decimal),
         cmocka_unit_test(comparisons),
         cmocka_unit_test(natural_order),
