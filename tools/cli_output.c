@@ -303,6 +303,8 @@ int cli_exit_of(int code)
     case LEAT_OK: return CLI_OK;
     case LEAT_EINVAL:
     case LEAT_EEXIST:
+    case LEAT_ENOFIELD:
+    case LEAT_ENOCLASS:
     case LEAT_ENOTSUP: return CLI_USAGE;
     case LEAT_ENOMEM:
     case LEAT_ELIMIT:

@@ -39,7 +39,9 @@ extern "C" {
     X(ENOTSUP, -18, "not supported by this build or machine")                                                \
     X(EPERM, -19, "permission denied")                                                                       \
     X(ESTATE, -20, "called in the wrong state")                                                              \
-    X(EINTERNAL, -21, "internal error")
+    X(EINTERNAL, -21, "internal error")                                                                      \
+    X(ENOFIELD, -22, "no such field or column, or one of another type")                                      \
+    X(ENOCLASS, -23, "no such class name")
 
 typedef enum leat_code {
     LEAT_OK = 0,

@@ -17,10 +17,6 @@ from ._dataset import Dataset
 from ._errors import ArgumentError, Error, ExistsError
 from ._writer import Writer
 
-# Endings of errors that depend on the fields of the pack, and on its classes
-_OF_FIELDS = ("no field '", "a field that is not a number in", "there is no column", "there is no int or float column")
-_OF_CLASSES = ("text beside a field without class names in", "no class of this name in", "is neither a class name nor a number")
-
 
 def _png() -> bytes:
     """A picture of 8x8 pixels."""
@@ -145,7 +141,6 @@ def check_select(run: Run, where: str = "") -> None:
             _select.select(rows, os.path.join(folder, "select.leat"), **given, count=1 if strategies else None, sync=False, embeddings=vectors if takes else None)
         except Error as error:
             text = str(error)
-            of_data = any(phrase in text for phrase in _OF_CLASSES) and not run.in_place or \
-                any(phrase in text for phrase in _OF_FIELDS) and not all_known
+            of_data = error.code == "LEAT_ENOCLASS" and not run.in_place or error.code == "LEAT_ENOFIELD" and not all_known
             if isinstance(error, ArgumentError) and not of_data and not any(name in text for name in (rows, vectors)):
                 raise ArgumentError(f"{where}select: {text}") from None

@@ -136,6 +136,8 @@ _CLASSES: dict[str, type[Error]] = {
     "LEAT_EPERM": StorageError,
     "LEAT_ESTATE": StateError,
     "LEAT_EINTERNAL": InternalError,
+    "LEAT_ENOFIELD": ArgumentError,
+    "LEAT_ENOCLASS": ArgumentError,
 }
 
 

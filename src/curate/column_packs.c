@@ -80,17 +80,17 @@ static int find(const leat__column_packs *s, const char *name, place *found, lea
 {
     place *places = LEAT_NEW_ARRAY(CURATE, place, FIELDS_MAX);
     const char **names = LEAT_NEW_ARRAY(CURATE, const char *, FIELDS_MAX);
-    int rc = places && names ? LEAT_ENOENT : leat__fail_nomem(err, FIELDS_MAX * sizeof *places, "columns");
-    const uint32_t n = rc == LEAT_ENOENT ? list_columns(s, places, names) : 0;
-    for (uint32_t i = 0; i < n && rc == LEAT_ENOENT; i++)
+    int rc = places && names ? LEAT_ENOFIELD : leat__fail_nomem(err, FIELDS_MAX * sizeof *places, "columns");
+    const uint32_t n = rc == LEAT_ENOFIELD ? list_columns(s, places, names) : 0;
+    for (uint32_t i = 0; i < n && rc == LEAT_ENOFIELD; i++)
         if (strcmp(names[i], name) == 0) {
             *found = places[i];
             rc = 0;
         }
-    if (rc == LEAT_ENOENT) {
+    if (rc == LEAT_ENOFIELD) {
         const char *near = leat__str_nearest(name, names, n);
-        if (near) leat__fail(err, LEAT_EINVAL, "there is no column '%s'; did you mean '%s'?", name, near);
-        else leat__fail(err, LEAT_EINVAL, "there is no int or float column '%s'", name);
+        if (near) leat__fail(err, LEAT_ENOFIELD, "there is no column '%s'; did you mean '%s'?", name, near);
+        else leat__fail(err, LEAT_ENOFIELD, "there is no int or float column '%s'", name);
     }
     leat__free(places);
     leat__free(names);
@@ -101,7 +101,7 @@ int leat__column_packs_numbers(leat__column_packs *s, const char *name, double *
 {
     place at = {0};
     int rc = find(s, name, &at, err);
-    if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
+    if (rc != 0) return rc;
     if (at.is->type == LEAT_FIELD_FLOAT)
         return s->rows > 0 ? leat_pack_floats(at.pack, at.field, at.first, (size_t)s->rows, out, err) : 0;
     int64_t value[CHUNK];
@@ -139,8 +139,8 @@ int leat__column_packs_codes(leat__column_packs *s, const char *name, int64_t *o
 {
     place at = {0};
     int rc = find(s, name, &at, err);
-    if (rc == LEAT_ENOENT && strcmp(name, "folder") == 0) return folder_codes(s, out, err);
-    if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
+    if (rc == LEAT_ENOFIELD && strcmp(name, "folder") == 0) return folder_codes(s, out, err);
+    if (rc != 0) return rc;
     if (at.is->type != LEAT_FIELD_INT)
         return leat__fail(err, LEAT_EINVAL, "column '%s' of %s is float: only int columns have groups", name,
                           leat_pack_path(at.pack));
@@ -154,11 +154,11 @@ int leat__column_packs_code_of(leat__column_packs *s, const char *name, const ch
     const char *const *classes = NULL;
     uint64_t count = 0;
     int rc = find(s, name, &at, err);
-    if (rc == LEAT_ENOENT && strcmp(name, "folder") == 0) {
+    if (rc == LEAT_ENOFIELD && strcmp(name, "folder") == 0) {
         *code = folder_code(text, strlen(text));
         return 0;
     }
-    if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
+    if (rc != 0) return rc;
     LEAT_TRY(leat_pack_classes(at.pack, at.field, &classes, &count, err));
     for (uint64_t i = 0; i < count; i++)
         if (strcmp(classes[i], text) == 0) {
@@ -166,7 +166,7 @@ int leat__column_packs_code_of(leat__column_packs *s, const char *name, const ch
             return 0;
         }
     if (leat__str_to_i64(text, code)) return 0;
-    return leat__fail(err, LEAT_EINVAL, "'%s' is neither a class name nor a number of column '%s'", text,
+    return leat__fail(err, LEAT_ENOCLASS, "'%s' is neither a class name nor a number of column '%s'", text,
                       name);
 }
 
@@ -177,8 +177,8 @@ int leat__column_packs_classes(leat__column_packs *s, const char *name, const ch
     *names = NULL;
     *count = 0;
     int rc = find(s, name, &at, err);
-    if (rc == LEAT_ENOENT && strcmp(name, "folder") == 0) return 0;
-    if (rc != 0) return rc == LEAT_ENOENT ? LEAT_EINVAL : rc;
+    if (rc == LEAT_ENOFIELD && strcmp(name, "folder") == 0) return 0;
+    if (rc != 0) return rc;
     return leat_pack_classes(at.pack, at.field, names, count, err);
 }
 

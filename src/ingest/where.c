@@ -53,9 +53,14 @@ typedef struct parser {
 /* ---- tokens
  * --------------------------------------------------------------------------------- */
 
+static int fail_at(const parser *p, int code, size_t at, const char *what)
+{
+    return leat__fail(p->err, code, "`where`: column %zu: %s in \"%.200s\"", at + 1, what, p->w->text);
+}
+
 static int wrong(const parser *p, size_t at, const char *what)
 {
-    return leat__fail(p->err, LEAT_EINVAL, "`where`: column %zu: %s in \"%.200s\"", at + 1, what, p->w->text);
+    return fail_at(p, LEAT_EINVAL, at, what);
 }
 
 static bool is_letter(char c)
@@ -124,7 +129,7 @@ static int unknown_field(const parser *p, size_t at, const char *name, size_t si
             n += snprintf(what + n, sizeof what - (size_t)n, ", %s", f->name);
     }
     if ((size_t)n < sizeof what) snprintf(what + n, sizeof what - (size_t)n, ")");
-    return wrong(p, at, what);
+    return fail_at(p, LEAT_ENOFIELD, at, what);
 }
 
 static int find_name(parser *p, const char *name, size_t size, node *n)
@@ -133,7 +138,7 @@ static int find_name(parser *p, const char *name, size_t size, node *n)
         const leat_field *f = &p->names->fields[i];
         if (strlen(f->name) != size || memcmp(f->name, name, size) != 0) continue;
         if (f->type != LEAT_FIELD_INT && f->type != LEAT_FIELD_FLOAT)
-            return wrong(p, n->at, "a field that is not a number");
+            return fail_at(p, LEAT_ENOFIELD, n->at, "a field that is not a number");
         n->kind = FIELD;
         n->field = i;
         n->is_float = f->type == LEAT_FIELD_FLOAT;
@@ -229,7 +234,7 @@ static int class_number(parser *p, const node *side, node *text)
     const leat__where_names *names = p->names;
     if (side->kind != FIELD || text->kind != TEXT) return 0;
     if ((int)side->field != names->label_field || names->class_count == 0)
-        return wrong(p, text->at, "text beside a field without class names");
+        return fail_at(p, LEAT_ENOCLASS, text->at, "text beside a field without class names");
     for (uint64_t i = 0; i < names->class_count; i++) {
         if (strlen(names->classes[i]) != text->size || memcmp(names->classes[i], text->text, text->size) != 0)
             continue;
@@ -237,7 +242,7 @@ static int class_number(parser *p, const node *side, node *text)
         text->i = (int64_t)i;
         return 0;
     }
-    return wrong(p, text->at, "no class of this name");
+    return fail_at(p, LEAT_ENOCLASS, text->at, "no class of this name");
 }
 
 /* Both sides must be numbers, or both text. */

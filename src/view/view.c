@@ -324,7 +324,9 @@ static const struct {
 static uint32_t status_of(int code)
 {
     switch (code) {
-    case LEAT_EINVAL: return 400;
+    case LEAT_EINVAL:
+    case LEAT_ENOFIELD:
+    case LEAT_ENOCLASS: return 400;
     case LEAT_ENOENT: return 404;
     case LEAT_EBUDGET:
     case LEAT_ELIMIT: return 413;

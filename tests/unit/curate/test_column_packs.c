@@ -42,9 +42,9 @@ static void columns_are_found_by_name(void **state)
     assert_true(x[7] == score_of(7)); /* of the pack */
     assert_ok(leat__column_packs_numbers(&s, "half", x, NULL));
     assert_true(x[7] == 3.5 && isnan(x[5]));
-    assert_code(LEAT_EINVAL, leat__column_packs_numbers(&s, "scroe", x, &err));
+    assert_code(LEAT_ENOFIELD, leat__column_packs_numbers(&s, "scroe", x, &err));
     assert_contains(err.message, "no column 'scroe'; did you mean 'score'?");
-    assert_code(LEAT_EINVAL, leat__column_packs_numbers(&s, "something", x, &err));
+    assert_code(LEAT_ENOFIELD, leat__column_packs_numbers(&s, "something", x, &err));
     assert_contains(err.message, "no int or float column 'something'");
     leat__column_packs_close(&s);
     assert_int_equal(leat__mem_blocks(), test_blocks);
@@ -68,7 +68,7 @@ static void codes_are_numbers_or_folders(void **state)
     assert_int_equal(count, 0);
     assert_ok(leat__column_packs_code_of(&s, "label", "-7", &code, NULL));
     assert_int_equal(code, -7);
-    assert_code(LEAT_EINVAL, leat__column_packs_code_of(&s, "label", "bee", &code, &err));
+    assert_code(LEAT_ENOCLASS, leat__column_packs_code_of(&s, "label", "bee", &code, &err));
     assert_contains(err.message, "'bee' is neither a class name nor a number");
     assert_ok(leat__column_packs_codes(&s, "folder", x, NULL));
     assert_true(x[0] == x[3] && x[0] != x[1] && x[1] == x[2998]);
@@ -89,7 +89,7 @@ static void conditions_use_all_columns(void **state)
         &s, "minus > -2000 and half >= 2 and label != 'cat' and key != 'f1/00004.jpg'", meets, NULL));
     for (uint32_t i = 0; i < ROWS; i++)
         assert_int_equal(meets[i], i < 2000 && i >= 4 && i != 5 && label_of(i) != 0 && i != 4);
-    assert_code(LEAT_EINVAL, leat__column_packs_where(&s, "nothing > 3", meets, &err));
+    assert_code(LEAT_ENOFIELD, leat__column_packs_where(&s, "nothing > 3", meets, &err));
     assert_contains(err.message, "nothing");
     assert_code(LEAT_EINVAL, leat__column_packs_where(&s, "half >", meets, &err));
     leat__column_packs_close(&s);

@@ -121,11 +121,11 @@ static void wrong_options_are_refused(void **state)
         {"{count: 3, strategies: [{strategy: diversity}, {strategy: diversity}]}", "only one", LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: weights}]}", "weights needs a column", LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: weights, column: nothing}]}", "no int or float column",
-         LEAT_EINVAL},
+         LEAT_ENOFIELD},
         {"{count: 3, strategies: [{strategy: balance, column: score}]}", "only int columns", LEAT_EINVAL},
         {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {bee: "
          "1}}]}",
-         "'bee'", LEAT_EINVAL},
+         "'bee'", LEAT_ENOCLASS},
         {"{count: 3, strategies: [{strategy: balance, column: label, distribution: {cat: "
          "1, dog: 0.5}}]}",
          "add up to 1.5", LEAT_EINVAL},
