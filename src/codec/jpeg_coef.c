@@ -301,6 +301,8 @@ bool leat__jpeg_coef_begin(leat__jpeg_coef_reader *r, const leat__jpeg_scan *sca
                            leat__jpeg_coefs *coefs)
 {
     *coefs = *leat__jpeg_scan_frame(scan);
+    for (uint32_t c = 0; c < coefs->components; c++)
+        coefs->component[c].grid_y = coefs->components == 1 ? 1 : coefs->component[c].v;
     if (room_needed(coefs) > most || make_room(r, coefs, NULL) != 0) return false;
     if (coefs->components == 1) clear_padding(&coefs->component[0], r->block);
     return true;
@@ -309,22 +311,15 @@ bool leat__jpeg_coef_begin(leat__jpeg_coef_reader *r, const leat__jpeg_scan *sca
 bool leat__jpeg_coef_put(leat__jpeg_coef_reader *r, const leat__jpeg_scan *scan,
                          const leat__jpeg_coefs *coefs, leat__jpeg_cursor *at, uint32_t count)
 {
-    const bool alone = coefs->components == 1;
-    const uint32_t mcus_x = leat__jpeg_scan_mcus_x(scan);
-    while (count > 0) {
-        const uint32_t x = at->mcu % mcus_x, y = at->mcu / mcus_x, n = LEAT_MIN(count, mcus_x - x);
-        leat__jpeg_blocks to = {.traits = NULL};
-        for (uint32_t c = 0; c < coefs->components; c++) {
-            const leat__jpeg_component *of = &coefs->component[c];
-            const size_t first =
-                (size_t)y * (alone ? 1 : of->v) * of->grid_x + (size_t)x * (alone ? 1 : of->h);
-            to.block[c] = r->block + (of->coefs - r->block) + 64 * first;
-            to.stride[c] = of->grid_x;
-        }
-        if (!leat__jpeg_scan_mcus(scan, at, n, &to)) return false;
-        count -= n;
+    const uint32_t x = at->mcu % leat__jpeg_scan_mcus_x(scan);
+    leat__jpeg_blocks to = {.traits = NULL};
+    for (uint32_t c = 0; c < coefs->components; c++) {
+        const leat__jpeg_component *of = &coefs->component[c];
+        const size_t first = (size_t)x * (coefs->components == 1 ? 1 : of->h);
+        to.block[c] = r->block + (of->coefs - r->block) + 64 * first;
+        to.stride[c] = of->grid_x;
     }
-    return true;
+    return leat__jpeg_scan_mcus(scan, at, count, &to);
 }
 
 /* As has_pixels, of leat's own reading. */

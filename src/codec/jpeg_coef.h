@@ -67,9 +67,10 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
                          const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                          leat_error *err) LEAT_MUST_CHECK;
 
-/* A place for coefficients that another scan decodes: `begin` makes room for all of them, and `put` decodes
- * the next MCUs. Begin gives false when they need more than `most` bytes, or there is no memory. Not of the
- * result: header, scan, tail, usual and pixels. */
+/* A place for a row of MCUs that another scan decodes: `begin` makes room for one, and `put` decodes the next
+ * `count` MCUs of the row that the cursor is in. grid_y of each component is that of the row: its rows stay
+ * in the caches until they are used. Begin returns false when a row needs more than `most` bytes, or without
+ * memory. Not of the result: header, scan, tail, usual and pixels. */
 bool leat__jpeg_coef_begin(leat__jpeg_coef_reader *r, const struct leat__jpeg_scan *scan, uint64_t most,
                            leat__jpeg_coefs *coefs) LEAT_MUST_CHECK;
 bool leat__jpeg_coef_put(leat__jpeg_coef_reader *r, const struct leat__jpeg_scan *scan,

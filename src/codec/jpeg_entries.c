@@ -86,7 +86,8 @@ static uint32_t choose_step(uint32_t mcus, size_t file_bytes)
 }
 
 /* The cursor at every step, and behind the last MCU the end of the file. */
-static bool walk(const leat__jpeg_scan *scan, leat__jpeg_taker *taker, leat__jpeg_cursor *out, uint32_t step)
+static bool walk(const leat__jpeg_scan *scan, const leat__jpeg_taker *taker, leat__jpeg_cursor *out,
+                 uint32_t step)
 {
     leat__jpeg_cursor at;
     size_t end;
@@ -99,9 +100,7 @@ static bool walk(const leat__jpeg_scan *scan, leat__jpeg_taker *taker, leat__jpe
         if (!(take ? taker->mcus(taker->ctx, scan, &at, n) : leat__jpeg_scan_skip(scan, &at, n)))
             return false;
     }
-    if (!leat__jpeg_scan_finish(scan, &at, &end, NULL)) return false;
-    if (take) taker->taken = true;
-    return true;
+    return leat__jpeg_scan_finish(scan, &at, &end, NULL);
 }
 
 static void choose_bits(leat__jpeg_entries *e, const leat__jpeg_cursor *at, size_t count)
@@ -161,11 +160,10 @@ static bool is_ours(leat__jpeg_scan *scan, const uint8_t *data, size_t len, cons
 }
 
 int leat__jpeg_entries_make(leat__jpeg_scan *scan, const uint8_t *data, size_t len,
-                            const leat__decode_limits *limits, leat__jpeg_taker *taker, leat__buf *out,
+                            const leat__decode_limits *limits, const leat__jpeg_taker *taker, leat__buf *out,
                             bool *whole, leat_error *err)
 {
     *whole = false;
-    if (taker) taker->taken = false;
     if (!is_ours(scan, data, len, limits)) return 0;
     uint32_t mcus = mcu_count(scan);
     leat__jpeg_entries e = {.components = leat__jpeg_scan_frame(scan)->components,

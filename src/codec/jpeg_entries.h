@@ -41,7 +41,6 @@ typedef struct leat__jpeg_taker {
     void *ctx;
     bool (*begin)(void *ctx, const leat__jpeg_scan *scan);
     bool (*mcus)(void *ctx, const leat__jpeg_scan *scan, leat__jpeg_cursor *at, uint32_t count);
-    bool taken; /* out: all MCUs were given */
 } leat__jpeg_taker;
 
 /* Walks through the whole file and appends its entry points to `out`; none when it is too
@@ -49,7 +48,7 @@ typedef struct leat__jpeg_taker {
  * the defaults), sound up to its end marker, and of a kind of which leat decodes regions itself. Otherwise
  * nothing is appended, and libjpeg-turbo has to be asked about the file. LEAT_ENOMEM, nothing else. */
 int leat__jpeg_entries_make(leat__jpeg_scan *scan, const uint8_t *data, size_t len,
-                            const leat__decode_limits *limits, leat__jpeg_taker *taker, leat__buf *out,
+                            const leat__decode_limits *limits, const leat__jpeg_taker *taker, leat__buf *out,
                             bool *whole, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

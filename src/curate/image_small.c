@@ -28,7 +28,9 @@ struct leat__image_looker {
     leat__decode_limits limits;
     leat__image_small small;
     leat__tile_header header; /* of a tiled image */
-    bool prepared;            /* small is that of the image that comes next, except for info */
+    bool begun;               /* small has rows of the image that comes next, */
+    bool prepared;            /* all of them: only info is missing */
+    leat__ycc_part part[3];   /* how its components are made smaller */
     leat__idct_small_dsp idct;
     uint8_t *strip; /* rows of a row of blocks */
     uint8_t *last;  /* of its blocks: all may have 64 coefficients */
@@ -225,12 +227,13 @@ static int fit_strip(leat__image_looker *l, uint32_t blocks, leat_error *err)
 }
 
 static int prepare_component(leat__image_looker *l, const leat__jpeg_component *from, uint32_t c,
-                             uint32_t shrink, leat_error *err)
+                             leat_error *err)
 {
     const leat__small_plane *p = &l->small.plane[c];
-    const uint32_t side = 8 >> shrink, blocks = (uint32_t)leat__ceil_div(p->width, side);
+    const uint32_t shrink = l->part[c].shrink, side = 8 >> shrink;
+    const uint32_t blocks = (uint32_t)leat__ceil_div(p->width, side);
     LEAT_TRY(fit_strip(l, blocks, err));
-    for (uint32_t y = 0; y * side < p->height; y++) {
+    for (uint32_t y = 0; y < from->grid_y && p->filled < p->height; y++) {
         const int16_t *row = from->coefs + 64 * (size_t)y * from->grid_x;
         if (c == 0)
             for (uint32_t x = 0; x < blocks; x += SUM_BLOCKS)
@@ -241,23 +244,38 @@ static int prepare_component(leat__image_looker *l, const leat__jpeg_component *
     return 0;
 }
 
-int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs, leat_error *err)
+/* leat check takes the pixels of progressive images, so that tiles and files have the same columns. */
+static bool can_prepare(const leat__jpeg_coefs *coefs)
+{
+    if (coefs->progressive || (coefs->components != 1 && coefs->components != 3)) return false;
+    for (uint32_t c = 1; c < coefs->components; c++)
+        if (coefs->component[c].h != 1 || coefs->component[c].v != 1) return false;
+    return true;
+}
+
+static int begin_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs, leat_error *err)
 {
     leat__image_small *s = &l->small;
-    leat__ycc_part part[3];
-    l->prepared = false;
-    /* leat check takes the pixels of progressive images, so that tiles and files have the same columns */
-    if (!coefs || coefs->progressive || (coefs->components != 1 && coefs->components != 3)) return 0;
-    for (uint32_t c = 1; c < coefs->components; c++)
-        if (coefs->component[c].h != 1 || coefs->component[c].v != 1) return 0;
     clear(s);
     s->info =
         (leat__image_info){.width = coefs->width, .height = coefs->height, .channels = coefs->components};
-    LEAT_TRY(fit_planes(s, coefs->max_h, coefs->max_v, part, err));
-    for (uint32_t c = 0; c < coefs->components; c++)
-        LEAT_TRY(prepare_component(l, &coefs->component[c], c, part[c].shrink, err));
-    finish_coefficients(s);
-    l->prepared = true;
+    return fit_planes(s, coefs->max_h, coefs->max_v, l->part, err);
+}
+
+int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs, leat_error *err)
+{
+    const bool begun = l->begun && !l->prepared;
+    l->begun = l->prepared = false;
+    if (!coefs || !can_prepare(coefs)) return 0;
+    if (!begun) LEAT_TRY(begin_prepare(l, coefs, err));
+    bool all = true;
+    for (uint32_t c = 0; c < coefs->components; c++) {
+        LEAT_TRY(prepare_component(l, &coefs->component[c], c, err));
+        all &= l->small.plane[c].filled == l->small.plane[c].height;
+    }
+    l->begun = true;
+    l->prepared = all;
+    if (all) finish_coefficients(&l->small);
     return 0;
 }
 
@@ -407,7 +425,7 @@ static int look(leat__image_looker *l, const uint8_t *data, size_t len, const le
     leat__image_info info;
     const leat__codec_id codec = leat__codec_sniff(data, len);
     const bool prepared = l->prepared && (codec == LEAT__CODEC_TILE || codec == LEAT__CODEC_JPEG);
-    l->prepared = false;
+    l->begun = l->prepared = false;
     if (!prepared) clear(&l->small);
     LEAT_TRY(leat__codec_probe(codec, data, len, &info, err));
     l->small.info = info;

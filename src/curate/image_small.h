@@ -54,8 +54,9 @@ void leat__image_looker_close(leat__image_looker **l);
 int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
                      const leat__image_small **small, leat_error *err) LEAT_MUST_CHECK;
 
-/* The JPEG whose tiles are looked at next: the packer has decoded it already, so that look does not decode
- * the tiles, which it proved to be equal. NULL: the next image is another one. */
+/* Takes coefficients of the JPEG that is looked at next, or whose tiles are: the packer has decoded them
+ * already, so that look does not decode the image again. Each call gives the next grid_y rows of blocks of
+ * each component, from the top on. NULL: the next coefficients are of another image. */
 int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs,
                         leat_error *err) LEAT_MUST_CHECK;
 

@@ -26,8 +26,7 @@
 #define DEFAULT_QUALITY 90
 #define FRAMES_BYTES (UINT64_C(1) << 30) /* of all frames, where no limit is given */
 #define BYTES_MAX (UINT64_C(1) << 36)
-#define COEFS_MOST                                                                                           \
-    (4u << 20) /* of images whose coefficients an inspector gets; part of the stage's scratch */
+#define COEFS_MOST (5u << 20) /* of a row of MCUs; part of the stage's scratch */
 
 struct leat__encoder {
     const leat__encode_plan *plan;
@@ -129,22 +128,35 @@ static int check_whole(leat__encoder *e, const leat__image_info *info, const uin
     return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
 }
 
-/* Coefficients that are decoded for entry points: an inspector can use them. */
+static int give_coefs(leat__encoder *e, const leat__jpeg_coefs *coefs, leat_error *err)
+{
+    return e->inspector->coefs(e->inspector->cookie, e->looker, coefs, err);
+}
+
+/* Gives coefficients that are decoded for entry points to an inspector, a row of MCUs at a time. */
 typedef struct coef_taker {
-    leat__jpeg_coef_reader *reader;
+    leat__encoder *encoder;
     leat__jpeg_coefs coefs;
+    int rc; /* of the inspector */
+    leat_error *err;
 } coef_taker;
 
 static bool begin_coefs(void *ctx, const leat__jpeg_scan *scan)
 {
     coef_taker *t = ctx;
-    return leat__jpeg_coef_begin(t->reader, scan, COEFS_MOST, &t->coefs);
+    return leat__jpeg_coef_begin(t->encoder->coefs, scan, COEFS_MOST, &t->coefs);
 }
 
 static bool take_coefs(void *ctx, const leat__jpeg_scan *scan, leat__jpeg_cursor *at, uint32_t count)
 {
-    const coef_taker *t = ctx;
-    return leat__jpeg_coef_put(t->reader, scan, &t->coefs, at, count);
+    coef_taker *t = ctx;
+    const uint32_t wide = leat__jpeg_scan_mcus_x(scan);
+    for (uint32_t n; count > 0 && t->rc == 0; count -= n) {
+        n = LEAT_MIN(count, wide - at->mcu % wide);
+        if (!leat__jpeg_coef_put(t->encoder->coefs, scan, &t->coefs, at, n)) return false;
+        if (at->mcu % wide == 0) t->rc = give_coefs(t->encoder, &t->coefs, t->err);
+    }
+    return t->rc == 0;
 }
 
 /* Finds entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
@@ -154,14 +166,14 @@ static int index_jpeg(leat__encoder *e, leat__records *run, leat__item *item, co
 {
     const bool inspected = e->inspector && e->inspector->coefs;
     if (inspected && !e->coefs) LEAT_TRY(leat__jpeg_coef_reader_open(&e->coefs, err));
-    coef_taker t = {.reader = e->coefs};
-    leat__jpeg_taker taker = {.ctx = &t, .begin = begin_coefs, .mcus = take_coefs};
+    coef_taker t = {.encoder = e, .err = err};
+    const leat__jpeg_taker taker = {.ctx = &t, .begin = begin_coefs, .mcus = take_coefs};
     item->entries_at = run->out.len;
     LEAT_TRY(leat__jpeg_entries_make(e->scan, data, len, &e->plan->limits, inspected ? &taker : NULL,
                                      &run->out, whole, err));
     item->entries_size = run->out.len - item->entries_at;
-    if (!*whole || !taker.taken) return 0;
-    return e->inspector->coefs(e->inspector->cookie, e->looker, &t.coefs, err);
+    if (t.rc != 0 || *whole || !inspected) return t.rc;
+    return give_coefs(e, NULL, err); /* those before the damage */
 }
 
 /* ---- smaller ---- */
@@ -263,8 +275,7 @@ static int tile(leat__encoder *e, leat__records *run, leat__item *item, const ui
     leat__buf_clear(&e->work);
     LEAT_TRY(leat__tile_encode(e->tiles, &coefs, data, len, &opts, &e->work, &kept, err));
     if (kept != LEAT__TILE_KEPT_NONE) return 0;
-    if (e->inspector && e->inspector->coefs)
-        LEAT_TRY(e->inspector->coefs(e->inspector->cookie, e->looker, &coefs, err));
+    if (e->inspector && e->inspector->coefs) LEAT_TRY(give_coefs(e, &coefs, err));
     leat__tile_facts facts;
     LEAT_TRY(leat__tile_describe((const uint8_t *)e->work.data, e->work.len, &facts, err));
     if (facts.exact) flags |= LEAT_PACK_IMAGE_RECODED;

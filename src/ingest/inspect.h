@@ -19,9 +19,9 @@ typedef struct leat__inspector {
     /* One looker per thread. */
     int (*open)(void *cookie, void **looker, leat_error *err);
     void (*close)(void *cookie, void *looker);
-    /* The coefficients of an image that is tiled, or kept and not too large, before `look` gets its bytes,
-     * which then need not be decoded; NULL: what was given before is of an image that `look` will not get.
-     * May be NULL. */
+    /* The coefficients of an image that is tiled or kept, before `look` gets its bytes, which then need not
+     * be decoded: grid_y rows of each component, all of them at once or from top to bottom in several calls.
+     * NULL: those given before are of an image that `look` will not get. May be NULL. */
     int (*coefs)(void *cookie, void *looker, const leat__jpeg_coefs *coefs, leat_error *err);
     /* Appends to `found` what is known of an image; data NULL: the sample has none. Any thread. `data` is
      * followed by LEAT__CODEC_PADDING readable bytes. LEAT_ENOMEM ends the run;
