@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "curate/thread_team.h"
 
-#define COARSE_LIMIT 0.4f /* more distant ones are not candidates */
+#define COARSE_LIMIT 0.5f /* more distant ones are not candidates */
 #define SHARE 0.06f       /* share of the lists that a query searches, */
 #define LISTS_MOST 128    /* but not more, or twice the root of their number: from 300,000 descriptors on */
 #define RECORDS 256       /* read at a time */

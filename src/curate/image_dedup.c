@@ -436,8 +436,12 @@ static int name_spill(deduping *d, leat_error *err)
 static int make_key(deduping *d, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
-    const uint64_t numbers[] = {LEAT_VERSION_NUMBER, o->input_count, o->orientations, o->windows != 0,
-                                o->across ? 2 : 0 /* 1 was a search in one direction */};
+    const uint64_t numbers[] = {LEAT_VERSION_NUMBER,
+                                o->input_count,
+                                o->orientations,
+                                o->windows != 0,
+                                o->across ? 2 : 0 /* 1 was a search in one direction */,
+                                1 /* since images with covered parts are similar */};
     const double limits[] = {o->threshold, o->probable};
     leat__hasher *h = leat__hasher_open(0);
     int rc = 0;

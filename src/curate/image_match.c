@@ -2,7 +2,8 @@
  *
  * See image_match.h. Starts with the identity, and with the best shift and scale of one thumbnail
  * inside the other at 16 x 16 samples. From there Gauss-Newton steps refine an affine map, gain
- * and offset. Weights reduce the influence of captions and logos.
+ * and offset. Weights reduce the influence of captions and logos, and a rectangle of the result may be left
+ * out. Costs and limits were chosen on one half of the images of bench/images_edits.py.
  */
 #include "curate/image_match.h"
 
@@ -23,7 +24,15 @@
 #define PARAMS 8              /* six of the map, gain, offset */
 #define SLOW 0.95f            /* a step that leaves more of the difference than this */
 #define HOPELESS 0.35f        /* similarity below which such a step is the last one */
-#define FRAMED_LEAST 0.5f     /* similarity from which borders matter */
+#define HOPEFUL 0.35f         /* similarity from which borders and covered parts are looked for */
+#define FRAMED_LEAST 0.5f     /* similarity from which borders of both matter */
+#define PART 0.8f             /* scale below which one image is a part of the other with more detail, */
+#define PART_LEAST 0.64f      /* similarity from which that matters, */
+#define PART_COST 0.1f        /* and what is subtracted of the similarity with equal detail */
+#define CELLS 8               /* of a side: a covered part is a rectangle of cells */
+#define COVERED_MOST 16       /* cells: a quarter of the image */
+#define COVERED_LEAST 0.85f   /* similarity of the rest, */
+#define COVERED_COST 0.15f    /* of which this is subtracted */
 #define BORDER_TOLERANCE 8    /* of a line of one colour */
 #define BORDER_MOST 12        /* lines */
 #define FLOOR (LEAT__ALIGN_SCALE * LEAT__ALIGN_SCALE) /* noise of a shrunk pixel, squared */
@@ -228,28 +237,125 @@ static float refine(const leat__align_dsp *dsp, const leat__align_image *q, cons
     return dsp->compare(q, d, m, GRADIENT_FLOOR);
 }
 
+/* ---- covered parts ---- */
+
+/* Sums of gradients of cells; as integral images, sums of all cells above and left of a place. */
+typedef struct cell_sums {
+    float of[3][CELLS + 1][CELLS + 1]; /* absolute gradients of d and of q, products of both */
+} cell_sums;
+
+static float signed_root(float v)
+{
+    return v < 0 ? -sqrtf(-v) : sqrtf(v);
+}
+
+static void sum_cells(const leat__align_image *q, const leat__align_probes *p, cell_sums *s)
+{
+    memset(s, 0, sizeof *s);
+    for (int y = 0; y < SIDE - 1; y++) {
+        const uint32_t inside = p->inside[y] & p->inside[y] >> 1 & p->inside[y + 1];
+        for (int x = 0; x < SIDE - 1; x++) {
+            if (!(inside >> x & 1)) continue;
+            const float *v = p->value + y * SIDE + x, *w = q->pixel + y * SIDE + x;
+            const float a = v[1] - v[0], c = v[SIDE] - v[0], b = w[1] - w[0], e = w[SIDE] - w[0];
+            const int row = y * CELLS / SIDE + 1, column = x * CELLS / SIDE + 1;
+            s->of[0][row][column] += fabsf(a) + fabsf(c);
+            s->of[1][row][column] += fabsf(b) + fabsf(e);
+            s->of[2][row][column] += signed_root(a * b) + signed_root(c * e);
+        }
+    }
+    for (int k = 0; k < 3; k++)
+        for (int y = 1; y <= CELLS; y++)
+            for (int x = 1; x <= CELLS; x++)
+                s->of[k][y][x] += s->of[k][y - 1][x] + s->of[k][y][x - 1] - s->of[k][y - 1][x - 1];
+}
+
+/* The similarity of what is outside of a rectangle of cells. */
+static float similarity_outside(const cell_sums *s, int top, int bottom, int left, int right)
+{
+    float sum[3];
+    for (int k = 0; k < 3; k++)
+        sum[k] = s->of[k][CELLS][CELLS] - (s->of[k][bottom][right] - s->of[k][top][right] -
+                                           s->of[k][bottom][left] + s->of[k][top][left]);
+    return sum[2] / sqrtf((sum[0] + GRADIENT_FLOOR) * (sum[1] + GRADIENT_FLOOR));
+}
+
+/* The similarity when a part of one image is covered, by a caption, a logo or text for example: that of the
+ * rest, without the rectangle that leaves the most. */
+static float match_uncovered(const leat__align_dsp *dsp, const leat__match_side *q, const leat__match_side *d,
+                             const leat__align_map *m)
+{
+    leat__align_probes probes;
+    cell_sums sums;
+    float best = -1;
+    int n;
+    (void)dsp->sample(&q->image, &d->image, m, &probes, &n);
+    sum_cells(&q->image, &probes, &sums);
+    for (int top = 0; top < CELLS; top++)
+        for (int bottom = top + 1; bottom <= CELLS; bottom++)
+            for (int left = 0; left < CELLS; left++)
+                for (int right = left + 1; right <= CELLS; right++) {
+                    if ((bottom - top) * (right - left) > COVERED_MOST) break;
+                    best = LEAT_MAX(best, similarity_outside(&sums, top, bottom, left, right));
+                }
+    return best < COVERED_LEAST ? -1 : best - COVERED_COST;
+}
+
+/* ---- crops ---- */
+
+/* Averages of each pixel and its neighbours, weighted 1 2 1 each way. */
+static void soften(const uint8_t *luma, uint8_t *to)
+{
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) {
+            int sum = 8;
+            for (int k = 0; k < 9; k++) {
+                const int px = LEAT_MIN(LEAT_MAX(x + k % 3 - 1, 0), SIDE - 1);
+                const int py = LEAT_MIN(LEAT_MAX(y + k / 3 - 1, 0), SIDE - 1);
+                sum += (2 - abs(k % 3 - 1)) * (2 - abs(k / 3 - 1)) * luma[py * SIDE + px];
+            }
+            to[y * SIDE + x] = (uint8_t)(sum / 16);
+        }
+}
+
+/* The similarity of q, a part of d: d has fewer pixels of it, hence less detail. */
+static float match_part(const leat__align_dsp *dsp, const leat__match_side *q, const leat__match_side *d,
+                        const leat__align_map *m)
+{
+    uint8_t luma[SIDE * SIDE + 1];
+    leat__align_image soft;
+    soften(q->luma, luma);
+    luma[SIDE * SIDE] = 0;
+    dsp->prepare(luma, &soft);
+    return dsp->compare(&soft, &d->image, m, GRADIENT_FLOOR);
+}
+
 /* ---- the verdict ---- */
 
 static float try_start(const leat__align_dsp *dsp, const leat__match_side *q, const leat__match_side *d,
-                       const start *s)
+                       const start *s, bool parts)
 {
     leat__align_map m = {.p = {(s->left + s->scale / 2 - 0.5f) * SIDE, s->scale, 0,
                                (s->top + s->scale / 2 - 0.5f) * SIDE, 0, s->scale},
                          .gain = 1};
-    return refine(dsp, &q->image, &d->image, &m);
+    float similarity = refine(dsp, &q->image, &d->image, &m);
+    if (parts && s->scale < PART && similarity >= PART_LEAST && similarity < ENOUGH)
+        similarity = LEAT_MAX(similarity, match_part(dsp, q, d, &m) - PART_COST);
+    if (similarity < HOPEFUL || similarity >= COVERED_LEAST - COVERED_COST) return similarity;
+    return LEAT_MAX(similarity, match_uncovered(dsp, q, d, &m));
 }
 
-static float match(const leat__match_side *a, const leat__match_side *b)
+static float match(const leat__match_side *a, const leat__match_side *b, bool parts)
 {
     static const start identity = {0, 1, 0, 0};
     const leat__align_dsp *dsp = leat__align_dsp_for(leat__cpu_flags());
-    float best = try_start(dsp, a, b, &identity);
+    float best = try_start(dsp, a, b, &identity, parts);
     if (best >= ENOUGH) return best;
     const start inside = find_start(dsp, a, b), around = find_start(dsp, b, a);
     const bool turned = around.score > inside.score;
     const start *s = turned ? &around : &inside;
     if (s->scale < 1) {
-        const float found = turned ? try_start(dsp, b, a, s) : try_start(dsp, a, b, s);
+        const float found = turned ? try_start(dsp, b, a, s, parts) : try_start(dsp, a, b, s, parts);
         best = LEAT_MAX(best, found);
     }
     return best;
@@ -304,10 +410,15 @@ static bool make_inside(const leat__match_side *from, leat__match_side *to)
     return true;
 }
 
-float leat__match(const leat__match_side *a, const leat__match_side *b)
+float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts)
 {
-    const float whole = match(a, b);
+    const float whole = match(a, b, parts);
     leat__match_side inside[2];
-    if (whole < FRAMED_LEAST || !make_inside(a, &inside[0]) || !make_inside(b, &inside[1])) return whole;
-    return LEAT_MIN(whole, match(&inside[0], &inside[1]));
+    if (whole < HOPEFUL) return whole;
+    const bool framed_a = make_inside(a, &inside[0]), framed_b = make_inside(b, &inside[1]);
+    if (framed_a && framed_b)
+        return whole < FRAMED_LEAST ? whole : LEAT_MIN(whole, match(&inside[0], &inside[1], parts));
+    if (framed_a == framed_b || whole >= ENOUGH) return whole;
+    const float without = framed_a ? match(&inside[0], b, parts) : match(a, &inside[1], parts);
+    return LEAT_MAX(whole, without);
 }

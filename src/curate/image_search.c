@@ -163,7 +163,7 @@ static int compare(const searching *x, worker *w, portion *p, uint32_t row, cons
         }
         LEAT_TRY(thumb_of(x, w, c->row, thumb, err));
         leat__match_side_make(&w->other, thumb, 0);
-        pair.similarity = leat__match(&w->own[c->orientation], &w->other);
+        pair.similarity = leat__match(&w->own[c->orientation], &w->other, o->windows != 0);
         p->compared++;
     }
     pair.similarity = LEAT_MIN(pair.similarity, UNEQUAL_MOST);

@@ -32,13 +32,13 @@ static void edits_match_and_others_do_not(void **state)
         s.seed = crop.seed = light.seed = mirror.seed = seed;
         const leat__match_side a = side_of(&s, 0), b = side_of(&crop, 0), c = side_of(&light, 0);
         const leat__match_side d = side_of(&mirror, 1), e = side_of(&mirror, 0);
-        assert_true(leat__match(&a, &a) > 0.85f);
-        assert_true(leat__match(&a, &b) > 0.7f && leat__match(&b, &a) > 0.7f);
-        assert_true(leat__match(&a, &c) > 0.6f);
-        assert_true(leat__match(&a, &d) > 0.8f && leat__match(&a, &e) < 0.6f);
+        assert_true(leat__match(&a, &a, false) > 0.85f);
+        assert_true(leat__match(&a, &b, false) > 0.7f && leat__match(&b, &a, false) > 0.7f);
+        assert_true(leat__match(&a, &c, false) > 0.6f);
+        assert_true(leat__match(&a, &d, false) > 0.8f && leat__match(&a, &e, false) < 0.6f);
         s.seed = seed + 50;
         const leat__match_side f = side_of(&s, 0);
-        assert_true(leat__match(&a, &f) < 0.6f);
+        assert_true(leat__match(&a, &f, false) < 0.6f);
     }
 }
 
@@ -66,9 +66,79 @@ static void equal_frames_do_not_match(void **state)
         s.seed = light.seed = seed;
         other.seed = seed + 50;
         const leat__match_side a = framed(&s), b = framed(&other), c = framed(&light);
-        assert_true(leat__match(&a, &b) < 0.5f && leat__match(&b, &a) < 0.5f);
-        assert_true(leat__match(&a, &c) > 0.6f);
+        assert_true(leat__match(&a, &b, false) < 0.5f && leat__match(&b, &a, false) < 0.5f);
+        assert_true(leat__match(&a, &c, false) > 0.6f);
     }
+}
+
+/* A white frame around the picture, in one image only. */
+static void a_frame_does_not_hide_a_picture(void **state)
+{
+    enum { SIDE = LEAT__THUMB_SIDE, WIDE = 2 };
+    scene s = plain_scene, other = plain_scene;
+    s.gain = 0.3f;
+    for (uint32_t seed = 1; seed < 5; seed++) {
+        uint8_t thumb[SIDE * SIDE];
+        s.seed = seed;
+        other.seed = seed + 50;
+        const leat__match_side a = side_of(&s, 0), b = side_of(&other, 0);
+        leat__match_side c;
+        memset(thumb, 255, sizeof thumb);
+        for (int y = WIDE; y < SIDE - WIDE; y++)
+            for (int x = WIDE; x < SIDE - WIDE; x++)
+                thumb[y * SIDE + x] = a.luma[(y - WIDE) * SIDE / (SIDE - 2 * WIDE) * SIDE +
+                                             (x - WIDE) * SIDE / (SIDE - 2 * WIDE)];
+        leat__match_side_make(&c, thumb, 0);
+        assert_true(leat__match(&a, &c, false) > 0.7f && leat__match(&c, &a, false) > 0.7f);
+        assert_true(leat__match(&b, &c, false) < 0.5f);
+    }
+}
+
+/* Text over a fifth of one image. */
+static void covered_parts_do_not_hide_a_picture(void **state)
+{
+    enum { SIDE = LEAT__THUMB_SIDE };
+    scene s = plain_scene, other = plain_scene;
+    for (uint32_t seed = 1; seed < 5; seed++) {
+        uint8_t thumb[SIDE * SIDE];
+        s.seed = seed;
+        other.seed = seed + 50;
+        const leat__match_side a = side_of(&s, 0), b = side_of(&other, 0);
+        leat__match_side c;
+        memcpy(thumb, a.luma, sizeof thumb);
+        for (int y = 14; y < 20; y++)
+            for (int x = 1; x < SIDE - 1; x++) thumb[y * SIDE + x] = (x * 7 + y * 3) % 5 < 2 ? 155 : 110;
+        leat__match_side_make(&c, thumb, 0);
+        const float similarity = leat__match(&a, &c, false);
+        assert_true(similarity > 0.7f && similarity <= 0.85f && leat__match(&c, &a, false) > 0.7f);
+        assert_true(leat__match(&b, &c, false) < 0.5f);
+    }
+}
+
+/* Large crops with detail that the whole image does not have. */
+static void crops_match_without_their_detail(void **state)
+{
+    enum { SIDE = LEAT__THUMB_SIDE };
+    scene s = plain_scene, crop = plain_scene;
+    uint32_t more = 0;
+    crop.zoom = 0.68f;
+    crop.left = 0.2f;
+    crop.top = 0.1f;
+    for (uint32_t seed = 1; seed < 30; seed++) {
+        uint8_t thumb[SIDE * SIDE];
+        s.seed = crop.seed = seed;
+        const leat__match_side a = side_of(&s, 0);
+        leat__match_side b = side_of(&crop, 0);
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            const int v = b.luma[i] + (int)((uint32_t)i * 2654435761u >> 30) - 2;
+            thumb[i] = (uint8_t)LEAT_MIN(LEAT_MAX(v, 0), 255);
+        }
+        leat__match_side_make(&b, thumb, 0);
+        const float plain = leat__match(&a, &b, false), parts = leat__match(&a, &b, true);
+        assert_true(parts >= plain);
+        more += plain < 0.7f && parts >= 0.7f;
+    }
+    assert_true(more >= 3);
 }
 
 static void plain_images_do_not_match(void **state)
@@ -77,7 +147,7 @@ static void plain_images_do_not_match(void **state)
     plain.gain = 0;
     plain.offset = 100;
     const leat__match_side a = side_of(&s, 0), b = side_of(&plain, 0);
-    const float both = leat__match(&b, &b), one = leat__match(&a, &b);
+    const float both = leat__match(&b, &b, false), one = leat__match(&a, &b, false);
     assert_true(both < 0.6f && one < 0.6f);
 }
 
@@ -86,6 +156,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_match_and_others_do_not),
         cmocka_unit_test(equal_frames_do_not_match),
+        cmocka_unit_test(a_frame_does_not_hide_a_picture),
+        cmocka_unit_test(covered_parts_do_not_hide_a_picture),
+        cmocka_unit_test(crops_match_without_their_detail),
         cmocka_unit_test(plain_images_do_not_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
