@@ -144,11 +144,12 @@ def same(args, kinds, kill):
     actors()
     try:
         for kind in kinds:
-            _, here = run(args, kind, "one process", threads=1)
-            say(**here)
-            _, there = run(args, kind, "three nodes", on="ray", threads=1)
-            say(**there)
-            must(here["digest"] == there["digest"], f"{kind}: the digests are equal")
+            for _ in range(args.repeat):
+                _, here = run(args, kind, "one process", threads=1)
+                say(**here)
+                _, there = run(args, kind, "three nodes", on="ray", threads=1)
+                say(**there)
+                must(here["digest"] == there["digest"], f"{kind}: the digests are equal")
             for n in range(args.kills if kill else 0):
                 stop, killed = threading.Event(), []
                 thread = threading.Thread(target=killer, args=(cluster, args.seed * 100 + n, there["wall_seconds"], stop, killed))
@@ -235,6 +236,7 @@ def main():
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--bytes", type=float, default=1e9)
     parser.add_argument("--kills", type=int, default=2, help="runs with kills for each kind")
+    parser.add_argument("--repeat", type=int, default=1, help="pairs of runs for each kind, alternating")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     args.folder = os.path.abspath(args.folder)

@@ -30,7 +30,7 @@ _STARTS = 5  # times that an actor is started on a node where it never answers
 _ALONE = 60.0  # seconds without a node that end a run
 _IDLE = 600.0  # seconds without a working actor that end a run
 _PARTS_MAX = 20000
-_SMALL, _LARGE = 16 << 20, 1 << 30  # bytes of a task, unless given
+_SMALL, _LARGE = 64 << 20, 1 << 30  # bytes of a task, unless given: each takes some 6 ms of CPU time to begin
 _PARTITIONS_MAX = 256
 
 Options = dict[str, Any]
@@ -90,15 +90,21 @@ class Engine:
         except Error as error:
             return None, error, 0.0
 
-    def cuts(self, path: str, most: int, step: int) -> list[tuple[int, int]]:
-        return _leat.text_cuts(os.fsencode(path), most, step)
+    def cuts(self, path: str, most: int, step: int, chunks: bool) -> list[tuple[int, int]]:
+        return _leat.text_cuts(os.fsencode(path), most, step, chunks)
 
-    def copy(self, part: tuple[Any, ...], name: str, pieces: list[tuple[str, int, int]]) -> None:
-        _leat.text_copy(part, name, pieces)
+    def lines(self, path: str, begin: int, end: int) -> int:
+        return _leat.text_lines(os.fsencode(path), begin, end)
 
-    def step(self, kind: str, inputs: list[str], output: str, options: Options, part: tuple[Any, ...]) -> None:
+    def copy(self, part: tuple[Any, ...], name: str, patch: bool, pieces: list[tuple[str, int, int, int]]) -> None:
+        _leat.text_copy(part, name, patch, pieces)
+
+    def step(self, kind: str, inputs: list[str], output: str, options: Options, part: tuple[Any, ...]) -> str:
+        """The answer: "", or that lines must be counted first."""
         call = _leat.filter_text if kind == "filter" else _leat.dedup_text
-        _run(None, call, [os.fsencode(path) for path in inputs], output, part=part, **{**options, "threads": self.threads})
+        answer, _ = _run(None, call, [os.fsencode(path) for path in inputs], output, part=part,
+                         **{**options, "threads": self.threads})
+        return str(answer)
 
 
 # ---- the cluster ----
@@ -178,6 +184,7 @@ class Cluster:
             if self.failed[name] >= _STARTS:
                 raise StorageError(f"node {name[:12]}: leat does not start there: {_last(error)}") from None
             return
+        self.failed.pop(name, None)
         if wrong:
             raise StorageError(f"node {name[:12]}: {wrong}")
         if version != __version__:
@@ -199,8 +206,9 @@ class Cluster:
             return []
         return self.ray.wait(waiting, num_returns=1, timeout=1.0)[0]
 
-    def run(self, tasks: Sequence[Callable[[], tuple[Any, ...]]], done: Callable[[int], None] | None = None) -> list[Any]:
-        """The results of all tasks. A task returns the name of a method and its arguments; it is called for each attempt."""
+    def run(self, tasks: Sequence[Callable[[], tuple[Any, ...]]], done: Callable[[Any], bool] | None = None) -> list[Any]:
+        """The results of all tasks. A task returns the name of a method and its arguments; it is called for each attempt.
+        When `done` is false for a result, no other task begins: those have None."""
         results: list[Any] = [None] * len(tasks)
         tries = [0] * len(tasks)
         todo = deque(range(len(tasks)))
@@ -232,8 +240,8 @@ class Cluster:
                     raise error
                 results[number] = result
                 self.cpu_seconds += seconds
-                if done is not None:
-                    done(number)
+                if done is not None and not done(result):
+                    todo.clear()
             if time.monotonic() - self.looked > 2.0:
                 self.refresh()
         return results
@@ -263,7 +271,7 @@ class Job:
         self.begun = time.monotonic()
         self.numbers: Options = {}  # of all tasks: settings, parts, groups, partitions
         self.files: list[str] = []
-        self.parts: list[list[int]] = []  # file, offset, end file, end offset, line
+        self.parts: list[list[int]] = []  # file, offset, end file, end offset, line (0 = not counted)
         self.done = self.total = 0
         self.lock: object = None  # of the output folder
         paths = [os.fsdecode(path) for path in inputs]
@@ -300,10 +308,11 @@ class Job:
         """Divides the input into parts."""
         sizes = [size for _, size in answer["files"]]
         nodes = max(len(self.cluster.nodes()), 1)
-        step = self.task_bytes or min(max(sum(sizes) // (8 * nodes), _SMALL), _LARGE)
+        step = self.task_bytes or min(max(sum(sizes) // (3 * nodes), _SMALL), _LARGE)
         step = max(step, sum(sizes) // _PARTS_MAX, 1)
         large = [i for i, size in enumerate(sizes) if size > step]
-        scans = [lambda i=i: ("cuts", self.files[i], answer["max_line"], max(step // 4, 1)) for i in large]
+        chunks = self.options["compress"] != 0  # compressed chunk by chunk: parts begin where chunks begin
+        scans = [lambda i=i: ("cuts", self.files[i], answer["max_line"], max(step // 4, 1), chunks) for i in large]
         found = dict(zip(large, self.cluster.run(scans)))
         before, start, position = 0, (0, 0, 1), 0
         for i, size in enumerate(sizes):
@@ -314,20 +323,39 @@ class Job:
             before += size
         self.parts.append([start[0], start[1], len(sizes), 0, start[2]])
 
+    def count(self, files: set[int]) -> None:
+        """Numbers the lines where parts of these files begin."""
+        parts = [part for part in self.parts if part[0] in files and part[1] > 0]
+        begins = [before[1] if before[0] == part[0] else 0 for before, part in zip([[-1, 0], *parts], parts)]
+        counts = self.cluster.run([lambda file=part[0], a=begin, b=part[1]: ("lines", self.files[file], a, b)
+                                   for begin, part in zip(begins, parts)])
+        line = 1
+        for begin, part, lines in zip(begins, parts, counts):
+            line = (line if begin > 0 else 1) + lines
+            part[4] = line
+
     def pass_over(self, step: int, first: int = 0) -> None:
-        """A task for each part of the input."""
-        def told(_: int) -> None:
+        """A task for each part of the input. Lines are counted when a bad line, or one without an id, needs its number."""
+        def told(answer: str) -> bool:
+            if answer:
+                return False
             self.done += 1
             if self.progress is not None:
                 passes = 1 if self.kind == "filter" else 2
                 self.progress(self.total * self.done // (passes * len(self.parts)), self.total, 0, 0)
+            return True
 
-        self.cluster.run([self.task(step, i + first, part=part) for i, part in enumerate(self.parts)], told)
+        todo = list(range(len(self.parts)))
+        while todo:
+            answers = self.cluster.run([self.task(step, i + first, part=self.parts[i]) for i in todo], told)
+            self.count({self.parts[i][0] for i, answer in zip(todo, answers) if answer})
+            todo = [i for i, answer in zip(todo, answers) if answer != ""]
 
     def join(self) -> Options:
         """Makes the output files from those of the parts."""
         copies = self.here(JOIN, self.files[:1])["copies"]
-        self.cluster.run([lambda c=c: ("copy", self.part(JOIN), c["to"], [(os.path.join(self.work, name), at, n) for name, at, n in c["pieces"]])
+        self.cluster.run([lambda c=c: ("copy", self.part(JOIN), c["to"], c["patch"],
+                                       [(os.path.join(self.work, name), *piece) for name, *piece in c["pieces"]])
                           for c in copies])
         self.cluster.stop()
         return self.here(END, self.files if self.kind == "filter" else self.files[:1], time.monotonic() - self.begun)
@@ -347,6 +375,8 @@ def filter_text(on: str, inputs: list[bytes], output: str | None, options: Optio
         job.total = sum(size for _, size in answer["files"])
         job.cut(answer)
         job.numbers["parts"] = len(job.parts)
+        if options["profile"] or options["set"]:  # a reason has the number of its line
+            job.count({part[0] for part in job.parts if part[4] == 0})
         job.pass_over(WRITE)
         return job.join()
     except ConnectionError as error:
@@ -359,10 +389,11 @@ def filter_text(on: str, inputs: list[bytes], output: str | None, options: Optio
 def _plan(job: Job, answer: Options) -> None:
     """Takes the plan of an interrupted run, or makes one."""
     path = os.path.join(job.work, "plan.json")
+    form = [job.options["shard_bytes"], job.options["compress"]]  # places in the output follow from it
     if job.options["resume"] and os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             plan = json.load(file)
-        if plan["settings"] != answer["settings"]:
+        if plan["settings"] != answer["settings"] or plan["form"] != form:
             raise StateError(f"{path}: the interrupted run had other inputs or options (use --force to start over)")
         job.files, job.parts, job.numbers = plan["files"], plan["input"], plan["numbers"]
         job.options["memory"] = plan["memory"]  # the number of files of edges follows from it
@@ -373,7 +404,7 @@ def _plan(job: Job, answer: Options) -> None:
     units = answer["bands"] * partitions
     job.numbers = {"settings": answer["settings"], "parts": len(job.parts) + (answer["against"] > 0), "partitions": partitions,
                    "groups": min(units, nodes)}
-    plan = {"settings": answer["settings"], "memory": job.options["memory"], "files": job.files, "input": job.parts,
+    plan = {"settings": answer["settings"], "form": form, "memory": job.options["memory"], "files": job.files, "input": job.parts,
             "numbers": job.numbers}
     with open(path + ".tmp", "w", encoding="utf-8") as file:
         json.dump(plan, file)
@@ -399,7 +430,7 @@ def dedup_text(on: str, inputs: list[bytes], output: str, options: Options, task
         if first:
             run([job.task(SKETCH, 0)])
         job.pass_over(SKETCH, first)
-        sides = [0, 1, 2] + [3] * (options["keep"] != 0) + [4] * bool(options["index"])
+        sides = [0, 1, 2] + [3] * (options["keep"] != 0) + [4] * bool(options["index"]) + [7] * (options["compress"] == 0)
         run([job.task(GATHER, side) for side in sides])
         units, groups = answer["bands"] * job.numbers["partitions"], job.numbers["groups"]
         run([job.task(GROUP, g, (units * g // groups, units * (g + 1) // groups)) for g in range(groups)])

@@ -325,6 +325,7 @@ PyMethodDef py_facts_methods[] = {
     {"clear_output", py_clear_output, METH_VARARGS, "Removes files of an earlier run."},
     {"text_signatures", py_text_signatures, METH_VARARGS, "MinHash signatures of a list of texts."},
     {"text_cuts", py_text_cuts, METH_VARARGS, "Positions where a JSONL file can be cut."},
+    {"text_lines", py_text_lines, METH_VARARGS, "Newlines in a range of a file."},
     {"text_copy", py_text_copy, METH_VARARGS, "An output file of a run in parts."},
     {"score_text", py_score_text, METH_VARARGS, "Scores of a list of texts."},
     {"text_names", py_text_names, METH_NOARGS, "Profiles, scores and modifiers."},

@@ -150,6 +150,7 @@ PyObject *py_lock_output(PyObject *module, PyObject *args);
 PyObject *py_check_output(PyObject *module, PyObject *args);
 PyObject *py_clear_output(PyObject *module, PyObject *args);
 PyObject *py_text_cuts(PyObject *module, PyObject *args);
+PyObject *py_text_lines(PyObject *module, PyObject *args);
 PyObject *py_text_copy(PyObject *module, PyObject *args);
 PyObject *py_text_names(PyObject *module, PyObject *unused);
 

@@ -182,7 +182,7 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     return end(&r, &json, rc, &err);
 }
 
-/* text_cuts(path, max_line, step): [(offset, line), …], positions where a file can be cut. */
+/* text_cuts(path, max_line, step, chunks): [(offset, line), …], positions where a file can be cut. */
 PyObject *py_text_cuts(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
@@ -191,13 +191,13 @@ PyObject *py_text_cuts(PyObject *module, PyObject *args)
     leat__text_files files;
     const char *path;
     size_t count = 0;
-    int rc;
+    int chunks, rc;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "yKK", &path, &max_line, &step)) return NULL;
+    if (!PyArg_ParseTuple(args, "yKKp", &path, &max_line, &step, &chunks)) return NULL;
     Py_BEGIN_ALLOW_THREADS rc = leat__text_files_open(&files, &path, 1, max_line, &err);
     if (rc == 0) {
-        rc = leat__text_files_cut(&files, step, &cuts, &count, &err);
+        rc = leat__text_files_cut(&files, step, chunks != 0, &cuts, &count, &err);
         leat__text_files_reset(&files);
     }
     Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
@@ -211,31 +211,48 @@ PyObject *py_text_cuts(PyObject *module, PyObject *args)
     return list;
 }
 
-/* text_copy(part, name, [(path, from, length), …]): an output file of a run in parts. */
+/* text_lines(path, from, to): newlines in a range of a file. */
+PyObject *py_text_lines(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long from, to;
+    uint64_t count = 0;
+    const char *path;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "yKK", &path, &from, &to)) return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = leat__text_count_lines(path, from, to, &count, &err);
+    Py_END_ALLOW_THREADS if (rc != 0) return py_raise(&err);
+    return PyLong_FromUnsignedLongLong(count);
+}
+
+/* text_copy(part, name, patch, [(path, from, length, at), …]): an output file of a run in parts. */
 PyObject *py_text_copy(PyObject *module, PyObject *args)
 {
     leat_error err = {.sample = -1, .offset = -1};
     PyObject *tuple, *list;
     const char *name;
     leat__part part;
-    int rc;
+    int patch, rc;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OsO", &tuple, &name, &list) || take_part(tuple, &part) != 0) return NULL;
+    if (!PyArg_ParseTuple(args, "OspO", &tuple, &name, &patch, &list) || take_part(tuple, &part) != 0)
+        return NULL;
     Py_ssize_t n = PyList_Size(list);
     if (n < 0) return NULL;
     leat__part_piece *piece = leat__zalloc_array(LEAT__MEM_MISC, (size_t)n + 1, sizeof *piece);
     if (piece == NULL) return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
-        unsigned long long from, len;
-        if (PyArg_ParseTuple(PyList_GetItem(list, i), "sKK", &piece[i].path, &from, &len))
-            piece[i].from = from, piece[i].len = len;
+        unsigned long long from, len, at;
+        if (PyArg_ParseTuple(PyList_GetItem(list, i), "sKKK", &piece[i].path, &from, &len, &at))
+            piece[i].from = from, piece[i].len = len, piece[i].at = at;
     }
     if (PyErr_Occurred()) {
         leat__free(piece);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS rc = leat__part_copy_output(&part, name, piece, (size_t)n, &err);
+    Py_BEGIN_ALLOW_THREADS rc = leat__part_copy_output(&part, name, patch != 0, piece, (size_t)n, &err);
     Py_END_ALLOW_THREADS leat__free(piece);
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;

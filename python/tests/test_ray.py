@@ -200,6 +200,51 @@ def test_an_interrupted_run_is_resumed(at, corpus, tmp_path, fake, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["filter", "fuzzy"])
+def test_lines_are_counted_when_one_needs_its_number(kind, tmp_path, fake, monkeypatch):
+    fake(loss=0.1)
+    counts = []
+    plain = _ray.Engine.lines
+    monkeypatch.setattr(_ray.Engine, "lines", lambda self, *args: (counts.append(args), plain(self, *args))[1])
+    rows = [json.dumps({"id": i, "text": f"one two three four five six {i:05}"}) for i in range(20000)]
+    for n, change in enumerate((None, (15000, "broken"), (12000, '{"text":"seven eight nine ten"}'))):
+        if change:
+            rows[change[0]] = change[1]
+        path = tmp_path / f"in{n}.jsonl"
+        path.write_text("\n".join(rows))
+        for name, where in ((f"one{n}", {}), (f"many{n}", dict(on="ray", task_bytes=100000))):
+            if kind == "filter":
+                leat.filter_text(path, tmp_path / name, columns="id,text", memory="256M", **where)
+            else:
+                leat.dedup_text(path, tmp_path / name, kind=kind, memory="256M", **where)
+        assert content(tmp_path / f"many{n}") == content(tmp_path / f"one{n}")
+        assert bool(counts) == bool(change)
+    with pytest.raises(leat.DataError, match="in2.jsonl: line 15001, offset"):
+        if kind == "filter":
+            leat.filter_text(path, tmp_path / "bad", columns="id,text", memory="256M", on="ray", task_bytes=100000, on_error="fail")
+        else:
+            leat.dedup_text(path, tmp_path / "bad", kind=kind, memory="256M", on="ray", task_bytes=100000, on_error="fail")
+
+
+def test_a_run_is_resumed_with_the_same_files(corpus, tmp_path, fake, monkeypatch):
+    """Parts write to places in the output files: these do not change."""
+    fake()
+    plain = _ray.Job.join
+    monkeypatch.setattr(_ray.Job, "join", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    options = dict(kind="fuzzy", memory="256M", on="ray", task_bytes=40000)
+    with pytest.raises(KeyboardInterrupt):
+        leat.dedup_text(corpus, tmp_path / "many", shard_bytes=70000, **options)
+    monkeypatch.setattr(_ray.Job, "join", plain)
+    for other in (dict(shard_bytes=80000), dict(shard_bytes=70000, compress="gzip")):
+        with pytest.raises(leat.StateError, match="other inputs or options"):
+            leat.dedup_text(corpus, tmp_path / "many", resume=True, **other, **options)
+    work = tmp_path / "many" / ".leat-work"
+    (work / "out.kept-00001.jsonl").rename(tmp_path / "many" / "kept-00001.jsonl")  # as when killed while files get their names
+    leat.dedup_text(corpus, tmp_path / "many", resume=True, shard_bytes=70000, **options)
+    leat.dedup_text(corpus, tmp_path / "one", kind="fuzzy", memory="256M", shard_bytes=70000)
+    assert content(tmp_path / "many") == content(tmp_path / "one")
+
+
+@pytest.mark.parametrize("kind", ["filter", "fuzzy"])
 def test_an_input_that_changes_is_named(kind, corpus, tmp_path, fake, monkeypatch):
     """Between the loss of an actor and the next attempt of its task."""
     fake()

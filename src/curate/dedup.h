@@ -39,7 +39,7 @@ typedef enum leat__dedup_phase {
 } leat__dedup_phase;
 
 /* Files with something for each line. With rules, DROPPED has a byte per line, REASONS the lines of
- * reasons.jsonl. */
+ * reasons.jsonl. Of a run in parts, BYTES has what a line takes in a plain output; 0 = no document. */
 enum {
     LEAT__SIDE_SKETCH,
     LEAT__SIDE_IDS,
@@ -48,6 +48,7 @@ enum {
     LEAT__SIDE_DIGESTS,
     LEAT__SIDE_DROPPED,
     LEAT__SIDE_REASONS,
+    LEAT__SIDE_BYTES,
     LEAT__SIDES
 };
 
@@ -113,7 +114,8 @@ typedef struct leat__dedup {
     uint32_t *order, *rank; /* of documents, if documents other than the first are kept */
     /* A run in parts (part_files.h); NULL = the whole run. */
     const leat__part *part;
-    uint64_t base, end; /* WRITE: numbers of the part's documents */
+    uint64_t base, end;            /* WRITE: numbers of the part's documents */
+    const leat__part_place *place; /* WRITE: of its kept documents; NULL = not known */
 } leat__dedup;
 
 /* A record of a band. */
@@ -202,9 +204,9 @@ const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out);
 void leat__dedup_json(const leat_dedup_stats *stats, leat__buf *out);
 
 /* A step of a run in parts; `json` gets its answer. BEGIN: {"memory":…,"max_line":…,"settings":…,
- * "bands":…,"partitions":…,"against":…,"files":[…]}; JOIN: the copies; END: the report; others: nothing.
- * All steps have the options that BEGIN had, and `memory` as answered. SKETCH and WRITE have the
- * files of their range as inputs, others the first file. */
+ * "bands":…,"partitions":…,"against":…,"files":[…]}; JOIN: the copies; END: the report; SKETCH and WRITE: see
+ * leat__part_answer; others: nothing. All steps have the options that BEGIN had, and `memory` as answered.
+ * SKETCH and WRITE have the files of their range as inputs, others the first file. */
 int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__buf *json,
                      leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_step(leat__dedup *d, leat__buf *json, leat_error *err) LEAT_MUST_CHECK; /* dedup_parts.c */

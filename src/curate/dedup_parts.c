@@ -6,8 +6,9 @@
  *            these in the marker), side0-00003 … side4-00003; documents have numbers from 0 on
  *   GATHER   side files of all parts -> side-0 … side-4, as one process writes them
  *   GROUP    the records of some units of all parts -> edges-00007
- *   RESOLVE  all edges -> decisions, state.json
- *   WRITE    a part of the input -> its kept documents, clusters and bad lines
+ *   RESOLVE  all edges -> decisions, places.json, state.json
+ *   WRITE    a part of the input -> its kept documents, clusters and bad lines. The places of plain
+ *            documents in the output files follow from the decisions: they are written there
  *
  * Numbers of documents begin with those of the parts before, so a unit has the records that it
  * has in one process, in the same order.
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -216,7 +218,7 @@ static int sum_sketched(const sketched *s, leat_error *err)
         st->lone_surrogates += part->lone_surrogates;
         st->empty += part->empty;
     }
-    st->disk_peak = sum(st->band_length, st->band_files) + sum(st->side_length, LEAT__SIDES);
+    st->disk_peak = sum(st->band_length, st->band_files) + sum(st->side_length, LEAT__SIDE_BYTES);
     return 0;
 }
 
@@ -326,6 +328,160 @@ static int gather_edges(leat__dedup *d, leat__dedup_state *groups, leat__part_pi
     return 0;
 }
 
+static uint64_t shard_bytes(const leat__dedup *d)
+{
+    return d->opts->shard_bytes ? d->opts->shard_bytes : UINT64_C(1) << 30;
+}
+
+/* Numbers of documents before each part, the place of each part in the output, lengths of output files:
+ * parts + 1 of the first two. */
+typedef struct places {
+    leat__buf documents, place, shards; /* 8 bytes; 16; 8 */
+} places;
+
+static void init_places(places *p)
+{
+    leat__buf_init(&p->documents, LEAT__MEM_CURATE, 1u << 30);
+    leat__buf_init(&p->place, LEAT__MEM_CURATE, 1u << 30);
+    leat__buf_init(&p->shards, LEAT__MEM_CURATE, 1u << 30);
+}
+
+static void reset_places(places *p)
+{
+    leat__buf_reset(&p->documents);
+    leat__buf_reset(&p->place);
+    leat__buf_reset(&p->shards);
+}
+
+/* Adds the parts that begin at this document. */
+static void place_parts(const sketched *s, places *p, uint32_t *part, uint64_t document,
+                        const leat__place *at)
+{
+    for (; *part <= s->d->part->parts && s->base[*part] == document; (*part)++) {
+        leat__buf_append(&p->documents, &document, 8);
+        leat__buf_append(&p->place, at, sizeof *at);
+    }
+}
+
+/* Adds a kept document as shards.c does: a file ends before the line that would exceed its size. */
+static void place_line(leat__place *at, uint64_t bytes, uint64_t most, places *p)
+{
+    if (at->offset > 0 && at->offset + bytes > most) {
+        leat__buf_append(&p->shards, &at->offset, 8);
+        *at = (leat__place){at->shard + 1, 0};
+    }
+    at->offset += bytes;
+}
+
+/* Finds the places of all parts in plain output files. Documents of an index are not written. */
+static int find_places(const sketched *s, leat__file *decisions, leat__file *lengths, places *p,
+                       leat_error *err)
+{
+    const leat__dedup *d = s->d;
+    const uint64_t n = d->st.document;
+    leat__dedup_decision decision[BLOCK];
+    uint64_t bytes[BLOCK];
+    leat__place at = {0, 0};
+    uint32_t part = 0;
+    for (; part < d->part->parts && s->base[part] < d->against; part++) {
+        leat__buf_append(&p->documents, &s->base[part], 8);
+        leat__buf_append(&p->place, &at, sizeof at);
+    }
+    for (uint64_t from = d->against; from < n; from += BLOCK) {
+        uint64_t take = LEAT_MIN(BLOCK, n - from);
+        LEAT_TRY(
+            leat__file_pread(decisions, decision, take * sizeof *decision, from * sizeof *decision, err));
+        LEAT_TRY(leat__file_pread(lengths, bytes, take * 8, (from - d->against) * 8, err));
+        for (uint64_t i = 0; i < take; i++) {
+            place_parts(s, p, &part, from + i, &at);
+            if (bytes[i] > 0 && decision[i].kept_for == from + i)
+                place_line(&at, bytes[i], shard_bytes(d), p);
+        }
+    }
+    place_parts(s, p, &part, n, &at);
+    leat__buf_append(&p->shards, &at.offset, 8);
+    return 0;
+}
+
+static void put_list(leat__json *j, const char *key, const leat__buf *list)
+{
+    leat__json_key(j, key);
+    leat__json_array(j);
+    for (size_t at = 0; at < list->len; at += 8)
+        leat__json_u64(j, leat__load_u64((const uint8_t *)list->data + at));
+    leat__json_end(j);
+}
+
+static int store_places(leat__dedup *d, const places *p, leat_error *err)
+{
+    char path[4096];
+    leat__buf json;
+    leat__json j;
+    if (p->documents.status != 0 || p->place.status != 0 || p->shards.status != 0)
+        return leat__fail_nomem(err, p->place.len, "places");
+    leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 30);
+    leat__json_init(&j, &json, 0);
+    leat__json_object(&j);
+    put_list(&j, "documents", &p->documents);
+    put_list(&j, "places", &p->place);
+    put_list(&j, "shards", &p->shards);
+    leat__json_end(&j);
+    int rc = leat__part_store(d->part, leat__dedup_path(d, "places.json", path), &json, err);
+    leat__buf_reset(&json);
+    return rc;
+}
+
+static int write_places(leat__dedup *d, const sketched *s, leat_error *err)
+{
+    char path[4096];
+    leat__file *decisions = NULL, *lengths = NULL;
+    places p;
+    int rc;
+    init_places(&p);
+    if (d->opts->compress) { /* lengths are not known before */
+        for (uint32_t i = 0; i <= d->part->parts; i++) leat__buf_append(&p.documents, &s->base[i], 8);
+        LEAT_GO(rc, out, store_places(d, &p, err));
+        goto out;
+    }
+    LEAT_GO(rc, out,
+            leat__file_open(&decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
+    LEAT_GO(rc, out, leat__file_open(&lengths, leat__dedup_path(d, "side-7", path), LEAT__FILE_READ, err));
+    LEAT_GO(rc, out, find_places(s, decisions, lengths, &p, err));
+    rc = store_places(d, &p, err);
+out:
+    leat__file_close(&decisions);
+    leat__file_close(&lengths);
+    reset_places(&p);
+    return rc;
+}
+
+static void take_list(const json_t *root, const char *key, leat__buf *out)
+{
+    const json_t *list = json_object_get(root, key);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        uint64_t n = (uint64_t)json_integer_value(json_array_get(list, i));
+        leat__buf_append(out, &n, 8);
+    }
+}
+
+static int read_places(leat__dedup *d, places *p, leat_error *err)
+{
+    char path[4096], *data = NULL;
+    size_t len, n = d->part->parts + 1;
+    LEAT_TRY(leat__file_load(leat__dedup_path(d, "places.json", path), 1u << 30, 1, &data, &len, err));
+    json_t *root = json_loadb(data, len, 0, NULL);
+    take_list(root, "documents", &p->documents);
+    take_list(root, "places", &p->place);
+    take_list(root, "shards", &p->shards);
+    json_decref(root);
+    leat__free(data);
+    bool plain = !d->opts->compress;
+    if (p->documents.len == 8 * n && p->place.len == (plain ? sizeof(leat__place) * n : 0) &&
+        (p->shards.len > 0) == plain)
+        return 0;
+    return leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
+}
+
 static int resolve(leat__dedup *d, const sketched *s, leat_error *err)
 {
     const uint32_t n = d->part->groups;
@@ -344,7 +500,9 @@ static int resolve(leat__dedup *d, const sketched *s, leat_error *err)
     leat__free(piece);
     leat__free(path);
     if (rc == 0) rc = leat__dedup_rank(d, err);
-    return rc == 0 ? leat__dedup_resolve(d, err) : rc;
+    if (rc == 0) rc = leat__dedup_resolve(d, err);
+    if (rc == 0) rc = write_places(d, s, err);
+    return rc == 0 ? leat__dedup_save(d, err) : rc;
 }
 
 /* ---- write, join, end ---- */
@@ -355,18 +513,43 @@ static int load_resolved(leat__dedup *d, leat_error *err)
     return leat__dedup_state_read(d, leat__dedup_path(d, "state.json", path), &d->st, err);
 }
 
-static int write_part(leat__dedup *d, const sketched *s, leat_error *err)
+/* Loads the range of documents of a part and their place. */
+static int find_part(leat__dedup *d, places *p, leat__part_place *place, leat_error *err)
 {
+    const uint32_t i = d->part->number;
+    LEAT_TRY(read_places(d, p, err));
+    d->base = leat__load_u64((const uint8_t *)p->documents.data + 8 * (size_t)i);
+    d->end = leat__load_u64((const uint8_t *)p->documents.data + 8 * ((size_t)i + 1));
+    if (p->place.len == 0) return 0;
+    place->shard_bytes = shard_bytes(d);
+    memcpy(&place->begin, p->place.data + i * sizeof place->begin, sizeof place->begin);
+    memcpy(&place->end, p->place.data + (i + 1) * sizeof place->end, sizeof place->end);
+    d->place = place;
+    return 0;
+}
+
+static int write_part(leat__dedup *d, leat_error *err)
+{
+    char path[4096];
     bool done;
+    places p;
+    leat__part_place place;
+    leat__dedup_state st = {0};
     LEAT_TRY(leat__part_done(d->part, "part", &done, err));
     if (done) return 0;
     if (d->part->number >= d->part->parts)
         return leat__fail(err, LEAT_EINVAL, "part %u does not exist", d->part->number);
-    d->base = s->base[d->part->number];
-    d->end = s->base[d->part->number + 1];
-    LEAT_TRY(leat__dedup_state_inputs(&s->st[d->part->number], &d->files, err));
-    LEAT_TRY(load_resolved(d, err));
-    return leat__dedup_write(d, err);
+    init_places(&p);
+    int rc = find_part(d, &p, &place, err);
+    leat__part_path(d->part, "sketch", d->part->number, ".json", path);
+    if (rc == 0) rc = leat__dedup_state_read(d, path, &st, err);
+    if (rc == 0) rc = leat__dedup_state_inputs(&st, &d->files, err);
+    if (rc == 0) rc = load_resolved(d, err);
+    if (rc == 0) rc = leat__dedup_write(d, err);
+    d->place = NULL;
+    leat__dedup_state_reset(&st);
+    reset_places(&p);
+    return rc;
 }
 
 static uint64_t number(const json_t *stats, const char *key)
@@ -486,18 +669,23 @@ static int join_step(leat__dedup *d, leat__buf *json, leat_error *err)
     leat__join j = {.part = d->part,
                     .output = o->output,
                     .names = {"kept", "clusters", "bad"},
-                    .shard_bytes = o->shard_bytes ? o->shard_bytes : UINT64_C(1) << 30,
+                    .shard_bytes = shard_bytes(d),
                     .compress = (leat__compress)o->compress,
                     .first = d->against > 0};
-    int rc;
-    if (d->part->step == LEAT__PART_JOIN) {
+    places p;
+    init_places(&p);
+    int rc = read_places(d, &p, err);
+    j.shards = p.shards.len / 8;
+    if (rc == 0 && j.shards > 0) j.shard_length = (const uint64_t *)(const void *)p.shards.data;
+    if (rc == 0 && d->part->step == LEAT__PART_JOIN) {
         rc = leat__join_open(&j, add_part, d->stats, err);
         if (rc == 0) rc = leat__join_list(&j, json, err);
-    } else {
+    } else if (rc == 0) {
         rc = end(d, &j, err);
         if (rc == 0) leat__dedup_json(d->stats, json);
     }
     leat__join_close(&j);
+    reset_places(&p);
     return rc;
 }
 
@@ -508,6 +696,7 @@ int leat__dedup_step(leat__dedup *d, leat__buf *json, leat_error *err)
     switch (d->part->step) {
     case LEAT__PART_BEGIN: return begin(d, json, err);
     case LEAT__PART_SKETCH: return sketch(d, err);
+    case LEAT__PART_WRITE: return write_part(d, err);
     case LEAT__PART_JOIN:
     case LEAT__PART_END: return join_step(d, json, err);
     default: break;
@@ -516,8 +705,7 @@ int leat__dedup_step(leat__dedup *d, leat__buf *json, leat_error *err)
     if (rc == 0) switch (d->part->step) {
         case LEAT__PART_GATHER: rc = gather(d, &s, err); break;
         case LEAT__PART_GROUP: rc = group(d, &s, err); break;
-        case LEAT__PART_RESOLVE: rc = resolve(d, &s, err); break;
-        default: rc = write_part(d, &s, err); break;
+        default: rc = resolve(d, &s, err); break;
         }
     close_sketched(&s);
     return rc;

@@ -210,7 +210,7 @@ int leat__dedup_resolve(leat__dedup *d, leat_error *err)
     int rc = resolve_all(&r, err);
     if (rc == 0) {
         d->st.phase = LEAT__PHASE_WRITE;
-        rc = leat__dedup_save(d, err);
+        if (!d->part) rc = leat__dedup_save(d, err); /* a part saves it when all else is stored */
     }
     leat__dedup_sketches_close(d);
     leat__spill_reset(&d->edge);

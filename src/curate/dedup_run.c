@@ -157,7 +157,8 @@ static int prepare(leat__dedup *d, leat_error *err)
     LEAT_TRY(leat__text_output_check(o->output, o->inputs, o->input_count, o->against, err));
     LEAT_TRY(leat__text_files_check(&d->files, o->output, o->report, err));
     leat__text_files_warn(&d->files, &o->log);
-    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path, o->max_document};
+    d->names = (leat__line_names){o->text_field, o->id_field,     o->keep_field,
+                                  d->files.path, o->max_document, .numbers = &d->files.numbers};
     d->stats->files = d->files.count;
     d->stats->bytes_in = d->files.total;
     d->stats->bands = d->bands;
@@ -430,7 +431,7 @@ int leat__dedup_part(const leat_dedup_opts *opts, const leat__part *part, leat__
                        err, LEAT_EINVAL,
                        "`level`, `plan`, `bands_per_iteration`, `profile` and `set`: not for a run in parts")
                  : prepare(d, err);
-    if (rc == 0) rc = leat__dedup_step(d, json, err);
+    if (rc == 0) rc = leat__part_answer(&d->files, leat__dedup_step(d, json, err), json);
     close_run(d);
     return rc;
 }

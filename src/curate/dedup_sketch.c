@@ -2,7 +2,7 @@
  *
  * The first phase: digests of bands, sketches and ids of all documents.
  *
- * A worker writes for each line of its chunk: flag, keep value, digests of the bands of this
+ * A worker writes for each line of its chunk: flag, keep value, bytes, digests of the bands of this
  * iteration, sketch, digests of all bands if an index is wanted, length of the id, id. The
  * caller's thread distributes them to the files.
  */
@@ -211,6 +211,8 @@ static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const le
         keep = r->keep.kind == LEAT__JSONL_NUMBER ? leat__jsonl_number(&r->keep) : -INFINITY;
     leat__buf_putc(out, FLAG_DOCUMENT);
     leat__buf_append(out, &keep, 8);
+    uint64_t bytes = line->len + 1; /* with its newline */
+    leat__buf_append(out, &bytes, 8);
     LEAT_TRY(put_sketch(d, w, len, out, &empty, err));
     if (out->status == 0 && empty) out->data[flag_at] = FLAG_EMPTY;
     size_t id_at = out->len;
@@ -225,8 +227,9 @@ static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const le
     return 0;
 }
 
-static void note_bad(leat__text_chunk *c, uint64_t number, uint64_t offset, const char *why)
+static void note_bad(leat__dedup *d, leat__text_chunk *c, uint64_t number, uint64_t offset, const char *why)
 {
+    if (d->opts->fail_on_bad) leat__line_numbers_want(&d->files.numbers, c->file);
     if (c->count[N_BAD]++ > 0) return;
     c->count[N_FIRST_BAD] = number;
     c->count[N_FIRST_OFFSET] = offset;
@@ -244,7 +247,7 @@ static uint64_t record_bytes(const leat__dedup *d)
 {
     uint64_t digests = bands_now(d) + (wants_digests(d) ? d->bands : 0);
     uint64_t reason = d->rules.count > 0 ? LEAT__REASON_BYTES : 0;
-    return 1 + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES + reason;
+    return 1 + 8 + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES + reason;
 }
 
 static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
@@ -258,7 +261,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
         c->extra = leat__zalloc_array(LEAT__MEM_CURATE, 2 * d->rules.count, sizeof(uint64_t));
         if (!c->extra) return leat__fail_nomem(err, d->rules.count, "counts");
     }
-    if (c->too_long) note_bad(c, c->line, c->offset, LEAT__LINE_TOO_LONG);
+    if (c->too_long) note_bad(d, c, c->line, c->offset, LEAT__LINE_TOO_LONG);
     while (leat__text_chunk_next(c, &at, &line)) {
         leat__record_fields r;
         put_gaps(c, &next, line.document);
@@ -266,7 +269,7 @@ static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
         if (small) LEAT_TRY(reserve(w, line.len, err));
         const char *wrong = leat__line_read_into(&d->names, &line, small ? text_of(w) : NULL, &r, &where);
         if (wrong) {
-            note_bad(c, line.number, line.offset + where, wrong);
+            note_bad(d, c, line.number, line.offset + where, wrong);
             continue;
         }
         LEAT_TRY(put_document(d, w, c, &line, &r, err));
@@ -291,11 +294,13 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     uint32_t bands = bands_now(d);
     bool first = d->st.iteration == 0;
     double keep = -INFINITY;
+    uint64_t bytes = 0;
     const uint8_t *digests = NULL, *sketch = zeros, *all = zeros, *id = NULL;
     uint32_t id_len = 0;
     if (flag == FLAG_DOCUMENT || flag == FLAG_EMPTY) {
         memcpy(&keep, *p, 8);
-        digests = *p + 8;
+        bytes = leat__load_u64(*p + 8);
+        digests = *p + 16;
         sketch = digests + 8 * bands;
         id = sketch + d->sketch_bytes;
         if (wants_digests(d)) {
@@ -319,6 +324,7 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     d->st.ids_bytes += id_len;
     LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_ENDS, &d->st.ids_bytes, 8, err));
     if (d->opts->keep != LEAT_KEEP_FIRST) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &keep, 8, err));
+    if (d->part && !d->opts->compress) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_BYTES, &bytes, 8, err));
     if (d->opts->index)
         LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_DIGESTS, all, 8 * (size_t)d->bands, err));
     return 0;

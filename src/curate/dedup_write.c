@@ -199,7 +199,7 @@ static int open_all(writing *w, leat_error *err)
     LEAT_TRY(leat__file_open(&w->ids.ends, leat__dedup_path(d, "side-2", path), LEAT__FILE_READ, err));
     if (d->rules.count > 0)
         LEAT_TRY(leat__file_open(&w->dropped, leat__dedup_path(d, "side-5", path), LEAT__FILE_READ, err));
-    if (d->part) return leat__part_open(d->part, w->out, how, err);
+    if (d->part) return leat__part_open(d->part, w->out, how, d->place, err);
     w->has_duplicates = leat__zalloc(LEAT__MEM_CURATE, d->st.document / 8 + 1);
     if (!w->has_duplicates) return leat__fail_nomem(err, d->st.document / 8, "clusters");
     LEAT_TRY(leat__shards_open(&w->out[LEAT__OUT_KEPT], o->output, "kept", shard, how, err));

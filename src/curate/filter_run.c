@@ -366,7 +366,7 @@ static int open_outputs(filter *f, leat_error *err)
     const leat_filter_opts *o = f->opts;
     leat__compress how = (leat__compress)o->compress;
     f->writing = true;
-    if (f->part) return leat__part_open(f->part, f->out, how, err);
+    if (f->part) return leat__part_open(f->part, f->out, how, NULL, err);
     LEAT_TRY(leat__output_lock_take(&f->output_lock, o->output, err));
     LEAT_TRY(check_output(o, err));
     LEAT_TRY(leat__shards_open(&f->out[LEAT__OUT_KEPT], o->output, o->score_only ? "scores" : "kept",
@@ -487,7 +487,8 @@ static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
                                   f->files.path,
                                   f->max_line,
                                   f->columns.wanted,
-                                  f->columns.wanted_count};
+                                  f->columns.wanted_count,
+                                  &f->files.numbers};
     f->stats->files = f->files.count;
     f->stats->bytes_in = f->files.total;
     return 0;
@@ -708,7 +709,7 @@ int leat__filter_part(const leat_filter_opts *opts, const leat__part *part, leat
     filter *f = NULL;
     LEAT_TRY(open_filter(&f, opts, &o, err));
     f->part = part;
-    int rc = run_step(f, json, err);
+    int rc = leat__part_answer(&f->files, run_step(f, json, err), json);
     close_filter(f);
     return rc;
 }

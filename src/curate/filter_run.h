@@ -13,9 +13,9 @@
 void leat__filter_json(const leat_filter_stats *stats, leat__buf *out);
 
 /* A step of a run in parts (part_files.h); `json` gets its answer. BEGIN: {"memory":…,"max_line":…,
- * "files":[…]}; JOIN: the copies; END: the report; WRITE: nothing. All steps have the options that
- * BEGIN had, `memory` as answered, and, after it, the files of the answer as inputs; WRITE only
- * those of its range. */
+ * "files":[…]}; JOIN: the copies; END: the report; WRITE: nothing, or see leat__part_answer. All steps have
+ * the options that BEGIN had, `memory` as answered, and, after it, the files of the answer as inputs; WRITE
+ * only those of its range. */
 int leat__filter_part(const leat_filter_opts *opts, const leat__part *part, leat__buf *json,
                       leat_error *err) LEAT_MUST_CHECK;
 

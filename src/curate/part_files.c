@@ -60,7 +60,16 @@ int leat__part_seek(const leat__text_range *r, leat__text_files *files, uint64_t
                           r->file, r->end_file);
     files->end_file = r->end_file;
     files->end_offset = r->end_offset;
+    files->numbers.unknown = r->offset > 0 && r->line == 0 ? r->file + 1 : 0;
     return leat__text_files_seek(files, r->file, r->offset, LEAT_MAX(r->line, 1), document, err);
+}
+
+int leat__part_answer(leat__text_files *files, int rc, leat__buf *json)
+{
+    if (leat__line_numbers_check(&files->numbers, NULL) == 0) return rc;
+    leat__buf_clear(json);
+    leat__buf_puts(json, "{\"uncounted\":true}");
+    return 0;
 }
 
 void leat__part_files(const leat__text_files *files, leat__json *j)
@@ -163,27 +172,66 @@ static const char *output_path(const leat__part *p, const char *name, char *out)
     return out;
 }
 
-int leat__part_copy_output(const leat__part *p, const char *name, const leat__part_piece *pieces,
+/* Writes pieces into a file at their places. */
+static int patch_file(const char *to, const leat__part_piece *pieces, size_t count, leat_error *err)
+{
+    leat__file *f = NULL;
+    int rc;
+    uint8_t *block = leat__alloc(LEAT__MEM_CURATE, BLOCK);
+    if (!block) return leat__fail_nomem(err, BLOCK, "a copy");
+    LEAT_GO(rc, out, leat__file_open(&f, to, LEAT__FILE_WRITE, err));
+    for (size_t i = 0; i < count; i++) {
+        uint64_t at = pieces[i].at;
+        LEAT_GO(rc, out, copy_piece(f, &at, &pieces[i], block, err));
+    }
+    rc = leat__file_sync(f, err);
+out:
+    leat__file_close(&f);
+    leat__free(block);
+    return rc;
+}
+
+int leat__part_copy_output(const leat__part *p, const char *name, bool patch, const leat__part_piece *pieces,
                            size_t count, leat_error *err)
 {
     char to[4096];
     bool there;
-    LEAT_TRY(leat__path_exists(output_path(p, name, to), &there, err));
+    output_path(p, name, to);
+    if (patch) return patch_file(to, pieces, count, err);
+    LEAT_TRY(leat__path_exists(to, &there, err));
     return there ? 0 : leat__part_copy(p, to, pieces, count, err);
 }
 
 /* ---- the outputs of a part ---- */
 
 int leat__part_open(const leat__part *p, leat__shards out[LEAT__OUTS], leat__compress compress,
-                    leat_error *err)
+                    const leat__part_place *place, leat_error *err)
 {
     for (int i = 0; i < LEAT__OUTS; i++) {
         char name[32];
+        if (i == LEAT__OUT_KEPT && place) {
+            LEAT_TRY(leat__shards_open_placed(&out[i], p->work, "out.kept", place->shard_bytes, place->begin,
+                                              place->end, err));
+            continue;
+        }
         snprintf(name, sizeof name, "part-%05u%s", p->number, out_ext[i]);
         LEAT_TRY(leat__shards_open_part(&out[i], p->work, name, p->token,
                                         i == LEAT__OUT_KEPT ? compress : LEAT__COMPRESS_NONE, err));
     }
     return 0;
+}
+
+/* Appends the numbers of 8 bytes in a buffer. */
+static void put_numbers(leat__json *j, const char *key, const leat__buf *list)
+{
+    leat__json_key(j, key);
+    leat__json_array(j);
+    for (size_t at = 0; at < list->len; at += 8) {
+        uint64_t n;
+        memcpy(&n, list->data + at, 8);
+        leat__json_u64(j, n);
+    }
+    leat__json_end(j);
 }
 
 int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const char *stats, leat_error *err)
@@ -192,6 +240,7 @@ int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const c
     leat__buf marker;
     leat__json j;
     int rc = 0;
+    const leat__shards *kept = &out[LEAT__OUT_KEPT];
     leat__buf_init(&marker, LEAT__MEM_CURATE, MARKER_MAX);
     leat__json_init(&j, &marker, 0);
     leat__json_object(&j);
@@ -201,17 +250,12 @@ int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const c
     leat__json_array(&j);
     for (int i = 0; i < LEAT__OUTS; i++) leat__json_u64(&j, out[i].bytes);
     leat__json_end(&j);
-    leat__json_key(&j, "frames");
-    leat__json_array(&j);
-    const leat__buf *frames = &out[LEAT__OUT_KEPT].frames;
-    for (size_t at = 0; at < frames->len; at += 8) {
-        uint64_t len;
-        memcpy(&len, frames->data + at, 8);
-        leat__json_u64(&j, len);
-    }
-    leat__json_end(&j);
+    put_numbers(&j, "frames", &kept->frames);
+    put_numbers(&j, "edges", &kept->edges);
     leat__json_end(&j);
     for (int i = 0; i < LEAT__OUTS && rc == 0; i++) rc = leat__shards_commit(&out[i], err);
+    if (rc == 0 && kept->placed)
+        rc = leat__part_store(p, leat__part_path(p, "part", p->number, ".edge", path), &kept->edge_data, err);
     if (rc == 0) rc = leat__part_store(p, leat__part_path(p, "part", p->number, ".json", path), &marker, err);
     leat__buf_reset(&marker);
     return rc;
@@ -235,6 +279,16 @@ void leat__part_load(const json_t *stats, leat__text_meter *m)
     m->blocked_ns += (uint64_t)(ns * json_number_value(json_object_get(stats, "memory_share")));
 }
 
+/* Reads a list of a marker as numbers of 8 bytes. */
+static int take_numbers(const json_t *list, leat__buf *out, leat_error *err)
+{
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        uint64_t n = (uint64_t)json_integer_value(json_array_get(list, k));
+        if (leat__buf_append(out, &n, 8) != 0) return leat__fail_nomem(err, out->len, "lengths");
+    }
+    return 0;
+}
+
 static int read_marker(leat__join *j, uint32_t i, void (*add)(void *cookie, const json_t *stats),
                        void *cookie, leat_error *err)
 {
@@ -243,17 +297,15 @@ static int read_marker(leat__join *j, uint32_t i, void (*add)(void *cookie, cons
     leat__part_path(j->part, "part", i, ".json", path);
     LEAT_TRY(leat__file_load(path, MARKER_MAX, 1, &data, &len, err));
     json_t *root = json_loadb(data, len, 0, NULL);
-    const json_t *bytes = json_object_get(root, "bytes"), *frames = json_object_get(root, "frames");
+    const json_t *bytes = json_object_get(root, "bytes");
     const json_t *stats = json_object_get(root, "stats");
     int rc = json_array_size(bytes) == LEAT__OUTS && stats
                  ? 0
                  : leat__fail(err, LEAT_EDATA, "%s: is damaged (use `force` to start over)", path);
     for (size_t k = 0; k < LEAT__OUTS && rc == 0; k++)
         j->length[k][i] = (uint64_t)json_integer_value(json_array_get(bytes, k));
-    for (size_t k = 0; k < json_array_size(frames) && rc == 0; k++) {
-        uint64_t n = (uint64_t)json_integer_value(json_array_get(frames, k));
-        if (leat__buf_append(&j->frames[i], &n, 8) != 0) rc = leat__fail_nomem(err, len, "lengths");
-    }
+    if (rc == 0) rc = take_numbers(json_object_get(root, "frames"), &j->frames[i], err);
+    if (rc == 0) rc = take_numbers(json_object_get(root, "edges"), &j->edges[i], err);
     if (rc == 0) {
         leat__part_load(stats, &j->meter);
         add(cookie, stats);
@@ -272,17 +324,25 @@ int leat__join_open(leat__join *j, void (*add)(void *cookie, const json_t *stats
         if (!j->length[k]) return leat__fail_nomem(err, n * 8, "lengths");
     }
     j->frames = leat__zalloc_array(LEAT__MEM_CURATE, n + 1, sizeof *j->frames);
-    if (!j->frames) return leat__fail_nomem(err, n * sizeof *j->frames, "lengths");
-    for (uint32_t i = 0; i < n; i++) leat__buf_init(&j->frames[i], LEAT__MEM_CURATE, 1u << 30);
+    j->edges = leat__zalloc_array(LEAT__MEM_CURATE, n + 1, sizeof *j->edges);
+    if (!j->frames || !j->edges) return leat__fail_nomem(err, n * sizeof *j->frames, "lengths");
+    for (uint32_t i = 0; i < n; i++) {
+        leat__buf_init(&j->frames[i], LEAT__MEM_CURATE, 1u << 30);
+        leat__buf_init(&j->edges[i], LEAT__MEM_CURATE, 1u << 30);
+    }
     for (uint32_t i = j->first; i < n; i++) LEAT_TRY(read_marker(j, i, add, cookie, err));
     return 0;
 }
 
 void leat__join_close(leat__join *j)
 {
-    for (uint32_t i = 0; j->frames && i < j->part->parts; i++) leat__buf_reset(&j->frames[i]);
+    for (uint32_t i = 0; j->frames && j->edges && i < j->part->parts; i++) {
+        leat__buf_reset(&j->frames[i]);
+        leat__buf_reset(&j->edges[i]);
+    }
     for (int k = 0; k < LEAT__OUTS; k++) leat__free(j->length[k]);
     leat__free(j->frames);
+    leat__free(j->edges);
 }
 
 /* A position in the kept documents of all parts. */
@@ -383,16 +443,32 @@ static void frames_end(const leat__join *j, place at, place *end)
     }
 }
 
-static void put_piece(leat__json *json, uint32_t part, int kind, uint64_t from, uint64_t len)
+static void put_piece(leat__json *json, uint32_t part, const char *ext, uint64_t from, uint64_t len,
+                      uint64_t at)
 {
-    LEAT_ASSERT(kind >= 0 && kind < LEAT__OUTS);
     char name[32];
     if (len == 0) return;
-    snprintf(name, sizeof name, "part-%05u%s", part, out_ext[kind]);
+    snprintf(name, sizeof name, "part-%05u%s", part, ext);
     leat__json_array(json);
     leat__json_str(json, name);
     leat__json_u64(json, from);
     leat__json_u64(json, len);
+    leat__json_u64(json, at);
+    leat__json_end(json);
+}
+
+static void begin_copy(leat__json *json, const char *to, bool patch)
+{
+    leat__json_object(json);
+    leat__json_kstr(json, "to", to);
+    leat__json_kbool(json, "patch", patch);
+    leat__json_key(json, "pieces");
+    leat__json_array(json);
+}
+
+static void end_copy(leat__json *json)
+{
+    leat__json_end(json);
     leat__json_end(json);
 }
 
@@ -400,6 +476,40 @@ static void output_name(const leat__join *j, uint64_t shard, char *out, size_t s
 {
     snprintf(out, size, "%s-%05u.jsonl%s", j->names[LEAT__OUT_KEPT], (unsigned)shard,
              leat__compress_extension(j->compress));
+}
+
+/* Moves an output file back that a run gave its name before it was killed. */
+static int reclaim(const leat__join *j, const char *name, leat_error *err)
+{
+    char from[4096], to[4096];
+    bool there;
+    LEAT_TRY(leat__path_exists(output_path(j->part, name, to), &there, err));
+    if (there) return 0;
+    snprintf(from, sizeof from, "%s/%s", j->output, name);
+    return leat__path_rename(from, to, err);
+}
+
+/* Lists the edges of the parts, for each of the files that the parts wrote. */
+static int list_edges(leat__join *j, leat__json *json, leat_error *err)
+{
+    char name[64];
+    j->bytes = 0;
+    for (uint64_t shard = 0; shard < j->shards; shard++) {
+        j->bytes += j->shard_length[shard];
+        output_name(j, shard, name, sizeof name);
+        LEAT_TRY(reclaim(j, name, err));
+        begin_copy(json, name, true);
+        for (uint32_t i = j->first; i < j->part->parts; i++) {
+            leat__shard_edge edge;
+            uint64_t from = 0;
+            for (size_t k = 0; k + sizeof edge <= j->edges[i].len; k += sizeof edge, from += edge.len) {
+                memcpy(&edge, j->edges[i].data + k, sizeof edge);
+                if (edge.shard == shard) put_piece(json, i, ".edge", from, edge.len, edge.at);
+            }
+        }
+        end_copy(json);
+    }
+    return 0;
 }
 
 static int list_kept(leat__join *j, leat__json *json, leat_error *err)
@@ -414,20 +524,16 @@ static int list_kept(leat__join *j, leat__json *json, leat_error *err)
         if (j->compress == LEAT__COMPRESS_NONE) LEAT_TRY(plain_end(j, at, &end, err));
         else frames_end(j, at, &end);
         output_name(j, j->shards++, name, sizeof name);
-        leat__json_object(json);
-        leat__json_kstr(json, "to", name);
-        leat__json_key(json, "pieces");
-        leat__json_array(json);
+        begin_copy(json, name, false);
         for (; at.part < end.part; at = (place){at.part + 1, 0}) {
-            put_piece(json, at.part, LEAT__OUT_KEPT, at.offset, length[at.part] - at.offset);
+            put_piece(json, at.part, out_ext[LEAT__OUT_KEPT], at.offset, length[at.part] - at.offset, 0);
             left -= length[at.part] - at.offset;
         }
-        put_piece(json, at.part, LEAT__OUT_KEPT, at.offset, end.offset - at.offset);
+        put_piece(json, at.part, out_ext[LEAT__OUT_KEPT], at.offset, end.offset - at.offset, 0);
         left -= end.offset - at.offset;
         LEAT_ASSERT(end.part >= at.part);
         at = end;
-        leat__json_end(json);
-        leat__json_end(json);
+        end_copy(json);
     } while (left > 0);
     return 0;
 }
@@ -440,21 +546,32 @@ int leat__join_list(leat__join *j, leat__buf *out, leat_error *err)
     leat__json_object(&json);
     leat__json_key(&json, "copies");
     leat__json_array(&json);
-    LEAT_TRY(list_kept(j, &json, err));
+    LEAT_TRY(j->shard_length ? list_edges(j, &json, err) : list_kept(j, &json, err));
     for (int k = LEAT__OUT_SECOND; k < LEAT__OUTS; k++) {
         if (!j->names[k]) continue;
         snprintf(name, sizeof name, "%s.jsonl", j->names[k]);
-        leat__json_object(&json);
-        leat__json_kstr(&json, "to", name);
-        leat__json_key(&json, "pieces");
-        leat__json_array(&json);
-        for (uint32_t i = j->first; i < j->part->parts; i++) put_piece(&json, i, k, 0, j->length[k][i]);
-        leat__json_end(&json);
-        leat__json_end(&json);
+        begin_copy(&json, name, false);
+        for (uint32_t i = j->first; i < j->part->parts; i++)
+            put_piece(&json, i, out_ext[k], 0, j->length[k][i], 0);
+        end_copy(&json);
     }
     leat__json_end(&json);
     leat__json_end(&json);
     return out->status == 0 ? 0 : leat__fail_nomem(err, out->len, "the list of copies");
+}
+
+/* LEAT_EDATA when a file that the parts wrote has another length than planned. */
+static int check_length(const leat__join *j, uint64_t shard, const char *name, leat_error *err)
+{
+    char path[4096];
+    leat__file *f = NULL;
+    if (!j->shard_length) return 0;
+    LEAT_TRY(leat__file_open(&f, output_path(j->part, name, path), LEAT__FILE_READ, err));
+    uint64_t size = leat__file_size_at_open(f);
+    leat__file_close(&f);
+    if (size == j->shard_length[shard]) return 0;
+    return leat__fail(err, LEAT_EDATA, "%s: is %llu bytes, expected %llu (use `force` to start over)", path,
+                      (unsigned long long)size, (unsigned long long)j->shard_length[shard]);
 }
 
 static int adopt(const leat__join *j, const char *name, leat_error *err)
@@ -471,6 +588,10 @@ int leat__join_end(leat__join *j, leat_error *err)
     leat__buf_init(&list, LEAT__MEM_CURATE, (size_t)1 << 33);
     int rc = leat__join_list(j, &list, err);
     leat__buf_reset(&list);
+    for (uint64_t i = 0; i < j->shards && rc == 0; i++) {
+        output_name(j, i, name, sizeof name);
+        rc = check_length(j, i, name, err);
+    }
     for (uint64_t i = 0; i < j->shards && rc == 0; i++) {
         output_name(j, i, name, sizeof name);
         rc = adopt(j, name, err);

@@ -8,7 +8,8 @@
  *
  * Files of the work folder:
  *   part-00003.kept, .second, .bad   output of a part of the input; .json: its marker
- *   out.kept-00000.jsonl             an output file, joined from these
+ *   part-00003.edge                  ends of the part's kept documents, if it wrote them to the next file
+ *   out.kept-00000.jsonl             an output file, joined from these, or written by the parts
  *   stamps.json                      filter: of the input files, at the begin of the run
  *   plan.json                        of the process that sends the tasks; exists from its begin on
  */
@@ -38,7 +39,7 @@ typedef enum leat__part_step {
 typedef struct leat__text_range {
     uint32_t file, end_file;     /* from `offset` in `file` to `end_offset` in `end_file` */
     uint64_t offset, end_offset; /* see leat__text_files */
-    uint64_t line;               /* number of the first line in its file, from 1 */
+    uint64_t line;               /* number of the first line in its file, from 1; 0 = not counted */
 } leat__text_range;
 
 typedef struct leat__part {
@@ -64,6 +65,9 @@ int leat__part_store(const leat__part *p, const char *path, const leat__buf *dat
 /* Restricts reading to the range. `document`: lines before it in all files. */
 int leat__part_seek(const leat__text_range *r, leat__text_files *files, uint64_t document,
                     leat_error *err) LEAT_MUST_CHECK;
+/* Returns rc; 0 with the answer {"uncounted":true} when a step needed the number of a line that is not
+ * counted. The step is to be repeated with `range.line`. */
+int leat__part_answer(leat__text_files *files, int rc, leat__buf *json);
 /* Appends the files as JSON: [["path", bytes], …]. */
 void leat__part_files(const leat__text_files *files, leat__json *j);
 /* Stores the stamps of the files at the begin of a run; LEAT_EDATA at its end if one is different. */
@@ -75,18 +79,25 @@ typedef struct leat__part_piece {
     const char *path;
     uint64_t from, len;
     uint64_t add; /* to each number of 8 bytes */
+    uint64_t at;  /* offset in the output file, if others wrote the rest of it */
 } leat__part_piece;
 int leat__part_copy(const leat__part *p, const char *to, const leat__part_piece *pieces, size_t count,
                     leat_error *err) LEAT_MUST_CHECK;
-/* The same for an output file: WORK/out.NAME, from files of the work folder. */
-int leat__part_copy_output(const leat__part *p, const char *name, const leat__part_piece *pieces,
+/* The same for an output file: WORK/out.NAME, from files of the work folder. `patch`: the parts wrote it,
+ * these are their edges. */
+int leat__part_copy_output(const leat__part *p, const char *name, bool patch, const leat__part_piece *pieces,
                            size_t count, leat_error *err) LEAT_MUST_CHECK;
 
 enum { LEAT__OUT_KEPT, LEAT__OUT_SECOND, LEAT__OUT_BAD, LEAT__OUTS };
 
-/* Opens the outputs of a part. */
+/* Places of the kept documents of a part in the output files. */
+typedef struct leat__part_place {
+    uint64_t shard_bytes;
+    leat__place begin, end;
+} leat__part_place;
+/* Opens the outputs of a part. `place` is NULL unless it is known. */
 int leat__part_open(const leat__part *p, leat__shards out[LEAT__OUTS], leat__compress compress,
-                    leat_error *err) LEAT_MUST_CHECK;
+                    const leat__part_place *place, leat_error *err) LEAT_MUST_CHECK;
 /* Commits them and writes the marker. `stats` is a JSON object. */
 int leat__part_finish(const leat__part *p, leat__shards out[LEAT__OUTS], const char *stats,
                       leat_error *err) LEAT_MUST_CHECK;
@@ -99,18 +110,20 @@ typedef struct leat__join {
     const char *names[LEAT__OUTS]; /* of the output files, NULL = none */
     uint64_t shard_bytes;
     leat__compress compress;
-    uint32_t first;         /* part with outputs */
-    uint64_t shards, bytes; /* of the kept documents; set by leat__join_list and _end */
-    leat__text_meter meter; /* of all parts */
+    uint32_t first;               /* part with outputs */
+    const uint64_t *shard_length; /* the parts wrote `shards` files of these lengths; NULL = none */
+    uint64_t shards, bytes;       /* of the kept documents; set by leat__join_list and _end */
+    leat__text_meter meter;       /* of all parts */
     uint64_t *length[LEAT__OUTS];
-    leat__buf *frames;
+    leat__buf *frames, *edges;
 } leat__join;
 
 /* Reads the markers; `add` is called with the stats of each part. */
 int leat__join_open(leat__join *j, void (*add)(void *cookie, const json_t *stats), void *cookie,
                     leat_error *err) LEAT_MUST_CHECK;
 void leat__join_close(leat__join *j);
-/* Appends {"copies":[{"to":"kept-00000.jsonl","pieces":[["part-00000.kept",0,17],…]},…]}. */
+/* Appends {"copies":[{"to":"kept-00000.jsonl","patch":false,"pieces":[["part-00000.kept",0,17,0],…]},…]}:
+ * names, offset and length there, and the offset in a file that is patched. */
 int leat__join_list(leat__join *j, leat__buf *json, leat_error *err) LEAT_MUST_CHECK;
 /* Renames the copies and removes files of an earlier run. */
 int leat__join_end(leat__join *j, leat_error *err) LEAT_MUST_CHECK;

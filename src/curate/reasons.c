@@ -27,6 +27,7 @@ void leat__reason_put(const leat__rule_verdict *v, const leat__line_names *names
                       const leat__line *line, const leat__record_fields *r, leat__buf *out)
 {
     const leat__rule *rule = &v->rules->rule[v->first];
+    if (names->numbers) leat__line_numbers_want(names->numbers, c->file);
     leat__buf_puts(out, "{\"id\":");
     leat__line_id_json(names, c, line, r, out);
     leat__buf_puts(out, ",\"file\":");

@@ -20,6 +20,8 @@ const char *leat__compress_extension(leat__compress how)
     return how == LEAT__COMPRESS_GZIP ? ".gz" : how == LEAT__COMPRESS_ZSTD ? ".zst" : "";
 }
 
+static int begin_file(leat__shards *s, leat_error *err);
+
 int leat__shards_open(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
                       leat__compress compress, leat_error *err)
 {
@@ -43,6 +45,21 @@ int leat__shards_open_part(leat__shards *s, const char *folder, const char *name
     return rc;
 }
 
+int leat__shards_open_placed(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
+                             leat__place begin, leat__place end, leat_error *err)
+{
+    LEAT_TRY(leat__shards_open(s, folder, name, shard_bytes, LEAT__COMPRESS_NONE, err));
+    s->placed = true;
+    s->begin = begin;
+    s->end = end;
+    leat__buf_init(&s->edges, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_init(&s->edge_data, LEAT__MEM_CURATE, 1u << 30);
+    s->count = (uint32_t)begin.shard;
+    LEAT_TRY(begin_file(s, err));
+    s->offset = begin.offset;
+    return 0;
+}
+
 /* Sets s->path to the name of shard i, or to its temporary name. */
 static int set_path(leat__shards *s, uint32_t i, bool partial, leat_error *err)
 {
@@ -53,7 +70,7 @@ static int set_path(leat__shards *s, uint32_t i, bool partial, leat_error *err)
     } else {
         if (!s->single) leat__buf_printf(&s->path, "-%05u", i);
         leat__buf_printf(&s->path, ".jsonl%s%s", leat__compress_extension(s->compress),
-                         partial ? ".partial" : "");
+                         partial && !s->placed ? ".partial" : "");
     }
     return s->path.status == 0 ? 0 : leat__fail_nomem(err, s->path.len, "a path");
 }
@@ -70,8 +87,9 @@ static int begin_file(leat__shards *s, leat_error *err)
 {
     LEAT_TRY(finish_file(s, err));
     LEAT_TRY(set_path(s, s->count, true, err));
-    LEAT_TRY(leat__file_open(&s->file, leat__buf_str(&s->path),
-                             LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+    unsigned empty = s->placed ? 0 : LEAT__FILE_TRUNCATE;
+    LEAT_TRY(leat__file_open(&s->file, leat__buf_str(&s->path), LEAT__FILE_WRITE | LEAT__FILE_CREATE | empty,
+                             err));
     s->count++;
     s->offset = 0;
     return 0;
@@ -89,10 +107,47 @@ static size_t fitting(const leat__shards *s, const char *data, size_t len)
     return (size_t)(end - data) + 1;
 }
 
+static int write_at(leat__shards *s, const char *data, size_t len, uint64_t at, leat_error *err)
+{
+    LEAT_TRY(leat__file_pwrite(s->file, data, len, at, err));
+    leat__file_flush_hint(s->file, at, len);
+    return 0;
+}
+
+static int put_edge(leat__shards *s, const char *data, size_t len, uint64_t at, leat_error *err)
+{
+    leat__shard_edge edge = {s->count - 1, at, len}, *last = NULL;
+    if (s->edges.len > 0) last = (leat__shard_edge *)(void *)(s->edges.data + s->edges.len - sizeof edge);
+    if (last && last->shard == edge.shard && last->at + last->len == at) {
+        last->len += len;
+        if (leat__buf_append(&s->edge_data, data, len) == 0) return 0;
+    } else if (leat__buf_append(&s->edge_data, data, len) == 0 &&
+               leat__buf_append(&s->edges, &edge, sizeof edge) == 0)
+        return 0;
+    return leat__fail_nomem(err, s->edge_data.len, "the edges of a part");
+}
+
+/* Writes the blocks that belong to this part only. */
+static int put_placed(leat__shards *s, const char *data, size_t len, leat_error *err)
+{
+    const uint64_t shard = s->count - 1, from = s->offset, to = from + len;
+    if (shard > s->end.shard || (shard == s->end.shard && to > s->end.offset))
+        return leat__fail(err, LEAT_EDATA,
+                          "%s: an input changed since the run began (use `force` to start over)",
+                          leat__buf_str(&s->path));
+    uint64_t low =
+        shard == s->begin.shard ? leat__ceil_div(s->begin.offset, LEAT__PLACE_BLOCK) * LEAT__PLACE_BLOCK : 0;
+    uint64_t high = shard == s->end.shard ? s->end.offset / LEAT__PLACE_BLOCK * LEAT__PLACE_BLOCK : to;
+    low = LEAT_MIN(LEAT_MAX(low, from), to);
+    high = LEAT_MIN(LEAT_MAX(high, low), to);
+    if (low > from) LEAT_TRY(put_edge(s, data, (size_t)(low - from), from, err));
+    if (high > low) LEAT_TRY(write_at(s, data + (low - from), (size_t)(high - low), low, err));
+    return to > high ? put_edge(s, data + (high - from), (size_t)(to - high), high, err) : 0;
+}
+
 static int put_some(leat__shards *s, const char *data, size_t len, leat_error *err)
 {
-    LEAT_TRY(leat__file_pwrite(s->file, data, len, s->offset, err));
-    leat__file_flush_hint(s->file, s->offset, len);
+    LEAT_TRY(s->placed ? put_placed(s, data, len, err) : write_at(s, data, len, s->offset, err));
     s->offset += len;
     s->bytes += len;
     return 0;
@@ -159,8 +214,18 @@ int leat__shards_trim(const char *folder, const char *name, leat__compress compr
     return rc;
 }
 
+/* A placed part has no other names. */
+static int commit_placed(leat__shards *s, leat_error *err)
+{
+    LEAT_TRY(finish_file(s, err));
+    if (s->count - 1 == s->end.shard && s->offset == s->end.offset) return 0;
+    return leat__fail(err, LEAT_EDATA, "%s: an input changed since the run began (use `force` to start over)",
+                      leat__buf_str(&s->path));
+}
+
 int leat__shards_commit(leat__shards *s, leat_error *err)
 {
+    if (s->placed) return commit_placed(s, err);
     if (s->count == 0) LEAT_TRY(begin_file(s, err));
     LEAT_TRY(finish_file(s, err));
     for (uint32_t i = 0; i < s->count; i++) {
@@ -179,10 +244,14 @@ int leat__shards_commit(leat__shards *s, leat_error *err)
 void leat__shards_reset(leat__shards *s)
 {
     leat__file_close(&s->file);
-    for (uint32_t i = 0; i < s->count && !s->committed; i++)
+    for (uint32_t i = 0; i < s->count && !s->committed && !s->placed; i++)
         if (set_path(s, i, true, NULL) != 0 || leat__path_unlink(leat__buf_str(&s->path), NULL) != 0) break;
     leat__buf_reset(&s->path);
     if (s->token) leat__buf_reset(&s->frames);
+    if (s->placed) {
+        leat__buf_reset(&s->edges);
+        leat__buf_reset(&s->edge_data);
+    }
     leat__free(s->folder);
     leat__free(s->name);
     memset(s, 0, sizeof *s);

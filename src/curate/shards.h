@@ -15,6 +15,17 @@
 
 typedef enum leat__compress { LEAT__COMPRESS_NONE, LEAT__COMPRESS_GZIP, LEAT__COMPRESS_ZSTD } leat__compress;
 
+/* A position in the shards of an output. */
+typedef struct leat__place {
+    uint64_t shard, offset;
+} leat__place;
+
+/* Bytes of a placed part that share a block with another part: `len` bytes of `edge_data`, for `at` in a
+ * shard. */
+typedef struct leat__shard_edge {
+    uint64_t shard, at, len;
+} leat__shard_edge;
+
 typedef struct leat__shards {
     leat__buf path; /* of the current or last file */
     char *folder, *name;
@@ -28,6 +39,9 @@ typedef struct leat__shards {
     bool committed;
     const char *token; /* of a part: one file of this name, under a temporary name with the token */
     leat__buf frames;  /* of a part: length of each compressed piece, 8 bytes each */
+    bool placed;       /* a part of known length, in files that other parts write too */
+    leat__place begin, end;
+    leat__buf edges, edge_data; /* of a placed part: leat__shard_edge, and their bytes */
 } leat__shards;
 
 /* shard_bytes 0: one file, NAME.jsonl. */
@@ -37,6 +51,12 @@ int leat__shards_open(leat__shards *s, const char *folder, const char *name, uin
  * must outlive it), so that a task that was taken for dead cannot disturb the one that replaced it. */
 int leat__shards_open_part(leat__shards *s, const char *folder, const char *name, const char *token,
                            leat__compress compress, leat_error *err) LEAT_MUST_CHECK;
+/* The output of a part whose place is known: it writes to FOLDER/NAME-00000.jsonl and so on, at its place.
+ * Repeating it writes the same bytes. Blocks of LEAT__PLACE_BLOCK that it shares with other parts are not
+ * written but returned in `edges`: network file systems lose bytes when two machines write one page. */
+#define LEAT__PLACE_BLOCK (64u << 10)
+int leat__shards_open_placed(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
+                             leat__place begin, leat__place end, leat_error *err) LEAT_MUST_CHECK;
 /* Appends whole lines, already compressed if requested. A file ends before the line that would
  * exceed shard_bytes; compressed data is not split. */
 int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;

@@ -7,6 +7,7 @@
 #ifndef LEAT_CURATE_TEXT_FILES_H
 #define LEAT_CURATE_TEXT_FILES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -64,6 +65,12 @@ typedef struct leat__line {
  * Skips blank lines and a byte order mark at the begin of a file. */
 bool leat__text_chunk_next(const leat__text_chunk *c, size_t *at, leat__line *line);
 
+/* Numbers of lines that are not known: a part of a file may begin at any line, uncounted. */
+typedef struct leat__line_numbers {
+    uint32_t unknown;   /* the lines of the first file that is read, 0 or 1 */
+    atomic_bool wanted; /* one was needed: the results of the pass have wrong numbers */
+} leat__line_numbers;
+
 typedef struct leat__text_files {
     char **path;
     uint32_t count, capacity;
@@ -77,7 +84,8 @@ typedef struct leat__text_files {
     uint64_t line, offset, document;
     bool at_end;         /* of this file */
     uint32_t end_file;   /* reading ends at this file, `count` = after the last */
-    uint64_t end_offset; /* … at this offset in it, which is the end of a chunk; 0 = before it */
+    uint64_t end_offset; /* … at this offset in it, which is the start of a line; 0 = before it */
+    leat__line_numbers numbers;
     uint64_t max_line;
     uint64_t room_line;  /* longest line that fits the memory, 0 = any; never changes chunks that fit */
     uint64_t pause;      /* a chunk that would be larger stays partial, 0 = none */
@@ -114,6 +122,10 @@ void leat__text_files_rewind(leat__text_files *f);
  * and in all files. */
 int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, uint64_t line,
                           uint64_t document, leat_error *err) LEAT_MUST_CHECK;
+/* Notes that the number of a line of this file is needed; any thread. */
+void leat__line_numbers_want(leat__line_numbers *n, uint32_t file);
+/* LEAT_ECANCELED when a number was needed that is not known. */
+int leat__line_numbers_check(leat__line_numbers *n, leat_error *err) LEAT_MUST_CHECK;
 /* Fills an empty chunk, or continues a partial one; *end when there is none left. */
 int leat__text_files_read(leat__text_files *f, leat__text_chunk *c, bool *end,
                           leat_error *err) LEAT_MUST_CHECK;
@@ -131,15 +143,18 @@ int leat__text_files_changed(const leat__text_files *f, uint32_t file, leat_erro
 /* Computes the checksum of a chunk, if the pass needs it; any thread. */
 void leat__text_chunk_sum(const leat__text_files *f, leat__text_chunk *c);
 
-/* A position between two chunks of a file. */
+/* The start of a line of a file. */
 typedef struct leat__text_cut {
-    uint64_t offset, line; /* of the first line after it, from 1 */
+    uint64_t offset, line; /* of the line, from 1; 0 = not counted */
 } leat__text_cut;
 
-/* Reads the first file and finds positions in it that are at least `step` bytes apart. Reading that
- * begins there gives the same chunks as reading that continues there. A compressed file has no
- * such positions and is not read. *cuts is a new array (leat__free). */
-int leat__text_files_cut(leat__text_files *f, uint64_t step, leat__text_cut **cuts, size_t *count,
-                         leat_error *err) LEAT_MUST_CHECK;
+/* Finds starts of lines in the first file that are at least `step` bytes apart. With `chunks`, all of
+ * the file is read: lines are counted, and reading that begins there gives the same chunks as reading
+ * that continues there. A compressed file has no such positions. *cuts is a new array (leat__free). */
+int leat__text_files_cut(leat__text_files *f, uint64_t step, bool chunks, leat__text_cut **cuts,
+                         size_t *count, leat_error *err) LEAT_MUST_CHECK;
+/* Counts the newlines in [from, to) of a file that is not compressed. */
+int leat__text_count_lines(const char *path, uint64_t from, uint64_t to, uint64_t *count,
+                           leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -165,6 +165,7 @@ static int refuse_chunk(const pass_run *r, const leat__text_chunk *c, leat_error
         if (line.len == c->longest) number = line.number;
     uint64_t need = LEAT_MAX(alone_bytes(r->pass, &r->b, c), line_bytes(r->pass, &r->b, bytes));
     need = limit_for(r, need, &limit);
+    leat__line_numbers_want(&r->files->numbers, c->file);
     return leat__fail(err, LEAT_EBUDGET,
                       "%s: line %llu of %llu bytes (%s) does not fit the memory limit of %s (raise `memory` "
                       "to %lluM, or lower `max_document` to list such lines as bad)",
@@ -312,6 +313,7 @@ static int take_chunk_of(pass_run *r, leat__text_chunk *c, leat_error *err)
 {
     const leat__text_pass *p = r->pass;
     r->done += c->len + c->too_long;
+    LEAT_TRY(leat__line_numbers_check(&r->files->numbers, err));
     LEAT_TRY(leat__text_files_take(r->files, c, err));
     LEAT_TRY(p->take(p->cookie, c, err));
     if (p->tell && p->tell(p->cookie, LEAT_MIN(r->done, r->files->total), r->files->total) != 0)

@@ -55,6 +55,7 @@ void leat__line_id_json(const leat__line_names *n, const leat__text_chunk *c, co
         leat__buf_append(out, f->id.raw, f->id.raw_len);
     } else {
         leat__buf name;
+        if (n->numbers) leat__line_numbers_want(n->numbers, c->file);
         leat__buf_init(&name, LEAT__MEM_CURATE, 1u << 20);
         leat__buf_printf(&name, "%s:%llu", n->path[c->file], (unsigned long long)line->number);
         leat__json_text(out, leat__buf_str(&name), name.len);
@@ -67,6 +68,7 @@ void leat__line_bad_json(const leat__line_names *n, uint32_t file, uint64_t numb
                          const char *reason, leat__buf *out)
 {
     leat__json j;
+    if (n->numbers) leat__line_numbers_want(n->numbers, file);
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_kstr(&j, "file", n->path[file]);

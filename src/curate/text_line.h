@@ -25,6 +25,7 @@ typedef struct leat__line_names {
     uint64_t max_line;                              /* longest line, 0 = any */
     const leat__jsonl_field *column;                /* names of further fields */
     unsigned column_count;
+    leat__line_numbers *numbers; /* of the files; NULL = all are known */
 } leat__line_names;
 
 /* Why a line over the limit is bad. */

@@ -21,10 +21,10 @@ static leat_dedup_opts dedup_opts(parts_box *x, const char *out, uint32_t kind)
     return o;
 }
 
-static void box(parts_box *x, uint64_t step)
+static void box(parts_box *x, uint64_t step, bool chunks)
 {
     *x = (parts_box){.files = {in_box("a.jsonl"), in_box("b.jsonl.gz"), in_box("c.jsonl")}, .file_count = 3};
-    cut_box(x, step);
+    cut_box(x, step, chunks);
 }
 
 /* What BEGIN answers. */
@@ -57,9 +57,8 @@ static void run_parts(parts_box *x, const leat_dedup_opts *o)
     begin(x, &bands, &first);
     if (first) do_step(x, LEAT__PART_SKETCH, 0, NULL);
     for (uint32_t i = x->ranges; i-- > 0;) {
-        x->part.range = x->range[i];
-        do_step(x, LEAT__PART_SKETCH, i + first, NULL);
-        if (i % 3 == 1) do_step(x, LEAT__PART_SKETCH, i + first, NULL);
+        do_range(x, LEAT__PART_SKETCH, i + first, i);
+        if (i % 3 == 1) do_range(x, LEAT__PART_SKETCH, i + first, i);
     }
     for (uint32_t side = 0; side < LEAT__SIDES; side++)
         for (int again = 0; again < 2; again++) do_step(x, LEAT__PART_GATHER, side, NULL);
@@ -72,10 +71,12 @@ static void run_parts(parts_box *x, const leat_dedup_opts *o)
     do_step(x, LEAT__PART_RESOLVE, 0, NULL);
     do_step(x, LEAT__PART_RESOLVE, 0, NULL);
     for (uint32_t i = x->ranges; i-- > 0;) {
-        x->part.range = x->range[i];
-        do_step(x, LEAT__PART_WRITE, i + first, NULL);
-        if (i % 2) do_step(x, LEAT__PART_WRITE, i + first, NULL);
+        do_range(x, LEAT__PART_WRITE, i + first, i);
+        if (i % 2) do_range(x, LEAT__PART_WRITE, i + first, i);
     }
+    if (x->named_early)
+        assert_int_equal(
+            rename(in_box("parts/.leat-work/out.kept-00001.jsonl"), in_box("parts/kept-00001.jsonl")), 0);
     join_box(x);
     assert_int_not_equal(access(in_box("parts/.leat-work"), F_OK), 0);
 }
@@ -99,7 +100,7 @@ static void the_same_bytes(void **state)
     make_lines("b.jsonl.gz", 800, 2, true);
     make_lines("c.jsonl", 2200, 3, false);
     for (int i = 0; i < 3; i++) {
-        box(&x, steps[i]);
+        box(&x, steps[i], true);
         leat_dedup_opts o = dedup_opts(&x, "whole", LEAT_DEDUP_FUZZY);
         o.shard_bytes = i == 1 ? 50000 : 0;
         compare(&x, o);
@@ -110,11 +111,34 @@ static void the_same_bytes(void **state)
     }
 }
 
+/* Parts begin at any line and write to their places in the output. Blocks are shared: most parts are shorter
+ * than one, or a few long. */
+static void places_in_the_output(void **state)
+{
+    static const uint64_t steps[] = {9000, 40000, 200000}, shards[] = {0, 65536, 200001, 30001};
+    parts_box x;
+    make_lines("a.jsonl", 9000, 1, false);
+    make_lines("c.jsonl", 2200, 3, false);
+    for (int i = 0; i < 6; i++) {
+        box(&x, steps[i % 3] * 2, false);
+        leat_dedup_opts o = dedup_opts(&x, "whole", i % 2 ? LEAT_DEDUP_EXACT : LEAT_DEDUP_FUZZY);
+        o.shard_bytes = shards[i % 4];
+        compare(&x, o);
+        assert_true(x.counted > 0);
+    }
+    /* a run that was killed after it had named some of its files */
+    leat_dedup_opts o = dedup_opts(&x, "parts", LEAT_DEDUP_EXACT);
+    o.shard_bytes = 65536;
+    x.named_early = true;
+    compare(&x, o);
+    assert_true(x.counted > 0);
+}
+
 static void other_choices(void **state)
 {
     parts_box x;
     leat_dedup_stats st;
-    box(&x, 1);
+    box(&x, 1, true);
     leat_dedup_opts o = dedup_opts(&x, "whole", LEAT_DEDUP_FUZZY);
     o.keep = LEAT_KEEP_LONGEST;
     o.clusters = LEAT_CLUSTERS_COMPONENTS;
@@ -144,7 +168,7 @@ static void killed_tasks(void **state)
     leat_dedup_stats st;
     leat_error err = {0};
     uint32_t bands, first;
-    box(&x, 1);
+    box(&x, 1, true);
     leat_dedup_opts o = dedup_opts(&x, "parts", LEAT_DEDUP_FUZZY);
     x.dedup = &o;
     begin(&x, &bands, &first);
@@ -182,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bytes),
+        cmocka_unit_test(places_in_the_output),
         cmocka_unit_test(other_choices),
         cmocka_unit_test(killed_tasks),
     };

@@ -151,7 +151,7 @@ static void stamps_are_compared(void **state)
 
 static void damage_is_detected(void **state)
 {
-    static const char *const damaged[] = {"", "{", "[]", "{\"version\":5}",
+    static const char *const damaged[] = {"", "{", "[]", "{\"version\":6}",
                                           "{\"version\":4,\"settings\":\"\"}"};
     leat_dedup_opts o = interrupted();
     o.resume = 1;

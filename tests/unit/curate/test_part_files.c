@@ -19,10 +19,10 @@ static leat_filter_opts filter_opts(parts_box *x, const char *out)
     return o;
 }
 
-static void box(parts_box *x, uint64_t step)
+static void box(parts_box *x, uint64_t step, bool chunks)
 {
     *x = (parts_box){.files = {in_box("a.jsonl"), in_box("b.jsonl.gz"), in_box("c.jsonl")}, .file_count = 3};
-    cut_box(x, step);
+    cut_box(x, step, chunks);
 }
 
 /* Parts in reverse order, one of them twice, one after it was killed. */
@@ -42,8 +42,8 @@ static void run_parts(parts_box *x, const leat_filter_opts *o)
             assert_int_equal(try_step(x, LEAT__PART_WRITE, i, NULL, &err), LEAT_EINVAL);
             x->filter = o;
         }
-        do_step(x, LEAT__PART_WRITE, i, NULL);
-        if (i % 2) do_step(x, LEAT__PART_WRITE, i, NULL);
+        do_range(x, LEAT__PART_WRITE, i, i);
+        if (i % 2) do_range(x, LEAT__PART_WRITE, i, i);
     }
     join_box(x);
     assert_int_not_equal(access(in_box("parts/.leat-work"), F_OK), 0);
@@ -59,7 +59,7 @@ static void the_same_bytes(void **state)
     make_lines("b.jsonl.gz", 1000, 2, true);
     make_lines("c.jsonl", 4500, 3, false);
     for (int i = 0; i < 3; i++) {
-        box(&x, steps[i]);
+        box(&x, steps[i], true);
         if (i == 0) assert_true(x.ranges > 5);
         if (i == 2) assert_int_equal(x.ranges, 1);
         for (uint32_t compress = 0; compress < 3; compress++) {
@@ -75,12 +75,59 @@ static void the_same_bytes(void **state)
     }
 }
 
+/* Parts begin at any line. Lines are counted for parts that need the number of one. */
+static void uncounted_lines(void **state)
+{
+    static const uint64_t steps[] = {11000, 20011, 100000};
+    parts_box x;
+    leat_filter_stats st;
+    leat_error err = {0};
+    for (int i = 0; i < 3; i++) {
+        box(&x, steps[i], false);
+        assert_true(x.ranges >= 5);
+        leat_filter_opts o = filter_opts(&x, "whole");
+        o.shard_bytes = i ? 30001 : 0;
+        if (leat_filter_text(&o, &st, &err) != 0) fail_msg("%s", err.message);
+        o.output = in_box("parts");
+        run_parts(&x, &o);
+        same_folders("whole", "parts");
+        assert_true(x.counted > 2);
+        box(&x, steps[i], false);
+        o.set = NULL; /* without reasons */
+        o.output = in_box("whole");
+        if (leat_filter_text(&o, &st, &err) != 0) fail_msg("%s", err.message);
+        o.output = in_box("parts");
+        run_parts(&x, &o);
+        same_folders("whole", "parts");
+        assert_true(x.counted > 2);
+        if (i == 0) assert_true(x.counted < x.ranges / 2);
+    }
+    /* messages have the number of a line, too */
+    leat_filter_opts o = filter_opts(&x, "parts");
+    box(&x, 30000, false);
+    o.set = NULL;
+    o.fail_on_bad = 1;
+    x.filter = &o;
+    x.part = (leat__part){.work = in_box("parts/.leat-work"), .parts = x.ranges, .range = x.range[1]};
+    do_step(&x, LEAT__PART_BEGIN, 0, NULL);
+    leat__buf json;
+    leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    do_step(&x, LEAT__PART_WRITE, 1, &json);
+    assert_string_equal(leat__buf_str(&json), "{\"uncounted\":true}");
+    leat__buf_reset(&json);
+    leat__text_range *r = &x.part.range;
+    assert_int_equal(leat__text_count_lines(x.files[0], 0, r->offset, &r->line, NULL), 0);
+    r->line++;
+    assert_int_equal(try_step(&x, LEAT__PART_WRITE, 1, NULL, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "a.jsonl: line 983, offset"));
+}
+
 static void scores_and_nothing_kept(void **state)
 {
     parts_box x;
     leat_filter_stats st;
     leat_error err = {0};
-    box(&x, 1);
+    box(&x, 1, true);
     leat_filter_opts o = filter_opts(&x, "whole");
     o.columns = NULL;
     o.score_only = 1;
@@ -128,7 +175,7 @@ static void a_changed_input_is_refused(void **state)
         parts_box x;
         make_lines("a.jsonl", 7000, 1, false);
         make_lines("c.jsonl", 4500, 3, false);
-        box(&x, 100000);
+        box(&x, 100000, true);
         leat_filter_opts o = filter_opts(&x, "parts");
         x.filter = &o;
         x.part = (leat__part){.work = in_box("parts/.leat-work"), .parts = x.ranges};
@@ -154,7 +201,7 @@ static void wrong_use(void **state)
 {
     parts_box x;
     leat_error err = {0};
-    box(&x, 1);
+    box(&x, 1, true);
     leat_filter_opts o = filter_opts(&x, "parts");
     x.filter = &o;
     x.part = (leat__part){.work = in_box("parts/.leat-work"), .parts = x.ranges};
@@ -175,8 +222,11 @@ static void wrong_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bytes), cmocka_unit_test(scores_and_nothing_kept),
-        cmocka_unit_test(small_files),    cmocka_unit_test(a_changed_input_is_refused),
+        cmocka_unit_test(the_same_bytes),
+        cmocka_unit_test(uncounted_lines),
+        cmocka_unit_test(scores_and_nothing_kept),
+        cmocka_unit_test(small_files),
+        cmocka_unit_test(a_changed_input_is_refused),
         cmocka_unit_test(wrong_use),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

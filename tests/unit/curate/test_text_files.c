@@ -283,7 +283,7 @@ static void cuts_keep_chunks(void **state)
     put_file("cuts.jsonl", data.data, data.len);
     leat__buf_reset(&data);
     assert_int_equal(open_files(&f, "cuts.jsonl", NULL, 4 << 20, NULL), 0);
-    assert_int_equal(leat__text_files_cut(&f, 1, &cuts, &n, NULL), 0);
+    assert_int_equal(leat__text_files_cut(&f, 1, true, &cuts, &n, NULL), 0);
     assert_true(n > 8);
     leat__text_files part;
     assert_int_equal(open_files(&part, "cuts.jsonl", NULL, 4 << 20, NULL), 0);
@@ -321,6 +321,56 @@ static void cuts_keep_chunks(void **state)
     leat__text_files_reset(&f);
 }
 
+/* Cuts at any line: parts have all lines, each once, for any step. */
+static void cuts_at_lines(void **state)
+{
+    leat__buf data;
+    leat__buf_init(&data, LEAT__MEM_MISC, 1u << 26);
+    for (int i = 0; i < 3000; i++) {
+        int len = i == 900 ? 2 << 20 : i == 1200 || i == 1201 ? 5 << 20 : i % 100 == 0 ? 90000 : i % 90;
+        for (int k = 0; k < len; k++) leat__buf_putc(&data, (char)('a' + i % 26));
+        if (i < 2999) leat__buf_putc(&data, '\n');
+    }
+    put_file("lines.jsonl", data.data, data.len);
+    static const uint64_t steps[] = {1000, 70000, 1 << 20, 3 << 20, 1 << 28};
+    for (size_t s = 0; s < LEAT_COUNT(steps); s++) {
+        leat__text_files f;
+        leat__text_cut *cuts;
+        size_t n;
+        assert_int_equal(open_files(&f, "lines.jsonl", NULL, 4 << 20, NULL), 0);
+        assert_int_equal(leat__text_files_cut(&f, steps[s], false, &cuts, &n, NULL), 0);
+        assert_true(steps[s] == 1 << 28 ? n == 0 : n > 0);
+        leat__text_chunk *c = leat__text_chunk_new();
+        uint64_t at = 0, line = 1, count;
+        for (size_t i = 0; i <= n; i++) {
+            uint64_t from = i ? cuts[i - 1].offset : 0, to = i < n ? cuts[i].offset : data.len;
+            bool end;
+            assert_true(i == n || (to - from >= steps[s] && data.data[to - 1] == '\n' && cuts[i].line == 0));
+            assert_int_equal(leat__text_count_lines(in_box("lines.jsonl"), 0, from, &count, NULL), 0);
+            assert_int_equal(count + 1, line);
+            assert_int_equal(leat__text_files_seek(&f, 0, from, line, line - 1, NULL), 0);
+            f.end_file = i < n ? 0 : 1;
+            f.end_offset = i < n ? to : 0;
+            for (;;) {
+                leat__text_chunk_clear(c);
+                assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
+                if (end) break;
+                assert_int_equal(c->offset, at);
+                assert_int_equal(c->line, line);
+                if (!c->too_long) assert_memory_equal(c->data, data.data + at, c->len);
+                at += c->len + c->too_long;
+                line += c->lines;
+            }
+            assert_int_equal(at, to);
+        }
+        assert_int_equal(line, 3001);
+        leat__text_chunk_free(c);
+        leat__free(cuts);
+        leat__text_files_reset(&f);
+    }
+    leat__buf_reset(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +385,7 @@ int main(void)
         cmocka_unit_test(byte_order_mark),
         cmocka_unit_test(damaged_gzip_is_an_error),
         cmocka_unit_test(cuts_keep_chunks),
+        cmocka_unit_test(cuts_at_lines),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
