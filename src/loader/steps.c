@@ -39,7 +39,8 @@ void leat__steps_epoch(leat__steps *s)
 {
     if (s->step > 0) note_length(s);
     s->end_ns = s->waited_ns;
-    s->enter_ns = s->leave_ns = s->waited_ns = s->prepared_ns = s->step = s->this_steps = 0;
+    s->enter_ns = s->leave_ns = s->waited_ns = s->prepared_ns = s->step = 0;
+    s->this_steps = 0;
     leat__timer_take(s->data, &s->data_before);
     leat__timer_take(s->batch, &s->batch_before);
     leat__timer_take(s->prepare, &s->prepare_before);
