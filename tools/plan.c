@@ -515,20 +515,37 @@ static int band_facts(cli *c, uint32_t *hashes, uint32_t *bands)
                      cli_given(c, "bands") ? "" : " (the default)");
 }
 
+/* Memory of a text run: the least of what is given. `*option` says it, NULL = the machine does. */
+static uint64_t text_memory(cli *c, const leat_plan_facts *f, const char **option)
+{
+    uint64_t least = f->ram_bytes;
+    *option = cli_given(c, "ram") ? "--ram" : NULL;
+    if (cli_given(c, "limit") && (least == 0 || cli_bytes(c, "limit") <= least)) {
+        least = cli_bytes(c, "limit");
+        *option = "--limit";
+    }
+    if (cli_given(c, "memory") && (least == 0 || cli_bytes(c, "memory") <= least)) {
+        least = cli_bytes(c, "memory");
+        *option = "--memory";
+    }
+    return least;
+}
+
 static int documents(cli *c, const leat_plan_facts *f)
 {
+    const char *option;
     uint32_t hashes, bands;
     int rc = band_facts(c, &hashes, &bands);
     if (rc != CLI_OK) return rc;
     leat_plan_minhash_facts m = {
         .documents = (uint64_t)cli_int(c, "documents"),
         .dataset_bytes = given_bytes(c, "dataset-bytes"),
-        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : leat__plan_limit(f),
+        .memory_bytes = text_memory(c, f, &option),
         .hashes = hashes,
         .bands = bands,
         .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
     };
-    return plan_minhash(c, &m);
+    return plan_minhash(c, &m, option);
 }
 
 /* Bytes per second of the disk: measured, or the middle of its class; 0 = the default. */
@@ -542,13 +559,14 @@ static double disk_rate(const leat_plan_facts *f)
 
 static int text(cli *c, const leat_plan_facts *f)
 {
+    const char *option;
     uint32_t hashes, bands;
     int rc = band_facts(c, &hashes, &bands);
     if (rc != CLI_OK) return rc;
     leat_plan_text_facts t = {
         .text_bytes = cli_bytes(c, "text"),
         .documents = (uint64_t)given_int(c, "documents"),
-        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : leat__plan_limit(f),
+        .memory_bytes = text_memory(c, f, &option),
         .disk_bytes_per_s = disk_rate(f),
         .cpus = f->cpus,
         .nodes = f->nodes,
@@ -556,7 +574,7 @@ static int text(cli *c, const leat_plan_facts *f)
         .rows = bands > 0 ? hashes / bands : 0,
         .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
     };
-    return plan_text(c, &t);
+    return plan_text(c, &t, option);
 }
 
 static int recommend(cli *c, const leat_plan_facts *f)

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/num.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -16,6 +17,7 @@
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define LINE_MAX_BYTES (1 << 20)
 #define TEXT 24
+#define FIX 96
 
 static const char *bytes(uint64_t value, char out[TEXT])
 {
@@ -224,12 +226,25 @@ int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t 
 
 /* ---- --documents ---- */
 
-int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
+/* The smallest change with which `needed` bytes fit. */
+static const char *text_fix(const char *option, uint64_t needed, uint64_t documents, char fix[FIX])
+{
+    char a[TEXT];
+    if (documents > UINT32_MAX - 1)
+        snprintf(fix, FIX, "batches of at most %u documents, with leat dedup --index", UINT32_MAX - 1);
+    else if (option != NULL)
+        snprintf(fix, FIX, "%s %llu (%s)", option, (unsigned long long)needed, bytes(needed, a));
+    else snprintf(fix, FIX, "a machine with at least %s", bytes(needed, a));
+    return fix;
+}
+
+int plan_minhash(cli *c, const leat_plan_minhash_facts *facts, const char *option)
 {
     leat_plan_minhash p;
     leat_error err = {0};
-    char a[TEXT], b[TEXT];
+    char a[TEXT], b[TEXT], fix[FIX];
     if (leat_plan_minhash_make(facts, &p, &err) != 0) return cli_usage(c, "%s", err.message);
+    text_fix(option, p.ram_bytes, facts->documents, fix);
     int code = p.fits ? CLI_OK : CLI_FIT;
     if (c->json) {
         leat__buf out;
@@ -246,6 +261,7 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
         leat__json_ku64(&j, "ram_bytes", p.ram_bytes);
         leat__json_ku64(&j, "work_bytes", p.work_bytes);
         leat__json_ku64(&j, "leat_passes", p.leat_passes);
+        if (!p.fits) leat__json_kstr(&j, "fix", fix);
         return finish_json(c, &j, code);
     }
     cli_heading(c, "Signatures in memory (the guide's formula)");
@@ -257,13 +273,11 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
     cli_heading(c, "leat dedup fuzzy");
     cli_row(c, "memory", "%s", bytes(p.ram_bytes, a));
     cli_row(c, "disk", "%s for work files, %u passes over the text", bytes(p.work_bytes, a), p.leat_passes);
-    if (!p.fits && facts->documents <= UINT32_MAX - 1)
-        return cli_failf(c, CLI_FIT, "deduplication needs %s of memory, the limit is %s",
-                         bytes(p.ram_bytes, a), bytes(facts->memory_bytes, b));
-    if (!p.fits)
-        return cli_failf(c, CLI_FIT, "a run takes at most %u documents: deduplicate in batches, with --index",
-                         UINT32_MAX - 1);
-    return CLI_OK;
+    if (p.fits) return CLI_OK;
+    if (facts->documents > UINT32_MAX - 1)
+        return cli_failf(c, CLI_FIT, "a run takes fewer documents. Smallest change: %s", fix);
+    return cli_failf(c, CLI_FIT, "deduplication needs %s of memory, the limit is %s. Smallest change: %s",
+                     bytes(p.ram_bytes, a), bytes(facts->memory_bytes, b), fix);
 }
 
 /* ---- --text ---- */
@@ -325,13 +339,13 @@ static void guide_rows(cli *c, const leat_plan_minhash *g, uint32_t bands, const
     cli_row(c, "source", "%s", m->source);
 }
 
-int plan_text(cli *c, const leat_plan_text_facts *facts)
+int plan_text(cli *c, const leat_plan_text_facts *facts, const char *option)
 {
     leat_plan_text p;
     leat_plan_minhash g;
     leat_plan_machine m;
     leat_error err = {0};
-    char a[TEXT], b[TEXT];
+    char a[TEXT], b[TEXT], fix[FIX];
     if (leat_plan_text_make(facts, &p, &err) != 0) return cli_usage(c, "%s", err.message);
     leat_plan_minhash_facts guide = {
         .documents = p.documents,
@@ -344,6 +358,7 @@ int plan_text(cli *c, const leat_plan_text_facts *facts)
         leat_plan_recommend(LEAT_PLAN_KIND_TEXT, facts->text_bytes, NULL, &m, &err) != 0)
         return cli_usage(c, "%s", err.message);
     bool fits = p.filter.fits && p.dedup.fits;
+    text_fix(option, LEAT_MAX(p.filter.ram_bytes, p.dedup.ram_bytes), p.documents, fix);
     if (c->json) {
         leat__buf out;
         leat__json j;
@@ -359,6 +374,7 @@ int plan_text(cli *c, const leat_plan_text_facts *facts)
         leat__json_ku64(&j, "guide_nodes_low", m.nodes_low);
         leat__json_ku64(&j, "guide_nodes_high", m.nodes_high);
         leat__json_kstr(&j, "source", p.source);
+        if (!fits) leat__json_kstr(&j, "fix", fix);
         return finish_json(c, &j, fits ? CLI_OK : CLI_FIT);
     }
     cli_out(c, "%s of text, %s%s documents\n", gigabytes(facts->text_bytes, a),
@@ -372,12 +388,12 @@ int plan_text(cli *c, const leat_plan_text_facts *facts)
     guide_rows(c, &g, facts->bands > 0 ? facts->bands : 20, &m);
     if (fits) return CLI_OK;
     if (p.documents > UINT32_MAX - 1)
-        return cli_failf(c, CLI_FIT, "a run takes at most %u documents: deduplicate in batches, with --index",
-                         UINT32_MAX - 1);
+        return cli_failf(c, CLI_FIT, "a run takes fewer documents. Smallest change: %s", fix);
     if (!p.filter.fits)
-        return cli_failf(c, CLI_FIT, "filtering needs %s of memory and deduplication %s",
-                         bytes(p.filter.ram_bytes, a), bytes(p.dedup.ram_bytes, b));
-    return cli_failf(c, CLI_FIT, "deduplication needs %s of memory", bytes(p.dedup.ram_bytes, a));
+        return cli_failf(c, CLI_FIT, "filtering needs %s of memory and deduplication %s. Smallest change: %s",
+                         bytes(p.filter.ram_bytes, a), bytes(p.dedup.ram_bytes, b), fix);
+    return cli_failf(c, CLI_FIT, "deduplication needs %s of memory. Smallest change: %s",
+                     bytes(p.dedup.ram_bytes, a), fix);
 }
 
 /* ---- --compare ---- */

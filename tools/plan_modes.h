@@ -81,8 +81,9 @@ int plan_measure_ops(const char *ops, uint32_t width, uint32_t height, double *u
 /* Each prints its answer and returns the exit code. */
 int plan_solve(cli *c, const leat_plan_facts *facts, int field);
 int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amount);
-int plan_minhash(cli *c, const leat_plan_minhash_facts *facts);
-int plan_text(cli *c, const leat_plan_text_facts *facts);
+/* `option`: which one gave the memory; NULL = the machine. */
+int plan_minhash(cli *c, const leat_plan_minhash_facts *facts, const char *option);
+int plan_text(cli *c, const leat_plan_text_facts *facts, const char *option);
 int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t amount);
 int plan_compare(cli *c, const leat_plan *plan, const char *path);
 

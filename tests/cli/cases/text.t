@@ -298,8 +298,18 @@ io
 3
 
 $ leat plan --text 500G --memory 1G --cpus 32 > /dev/null
-! leat plan: deduplication needs 1.50 GiB of memory
+! leat plan: deduplication needs 1.50 GiB of memory. Smallest change: --memory 1608947849 (1.50 GiB)
 = 3
+
+$ leat plan --documents 100000000 --ram 2G --limit 1G --json | jget fits fix
+false
+--limit 1288947849 (1.20 GiB)
+
+$ leat plan --documents 100000000 --ram 2G --limit 1288947849 --json | jget fits
+true
+
+$ leat plan --documents 100000000 --ram 1G --limit 2G --json | jget fix
+--ram 1288947849 (1.20 GiB)
 
 $ leat dedup exact in.jsonl -o small --bands 3
 ! leat dedup: --words, --chars, --bands, --rows, --threshold, --clusters, --compatible and --bands-per-iteration go with fuzzy deduplication

@@ -41,7 +41,7 @@ static void wrong_options_are_refused(void **state)
     assert_code(LEAT_EINVAL, leat_check_labels(&o, NULL, &err));
     assert_contains(err.message, "labels need embeddings");
     o.pack = o.vectors = put_vectors("alone.leat", 7, (vector_kind){.dim = 4, .clusters = 1});
-    assert_code(LEAT_EINVAL, leat_check_labels(&o, NULL, &err));
+    assert_code(LEAT_ENOFIELD, leat_check_labels(&o, NULL, &err));
     assert_contains(err.message, "no int or float column 'label'");
     assert_ok(leat__path_exists(o.output, &there, NULL));
     assert_false(there);
