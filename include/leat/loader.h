@@ -436,8 +436,8 @@ typedef struct leat_loader_stats {
     uint64_t wait_ns;            /* the caller waited in next() */
     uint64_t elapsed_ns;
     uint64_t budget_limit, budget_used, budget_peak; /* used: without what is kept for reuse */
-    /* The caller's thread, step by step. The first step of each epoch is left out: it pays for the
-     * start. */
+    /* The caller's thread, step by step. The first step of each epoch is left out, because it pays for
+     * the start, unless epochs have one or two steps. */
     uint64_t steps;
     double data_ms, data_ms_p50, data_ms_p95;    /* in next(), waiting for a batch */
     double batch_ms, batch_ms_p50, batch_ms_p95; /* between next() calls: the training */
