@@ -97,7 +97,7 @@ static int run(cli *c)
         cli_say(c, "stopped by a signal; written to %s: %llu sample%s, %llu file%s", o.folder,
                 (unsigned long long)st.samples, cli_s(st.samples), (unsigned long long)st.files,
                 cli_s(st.files));
-    if (rc == LEAT_ECANCELED || (rc != 0 && st.failed == 0)) return cli_fail_output(c, &err);
+    if (rc == LEAT_ECANCELED || (rc != 0 && st.failed == 0 && st.files == 0)) return cli_fail_output(c, &err);
     if (st.changed)
         cli_warn(c,
                  "%llu images are not the source's files: they were stored as pixels or "

@@ -64,8 +64,9 @@ typedef struct exporter {
     int image_field;
     bool members; /* the pack came from tar shards */
     bool to_tar;
+    bool no_shard; /* to_tar: a shard could not be ended or begun; ends the run */
     leat__tar_out tar;
-    leat_export_stats in_shards; /* to_tar: of complete shards */
+    leat_export_stats in_shards; /* to_tar: of shards that have their names */
     leat__store *store;          /* NULL: a local folder */
     written written;
     leat_error first; /* failure of a sample */
@@ -341,9 +342,11 @@ static int add_field(exporter *x, uint32_t f, leat_error *err)
 
 static int add_sample(exporter *x, const char *key, leat_error *err)
 {
-    const uint32_t complete = x->tar.shards;
-    LEAT_TRY(leat__tar_out_sample(&x->tar, err));
-    if (x->tar.shards != complete) x->in_shards = *x->stats;
+    const uint32_t named = x->tar.named;
+    int rc = leat__tar_out_sample(&x->tar, err);
+    if (x->tar.named != named) x->in_shards = *x->stats;
+    x->no_shard = rc != 0;
+    if (rc != 0) return rc;
     LEAT_TRY(set_stem(x, key, err));
     for (uint32_t f = 0; f < leat_pack_field_count(x->pack); f++) LEAT_TRY(add_field(x, f, err));
     x->stats->samples++;
@@ -391,7 +394,7 @@ static int settle(exporter *x, uint64_t sample, int rc, leat_error *why, leat_er
 {
     if (rc == 0) return 0;
     if (why->sample < 0) leat__error_at(why, NULL, (int64_t)sample, -1);
-    if (!is_about_one(why)) {
+    if (x->no_shard || !is_about_one(why)) {
         if (err) *err = *why;
         return rc;
     }
@@ -596,10 +599,11 @@ static int export_pack(exporter *x, leat_error *err)
     LEAT_TRY(set_up(x, err));
     int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);
+    if (rc == 0) x->in_shards = *st;
     if (rc == 0 && x->to_tar) rc = remove_later(o, x->tar.shards, &st->removed, err);
-    if (rc != 0 && x->to_tar) { /* the last shard is removed; with `replace`, all of them */
+    if (rc != 0 && x->to_tar) { /* shards without a name are removed */
         uint64_t failed = st->failed;
-        *st = o->replace ? (leat_export_stats){0} : x->in_shards;
+        *st = o->replace && x->tar.named < x->tar.shards ? (leat_export_stats){0} : x->in_shards;
         st->failed = failed;
     }
     if (x->to_tar) st->files = x->tar.named;

@@ -15,6 +15,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
 import unittest
@@ -255,6 +256,24 @@ class Pack(unittest.TestCase):
         done = run("export", self.out, "-o", shards, "--to", "webdataset", preexec_fn=limit)
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(os.listdir(shards), [])
+
+    def test_an_export_that_cannot_begin_a_shard_counts_those_before(self):
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        folder = os.path.join(self.dir, "shards")
+        os.makedirs(os.path.join(folder, "00001.tar.partial"))
+        done = run("export", self.out, "-o", folder, "--to", "webdataset", "--shard-bytes", "1M", "--json")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(done.stderr.count("00001.tar.partial"), 1, done.stderr)
+        with tarfile.open(os.path.join(folder, "00000.tar")) as tar:
+            members = tar.getmembers()
+        told = json.loads(done.stdout)
+        self.assertEqual([told[n] for n in ("samples", "files", "members", "bytes", "failed")],
+                         [len(members) // 2, 1, len(members), sum(m.size for m in members), 0])  # image and label
+        # a folder after the last shard
+        done = run("export", self.out, "-o", folder, "--to", "webdataset", "--force", "--json")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual((told["samples"], told["files"]), (len(self.files_of(self.src)), 1))
 
     def export_slowly(self, *more, stop):
         """Starts an export of a slow disk and sends a signal; its exit code, its stderr and how long it took to end."""
