@@ -137,7 +137,7 @@ const cli_command cli_cmd_export = {
         "others follow; the exit code is then 4.\n\n"
         "A file, tar shard or table is NAME.partial until it is complete. A run that fails or is stopped "
         "removes it; what a killed run left is replaced by the next one. With --force, tar shards and tables "
-        "replace those of an earlier run when all of them are complete.",
+        "replace those of an earlier run when all of them are complete; files that leat did not write stay.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"}, {.name = NULL}},
     .options = {{"Exporting", options}},
     .required = "output",

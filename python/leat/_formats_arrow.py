@@ -219,7 +219,9 @@ class _Shards:
 
     def _begin(self) -> None:
         pa, name = _pyarrow(), self._name(self.files)
-        if os.path.lexists(name) and not self.replace:
+        if self.replace:
+            _leat.check_shard(name)
+        elif os.path.lexists(name):
             raise ExistsError(f"{name}: already exists")
         _remove(name + ".partial")  # of a killed run
         self.file = pa.OSFile(os.fsencode(name + ".partial"), "wb")  # by its path pyarrow would take some names for URLs
@@ -297,7 +299,8 @@ def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: 
     from . import open as open_pack
     from ._select import rows_of
     with open_pack(path) as pack:
-        schema = pa.schema([("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)])
+        schema = pa.schema([("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)],
+                           {"leat": "export"})  # --force replaces only files with this pair
         rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
         if select is not None:
             rows = rows_of([path], select).tolist()

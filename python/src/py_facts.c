@@ -290,6 +290,8 @@ PyMethodDef py_facts_methods[] = {
      "Packs sources; see leat.pack."},
     {"set_reader", py_set_reader, METH_VARARGS,
      "set_reader(opener, writer): of foreign formats; see leat/_formats.py."},
+    {"check_shard", py_check_shard, METH_VARARGS,
+     "check_shard(path): raises unless there is nothing or a Parquet file of leat.export."},
     {"read_file", py_read_file, METH_VARARGS, "read_file(path): all its bytes, gzip and zstd undone."},
     {"list_folder", py_list_folder, METH_VARARGS,
      "list_folder(path, limit): the first names in a folder of a bucket; those of folders end with '/'."},

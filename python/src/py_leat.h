@@ -104,6 +104,7 @@ int py_image_raw(const void *pixels, uint32_t height, uint32_t width, uint32_t c
                  void **data, size_t *size, leat_error *err);
 
 PyObject *py_image_png(PyObject *module, PyObject *args);  /* png(pixels): a PNG file */
+PyObject *py_check_shard(PyObject *module, PyObject *args); /* check_shard(path): may be replaced */
 PyObject *py_pixel_file(PyObject *module, PyObject *args); /* pixel_file(stored): PNG or TIFF */
 /* The values of the sample last read in the order of the schema, then its key; None where `skip` (one per
  * field, or NULL) says so. */

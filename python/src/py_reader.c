@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "ingest/source_reader.h"
 #include "ingest/stream.h"
+#include "ingest/shard_mark.h"
 #include "ingest/table_writer.h"
 #include "io/file.h"
 #include "io/object.h"
@@ -287,6 +288,21 @@ static int write_table(const leat_export_opts *o, leat_export_stats *stats, leat
     Py_XDECREF(answer);
     PyGILState_Release(gil);
     return rc;
+}
+
+/* check_shard(path): raises unless there is nothing or a Parquet file of leat.export. */
+PyObject *py_check_shard(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    PyObject *path;
+    int rc;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path)) return NULL;
+    const char *name = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS rc = leat__shard_replaceable(name, false, &err);
+    Py_END_ALLOW_THREADS Py_DECREF(path);
+    if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
 }
 
 /* set_reader(opener, writer): opener(paths) answers a reader, or None for what it does not know; writer

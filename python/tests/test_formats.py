@@ -418,6 +418,32 @@ def test_shards_of_a_longer_run_are_removed(tmp_path, to, end):
     assert sorted(p.name for p in folder.iterdir()) == sorted([f"00000.{end}", *foreign])
 
 
+@pytest.mark.parametrize("to, end", [("webdataset", "tar"), ("parquet", "parquet")])
+def test_only_shards_of_leat_are_replaced(tmp_path, to, end):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    source, folder = many(tmp_path / "p.leat"), tmp_path / "out"
+    mine = tmp_path / f"mine.{end}"
+    if to == "parquet":
+        pq.write_table(pa.table({"leat": ["export"]}), mine)
+    else:
+        with tarfile.open(mine, "w", format=tarfile.USTAR_FORMAT) as tar:
+            tar.add(source, "a.leat")
+    whole = mine.read_bytes()
+    count = leat.export(source, folder, to=to, shard_bytes="64K")["files"]
+    for later in (count, count + 1):
+        (folder / f"{later:05d}.{end}").write_bytes(whole)
+    (folder / f"{count + 2:05d}.{end}").write_bytes((folder / f"00000.{end}").read_bytes())  # of leat
+    stats = leat.export(source, folder, to=to, shard_bytes="64K", force=True)
+    assert (stats["files"], stats["removed"]) == (count, 1)
+    for place in (1, 0):  # found when the second one begins, and before the first
+        (folder / f"{place:05d}.{end}").write_bytes(whole)
+        there = {p.name: p.read_bytes() for p in folder.iterdir()}
+        with pytest.raises(leat.ArgumentError, match=f"{place:05d}.{end}: is not a shard of leat export.*move it away"):
+            leat.export(source, folder, to=to, shard_bytes="64K", force=True)
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == there
+
+
 def test_odd_paths_of_tables_are_those_of_shards(tmp_path):
     """The same lines and the same classes of errors, and the same names that work."""
     pytest.importorskip("pyarrow")

@@ -35,6 +35,7 @@
 #include "ingest/csv.h"
 #include "ingest/image_encode.h"
 #include "ingest/pixel_file.h"
+#include "ingest/shard_mark.h"
 #include "ingest/table_writer.h"
 #include "ingest/tar_write.h"
 #include "io/below.h"
@@ -45,7 +46,6 @@
 
 #define BYTES_MAX (UINT64_C(1) << 36)
 #define SHARD_BYTES (UINT64_C(1) << 30)
-#define TAR_MAGIC_AT 257
 
 /* Hashes of the names written by this run; open addressing, 0 is a free slot. */
 typedef struct written {
@@ -501,27 +501,15 @@ void leat__table_writer_register(leat__table_writer write)
     atomic_store(&table_writer, write);
 }
 
-/* Shards are numbered; a name that is taken is refused before the first one is written, and `replace`
- * replaces only files that begin as such a shard does. */
-static int check_shard(const char *path, bool tar, bool replace, leat_error *err)
+static int check_shard(const char *path, bool tar, leat_error *err)
 {
-    leat__file *f = NULL;
-    char head[512] = {0};
-    size_t got = 0;
-    LEAT_TRY(leat__file_open(&f, path, LEAT__FILE_READ, err)); /* a folder is refused as such */
-    if (!replace) {
-        leat__file_close(&f);
-        return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
-    }
-    int rc = leat__file_pread_some(f, head, sizeof head, 0, &got, err);
-    leat__file_close(&f);
-    if (rc != 0 || got == 0 || memcmp(tar ? head + TAR_MAGIC_AT : head, tar ? "ustar" : "PAR1", 4) == 0)
-        return rc;
-    return leat__fail(err, LEAT_EINVAL,
-                      "%s: is not a %s file, and only such a file may be replaced; give another folder", path,
-                      tar ? "tar" : "Parquet");
+    bool ours;
+    LEAT_TRY(leat__shard_ours(path, tar, &ours, err)); /* a folder is refused as such */
+    return ours ? leat__fail(err, LEAT_EEXIST, "%s: already exists", path) : leat__shard_foreign(path, err);
 }
 
+/* Refuses a shard's name that is taken before the first one is written. With `replace` this is the first
+ * name, unless a shard of leat has it; a later one is checked when it is known that it is needed. */
 static int check_shards(const leat_export_opts *o, leat_error *err)
 {
     const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
@@ -539,31 +527,37 @@ static int check_shards(const leat_export_opts *o, leat_error *err)
         const char *name = leat__dir_name(&dir, i);
         size_t digits = strspn(name, "0123456789");
         if (digits < 5 || strcmp(name + digits, end) != 0) continue;
+        if (o->replace && (digits > 5 || strncmp(name, "00000", 5) != 0)) continue;
         leat__buf_clear(&path);
-        rc = leat__path_join(&path, o->folder, name);
-        rc = rc != 0 ? leat__fail_nomem(err, 0, "a path")
-                     : check_shard(leat__buf_str(&path), tar, o->replace != 0, err);
+        if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
+        else if (o->replace) rc = leat__shard_replaceable(leat__buf_str(&path), tar, err);
+        else rc = check_shard(leat__buf_str(&path), tar, err);
     }
     leat__dir_reset(&dir);
     leat__buf_reset(&path);
     return rc;
 }
 
-/* Removes files FOLDER/NNNNN + `end` numbered from `first` on, up to the first that is not there. */
-static int remove_numbered(const char *folder, uint64_t first, const char *end, uint64_t *removed,
+/* Removes files FOLDER/NNNNN + `end` numbered from `first` on, up to the first that is not there; without
+ * `partial` only shards of leat. */
+static int remove_numbered(const leat_export_opts *o, uint64_t first, bool partial, uint64_t *removed,
                            leat_error *err)
 {
+    const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
     leat__buf path;
     char name[48];
     bool there = true;
     int rc = 0;
     leat__buf_init(&path, LEAT__MEM_INGEST, 2u << 20);
     for (uint64_t i = first; rc == 0; i++) {
-        snprintf(name, sizeof name, "%05llu%s", (unsigned long long)i, end);
+        bool ours = partial;
+        snprintf(name, sizeof name, "%05llu%s%s", (unsigned long long)i, tar ? ".tar" : ".parquet",
+                 partial ? ".partial" : "");
         leat__buf_clear(&path);
-        if (leat__path_join(&path, folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
+        if (leat__path_join(&path, o->folder, name) != 0) rc = leat__fail_nomem(err, 0, "a path");
         if (rc == 0) rc = leat__path_exists(leat__buf_str(&path), &there, err);
         if (rc != 0 || !there) break;
+        if (!ours && (leat__shard_ours(leat__buf_str(&path), tar, &ours, NULL) != 0 || !ours)) continue;
         rc = leat__path_unlink(leat__buf_str(&path), err);
         *removed += rc == 0;
     }
@@ -572,13 +566,12 @@ static int remove_numbered(const char *folder, uint64_t first, const char *end, 
 }
 
 /* Removes what follows the last shard: unfinished ones of a killed run and, with `replace`, those of an
- * earlier, longer run. Files with other names stay. */
+ * earlier, longer run. Other files stay. */
 static int remove_later(const leat_export_opts *o, uint64_t first, uint64_t *removed, leat_error *err)
 {
-    const bool tar = o->to == LEAT_EXPORT_WEBDATASET;
     uint64_t unfinished = 0;
-    LEAT_TRY(remove_numbered(o->folder, first, tar ? ".tar.partial" : ".parquet.partial", &unfinished, err));
-    return o->replace ? remove_numbered(o->folder, first, tar ? ".tar" : ".parquet", removed, err) : 0;
+    LEAT_TRY(remove_numbered(o, first, true, &unfinished, err));
+    return o->replace ? remove_numbered(o, first, false, removed, err) : 0;
 }
 
 static int refuse_form(const leat_export_opts *o, leat_error *err)

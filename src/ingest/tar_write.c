@@ -10,6 +10,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "ingest/shard_mark.h"
 
 #define BLOCK 512
 #define PENDING (4u << 20) /* bytes written at once */
@@ -89,7 +90,8 @@ int leat__tar_out_sample(leat__tar_out *t, leat_error *err)
     LEAT_TRY(end_shard(t, err));
     LEAT_TRY(name_shard(t, t->shards, err));
     const char *path = leat__buf_str(&t->path), *partial = leat__buf_str(&t->partial);
-    if (!t->replace) LEAT_TRY(leat__path_exists(path, &there, err));
+    if (t->replace) LEAT_TRY(leat__shard_replaceable(path, true, err));
+    else LEAT_TRY(leat__path_exists(path, &there, err));
     if (there) return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
     LEAT_TRY(leat__path_unlink(partial, err)); /* of a killed run */
     LEAT_TRY(
@@ -118,6 +120,8 @@ static void header(leat__tar_out *t, const char *name, size_t name_len, uint64_t
            "ustar\0"
            "00",
            8);
+    memcpy(h + 265, LEAT__SHARD_OWNER, sizeof LEAT__SHARD_OWNER); /* user */
+    memcpy(h + 297, LEAT__SHARD_OWNER, sizeof LEAT__SHARD_OWNER); /* group */
     unsigned sum = 0;
     for (int i = 0; i < BLOCK; i++) sum += (uint8_t)h[i];
     snprintf(h + 148, 8, "%06o", sum);

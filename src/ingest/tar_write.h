@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writes tar shards: FOLDER/00000.tar, 00001.tar … The same members give the same bytes (no
- * times, no owners). A sample's members stay in one shard. A shard is NNNNN.tar.partial until it is
- * complete; with `replace`, until all are: a run that fails leaves the shards of an earlier one as they
- * were. One thread.
+ * times, always the owner "leat"). A sample's members stay in one shard. A shard is NNNNN.tar.partial
+ * until it is complete; with `replace`, until all are: a run that fails leaves the shards of an earlier
+ * one as they were. Only shards of leat are replaced. One thread.
  */
 #ifndef LEAT_INGEST_TAR_WRITE_H
 #define LEAT_INGEST_TAR_WRITE_H

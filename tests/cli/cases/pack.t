@@ -119,17 +119,32 @@ $ leat export photos.leat -o tars --to webdataset -q > /dev/null
 = 2
 
 $ leat export photos.leat -o tars --to webdataset -f --json | jget samples files members
-> echo mine > tars/00001.tar; leat export photos.leat -o tars --to webdataset -f; echo $?; cat tars/00001.tar
-> mkdir tables; echo mine > tables/00000.parquet; leat export photos.leat -o tables --to parquet -f; echo $?; cat tables/00000.parquet
+> tar cf tars/00001.tar photos; cp tars/00001.tar other.tar; : > tars/00002.tar
+> leat export photos.leat -o tars --to webdataset -f --json | jget files removed; cmp tars/00001.tar other.tar; ls tars
+> leat export photos.leat -o tars --to webdataset; echo $?
+> mv tars/00001.tar tars/00000.tar; leat export photos.leat -o tars --to webdataset -f; echo $?; cmp tars/00000.tar other.tar
+> : > tars/00000.tar; leat export photos.leat -o tars --to webdataset -f; echo $?; leat export photos.leat -o tars --to webdataset; echo $?
+> mkdir tables; echo PAR1mine > tables/00000.parquet; leat export photos.leat -o tables --to parquet -f; echo $?; cat tables/00000.parquet
 3
 1
 6
+1
+0
+00000.tar
+00001.tar
+00002.tar
 2
-mine
 2
-mine
-! leat export: tars/00001.tar: is not a tar file, and only such a file may be replaced; give another folder
-! leat export: tables/00000.parquet: is not a Parquet file, and only such a file may be replaced; give another folder
+2
+2
+2
+PAR1mine
+! leat export: tars/00000.tar: already exists
+! --force replaces what is there
+! leat export: tars/00000.tar: is not a shard of leat export, and only these are replaced; move it away or give another folder
+! leat export: tars/00000.tar: is not a shard of leat export, and only these are replaced; move it away or give another folder
+! leat export: tars/00000.tar: is not a shard of leat export, and only these are replaced; move it away or give another folder
+! leat export: tables/00000.parquet: is not a shard of leat export, and only these are replaced; move it away or give another folder
 
 # a demo draws into no folder of a user
 $ mkdir -p own/photos/class-000; cp photos/cat/1.png own/photos/class-000/cat.jpg

@@ -274,6 +274,22 @@ static void replace_removes_later_shards(void **state)
     assert_int_equal(access(in_box("tars/00000.tar"), F_OK), 0);
     assert_int_not_equal(access(in_box("tars/00001.tar"), F_OK), 0);
     assert_int_not_equal(access(in_box("tars/00003.tar"), F_OK), 0);
+    /* a file of the user in the place of a later shard: found when that one begins, all stays */
+    struct stat before, after;
+    FILE *f = fopen(in_box("tars/00002.tar"), "w");
+    assert_non_null(f);
+    fputs("mine", f);
+    fclose(f);
+    assert_int_equal(stat(in_box("tars/00000.tar"), &before), 0);
+    x.shard_bytes = 1;
+    assert_int_equal(leat_export(&x, &st, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "00002.tar: is not a shard of leat export"));
+    assert_int_equal(st.samples + st.files + st.failed, 0);
+    assert_int_equal(stat(in_box("tars/00000.tar"), &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_int_equal(stat(in_box("tars/00002.tar"), &after), 0);
+    assert_int_equal(after.st_size, 4);
+    assert_int_not_equal(access(in_box("tars/00001.tar.partial"), F_OK), 0);
     free((char *)x.pack);
     free((char *)x.folder);
 }

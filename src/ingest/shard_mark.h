@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recognises shards that leat has written, so that no other file is replaced. Tar headers have the user
+ * and group name LEAT__SHARD_OWNER, Parquet files the key-value pair LEAT__SHARD_OWNER = "export".
+ */
+#ifndef LEAT_INGEST_SHARD_MARK_H
+#define LEAT_INGEST_SHARD_MARK_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define LEAT__SHARD_OWNER "leat"
+
+/* *ours: the file has the mark. Fails when `path` is not a file that can be read. */
+int leat__shard_ours(const char *path, bool tar, bool *ours, leat_error *err) LEAT_MUST_CHECK;
+/* Fails with LEAT_EINVAL when there is something else than a shard of leat at `path`. */
+int leat__shard_replaceable(const char *path, bool tar, leat_error *err) LEAT_MUST_CHECK;
+/* The error of a file that has no mark. */
+int leat__shard_foreign(const char *path, leat_error *err);
+
+#endif
