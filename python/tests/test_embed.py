@@ -102,6 +102,27 @@ def test_rows_do_not_depend_on_ranks_kills_or_dtype(photos, tmp_path, monkeypatc
     assert np.array_equal(one.astype(np.float16), vectors(tmp_path / "half.leat"))
 
 
+@pytest.mark.parametrize("more", [{}, {"force": True}, {"resume": True}])
+@pytest.mark.parametrize("note", [None, "{}", '{"steps": {}}', "damaged"])
+def test_a_folder_of_the_user_is_kept(photos, tmp_path, more, note):
+    parts = tmp_path / "v.leat.parts"
+    parts.mkdir()
+    (parts / "thesis.txt").write_text("mine")
+    if note is not None:
+        (parts / "run.json").write_text(note)
+    there = sorted(parts.iterdir())
+    with pytest.raises(leat.ArgumentError, match="v.leat.parts: is not from a run of leat embed.*move it away"):
+        leat.embed(photos, output=str(tmp_path / "v.leat"), quiet=True, **more)
+    assert sorted(parts.iterdir()) == there and (parts / "thesis.txt").read_text() == "mine"
+
+
+def test_the_folder_of_a_run_killed_at_its_start_is_used(photos, tmp_path):
+    (tmp_path / "v.leat.parts").mkdir()
+    (tmp_path / "v.leat.parts" / "run.json.new").write_text("{")
+    leat.embed(photos, output=str(tmp_path / "v.leat"), quiet=True, resume=True)
+    assert not (tmp_path / "v.leat.parts").exists()
+
+
 @pytest.mark.torch
 def test_models_of_all_kinds(photos, tmp_path):
     torch = pytest.importorskip("torch")

@@ -179,6 +179,7 @@ class _Parts:
         self.dtype = np.dtype(o.dtype)
         note = os.path.join(self.folder, "run.json")
         if os.path.isdir(self.folder) and first:
+            _check_parts(self.folder, note)
             if not o.resume:
                 if not o.force:
                     raise ExistsError(f"{self.folder}: an interrupted run is there (use `resume` to continue it, "
@@ -228,6 +229,17 @@ class _Parts:
     def read(self) -> Iterator[np.ndarray]:
         for part in range(self.count()):
             yield np.load(self.path(part), mmap_mode="r")
+
+
+def _check_parts(folder: str, note: str) -> None:
+    """Refuses a folder of something else: it would be removed. One that was killed at its start has no note yet."""
+    try:
+        begun = set(os.listdir(folder)) <= {"run.json.new"}
+    except OSError as error:
+        raise StorageError(f"{folder}: {reason(error)}") from None
+    found = _read_note(note)
+    if not begun and not (isinstance(found, dict) and found.keys() >= {"pack", "model", "batch_size", "dtype", "columns", "ops"}):
+        raise ArgumentError(f"{folder}: is not from a run of leat embed, which needs this name; move it away or give another output")
 
 
 def _read_note(path: str) -> dict[str, Any] | None:
