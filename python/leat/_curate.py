@@ -93,8 +93,7 @@ def _made(run: Run, step: str) -> dict[str, str]:
     for name in _curate_steps.FILES[step]:
         path = run.path(name)
         if os.path.lexists(path) and not (step == "pack" and run.in_place):
-            is_pack = name.endswith(".leat") and _curate_steps.is_pack(path)
-            made[name] = _curate_steps.mark(path) if is_pack else _curate_steps.stamp(path)
+            made[name] = _curate_steps.fingerprint(path)
     target = _curate_steps.dump_target(run) if step == "dump" else None
     if target is not None and "://" not in target and os.path.dirname(target) != run.folder:
         made[target] = _curate_steps.stamp(target)

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _images, _select
 from ._curate_config import Options, needs_vectors
-from ._curate_steps import FILES, Run, dump_target, is_ours, named, stamp
+from ._curate_steps import FILES, Run, dump_target, fingerprint, is_ours, named
 from ._dataset import Dataset
 from ._errors import ArgumentError, Error, ExistsError
 from ._writer import Writer
@@ -53,8 +53,10 @@ def check_ours(run: Run, records: Mapping[str, Any]) -> None:
         for path, name in ((run.path(name), name) for name in names if written and os.path.lexists(run.path(name))):
             if not is_ours(records, name):
                 raise ExistsError(f"{path}: is not from leat curate, and the run would replace it; move it or give another folder")
-            made = ((records.get(step) or {}).get("made") or {}).get(name)
-            if name == "selected" and made not in (None, stamp(path)):
+            record = records.get(step) or {}
+            made = (record.get("made") or {}).get(name)
+            stopped = record.get("state") == "running" or record.get("unfinished")  # it may have written more
+            if (name == "selected" or not stopped) and made not in (None, fingerprint(path)):
                 raise ExistsError(f"{path}: has changed since leat curate made it, and the run would replace it; move it or give another folder")
 
 

@@ -116,6 +116,11 @@ def stamp(path: str) -> str:
     return made.hexdigest()[:16]
 
 
+def fingerprint(path: str) -> str:
+    """Of a file or folder that a step has made, as the run file has it."""
+    return mark(path) if path.endswith(".leat") and is_pack(path) else stamp(path)
+
+
 def _add(made: Any, path: str, name: str) -> None:
     try:
         found = os.stat(path)

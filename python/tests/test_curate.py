@@ -666,6 +666,15 @@ def test_only_files_of_an_earlier_run_are_replaced(photos, tmp_path):
         leat.curate(photos, run, share=0.2, force=True)
     assert mine.read_text() == "words"
     shutil.rmtree(mine.parent)
+    for name in ("selected.txt", "pack.leat", "check.csv"):
+        kept, info = (run / name).read_bytes(), (run / name).stat()
+        (run / name).write_text("words")
+        for more in ({}, {"force": True}, {"from_": "pack"}):
+            with pytest.raises(leat.ExistsError, match=f"run/{name}: has changed since leat curate made it"):
+                leat.curate(photos, run, share=0.2, **more)
+        assert (run / name).read_text() == "words"
+        (run / name).write_bytes(kept)
+        os.utime(run / name, ns=(info.st_atime_ns, info.st_mtime_ns))
     (run / "tags.leat").write_text("words")  # no step of this run has this name
     assert leat.curate(photos, run, share=0.2, force=True)["selected"] == 8
     assert (run / "tags.leat").read_text() == "words"
