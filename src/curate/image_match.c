@@ -33,8 +33,14 @@
 #define COVERED_MOST 16       /* cells: a quarter of the image */
 #define COVERED_LEAST 0.85f   /* similarity of the rest, */
 #define COVERED_COST 0.15f    /* of which this is subtracted */
+#define DETAIL_LEAST 0.5f     /* share of the detail of one image that is in the rest */
+#define PLAIN_LEVELS 8        /* of luma that count as one colour, */
+#define PLAIN_PART 4          /* and the part of two images, a quarter, where both have theirs */
 #define BORDER_TOLERANCE 8    /* of a line of one colour */
-#define BORDER_MOST 12        /* lines */
+#define BORDER_MOST 12        /* lines, except of a mat */
+#define INSIDE_LEAST 6        /* lines inside of borders, */
+#define INSIDE_FULL 0.75f     /* the share of a side from which nothing is subtracted of the similarity, */
+#define INSIDE_COST 0.2f      /* and what is subtracted for a smaller one, times what is missing */
 #define FLOOR (LEAT__ALIGN_SCALE * LEAT__ALIGN_SCALE) /* noise of a shrunk pixel, squared */
 
 _Static_assert(SIDE == LEAT__ALIGN_SIDE, "thumbnails have the size that the kernels align");
@@ -270,13 +276,15 @@ static void sum_cells(const leat__align_image *q, const leat__align_probes *p, c
                 s->of[k][y][x] += s->of[k][y - 1][x] + s->of[k][y][x - 1] - s->of[k][y - 1][x - 1];
 }
 
-/* The similarity of what is outside of a rectangle of cells. */
+/* The similarity of what is outside of a rectangle of cells; -1 where that has little detail of both. */
 static float similarity_outside(const cell_sums *s, int top, int bottom, int left, int right)
 {
     float sum[3];
     for (int k = 0; k < 3; k++)
         sum[k] = s->of[k][CELLS][CELLS] - (s->of[k][bottom][right] - s->of[k][top][right] -
                                            s->of[k][bottom][left] + s->of[k][top][left]);
+    if (sum[0] < DETAIL_LEAST * s->of[0][CELLS][CELLS] && sum[1] < DETAIL_LEAST * s->of[1][CELLS][CELLS])
+        return -1;
     return sum[2] / sqrtf((sum[0] + GRADIENT_FLOOR) * (sum[1] + GRADIENT_FLOOR));
 }
 
@@ -363,37 +371,95 @@ static float match(const leat__match_side *a, const leat__match_side *b, bool pa
 
 /* ---- borders ---- */
 
-/* Pixels of a line that do not have the colour of the border. */
-static int other_pixels(const uint8_t *line, int along, int colour)
+static int edge_step(int edge)
+{
+    return (edge % 2 ? -1 : 1) * (edge < 2 ? SIDE : 1);
+}
+
+static const uint8_t *edge_line(const uint8_t *luma, int edge)
+{
+    return luma + (edge % 2 ? (SIDE - 1) * (edge < 2 ? SIDE : 1) : 0);
+}
+
+/* Pixels of a part of a line that do not have the colour of the border. */
+static int other_pixels(const uint8_t *line, int along, int from, int to, int colour)
 {
     int n = 0;
-    for (int i = 0; i < SIDE; i++) n += abs(line[i * along] - colour) > BORDER_TOLERANCE;
+    for (int i = from; i < to; i++) n += abs(line[i * along] - colour) > BORDER_TOLERANCE;
     return n;
 }
 
-/* Number of lines of one colour from an edge on: 0 top, 1 bottom, 2 left, 3 right. Most of the line after
- * them has other colours, or it is a plain background. The line between has a part of both. */
-static int border_lines(const uint8_t *luma, int edge)
+/* Number of lines of one colour from an edge on: 0 top, 1 bottom, 2 left, 3 right. */
+static int plain_lines(const uint8_t *luma, int edge)
 {
-    const int along = edge < 2 ? 1 : SIDE, across = edge < 2 ? SIDE : 1;
-    const int step = edge % 2 ? -across : across;
-    const uint8_t *first = luma + (edge % 2 ? (SIDE - 1) * across : 0);
-    const int colour = first[SIDE / 2 * along];
+    const int along = edge < 2 ? 1 : SIDE, step = edge_step(edge);
+    const uint8_t *first = edge_line(luma, edge);
     int n = 0;
-    while (n < BORDER_MOST && other_pixels(first + n * step, along, colour) == 0) n++;
-    if (n == 0 || other_pixels(first + (n + 1) * step, along, colour) < SIDE / 2) return 0;
-    return n + 1;
+    while (n < SIDE && other_pixels(first + n * step, along, 0, SIDE, first[SIDE / 2 * along]) == 0) n++;
+    return n;
 }
 
-/* Stretches what is inside of the borders to a side; false without borders. */
-static bool make_inside(const leat__match_side *from, leat__match_side *to)
+/* Finds borders of one colour: lines from each edge on, as in plain_lines. Most of the line after them has
+ * other colours, or it is a plain background. The line between has a part of both. A mat, which is all around
+ * the picture, may have any width. False: there are none. */
+static bool find_borders(const uint8_t *luma, int n[4])
 {
-    int n[4], wide = 0;
+    int plain[4], wide = 0;
+    for (int edge = 0; edge < 4; edge++) plain[edge] = plain_lines(luma, edge);
+    const bool mat = plain[0] > 0 && plain[1] > 0 && plain[2] > 0 && plain[3] > 0;
     for (int edge = 0; edge < 4; edge++) {
-        n[edge] = border_lines(from->luma, edge);
+        const int along = edge < 2 ? 1 : SIDE, *sides = plain + (edge < 2 ? 2 : 0), k = plain[edge];
+        const int from = mat ? sides[0] : 0, to = mat ? SIDE - sides[1] : SIDE;
+        const uint8_t *first = edge_line(luma, edge);
+        n[edge] = 0;
+        if (k == 0 || k > (mat ? SIDE - INSIDE_LEAST : BORDER_MOST)) continue;
+        const uint8_t *after = first + (k + 1) * edge_step(edge);
+        if (2 * other_pixels(after, along, from, to, first[SIDE / 2 * along]) >= to - from) n[edge] = k + 1;
         wide += n[edge];
     }
-    if (wide == 0) return false;
+    return wide > 0 && n[0] + n[1] <= SIDE - INSIDE_LEAST && n[2] + n[3] <= SIDE - INSIDE_LEAST;
+}
+
+/* The first of PLAIN_LEVELS levels that the most pixels have. */
+static int common_level(const uint8_t *luma)
+{
+    int count[256] = {0}, near = 0, most = 0, found = 0;
+    for (int i = 0; i < SIDE * SIDE; i++) count[luma[i]]++;
+    for (int level = 0; level < 256; level++) {
+        near += count[level] - (level < PLAIN_LEVELS ? 0 : count[level - PLAIN_LEVELS]);
+        if (near <= most) continue;
+        most = near;
+        found = level - PLAIN_LEVELS + 1;
+    }
+    return found;
+}
+
+/* True when both have borders at all edges, as wide as those of the other. */
+static bool share_frame(const uint8_t *a, const uint8_t *b)
+{
+    int n[4], m[4];
+    if (!find_borders(a, n) || !find_borders(b, m)) return false;
+    for (int edge = 0; edge < 4; edge++)
+        if (n[edge] == 0 || m[edge] == 0 || abs(n[edge] - m[edge]) > 1) return false;
+    return true;
+}
+
+bool leat__match_share_plain(const uint8_t *a, const uint8_t *b)
+{
+    if (share_frame(a, b)) return true;
+    const int low_a = common_level(a), low_b = common_level(b);
+    int n = 0;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        n += a[i] >= low_a && a[i] < low_a + PLAIN_LEVELS && b[i] >= low_b && b[i] < low_b + PLAIN_LEVELS;
+    return n >= SIDE * SIDE / PLAIN_PART;
+}
+
+/* Stretches what is inside of the borders to a side. Returns what is subtracted of its similarity, as few
+ * pixels are similar more often than many; -1 without borders. */
+static float make_inside(const leat__match_side *from, leat__match_side *to)
+{
+    int n[4];
+    if (!find_borders(from->luma, n)) return -1;
     const float dx = (float)(SIDE - n[2] - n[3]) / SIDE, dy = (float)(SIDE - n[0] - n[1]) / SIDE;
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
@@ -407,7 +473,7 @@ static bool make_inside(const leat__match_side *from, leat__match_side *to)
             to->luma[y * SIDE + x] = (uint8_t)(above * (1 - fy) + below * fy + 0.5f);
         }
     prepare(to);
-    return true;
+    return INSIDE_COST * LEAT_MAX(INSIDE_FULL - sqrtf(dx * dy), 0);
 }
 
 float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts)
@@ -415,10 +481,11 @@ float leat__match(const leat__match_side *a, const leat__match_side *b, bool par
     const float whole = match(a, b, parts);
     leat__match_side inside[2];
     if (whole < HOPEFUL) return whole;
-    const bool framed_a = make_inside(a, &inside[0]), framed_b = make_inside(b, &inside[1]);
-    if (framed_a && framed_b)
-        return whole < FRAMED_LEAST ? whole : LEAT_MIN(whole, match(&inside[0], &inside[1], parts));
-    if (framed_a == framed_b || whole >= ENOUGH) return whole;
-    const float without = framed_a ? match(&inside[0], b, parts) : match(a, &inside[1], parts);
-    return LEAT_MAX(whole, without);
+    const float cost_a = make_inside(a, &inside[0]), cost_b = make_inside(b, &inside[1]);
+    const float cost = LEAT_MAX(cost_a, cost_b);
+    if (cost_a >= 0 && cost_b >= 0)
+        return whole < FRAMED_LEAST ? whole : LEAT_MIN(whole, match(&inside[0], &inside[1], parts) - cost);
+    if (cost < 0 || whole >= ENOUGH) return whole;
+    const float without = cost_a >= 0 ? match(&inside[0], b, parts) : match(a, &inside[1], parts);
+    return LEAT_MAX(whole, without - cost);
 }

@@ -25,11 +25,16 @@ typedef struct leat__match_side {
 /* `orientation` as in image_sign.h: the thumbnail is turned first. */
 void leat__match_side_make(leat__match_side *side, const uint8_t *thumb, unsigned orientation);
 
+/* Both have the same frame, or a quarter of both or more is plain at the same places, as in a mat: their
+ * descriptors are similar then, whatever else they show. Both have the same orientation. */
+bool leat__match_share_plain(const uint8_t *a, const uint8_t *b);
+
 /* -1 to 1: correlation of gradients in the best alignment found. Where both have borders of one colour, at
  * most that of what is inside: two frames are similar whatever they show. Where one has, the inside is
- * compared with the whole other image, too. A rectangle of up to a quarter of the image may be covered: when
- * the rest has 0.85 or more, that less 0.15. `parts`: also when one image is a large crop of the other;
- * details of the crop that the other does not have are then removed first, at a cost of 0.1. */
+ * compared with the whole other image, too. A small inside has a cost of up to 0.12. A rectangle of up to a
+ * quarter of the image may be covered: when the rest has 0.85 or more, and half of the detail of one image,
+ * that less 0.15. `parts`: also when one image is a large crop of the other; details of the crop that the
+ * other does not have are then removed first, at a cost of 0.1. */
 float leat__match(const leat__match_side *a, const leat__match_side *b, bool parts);
 
 #endif

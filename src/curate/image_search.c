@@ -149,21 +149,30 @@ static int thumb_of(const searching *x, worker *w, uint32_t row, uint8_t *thumb,
     return leat__image_columns_thumb(x->packs[pack], row - r->first[pack], &w->room, thumb, err);
 }
 
+/* The row in an orientation, prepared for comparison once. */
+static int make_own(const searching *x, worker *w, uint32_t row, unsigned orientation, uint8_t *ready,
+                    leat_error *err)
+{
+    uint8_t thumb[LEAT__THUMB_BYTES];
+    if (*ready >> orientation & 1) return 0;
+    LEAT_TRY(thumb_of(x, w, row, thumb, err));
+    leat__match_side_make(&w->own[orientation], thumb, orientation);
+    *ready |= (uint8_t)(1 << orientation);
+    return 0;
+}
+
 static int compare(const searching *x, worker *w, portion *p, uint32_t row, const candidate *c,
                    uint8_t *ready, leat_error *err)
 {
     const leat_dedup_images_opts *o = x->s->opts;
+    const leat__match_side *own = &w->own[c->orientation];
     uint8_t thumb[LEAT__THUMB_BYTES];
     leat__image_pair pair = leat__image_pair_of(row, c->row, c->orientation, 1 - c->rank);
-    if (!c->sure) {
-        if (!(*ready >> c->orientation & 1)) {
-            LEAT_TRY(thumb_of(x, w, row, thumb, err));
-            leat__match_side_make(&w->own[c->orientation], thumb, c->orientation);
-            *ready |= (uint8_t)(1 << c->orientation);
-        }
-        LEAT_TRY(thumb_of(x, w, c->row, thumb, err));
+    LEAT_TRY(thumb_of(x, w, c->row, thumb, err));
+    LEAT_TRY(make_own(x, w, row, c->orientation, ready, err));
+    if (!c->sure || leat__match_share_plain(own->luma, thumb)) {
         leat__match_side_make(&w->other, thumb, 0);
-        pair.similarity = leat__match(&w->own[c->orientation], &w->other, o->windows != 0);
+        pair.similarity = leat__match(own, &w->other, o->windows != 0);
         p->compared++;
     }
     pair.similarity = LEAT_MIN(pair.similarity, UNEQUAL_MOST);

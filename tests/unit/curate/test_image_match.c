@@ -141,6 +141,66 @@ static void crops_match_without_their_detail(void **state)
     assert_true(more >= 3);
 }
 
+/* The scene, shrunk to `side` pixels in the middle of a white thumbnail. */
+static leat__match_side matted(const scene *s, int side)
+{
+    enum { SIDE = LEAT__THUMB_SIDE };
+    const leat__match_side whole = side_of(s, 0);
+    const int from = (SIDE - side) / 2;
+    uint8_t thumb[SIDE * SIDE];
+    leat__match_side made;
+    memset(thumb, 255, sizeof thumb);
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x++)
+            thumb[(from + y) * SIDE + from + x] = whole.luma[y * SIDE / side * SIDE + x * SIDE / side];
+    leat__match_side_make(&made, thumb, 0);
+    return made;
+}
+
+static void pictures_in_equal_mats_do_not_match(void **state)
+{
+    static const int sides[] = {10, 12, 14, 16, 20};
+    scene s = plain_scene, other = plain_scene, light = plain_scene;
+    light.gain = 0.9f;
+    for (size_t i = 0; i < LEAT_COUNT(sides); i++)
+        for (uint32_t seed = 1; seed < 20; seed++) {
+            s.seed = light.seed = seed;
+            other.seed = seed + 50;
+            const leat__match_side a = matted(&s, sides[i]), b = matted(&other, sides[i]);
+            const leat__match_side c = matted(&light, sides[i]);
+            assert_true(leat__match(&a, &b, false) < 0.7f && leat__match(&b, &a, false) < 0.7f);
+            assert_true(leat__match(&a, &c, false) > 0.7f);
+            assert_true(leat__match_share_plain(a.luma, b.luma));
+        }
+}
+
+/* A frame and a disc over the lower right of it. */
+static leat__match_side framed_disc(const scene *s)
+{
+    enum { SIDE = LEAT__THUMB_SIDE };
+    const leat__match_side from = framed(s);
+    uint8_t thumb[SIDE * SIDE];
+    leat__match_side made;
+    memcpy(thumb, from.luma, sizeof thumb);
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++)
+            if ((x - 22) * (x - 22) + (y - 22) * (y - 22) <= 16) thumb[y * SIDE + x] = 226;
+    leat__match_side_make(&made, thumb, 0);
+    return made;
+}
+
+static void framed_discs_need_a_comparison(void **state)
+{
+    scene s = plain_scene, other = plain_scene;
+    for (uint32_t seed = 1; seed < 20; seed++) {
+        s.seed = seed;
+        other.seed = seed + 50;
+        const leat__match_side a = framed_disc(&s), b = framed_disc(&other), c = side_of(&s, 0);
+        assert_true(leat__match_share_plain(a.luma, b.luma));
+        assert_false(leat__match_share_plain(a.luma, c.luma));
+    }
+}
+
 static void plain_images_do_not_match(void **state)
 {
     scene s = plain_scene, plain = plain_scene;
@@ -159,6 +219,8 @@ int main(void)
         cmocka_unit_test(a_frame_does_not_hide_a_picture),
         cmocka_unit_test(covered_parts_do_not_hide_a_picture),
         cmocka_unit_test(crops_match_without_their_detail),
+        cmocka_unit_test(pictures_in_equal_mats_do_not_match),
+        cmocka_unit_test(framed_discs_need_a_comparison),
         cmocka_unit_test(plain_images_do_not_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
