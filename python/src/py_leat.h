@@ -103,9 +103,9 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
 int py_image_raw(const void *pixels, uint32_t height, uint32_t width, uint32_t channels, uint32_t dtype,
                  void **data, size_t *size, leat_error *err);
 
-PyObject *py_image_png(PyObject *module, PyObject *args);  /* png(pixels): a PNG file */
+PyObject *py_image_png(PyObject *module, PyObject *args);   /* png(pixels): a PNG file */
 PyObject *py_check_shard(PyObject *module, PyObject *args); /* check_shard(path): may be replaced */
-PyObject *py_pixel_file(PyObject *module, PyObject *args); /* pixel_file(stored): PNG or TIFF */
+PyObject *py_pixel_file(PyObject *module, PyObject *args);  /* pixel_file(stored): PNG or TIFF */
 /* The values of the sample last read in the order of the schema, then its key; None where `skip` (one per
  * field, or NULL) says so. */
 PyObject *py_sample_list(const py_pack_handle *h, const leat_sample *s, const bool *skip, leat_error *err);

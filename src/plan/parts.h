@@ -60,8 +60,6 @@ double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch);
 uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices);
 
 /* ram.c */
-/* The limit of host memory: of ram_bytes and limit_bytes the one that leaves less; 0 = not known. */
-uint64_t leat__plan_limit(const leat_plan_facts *f);
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f);
 void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram);
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram);

@@ -40,7 +40,8 @@ static bool job_limits(const leat_plan_facts *f)
     return f->limit_bytes > 0 && (f->ram_bytes == 0 || f->limit_bytes <= left);
 }
 
-uint64_t leat__plan_limit(const leat_plan_facts *f)
+/* The limit of host memory: of ram_bytes and limit_bytes the one that leaves less; 0 = not known. */
+static uint64_t limit_of(const leat_plan_facts *f)
 {
     return job_limits(f) ? f->limit_bytes : f->ram_bytes;
 }
@@ -76,7 +77,7 @@ static void add_up(const leat_plan_facts *f, leat_plan_ram *ram)
     uint64_t loader = ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages + ram->cache;
     ram->os = job_limits(f) ? 0 : os_bytes(f);
     ram->used = f->ram_used_bytes;
-    ram->limit = leat__plan_limit(f);
+    ram->limit = limit_of(f);
     ram->total = loader + ram->os + ram->framework + ram->used;
     ram->with_validation = ram->total + (f->no_validation ? 0 : loader);
 }
