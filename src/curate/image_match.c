@@ -3,7 +3,8 @@
  * See image_match.h. Starts with the identity, and with the best shift and scale of one thumbnail
  * inside the other at 16 x 16 samples. From there Gauss-Newton steps refine an affine map, gain
  * and offset. Weights reduce the influence of captions and logos, and a rectangle of the result may be left
- * out. Costs and limits were chosen on one half of the images of bench/images_edits.py.
+ * out. Costs and limits were chosen on one half of the images of bench/images_edits.py, those of mats on the
+ * other half.
  */
 #include "curate/image_match.h"
 
