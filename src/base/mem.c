@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/fault.h"
@@ -188,6 +189,20 @@ void leat__mem_small_pages(void *ptr)
     const header *h = header_of(ptr);
     LEAT_ASSERT(h->mark == LIVE_MARK);
     if (h->mapped != 0) (void)madvise(h->start, h->mapped, MADV_NOHUGEPAGE);
+}
+
+void leat__mem_populate(void *data, size_t size)
+{
+#ifdef MADV_POPULATE_WRITE /* glibc 2.35; a kernel older than 5.14 refuses, and pages are faulted in later   \
+                            */
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
+                    start = ((uintptr_t)data + page - 1) & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)data + size) & ~(page - 1);
+    if (end > start) (void)madvise((void *)start, end - start, MADV_POPULATE_WRITE);
+#else
+    (void)data;
+    (void)size;
+#endif
 }
 
 /* Grows or shrinks in place; NULL when the block has to move between heap and mapping. */

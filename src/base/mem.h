@@ -53,6 +53,8 @@ void leat__free(void *ptr); /* NULL is fine */
 
 /* Asks the system for small pages for a block that was not written to yet. */
 void leat__mem_small_pages(void *ptr);
+/* Faults in memory now, on this thread, so that the thread that writes to it first does not have to. */
+void leat__mem_populate(void *data, size_t size);
 
 char *leat__strdup(leat__mem_cat cat, const char *s) LEAT_MUST_CHECK;
 char *leat__strndup(leat__mem_cat cat, const char *s, size_t n) LEAT_MUST_CHECK;

@@ -28,6 +28,7 @@ typedef struct entry {
     uint32_t pins;
     uint64_t wanted; /* announced uses still to come */
     bool ready;
+    bool populated; /* its memory was faulted in; written by the filler of the page */
     leat__cache_waiter *waiters;
     /* idle list, oldest first: ready, not pinned, not wanted */
     struct entry *older, *newer;
@@ -410,6 +411,10 @@ leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint6
     }
     check_locked(c, e);
     leat__mutex_unlock(&c->lock);
+    if (answer == LEAT__CACHE_FILL && user->populate && !e->populated) {
+        leat__mem_populate(e->page.data, e->page.bytes);
+        e->populated = true; /* pages that use this memory later need not */
+    }
     return answer;
 }
 

@@ -49,6 +49,7 @@ typedef struct leat__cache_user {
     _Atomic uint64_t cap;       /* most bytes it may keep; changed at any time by its loader */
     bool keep;                  /* random orders: pages stay wanted */
     bool small_pages;           /* of memory: huge ones cost more than they save */
+    bool populate;              /* fault in new memory on the thread that asks: the filling one is busier */
     _Atomic uint64_t bytes;     /* kept for it now */
     uint64_t asked;             /* bytes of pages that were missing; used by the cache */
     struct leat__chunk *chunks; /* memory of its pages; used by the cache */

@@ -754,6 +754,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
         l->cache_user.budget = l->budget;
         l->cache_user.keep = l->opts.order == LEAT_ORDER_RANDOM;
         l->cache_user.small_pages = l->env.remote && leat__machine_reports_free();
+        l->cache_user.populate = l->env.remote; /* one thread receives all pages */
         cap_cache(l);
         l->env.cache_user = &l->cache_user;
         if (l->env.remote && l->pool->replay == NULL)

@@ -2,6 +2,7 @@
 #include "gpu/fake_driver.h"
 
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -330,6 +331,43 @@ static void small_pages_of_memory_where_asked_for(void **state)
     }
 }
 
+static bool is_in_memory(const uint8_t *data, size_t bytes)
+{
+    unsigned char parts[1024];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    assert_true(bytes / page <= sizeof parts);
+    assert_int_equal(
+        mincore((void *)(((uintptr_t)data + page - 1) / page * page), bytes / page * page, parts), 0);
+    for (size_t i = 0; i + 1 < bytes / page; i++)
+        if (!(parts[i] & 1)) return false;
+    return true;
+}
+
+static void new_memory_is_faulted_in_where_asked_for(void **state)
+{
+    enum { MIB = 1 << 20 };
+    static const uint64_t sizes[] = {2 * MIB - 100000, 20000}; /* the last one is in a chunk */
+    (void)state;
+    for (int populate = 0; populate < 2; populate++) {
+        leat_budget *budget;
+        leat__cache *c;
+        assert_ok(leat_budget_open(&budget, 128 * MIB, NULL));
+        leat__cache_user u = user_of(budget, 16 * MIB, false);
+        u.populate = populate;
+        u.small_pages = true; /* one fault would bring a whole huge page */
+        assert_ok(leat__cache_open(&c, pack, NULL));
+        for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            leat__cached *page;
+            assert_int_equal(leat__cache_get(c, &u, i, sizes[i], 1, NULL, &page), LEAT__CACHE_FILL);
+            if (populate || i == 0) assert_int_equal(is_in_memory(page->data, page->bytes), populate);
+            leat__cache_filled(c, page, 0);
+            leat__cache_unpin(c, page);
+        }
+        leat__cache_leave(&c, &u);
+        leat_budget_close(&budget);
+    }
+}
+
 static void large_pages_are_whole_huge_pages(void **state)
 {
     enum { MIB = 1 << 20 };
@@ -487,6 +525,7 @@ int main(void)
         cmocka_unit_test(large_caps_are_held_in_chunks),
         cmocka_unit_test(large_pages_are_whole_huge_pages),
         cmocka_unit_test(small_pages_of_memory_where_asked_for),
+        cmocka_unit_test(new_memory_is_faulted_in_where_asked_for),
         cmocka_unit_test(a_damaged_page_goes_with_its_last_pin),
         cmocka_unit_test(waiters_are_told),
         cmocka_unit_test(a_device_finds_mapped_pages),
