@@ -50,6 +50,8 @@ int leat__plan_judge(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 typedef struct leat__plan_overlap leat__plan_overlap;
 int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err) LEAT_MUST_CHECK;
 int leat__plan_judge_ram(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK; /* host memory only */
+/* The number of workers is left to the plan, which fits it to memory: of facts before their defaults. */
+bool leat__plan_own_workers(const leat_plan_facts *f);
 /* Samples in a batch of the run where they are not those of the plan, rounded up; 0 = the plan's, or not
  * known. */
 uint64_t leat__plan_other_batch(const leat_plan *plan, const leat_plan_run *run);
@@ -78,8 +80,9 @@ typedef struct leat__plan_dedup {
 } leat__plan_dedup;
 void leat__plan_dedup_needs(leat__plan_dedup *d);
 
-/* vram.c */
+/* vram.c. The largest batch is separate: it takes some 25 times as long. */
 int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err) LEAT_MUST_CHECK;
+int leat__plan_largest_batch(const leat_plan_facts *f, uint64_t *batch, leat_error *err) LEAT_MUST_CHECK;
 
 /* gpus.c: a row by its exact name or alias; NULL when unknown. */
 const plan_gpu *leat__plan_gpu_find(const char *name);
@@ -141,7 +144,7 @@ void leat__plan_traffic(leat_plan *plan);
 
 /* solve.c */
 void leat__plan_scales(leat_plan *plan, const leat_plan_facts *given); /* as for the what-ifs */
-int leat__plan_fix(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
+int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err) LEAT_MUST_CHECK;
 
 /* plan_page.c, plan_json.c */
 void leat__plan_page(const leat_plan *plan, leat__buf *out, bool ascii);

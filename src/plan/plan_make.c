@@ -164,14 +164,14 @@ static void limit_workers(leat_plan *plan)
     set_workers(plan, LEAT_MAX(LEAT_MAX(safe, few), 1u));
 }
 
-static bool default_workers(const leat_plan_facts *f)
+bool leat__plan_own_workers(const leat_plan_facts *f)
 {
     return f->workers == 0 && f->preset == LEAT_PLAN_PRESET_NONE;
 }
 
 int leat__plan_judge_ram(leat_plan *plan, leat_error *err)
 {
-    const bool own = default_workers(&plan->facts);
+    const bool own = leat__plan_own_workers(&plan->facts);
     LEAT_TRY(leat__plan_complete(plan, err));
     set_workers(plan, (uint32_t)plan->facts.workers);
     if (own) limit_workers(plan);
@@ -227,7 +227,7 @@ static void balance_workers(leat_plan *plan, const leat__plan_overlap *overlap)
 int leat__plan_judge_as(leat_plan *plan, const leat__plan_overlap *overlap, leat_error *err)
 {
     const leat_plan_facts *f = &plan->facts;
-    const bool own = default_workers(f);
+    const bool own = leat__plan_own_workers(f);
     LEAT_TRY(leat__plan_judge_ram(plan, err));
     if (f->gpus > 0 && plan->vram.total == 0) {
         leat_plan_vram *v = &plan->vram;
@@ -253,6 +253,7 @@ static int make(leat_plan *plan, leat_error *err)
     const int32_t workers = f->workers; /* before defaults are filled in */
     const uint64_t max_sample_bytes = f->max_sample_bytes;
     LEAT_TRY(leat__plan_judge(plan, err));
+    if (f->gpus > 0) LEAT_TRY(leat__plan_largest_batch(f, &plan->vram.largest_batch, err));
     leat_plan_facts given = *f;
     given.workers = workers;
     given.max_sample_bytes = max_sample_bytes;
@@ -261,7 +262,7 @@ static int make(leat_plan *plan, leat_error *err)
     leat__plan_what_ifs(plan, &given);
     if (f->gpus > 0) leat__plan_scales(plan, &given);
     note_rules(plan);
-    return plan->fits == 0 ? leat__plan_fix(plan, err) : 0;
+    return plan->fits == 0 ? leat__plan_fix(plan, leat__plan_own_workers(&given), err) : 0;
 }
 
 int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size, leat_error *err)

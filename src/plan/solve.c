@@ -14,6 +14,8 @@
 #include "base/str.h"
 
 #define SHOWN 1.006 /* so that a size is enough also as three digits of it */
+#define TRIES 128 /* values that are tried in a round of largest() */
+#define FARTHER 4 /* times what bisection finds: beyond it memory has grown by more than it varies */
 #define RAM_MOST (UINT64_C(1) << 56)
 #define GPUS_MOST 4096
 
@@ -45,6 +47,14 @@ static bool safe(const leat_plan_facts *f)
     return judge(f, &plan) && is_safe(&plan);
 }
 
+/* The same for batches that are safe on the GPU. Rates matter only where threads are chosen by them. */
+static bool ram_safe(const leat_plan_facts *f)
+{
+    leat_plan plan = {.facts = *f};
+    if (leat__plan_judge_ram(&plan, NULL) != 0 || plan.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) return false;
+    return leat__plan_own_workers(f) && f->epochs > 1 ? safe(f) : plan.ram.verdict <= LEAT_PLAN_SAFE;
+}
+
 /* Safe, and the CPUs keep the GPUs busy. */
 static bool fed(const leat_plan_facts *f)
 {
@@ -52,18 +62,29 @@ static bool fed(const leat_plan_facts *f)
     return judge(f, &plan) && is_safe(&plan) && plan.speed.cpu.mid >= plan.speed.gpu.mid;
 }
 
-/* Largest value in [1, top] for which the facts with *field = value are good; 0 when none is. Memory
- * grows with each of these fields, so bisection finds it. */
-static uint64_t largest(leat_plan_facts *f, uint64_t top, void (*set)(leat_plan_facts *f, uint64_t value),
+/* Largest value in (low, top] for which the facts with this value are good; `low` when none is. Memory does
+ * not grow evenly with it: batches in flight are whole numbers, and default threads depend on it. So above
+ * what bisection finds, evenly spaced values are tried, then those between them. */
+static uint64_t largest(leat_plan_facts *f, uint64_t low, uint64_t top,
+                        void (*set)(leat_plan_facts *f, uint64_t value),
                         bool (*good)(const leat_plan_facts *f))
 {
-    uint64_t low = 0, high = top + 1;
+    uint64_t high = top + 1, step;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         set(f, middle);
         if (good(f)) low = middle;
         else high = middle;
     }
+    top = LEAT_MIN(top, FARTHER * low + TRIES);
+    do {
+        step = (top - low) / TRIES + 1;
+        for (uint64_t value = top; value > low; value -= LEAT_MIN(step, value)) {
+            set(f, value);
+            if (good(f)) low = value;
+        }
+        top = LEAT_MIN(top, low + step - 1);
+    } while (step > 1);
     return low;
 }
 
@@ -123,6 +144,19 @@ static void set_gpus(leat_plan_facts *f, uint64_t v)
     f->gpus = (uint32_t)v;
 }
 
+/* Batches that divide the dataset come first: one more sample in each takes memory for another batch. */
+static uint64_t largest_batch(leat_plan_facts *f, uint64_t top, bool (*good)(const leat_plan_facts *f))
+{
+    uint64_t low = 0;
+    for (uint64_t batches = 1; batches <= TRIES && low == 0; batches++) {
+        uint64_t value = leat__ceil_div(f->samples, batches);
+        if (value <= 1) break;
+        set_batch(f, value);
+        if (value <= top && good(f)) low = value;
+    }
+    return largest(f, low, top, set_batch, good);
+}
+
 /* ---- The smallest change ---- */
 
 /* Appends to the change; `separator` only after other text. */
@@ -158,7 +192,7 @@ static void add_changes(leat_plan *plan, const leat_plan_facts *then)
         add_text(plan, ", and ", "--memory %llu", (unsigned long long)then->memory_bytes);
     if (then->prefetch != f->prefetch)
         add_text(plan, ", and ", "--prefetch %u (instead of %u)", then->prefetch, f->prefetch);
-    if (then->workers != f->workers)
+    if (then->workers != f->workers && then->workers != 0)
         add_text(plan, ", and ", "%s %d (instead of %d)",
                  f->loader == LEAT_PLAN_PROCESS ? "--workers" : "--threads", (int)then->workers,
                  (int)f->workers);
@@ -174,19 +208,19 @@ static bool fix_memory(leat_plan_facts *facts)
     if (!judge(&f, &own) || own.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) return false;
     uint64_t value = own.ram.budget > facts->memory_bytes
                          ? smallest(&f, own.ram.budget, set_memory, ram_fits)
-                         : largest(&f, facts->memory_bytes, set_memory, ram_fits);
+                         : largest(&f, 0, facts->memory_bytes, set_memory, ram_fits);
     facts->memory_bytes = value > 0 ? value : own.ram.budget;
     return true;
 }
 
 /* Less is read ahead, or by fewer. Of values that fit, takes the one that keeps the largest share of what was
- * requested. */
+ * requested. Default workers (0) are as few as needed already. */
 static bool fix_ahead(leat_plan_facts *facts)
 {
     leat_plan_facts f = *facts;
-    uint64_t prefetch = largest(&f, facts->prefetch, set_prefetch, ram_fits);
+    uint64_t prefetch = largest(&f, 0, facts->prefetch, set_prefetch, ram_fits);
     f = *facts;
-    uint64_t workers = largest(&f, (uint64_t)facts->workers, set_workers, ram_fits);
+    uint64_t workers = largest(&f, 0, (uint64_t)facts->workers, set_workers, ram_fits);
     if (prefetch == 0 && workers == 0) return false;
     if (prefetch * (uint64_t)facts->workers >= workers * facts->prefetch) set_prefetch(facts, prefetch);
     else set_workers(facts, workers);
@@ -197,7 +231,7 @@ static bool fix_ahead(leat_plan_facts *facts)
 static bool fix_batch(leat_plan_facts *facts)
 {
     leat_plan_facts f = *facts;
-    uint64_t batch = largest(&f, facts->batch, set_batch, ram_fits);
+    uint64_t batch = largest_batch(&f, facts->batch, ram_fits);
     if (batch > 0) facts->batch = batch;
     return batch > 0;
 }
@@ -275,22 +309,25 @@ static int fix_vram(leat_plan_facts *facts, leat_error *err)
             return 0;
         }
     }
-    LEAT_TRY(leat__plan_vram(facts, &v, err));
-    facts->batch = LEAT_MAX(v.largest_batch, UINT64_C(1));
+    LEAT_TRY(leat__plan_largest_batch(facts, &facts->batch, err));
+    facts->batch = LEAT_MAX(facts->batch, UINT64_C(1));
     LEAT_TRY(leat__plan_vram(facts, &v, err));
     if (v.verdict == LEAT_PLAN_OUT_OF_MEMORY)
         facts->vram_bytes = (uint64_t)(SHOWN * (double)v.total / PLAN_SAFE_VRAM);
     return 0;
 }
 
-/* The change is made for the GPU first. Then the changed plan is judged as a whole, for host memory. */
-int leat__plan_fix(leat_plan *plan, leat_error *err)
+/* The change is made for the GPU first. Then the changed plan is judged as a whole, for host memory. A number
+ * of workers that is left to the plan is chosen again for each change. */
+int leat__plan_fix(leat_plan *plan, bool own_workers, leat_error *err)
 {
     leat_plan now = {.facts = plan->facts};
     plan->fix[0] = '\0';
     if (plan->facts.gpus > 0 && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY)
         LEAT_TRY(fix_vram(&now.facts, err));
+    if (own_workers) now.facts.workers = 0;
     LEAT_TRY(leat__plan_judge(&now, err));
+    if (own_workers) now.facts.workers = 0;
     if (now.ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) fix_ram(plan, &now);
     else add_changes(plan, &now.facts);
     return 0;
@@ -346,7 +383,7 @@ static int solve_batch(const leat_plan_facts *facts, const leat_plan *plan, uint
         return leat__fail(err, LEAT_EINVAL, "the largest batch needs a memory limit");
     }
     if (plan->facts.samples > 0) top = LEAT_MIN(top, plan->facts.samples);
-    *value = largest(&f, top, set_batch, safe);
+    *value = largest_batch(&f, top, ram_safe);
     return 0;
 }
 

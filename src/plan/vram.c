@@ -74,7 +74,7 @@ static uint32_t verdict_of(const leat_plan_vram *v)
     return (double)v->total > PLAN_SAFE_VRAM * (double)v->limit ? LEAT_PLAN_RISKY : LEAT_PLAN_SAFE;
 }
 
-static int find_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat_error *err)
+int leat__plan_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat_error *err)
 {
     leat_plan_facts f = *facts;
     leat_plan_vram v;
@@ -103,5 +103,5 @@ int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *
 {
     LEAT_TRY(measure(f, vram, err));
     vram->verdict = verdict_of(vram);
-    return find_largest_batch(f, &vram->largest_batch, err);
+    return 0;
 }

@@ -432,6 +432,52 @@ static void any_solution_is_accepted_and_the_next_is_not(void **state)
     for (int k = 0; k < 4; k++) assert_true(solutions[k] > 15);
 }
 
+/* The largest batch up to `top` that is safe, or that fits, by trying all of them. */
+static uint64_t largest_tried(leat_plan_facts f, uint64_t top, bool safe)
+{
+    for (f.batch = top; f.batch > 0; f.batch--) {
+        leat_plan p = {.facts = f};
+        assert_int_equal(leat__plan_judge(&p, NULL), 0);
+        if (safe ? p.ram.verdict <= LEAT_PLAN_SAFE && (f.gpus == 0 || p.vram.verdict <= LEAT_PLAN_SAFE)
+                 : p.fits != 0)
+            break;
+    }
+    return f.batch;
+}
+
+/* Memory does not grow evenly with the batch: the largest one is named, not one at which a search stops. */
+static void the_largest_batch_is_found(void **state)
+{
+    static const uint64_t samples[] = {29, 50, 100, 1000}, sizes[] = {20000, 110000, 1000000};
+    uint64_t changes = 0;
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 24, 0, 0, 0);
+    for (uint64_t i = 0; i < test_count("LEAT_TEST_PLANS", 150); i++) {
+        leat_plan_facts f;
+        leat_plan_facts_init(&f);
+        f.cpus = 1u << leat__rng_below(&r, 4);
+        f.samples = samples[leat__rng_below(&r, LEAT_COUNT(samples))];
+        f.sample_bytes = sizes[leat__rng_below(&r, LEAT_COUNT(sizes))];
+        f.ram_bytes = (60 + leat__rng_below(&r, 500)) << 20;
+        f.image = 64 + 32 * (uint32_t)leat__rng_below(&r, 6);
+        f.element_bytes = leat__rng_below(&r, 2) != 0 ? 1 : 4;
+        f.no_validation = (uint32_t)leat__rng_below(&r, 2);
+        f.workers = leat__rng_below(&r, 3) == 0 ? 1 << leat__rng_below(&r, 3) : 0;
+        f.epochs = leat__rng_below(&r, 4) == 0 ? 9 : 1;
+        f.prefetch = 1; /* nothing else to change than the batch */
+        uint64_t value = solved(f, LEAT_PLAN_SOLVE_BATCH), wanted = largest_tried(f, f.samples, true);
+        if (value != wanted) fail_msg("case %d: %d, but %d is safe", (int)i, (int)value, (int)wanted);
+        f.batch = 1200;
+        leat_plan p = plan_of(f);
+        if ((value = amount(p.fix, "--batch")) == 0) continue;
+        changes++;
+        wanted = largest_tried(f, f.batch, false);
+        if (value != wanted) fail_msg("case %d: \"%s\", but %d fits", (int)i, p.fix, (int)wanted);
+    }
+    assert_true(changes > 5);
+}
+
 static void solving_finds_the_edge(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -527,6 +573,7 @@ int main(void)
         cmocka_unit_test(changes_fit_the_machine_and_the_limit),
         cmocka_unit_test(any_solution_is_accepted_and_the_next_is_not),
         cmocka_unit_test(solutions_are_accepted_by_the_plan),
+        cmocka_unit_test(the_largest_batch_is_found),
         cmocka_unit_test(solving_finds_the_edge),
         cmocka_unit_test(cpus_and_gpus_follow_the_rates),
         cmocka_unit_test(unknown_gpus_have_no_number),
