@@ -234,7 +234,7 @@ static const char *text_fix(const char *option, uint64_t needed, uint64_t docume
         snprintf(fix, FIX, "batches of at most %u documents, with leat dedup --index", UINT32_MAX - 1);
     else if (option != NULL)
         snprintf(fix, FIX, "%s %llu (%s)", option, (unsigned long long)needed, bytes(needed, a));
-    else snprintf(fix, FIX, "a machine with at least %s", bytes(needed, a));
+    else snprintf(fix, FIX, "a machine with at least %s", leat__as_size(needed).text);
     return fix;
 }
 

@@ -13,7 +13,6 @@
 #include "base/num.h"
 #include "base/str.h"
 
-#define SHOWN 1.006 /* so that a size is enough also as three digits of it */
 #define TRIES 128 /* values that are tried in a round of largest() */
 #define FARTHER 4 /* times what bisection finds: beyond it memory has grown by more than it varies */
 #define RAM_MOST (UINT64_C(1) << 56)
@@ -175,7 +174,6 @@ static LEAT_PRINTF(3, 4) void add_text(leat_plan *plan, const char *separator, c
 static void add_changes(leat_plan *plan, const leat_plan_facts *then)
 {
     const leat_plan_facts *f = &plan->facts;
-    char text[24];
     if (then->precision != f->precision)
         add_text(plan, ", and ", "--precision %s (instead of %s)", leat_plan_precision_name(then->precision),
                  leat_plan_precision_name(f->precision));
@@ -186,8 +184,7 @@ static void add_changes(leat_plan *plan, const leat_plan_facts *then)
             add_text(plan, " and ", "lr %.3g", leat__plan_lr(f, then->batch * f->gpus * f->nodes));
     }
     if (then->vram_bytes != f->vram_bytes)
-        add_text(plan, ", and ", "a GPU with at least %s of memory",
-                 leat__format_bytes(then->vram_bytes, text, sizeof text));
+        add_text(plan, ", and ", "a GPU with at least %s of memory", leat__as_size(then->vram_bytes).text);
     if (then->memory_bytes != f->memory_bytes)
         add_text(plan, ", and ", "--memory %llu", (unsigned long long)then->memory_bytes);
     if (then->prefetch != f->prefetch)
@@ -242,7 +239,6 @@ static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, const char
 {
     leat_plan_facts f = *facts;
     leat_plan leat;
-    char text[24];
     bool narrow = false;
     f.loader = LEAT_PLAN_LEAT;
     bool fits = judge(&f, &leat) && leat.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
@@ -253,7 +249,7 @@ static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, const char
     }
     if (fits)
         add_text(plan, separator, "leat's loader with %sa budget of %s", narrow ? "--dtype u8 and " : "",
-                 leat__format_bytes(leat.ram.budget, text, sizeof text));
+                 leat__as_size(leat.ram.budget).text);
 }
 
 /* More memory, without a budget or a /dev/shm that are too small for any. Of the limits of the machine and of
@@ -261,7 +257,6 @@ static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, const char
 static void offer_machine(leat_plan *plan, const leat_plan *now, const char *separator)
 {
     leat_plan_facts f = now->facts, job = now->facts;
-    char text[24];
     f.limit_bytes = 0;
     uint64_t need = smallest(&f, RAM_MOST, set_ram, ram_fits), need_job = job.limit_bytes;
     if (need == 0) {
@@ -272,15 +267,13 @@ static void offer_machine(leat_plan *plan, const leat_plan *now, const char *sep
     }
     if (need > now->facts.ram_bytes) {
         add_text(plan, separator, "%s at least %s of memory",
-                 plan->facts.whole_machine ? "a machine with" : "a limit of",
-                 leat__format_bytes((uint64_t)(SHOWN * (double)need), text, sizeof text));
+                 plan->facts.whole_machine ? "a machine with" : "a limit of", leat__as_size(need).text);
         separator = " and ";
     }
     job.ram_bytes = job.whole_machine = 0;
     if (job.limit_bytes > 0) need_job = smallest(&job, RAM_MOST, set_limit, ram_fits);
     if (need_job > now->facts.limit_bytes)
-        add_text(plan, separator, "a limit of at least %s of memory",
-                 leat__format_bytes((uint64_t)(SHOWN * (double)need_job), text, sizeof text));
+        add_text(plan, separator, "a limit of at least %s of memory", leat__as_size(need_job).text);
 }
 
 /* `now`: the plan as it is after a change that makes it fit the GPU. */
@@ -313,7 +306,7 @@ static int fix_vram(leat_plan_facts *facts, leat_error *err)
     facts->batch = LEAT_MAX(facts->batch, UINT64_C(1));
     LEAT_TRY(leat__plan_vram(facts, &v, err));
     if (v.verdict == LEAT_PLAN_OUT_OF_MEMORY)
-        facts->vram_bytes = (uint64_t)(SHOWN * (double)v.total / PLAN_SAFE_VRAM);
+        facts->vram_bytes = (uint64_t)((double)v.total / PLAN_SAFE_VRAM) + 1;
     return 0;
 }
 

@@ -201,8 +201,8 @@ True
 
 # a GPU that is too small: the change it names fits
 $ leat plan --model vit_l --ram 64G --cpus 16 --vram 4G --batch 1 --json 2>/dev/null | jget fix
-> leat plan --model vit_l --ram 64G --cpus 16 --vram 6.85G --batch 1 --json | jget vram.verdict
-a GPU with at least 6.85 GiB of memory
+> leat plan --model vit_l --ram 64G --cpus 16 --vram 6.82G --batch 1 --json | jget vram.verdict
+a GPU with at least 6.82 GiB of memory
 safe
 
 # one value
@@ -252,7 +252,7 @@ $ leat plan --model resnet50 --gpu T4 --batch 4000 --cpus 4 --solve ram
 # a machine and a limit that are both too small: the change names both
 $ both="--samples 100000 --model resnet50 --gpu A100 --gpus 2 --cpus 4 --threads 1 --prefetch 1"
 > leat plan $both --ram 4G --limit 2G --json 2>/dev/null | jget fix
-a machine with at least 7.82 GiB of memory and a limit of at least 4.86 GiB of memory
+a machine with at least 7.78 GiB of memory and a limit of at least 4.84 GiB of memory
 
 # of a limit and the machine's memory the smaller one counts
 $ leat plan --samples 100000 --model resnet50 --gpu A100 --gpus 2 --cpus 4 --ram 4G --limit 16G --json 2>/dev/null | jget fits facts.ram_bytes
