@@ -260,7 +260,9 @@ typedef struct leat_plan_scale {
     uint64_t guide_ram;    /* 8 GB × GPUs + 5 GB */
     uint64_t ram;          /* ours, per node */
     double lr;
-    double rate; /* samples/s by all limits that are known; 0 = the GPU's is not */
+    double rate;          /* samples/s by all limits that are known; 0 = the GPU's is not */
+    uint32_t unused_cpus; /* per node: left over where each GPU has the same number of workers */
+    uint32_t reserved;
 } leat_plan_scale;
 
 typedef struct leat_plan_what_if {

@@ -52,6 +52,22 @@ uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices)
     return cpus > devices ? LEAT_MAX((cpus - devices) / devices, 1u) : 1u;
 }
 
+/* Workers of all GPUs, where their number is not given. By default each trainer keeps a CPU. */
+static uint32_t workers_in_all(const leat_plan_facts *f)
+{
+    double share = f->workers == -1 ? 1 : presets[f->preset].workers_share;
+    if (share > 0) return (uint32_t)(share * f->cpus);
+    return f->cpus > f->gpus ? f->cpus - f->gpus : 0;
+}
+
+uint32_t leat__plan_unused_cpus(const leat_plan_facts *given, uint32_t workers)
+{
+    uint32_t devices = LEAT_MAX(given->gpus, 1u), all = workers_in_all(given);
+    double share = given->workers == 0 ? presets[given->preset].workers_share : 0;
+    if (given->workers > 0 || (share > 0 && share < 1)) return 0; /* CPUs are left on purpose */
+    return workers == all / devices ? all % devices : 0;
+}
+
 double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch)
 {
     return f->lr * (double)total_batch / (double)f->lr_batch;
@@ -196,20 +212,13 @@ static void configure(leat_plan *plan)
 {
     leat_plan_facts *f = &plan->facts;
     const struct preset *p = &presets[f->preset];
-    uint32_t devices = f->gpus;
+    uint32_t devices = LEAT_MAX(f->gpus, 1u);
     default_u64(&f->batch, p->batch);
     default_u32(&f->prefetch, p->prefetch);
     if (p->compile) f->compile = 1;
     if (f->cpus == 0) leat__plan_note(plan, "number of CPUs not known: give --cpus");
-    if (f->workers == -1) {
-        f->workers = (int32_t)LEAT_MAX(f->cpus / LEAT_MAX(devices, 1u), 1u);
-    } else if (f->workers == 0 && p->workers_share > 0) {
-        double share = p->workers_share * f->cpus / LEAT_MAX(devices, 1u);
-        f->workers = (int32_t)LEAT_MAX(share, 1.0);
-    } else if (f->workers == 0) {
-        f->workers = (int32_t)leat__plan_default_workers(f->cpus, devices);
-    }
-    uint64_t total_workers = (uint64_t)f->workers * LEAT_MAX(devices, 1u);
+    if (f->workers <= 0) f->workers = (int32_t)LEAT_MAX(workers_in_all(f) / devices, 1u);
+    uint64_t total_workers = (uint64_t)f->workers * devices;
     if (f->cpus > 0 && total_workers > f->cpus)
         leat__plan_note(plan, "%llu workers on %u usable CPUs: they will contend",
                         (unsigned long long)total_workers, f->cpus);
@@ -217,7 +226,7 @@ static void configure(leat_plan *plan)
     c->workers = (uint32_t)f->workers;
     c->prefetch = f->prefetch;
     c->batch = f->batch;
-    c->total_batch = f->batch * LEAT_MAX(f->gpus, 1u) * f->nodes;
+    c->total_batch = f->batch * devices * f->nodes;
     c->precision = f->precision;
     c->compile = f->compile;
     c->lr = leat__plan_lr(f, c->total_batch);

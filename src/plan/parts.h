@@ -60,6 +60,9 @@ uint64_t leat__plan_other_batch(const leat_plan *plan, const leat_plan_run *run)
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
 double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch);
 uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices);
+/* CPUs that are left over because each GPU has the same number of workers, of facts before their defaults and
+ * the workers that they give; 0 where that number was given, or is smaller for another reason. */
+uint32_t leat__plan_unused_cpus(const leat_plan_facts *given, uint32_t workers);
 
 /* ram.c */
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f);

@@ -248,6 +248,7 @@ static void tables_json(leat__json *j, const leat_plan *p)
         leat__json_ku64(j, "nodes", s->nodes);
         leat__json_ku64(j, "total_batch", s->total_batch);
         leat__json_ku64(j, "workers", s->workers);
+        leat__json_ku64(j, "unused_cpus", s->unused_cpus);
         leat__json_kdouble(j, "lr", s->lr);
         leat__json_ku64(j, "ram_bytes", s->ram);
         leat__json_ku64(j, "guide_buffer_bytes", s->guide_buffer);

@@ -85,11 +85,22 @@ static void note_busy(leat_plan *plan)
                         had, wanted);
 }
 
-static void note_rules(leat_plan *plan)
+/* Each GPU has the same whole number of workers. */
+static void note_unused(leat_plan *plan, const leat_plan_facts *given)
+{
+    uint32_t unused = leat__plan_unused_cpus(given, plan->config.workers);
+    if (unused > 0)
+        leat__plan_note(plan, "%u of %u CPUs %s not used: each of the %u GPUs has the same number of %s",
+                        unused, given->cpus, unused == 1 ? "is" : "are", given->gpus,
+                        given->loader == LEAT_PLAN_PROCESS ? "workers" : "threads");
+}
+
+static void note_rules(leat_plan *plan, const leat_plan_facts *given)
 {
     const leat_plan_facts *f = &plan->facts;
     note_cache(plan);
     note_busy(plan);
+    note_unused(plan, given);
     if (f->gpus > 0 && f->ram_bytes > 0 && f->ram_bytes <= (8 * f->gpus + 5) * PLAN_GB)
         leat__plan_note(plan, "the guide's check fails: RAM > 8 GB x %u GPUs + 5 GB", f->gpus);
     if (f->cpus > 0 && f->ram_bytes > 0 && f->ram_bytes < 4 * PLAN_GB * f->cpus)
@@ -261,7 +272,7 @@ static int make(leat_plan *plan, leat_error *err)
     leat__plan_decodes(plan);
     leat__plan_what_ifs(plan, &given);
     if (f->gpus > 0) leat__plan_scales(plan, &given);
-    note_rules(plan);
+    note_rules(plan, &given);
     return plan->fits == 0 ? leat__plan_fix(plan, leat__plan_own_workers(&given), err) : 0;
 }
 

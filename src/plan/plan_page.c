@@ -346,9 +346,12 @@ static void scale_section(const leat_plan *p, leat__buf *out)
                         "guide: 8 GB x GPUs + 5 GB\n");
     for (uint32_t i = 0; i < p->scale_count; i++) {
         const leat_plan_scale *s = &p->scales[i];
-        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %7.3g  %12s  > %.0f GB%s\n", s->gpus, s->nodes,
+        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %7.3g  %12s  > %.0f GB%s", s->gpus, s->nodes,
                          (unsigned long long)s->total_batch, s->workers, s->lr, bytes(s->ram, a),
                          (double)s->guide_ram / 1e9, s->fits == 0 ? "  does not fit this node" : "");
+        if (s->unused_cpus > 0)
+            leat__buf_printf(out, "  %u CPU%s not used", s->unused_cpus, s->unused_cpus > 1 ? "s" : "");
+        leat__buf_putc(out, '\n');
     }
 }
 

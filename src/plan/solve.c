@@ -344,6 +344,7 @@ static void add_scale(leat_plan *plan, const leat_plan_facts *given, uint32_t gp
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
     row->workers = then.config.workers * f.gpus * nodes;
+    row->unused_cpus = leat__plan_unused_cpus(&f, then.config.workers);
     row->total_batch = gpus * f.batch;
     row->guide_buffer = gpus * 8 * PLAN_GB;
     row->guide_ram = f.gpus * 8 * PLAN_GB + 5 * PLAN_GB;

@@ -366,6 +366,13 @@ $ for o in "--params 9" "--gmacs 3" "--unfused-attention" "--mix-raw 0.3" "--fps
 ! leat plan: --bands has an effect only with --documents or --text (see leat plan --help)
 ! leat plan: --dataset-bytes has an effect only with --documents or --recommend (see leat plan --help)
 
+# CPUs that are left over, in the plan and in the table
+$ leat plan --model resnet50 --gpu A10G --gpus 3 --ram 250G --cpus 16 --samples 1000000 | grep -e "^   3 .* 1 CPU not used" -e "not used:"
+> leat plan --model resnet50 --gpu A10G --gpus 3 --ram 250G --cpus 16 --json | jget scale.4.unused_cpus
+   3      1 * > 29 GB  1 CPU not used (glob)
+  1 of 16 CPUs is not used: each of the 3 GPUs has the same number of threads
+1
+
 # answers that do not use an option say so
 $ for o in "--text 500G --model resnet50" "--text 500G --stage quality" "--documents 9 --epochs 2" "--stage quality --batch 7" "--recommend images --samples 9 --cpus 1" "--recommend video --videos 9 --samples 3" "--samples 9 --model resnet50 --solve batch --yaml" "--text 1G --memory 1G --limit 2G"; do
 >   leat plan $o || true; done

@@ -18,6 +18,41 @@ static void workers_follow_the_guides(void **state)
     assert_int_equal(plan_of(f).config.workers, 5);
 }
 
+static bool has_note(const leat_plan *p, const char *words)
+{
+    for (uint32_t i = 0; i < p->note_count; i++)
+        if (strstr(p->notes[i], words) != NULL) return true;
+    return false;
+}
+
+/* 16 CPUs and 3 GPUs: 3 trainers and 3 x 4 threads. */
+static void cpus_left_over_are_named(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 3;
+    f.ram_bytes = 500 * GIB;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.config.workers, 4);
+    assert_true(has_note(&p, "1 of 16 CPUs is not used: each of the 3 GPUs has the same number of threads"));
+    assert_int_equal(p.scales[p.scale_count - 1].gpus, 3);
+    assert_int_equal(p.scales[p.scale_count - 1].unused_cpus, 1);
+    assert_int_equal(p.scales[0].unused_cpus, 0);
+    f.workers = -1;
+    f.loader = LEAT_PLAN_PROCESS;
+    p = plan_of(f);
+    assert_true(has_note(&p, "1 of 16 CPUs is not used: each of the 3 GPUs has the same number of workers"));
+    for (int i = 0; i < 3; i++) { /* a number that was given, that all GPUs share, that is small on purpose */
+        f = guide_facts();
+        f.ram_bytes = 500 * GIB;
+        f.gpus = i == 1 ? 4 : 3;
+        f.workers = i == 0 ? 4 : 0;
+        f.preset = i == 2 ? LEAT_PLAN_CONSERVATIVE : LEAT_PLAN_PRESET_NONE;
+        p = plan_of(f);
+        assert_false(has_note(&p, "not used"));
+    }
+}
+
 /* The guide's three summaries on its 16 cores. */
 static void presets_are_the_guides(void **state)
 {
@@ -135,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_follow_the_guides),
+        cmocka_unit_test(cpus_left_over_are_named),
         cmocka_unit_test(presets_are_the_guides),
         cmocka_unit_test(the_learning_rate_is_linear),
         cmocka_unit_test(precision_and_optimizer_have_sensible_defaults),
