@@ -846,12 +846,12 @@ const cli_command cli_cmd_plan = {
         (const cli_key[]){
             {"version", "of this format: 1"},
             {"fits", "true, false, or null when a limit is not known"},
-            {"fix", "the smallest change that fits, when it does not"},
-            {"facts", "everything the plan rests on, defaults filled in"},
+            {"fix", "the smallest change that fits; null when it fits"},
+            {"facts", "everything the plan rests on, defaults filled in; null: not known"},
             {"config", "batch, workers, prefetch, order, cache, memory, precision, lr"},
             {"ram", "host memory by part, verdict, and the guide's arithmetic"},
             {"ram_process", "the same for a process-based loader"},
-            {"vram", "GPU memory by part, verdict, largest_batch"},
+            {"vram", "GPU memory by part, verdict, largest_batch; null without a GPU"},
             {"speed", "rates, samples_per_s, limit, next_limit (of the only epoch, else from the 2nd on), "
                       "epoch_seconds, cores_needed"},
             {"traffic",

@@ -48,39 +48,60 @@ static void known(leat__json *j, const char *key, double value)
     else leat__json_null(j);
 }
 
+static void known_u64(leat__json *j, const char *key, uint64_t value)
+{
+    leat__json_key(j, key);
+    if (value > 0) leat__json_u64(j, value);
+    else leat__json_null(j);
+}
+
 /* ---- --solve ---- */
 
+#define REASON 160
+
 /* No memory of a machine is safe: names what is too small. */
-static int no_ram(cli *c, const leat_plan_facts *facts)
+static int no_ram(const leat_plan_facts *facts, char reason[REASON], leat_error *err)
 {
     leat_plan_facts f = *facts;
     leat_plan plan;
-    leat_error err = {0};
     uint64_t least = 0;
     char a[TEXT], b[TEXT];
-    if (leat_plan_make(&f, &plan, sizeof plan, &err) != 0) return cli_fail(c, &err);
-    if (f.gpus > 0 && plan.vram.verdict > LEAT_PLAN_SAFE)
-        return cli_failf(c, CLI_FIT, "no --ram is safe: the GPU's memory is too small for --batch %llu",
-                         (unsigned long long)plan.config.batch);
+    LEAT_TRY(leat_plan_make(&f, &plan, sizeof plan, err));
     f.ram_bytes = f.limit_bytes = f.whole_machine = 0;
-    if (facts->limit_bytes > 0 && leat_plan_solve(&f, LEAT_PLAN_SOLVE_RAM, &least, &err) != 0)
-        return cli_fail(c, &err);
+    if (f.gpus > 0 && plan.vram.verdict > LEAT_PLAN_SAFE) {
+        snprintf(reason, REASON, "no --ram is safe: the GPU's memory is too small for --batch %llu",
+                 (unsigned long long)plan.config.batch);
+        return 0;
+    }
+    if (facts->limit_bytes > 0) LEAT_TRY(leat_plan_solve(&f, LEAT_PLAN_SOLVE_RAM, &least, err));
     if (least > 0)
-        return cli_failf(c, CLI_FIT, "no --ram is safe with --limit %s: a limit of %llu (%s) is",
-                         bytes(facts->limit_bytes, a), (unsigned long long)least, bytes(least, b));
-    return cli_failf(c, CLI_FIT, "no --ram is safe with --memory %s, which is too small for the loader",
-                     bytes(facts->memory_bytes, a));
+        snprintf(reason, REASON, "no --ram is safe with --limit %s: a limit of %llu (%s) is",
+                 bytes(facts->limit_bytes, a), (unsigned long long)least, bytes(least, b));
+    else
+        snprintf(reason, REASON, "no --ram is safe with --memory %s, which is too small for the loader",
+                 bytes(facts->memory_bytes, a));
+    return 0;
+}
+
+static const char *const solved[] = {"batch", "ram", "gpus", "cpus"};
+
+/* Why no value is safe. */
+static int no_solution(const leat_plan_facts *facts, int field, char reason[REASON], leat_error *err)
+{
+    if (field == LEAT_PLAN_SOLVE_RAM) return no_ram(facts, reason, err);
+    snprintf(reason, REASON, "no --%s is safe%s", solved[field],
+             field == LEAT_PLAN_SOLVE_BATCH ? "" : " and has CPUs that keep the GPUs busy");
+    return 0;
 }
 
 int plan_solve(cli *c, const leat_plan_facts *facts, int field)
 {
-    static const char *const names[] = {"batch", "ram", "gpus", "cpus"};
     leat_error err = {0};
     uint64_t value;
-    char text[TEXT];
+    char text[TEXT], reason[REASON] = "";
     if (leat_plan_solve(facts, (leat_plan_field)field, &value, &err) != 0)
         return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
-    int code = value > 0 ? CLI_OK : CLI_FIT;
+    if (value == 0 && no_solution(facts, field, reason, &err) != 0) return cli_fail(c, &err);
     if (field == LEAT_PLAN_SOLVE_BATCH && (value == facts->samples || value == LEAT_PLAN_BATCH_MOST) &&
         value > 0)
         cli_warn(c, "memory does not limit the batch: %s",
@@ -89,18 +110,17 @@ int plan_solve(cli *c, const leat_plan_facts *facts, int field)
         leat__buf out;
         leat__json j;
         begin_json(&j, &out);
-        leat__json_kstr(&j, "field", names[field]);
-        leat__json_ku64(&j, "value", value);
-        return finish_json(c, &j, code);
-    }
-    if (value == 0 && field == LEAT_PLAN_SOLVE_RAM) return no_ram(c, facts);
-    if (value == 0)
-        return cli_failf(c, CLI_FIT, "no --%s is safe%s", names[field],
-                         field == LEAT_PLAN_SOLVE_BATCH ? "" : " and has CPUs that keep the GPUs busy");
-    if (field == LEAT_PLAN_SOLVE_RAM)
+        leat__json_kstr(&j, "field", solved[field]);
+        known_u64(&j, "value", value);
+        leat__json_kstr(&j, "reason", value == 0 ? reason : NULL);
+        int rc = finish_json(c, &j, CLI_OK);
+        if (rc != CLI_OK) return rc;
+    } else if (value > 0 && field == LEAT_PLAN_SOLVE_RAM) {
         cli_out(c, "%llu (%s)\n", (unsigned long long)value, bytes(value, text));
-    else cli_out(c, "%llu\n", (unsigned long long)value);
-    return CLI_OK;
+    } else if (value > 0) {
+        cli_out(c, "%llu\n", (unsigned long long)value);
+    }
+    return value > 0 ? CLI_OK : cli_failf(c, CLI_FIT, "%s", reason);
 }
 
 /* ---- --recommend ---- */
@@ -170,17 +190,17 @@ int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amou
         leat__json_ku64(&j, "gpus_high", m.gpus_high);
         leat__json_kbool(&j, "open_ended", m.open_ended != 0);
         leat__json_kstr(&j, "gpu", m.gpu[0] != '\0' ? m.gpu : NULL);
-        leat__json_ku64(&j, "cpus", m.cpus);
-        leat__json_ku64(&j, "ram_bytes", m.ram_bytes);
-        leat__json_ku64(&j, "ram_needed_bytes", m.ram_needed_bytes);
-        leat__json_ku64(&j, "vram_bytes", m.vram_bytes);
-        leat__json_ku64(&j, "vram_needed_bytes", m.vram_needed_bytes);
-        leat__json_ku64(&j, "rule_ram_bytes", m.rule_ram_bytes);
-        leat__json_ku64(&j, "rule_vram_bytes", m.rule_vram_bytes);
+        known_u64(&j, "cpus", m.cpus);
+        known_u64(&j, "ram_bytes", m.ram_bytes);
+        known_u64(&j, "ram_needed_bytes", m.ram_needed_bytes);
+        known_u64(&j, "vram_bytes", m.vram_bytes);
+        known_u64(&j, "vram_needed_bytes", m.vram_needed_bytes);
+        known_u64(&j, "rule_ram_bytes", m.rule_ram_bytes);
+        known_u64(&j, "rule_vram_bytes", m.rule_vram_bytes);
         known(&j, "samples_per_s", m.rate.mid);
         known(&j, "seconds", m.total_s.mid);
-        leat__json_kstr(&j, "limit", leat_plan_resource_name(m.limit));
-        leat__json_kstr(&j, "note", m.note);
+        leat__json_kstr(&j, "limit", m.limit != LEAT_PLAN_NOTHING ? leat_plan_resource_name(m.limit) : NULL);
+        leat__json_kstr(&j, "note", m.note[0] != '\0' ? m.note : NULL);
         leat__json_kstr(&j, "source", m.source);
         return finish_json(c, &j, code);
     }
@@ -206,8 +226,10 @@ int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t 
         leat__json_ku64(&j, "gpus", s.gpus);
         leat__json_ku64(&j, "vram_needed_bytes", s.vram_bytes);
         leat__json_kdouble(&j, "per_s", s.per_s);
-        leat__json_kdouble(&j, "seconds", s.seconds);
-        leat__json_kbool(&j, "fits", s.fits != 0);
+        known(&j, "seconds", s.seconds);
+        leat__json_key(&j, "fits");
+        if (s.vram_limit == 0) leat__json_null(&j);
+        else leat__json_bool(&j, s.fits != 0);
         leat__json_kstr(&j, "source", s.source);
         return finish_json(c, &j, s.fits ? CLI_OK : CLI_FIT);
     }
@@ -256,8 +278,8 @@ int plan_minhash(cli *c, const leat_plan_minhash_facts *facts, const char *optio
         leat__json_kbool(&j, "guide_fits", p.guide_fits != 0);
         leat__json_ku64(&j, "bands_per_iteration", p.bands_per_iteration);
         leat__json_ku64(&j, "passes", p.passes);
-        leat__json_ku64(&j, "guide_bands_low", p.guide_bands_low);
-        leat__json_ku64(&j, "guide_bands_high", p.guide_bands_high);
+        known_u64(&j, "guide_bands_low", p.guide_bands_low);
+        known_u64(&j, "guide_bands_high", p.guide_bands_high);
         leat__json_ku64(&j, "ram_bytes", p.ram_bytes);
         leat__json_ku64(&j, "work_bytes", p.work_bytes);
         leat__json_ku64(&j, "leat_passes", p.leat_passes);

@@ -22,12 +22,42 @@ static void range(leat__json *j, const char *key, leat_plan_range r)
     leat__json_end(j);
 }
 
+/* Null unless it is known. */
+static void number(leat__json *j, const char *key, double value, bool is_known)
+{
+    leat__json_key(j, key);
+    if (is_known) leat__json_double(j, value);
+    else leat__json_null(j);
+}
+
+static void count(leat__json *j, const char *key, uint64_t value, bool is_known)
+{
+    leat__json_key(j, key);
+    if (is_known) leat__json_u64(j, value);
+    else leat__json_null(j);
+}
+
 /* 0: not known. */
 static void known(leat__json *j, const char *key, double value)
 {
-    leat__json_key(j, key);
-    if (value > 0) leat__json_double(j, value);
-    else leat__json_null(j);
+    number(j, key, value, value > 0);
+}
+
+static void known_u64(leat__json *j, const char *key, uint64_t value)
+{
+    count(j, key, value, value > 0);
+}
+
+/* "": not known. */
+static void known_str(leat__json *j, const char *key, const char *text)
+{
+    leat__json_kstr(j, key, text[0] != '\0' ? text : NULL);
+}
+
+/* The resource that limits; null: no rate is known. */
+static void resource(leat__json *j, const char *key, uint32_t limit)
+{
+    leat__json_kstr(j, key, limit != LEAT_PLAN_NOTHING ? leat_plan_resource_name(limit) : NULL);
 }
 
 static void open_object(leat__json *j, const char *key)
@@ -47,23 +77,23 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     static const char *const optimizers[] = {"auto", "sgd", "momentum", "adamw"};
     open_object(j, "facts");
     leat__json_ku64(j, "nodes", f->nodes);
-    leat__json_ku64(j, "cpus", f->cpus);
+    known_u64(j, "cpus", f->cpus);
     leat__json_ku64(j, "gpus", f->gpus);
-    leat__json_kstr(j, "gpu", f->gpu);
-    leat__json_ku64(j, "ram_bytes", f->ram_bytes);
-    if (f->limit_bytes > 0) leat__json_ku64(j, "limit_bytes", f->limit_bytes);
+    known_str(j, "gpu", f->gpu);
+    known_u64(j, "ram_bytes", f->ram_bytes);
+    known_u64(j, "limit_bytes", f->limit_bytes);
     leat__json_ku64(j, "ram_used_bytes", f->ram_used_bytes);
-    leat__json_ku64(j, "vram_bytes", f->vram_bytes);
+    known_u64(j, "vram_bytes", f->vram_bytes);
     leat__json_kstr(j, "isa", f->isa);
-    leat__json_kstr(j, "storage", f->storage);
-    leat__json_ku64(j, "samples", f->samples);
+    known_str(j, "storage", f->storage);
+    known_u64(j, "samples", f->samples);
     leat__json_ku64(j, "sample_bytes", f->sample_bytes);
     leat__json_ku64(j, "width", f->width);
     leat__json_ku64(j, "height", f->height);
     leat__json_kdouble(j, "cached", f->cached);
-    if (f->latency_s > 0) leat__json_kdouble(j, "latency_seconds", f->latency_s);
+    known(j, "latency_seconds", f->latency_s);
     leat__json_kstr(j, "images", images[f->images]);
-    leat__json_kstr(j, "model", f->gpus > 0 ? f->model : NULL);
+    known_str(j, "model", f->model);
     leat__json_kstr(j, "optimizer", f->gpus > 0 ? optimizers[f->optimizer] : NULL);
     leat__json_ku64(j, "image", f->image);
     leat__json_ku64(j, "epochs", f->epochs);
@@ -88,10 +118,10 @@ static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r, uin
     leat__json_ku64(j, "used_bytes", r->used);
     leat__json_ku64(j, "total_bytes", r->total);
     leat__json_ku64(j, "with_validation_bytes", r->with_validation);
-    leat__json_ku64(j, "budget_bytes", r->budget);
-    leat__json_ku64(j, "resident_bytes", r->resident);
+    known_u64(j, "budget_bytes", r->budget);
+    known_u64(j, "resident_bytes", r->resident);
     leat__json_ku64(j, "shm_bytes", r->shm);
-    leat__json_ku64(j, "limit_bytes", r->limit);
+    known_u64(j, "limit_bytes", r->limit);
     if (r->guide_buffer > 0) {
         leat__json_ku64(j, "guide_batch_bytes", r->guide_batch);
         leat__json_ku64(j, "guide_buffer_bytes", r->guide_buffer);
@@ -106,9 +136,15 @@ static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r, uin
     leat__json_end(j);
 }
 
-static void vram_json(leat__json *j, const leat_plan_vram *v)
+static void vram_json(leat__json *j, const leat_plan *p)
 {
-    open_object(j, "vram");
+    const leat_plan_vram *v = &p->vram;
+    leat__json_key(j, "vram");
+    if (p->facts.gpus == 0) {
+        leat__json_null(j);
+        return;
+    }
+    leat__json_object(j);
     leat__json_ku64(j, "weights_bytes", v->weights);
     leat__json_ku64(j, "gradients_bytes", v->gradients);
     leat__json_ku64(j, "optimizer_bytes", v->optimizer);
@@ -117,10 +153,10 @@ static void vram_json(leat__json *j, const leat_plan_vram *v)
     leat__json_ku64(j, "workspace_bytes", v->workspace);
     leat__json_ku64(j, "context_bytes", v->context);
     leat__json_ku64(j, "total_bytes", v->total);
-    leat__json_ku64(j, "limit_bytes", v->limit);
+    known_u64(j, "limit_bytes", v->limit);
     leat__json_ku64(j, "params", v->params);
-    leat__json_kdouble(j, "macs_per_sample", v->macs);
-    leat__json_ku64(j, "largest_batch", v->largest_batch);
+    known(j, "macs_per_sample", v->macs);
+    count(j, "largest_batch", v->largest_batch, v->limit > 0);
     leat__json_kstr(j, "source", "model: live bytes of the training step, operation by operation");
     leat__json_kstr(j, "verdict", leat_plan_verdict_name(v->verdict));
     leat__json_end(j);
@@ -150,6 +186,7 @@ static void decodes_json(leat__json *j, const leat_plan *p)
 static void speed_json(leat__json *j, const leat_plan *p)
 {
     const leat_plan_speed *s = &p->speed;
+    const bool samples = p->facts.samples > 0;
     open_object(j, "speed");
     open_object(j, "rates");
     range(j, "io", s->io);
@@ -165,24 +202,19 @@ static void speed_json(leat__json *j, const leat_plan *p)
     range(j, "samples_per_s", s->rate);
     range(j, "first_epoch_samples_per_s", s->first_epoch);
     range(j, "later_epochs_samples_per_s", s->later);
-    leat__json_kstr(j, "limit", leat_plan_resource_name(s->limit));
-    leat__json_kstr(j, "first_epoch_limit", leat_plan_resource_name(s->first_limit));
-    leat__json_kstr(j, "later_epochs_limit", leat_plan_resource_name(s->later_limit));
-    leat__json_kstr(j, "next_limit", leat_plan_resource_name(s->next));
+    resource(j, "limit", s->limit);
+    resource(j, "first_epoch_limit", s->first_limit);
+    resource(j, "later_epochs_limit", s->later_limit);
+    resource(j, "next_limit", s->next);
     leat__json_kbool(j, "incomplete", s->incomplete != 0);
     leat__json_kbool(j, "gpu_measured", s->gpu_measured != 0);
-    leat__json_kdouble(j, "cached_share", s->cached_share);
-    leat__json_kdouble(j, "cpu_us_per_sample", s->cpu_us);
-    leat__json_ku64(j, "iterations_per_epoch", s->iterations);
+    number(j, "cached_share", s->cached_share, samples);
+    known(j, "cpu_us_per_sample", s->cpu_us);
+    count(j, "iterations_per_epoch", s->iterations, samples);
     range(j, "epoch_seconds", s->epoch_s);
     range(j, "total_seconds", s->total_s);
-    if (p->facts.gpus > 0) {
-        known(j, "needed_samples_per_s", s->needed);
-        known(j, "cores_needed", s->cores_needed);
-    } else {
-        leat__json_kdouble(j, "needed_samples_per_s", 0);
-        leat__json_kdouble(j, "cores_needed", 0);
-    }
+    known(j, "needed_samples_per_s", s->needed);
+    known(j, "cores_needed", s->cores_needed);
     leat__json_end(j);
 }
 
@@ -229,11 +261,11 @@ static void config_json(leat__json *j, const leat_plan *p)
     leat__json_ku64(j, "prefetch", c->prefetch);
     leat__json_kstr(j, "order", leat__plan_order_name(p));
     leat__json_kstr(j, "cache", c->cache_process ? "process" : "os");
-    leat__json_ku64(j, "page_window", c->page_window);
-    leat__json_ku64(j, "memory", c->memory_bytes);
-    leat__json_kstr(j, "precision", leat_plan_precision_name(c->precision));
+    known_u64(j, "page_window", c->page_window);
+    known_u64(j, "memory", c->memory_bytes);
+    leat__json_kstr(j, "precision", p->facts.gpus > 0 ? leat_plan_precision_name(c->precision) : NULL);
     leat__json_kbool(j, "compile", c->compile != 0);
-    leat__json_kdouble(j, "lr", c->lr);
+    known(j, "lr", c->lr);
     leat__json_end(j);
 }
 
@@ -268,7 +300,7 @@ static void tables_json(leat__json *j, const leat_plan *p)
         leat__json_kstr(j, "change", w->change);
         leat__json_kdouble(j, "samples_per_s", w->rate);
         leat__json_kdouble(j, "gain", w->gain);
-        leat__json_kstr(j, "limit", leat_plan_resource_name(w->limit));
+        resource(j, "limit", w->limit);
         if (w->dataset_bytes > 0) leat__json_ku64(j, "dataset_bytes", w->dataset_bytes);
         leat__json_end(j);
     }
@@ -289,12 +321,12 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     leat__json_key(&j, "fits");
     if (p->fits == 2) leat__json_null(&j);
     else leat__json_bool(&j, p->fits == 1);
-    if (p->fits == 0) leat__json_kstr(&j, "fix", p->fix);
+    known_str(&j, "fix", p->fix);
     facts_json(&j, &p->facts);
     config_json(&j, p);
     ram_json(&j, "ram", &p->ram, p->facts.loader);
     ram_json(&j, "ram_process", &p->ram_process, LEAT_PLAN_PROCESS);
-    if (p->facts.gpus > 0) vram_json(&j, &p->vram);
+    vram_json(&j, p);
     speed_json(&j, p);
     traffic_json(&j, p);
     decodes_json(&j, p);

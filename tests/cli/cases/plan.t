@@ -212,9 +212,14 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-m
 > test $(leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --solve batch) -gt 384
 3
 5
-{"version":1,"field":"ram","value":77174703104}
+{"version":1,"field":"ram","value":77174703104,"reason":null}
 
 $ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch
+! leat plan: no --batch is safe
+= 3
+
+$ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch --json
+{"version":1,"field":"batch","value":null,"reason":"no --batch is safe"}
 ! leat plan: no --batch is safe
 = 3
 
@@ -423,6 +428,9 @@ $ leat plan --stage quality --samples 8000000 --gpus 4 --gpu A10G --json | jget 
 
 $ leat plan --stage caption --gpus 1 --gpu T4 --json | jget fits vram_needed_bytes | paste -s -d ' '
 false 24000000000
+
+$ leat plan --stage caption --gpus 0 --json | jget fits seconds | paste -s -d ' '
+null null
 
 # the guide's edge: 100G are 100 GB
 $ leat plan --recommend text --dataset-bytes 100G --json | jget gpus_low

@@ -22,7 +22,7 @@ static void json_has_the_figures(void **state)
     json_t *j = parsed(guide_facts());
     (void)state;
     assert_true(json_is_true(json_object_get(j, "fits")));
-    assert_null(json_object_get(j, "fix"));
+    assert_true(json_is_null(json_object_get(j, "fix")));
     json_t *ram = json_object_get(j, "ram");
     assert_int_equal(json_integer_value(json_object_get(ram, "batch_bytes")), 154140672);
     assert_string_equal(json_string_value(json_object_get(ram, "verdict")), "safe");
@@ -73,7 +73,47 @@ static void json_says_unknown_and_unfit(void **state)
     f = guide_facts();
     f.gpus = 0;
     j = parsed(f);
-    assert_null(json_object_get(j, "vram"));
+    assert_true(json_is_null(json_object_get(j, "vram")));
+    json_decref(j);
+}
+
+static void assert_nulls(json_t *j, const char *object, const char *keys)
+{
+    char name[32];
+    int used;
+    for (; sscanf(keys, " %31s%n", name, &used) == 1; keys += used)
+        if (!json_is_null(json_object_get(json_object_get(j, object), name)))
+            fail_msg("%s.%s is not null", object, name);
+}
+
+/* What is not known is null: neither 0, nor "", nor left out. */
+static void json_has_null_for_what_is_not_known(void **state)
+{
+    leat_plan_facts f;
+    (void)state;
+    leat_plan_facts_init(&f);
+    json_t *j = parsed(f);
+    assert_nulls(j, "facts",
+                 "cpus gpu ram_bytes limit_bytes vram_bytes storage samples latency_seconds model "
+                 "optimizer");
+    assert_nulls(j, "ram", "limit_bytes");
+    assert_nulls(j, "ram_process", "limit_bytes budget_bytes resident_bytes");
+    assert_nulls(j, "config", "page_window precision lr");
+    assert_nulls(j, "speed",
+                 "cached_share iterations_per_epoch needed_samples_per_s cores_needed "
+                 "epoch_seconds total_seconds");
+    json_decref(j);
+    f.gpus = 1;
+    j = parsed(f);
+    assert_nulls(j, "facts", "gpu vram_bytes");
+    assert_nulls(j, "vram", "limit_bytes largest_batch");
+    json_decref(j);
+    f = guide_facts();
+    f.vram_bytes = 1 << 20; /* known, and too small for any batch */
+    j = parsed(f);
+    json_t *vram = json_object_get(j, "vram");
+    assert_true(json_is_integer(json_object_get(vram, "largest_batch")));
+    assert_int_equal(json_integer_value(json_object_get(vram, "largest_batch")), 0);
     json_decref(j);
 }
 
@@ -132,7 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_the_figures),        cmocka_unit_test(json_has_the_epochs),
         cmocka_unit_test(json_says_unknown_and_unfit), cmocka_unit_test(json_has_no_rate_of_an_unknown_gpu),
-        cmocka_unit_test(yaml_has_load_flags_only),
+        cmocka_unit_test(yaml_has_load_flags_only),    cmocka_unit_test(json_has_null_for_what_is_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
