@@ -28,7 +28,7 @@ static void add_no_gain(leat_plan *plan, const char *change)
     snprintf(plan->no_gain + used, sizeof plan->no_gain - used, "%s%s", used > 0 ? "; " : "", change);
 }
 
-/* One row: the plan with changed facts. A plan that does not fit any more has no rate. */
+/* One row: the plan with changed facts. A plan that does not fit has no row. */
 static void what_if(const rows *r, const char *change, const leat_plan_facts *f)
 {
     leat_plan *plan = r->plan;
@@ -37,7 +37,7 @@ static void what_if(const rows *r, const char *change, const leat_plan_facts *f)
     if (f->element_bytes == plan->facts.element_bytes) then.vram = plan->vram; /* only that changes a step */
     if (plan->what_if_count == LEAT_PLAN_WHAT_IFS || now <= 0) return;
     if (leat__plan_judge_as(&then, &r->overlap, NULL) != 0 || then.speed.rate.mid <= 0) return;
-    if (then.speed.rate.mid < LEAST_GAIN * now || (then.fits == 0 && plan->fits != 0)) {
+    if (then.speed.rate.mid < LEAST_GAIN * now || then.fits == 0) {
         add_no_gain(plan, change);
         return;
     }
@@ -160,7 +160,7 @@ static uint32_t more_workers(const rows *r)
 {
     leat_plan_facts f = *r->given;
     uint32_t low = (uint32_t)f.workers, high = leat__plan_default_workers(f.cpus, f.gpus) + 1;
-    while (r->plan->fits != 0 && low + 1 < high) {
+    while (low + 1 < high) {
         uint32_t middle = low + (high - low) / 2;
         f.workers = (int32_t)middle;
         leat_plan then = {.facts = f};
@@ -216,6 +216,10 @@ void leat__plan_what_ifs(leat_plan *plan, const leat_plan_facts *given)
     leat_plan_facts f = *given;
     plan->what_if_count = 0;
     plan->no_gain[0] = '\0';
+    if (plan->fits == 0) { /* it never reaches the rate that gains are relative to */
+        leat__plan_note(plan, "no what-if rows: they are for a plan that fits");
+        return;
+    }
     if (given->loader == LEAT_PLAN_LEAT && leat__plan_reads_single(&plan->facts)) {
         f.order = PLAN_ORDER(LEAT_ORDER_QUASI);
         what_if(&r, "--order quasi_random", &f);

@@ -83,7 +83,7 @@ static void rows_are_plans_with_the_change(void **state)
                          rate);
             assert_near(w->gain, w->rate / p.speed.rate.mid, 1e-9);
             assert_int_equal(w->limit, then.speed.limit);
-            assert_true(p.fits == 0 || then.fits != 0);
+            assert_true(p.fits != 0 && then.fits != 0);
         }
     }
     assert_true(rows > 200);
@@ -135,6 +135,23 @@ static void cores_bring_what_their_threads_do(void **state)
     assert_non_null(find_row(&p, "twice the cores"));
 }
 
+/* Gains are relative to a rate that the plan reaches: one that does not fit reaches none. */
+static void a_plan_that_does_not_fit_has_no_rows(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    bool noted = false;
+    (void)state;
+    snprintf(f.storage, sizeof f.storage, "hdd");
+    assert_true(plan_of(f).what_if_count > 0);
+    f.batch = 5000;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_int_equal(p.what_if_count, 0);
+    assert_string_equal(p.no_gain, "");
+    for (uint32_t i = 0; i < p.note_count; i++) noted |= strstr(p.notes[i], "no what-if rows") != NULL;
+    assert_true(noted);
+}
+
 /* What a disk cache keeps is read from the second epoch on. */
 static void a_disk_cache_needs_a_second_epoch(void **state)
 {
@@ -159,6 +176,7 @@ int main(void)
         cmocka_unit_test(memory_limits_the_rows_too),
         cmocka_unit_test(cores_bring_what_their_threads_do),
         cmocka_unit_test(a_disk_cache_needs_a_second_epoch),
+        cmocka_unit_test(a_plan_that_does_not_fit_has_no_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
