@@ -323,6 +323,8 @@ static int loading_facts(cli *c, leat_plan_facts *f, leat__image_kind kind)
     f->ops = cli_given(c, "ops") ? cli_str(c, "ops") : NULL;
     f->like = cli_given(c, "like") ? cli_str(c, "like") : NULL;
     f->crop = cli_given(c, "crop") ? cli_str(c, "crop") : NULL;
+    if (!process && cli_given(c, "workers"))
+        cli_warn(c, "--workers counts as --threads: --loader leat has no worker processes");
     if (process && cli_given(c, "workers") && cli_int(c, "workers") == 0)
         return cli_usage(c, "--workers 0 loads in the process that trains, which is not planned: give their "
                             "number, or -1 for all usable");
@@ -642,7 +644,7 @@ static const struct {
     {"stage", NULL, " stage samples gpus gpu vram ", NULL},
     {"solve", NULL, NULL, " lr compare yaml "},
     {"compare", NULL, NULL, " yaml "},
-    {"loader", "process", NULL, " threads ops like cache memory yaml "},
+    {"loader", "process", NULL, " threads ops like cache memory yaml measure "},
     {"gpus", "0", NULL,
      " params activation-bytes gmacs precision optimizer compile unfused-attention lr gpu vram step-ms "
      "h2d-gbs "},
@@ -668,11 +670,12 @@ static int check_kind(cli *c, size_t kind)
         for (const leat__param *p = tables[t]; p->name != NULL; p++) {
             if (!cli_given(c, p->name) || leat__str_eq(p->name, option)) continue;
             if (uses != NULL ? listed_in(uses, p->name) : !listed_in(kinds[kind].unused, p->name)) continue;
+            const char *no = p->kind == LEAT__PARAM_FLAG && !cli_flag(c, p->name) ? "no-" : "";
             if (!cli_given(c, option))
-                return cli_usage(c, "--%s has no effect without a GPU: give --gpus, --gpu or --model",
+                return cli_usage(c, "--%s%s has no effect without a GPU: give --gpus, --gpu or --model", no,
                                  p->name);
-            return cli_usage(c, "--%s has no effect with --%s%s%s", p->name, option, value != NULL ? " " : "",
-                             value != NULL ? value : "");
+            return cli_usage(c, "--%s%s has no effect with --%s%s%s", no, p->name, option,
+                             value != NULL ? " " : "", value != NULL ? value : "");
         }
     return CLI_OK;
 }
@@ -685,6 +688,9 @@ static int check_kinds(cli *c, uint32_t gpus)
         if (rc != CLI_OK) return rc;
         if (kinds[i].uses != NULL) break; /* not a plan of images */
     }
+    if (cli_given(c, "measure") && !cli_given(c, "dataset") && !cli_given(c, "ops"))
+        return cli_usage(c, "--%smeasure has an effect only with --dataset or --ops",
+                         tables_only(c) ? "no-" : "");
     bool limits = cli_given(c, "text") || cli_given(c, "documents");
     if (limits && cli_given(c, "memory") && (cli_given(c, "ram") || cli_given(c, "limit")))
         return cli_usage(c, "--memory and --%s are both the limit: give one",
@@ -723,6 +729,9 @@ static int check_effects(cli *c)
         return cli_usage(c, "--threads is leat's, --workers a process-based loader's: give one");
     if (cli_given(c, "samples") && cli_given(c, "video-hours"))
         return cli_usage(c, "--samples and --video-hours are both the number of samples: give one");
+    if (cli_given(c, "solve") && cli_given(c, cli_str(c, "solve")))
+        return cli_usage(c, "--%s has no effect with --solve %s, which finds it", cli_str(c, "solve"),
+                         cli_str(c, "solve"));
     if (cli_given(c, "like") && tables_only(c))
         return cli_usage(c, "--like is measured on the pack, and --no-measure forbids it: give one");
     return CLI_OK;

@@ -112,7 +112,7 @@ def _cpu_seconds(run: Run, step: str, samples: int, size: int) -> float | None:
 def _train_seconds(run: Run, samples: int, size: int) -> float | None:
     """The hours of `leat plan` for the step train, where it knows the model."""
     options = run.steps["train"] or {}
-    words = ["plan", "--no-measure", "--model", str(options.get("model")), "--samples", str(max(samples, 1)), "--sample-bytes",
+    words = ["plan", "--model", str(options.get("model")), "--samples", str(max(samples, 1)), "--sample-bytes",
              str(max(size // max(samples, 1), 1)), "--epochs", str(options.get("epochs", 90)), "--batch",
              str(options.get("batch_size", 256))]
     rate = ((_leat(*words).get("speed") or {}).get("samples_per_s") or {}).get("mid")

@@ -37,8 +37,7 @@ def table(name):
 
 # ---- plan: arithmetic, so no pack is needed ----------------------------------------------------
 
-FACTS = ("--samples", 1000000, "--model", "resnet50", "--gpu", "A100", "--gpus", 1, "--cpus", 8, "--ram", "64G", "--storage", "ssd",
-         "--no-measure")
+FACTS = ("--samples", 1000000, "--model", "resnet50", "--gpu", "A100", "--gpus", 1, "--cpus", 8, "--ram", "64G", "--storage", "ssd")
 GENERIC = (*FACTS[:2], "--model", "generic", "--params", 10**8, "--activation-bytes", "50M", "--gmacs", 4, *FACTS[4:])
 
 
@@ -92,7 +91,7 @@ ADDED = {
     "vram": ["12G", (*FACTS[:4], *FACTS[6:])],
     "nodes": [2],
     "io-mbs": [10],
-    "gbps": [1, (*FACTS[:-2], "bucket", "--no-measure")],
+    "gbps": [1, (*FACTS[:-1], "bucket")],
     "cpu-us": [9000],
     "step-ms": [500],
     "h2d-gbs": [0.1],

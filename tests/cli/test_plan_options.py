@@ -37,11 +37,11 @@ KINDS = {
     "--recommend video": ({"--recommend": "video", "--videos": 9}, "recommend videos", None),
     "--stage": ({"--stage": "caption", "--samples": 10**6, "--gpus": 1, "--gpu": "A100"}, "stage samples gpus gpu vram", None),
     "images": (IMAGES, None, ""),
-    "--workers": ({**IMAGES, "--workers": 4}, None, "threads ops like cache memory yaml"),
-    "--loader process": ({**IMAGES, "--loader": "process"}, None, "threads ops like cache memory yaml"),
+    "--workers": ({**IMAGES, "--workers": 4}, None, "threads ops like cache memory yaml measure"),
+    "--loader process": ({**IMAGES, "--loader": "process"}, None, "threads ops like cache memory yaml measure"),
     "--gpus 0": ({**WITHOUT, "--gpus": 0}, None,
                  "params activation-bytes gmacs precision optimizer compile unfused-attention lr gpu vram step-ms h2d-gbs"),
-    "--solve": ({**IMAGES, "--solve": "ram"}, None, "lr compare yaml"),
+    "--solve": ({name: value for name, value in IMAGES.items() if name != "--ram"} | {"--solve": "ram"}, None, "ram lr compare yaml"),
 }
 # A value of each option, and other options that it needs.
 VALUES = {
@@ -56,9 +56,10 @@ VALUES = {
     "ops": "Resize((64, 64))", "order": "sequential", "cache": "process", "memory": "200M", "single-loader": None, "videos": 10**6,
     "stage": "TransNetV2", "text": "1T", "documents": 10**7, "hashes": 100, "bands": 10, "bands-per-iteration": 1,
     "recommend": "video", "solve": "batch", "compare": "run.json", "yaml": None, "like": "fast", "dataset": "p.leat", "calibrate": None,
+    "measure": (None, {"--ops": "Resize((64, 64))"}),
 }
 ANSWERS = {"text", "documents", "recommend", "stage", "solve", "videos", "hashes", "bands", "bands-per-iteration", "dataset-bytes"}
-PACKS = {"dataset", "calibrate", "compare", "yaml", "like"}  # python/tests/test_effect_more.py
+PACKS = {"dataset", "calibrate", "compare", "yaml", "like", "measure"}  # python/tests/test_effect_more.py
 # What a solution cannot depend on, or here does not.
 SOLVED = {"storage", "io-mbs", "gbps", "cpu-us", "step-ms", "h2d-gbs", "cpus", "ram", "gpu", "vram", "precision", "optimizer", "model",
           "compile", "unfused-attention", "params", "activation-bytes", "gmacs", "order", "crop", "nodes", "cache", "ops", "epochs",
@@ -74,7 +75,7 @@ def words(options):
 def every_option_has_an_effect_or_is_refused():
     table = json.loads(subprocess.run([LEAT, "help", "--json"], capture_output=True, text=True, check=True).stdout)["commands"]
     names = {o["name"] for c in table if c["name"] == "plan" for o in c["options"]}
-    names -= {"json", "quiet", "verbose", "color", "help", "anonymous", "ca-file", "measure"}
+    names -= {"json", "quiet", "verbose", "color", "help", "anonymous", "ca-file"}
     assert names == set(VALUES), names ^ set(VALUES)
     wrong = [(kind, name, why) for kind, (base, uses, unused) in KINDS.items() for name in sorted(names)
              if (why := problem(kind, base, name, name in uses.split() if uses is not None else name not in unused.split()))]
@@ -87,7 +88,7 @@ def problem(kind, base, name, used):
     own = f"--{name}" in kind or (kind == "--workers" and name == "loader") or (kind == "--documents" and name == "text")
     if own or (f"--{name}" in base and not used):
         return ""
-    tables = ("--no-measure",) if "--cpus" in base and "--text" not in base else ()
+    tables = ("--no-measure",) if name == "ops" and used else ()
     done = leat(*words({**base, **(needed if used else {}), f"--{name}": value}), *tables, "--json", code=(0, 2, 3, 4))
     if not used:
         refused = done.returncode == 2 and re.search("has no effect|has an effect only|give one", done.stderr)
@@ -96,7 +97,7 @@ def problem(kind, base, name, used):
         return ""
     if done.returncode not in (0, 3):
         return done.stderr
-    return "changes nothing" if done.stdout == leat(*words({**base, **needed}), *tables, "--json", code=(0, 2, 3)).stdout else ""
+    return "changes nothing" if done.stdout == leat(*words({**base, **needed}), "--json", code=(0, 2, 3)).stdout else ""
 
 
 # ---- what-if rows ---------------------------------------------------------------------------------

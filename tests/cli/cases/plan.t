@@ -206,9 +206,9 @@ a GPU with at least 6.82 GiB of memory
 safe
 
 # one value
-$ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve cpus
+$ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --step-ms 256 --cpu-us 2000 --solve cpus
 > leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve gpus
-> leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4 --solve ram --json
+> leat plan --model resnet50 --gpu A10G --cpus 16 --workers 16 --prefetch 4 --solve ram --json
 > test $(leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --solve batch) -gt 384
 3
 5
@@ -224,7 +224,7 @@ $ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batc
 = 3
 
 # no number for unknown GPUs; no batch beyond the dataset
-$ leat plan --model resnet18 --ram 16G --cpus 4 --gpus 1 --vram 16G --batch 256 --gpu ours --solve gpus
+$ leat plan --model resnet18 --ram 16G --cpus 4 --vram 16G --batch 256 --gpu ours --solve gpus
 ! leat plan: the most GPUs need the GPU's rate and memory: give a known GPU and model, or its memory and a measured step time (see leat plan --help)
 = 2
 
@@ -370,6 +370,21 @@ $ for o in "--params 9" "--gmacs 3" "--unfused-attention" "--mix-raw 0.3" "--fps
 ! leat plan: --like has an effect only with --dataset (see leat plan --help)
 ! leat plan: --bands has an effect only with --documents or --text (see leat plan --help)
 ! leat plan: --dataset-bytes has an effect only with --documents or --recommend (see leat plan --help)
+
+# a flag that is turned off is named as it was typed; --solve finds a value that is not given
+$ for o in "--samples 9 --no-measure" "--samples 9 --measure" "--text 1G --no-measure" "--samples 9 --workers 2 --no-measure" "--samples 9 --gpus 0 --no-compile" "--samples 9 --ram 8G --gpus 0 --batch 7 --solve batch" "--model resnet50 --gpu T4 --cpus 8 --solve cpus"; do
+>   leat plan $o || true; done
+! leat plan: --no-measure has an effect only with --dataset or --ops (see leat plan --help)
+! leat plan: --measure has an effect only with --dataset or --ops (see leat plan --help)
+! leat plan: --no-measure has no effect with --text (see leat plan --help)
+! leat plan: --no-measure has no effect with --workers (see leat plan --help)
+! leat plan: --no-compile has no effect with --gpus 0 (see leat plan --help)
+! leat plan: --batch has no effect with --solve batch, which finds it (see leat plan --help)
+! leat plan: --cpus has no effect with --solve cpus, which finds it (see leat plan --help)
+
+$ leat plan --samples 1000 --gpus 0 --ram 8G --cpus 8 --workers 4 --loader leat --json | jget config.workers
+4
+! leat plan: warning: --workers counts as --threads: --loader leat has no worker processes
 
 # CPUs that are left over, in the plan and in the table
 $ leat plan --model resnet50 --gpu A10G --gpus 3 --ram 250G --cpus 16 --samples 1000000 | grep -e "^   3 .* 1 CPU not used" -e "not used:"
