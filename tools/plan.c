@@ -463,7 +463,8 @@ static int measure(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
-/* A measurement on the pack; numbers given by hand still win. */
+/* A measurement on the pack; numbers given by hand still win. The loader that is measured is leat's: of
+ * worker processes only the storage is. */
 static int calibrate(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration k = {0}, *m = &f->measured;
@@ -486,7 +487,11 @@ static int calibrate(cli *c, leat_plan_facts *f)
         k.rate_cold = (leat_plan_range){0};
         k.calibrated &= ~(1u << LEAT_PLAN_IO);
     }
-    if (m->cpu_us.mid > 0) {
+    const bool process = f->loader == LEAT_PLAN_PROCESS;
+    if (process && m->cpu_us.mid <= 0)
+        cli_warn(c, "--calibrate measures no worker processes: their CPU time per sample is a table's (give "
+                    "--cpu-us)");
+    if (process || m->cpu_us.mid > 0) {
         k.cpu_us = m->cpu_us;
         k.rate_one = k.rate_all = k.rate_cold = (leat_plan_range){0};
         k.calibrated &= ~(1u << LEAT_PLAN_CPU);

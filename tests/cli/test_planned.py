@@ -58,6 +58,18 @@ def calibration_has_sane_fields():
     assert speed["cpu_us_per_sample"] > 0 and not speed["incomplete"], speed
 
 
+def the_cost_of_worker_processes_is_not_that_of_leat():
+    facts = ("--dataset", "p.leat", "--batch", str(BATCH), "--image", "96", "--workers", "2", "--gpus", "0", "--json")
+    done = leat("plan", *facts, "--calibrate")
+    assert "--calibrate measures no worker processes" in done.stderr, done.stderr
+    calibrated, table = json.loads(done.stdout)["speed"], json.loads(leat("plan", *facts).stdout)["speed"]
+    assert calibrated["sources"]["io"].startswith("calibrated:"), calibrated["sources"]
+    assert calibrated["sources"]["cpu"].startswith("table:"), calibrated["sources"]
+    assert calibrated["cpu_us_per_sample"] == table["cpu_us_per_sample"], (calibrated, table)
+    done = leat("plan", *facts, "--calibrate", "--cpu-us", "500")
+    assert "worker processes" not in done.stderr and json.loads(done.stdout)["speed"]["cpu_us_per_sample"] == 500, done
+
+
 def a_pack_at_hand_is_measured_for_a_moment():
     facts = ("--dataset", "p.leat", "--batch", str(BATCH), "--threads", "2", "--gpus", "0", "--json")
 
@@ -365,6 +377,7 @@ def main():
         os.chdir(folder)
         make_pack()
         for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields,
+                     the_cost_of_worker_processes_is_not_that_of_leat,
                      a_pack_at_hand_is_measured_for_a_moment,
                      facts_of_the_pack_are_not_replaced, a_stopped_measurement_is_no_plan,
                      a_pack_without_samples_is_refused, slow_storage_ends_no_measurement_late,
