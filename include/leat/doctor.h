@@ -75,6 +75,7 @@ extern "C" {
     X(bad, "share of samples that were damaged")                                                             \
     /* another loader than leat's, with worker processes */                                                  \
     X(workers, "its worker processes; 0 = it works in the trainer's own")                                    \
+    X(plain, "1 = an iterable without options, such as a generator")                                         \
     X(worker_fetch, "share of a worker's time waiting for data")                                             \
     X(worker_decode, "share of it decoding")                                                                 \
     X(worker_augment, "share of it augmenting")                                                              \

@@ -555,4 +555,6 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     if own is None and collate_wait > 0:
         facts = _facts(seen, collate_wait / (collate_wait + fetch))
     facts.update(closer)
+    if own is None and seen.num_workers is None:
+        facts["plain"] = 1.0
     return _verdict(seen, facts, loop.replay(min(steps, 50), seconds / 4) if replay else None)

@@ -110,6 +110,8 @@ def test_a_loop_that_prepares_too_long(clock):
     assert said(d) == ("cpu", "few_threads", "critical") and d.confidence > 0.85
     assert d.verdict == "CPU-bound: 1 thread works for 4 usable CPUs; the trainer waits 91 % of each step"
     assert d.replay["gain"] == pytest.approx(11)
+    assert d.remedies[0]["action"].startswith("make batches in 4 worker processes (a DataLoader with num_workers=4)")
+    assert "threads=" not in str(d) and d.apply["set"] == ""  # a generator has no such option
 
 
 def test_standing_in_line_is_not_storage(clock):

@@ -85,6 +85,12 @@ static void act(leat_doctor_remedy *r, uint32_t basis, const char *set, const ch
     snprintf(r->action, sizeof r->action, "%s", action);
 }
 
+/* The loader is leat's, which has the flags that a remedy sets. */
+static bool has_flags(const leat_doctor_facts *f)
+{
+    return !known(f->workers) && or_else(f->plain, 0) < 1;
+}
+
 /* ---- Storage ---- */
 
 static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
@@ -283,9 +289,17 @@ static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
         snprintf(r->action, sizeof r->action, "num_workers=%.0f: as many as there are usable CPUs", threads);
         return true;
     }
+    if (or_else(f->plain, 0) >= 1) {
+        if (d->facts.threads <= 1) w->reach = 1; /* as above */
+        snprintf(
+            r->action, sizeof r->action,
+            "make batches in %.0f worker processes (a DataLoader with num_workers=%.0f), or pack the data "
+            "and use leat.Loader",
+            threads, threads);
+        return true;
+    }
     snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
     snprintf(r->action, sizeof r->action, "%.0f threads: as many as there are usable CPUs", threads);
-    (void)d;
     return true;
 }
 
@@ -317,9 +331,12 @@ static bool fewer_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     f->threads = threads;
     f->run_delay = f->throttled = 0;
     r->basis = LEAT_BASIS_GUIDE;
-    if (!known(f->workers)) snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
+    if (has_flags(f)) snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
     snprintf(r->action, sizeof r->action, "%s%.0f%s: more than the usable CPUs only contend",
-             known(f->workers) ? "num_workers=" : "", threads, known(f->workers) ? "" : " threads");
+             known(f->workers) ? "num_workers=" : "", threads,
+             known(f->workers) ? ""
+             : has_flags(f)    ? " threads"
+                               : " worker processes");
     (void)d;
     return true;
 }
@@ -446,10 +463,12 @@ static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     f->prefetch = prefetch;
     f->data_ms = 0;
     r->basis = LEAT_BASIS_MODEL;
-    if (!known(f->workers)) snprintf(r->set, sizeof r->set, "prefetch=%.0f", prefetch);
+    if (has_flags(f)) snprintf(r->set, sizeof r->set, "prefetch=%.0f", prefetch);
     snprintf(r->action, sizeof r->action, "%s%.0f%s: the average is enough, but some batches come late",
              known(f->workers) ? "prefetch_factor=" : "", prefetch,
-             known(f->workers) ? "" : " batches ahead");
+             known(f->workers) ? ""
+             : has_flags(f)    ? " batches ahead"
+                               : " batches made ahead, by another thread or process");
     return true;
 }
 

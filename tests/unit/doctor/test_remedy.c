@@ -313,6 +313,22 @@ static void remedies_without_gain_are_not_offered(void **state)
     assert_null(remedy(&d, "io-depth=64"));
 }
 
+/* A generator has no options: the remedy says what its user can do, and sets nothing. */
+static void a_generator_is_told_how_to_use_more_cpus(void **state)
+{
+    leat_doctor_facts f = starved_by_cpu();
+    (void)state;
+    starve(&f, 160);
+    f.threads = f.plain = 1;
+    f.cpu_all = f.cpu_one = 160;
+    f.cpu_used = 1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_true(d.remedy_count > 0);
+    assert_contains(d.remedies[0].action, "make batches in 16 worker processes");
+    for (uint32_t i = 0; i < d.remedy_count; i++) assert_string_equal(d.remedies[i].set, "");
+    assert_string_equal(d.apply, "");
+}
+
 static void missing_threads_are_priced_by_cpus(void **state)
 {
     leat_doctor_facts f = starved_by_cpu();
@@ -581,6 +597,7 @@ int main(void)
         cmocka_unit_test(more_reads_in_flight_help_against_latency),
         cmocka_unit_test(remedies_without_gain_are_not_offered),
         cmocka_unit_test(missing_threads_are_priced_by_cpus),
+        cmocka_unit_test(a_generator_is_told_how_to_use_more_cpus),
         cmocka_unit_test(a_measured_option_is_priced_as_measured),
         cmocka_unit_test(copies_from_memory_are_part_of_the_cost),
         cmocka_unit_test(fewer_bytes_do_not_reduce_latency),
