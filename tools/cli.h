@@ -123,7 +123,7 @@ enum {
     CLI_STRING("text-field", 0, "text", "NAME", "key of the text"),                                          \
         CLI_STRING("id-field", 0, "id", "NAME", "key of the id; documents without it are FILE:LINE"),        \
         CLI_CHOICE("on-error", 0, "skip", "skip|fail",                                                       \
-                   "lines that cannot be read: list them in bad.jsonl, or stop"),                            \
+                   "skip lines that cannot be read and list them in bad.jsonl, or stop"),                    \
         CLI_CHOICE("compress", 0, "none", "none|gzip|zstd", "compress the kept documents"),                  \
         CLI_BYTES("shard-bytes", 0, "1GiB", 1, 1e18, "split the output into files of about this size"),      \
         CLI_BYTES("max-document", 0, "128MiB", 1024, 2e9, "list longer lines as bad"),                       \

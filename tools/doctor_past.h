@@ -17,9 +17,10 @@ typedef enum past_kind {
 
 /* What the path is: the folder of such a run, or its file. `file` (4096 bytes) is then that file. */
 past_kind doctor_past_find(const char *path, char *file);
-/* The name of a given option that has no effect on a run that is over, or NULL. `record`: of PAST_RECORD. */
+/* Returns the name of a given option that has no effect on a finished run, or NULL. `record`: the run is a
+ * PAST_RECORD. */
 const char *doctor_past_given(const cli *c, bool record);
-/* Prints the verdict on a run of PAST_TEXT or PAST_CURATE; an exit code. */
+/* Prints the verdict on a run of PAST_TEXT or PAST_CURATE; returns an exit code. */
 int doctor_past(cli *c, past_kind kind, const char *file);
 
 #endif

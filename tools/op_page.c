@@ -21,7 +21,7 @@ static const struct {
     {LEAT_OP_GEOMETRY, "Geometry: moves pixels, and masks, boxes and points with them"},
     {LEAT_OP_COLOR, "Colour: changes values"},
     {LEAT_OP_POLICY, "Policies: draw other ops"},
-    {LEAT_OP_COMBINE, "Combinators: apply the ops inside them, as RandomApply(ColorJitter(0.4); Cutout(9))"},
+    {LEAT_OP_COMBINE, "Combinators: apply the ops inside, as in RandomApply(ColorJitter(0.4); Cutout(9))"},
     {LEAT_OP_ERASE, "Erasing: blanks a part"},
     {LEAT_OP_OUTPUT, "Output: numbers and their layout, after all pixels"},
     {LEAT_OP_BATCH, "Batch: mixes finished samples and their labels, last of all"},

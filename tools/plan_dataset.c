@@ -24,8 +24,8 @@
 #include "plan/parts.h"
 #include "plan_modes.h"
 
-/* Cells looked at, evenly spaced: means of a large pack are known well before all are. Of a remote
- * index, which is fetched in pieces, as many side by side in a few places. */
+/* Number of cells read, evenly spaced: they are enough for the means of a large pack. A remote index is
+ * fetched in pieces, so the same number is read from a few places. */
 #define CELLS 4096
 #define PLACES 8
 /* Images that are stored again, for what-ifs: some 50 ms of work. */

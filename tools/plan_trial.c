@@ -158,7 +158,7 @@ static void use_link(plan_trial *m, const leat__http_stats *before, uint64_t ns)
     m->latency_s = (double)wait / 1e9;
 }
 
-/* Storage of this machine by the bytes that came since `before`. */
+/* Computes the storage rate of this machine from the bytes read since `before`. */
 static void use_reads(plan_trial *m, uint64_t before, uint64_t ns)
 {
     uint64_t bytes = local_bytes() - before;

@@ -224,7 +224,7 @@ static int look_once(job *j, leat_error *err)
     return show(j, true, err);
 }
 
-/* The file of a run: of a folder that leat train writes, its record inside. */
+/* Returns the file of a run: the path itself, or run.jsonl in the folder that leat train wrote. */
 static const char *run_file(const char *path, char *inside, size_t size)
 {
     struct stat st;
@@ -273,7 +273,7 @@ const cli_command cli_cmd_top = {
     .options = {{"Looking", options}},
     .json =
         (const cli_key[]){{"verdict", "one sentence, and all other keys of leat doctor --json"},
-                          {"frame.at_s", "seconds since the run was first looked at"},
+                          {"frame.at_s", "seconds since the first reading of the run"},
                           {"frame.samples_per_s", "samples in the last interval, per second"},
                           {"frame.lost", "share of it spent waiting for data"},
                           {"frame.budget_used", "bytes charged to the budget, of frame.budget_limit"},

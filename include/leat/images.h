@@ -79,7 +79,7 @@ typedef struct leat_check_stats {
     uint64_t budget_peak_bytes;
     double seconds, cpu_seconds;
     leat_check_issue issues[LEAT_CHECK_ISSUES_MAX];
-    uint64_t resumed; /* rows that an interrupted run had looked at, from OUTPUT.scores */
+    uint64_t resumed; /* rows that an interrupted run had processed, from OUTPUT.scores */
 } leat_check_stats;
 
 /* Decodes every image once and writes the columns. A bad image is a row with a verdict, not an error. A run

@@ -162,7 +162,7 @@ def path(name: str, value: object) -> str:
 
 
 def utf8_path(name: str, value: object) -> str:
-    """A path whose name is UTF-8."""
+    """Returns the path, which must be UTF-8."""
     given = path(name, value)
     if not _is_utf8(given):
         raise ArgumentError(f"{name}: {given!r} is not UTF-8")

@@ -263,7 +263,7 @@ class Dataset:
         return self._read(_position(index, self._pack))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """Several samples in one call: what a DataLoader asks for."""
+        """Reads several samples in one call; PyTorch's DataLoader uses it."""
         return self._read_all([_position(i, self._pack) for i in indices])
 
     def __iter__(self) -> Iterator[Sample]:

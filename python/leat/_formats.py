@@ -235,7 +235,7 @@ def _mds_column(name: str, encoding: str) -> tuple[object, Callable[[bytes], obj
         "png": ("image", bytes), "str_int": (int, int), "str_float": (float, float),
         "pil": ("image", lambda data: _pil_bytes(data, name))}
     if word not in plain:
-        raise DataError(f"column '{name}': the encoding {encoding} is not read")
+        raise DataError(f"column '{name}': the encoding {encoding} is not supported")
     return plain[word]
 
 
@@ -302,7 +302,7 @@ def _lit_column(name: str, form: str) -> tuple[object, Callable[[bytes], object]
         "numpy": (None, lambda data: _lit_array(data, "<", _LIT_NUMPY)),
         "tensor": (None, lambda data: _lit_array(data, ">", _LIT_TORCH))}
     if word not in plain:
-        raise DataError(f"column '{name}': the LitData format {form} is not read")
+        raise DataError(f"column '{name}': the LitData format {form} is not supported")
     return plain[word]
 
 
@@ -416,7 +416,7 @@ class Beton(Reader):
             size = int(np.prod(shape)) * dtype.itemsize
             return "<u8", (dtype.name, shape), \
                 lambda m: np.frombuffer(self._bytes(int(m), size), dtype).reshape(shape)
-        raise DataError(f"{self.path}: field '{name}' of FFCV type {kind} is not read")
+        raise DataError(f"{self.path}: field '{name}' of FFCV type {kind} is not supported")
 
     def _bytes(self, begin: int, size: int) -> bytes:
         if begin + size > len(self.data):
@@ -462,7 +462,7 @@ def _lmdb_items(file: Staged) -> Iterator[tuple[bytes, bytes]]:
     page = first[2] or 4096
     txn, root, _, flags = max(first, meta(page))
     if flags & 0x04:
-        raise DataError(f"{path}: LMDB with several values for a key is not read")
+        raise DataError(f"{path}: LMDB with several values per key is not supported")
     stack = [] if root == 0xFFFFFFFFFFFFFFFF else [root]
     while stack:
         at = stack.pop() * page
@@ -526,7 +526,7 @@ def _datum_image(fields: dict[int, Any]) -> bytes:
         return data
     channels, height, width = fields.get(1, 1), fields.get(2, 0), fields.get(3, 0)
     if channels not in (1, 3) or len(data) != channels * height * width:
-        raise DataError(f"a Datum of {channels} x {height} x {width} with {len(data)} bytes is not read")
+        raise DataError(f"a Datum of {channels} x {height} x {width} with {len(data)} bytes is not supported")
     pixels = np.frombuffer(data, np.uint8).reshape(channels, height, width)[::-1]
     return _leat.png(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
 

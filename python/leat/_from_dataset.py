@@ -134,7 +134,7 @@ class _Shuffled:
 
 
 def _sample(dataset: Any, index: int) -> Any:
-    """dataset[index]; what it raises says which sample it was."""
+    """Returns dataset[index]; an exception names the sample."""
     if isinstance(dataset, _Shuffled):
         dataset, index = dataset.dataset, int(dataset.order[index])
     try:

@@ -189,7 +189,7 @@ class Monitor:
         self._due = 0
 
     def look(self) -> None:
-        """Before each batch: the steps before it are done."""
+        """Calls the callbacks that are due; called before each batch, when all earlier steps are done."""
         if self.steps >= self._due:
             self._call([t for t in self._turns if self.steps - t.steps >= t.callback.every])
 

@@ -430,7 +430,7 @@ def test_a_live_dataloader_with_workers():
     loader = torch.utils.data.DataLoader(Waiting(), batch_size=8, num_workers=2)
     d = leat.diagnose(loader, lambda batch: time.sleep(0.001), steps=8, seconds=3)
     assert 2 <= d.facts["steps"] <= 8 and d.facts["batch"] == 8 and consistent(d)
-    if d.facts["workers"] is not None:  # they were looked at often enough
+    if d.facts["workers"] is not None:  # they were sampled often enough
         assert d.facts["workers"] == 2 and d.facts["fetch_ms"] >= 4.9
 
 

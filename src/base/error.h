@@ -59,7 +59,7 @@ int leat__error_context(leat_error *err, const char *fmt, ...) LEAT_PRINTF(2, 3)
  * unknown. */
 void leat__error_at(leat_error *err, const char *key, int64_t sample, int64_t offset);
 
-/* Code for an errno value. */
+/* Returns the LEAT_E… code for an errno value. */
 int leat__code_of_errno(int sys_errno);
 
 void leat__error_reset(leat_error *err);

@@ -17,7 +17,7 @@ typedef enum leat__param_kind {
     LEAT__PARAM_INT,     /* int64 */
     LEAT__PARAM_FLOAT,   /* double */
     LEAT__PARAM_BYTES,   /* uint64 with units: 4G, 1.5GiB */
-    LEAT__PARAM_BYTES10, /* the same, but 4G is 4 GB */
+    LEAT__PARAM_BYTES10, /* uint64 with decimal units: 4G is 4 GB */
     LEAT__PARAM_SECONDS, /* double with units: 250ms, 3s */
     LEAT__PARAM_CHOICE,  /* one of `choices` ("a|b|c"); value is its index */
     LEAT__PARAM_STRING,  /* text */

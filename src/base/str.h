@@ -54,10 +54,10 @@ const char *leat__str_shown(const char *s, char *out, size_t size);
 /* A line of a list of keys, in place; returns its new length. A line in double quotes has \\n, \\r, \\" and
  * \\\\ for line breaks, quotes and backslashes of the key; any other line is the key as it stands. */
 size_t leat__str_unquote(char *line, size_t len);
-/* Appends a path as a word of a command for a POSIX shell: in single quotes where it needs them, after "./"
- * where it would be an option. */
+/* Appends a path quoted for a POSIX shell: in single quotes where needed, and with "./" in front where it
+ * would be read as an option. */
 int leat__str_shell(leat__buf *out, const char *path);
-/* Valid UTF-8 (no overlong forms, no surrogates); length of the valid part in *good. */
+/* True for valid UTF-8 (no overlong forms, no surrogates). *good: length of the valid prefix. */
 bool leat__utf8_valid(const char *s, size_t len, size_t *good);
 
 /* Paths. join inserts one '/'; base and ext are views into `path` ("" when there is none; ext has

@@ -83,7 +83,7 @@ static int read_masks(const uint8_t *data, size_t len, bmp_header *h, leat_error
         uint32_t m = h->mask[i];
         uint32_t low = m == 0 ? 0 : m >> __builtin_ctz(m);
         if ((m == 0 && i < 3) || (low & (low + 1)) != 0 || low > 255)
-            return bad(err, LEAT_EFORMAT, FILE_HEADER + 40 + i * 4u, "unsupported mask of a colour");
+            return bad(err, LEAT_EFORMAT, FILE_HEADER + 40 + i * 4u, "unsupported colour mask");
     }
     return 0;
 }

@@ -67,9 +67,9 @@ typedef struct leat__image_info {
     leat__sample_type type;      /* of the samples that decode delivers */
     bool progressive, cmyk;      /* JPEG; CMYK and YCCK are delivered as RGB, as Pillow converts */
     uint32_t chroma_h, chroma_v; /* pixels per chroma sample (1 when grey) where components can
-                                  * be asked for instead of pixels, else 0 */
+                                  * be decoded instead of pixels, else 0 */
     char format[24];             /* "jpeg 4:2:0", "png rgba" … for people */
-    bool palette;                /* its colours can be had as numbers of the palette: set `indices` */
+    bool palette;                /* set `indices` to get palette indices instead of colours */
     bool animated;               /* further frames or pages follow the first, which is the one decoded */
     bool indices;                /* set by leat__image_as_indices: decode delivers those, in one plane */
 } leat__image_info;
@@ -96,8 +96,8 @@ typedef struct leat__decode_limits {
     uint32_t max_scans;     /* JPEG: 500 */
     uint64_t max_work;      /* JPEG: pixels times scans, 4,000,000,000 */
 } leat__decode_limits;
-/* LEAT_ELIMIT for an image that is over a limit as a whole, whichever way it is stored: its
- * pixels, its bytes, and the least work that it is. */
+/* Returns LEAT_ELIMIT when the whole image exceeds a limit, however it is stored: its pixels, its
+ * bytes, or the minimum work to decode it. */
 int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__image_info *info,
                               leat_error *err) LEAT_MUST_CHECK;
 
@@ -133,7 +133,7 @@ typedef struct leat__row_sink {
 typedef struct leat__decode_request {
     uint32_t x, y, width, height; /* region in stored pixels; width 0 = whole image */
     uint32_t scale_denom;         /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
-    /* Components instead of pixels: a part of each, and the region above is not looked at. Only
+    /* Components instead of pixels: a part of each; the region above is ignored. Only
      * where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
     const leat__ycc_part *parts;
     bool to_end;            /* parts: LEAT_ENOTSUP unless the JPEG is valid up to its end marker */

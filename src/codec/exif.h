@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a file says, gathered while its segments or chunks are walked. As in Pillow's
- * exif_transpose, EXIF counts before ImageMagick's raw profile, and XMP only where neither has
- * the tag. Zeroed: nothing seen. */
+/* Orientation tags found while the segments or chunks of a file are read. As in Pillow's
+ * exif_transpose, EXIF has priority over ImageMagick's raw profile, and XMP is used only where
+ * neither has the tag. Zeroed: no tag found. */
 typedef struct leat__exif_seen {
     uint32_t exif, profile; /* LEAT__EXIF_NONE: a block without the tag */
     uint32_t xmp;

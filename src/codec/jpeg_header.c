@@ -67,7 +67,7 @@ static int read_frame(walk *w, uint8_t marker, const uint8_t *seg, size_t n, siz
     h->arithmetic = marker > JPG;
     if (h->width == 0 || h->height == 0) return bad(err, at, "image of zero size");
     if (h->components != 1 && h->components != 3 && h->components != 4) {
-        leat__fail(err, LEAT_EFORMAT, "JPEG with %u colour components is not read", h->components);
+        leat__fail(err, LEAT_EFORMAT, "JPEG with %u colour components is not supported", h->components);
         leat__error_at(err, NULL, -1, (int64_t)at);
         return LEAT_EFORMAT;
     }
@@ -176,7 +176,7 @@ int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *h
     while (next_marker(data, len, &pos)) {
         uint8_t marker = data[pos++];
         if (marker == TEM || (marker >= RST0 && marker <= RST7)) continue;
-        if (marker == SOI) return bad(err, pos - 2, "second start of image");
+        if (marker == SOI) return bad(err, pos - 2, "second start-of-image marker (SOI)");
         if (marker == EOI) return bad(err, pos - 2, "ends before its first scan");
         if (!leat__range_inside(pos, 2, len)) break;
         size_t n = be16(data + pos);

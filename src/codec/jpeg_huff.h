@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bits looked at for an AC coefficient and for a DC difference: 8 KiB and 1 KiB per table, so
+/* Bits of a lookup for an AC coefficient and for a DC difference: 8 KiB and 1 KiB per table, so
  * that two of each stay in L1. */
 #define LEAT__HUFF_LOOK 10
 #define LEAT__HUFF_LOOK_DC 8

@@ -279,7 +279,7 @@ static int set_up(spng_ctx *ctx, png_source *src, const leat__decode_job *job, l
     if (!code) code = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
     static const int format[5] = {0, SPNG_FMT_G8, 0, SPNG_FMT_RGB8, SPNG_FMT_RGBA8};
     uint32_t channels = job->info->channels;
-    const bool wide = leat__image_wide(job->info); /* in the machine's byte order */
+    const bool wide = leat__image_wide(job->info); /* libspng delivers 16 bits in the machine's byte order */
     int wanted = job->info->indices || wide ? SPNG_FMT_PNG : format[channels];
     int flags = SPNG_DECODE_PROGRESSIVE;
     if (channels == 4 && !wide) flags |= SPNG_DECODE_TRNS;

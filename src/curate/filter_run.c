@@ -397,7 +397,7 @@ static int write_report(filter *f, leat_error *err)
     return rc;
 }
 
-/* The page and its data. */
+/* Writes the report: an HTML page and its data as JSON. */
 static int store_report(filter *f, leat_error *err)
 {
     leat__buf html, json;
@@ -451,7 +451,7 @@ static void note_missing(filter *f)
     }
 }
 
-/* Options, memory and files; fills in the pass. */
+/* Checks options, reserves memory and opens files; fills in the pass. */
 static int prepare(filter *f, leat__text_pass *pass, leat_error *err)
 {
     const leat_filter_opts *o = f->opts;

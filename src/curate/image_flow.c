@@ -17,7 +17,7 @@
 
 #define IO_DEPTH 4
 #define SHELF 64
-#define PORTION_BYTES (2u << 20) /* of a task, before and after its images are looked at */
+#define PORTION_BYTES (2u << 20) /* of a task, before and after its images are processed */
 #define SCRATCH_BYTES (2u << 20)
 
 typedef struct flow_run {
@@ -333,7 +333,7 @@ static void tear_down(flow_run *f)
     leat__free(f->tables);
 }
 
-/* Skips the records that an interrupted run has looked at. */
+/* Skips the records that an interrupted run has processed. */
 static int skip(flow_run *f, leat_error *err)
 {
     leat__image_pass *pass = f->pass;

@@ -21,7 +21,7 @@ typedef struct leat__image_pass {
                 uint64_t chain, leat_error *err);
     int (*tell)(void *cookie, uint64_t done, uint64_t total); /* non-zero stops; may be NULL */
     void *cookie;
-    leat__chain skip;     /* records that an interrupted run has looked at; none */
+    leat__chain skip;     /* records that an interrupted run has processed; may be empty */
     bool changed;         /* out: the source has other records than these; nothing was taken */
     uint64_t budget_peak; /* out */
 } leat__image_pass;

@@ -22,9 +22,9 @@
 #define OVERLAP_LEAST 300     /* pixels */
 #define GRADIENT_FLOOR 200.0f /* noise of a thumbnail without edges */
 #define ENOUGH 0.75f          /* above this no other start is tried */
-#define PARAMS 8              /* six of the map, gain, offset */
-#define SLOW 0.95f            /* a step that leaves more of the difference than this */
-#define HOPELESS 0.35f        /* similarity below which such a step is the last one */
+#define PARAMS 8              /* six of the affine map, gain, offset */
+#define SLOW 0.95f            /* a step is slow if it leaves more than this share of the difference */
+#define HOPELESS 0.35f        /* similarity below which a slow step is the last one */
 #define HOPEFUL 0.35f         /* similarity from which borders and covered parts are looked for */
 #define FRAMED_LEAST 0.5f     /* similarity from which borders of both matter */
 #define PART 0.8f             /* scale below which one image is a part of the other with more detail, */

@@ -54,8 +54,8 @@ void leat__image_looker_close(leat__image_looker **l);
 int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len, const leat__tile_tables *tables,
                      const leat__image_small **small, leat_error *err) LEAT_MUST_CHECK;
 
-/* Takes coefficients of the JPEG that is looked at next, or whose tiles are: the packer has decoded them
- * already, so that look does not decode the image again. Each call gives the next grid_y rows of blocks of
+/* Takes coefficients of the JPEG that is shrunk next, also when it is given as tiles. The packer has decoded
+ * them already, so the image is not decoded again. Each call gives the next grid_y rows of blocks of
  * each component, from the top on. NULL: the next coefficients are of another image. */
 int leat__image_prepare(leat__image_looker *l, const leat__jpeg_coefs *coefs,
                         leat_error *err) LEAT_MUST_CHECK;

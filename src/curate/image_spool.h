@@ -12,7 +12,7 @@
 
 typedef struct leat__image_spool leat__image_spool;
 
-/* Counted while images are looked at. */
+/* Counts of the first pass over the images. */
 typedef struct leat__check_counts {
     uint64_t samples, ok, bytes, early; /* early: with issues that do not need limits */
     uint64_t chain;                     /* of the records, see ingest/source_chain.h */

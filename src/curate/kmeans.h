@@ -26,8 +26,7 @@ void leat__kmeans_reset(leat__kmeans *k);
 void leat__kmeans_assign(const leat__kmeans *k, const leat__vectors *v, uint32_t *to, float *distance,
                          leat__thread_team *crew);
 
-/* Adds rows to the sums (count * dim) and numbers of rows of the centres that they belong to, in the order
- * of rows. */
+/* Adds each row to the sum (count * dim) of its centre and counts it in `members`, in the order of rows. */
 void leat__kmeans_add(leat__kmeans *k, const leat__vectors *v, const uint32_t *to, double *sum,
                       uint32_t *members, leat__thread_team *crew);
 /* Moves each centre to the mean of its rows, at unit length. */

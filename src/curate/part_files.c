@@ -560,7 +560,7 @@ int leat__join_list(leat__join *j, leat__buf *out, leat_error *err)
     return out->status == 0 ? 0 : leat__fail_nomem(err, out->len, "the list of copies");
 }
 
-/* LEAT_EDATA when a file that the parts wrote has another length than planned. */
+/* Returns LEAT_EDATA when a file written by the parts does not have the planned length. */
 static int check_length(const leat__join *j, uint64_t shard, const char *name, leat_error *err)
 {
     char path[4096];

@@ -202,7 +202,7 @@ static int choose(leat__selecting *s, leat_error *err)
     LEAT_TRY(leat__greedy_run(&g, err));
     s->stats.distances = g.distances;
     s->stats.resumed = g.resumed;
-    /* Not all rows were looked at when the count was reached first. Which ones depends on the threads. */
+    /* When the count was reached first, not all rows were compared. Which ones depends on the threads. */
     const bool all = s->stats.selected < s->count;
     for (uint64_t i = 0; i < s->rows; i++) {
         if (s->state[i] != LEAT__ROW_NEAR) continue;

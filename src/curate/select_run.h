@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A selection in progress: what the parts of leat_select share.
+ * A selection in progress: the state that all files of leat_select share.
  */
 #ifndef LEAT_CURATE_SELECT_RUN_H
 #define LEAT_CURATE_SELECT_RUN_H

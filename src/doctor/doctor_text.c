@@ -82,7 +82,7 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
                  or_else(f->cpus, 0));
         break;
     case LEAT_CAUSE_CONTENTION:
-        /* beside them they may use CPUs that this process may not */
+        /* clipped: other processes may also use CPUs that this process may not */
         snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs",
                  LEAT_MIN(or_else(f->others, 0), or_else(f->cpus, 0)), or_else(f->cpus, 0));
         break;

@@ -71,7 +71,7 @@ typedef struct exam {
     uint64_t least_steps; /* of a run with a trainer */
     double try_part;      /* share of the time for one trial */
     double asked_batch;   /* during the run with the trainer: the requested batch size */
-    double step_cut;      /* ms by which its steps are shorter than requested */
+    double step_cut;      /* ms by which the trainer's steps are shorter than requested */
 } exam;
 
 static int report(exam *e, const char *what, double done, leat_doctor_watch *watch, leat_error *err)

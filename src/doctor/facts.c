@@ -332,7 +332,8 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
     return first;
 }
 
-/* The loader counts the first step of an epoch in data_ms only when epochs have one or two. */
+/* Returns the mean wait per step, with the first step of each epoch. The loader includes that step in
+ * data_ms only when epochs have one or two steps. */
 double leat__doctor_wait_ms(const leat_doctor_facts *f)
 {
     double steps = f->epoch_steps;

@@ -636,8 +636,8 @@ static double most_gain(const leat_doctor_diagnosis *d, const world *w)
     return 1 / (d->lost + (1 - d->lost) / factor); /* a faster step does not shorten the waiting */
 }
 
-/* A part of the loader that is not known may be as slow as the whole loader: faster training gains no more
- * than that leaves. */
+/* Caps the gain of faster training. An unknown part of the loader may be as slow as the whole loader, so the
+ * run cannot become faster than the loader is now. */
 static void hold_below_loader(const leat_doctor_diagnosis *d, const world *w, leat_doctor_remedy *r)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -653,8 +653,8 @@ static void hold_below_loader(const leat_doctor_diagnosis *d, const world *w, le
     r->next = unknown;
 }
 
-/* `now` is what the rates predict for the run as it is. Gains are factors of it; the rate is that factor of
- * the rate reached, so that both have the same base. */
+/* Computes gain and rate of a remedy. `now` is the rate predicted for the run as it is. The gain is a factor
+ * of `now`; the rate is the measured rate times that factor, so that both have the same base. */
 static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w, leat_doctor_remedy *r)
 {
     if (!take(d, row, w, r)) return false;

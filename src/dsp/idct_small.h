@@ -16,8 +16,8 @@
 
 #define LEAT__IDCT_SHRINKS 4 /* 8x8, 4x4, 2x2, 1x1 */
 
-/* As leat__idct_dsp, by shrink: 8 >> shrink rows of as many samples per block. Each row is written
- * up to the next multiple of four blocks. */
+/* As leat__idct_dsp, indexed by shrink: a block gives (8 >> shrink) x (8 >> shrink) samples. Each row
+ * is written up to the next multiple of four blocks. */
 typedef struct leat__idct_small_dsp {
     leat__idct_area_fn area[LEAT__IDCT_SHRINKS];
     leat__idct_plain_fn plain[LEAT__IDCT_SHRINKS];

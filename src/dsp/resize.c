@@ -378,8 +378,8 @@ static void pack_c(const leat__axis *a, bool vertical, void *packed)
         for (uint32_t t = 0; t < a->taps; t++) *k++ = a->weight[(size_t)t * a->stride + j];
 }
 
-/* `taps` is a constant for the common counts, so that the inner loop is unrolled; weights
- * beyond an output's own taps are 0, and the pixels there readable. */
+/* Resizes one row. `taps` is a constant for the common counts, so that the inner loop is unrolled.
+ * Weights beyond an output's own taps are 0, and the pixels there are readable. */
 static inline __attribute__((always_inline)) void row_c(const leat__axis *a, const uint8_t *src, uint8_t *dst,
                                                         const uint32_t taps)
 {

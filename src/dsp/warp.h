@@ -28,7 +28,7 @@ size_t leat__warp_pixels(uint32_t width, uint32_t height);
 typedef struct leat__warp_image {
     const uint32_t *origin; /* the pixel (0, 0); its first channel is the lowest byte */
     int32_t stride;         /* in pixels */
-    int32_t outside;        /* offset of the fill */
+    int32_t outside;        /* offset of a pixel with the fill colour */
     uint32_t width, height;
 } leat__warp_image;
 

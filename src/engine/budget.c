@@ -20,7 +20,7 @@
 struct leat_budget {
     leat__mutex lock;
     uint32_t fork_generation;
-    leat__cond freed; /* for leat_budget_charge */
+    leat__cond freed; /* leat_budget_charge waits for it */
     uint32_t refs;
     uint32_t waiters;
     uint64_t limit;
@@ -307,9 +307,9 @@ int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
     LEAT_TRY(check(b, err));
     leat__mutex_lock(&b->lock);
     if (limit == 0) {
-        rc = leat__fail(err, LEAT_EINVAL, "a budget of 0 bytes");
+        rc = leat__fail(err, LEAT_EINVAL, "a budget of 0 bytes: must be at least 1");
     } else if (limit < b->floors) {
-        rc = leat__fail(err, LEAT_EBUDGET, "the running flows need at least %s, %s more than %s",
+        rc = leat__fail(err, LEAT_EBUDGET, "the running flows need at least %s, %s more than the given %s",
                         leat__as_size(b->floors).text, leat__as_size(b->floors - limit).text,
                         leat__as_size(limit).text);
     } else {

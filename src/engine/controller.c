@@ -430,8 +430,8 @@ static bool widen(leat_flow *f, const look *l)
     return false;
 }
 
-/* The budget is the bottleneck, and it is a hard limit. Lowers settings that it cannot fill to
- * what it holds; this costs nothing and makes the shown settings true. */
+/* Lowers settings to what the budget can hold, when the budget is the bottleneck. This costs nothing, and
+ * the settings shown are then those in effect. */
 static void fit_budget(leat_flow *f, const look *l)
 {
     uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value;

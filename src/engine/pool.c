@@ -64,8 +64,8 @@ static void wake_locked(leat_pool *p)
     for (int i = 0; i < LEAT_LANES; i++) {
         leat__lane *l = &p->lanes[i];
         if (l->idle <= l->waking) continue;
-        /* Waking one is enough if it can run every stage: when it takes a task it comes through here
-         * and wakes the next. */
+        /* Waking one worker is enough if it can run every stage: when it takes a task, it calls this
+         * function and wakes the next. */
         if (!leat__sched_has_work(p, (leat_lane)i, leat__pool_now(p))) continue;
         const bool all = leat__sched_scarce(p, (leat_lane)i);
         l->waking = all ? l->idle : l->waking + 1;

@@ -192,7 +192,7 @@ static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t
                               f->name, s->name, leat__as_size(need).text,
                               leat__as_size(leat__budget_used(f->budget)).text, leat__as_size(limit).text);
     f->pool->stirred = true;
-    if (!n) { /* the source: there is no task yet */
+    if (!n) { /* the source failed: there is no task yet */
         leat__flow_fail(f, NULL, rc, NULL);
         f->error = err;
         return;
@@ -224,7 +224,7 @@ static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *nee
     *n = senior;
     *need = need_of(s, senior);
     if (leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, *need, true)) return GRANTED_SENIOR;
-    if (!f->reclaimed) { /* first release caches: the thread that unlocks asks the keepers */
+    if (!f->reclaimed) { /* first free cached bytes: the thread that unlocks calls the keepers */
         f->pool->reclaims = f->pool->stirred = true;
         f->reclaim = LEAT_MAX(*need, UINT64_C(1));
         return REFUSED;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of device memory inside a limit, used again when no stream can still read them. A consumer
- * gives a block back while its kernels may still be queued, on streams that leat does not know. So
- * all work of the process on the device is marked (leat__gpu_event_record_all), and a block is
- * written again only after its mark. The driver would end a graph capture with an error then, so
- * releasing only queues the block: the thread that takes batches marks it (settle), while it captures
- * nothing. Any thread may call.
+ * Blocks of device memory inside a limit. A block is reused when no stream can still read it. A
+ * consumer may release a block while its kernels are still queued, on streams that leat does not
+ * know. So an event marks all work of the process on the device (leat__gpu_event_record_all), and a
+ * block is written again only after its event. Recording that event would fail a graph capture.
+ * Releasing therefore only queues the block. The thread that takes batches records the event
+ * (settle) while it captures nothing. Any thread may call.
  */
 #ifndef LEAT_GPU_DEVICE_POOL_H
 #define LEAT_GPU_DEVICE_POOL_H

@@ -15,11 +15,11 @@ typedef struct leat__gpu_event leat__gpu_event;
 int leat__gpu_stream_open(leat__gpu_stream **s, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
 /* Its kernels come before those of other streams that wait for room on the device. */
 int leat__gpu_stream_open_urgent(leat__gpu_stream **s, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
-void leat__gpu_stream_close(leat__gpu_stream **s); /* waits for what is queued */
+void leat__gpu_stream_close(leat__gpu_stream **s); /* waits for all queued work */
 
 void *leat__gpu_stream_handle(leat__gpu_stream *s); /* the driver's */
 
-void leat__gpu_stream_drain(leat__gpu_stream *s); /* waits for what is queued, whatever became of it */
+void leat__gpu_stream_drain(leat__gpu_stream *s); /* waits for all queued work, failed or not */
 
 /* Queues a copy. The memory must stay until an event recorded after it has passed. */
 int leat__gpu_copy_in(leat__gpu_stream *s, leat__gpu_memory to, const void *from, uint64_t bytes,

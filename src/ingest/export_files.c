@@ -235,7 +235,8 @@ static int write_members(exporter *x, const char *key, leat_error *err)
 
 /* ---- samples of WebDataset shards ---- */
 
-/* Turns the key into the name of a sample: the part after the first dot would name a field. */
+/* Makes the sample's name in a shard from its key. It has no dots: WebDataset takes the part after the
+ * first dot as the name of a field. */
 static int set_stem(exporter *x, const char *key, leat_error *err)
 {
     leat__buf_clear(&x->stem);

@@ -34,7 +34,7 @@ typedef struct leat__inspector {
 } leat__inspector;
 
 /* leat_ingest with an inspector of the first image field. Samples of a resumed run that were in the pack
- * already (stats->resumed) are not looked at. */
+ * already (stats->resumed) are not inspected. */
 int leat__ingest_inspected(const leat_ingest_opts *opts, const leat__inspector *inspector,
                            leat_ingest_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 

@@ -19,7 +19,7 @@ typedef struct leat__name_list {
 
 /* Creates the file in the folder of `path`, under a name that is removed before this returns. */
 int leat__name_list_open(leat__name_list *l, const char *path, leat_error *err) LEAT_MUST_CHECK;
-void leat__name_list_reset(leat__name_list *l); /* also of a zeroed one */
+void leat__name_list_reset(leat__name_list *l); /* a zeroed list is fine */
 
 int leat__name_list_add(leat__name_list *l, const char *name, size_t len, leat_error *err) LEAT_MUST_CHECK;
 int leat__name_list_close_adding(leat__name_list *l, leat_error *err) LEAT_MUST_CHECK;

@@ -14,8 +14,8 @@
 #define LEAST (UINT64_C(256) << 20)
 #define PER_THREAD (UINT64_C(128) << 20)
 #define SMALL (UINT64_C(64) << 20)
-#define LOOK 4096           /* images whose need is looked at */
-#define TABLES (384u << 10) /* learning tile tables: its counts, growth of buffers */
+#define LOOK 4096           /* images checked for the memory they need */
+#define TABLES (384u << 10) /* for learning tile tables: counts, and growth of buffers */
 #define LOANS 2             /* results that the caller of a flow may hold: the default of leat_flow_opts */
 
 int leat__pack_memory_open(leat__pack_memory *a, const leat_ingest_opts *opts, uint32_t threads,

@@ -42,7 +42,7 @@ typedef struct leat__pack_flow {
 } leat__pack_flow;
 
 /* The budget that is enough for a flow over these sources: its least, or what the largest of up to 4,096 of
- * the images needs. Images in a bucket are not looked at. */
+ * the images needs. Images in a bucket are not read for it. */
 uint64_t leat__pack_memory_enough(const leat_ingest_opts *opts, const leat__pack_flow *flow);
 /* Makes an error about a budget that is too small name the one that is enough; returns rc. */
 int leat__pack_memory_explain(int rc, const leat_ingest_opts *opts, const leat__pack_flow *flow,

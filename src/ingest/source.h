@@ -68,7 +68,7 @@ uint32_t leat__source_pack_field(leat__source *s, uint32_t which, uint32_t field
 /* The value of an int or float field, with the label as the result numbers it. */
 void leat__source_pack_number(leat__source *s, uint32_t which, uint32_t field, const leat_pack_cell *cell,
                               leat__item *item);
-/* Samples that are left out or renamed; NULL for none. The source keeps it and closes it. */
+/* Returns the samples to leave out or rename, or NULL for none. The source owns it. */
 struct leat__merge *leat__source_pack_merge(leat__source *s);
 
 /* For the kinds. Allocates a source; `size` is that of the struct whose first member it is. */

@@ -56,7 +56,7 @@ static int refill(leat__stream *s, leat_error *err)
         got = want;
     } else {
         LEAT_TRY(leat__file_pread_some(s->file, s->chunk, want, s->next, &got, err));
-        if (got == 0) return leat__fail(err, LEAT_EDATA, "%s became shorter while it was read", s->name);
+        if (got == 0) return leat__fail(err, LEAT_EDATA, "%s: was truncated while it was read", s->name);
         s->in = s->chunk;
     }
     s->next += got;
@@ -175,7 +175,7 @@ static int read_direct(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote,
 {
     size_t want = (size_t)LEAT_MIN(s->total - s->next, len);
     LEAT_TRY(leat__file_pread_some(s->file, buf, want, s->next, wrote, err));
-    if (*wrote == 0) return leat__fail(err, LEAT_EDATA, "%s became shorter while it was read", s->name);
+    if (*wrote == 0) return leat__fail(err, LEAT_EDATA, "%s: was truncated while it was read", s->name);
     s->next += *wrote;
     return 0;
 }

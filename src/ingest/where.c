@@ -245,7 +245,7 @@ static int class_number(parser *p, const node *side, node *text)
     return fail_at(p, LEAT_ENOCLASS, text->at, "no class of this name");
 }
 
-/* Both sides must be numbers, or both text. */
+/* Checks that both sides are numbers, or both text. */
 static int agree(parser *p, uint32_t a, uint32_t b)
 {
     node *x = &p->w->nodes[a], *y = &p->w->nodes[b];

@@ -198,7 +198,7 @@ static void submit_remote(leat__aio *a, leat__aio_req *r)
         leat__mutex_lock(&a->lock);
         stopped = a->stopped;
         leat__mutex_unlock(&a->lock);
-        if (stopped) leat__remote_cancel(f, a); /* stopped after our check, before it was sent */
+        if (stopped) leat__remote_cancel(f, a); /* reads were stopped between our check and the submission */
     }
 }
 

@@ -49,9 +49,9 @@ struct leat__disk {
     leat__mutex wait_lock; /* guards the next four */
     leat__cond wait_changed;
     leat__disk_waiter *waiting;
-    leat__disk_saver *saving, *saving_last; /* in the order of leat__disk_save */
+    leat__disk_saver *saving, *saving_last; /* queue, in the order of the calls of leat__disk_save */
     bool closing;
-    atomic_bool hurry;   /* nothing waits for another process */
+    atomic_bool hurry;   /* no thread may wait for another process */
     leat__thread thread; /* started by the first wait or save */
     bool (*unwanted)(void *cookie, uint64_t page, uint64_t *offset, uint64_t *len);
     void *cookie;

@@ -538,7 +538,7 @@ int leat__file_load(const char *path, size_t max, size_t padding, char **data, s
     LEAT_GO(rc, out, leat__file_size(f, &bytes, err));
     if (bytes > max) {
         char size[24], most[24];
-        rc = leat__fail(err, LEAT_ELIMIT, "%s: has %s; at most %s are allowed", path,
+        rc = leat__fail(err, LEAT_ELIMIT, "%s: is %s, at most %s are allowed", path,
                         leat__format_bytes(bytes, size, sizeof size),
                         leat__format_bytes(max, most, sizeof most));
         goto out;

@@ -116,7 +116,7 @@ typedef struct leat__http_stats {
 } leat__http_stats;
 void leat__http_read(leat__http_stats *s);
 
-/* From the environment, read once: see docs/remote.md. */
+/* Limits and their defaults; environment variables set them and are read once (docs/remote.md). */
 typedef struct leat__http_limits {
     uint32_t connections; /* LEAT_REMOTE_CONNECTIONS, 64 */
     uint32_t tries;       /* LEAT_REMOTE_TRIES without progress, 8 */

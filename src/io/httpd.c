@@ -94,7 +94,7 @@ static void load_library(void)
 typedef struct peer {
     int fd;
     bool busy;       /* the handler runs for it */
-    bool dropped;    /* it was shut down and will be closed */
+    bool dropped;    /* its socket was shut down and will be closed */
     uint64_t active; /* number of its last event: the lowest is the oldest */
     struct peer *next;
 } peer;

@@ -33,9 +33,9 @@ typedef struct leat__chunk {
 
 /* `bytes`: a multiple of LEAT__CHUNK_ALIGN. NULL when out of memory. */
 leat__chunk *leat__chunk_open(leat__mem_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
-void leat__chunk_close(leat__chunk *c); /* nothing in it is in use, no device reads it */
+void leat__chunk_close(leat__chunk *c); /* call it when no slot is in use and no device reads it */
 
-/* Page-locks the chunk, which has not been mapped, so that `gpu` can read it. */
+/* Page-locks the chunk so that `gpu` can read it. Call it once. */
 int leat__chunk_map(leat__chunk *c, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
 uint64_t leat__chunk_mapped(const leat__chunk *c,
                             const leat__gpu *gpu); /* its address there; 0: not mapped */

@@ -17,8 +17,8 @@
 #include "loader/batch.h"
 
 #define LEAT__DECODE_LANES 4 /* batches decoded at once */
-#define LEAT__DECODE_SLOTS 8 /* in flight: the others get their input, or wait with it */
-#define LEAT__DECODE_LANE_BYTES (UINT64_C(256) << 20) /* of the device that a lane may need, usually */
+#define LEAT__DECODE_SLOTS 8 /* batches in flight: those not decoded yet copy their input, or wait */
+#define LEAT__DECODE_LANE_BYTES (UINT64_C(256) << 20) /* device memory that a lane needs at most, usually */
 
 typedef struct leat__device_decoder leat__device_decoder;
 

@@ -324,7 +324,7 @@ static int fill_mask(const leat__follower *f, const leat__follow_scratch *s, lea
     return rc;
 }
 
-/* Numbers of any type as float. */
+/* Converts n numbers of any dtype to float. */
 static void to_floats(const uint8_t *from, uint32_t dtype, uint64_t n, float *out)
 {
     for (uint64_t i = 0; i < n; i++) {

@@ -18,9 +18,9 @@
 #include "loader/setup.h"
 
 #define REMOTE_DEPTH 16u /* initial runs in flight, at least */
-/* Bytes in flight from a bucket, with the batches they go into: a range is in flight for a round trip and its
- * transfer. Without pages ahead they begin with a small share of the budget, which leaves room for pages, and
- * grow quickly. */
+/* Limits of the bytes in flight from a bucket, with the batches they go into. A range is in flight for one
+ * round trip and its transfer. Without pages read ahead, the limit starts at a small share of the budget,
+ * which leaves space for pages, and grows quickly. */
 #define REMOTE_BYTES (UINT64_C(256) << 20)
 #define REMOTE_SHARE_FIRST 16u
 #define REMOTE_SHARE_MOST 4u

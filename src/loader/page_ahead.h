@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Requests pages of a remote pack before the runs that need them are planned. The order is known, so rows are
- * looked at ahead of the feed, and pages that come for the first time are read into the page cache. A page
+ * scanned ahead of the feed, and each page is read into the page cache at its first row. A page
  * takes its own memory alone, a run also its rows of a batch: few runs in flight and many pages fill a long
  * link with less memory than many runs.
  *

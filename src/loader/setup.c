@@ -102,8 +102,7 @@ static int check_opts(leat_loader *l, leat_error *err)
     if ((o->weights != NULL || o->balance != NULL) && o->order != LEAT_ORDER_RANDOM)
         return leat__fail(err, LEAT_EINVAL, "weights and `balance` draw at random: `order` must be random");
     if (leat__sources_mixed(o) && (o->weights != NULL || o->balance != NULL))
-        return leat__fail(err, LEAT_EINVAL,
-                          "packs that are mixed take no weights of samples and no `balance`");
+        return leat__fail(err, LEAT_EINVAL, "a mix of packs cannot have weights of samples or `balance`");
     if (o->draws > 0 && o->weights == NULL && o->balance == NULL)
         return leat__fail(err, LEAT_EINVAL, "draws needs weights or `balance`");
     return 0;

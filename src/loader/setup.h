@@ -55,7 +55,7 @@ struct leat_loader {
     uint64_t *digests; /* of each pack */
     uint64_t mix;      /* hash of how packs are mixed, 0 = they are not */
     uint64_t count;    /* positions per epoch, all ranks */
-    uint64_t rows;     /* of this rank per epoch */
+    uint64_t rows;     /* samples of this rank per epoch */
     uint64_t batches;
     uint64_t used; /* positions covered by those batches: all, or without the last ones */
     uint64_t run_rows, run_batches, run_used; /* the same of the current epoch: leat__loader_extent */

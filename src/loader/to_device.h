@@ -40,7 +40,8 @@ typedef struct leat__to_device_stats {
     uint64_t overlap_ns; /* of copies and kernels, beside those of the batch before */
 } leat__to_device_stats;
 
-/* LEAT_ENOTSUP no CUDA here, LEAT_EINVAL no such device, LEAT_EBUDGET the limit is too small. */
+/* Fails with LEAT_ENOTSUP without CUDA, LEAT_EINVAL for an unknown device, LEAT_EBUDGET when the limit is
+ * too small. */
 int leat__to_device_open(leat__to_device **d, const leat__to_device_opts *opts,
                          leat_error *err) LEAT_MUST_CHECK;
 /* After the flow was closed. Borrowed batches stay valid. */

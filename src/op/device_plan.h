@@ -64,8 +64,8 @@ typedef struct leat__device_mark {
 leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c);
 void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);
 
-/* Why the ops of the pipeline leave nothing to a device, as the end of a sentence that *op begins; NULL: they
- * leave it something. Ops on whole batches are not looked at (loader/device_mix.h). */
+/* Returns why a device cannot run any part of the pipeline, or NULL when it can. The text ends a sentence
+ * that begins with *op. Ops on whole batches are checked elsewhere (loader/device_mix.h). */
 const char *leat__device_refuses(const leat__pipeline *p, const char **op);
 
 uint32_t leat__device_dtype(leat_dtype dtype); /* LEAT_JOB_… */

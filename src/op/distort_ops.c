@@ -42,7 +42,7 @@ static const leat__param noise_params[] = {
      .def = "0.1",
      .min = 0,
      .max = 10,
-     .help = "deviation, or (lowest, highest); white is 1"},
+     .help = "standard deviation, or (lowest, highest); white is 1"},
     P_PARAM("1"),
 };
 

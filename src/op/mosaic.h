@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mosaic: four samples of a batch in one image. They meet at a point; each shows the part that is
- * there when its corner is put on that point, unscaled, as YOLO's mosaic does. Pure functions; the
- * loader calls them on finished batches (src/loader/mixing.c).
+ * Mosaic: four samples of a batch in one image, as in YOLO. The corners of the four, unscaled, meet at
+ * one point; what is outside the output is cropped. Pure functions; the loader calls them on finished
+ * batches (src/loader/mixing.c).
  */
 #ifndef LEAT_OP_MOSAIC_H
 #define LEAT_OP_MOSAIC_H

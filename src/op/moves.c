@@ -60,7 +60,8 @@ static bool same_move(leat__op_spec a, leat__op_spec b)
 
 static void compare(span a, span b, verdict *v);
 
-/* Choices and orders are drawn over all ops inside: moving ones must stand at the same places. */
+/* Compares ops inside RandomChoice or RandomOrder: those that move pixels must have the same positions,
+ * because draws count all ops inside. */
 static void compare_places(span a, span b, verdict *v)
 {
     const leat__op_spec *x, *y;

@@ -140,7 +140,7 @@ static int hold(leat__pipeline_worker *w, source *s, region r, leat_error *err)
     return 0;
 }
 
-/* The region goes through the resizer, which has been planned and begun. */
+/* Feeds the region to the resizer, which must have been started. */
 static int feed(leat__pipeline_worker *w, source *s, region r, leat_error *err)
 {
     if (s->encoded && is_turned(s->orientation)) LEAT_TRY(hold(w, s, r, err));

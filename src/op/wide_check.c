@@ -15,7 +15,7 @@ static const char *name_of(const leat__pixel_kind *kind, const char *field, char
     return text;
 }
 
-/* One value for all channels, or one for each. */
+/* Checks that parameter i has one value for all channels, or one for each. */
 static int check_count(const leat__op_spec *op, uint32_t i, const leat__pixel_kind *kind, const char *field,
                        leat_error *err)
 {
@@ -51,7 +51,7 @@ int leat__wide_check(const leat__op_spec *ops, uint32_t count, const leat__pixel
     if (kind->channels > LEAT__CHANNELS_MAX)
         return leat__fail(err, LEAT_EINVAL, "%u channels: at most %d are possible", kind->channels,
                           LEAT__CHANNELS_MAX);
-    bool numbers = false; /* after the pixels have become numbers of the output */
+    bool numbers = false; /* true after an op that converts pixels to output numbers */
     for (uint32_t i = 0; i < count; i++) {
         const leat__op_def *const d = ops[i].def;
         numbers |= d->kind == LEAT_OP_OUTPUT;

@@ -50,7 +50,7 @@ static int check(const leat_pack_split_opts *o, leat_error *err)
 {
     double sum = 0;
     if (o->part_count == 0 || o->part_count > LEAT_PACK_PARTS_MAX || o->parts == NULL)
-        return leat__fail(err, LEAT_EINVAL, "`parts`: 1 to %u parts are needed", LEAT_PACK_PARTS_MAX);
+        return leat__fail(err, LEAT_EINVAL, "`parts`: must be 1 to %u parts", LEAT_PACK_PARTS_MAX);
     for (uint32_t i = 0; i < o->part_count; i++) {
         const leat_split_part *p = &o->parts[i];
         if (p->output == NULL || !(p->share > 0 && p->share <= 1))

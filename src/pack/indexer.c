@@ -283,7 +283,7 @@ static int scatter_all(scatter *s, leat_error *err)
         at = r.next;
     }
     if (s->first != s->x->samples || s->key_base != s->x->keys_bytes)
-        return leat__fail(err, LEAT_EDATA, "journal: counts do not match");
+        return leat__fail(err, LEAT_EDATA, "journal: counts of samples or key bytes do not match the shards");
     for (size_t i = 0; i < s->count; i++) LEAT_TRY(column_flush(&s->cols[i], s->file, err));
     return 0;
 }

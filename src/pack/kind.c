@@ -61,9 +61,11 @@ static int first_kind(leat_pack *pack, uint32_t field, leat__image_kind *kind, u
         if (!*found) continue;
         *kind = leat__image_kind_of(&cell.image);
         if (cell.image.channels > LEAT__CHANNELS_MAX)
-            return leat__fail(err, LEAT_EDATA, "%s: the index says %u channels for field '%s' of sample %llu",
-                              leat_pack_path(pack), cell.image.channels, leat_pack_field(pack, field)->name,
-                              (unsigned long long)i);
+            return leat__fail(
+                err, LEAT_EDATA,
+                "%s: the index has %u channels, more than possible, for field '%s' of sample %llu",
+                leat_pack_path(pack), cell.image.channels, leat_pack_field(pack, field)->name,
+                (unsigned long long)i);
     }
     return 0;
 }

@@ -254,7 +254,7 @@ static int write_lent(leat_packer *p, const leat__page *page, leat_error *err)
 
 int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
 {
-    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: complete, cannot add samples", p->path);
     if (page->samples == 0) return 0;
     leat__page_seal(page);
     LEAT_ASSERT(page->sealed && page->bytes > 0 && page->bytes % LEAT__PACK_ALIGN == 0);
@@ -302,7 +302,7 @@ int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_erro
 {
     LEAT_REQUIRE(p != NULL && sample != NULL, err);
     uint64_t size;
-    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: complete, cannot add samples", p->path);
     LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
     LEAT_TRY(leat__packer_check_kinds(p, sample, err));
     if (p->page == NULL) LEAT_TRY(leat__page_open(&p->page, p->schema, p->page_bytes, err));
@@ -322,7 +322,7 @@ int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t 
     LEAT_REQUIRE(p != NULL && name != NULL && (data != NULL || size == 0), err);
     const leat__blob *old = leat__blobs_find(&p->blobs, name);
     if (old != NULL && old->size == size && (size == 0 || memcmp(old->data, data, size) == 0)) return 0;
-    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (p->finishing) return leat__fail(err, LEAT_ESTATE, "%s: complete, cannot add samples", p->path);
     if (old != NULL && p->base != NULL) LEAT_TRY(leat__append_check_blob(p, old, data, size, err));
     LEAT_TRY(leat__blobs_set(&p->blobs, name, data, size, err));
     p->blobs_changed = true;

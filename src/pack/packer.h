@@ -75,7 +75,7 @@ char *leat__path_with(const char *path, const char *suffix);
 void leat__packer_forget_shard(leat_packer *p); /* resets the counters of the current file */
 int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_error *err) LEAT_MUST_CHECK;
 
-/* The whole provenance of a file around the caller's text; free with leat__free. */
+/* Makes the provenance of a file, with the caller's text inside; free with leat__free. */
 int leat__packer_provenance(const char *source, char **whole, leat_error *err) LEAT_MUST_CHECK;
 
 /* Hash of the options that affect the bytes: resume refuses a pack that was begun with another one. */

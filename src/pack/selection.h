@@ -25,8 +25,8 @@ int leat__pack_bind(leat_pack *columns, leat_pack *pack, uint64_t *first, leat_e
 int leat__pack_match_rows(leat_pack *columns, leat_pack *pack, leat_error *err) LEAT_MUST_CHECK;
 /* Adds "fingerprint" to the provenance of columns made from `pack`. */
 void leat__pack_describe(const leat_pack *pack, leat__json *j);
-/* Adds what the provenance of `columns` says of its pack, for columns made from columns; nothing when it
- * names none. */
+/* Copies the fingerprint of the pack from the provenance of `columns`, for columns made from columns. Adds
+ * nothing when the provenance names no pack. */
 void leat__pack_pass_on(const leat_pack *columns, leat__json *j);
 
 /* LEAT_EINVAL when `output` is the file of `input`: a result must not replace what it is made from. Either

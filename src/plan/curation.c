@@ -46,8 +46,8 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
                           (unsigned long long)f.documents);
     if (f.bands > f.hashes || f.hashes > 65536)
         return leat__fail(err, LEAT_EINVAL,
-                          "%u bands of %u hashes in all (`bands`, `hashes`): up to "
-                          "65536 hashes, and one for each band at least",
+                          "%u bands with %u hashes in total (`bands`, `hashes`): must be at most "
+                          "65536 hashes, and at least one per band",
                           f.bands, f.hashes);
     if (f.bands_per_iteration > f.bands)
         return leat__fail(err, LEAT_EINVAL, "`bands_per_iteration` %u is more than the %u bands",

@@ -16,9 +16,9 @@
 #include "loader/state.h"
 
 #define STREAMS ((uint64_t)LEAT__DEFAULT_STREAMS)
-/* This many default threads may take memory up to the share that fits, more only up to the safe one. */
+/* Up to this many default threads may use all memory that fits; more threads only the safe share of it. */
 #define FEW_WORKERS 16u
-#define NEAR_BEST 0.99 /* of rates that count as equal */
+#define NEAR_BEST 0.99 /* rates above this share of the best count as equal */
 
 void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
 {

@@ -14,11 +14,11 @@
 #define DOCUMENT_BYTES 4000
 #define DISK_BYTES_PER_S 2.5e9
 #define FLOOR_BYTES (UINT64_C(48) << 20)  /* chunks, workers, buffers of spilled files */
-#define CLUSTER_BYTES 12                  /* of a document while clusters are made, */
-#define CLUSTER_FLOOR (UINT64_C(8) << 20) /* beside this, */
-#define CLUSTER_EDGES 15                  /* and a part of this size for edges */
-#define RECORD_BYTES 12                   /* of a document in a band */
-#define SIDE_BYTES 48                     /* its id (24), where that ends, its decision, its edges */
+#define CLUSTER_BYTES 12                  /* per document while clusters are made, */
+#define CLUSTER_FLOOR (UINT64_C(8) << 20) /* plus this, */
+#define CLUSTER_EDGES 15                  /* and plus 1/15 of both for edges */
+#define RECORD_BYTES 12                   /* per document and band */
+#define SIDE_BYTES 48                     /* per document: its id (24), its end, decision and edges */
 #define BANDS 14
 #define ROWS 8
 #define DOCUMENTS_MAX (UINT64_C(4294967294))

@@ -189,7 +189,7 @@ static void what_if_cpus(const rows *r)
     }
     f.cpus *= 2;
     if (fixed && !idle) f.workers *= 2;
-    if (base->cpu[0] != '\0') /* --cpus is of a machine with other CPUs */
+    if (base->cpu[0] != '\0') /* the flag --cpus means a machine of another CPU model */
         snprintf(change, sizeof change, "twice the cores%s%s", fixed && !idle ? " and " : "",
                  fixed && !idle ? name : "");
     else if (fixed && !idle)

@@ -29,9 +29,9 @@ char *leat__sysfile_load(const char *fmt, ...) LEAT_PRINTF(1, 2);
 /* Reads a file that holds one number; "max" is LEAT_UNLIMITED. */
 bool leat__sysfile_u64(uint64_t *value, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
-/* The number in text's line "key 123" or "key:   123 kB" (unit not applied). */
+/* Finds the number in text's line "key 123" or "key:   123 kB" (unit not applied). */
 bool leat__text_key_u64(const char *text, const char *key, uint64_t *value);
-/* A number at the start of s, not followed directly by a digit or letter. */
+/* Parses the number at the start of s; false when a letter follows it directly. */
 bool leat__text_u64(const char *s, uint64_t *value);
 
 /* A set of CPU (or node) numbers. */

@@ -182,7 +182,7 @@ static inline uint8_t framed(const token *t, size_t i)
     return i == 0 ? '<' : i <= t->len ? t->text[i - 1] : '>';
 }
 
-/* Adds the n-grams of characters of <word>. */
+/* Adds the character n-grams of the word, with < and > around it as in fastText. */
 static void add_characters(sum *s, const token *t)
 {
     const leat__lid *m = s->m;

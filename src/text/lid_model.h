@@ -48,11 +48,11 @@ struct leat__lid {
     uint64_t bytes; /* of memory */
     uint32_t words, labels;
     uint32_t bucket;
-    uint32_t minn, maxn;  /* characters of n-grams; maxn 0 = none */
-    uint32_t word_ngrams; /* words of n-grams; 1 = none */
+    uint32_t minn, maxn;  /* length of character n-grams; maxn 0 = none */
+    uint32_t word_ngrams; /* length of word n-grams; 1 = none */
     leat__lid_loss loss;
     const char **word; /* words, then labels */
-    uint32_t *slot;    /* table of words and labels: number + 1; 0 = free */
+    uint32_t *slot;    /* hash table of words and labels: index + 1; 0 = free */
     uint32_t slot_mask;
     bool pruned;
     leat__lid_kept *kept;

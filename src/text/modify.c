@@ -29,7 +29,7 @@ static inline void put(leat__buf *out, const uint8_t *p, size_t n)
     leat__buf_append(out, p, n);
 }
 
-/* Turns \r\n and \r into \n and three or more of them into two; removes blanks at line ends. */
+/* Turns \r\n and \r into \n, and three or more consecutive \n into two; removes blanks at line ends. */
 static void newlines(reader r, leat__buf *out)
 {
     unsigned run = 0;

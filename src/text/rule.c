@@ -16,7 +16,7 @@ enum { ITSELF = -1, NOT_NEWLINES = -2 };
 #define REST LEAT__SCORE_REST
 #define EMPTY1 LEAT__SCORE_ONE_IF_EMPTY
 
-/* One row per score, in an enumeration and a table. */
+/* One row per score; it becomes an enumeration and a table. */
 #define SCORES(X)                                                                                            \
     X(words, "words between white space", words, ITSELF, 0, 0)                                               \
     X(plain_words, "words that are not all symbols", plain_words, ITSELF, 0, 0)                              \

@@ -156,7 +156,7 @@ INLINE void scan_newlines(scan *c, uint64_t newline, uint64_t starts, uint64_t e
 {
     uint32_t n = bits_of(newline), i = 0;
     uint64_t m = newline;
-    /* the first two without a branch on their number: the arrays have room for them */
+    /* always stores two, without a branch on the count: the arrays have space for them */
     for (; i < 2 || RARE(m); m &= m - 1, i++) {
         uint64_t below = (m & (~m + 1)) - 1;
         c->newline[i] = base + lowest_or_64(m);

@@ -23,7 +23,7 @@
 #define MANY_PER_BIN 11
 #define LEAST_PER_BIN 9
 /* Shingles per bin from which on the smallest go first, and how many of them: with 2, 35 of 260 bins stay
- * empty, and only shingles of these bins are looked at then. */
+ * empty, and then only shingles of these bins are tried. */
 #define SOME_PER_BIN 6
 #define FIRST_PER_BIN 2
 #define PART 512u        /* shingles at once */

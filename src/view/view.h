@@ -37,7 +37,7 @@ typedef struct leat__view_opts {
     uint64_t memory;       /* for columns and results: 1 GiB */
 } leat__view_opts;
 
-/* LEAT_EINVAL: no images, or columns of another pack. */
+/* Fails with LEAT_EINVAL when the pack has no images, or the columns are those of another pack. */
 int leat__view_open(leat__view **v, const leat__view_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__view_close(leat__view **v);
 

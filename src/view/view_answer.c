@@ -196,10 +196,10 @@ int leat__view_answer_groups(leat__view *v, const leat__httpd_request *r, leat__
 
 /* ---- the map ---- */
 
-/* Coordinates of a row on the map, or of two columns. */
+/* One axis of the map: a coordinate per row, from the embedding or from a column. */
 typedef struct axis {
     double *number;     /* owned */
-    const float *plane; /* every other number */
+    const float *plane; /* pairs of coordinates; the axis has every second number */
     double lo, hi;
 } axis;
 

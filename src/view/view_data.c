@@ -246,7 +246,7 @@ int leat__view_charge(leat__view_data *d, uint64_t bytes, const leat__view_colum
         }
         if (!oldest)
             return leat__fail(err, LEAT_EBUDGET,
-                              "the view needs %llu bytes of memory for this, its budget is %llu (`memory`)",
+                              "the view needs %llu bytes of memory for this request, but `memory` is %llu",
                               (unsigned long long)(d->held + bytes), (unsigned long long)d->budget);
         drop(d, oldest);
     }

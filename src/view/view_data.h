@@ -63,7 +63,7 @@ typedef struct leat__view_source {
 } leat__view_source;
 
 typedef struct leat__view_data {
-    leat__view_source source[LEAT__VIEW_SOURCES_MAX]; /* the first: the pack itself */
+    leat__view_source source[LEAT__VIEW_SOURCES_MAX]; /* 0: the pack itself; then its columns */
     uint32_t source_count;
     uint32_t rows;
     uint32_t image; /* field */

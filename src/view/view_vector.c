@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See view_vector.h. The directions of the map come from at most SAMPLE_FLOATS numbers of rows spread
- * evenly over the pack; every row is then projected.
+ * See view_vector.h. The axes of the map are computed from rows spread evenly over the pack, at most
+ * SAMPLE_FLOATS numbers in total; every row is then projected onto them.
  */
 #include "view/view_vector.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Embeddings in a view: a map in two dimensions, and the rows nearest to one. Both look at directions:
- * vectors count with length 1. The caller serialises all calls.
+ * Embeddings in a view: a map in two dimensions, and the nearest rows of a row. Both normalise vectors to
+ * length 1, so only directions matter. The caller serialises all calls.
  */
 #ifndef LEAT_VIEW_VIEW_VECTOR_H
 #define LEAT_VIEW_VIEW_VECTOR_H

@@ -77,7 +77,8 @@ PHRASES = [
     (r"(?:is|are) said(?! to)", "'is reported', 'the message names'"),
     (r"so many(?! are| of)", "'this many', or the number"),
     (r"(?:image|file|pack|archive|it) is whole", "'is valid', 'is complete', 'is not truncated'"),
-    (r"look(?:s|ed|ing)? at boxes", "'depends on boxes'"),
+    (r"look(?:s|ing)? at boxes", "'depends on boxes'"),
+    (r"looked at", "'checked', 'read', 'compared', 'processed'"),
 ]
 BANNED = [(re.compile(rf"\b(?:{pattern})\b", re.I), hint) for pattern, hint in PHRASES]
 # A question word as the subject: "Who looks up many keys packs one file."

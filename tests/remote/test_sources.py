@@ -163,7 +163,7 @@ class Uploads(unittest.TestCase):
         leat("pack", big, "-o", local, "--images", "keep", "-q")
         self.assertGreater(os.path.getsize(local), 4 * (16 << 20))
         command = [LEAT, "pack", big, "-o", f"s3://{BUCKET}/big.leat", "--images", "keep", "-q", "--resume"]
-        for rate in (30e6, 6e6, 1e6):  # on a busy machine the upload may end before it is looked at: slower then
+        for rate in (30e6, 6e6, 1e6):  # on a busy machine the upload may end before it is checked: then it is slowed down
             proxy = Proxy(World.weed.port, up_rate=rate)
             env = environment(proxy.port, LEAT_STAGE_DIR=stage, LEAT_REMOTE_STALL_S="60")
             child = subprocess.Popen(command, env=env)

@@ -378,7 +378,7 @@ def _unknown(name: str) -> ArgumentError:
 
 
 def check_name(name: str) -> None:
-    """Refuses a name of which no trained model can be had, without making one."""
+    """Refuses a name without a trained model; does not build the model."""
     source, _, rest = name.partition("/")
     with contextlib.suppress(ImportError, RuntimeError):
         import timm  # type: ignore[import-not-found]

@@ -112,7 +112,9 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
     h->header_bytes = (uint32_t)header;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < tiles; i++) sum += leat__load_u16(h->lengths + 2 * i);
-    if (sum != h->tile_bytes) return bad(err, LEAT_EDATA, (int64_t)at, "tile lengths do not add up");
+    if (sum != h->tile_bytes)
+        return bad(err, LEAT_EDATA, (int64_t)at,
+                   "the lengths of the tiles do not sum to the size of their data");
     return 0;
 }
 

@@ -66,7 +66,7 @@ typedef struct idct_block {
     idct_pairs left, right;
 } idct_block;
 
-/* g: the groups of leat__tile_order, dequantised. */
+/* Arranges the dequantised groups g, in the order of leat__tile_order, for the column pass. */
 IDCT_INLINE idct_block idct_of_groups(const V g[8])
 {
     return (idct_block){{V_LO16(g[0], g[3]), V_LO16(g[1], g[5]), V_HI16(g[5], g[0]), V_HI16(g[1], g[3])},
@@ -112,7 +112,7 @@ IDCT_INLINE void idct_corner(V x02, V x13, V top[8], V bottom[8])
     idct_half_corner(V_LO64(e, f), V_HI64(e, f), bottom, IDCT_SHIFT2);
 }
 
-/* Quantisers in the order of the groups, */
+/* Loads quantisers in the order of the groups. */
 IDCT_INLINE void idct_quant(const uint16_t quant[64], V q[8])
 {
     for (int i = 0; i < 8; i++) {
@@ -122,7 +122,7 @@ IDCT_INLINE void idct_quant(const uint16_t quant[64], V q[8])
     }
 }
 
-/* and of the rows. */
+/* Loads quantisers in the order of the rows. */
 IDCT_INLINE void idct_quant_rows(const uint16_t quant[64], V q[8])
 {
     for (int i = 0; i < 8; i++)

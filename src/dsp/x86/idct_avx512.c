@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pa
         _mm512_broadcast_i32x4(_mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15)))
 #include "dsp/x86/idct_tmpl.h"
 
-/* ---- which words go where ---- */
+/* ---- permutations of 16-bit words ---- */
 
 /* PAIRS(at, a, b): places at(i, a) and at(i, b) alternating, i = 0 .. 7: half a vector. */
 #define PAIRS(at, a, b)                                                                                      \
@@ -105,12 +105,13 @@ IDCT_INLINE V highs(V a, V b)
     return _mm512_shuffle_i64x2(a, b, 0xee);
 }
 
-/* 32-bit numbers 0, 2 of each lane of both; 1, 3. */
+/* Elements 0 and 2 (of 32 bits) of each 128-bit lane of a and b. */
 IDCT_INLINE V evens(V a, V b)
 {
     return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88));
 }
 
+/* Elements 1 and 3. */
 IDCT_INLINE V odds(V a, V b)
 {
     return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));

@@ -111,7 +111,7 @@ TILE_INLINE const uint8_t *upper_sizes(leat__tile_coefs *c, const tile_planes *p
 #define LAST_SUMS INT64_C(0x3f2f1f0f37271707)
 #define EIGHTS_BEFORE UINT64_C(0x7f073f031f010fff)
 
-/* Numbers of `ones` bits -> signed: the lower half is negative. */
+/* Makes the extra bits of a Huffman code signed: the lower half is negative. `ones`: mask of the bits. */
 TILE_INLINE __m512i amplitudes(__m512i v, __m512i ones)
 {
     __mmask32 negative = _mm512_cmple_epu16_mask(v, _mm512_srli_epi16(ones, 1));

@@ -120,7 +120,7 @@ static void ycc_colour(const leat__ycc_taps comp[3], uint8_t *const dst[3], size
 YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2], int8_t *const dst[2],
                           const uint32_t rows);
 
-/* Where outputs lie too far apart for a shuffle. */
+/* Resizes a row whose outputs are too far apart for a shuffle. */
 static void ycc_far_row(const leat__ycc_axis *a, const uint8_t *src, int8_t *dst)
 {
     for (uint32_t j = 0; j < a->count; j++) {

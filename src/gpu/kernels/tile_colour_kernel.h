@@ -111,7 +111,7 @@ DEVICE void sum_luma(const colour_image *m, colour_scratch *s)
     BLOCK_SYNC();
 }
 
-/* Pillow's table for a channel; the identity where it has nothing to do. */
+/* Makes the table of Pillow's equalize for a channel; the identity where equalize changes nothing. */
 DEVICE void equalize_table(const uint32_t counts[COLOUR_LEVELS], uint8_t table[COLOUR_LEVELS])
 {
     uint32_t total = 0, last = 0, used = 0;

@@ -19,8 +19,8 @@
 #define LEAT_JOB_COMPONENTS 3
 #define LEAT_JOB_NO_DAMAGE 0xffffffffu
 #define LEAT_JOB_POOL 11264   /* words of shared memory for a window of an image */
-#define LEAT_JOB_POOL_SLACK 8 /* of them, read but not used behind the last */
-#define LEAT_JOB_NARROW 4     /* inputs of an output: one word has their weights, wherever they begin */
+#define LEAT_JOB_POOL_SLACK 8 /* words past the last one that are read but not used */
+#define LEAT_JOB_NARROW 4     /* up to this many inputs per output, their weights are in one word */
 #define LEAT_JOB_WORD_BITS 20
 #define LEAT_JOB_WORDS_MAX 4095u /* of inputs for one output */
 
@@ -114,15 +114,15 @@ typedef struct leat_job_tile {
 enum {
     LEAT_JOB_SPILL,    /* in the list's own bytes, */
     LEAT_JOB_ARENA,    /* in the arena of the batch, */
-    LEAT_JOB_RESIDENT, /* on the device already: `data` is the address; */
-    LEAT_JOB_GATHERED  /* or in page-locked memory, from which the device reads them: `data` counts what is
-                          read so, and the quantisers are in the arena */
+    LEAT_JOB_RESIDENT, /* already on the device: `data` is the address; */
+    LEAT_JOB_GATHERED  /* or in page-locked memory that the device reads: `data` is an offset in the bytes
+                          gathered there, and the quantisers are in the arena */
 };
 
 /* Whole lines of page-locked memory that the device reads into the input of the batch. */
 typedef struct leat_job_range {
-    uint64_t from;  /* as the device sees it; a multiple of LEAT_JOB_LINE, like the next */
-    uint64_t to;    /* an address, once the job is sent */
+    uint64_t from;  /* device address of the host memory; a multiple of LEAT_JOB_LINE, as is `to` */
+    uint64_t to;    /* offset in the input; an address once the job is sent */
     uint32_t first; /* lines of all ranges before this one */
     uint32_t lines;
 } leat_job_range;

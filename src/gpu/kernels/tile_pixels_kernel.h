@@ -245,7 +245,7 @@ DEVICE void chroma_full(const chroma_view *k, uint32_t x, uint32_t y, uint32_t o
     out[1] = four >> 8 & 0xff00ff;
 }
 
-/* The same for the samplings that are rare. */
+/* The same for rare chroma samplings. */
 DEVICE void chroma_each(const leat_job_image *im, const uint8_t *work, uint32_t c, uint32_t x, uint32_t y,
                         uint32_t out[2])
 {
@@ -512,7 +512,7 @@ DEVICE pixel_sink find_sink(const leat_job_image *im, const leat_job_output *o)
     return s;
 }
 
-/* The image's workspace, where colour steps come after the resize. */
+/* Makes a sink in the image's workspace, for images with colour steps after the resize. */
 DEVICE pixel_sink find_canvas(const leat_job_image *im, const leat_job_output *o, uint8_t *work)
 {
     pixel_sink s;

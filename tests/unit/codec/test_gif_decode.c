@@ -24,7 +24,7 @@ static void pixels_are_known(void **state)
     foreign_same(LEAT__CODEC_GIF, "gif/transparent.gif", 4, with_alpha);
 }
 
-static void numbers_can_be_had(void **state)
+static void palette_indices(void **state)
 {
     bytes b = foreign_file("gif/transparent.gif");
     leat__decoder *d = NULL;
@@ -86,7 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pixels_are_known),
-        cmocka_unit_test(numbers_can_be_had),
+        cmocka_unit_test(palette_indices),
         cmocka_unit_test(frames_have_a_place_on_the_canvas),
         cmocka_unit_test(damage_is_known),
     };

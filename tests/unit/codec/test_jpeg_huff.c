@@ -72,7 +72,7 @@ static void replay(leat__huff_look e, uint32_t seen, uint32_t *pairs, uint32_t *
     *ends += symbol == 0;
 }
 
-/* With any bits behind those that are looked at. */
+/* With any bits after those of the lookup. */
 static void looks_are_codes_one_by_one(void **state)
 {
     static leat__huff t;

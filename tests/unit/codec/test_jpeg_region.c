@@ -143,7 +143,7 @@ static void wrong_entry_points_do_no_harm(void **state)
                                .height = 80,
                                .entries = (const uint8_t *)index.data,
                                .entries_len = index.len};
-    /* cut: not looked at; all ones from the middle on: places behind the file's end, so that
+    /* truncated: not read; all ones from the middle on: places behind the file's end, so that
      * libjpeg decodes what is left */
     for (int round = 0; round < 2; round++) {
         seen s = {ref, rw, channels, rq.x, rq.y, rq.width, 0};

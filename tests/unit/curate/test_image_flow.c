@@ -100,7 +100,7 @@ static void it_can_be_stopped(void **state)
     assert_no_leaks();
 }
 
-/* Records that an interrupted run has looked at are skipped, unless they have changed. */
+/* Records that an interrupted run has processed are skipped, unless they have changed. */
 static void it_continues_behind_known_records(void **state)
 {
     taken part = {.stop_at = 1}, rest = {0};

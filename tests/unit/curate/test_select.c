@@ -221,7 +221,7 @@ static void a_stopped_run_is_continued(void **state)
     }
 }
 
-/* The count ends the choice before all rows were looked at: which ones were seen to be too near must not
+/* The count ends the choice before all rows were compared: which ones were seen to be too near must not
  * show. */
 static void a_count_and_a_least_distance_do_not_depend_on_threads(void **state)
 {

@@ -157,7 +157,7 @@ static void lowered_limit_waits_for_drain(void **state)
     assert_int_equal(leat__budget_floor(b, 0, 20, "a", &err), 0);
     assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 80, false));
     assert_int_equal(leat_budget_set_limit(b, 10, &err), LEAT_EBUDGET);
-    assert_non_null(strstr(err.message, "at least 20 B, 10 B more than 10 B"));
+    assert_non_null(strstr(err.message, "at least 20 B, 10 B more than the given 10 B"));
     assert_int_equal(leat_budget_set_limit(b, 50, &err), 0);
     assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, false));
     /* a task that cannot make progress without bytes still gets them, never above the old

@@ -39,7 +39,7 @@ static int look(void *cookie, void *looker, const char *key, const leat_pack_ima
     seen *s = cookie;
     note n = {.bytes = len};
     ++s->looks;
-    if (s->fail) return leat__fail(err, s->fail, "%s: cannot be looked at", key);
+    if (s->fail) return leat__fail(err, s->fail, "%s: cannot be inspected", key);
     snprintf(n.key, sizeof n.key, "%s", key);
     for (size_t i = 0; data && i < len + LEAT__CODEC_PADDING; i++) /* all of it can be read */
         n.bytes += data[i] & 0;
@@ -97,7 +97,7 @@ static void stored_images_are_seen_in_order(void **state)
     }
 }
 
-/* An image that cannot be looked at is left out, like one that cannot be packed; without memory the run ends.
+/* An image that cannot be inspected is left out, like one that cannot be packed; without memory the run ends.
  */
 static void images_that_cannot_be_seen_are_left_out(void **state)
 {
@@ -106,7 +106,7 @@ static void images_that_cannot_be_seen_are_left_out(void **state)
         leat_error err = {0};
         seen s = {.fail = codes[i][0]};
         assert_int_equal(run(&s, in_box("photos"), LEAT_IMAGES_KEEP, &err), codes[i][1]);
-        assert_contains(err.message, i == 0 ? "all 40 samples were left out" : "cannot be looked at");
+        assert_contains(err.message, i == 0 ? "all 40 samples were left out" : "cannot be inspected");
         assert_int_equal(s.taken, 0);
     }
 }

@@ -192,7 +192,7 @@ static void nothing_is_dropped_silently(void **state)
     leat__records_pool_init(&spare, s->field_count, 2);
     static const char *const why[] = {
         NULL, "whole number", "no member of this kind", "has no \"label\"", "regular file", NULL, "truncated",
-        NULL}; /* the text of sample 3 is not looked at: infer is 2 */
+        NULL}; /* the text of sample 3 is not read: infer is 2 */
     for (int i = 0; i < 8; i++) {
         assert_true(next_record(s, &spare, &run, &r));
         assert_int_equal(r->failed, why[i] != NULL);

@@ -68,7 +68,7 @@ static bool cache_is_known(void)
     return known;
 }
 
-/* Copies every sample; returns how many were to be had, all of them with the right bytes. */
+/* Copies every sample; returns how many were available, all with the right bytes. */
 static uint32_t copy_all(leat_pack *p, leat__kept *k)
 {
     uint32_t copied = 0;

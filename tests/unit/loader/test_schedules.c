@@ -315,7 +315,7 @@ static void search(void **state)
     print_message("%llu scenarios, %llu moves\n", (unsigned long long)count, (unsigned long long)moves);
 }
 
-/* The same seed gives the same moves: a failing seed can be looked at again. */
+/* The same seed gives the same moves: a failing seed can be repeated. */
 static void same_seed_same_run(void **state)
 {
     (void)state;
