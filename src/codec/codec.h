@@ -43,6 +43,8 @@ typedef struct leat__codec_facts {
     const char *name, *label, *suffixes;
     uint32_t memory, cost_kilobyte, cost_kilopixel, cost_channel;
     const char *method;
+    uint32_t lossless;
+    const char *media;
 } leat__codec_facts;
 
 /* Type of one sample of a pixel. */

@@ -208,13 +208,6 @@ static int add_windows(const reading *x, uint32_t owner, const uint8_t *thumb, l
     return 0;
 }
 
-/* GIF is not: it has 256 colours at most. WebP and JPEG XL may be, their columns do not say. */
-static bool is_lossless(leat__codec_id codec)
-{
-    return codec == LEAT__CODEC_PNG || codec == LEAT__CODEC_BMP || codec == LEAT__CODEC_TIFF ||
-           codec == LEAT__CODEC_RAW;
-}
-
 static int add_row(const reading *x, uint32_t at, uint32_t pack, const leat__image_facts *f, leat_error *err)
 {
     leat__dedup_row *row = &x->r->row[at];
@@ -224,7 +217,7 @@ static int add_row(const reading *x, uint32_t at, uint32_t pack, const leat__ima
                              .bytes = f->bytes,
                              .pack = pack,
                              .entry = LEAT__DEDUP_NONE,
-                             .lossless = is_lossless(f->codec)};
+                             .lossless = leat__codec_facts_of(f->codec)->lossless};
     x->r->unreadable += f->verdict != LEAT__VERDICT_OK;
     if (!f->is_signed) return 0;
     LEAT_TRY(add_entry(x, at, f->sign.coarse, f->sign.fine, err));

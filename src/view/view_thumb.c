@@ -232,28 +232,13 @@ int leat__view_thumb(leat__view_thumbs *t, uint64_t row, uint32_t side, leat__bu
 
 /* ---- whole images ---- */
 
-/* NULL: browsers may not show it. */
-static const char *type_of(const leat_view *v)
-{
-    switch ((leat__codec_id)v->image.codec) {
-    case LEAT__CODEC_TILE:
-    case LEAT__CODEC_JPEG: return "image/jpeg";
-    case LEAT__CODEC_PNG: return "image/png";
-    case LEAT__CODEC_WEBP: return "image/webp";
-    case LEAT__CODEC_GIF: return "image/gif";
-    case LEAT__CODEC_BMP: return "image/bmp";
-    case LEAT__CODEC_AVIF: return "image/avif";
-    default: return NULL;
-    }
-}
-
 int leat__view_image(leat__view_thumbs *t, uint64_t row, leat__buf *out, const char **type, leat_error *err)
 {
     maker *m = NULL;
     leat_view v;
     LEAT_TRY(borrow(t, &m, err));
     int rc = read_row(t, m, row, &v, err);
-    *type = rc == 0 ? type_of(&v) : NULL;
+    *type = rc == 0 ? leat__codec_facts_of((leat__codec_id)v.image.codec)->media : NULL;
     if (rc != 0) {
     } else if (!*type) {
         *type = "image/jpeg";

@@ -63,6 +63,10 @@ static void every_format_has_its_facts(void **state)
         first[n] = 0;
         if (n > 0) assert_int_equal(leat__codec_of_suffix(first), id);
     }
+    assert_true(leat__codec_facts_of(LEAT__CODEC_PNG)->lossless &&
+                !leat__codec_facts_of(LEAT__CODEC_GIF)->lossless);
+    assert_string_equal(leat__codec_facts_of(LEAT__CODEC_TILE)->media, "image/jpeg");
+    assert_null(leat__codec_facts_of(LEAT__CODEC_HEIF)->media);
 }
 
 static void unknown_formats_are_named_unknown(void **state)
