@@ -80,7 +80,7 @@ int leat__sizes_check(const leat_loader_opts *o, leat_error *err)
 /* One element of the column's type with this value. */
 static int set_fill(leat__column *c, double fill, leat_error *err)
 {
-    const bool whole = c->tensor.dtype == LEAT_DTYPE_U8 || c->tensor.dtype == LEAT_DTYPE_U16;
+    const bool whole = leat__output_whole(c->tensor.dtype);
     const int most = c->tensor.dtype == LEAT_DTYPE_U16 ? 65535 : 255;
     if (whole && (fill < 0 || fill > most || fill != floor(fill)))
         return leat__fail(err, LEAT_EINVAL, "`pad_value` %g: '%s' has whole numbers from 0 to %d", fill,

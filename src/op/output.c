@@ -79,8 +79,9 @@ int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_
         draft->dtype = leat__output_dtype((uint32_t)op->value[0].i);
         draft->dtype_given = true;
         draft->scale = op->value[1].i != 0;
-        if (draft->dtype == LEAT_DTYPE_U8 && !draft->scale)
-            return leat__fail(err, LEAT_EINVAL, "ToDtype.scale has no effect on u8");
+        if (leat__output_whole(draft->dtype) && !draft->scale)
+            return leat__fail(err, LEAT_EINVAL, "ToDtype.scale has no effect on %s",
+                              leat_dtype_name(draft->dtype));
     } else {
         draft->layout = (leat__layout)op->value[0].i;
     }

@@ -19,10 +19,21 @@ enum { STREAMS_PER_KIND = 0x1000 };
 
 leat_dtype leat__output_dtype(uint32_t choice)
 {
-#define DTYPE_OF(id, name) LEAT_DTYPE_##id,
+#define DTYPE_OF(id, name, whole) LEAT_DTYPE_##id,
     static const leat_dtype dtypes[] = {LEAT__OUTPUT_DTYPE_MAP(DTYPE_OF)};
 #undef DTYPE_OF
     return choice < LEAT_COUNT(dtypes) ? dtypes[choice] : LEAT_DTYPE_NONE;
+}
+
+bool leat__output_whole(leat_dtype dtype)
+{
+    switch (dtype) {
+#define WHOLE_OF(id, name, whole)                                                                            \
+    case LEAT_DTYPE_##id: return whole;
+        LEAT__OUTPUT_DTYPE_MAP(WHOLE_OF)
+#undef WHOLE_OF
+    default: return false;
+    }
 }
 
 const char *leat__layout_name(leat__layout layout)
@@ -65,9 +76,9 @@ static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_erro
     LEAT_TRY(check_three(draft->std_count, "std", err));
     if (draft->dtype == LEAT_DTYPE_U16)
         return leat__fail(err, LEAT_EINVAL, "ToDtype(u16) needs images of uint16 samples; these have 8 bits");
-    if (draft->normalized && !draft->dtype_given && draft->dtype == LEAT_DTYPE_U8)
+    if (draft->normalized && !draft->dtype_given && leat__output_whole(draft->dtype))
         draft->dtype = LEAT_DTYPE_F32;
-    if (draft->normalized && draft->dtype == LEAT_DTYPE_U8)
+    if (draft->normalized && leat__output_whole(draft->dtype))
         return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type, such as ToDtype(f32)");
     o->dtype = draft->dtype;
     o->layout = draft->layout;

@@ -18,14 +18,15 @@
 #include "op/step.h"
 
 /* Element types that an image can be delivered with, in the order of ToDtype's choices and of
- * `leat load --dtype`: identifier of LEAT_DTYPE_MAP, name. u16: of 16-bit images only. */
+ * `leat load --dtype`: identifier of LEAT_DTYPE_MAP, name, 1 for whole numbers, which cannot be normalised.
+ * u16: of 16-bit images only. */
 #define LEAT__OUTPUT_DTYPE_MAP(X)                                                                            \
-    X(U8, "u8")                                                                                              \
-    X(F16, "f16")                                                                                            \
-    X(BF16, "bf16")                                                                                          \
-    X(F32, "f32")                                                                                            \
-    X(U16, "u16")
-#define LEAT__OUTPUT_DTYPE_CHOICE(id, name) "|" name
+    X(U8, "u8", 1)                                                                                           \
+    X(F16, "f16", 0)                                                                                         \
+    X(BF16, "bf16", 0)                                                                                       \
+    X(F32, "f32", 0)                                                                                         \
+    X(U16, "u16", 1)
+#define LEAT__OUTPUT_DTYPE_CHOICE(id, name, whole) "|" name
 #define LEAT__OUTPUT_DTYPE_CHOICES (&(LEAT__OUTPUT_DTYPE_MAP(LEAT__OUTPUT_DTYPE_CHOICE))[1])
 
 typedef enum leat__layout { LEAT__LAYOUT_NCHW, LEAT__LAYOUT_NHWC } leat__layout;
@@ -33,6 +34,7 @@ typedef enum leat__layout { LEAT__LAYOUT_NCHW, LEAT__LAYOUT_NHWC } leat__layout;
 
 /* The choice of this number in LEAT__OUTPUT_DTYPE_CHOICES. */
 leat_dtype leat__output_dtype(uint32_t choice);
+bool leat__output_whole(leat_dtype dtype); /* see LEAT__OUTPUT_DTYPE_MAP */
 const char *leat__layout_name(leat__layout layout);
 
 /* What one sample looks like in the batch. Width, height and bytes are 0 where they depend on the image. */

@@ -83,7 +83,7 @@ int leat__wide_settle(const leat__output_draft *draft, const leat__pixel_kind *k
     leat_dtype dtype = draft->dtype_given ? draft->dtype : own;
     char text[160];
     if (draft->normalized && !draft->dtype_given) dtype = LEAT_DTYPE_F32;
-    const bool whole = dtype == LEAT_DTYPE_U8 || dtype == LEAT_DTYPE_U16;
+    const bool whole = leat__output_whole(dtype);
     if (draft->normalized && whole)
         return leat__fail(err, LEAT_EINVAL, "Normalize needs a float type, such as ToDtype(f32)");
     if (whole && dtype != own)

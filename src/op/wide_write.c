@@ -27,9 +27,8 @@ static void write_row(const leat__wide *im, const leat__wide_norm *norm, leat_dt
     const size_t size = leat__sample_bytes(im->type), pixel = leat__wide_pixel(im);
     const uint8_t *src = leat__wide_row(im, y) + c * size;
     const float div = norm->div, mean = norm->mean[c], std = norm->std[c];
-    const bool whole = dtype == LEAT_DTYPE_U8 || dtype == LEAT_DTYPE_U16;
-    const bool same = whole || (dtype == LEAT_DTYPE_F32 && im->type == LEAT__SAMPLE_F32 && div == 1 &&
-                                mean == 0 && std == 1);
+    const bool same = leat__output_whole(dtype) || (dtype == LEAT_DTYPE_F32 && im->type == LEAT__SAMPLE_F32 &&
+                                                    div == 1 && mean == 0 && std == 1);
     for (uint32_t x = 0; x < im->width; x++, src += pixel) {
         if (same) memcpy(out + x * step * size, src, size);
         else leat__writer_put(dtype, out, x * step, (value_of(im->type, src) / div - mean) / std);

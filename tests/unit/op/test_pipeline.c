@@ -55,6 +55,7 @@ static void wrong_pipelines_say_why(void **state)
         {"CenterCrop(4, 0.5, bilinear, pillow13, 5)", "too many"},
         {"CenterCrop(4); ToDtype(f32); ToDtype(f16)", "ToDtype is given twice"},
         {"CenterCrop(4); ToDtype(u8, scale=false)", "ToDtype.scale has no effect"},
+        {"CenterCrop(4); ToDtype(u16, scale=false)", "ToDtype.scale has no effect on u16"},
         {"Pad(2, fill=1, padding_mode=edge)", "Pad.fill has no effect"},
         {"RandomCrop(4, fill=1)", "RandomCrop.fill has no effect"},
         {"CenterCrop(4); RandomErasing(value=1, random=true)", "RandomErasing.value has no effect"},
