@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_test.h"
 
+#include "op/op.h"
 #include "plan/parts.h"
 
 static void ops_add_up_by_name_isa_and_size(void **state)
@@ -15,6 +16,20 @@ static void ops_add_up_by_name_isa_and_size(void **state)
     assert_near(small, (446 + 326) / 4.0 + 40, 0.1);
     assert_true(leat__plan_ops_us("RandomApply(GaussianBlur(9); RandomInvert())", "scalar", 50176, &one));
     assert_near(one, 774 + 25 + 40, 0.1);
+}
+
+static void every_op_has_a_cost(void **state)
+{
+    const leat__op_def *op;
+    (void)state;
+    for (uint32_t i = 0; (op = leat__op_at(i)) != NULL; i++) {
+        char text[64];
+        double us;
+        if (op->kind == LEAT_OP_ROLE) continue; /* not in pipelines */
+        snprintf(text, sizeof text, "%s()", op->name);
+        if (!leat__plan_ops_us(text, "avx2", 50176, &us))
+            fail_msg("%s is not in data/plan/ops.txt", op->name);
+    }
 }
 
 static void unknown_ops_are_named(void **state)
@@ -51,6 +66,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_add_up_by_name_isa_and_size),
+        cmocka_unit_test(every_op_has_a_cost),
         cmocka_unit_test(unknown_ops_are_named),
         cmocka_unit_test(the_cpu_counts_in_tables_not_in_measurements),
     };
