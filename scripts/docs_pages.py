@@ -18,7 +18,9 @@ import shutil
 import subprocess
 import sys
 
+import markdown
 import numpy as np
+from markdown.extensions.toc import slugify
 
 import leat
 
@@ -142,10 +144,26 @@ def ops_page(folder: str, work: str) -> str:
 # ---- Python and C ----------------------------------------------------------------------------------------
 
 def signature(value: object) -> str:
+    """As Python writes it, without quotes around types and addresses of objects; long ones with a parameter per line."""
     try:
-        return str(inspect.signature(value))  # type: ignore[arg-type]
+        found = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return "(…)"
+    quoted = r"ForwardRef\('([^']*)'\)|(?<=: )'([^']*)'|(?<=: )\"([^\"]*)\"|(?<=-> )'([^']*)'"
+
+    def plain(text: str) -> str:
+        return re.sub(r"<[\w. ]+ at 0x\w+>", "…", re.sub(quoted, r"\1\2\3\4", text))
+
+    text = plain(str(found))
+    if len(text) <= 90:
+        return text
+    words = [str(p) for p in found.parameters.values()]
+    for i, p in enumerate(found.parameters.values()):
+        if p.kind is p.KEYWORD_ONLY:
+            words.insert(i, "*")
+            break
+    end = text[text.rindex(")"):] if " -> " not in text else text[text.rindex(") -> "):]
+    return "(\n    " + ",\n    ".join(map(plain, words)) + end
 
 
 def python_page() -> str:
@@ -179,8 +197,36 @@ def c_page() -> str:
     return "\n".join(parts)
 
 
+# ---- pages of docs/ --------------------------------------------------------------------------------------
+
+def check_page(path: str, text: str) -> None:
+    """Fails where a list or a table would be shown as text: each needs an empty line before it, and lists in lists 4 blanks."""
+    shown = re.sub(r"<pre>.*?</pre>", "", markdown.markdown(text, extensions=["tables", "fenced_code"]), flags=re.S)
+    found = re.search(r"^ *(?:- |\| |\d+\. ).*", shown, re.M)
+    if found:
+        raise SystemExit(f"docs: {path}: not shown as a list or a table: {found[0].strip()[:80]}")
+
+
+def with_anchors(text: str) -> str:
+    """Gives headings that begin with a digit an anchor that begins with a letter: scripts of the theme need that."""
+    code = False
+    lines = []
+    for line in text.split("\n"):
+        code ^= line.startswith("```")
+        if not code and re.match(r"#+ \d", line):
+            line += f" {{#s{slugify(line.lstrip('# '), '-')}}}"
+        lines.append(line)
+    return re.sub(r"(\]\([\w/.-]*#)(?=\d)", r"\1s", "\n".join(lines))
+
+
 def main(target: str) -> None:
     shutil.copytree(os.path.join(ROOT, "docs"), target)
+    for path in glob.glob(os.path.join(target, "**", "*.md"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        check_page(os.path.relpath(path, target), text)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(with_anchors(text))
     folder = os.path.join(target, "reference")
     os.makedirs(folder)
     made = {"command.md": command_page(), "ops.md": ops_page(folder, os.path.dirname(target)), "python.md": python_page(),
