@@ -56,7 +56,7 @@ typedef enum leat_merge_keys {
 typedef struct leat_ingest_opts {
     uint32_t struct_size;
     uint32_t source_count;
-    const char *const *sources; /* one folder or manifest, or several tar shards or packs */
+    const char *const *sources; /* one folder or manifest, or several tar shards, TFRecord files or packs */
     const char *output;
     uint32_t images;                  /* leat_image_mode */
     uint32_t max_side;                /* larger images are made smaller, antialiased; 0 = never */

@@ -43,7 +43,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     {'samples': 1000, 'skipped': 0, 'bytes_in': …, 'bytes_out': …, 'seconds': …}
 
     Parameters
-        source: one folder or manifest, or several tar shards or packs
+        source: one folder or manifest, or several tar shards, TFRecord files or packs
         output: the pack
         images: "tiled" (JPEGs re-coded without loss for fast decoding), "keep", "raw", "mix"
             (a share of `mix_raw` as pixels), or "auto": the best this build has

@@ -275,7 +275,8 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
         kind = one;
     }
     if (opts->source_count > 1 && kind != TAR && kind != PACK && kind != TFRECORD)
-        return leat__fail(err, LEAT_EINVAL, "give one %s at a time (several tar shards or packs are fine)",
+        return leat__fail(err, LEAT_EINVAL,
+                          "give one %s at a time (several tar shards, TFRecord files or packs are fine)",
                           kind == FOLDER ? "folder" : "manifest");
     if (opts->strict && kind != FOLDER)
         return leat__fail(err, LEAT_EINVAL, "%s: not a folder of images, so `strict` has no effect",

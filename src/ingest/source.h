@@ -15,7 +15,7 @@
 typedef struct leat__source leat__source;
 
 typedef struct leat__source_ops {
-    const char *kind; /* "folder", "tar", "manifest", "pack" */
+    const char *kind; /* "folder", "tar", "tfrecord", "manifest", "pack" */
     /* Fills a new record: key, small values, location of its bytes. *end: there are no more. A
      * record that cannot be packed is marked as failed (leat__records_fail), so that it is counted;
      * an error ends the whole run. With source->skim, bytes need not be read. */

@@ -48,7 +48,6 @@ static void every_choice_has_its_element_type(void **state)
         snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "%s%s", i > 0 ? "|" : "",
                  leat_dtype_name(leat__output_dtype(i)));
     assert_string_equal(joined, LEAT__OUTPUT_DTYPE_CHOICES);
-    assert_string_equal(joined, "u8|f16|bf16|f32|u16");
 }
 
 int main(void)

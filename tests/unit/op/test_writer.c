@@ -13,12 +13,13 @@ static void rows_and_images_agree(void **state)
     for (int c = 0; c < 3; c++) leat__norm_init(&norm[c], true, 0.1f * (float)c, 0.5f);
     for (uint32_t channels = 1; channels <= 3; channels += 2)
         for (uint32_t planes = 1; planes <= 3; planes += 2)
-            for (int k = 0; k < 8; k++) {
+            for (uint32_t k = 0; leat__output_dtype(k / 2) != LEAT_DTYPE_NONE; k++) {
                 leat__output_spec o = {.width = 33,
                                        .height = 20,
                                        .channels = channels,
-                                       .dtype = leat__output_dtype((uint32_t)k / 2),
+                                       .dtype = leat__output_dtype(k / 2),
                                        .layout = (leat__layout)(k % 2)};
+                if (o.dtype == LEAT_DTYPE_U16) continue; /* of wide images only */
                 o.bytes = (size_t)33 * 20 * channels * leat_dtype_size(o.dtype);
                 fixture_picture(&im, 33, 20, planes);
                 memset(by_rows, 0xcc, sizeof by_rows);
