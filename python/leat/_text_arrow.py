@@ -27,7 +27,6 @@ from ._text import dedup_text, filter_text
 
 _ROWS = 4096  # read at a time
 _ROW = "row"
-_KEEP = "keep"  # the number by which a row of a cluster is kept
 
 
 def _decoded(text: bytes) -> str | None:
@@ -57,6 +56,11 @@ def _take(table: Any, rows: Any) -> Any:
     return plain.take(rows).cast(table.schema)
 
 
+def _keep_key(keep_field: str) -> str:
+    """The key of the column's numbers in the lines."""
+    return f"column {keep_field}" if keep_field in (_ROW, "id", "text") else keep_field
+
+
 def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str, id_field: str, keep_field: str | None = None) -> int:
     """Writes the texts as JSONL. Returns the number of rows. A row without a text becomes a bad line."""
     row = first
@@ -76,8 +80,8 @@ def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str,
                     text = _decoded(text)
                 if text is not None:
                     line["text"] = text
-                if isinstance(keep, (int, float)) and math.isfinite(keep):
-                    line[_KEEP] = keep
+                if keep_field is not None and isinstance(keep, (int, float)) and not math.isnan(keep):
+                    line[_keep_key(keep_field)] = keep
                 out.write(json.dumps(line, ensure_ascii=True) + "\n")
                 row += 1
     return row - first
@@ -364,7 +368,7 @@ def dedup_table(table: Any, *, text_field: str = "text", id_field: str = "id", k
         _write_rows(table.to_batches(_ROWS), "table", 0, path, text_field, id_field, keep_field)
         report = dedup_text(path, os.path.join(folder, "out"), kind=kind, normalize=normalize, words=words, chars=chars, bands=bands,
                             rows=rows, threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
-                            keep_field=None if keep_field is None else _KEEP, against=against, threads=threads, memory=memory)
+                            keep_field=None if keep_field is None else _keep_key(keep_field), against=against, threads=threads, memory=memory)
         return chosen.table(table, list(_kept_rows(os.path.join(folder, "out"))), 0, text_field), report
 
 
@@ -401,7 +405,7 @@ def dedup_parquet(source: Path | Sequence[Path], output: Path, *, text_field: st
         out = os.path.join(work, "out")
         result = dedup_text(list(names), out, kind=kind, normalize=normalize, words=words, chars=chars, bands=bands, rows=rows,
                             threshold=threshold, clusters=clusters, compatible=compatible, level=level, keep=keep,
-                            keep_field=None if keep_field is None else _KEEP, bands_per_iteration=bands_per_iteration, index=index,
+                            keep_field=None if keep_field is None else _keep_key(keep_field), bands_per_iteration=bands_per_iteration, index=index,
                             against=against, report=report, on_error=on_error, threads=threads, memory=memory, progress=progress)
         made = _write_kept(files, counts, _kept_rows(out), work, chosen, text_field, compression)
         _rename_inputs(os.path.join(out, "bad.jsonl"), names)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import math
 import os
 from pathlib import Path
 
@@ -156,6 +157,17 @@ def similar(n=300, start=0):
     return pa.table({"key": list(range(start, start + n)), "body": texts, "score": [float(i) for i in range(n)], "blob": [b"x"] * n})
 
 
+@pytest.mark.parametrize("kind", ["exact", "fuzzy"])
+@pytest.mark.parametrize(("name", "numbers"), [
+    ("n", pa.array([1763430000000000000, 1763430000000000100, 0])), ("n", pa.array([2**53, 2**53 + 1, None])),
+    ("n", pa.array([2**63, 2**64 - 1, 2**64 - 2], pa.uint64())), ("n", pa.array([-(2**63), -(2**63) + 1, None])),
+    ("n", pa.array([1e300, math.inf, math.nan])), ("id", pa.array([2**53, 2**53 + 1, 0])), ("row", pa.array([1, 2, 0]))])
+def test_keep_field_is_exact(kind, name, numbers):
+    text = "one two three four five six"
+    kept, _ = leat.dedup_table({"text": [text] * 3, name: numbers, "at": [0, 1, 2]}, kind=kind, keep="field", keep_field=name)
+    assert kept["at"].to_pylist() == [1]
+
+
 def test_dedup_table():
     source = similar()
     kept, report = leat.dedup_table(source, text_field="body", id_field="key")
@@ -169,6 +181,8 @@ def test_dedup_table():
     assert lines["text"].to_pylist() == ["one\ntwo", "three"]
     with pytest.raises(leat.DataError, match="'absent'"):
         leat.dedup_table(source, text_field="body", keep="field", keep_field="absent")
+    with pytest.raises(leat.DataError, match='number in "blob"'):
+        leat.dedup_table(source, text_field="body", keep="field", keep_field="blob")
     with pytest.raises(leat.ArgumentError):
         leat.dedup_table({"text": ["a"]}, kind="exact", bands=3)
 

@@ -124,6 +124,12 @@ typedef struct __attribute__((packed)) leat__band_record {
     uint32_t line;
 } leat__band_record;
 
+/* The number that decides which document is kept; see leat__jsonl_number. */
+typedef struct __attribute__((packed)) leat__dedup_keep {
+    double value;
+    int32_t rest;
+} leat__dedup_keep;
+
 typedef struct leat__dedup_edge {
     uint32_t later, earlier; /* rank or line */
 } leat__dedup_edge;

@@ -144,7 +144,7 @@ static int source_read(source *s, void *out, size_t len, leat_error *err)
 /* Adds one document to the files of the sketch phase. */
 static int add_document(leat__dedup *d, uint32_t number, source *s, leat__buf *record, leat_error *err)
 {
-    const double first = INFINITY;
+    const leat__dedup_keep first = {.value = INFINITY};
     size_t fixed = 8 * (size_t)d->bands + d->sketch_bytes + 4;
     leat__buf_clear(record);
     if (leat__buf_reserve(record, fixed) != 0) return leat__fail_nomem(err, fixed, "the index");
@@ -168,7 +168,7 @@ static int add_document(leat__dedup *d, uint32_t number, source *s, leat__buf *r
     d->st.ids_bytes += id_len;
     LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_ENDS, &d->st.ids_bytes, 8, err));
     if (d->opts->keep != LEAT_KEEP_FIRST)
-        LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &first, 8, err));
+        LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &first, sizeof first, err));
     if (!d->opts->index) return 0;
     return leat__spill_put(&d->side, LEAT__SIDE_DIGESTS, digests, 8 * (size_t)d->bands, err);
 }

@@ -97,7 +97,7 @@ static uint64_t disk_of(const leat__dedup *d, const estimate *e)
 {
     uint64_t each = d->st.bands_at_once * sizeof(leat__band_record) + d->sketch_bytes + e->id_bytes + 8;
     each += 8; /* edges */
-    if (d->opts->keep != LEAT_KEEP_FIRST) each += 8;
+    if (d->opts->keep != LEAT_KEEP_FIRST) each += sizeof(leat__dedup_keep);
     if (d->rules.count > 0) each += 1 + DROPPED_BYTES;
     if (d->opts->index) each += 2 * 8 * (uint64_t)d->bands + d->sketch_bytes + e->id_bytes;
     return e->documents * each;

@@ -223,6 +223,7 @@ static int begin(leat__dedup *d, leat_error *err)
 
 typedef struct ranked {
     double keep;
+    int32_t rest;
     uint32_t line;
 } ranked;
 
@@ -230,6 +231,7 @@ static int by_keep(const void *x, const void *y)
 {
     const ranked *a = x, *b = y;
     if (a->keep != b->keep) return a->keep > b->keep ? -1 : 1;
+    if (a->rest != b->rest) return a->rest > b->rest ? -1 : 1;
     return a->line < b->line ? -1 : a->line > b->line;
 }
 
@@ -239,7 +241,7 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
     uint64_t n = d->st.document;
     char path[4096];
     leat__file *f = NULL;
-    double value[512];
+    leat__dedup_keep value[512];
     bool any = false; /* has a value */
     if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
     if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
@@ -254,9 +256,9 @@ int leat__dedup_rank(leat__dedup *d, leat_error *err)
                  : leat__fail_nomem(err, n * 24, "ranks");
     for (uint64_t at = 0; at < n && rc == 0; at += LEAT_COUNT(value)) {
         uint64_t take = LEAT_MIN(n - at, LEAT_COUNT(value));
-        rc = leat__file_pread(f, value, take * 8, at * 8, err);
+        rc = leat__file_pread(f, value, take * sizeof *value, at * sizeof *value, err);
         for (uint64_t i = 0; i < take && rc == 0; i++) {
-            r[at + i] = (ranked){isnan(value[i]) ? -INFINITY : value[i], (uint32_t)(at + i)};
+            r[at + i] = (ranked){value[i].value, value[i].rest, (uint32_t)(at + i)};
             any |= at + i >= d->against && r[at + i].keep > -INFINITY;
         }
     }

@@ -194,6 +194,15 @@ static int judge(const leat__dedup *d, worker *w, leat__text_chunk *c, const lea
     return 0;
 }
 
+static leat__dedup_keep keep_of(const leat__dedup *d, const leat__record_fields *r, size_t len)
+{
+    int32_t rest;
+    if (d->opts->keep != LEAT_KEEP_FIELD) return (leat__dedup_keep){.value = (double)len};
+    if (!leat__jsonl_ordered(&r->keep)) return (leat__dedup_keep){.value = -INFINITY};
+    const double value = leat__jsonl_number(&r->keep, &rest);
+    return (leat__dedup_keep){value, rest};
+}
+
 static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const leat__line *line,
                         const leat__record_fields *r, leat_error *err)
 {
@@ -206,11 +215,9 @@ static int put_document(leat__dedup *d, worker *w, leat__text_chunk *c, const le
     c->count[N_TEXT] += len;
     LEAT_TRY(judge(d, w, c, line, r, len, &dropped, err));
     if (dropped) return 0;
-    double keep = (double)len;
-    if (d->opts->keep == LEAT_KEEP_FIELD)
-        keep = r->keep.kind == LEAT__JSONL_NUMBER ? leat__jsonl_number(&r->keep) : -INFINITY;
+    leat__dedup_keep keep = keep_of(d, r, len);
     leat__buf_putc(out, FLAG_DOCUMENT);
-    leat__buf_append(out, &keep, 8);
+    leat__buf_append(out, &keep, sizeof keep);
     uint64_t bytes = line->len + 1; /* with its newline */
     leat__buf_append(out, &bytes, 8);
     LEAT_TRY(put_sketch(d, w, len, out, &empty, err));
@@ -247,7 +254,7 @@ static uint64_t record_bytes(const leat__dedup *d)
 {
     uint64_t digests = bands_now(d) + (wants_digests(d) ? d->bands : 0);
     uint64_t reason = d->rules.count > 0 ? LEAT__REASON_BYTES : 0;
-    return 1 + 8 + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES + reason;
+    return 1 + sizeof(leat__dedup_keep) + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES + reason;
 }
 
 static int work(void *cookie, void *ctx, leat__text_chunk *c, leat_error *err)
@@ -293,14 +300,14 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     uint8_t flag = *(*p)++;
     uint32_t bands = bands_now(d);
     bool first = d->st.iteration == 0;
-    double keep = -INFINITY;
+    leat__dedup_keep keep = {.value = -INFINITY};
     uint64_t bytes = 0;
     const uint8_t *digests = NULL, *sketch = zeros, *all = zeros, *id = NULL;
     uint32_t id_len = 0;
     if (flag == FLAG_DOCUMENT || flag == FLAG_EMPTY) {
-        memcpy(&keep, *p, 8);
-        bytes = leat__load_u64(*p + 8);
-        digests = *p + 16;
+        memcpy(&keep, *p, sizeof keep);
+        bytes = leat__load_u64(*p + sizeof keep);
+        digests = *p + sizeof keep + 8;
         sketch = digests + 8 * bands;
         id = sketch + d->sketch_bytes;
         if (wants_digests(d)) {
@@ -323,7 +330,8 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     if (id_len > 0) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_IDS, id, id_len, err));
     d->st.ids_bytes += id_len;
     LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_ENDS, &d->st.ids_bytes, 8, err));
-    if (d->opts->keep != LEAT_KEEP_FIRST) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &keep, 8, err));
+    if (d->opts->keep != LEAT_KEEP_FIRST)
+        LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &keep, sizeof keep, err));
     if (d->part && !d->opts->compress) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_BYTES, &bytes, 8, err));
     if (d->opts->index)
         LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_DIGESTS, all, 8 * (size_t)d->bands, err));

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "curate/dedup.h"
 
-#define STATE_VERSION 6  /* 5: without bytes of lines; 4: words had case beyond ASCII */
+#define STATE_VERSION 7  /* 6: numbers of keep-field were doubles; 5: without bytes of lines */
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* Single numbers of the state, in one table for loading and saving. */

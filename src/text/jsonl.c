@@ -260,13 +260,35 @@ size_t leat__jsonl_take(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone
     return f->into_len;
 }
 
-double leat__jsonl_number(const leat__jsonl_field *f)
+/* Reads a value of digits alone. False for other numbers, and above 64 bits. */
+static bool whole_number(const uint8_t *p, size_t len, uint64_t *value)
 {
-    char text[64];
-    size_t n = LEAT_MIN(f->raw_len, sizeof text - 1);
-    memcpy(text, f->raw, n);
-    text[n] = 0;
-    return strtod(text, NULL);
+    *value = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] < '0' || p[i] > '9') return false;
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, p[i] - '0', value))
+            return false;
+    }
+    return true;
+}
+
+double leat__jsonl_number(const leat__jsonl_field *f, int32_t *rest)
+{
+    const bool minus = f->raw[0] == '-';
+    uint64_t whole;
+    *rest = 0;
+    /* in a line, a byte that no number has follows */
+    if (!whole_number(f->raw + minus, f->raw_len - minus, &whole)) return strtod((const char *)f->raw, NULL);
+    const double value = (double)whole;
+    const uint64_t rounded = value < 0x1p64 ? (uint64_t)value : 0; /* 2^64 as 64 bits */
+    *rest = (int32_t)(int64_t)(whole - rounded);
+    if (minus) *rest = -*rest;
+    return minus ? -value : value;
+}
+
+bool leat__jsonl_ordered(const leat__jsonl_field *f)
+{
+    return f->kind == LEAT__JSONL_NUMBER || (f->kind == LEAT__JSONL_OTHER && f->raw[0] == 'I');
 }
 
 /* True when a key with escapes names the field. */

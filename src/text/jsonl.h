@@ -50,7 +50,9 @@ size_t leat__jsonl_text(const leat__jsonl_field *field, uint8_t *dst, uint64_t *
  * without it. */
 size_t leat__jsonl_take(const leat__jsonl_field *field, uint8_t *dst, uint64_t *lone_surrogates);
 
-/* The value of a field of kind NUMBER. */
-double leat__jsonl_number(const leat__jsonl_field *field);
+/* The value of a field of kind NUMBER. *rest: what an integer of up to 64 bits has more than the double. */
+double leat__jsonl_number(const leat__jsonl_field *field, int32_t *rest);
+/* True when a field is a number that has an order: also Infinity, but not NaN. */
+bool leat__jsonl_ordered(const leat__jsonl_field *field);
 
 #endif

@@ -365,6 +365,15 @@ $ leat dedup exact in.jsonl -o none --keep field --keep-field nix
 ! leat dedup: no document has a number in "nix", the key of keep-field
 = 4
 
+# numbers are compared exactly, whatever their kind
+$ for n in 1763430000000000000 1763430000000000100 9007199254740993 -1 NaN; do echo "{\"text\":\"a\",\"n\":$n}"; done > number.jsonl
+$ leat dedup exact number.jsonl -o number --keep field --keep-field n > /dev/null && cat number/kept-00000.jsonl
+{"text":"a","n":1763430000000000100}
+
+$ for n in 1e300 1e999 18446744073709551615 Infinity; do echo "{\"text\":\"a\",\"n\":$n}"; done > number.jsonl
+$ leat dedup exact number.jsonl -o number --force --keep field --keep-field n > /dev/null && cat number/kept-00000.jsonl
+{"text":"a","n":1e999}
+
 $ leat dedup exact in.jsonl -o none2 --keep field
 ! leat dedup: --keep field needs the name of a key in --keep-field
 = 2

@@ -50,6 +50,7 @@ static void what_is_wrong(void **state)
     assert_non_null(leat__line_read(&names, &line, &f, &at));
     assert_int_equal(at, 11);
     leat__buf out;
+    int32_t rest;
     leat__buf_init(&out, LEAT__MEM_CURATE, 1000);
     leat__line_bad_json(&names, 0, 3, 99, "broken", &out);
     assert_string_equal(leat__buf_str(&out),
@@ -60,7 +61,7 @@ static void what_is_wrong(void **state)
     assert_contains(leat__line_read(&names, &line, &f, &at), "max-document");
     line = line_of("{\"text\":\"a\",\"score\":2.5}");
     assert_null(leat__line_read(&names, &line, &f, &at));
-    assert_true(leat__jsonl_number(&f.keep) == 2.5);
+    assert_true(leat__jsonl_number(&f.keep, &rest) == 2.5);
     assert_no_leaks();
 }
 

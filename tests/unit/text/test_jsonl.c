@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
+#include <math.h>
+
 #include "text/jsonl.h"
 
 static uint8_t line[4096 + LEAT__TEXT_PAD];
@@ -38,6 +40,7 @@ static void fields_are_found(void **state)
     leat__jsonl_field f[2] = {{.name = "text", .name_len = 4}, {.name = "id", .name_len = 2}};
     uint8_t out[256];
     uint64_t lone = 0;
+    int32_t rest;
     size_t at;
     assert_null(read_line(
         "{\"id\": 12, \"n\": {\"text\": [1, {}, []]}, \"text\" : \"a\\n\\u00e9\\ud83d\\ude00\\/\" }", f, 2,
@@ -48,7 +51,7 @@ static void fields_are_found(void **state)
     assert_memory_equal(out, "a\n\xc3\xa9\xf0\x9f\x98\x80/", 9);
     assert_int_equal(lone, 0);
     assert_int_equal(f[1].kind, LEAT__JSONL_NUMBER);
-    assert_true(leat__jsonl_number(&f[1]) == 12);
+    assert_true(leat__jsonl_number(&f[1], &rest) == 12);
     assert_memory_equal(f[1].member, "\"id\": 12", 8);
     assert_int_equal(f[1].member_len, 8);
     /* the last of equal keys counts, as in Python; a key may have escapes */
@@ -127,6 +130,42 @@ static void nesting_has_a_limit(void **state)
     assert_contains(read_line(text, &f, 1, &at), "deeply");
 }
 
+/* Integers of 64 bits are exact: the double and the rest. */
+static void numbers(void **state)
+{
+    static const struct {
+        const char *line;
+        double value;
+        int32_t rest;
+    } cases[] = {
+        {"{\"n\":0}", 0, 0},
+        {"{\"n\":-12.5}", -12.5, 0},
+        {"{\"n\":9007199254740993}", 9007199254740992.0, 1},
+        {"{\"n\":-9007199254740993}", -9007199254740992.0, -1},
+        {"{\"n\":9223372036854775807}", 0x1p63, -1},
+        {"{\"n\":-9223372036854775808}", -0x1p63, 0},
+        {"{\"n\":18446744073709551615}", 0x1p64, -1},
+        {"{\"n\":18446744073709551616}", 0x1p64, 0},
+        {"{\"n\":9007199254740992.0}", 9007199254740992.0, 0},
+        {"{\"n\":1e999}", INFINITY, 0},
+        {"{\"n\":Infinity}", INFINITY, 0},
+        {"{\"n\":1000000000000000000000000000000000000000000000000000000000000000000000}", 1e69, 0},
+    };
+    leat__jsonl_field f = {.name = "n", .name_len = 1};
+    size_t at;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t rest;
+        assert_null(read_line(cases[i].line, &f, 1, &at));
+        assert_true(leat__jsonl_ordered(&f));
+        assert_true(leat__jsonl_number(&f, &rest) == cases[i].value);
+        assert_int_equal(rest, cases[i].rest);
+    }
+    assert_null(read_line("{\"n\":NaN}", &f, 1, &at));
+    assert_false(leat__jsonl_ordered(&f));
+    assert_null(read_line("{}", &f, 1, &at));
+    assert_false(leat__jsonl_ordered(&f));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +173,7 @@ int main(void)
         cmocka_unit_test(a_lone_surrogate_is_counted),
         cmocka_unit_test(broken_lines_report_the_offset),
         cmocka_unit_test(nesting_has_a_limit),
+        cmocka_unit_test(numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
