@@ -722,6 +722,15 @@ static int take_chunk(void *cookie, leat__text_chunk *c, leat_error *err)
     return leat__shards_put(&l->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err);
 }
 
+/* The page and its data. */
+static int store_report(const lines *l, leat_error *err)
+{
+    const char *unit = l->window                                   ? "words"
+                       : l->d->opts->level == LEAT_LEVEL_PARAGRAPH ? "paragraphs"
+                                                                   : "lines";
+    return leat__pieces_store(l->report, l->d, unit, err);
+}
+
 static int write_all(lines *l, leat_error *err)
 {
     leat__dedup *d = l->d;
@@ -736,24 +745,16 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__text_files_begin(&d->files, true, err));
     LEAT_TRY(run_pass(l, &pass, d->memory - bits, err));
     LEAT_TRY(leat__text_files_end(&d->files, err));
+    d->stats->removed = d->st.documents - d->stats->kept;
+    d->stats->pieces = d->st.pieces - d->st.gaps;
+    if (l->report) LEAT_TRY(store_report(l, err)); /* first: when the disk is full, the earlier output stays */
     LEAT_TRY(leat__output_clear(o->output, err));
     LEAT_TRY(leat__shards_commit(&l->kept, err));
     LEAT_TRY(leat__shards_commit(&l->changed, err));
     LEAT_TRY(leat__shards_commit(&l->bad, err));
-    d->stats->removed = d->st.documents - d->stats->kept;
-    d->stats->pieces = d->st.pieces - d->st.gaps;
     d->stats->shards = l->kept.count;
     d->stats->bytes_out = l->kept.bytes;
     return 0;
-}
-
-/* The page and its data. */
-static int store_report(const lines *l, leat_error *err)
-{
-    const char *unit = l->window                                   ? "words"
-                       : l->d->opts->level == LEAT_LEVEL_PARAGRAPH ? "paragraphs"
-                                                                   : "lines";
-    return leat__pieces_store(l->report, l->d, unit, err);
 }
 
 int leat__dedup_lines(leat__dedup *d, leat_error *err)
@@ -768,8 +769,7 @@ int leat__dedup_lines(leat__dedup *d, leat_error *err)
     LEAT_GO(rc, out, open_parts(&l, err));
     if (d->st.phase == LEAT__PHASE_SKETCH) LEAT_GO(rc, out, hash_all(&l, err));
     LEAT_GO(rc, out, mark_all(&l, err));
-    LEAT_GO(rc, out, write_all(&l, err));
-    if (l.report) rc = store_report(&l, err);
+    rc = write_all(&l, err);
 out:
     leat__spill_reset(&l.part);
     leat__spill_reset(&l.noted);

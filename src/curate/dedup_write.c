@@ -291,8 +291,9 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
     LEAT_GO(rc, out, leat__text_files_begin(&d->files, true, err));
     LEAT_GO(rc, out, leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
     LEAT_GO(rc, out, leat__text_files_end(&d->files, err));
-    LEAT_GO(rc, out, commit(&w, err));
-    if (d->opts->report && !d->part) rc = leat__dedup_report(d, w.decisions, &w.ids, err);
+    /* first: when the disk is full, the earlier output stays */
+    if (d->opts->report && !d->part) LEAT_GO(rc, out, leat__dedup_report(d, w.decisions, &w.ids, err));
+    rc = commit(&w, err);
 out:
     leat_budget_close(&budget);
     leat__file_close(&w.decisions);

@@ -375,8 +375,24 @@ static int open_outputs(filter *f, leat_error *err)
     return leat__shards_open(&f->out[LEAT__OUT_SECOND], o->output, "reasons", 0, LEAT__COMPRESS_NONE, err);
 }
 
+/* The page and its data. */
+static int store_report(filter *f, leat_error *err)
+{
+    leat__buf html, json;
+    leat__buf_init(&html, LEAT__MEM_CURATE, 64u << 20);
+    leat__buf_init(&json, LEAT__MEM_CURATE, 64u << 20);
+    leat__filter_report_page(&f->report, f->stats, &html);
+    leat__filter_report_json(&f->report, f->stats, &json);
+    int rc = leat__page_store(f->opts->report, &html, &json, err);
+    leat__buf_reset(&html);
+    leat__buf_reset(&json);
+    return rc;
+}
+
+/* The report's page goes first: when the disk is full, the earlier output stays. */
 static int commit(filter *f, leat_error *err)
 {
+    if (f->opts->report) LEAT_TRY(store_report(f, err));
     if (!f->writing) return 0;
     LEAT_TRY(leat__output_clear(f->opts->output, err));
     LEAT_TRY(leat__shards_commit(&f->out[LEAT__OUT_KEPT], err));
@@ -393,20 +409,6 @@ static int write_report(filter *f, leat_error *err)
     leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
     leat__filter_json(f->stats, &json);
     int rc = leat__output_report(f->opts->output, &json, err);
-    leat__buf_reset(&json);
-    return rc;
-}
-
-/* Writes the report: an HTML page and its data as JSON. */
-static int store_report(filter *f, leat_error *err)
-{
-    leat__buf html, json;
-    leat__buf_init(&html, LEAT__MEM_CURATE, 64u << 20);
-    leat__buf_init(&json, LEAT__MEM_CURATE, 64u << 20);
-    leat__filter_report_page(&f->report, f->stats, &html);
-    leat__filter_report_json(&f->report, f->stats, &json);
-    int rc = leat__page_store(f->opts->report, &html, &json, err);
-    leat__buf_reset(&html);
     leat__buf_reset(&json);
     return rc;
 }
@@ -565,7 +567,6 @@ int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, lea
     filter *f = NULL;
     LEAT_TRY(open_filter(&f, opts, &o, err));
     int rc = measured(f, err);
-    if (rc == 0 && o.report) rc = store_report(f, err);
     if (rc == 0 && o.look > 0 && o.looked) leat__filter_report_look(&f->report, o.looked, o.cookie);
     if (rc == 0 && f->writing) rc = write_report(f, err);
     if (stats) *stats = *f->stats;

@@ -5,6 +5,7 @@
 #include "curate/report_page.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -158,10 +159,39 @@ static int check_path(void *cookie, const char *path, bool html, leat_error *err
                       path);
 }
 
+/* Appends the path as an absolute one without "." and double slashes. */
+static void put_absolute(leat__buf *out, const char *path)
+{
+    char here[4096];
+    if (path[0] != '/' && getcwd(here, sizeof here)) leat__buf_puts(out, here);
+    for (size_t n; *path; path += n + (path[n] == '/')) {
+        n = strcspn(path, "/");
+        if (n > 0 && !(n == 1 && path[0] == '.')) leat__buf_printf(out, "/%.*s", (int)n, path);
+    }
+}
+
+/* True when the file is directly in a folder that does not exist yet: the run makes it. */
+static bool in_new_folder(const char *path, const char *folder)
+{
+    leat__buf file, parent;
+    if (!folder || access(folder, F_OK) == 0) return false;
+    leat__buf_init(&file, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_init(&parent, LEAT__MEM_CURATE, 1u << 20);
+    put_absolute(&file, path);
+    put_absolute(&parent, folder);
+    const char *name = strrchr(leat__buf_str(&file), '/');
+    bool in = name && (size_t)(name - leat__buf_str(&file)) == parent.len &&
+              memcmp(file.data, parent.data, parent.len) == 0;
+    leat__buf_reset(&file);
+    leat__buf_reset(&parent);
+    return in;
+}
+
 static int check_kind(void *cookie, const char *path, bool html, leat_error *err)
 {
     LEAT_TRY(check_path(cookie, path, html, err));
-    int rc = leat__file_only_kind(path, html ? HTML_HEAD : JSON_HEAD, true, err);
+    int rc = in_new_folder(path, cookie) ? 0 : leat__file_spare_pack(path, err);
+    if (rc == 0) rc = leat__file_only_kind(path, html ? HTML_HEAD : JSON_HEAD, true, err);
     if (rc != 0) leat__error_context(err, "`report`");
     return rc;
 }

@@ -32,7 +32,8 @@ typedef struct leat__page_plot {
 void leat__page_histogram(leat__buf *out, const leat__page_plot *plot);
 
 /* Checks the list of report files ("a.html,b.json"); none may be report.json of the output
- * folder, which the run writes itself. */
+ * folder, which the run writes itself. A file that cannot be made, because its folder is missing or not
+ * writable, is an error before the run. */
 int leat__page_check(const char *paths, const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* Writes html to the paths that end in .html, json to those that end in .json. */
 int leat__page_store(const char *paths, const leat__buf *html, const leat__buf *json,

@@ -210,6 +210,29 @@ again
 ! leat dedup: --report: mine.html: is not an earlier output of this kind, and only such a file may be replaced; give another name
 = 2
 
+# a report that cannot be written is refused before the run; one in the new output folder is fine
+$ leat filter in.jsonl -o early --set words.min=5 --report nowhere/r.html
+! leat filter: --report: nowhere: no such folder
+= 4
+
+$ mkdir page.html; leat dedup exact in.jsonl -o early --report page.html; leat dedup exact in.jsonl -o early --level line --report nowhere/r.json; ls -d early
+! leat dedup: --report: page.html: is a folder; give the name of a file to write
+! leat dedup: --report: nowhere: no such folder
+! ls: cannot access 'early': No such file or directory
+= 2
+
+$ leat filter in.jsonl -o early --set words.min=5 --report "$PWD/./early/r.html" -q > /dev/null 2>&1 && ls early/r.html
+early/r.html
+
+# when the page cannot be written, the earlier output stays
+$ ln -s /dev/full full.html; for how in "filter --set words.min=1" "dedup exact" "dedup exact --level line"; do leat $how in.jsonl -o early --report full.html -q --force; jget rules.0.rule < early/report.json; done
+words.min
+words.min
+words.min
+! leat filter: full.html: cannot write: No space left on device
+! leat dedup: full.html: cannot write: No space left on device
+! leat dedup: full.html: cannot write: No space left on device
+
 $ leat filter in.jsonl -o r --set words.min=5 --report r/report.json
 ! leat filter: --report: r/report.json is written by the run itself: choose another name
 = 2
