@@ -65,8 +65,9 @@ static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_deco
 static int finish(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
 {
     if (st->evals_bad)
-        cli_warn(c, "%llu lines of the evaluation sets have none of the fields \"%s\"",
-                 (unsigned long long)st->evals_bad, o->eval_fields);
+        cli_warn(c, "%llu line%s of the evaluation sets %s none of the fields \"%s\"",
+                 (unsigned long long)st->evals_bad, st->evals_bad == 1 ? "" : "s",
+                 st->evals_bad == 1 ? "has" : "have", o->eval_fields);
     int code = cli_bad_lines(c, st->bad, st->documents, o->output);
     if (!c->json) {
         print_text(c, o, st);

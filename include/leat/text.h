@@ -351,11 +351,11 @@ typedef struct leat_decontaminate_stats {
     uint64_t documents, kept, dropped;
     uint64_t contaminated;         /* documents with shared n-grams */
     uint64_t spans, bytes_removed; /* cut out */
-    uint64_t bad, lone_surrogates;
-    uint64_t evals, evals_found; /* evaluation texts; those found in the corpus */
-    uint64_t evals_short;        /* with fewer words than an n-gram: never found */
-    uint64_t evals_bad;          /* lines without a text */
-    uint64_t eval_ngrams;        /* different ones */
+    uint64_t bad, lone_surrogates; /* bad: lines that cannot be read, also of evaluation sets */
+    uint64_t evals, evals_found;   /* evaluation texts; those found in the corpus */
+    uint64_t evals_short;          /* with fewer words than an n-gram: never found */
+    uint64_t evals_bad;            /* lines without a text */
+    uint64_t eval_ngrams;          /* different ones */
     uint64_t files, bytes_in, text_bytes;
     uint64_t shards, bytes_out;
     uint64_t budget_peak_bytes;

@@ -370,15 +370,24 @@ static int read_evals(cleaning *t, uint64_t memory, leat_error *err)
 {
     const leat_decontaminate_opts *o = t->opts;
     leat_decontaminate_stats *st = t->stats;
-    LEAT_TRY(leat__eval_table_read(&t->evals, o->evals, o->eval_count, o->eval_fields, o->id_field, o->ngram,
-                                   memory / 4, err));
+    const leat__eval_sets sets = {.inputs = o->evals,
+                                  .count = o->eval_count,
+                                  .ngram = o->ngram,
+                                  .fields = o->eval_fields,
+                                  .id_field = o->id_field,
+                                  .memory = memory,
+                                  .max_line = o->max_document,
+                                  .fail_on_bad = o->fail_on_bad};
+    LEAT_TRY(leat__eval_table_read(&t->evals, &sets, err));
     st->evals = t->evals.texts;
     st->evals_short = t->evals.texts_short;
-    st->evals_bad = t->evals.bad;
+    st->evals_bad = t->evals.without;
+    st->bad = t->evals.bad;
     st->eval_ngrams = t->evals.used;
     if (t->evals.used == 0)
-        return leat__fail(err, LEAT_EDATA, "%s: no text of %u words in the fields \"%s\" (see `eval_field`)",
-                          o->evals[0], o->ngram, o->eval_fields);
+        return leat__fail(err, LEAT_EDATA,
+                          "%s: no text of %u words in the fields \"%s\" (see `eval_field`)%s", o->evals[0],
+                          o->ngram, o->eval_fields, t->evals.bad > 0 ? "; lines could not be read" : "");
     if (t->evals.missing)
         leat__log(&o->log, LEAT_LOG_WARN, "no line of the evaluation sets has a string \"%s\"",
                   t->evals.missing);
@@ -427,6 +436,7 @@ static int run(cleaning *t, leat_error *err)
     t->stats->files = t->files.count;
     t->stats->bytes_in = t->files.total;
     LEAT_TRY(open_outputs(t, err));
+    LEAT_TRY(leat__shards_put(&t->bad, t->evals.bad_list.data, t->evals.bad_list.len, err));
     LEAT_TRY(leat__text_flow_run(&t->files, &pass, t->budget, o->threads, &o->log, err));
     leat_budget_read(t->budget, &bs);
     t->stats->budget_peak_bytes = bs.peak + leat__eval_table_bytes(&t->evals);

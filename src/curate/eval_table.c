@@ -9,25 +9,29 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
+#include "curate/text_flow.h"
 #include "curate/text_line.h"
 #include "text/sketch.h"
 
-#define MAX_LINE (UINT64_C(64) << 20)
+#define SMALL_LINE (256u << 10) /* always read */
 
 typedef struct reading {
     leat__eval_table *t;
+    const leat__eval_sets *sets;
     leat__text_files files;
     leat__line_names names;
     leat__jsonl_field field[LEAT__EVAL_FIELDS + 1]; /* the last one is the id */
     size_t fields;
     bool seen[LEAT__EVAL_FIELDS]; /* in some line, as a string */
     leat__sketcher sketcher;
-    uint64_t memory;
+    uint64_t beyond; /* n-grams that did not fit: only counted, for the message */
 } reading;
 
-static int split_fields(reading *r, const char *names, const char *id_field, leat_error *err)
+static int split_fields(reading *r, leat_error *err)
 {
-    for (const char *p = names; *p;) {
+    const char *id_field = r->sets->id_field;
+    for (const char *p = r->sets->fields; *p;) {
         size_t n = strcspn(p, ",");
         if (r->fields == LEAT__EVAL_FIELDS)
             return leat__fail(err, LEAT_EINVAL, "more than %d fields", LEAT__EVAL_FIELDS);
@@ -46,14 +50,33 @@ static uint64_t place(const leat__eval_table *t, uint64_t hash)
     return i;
 }
 
+/* The table has room for twice its slots. */
+static bool may_grow(const reading *r)
+{
+    return 4 * (leat__eval_table_bytes(r->t) + r->t->slots * sizeof *r->t->slot) <= r->sets->memory;
+}
+
+/* After the last line: names a limit that is enough for the n-grams that were counted. */
+static int check_memory(const reading *r, leat_error *err)
+{
+    const leat__eval_table *t = r->t;
+    uint64_t slots = t->slots, bytes = leat__eval_table_bytes(t);
+    char had[24];
+    if (r->beyond == 0 && 4 * bytes <= r->sets->memory) return 0;
+    bytes -= slots * sizeof *t->slot;
+    while (slots / 2 <= t->used + r->beyond) slots *= 2;
+    bytes = 4 * (bytes + slots * sizeof *t->slot);
+    return leat__fail(err, LEAT_EBUDGET,
+                      "the n-grams of the evaluation sets do not fit a quarter of the memory limit of %s "
+                      "(raise `memory` to %lluM)",
+                      leat__format_bytes(r->sets->memory, had, sizeof had),
+                      (unsigned long long)leat__ceil_div(bytes, 1u << 20));
+}
+
 static int grow(reading *r, leat_error *err)
 {
     leat__eval_table *t = r->t, old = *t;
     uint64_t slots = t->slots ? 2 * t->slots : 4096;
-    if (slots * sizeof *t->slot > r->memory)
-        return leat__fail(err, LEAT_EBUDGET,
-                          "the n-grams of the evaluation sets need %llu MiB (raise `memory`)",
-                          (unsigned long long)(4 * slots * sizeof *t->slot >> 20) + 1);
     leat__eval_slot *slot = leat__zalloc_array(LEAT__MEM_CURATE, slots, sizeof *slot);
     if (!slot) return leat__fail_nomem(err, slots * sizeof *slot, "n-grams");
     t->slot = slot;
@@ -76,6 +99,10 @@ static int add_string(reading *r, const leat__jsonl_field *field, bool *any, lea
     if (r->sketcher.word_count < r->sketcher.words) return 0;
     *any = true;
     for (uint32_t i = 0; i < n; i++) {
+        if (r->beyond > 0 || (t->used >= t->slots / 2 && !may_grow(r))) {
+            r->beyond += n - i;
+            return 0;
+        }
         if (t->used >= t->slots / 2) LEAT_TRY(grow(r, err));
         leat__eval_slot *s = &t->slot[place(t, r->sketcher.shingle[i])];
         if (s->text != 0) continue;
@@ -85,22 +112,33 @@ static int add_string(reading *r, const leat__jsonl_field *field, bool *any, lea
     return 0;
 }
 
+static int bad_line(reading *r, uint32_t file, uint64_t number, uint64_t offset, const char *why,
+                    leat_error *err)
+{
+    if (r->sets->fail_on_bad)
+        return leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s", r->files.path[file],
+                          (unsigned long long)number, (unsigned long long)offset, why);
+    r->t->bad++;
+    leat__line_bad_json(&r->names, file, number, offset, why, &r->t->bad_list);
+    return r->t->bad_list.status == 0 ? 0 : leat__fail_nomem(err, r->t->bad_list.len, "bad lines");
+}
+
 static int add_line(reading *r, const leat__text_chunk *c, const leat__line *line, leat_error *err)
 {
     leat__eval_table *t = r->t;
     size_t at, strings = 0;
     bool any = false;
-    if (leat__jsonl_read(line->text, line->len, r->field, r->fields + 1, &at) != NULL) {
-        t->bad++;
-        return 0;
-    }
+    if (line->len > r->files.max_line)
+        return bad_line(r, c->file, line->number, line->offset, LEAT__LINE_TOO_LONG, err);
+    const char *wrong = leat__jsonl_read(line->text, line->len, r->field, r->fields + 1, &at);
+    if (wrong) return bad_line(r, c->file, line->number, line->offset + at, wrong, err);
     for (size_t i = 0; i < r->fields; i++) {
         if (r->field[i].kind != LEAT__JSONL_STRING) continue;
         strings++;
         r->seen[i] = true;
         LEAT_TRY(add_string(r, &r->field[i], &any, err));
     }
-    t->bad += strings == 0;
+    t->without += strings == 0;
     if (strings == 0) return 0;
     leat__record_fields f = {.id = r->field[r->fields]};
     leat__line_id_json(&r->names, c, line, &f, &t->ids);
@@ -111,6 +149,36 @@ static int add_line(reading *r, const leat__text_chunk *c, const leat__line *lin
     t->texts++;
     t->texts_short += !any;
     return t->texts < LEAT__EVAL_NONE - 1 ? 0 : leat__fail(err, LEAT_ELIMIT, "too many evaluation texts");
+}
+
+/* Bytes for reading a line: the chunk, what is read after it, and its words. */
+static uint64_t need(const reading *r, uint64_t line)
+{
+    return 2 * (LEAT__CHUNK_BYTES + 2 * line) + leat__sketcher_need(&r->sketcher, line);
+}
+
+/* Bounds the lines by the memory beside the table. */
+static void set_room(reading *r)
+{
+    uint64_t low = SMALL_LINE, high = LEAT_MAX(r->files.max_line, low) + 1;
+    uint64_t room = r->sets->memory - r->sets->memory / 4;
+    while (high - low > 1) {
+        uint64_t mid = low + (high - low) / 2;
+        if (need(r, mid) <= room) low = mid;
+        else high = mid;
+    }
+    r->files.room_line = low;
+}
+
+static int check_room(const reading *r, const leat__text_chunk *c, leat_error *err)
+{
+    uint64_t bytes = c->no_room ? c->too_long : c->longest, number = c->line;
+    leat__line line;
+    if (!c->no_room && c->longest <= r->files.room_line) return 0;
+    for (size_t at = 0; !c->no_room && leat__text_chunk_next(c, &at, &line);)
+        if (line.len == c->longest) number = line.number;
+    uint64_t limit = need(r, bytes) / 3 * 4 + (1u << 20);
+    return leat__text_refuse_line(&r->files, c->file, number, bytes, r->sets->memory, limit, err);
 }
 
 static int read_all(reading *r, leat_error *err)
@@ -124,27 +192,31 @@ static int read_all(reading *r, leat_error *err)
         leat__text_chunk_clear(c);
         rc = leat__text_files_read(&r->files, c, &end, err);
         if (rc != 0 || end) break;
-        r->t->bad += c->too_long > 0;
+        rc = check_room(r, c, err);
+        if (rc == 0 && c->too_long > 0)
+            rc = bad_line(r, c->file, c->line, c->offset, LEAT__LINE_TOO_LONG, err);
         while (rc == 0 && leat__text_chunk_next(c, &at, &line)) rc = add_line(r, c, &line, err);
     }
     leat__text_chunk_free(c);
     return rc;
 }
 
-int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count, const char *fields,
-                          const char *id_field, uint32_t ngram, uint64_t memory, leat_error *err)
+int leat__eval_table_read(leat__eval_table *t, const leat__eval_sets *sets, leat_error *err)
 {
-    reading r = {.t = t, .memory = memory};
+    reading r = {.t = t, .sets = sets};
     int rc;
     memset(t, 0, sizeof *t);
     leat__buf_init(&t->ids, LEAT__MEM_CURATE, (size_t)1 << 32);
     leat__buf_init(&t->ends, LEAT__MEM_CURATE, (size_t)1 << 36);
-    LEAT_GO(rc, out, split_fields(&r, fields, id_field, err));
+    leat__buf_init(&t->bad_list, LEAT__MEM_CURATE, (size_t)1 << 36);
+    LEAT_GO(rc, out, split_fields(&r, err));
     LEAT_GO(rc, out, grow(&r, err));
-    LEAT_GO(rc, out, leat__sketcher_init(&r.sketcher, ngram, 0, err));
-    LEAT_GO(rc, out, leat__text_files_open(&r.files, inputs, count, MAX_LINE, err));
-    r.names = (leat__line_names){.id_field = id_field, .path = r.files.path};
+    LEAT_GO(rc, out, leat__sketcher_init(&r.sketcher, sets->ngram, 0, err));
+    LEAT_GO(rc, out, leat__text_files_open(&r.files, sets->inputs, sets->count, sets->max_line, err));
+    r.names = (leat__line_names){.id_field = sets->id_field, .path = r.files.path};
+    set_room(&r);
     LEAT_GO(rc, out, read_all(&r, err));
+    LEAT_GO(rc, out, check_memory(&r, err));
     for (size_t i = r.fields; i-- > 0;)
         if (!r.seen[i]) {
             leat__free(t->missing);
@@ -161,6 +233,7 @@ void leat__eval_table_reset(leat__eval_table *t)
 {
     leat__free(t->slot);
     leat__free(t->missing);
+    leat__buf_reset(&t->bad_list);
     leat__buf_reset(&t->ids);
     leat__buf_reset(&t->ends);
     memset(t, 0, sizeof *t);
@@ -168,7 +241,7 @@ void leat__eval_table_reset(leat__eval_table *t)
 
 uint64_t leat__eval_table_bytes(const leat__eval_table *t)
 {
-    return t->slots * sizeof *t->slot + t->ids.cap + t->ends.cap;
+    return t->slots * sizeof *t->slot + t->ids.cap + t->ends.cap + t->bad_list.cap;
 }
 
 uint32_t leat__eval_table_find(const leat__eval_table *t, uint64_t hash)

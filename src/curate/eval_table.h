@@ -22,16 +22,25 @@ typedef struct leat__eval_table {
     uint64_t slots, used; /* slots: a power of two */
     uint32_t texts;       /* lines with at least one of the fields */
     uint32_t texts_short; /* of these, without an n-gram */
-    uint64_t bad;         /* lines that could not be read, or have none of the fields */
+    uint64_t without;     /* lines with none of the fields */
+    uint64_t bad;         /* lines that could not be read */
+    leat__buf bad_list;   /* of these, lines of bad.jsonl */
     leat__buf ids, ends;  /* ids as JSON, and where each ends (uint64_t) */
     char *missing;        /* first field that no line has as a string; NULL = none */
 } leat__eval_table;
 
-/* Reads the files: every string in one of `fields` (comma-separated names) is a separate text.
- * LEAT_EBUDGET when the table needs more than `memory`. */
-int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count, const char *fields,
-                          const char *id_field, uint32_t ngram, uint64_t memory,
-                          leat_error *err) LEAT_MUST_CHECK;
+typedef struct leat__eval_sets {
+    const char *const *inputs;
+    uint32_t count, ngram;
+    const char *fields, *id_field; /* fields: names with commas between */
+    uint64_t memory;               /* limit of the run: a quarter is for the table, the rest for reading */
+    uint64_t max_line;
+    bool fail_on_bad;
+} leat__eval_sets;
+
+/* Reads the files: every string in one of the fields is a separate text. LEAT_EBUDGET when the table or a
+ * line does not fit. */
+int leat__eval_table_read(leat__eval_table *t, const leat__eval_sets *sets, leat_error *err) LEAT_MUST_CHECK;
 void leat__eval_table_reset(leat__eval_table *t);
 uint64_t leat__eval_table_bytes(const leat__eval_table *t);
 /* The number of the text with this n-gram, or LEAT__EVAL_NONE. */

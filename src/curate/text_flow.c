@@ -156,9 +156,21 @@ static int refuse_pass(const pass_run *r, leat_error *err)
                       (unsigned long long)leat__ceil_div(need, 1u << 20));
 }
 
-static int refuse_chunk(const pass_run *r, const leat__text_chunk *c, leat_error *err)
+int leat__text_refuse_line(const leat__text_files *f, uint32_t file, uint64_t number, uint64_t bytes,
+                           uint64_t limit, uint64_t need, leat_error *err)
 {
     char size[24], had[24];
+    return leat__fail(err, LEAT_EBUDGET,
+                      "%s: line %llu of %llu bytes (%s) does not fit the memory limit of %s (raise `memory` "
+                      "to %lluM, or lower `max_document` to list such lines as bad)",
+                      f->path[file], (unsigned long long)number, (unsigned long long)bytes,
+                      leat__format_bytes(bytes, size, sizeof size),
+                      leat__format_bytes(limit, had, sizeof had),
+                      (unsigned long long)leat__ceil_div(need, 1u << 20));
+}
+
+static int refuse_chunk(const pass_run *r, const leat__text_chunk *c, leat_error *err)
+{
     uint64_t bytes = c->too_long ? c->too_long : c->longest, number = c->line, limit;
     leat__line line;
     for (size_t at = 0; !c->too_long && leat__text_chunk_next(c, &at, &line);)
@@ -166,13 +178,7 @@ static int refuse_chunk(const pass_run *r, const leat__text_chunk *c, leat_error
     uint64_t need = LEAT_MAX(alone_bytes(r->pass, &r->b, c), line_bytes(r->pass, &r->b, bytes));
     need = limit_for(r, need, &limit);
     leat__line_numbers_want(&r->files->numbers, c->file);
-    return leat__fail(err, LEAT_EBUDGET,
-                      "%s: line %llu of %llu bytes (%s) does not fit the memory limit of %s (raise `memory` "
-                      "to %lluM, or lower `max_document` to list such lines as bad)",
-                      r->files->path[c->file], (unsigned long long)number, (unsigned long long)bytes,
-                      leat__format_bytes(bytes, size, sizeof size),
-                      leat__format_bytes(limit, had, sizeof had),
-                      (unsigned long long)leat__ceil_div(need, 1u << 20));
+    return leat__text_refuse_line(r->files, c->file, number, bytes, limit, need, err);
 }
 
 /* ---- chunks ---- */

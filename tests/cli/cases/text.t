@@ -125,8 +125,7 @@ $ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --co
 = 2
 
 $ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
-! leat decontaminate: warning: 1 lines of the evaluation sets have none of the fields "text"
-! leat decontaminate: warning: 1 line could not be read: see dc/bad.jsonl
+! leat decontaminate: warning: 2 lines could not be read: see dc/bad.jsonl
 3
 
 $ leat dedup exact in.jsonl
@@ -146,6 +145,28 @@ $ printf '{"words": "old", "text": "one two three"}\n' > has.jsonl; leat filter 
 1 documents: 1 kept, 0 dropped
 ...
 {"words":3, "text": "one two three"}
+
+# damaged lines of evaluation sets are listed, and end a run with --on-error fail; long ones need memory
+$ printf '{"id":"e","text":"one two three four five"}\nnot json\n{"q":1}\n{"text":"\377"}\n' > ev.jsonl; echo '{"text":"one two three four five six"}' > co.jsonl
+$ leat decontaminate co.jsonl -o dam --eval ev.jsonl --ngram 5 --json | jget bad evals evals_bad && cat dam/bad.jsonl
+2
+1
+1
+{"file":"ev.jsonl","line":2,"offset":44,"reason":"a line must be a JSON object"}
+{"file":"ev.jsonl","line":4,"offset":70,"reason":"not valid UTF-8"}
+! leat decontaminate: warning: 1 line of the evaluation sets has none of the fields "text"
+! leat decontaminate: warning: 2 lines could not be read: see dam/bad.jsonl
+
+$ leat decontaminate co.jsonl -o dam2 --eval ev.jsonl --ngram 5 --on-error fail
+! leat decontaminate: ev.jsonl: line 2, offset 44: a line must be a JSON object
+= 4
+
+$ { printf '{"text":"'; head -c 20000000 /dev/zero | tr '\0' 'a'; echo '"}'; } > long.jsonl; leat decontaminate co.jsonl -o dam3 --eval long.jsonl --memory 50M
+! leat decontaminate: long.jsonl: line 1 of 20000012 bytes (19.1 MiB) does not fit the memory limit of 50.0 MiB (raise --memory to 437M, or lower --max-document to list such lines as bad)
+= 3
+
+$ leat decontaminate co.jsonl -o dam3 --eval ev.jsonl,long.jsonl --ngram 5 --memory 50M --max-document 1M -q > /dev/null 2>&1; tail -n 1 dam3/bad.jsonl; rm long.jsonl
+{"file":"long.jsonl","line":1,"offset":0,"reason":"longer than max-document"}
 
 $ leat decontaminate in.jsonl
 ! leat decontaminate: --output is missing: write kept documents, matches, bad lines and the report here (see leat decontaminate --help)
