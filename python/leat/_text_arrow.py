@@ -27,6 +27,7 @@ from ._text import dedup_text, filter_text
 
 _ROWS = 4096  # read at a time
 _ROW = "row"
+_WORK = ".leat-parquet-"  # and eight characters: the work folder in the output folder
 
 
 def _decoded(text: bytes) -> str | None:
@@ -239,7 +240,9 @@ def _output(folder: str, replace: bool, source: Path | Sequence[Path], files: li
     lock = _leat.lock_output(_check.local(folder))
     try:
         _leat.check_output(folder, replace)
-        work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
+        for left in glob.glob(os.path.join(glob.escape(folder), _WORK + "????????")):  # of a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        work = tempfile.mkdtemp(prefix=_WORK, dir=folder)
         try:
             yield work
         finally:

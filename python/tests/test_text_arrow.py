@@ -206,7 +206,9 @@ def test_dedup_parquet(tmp_path):
         leat.dedup_parquet(tmp_path / "in", out, text_field="body")
     again = leat.dedup_parquet(tmp_path / "in" / "c.parquet", tmp_path / "again", text_field="body", against=out)
     assert again["kept"] == 0 and again["removed_against"] == 30
+    (out / ".leat-parquet-ab_d1234" / "out").mkdir(parents=True)  # of a run that was killed
     report = leat.dedup_parquet(tmp_path / "in" / "c.parquet", out, text_field="body", compatible="datasketch", force=True)
+    assert not list(out.glob(".leat-*"))
     assert report["kept"] == 20 and not (out / "index.leat-dedup").exists() and not (out / "kept-00001.parquet").exists()
 
 

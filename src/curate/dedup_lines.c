@@ -747,7 +747,8 @@ static int write_all(lines *l, leat_error *err)
     LEAT_TRY(leat__text_files_end(&d->files, err));
     d->stats->removed = d->st.documents - d->stats->kept;
     d->stats->pieces = d->st.pieces - d->st.gaps;
-    if (l->report) LEAT_TRY(store_report(l, err)); /* first: when the disk is full, the earlier output stays */
+    /* first: when the disk is full, the earlier output stays */
+    if (l->report) LEAT_TRY(store_report(l, err));
     LEAT_TRY(leat__output_clear(o->output, err));
     LEAT_TRY(leat__shards_commit(&l->kept, err));
     LEAT_TRY(leat__shards_commit(&l->changed, err));
