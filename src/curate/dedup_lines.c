@@ -652,7 +652,9 @@ static int write_document(const lines *l, worker *w, leat__text_chunk *c, const 
     LEAT_TRY(take_text(w, c, r, err));
     LEAT_TRY(l->window ? cut_windows(l, w, c, piece, &pieces, &removed, &spans, err)
                        : cut_text(l, w, c, piece, &pieces, &removed, err));
-    bool keep = removed < pieces || pieces == 0;
+    /* lines without words are not pieces, but something that is left */
+    bool keep = removed < pieces || pieces == 0 ||
+                (!l->window && !all_blank((const uint8_t *)w->now.data, 0, w->now.len));
     c->count[N_KEPT] += keep;
     c->count[N_REMOVED] += l->window ? spans : removed;
     if (removed == 0) {

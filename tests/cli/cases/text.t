@@ -409,6 +409,11 @@ $ leat dedup exact in.jsonl -o none --keep field --keep-field nix
 ! leat dedup: no document has a number in "nix", the key of keep-field
 = 4
 
+# a line without words is something, too
+$ printf '{"text":"one two\\n----"}\n{"text":"One two\\n----"}\n{"text":"one two\\n \\n"}\n' > rule.jsonl; leat dedup exact rule.jsonl -o rule --level line --normalize > /dev/null; cat rule/kept-00000.jsonl
+{"text":"one two\n----"}
+{"text":"----"}
+
 # numbers are compared exactly, whatever their kind
 $ for n in 1763430000000000000 1763430000000000100 9007199254740993 -1 NaN; do echo "{\"text\":\"a\",\"n\":$n}"; done > number.jsonl
 $ leat dedup exact number.jsonl -o number --keep field --keep-field n > /dev/null && cat number/kept-00000.jsonl
