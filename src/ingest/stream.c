@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Plain, gzip and zstd files as one stream of bytes. Input is read in chunks of CHUNK bytes.
- * Concatenated gzip members and zstd frames form one stream, as with their tools. A file that
- * ends inside compressed data is damaged. The memory of zstd is bounded by its window limit (128
- * MiB, as the format recommends). One thread.
+ * Concatenated gzip members and zstd frames form one stream, as with their tools. Zeros after the
+ * last gzip member are ignored, as gzip does. A file that ends inside compressed data is damaged.
+ * The memory of zstd is bounded by its window limit (128 MiB, as the format recommends). One thread.
  */
 #include "ingest/stream.h"
 
@@ -11,10 +11,12 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "io/file.h"
 
 #define CHUNK (256u << 10)
@@ -32,6 +34,7 @@ struct leat__stream {
     size_t in_len;
     coding coding;
     bool inside; /* in the middle of a gzip member or zstd frame */
+    bool padded; /* zeros follow a gzip member: nothing else may */
     bool z_open;
     z_stream z;
     ZSTD_DCtx *zstd;
@@ -185,6 +188,15 @@ static bool may_read_direct(const leat__stream *s, size_t len)
     return s->coding == PLAIN && s->file && s->in_len == 0 && len >= CHUNK && s->next < s->total;
 }
 
+/* Skips zeros after a gzip member, with which tapes and block devices fill up files. */
+static int skip_padding(leat__stream *s, leat_error *err)
+{
+    s->padded |= s->in_len > 0 && s->in[0] == 0;
+    if (!s->padded) return 0;
+    for (; s->in_len > 0 && s->in[0] == 0; s->in_len--) s->in++;
+    return s->in_len == 0 ? 0 : damaged(s, "damaged gzip data", err);
+}
+
 static int read_gzip(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
 {
     s->z.next_in = (Bytef *)s->in;
@@ -203,11 +215,32 @@ static int read_gzip(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, l
     return damaged(s, "damaged gzip data", err);
 }
 
+/* The window of the frame at s->in: RFC 8878, 3.1.1.1. 0 when it cannot be told. */
+static uint64_t window_of(const leat__stream *s)
+{
+    if (s->inside || s->in_len < 6 || leat__load_u32(s->in) != ZSTD_MAGICNUMBER) return 0;
+    if (s->in[4] & 0x20) return 0; /* a single segment has none */
+    uint64_t base = UINT64_C(1) << (10 + (s->in[5] >> 3));
+    return base + base / 8 * (s->in[5] & 7);
+}
+
+static int refuse_window(leat__stream *s, leat_error *err)
+{
+    char window[24];
+    uint64_t bytes = window_of(s);
+    return leat__fail(err, LEAT_EDATA,
+                      "%s: its zstd window%s%s is above the limit of 128 MiB (compress it again "
+                      "without the option long of zstd, or with long=27)",
+                      s->name, bytes ? " of " : "",
+                      bytes ? leat__format_bytes(bytes, window, sizeof window) : "");
+}
+
 static int read_zstd(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
 {
     ZSTD_inBuffer in = {s->in, s->in_len, 0};
     ZSTD_outBuffer to = {buf, len, 0};
     size_t rc = ZSTD_decompressStream(s->zstd, &to, &in);
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge) return refuse_window(s, err);
     if (ZSTD_isError(rc)) {
         s->offset += to.pos;
         return damaged(s, ZSTD_getErrorName(rc), err);
@@ -238,6 +271,8 @@ int leat__stream_read(leat__stream *s, void *buf, size_t len, size_t *got, leat_
         size_t wrote = 0;
         /* at the end of the input a decoder may still have output */
         if (s->coding == PLAIN) LEAT_TRY(read_plain(s, at, len - *got, &wrote, err));
+        if (s->coding == GZIP && !s->inside) LEAT_TRY(skip_padding(s, err));
+        if (s->padded && !end) continue;
         if (s->coding == GZIP && (!end || s->inside)) LEAT_TRY(read_gzip(s, at, len - *got, &wrote, err));
         if (s->coding == ZSTD_FRAMES && (!end || s->inside))
             LEAT_TRY(read_zstd(s, at, len - *got, &wrote, err));

@@ -133,6 +133,47 @@ static void truncated_compressed_data_is_damage(void **state)
     free(back);
 }
 
+/* Zeros after the last member are ignored, as by gzip; anything after them is damage. */
+static void gzip_may_have_padding(void **state)
+{
+    uint8_t *packed = calloc(4, LEN), *back = malloc(LEN);
+    const size_t n = encode(1, packed, 2 * LEN);
+    const size_t sizes[] = {1, 511, 600000}; /* more than a chunk */
+    size_t got;
+    for (int i = 0; i < 3; i++) {
+        leat__stream *s = NULL;
+        put_file("padded.gz", packed, n + sizes[i]);
+        assert_int_equal(leat__stream_open(&s, in_box("padded.gz"), NULL), 0);
+        assert_int_equal(leat__stream_read(s, back, LEN, &got, NULL), 0);
+        assert_int_equal(got, LEN);
+        assert_memory_equal(back, plain, LEN);
+        assert_int_equal(leat__stream_read(s, back, LEN, &got, NULL), 0);
+        assert_int_equal(got, 0);
+        leat__stream_close(&s);
+        packed[n + sizes[i]] = 0x1f;
+        assert_int_equal(leat__stream_open_memory(&s, "m", packed, n + sizes[i] + 1, NULL), 0);
+        assert_int_equal(leat__stream_read(s, back, LEN, &got, NULL), 0);
+        assert_int_equal(leat__stream_read(s, back, LEN, &got, NULL), LEAT_EDATA);
+        leat__stream_close(&s);
+        packed[n + sizes[i]] = 0;
+    }
+    free(packed);
+    free(back);
+}
+
+static void a_large_window_is_named(void **state)
+{
+    static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0, 18 << 3, 1, 0, 0}; /* 2^28 bytes */
+    leat__stream *s = NULL;
+    leat_error err = {0};
+    uint8_t byte;
+    size_t got;
+    assert_int_equal(leat__stream_open_memory(&s, "m", frame, sizeof frame, NULL), 0);
+    assert_int_equal(leat__stream_read(s, &byte, 1, &got, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "window of 256 MiB is above the limit of 128 MiB"));
+    leat__stream_close(&s);
+}
+
 static void missing_files_are_named(void **state)
 {
     leat__stream *s = NULL;
@@ -148,6 +189,8 @@ int main(void)
         cmocka_unit_test(all_codings_read_alike),
         cmocka_unit_test(skipping_is_reading),
         cmocka_unit_test(truncated_compressed_data_is_damage),
+        cmocka_unit_test(gzip_may_have_padding),
+        cmocka_unit_test(a_large_window_is_named),
         cmocka_unit_test(missing_files_are_named),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
