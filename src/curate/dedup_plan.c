@@ -148,10 +148,12 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
             (words ? WORDS_FLOOR : FLOOR) + (pieces + (words ? documents * d->opts->shingle_words : 0)) / 8;
     }
     if (st->plan_memory > d->memory)
-        return leat__fail(err, LEAT_EBUDGET, "about %llu documents need %s of memory, the limit is %s",
-                          (unsigned long long)documents,
+        return leat__fail(err, LEAT_EBUDGET,
+                          "about %llu document%s %s of memory, the limit is %s (raise `memory` to %lluM)",
+                          (unsigned long long)documents, documents == 1 ? " needs" : "s need",
                           leat__format_bytes(st->plan_memory, size, sizeof size),
-                          leat__format_bytes(d->memory, limit, sizeof limit));
+                          leat__format_bytes(d->memory, limit, sizeof limit),
+                          (unsigned long long)leat__ceil_div(st->plan_memory, 1u << 20));
     /* a part of a band needs twice its size within a quarter of the memory */
     d->st.parts = (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
     d->plan_output = d->opts->compress ? text / COMPRESSED : text;

@@ -199,6 +199,11 @@ static int check_output(leat__dedup *d, bool state, leat_error *err)
                           "%s: has an interrupted run (use `resume` to resume it, `force` to start over)",
                           o->output);
     int rc = leat__output_unused(o->output, err);
+    if (rc == LEAT_EEXIST && o->resume && leat__output_complete(o->output))
+        rc = leat__fail(err, LEAT_EEXIST,
+                        "%s: the run is complete, nothing is left to resume (use `force` to replace its "
+                        "output)",
+                        o->output);
     if (rc == LEAT_EEXIST) (void)!remove_work(d, NULL); /* of a run killed at its very end */
     return rc;
 }

@@ -142,7 +142,7 @@ static json_t *load_report(const char *folder)
     return names;
 }
 
-static bool has_report(const char *folder)
+bool leat__output_complete(const char *folder)
 {
     json_t *names = load_report(folder);
     json_decref(names);
@@ -296,7 +296,7 @@ static bool still_needed(const char *lock)
     const char *slash = strrchr(lock, '/');
     char *folder = leat__strndup(LEAT__MEM_CURATE, lock, (size_t)(slash - lock));
     char *found = NULL;
-    bool needed = folder == NULL || (was_killed(folder) && !has_report(folder) &&
+    bool needed = folder == NULL || (was_killed(folder) && !leat__output_complete(folder) &&
                                      (find_output(folder, NULL, &found, NULL) != 0 || found != NULL));
     leat__free(found);
     leat__free(folder);

@@ -25,6 +25,8 @@ void leat__output_lock_drop(leat__output_lock *l);
 
 /* True for the names of files that runs write to their output folder. */
 bool leat__output_name(const char *name);
+/* True when the folder has a report of leat. */
+bool leat__output_complete(const char *folder);
 /* LEAT_EEXIST when the folder has such files. */
 int leat__output_unused(const char *folder, leat_error *err) LEAT_MUST_CHECK;
 /* LEAT_EEXIST when the folder has such a file that no report of leat names, and no lock of a run that was

@@ -284,8 +284,16 @@ about * documents: * of memory, * of disk besides the output, 2 passes (glob)
 14 bands of 8: chance to be compared 0.01 at 0.4, 0.05 at 0.5, 0.21 at 0.6, 0.56 at 0.7, 0.92 at 0.8, 1.00 at 0.9
 
 $ leat dedup fuzzy in.jsonl -o small --memory 10M
-! leat dedup: about * documents need * of memory, the limit is 10.0 MiB (glob)
+! leat dedup: about * documents need * of memory, the limit is 10.0 MiB (raise --memory to *M) (glob)
 = 3
+
+$ echo '{"text":"a"}' > single.jsonl; leat dedup substring single.jsonl -o small --memory 50M
+! leat dedup: about 1 document needs 80.0 MiB of memory, the limit is 50.0 MiB (raise --memory to 81M)
+= 3
+
+$ leat dedup exact single.jsonl -o single > /dev/null; leat dedup exact single.jsonl -o single --resume
+! leat dedup: single: the run is complete, nothing is left to resume (use --force to replace its output)
+= 2
 
 $ leat dedup fuzzy in.jsonl -o fuzzy --threshold 0.5 --bands 50 --rows 2 --force --report d.html,d.json > /dev/null; jget clusters sizes.0.from sizes.0.clusters largest.0.kept largest.0.documents < d.json; grep -c '<h2>' d.html
 ! leat dedup: warning: 1 line could not be read: see fuzzy/bad.jsonl

@@ -43,7 +43,7 @@ static void texts_and_ids(void **state)
     assert_int_equal(t.texts, 3);
     assert_int_equal(t.texts_short, 1);
     assert_int_equal(t.bad, 1);
-    assert_non_null(strstr(leat__buf_str(&t.bad_list), "e.jsonl\",\"line\":2,\"offset\":49,\"reason\":\"a line"));
+    assert_non_null(strstr(leat__buf_str(&t.bad_list), "e.jsonl\",\"line\":2,\"offset\":49,"));
     assert_int_equal(t.without, 1);
     assert_int_equal(t.used, 4);
     assert_int_equal(find("one TWO three"), 0);
