@@ -522,10 +522,11 @@ static int band_facts(cli *c, uint32_t *hashes, uint32_t *bands)
                      cli_given(c, "bands") ? "" : " (the default)");
 }
 
-/* Memory of a text run: the least of what is given. `*option` says it, NULL = the machine does. */
+/* Memory of a text run: the least of what is given, which may be of another machine; else this machine's.
+ * `*option` says it, NULL = the machine does. */
 static uint64_t text_memory(cli *c, const leat_plan_facts *f, const char **option)
 {
-    uint64_t least = f->ram_bytes;
+    uint64_t least = given_bytes(c, "ram");
     *option = cli_given(c, "ram") ? "--ram" : NULL;
     if (cli_given(c, "limit") && (least == 0 || cli_bytes(c, "limit") <= least)) {
         least = cli_bytes(c, "limit");
@@ -535,7 +536,7 @@ static uint64_t text_memory(cli *c, const leat_plan_facts *f, const char **optio
         least = cli_bytes(c, "memory");
         *option = "--memory";
     }
-    return least;
+    return *option ? least : f->ram_bytes;
 }
 
 static int documents(cli *c, const leat_plan_facts *f)

@@ -235,7 +235,8 @@ static bool fix_batch(leat_plan_facts *facts)
 
 /* leat's loader instead of worker processes: as it is, or with the 8-bit pixels that it delivers unless told
  * otherwise. */
-static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, const char *separator)
+static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, uint64_t named_batch,
+                       const char *separator)
 {
     leat_plan_facts f = *facts;
     leat_plan leat;
@@ -247,9 +248,14 @@ static void offer_leat(leat_plan *plan, const leat_plan_facts *facts, const char
         f.element_bytes = 1;
         fits = judge(&f, &leat) && leat.ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
     }
-    if (fits)
-        add_text(plan, separator, "leat's loader with %sa budget of %s", narrow ? "--dtype u8 and " : "",
-                 leat__as_size(leat.ram.budget).text);
+    if (!fits) return;
+    if (named_batch != f.batch &&
+        f.batch != plan->facts.batch) { /* the GPU's batch, which a smaller one replaced */
+        add_text(plan, separator, "--batch %llu", (unsigned long long)f.batch);
+        separator = " and ";
+    }
+    add_text(plan, separator, "leat's loader with %sa budget of %s", narrow ? "--dtype u8 and " : "",
+             leat__as_size(leat.ram.budget).text);
 }
 
 /* More memory, without a budget or a /dev/shm that are too small for any. Of the limits of the machine and of
@@ -284,7 +290,7 @@ static void fix_ram(leat_plan *plan, const leat_plan *now)
     bool fixed = fix_memory(&f) || fix_ahead(&f) || fix_batch(&f);
     add_changes(plan, &f);
     size_t used = strlen(plan->fix);
-    if (process) offer_leat(plan, &now->facts, fixed ? "; or " : ", and ");
+    if (process) offer_leat(plan, &now->facts, f.batch, fixed ? "; or " : ", and ");
     if (!fixed) offer_machine(plan, now, strlen(plan->fix) > used ? "; or " : ", and ");
 }
 

@@ -411,6 +411,16 @@ Storage not given: an NVMe disk of 2.5 GB/s is assumed (--storage, --io-mbs)
   memory                 114 GB for all 14 bands at once, by its formula
 0
 
+# GPU and host memory are both too small: leat's loader needs the GPU's batch, too
+$ leat plan --samples 1000000 --cpus 4 --gpu A100 --model resnet18 --batch 4096 --workers 8 --ram 24G 2>/dev/null | grep -o "or --batch .*dtype u8"
+or --batch 3076 and leat's loader with --dtype u8
+
+# the limit that is given may be of a larger machine than this one
+$ leat plan --text 500G --memory 900G --cpus 32 | grep "at once fit"
+> leat plan --documents 125000000 --memory 1T | grep "at once"
+  by its formula         20 of 20 bands at once fit the limit: 1 pass
+  bands at once          20: 244 GiB, 1 pass
+
 # bands and hashes that do not go together: what was given, and what is a default
 $ for o in "--text 1G --bands 14" "--documents 9 --bands 14" "--documents 9 --hashes 15" "--text 1G --bands-per-iteration 30" "--documents 9 --bands-per-iteration 30" "--text 1G --bands 512 --hashes 512"; do
 >   leat plan $o || true; done

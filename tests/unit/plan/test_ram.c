@@ -213,6 +213,23 @@ static void parts_of_a_small_pack_add_up(void **state)
     }
 }
 
+/* As in the loader, which clamps a batch to its epoch. */
+static void a_batch_has_no_more_samples_than_the_dataset(void **state)
+{
+    (void)state;
+    for (int process = 0; process < 2; process++) {
+        leat_plan_facts f = guide_facts();
+        f.gpus = 0;
+        f.samples = f.batch = 400;
+        f.loader = process ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
+        const leat_plan_ram all = plan_of(f).ram;
+        f.batch = 40000;
+        const leat_plan_ram more = plan_of(f).ram;
+        assert_int_equal(more.batch, all.batch);
+        assert_int_equal(more.total, all.total);
+    }
+}
+
 static void no_limit_means_unknown_never_fine(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -267,6 +284,7 @@ int main(void)
         cmocka_unit_test(the_plan_makes_room_for_a_cache_of_the_process),
         cmocka_unit_test(images_that_ops_work_on_count),
         cmocka_unit_test(parts_of_a_small_pack_add_up),
+        cmocka_unit_test(a_batch_has_no_more_samples_than_the_dataset),
         cmocka_unit_test(no_limit_means_unknown_never_fine),
         cmocka_unit_test(memory_of_other_processes_counts),
         cmocka_unit_test(smaller_limit_counts),
