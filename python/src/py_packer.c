@@ -450,6 +450,16 @@ static PyObject *stats_dict(const leat_packer_stats *stats)
                          (unsigned long long)stats->duplicate_keys);
 }
 
+/* During an upload: a signal handler that raises (Ctrl-C) stops it. */
+static int on_sent(void *cookie, uint64_t done, uint64_t total)
+{
+    (void)cookie, (void)done, (void)total;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int stop = PyErr_CheckSignals() != 0;
+    PyGILState_Release(gil);
+    return stop;
+}
+
 static PyObject *packer_finish(PyObject *o, PyObject *unused)
 {
     py_packer *self = (py_packer *)o;
@@ -467,10 +477,11 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
     if (rc == 0 && !self->sent_only) rc = leat_packer_finish(self->packer, &stats, &err);
     if (rc == 0) leat_packer_close(&self->packer);
     if (rc == 0 && self->remote != NULL) {
-        rc = leat__bucket_pack_publish(&self->stage, NULL, NULL, &err);
+        rc = leat__bucket_pack_publish(&self->stage, on_sent, NULL, &err);
         self->sent_only = rc != 0; /* finish() may be called again */
     }
     Py_END_ALLOW_THREADS self->busy = false;
+    if (PyErr_Occurred()) return NULL; /* of a signal handler */
     if (rc != 0) return py_raise(&err);
     return stats_dict(&stats);
 }

@@ -4,10 +4,13 @@ import http.server
 import os
 import pathlib
 import pickle
+import select
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -189,6 +192,7 @@ class Bucket(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     objects: dict[str, bytes]
     refuse = 0
+    delay = 0.0
 
     def answer(self, status: int, body: bytes = b"") -> None:
         self.send_response(status)
@@ -211,7 +215,9 @@ class Bucket(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         data = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.refuse:
+        if self.delay and select.select([self.connection], [], [], self.delay)[0]:
+            self.close_connection = True  # the client hung up
+        elif self.refuse:
             self.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
         elif self.headers["If-None-Match"] and self.path in self.objects:
             self.answer(412)
@@ -274,6 +280,22 @@ def test_writer_continues_after_a_failed_upload(bucket, tmp_path):
             w.append({"x": 1})
     assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()
     assert not any(stage.iterdir())
+
+
+def test_ctrl_c_ends_the_upload_of_a_writer(bucket, tmp_path):
+    handler, stage = bucket
+    write(tmp_path / "local.leat")
+    handler.delay = 8
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        write("s3://b/p.leat")
+    assert time.monotonic() - begun < 4
+    handler.delay = 0
+    with leat.Writer("s3://b/p.leat", {"x": int}, resume=True) as w:
+        assert w.resumed == 100
+    assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()
 
 
 def test_writer_resumes_only_the_same_pack(bucket):

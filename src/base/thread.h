@@ -85,8 +85,8 @@ void leat__once_run(leat__once *once, void (*fn)(void));
  * use, to refuse work in a forked child. Costs one load. */
 uint32_t leat__fork_generation(void);
 
-/* The process was asked to end (Ctrl-C in the command): reads that wait for a server give up. May be called
- * by a signal handler. It stays so. */
+/* The process was asked to end (Ctrl-C in the command): requests to a server give up, and nothing more is
+ * written there. May be called by a signal handler. It stays so. */
 void leat__stop_ask(void);
 bool leat__stop_asked(void);
 

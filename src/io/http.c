@@ -486,17 +486,24 @@ static bool reads(const leat__http_req *r)
     return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
 }
 
-/* Takes submitted requests and marks canceled ones. False when the loop is to end. */
+static bool writes(const leat__http_req *r)
+{
+    return strcmp(r->method, "PUT") == 0 || strcmp(r->method, "POST") == 0;
+}
+
+/* Takes submitted requests and marks canceled ones. After leat__stop_ask nothing is written any more; a
+ * removal (DELETE) in flight ends, so that no upload is left behind. False when the loop is to end. */
 static bool take_incoming(leat__http *h)
 {
     leat__mutex_lock(&h->lock);
     leat__http_req *list = h->incoming_head;
     h->incoming_head = h->incoming_tail = NULL;
     bool stop = leat__stop_asked(), any_canceled = h->cancel_count > 0 || h->dropped || stop;
+    for (leat__http_req *r = list; stop && r != NULL; r = r->next) r->canceled |= writes(r);
     for (leat__http_req *r = h->waiting_head; any_canceled && r != NULL; r = r->next)
-        r->canceled |= is_canceled(h, r) || (stop && r->attempts > 0);
+        r->canceled |= is_canceled(h, r) || (stop && (r->attempts > 0 || writes(r)));
     for (leat__http_req *r = h->active; any_canceled && r != NULL; r = r->next)
-        r->canceled |= is_canceled(h, r) || (stop && reads(r));
+        r->canceled |= is_canceled(h, r) || (stop && (reads(r) || writes(r)));
     h->dropped = false;
     h->cancel_count = 0;
     bool over = h->closing && list == NULL && h->waiting_head == NULL && h->active == NULL;

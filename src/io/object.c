@@ -5,9 +5,11 @@
  */
 #include "io/object.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -20,6 +22,7 @@
 #define LIST_MAX (8u << 20) /* bytes per page of a list */
 #define PART_BYTES (UINT64_C(16) << 20)
 #define IN_FLIGHT 4u
+#define ASK_NS (250 * LEAT_NS_PER_MS) /* between calls of `progress` while parts are in flight */
 
 static bool azure(const leat__store *s)
 {
@@ -256,16 +259,23 @@ int leat__object_writable(const leat__store *s, const char *path, leat_error *er
     return rc;
 }
 
-int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
-                     leat_error *err)
+/* The request that writes a whole object. */
+static leat__call put_call(leat__store *s, const char *path, const void *data, size_t len, bool absent)
 {
-    LEAT_TRY(refuse_web(s, "written", err));
     leat__call c = leat__object_call(s, path, "PUT");
     c.http.send = len > 0 ? data : "";
     c.http.send_len = len;
     if (azure(s)) leat__call_header(&c, "x-ms-blob-type", "BlockBlob");
     if (absent) leat__call_header(&c, "if-none-match", "*");
     leat__call_hash(&c);
+    return c;
+}
+
+int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
+                     leat_error *err)
+{
+    LEAT_TRY(refuse_web(s, "written", err));
+    leat__call c = put_call(s, path, data, len, absent);
     int rc = leat__call_run(&c, err);
     if (rc == LEAT_EEXIST && absent) rc = is_ours(s, path, len, c.http.attempts) ? 0 : exists(path, err);
     leat__http_req_reset(&c.http);
@@ -327,12 +337,38 @@ static void part_done(leat__http_req *r)
 static const leat__http_ops part_ops = {
     .prepare = leat__call_prepare, .judge = leat__call_judge, .done = part_done};
 
+/* Calls `progress`; LEAT_ECANCELED when it stops the upload. */
+static int ask(const upload *u, uint64_t done, leat_error *err)
+{
+    if (u->opts->progress == NULL || u->opts->progress(u->opts->cookie, done, u->size) == 0) return 0;
+    int rc = leat__fail(err, LEAT_ECANCELED, "%s: the upload was interrupted", u->path);
+    if (err != NULL)
+        err->sys_errno = EINTR; /* the message names the path: it is printed after a signal, too */
+    return rc;
+}
+
+/* Waits for a part to end and calls `progress` meanwhile, which may cancel all parts. */
+static void wait_locked(upload *u)
+{
+    leat_error why = {0};
+    (void)leat__cond_wait_until(&u->freed, &u->lock, leat__clock_ns() + ASK_NS);
+    uint64_t done = u->done;
+    bool failed = u->rc != 0;
+    leat__mutex_unlock(&u->lock);
+    int rc = failed ? 0 : ask(u, done, &why);
+    if (rc != 0) leat__http_cancel(leat__store_http(u->store), u);
+    leat__mutex_lock(&u->lock);
+    if (rc == 0) return;
+    u->rc = rc;
+    u->err = why;
+}
+
 static part *free_part_locked(upload *u)
 {
     for (;;) {
         for (uint32_t i = 0; i < IN_FLIGHT; i++)
             if (!u->parts[i].busy) return &u->parts[i];
-        leat__cond_wait(&u->freed, &u->lock);
+        wait_locked(u);
     }
 }
 
@@ -346,8 +382,7 @@ static int send_part(upload *u, uint32_t number, leat_error *err)
     uint64_t done = u->done;
     leat__mutex_unlock(&u->lock);
     if (rc != 0) return rc; /* reported at the end */
-    if (u->opts->progress != NULL && u->opts->progress(u->opts->cookie, done, u->size) != 0)
-        return leat__fail(err, LEAT_ECANCELED, "%s: the upload was stopped", u->path);
+    LEAT_TRY(ask(u, done, err));
     if (p->data == NULL) p->data = leat__alloc(LEAT__MEM_IO, (size_t)u->part_bytes);
     if (p->data == NULL) return leat__fail_nomem(err, u->part_bytes, "a part of an upload");
     LEAT_TRY(leat__file_pread(u->file, p->data, len, at, err));
@@ -375,7 +410,7 @@ static int settle(upload *u, int rc, leat_error *err)
     if (rc != 0) leat__http_cancel(leat__store_http(u->store), u);
     leat__mutex_lock(&u->lock);
     for (uint32_t i = 0; i < IN_FLIGHT; i++)
-        while (u->parts[i].busy) leat__cond_wait(&u->freed, &u->lock);
+        while (u->parts[i].busy) wait_locked(u);
     if (u->rc != 0 && (rc == 0 || rc == u->rc)) {
         if (err != NULL) *err = u->err;
         rc = u->rc;
@@ -501,19 +536,30 @@ static int upload_parts(upload *u, leat_error *err)
     for (uint32_t i = 1; i <= u->count && rc == 0; i++)
         if (u->etags[i - 1][0] == '\0') rc = send_part(u, i, err);
     rc = settle(u, rc, err);
+    if (rc == 0) rc = ask(u, u->size, err);
     if (rc == 0) rc = end_upload(u, err);
     after_upload(u, rc);
     return rc;
 }
 
-static int upload_small(leat__store *s, const char *path, const leat__file *file, uint64_t size, bool absent,
-                        leat_error *err)
+/* Uploads a file of one part. */
+static int upload_whole(upload *u, leat_error *err)
 {
-    uint8_t *data = leat__alloc(LEAT__MEM_IO, (size_t)size);
-    if (data == NULL) return leat__fail_nomem(err, size, "an upload");
-    int rc = leat__file_pread(file, data, (size_t)size, 0, err);
-    if (rc == 0) rc = leat__object_put(s, path, data, (size_t)size, absent, err);
-    leat__free(data);
+    part *p = &u->parts[0];
+    LEAT_TRY(ask(u, 0, err));
+    p->data = leat__alloc(LEAT__MEM_IO, (size_t)u->size);
+    if (p->data == NULL) return leat__fail_nomem(err, u->size, "an upload");
+    LEAT_TRY(leat__file_pread(u->file, p->data, (size_t)u->size, 0, err));
+    p->upload = u;
+    p->number = 1;
+    p->call = put_call(u->store, u->path, p->data, (size_t)u->size, u->opts->absent);
+    p->call.http.ops = &part_ops;
+    p->call.http.owner = u;
+    p->busy = true;
+    leat__http_submit(leat__store_http(u->store), &p->call.http);
+    int rc = settle(u, 0, err);
+    if (rc == LEAT_EEXIST && u->opts->absent)
+        rc = is_ours(u->store, u->path, u->size, p->call.http.attempts) ? 0 : exists(u->path, err);
     return rc;
 }
 
@@ -525,14 +571,13 @@ int leat__object_upload(leat__store *s, const char *path, const leat__file *file
     LEAT_TRY(leat__file_size(file, &u.size, err));
     u.part_bytes =
         LEAT_MAX(opts->part_bytes ? opts->part_bytes : PART_BYTES, leat__ceil_div(u.size, UINT64_C(10000)));
-    if (u.size <= u.part_bytes) return upload_small(s, path, file, u.size, opts->absent, err);
-    u.count = (uint32_t)leat__ceil_div(u.size, u.part_bytes);
+    u.count = (uint32_t)LEAT_MAX(leat__ceil_div(u.size, u.part_bytes), UINT64_C(1));
     u.etags = leat__zalloc_array(LEAT__MEM_IO, u.count, sizeof *u.etags);
     if (u.etags == NULL) return leat__fail_nomem(err, u.count * sizeof *u.etags, "an upload");
     leat__buf_init(&u.id, LEAT__MEM_IO, 1u << 16);
     leat__mutex_init(&u.lock);
     leat__cond_init(&u.freed);
-    int rc = upload_parts(&u, err);
+    int rc = u.count == 1 ? upload_whole(&u, err) : upload_parts(&u, err);
     for (uint32_t i = 0; i < IN_FLIGHT; i++) leat__free(u.parts[i].data);
     leat__cond_destroy(&u.freed);
     leat__mutex_destroy(&u.lock);

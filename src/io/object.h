@@ -54,8 +54,9 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
 
 /* Uploads a local file in parts of at least `part_bytes` (0 = 16 MiB, more when there would be
  * over 10,000), several in parallel; failed parts are retried. The object becomes visible when it
- * is complete. A failed upload is aborted, so that nothing is stored and billed. `progress` may
- * be NULL; non-zero stops (LEAT_ECANCELED). */
+ * is complete. A failed upload is aborted, so that nothing is stored and billed. `progress` is called
+ * several times a second and before the object appears; non-zero ends the transfers (LEAT_ECANCELED). It
+ * may be NULL. */
 typedef struct leat__upload_opts {
     uint64_t part_bytes;
     bool absent;

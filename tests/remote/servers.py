@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers for tests of remote storage, all on 127.0.0.1: SeaweedFS and Ceph (real S3 servers), rclone (which answers ranges
-with 200), and our proxy that breaks answers on purpose."""
+with 200), a bucket in memory, and our proxy that breaks answers on purpose."""
+import contextlib
 import hashlib
 import hmac
 import http.server
@@ -8,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import select
 import shutil
 import socket
 import ssl
@@ -21,6 +23,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
+from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEY_ID = "LEATTESTKEY0000001"
@@ -302,6 +305,102 @@ class Web:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Bucket:
+    """An S3 in memory, whose writes take `delay` seconds before they count. Signatures are not checked. `seen` has
+    (method, path with query, headers) of all requests. `before_write(path)` is called before an object appears."""
+
+    def __init__(self, delay: float = 0) -> None:
+        objects: dict[str, bytes] = {}
+        parts: dict[str, dict[int, bytes]] = {}
+        seen: list[tuple[str, str, dict[str, str]]] = []
+        bucket = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+                self.send_response(status)
+                for name, value in {"ETag": '"e"', **headers}.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def handle_one_request(self) -> None:
+                with contextlib.suppress(ConnectionError):
+                    super().handle_one_request()
+
+            def do_GET(self) -> None:
+                seen.append((self.command, self.path, dict(self.headers)))
+                data, where = objects.get(self.path), self.headers.get("Range")
+                if data is None:
+                    self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+                elif where is None or self.command == "HEAD":
+                    self.answer(200, data)
+                else:
+                    low, high = where.removeprefix("bytes=").split("-")
+                    first = int(low) if low else max(0, len(data) - int(high))
+                    last = min(int(high), len(data) - 1) if low and high else len(data) - 1
+                    self.answer(206, data[first:last + 1], Content_Range=f"bytes {first}-{last}/{len(data)}")
+
+            do_HEAD = do_GET
+
+            def closed(self) -> bool:
+                """Whether the client hung up during the delay, as a real server would notice."""
+                end = time.monotonic() + bucket.delay
+                while time.monotonic() < end:
+                    if select.select([self.connection], [], [], min(0.05, bucket.delay))[0]:
+                        return True
+                return False
+
+            def do_PUT(self) -> None:
+                seen.append((self.command, self.path, dict(self.headers)))
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                key, _, query = self.path.partition("?")
+                values = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+                if self.closed():
+                    self.close_connection = True
+                elif "uploads" in values:
+                    parts[key] = {}
+                    self.answer(200, b"<R><UploadId>1</UploadId></R>")
+                elif "partNumber" in values:
+                    parts[key][int(values["partNumber"])] = body
+                    self.answer(200)
+                else:
+                    bucket.before_write(key)
+                    if self.headers.get("If-None-Match") and key in objects:
+                        self.answer(412)
+                        return
+                    if "uploadId" in values:
+                        body = b"".join(data for _, data in sorted(parts.pop(key).items()))
+                    objects[key] = body
+                    self.answer(200, b"<CompleteMultipartUploadResult/>" if self.command == "POST" else b"")
+
+            do_POST = do_PUT
+
+            def do_DELETE(self) -> None:
+                seen.append((self.command, self.path, dict(self.headers)))
+                parts.pop(self.path.partition("?")[0], None)
+                self.answer(204)
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
+        self.before_write: Callable[[str], None] = lambda key: None
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def count(self, method: str) -> int:
+        return sum(1 for name, _, _ in self.seen if name == method)
 
     def stop(self) -> None:
         self.server.shutdown()

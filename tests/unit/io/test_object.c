@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "buckettest.h"
 
+#include "base/clock.h"
 #include "io/object.h"
 
 #include "leat_test.h"
@@ -211,6 +212,45 @@ static void an_upload_is_stopped(void **state)
     end();
 }
 
+static void answer_late(web_request *q)
+{
+    if (strncmp(q->head, "PUT", 3) == 0) usleep(2000000);
+    bucket_answer(q);
+}
+
+static int stop_later(void *cookie, uint64_t done, uint64_t total)
+{
+    int *calls = cookie;
+    (void)done, (void)total;
+    return ++*calls > 5;
+}
+
+/* `progress` is called while a request is in flight; a stop ends the request. */
+static void an_upload_in_flight_is_stopped(void **state)
+{
+    (void)state;
+    for (size_t parts = 1; parts <= 3; parts += 2) {
+        char *dir = it_dir();
+        leat__file *f;
+        leat_error err;
+        int calls = 0;
+        leat__upload_opts o = {
+            .part_bytes = PART, .note = it_path(dir, "note"), .progress = stop_later, .cookie = &calls};
+        begin();
+        it_make(it_path(dir, "f"), parts * PART);
+        assert_ok(leat__file_open(&f, it_path(dir, "f"), LEAT__FILE_READ, NULL));
+        server.answer = answer_late;
+        uint64_t begun = leat__clock_ns();
+        assert_code(LEAT_ECANCELED, leat__object_upload(store, "s3://b/up", f, &o, &err));
+        assert_true(leat__clock_ns() - begun < 1900 * LEAT_NS_PER_MS);
+        assert_contains(err.message, "s3://b/up: the upload was interrupted");
+        assert_int_equal(store_data.completed, 0);
+        leat__file_close(&f);
+        end();
+        it_rmdir(dir);
+    }
+}
+
 static void a_web_server_is_not_written(void **state)
 {
     leat__store *web_store;
@@ -238,6 +278,7 @@ int main(void)
         cmocka_unit_test(uploads_in_parts),
         cmocka_unit_test(a_failed_upload_leaves_nothing),
         cmocka_unit_test(an_upload_is_stopped),
+        cmocka_unit_test(an_upload_in_flight_is_stopped),
         cmocka_unit_test(a_web_server_is_not_written),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that write to a bucket of this process's memory: stopped, raced and refused."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from servers import Bucket, environment  # noqa: E402
+from test_remote import LEAT, png  # noqa: E402
+
+
+class Case(unittest.TestCase):
+    def setUp(self) -> None:
+        self.dir = tempfile.mkdtemp(prefix="leat-bucket-test-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        for name in ("stage", "images/a"):
+            os.makedirs(self.path(name))
+        for i in range(48):
+            pathlib.Path(self.path(f"images/a/{i:02}.png")).write_bytes(png(i, 128))
+        self.bucket = Bucket()
+        self.addCleanup(self.bucket.stop)
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.dir, name)
+
+    def command(self, *args: str) -> list[str]:
+        return [LEAT, *args]
+
+    def env(self, **more: str) -> dict[str, str]:
+        return environment(self.bucket.port, LEAT_STAGE_DIR=self.path("stage"), LEAT_REMOTE_STALL_S="60", **more)
+
+    def run_leat(self, *args: str, code: int = 0, **more: str) -> str:
+        run = subprocess.run(self.command(*args), env=self.env(**more), capture_output=True, text=True, timeout=100)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        return run.stdout + run.stderr
+
+    def pack(self, *more: str, code: int = 0) -> str:
+        return self.run_leat("pack", self.path("images"), "-o", "s3://b/p.leat", "--images", "keep", *more, code=code)
+
+
+class Stopping(Case):
+    """A signal ends a command that writes within about a second, and nothing appears after it."""
+
+    def stop(self, number: int, writes: int, *args: str) -> str:
+        self.bucket.delay = 8
+        if writes > 1:
+            self.bucket.delay = 0.5
+        child = subprocess.Popen(self.command(*args), env=self.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 text=True)
+        end = time.monotonic() + 60
+        while self.bucket.count("PUT") < writes and child.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        child.send_signal(number)
+        begun, there = time.monotonic(), set(self.bucket.objects)
+        out, _ = child.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begun, 3)
+        self.assertEqual(child.returncode, 128 + number, out)
+        sent = self.bucket.count("PUT")
+        time.sleep(self.bucket.delay if writes > 1 else 0.2)
+        self.assertLessEqual(sent, writes + 1)
+        self.assertLessEqual(len(set(self.bucket.objects) - there), 1)  # one that was answered at that moment
+        self.bucket.delay = 0
+        return out
+
+    def pack_stopped(self, number: int, writes: int, *more: str) -> None:
+        images = self.path("images")
+        out = self.stop(number, writes, "pack", images, "-o", "s3://b/p.leat", "--images", "keep", *more)
+        self.assertIn("interrupted", out)
+        self.assertIn("--resume continues", out)
+        self.assertNotIn("/b/p.leat", self.bucket.objects)
+        self.run_leat("pack", images, "-o", self.path("p.leat"), "--images", "keep", *more)
+        self.pack("--resume", *more)
+        self.assertEqual(self.bucket.objects["/b/p.leat"], pathlib.Path(self.path("p.leat")).read_bytes())
+        self.assertEqual(os.listdir(self.path("stage")), [])
+
+    def test_pack_of_one_file(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number=number):
+                self.bucket.objects.clear()
+                self.bucket.seen.clear()
+                self.pack_stopped(number, 1, "--force")
+
+    def test_pack_of_shards(self) -> None:
+        self.pack_stopped(signal.SIGTERM, 2, "--page-bytes", "64K", "--shard-bytes", "1M")
+
+    def test_pack_in_parts(self) -> None:
+        for i in range(48, 400):
+            pathlib.Path(self.path(f"images/a/{i}.png")).write_bytes(png(i, 128))
+        self.pack_stopped(signal.SIGTERM, 1)
+
+    def test_export(self) -> None:
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
+        self.bucket.seen.clear()
+        out = self.stop(signal.SIGTERM, 3, "export", self.path("p.leat"), "-o", "s3://b/out")
+        self.assertIn("stopped by a signal", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
