@@ -228,6 +228,7 @@ static void err_line(cli *c, const char *style, const char *tag, const char *mes
         from = strlen(line);
     }
     snprintf(line + from, sizeof line - from, "%s", message);
+    leat__str_hide_secrets(line + from, sizeof line - from);
     for (char *s = line + from; *s; s++)
         if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
     leat__mutex_lock(&c->lock);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "cli_frame.h"
 #include "io/file.h"
 #include "probe/trace.h"
@@ -154,6 +155,7 @@ int live_report(cli *c, const char *path, const leat_doctor_diagnosis *d, const 
     snprintf(heading, sizeof heading, "%s%s", title, cli_arg_count(c) > 0 ? cli_arg(c, 0) : "the run");
     if (cli_arg_count(c) > 1)
         snprintf(heading, sizeof heading, "%s%s and %zu more", title, cli_arg(c, 0), cli_arg_count(c) - 1);
+    leat__str_hide_secrets(heading, sizeof heading);
     int rc = leat_doctor_report(d, frames, count, heading, append, &text, err);
     if (rc == 0) rc = store(c, path, &text, err);
     leat__buf_reset(&text);

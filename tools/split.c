@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "io/file.h"
+#include "io/url.h"
 #include "cli.h"
 
 static const leat__param options[] = {
@@ -56,8 +57,9 @@ static void forget(parts *p)
 static char *path_of(const char *pack, const char *folder, const char *name)
 {
     leat__buf b;
-    const char *base = leat__path_base(pack);
-    size_t stem = strlen(base) - (leat__str_ends(base, ".leat") ? strlen(".leat") : 0);
+    size_t stem;
+    const char *base = leat__path_name(pack, &stem);
+    if (stem > 5 && strncmp(base + stem - 5, ".leat", 5) == 0) stem -= 5;
     leat__buf_init(&b, LEAT__MEM_MISC, 1u << 20);
     if (folder != NULL) (void)leat__buf_printf(&b, "%s/", folder);
     else (void)leat__buf_append(&b, pack, (size_t)(base - pack));

@@ -2,6 +2,7 @@
  *
  * `leat verify`: reads every byte of a pack and says what is damaged.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <leat/pack.h>
@@ -109,6 +110,9 @@ static int run(cli *c)
     int rc = leat_pack_verify(cli_arg(c, 0), &o, &st, &err);
     cli_progress_end(&w.bar);
     int code = CLI_OK;
+    char pack[4096];
+    snprintf(pack, sizeof pack, "%s", cli_arg(c, 0));
+    leat__str_hide_secrets(pack, sizeof pack);
     if (rc != 0 && !(rc == LEAT_EDATA && st.damaged > 0)) {
         code = cli_fail(c, &err);
     } else {
@@ -119,7 +123,7 @@ static int run(cli *c)
                              (unsigned long long)st.damaged_samples, st.damaged_samples == 1 ? "" : "s",
                              (unsigned long long)st.samples);
         else if (!c->json)
-            cli_out(c, "%s: intact, %llu sample%s, %llu page%s, %llu bytes\n", cli_arg(c, 0),
+            cli_out(c, "%s: intact, %llu sample%s, %llu page%s, %llu bytes\n", pack,
                     (unsigned long long)st.samples, cli_s(st.samples), (unsigned long long)st.pages,
                     cli_s(st.pages), (unsigned long long)st.bytes);
     }

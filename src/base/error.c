@@ -87,6 +87,13 @@ static void make_printable(char *s)
     }
 }
 
+/* Secrets first: a URL ends at a control character. */
+static void finish_message(leat_error *err)
+{
+    leat__str_hide_secrets(err->message, sizeof err->message);
+    make_printable(err->message);
+}
+
 /* Backquotes of the format only: those of file names stay as they are. Returns the length as vsnprintf does.
  */
 static int format(char *out, size_t size, const char *fmt, va_list ap)
@@ -123,7 +130,7 @@ int leat__fail(leat_error *err, int code, const char *fmt, ...)
         va_start(ap, fmt);
         format(err->message, sizeof err->message, fmt, ap);
         va_end(ap);
-        make_printable(err->message);
+        finish_message(err);
     }
     return code;
 }
@@ -169,7 +176,7 @@ int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...)
             const char *why = strerror_r(sys_errno, text, sizeof text);
             snprintf(err->message + n, sizeof err->message - (size_t)n, ": %s", why);
         }
-        make_printable(err->message);
+        finish_message(err);
     }
     return code;
 }
@@ -193,7 +200,7 @@ int leat__error_context(leat_error *err, const char *fmt, ...)
     size_t used = (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
     snprintf(text + used, sizeof text - used, ": %s", err->message);
     memcpy(err->message, text, sizeof text);
-    make_printable(err->message);
+    finish_message(err);
     return err->code;
 }
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/str.h"
+
 void leat__log(const leat_log *log, leat_log_level level, const char *fmt, ...)
 {
     char line[1024];
@@ -18,5 +20,6 @@ void leat__log(const leat_log *log, leat_log_level level, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
+    leat__str_hide_secrets(line, sizeof line);
     log->write(log->cookie, level, line);
 }

@@ -354,6 +354,59 @@ bool leat__utf8_valid(const char *s, size_t len, size_t *good)
     return i == len;
 }
 
+size_t leat__str_web_prefix(const char *s)
+{
+    if (strncasecmp(s, "http", 4) != 0) return 0;
+    size_t at = 4 + (s[4] == 's' || s[4] == 'S');
+    return strncmp(s + at, "://", 3) == 0 ? at + 3 : 0;
+}
+
+/* Replaces text[from, to) by "…", what follows is cut to the room. Returns the end of the dots. */
+static size_t put_dots(char *text, size_t size, size_t from, size_t to)
+{
+    static const char dots[] = "\xe2\x80\xa6";
+    const size_t n = sizeof dots - 1;
+    if (from + n >= size) {
+        text[from] = '\0';
+        return from;
+    }
+    size_t rest = strlen(text + to);
+    if (from + n + rest >= size) rest = size - 1 - from - n;
+    memmove(text + from + n, text + to, rest);
+    memcpy(text + from, dots, n);
+    text[from + n + rest] = '\0';
+    return from + n;
+}
+
+size_t leat__str_hide_in_url(char *text, size_t size, size_t host, size_t end)
+{
+    size_t query = host;
+    while (query < end && text[query] != '?' && text[query] != '#') query++;
+    if (query < end) end = put_dots(text, size, query + 1, end);
+    size_t place = host, at;
+    while (place < end && strchr("/?#", text[place]) == NULL) place++;
+    for (at = place; at > host && text[at - 1] != '@';) at--;
+    if (at == host) return end;
+    size_t now = put_dots(text, size, host, at - 1);
+    return now + (end - (at - 1));
+}
+
+void leat__str_hide_secrets(char *text, size_t size)
+{
+    for (size_t at = 0; text[at] != '\0';) {
+        size_t n = leat__str_web_prefix(text + at), end = at + n;
+        if (n == 0) {
+            at++;
+            continue;
+        }
+        end += strcspn(text + end, " \t\r\n\"<>");
+        while (end > at + n && strchr(":;,.)'", text[end - 1]) != NULL) end--;
+        end = leat__str_hide_in_url(text, size, at + n, end);
+        const size_t len = strlen(text);
+        at = end < len ? end : len;
+    }
+}
+
 const char *leat__str_shown(const char *s, char *out, size_t size)
 {
     const unsigned char *from = (const unsigned char *)s;

@@ -51,6 +51,14 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
 /* Makes `s` printable: control characters and bytes that are not UTF-8 become \xHH; cut to `size`
  * bytes. Returns `out`. */
 const char *leat__str_shown(const char *s, char *out, size_t size);
+/* Replaces user and password and the query of every http and https URL in `text` by "…", in place; `size` is
+ * the room for text and NUL. For whatever is printed, logged or stored. A URL ends at a blank, '"', '<' or
+ * '>'. */
+void leat__str_hide_secrets(char *text, size_t size);
+/* The same for one URL whose host begins at `host`, up to `end`. Returns the new end. */
+size_t leat__str_hide_in_url(char *text, size_t size, size_t host, size_t end);
+/* Length of "http://" or "https://", in any case, at the start of `s`; 0 when there is none. */
+size_t leat__str_web_prefix(const char *s);
 /* A line of a list of keys, in place; returns its new length. A line in double quotes has \\n, \\r, \\" and
  * \\\\ for line breaks, quotes and backslashes of the key; any other line is the key as it stands. */
 size_t leat__str_unquote(char *line, size_t len);

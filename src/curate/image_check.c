@@ -96,11 +96,9 @@ static int make_provenance(checking *c, leat_error *err)
     leat__json_key(&j, "names");
     leat__json_array(&j);
     for (uint32_t i = 0; i < c->opts->source_count; i++) {
-        const char *path = c->opts->sources[i];
-        size_t len = leat__source_name_len(path), at;
-        while (len > 1 && path[len - 1] == '/') len--;
-        for (at = len; at > 0 && path[at - 1] != '/';) at--;
-        leat__json_strn(&j, path + at, len - at);
+        size_t len;
+        const char *name = leat__path_name(c->opts->sources[i], &len);
+        leat__json_strn(&j, name, len);
     }
     leat__json_end(&j);
     leat__json_key(&j, "packs");

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "curate/select_run.h"
+#include "io/url.h"
 #include "pack/selection.h"
 
 #define TELL 4096 /* rows written between calls of progress */
@@ -19,10 +20,13 @@ enum { F_SELECTED, F_ORDER, F_ROUND, F_SCORE, F_DISTANCE, F_REASON, F_COUNT };
 static void describe(const leat__selecting *s, leat__buf *out)
 {
     leat__json j;
+    size_t len;
+    const char *name = leat__path_name(s->opts.pack, &len);
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
     leat__json_kstr(&j, "kind", "leat select 1");
-    leat__json_kstr(&j, "pack", leat__path_base(s->opts.pack));
+    leat__json_key(&j, "pack");
+    leat__json_strn(&j, name, len);
     leat__pack_describe(s->sheets.pack[0], &j);
     leat__json_key(&j, "strategies");
     leat__json_array(&j);

@@ -40,6 +40,7 @@ static void put_command(leat__buf *out)
     for (ssize_t i = 0; i < n; i++)
         if (words[i] == '\0') words[i] = ' ';
     words[n] = '\0';
+    leat__str_hide_secrets(words, sizeof words);
     leat__buf_printf(out, "%s" DOT, leat__str_shown(without_path(words), shown, sizeof shown));
 }
 

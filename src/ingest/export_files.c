@@ -589,7 +589,10 @@ static int export_pack(exporter *x, leat_error *err)
     const leat_export_opts *o = x->opts;
     leat_export_stats *st = x->stats;
     LEAT_TRY(refuse_form(o, err));
-    if (leat__path_remote(o->folder)) LEAT_TRY(leat__store_open(&x->store, o->folder, err));
+    if (leat__path_remote(o->folder)) {
+        LEAT_TRY(leat__store_open(&x->store, o->folder, err));
+        LEAT_TRY(leat__object_writable(x->store, o->folder, err));
+    }
     LEAT_TRY(set_up(x, err));
     int rc = o->keys ? export_keys(x, err) : o->select ? export_selected(x, err) : export_all(x, err);
     if (rc == 0) rc = leat__tar_out_finish(&x->tar, err);

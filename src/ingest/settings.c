@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "ingest/skipped_list.h"
+#include "io/url.h"
 #include "pack/selection.h"
 
 static void describe_settings(const leat_ingest_opts *o, const leat__encode_plan *plan, leat__json *j)
@@ -40,12 +41,9 @@ int leat__ingest_provenance(const leat_ingest_opts *o, const leat__encode_plan *
     leat__json_key(&j, "names");
     leat__json_array(&j);
     for (uint32_t i = 0; i < o->source_count; i++) {
-        const char *path = o->sources[i];
-        size_t len = leat__source_name_len(path);
-        while (len > 1 && path[len - 1] == '/') len--;
-        size_t at = len;
-        while (at > 0 && path[at - 1] != '/') at--;
-        leat__json_strn(&j, path + at, len - at);
+        size_t len;
+        const char *name = leat__path_name(o->sources[i], &len);
+        leat__json_strn(&j, name, len);
     }
     leat__json_end(&j);
     leat__json_key(&j, "settings");

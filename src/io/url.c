@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -49,7 +50,8 @@ int leat__url_parse(leat__url *u, const char *path, leat_error *err)
     u->key = rest + len + (rest[len] == '/' && !web ? 1 : 0);
     for (const char *p = path; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f || (web && *p == ' '))
-            return leat__fail(err, LEAT_EINVAL, "%.40s…: a URL with control characters or blanks", path);
+            return leat__fail(err, LEAT_EINVAL, "%.*s…: a URL with control characters or blanks",
+                              (int)(strstr(path, "://") + 3 - path), path);
     if (web ? len == 0 : !bucket_valid(rest, len))
         return leat__fail(err, LEAT_EINVAL, "%.60s: not a valid %s name", path, web ? "host" : "bucket");
     return 0;
@@ -124,20 +126,23 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count)
 
 char *leat__path_display(const char *path)
 {
-    leat__scheme scheme = leat__path_scheme(path);
-    if (scheme != LEAT__SCHEME_HTTP && scheme != LEAT__SCHEME_HTTPS) return leat__strdup(LEAT__MEM_IO, path);
-    leat__buf b;
-    const char *host = strstr(path, "://") + 3;
-    const char *query = host + strcspn(host, "?#");
-    const char *at = memchr(host, '@', strcspn(host, "/?#"));
-    leat__buf_init(&b, LEAT__MEM_IO, 1u << 20);
-    (void)leat__buf_append(&b, path, (size_t)(host - path));
-    if (at != NULL) (void)leat__buf_puts(&b, "…");
-    (void)leat__buf_append(&b, at != NULL ? at : host, (size_t)(query - (at != NULL ? at : host)));
-    if (*query != '\0') (void)leat__buf_puts(&b, "?…");
-    char *text = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
-    leat__buf_reset(&b);
+    const size_t len = strlen(path), size = len + 8; /* dots may take the place of fewer bytes */
+    const size_t host = leat__str_web_prefix(path);
+    char *text = leat__alloc(LEAT__MEM_IO, size);
+    if (text == NULL) return NULL;
+    memcpy(text, path, len + 1);
+    if (host > 0) (void)leat__str_hide_in_url(text, size, host, len);
     return text;
+}
+
+const char *leat__path_name(const char *path, size_t *len)
+{
+    size_t end = leat__str_web_prefix(path) > 0 ? strcspn(path, "?#") : strlen(path);
+    while (end > 1 && path[end - 1] == '/') end--;
+    size_t at = end;
+    while (at > 0 && path[at - 1] != '/') at--;
+    *len = end - at;
+    return path + at;
 }
 
 void leat__url_resolve(char *path)

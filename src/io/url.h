@@ -54,6 +54,9 @@ int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count);
  * messages. A new block (leat__free); NULL when out of memory. */
 char *leat__path_display(const char *path);
 
+/* The last part of the path, which is not terminated: without the query of a signed URL, which is secret. */
+const char *leat__path_name(const char *path, size_t *len);
+
 /* Resolves "." and ".." between the slashes behind the bucket or host, in place, as a file system would;
  * never above the bucket. Other paths stay as they are. */
 void leat__url_resolve(char *path);

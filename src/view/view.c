@@ -68,8 +68,9 @@ static int set_save(leat__view *v, const leat__view_opts *o, leat_error *err)
     if (o->save) {
         leat__buf_append(&path, o->save, strlen(o->save) - (leat__str_ends(o->save, ".leat") ? 5 : 0));
     } else {
-        const char *name = leat__path_remote(o->pack) ? leat__path_base(o->pack) : o->pack;
-        leat__buf_append(&path, name, strlen(name) - (leat__str_ends(name, ".leat") ? 5 : 0));
+        size_t len = strlen(o->pack);
+        const char *name = leat__path_remote(o->pack) ? leat__path_name(o->pack, &len) : o->pack;
+        leat__buf_append(&path, name, len - (len > 5 && strncmp(name + len - 5, ".leat", 5) == 0 ? 5 : 0));
         leat__buf_puts(&path, ".selection");
     }
     v->save = leat__buf_status(&path) == 0 ? leat__strdup(LEAT__MEM_MISC, leat__buf_str(&path)) : NULL;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/url.h"
 #include "pack/selection.h"
 
 #define NAMES_MAX 4096u
@@ -155,8 +156,9 @@ static int open_source(leat__view_data *d, const char *path, leat_error *err)
     leat__view_source *s = &d->source[d->source_count++];
     LEAT_TRY(leat_pack_open(&s->pack, path, NULL, err));
     LEAT_TRY(leat_sample_open(&s->sample, s->pack, err));
-    const char *base = leat__path_base(path);
-    const size_t len = strlen(base), cut = leat__str_ends(base, ".leat") && len > 5 ? 5 : 0;
+    size_t len;
+    const char *base = leat__path_name(path, &len);
+    const size_t cut = len > 5 && strncmp(base + len - 5, ".leat", 5) == 0 ? 5 : 0;
     s->name = leat__strndup(LEAT__MEM_MISC, base, len - cut);
     return s->name ? 0 : leat__fail_nomem(err, len, "a name");
 }

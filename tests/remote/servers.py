@@ -339,7 +339,8 @@ class Bucket:
 
             def do_GET(self) -> None:
                 seen.append((self.command, self.path, dict(self.headers)))
-                data, where = objects.get(self.path), self.headers.get("Range")
+                path = self.path.partition("?")[0] if bucket.signed else self.path
+                data, where = objects.get(path), self.headers.get("Range")
                 if data is None:
                     self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
                 elif where is None or self.command == "HEAD":
@@ -394,6 +395,7 @@ class Bucket:
                 pass
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
+        self.signed = False  # URLs with a signature: the query is no part of the name
         self.before_write: Callable[[str], None] = lambda key: None
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_port

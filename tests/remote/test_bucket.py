@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -99,6 +100,70 @@ class Stopping(Case):
         self.bucket.seen.clear()
         out = self.stop(signal.SIGTERM, 3, "export", self.path("p.leat"), "-o", "s3://b/out")
         self.assertIn("stopped by a signal", out)
+
+
+class Refusals(Case):
+    def test_export_to_a_web_server(self) -> None:
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
+        told = self.run_leat("export", self.path("p.leat"), "-o", f"http://127.0.0.1:{self.bucket.port}/out", code=2)
+        self.assertEqual(told.count("\n"), 1)
+        self.assertIn("a web server cannot be written", told)
+
+
+class Secrets(Case):
+    """User, password and query of a URL are in no output and no file, whatever the command and its result."""
+    words = ("bob-user", "PASSWORD", "SIGNATURE")
+
+    def search(self, told: str) -> None:
+        for word in self.words:
+            self.assertNotIn(word, told)
+        for folder, folders, names in os.walk(self.dir):
+            for name in folders + names:
+                where = os.path.join(folder, name)
+                text = b"" if os.path.isdir(where) else pathlib.Path(where).read_bytes()
+                for word in self.words:
+                    self.assertNotIn(word, name)
+                    self.assertFalse(word.encode() in text, f"{word} is in {where}")
+
+    def commands(self, pack: str, tar: str) -> list[list[str]]:
+        out = [["info"], ["info", "--json"], ["verify"], ["verify", "--json"], ["doctor", "--seconds", "1", "--report", "doctor.html"],
+               ["doctor", "--seconds", "1", "--json"],
+               ["load", "-s", "64", "--report", "load.html", "--trace", "load.trace", "--run-file", "load.run", "--state", "load.state",
+                "--quarantine", "load.bad", "--on-error", "skip"],
+               ["load", "-s", "64", "--json", "--cache", "disk:" + self.path("cache")],
+               ["show", "-o", "sheet.png", "--force"], ["export", "-o", "files", "--force"], ["merge", "-o", "merged.leat", "--force"],
+               ["split", "-o", "parts"], ["check", "-o", "checked.leat", "--force"],
+               ["pack", "-o", "again.leat", "--force"], ["select", "-o", "chosen.leat", "--force", "--count", "3", "--strategy", "random"],
+               ["uploads"], ["append", "-o", "own.leat"], ["delete", "a/00.png"], ["compact"], ["dedup", "images"]]
+        return ([[c[0], *c[1:2] * (c[0] == "dedup"), pack, *c[1 + (c[0] == "dedup"):]] for c in out] +
+                [["plan", "--dataset", pack, "--gpus", "0"], ["plan", "--dataset", pack, "--gpus", "0", "--no-measure", "--json"],
+                 ["pack", tar, "-o", "tar.leat", "--force"], ["export", self.path("p.leat"), "-o", pack],
+                 ["pack", self.path("images"), "-o", pack], ["load", pack, "--state", pack], ["load", pack, "--report", pack],
+                 ["info", pack.replace("http", "HTTP")], ["info", pack + " x"], ["info", pack.replace("user:", "user:PASS@")]])
+
+    def test_every_command(self) -> None:
+        os.chdir(self.dir)
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "64K")
+        shutil.copy(self.path("p.leat"), self.path("own.leat"))
+        with tarfile.open(self.path("t.tar"), "w") as tar:
+            tar.add(self.path("images/a/00.png"), "00.png")
+        data = bytearray(pathlib.Path(self.path("p.leat")).read_bytes())
+        self.bucket.objects["/p.leat"] = bytes(data)
+        data[100000:100010] = b"damaged..."
+        self.bucket.objects["/bad.leat"] = bytes(data)
+        self.bucket.objects["/t.tar"] = pathlib.Path(self.path("t.tar")).read_bytes()
+        self.bucket.signed = True  # the query is of no interest to the server
+        base = f"http://bob-user:PASSWORD@127.0.0.1:{self.bucket.port}/"
+        query = "?X-Sig=SIGNATURE&b=c/SIGNATURE"
+        for name in ("p.leat", "bad.leat", "none.leat"):
+            for args in self.commands(base + name + query, base + "t.tar" + query):
+                with self.subTest(args=args):
+                    run = subprocess.run(self.command(*args), env=self.env(LEAT_REMOTE_TRIES="2"), capture_output=True,
+                                         text=True, timeout=100, stdin=subprocess.DEVNULL)
+                    self.search(run.stdout + run.stderr)
+                    self.assertIn(run.returncode, (0, 1, 2, 3, 4), run.stderr)
+        for name in ("doctor.html", "load.html", "load.trace", "load.run", "load.state", "merged.leat", "tar.leat"):
+            self.assertTrue(os.path.getsize(name) > 0, name)  # one of the packs is whole
 
 
 if __name__ == "__main__":

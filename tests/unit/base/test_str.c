@@ -237,9 +237,38 @@ static void paths_are_words_of_a_shell(void **state)
     }
 }
 
+static void secrets_of_urls_are_hidden(void **state)
+{
+    static const char *const cases[][2] = {
+        {"http://h/a.leat?sig=S: not found", "http://h/a.leat?…: not found"},
+        {"HTTPS://me:P@h:80/a", "HTTPS://…@h:80/a"},
+        {"http://me:P@Q@h?s=a/b@c and \"http://h/x#f\".", "http://…@h?… and \"http://h/x#…\"."},
+        {"('https://h/a?b=c', s3://b/k?v)", "('https://h/a?…', s3://b/k?v)"},
+        {"http://h/a@b", "http://h/a@b"},
+        {"http:// ?a", "http:// ?a"},
+        {"http://…@h/a?…", "http://…@h/a?…"},
+        {"httpx://h?a", "httpx://h?a"},
+        {"", ""},
+    };
+    char text[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "%s", cases[i][0]);
+        leat__str_hide_secrets(text, sizeof text);
+        assert_string_equal(text, cases[i][1]);
+    }
+    for (size_t size = 1; size < 40; size++) { /* cut anywhere: within the room, and no secret */
+        snprintf(text, sizeof text, "%.*s", (int)size - 1, "http://h/?S http://h/?S http://h/?S");
+        leat__str_hide_secrets(text, size);
+        assert_true(strlen(text) < size);
+        assert_null(strchr(text, 'S'));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(secrets_of_urls_are_hidden),
         cmocka_unit_test(paths_are_words_of_a_shell),
         cmocka_unit_test(gigabytes_of_datasets_are_decimal),
         cmocka_unit_test(comparisons),
