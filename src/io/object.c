@@ -259,6 +259,13 @@ int leat__object_writable(const leat__store *s, const char *path, leat_error *er
     return rc;
 }
 
+/* libcurl calls the body of a POST a form, and some servers store that as the type of the object. Amazon
+ * wants the type in the signature. Azure has a default of its own. */
+static void set_type(leat__call *c, const char *type)
+{
+    if (!azure(c->store)) leat__call_header(c, "content-type", type);
+}
+
 /* The request that writes a whole object. */
 static leat__call put_call(leat__store *s, const char *path, const void *data, size_t len, bool absent)
 {
@@ -267,6 +274,7 @@ static leat__call put_call(leat__store *s, const char *path, const void *data, s
     c.http.send_len = len;
     if (azure(s)) leat__call_header(&c, "x-ms-blob-type", "BlockBlob");
     if (absent) leat__call_header(&c, "if-none-match", "*");
+    set_type(&c, "application/octet-stream");
     leat__call_hash(&c);
     return c;
 }
@@ -458,6 +466,7 @@ static int begin_upload(upload *u, leat_error *err)
     leat__call c = leat__object_call(u->store, u->path, "POST");
     c.http.send = "";
     leat__call_query(&c, "uploads", "");
+    set_type(&c, "application/octet-stream");
     leat__call_hash(&c);
     int rc = leat__call_run(&c, err);
     leat__xml xml = {c.http.body.data, c.http.body.len};
@@ -499,6 +508,7 @@ static int end_upload(upload *u, leat_error *err)
         leat__call_query(&c, azure(u->store) ? "comp" : "uploadId",
                          azure(u->store) ? "blocklist" : leat__buf_str(&u->id));
         if (u->opts->absent) leat__call_header(&c, "if-none-match", "*");
+        set_type(&c, "application/xml");
         leat__call_hash(&c);
         rc = leat__call_run(&c, err);
         leat__xml xml = {c.http.body.data, c.http.body.len};

@@ -313,7 +313,7 @@ class Web:
 
 class Bucket:
     """An S3 in memory, whose writes take `delay` seconds before they count. Signatures are not checked. `seen` has
-    (method, path with query, headers) of all requests. `before_write(path)` is called before an object appears."""
+    (method, path with query, headers in lower case) of all requests. `before_write(path)` is called before an object appears."""
 
     def __init__(self, delay: float = 0) -> None:
         objects: dict[str, bytes] = {}
@@ -338,7 +338,7 @@ class Bucket:
                     super().handle_one_request()
 
             def do_GET(self) -> None:
-                seen.append((self.command, self.path, dict(self.headers)))
+                seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
                 path = self.path.partition("?")[0] if bucket.signed else self.path
                 data, where = objects.get(path), self.headers.get("Range")
                 if data is None:
@@ -362,7 +362,7 @@ class Bucket:
                 return False
 
             def do_PUT(self) -> None:
-                seen.append((self.command, self.path, dict(self.headers)))
+                seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 key, _, query = self.path.partition("?")
                 values = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
@@ -387,7 +387,7 @@ class Bucket:
             do_POST = do_PUT
 
             def do_DELETE(self) -> None:
-                seen.append((self.command, self.path, dict(self.headers)))
+                seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
                 parts.pop(self.path.partition("?")[0], None)
                 self.answer(204)
 

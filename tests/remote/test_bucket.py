@@ -110,6 +110,25 @@ class Refusals(Case):
         self.assertIn("a web server cannot be written", told)
 
 
+class Requests(Case):
+    def types(self, method: str) -> set[tuple[str, str | None]]:
+        return {(path.partition("?")[2].split("=")[0], headers.get("content-type")) for name, path, headers in self.bucket.seen
+                if name == method}
+
+    def test_types_of_the_content(self) -> None:
+        self.pack()
+        self.assertEqual(self.types("PUT"), {("", "application/octet-stream")})
+        self.bucket.seen.clear()
+        for i in range(48, 400):
+            pathlib.Path(self.path(f"images/a/{i}.png")).write_bytes(png(i, 128))
+        self.pack("--force")
+        self.assertEqual(self.types("POST"), {("uploads", "application/octet-stream"), ("uploadId", "application/xml")})
+        self.assertEqual(self.types("PUT"), {("partNumber", None)})
+        for _, path, headers in self.bucket.seen:
+            signed = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+            self.assertEqual("content-type" in signed, "content-type" in headers, path)
+
+
 class Secrets(Case):
     """User, password and query of a URL are in no output and no file, whatever the command and its result."""
     words = ("bob-user", "PASSWORD", "SIGNATURE")
