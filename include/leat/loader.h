@@ -85,7 +85,7 @@ typedef enum leat_on_error {
     LEAT_ON_ERROR_FAIL,   /* next() returns the error at the place of the sample */
     LEAT_ON_ERROR_SKIP,   /* the sample is left out of its batch and counted */
     LEAT_ON_ERROR_REPLACE /* another sample replaces it, the same one on every run; a bad replacement is
-                             counted, too */
+                             counted, too. If a remote storage fails for both, next() returns the error */
 } leat_on_error;
 
 typedef enum leat_orientation {

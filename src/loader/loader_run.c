@@ -431,10 +431,17 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     return fill_row(r, w, &from, row, err);
 }
 
+/* True when a remote storage failed for good, after its retries: this says nothing about the sample. */
+static bool storage_failed(const leat__run_env *env, int rc)
+{
+    return env->remote && (rc == LEAT_EIO || rc == LEAT_EPERM || rc == LEAT_ETIMEDOUT);
+}
+
 /* The same sample is the replacement in every run: candidates follow from (seed, epoch, sample),
  * and all runs skip a damaged one. One that failed for another reason (the disk, the time limit)
  * may be available next time, so it is recorded: two runs never have different rows without a bad
- * sample counted for each. Begins with candidate `attempt`. Fails only with LEAT_ENOMEM. */
+ * sample counted for each. Begins with candidate `attempt`. Fails with LEAT_ENOMEM, and where a remote
+ * storage does not answer: all other candidates would fail, too, each after its own retries. */
 static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_t attempt, leat_error *err)
 {
     leat__run_env *env = r->env;
@@ -455,7 +462,12 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_
         const leat__device_id which = {other, s->salt, s->id, attempt + 1};
         int rc = stand_in(r, w, which, s->cells, s->scratch, row, &why);
         if (rc == 0) return 0;
-        if (rc == LEAT_ENOMEM) {
+        if (storage_failed(env, rc)) {
+            describe(r, other, &why);
+            leat__error_context(&why, "the storage fails: sample %llu and its replacement cannot be read",
+                                (unsigned long long)s->id);
+        }
+        if (rc == LEAT_ENOMEM || storage_failed(env, rc)) {
             if (err != NULL) *err = why;
             return rc;
         }

@@ -341,7 +341,9 @@ class Bucket:
                 seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
                 path = self.path.partition("?")[0] if bucket.signed else self.path
                 data, where = objects.get(path), self.headers.get("Range")
-                if data is None:
+                if bucket.count("GET") > bucket.fail_after:
+                    self.answer(500)
+                elif data is None:
                     self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
                 elif where is None or self.command == "HEAD":
                     self.answer(200, data)
@@ -395,6 +397,7 @@ class Bucket:
                 pass
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
+        self.fail_after = 1 << 60  # later GETs are answered with 500
         self.signed = False  # URLs with a signature: the query is no part of the name
         self.before_write: Callable[[str], None] = lambda key: None
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

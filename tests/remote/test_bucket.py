@@ -129,6 +129,18 @@ class Requests(Case):
             self.assertEqual("content-type" in signed, "content-type" in headers, path)
 
 
+class Failing(Case):
+    def test_replacements_end_when_the_storage_fails(self) -> None:
+        """One error instead of 16 candidates for each sample."""
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "64K")
+        self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
+        self.bucket.fail_after = 8
+        told = self.run_leat("load", "s3://b/p.leat", "--batch", "8", "-s", "64", "--on-error", "replace", "--order", "random", code=4,
+                             LEAT_REMOTE_TRIES="2")
+        self.assertIn("the storage fails", told)
+        self.assertLess(self.bucket.count("GET"), 200)
+
+
 class Secrets(Case):
     """User, password and query of a URL are in no output and no file, whatever the command and its result."""
     words = ("bob-user", "PASSWORD", "SIGNATURE")
