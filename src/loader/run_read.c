@@ -124,6 +124,15 @@ static void submit(leat__run_sample *s, bool page)
     leat__disk_wait(env->disk, &s->disk_waiter);
 }
 
+/* The disk cache has not the bytes that were stored: the page is no hit, and is fetched again. */
+static void drop_from_disk(leat__run_sample *s)
+{
+    leat__run_env *env = s->run->env;
+    leat__disk_forget(env->disk, s->row.page);
+    if (s->from_disk) atomic_fetch_sub_explicit(&env->disk_hits, 1, memory_order_relaxed);
+    s->from_disk = false;
+}
+
 static void sample_saved(leat__disk_saver *saver)
 {
     one_done(((leat__run_sample *)((char *)saver - offsetof(leat__run_sample, saver)))->run);
@@ -135,8 +144,7 @@ static void sample_read(leat__aio_req *req)
     leat__run_env *env = s->run->env;
     count_read(env, req->len, req->done_ns - req->submit_ns);
     if (req->rc != 0 && s->from_disk) { /* the file was truncated or cannot be read */
-        leat__disk_forget(env->disk, s->row.page);
-        s->from_disk = false;
+        drop_from_disk(s);
         req->file = file_of(s);
         req->offset -= disk_offset(s, 0);
         leat__aio_submit(env->aio, req);
@@ -282,7 +290,7 @@ static void page_read(leat__aio_req *req)
     memset(page->data + req->len, 0, page->bytes - req->len);
     int rc = req->rc != 0 ? leat__aio_error(req, &why) : check_page(s, page, &why);
     if (rc != 0 && s->from_disk) { /* not the bytes that were stored: read from the pack */
-        leat__disk_forget(env->disk, s->row.page);
+        drop_from_disk(s);
         read_page(s, page);
         return;
     }
@@ -482,7 +490,7 @@ static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
     int rc = leat__pack_sample_check(s->run->env->pack, s->id, &s->row, s->data, err);
     if (page != NULL && rc == 0) page->checked = true;
     if (page != NULL && rc != 0) page->damaged = true;
-    if (rc != 0 && disk_of(s) != NULL) leat__disk_forget(s->run->env->disk, s->row.page);
+    if (rc != 0 && disk_of(s) != NULL) drop_from_disk(s);
     if (rc != 0 && leat__file_remote(file_of(s)) != NULL) rc = read_again(s, w, err);
     return rc;
 }
