@@ -50,7 +50,9 @@ int cli_packing_fail(cli *c, const leat_ingest_opts *o, const leat_ingest_stats 
     int code = cli_fail(c, err);
     /* equal keys of a merge are LEAT_EEXIST, too, found before anything is written: no option helps there */
     if (err->code == LEAT_EEXIST && o->merge && !leat__str_starts(err->message, o->output)) return code;
-    if (err->code == LEAT_EEXIST && !o->resume && may_resume(o->output))
+    if (err->code == LEAT_EEXIST && st->samples > 0 && leat__path_remote(o->output))
+        cli_say(c, "--force --resume uploads it and replaces what is there");
+    else if (err->code == LEAT_EEXIST && !o->resume && may_resume(o->output))
         cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
     else if (err->code == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
     else if (err->code == LEAT_ESTATE && o->resume) cli_say(c, "--force without --resume starts again");

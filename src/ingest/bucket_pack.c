@@ -197,7 +197,12 @@ int leat__bucket_pack_publish(leat__bucket_pack *s,
     bool set = strcmp(leat__path_base(first), leat__path_base(s->path)) != 0;
     for (uint32_t i = 0; set && !s->published && i < info.shards; i++)
         LEAT_GO(rc, out, upload(s, leat__file_path(leat__pack_file(pack, i)), true, progress, cookie, err));
-    if (!s->published) LEAT_GO(rc, out, upload(s, s->path, false, progress, cookie, err));
+    if (!s->published) rc = upload(s, s->path, false, progress, cookie, err);
+    if (rc == LEAT_EEXIST)
+        leat__fail(err, rc,
+                   "%s: already exists: it appeared during the upload; the finished pack is kept in %s",
+                   s->remote, s->folder);
+    if (rc != 0) goto out;
     for (uint32_t i = 0; set && i < info.shards; i++)
         LEAT_GO(rc, out, remove_local(leat__file_path(leat__pack_file(pack, i)), err));
     LEAT_GO(rc, out, remove_local(s->path, err));

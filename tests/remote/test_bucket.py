@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that write to a bucket of this process's memory: stopped, raced and refused."""
+import json
 import os
 import pathlib
 import shutil
@@ -110,7 +111,7 @@ class Refusals(Case):
         self.assertIn("a web server cannot be written", told)
 
 
-class Requests(Case):
+class Uploads(Case):
     def types(self, method: str) -> set[tuple[str, str | None]]:
         return {(path.partition("?")[2].split("=")[0], headers.get("content-type")) for name, path, headers in self.bucket.seen
                 if name == method}
@@ -127,6 +128,21 @@ class Requests(Case):
         for _, path, headers in self.bucket.seen:
             signed = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
             self.assertEqual("content-type" in signed, "content-type" in headers, path)
+    def test_a_lost_race_for_the_name(self) -> None:
+        """Another object appears during the upload: the message says where the pack is and what uploads it."""
+        rival = b"not this pack"
+        self.bucket.before_write = lambda key: self.bucket.objects.setdefault(key, rival) and None
+        told = self.pack(code=2)
+        self.bucket.before_write = lambda key: None
+        self.assertIn(os.path.join(self.path("stage"), os.listdir(self.path("stage"))[0]), told)
+        self.assertIn("--force --resume", told)
+        self.assertEqual(self.bucket.objects["/b/p.leat"], rival)
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
+        self.run_leat("pack", self.path("images"), "-o", self.path("q.leat"), "--images", "keep", "--page-bytes", "64K")
+        self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("q.leat")).read_bytes()  # only a pack is replaced
+        self.pack("--force", "--resume")
+        self.assertEqual(self.bucket.objects["/b/p.leat"], pathlib.Path(self.path("p.leat")).read_bytes())
+        self.assertEqual(os.listdir(self.path("stage")), [])
 
 
 class Failing(Case):
@@ -139,6 +155,24 @@ class Failing(Case):
                              LEAT_REMOTE_TRIES="2")
         self.assertIn("the storage fails", told)
         self.assertLess(self.bucket.count("GET"), 200)
+    def test_damaged_pages_are_no_hits(self) -> None:
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep", "--page-bytes", "256K")
+        self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
+
+        def hits() -> int:
+            out = self.run_leat("load", "s3://b/p.leat", "-s", "64", "--order", "quasi_random", "--json", "--cache",
+                                "disk:" + self.path("cache"))
+            return json.loads(out.splitlines()[0])["disk_cache_hits"]
+
+        self.assertEqual(hits(), 0)
+        self.assertGreater(hits(), 4)
+        data = max(pathlib.Path(self.path("cache")).iterdir(), key=lambda p: p.stat().st_size)
+        with data.open("r+b") as f:
+            for at in range(0, data.stat().st_size, 10_000):
+                f.seek(at)
+                f.write(b"damage!")
+        self.assertEqual(hits(), 0)
+        self.assertGreater(hits(), 4)
 
 
 class Secrets(Case):
