@@ -210,7 +210,7 @@ int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err)
 {
     struct stat st;
     if (leat__path_remote(path)) return remote_kind(path, kind, err);
-    if (stat(path, &st) != 0) return leat__fail_errno(err, errno, "cannot open %s", path);
+    if (stat(path, &st) != 0) return leat__path_cannot_open(path, errno, err);
     *kind = kind_of(st.st_mode);
     return 0;
 }

@@ -129,7 +129,7 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
     /* O_NONBLOCK: a FIFO opened by mistake must fail below, not wait for a writer. */
     f->seat.fd = open_retry(path, open_flags(flags) | O_NONBLOCK);
     if (f->seat.fd < 0) {
-        rc = leat__fail_errno(err, errno, "%s: cannot open", path);
+        rc = leat__path_cannot_open(path, errno, err);
         goto out;
     }
     LEAT_GO(rc, out, refuse_other_than_regular(f->seat.fd, path, &f->size_at_open, err));

@@ -62,8 +62,8 @@ struct leat__http_req {
     /* answer */
     long status; /* 0: none */
     char etag[160], modified[64], region[64];
-    uint64_t length; /* of the body, UINT64_MAX unknown */
-    bool has_range;
+    uint64_t length;           /* of the body, UINT64_MAX unknown */
+    bool has_range, odd_range; /* odd: its Content-Range makes no sense */
     uint64_t range_first, range_last, range_total;
     uint32_t retry_after_s;
     leat__buf body;  /* collected, or the text of an error */

@@ -20,10 +20,12 @@ static void copy_value(char *to, size_t size, const char *value, size_t len)
 static void read_content_range(leat__http_req *r, const char *value)
 {
     unsigned long long first, last, total;
+    r->odd_range = true;
     if (strstr(value, "/-") != NULL || sscanf(value, "bytes %llu-%llu/%llu", &first, &last, &total) != 3)
         return;
     if (last < first || last >= total) return;
     r->has_range = true;
+    r->odd_range = false;
     r->range_first = first;
     r->range_last = last;
     r->range_total = total;
@@ -34,7 +36,7 @@ void leat__http_answer_clear(leat__http_req *r)
     r->status = 0;
     r->etag[0] = r->modified[0] = r->region[0] = '\0';
     r->length = UINT64_MAX;
-    r->has_range = r->refused = false;
+    r->has_range = r->odd_range = r->refused = false;
     r->range_first = r->range_last = r->range_total = 0;
     r->retry_after_s = 0;
     leat__buf_clear(&r->body);

@@ -419,7 +419,7 @@ void leat__remote_cancel(leat__remote *f, const void *owner)
 
 static int accept_tail(leat__http_req *r)
 {
-    if (r->has_range) return 0;
+    if (r->has_range) return r->range_last + 1 == r->range_total ? 0 : LEAT_EIO;
     if (r->status == 206) return LEAT_EIO;
     return r->length <= TAIL_BYTES ? 0 : LEAT_ENOTSUP; /* the whole of a small file */
 }
@@ -427,8 +427,10 @@ static int accept_tail(leat__http_req *r)
 static leat__http_verdict judge_tail(leat__http_req *r)
 {
     if (r->refused && r->status == 206) {
-        r->rc = leat__fail(&r->err, LEAT_EIO,
-                           "%s: the server sent a range without saying which (Content-Range)", r->what);
+        r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the server sent %s (Content-Range)", r->what,
+                           r->has_range   ? "another range than it was asked for"
+                           : r->odd_range ? "a range with numbers that make no sense"
+                                          : "a range without saying which");
         return LEAT__HTTP_DONE;
     }
     if (r->refused) {
@@ -468,7 +470,7 @@ static int ask_tail(leat__remote *f, leat_error *err)
     leat__call c = {.store = f->store, .key = f->key};
     c.http = (leat__http_req){
         .ops = &ops, .what = f->path, .method = "GET", .urgent = true, .body_max = TAIL_BYTES + 4096};
-    /* Azure does not support ranges counted from the end. */
+    /* Azure and some web servers do not support ranges counted from the end. */
     if (f->size > 0)
         snprintf(range, sizeof range, "bytes=%llu-%llu",
                  (unsigned long long)(f->size > TAIL_BYTES ? f->size - TAIL_BYTES : 0),
@@ -498,6 +500,8 @@ static int find_out(leat__remote *f, leat_error *err)
     } else {
         int rc = ask_tail(f, err);
         if (rc == LEAT_EAGAIN) rc = ask_size(f, err);
+        /* the server may know ranges, but not those counted from the end */
+        if (rc == LEAT_ENOTSUP && ask_size(f, NULL) == 0 && f->size > 0) rc = ask_tail(f, err);
         LEAT_TRY(rc);
     }
     f->match = f->etag[0] == '"'; /* not W/"…": a weak ETag never matches */

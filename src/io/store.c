@@ -4,11 +4,13 @@
  */
 #include "io/store.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -52,6 +54,18 @@ static const char *env(const char *name)
 {
     const char *value = getenv(name);
     return value != NULL && *value != '\0' ? value : NULL;
+}
+
+/* A setting that makes no sense would else be found when a request is refused, or never. */
+static int check_settings(leat_error *err)
+{
+    const char *text = env("LEAT_ANONYMOUS"), *file = env("LEAT_CA_FILE");
+    bool on;
+    if (text != NULL && !leat__str_to_bool(text, &on))
+        return leat__fail(err, LEAT_EINVAL, "LEAT_ANONYMOUS: '%.40s' is not yes or no", text);
+    if (file != NULL && access(file, R_OK) != 0)
+        return leat__fail_errno(err, errno, "LEAT_CA_FILE: %s: cannot read", file);
+    return 0;
 }
 
 static bool anonymous(void)
@@ -202,6 +216,7 @@ static int set_up_azure(leat__store *s, leat_error *err)
 
 static int set_up(leat__store *s, leat_error *err)
 {
+    LEAT_TRY(check_settings(err));
     LEAT_TRY(leat__http_ref(&s->http, err));
     switch (s->scheme) {
     case LEAT__SCHEME_S3: return set_up_s3(s, err);

@@ -5,6 +5,7 @@
 #include "io/url.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,17 @@ leat__scheme leat__path_scheme(const char *path)
     for (size_t i = 0; i < LEAT_COUNT(schemes); i++)
         if (leat__str_starts(path, schemes[i].prefix)) return schemes[i].scheme;
     return LEAT__SCHEME_NONE;
+}
+
+int leat__path_cannot_open(const char *path, int sys_errno, leat_error *err)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)path[n]) || (path[n] != '\0' && strchr("+.-", path[n]) != NULL)) n++;
+    if (sys_errno == ENOENT && n > 0 && strncmp(path + n, "://", 3) == 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: unknown scheme \"%.*s\": known are s3, gs, az, http and https, in lower case",
+                          path, (int)n, path);
+    return leat__fail_errno(err, sys_errno, "%s: cannot open", path);
 }
 
 /* Names that could redirect a request are refused, not encoded. */

@@ -26,6 +26,10 @@ static inline bool leat__path_remote(const char *path)
     return leat__path_scheme(path) != LEAT__SCHEME_NONE;
 }
 
+/* Fails because the file `path` cannot be opened. One that has the form of a URL with an unknown scheme is
+ * LEAT_EINVAL. */
+int leat__path_cannot_open(const char *path, int sys_errno, leat_error *err);
+
 /* s3, gs, az: the bucket and the key after it, not encoded. http(s): "scheme://host:port" and the
  * rest, as given. Views into `path`. LEAT_EINVAL without a bucket or with a malformed one; an
  * empty key is allowed. */

@@ -345,12 +345,13 @@ class Bucket:
                     self.answer(500)
                 elif data is None:
                     self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
-                elif where is None or self.command == "HEAD":
+                elif where is None or self.command == "HEAD" or (where.startswith("bytes=-") and not bucket.suffixes):
                     self.answer(200, data)
                 else:
                     low, high = where.removeprefix("bytes=").split("-")
                     first = int(low) if low else max(0, len(data) - int(high))
                     last = min(int(high), len(data) - 1) if low and high else len(data) - 1
+                    first, last = max(0, first - bucket.shift), last - bucket.shift
                     self.answer(206, data[first:last + 1], Content_Range=f"bytes {first}-{last}/{len(data)}")
 
             do_HEAD = do_GET
@@ -398,6 +399,8 @@ class Bucket:
 
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
         self.fail_after = 1 << 60  # later GETs are answered with 500
+        self.suffixes = True  # ranges counted from the end are answered
+        self.shift = 0  # ranges that are sent begin so many bytes before those asked for
         self.signed = False  # URLs with a signature: the query is no part of the name
         self.before_write: Callable[[str], None] = lambda key: None
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -111,6 +111,32 @@ class Refusals(Case):
         self.assertIn("a web server cannot be written", told)
 
 
+    def test_settings_and_schemes(self) -> None:
+        pack = "s3://b/p.leat"
+        self.assertIn("LEAT_ANONYMOUS: 'maybe' is not yes or no", self.run_leat("info", pack, code=2, LEAT_ANONYMOUS="maybe"))
+        self.assertIn("LEAT_CA_FILE: /no/such.pem: cannot read", self.run_leat("info", pack, code=4, LEAT_CA_FILE="/no/such.pem"))
+        for url, scheme in (("S3://b/p.leat", "S3"), ("ftp://h/p.leat", "ftp"), ("file:///p.leat", "file")):
+            for command in (["info", url], ["load", url], ["verify", url], ["pack", url, "-o", self.path("x.leat")]):
+                self.assertIn(f'{url}: unknown scheme "{scheme}"', self.run_leat(*command, code=2))
+        self.assertIn("No such file", self.run_leat("info", "nothing.leat", code=4))
+
+
+class Reading(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.run_leat("pack", self.path("images"), "-o", self.path("p.leat"), "--images", "keep")
+        self.bucket.objects["/b/p.leat"] = pathlib.Path(self.path("p.leat")).read_bytes()
+
+    def test_a_server_without_ranges_from_the_end(self) -> None:
+        self.bucket.suffixes = False
+        self.run_leat("verify", "s3://b/p.leat")
+        self.assertEqual(self.bucket.count("HEAD"), 1)
+
+    def test_another_range(self) -> None:
+        self.bucket.shift = 100
+        self.assertIn("another range than it was asked for", self.run_leat("info", "s3://b/p.leat", code=4))
+
+
 class Uploads(Case):
     def types(self, method: str) -> set[tuple[str, str | None]]:
         return {(path.partition("?")[2].split("=")[0], headers.get("content-type")) for name, path, headers in self.bucket.seen

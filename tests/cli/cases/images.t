@@ -19,7 +19,7 @@ $ leat check $LEAT_TEST_DATA/images-1.1.leat -o check.leat --force --limits dark
 = 2
 
 $ leat check nothing -o none.leat
-! leat check: cannot open nothing: No such file or directory
+! leat check: nothing: cannot open: No such file or directory
 = 4
 
 $ leat check $LEAT_TEST_DATA/images-1.1.leat -o s3://bucket/x.leat

@@ -376,7 +376,7 @@ $ leat pack photos
 = 2
 
 $ leat pack nothing -o x.leat
-! leat pack: cannot open nothing: No such file or directory
+! leat pack: nothing: cannot open: No such file or directory
 = 4
 
 $ leat pack photos.leat -o fast.leat --tiles fast --json >log

@@ -57,7 +57,7 @@ $ leat filter in.jsonl -o other --set wrds.min=5
 = 2
 
 $ leat filter nothing.jsonl -o other --profile c4@paper
-! leat filter: cannot open nothing.jsonl: No such file or directory
+! leat filter: nothing.jsonl: cannot open: No such file or directory
 = 4
 
 $ leat filter in.jsonl -o other --profile c4@paper --memory 100K
