@@ -361,7 +361,7 @@ size_t leat__str_web_prefix(const char *s)
     return strncmp(s + at, "://", 3) == 0 ? at + 3 : 0;
 }
 
-/* Replaces text[from, to) by "…", what follows is cut to the room. Returns the end of the dots. */
+/* Replaces text[from, to) by "…", what follows is cut to `size`. Returns the end of the dots. */
 static size_t put_dots(char *text, size_t size, size_t from, size_t to)
 {
     static const char dots[] = "\xe2\x80\xa6";

@@ -52,7 +52,7 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
  * bytes. Returns `out`. */
 const char *leat__str_shown(const char *s, char *out, size_t size);
 /* Replaces user and password and the query of every http and https URL in `text` by "…", in place; `size` is
- * the room for text and NUL. For whatever is printed, logged or stored. A URL ends at a blank, '"', '<' or
+ * what text and NUL may take. For whatever is printed, logged or stored. A URL ends at a blank, '"', '<' or
  * '>'. */
 void leat__str_hide_secrets(char *text, size_t size);
 /* The same for one URL whose host begins at `host`, up to `end`. Returns the new end. */

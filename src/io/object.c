@@ -260,7 +260,7 @@ int leat__object_writable(const leat__store *s, const char *path, leat_error *er
 }
 
 /* libcurl calls the body of a POST a form, and some servers store that as the type of the object. Amazon
- * wants the type in the signature. Azure has a default of its own. */
+ * wants the type in the signature. Azure has its own default. */
 static void set_type(leat__call *c, const char *type)
 {
     if (!azure(c->store)) leat__call_header(c, "content-type", type);

@@ -124,7 +124,8 @@ static void submit(leat__run_sample *s, bool page)
     leat__disk_wait(env->disk, &s->disk_waiter);
 }
 
-/* The disk cache has not the bytes that were stored: the page is no hit, and is fetched again. */
+/* The disk cache has not the bytes that were stored: the page does not count as a hit, and is fetched again.
+ */
 static void drop_from_disk(leat__run_sample *s)
 {
     leat__run_env *env = s->run->env;

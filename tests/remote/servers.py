@@ -400,8 +400,8 @@ class Bucket:
         self.delay, self.objects, self.parts, self.seen = delay, objects, parts, seen
         self.fail_after = 1 << 60  # later GETs are answered with 500
         self.suffixes = True  # ranges counted from the end are answered
-        self.shift = 0  # ranges that are sent begin so many bytes before those asked for
-        self.signed = False  # URLs with a signature: the query is no part of the name
+        self.shift = 0  # bytes by which a range that is sent begins too early
+        self.signed = False  # URLs with a signature: the name ends before the query
         self.before_write: Callable[[str], None] = lambda key: None
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_port

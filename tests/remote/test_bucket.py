@@ -66,7 +66,7 @@ class Stopping(Case):
         sent = self.bucket.count("PUT")
         time.sleep(self.bucket.delay if writes > 1 else 0.2)
         self.assertLessEqual(sent, writes + 1)
-        self.assertLessEqual(len(set(self.bucket.objects) - there), 1)  # one that was answered at that moment
+        self.assertLessEqual(len(set(self.bucket.objects) - there), 1)  # one that was in flight
         self.bucket.delay = 0
         return out
 

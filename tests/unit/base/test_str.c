@@ -257,7 +257,7 @@ static void secrets_of_urls_are_hidden(void **state)
         leat__str_hide_secrets(text, sizeof text);
         assert_string_equal(text, cases[i][1]);
     }
-    for (size_t size = 1; size < 40; size++) { /* cut anywhere: within the room, and no secret */
+    for (size_t size = 1; size < 40; size++) { /* cut anywhere: within `size`, without a secret */
         snprintf(text, sizeof text, "%.*s", (int)size - 1, "http://h/?S http://h/?S http://h/?S");
         leat__str_hide_secrets(text, size);
         assert_true(strlen(text) < size);
