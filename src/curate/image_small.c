@@ -39,7 +39,10 @@ struct leat__image_looker {
     uint32_t factor;    /* pixels per sample, each way */
     uint32_t *sums;     /* of three components, `room` columns each */
     int16_t *rows;      /* the last three rows of luma */
+    uint8_t *flat;      /* a row of three components over grey, for images with alpha */
     uint32_t room, row; /* columns that fit; rows seen */
+    uint64_t alpha;     /* hash of the alpha plane */
+    bool transparent;   /* not all of it is opaque */
 };
 
 int leat__image_looker_open(leat__image_looker **out, const leat__decode_limits *limits, leat_error *err)
@@ -65,6 +68,7 @@ void leat__image_looker_close(leat__image_looker **looker)
     for (int c = 0; c < 3; c++) leat__free(l->small.plane[c].data);
     leat__free(l->sums);
     leat__free(l->rows);
+    leat__free(l->flat);
     leat__free(l->strip);
     leat__free(l->last);
     leat__free(l);
@@ -154,9 +158,10 @@ static uint64_t hash_planes(const leat__image_small *s, uint64_t seed)
     return h;
 }
 
-static uint64_t hash_size(const leat__image_info *info)
+/* Counts no alpha: an opaque RGBA image has the hash of the RGB image. */
+static uint64_t hash_size(const leat__image_small *s)
 {
-    const uint32_t size[3] = {info->width, info->height, info->channels};
+    const uint32_t size[3] = {s->info.width, s->info.height, s->components};
     return leat__hash64(size, sizeof size, 0);
 }
 
@@ -185,7 +190,7 @@ static int fit_planes(leat__image_small *s, uint32_t h, uint32_t v, leat__ycc_pa
 static void finish_coefficients(leat__image_small *s)
 {
     s->coefficients = s->has_quant = true;
-    s->content = leat__hash64(s->energy, sizeof s->energy, hash_size(&s->info));
+    s->content = leat__hash64(s->energy, sizeof s->energy, hash_size(s));
     s->content = hash_planes(s, leat__hash64(s->quant, sizeof s->quant, s->content));
 }
 
@@ -286,10 +291,13 @@ static int fit_rows(leat__image_looker *l, uint32_t width, leat_error *err)
     if (width <= l->room) return 0;
     leat__free(l->sums);
     leat__free(l->rows);
+    leat__free(l->flat);
     l->room = 0;
     l->sums = leat__zalloc_array(LEAT__MEM_CURATE, 3 * (size_t)width, sizeof *l->sums);
     l->rows = leat__zalloc_array(LEAT__MEM_CURATE, 3 * (size_t)width, sizeof *l->rows);
-    if (!l->sums || !l->rows) return leat__fail_nomem(err, 18 * (size_t)width, "rows of an image");
+    l->flat = leat__alloc_array(LEAT__MEM_CURATE, width, 3);
+    if (!l->sums || !l->rows || !l->flat)
+        return leat__fail_nomem(err, 21 * (size_t)width, "rows of an image");
     l->room = width;
     return 0;
 }
@@ -357,6 +365,29 @@ static void add_row(leat__image_looker *l, const uint8_t *r, const uint8_t *g, c
     if (l->row % l->factor == 0 || l->row == s->info.height) flush_sums(l, (l->row - 1) % l->factor + 1);
 }
 
+static bool is_opaque(const uint8_t *alpha, uint32_t width)
+{
+    uint8_t all = 255;
+    for (uint32_t x = 0; x < width; x++) all &= alpha[x];
+    return all == 255;
+}
+
+/* Hashes a row of alpha, and draws a row that is not opaque over grey (128): black and white shapes both
+ * stay visible, and colours of invisible pixels do not count. */
+static void take_alpha(leat__image_looker *l, const uint8_t *alpha, const uint8_t *row[3])
+{
+    const uint32_t width = l->small.info.width;
+    l->alpha = leat__hash64(alpha, width, l->alpha);
+    if (is_opaque(alpha, width)) return;
+    l->transparent = true;
+    for (uint32_t c = 0; c < 3; c++) {
+        uint8_t *to = l->flat + c * (size_t)l->room;
+        for (uint32_t x = 0; x < width; x++)
+            to[x] = (uint8_t)((row[c][x] * alpha[x] + 128u * (255u - alpha[x]) + 127) / 255);
+        row[c] = to;
+    }
+}
+
 static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
 {
     leat__image_looker *l = ctx;
@@ -367,6 +398,7 @@ static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const
         for (int c = 0; c < 3; c++) row[c] = plane[colour ? c : 0] + i * stride;
         for (uint32_t c = 0; c < s->components; c++)
             s->content = leat__hash64(row[c], s->info.width, s->content);
+        if (s->info.channels == 4) take_alpha(l, plane[3] + i * stride, row);
         add_row(l, row[0], row[1], row[2]);
     }
     return 0;
@@ -378,7 +410,9 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     leat__image_small *s = &l->small;
     const leat__image_info *info = &s->info;
     s->components = info->channels >= 3 ? 3 : 1;
-    s->content = hash_size(info);
+    s->content = hash_size(s);
+    l->alpha = 0;
+    l->transparent = false;
     l->factor = 1u << shrink_for(LEAT_MIN(info->width, info->height), LUMA_SIDE, 2);
     LEAT_TRY(leat__decode_limits_whole(&l->limits, info, err));
     LEAT_TRY(fit_rows(l, info->width, err));
@@ -392,7 +426,9 @@ static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len
     }
     const leat__row_sink sink = {.rows = take_rows, .ctx = l};
     const leat__decode_request request = {.tables = tables, .limits = l->limits};
-    return leat__codec_decode(l->decoder, info, data, len, &request, &sink, err);
+    LEAT_TRY(leat__codec_decode(l->decoder, info, data, len, &request, &sink, err));
+    if (l->transparent) s->content = leat__hash64(&l->alpha, sizeof l->alpha, s->content);
+    return 0;
 }
 
 /* libjpeg decodes codes that no encoder writes to wrong pixels, without a warning: they are damage, too. */

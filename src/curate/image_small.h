@@ -4,7 +4,7 @@
  * pixels and chroma with at least one, and at least 40 (chroma 20) samples on the shorter side.
  * Ordinary JPEGs and tiles are inverse-transformed at that size directly from their coefficients;
  * the energy of each luma frequency is summed as well. All others are decoded to pixels and
- * averaged.
+ * averaged, those that are not opaque over grey (128).
  *
  * Planes are as stored, before the EXIF orientation.
  *
@@ -29,7 +29,8 @@ typedef struct leat__image_small {
     leat__image_info info;
     uint32_t components; /* 1 or 3 */
     leat__small_plane plane[3];
-    uint64_t content;   /* hash of size, pixels and orientation; the same for a JPEG and its tiles */
+    uint64_t content;   /* hash of size, pixels, alpha where not opaque, and orientation; the same for a
+                         * JPEG and its tiles */
     bool has_quant;     /* JPEGs and tiles: */
     uint16_t quant[64]; /* of luma, row by row */
     /* Ordinary JPEGs and tiles: */

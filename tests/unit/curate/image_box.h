@@ -43,13 +43,43 @@ static inline float scene_at(const scene *s, int c, float x, float y)
     return v;
 }
 
+/* Encodes and frees planes. */
+static inline leat__buf encode_planes(leat__planes *p, leat__codec_id codec, uint32_t quality)
+{
+    leat__buf out;
+    leat__encode_opts o = {.quality = quality};
+    leat__buf_init(&out, LEAT__MEM_MISC, 1u << 26);
+    assert_int_equal(leat__codec_encode(codec, p, &o, &out, NULL), 0);
+    leat__planes_reset(p);
+    const size_t len = out.len;
+    /* readable bytes after the image */
+    assert_int_equal(leat__buf_zeros(&out, LEAT__CODEC_PADDING), 0);
+    out.len = len;
+    return out;
+}
+
+/* An icon in one grey: its shape (disc, cross, triangle, ring) is in alpha only. */
+static inline leat__buf encode_icon(uint32_t shape, uint8_t grey, uint32_t side)
+{
+    leat__planes p = {0};
+    assert_int_equal(leat__planes_resize(&p, side, side, 4, NULL), 0);
+    for (uint32_t y = 0; y < side; y++)
+        for (uint32_t x = 0; x < side; x++) {
+            const float u = 2 * ((float)x + 0.5f) / (float)side - 1,
+                        v = 2 * ((float)y + 0.5f) / (float)side - 1;
+            const float r = u * u + v * v;
+            const bool in[4] = {r < 0.6f, fabsf(u) < 0.2f || fabsf(v) < 0.2f, fabsf(u) < (v + 0.9f) / 2,
+                                r > 0.3f && r < 0.9f};
+            for (uint32_t c = 0; c < 3; c++) p.plane[c][y * p.stride + x] = grey;
+            p.plane[3][y * p.stride + x] = in[shape] ? 255 : 0;
+        }
+    return encode_planes(&p, LEAT__CODEC_PNG, 0);
+}
+
 static inline leat__buf encode_scene(const scene *s, leat__codec_id codec, uint32_t w, uint32_t h,
                                      uint32_t quality)
 {
     leat__planes p = {0};
-    leat__buf out;
-    leat__encode_opts o = {.quality = quality};
-    leat__buf_init(&out, LEAT__MEM_MISC, 1u << 26);
     assert_int_equal(leat__planes_resize(&p, w, h, s->grey ? 1 : 3, NULL), 0);
     for (uint32_t c = 0; c < p.channels; c++)
         for (uint32_t y = 0; y < h; y++)
@@ -65,13 +95,7 @@ static inline leat__buf encode_scene(const scene *s, leat__codec_id codec, uint3
                 }
                 p.plane[c][y * p.stride + x] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
             }
-    assert_int_equal(leat__codec_encode(codec, &p, &o, &out, NULL), 0);
-    leat__planes_reset(&p);
-    const size_t len = out.len;
-    /* readable bytes after the image */
-    assert_int_equal(leat__buf_zeros(&out, LEAT__CODEC_PADDING), 0);
-    out.len = len;
-    return out;
+    return encode_planes(&p, codec, quality);
 }
 
 static inline void put_scene(const char *name, const scene *s, uint32_t w, uint32_t h, uint32_t quality)

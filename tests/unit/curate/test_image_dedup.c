@@ -107,6 +107,29 @@ static void duplicates_are_found(void **state)
     assert_no_leaks();
 }
 
+/* Black icons whose shape is in alpha only; copy.png is equal to 1.png. */
+static void shapes_in_alpha_are_not_duplicates(void **state)
+{
+    char *csv = NULL;
+    for (uint32_t i = 0; i < 5; i++) {
+        leat__buf b = encode_icon(i < 4 ? i : 1, 0, 64);
+        char name[64];
+        snprintf(name, sizeof name, i < 4 ? "icons/%u.png" : "icons/copy.png", i);
+        put_file(name, b.data, b.len);
+        leat__buf_reset(&b);
+    }
+    const char *inputs[] = {in_box("icons")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("icons.leat"));
+    o.input_count = 1;
+    const leat_dedup_images_stats st = run_ok(&o);
+    load(o.csv, &csv);
+    assert_non_null(strstr(csv, "\n1.png,"));
+    assert_int_equal(st.exact, 1);
+    assert_int_equal(st.removed, 1);
+    leat__free(csv);
+    assert_no_leaks();
+}
+
 static void rows_say_what_is_kept(void **state)
 {
     leat_pack *pack = NULL;
@@ -387,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(duplicates_are_found),
+        cmocka_unit_test(shapes_in_alpha_are_not_duplicates),
         cmocka_unit_test(rows_say_what_is_kept),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
         cmocka_unit_test(across_finds_the_same_in_any_order),

@@ -121,6 +121,53 @@ static void damage_is_an_error_and_leaves_nothing(void **state)
     assert_no_leaks();
 }
 
+/* A scene of 80x60 pixels with the same alpha everywhere; 256: RGB. */
+static uint64_t content_with_alpha(uint32_t alpha, double *mean)
+{
+    leat__planes p = {0};
+    assert_ok(leat__planes_resize(&p, 80, 60, alpha < 256 ? 4 : 3, NULL));
+    for (uint32_t c = 0; c < p.channels; c++)
+        for (uint32_t i = 0; i < 60 * 80; i++)
+            p.plane[c][i / 80 * p.stride + i % 80] = (uint8_t)(c == 3 ? alpha : i % 100 + 20 * c);
+    leat__buf b = encode_planes(&p, LEAT__CODEC_PNG, 0);
+    const leat__image_small *small = look(&b);
+    const uint64_t content = small->content;
+    *mean = mean_of(&small->plane[0]);
+    leat__buf_reset(&b);
+    return content;
+}
+
+static void alpha_counts_where_it_is_not_opaque(void **state)
+{
+    double mean[5];
+    assert_ok(leat__image_looker_open(&looker, NULL, NULL));
+    const uint64_t rgb = content_with_alpha(256, &mean[0]), opaque = content_with_alpha(255, &mean[1]);
+    const uint64_t half = content_with_alpha(128, &mean[2]), none = content_with_alpha(0, &mean[3]);
+    assert_true(rgb == opaque && mean[0] == mean[1]);
+    assert_true(half != opaque && none != opaque && none != half);
+    assert_true(content_with_alpha(254, &mean[4]) != opaque);
+    assert_true(mean[3] == 128); /* over grey */
+    assert_true(fabs(mean[2] - (mean[0] + 128) / 2) < 1);
+    leat__image_looker_close(&looker);
+    assert_no_leaks();
+}
+
+static void icons_in_alpha_are_visible(void **state)
+{
+    assert_ok(leat__image_looker_open(&looker, NULL, NULL));
+    for (uint32_t i = 0; i < 2; i++) {
+        leat__buf b = encode_icon(i, i == 0 ? 0 : 255, 64);
+        const leat__image_small *small = look(&b);
+        const leat__small_plane *p = &small->plane[0];
+        assert_int_equal(p->data[0], 128);
+        assert_int_equal(p->data[p->height / 2 * p->stride + p->width / 2], i == 0 ? 0 : 255);
+        assert_true(small->squares > 1000000 && small->edge_squares > 0);
+        leat__buf_reset(&b);
+    }
+    leat__image_looker_close(&looker);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +175,8 @@ int main(void)
         cmocka_unit_test(small_images_are_decoded_in_full),
         cmocka_unit_test(tiles_have_the_content_of_their_jpeg),
         cmocka_unit_test(damage_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(alpha_counts_where_it_is_not_opaque),
+        cmocka_unit_test(icons_in_alpha_are_visible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
