@@ -57,7 +57,7 @@ const cli_command cli_cmd_curate = {
     .required = "output",
     .json = (const cli_key[]){{"samples", "images that were packed"},
                               {"selected", "images that were chosen"},
-                              {"asked", "--count, where fewer images were left to select from; else 0"},
+                              {"asked", "images by --count or --share, where fewer were left; else 0"},
                               {"unreadable", "images that could not be read"},
                               {"steps", "of each: rows, dropped, seconds, cpu_seconds, limit, why, advice"},
                               {"list", "file with the keys of the chosen images"},

@@ -145,9 +145,10 @@ static int select_rows(cli *c, leat_select_opts *o)
     cli_progress_begin(&bar, c, "selecting", "samples", 0);
     int rc = leat_select(o, &st, &err);
     cli_progress_end(&bar);
-    if (rc == 0 && o->count > st.selected)
-        cli_warn(c, "--count %llu: only %llu of %llu samples were selected", (unsigned long long)o->count,
-                 (unsigned long long)st.selected, (unsigned long long)st.samples);
+    if (rc == 0 && st.asked > st.selected)
+        cli_warn(c, "%llu samples were asked for: only %llu of %llu were selected",
+                 (unsigned long long)st.asked, (unsigned long long)st.selected,
+                 (unsigned long long)st.samples);
     if (rc == 0) return finish(c, &st);
     return cli_fail_output(c, &err);
 }
@@ -233,6 +234,7 @@ const cli_command cli_cmd_select = {
         (const cli_key[]){
             {"samples", "samples of the pack"},
             {"selected", "samples chosen by this run"},
+            {"asked", "samples to choose by count or share; 0 without"},
             {"previous", "samples of the previous selection"},
             {"round", "number of this selection, 0 without a previous one"},
             {"excluded", "samples left out by conditions"},

@@ -116,6 +116,7 @@ typedef struct leat_select_stats {
     double seconds, cpu_seconds;
     uint64_t unknown; /* rows left out because a column of WEIGHTS is not a finite number */
     uint64_t resumed; /* of the selected rows: choices of an interrupted run, from OUTPUT.state */
+    uint64_t asked;   /* rows to choose by `count` or `share`, also of the configuration; 0 without */
 } leat_select_stats;
 
 /* Chooses rows and writes the columns selected, order, round, score, distance and reason.

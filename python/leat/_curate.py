@@ -193,7 +193,7 @@ def _result(run: Run, state: dict[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def _asked(record: dict[str, Any]) -> int:
-    """The count that was asked for where fewer images could be chosen, else 0."""
+    """How many images were asked for (count or share) where fewer images could be chosen, else 0."""
     asked = record.get("asked") or 0
     return asked if asked > record.get("chosen", asked) else 0
 

@@ -321,7 +321,7 @@ def _run_select(run: Run, options: Options, resume: bool, progress: Progress) ->
                           embeddings=run.path("embed.leat") if takes else None, progress=progress,
                           columns=[*run.columns(), *([more] if isinstance(more, (str, os.PathLike)) else more)])
     left = done["samples"] - done["selected"] - done["previous"] - done["excluded"] - done["near"]
-    return {"rows": done["selected"] + done["previous"], "asked": options.get("count", 0), "chosen": done["selected"],
+    return {"rows": done["selected"] + done["previous"], "asked": done["asked"], "chosen": done["selected"],
             "strategies": strategies, "memory": done["plan_memory"], "last_distance": done["last_distance"],
             "dropped": _counts(left_out_by_conditions=done["excluded"], too_near=done["near"], not_chosen=max(left, 0))}
 

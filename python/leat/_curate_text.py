@@ -53,7 +53,7 @@ def result(made: dict[str, Any]) -> str:
         dropped = ", ".join(f"{count} {name}" for name, count in step["dropped"].items())
         rows.append((step["step"], str(step["rows"]), dropped, "as before" if step["reused"] else f"{step['seconds']:.1f}",
                      step["limit"], step["advice"]))
-    few = f"count {made['asked']}: fewer images were left to select from" if made["asked"] else ""
+    few = f"{made['asked']} images were asked for: fewer were left to select from" if made["asked"] else ""
     lines = [_table(rows, (1, 3)), *([few] if few else []),
              f"{made['selected']} of {made['samples']} images selected, {made['unreadable']} unreadable; {made['seconds']:.1f} s",
              made["list"], *([made["dump"]] if made["dump"] else []), made["report"]]

@@ -770,5 +770,8 @@ def test_unknown_models_are_refused_first(photos, tmp_path):
 def test_fewer_images_than_asked_for(photos, tmp_path):
     result = leat.curate(photos, tmp_path / "run", count=5000)
     assert result["selected"] == 35 and result["asked"] == 5000
-    assert "count 5000: fewer images were left to select from" in _curate_text.result(result)
+    assert "5000 images were asked for: fewer were left to select from" in _curate_text.result(result)
     assert leat.curate(photos, tmp_path / "run", count=7)["asked"] == 0
+    result = leat.curate(photos, tmp_path / "run", share=1)
+    assert result["samples"] > 35 and result["selected"] == 35 and result["asked"] == result["samples"]
+    assert f"{result['samples']} images were asked for: fewer were left to select from" in _curate_text.result(result)

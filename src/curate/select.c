@@ -235,11 +235,9 @@ static int run(leat__selecting *s, leat_error *err)
     LEAT_TRY(leat__select_check(s, err));
     LEAT_TRY(leat__column_packs_open(&s->sheets, o->pack, o->columns, o->column_count, err));
     s->rows = s->stats.samples = s->sheets.rows;
-    s->count = o->count > 0   ? o->count
-               : o->share > 0 ? (uint64_t)(o->share * (double)s->rows + 0.5)
-                              : s->rows;
-    if (o->share > 0) s->count = LEAT_MAX(s->count, 1);
-    s->count = LEAT_MIN(s->count, s->rows);
+    s->stats.asked = o->count;
+    if (o->share > 0) s->stats.asked = LEAT_MAX((uint64_t)(o->share * (double)s->rows + 0.5), 1);
+    s->count = s->stats.asked > 0 ? LEAT_MIN(s->stats.asked, s->rows) : s->rows;
     LEAT_TRY(leat__select_plan(s, err));
     LEAT_TRY(leat__thread_team_open(&s->crew, o->threads, err));
     LEAT_TRY(leat__select_prepare(s, err));
@@ -275,6 +273,7 @@ void leat__select_json(const leat_select_stats *st, leat__buf *out)
     leat__json_object(&j);
     leat__json_ku64(&j, "samples", st->samples);
     leat__json_ku64(&j, "selected", st->selected);
+    leat__json_ku64(&j, "asked", st->asked);
     leat__json_ku64(&j, "previous", st->previous);
     leat__json_ku64(&j, "round", st->round);
     leat__json_ku64(&j, "excluded", st->excluded);

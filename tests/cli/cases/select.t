@@ -179,4 +179,8 @@ $ leat pack few.leat -o again.leat --quiet > /dev/null; leat pack again.leat --s
 # fewer samples than asked for
 $ leat select $LEAT_TEST_DATA/images-1.1.leat -s random -n 1000 -o all.leat | sed 1q
 12 of 12 samples selected
-! leat select: warning: --count 1000: only 12 of 12 samples were selected
+! leat select: warning: 1000 samples were asked for: only 12 of 12 were selected
+
+$ leat select $LEAT_TEST_DATA/images-1.1.leat --share 0.75 --where 'label == 1' -o half.leat --json | grep -o '"asked": *[0-9]*'
+"asked":9
+! leat select: warning: 9 samples were asked for: only 6 of 12 were selected
