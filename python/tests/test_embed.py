@@ -188,6 +188,39 @@ def test_bad_models_are_one_line(photos, tmp_path):
     fails(leat.NotFoundError, "there is no checkpoint", str(tmp_path))
 
 
+def test_a_full_disk_is_named_and_resume_promised_only_with_parts(photos, tmp_path, monkeypatch):
+    """A limit on the size of files, from one part on, instead of a full disk."""
+    from leat._train import embedding as module
+
+    out = str(tmp_path / "v.leat")
+    code = f"""
+import resource, sys
+import leat
+from leat._train import embedding
+
+write = embedding._Parts.write
+
+def limited(self, part, rows):
+    if part == int(sys.argv[1]):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+    write(self, part, rows)
+
+embedding._PART, embedding._Parts.write = 1, limited
+leat.embed({photos!r}, output={out!r}, quiet=True, batch_size=20)
+"""
+
+    def fails(part):
+        done = subprocess.run([sys.executable, "-c", code, str(part)], capture_output=True, text=True)
+        assert done.returncode != 0
+        return done.stderr.strip().splitlines()[-1]
+
+    assert fails(0) == f"leat._errors.StorageError: {out}.parts/00000000.npy: File too large"
+    assert not os.path.exists(out + ".parts")
+    assert fails(1) == f"leat._errors.StorageError: {out}.parts/00000001.npy: File too large; resume continues"
+    monkeypatch.setattr(module, "_PART", 1)
+    assert leat.embed(photos, output=out, quiet=True, batch_size=20, resume=True)["resumed"] == 20
+
+
 def test_a_closed_or_full_stdout_ends_as_that_of_other_commands(photos, tmp_path):
     words = [sys.executable, "-P", "-m", "leat", "embed", photos, "-q", "-f", "--json", "-o", str(tmp_path / "v.leat")]
     with open("/dev/full", "wb") as full:

@@ -217,14 +217,17 @@ class _Parts:
         temporary = self.path(part) + f".{os.getpid()}"
         try:
             with open(temporary, "wb") as file:
-                np.save(file, rows.astype(self.dtype, copy=False))
+                rows = np.ascontiguousarray(rows, self.dtype)
+                np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
+                file.write(rows.data)  # np.save names no cause when the disk is full
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(temporary, self.path(part))
         except OSError as error:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-            raise StorageError(f"{self.path(part)}: {error.strerror or error}; `resume` continues") from None
+            more = "; `resume` continues" if len(self.missing()) < self.count() else ""
+            raise StorageError(f"{self.path(part)}: {reason(error)}{more}") from None
 
     def read(self) -> Iterator[np.ndarray]:
         for part in range(self.count()):
