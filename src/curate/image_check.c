@@ -9,6 +9,7 @@
 
 #include <leat/version.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -217,7 +218,7 @@ static int write_csv(checking *c, const char *key, size_t key_size, const leat__
     leat__csv_out_count(&c->csv, f->height);
     leat__csv_out_count(&c->csv, f->bytes);
     for (int i = 0; i < LEAT__LOOKS; i++)
-        if (f->verdict == LEAT__VERDICT_OK) leat__csv_out_number(&c->csv, f->score[i]);
+        if (!isnan(f->score[i])) leat__csv_out_number(&c->csv, f->score[i]);
         else leat__csv_out_text(&c->csv, "");
     leat__csv_out_text(&c->csv, f->reason);
     return leat__csv_out_line(&c->csv, err);

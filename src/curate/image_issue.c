@@ -4,6 +4,7 @@
  */
 #include "curate/image_issue.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,11 +92,21 @@ static bool beyond(const leat__issue_kind *k, double limit, double score)
     return k->side < 0 ? score < limit : score > limit;
 }
 
+/* Removes scores that an image does not have (NaN). Returns how many are left. */
+static size_t drop_missing(double *scores, size_t count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(scores[i])) scores[n++] = scores[i];
+    return n;
+}
+
 void leat__issue_limits_adapt(leat__issue_limits *l, leat__issue issue, double *scores, size_t count)
 {
     const leat__issue_kind *k = &leat__issue_kinds[issue];
     if (l->set[issue]) return;
     l->limit[issue] = k->sure;
+    count = drop_missing(scores, count);
     if (count == 0) return;
     qsort(scores, count, sizeof *scores, by_value);
     const double low = scores[count / 4], high = scores[count - 1 - count / 4], range = high - low;

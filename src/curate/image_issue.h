@@ -67,7 +67,7 @@ typedef struct leat__issue_limits {
 
 /* Parses "dark=40,grey=off". LEAT_EINVAL names the error. */
 int leat__issue_limits_parse(leat__issue_limits *l, const char *text, leat_error *err) LEAT_MUST_CHECK;
-/* Adapts the limit of one issue to the scores of all images, which are sorted here. */
+/* Adapts the limit of one issue to the scores of all images, which are sorted here. NaN: no score. */
 void leat__issue_limits_adapt(leat__issue_limits *l, leat__issue issue, double *scores, size_t count);
 /* The scored issues of one image as bits. */
 uint64_t leat__issue_bits(const leat__issue_limits *l, const double score[LEAT__LOOKS]);

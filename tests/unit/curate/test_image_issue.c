@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
+#include <math.h>
+
 #include "curate/image_issue.h"
 
 static void limits_are_parsed(void **state)
@@ -39,6 +41,10 @@ static void limits_adapt(void **state)
     l.limit[LEAT__ISSUE_LARGE] = 7;
     leat__issue_limits_adapt(&l, LEAT__ISSUE_LARGE, scores, 1000);
     assert_true(l.limit[LEAT__ISSUE_LARGE] == 7);
+    for (int i = 0; i < 1000; i++)
+        scores[i] = i % 10 == 0 ? (double)NAN : 500 + i % 40; /* not all have one */
+    leat__issue_limits_adapt(&l, LEAT__ISSUE_BLURRY, scores, 1000);
+    assert_true(l.limit[LEAT__ISSUE_BLURRY] == 100 && !l.off[LEAT__ISSUE_BLURRY]);
     leat__issue_limits_adapt(&l, LEAT__ISSUE_BRIGHT, scores, 0);
     assert_true(l.limit[LEAT__ISSUE_BRIGHT] == 235);
 }

@@ -41,6 +41,19 @@ static void coefficients_and_pixels_agree(void **state)
     }
 }
 
+/* No pixel has all four neighbours. */
+static void thin_images_have_no_blur(void **state)
+{
+    static const uint32_t sides[][2] = {{1, 90}, {2, 90}, {90, 1}, {90, 2}};
+    double a[LEAT__LOOKS];
+    for (int i = 0; i < 4; i++) {
+        score_of(&plain_scene, LEAT__CODEC_PNG, sides[i][0], sides[i][1], 0, a);
+        assert_true(isnan(a[LEAT__LOOK_BLUR]) && a[LEAT__LOOK_CONTRAST] > 0);
+    }
+    score_of(&plain_scene, LEAT__CODEC_PNG, 3, 90, 0, a);
+    assert_true(a[LEAT__LOOK_BLUR] > 0);
+}
+
 static void scores_follow_edits(void **state)
 {
     scene s = plain_scene, dark = plain_scene, close = plain_scene, grey = plain_scene;
@@ -72,6 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coefficients_and_pixels_agree),
+        cmocka_unit_test(thin_images_have_no_blur),
         cmocka_unit_test(scores_follow_edits),
         cmocka_unit_test(qualities_are_read_from_the_tables),
     };
