@@ -36,6 +36,9 @@ $ leat dedup images $LEAT_TEST_DATA/images-1.1.leat check.leat -o dup.leat --csv
 12
 3
 
+# help names each key of the JSON
+$ leat dedup images check.leat -o keys.leat --json | tr ',{' '\n\n' | sed -n 's/^"\([a-z_]*\)":.*/\1/p' | while read k; do leat help dedup | grep -q "^  $k " || echo $k; done
+
 $ head -n 2 pairs.csv | cut -d, -f6
 verdict
 duplicate
