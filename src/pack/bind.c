@@ -150,13 +150,18 @@ static int fail_other(leat_pack *columns, leat_pack *pack, bool differs, leat_er
     const char *of = leat_pack_path(columns), *for_pack = leat_pack_path(pack);
     leat__buf_init(&names, LEAT__MEM_PACK, 1u << 20);
     put_names(&names, columns);
-    const bool named = names.len > 0 && leat__buf_status(&names) == 0;
+    bool named = names.len > 0 && leat__buf_status(&names) == 0;
+    const bool same =
+        named && leat__str_eq(leat__path_base(leat__buf_str(&names)), leat__path_base(for_pack));
+    if (same) named = false; /* its name says nothing then */
     int rc = differs
-                 ? leat__fail(err, LEAT_EINVAL,
-                              "%s has %llu rows, but %s has %llu: it was made from %s; make it again", of,
+                 ? leat__fail(err, LEAT_EINVAL, "%s has %llu rows, but %s has %llu: %s%s; make it again", of,
                               (unsigned long long)leat_pack_count(columns), for_pack,
                               (unsigned long long)leat_pack_count(pack),
-                              named ? leat__buf_str(&names) : "another pack")
+                              same ? "the pack has changed since" : "it was made from ",
+                              named  ? leat__buf_str(&names)
+                              : same ? ""
+                                     : "another pack")
                  : leat__fail(err, LEAT_EINVAL,
                               "%s: its columns were not made from %s as it is now (its fingerprint is not "
                               "in them)%s%s; make them again",

@@ -103,6 +103,10 @@ static void other_columns_are_refused(void **state)
         const char *provenance, *message;
     } bad[] = {{ROWS - 1, "{}", "has 19 rows, but box.leat has 20"},
                {ROWS + 1, "{}", "has 21 rows, but box.leat has 20"},
+               {ROWS - 1, "{\"pack\":\"a/box.leat\"}", "has 20: the pack has changed since; make it again"},
+               {ROWS - 1, "{\"pack\":\"other.leat\"}", "has 20: it was made from other.leat; make it again"},
+               {ROWS - 1, "{}", "has 20: it was made from another pack; make it again"},
+               {ROWS, "{\"pack\":\"box.leat\",\"fingerprint\":\"12\"}", "is not in them); make them again"},
                {ROWS, "{\"fingerprint\":\"12\"}", "were not made from box.leat"},
                {ROWS, "{\"fingerprint\":\"\"}", "were not made from box.leat"},
                {ROWS, "{\"fingerprint\":12}", "were not made from box.leat"},
