@@ -9,6 +9,7 @@ never leave Arrow.
 from __future__ import annotations
 
 import contextlib
+import decimal
 import fnmatch
 import glob
 import json
@@ -62,6 +63,23 @@ def _keep_key(keep_field: str) -> str:
     return f"column {keep_field}" if keep_field in (_ROW, "id", "text") else keep_field
 
 
+def _values(column: Any) -> list[Any]:
+    """The values of a column. Times in nanoseconds, for which pyarrow needs pandas, as text."""
+    pa = _pyarrow()
+    if getattr(column.type, "unit", None) != "ns":
+        return column.to_pylist()
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.string()).to_pylist()
+    return [None if value is None else str(value) for value in column.cast(pa.int64()).to_pylist()]
+
+
+def _number(value: Any) -> int | float | None:
+    """A number to compare rows by. None: it is none."""
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value) else None
+
+
 def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str, id_field: str, keep_field: str | None = None) -> int:
     """Writes the texts as JSONL. Returns the number of rows. A row without a text becomes a bad line."""
     row = first
@@ -70,8 +88,8 @@ def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str,
             names = batch.schema.names
             try:
                 texts = batch.column(names.index(text_field)).to_pylist()
-                ids = batch.column(names.index(id_field)).to_pylist() if id_field in names else [None] * len(texts)
-                keeps = batch.column(names.index(keep_field)).to_pylist() if keep_field is not None else [None] * len(texts)
+                ids = _values(batch.column(names.index(id_field))) if id_field in names else [None] * len(texts)
+                keeps = _values(batch.column(names.index(keep_field))) if keep_field is not None else [None] * len(texts)
             except UnicodeDecodeError as error:
                 raise DataError(f"{name}: row {row - first}: {error}") from error
             for text, key, keep in zip(texts, ids, keeps):
@@ -81,8 +99,8 @@ def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str,
                     text = _decoded(text)
                 if text is not None:
                     line["text"] = text
-                if keep_field is not None and isinstance(keep, (int, float)) and not math.isnan(keep):
-                    line[_keep_key(keep_field)] = keep
+                if keep_field is not None and _number(keep) is not None:
+                    line[_keep_key(keep_field)] = _number(keep)
                 out.write(json.dumps(line, ensure_ascii=True) + "\n")
                 row += 1
     return row - first

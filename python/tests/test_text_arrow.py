@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import decimal
 import json
 import math
 import os
@@ -239,3 +240,18 @@ def test_texts_that_are_all_null(tmp_path, kind):
     assert report["bad"] == 2 and pa.parquet.read_table(tmp_path / "out" / "kept-00000.parquet").num_rows == 0
     report = leat.dedup_parquet(tmp_path / "in.parquet", tmp_path / "unique", kind="exact")
     assert report["bad"] == 2 and pa.parquet.read_table(tmp_path / "unique" / "kept-00000.parquet").num_rows == 0
+
+
+def test_decimals_are_compared():
+    scores = pa.array([decimal.Decimal("1.5"), decimal.Decimal("12.25"), decimal.Decimal("3")])
+    kept, _ = leat.dedup_table(pa.table({"text": ["same"] * 3, "score": scores, "at": [0, 1, 2]}), kind="exact", keep="field", keep_field="score")
+    assert kept["at"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.duration("ns"), pa.time64("ns")])
+def test_times_in_nanoseconds_are_ids_and_no_numbers(kind):
+    times = pa.array([1763430000100, 1763430000200], pa.int64()).cast(kind)
+    kept, _ = leat.dedup_table(pa.table({"id": times, "text": ["x", "y"]}), kind="exact")
+    assert len(kept["text"].to_pylist()) == 2
+    with pytest.raises(leat.DataError, match="no document has a number"):
+        leat.dedup_table(pa.table({"text": ["x", "x"], "s": times}), kind="exact", keep="field", keep_field="s")

@@ -110,6 +110,7 @@ static int put_json(const leat__dedup *d, const summary *s, const leat__dedup_id
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
+    leat__json_kstr(&j, "report", "leat"); /* the mark that report_page.c knows it by */
     leat__json_ku64(&j, "documents", d->st.documents);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "removed", st->removed);

@@ -336,6 +336,7 @@ void leat__filter_report_json(const leat__filter_report *r, const leat_filter_st
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
+    leat__json_kstr(&j, "report", "leat"); /* the mark that report_page.c knows it by */
     leat__json_ku64(&j, "documents", st->documents);
     leat__json_ku64(&j, "kept", st->kept);
     leat__json_ku64(&j, "dropped", st->dropped);

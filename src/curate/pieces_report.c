@@ -53,6 +53,7 @@ static void put_json(const leat__pieces_report *r, const leat__dedup *d, const c
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_object(&j);
+    leat__json_kstr(&j, "report", "leat"); /* the mark that report_page.c knows it by */
     leat__json_ku64(&j, "documents", d->st.documents);
     leat__json_kstr(&j, "unit", unit);
     leat__json_ku64(&j, "kept", st->kept);

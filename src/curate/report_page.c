@@ -14,7 +14,7 @@
 
 /* First bytes of a page and of its data, by which an earlier one is known. */
 #define HTML_HEAD "<!DOCTYPE html>\n<!-- report of leat -->"
-#define JSON_HEAD "{\"documents\":"
+#define JSON_HEAD "{\"report\":\"leat\","
 #define PLOT_WIDTH 360
 #define PLOT_HEIGHT 90
 

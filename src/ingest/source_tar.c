@@ -24,6 +24,7 @@
 #include "codec/codec.h"
 #include "ingest/source.h"
 #include "ingest/tar.h"
+#include "pack/page.h"
 
 #define INFER 64       /* samples that settle the fields */
 #define KINDS_MAX 200u /* bytes of a list of endings in a message */
@@ -173,6 +174,8 @@ static int take_member(tar_source *s, leat__records *run, leat__record *r, leat_
     if (type == LEAT_FIELD_INT) return parse_label(s, run, r, item);
     if (type == LEAT_FIELD_TEXT && !leat__utf8_valid((const char *)to, (size_t)m->size, NULL))
         return fail_member(s, r, LEAT_EDATA, "not UTF-8 text");
+    if (type == LEAT_FIELD_JSON && !leat__page_is_json(to, (size_t)m->size))
+        return fail_member(s, r, LEAT_EDATA, "not a JSON value");
     return 0;
 }
 

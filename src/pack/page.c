@@ -82,9 +82,9 @@ static bool ragged_bytes(const leat_field *f, const leat_pack_value *v, uint64_t
     return true;
 }
 
-static bool is_json(const leat_pack_value *v)
+bool leat__page_is_json(const void *data, size_t size)
 {
-    json_t *root = json_loadb(v->data, v->size, JSON_DECODE_ANY, NULL);
+    json_t *root = json_loadb(data, size, JSON_DECODE_ANY, NULL);
     json_decref(root);
     return root != NULL;
 }
@@ -105,7 +105,7 @@ static int check_value(const leat_pack_sample *sample, const leat_field *f, cons
         if (!leat__utf8_valid(v->data, v->size, &good)) return bad_value(err, sample, f, "text is not UTF-8");
         break;
     case LEAT_FIELD_JSON:
-        if (!is_json(v)) return bad_value(err, sample, f, "not a JSON value");
+        if (!leat__page_is_json(v->data, v->size)) return bad_value(err, sample, f, "not a JSON value");
         break;
     case LEAT_FIELD_ARRAY:
         if (v->size != leat__field_array_bytes(f))

@@ -36,6 +36,8 @@ typedef struct leat__page {
     const leat_pack_sample *lent; /* its only sample, not copied: see leat__page_lend */
 } leat__page;
 
+bool leat__page_is_json(const void *data, size_t size); /* as fields of type JSON have to be */
+
 /* The schema must outlive the page. */
 int leat__page_open(leat__page **p, const leat__schema *schema, uint64_t page_bytes,
                     leat_error *err) LEAT_MUST_CHECK;

@@ -437,3 +437,13 @@ $ printf '\211LEAT\r\n\032' > head.leat; head -c 4000 /dev/zero >> head.leat; le
 $ echo '{"path": 3}' > m.jsonl; leat pack m.jsonl -o m.leat
 ! leat pack: m.jsonl:1: no path
 = 4
+
+# a member that is not JSON is a bad sample, as one that is not UTF-8
+$ python3 -c "
+> import io, tarfile
+> with tarfile.open('j.tar', 'w') as t:
+>     for name, data in (('a.json', b'{}'), ('a.txt', b'a'), ('b.json', b'{bad'), ('b.txt', b'b'), ('c.json', b'[1]'), ('c.txt', b'c')):
+>         i = tarfile.TarInfo(name); i.size = len(data); t.addfile(i, io.BytesIO(data))"
+> leat pack j.tar -o j.leat --on-error skip > /dev/null; leat info j.leat --json | jget samples
+2
+! leat pack: warning: 1 sample was left out (--report FILE lists them)

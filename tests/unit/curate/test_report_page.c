@@ -69,6 +69,10 @@ static void files_by_ending(void **state)
     assert_int_equal(leat__page_check("x.html,out/report.json", "out/", &err), LEAT_EINVAL);
     assert_non_null(strstr(err.message, "written by the run itself"));
     assert_int_equal(leat__page_check("out/report.html", "out", &err), 0);
+    put_text("mine.json", "{\"documents\":[1]}"); /* not a report */
+    assert_int_equal(leat__page_check(in_box("mine.json"), NULL, &err), LEAT_EINVAL);
+    put_text("mine.json", "{\"report\":\"leat\",\"documents\":1}");
+    assert_int_equal(leat__page_check(in_box("mine.json"), NULL, &err), 0);
     leat__buf_reset(&html);
     leat__buf_reset(&json);
     leat__buf_reset(&out);
