@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which family runs a step: see apply.h.
+ * Selects the family that runs a step: see apply.h.
  */
 #include "op/apply.h"
 

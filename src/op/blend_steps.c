@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The steps of AugMix: weighted copies of an image are added up, in float and in torchvision's order,
- * and the sum is cut to whole numbers. One thread per workspace.
+ * The steps of AugMix: weighted copies of an image are added in float, in torchvision's order, and the sum
+ * is truncated to integers. One thread per workspace.
  */
 #include <string.h>
 
@@ -51,7 +51,7 @@ static void add(leat__workspace *b, float weight)
 static void finish(leat__workspace *b)
 {
     const leat__planes *const im = &b->image;
-    const uint32_t width = im->width; /* bytes that are written might be it */
+    const uint32_t width = im->width; /* a local copy: the bytes written below may alias im->width */
     for (uint32_t c = 0; c < im->channels; c++)
         for (uint32_t y = 0; y < im->height; y++) {
             const float *const sum = sum_row(b, c, y);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps that look at a pixel's neighbours: sharpness as Pillow's ImageEnhance, Gaussian blur
- * as torchvision (which blurs PIL images as float tensors). One thread per workspace.
+ * Steps that read a pixel's neighbours: sharpness as in Pillow's ImageEnhance, Gaussian blur as in
+ * torchvision (which blurs PIL images as float tensors). One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "op/apply.h"
 
-/* Sums of three rows, each used as lower, middle and upper row in turn. */
+/* Sums of three rows. Each row is used as the lower, middle and upper row in turn. */
 typedef struct smoothing {
     float *edge[3], *middle[3];
 } smoothing;
@@ -85,7 +85,7 @@ typedef struct blur {
     float *kx, *ky;
     float *padded;      /* one row as floats, with its reflected ends */
     float *ring;        /* `height` rows, blurred along x */
-    const float **taps; /* their order for one output row */
+    const float **taps; /* the same rows, in order, for one output row */
     size_t pitch;
 } blur;
 
@@ -104,7 +104,7 @@ static void blur_source_row(const leat__workspace *b, const blur *g, uint32_t c,
 static void blur_plane(leat__workspace *b, const blur *g, uint32_t c)
 {
     const uint32_t rows = b->image.height, half = g->height / 2;
-    /* ring slot t holds padded row y + t - half when row y comes out */
+    /* ring slot t holds padded row y + t - half when row y is written */
     for (int64_t p = -(int64_t)half; p < (int64_t)rows + half; p++) {
         const uint32_t slot = (uint32_t)((p + half) % g->height);
         blur_source_row(b, g, c, leat__reflect(p, rows), g->ring + slot * g->pitch);
@@ -118,14 +118,14 @@ static void blur_plane(leat__workspace *b, const blur *g, uint32_t c)
 int leat__step_blur(leat__workspace *b, const leat__step *s, leat_error *err)
 {
     blur g = {.width = s->width, .height = s->height};
-    /* kernels work in runs of 64 */
+    /* kernels process 64 elements at a time */
     g.pitch = ((size_t)b->image.width + 63) & ~(size_t)63;
     const size_t padded = (g.pitch + g.width + 63) & ~(size_t)63;
     const size_t floats = padded + g.height * g.pitch + g.width + g.height;
     float *const work =
         leat__work_fit(&b->work, floats * sizeof(float) + g.height * sizeof(float *) + 64, err);
     if (!work) return LEAT_ENOMEM;
-    memset(work, 0, floats * sizeof(float)); /* ends of rows are read, never used */
+    memset(work, 0, floats * sizeof(float)); /* row ends are read, but their results are not used */
     g.padded = work;
     g.ring = g.padded + padded;
     g.kx = g.ring + g.height * g.pitch;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contrast limited adaptive histogram equalisation of each channel, in OpenCV's arithmetic: a table
- * per tile, and between the middles of four tiles their tables mixed. One thread per workspace.
+ * Contrast limited adaptive histogram equalisation of each channel, with OpenCV's arithmetic: each tile has
+ * a lookup table, and between the centres of four tiles their tables are interpolated. One thread per
+ * workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -11,18 +12,18 @@
 
 enum { LEVELS = 256 };
 
-/* The tiles along one axis. Images that tiles do not divide are continued by reflection. */
+/* The tiles along one axis. If the tiles do not divide the image evenly, it is extended by reflection. */
 typedef struct axis {
     uint32_t tiles, pixels, tile; /* pixels of the image, and of one tile */
 } axis;
 
-/* OpenCV continues both axes when one of them needs it. */
+/* OpenCV extends both axes when one of them needs it. */
 static uint32_t tile_pixels(uint32_t pixels, uint32_t tiles, bool whole)
 {
     return whole ? pixels / tiles : (pixels + tiles - pixels % tiles) / tiles;
 }
 
-/* Without repeating the border pixel. */
+/* Reflects index i into n elements, without repeating the border pixel. */
 static uint32_t reflected(uint32_t i, uint32_t n)
 {
     if (n == 1) return 0;
@@ -63,7 +64,7 @@ static void tile_table(const leat__planes *im, uint32_t c, const axis *ax, const
     }
 }
 
-/* The two tiles whose middles lie round a pixel, and the weight of the second. */
+/* The two tiles whose centres are on either side of a pixel, and the weight of the second. */
 typedef struct between {
     uint32_t first, second;
     float weight;

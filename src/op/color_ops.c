@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Colour ops and erasing: parameters and draws. The pixels are in color_steps.c, blur_steps.c
- * and pad.c. Pure functions.
+ * Colour ops and erasing: parameters and draws. The steps that change pixels are in color_steps.c,
+ * blur_steps.c and pad.c. Pure functions.
  */
 #include <math.h>
 
@@ -71,8 +71,8 @@ static int jitter_check(const leat__op_spec *op, leat_error *err)
     return 0;
 }
 
-/* The four changes come in random order; one whose range is a single neutral value is left
- * out, but the order is drawn over all four, so streams do not depend on it. */
+/* Draws the four changes in random order. A change whose range is a single neutral value is omitted. The
+ * order is always drawn over all four, so random streams do not depend on the ranges. */
 static int jitter_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     static const leat__step_kind kinds[] = {LEAT__STEP_BRIGHTNESS, LEAT__STEP_CONTRAST, LEAT__STEP_SATURATION,
@@ -243,7 +243,7 @@ static int erase_check(const leat__op_spec *op, leat_error *err)
     return leat__op_check_channels(op, ERASE_VALUE, err);
 }
 
-/* After Normalize the value stands in the output; before it, in 8-bit pixels. */
+/* After Normalize, the value is a number of the output; before it, of the 8-bit pixels. */
 static int add_erase(leat__recipe *r, leat__step s, const leat__value *value, leat_error *err)
 {
     s.kind = r->normalized ? LEAT__STEP_ERASE_OUT : LEAT__STEP_ERASE;
@@ -293,7 +293,7 @@ static int cutout_check(const leat__op_spec *op, leat_error *err)
     return leat__op_check_channels(op, CUTOUT_VALUE, err);
 }
 
-/* The middle may lie anywhere, so squares at the border are cut off, as in the paper. */
+/* The centre may be anywhere in the image, so squares at the border are clipped, as in the paper. */
 static int cutout_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const int64_t size = op->value[CUTOUT_SIZE].i, w = r->width, h = r->height;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps that change values where they are, as Pillow's ImageEnhance and ImageOps do. Most are
- * a table of 256 values per channel. One thread per workspace.
+ * Steps that change values in place, as Pillow's ImageEnhance and ImageOps do. Most use a table of 256
+ * values per channel. One thread per workspace.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ static int grayscale(leat__workspace *b, leat_error *err)
 
 static void hue(leat__workspace *b, double shift)
 {
-    /* as NumPy: the product is cut towards zero, then taken modulo 256 */
+    /* as in NumPy: the product is truncated towards zero, then taken modulo 256 */
     const uint8_t by = (uint8_t)(int32_t)(shift * 255);
     for (uint32_t y = 0; y < b->image.height; y++) {
         uint8_t *row[3];
@@ -107,7 +107,7 @@ static void equalize(leat__workspace *b)
             }
         }
         const uint64_t step = (total - last) / 255;
-        if (used <= 1 || step == 0) continue; /* Pillow's table is the identity then */
+        if (used <= 1 || step == 0) continue; /* Pillow's table is the identity in this case */
         uint64_t n = step / 2;
         for (int v = 0; v < 256; v++) {
             const uint64_t level = n / step;
@@ -137,10 +137,10 @@ static void autocontrast(leat__workspace *b)
     }
 }
 
-/* Values of which `keep` bits are kept and `flip` bits turned round: cheaper than a table. */
+/* Keeps the `keep` bits of each value and inverts the `flip` bits: cheaper than a table. */
 static void change_bits(leat__workspace *b, uint8_t keep, uint8_t flip)
 {
-    const uint32_t width = b->image.width; /* bytes that are written might be it */
+    const uint32_t width = b->image.width; /* a local copy: the bytes written below may alias it */
     for (uint32_t c = 0; c < b->image.channels; c++)
         for (uint32_t y = 0; y < b->image.height; y++) {
             uint8_t *const row = leat__planes_row(&b->image, c, y);

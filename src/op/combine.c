@@ -44,7 +44,7 @@ static uint32_t children(const leat__op_spec *op, uint32_t *at)
     return n;
 }
 
-/* The number of channels is one for all samples, so no draw may change it. */
+/* The number of channels must be the same for all samples, so no draw may change it. */
 static int combine_check(const leat__op_spec *op, leat_error *err)
 {
     for (uint32_t i = 1; i <= op->inside; i++)
@@ -79,7 +79,7 @@ static uint32_t choose(const leat__value *p, uint32_t n, leat__rng *rng)
     for (uint32_t i = 0; i < n; i++) {
         if (!(p->list[i] > 0)) continue;
         upto += p->list[i];
-        last = i; /* of sums that are rounded, the last may stay below `at` */
+        last = i; /* rounding may leave the full sum at or below `at`: the last one is chosen then */
         if (at < upto) break;
     }
     return last;
@@ -115,7 +115,8 @@ static leat__op_size size_of(const leat__op_spec *op, leat__op_size in)
     return leat__ops_size(op, 1 + op->inside, in);
 }
 
-/* Any order gives `all` when each op keeps it, and the image has it before or one op always gives it. */
+/* Returns the common size of all orders, or 0. Any order gives `all` if each op keeps it, and if the image
+ * already has it or one op always gives it. */
 static leat__op_size size_in_any_order(const leat__op_spec *op, leat__op_size in)
 {
     const leat__op_size all = leat__ops_size(op + 1, op->inside, in);
@@ -165,7 +166,7 @@ static void combined_reach(const leat__op_spec *op, leat__op_reach *r)
     const leat__op_reach in = *r;
     leat__op_reach out = in;
     if (op->def->combine != LEAT__COMBINE_CHOICE) {
-        leat__ops_reach(op + 1, op->inside, &out); /* in random order: only one of them changes the size */
+        leat__ops_reach(op + 1, op->inside, &out); /* in random order: only one op changes the size */
         if (op->def->combine == LEAT__COMBINE_APPLY) unite(r, &out);
         else *r = out;
         return;

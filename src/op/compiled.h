@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an open pipeline holds; for pipeline.c, which makes it, and
- * pipeline_run.c, which runs it.
+ * The content of an open pipeline, for pipeline.c, which builds it, and pipeline_run.c, which runs it.
  */
 #ifndef LEAT_OP_COMPILED_H
 #define LEAT_OP_COMPILED_H
@@ -14,7 +13,7 @@
 
 struct leat__pipeline {
     leat__op_spec ops[LEAT__SPEC_OPS_MAX];
-    uint32_t stream[LEAT__SPEC_OPS_MAX]; /* of random numbers, per op */
+    uint32_t stream[LEAT__SPEC_OPS_MAX]; /* random stream of each op */
     uint32_t count, batch_ops, view;
     leat__output_spec output;
     leat__norm norm[3];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Crops of a special kind: several fixed ones of one image, and one that depends on the boxes in the
- * image. Draws only, with torchvision's rounding and distributions. Pure functions.
+ * Special crops: several fixed ones of one image, and one that depends on the boxes in the image. Draws
+ * only, with torchvision's rounding and distributions. Pure functions.
  */
 #include <math.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static int five_check(const leat__op_spec *op, leat_error *err)
     return leat__fail(err, LEAT_EINVAL, "%s.size: one number or (height, width)", op->def->name);
 }
 
-/* Corners in reading order, then the middle. */
+/* The corners in reading order, then the centre. */
 static int five_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const leat__op_size size = size_of(&op->value[FIVE_SIZE]);
@@ -80,7 +80,7 @@ static int ten_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, le
 /* ---- RandomIoUCrop ---- */
 
 enum { IOU_MIN, IOU_MAX, IOU_THIN, IOU_WIDE, IOU_OPTIONS, IOU_TRIALS };
-enum { ROUNDS = 100 }; /* torchvision tries without limit */
+enum { ROUNDS = 100 }; /* torchvision has no such limit */
 static const leat__param iou_params[] = {
     {.name = "min_scale",
      .kind = LEAT__PARAM_FLOAT,
@@ -136,7 +136,7 @@ static leat__op_size unknown_size(const leat__op_spec *op, leat__op_size in)
     return (leat__op_size){0};
 }
 
-/* The boxes where the steps so far put them. Those of which nothing is left never count. */
+/* Moves the boxes by the steps so far. Boxes that are completely outside never count. */
 static void move_boxes(leat__recipe *r)
 {
     const leat__box_rule rule = {.format = LEAT__BOX_XYXY};
@@ -148,7 +148,7 @@ static void move_boxes(leat__recipe *r)
     }
 }
 
-/* Overlap of a box and the crop, over what both cover; -1 when the box's middle is outside. */
+/* Returns the intersection over union of a box and the crop, or -1 when the box's centre is outside. */
 static float overlap(const float b[4], const float crop[4])
 {
     const float cx = 0.5f * (b[0] + b[2]), cy = 0.5f * (b[1] + b[3]);
@@ -159,7 +159,7 @@ static float overlap(const float b[4], const float crop[4])
     return w * h / (both - w * h);
 }
 
-/* One trial: a crop whose shape is allowed, and whether a box is in it as far as it must be. */
+/* Draws one crop. True when its shape is allowed and it overlaps a box as much as required. */
 static bool try_crop(const leat__op_spec *op, leat__rng *rng, const leat__recipe *r, double least,
                      uint32_t at[2], leat__op_size *size)
 {

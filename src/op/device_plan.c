@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Planning of images for a device: see device_plan.h. The region and the blocks are found by the same
- * functions as on the CPU, so both decode the same tiles and find the same damage.
+ * Plans images for a device: see device_plan.h. The region and the blocks are computed by the same
+ * functions as on the CPU, so both decode the same tiles and detect the same damage.
  */
 #include "op/device_plan.h"
 
@@ -21,7 +21,7 @@
 #define ALIGN 16u
 #define PIXELS_MAX UINT64_C(100000000)
 #define WINDOW_ROWS 28u
-#define LINES_MIN 8u /* fewest lines read at once, if the image has as many */
+#define LINES_MIN 8u /* fewest lines read at once, if the image has that many */
 #define SLACK LEAT__DEVICE_SLACK
 
 void leat__device_chunk_init(leat__device_chunk *c)
@@ -87,8 +87,8 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-/* Geometry first, then colour: what is made before the resize stays on the host. Flips may come later, but
- * not after rectangles. */
+/* Geometry must come first, then colour: steps before the resize stay on the host. Flips may come later, but
+ * not after erased rectangles. */
 const char *leat__device_refuses(const leat__pipeline *p, const char **op)
 {
     static const char *const sizes[] = {"RandomResizedCrop", "Resize", "CenterCrop", "RandomCrop", NULL};
@@ -96,7 +96,7 @@ const char *leat__device_refuses(const leat__pipeline *p, const char **op)
     static const char *const colour[] = {"ColorJitter",        "Grayscale",       "RandomGrayscale",
                                          "RandomInvert",       "RandomPosterize", "RandomSolarize",
                                          "RandomAutocontrast", "RandomEqualize",  NULL};
-    const char *first = NULL; /* op on colours or rectangles */
+    const char *first = NULL; /* first op on colours or rectangles */
     bool erased = false;
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_def *const def = p->ops[i].def;
@@ -153,7 +153,8 @@ static uint64_t room(uint64_t *at, uint64_t bytes)
     return start;
 }
 
-/* Inputs of the region, `lead` before it counted; outputs count from `lo`. */
+/* Plans one axis. `lo` is the first input of the region; `lead` inputs precede it in its first word. Reserves
+ * the axis's tables in *work. False when the device does not support it. */
 static bool plan_axis(leat_job_axis *a, const leat__axis_request *q, uint32_t lo, uint32_t lead,
                       uint64_t *work)
 {
@@ -172,7 +173,8 @@ static bool plan_axis(leat_job_axis *a, const leat__axis_request *q, uint32_t lo
                          .lo = lo,
                          .lead = lead,
                          .taps = nearest ? 1 : (uint32_t)(2 * support[q->filter] * stretch + 1e-6) + 1};
-    a->words = a->taps <= LEAT_JOB_NARROW ? 1 : (a->taps + 3 + 3) / 4; /* the first may end its word */
+    a->words = a->taps <= LEAT_JOB_NARROW ? 1 : (a->taps + 3 + 3) / 4; /* the first tap may be the last of
+                                                                          its word */
     if (a->words > LEAT_JOB_WORDS_MAX) return false;
     a->first = room(work, (uint64_t)a->count * sizeof(uint32_t));
     a->taps_of = room(work, (uint64_t)a->count * sizeof(uint32_t));
@@ -195,7 +197,7 @@ static void plan_planes(leat_job_image *im, const leat__raster *r, uint64_t *wor
     }
 }
 
-/* Words of four inputs that `n` outputs side by side need at most, of a region of `size` inputs. */
+/* Returns how many words of four inputs `n` adjacent outputs need at most, in a region of `size` inputs. */
 static uint32_t words_of(const leat_job_axis *a, uint32_t n, uint32_t size)
 {
     const double span = (double)(n - 1) * a->in / a->out + a->taps + 2;
@@ -203,7 +205,7 @@ static uint32_t words_of(const leat_job_axis *a, uint32_t n, uint32_t size)
     return (inputs + 3 + 3) / 4;
 }
 
-/* How many outputs a block of threads makes at once: as many as its shared memory has room for. */
+/* Decides how many outputs a thread block computes at once: as many as its shared memory has room for. */
 static bool plan_windows(leat_job_image *im)
 {
     const uint32_t planes = im->components == 1 ? 1 : 3;
@@ -215,7 +217,7 @@ static bool plan_windows(leat_job_image *im)
         const uint32_t words_x = words_of(&im->ax, im->window_x, im->width);
         const uint32_t words_y = words_of(&im->ay, im->window_y, im->height);
         const uint32_t all = 4 * (down ? words_x : words_y);
-        im->line_pitch = (down ? words_y : words_x) | 1; /* odd: other lines are in other banks */
+        im->line_pitch = (down ? words_y : words_x) | 1; /* odd: adjacent lines use different banks */
         im->mid_pitch = (down ? words_x : words_y) | 1;
         const uint64_t mid = (uint64_t)planes * im->mid_pitch * (down ? im->window_y : im->window_x);
         const uint64_t left = mid < pool ? (pool - mid) / ((uint64_t)planes * im->line_pitch) : 0;
@@ -231,7 +233,7 @@ static bool plan_windows(leat_job_image *im)
     return true;
 }
 
-/* A step on the pixels; false: a device does not know it. */
+/* Plans a step on pixels. False when the device does not support it. */
 static bool plan_step(leat_job_step *to, const leat__step *s)
 {
     *to = (leat_job_step){.amount = (float)s->amount};
@@ -270,8 +272,8 @@ static bool plan_step(leat_job_step *to, const leat__step *s)
     }
 }
 
-/* Erasing of the output: one rectangle of one colour. Noise is normally distributed there, which takes
- * functions of the CPU's library. */
+/* Plans the erasing of the output: one rectangle of one colour. Noise is refused: it is normally distributed,
+ * which needs functions of the CPU's math library. */
 static bool plan_erase(leat_job_image *im, const leat__pipeline *p, const leat__step *s)
 {
     if (s->kind != LEAT__STEP_ERASE_OUT || s->noise || im->erase) return false;
@@ -291,7 +293,7 @@ static bool plan_erase(leat_job_image *im, const leat__pipeline *p, const leat__
     return true;
 }
 
-/* What comes after the geometry. False: something that a device does not know. */
+/* Plans the steps after the geometry. False when the device does not support one of them. */
 static bool plan_end(leat_job_image *im, const leat__pipeline *p, const leat__recipe *r, uint32_t from)
 {
     for (uint32_t i = from; i < r->count; i++) {
@@ -304,8 +306,8 @@ static bool plan_end(leat_job_image *im, const leat__pipeline *p, const leat__re
     return true;
 }
 
-/* Steps that change each pixel by its colour and by the histogram of all: flips before and after give the
- * same. */
+/* True for steps that change each pixel only by its colour and the histogram of the image. A flip before or
+ * after them gives the same result. */
 static bool spares_places(leat__step_kind kind)
 {
     leat_job_step ignored;
@@ -313,7 +315,7 @@ static bool spares_places(leat__step_kind kind)
            plan_step(&ignored, &(leat__step){.kind = kind});
 }
 
-/* Moves flips before the colour steps that they follow: they are a part of the geometry then. */
+/* Moves flips before the colour steps that they follow, so that they become part of the geometry. */
 static void flips_first(leat__recipe *r)
 {
     for (uint32_t i = 1; i < r->count; i++) {
@@ -325,7 +327,7 @@ static void flips_first(leat__recipe *r)
     }
 }
 
-/* The head as the stored image sees it, whose rows are columns of the output. */
+/* Transposes the head to the stored image, whose rows are columns of the output. */
 static void turn_head(leat__head *head)
 {
     const leat__head h = *head;
@@ -337,7 +339,7 @@ static void turn_head(leat__head *head)
     head->ay = h.ax;
 }
 
-/* Geometry of the job; false: for the CPU. `r` gets the blocks. */
+/* Plans the geometry of the job and fills `r` with the blocks. False: the CPU must decode the image. */
 static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const leat__encoded *e,
                           const leat__tile_header *h, const leat__draw_key *key, leat__raster *r)
 {
@@ -378,10 +380,10 @@ static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const lea
     return work <= LEAT__DEVICE_WORK_MAX;
 }
 
-/* Tiles of an image: those from tile row `first` to `last`, columns tx0 to tx1. */
+/* The tiles of an image that are decoded: tile rows `first` to `last`, columns tx0 to tx1. */
 typedef struct tile_window {
     uint32_t first, last, tx0, tx1;
-    uint64_t bytes; /* of them */
+    uint64_t bytes; /* of these tiles */
 } tile_window;
 
 static tile_window find_window(const leat__tile_header *h, const leat__raster *r)
@@ -398,7 +400,8 @@ static tile_window find_window(const leat__tile_header *h, const leat__raster *r
     return w;
 }
 
-/* Bytes for an image whose tiles take `tile_bytes`: in the arena, else (unless `only_arena`) in the chunk. */
+/* Reserves bytes for an image whose tiles take `tile_bytes`: in the arena, else (unless `only_arena`) in the
+ * chunk. */
 static uint8_t *take_bytes(leat__device_chunk *c, uint64_t tile_bytes, bool only_arena, leat_job_image *im)
 {
     const uint64_t quant = sizeof(uint16_t) * 64 * 3;
@@ -419,7 +422,8 @@ static uint8_t *take_bytes(leat__device_chunk *c, uint64_t tile_bytes, bool only
     return leat__buf_zeros(&c->data, bytes) == 0 ? (uint8_t *)c->data.data + im->data : NULL;
 }
 
-/* The tiles of one row of the window: the first at `at` of the image's data. */
+/* Fills the jobs of the tiles of one row of the window; the first tile is at `at` in the image's data.
+ * Returns the bytes of the row. */
 static uint64_t put_row(const leat__tile_header *h, const tile_window *w, uint32_t ty, uint32_t image,
                         uint64_t at, leat_job_tile *tile)
 {
@@ -441,8 +445,9 @@ static uint64_t sum_lengths(const leat__tile_header *h, uint32_t from, uint32_t 
     return sum;
 }
 
-/* Adds `bytes` at `from` to what the device reads, next to what was added since range `first`; *at is the
- * end of that. Neighbours that share a line, or touch, are one range. Returns where the bytes come to be. */
+/* Adds `bytes` at `from` to the ranges that the device reads, after those added since range `first`. *at is
+ * the end of their destination. Ranges that touch or share a line are merged. Returns the destination of the
+ * bytes. */
 static uint64_t put_range(leat__device_chunk *c, size_t first, uint64_t from, uint64_t bytes, uint64_t *at)
 {
     const uint64_t line = LEAT_JOB_LINE, begin = from / line * line;
@@ -460,8 +465,8 @@ static uint64_t put_range(leat__device_chunk *c, size_t first, uint64_t from, ui
     return next->to + (from - begin);
 }
 
-/* The jobs of the tiles. Their bytes follow the quantisers as in the pack; or, with `to`, only these
- * tiles next to each other: then they are copied there. */
+/* Adds the jobs of the tiles. If `to` is NULL, the tiles follow the quantisers as in the pack. Else only the
+ * tiles of the window are copied to `to`, next to each other. */
 static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
                      const tile_window *w, uint32_t image, uint8_t *to)
 {
@@ -482,7 +487,7 @@ static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const ui
     return 0;
 }
 
-/* The same for an image that the device reads from page-locked memory. */
+/* Adds the jobs and the ranges of an image that the device reads from page-locked memory. */
 static int put_ranges(leat__device_chunk *c, const leat__tile_header *h, uint64_t mapped,
                       const tile_window *w, leat_job_image *im)
 {
@@ -509,7 +514,8 @@ static int put_ranges(leat__device_chunk *c, const leat__tile_header *h, uint64_
     return 0;
 }
 
-/* The image's bytes where they can be found, and its tiles. */
+/* Adds the tiles of an image. Its bytes are resident, read from page-locked memory, or copied to the arena or
+ * chunk. */
 static int put_image(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
                      const leat__raster *r, leat_job_image *im, leat__device_place *place)
 {
@@ -556,7 +562,7 @@ int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat
     *taken = false;
     if (e->info->codec != LEAT__CODEC_TILE || leat__tile_header_parse(&h, e->data, e->len, NULL) != 0)
         return 0;
-    if ((uint64_t)h.width * h.height > PIXELS_MAX) return 0; /* the CPU knows the limits */
+    if ((uint64_t)h.width * h.height > PIXELS_MAX) return 0; /* the CPU checks the limits */
     im.small = (h.flags & LEAT__TILE_FLAG_SMALL) != 0;
     if (im.small && (tables == NULL || tables->id != h.tables_id)) return 0;
     im.components = h.components;

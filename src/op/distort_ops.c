@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Distortions of values: noise, JPEG artefacts, photometric distortion, channel order, median, grid
- * masks. Parameters and draws; the pixels are in distort_steps.c and color_steps.c. Pure functions.
+ * Distortions of values: noise, JPEG artefacts, photometric distortion, channel order, median, grid masks.
+ * Parameters and draws; the steps that change pixels are in distort_steps.c and color_steps.c. Pure
+ * functions.
  */
 #include <math.h>
 
@@ -18,7 +19,7 @@ static bool happens(const leat__value *p, leat__rng *rng)
     return leat__rng_double(rng) < p->f;
 }
 
-/* One number, or (lowest, highest). */
+/* Checks that a parameter is one number, or (lowest, highest). */
 static int check_range(const leat__op_spec *op, int i, leat_error *err)
 {
     const leat__value *const v = &op->value[i];
@@ -143,7 +144,7 @@ static int photo_check(const leat__op_spec *op, leat_error *err)
     return 0;
 }
 
-/* Each change with probability p; contrast comes second or last, as in SSD. */
+/* Applies each change with probability p. Contrast comes second or last, as in SSD. */
 static int photo_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     static const leat__step_kind kinds[] = {LEAT__STEP_BRIGHTNESS, LEAT__STEP_CONTRAST, LEAT__STEP_SATURATION,

@@ -12,8 +12,8 @@
 
 /* ---- noise ---- */
 
-/* Quantiles of the normal distribution at (i + 0.5) / 65536 beyond the middle: a draw of 15 bits and
- * a sign is one normal number, cut off at 4.3 deviations. */
+/* Quantiles of the normal distribution at (i + 0.5) / 65536 above the median. A draw of 15 bits and a sign
+ * gives one normal number, limited to 4.3 standard deviations. */
 enum { QUANTILES = 32768 };
 static float quantile[QUANTILES];
 static pthread_once_t quantiles_made = PTHREAD_ONCE_INIT;
@@ -22,15 +22,15 @@ static void make_quantiles(void)
 {
     double x = 0;
     for (int i = 0; i < QUANTILES; i++) {
-        const double want = (QUANTILES - 0.5 - i) / (2.0 * QUANTILES); /* share beyond x */
+        const double want = (QUANTILES - 0.5 - i) / (2.0 * QUANTILES); /* probability of values above x */
         for (int k = 0; k < 6; k++) /* Newton's method, from the last quantile */
             x += (0.5 * erfc(x * M_SQRT1_2) - want) / (exp(-0.5 * x * x) * 0.3989422804014327);
         quantile[i] = (float)x;
     }
 }
 
-/* As torchvision for 8-bit images: the noise is cut to whole numbers, the sum to 0..255. One hash of a
- * counter serves four pixels: a third of the time that the generator of the draws takes. */
+/* As torchvision does for 8-bit images: the noise is truncated to integers, the sum clipped to 0..255. One
+ * hash of a counter serves four pixels, which takes a third of the time of the generator for draws. */
 static uint64_t noise_row(uint8_t *row, uint32_t n, uint64_t counter, float mean, float sigma)
 {
     uint64_t bits = 0;
@@ -90,7 +90,7 @@ static int permute(leat__workspace *b, int32_t order, leat_error *err)
 
 /* ---- median ---- */
 
-/* Counts of the values in the square, and the median found last: it moves little from pixel to pixel. */
+/* Counts of the values in the square, and the last median found, which changes little from pixel to pixel. */
 typedef struct window {
     uint32_t count[256];
     uint32_t below; /* values smaller than the median */
@@ -110,7 +110,7 @@ static uint8_t settle(window *w)
     return (uint8_t)w->median;
 }
 
-/* Pixels outside repeat the border, as Pillow's MedianFilter has it. `column` maps -half .. width + half. */
+/* Pixels outside repeat the border, as in Pillow's MedianFilter. `column` maps -half .. width + half. */
 static void median_row(const uint8_t *const *row, const uint32_t *column, uint32_t side, uint8_t *dst,
                        uint32_t width)
 {

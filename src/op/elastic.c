@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ElasticTransform: see elastic.h for the shifts; the step that moves pixels by them follows
- * torchvision's grid sampling, fill at the border included. One thread per workspace.
+ * ElasticTransform: see elastic.h for the shifts. The step that moves pixels by them follows torchvision's
+ * grid sampling, including the fill at the border. One thread per workspace.
  */
 #include "op/elastic.h"
 
@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "op/apply.h"
 
-enum { RUN = 64 }; /* blur_row works in runs of this length */
+enum { RUN = 64 }; /* blur_row processes this many elements at a time */
 
 void leat__elastic_init(leat__elastic *e, const leat__step *s, uint32_t width, uint32_t height, int axis)
 {
@@ -26,7 +26,7 @@ void leat__elastic_init(leat__elastic *e, const leat__step *s, uint32_t width, u
     for (int k = 0; k < 2; k++) leat__gaussian(e->kernel[k], e->taps, fmax(sigma[k], 1e-3));
 }
 
-/* In [-1, 1), 24 bits. */
+/* Returns noise in [-1, 1), with 24 bits. */
 static float noise(const leat__elastic *e, uint32_t x, uint32_t y)
 {
     const uint64_t h = leat__mix64(e->seed + ((uint64_t)y * e->width + x) * UINT64_C(0x9E3779B97F4A7C15));
@@ -34,7 +34,7 @@ static float noise(const leat__elastic *e, uint32_t x, uint32_t y)
     return (float)bits * 0x1p-23f - 1.0f;
 }
 
-/* The same sums in the same order as the field. */
+/* Computes the same sums as the whole field does, in the same order. */
 float leat__elastic_at(const leat__elastic *e, uint32_t x, uint32_t y)
 {
     const int64_t half = e->taps / 2;
@@ -52,7 +52,7 @@ float leat__elastic_at(const leat__elastic *e, uint32_t x, uint32_t y)
 /* ---- the whole field ---- */
 
 typedef struct rows {
-    float *padded, *blurred; /* one row, or column, with its reflected ends; and blurred */
+    float *padded, *blurred; /* one row or column with its reflected ends, and the same blurred */
     float *turned;           /* blurred along x, column by column */
 } rows;
 
@@ -106,8 +106,8 @@ static void nearest_row(const job *j, uint32_t y)
     j->dsp->nearest(&j->laid, j->spots, j->row, w);
 }
 
-/* A pixel that is partly outside. torchvision weighs the image twice there: with what it adds up
- * to inside (its zeros count as pixels), and with the share inside. */
+/* Computes a pixel that is partly outside. torchvision applies the share inside twice: once because pixels
+ * outside count as 0, and once when it blends with the fill. */
 static uint32_t border_pixel(const job *j, double u, double v)
 {
     const double x0 = floor(u), y0 = floor(v);
@@ -159,7 +159,7 @@ static void move_pixels(const job *j)
     }
 }
 
-/* Room of a line: the taps on both sides, and runs that may begin in its last element. */
+/* Length of a line: the taps on both sides, and the blocks that may begin at its last element. */
 static size_t line_floats(const leat__planes *im)
 {
     return (size_t)LEAT_MAX(im->width, im->height) + LEAT__ELASTIC_TAPS_MAX + 2 * RUN;
@@ -183,7 +183,8 @@ int leat__step_elastic(leat__workspace *b, const leat__step *s, leat_error *err)
     float *const field = (float *)(memory + laid);
     const rows lines = {
         .turned = field + 2 * area, .padded = field + 3 * area, .blurred = field + 3 * area + line};
-    memset(lines.padded, 0, 2 * line * sizeof *field); /* ends of runs are read, never used */
+    memset(lines.padded, 0, 2 * line * sizeof *field); /* block ends are read, but their results are not
+                                                          used */
     const uint8_t *plane[4];
     uint8_t fill[4];
     for (uint32_t c = 0; c < 4; c++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Crops, resizes, padding and flips, with torchvision's rounding and distributions. Draws
- * only: the pixels are moved by the head (src/op/head.c) or the steps. Pure functions.
+ * Crops, resizes, padding and flips, with torchvision's rounding and distributions. Draws only: the pixels
+ * are moved by the head (src/op/head.c) or by the steps. Pure functions.
  */
 #include <math.h>
 
@@ -39,7 +39,7 @@
         .choices = LEAT__EDGE_CHOICES, .min = 1, .help = "what the new border shows"                         \
     }
 
-/* (h, w) as torchvision orders them; one number is a square. */
+/* Returns a size given as (height, width), in torchvision's order; one number is a square. */
 static leat__op_size size_of(const leat__value *v)
 {
     return (leat__op_size){.height = (uint32_t)v->list[0], .width = (uint32_t)v->list[v->count == 2 ? 1 : 0]};
@@ -114,7 +114,7 @@ static int rrc_check(const leat__op_spec *op, leat_error *err)
     return 0;
 }
 
-/* Ten tries, then the largest central crop whose ratio is allowed. */
+/* Tries ten times, then takes the largest central crop with an allowed ratio. */
 static int rrc_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const double *const scale = op->value[RRC_SCALE].list, *ratio = op->value[RRC_RATIO].list;
@@ -176,7 +176,7 @@ static leat__op_size resized(const leat__op_spec *op, uint32_t width, uint32_t h
     const uint64_t size = (uint64_t)v->list[0], most = (uint64_t)op->value[RESIZE_MAX_SIZE].i;
     const bool upright = width <= height;
     const uint64_t s = upright ? width : height, l = upright ? height : width;
-    /* as int(size * long / short) in Python: a double quotient, cut */
+    /* as int(size * long / short) in Python: a double quotient, truncated */
     uint64_t new_short = size, new_long = (uint64_t)((double)(size * l) / (double)s);
     if (most != 0 && new_long > most) {
         new_short = (uint64_t)((double)(most * new_short) / (double)new_long);
@@ -194,7 +194,7 @@ static leat__op_size resize_size(const leat__op_spec *op, leat__op_size in)
     return (leat__op_size){0, 0};
 }
 
-/* Of several sizes: by the most unequal sides among them. */
+/* Over several input sizes, the most extreme aspect ratio among them gives the bounds. */
 static void resize_reach(const leat__op_spec *op, leat__op_reach *r)
 {
     const double size = (double)op->value[RESIZE_SIZE].list[0], most = (double)op->value[RESIZE_MAX_SIZE].i;
@@ -264,7 +264,7 @@ static int check_padding(const leat__op_spec *op, const leat__value *v, leat_err
     return leat__fail(err, LEAT_EINVAL, "%s.padding: 1, 2 or 4 numbers", op->def->name);
 }
 
-/* Another value than the default, 0. */
+/* True when the value is not the default, 0. */
 static bool is_set(const leat__value *v)
 {
     bool any = v->i != 0;
@@ -272,7 +272,7 @@ static bool is_set(const leat__value *v)
     return any;
 }
 
-/* A value for a border that shows something else. */
+/* Refuses a fill value for a border that is not filled. */
 static int check_border(const leat__op_spec *op, const leat__value *fill, const leat__value *edge,
                         leat_error *err)
 {
@@ -336,7 +336,7 @@ static int center_check(const leat__op_spec *op, leat_error *err)
     return 0;
 }
 
-/* FFCV's centre crop: a square, cut to whole pixels. */
+/* FFCV's centre crop: a square, truncated to whole pixels. */
 static int center_share(const leat__op_spec *op, leat__recipe *r, leat_error *err)
 {
     const double side = op->value[CENTER_RATIO].f * LEAT_MIN(r->width, r->height);
@@ -450,7 +450,7 @@ static int check_ranges(const leat__op_spec *op, int i, leat_error *err)
                       op->def->params[i].name);
 }
 
-/* Both sides by one factor, cut to whole pixels as torchvision has it. */
+/* Scales both sides by one factor, truncated to whole pixels as in torchvision. */
 static int add_scaled(leat__recipe *r, double factor, const leat__value *filter, const leat__value *like,
                       leat_error *err)
 {
@@ -532,7 +532,7 @@ static int scale_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
                       &op->value[SCALE_LIKE], err);
 }
 
-/* At scale 1 the image fits the target, so the target scaled is the bound. */
+/* At scale 1 the image fits into the target, so the scaled target is the bound. */
 static void scale_reach(const leat__op_spec *op, leat__op_reach *r)
 {
     const leat__op_size target = size_of(&op->value[SCALE_TARGET]);
@@ -569,7 +569,7 @@ static int short_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
     return add_scaled(r, factor, &op->value[SHORT_FILTER], &op->value[SHORT_LIKE], err);
 }
 
-/* The shorter side is at most the largest length; the longer one is that times the aspect ratio. */
+/* The shorter side is at most the largest length; the longer side is that length times the aspect ratio. */
 static void short_reach(const leat__op_spec *op, leat__op_reach *r)
 {
     const leat__value *const sizes = &op->value[SHORT_MIN];

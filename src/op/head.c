@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fusing a run of geometry: see head.h.
+ * Fuses a sequence of geometry steps: see head.h.
  *
- * A flip before the resize mirrors its input, one after it mirrors its output: the two differ
- * in the last bit, because Pillow's coefficients are not symmetric. Both are kept apart here.
+ * A flip before the resize mirrors its input, one after it mirrors its output. The two differ in the last
+ * bit, because Pillow's coefficients are not symmetric, so they are kept separate.
  */
 #include "op/head.h"
 
@@ -16,7 +16,7 @@ bool leat__head_takes(leat__step_kind kind)
            kind == LEAT__STEP_FLIP_V;
 }
 
-/* Part [at, at+length) of what is now seen, of `whole` pixels starting at *start. */
+/* Narrows the current range of `whole` pixels from *start to its part [at, at+length). */
 static void narrow(uint32_t *start, uint32_t *whole, uint32_t at, uint32_t length, bool mirrored)
 {
     LEAT_ASSERT(length > 0 && at + length <= *whole);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small helpers on the planar images of the codec module (leat__planes): scratch that grows to
- * what is asked and keeps its memory.
+ * Helpers for the planar images of the codec module (leat__planes): scratch images that grow as needed and
+ * keep their memory.
  */
 #ifndef LEAT_OP_IMAGE_H
 #define LEAT_OP_IMAGE_H

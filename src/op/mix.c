@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MixUp and CutMix: see mix.h. The batch is changed in place, piece by piece, from its last
- * sample on: sample i reads sample i-1, which is still as it came; the first reads a copy of the
- * last one's piece. Pieces are small, so the copy is on the stack and the rows are in the cache.
+ * MixUp and CutMix: see mix.h. The batch is changed in place, piece by piece, starting with its last
+ * sample. Sample i reads sample i-1, which is not yet changed; the first reads a copy of the last one's
+ * piece. Pieces are small, so the copy fits on the stack and the rows stay in the cache.
  */
 #include "op/mix.h"
 
@@ -38,7 +38,7 @@ const leat__op_def leat__ops_batch[] = {
     {0},
 };
 
-/* Streams of batches are kept apart from those of samples by the op number. */
+/* The op number separates random streams of batches from those of samples. */
 enum { BATCH_STREAM = 0xf000 };
 
 static void draw_box(leat__mix *mix, leat__rng *rng, const leat__output_spec *spec)
@@ -55,7 +55,7 @@ static void draw_box(leat__mix *mix, leat__rng *rng, const leat__output_spec *sp
     mix->y = (uint32_t)y0;
     mix->width = (uint32_t)(x1 - x0);
     mix->height = (uint32_t)(y1 - y0);
-    /* the share that is really left, after cutting at the border */
+    /* the share that remains after clipping at the border */
     mix->lambda = (float)(1.0 - (double)(x1 - x0) * (double)(y1 - y0) / (w * h));
     LEAT_ASSERT(x0 <= x1 && y0 <= y1);
     LEAT_ASSERT(mix->lambda >= 0 && mix->lambda <= 1);
@@ -96,7 +96,7 @@ static void blend_u16(uint16_t *a, const uint16_t *b, size_t n, float wa, float 
     for (size_t i = 0; i < n; i++) a[i] = (uint16_t)(wa * (float)a[i] + wb * (float)b[i] + 0.5f);
 }
 
-/* torch.roll(x, 1).mul_(1 - lambda).add_(x.mul(lambda)); integers, which torchvision refuses, are
+/* Computes torch.roll(x, 1).mul_(1 - lambda).add_(x.mul(lambda)). Integers, which torchvision refuses, are
  * rounded to the nearest. */
 static void blend(leat_dtype dtype, void *a, const void *b, size_t bytes, float lambda)
 {
@@ -114,7 +114,7 @@ static void blend(leat_dtype dtype, void *a, const void *b, size_t bytes, float 
 
 enum { PIECE = 4096 };
 
-/* Bytes [at, at + bytes) of all samples: blended, or taken from the partner. */
+/* Changes bytes [at, at + bytes) of all samples: blends them, or copies them from the partner. */
 static void mix_piece(const leat__mix *mix, leat_dtype dtype, uint8_t *base, size_t n, size_t stride,
                       size_t at, size_t bytes)
 {
@@ -157,7 +157,7 @@ void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void 
         }
 }
 
-/* CutMix's labels are blended by the share of the rectangle. */
+/* CutMix blends labels by the area of the rectangle. */
 void leat__mix_targets(const leat__mix *mix, float *rows, size_t n, uint32_t classes)
 {
     LEAT_ASSERT(!mix->active || (mix->lambda >= 0 && mix->lambda <= 1));

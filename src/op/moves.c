@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Comparing the geometry of two pipelines: images of one sample that are moved by the same draws
- * stay aligned. Pure functions.
+ * Compares the geometry of two pipelines: images of one sample that are moved by the same draws stay
+ * aligned. Pure functions.
  */
 #include <string.h>
 
@@ -44,8 +44,8 @@ static const leat__op_spec *next_move(span *s)
     return op;
 }
 
-/* Same draws: parameters that say how pixels are found or what fills a border do not matter, nor
- * does the size that a crop is resized to. */
+/* True when two ops draw the same moves. Ignored: how pixels are interpolated, what fills a border, and the
+ * size that a crop is resized to. */
 static bool same_move(leat__op_spec a, leat__op_spec b)
 {
     static const char *const looks[] = {"interpolation", "like", "fill", "padding_mode"};
@@ -60,8 +60,8 @@ static bool same_move(leat__op_spec a, leat__op_spec b)
 
 static void compare(span a, span b, verdict *v);
 
-/* Compares ops inside RandomChoice or RandomOrder: those that move pixels must have the same positions,
- * because draws count all ops inside. */
+/* Compares ops inside RandomChoice or RandomOrder. Ops that move pixels must have the same positions, because
+ * draws count all ops inside. */
 static void compare_places(span a, span b, verdict *v)
 {
     const leat__op_spec *x, *y;

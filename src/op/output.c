@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the pixels become at the end: normalisation, element type, layout. The pipeline reads
- * the parameters when it is opened; nothing is drawn.
+ * The output ops: normalisation, element type, layout. The pipeline reads their parameters when it is
+ * opened; nothing is drawn.
  */
 #include "base/num.h"
 #include "op/op.h"
@@ -23,7 +23,8 @@ static const leat__param normalize_params[] = {
 
 static int normalize_check(const leat__op_spec *op, leat_error *err)
 {
-    for (int i = 0; i < 2; i++) /* whether they are as many as channels is known with the images */
+    for (int i = 0; i < 2; i++) /* the number of values is checked against the channels once images are
+                                   known */
         if (op->value[i].count < 1)
             return leat__fail(err, LEAT_EINVAL, "Normalize.%s: one number or one per channel",
                               op->def->params[i].name);

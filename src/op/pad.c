@@ -27,10 +27,10 @@ int64_t leat__pad_look(int64_t i, int64_t n, leat__edge edge)
     }
 }
 
-/* What pads a row: for each of its places left and right of the image, where to look. */
+/* The padding of a row: the source position of each pixel left and right of the image. */
 typedef struct sides {
     uint32_t left, right;
-    int32_t *look; /* left + right places */
+    int32_t *look; /* left + right positions */
 } sides;
 
 static void pad_row(const uint8_t *src, uint32_t n, uint8_t *dst, const sides *s, bool filled, int fill)

@@ -46,7 +46,7 @@ bool leat__paste_takes(const leat__op_spec *op, leat__rng *rng)
     return leat__rng_double(rng) < op->value[PASTE_SHARE].f;
 }
 
-/* A whole number from 0 to `most`; NaN is 0. */
+/* Converts v to an integer from 0 to `most`; NaN becomes 0. */
 static uint32_t within(float v, uint32_t most)
 {
     return v > 0 ? (uint32_t)fminf(v, (float)most) : 0;

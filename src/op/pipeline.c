@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiling a pipeline: see pipeline.h. An open pipeline is constant and shared by threads;
- * running it is in pipeline_run.c.
+ * Compiles a pipeline: see pipeline.h. An open pipeline is constant and shared by threads; pipeline_run.c
+ * runs it.
  */
 #include "op/pipeline.h"
 
@@ -41,7 +41,7 @@ const char *leat__layout_name(leat__layout layout)
     return layout == LEAT__LAYOUT_NCHW ? "nchw" : "nhwc";
 }
 
-/* Ops in an order that makes sense: pixels before numbers, numbers before batches. The layout
+/* Checks the order of ops: first those on pixels, then those on numbers, then those on batches. The layout
  * changes no values, so it may come last. */
 static int check_order(const leat__op_spec *ops, uint32_t count, leat_error *err)
 {
@@ -68,7 +68,7 @@ static int check_three(uint32_t count, const char *name, leat_error *err)
     return leat__fail(err, LEAT_EINVAL, "Normalize.%s: one number or three", name);
 }
 
-/* Settles the element type and makes the conversion tables. */
+/* Decides the element type and fills the conversion tables. */
 static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_error *err)
 {
     leat__output_spec *const o = &p->output;
@@ -88,9 +88,9 @@ static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_erro
     return 0;
 }
 
-/* Numbers the streams of random numbers by kind of op, so a colour op put in between never changes
- * what the geometry draws. Combinators that hold geometry are a kind apart for the same reason. 64
- * ops at most: views never share a stream. */
+/* Numbers the random streams by kind of op, so adding a colour op never changes what the geometry draws.
+ * Combinators that contain geometry are a separate kind for the same reason. With at most 64 ops, views never
+ * share a stream. */
 static void settle_streams(leat__pipeline *p)
 {
     uint32_t used[LEAT_OP_COMBINE + 2] = {0};
@@ -118,7 +118,7 @@ static int refuse_size(const leat__pipeline *p, leat_error *err)
                           : "; or let batches hold images of different size (collate pad, list or ragged)");
 }
 
-/* What depends on the image needs a bound, or it cannot be planned for. */
+/* Sizes that depend on the image need a bound, or memory cannot be planned. */
 static int check_reach(const leat__pipeline *p, leat_error *err)
 {
     const leat__op_def *without = leat__ops_without_reach(p->ops, p->count);
@@ -129,7 +129,7 @@ static int check_reach(const leat__pipeline *p, leat_error *err)
                       without->name);
 }
 
-/* Several images of one sample: what could not tell them apart is refused. */
+/* Sets how many images a sample gives. Refuses options that do not work with several. */
 static int settle_crops(leat__pipeline *p, bool any_size, leat_error *err)
 {
     for (uint32_t i = 0; i < p->count; i++) {
@@ -239,14 +239,15 @@ void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t heig
 bool leat__pipeline_in_place(const leat__pipeline *p)
 {
     bool changed = false, moved = false;
-    uint32_t inside = 0; /* where the ops inside another one end */
+    uint32_t inside = 0; /* end of the ops inside a combinator */
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_def *const def = p->ops[i].def;
         if (def->combine != LEAT__COMBINE_NONE) inside = LEAT_MAX(inside, i + 1 + p->ops[i].inside);
         if (def->kind == LEAT_OP_OUTPUT || def->kind == LEAT_OP_BATCH || def->kind == LEAT_OP_COMBINE)
             continue;
         if (!def->in_place) return false;
-        if (def->kind == LEAT_OP_GEOMETRY) { /* in another order, it may come between two others */
+        if (def->kind == LEAT_OP_GEOMETRY) { /* inside a combinator, geometry may come between two other
+                                                ops */
             if (i < inside) return false;
             moved |= changed;
         } else if (moved) return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running a recipe on an image: decode the region the head needs, stream it through the
- * resize, run the other steps, write the sample. Owns the worker; one thread each.
+ * Runs a recipe on an image: decodes the region the head needs, streams it through the resize, runs the
+ * other steps, writes the sample. Owns the worker; one thread each.
  *
  *   source (codec or pixels) -> head -> [image -> steps -> head …] -> writer -> batch
  */
@@ -23,11 +23,11 @@ struct leat__pipeline_worker {
     leat__resizer *resizer;
     leat__ycc_resizer *fast;
     leat__workspace pixels;
-    leat__planes decoded; /* a region held whole: turned images, several views */
+    leat__planes decoded; /* a whole decoded region: for rotated images and several views */
     leat__planes turned;
     leat__wide_workspace wide;
     leat__writer writer;
-    leat__output_spec spec; /* of the sample that is written */
+    leat__output_spec spec; /* of the sample being written */
     leat__recipe recipe;
 };
 
@@ -69,14 +69,14 @@ typedef struct region {
     uint32_t x, y, width, height;
 } region;
 
-/* Encoded, or pixels whose first is (x, y) of the image. Width and height are those of the
- * whole image with rows and columns in display order, mirroring not yet applied. */
+/* The source of pixels: an encoded image, or decoded pixels whose first is (x, y) of the image. Width and
+ * height are those of the whole image with rows and columns in display order, before mirroring. */
 typedef struct source {
     const leat__encoded *encoded;
     const leat__planes *pixels;
     uint32_t x, y;
     uint32_t width, height;
-    uint32_t orientation; /* what is left of it: mirroring goes into the axes */
+    uint32_t orientation; /* the part not yet applied: mirroring becomes part of the axes */
     uint32_t planes;      /* 1 or 3 */
 } source;
 
@@ -123,7 +123,7 @@ static int rows_to_resizer(void *ctx, uint32_t y, uint32_t count, const uint8_t 
     return leat__resizer_rows(ctx, y, count, plane, stride);
 }
 
-/* Decodes a region (in display order) into w->decoded, which then stands for the source. */
+/* Decodes a region (in display order) into w->decoded, which then replaces the source. */
 static int hold(leat__pipeline_worker *w, source *s, region r, leat_error *err)
 {
     const bool turned = is_turned(s->orientation);
@@ -196,8 +196,8 @@ static int part_to_resizer(void *ctx, uint32_t c, uint32_t count, const uint8_t 
     return 0;
 }
 
-/* like=fast: components through their own resize, colours last. *done false (with 0): the source
- * has no components, is turned, or the resize is none for it; nothing has been written. */
+/* like=fast: resizes each component, then converts colours. Returns 0 with *done = false and nothing written
+ * when the image has no components, is rotated, or has no fast resize of this size. */
 static int run_fast(leat__pipeline_worker *w, const source *s, const leat__head *head,
                     const leat__resize_out *out, bool *done, leat_error *err)
 {
@@ -233,8 +233,8 @@ static int run_head(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t
     return feed(w, s, r, err);
 }
 
-/* The head's result becomes the image in flight. It is made in the spare one where that is read meanwhile:
- * steps that work in place need one only. */
+/* Makes the head's result the image in flight. If that image is also the source, the spare one is used: so
+ * steps that work in place need only one image. */
 static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t channels,
                          leat_error *err)
 {
@@ -248,8 +248,8 @@ static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uin
     return 0;
 }
 
-/* Which pixel of the source each one of an axis shows, as torch's nearest interpolation counts:
- * positions are scaled in float and cut. */
+/* Computes the source pixel of each output pixel of an axis, as torch's nearest interpolation does: positions
+ * are scaled in float and truncated. */
 static void nearest_axis(const leat__axis_request *a, uint32_t *at)
 {
     const float scale = (float)a->in / (float)a->out;
@@ -261,7 +261,7 @@ static void nearest_axis(const leat__axis_request *a, uint32_t *at)
     }
 }
 
-/* The same for a mask: pixels are picked, never mixed. */
+/* Makes the head's result the image in flight, for a mask: pixels are selected, never interpolated. */
 static int head_to_mask(leat__pipeline_worker *w, source *s, leat__head *h, leat_error *err)
 {
     leat__planes *const im = &w->pixels.spare;
@@ -290,7 +290,7 @@ static int head_to_batch(leat__pipeline_worker *w, source *s, leat__head *h, lea
     return run_head(w, s, h, s->planes, &out, err);
 }
 
-/* Steps that make pixels: erasing the output comes after them. */
+/* Returns the number of steps on pixels; steps that erase the output follow them. */
 static uint32_t pixel_steps(const leat__recipe *r)
 {
     uint32_t n = 0;
@@ -298,8 +298,8 @@ static uint32_t pixel_steps(const leat__recipe *r)
     return n;
 }
 
-/* Runs steps until all are done: true in *in_batch when the last head wrote the batch, else
- * the result is the image in flight. mask: nearest, one channel, never into the batch. */
+/* Runs all steps. Sets *in_batch when the last head wrote into the batch; else the result is the image in
+ * flight. mask: nearest, one channel, never into the batch. */
 static int run_steps(leat__pipeline_worker *w, source s, bool mask, bool *in_batch, leat_error *err)
 {
     const leat__recipe *const r = &w->recipe;
@@ -336,7 +336,8 @@ static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s
 
 /* ---- wide images ---- */
 
-/* A first crop is the region that is decoded, unless the image is turned first. */
+/* Decodes a wide image. If the first step is a crop, only that region is decoded, unless EXIF rotates or
+ * mirrors the image. */
 static int load_wide(leat__pipeline_worker *w, const leat__encoded *e, bool *cropped, leat_error *err)
 {
     const leat__step *const s = &w->recipe.step[0];
@@ -385,7 +386,7 @@ static const char *kind_text(leat__pixel_kind kind, char text[64])
     return text;
 }
 
-/* A field has pixels of one kind: those of its first image. */
+/* Checks that an image has the pixel kind of the pipeline, which is that of the field's first image. */
 static int check_kind(const leat__pipeline *p, const leat__image_info *info, leat_error *err)
 {
     const leat__pixel_kind own =
@@ -408,7 +409,8 @@ static region unite(region a, region b)
     return (region){x, y, x1 - x, y1 - y};
 }
 
-/* What the crops of a view need of the image: their union, and the pixels of each by itself. */
+/* Adds the regions that the crops of a view need to the union *all, and the pixels of each region to
+ * *apart. */
 static int plan_view(const leat__pipeline *p, leat__pipeline_worker *w, const source *s,
                      const leat__draw_key *key, region *all, uint64_t *apart, leat_error *err)
 {

@@ -26,7 +26,7 @@ typedef enum action {
     SOLARIZE,
     AUTOCONTRAST,
     EQUALIZE,
-    INVERT, /* AutoAugment only: the two others draw from those before it */
+    INVERT, /* AutoAugment only: the other two draw from the actions before it */
     ACTIONS
 } action;
 
@@ -72,7 +72,7 @@ static int add_action(leat__recipe *r, action a, double m, const leat__warp_styl
     }
 }
 
-/* torch.linspace in float: counted from the nearer end, product and sum rounded once. */
+/* Computes torch.linspace in float: counted from the nearer end, product and sum rounded once. */
 static double linspace(float start, float end, uint32_t i, uint32_t bins)
 {
     const float step = (end - start) / (float)(bins - 1);
@@ -84,7 +84,8 @@ static double posterize_bits(uint32_t i, uint32_t bins, double lost)
     return 8 - rintf((float)i / (float)((bins - 1) / lost));
 }
 
-/* How strong bin i of an action is: for AutoAugment and RandAugment, and wide. */
+/* Returns the magnitude of bin i of an action: narrow for AutoAugment and RandAugment, wide for
+ * TrivialAugment. */
 static double narrow_magnitude(action a, uint32_t i, uint32_t bins, const leat__recipe *r)
 {
     switch (a) {
@@ -400,7 +401,7 @@ static int augmix_chain(const leat__op_spec *op, leat__rng *rng, leat__recipe *r
     return 0;
 }
 
-/* Weights of a Dirichlet distribution: each takes a beta share of what is left. */
+/* Draws weights from a Dirichlet distribution: each takes a beta-distributed share of the remainder. */
 static void draw_weights(double *weight, int64_t n, double alpha, leat__rng *rng)
 {
     double rest = 1;

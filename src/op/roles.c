@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Roles: how a field of a sample follows the geometry of an image. Declared like ops, so that the
- * text form, Python's classes and the help are the same; they stand in the loader's `follow`, not
- * in a pipeline. Constant data.
+ * Roles: how a field of a sample follows the geometry of an image. They are declared like ops, so they
+ * share the text form, Python's classes and the help. They are used in the loader's `follow`, not in a
+ * pipeline. Constant data.
  */
 #include "op/roles.h"
 

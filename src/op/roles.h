@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a field that follows an image is: see roles.c.
+ * The role of a field that follows an image: see roles.c.
  */
 #ifndef LEAT_OP_ROLES_H
 #define LEAT_OP_ROLES_H
@@ -22,8 +22,8 @@ enum { LEAT__BOXES_FORMAT, LEAT__BOXES_RELATIVE, LEAT__BOXES_VISIBLE, LEAT__BOXE
 enum { LEAT__POINTS_RELATIVE, LEAT__POINTS_IMAGE };
 enum { LEAT__LABELS_BOXES };
 
-/* One field and its role. `op.def` is NULL for the word `follow`: by the field's type and name.
- * The role's text parameter (image, or boxes) is op.text. */
+/* One field and its role. `op.def` is NULL for the word `follow`: the role depends on the field's type and
+ * name. The role's text parameter (image, or boxes) is op.text. */
 typedef struct leat__role_spec {
     char field[256];
     leat__op_spec op;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parsing pipelines: see spec.h for the grammar. Text comes from users and files: lengths are
- * bounded, nothing is executed, every failure says where.
+ * Parses pipelines: see spec.h for the grammar. The text comes from users and files: lengths are bounded,
+ * nothing is executed, every error gives the position.
  */
 #include "op/spec.h"
 
@@ -56,7 +56,7 @@ static int read_name(cursor *c, char out[NAME_MAX_BYTES])
     return 0;
 }
 
-/* (1, 2) becomes "1,2". */
+/* Reads a list: (1, 2) becomes "1,2". */
 static int read_list(cursor *c, char out[VALUE_MAX_BYTES])
 {
     const char close = *c->at == '(' ? ')' : ']';
@@ -69,7 +69,7 @@ static int read_list(cursor *c, char out[VALUE_MAX_BYTES])
         out[n++] = *c->at;
     }
     c->at++;
-    if (n > 0 && out[n - 1] == ',') n--; /* as Python writes a list of one */
+    if (n > 0 && out[n - 1] == ',') n--; /* Python writes a list of one with a trailing comma */
     out[n] = '\0';
     return 0;
 }
@@ -96,7 +96,7 @@ static int read_value(cursor *c, char out[VALUE_MAX_BYTES])
     return 0;
 }
 
-/* A name followed by '=' is a parameter's; the cursor stays put when there is none. */
+/* Reads a parameter's name and its '='. Without one, returns false and does not move the cursor. */
 static bool named_argument(cursor *c, char name[NAME_MAX_BYTES])
 {
     cursor ahead = *c;
@@ -121,7 +121,7 @@ static int find_param(const cursor *c, const leat__op_def *def, const char *name
 
 static int read_op(cursor *c);
 
-/* Behind an op inside a combinator: another op follows, separated by ';' or ','. */
+/* After an op inside a combinator: true when another op follows, separated by ';' or ','. */
 static bool next_inside(cursor *c, bool bracket)
 {
     char name[NAME_MAX_BYTES];
@@ -145,7 +145,7 @@ static int check_inside(const cursor *c, const leat__op_spec *outer, const leat_
     return leat__fail(c->err, LEAT_EINVAL, "%s cannot be used inside %s", op->def->name, outer->def->name);
 }
 
-/* The ops inside a combinator, with or without brackets round them. */
+/* Reads the ops inside a combinator, with or without brackets around them. */
 static int read_inside(cursor *c, leat__op_spec *outer)
 {
     skip_blanks(c, true);
@@ -176,7 +176,7 @@ static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
     char name[NAME_MAX_BYTES], text[VALUE_MAX_BYTES], shown[2 * NAME_MAX_BYTES];
     uint32_t i;
     if (named_argument(c, name)) {
-        *position = UINT32_MAX; /* as in Python: no positional ones after it */
+        *position = UINT32_MAX; /* as in Python: no positional arguments after a named one */
         LEAT_TRY(find_param(c, def, name, &i));
     } else {
         if (*position == UINT32_MAX) return complain(c, "an argument without a name follows one with a name");
@@ -192,7 +192,7 @@ static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
     LEAT_TRY(read_value(c, text));
     LEAT_TRY(leat__param_parse(&def->params[i], shown, text, &op->value[i], c->err));
     if (def->params[i].kind == LEAT__PARAM_STRING) memcpy(op->text, text, strlen(text) + 1);
-    op->value[i].s = NULL; /* the text that was parsed does not live on */
+    op->value[i].s = NULL; /* the parsed text is freed */
     return 0;
 }
 
@@ -237,7 +237,7 @@ static int read_op(cursor *c)
     return op->def->check ? op->def->check(op, c->err) : 0;
 }
 
-/* Goes to the next item. False at the end of the text. */
+/* Moves to the next item. False at the end of the text. */
 static bool next_item(cursor *c)
 {
     for (;; c->at++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recipes: following the image size along the steps. Pure functions.
+ * Recipes: track the image size along the steps. Pure functions.
  */
 #include "op/step.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps and recipes. A step is one deterministic change of an image, all numbers drawn. A
- * recipe is the list of steps for one sample, with the image size tracked along it. Plain
- * data, no ownership; a recipe lives in its worker.
+ * Steps and recipes. A step is one deterministic change of an image, with all numbers already drawn. A
+ * recipe is the list of steps for one sample, with the image size tracked along it. Plain data without
+ * ownership; each worker holds one recipe.
  */
 #ifndef LEAT_OP_STEP_H
 #define LEAT_OP_STEP_H
@@ -39,12 +39,12 @@ typedef enum leat__step_kind {
     LEAT__STEP_BLUR,        /* width, height = kernel (odd); amount = sigma */
     LEAT__STEP_NOISE,       /* amount = deviation, fill[0] = mean, of 255; noise_seed */
     LEAT__STEP_JPEG,        /* amount = quality */
-    LEAT__STEP_PERMUTE,     /* x = two bits per channel: where it comes from */
+    LEAT__STEP_PERMUTE,     /* x = two bits per channel: its source channel */
     LEAT__STEP_MEDIAN,      /* width = side of the square (odd) */
     LEAT__STEP_GRID,        /* width = period, height = side of a hole, x, y = offset; fill */
-    LEAT__STEP_CLAHE,       /* width, height = tiles; amount = limit of counts, 1 = their mean */
-    LEAT__STEP_BLEND_START, /* amount = weight of the image; what follows works on copies of it */
-    LEAT__STEP_BLEND_ADD,   /* amount = weight of this copy; x = 1: the last, the sum is the image */
+    LEAT__STEP_CLAHE,       /* width, height = tiles; amount = limit of counts, in multiples of their mean */
+    LEAT__STEP_BLEND_START, /* amount = weight of the image; later steps work on copies of it */
+    LEAT__STEP_BLEND_ADD,   /* amount = weight of this copy; x = 1: last copy, the sum becomes the image */
     LEAT__STEP_ERASE,       /* x, y, width, height; fill (or noise) on 8-bit pixels */
     LEAT__STEP_ERASE_OUT,   /* the same on the finished, normalised output */
     LEAT__STEP_KINDS
@@ -65,7 +65,7 @@ typedef struct leat__step {
     leat__filter filter;
     leat__pass_order order; /* RESIZE */
     leat__edge edge;
-    bool centers; /* CROP: boxes whose middle is outside are dropped */
+    bool centers; /* CROP: boxes whose centre is outside are dropped */
     bool noise;   /* ERASE: per-pixel random values, from noise_seed */
     uint64_t noise_seed;
     float fill[LEAT__CHANNELS_MAX]; /* per channel */
@@ -80,17 +80,17 @@ typedef struct leat__recipe {
     uint32_t width, height; /* of the image after the last step */
     uint32_t in_width, in_height;
     uint32_t crop;      /* which of the images that FiveCrop makes */
-    const float *boxes; /* corners in the image before all steps, for draws that look at them */
-    float *moved;       /* room for as many: where the steps put them */
+    const float *boxes; /* corners in the image before all steps, for draws that depend on them */
+    float *moved;       /* room for as many: the boxes after the steps so far */
     uint32_t box_count;
-    bool normalized; /* draws after Normalize: erasing goes to the output */
+    bool normalized; /* Normalize came before: later draws erase the output */
     leat__step step[LEAT__RECIPE_MAX];
 } leat__recipe;
 
 void leat__recipe_start(leat__recipe *r, uint32_t width, uint32_t height);
 
-/* Appends a copy and follows the size. LEAT_ELIMIT when the recipe is full, LEAT_EINVAL when
- * the step does not fit the image. */
+/* Appends a copy of the step and updates the size. LEAT_ELIMIT when the recipe is full, LEAT_EINVAL when the
+ * step does not fit the image. */
 int leat__recipe_add(leat__recipe *r, const leat__step *step, leat_error *err) LEAT_MUST_CHECK;
 
 bool leat__step_is_geometry(leat__step_kind kind);

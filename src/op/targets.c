@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Boxes and points along a recipe: see targets.h.
+ * Moves boxes and points along a recipe: see targets.h.
  */
 #include "op/targets.h"
 
@@ -18,7 +18,8 @@ typedef struct extent {
     uint32_t width, height;
 } extent;
 
-/* Steps map output to input; boxes and points go the other way. False when the map has no inverse. */
+/* Inverts an affine step: steps map output to input, boxes and points go the other way. False when the map
+ * has no inverse. */
 static bool invert_affine(const double m[6], double out[6])
 {
     const double det = m[0] * m[4] - m[1] * m[3];
@@ -32,7 +33,7 @@ static bool invert_affine(const double m[6], double out[6])
     return true;
 }
 
-/* The inverse of a perspective map is the adjugate of its 3x3 matrix. */
+/* Inverts a perspective map: the inverse is the adjugate of its 3x3 matrix. */
 static bool invert_perspective(const double m[8], double o[9])
 {
     const double a = m[0], b = m[1], c = m[2], d = m[3], e = m[4], f = m[5], g = m[6], h = m[7];
@@ -48,7 +49,7 @@ static bool invert_perspective(const double m[8], double o[9])
     return fabs(a * o[0] + b * o[3] + c * o[6]) > 1e-12;
 }
 
-/* A map that turns, with its inverse. */
+/* The inverse of an affine or perspective step. */
 typedef struct warp {
     double m[9];
     bool ok;
@@ -62,7 +63,7 @@ static warp warp_of(const leat__step *s)
     return w;
 }
 
-/* False when the point is on or past the horizon. */
+/* Moves a point. False when the map has no inverse or the point is on the horizon. */
 static bool move_point(const warp *w, point p, point *out)
 {
     const double *const m = w->m;
@@ -77,7 +78,7 @@ static bool is_warp(leat__step_kind kind)
     return kind == LEAT__STEP_AFFINE || kind == LEAT__STEP_PERSPECTIVE;
 }
 
-/* The image after the step. */
+/* Returns the size of the image after the step. */
 static extent after(const leat__step *s, extent e)
 {
     switch (s->kind) {
@@ -111,7 +112,7 @@ static bool warp_box(const leat__step *s, float box[4])
     return true;
 }
 
-/* Where torchvision's approximate inverse of the shifts puts the pixel (x, y), which is cut to the image. */
+/* Moves pixel (x, y), clipped to the image, by torchvision's approximate inverse of the shifts. */
 static point unbend(const leat__elastic e[2], double x, double y)
 {
     const uint32_t u = (uint32_t)fmin(fmax(x, 0), e->width - 1.0);
@@ -154,7 +155,7 @@ static void mirror(float *lo, float *hi, uint32_t length)
     *hi = t;
 }
 
-/* Of a box in the coordinates of the crop. */
+/* True when the centre of a box, in coordinates of the crop, is inside the crop. */
 static bool middle_inside(const leat__step *s, const float box[4])
 {
     const float x = 0.5f * (box[0] + box[2]), y = 0.5f * (box[1] + box[3]);
@@ -186,7 +187,7 @@ static double area(const float box[4])
     return fmax(0, (double)box[2] - (double)box[0]) * fmax(0, (double)box[3] - (double)box[1]);
 }
 
-/* Clips; returns the share of the area that is left. */
+/* Clips a box; returns the share of its area that is left. */
 static double clip_box(float box[4], extent e)
 {
     const double before = area(box);
@@ -256,7 +257,7 @@ void leat__recipe_boxes(const leat__recipe *r, const leat__box_rule *rule, float
 
 /* ---- points ---- */
 
-/* Points name pixels by their number, so mirroring maps the first to the last. */
+/* Points are pixel indices, so mirroring maps the first pixel to the last. */
 static void step_point(const leat__step *s, const warp *w, extent e, float *x, float *y)
 {
     point p;

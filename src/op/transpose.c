@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transposing planar images, in blocks that fit the first cache both ways. Pure function.
+ * Transposes planar images in blocks that fit into the L1 cache in both directions. Pure function.
  */
 #include "op/transpose.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rotation, affine and perspective: the draws and the matrices, computed as Pillow and
- * torchvision compute them. The pixels are in warp_steps.c. Pure functions.
+ * Rotation, affine and perspective: draws and matrices, computed as in Pillow and torchvision. The steps
+ * that change pixels are in warp_steps.c. Pure functions.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static double radians(double degrees)
     return degrees * (M_PI / 180.0);
 }
 
-/* Python's round(v, 15): through its decimal form. */
+/* Python's round(v, 15), by way of its decimal form. */
 static double round15(double v)
 {
     char text[40];
@@ -49,7 +49,7 @@ static void move(const double m[6], double x, double y, double *u, double *v)
     *v = m[3] * x + m[4] * y + m[5];
 }
 
-/* The output that holds the whole turned image; moves the map there. */
+/* Computes the output size that holds the whole rotated image, and shifts the map accordingly. */
 static void expand_to(double m[6], uint32_t *width, uint32_t *height)
 {
     const double w = *width, h = *height;
@@ -72,8 +72,8 @@ static void expand_to(double m[6], uint32_t *width, uint32_t *height)
     *height = (uint32_t)nh;
 }
 
-/* A quarter turn moves each pixel to another place, so the output has exactly the sides of the
- * input, exchanged. expand_to would add a row and a column where one side is odd and one even. */
+/* A quarter turn moves each pixel to another position, so the output has exactly the sides of the input,
+ * exchanged. expand_to would add a row and a column when one side is odd and the other even. */
 static int add_quarter_turn(leat__recipe *r, bool clockwise, leat_error *err)
 {
     const double left[6] = {0, -1, r->width, 1, 0, 0}, right[6] = {0, 1, 0, -1, 0, r->height};
@@ -153,7 +153,7 @@ static int check_counts(const leat__op_spec *op, const char *param, int a, int b
     return leat__fail(err, LEAT_EINVAL, "%s.%s: %d or %d numbers", op->def->name, param, a, b);
 }
 
-/* One number is a range round zero. */
+/* Draws an angle; one number is a range around zero. */
 static double draw_angle(const leat__value *v, leat__rng *rng)
 {
     const double lo = v->count == 1 ? -v->list[0] : v->list[0];
@@ -190,11 +190,11 @@ static leat__op_size rotate_size(const leat__op_spec *op, leat__op_size in)
     return op->value[ROTATE_EXPAND].i ? (leat__op_size){0, 0} : in;
 }
 
-/* The box round a turned image: its diagonal at most, its shorter side at least. */
+/* The box around a rotated image: each side is at most its diagonal and at least its shorter side. */
 static void rotate_reach(const leat__op_spec *op, leat__op_reach *r)
 {
     if (!op->value[ROTATE_EXPAND].i) return;
-    const double most = ceil(hypot(r->width_max, r->height_max)) + 2; /* outward to whole pixels */
+    const double most = ceil(hypot(r->width_max, r->height_max)) + 2; /* rounded outward to whole pixels */
     r->width_min = r->height_min = LEAT_MIN(r->width_min, r->height_min);
     r->width_max = r->height_max = (uint32_t)fmin(most, LEAT__RESIZE_MAX);
 }
@@ -301,7 +301,7 @@ static int view_check(const leat__op_spec *op, leat_error *err)
     return leat__op_check_channels(op, VIEW_FILL, err);
 }
 
-/* Gauss elimination with pivots; false when there is no single solution. */
+/* Gaussian elimination with pivots; false when there is no unique solution. */
 static bool solve8(double a[8][9], double x[8])
 {
     for (int c = 0; c < 8; c++) {
@@ -324,8 +324,8 @@ static bool solve8(double a[8][9], double x[8])
     return true;
 }
 
-/* The map that takes corners `to` of the output to corners `from` of the input; torchvision
- * rounds its coefficients to float. */
+/* Computes the map from corners `to` of the output to corners `from` of the input. torchvision rounds its
+ * coefficients to float. */
 static bool perspective(const double from[4][2], const double to[4][2], double m[8])
 {
     double a[8][9];
@@ -357,7 +357,7 @@ static int view_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
         to[i][1] = from[i][1] == 0 ? y : h - 1 - y;
     }
     leat__step s = {.kind = LEAT__STEP_PERSPECTIVE};
-    if (!perspective(from, to, s.matrix)) return 0; /* an image of one pixel's width */
+    if (!perspective(from, to, s.matrix)) return 0; /* an image one pixel wide or high */
     const leat__warp_style style = leat__warp_style_of(&v[VIEW_MAP], &v[VIEW_FILL]);
     s.filter = style.filter;
     memcpy(s.fill, style.fill, sizeof s.fill);

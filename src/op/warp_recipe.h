@@ -8,7 +8,7 @@
 #include "base/param.h"
 #include "op/step.h"
 
-/* How new pixels are found and what stands outside: common to all maps. */
+/* Interpolation and fill outside the image: common to all maps. */
 typedef struct leat__warp_style {
     leat__filter filter; /* nearest, bilinear or bicubic */
     float fill[LEAT__CHANNELS_MAX];
@@ -17,14 +17,14 @@ typedef struct leat__warp_style {
 
 leat__warp_style leat__warp_style_of(const leat__value *interpolation, const leat__value *fill);
 
-/* Counter-clockwise degrees round `center` (NULL: the middle), as Image.rotate. */
+/* Rotates by counter-clockwise degrees around `center` (NULL: the centre of the image), like Image.rotate. */
 int leat__recipe_rotate(leat__recipe *r, double degrees, bool expand, const double *center,
                         const leat__warp_style *style, leat_error *err) LEAT_MUST_CHECK;
 
-/* As torchvision's affine on PIL images: clockwise degrees, pixels, factor, degrees. */
+/* Parameters of torchvision's affine on PIL images: clockwise degrees, pixels, factor, degrees. */
 typedef struct leat__affine {
     double angle, translate[2], scale, shear[2];
-    const double *center; /* NULL: the middle */
+    const double *center; /* NULL: the centre of the image */
 } leat__affine;
 int leat__recipe_affine(leat__recipe *r, const leat__affine *a, const leat__warp_style *style,
                         leat_error *err) LEAT_MUST_CHECK;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Affine and perspective maps with Pillow's arithmetic: 16.16 fixed point for nearest affine,
- * double precision for the rest. The positions of a row are found once and used for all
- * channels. One thread per workspace.
+ * Affine and perspective maps with Pillow's arithmetic: 16.16 fixed point for nearest affine, double
+ * precision for the rest. The positions of a row are computed once and used for all channels. One thread
+ * per workspace.
  */
 #include <math.h>
 #include <string.h>
 
 #include "op/apply.h"
 
-/* A map of planes under way. */
+/* A map of planes in progress. */
 typedef struct job {
     leat__warp_walk walk;
-    uint32_t *row; /* the pixels of one */
+    uint32_t *row; /* pixels of one row */
     const leat__planes *out;
 } job;
 
@@ -36,7 +36,7 @@ static bool fits_all(const double a[6], uint32_t w, uint32_t h)
     return fits_fixed(a, 0, 0) && fits_fixed(a, w, h) && fits_fixed(a, 0, h) && fits_fixed(a, w, 0);
 }
 
-/* In 32-bit sums, as Pillow's. */
+/* Uses 32-bit sums, like Pillow. */
 static void warp_fixed(const leat__warp_walk *w)
 {
     const double *const a = w->step->matrix;
@@ -48,13 +48,13 @@ static void warp_fixed(const leat__warp_walk *w)
     }
 }
 
-/* The pixel that contains a coordinate, -1 outside. */
+/* Returns the pixel that contains a coordinate, or -1 outside. */
 static int32_t coordinate(double v, uint32_t size)
 {
     return v >= 0.0 && v < size ? (int32_t)v : -1;
 }
 
-/* Positions that grow by repeated addition, along the row and from row to row. */
+/* Computes positions by repeated addition, along the row and from row to row. */
 static void warp_walked(const leat__warp_walk *w)
 {
     const double *const a = w->step->matrix;
@@ -69,7 +69,7 @@ static void warp_walked(const leat__warp_walk *w)
     }
 }
 
-/* The same for plain scaling and shifting: every row reads the same columns. */
+/* Plain scaling and shifting: every row reads the same columns. */
 static void warp_scaled(const leat__warp_walk *w)
 {
     const double *const a = w->step->matrix;
@@ -85,7 +85,7 @@ static void warp_scaled(const leat__warp_walk *w)
     }
 }
 
-/* Any map and filter, each position by itself. */
+/* Handles any map and filter; each position is computed independently. */
 static void warp_mapped(const leat__warp_walk *w)
 {
     const leat__step *const t = w->step;
@@ -97,7 +97,7 @@ static void warp_mapped(const leat__warp_walk *w)
     }
 }
 
-/* Pillow takes fixed point when it is exact enough, and not for plain scaling. */
+/* Pillow uses fixed point where it is exact enough, but not for plain scaling. */
 void leat__warp_rows(const leat__warp_walk *w)
 {
     const leat__step *const t = w->step;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which pipelines wide images can go through, and what comes out: see wide_ops.h. Pure functions.
+ * Checks which pipelines accept wide images, and decides their output: see wide_ops.h. Pure functions.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resizing wide images: Pillow's filters and its order of the two passes, with weights and sums in double
- * and floats between the passes, as Pillow resizes images of mode F. One thread per workspace.
+ * Resizes wide images with Pillow's filters and its order of the two passes. Weights and sums are in
+ * double, with floats between the passes, as Pillow resizes images of mode F. One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -44,8 +44,8 @@ void leat__wide_from_float(leat__sample_type type, const float *src, uint8_t *ds
     }
 }
 
-/* Leaves in `work` the weights of an axis that was built: those of an output sum up to 1. An axis of
- * unchanged length takes one input each. */
+/* Normalises the weights of a built axis in `work`, so that those of an output sum up to 1. An axis of
+ * unchanged length takes one input per output. */
 static void finish_weights(leat__axis *a)
 {
     if (a->request.in == a->request.out) {
@@ -57,13 +57,13 @@ static void finish_weights(leat__axis *a)
             if (a->sum[j] != 0) a->work[(size_t)t * a->stride + j] /= a->sum[j];
 }
 
-/* Weight of tap t of output j. */
+/* Returns the weight of tap t of output j. */
 static double weight(const leat__axis *a, uint32_t j, uint32_t t)
 {
     return a->work[(size_t)t * a->stride + j];
 }
 
-/* One row, pixels side by side: `channels` samples each. */
+/* Resizes one row of interleaved pixels with `channels` samples each. */
 static void horizontal(const leat__axis *a, const float *src, uint32_t channels, float *dst)
 {
     for (uint32_t j = 0; j < a->count; j++, dst += channels) {
@@ -77,7 +77,7 @@ static void horizontal(const leat__axis *a, const float *src, uint32_t channels,
     }
 }
 
-/* Output row j of `n` samples; input rows are `n` apart. */
+/* Computes output row j of `n` samples; input rows are `n` apart. */
 static void vertical(const leat__axis *a, uint32_t j, const float *src, size_t n, double *sum, float *dst)
 {
     const float *row = src + (size_t)(a->lo + a->first[j]) * n;
@@ -89,7 +89,7 @@ static void vertical(const leat__axis *a, uint32_t j, const float *src, size_t n
     for (size_t i = 0; i < n; i++) dst[i] = (float)sum[i];
 }
 
-/* Pixels as floats, the image between the passes, a row, and its sums. */
+/* Scratch: the pixels as floats, the image between the passes, a row, and its sums. */
 typedef struct room {
     float *in, *middle, *row;
     double *sum;
@@ -145,7 +145,7 @@ static void pick_nearest(leat__wide_workspace *b)
 int leat__wide_resample(leat__wide_workspace *b, const leat__step *s, leat_error *err)
 {
     const leat__wide *const in = &b->image;
-    const leat__resize_dsp *const dsp = leat__resize_dsp_for(0); /* its weights in double are used */
+    const leat__resize_dsp *const dsp = leat__resize_dsp_for(0); /* only its weights in double are used */
     const leat__axis_request x = {.in = in->width, .out = s->width, .filter = s->filter};
     const leat__axis_request y = {.in = in->height, .out = s->height, .filter = s->filter};
     room r = {0};

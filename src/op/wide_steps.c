@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps on wide images: see wide_ops.h. A crop moves the view; flips, pads and nearest maps copy pixels, the
- * latter from where 8-bit images and masks take them; bilinear and bicubic maps compute in double with
- * Pillow's formulas. One thread per workspace.
+ * Steps on wide images: see wide_ops.h. A crop moves the view. Flips, pads and nearest maps copy pixels;
+ * nearest maps use the same positions as for 8-bit images and masks. Bilinear and bicubic maps compute in
+ * double with Pillow's formulas. One thread per workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void crop(leat__wide *im, const leat__step *s)
     im->height = s->height;
 }
 
-/* One pixel of the fill, in the type of the image. */
+/* Writes one pixel of the fill, in the type of the image. */
 static void fill_pixel(const leat__wide *im, const leat__step *s, uint8_t *pixel)
 {
     leat__wide_from_float(im->type, s->fill, pixel, im->channels);
@@ -64,7 +64,7 @@ static int pad(leat__wide_workspace *b, const leat__step *s, leat_error *err)
 
 /* ---- maps ---- */
 
-/* Where a pixel of the output comes from. */
+/* Computes the source (u, v) of output position (x, y). */
 static void move(const leat__step *s, double x, double y, double *u, double *v)
 {
     const double *const a = s->matrix;
@@ -81,7 +81,7 @@ static uint32_t within(int64_t i, uint32_t n)
     return i < 0 ? 0 : i >= n ? n - 1 : (uint32_t)i;
 }
 
-/* Four neighbours along a row, from `x` - 1 on, those beyond the border repeated. */
+/* Reads four neighbours along a row, from `x` - 1 on; pixels outside repeat the border. */
 static void row_of(const leat__wide *im, int64_t x, int64_t y, uint32_t c, double v[4])
 {
     const size_t size = leat__sample_bytes(im->type), pixel = leat__wide_pixel(im);
@@ -117,11 +117,11 @@ static float blend(const leat__wide *im, bool bicubic, double u, double v, uint3
     return (float)(down[0] + (down[1] - down[0]) * dy);
 }
 
-/* A nearest map under way. */
+/* A nearest map in progress. */
 typedef struct nearest {
     const leat__wide *in, *out;
     const uint8_t *fill;
-    const int32_t *at; /* the source of each pixel of a row; -1 = the fill */
+    const int32_t *at; /* source of each pixel of a row; -1 = the fill */
 } nearest;
 
 static void copy_row(void *ctx, uint32_t y)
@@ -136,7 +136,7 @@ static void copy_row(void *ctx, uint32_t y)
     }
 }
 
-/* With the positions of 8-bit images. */
+/* Uses the same positions as for 8-bit images. */
 static int warp_nearest(leat__wide_workspace *b, const leat__step *s, const uint8_t *fill, leat_error *err)
 {
     const leat__wide *const in = &b->image;

@@ -19,7 +19,7 @@ static float value_of(leat__sample_type type, const uint8_t *src)
     }
 }
 
-/* One channel of a row. Values are copied where the type stays and nothing is normalised: NaNs keep
+/* Writes one channel of a row. Values are copied if the type stays and nothing is normalised, so NaNs keep
  * their bits. */
 static void write_row(const leat__wide *im, const leat__wide_norm *norm, leat_dtype dtype, uint32_t y,
                       uint32_t c, uint8_t *out, size_t step)

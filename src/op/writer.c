@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows into the batch: see writer.h. A row is converted while it is in the first cache.
+ * Writes rows into the batch: see writer.h. A row is converted while it is in the L1 cache.
  */
 #include "op/writer.h"
 
@@ -44,7 +44,7 @@ void leat__writer_reset(leat__writer *w)
     memset(w, 0, sizeof *w);
 }
 
-/* Where row y of channel c starts in a planar output. */
+/* Returns the start of row y of channel c in a planar output. */
 static uint8_t *planar_row(const leat__writer *w, uint32_t y, uint32_t c)
 {
     LEAT_ASSERT(y < w->spec->height && c < w->spec->channels);
@@ -60,11 +60,11 @@ static void convert(const leat__writer *w, uint32_t c, const uint8_t *src, void 
     case LEAT_DTYPE_F16: w->dsp->to_f16(n, src, dst, count); break;
     case LEAT_DTYPE_BF16: w->dsp->to_bf16(n, src, dst, count); break;
     case LEAT_DTYPE_F32: w->dsp->to_f32(n, src, dst, count); break;
-    default: break; /* U16: of wide images, which do not come here */
+    default: break; /* U16: only for wide images, which are not written here */
     }
 }
 
-/* Channels last: convert the three rows, then weave them. */
+/* Channels last: converts the three rows, then interleaves them. */
 static void write_woven(const leat__writer *w, uint32_t y, const uint8_t *const row[3])
 {
     const size_t n = w->spec->width, size = leat_dtype_size(w->spec->dtype);
