@@ -124,8 +124,8 @@ int leat__append_options(leat_packer *p, leat_packer_opts *o, leat_error *err)
 
 int leat__append_open(leat_packer *p, const char *source, leat_error *err)
 {
-    leat_pack_close(&p->base); /* another generation may have been published before we held the
-                                * journal */
+    leat_pack_close(&p->base); /* another generation may have been published before we held the journal's
+                                  lock */
     LEAT_TRY(leat_pack_open(&p->base, p->path, NULL, err));
     LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_ONCE, err));
     if (p->base->shard_count >= LEAT__PACK_SHARDS_MAX)
@@ -146,7 +146,7 @@ leat_pack *leat__packer_base(const leat_packer *p)
 
 /* ---- rules for blobs ------------------------------------------------------------------- */
 
-/* Class names may be added after the existing ones: numbers keep their meaning. */
+/* Class names may be added after the existing ones, so that numbers keep their meaning. */
 static bool extends(const leat__blob *old, const void *data, size_t size)
 {
     json_t *had = json_loadb(old->data, old->size, 0, NULL), *has = json_loadb(data, size, 0, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which rows of a pack of columns belong to a pack. The provenance of the columns says what they were made
- * from: {"source":{"packs":[{"fingerprint":"…","samples":N},…]}}, whose rows follow each other, or
- * {"source":{"fingerprint":"…"}} for a single one. Columns that name no fingerprint, or the one that the pack
- * itself was made from (it has columns, too), are taken by their number of rows. Keys must be equal in all
- * cases.
+ * Finds the rows of a pack of columns that belong to a pack. The provenance of the columns names their
+ * source: {"source":{"packs":[{"fingerprint":"…","samples":N},…]}}, whose rows follow each other, or
+ * {"source":{"fingerprint":"…"}} for a single pack. Only the number of rows is compared if the columns name
+ * no fingerprint, or if the pack is itself a pack of columns made from the same source. Keys must be equal
+ * in all cases.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static bool is_fingerprint(const json_t *value, uint64_t fingerprint)
     return *end == 0 && n == fingerprint;
 }
 
-/* True when the parts of `pack` are the packs from number `at` on. */
+/* True when the parts of `pack` are the listed packs from number `at` on. */
 static bool are_parts(const json_t *packs, size_t at, leat_pack *pack)
 {
     const uint32_t parts = leat_pack_part_count(pack);
@@ -47,7 +47,7 @@ static bool are_parts(const json_t *packs, size_t at, leat_pack *pack)
     return true;
 }
 
-/* True when found: *first is its first row, *total the rows of all. */
+/* True when the pack is listed: *first is its first row, *total the rows of all listed packs. */
 static bool find_pack(const json_t *packs, leat_pack *pack, uint64_t *first, uint64_t *total)
 {
     bool found = false;
@@ -78,10 +78,10 @@ static int match_keys(leat_pack *columns, uint64_t first, leat_pack *pack, leat_
     return 0;
 }
 
-/* What the provenance names: nothing, one pack, or a list of packs. */
+/* What the provenance names: no pack, one pack, or a list of packs. */
 enum { NAMES_NOTHING, NAMES_ONE, NAMES_SEVERAL };
 
-/* Columns made from the same pack as this pack of columns. */
+/* True when the columns and `pack` were made from the same pack. */
 static bool are_siblings(const json_t *source, const leat_pack *pack)
 {
     const char *text = leat_pack_provenance(pack);
@@ -94,7 +94,7 @@ static bool are_siblings(const json_t *source, const leat_pack *pack)
     return same;
 }
 
-/* True unless other packs are named. *total: rows of all packs that are named. */
+/* False when only other packs are named. *total: rows of all packs that are named. */
 static bool find_rows(leat_pack *columns, leat_pack *pack, uint64_t *first, uint64_t *total, int *names)
 {
     const char *text = leat_pack_provenance(columns);
@@ -126,7 +126,8 @@ static void put_name(leat__buf *out, const char *name, uint64_t number, uint64_t
     leat__buf_printf(out, "%s%s", number > 0 ? ", " : "", name);
 }
 
-/* The names of what the columns were made from, as the provenance or the classes of 'pack' have them. */
+/* Writes the names of the sources of the columns: from the provenance, else the class names of the field
+ * 'pack'. */
 static void put_names(leat__buf *out, leat_pack *columns)
 {
     const char *text = leat_pack_provenance(columns), *const *class = NULL;
@@ -143,7 +144,7 @@ static void put_names(leat__buf *out, leat_pack *columns)
     json_decref(root);
 }
 
-/* `differs`: they have another number of rows; else another fingerprint. */
+/* Reports columns of another pack. `differs`: the number of rows differs; else the fingerprint does. */
 static int fail_other(leat_pack *columns, leat_pack *pack, bool differs, leat_error *err)
 {
     leat__buf names;
@@ -153,7 +154,7 @@ static int fail_other(leat_pack *columns, leat_pack *pack, bool differs, leat_er
     bool named = names.len > 0 && leat__buf_status(&names) == 0;
     const bool same =
         named && leat__str_eq(leat__path_base(leat__buf_str(&names)), leat__path_base(for_pack));
-    if (same) named = false; /* its name says nothing then */
+    if (same) named = false; /* the name does not help: it is that of the pack */
     int rc = differs
                  ? leat__fail(err, LEAT_EINVAL, "%s has %llu rows, but %s has %llu: %s%s; make it again", of,
                               (unsigned long long)leat_pack_count(columns), for_pack,
@@ -228,7 +229,7 @@ void leat__pack_pass_on(const leat_pack *columns, leat__json *j)
 
 /* ---- results and inputs ---- */
 
-/* The folder and the name of a path that need not exist. */
+/* Splits a path, which need not exist, into its folder and its name. */
 static bool split_path(const char *path, struct stat *folder, const char **name)
 {
     char *copy = leat__strdup(LEAT__MEM_PACK, path);

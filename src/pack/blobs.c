@@ -26,7 +26,7 @@ void leat__blobs_reset(leat__blobs *b)
     memset(b, 0, sizeof *b);
 }
 
-/* The position of `name`, or where it would be inserted. */
+/* Returns the position of `name`, or where to insert it. */
 static size_t position(const leat__blobs *b, const char *name, bool *found)
 {
     size_t lo = 0, hi = b->count;
@@ -62,7 +62,7 @@ static int grow(leat__blobs *b, leat_error *err)
     return 0;
 }
 
-/* The frame is omitted when it saves nothing. */
+/* Compresses a blob. The frame is dropped when it saves nothing. */
 static int pack(leat__blob *blob, leat_error *err)
 {
     blob->packed = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The named blobs of a pack being written, and how a blob is stored. Sorted by name, so that the
- * file does not depend on the order in which they were set. One thread at a time.
+ * The named blobs of a pack being written, and how a blob is stored. They are sorted by name, so the file
+ * does not depend on the order in which they were set. One thread at a time.
  */
 #ifndef LEAT_PACK_BLOBS_H
 #define LEAT_PACK_BLOBS_H
@@ -33,7 +33,8 @@ const leat__blob *leat__blobs_find(const leat__blobs *b, const char *name);
 /* Decompresses `frame` into `out`; false when it is not a frame of exactly `size` bytes. */
 bool leat__blob_unpack(const void *frame, size_t frame_size, void *out, size_t size);
 
-/* Name of the blob that holds the classes of a field, new (leat__free); NULL: out of memory. */
+/* Returns the name of the blob with the classes of a field, as a new string (leat__free); NULL: out of
+ * memory. */
 char *leat__blob_classes_name(const char *field);
 
 #endif

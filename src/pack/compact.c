@@ -68,8 +68,8 @@ static int copy_samples(compacting *c, leat_error *err)
     return 0;
 }
 
-/* The packer now holds the lock of the output. A generation published in between must not be
- * lost. */
+/* Opens the pack again, now that the packer holds the lock of the output: a generation published in between
+ * must not be lost. */
 static int open_again(compacting *c, const char *path, leat_error *err)
 {
     uint64_t before = leat__pack_meta(c->pack)->footer.check;

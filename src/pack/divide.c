@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Splits a pack into parts by the hash of each key. A sample's part depends only on its key, the
- * seed and the shares, so samples added later do not move others. Stratified: the samples of each
- * value of a field are ranked by hash. The shares are then exact within each value, but a sample
- * near a border may move when others are added.
+ * Splits a pack into parts by the hash of each key. A sample's part depends only on its key, the seed and
+ * the shares, so samples added later do not move others. Stratified: the samples of each value of a field
+ * are ranked by hash. The shares are then exact within each value, but a sample near a border may move when
+ * others are added.
  *
- * The hashes of a part are from one range, so a part must be split by another hash. Parts record the seeds
- * of their hashes; a seed that was used is replaced by one derived from it. Where that record is lost,
- * shares that cannot be chance are refused.
+ * The hashes of a part are all from one range, so splitting a part again needs another hash. Parts record
+ * the seeds of their hashes; a seed already used is replaced by one derived from it. If that record is
+ * lost, shares that cannot be due to chance are refused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -29,9 +29,9 @@
 #include "pack/selection.h"
 
 #define ROUNDING 1e-9
-#define SEEDS_MAX 64     /* splits of parts of parts */
-#define DEVIATIONS 6     /* standard deviations of a share that are not chance */
-#define EMPTY_LOG (-14.) /* log of the probability of an empty part that is not chance: 1 in a million */
+#define SEEDS_MAX 64     /* levels of splitting a part again */
+#define DEVIATIONS 6     /* a share this many standard deviations off is not due to chance */
+#define EMPTY_LOG (-14.) /* log of the probability of an empty part that rules out chance: 1 in a million */
 
 typedef struct ranked {
     int64_t value;
@@ -41,8 +41,8 @@ typedef struct ranked {
 typedef struct division {
     leat_pack *pack;
     leat_pack_split_opts opts;
-    uint8_t *part;             /* of each sample; UINT8_MAX for none */
-    uint64_t seeds[SEEDS_MAX]; /* of the hashes that made this pack, then of this split's */
+    uint8_t *part;             /* part of each sample; UINT8_MAX for none */
+    uint64_t seeds[SEEDS_MAX]; /* of the hashes that made this pack, then that of this split */
     uint32_t seed_count;
 } division;
 
@@ -94,7 +94,7 @@ static void add_seed(division *d, const json_t *text)
     if (leat__str_to_u64(json_string_value(text), &seed)) d->seeds[d->seed_count++] = seed;
 }
 
-/* Chooses the seed of the hash: the given one, unless the pack is a part that was made with it. */
+/* Chooses the seed of the hash: the given one, unless this pack was split off with it. */
 static int choose_seed(division *d, leat_error *err)
 {
     char *source = leat__provenance_source(leat_pack_provenance(d->pack));
@@ -104,7 +104,7 @@ static int choose_seed(division *d, leat_error *err)
     if (kind != NULL && strcmp(kind, "split") == 0) {
         const json_t *seeds = json_object_get(root, "seeds");
         for (size_t i = 0; i < json_array_size(seeds); i++) add_seed(d, json_array_get(seeds, i));
-        if (seeds == NULL) /* of an earlier version */
+        if (seeds == NULL) /* made by an earlier version */
             d->seeds[d->seed_count++] = (uint64_t)json_integer_value(json_object_get(root, "seed"));
     }
     json_decref(root);
@@ -188,7 +188,8 @@ out:
     return rc;
 }
 
-/* Refuses shares that cannot be chance: the pack is a part, and its provenance does not say so. */
+/* Refuses shares that cannot be due to chance: then the pack is a part, but its provenance does not say
+ * so. */
 static int check_shares(const division *d, leat_error *err)
 {
     const uint64_t count = leat_pack_count(d->pack);
@@ -269,7 +270,7 @@ static int write_part(division *d, uint32_t part, leat_error *err)
     return rc;
 }
 
-/* Before writing anything: checks for existing outputs, and for the pack itself among them. */
+/* Before writing anything: refuses outputs that exist, or that are the pack itself. */
 static int check_outputs(const division *d, leat_error *err)
 {
     for (uint32_t i = 0; i < d->opts.part_count; i++) {

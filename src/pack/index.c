@@ -19,8 +19,8 @@
 #define REMOTE_GROUP                                                                                         \
     16u /* chunks of a remote index read at once: a round trip costs more than                               \
          * the bytes */
-#define REMOTE_CACHE (UINT64_C(1) << 30) /* and the minimum of its cache */
-#define REMOTE_READS 6u                  /* tries for bytes that arrive damaged */
+#define REMOTE_CACHE (UINT64_C(1) << 30) /* minimum cache of a remote index */
+#define REMOTE_READS 6u                  /* attempts to read bytes that arrive damaged */
 
 static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const char *what)
 {
@@ -30,13 +30,13 @@ static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const
     return LEAT_EDATA;
 }
 
-/* Reads bytes that have a checksum. Bytes damaged on a network may be correct at the next try. */
+/* Reads bytes that have a checksum. Bytes damaged in transit may be correct at the next attempt. */
 static int read_checked(const leat__index *x, void *buf, size_t bytes, uint64_t at, uint64_t check,
                         const char *what, leat_error *err)
 {
     bool remote = leat__file_remote(x->file) != NULL;
     for (uint32_t i = 0; i < (remote ? REMOTE_READS : 1u); i++) {
-        if (i > 0) leat__file_settle(x->file); /* the kept bytes may be the damaged ones */
+        if (i > 0) leat__file_settle(x->file); /* the cached bytes may be the damaged ones */
         LEAT_TRY(leat__file_pread(x->file, buf, bytes, at, err));
         if (leat__hash64(buf, bytes, 0) == check) return 0;
     }
@@ -107,7 +107,7 @@ out:
     return rc;
 }
 
-/* The sections that every reader needs exist and have the length given by the counts. */
+/* Checks that the required sections exist and have the length given by the counts. */
 static int check_sections(leat__index *x, leat_error *err)
 {
     const leat__footer *f = &x->footer;
@@ -181,7 +181,7 @@ void leat__index_close(leat__index **index)
 
 /* ---- checked reads ---------------------------------------------------------------------- */
 
-/* Chunk `i` of the checks, verified against its root; kept afterwards. */
+/* Returns chunk `i` of the checks, verified against its root; it stays in memory. */
 static int checks_chunk(leat__index *x, uint64_t i, const uint64_t **checks, leat_error *err)
 {
     uint64_t *have = atomic_load_explicit(&x->checks[i], memory_order_acquire);
@@ -439,7 +439,7 @@ static int hash_at(leat__index *x, const leat__section *s, uint64_t i, uint64_t 
     return 0;
 }
 
-/* Interpolated position of `hash` between two bounds, assuming evenly spread hashes. */
+/* Interpolates the position of `hash` between two bounds, assuming evenly distributed hashes. */
 static uint64_t guess(uint64_t hash, uint64_t low, uint64_t high, uint64_t n)
 {
     LEAT_ASSERT(n > 0);
@@ -449,8 +449,8 @@ static uint64_t guess(uint64_t hash, uint64_t low, uint64_t high, uint64_t n)
     return LEAT_MIN(at, n - 1);
 }
 
-/* First entry not below `hash`: interpolation search with a bisection after each step, so that no
- * content makes it slower than bisection. */
+/* Finds the first entry not below `hash`: interpolation search with a bisection after each step, so that no
+ * content makes it much slower than bisection. */
 static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, uint64_t *pos, leat_error *err)
 {
     uint64_t lo = 0, hi = s->length / 8, low = 0, high = UINT64_MAX, seen;
@@ -503,7 +503,7 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t leas
     const leat__section *rows = leat__index_section(x, LEAT__SECTION_KEY_ROWS);
     uint64_t hash = leat__key_hash(key, size), pos, seen;
     LEAT_TRY(lower_bound(x, hashes, hash, &pos, err));
-    /* Only a few keys ever share a hash by chance. */
+    /* Only few keys share a hash by chance. */
     for (uint64_t tries = 0; pos < hashes->length / 8 && tries < 4096; pos++) {
         uint8_t bytes[4];
         bool equal;
@@ -513,7 +513,7 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t leas
         uint64_t row = leat__load_u32(bytes);
         if (row >= x->footer.samples)
             return damaged(err, x, rows->offset + pos * 4, "key of a sample that is not there");
-        if (row < least) continue; /* rows with equal hash ascend */
+        if (row < least) continue; /* rows of equal hashes are in ascending order */
         LEAT_TRY(key_equals(x, row, key, size, &equal, err));
         tries += !equal;
         if (equal) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One pack file opened for reading: its footer, its directory, and reads of its index that are
- * verified on first touch. Nothing is kept per sample. In memory are one bit and one pointer per
- * 64 KiB of index, and the first chunks touched, up to `cache_limit` bytes. They are never
- * evicted (eviction would thrash under a permutation). Any number of threads may read.
+ * One pack file opened for reading: its footer, its directory, and reads of its index, which is verified on
+ * first access. Nothing is kept per sample. In memory are one bit and one pointer per 64 KiB of index, and
+ * the chunks read first, up to `cache_limit` bytes. They are never evicted: eviction would thrash under a
+ * permutation. Any number of threads may read.
  *
- * The index is read with pread, never through a mapping. A truncated file is then an error, not a
- * signal, and the resident size is only a few buffers. The cost is one system call per sequence
- * of rows: a fraction of a microsecond.
+ * The index is read with pread, never through a mapping. So a truncated file is an error, not a signal, and
+ * the resident size is only a few buffers. The cost is one system call per sequence of rows: a fraction of
+ * a microsecond.
  */
 #ifndef LEAT_PACK_INDEX_H
 #define LEAT_PACK_INDEX_H
@@ -36,8 +36,8 @@ int leat__index_open(leat__index **x, leat__file_pool *pool, const char *path, b
                      uint64_t cache_limit, leat_error *err) LEAT_MUST_CHECK;
 void leat__index_close(leat__index **x);
 
-/* The first section of a kind, or NULL. Readers that need another one (columns, blobs) find it
- * once, at open. */
+/* Returns the first section of a kind, or NULL. Readers that need another one (columns, blobs) find it once,
+ * at open. */
 static inline const leat__section *leat__index_section(const leat__index *x, uint32_t kind)
 {
     return x->first[kind];
@@ -58,18 +58,18 @@ int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t 
  * has LEAT__PACK_CHUNK bytes. */
 int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat_error *err) LEAT_MUST_CHECK;
 
-/* One page or sample, checked against the rest of the file. */
+/* Reads the entry of one page and checks it against the rest of the file. */
 int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_t *samples,
                      leat_error *err) LEAT_MUST_CHECK;
-/* Entries first … first+count-1, each with the location of its page; *key_start is where the key
- * of `first` begins. */
+/* Reads entries first … first+count-1, each with the location of its page; *key_start is where the key of
+ * `first` begins. */
 typedef struct leat__sample_place {
     leat__sample_entry e;
     uint64_t page_offset; /* in the file */
 } leat__sample_place;
 int leat__index_samples(leat__index *x, uint64_t first, size_t count, leat__sample_place *places,
                         uint64_t *key_start, leat_error *err) LEAT_MUST_CHECK;
-/* The first sample with this key, at or after `least`; LEAT_ENOENT when there is none. */
+/* Finds the first sample with this key, at or after `least`; LEAT_ENOENT when there is none. */
 int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t least, uint64_t *sample,
                      leat_error *err) LEAT_MUST_CHECK;
 

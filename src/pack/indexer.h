@@ -29,9 +29,9 @@ typedef struct leat__indexer {
     size_t sort_memory; /* 0 = default */
 } leat__indexer;
 
-/* Size the finished file will have. */
+/* Computes the size of the finished file. */
 int leat__indexer_size(const leat__indexer *x, uint64_t *file_bytes, leat_error *err) LEAT_MUST_CHECK;
-/* Writes it and truncates the file to its size; fills *footer. */
+/* Writes the index and everything after it, and truncates the file to its size; fills *footer. */
 int leat__indexer_write(const leat__indexer *x, leat__file *file, leat__footer *footer,
                         uint64_t *duplicate_keys, leat_error *err) LEAT_MUST_CHECK;
 

@@ -23,14 +23,14 @@ static bool same_field(const leat_field *a, const leat_field *b)
            memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
-/* The number of the field in a part, -1 when it has none of that name and type. */
+/* Returns the number of the field in a part, or -1 when the part has no field of that name and type. */
 static int field_in(const leat_pack *part, const leat_field *f)
 {
     int at = leat_pack_field_find(part, f->name);
     return at >= 0 && same_field(&part->schema->fields[at], f) ? at : -1;
 }
 
-/* All field names of all parts, each as declared by the first part that has it. */
+/* Collects the fields of all parts, each as declared by the first part that has it. */
 static int join_fields(leat_pack *p, leat_error *err)
 {
     uint32_t most = 0, n = 0;
@@ -98,7 +98,7 @@ static int join_shards(leat_pack *p, leat_error *err)
     return 0;
 }
 
-/* "a.leat, b.leat, c.leat and 5 more" */
+/* Composes the name: "a.leat, b.leat, c.leat and 5 more". */
 static int join_names(leat_pack *p, leat_error *err)
 {
     leat__buf name, schema;
@@ -174,7 +174,7 @@ int leat__pack_join_info(const leat_pack *p, leat_pack_info *info, uint32_t stru
     return 0;
 }
 
-/* The longest list that a part has for the field. */
+/* Returns the longest list of class names that a part has for the field. */
 int leat__pack_join_classes(leat_pack *p, uint32_t field, const char *const **names, uint64_t *count,
                             leat_error *err)
 {
@@ -223,7 +223,7 @@ void leat__pack_fill(leat_pack *p, uint32_t field, int64_t i, double f)
 {
     if (p->parts == NULL || field >= p->schema->count) return;
     leat_pack_cell *fill = &p->fill[field];
-    /* unchanged: do not write, others may be reading */
+    /* unchanged: do not write, because other threads may be reading */
     if (fill->i == i && memcmp(&fill->f, &f, sizeof f) == 0) return;
     fill->i = i;
     fill->f = f;

@@ -72,10 +72,10 @@ int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity, 
     LEAT_TRY(leat__file_pread_some(j->file, head, sizeof head, 0, &got, err));
     encode_head(want, identity);
     if (got == sizeof head && memcmp(head, want, sizeof head) == 0) {
-        j->end = HEAD_BYTES; /* advanced by the replay of the records */
+        j->end = HEAD_BYTES; /* replaying the records advances it */
         return 0;
     }
-    if (got < sizeof head) { /* killed before the first bytes were written: nothing is lost */
+    if (got < sizeof head) { /* killed before the header was complete: nothing is lost */
         LEAT_TRY(leat__file_pwrite(j->file, want, sizeof want, 0, err));
         j->end = HEAD_BYTES;
         return 0;

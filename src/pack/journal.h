@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The journal of an unfinished pack: NAME.journal. Append-only records, each with its own check,
- * one per page with all its index data. It has two uses: resume replays it to find out what is
- * safe, and the index is built from it, so a packer keeps nothing per sample in memory. One
- * thread at a time.
+ * one per page with all its index data. It has two uses: resume replays it to find out which pages are
+ * safe, and the index is built from it, so a packer keeps nothing per sample in memory. One thread at a
+ * time.
  *
- *   | magic, identity, check | record | record | … (a torn last record is cut off)
+ *   | magic, identity, check | record | record | … (an incomplete last record is truncated)
  *   record: u32 kind, u32 0, u64 body bytes, u64 check (of kind, size and body), body
  */
 #ifndef LEAT_PACK_JOURNAL_H
@@ -57,8 +57,8 @@ typedef struct leat__journal_record {
     const char *old_shards; /* NUL-terminated view: the JSON list of a set */
 } leat__journal_record;
 
-/* Creates an empty journal, or opens one for resume: LEAT_ESTATE when its identity differs or
- * another process holds it, LEAT_EDATA when its head is damaged. */
+/* Create an empty journal, or open one to resume it: LEAT_ESTATE when its identity differs or another process
+ * holds it, LEAT_EDATA when its head is damaged. */
 int leat__journal_create(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
@@ -70,13 +70,13 @@ int leat__journal_restart(leat__journal *j, uint64_t identity, leat_error *err) 
 void leat__journal_reset(leat__journal *j);
 
 uint64_t leat__journal_first(void); /* position of the first record */
-/* Reads the record at `at`; LEAT_ENOENT at the end or at a torn tail. Views live until the next
- * call on the journal. */
+/* Reads the record at `at`; LEAT_ENOENT at the end or at an incomplete record. Views live until the next call
+ * on the journal. */
 int leat__journal_read(leat__journal *j, uint64_t at, leat__journal_record *r,
                        leat_error *err) LEAT_MUST_CHECK;
 /* LEAT_EINVAL when the held file is not empty and not a journal: it belongs to the user. */
 int leat__journal_known(const leat__journal *held, const char *path, leat_error *err) LEAT_MUST_CHECK;
-/* Sets *once when the run cannot be resumed, or did nothing yet. */
+/* Sets *once when the run cannot be resumed or has not written anything yet. */
 int leat__journal_once(leat__journal *held, bool *once, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_cut(leat__journal *j, uint64_t at, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_sync(leat__journal *j, leat_error *err) LEAT_MUST_CHECK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See keysort.h. Hashes are uniform, so equal ranges of values hold nearly equal numbers of keys;
- * a range that still does not fit (many equal keys) gets more memory. Within a range, a stable
- * radix sort keeps equal hashes in sample order.
+ * See keysort.h. Hashes are uniform, so equal ranges of values contain nearly equal numbers of keys. A
+ * range that still does not fit (many equal keys) gets more memory. Within a range, a stable radix sort
+ * keeps equal hashes in sample order.
  */
 #include "pack/keysort.h"
 
@@ -46,7 +46,7 @@ static int resize(run *r, size_t capacity, leat_error *err)
     return 0;
 }
 
-/* All hashes in [low, high] with their rows. */
+/* Collects all hashes in [low, high] with their rows. */
 static int collect(run *r, uint64_t low, uint64_t high, leat_error *err)
 {
     r->count = 0;

@@ -14,7 +14,7 @@ typedef struct leat__keysort {
     uint64_t count;
     uint64_t from;      /* unsorted: u64 hash per sample */
     uint64_t hashes_to; /* sorted: u64 hash */
-    uint64_t rows_to;   /* u32 sample, at the same place */
+    uint64_t rows_to;   /* sorted: u32 sample, at the same position */
     size_t memory;      /* bytes to use; 0 = 96 MiB */
 } leat__keysort;
 

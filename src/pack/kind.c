@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kinds of pixels. See kind.h.
+ * Kinds of pixels: see kind.h.
  */
 #include "pack/kind.h"
 
@@ -11,7 +11,7 @@
 #include "pack/packer.h"
 #include "pack/reader.h"
 
-#define LOOKED 256 /* samples at the start of a pack, of which one should have an image */
+#define LOOKED 256 /* samples at the start of a pack that are searched for an image */
 
 leat__sample_type leat__kind_type(leat__image_kind kind)
 {
@@ -47,7 +47,7 @@ const char *leat__kind_text(leat__image_kind kind, char text[LEAT__KIND_TEXT])
     return text;
 }
 
-/* *found: this one, the first sample that has an image, and its kind. */
+/* Finds the first sample that has an image, and its kind. *found is false when there is none. */
 static int first_kind(leat_pack *pack, uint32_t field, leat__image_kind *kind, uint64_t *sample, bool *found,
                       leat_error *err)
 {
@@ -95,7 +95,7 @@ int leat__pack_image_kind(leat_pack *pack, uint32_t field, leat__image_kind *kin
     return 0;
 }
 
-/* The sample with this key decides the kind of a field. */
+/* Records that the sample with this key decides the kind of a field. */
 static void decide(leat_packer *p, uint32_t field, leat__image_kind kind, const void *key, size_t size)
 {
     p->kinds[field].kind = kind;
@@ -114,7 +114,7 @@ void leat__packer_learn_kinds(leat_packer *p, const leat__journal_page *page)
         bool all = true;
         leat__sample_entry_load(at, &e);
         at += LEAT__PACK_SAMPLE_WIDTH;
-        if (e.key_end < key || e.key_end > page->keys_bytes) return; /* damaged: refused by who reads it */
+        if (e.key_end < key || e.key_end > page->keys_bytes) return; /* damaged: refused when it is read */
         for (uint32_t f = 0; f < p->schema->count; at += leat__field_width(&p->schema->fields[f]), f++) {
             leat_pack_cell cell;
             if (p->schema->fields[f].type != LEAT_FIELD_IMAGE || p->kinds[f].known) continue;
@@ -127,7 +127,7 @@ void leat__packer_learn_kinds(leat_packer *p, const leat__journal_page *page)
     }
 }
 
-/* Appending: the first images of the pack that is there decide. */
+/* When appending, the first image of the existing pack decides. */
 static int learn_base(leat_packer *p, uint32_t field, leat_error *err)
 {
     char key[LEAT__KIND_KEY] = "";
@@ -137,7 +137,7 @@ static int learn_base(leat_packer *p, uint32_t field, leat_error *err)
     bool found;
     LEAT_TRY(first_kind(p->base, field, &kind, &sample, &found, err));
     if (!found) return 0;
-    if (leat_pack_key(p->base, sample, key, sizeof key, &size, NULL) != 0) /* too long to be shown */
+    if (leat_pack_key(p->base, sample, key, sizeof key, &size, NULL) != 0) /* too long to show */
         snprintf(key, sizeof key, "sample %llu", (unsigned long long)sample);
     decide(p, field, kind, key, strlen(key));
     return 0;

@@ -119,7 +119,7 @@ static bool footer_consistent(const leat__footer *f)
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
         if (!leat__add_u64(end, parts[i], &end) || end % align != 0) return false;
     if (!leat__add_u64(end, LEAT__PACK_BLOCK, &end) || end != f->file_bytes) return false;
-    /* Every part is inside the file now, so products below cannot overflow. */
+    /* Every part is inside the file, so the products below cannot overflow. */
     uint64_t checks = leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t roots = leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t entries = f->sections <= UINT32_MAX ? f->sections * LEAT__PACK_ENTRY : UINT64_MAX;

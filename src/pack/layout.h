@@ -120,7 +120,7 @@ static inline uint64_t leat__footer_directory_at(const leat__footer *f)
     return leat__footer_roots_at(f) + f->roots_bytes;
 }
 
-/* Block-sized buffers. encode_footer sets f->check. */
+/* The buffers are whole blocks. leat__footer_encode sets f->check. */
 void leat__footer_encode(leat__footer *f, uint8_t block[LEAT__PACK_BLOCK]);
 void leat__header_encode(const leat__footer *f, uint8_t block[LEAT__PACK_BLOCK]);
 /* Placeholder for the header until the file is complete: readers refuse it. */
@@ -133,7 +133,7 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
 int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path, uint64_t file_bytes,
                         leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
 
-int leat__section_append(leat__buf *out, const leat__section *s); /* as buf appends */
+int leat__section_append(leat__buf *out, const leat__section *s); /* returns the buffer's status */
 /* Decodes `f->sections` entries and checks order, bounds, widths and counts. `out` must have room
  * for all of them. */
 int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path, leat__section *out,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Named blobs and class names of an open pack. Names are read at open, contents on first use.
- * Returned data stays in place until the pack is closed, so views need no lock. `lock` guards the
- * loading.
+ * Named blobs and class names of an open pack. Names are read at open, contents on first use. Returned data
+ * stays in place until the pack is closed, so views need no lock. `lock` protects the loading.
  */
 #include <jansson.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing packs: the public calls of the packer and the files it fills. packer.h shows how the
- * pieces fit; docs/format.md section 7 says what is on disk at each step.
+ * Writes packs: the public calls of the packer, and the files it fills. packer.h shows how the parts work
+ * together; docs/format.md section 7 describes the files on disk at each step.
  */
 #include "pack/packer.h"
 
@@ -26,7 +26,7 @@
 #define PAGE_BYTES_DEFAULT (512u << 10)
 #define SHARD_BYTES_MIN (1u << 20)
 #define RESERVE (UINT64_C(64) << 20)
-#define SYNC_EVERY (UINT64_C(512) << 20) /* the most that a power failure can lose */
+#define SYNC_EVERY (UINT64_C(512) << 20) /* limits what a power failure can lose */
 
 /* ---- names ------------------------------------------------------------------------------ */
 
@@ -74,7 +74,7 @@ char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* What must hold of the current file and the totals between two calls. */
+/* Checks the invariants of the current file and the totals between two calls. */
 static void check(const leat_packer *p)
 {
     LEAT_ASSERT(p->data_end >= LEAT__PACK_BLOCK && p->data_end % LEAT__PACK_ALIGN == 0);
@@ -94,7 +94,7 @@ void leat__packer_forget_shard(leat_packer *p)
     p->at_start = p->totals;
 }
 
-/* Opens the next file, empty, under its partial name. */
+/* Creates the next file under its partial name. */
 static int start_shard(leat_packer *p, leat_error *err)
 {
     LEAT_ASSERT(p->file == NULL);
@@ -175,7 +175,7 @@ static int close_shard(leat_packer *p, leat_error *err)
 
 /* ---- pages ------------------------------------------------------------------------------ */
 
-/* Whether the page still fits the current file. Always true for the file's first page. */
+/* Sets *fits when the page still fits into the current file. Always true for the file's first page. */
 static int page_fits_file(const leat_packer *p, const leat__page *page, bool *fits, leat_error *err)
 {
     uint64_t samples = p->samples + page->samples, bytes = 0;
@@ -278,7 +278,7 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     };
     memcpy(record.marks, page->marks, sizeof record.marks);
     if (page->lent) LEAT_TRY(write_lent(p, page, err));
-    /* The record goes first: if it fails, the page is still complete and may be put again. If the
+    /* The record is written first: if that fails, the page is still complete and may be put again. If the
      * page then does not reach the disk, resume detects it by its check. */
     LEAT_TRY(leat__journal_put_page(&p->journal, &record, err));
     if (!page->lent) LEAT_TRY(write_page(p, page, err));
@@ -439,7 +439,7 @@ int leat__packer_identity(const leat_packer_opts *o, uint64_t *id, leat_error *e
     return rc;
 }
 
-/* What may be at NAME: nothing, or with `replace` a pack. */
+/* Checks what exists at NAME: nothing may, or with `replace` a pack. */
 static int check_output(const leat_packer *p, leat_error *err)
 {
     leat__entry_kind kind = LEAT__ENTRY_FILE;
@@ -455,8 +455,8 @@ static int check_output(const leat_packer *p, leat_error *err)
     return leat__file_only_pack(p->path, p->replace, err);
 }
 
-/* Takes over from an unfinished run that is not to be resumed. Its lock shows whether it is dead.
- * A run that cannot be resumed is simply discarded. */
+/* Takes over from an unfinished run that is not resumed. Its lock shows whether it is dead. A run that cannot
+ * be resumed is discarded. */
 static int take_over(leat_packer *p, const leat_packer_opts *o, const char *journal, uint64_t id,
                      leat_error *err)
 {
@@ -506,7 +506,7 @@ out:
     return rc;
 }
 
-/* Packs for a bucket are written here first (ingest/bucket_pack.h). */
+/* Packs for a bucket are first written to this machine (ingest/bucket_pack.h). */
 static int refuse_remote(const char *path, bool append, leat_error *err)
 {
     if (append)
@@ -526,7 +526,7 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     leat_packer *p = LEAT_NEW(PACK, leat_packer);
     if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a packer");
     int rc = 0;
-    rc = leat__path_resolve(path, &p->path, err); /* a link stays a link */
+    rc = leat__path_resolve(path, &p->path, err); /* writes to the target of a link, not over the link */
     leat__buf_init(&p->drops, LEAT__MEM_PACK, LEAT__PACK_DROPS_MAX);
     if (rc == 0 && o.append) rc = leat__append_options(p, &o, err);
     if (rc == 0) rc = take_options(p, &o, err);

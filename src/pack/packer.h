@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The packer's state, shared by its three files: packer.c (open, append, put), resume.c
- * (replaying the journal) and publish.c (finish). One thread at a time.
+ * The packer's state, shared by packer.c (open, append, put), resume.c (replaying the journal), publish.c
+ * (finish), append.c (generations) and kind.c (kinds of images). One thread at a time.
  *
  *   pages --put--> NAME.partial + NAME.journal --close_shard--> index and footer
  *         --publish--> header, rename; sets: the set file last
@@ -32,9 +32,9 @@ struct leat_packer {
     uint64_t page_bytes, shard_bytes;
     bool replace, sync;
     leat_pack *base;       /* the pack appended to, or NULL: append.c */
-    bool blobs_changed;    /* they differ from those of the base */
-    leat__buf drops;       /* dropped samples of it, leat__drop_word */
-    char *base_provenance; /* provenance of the set: that of the base, and what is added */
+    bool blobs_changed;    /* blobs differ from those of the base */
+    leat__buf drops;       /* dropped samples of the base, leat__drop_word */
+    char *base_provenance; /* provenance of the set: that of the base, and the added names */
     leat__journal journal;
     leat__blobs blobs;
     leat__page *page;           /* filled by append */
@@ -44,7 +44,7 @@ struct leat_packer {
     leat__file *file;
     uint32_t shard;
     uint64_t samples, pages, keys_bytes, data_end, max_page, max_sample;
-    uint64_t journal_from; /* its first record */
+    uint64_t journal_from; /* the file's first record in the journal */
     uint64_t unsynced;     /* bytes of pages since the last SYNC record */
     uint64_t reserved;     /* end of the space reserved ahead of the pages */
     leat__packer_totals at_start;
@@ -59,14 +59,14 @@ struct leat_packer {
     struct {
         leat__image_kind kind;
         bool known;
-        char by[LEAT__KIND_KEY]; /* key of the sample that decided, cut */
-    } * kinds;                   /* per field: pixels of its images, from the first one on */
+        char by[LEAT__KIND_KEY]; /* key of the sample that decided, truncated */
+    } * kinds;                   /* per field: kind of its images, decided by the first one */
 };
 
 /* Takes the kinds of images from a page of the journal that a resumed run keeps (kind.c). */
 void leat__packer_learn_kinds(leat_packer *p, const leat__journal_page *page);
 
-/* New strings (leat__free); NULL: out of memory. A shard's name contains its fingerprint, so the
+/* Return new strings (leat__free); NULL: out of memory. A shard's name contains its fingerprint, so the
  * shards of a new set never collide with those of the set it replaces. */
 char *leat__packer_partial_path(const leat_packer *p, uint32_t shard);
 char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s);
@@ -78,7 +78,7 @@ int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_err
 /* Makes the provenance of a file, with the caller's text inside; free with leat__free. */
 int leat__packer_provenance(const char *source, char **whole, leat_error *err) LEAT_MUST_CHECK;
 
-/* Hash of the options that affect the bytes: resume refuses a pack that was begun with another one. */
+/* Hashes the options that affect the bytes: resume refuses a pack that was begun with other options. */
 int leat__packer_identity(const leat_packer_opts *o, uint64_t *id, leat_error *err) LEAT_MUST_CHECK;
 
 /* resume.c: brings an opened packer to the state of its journal. */

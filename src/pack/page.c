@@ -17,7 +17,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-/* What must hold of a page between two calls. */
+/* Checks the invariants of a page between two calls. */
 static void check(const leat__page *p)
 {
     LEAT_ASSERT(p->lent != NULL || p->used <= p->capacity);
@@ -51,7 +51,7 @@ void leat__page_close(leat__page **page)
 
 void leat__page_clear(leat__page *p)
 {
-    if (p->capacity > p->target) { /* grown for one large sample: do not keep it */
+    if (p->capacity > p->target) { /* grown for one large sample: free the memory */
         leat__free(p->data);
         p->data = NULL;
         p->capacity = 0;
@@ -130,7 +130,7 @@ static bool has_entries(const leat_field *f, const leat_pack_value *v)
     return f->type == LEAT_FIELD_IMAGE && v->entries_size > 0;
 }
 
-/* Start and length of a payload placed at `pos`; moves pos past it. */
+/* Computes start and length of a payload placed at `pos`; moves *pos past it. */
 static void place(const leat_field *f, const leat_pack_value *v, uint64_t *pos, leat_pack_cell *cell)
 {
     memset(cell, 0, sizeof *cell);

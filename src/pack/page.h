@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Builds pages independently of the writer. The thread that orders samples decides, with fits and
- * add, which samples share a page. Any thread may then seal it (the hashing), and the packer
- * takes sealed pages in order. leat_packer_append() does these three steps in one thread. Pages
- * of one packer are filled in order by one thread at a time, so the bytes never depend on how
- * many threads seal.
+ * add, which samples share a page. Any thread may then seal it (compute the hashes), and the packer takes
+ * sealed pages in order. leat_packer_append() does these three steps in one thread. Pages of one packer
+ * are filled in order by one thread at a time, so the bytes never depend on how many threads seal.
  *
  *   leat__sample_measure(schema, &sample, &size, err);
  *   if (!leat__page_fits(page, &sample, size)) { hand `page` to seal + put; take a fresh one; }
@@ -22,7 +21,7 @@
 typedef struct leat__page {
     const leat__schema *schema;
     uint64_t target; /* page_bytes */
-    uint8_t *data;   /* whole blocks of memory */
+    uint8_t *data;   /* allocated in whole blocks */
     uint64_t used, capacity;
     uint64_t bytes; /* when sealed: a multiple of LEAT__PACK_ALIGN */
     uint64_t check; /* when sealed */
@@ -36,7 +35,7 @@ typedef struct leat__page {
     const leat_pack_sample *lent; /* its only sample, not copied: see leat__page_lend */
 } leat__page;
 
-bool leat__page_is_json(const void *data, size_t size); /* as fields of type JSON have to be */
+bool leat__page_is_json(const void *data, size_t size); /* true for text that a JSON field accepts */
 
 /* The schema must outlive the page. */
 int leat__page_open(leat__page **p, const leat__schema *schema, uint64_t page_bytes,
@@ -59,14 +58,15 @@ int leat__page_lend(leat__page *p, const leat_pack_sample *sample, leat_error *e
  * returns 0 to continue. */
 int leat__page_lent_bytes(const leat__page *p, int (*piece)(void *cookie, const void *data, size_t len),
                           void *cookie);
-/* Checksums of samples and page. Cannot fail. */
+/* Computes the checksums of samples and page. Cannot fail. */
 void leat__page_seal(leat__page *p);
 
-/* Called on the packer's thread, in order; the page may be cleared and reused afterwards. */
+/* Writes a sealed page. Called on the packer's thread, in order; the page may be cleared and reused
+ * afterwards. */
 int leat__packer_put(leat_packer *packer, leat__page *page, leat_error *err) LEAT_MUST_CHECK;
-/* The pack appended to, or NULL. */
+/* Returns the pack appended to, or NULL. */
 leat_pack *leat__packer_base(const leat_packer *packer);
-/* One line about a synced page that resume found damaged, or "". */
+/* Returns one line about a synced page that resume found damaged, or "". */
 const char *leat__packer_damage(const leat_packer *packer);
 
 #endif

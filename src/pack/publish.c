@@ -158,8 +158,8 @@ static int unlink_with(const char *path, const char *suffix, leat_error *err)
 
 /* ---- replacing a set -------------------------------------------------------------------- */
 
-/* The list of shards of the set at `path` as JSON text; "" when there is no set. Fails when
- * something exists there that cannot be read, because its shards are then unknown. */
+/* Returns the list of shards of the set at `path` as JSON text; "" when there is no set. Fails when something
+ * exists there that cannot be read, because its shards are then unknown. */
 static int listed_shards(const char *path, char **text, leat_error *err)
 {
     leat__index *x = NULL;
@@ -184,7 +184,7 @@ int leat__packer_note_old(leat_packer *p, leat_error *err)
 {
     char *text = NULL;
     int rc = 0;
-    /* A set that cannot be read is just replaced. */
+    /* A set that cannot be read is replaced without recording its shards. */
     if (p->replace && listed_shards(p->path, &text, NULL) == 0 && *text != '\0')
         rc = leat__journal_put_old(&p->journal, text, err);
     if (rc == 0 && text != NULL && *text != '\0') {
@@ -196,7 +196,7 @@ int leat__packer_note_old(leat_packer *p, leat_error *err)
     return rc;
 }
 
-/* The names of a list as keys of an object, for lookups; NULL: out of memory. */
+/* Returns the names of a list as keys of an object, for lookups; NULL: out of memory. */
 static json_t *names_of(const char *shards)
 {
     json_t *root = json_loads(shards, 0, NULL), *names = json_object();
@@ -211,8 +211,8 @@ static json_t *names_of(const char *shards)
     return names;
 }
 
-/* Removes the files of the list `old` that are not in `kept`. A leftover file does not make the
- * finished pack fail, so errors are ignored. */
+/* Removes the files of the list `old` that are not in `kept`. Errors are ignored: a leftover file does no
+ * harm to the finished pack. */
 static void remove_listed(const char *path, const char *old, const json_t *kept)
 {
     json_t *names = names_of(old), *value;
@@ -231,7 +231,7 @@ static void remove_listed(const char *path, const char *old, const json_t *kept)
     json_decref(names);
 }
 
-/* The shards of the set at `path`, empty when there is no set; NULL when unknown. */
+/* Returns the shards of the set at `path`, empty when there is no set; NULL when unknown. */
 static json_t *names_at(const char *path)
 {
     char *text = NULL;
@@ -240,7 +240,8 @@ static json_t *names_at(const char *path)
     return names;
 }
 
-/* Only after the new pack has its name: until then the old set needs its shards. */
+/* Removes the shards of the replaced set. Only after the new pack has its name: until then the old set needs
+ * them. */
 static void remove_old(const leat_packer *p)
 {
     json_t *kept = p->old_shards != NULL ? names_at(p->path) : NULL;

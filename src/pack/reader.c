@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading packs: the public calls. A sample of the pack is a sample of one shard. Each call
- * splits its range at shard borders and reads the shard's index, which verifies what it reads.
- * Nothing is cached per sample, and no lock is needed.
+ * Reads packs: the public calls. A sample of the pack is a sample of one shard. Each call splits its range
+ * at shard borders and reads the shard's index, which verifies the bytes. Nothing is cached per sample, and
+ * no lock is needed.
  */
 #include "pack/reader.h"
 
@@ -23,7 +23,7 @@
 #define BATCH 128u /* rows read at once */
 #define INDEX_CACHE_DEFAULT (16u << 20)
 #define REPLACED_MAX 16 /* how often a set may be replaced while it is opened */
-#define REMOTE_READS 6u /* tries for bytes damaged on a network */
+#define REMOTE_READS 6u /* attempts to read bytes damaged in transit */
 
 /* ---- open ------------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ static int same_schema(leat_pack *p, leat__index *x, leat_error *err)
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
 {
     leat__shard *s = &p->shards[p->shard_count++];
-    s->index = index; /* owned from here on, closed by close */
+    s->index = index; /* owned by the pack from here on */
     s->first_sample = p->samples;
     s->first_page = p->pages;
     if (p->set != NULL) LEAT_TRY(same_schema(p, index, err));
@@ -111,14 +111,14 @@ static int open_files(leat_pack *p, leat_error *err)
     return leat__pack_add_shard(p, x, err);
 }
 
-/* Frees what was read to open remote files. */
+/* Frees the bytes that were prefetched to open remote files. */
 static void settle(const leat_pack *p)
 {
     if (p->set != NULL) leat__file_settle(p->set->file);
     for (uint32_t i = 0; i < p->shard_count; i++) leat__file_settle(p->shards[i].index->file);
 }
 
-/* *set: the fingerprint of the set, 0 when it is not a set or could not be opened. */
+/* Opens a pack. *set: the fingerprint of the set; 0 when it is not a set or could not be opened. */
 static int open_pack(leat_pack **out, const char *path, const leat_pack_opts *opts, uint64_t *set,
                      leat_error *err)
 {
@@ -153,8 +153,8 @@ static bool was_replaced(const char *path, uint64_t set)
     return other;
 }
 
-/* Writes the name of a pack beside a folder: "photos.leat" of "photos/", "../photos.leat" of "." where that
- * is its name. False for the root. */
+/* Writes the name of the pack beside a folder: "photos.leat" for "photos/", "../photos.leat" for "." in a
+ * folder of that name. False for the root. */
 static bool name_beside(leat__buf *out, const char *folder)
 {
     char whole[PATH_MAX];
@@ -183,7 +183,7 @@ static int refuse_folder(const char *folder, leat_error *err)
     return rc;
 }
 
-/* The usual mistake: the folder of images in place of the pack made from it. */
+/* Detects a common mistake: the folder of images was given instead of the pack made from it. */
 static int check_folder(const char *path, leat_error *err)
 {
     struct stat st;
@@ -207,7 +207,7 @@ int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts
     if (path == NULL) return leat__fail(err, LEAT_EINVAL, "pack: no path");
     LEAT_TRY(check_folder(path, err));
     int rc = open_pack(out, path, &o, &set, err);
-    /* The set was replaced meanwhile: its shards were removed after its list was read. */
+    /* The set was replaced in the meantime: its shards were removed after its list was read. */
     for (int i = 0; i < REPLACED_MAX && rc == LEAT_ENOENT && set != 0 && was_replaced(path, set); i++)
         rc = open_pack(out, path, &o, &set, err);
     return rc;
@@ -389,12 +389,11 @@ static int check_range(const leat_pack *p, uint64_t first, size_t count, leat_er
                       (unsigned long long)first, (unsigned long long)count, (unsigned long long)p->samples);
 }
 
-/* The row of sample `sample` in its shard. *left: how many samples from there on are adjacent. */
+/* Returns the row of sample `sample` in its shard. *left: how many samples from there on are adjacent. */
 static uint64_t row_in_shard(const leat__shard *s, uint64_t sample, uint64_t *left)
 {
     uint64_t live = sample - s->first_sample, lo = 0, hi = s->drop_count;
-    while (lo < hi) { /* counts the dropped rows before it: those with at most `live` kept ones
-                       * before them */
+    while (lo < hi) { /* counts the dropped rows before it: those with at most `live` kept rows before them */
         uint64_t mid = lo + (hi - lo) / 2;
         if ((s->drops[mid] & UINT32_MAX) - mid <= live) lo = mid + 1;
         else hi = mid;
@@ -404,8 +403,8 @@ static uint64_t row_in_shard(const leat__shard *s, uint64_t sample, uint64_t *le
     return live + lo;
 }
 
-/* How many of `count` samples from `first` on are adjacent in that sample's shard, at most BATCH;
- * *row: row of the first. */
+/* Returns how many of `count` samples from `first` on are adjacent in their shard, at most BATCH; *row: row
+ * of the first. */
 static size_t run_length(const leat__shard *s, uint64_t first, size_t count, uint64_t *row)
 {
     uint64_t left;
@@ -481,13 +480,13 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count, 
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
         uint64_t local, key_start;
         size_t n = run_length(s, first, count, &local);
-        if (s->columns[field] == NULL) { /* joined packs: this one lacks the field */
+        if (s->columns[field] == NULL) { /* joined packs: this part lacks the field */
             for (size_t i = 0; i < n; i++) *cells++ = p->fill[field];
             first += n;
             count -= n;
             continue;
         }
-        if (leat__field_is_payload(f)) /* sizes, to check the cells against */
+        if (leat__field_is_payload(f)) /* the cells are checked against the sizes */
             LEAT_TRY(leat__index_samples(s->index, local, n, places, &key_start, err));
         LEAT_TRY(leat__index_read(s->index, s->columns[field], local * width, bytes, n * width, err));
         for (size_t i = 0; i < n; i++) {
@@ -624,7 +623,7 @@ int leat__pack_sample_check(leat_pack *p, uint64_t sample, const leat_pack_row *
                             leat_error *err)
 {
     if (!p->verify || leat__hash64(bytes, (size_t)row->size, 0) == row->check) return 0;
-    char key[256] = ""; /* for the message: worth one more read */
+    char key[256] = ""; /* for the message: worth an extra read */
     size_t size;
     if (leat_pack_key(p, sample, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
     leat__fail(err, LEAT_EDATA,
@@ -650,7 +649,7 @@ int leat__pack_read_row(leat_pack *p, uint64_t sample, const leat_pack_row *row,
         LEAT_TRY(leat__file_pread(file, buf, (size_t)row->size, row->file_offset, err));
         memset((char *)buf + row->size, 0, LEAT_PACK_PADDING);
         rc = leat__pack_sample_check(p, sample, row, buf, err);
-        if (rc != 0) leat__file_settle(file); /* the kept bytes may be the damaged ones */
+        if (rc != 0) leat__file_settle(file); /* the cached bytes may be the damaged ones */
     } while (rc != 0 && --reads > 0);
     return rc;
 }
@@ -695,7 +694,7 @@ int leat__pack_page_check(leat_pack *p, uint64_t page, const leat_pack_page *inf
     return LEAT_EDATA;
 }
 
-/* Bypasses the page cache if the pack was opened so: reads whole blocks, so not directly into the
+/* Reads a page. If the pack was opened to bypass the page cache, reads whole blocks, so not directly into the
  * caller's memory. */
 static int read_page(const leat_pack *p, const leat_pack_page *info, void *buf, leat_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For higher modules, beyond include/leat/pack.h: the location of a page on disk, so that a
+ * Calls for higher modules, in addition to include/leat/pack.h: the location of a page on disk, so that a
  * loader can read it with its own asynchronous reads, and the check to apply afterwards.
  */
 #ifndef LEAT_PACK_READER_H
@@ -10,21 +10,20 @@
 
 #include "io/file.h"
 
-/* The file of a shard: a view that lives as long as the pack. Uses direct I/O if the pack was
- * opened with it: then reads need LEAT__IO_ALIGN, which pages do not have (leat__span_around). */
+/* Returns the file of a shard: a view that lives as long as the pack. If the pack was opened with direct I/O,
+ * reads of the file need LEAT__IO_ALIGN, which pages do not have (leat__span_around). */
 const leat__file *leat__pack_file(const leat_pack *pack, uint32_t shard);
 
-/* Bytes of a shard's file before its index: the part with samples. */
+/* Returns the bytes of a shard's file before its index: the part with samples. */
 uint64_t leat__pack_data_end(const leat_pack *pack, uint32_t shard);
 uint32_t leat__pack_shards(const leat_pack *pack);
 
-/* Prefetches cached index entries of samples that will be looked up soon. At random places of a
- * large index these memory waits are most of a lookup, and prefetching overlaps them. Only a
- * hint. */
+/* Prefetches cached index entries of samples that will be looked up soon. In a large index, random lookups
+ * mostly wait for memory, and prefetching overlaps these waits. Only a hint. */
 void leat__pack_touch(const leat_pack *pack, const uint64_t *samples, uint32_t count, const uint32_t *fields,
                       uint32_t field_count);
 
-/* leat_pack_read() for a caller that already has the row. */
+/* Like leat_pack_read(), for a caller that already has the row. */
 int leat__pack_read_row(leat_pack *pack, uint64_t sample, const leat_pack_row *row, void *buf,
                         size_t capacity, leat_error *err) LEAT_MUST_CHECK;
 
@@ -38,21 +37,20 @@ int leat__pack_sample_check(leat_pack *pack, uint64_t sample, const leat_pack_ro
 int leat__pack_page_check(leat_pack *pack, uint64_t page, const leat_pack_page *info, const void *bytes,
                           leat_error *err) LEAT_MUST_CHECK;
 
-/* Joined packs (leat_pack_open_many): the part that a shard or a sample belongs to; 0
- * otherwise. */
+/* Joined packs (leat_pack_open_many): return the part of a shard or a sample; 0 for other packs. */
 uint32_t leat__pack_part_of_shard(const leat_pack *pack, uint32_t shard);
 uint32_t leat__pack_part_of_sample(const leat_pack *pack, uint64_t sample);
-/* A part that lacks this field or has it with another type; NULL when all have it. */
+/* Returns a part that lacks this field or has it with another type; NULL when all have it. */
 leat_pack *leat__pack_lacking(leat_pack *pack, uint32_t field);
-/* Sets the value that leat_pack_cells returns for samples of such parts. `reserved` of the cell
+/* Sets the value that leat_pack_cells returns for samples of parts without the field. The cell's `reserved`
  * is 1 there. */
 void leat__pack_fill(leat_pack *pack, uint32_t field, int64_t i, double f);
 
-/* Bytes of the index, and how many of them may be cached in memory once touched (never fewer than
- * before). Before other threads use the pack. */
+/* index_bytes returns the bytes of the index; index_keep sets how many of them may be cached in memory (never
+ * fewer than before). Call before other threads use the pack. */
 uint64_t leat__pack_index_bytes(const leat_pack *pack);
 void leat__pack_index_keep(leat_pack *pack, uint64_t bytes);
-/* Limits what is kept of the indexes of remote files, which by default is up to 1 GiB. */
+/* Limits the cached bytes of the indexes of remote files, by default up to 1 GiB. */
 void leat__pack_index_limit(leat_pack *pack, uint64_t bytes);
 
 #endif

@@ -17,15 +17,15 @@
 #include "base/num.h"
 #include "pack/packer.h"
 
-/* What is known to be on stable storage: pages whose records are before `at`, except those of
- * file `shard` that extend past `whole`. */
+/* The pages known to be on stable storage: those with records before `at`, except pages of file `shard` that
+ * extend past `whole`. */
 typedef struct safe {
     uint64_t at;
     uint32_t shard;
     uint64_t whole;
 } safe;
 
-/* First pass: finds the end of the complete records, up to where pages are safe, and whether only
+/* First pass: finds the end of the complete records, up to which record pages are safe, and whether only
  * publishing remains. */
 static int survey(leat_packer *p, uint64_t *end, safe *s, leat_error *err)
 {
@@ -45,7 +45,7 @@ static int survey(leat_packer *p, uint64_t *end, safe *s, leat_error *err)
         if (r.kind == LEAT__RECORD_SYNC || r.kind == LEAT__RECORD_SHARD)
             *s = (safe){at, shard, pages_end / LEAT__PACK_BLOCK * LEAT__PACK_BLOCK};
         if (r.kind == LEAT__RECORD_SHARD && p->shard_bytes != 0)
-            s->whole = UINT64_MAX; /* only its header is still to be written */
+            s->whole = UINT64_MAX; /* only its header is missing */
         if (r.kind == LEAT__RECORD_FINISH) p->finishing = true;
     }
     *end = at;
@@ -160,7 +160,7 @@ static int apply(leat_packer *p, const leat__journal_record *r, const safe *s, b
     return 0;
 }
 
-/* Truncates the journal at `at`; blobs may have been set after that. */
+/* Truncates the journal at `at` and writes the blobs again, because some may have been set after it. */
 static int cut_back(leat_packer *p, uint64_t at, leat_error *err)
 {
     LEAT_TRY(leat__journal_cut(&p->journal, at, err));
@@ -233,8 +233,8 @@ static int check_finished(leat_packer *p, leat_error *err)
     return rc;
 }
 
-/* A pack or set was published and then removed before the journal was: nothing of that run is
- * left, so start from scratch. If only part of a set is missing, publishing reports it. */
+/* Detects a pack or set that was published and then removed before its journal was: nothing of that run is
+ * left, so it starts from scratch. If only part of a set is missing, publishing reports it. */
 static int settle_finished(leat_packer *p, leat_error *err)
 {
     bool there = p->done_count == 0;
@@ -248,8 +248,8 @@ static int settle_finished(leat_packer *p, leat_error *err)
     return cut_back(p, leat__journal_first(), err);
 }
 
-/* The file being written must contain all its pages; if it was removed, its part of the journal
- * is dropped too. */
+/* Checks that the file being written contains all its pages. If it was removed, its part of the journal is
+ * dropped too. */
 static int settle(leat_packer *p, leat_error *err)
 {
     uint64_t size = 0;
@@ -262,7 +262,8 @@ static int settle(leat_packer *p, leat_error *err)
     return cut_back(p, p->journal_from, err);
 }
 
-/* Files get their names in order: while the first has none, everything can be written again. */
+/* Reverts an unfinished publish. Files get their names in order: while the first has none, everything can be
+ * written again. */
 static int take_back_finish(leat_packer *p, leat_error *err)
 {
     bool waiting;

@@ -21,7 +21,7 @@ struct leat_sample {
     uint64_t number, size;
     bool loaded;
     leat_pack_cell *cells; /* one per field */
-    uint32_t *fields;      /* 0, 1, 2 …: all of them, for look */
+    uint32_t *fields;      /* 0, 1, 2 …: all fields, for leat_pack_look */
 };
 
 int leat_sample_open(leat_sample **out, leat_pack *pack, leat_error *err)
@@ -57,7 +57,7 @@ void leat_sample_close(leat_sample **sample)
     *sample = NULL;
 }
 
-/* Grows `*block` to at least `want` bytes; the content is not kept. */
+/* Grows `*block` to at least `want` bytes; the old content is lost. */
 static int grow(void **block, size_t *capacity, uint64_t want, leat_error *err)
 {
     if (want <= *capacity) return 0;
@@ -96,7 +96,7 @@ const char *leat_sample_key(const leat_sample *s, size_t *size)
     return s->loaded ? s->key : "";
 }
 
-/* The shape comes before the elements; both together must fill the payload exactly. */
+/* Reads a ragged value. The shape comes before the elements; both together must fill the payload exactly. */
 static int ragged(const leat_sample *s, const leat_field *f, const leat_pack_cell *c, leat_view *v,
                   leat_error *err)
 {

@@ -86,7 +86,7 @@ static bool shape_bytes(const leat_field *f, uint64_t *bytes)
 uint64_t leat__field_array_bytes(const leat_field *f)
 {
     uint64_t bytes = 0;
-    return shape_bytes(f, &bytes) ? bytes : 0; /* make has refused overflows */
+    return shape_bytes(f, &bytes) ? bytes : 0; /* leat__schema_make has refused overflows */
 }
 
 uint32_t leat__field_shape_bytes(const leat_field *f)

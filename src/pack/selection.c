@@ -35,7 +35,7 @@ int leat__selection_field(const leat_pack *selection, uint32_t *field, leat_erro
                       leat_pack_path(selection));
 }
 
-/* Rows of a pack of `total` samples, which begin at row `first` of the selection. */
+/* The rows of one pack with `total` samples, which begin at row `first` of the selection. */
 typedef struct part {
     leat_pack *selection;
     uint64_t first, total;

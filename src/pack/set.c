@@ -102,8 +102,8 @@ static void open_some(void *arg)
         size_t len;
         if (parse_entry(o->pack, json_array_get(o->list, i), &l, NULL) != 0 ||
             open_index(o->pack, &l, o->count, &x, NULL) != 0)
-            continue; /* opened again in its turn, which reports the error */
-        /* the part of the index that adding the shard will read */
+            continue; /* opened again later, in order, which reports the error */
+        /* reads the part of the index that adding the shard needs */
         if (leat__index_load(x, leat__index_section(x, LEAT__SECTION_SCHEMA), LEAT__PACK_JSON_MAX, 1, &text,
                              &len, NULL) == 0)
             leat__free(text);
@@ -142,7 +142,7 @@ static int load_drops(leat_pack *p, leat_error *err)
     return 0;
 }
 
-/* The first of the sorted words from `lo` on that is not below `word`. */
+/* Returns the position of the first of the sorted words that is not below `word`. */
 static uint64_t lower_bound(const uint64_t *words, uint64_t count, uint64_t word)
 {
     uint64_t lo = 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Verifies a pack: reads every byte of every file and compares it with its checksum. Opening has
- * checked header, footer, roots and directory. Then follow the chunks of the index, then pages,
- * by one or several threads that take the next page from a counter. A damaged page is checked
- * sample by sample, to name what is lost. Beyond checksums, the tables must agree: pages tile the
- * file, samples are in order in their pages, and the table of keys lists each sample once under
- * its hash.
+ * checked header, footer, roots and directory. Then the chunks of the index are verified, then the pages,
+ * by one or several threads that take the next page from a counter. A damaged page is checked sample by
+ * sample, to name the lost samples. The tables must also be consistent: pages are adjacent, samples are in
+ * order in their pages, and the table of keys lists each sample once under its hash.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,9 +25,9 @@ typedef struct job {
     uint64_t total_bytes;
     atomic_uint_fast64_t next_page, done_bytes;
     atomic_bool stop;
-    leat__mutex lock; /* callbacks, stats, failure */
+    leat__mutex lock; /* protects callbacks, stats and failure */
     leat_pack_verify_stats stats;
-    int rc; /* first failure that is not damage */
+    int rc; /* first error that is not damage */
     leat_error err;
 } job;
 
@@ -53,7 +52,7 @@ static void report_plain(job *j, const leat__file *file, int64_t page, uint64_t 
     report(j, &d);
 }
 
-/* Reports damage and continues; any other error ends the work. */
+/* Reports damage and continues; any other error ends the job. */
 static bool survived(job *j, const leat__file *file, int64_t page, int rc, const leat_error *err)
 {
     if (rc == 0) return true;
@@ -106,7 +105,7 @@ static uint64_t key_sum(uint64_t hash, uint64_t row)
     return leat__mix64(hash ^ leat__mix64(row + 1));
 }
 
-/* Sum over all samples of (hash of key, number), computed from the keys. */
+/* Sums (hash of key, number) over all samples, computed from the keys. */
 static int sum_of_keys(leat__shard *s, uint64_t *sum, leat_error *err)
 {
     leat__sample_place places[ROWS];
@@ -130,7 +129,7 @@ static int sum_of_keys(leat__shard *s, uint64_t *sum, leat_error *err)
     return rc;
 }
 
-/* The same sum from the sorted table, which must also be in order. */
+/* Computes the same sum from the sorted table, and checks its order. */
 static int sum_of_table(leat__shard *s, uint64_t *sum, bool *sorted, leat_error *err)
 {
     const leat__section *hashes = leat__index_section(s->index, LEAT__SECTION_KEY_HASHES);
